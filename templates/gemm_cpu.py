@@ -16,9 +16,11 @@ from . import common, cpu_tiles
 from .gemm_shape import Gemm
 
 # Rows up to which panels may be read where they lie, and up to which they are, untuned.
-FEW, _UNPACKED = 64, 32
+FEW, _UNPACKED = 64, 16
 # Bytes of sums, and of the rows of b beside them, of a task that packs nothing.
 _MOST_SUMS, _MOST_READ = 1 << 18, 1 << 19
+# Floats of whole rows of b whose pages a core can name at once, of which a part is fetched ahead.
+_NEAR_FLOATS = 1 << 16
 
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
@@ -73,14 +75,16 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
             target, [covering], panels, (shape.m, shape.n), width,
             lambda high, wide: 32 / wide + high * wide / (1 << 18),
         )  # fmt: skip
-        depth = max(d for d in options["depth"] if d <= max(16, min(options["depth"])))
+        deep = min(max(_NEAR_FLOATS // shape.n, 16), 64)
+        depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
         return choice | {"block_m": block_m, "panels": together, "depth": depth, "pack": 0}
     # A panel is packed for each block anew, and rows come from far away for each group of panels.
     block_m, together = cpu_tiles.tasks(
         target, blocks, panels, (shape.m, shape.n), width,
         lambda high, wide: 8 / high + 4 / wide + 1e-4 * wide,
     )  # fmt: skip
-    depth = max(d for d in options["depth"] if d <= max(384, min(options["depth"])))
+    deep = 384 if shape.m > FEW else 256
+    depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
     choice |= {"block_m": block_m, "panels": together, "depth": depth}
     return choice | ({"pack": 1} if "pack" in options else {})
 
@@ -105,6 +109,8 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     if not knobs.pop("pack", 1):
         parts = ("gemm_row.c",) if shape.m == 1 else ("gemm_few.c",)
     extents = {"m": shape.m, "n": shape.n, "k": shape.k, "lda": shape.k, "ldc": shape.n}
+    if parts[-1] == "gemm_few.c":
+        extents["lda"] = choice["depth"]  # of the copy that it makes
     nothing_follows = {"bias": 0, "residual": 0, "affine": 0, "relu": 0, "most_runs": 1}
     return SourceKernel(
         "gemm_nn",

@@ -11,21 +11,26 @@
 // Floats in a line of cache.
 #define LINE 16
 
+// Rows of a lie so far apart that many meet in one place of a cache: their next elements are copied.
+typedef struct {
+  float sums[PANELS][HELD][WIDTH];
+  float copy[DEPTH][WIDTH];
+  float rows[HELD][DEPTH];
+} Scratch;
+
 // Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
-static _Thread_local float sums[PANELS][HELD][WIDTH] __attribute__((aligned(64)));
-static _Thread_local float copy[DEPTH][WIDTH] __attribute__((aligned(64)));
+static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
 // Adds to a tile of sums what `depth` rows of b give, which lie `pitch` apart. Where `keep` is set
 // they are copied; where `ahead` is set, the rows that come after these are fetched.
 INLINED void add(
     const int rows, const size_t pitch, const int keep, int depth, const float* restrict a,
-    const float* b, float* restrict to, int ahead) {
+    const float* b, float* restrict to, float* near, int ahead) {
   vec sum[ROWS][VECTORS];
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS; ++v) sum[i][v] = *(const vec*)(to + i * WIDTH + v * LANES);
-  float* near = copy[0];
   for (int k = 0; k < depth; ++k, b += pitch, near += WIDTH) {
     if (ahead)
       for (int j = 0; j < WIDTH; j += LINE) __builtin_prefetch(b + DEPTH * pitch + j);
@@ -42,15 +47,16 @@ INLINED void add(
 
 // Adds to `rows` rows of a panel: whole tiles first, then what is left in ever smaller ones.
 static inline void add_all(
-    int rows, int depth, const float* restrict a, const float* b, float* restrict to, int ahead) {
+    Scratch* with, int rows, int depth, const float* b, float* restrict to, int ahead) {
   int i = 0;
+  float* const copy = with->copy[0];
   if (rows < ROWS)
-    for (int k = 0; k < depth; ++k) memcpy(copy[k], b + (size_t)k * N, sizeof copy[k]);
+    for (int k = 0; k < depth; ++k) memcpy(with->copy[k], b + (size_t)k * N, sizeof with->copy[k]);
   else
-    add(ROWS, N, M > ROWS, depth, a, b, to, ahead), i = ROWS;
+    add(ROWS, N, M > ROWS, depth, with->rows[0], b, to, copy, ahead), i = ROWS;
 #define TILES(height)                                       \
   for (; height <= ROWS && i + height <= rows; i += height) \
-    add(height, WIDTH, 0, depth, a + (size_t)i * K, copy[0], to + i * WIDTH, 0)
+    add(height, WIDTH, 0, depth, with->rows[i], copy, to + i * WIDTH, NULL, 0)
   TILES(ROWS);
   TILES(4);
   TILES(2);
@@ -60,16 +66,24 @@ static inline void add_all(
 
 static void task(
     int rows, int first, int end, const float* restrict a, const float* b, float* restrict c) {
-  memset(sums, 0, sizeof sums);
-  for (int k = 0; k < K; k += DEPTH)
+  Scratch* const with = &scratch;
+  memset(with->sums, 0, sizeof with->sums);
+  for (int k = 0; k < K; k += DEPTH) {
+    const int depth = SMALLER(DEPTH, K - k);
+    for (int i = 0; i < rows; ++i) {
+      const float* from = a + (size_t)i * K + k;
+      if (depth == DEPTH) memcpy(with->rows[i], from, sizeof with->rows[i]);
+      else memcpy(with->rows[i], from, depth * sizeof(float));
+    }
     for (int n = first, p = 0; n < end; n += WIDTH, ++p)
       add_all(
-          rows, SMALLER(DEPTH, K - k), a + k, b + (size_t)k * N + FIRST(n), sums[p][0],
-          k + DEPTH < K);
+          with, rows, depth, b + (size_t)k * N + FIRST(n), with->sums[p][0], k + DEPTH < K);
+  }
   for (int i = 0; i < rows; ++i)
     for (int n = first, p = 0; n < end; n += WIDTH, ++p)
       memcpy(
-          c + (size_t)i * N + n, sums[p][i] + (n - FIRST(n)), SMALLER(WIDTH, N - n) * sizeof *c);
+          c + (size_t)i * N + n, with->sums[p][i] + (n - FIRST(n)),
+          SMALLER(WIDTH, N - n) * sizeof *c);
 }
 
 void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
