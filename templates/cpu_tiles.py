@@ -67,7 +67,7 @@ def tile(unit: VectorUnit, rows: int, columns: int, tails: bool = False) -> tupl
     def cycles(choice: tuple[int, int, int]) -> float:
         high, vectors, lanes = choice
         loads = (high + vectors) / _EACH_CYCLE
-        step = max(high * vectors / _EACH_CYCLE, loads, _LATENCY) + 0.05 * loads + 0.25
+        step = max(high * vectors / _EACH_CYCLE, loads, _LATENCY) + 0.2 * loads + 0.25
         left = tail_of(columns, vectors * lanes, lanes) if tails else 0
         across = common.ceil_div(columns - left, vectors * lanes) + _OF_TAIL * left
         return step * common.ceil_div(rows, high) * across
