@@ -33,22 +33,42 @@ def ops_after(dag: ComputeGraph, steps: Sequence[TransformStep]) -> Ops:
 
 
 def _needed(steps: Sequence[TransformStep]) -> list[TransformStep]:
-    """Return the steps that add stages, and those by which a factored loop came about."""
+    """Return the steps that add stages, and those by which a factored loop came about.
+
+    These stand right before the reduction is factored, or else all steps before it are taken.
+    """
     needed: list[TransformStep] = []
     for i, step in enumerate(steps):
         if not step.adds_stage:
             continue
         if step.tag == "RF":
             before = i
-            while before and _shapes(steps[before - 1], step):
+            while before and _splits(steps[before - 1], step.stage_id):
                 before -= 1
+            if _shaped(steps[:before], step.stage_id):
+                needed, before = [], 0
             needed += steps[before:i]
         needed.append(step)
     return needed
 
 
-def _shapes(step: TransformStep, factored: TransformStep) -> bool:
-    return step.tag in ("SP", "FU", "RE") and step.stage_id == factored.stage_id
+def _splits(step: TransformStep, stage: int) -> bool:
+    """Return whether a step changes loops of a stage, without a look at other steps."""
+    return step.tag in ("SP", "FU", "RE") and step.stage_id == stage
+
+
+def _shaped(steps: Sequence[TransformStep], stage: int) -> bool:
+    """Return whether some step changed loops of the stage that has a number after all of them."""
+    for step in reversed(steps):
+        if step.adds_stage:
+            # A copy stands after what it copies, another new stage before the one that it serves.
+            first = step.stage_id + (step.tag == "CHR")
+            if stage == first or (stage == first + 1 and step.tag != "CHR"):
+                return False  # its loops are as new from here on
+            stage -= stage > first
+        elif step.tag in ("SP", "FU", "RE", "FSP", "FFSP") and step.stage_id == stage:
+            return True
+    return False
 
 
 def _find(dag: ComputeGraph, steps: Sequence[TransformStep]) -> Ops:

@@ -36,6 +36,8 @@ _GONE = {
         autotvm.measure.Executor autotvm.measure.LocalExecutor autotvm.measure.executor
         autotvm.measure.local_executor autotvm.util.pool_map autotvm.utils.pool_map
         contrib.popen_pool""",
+    "loops are not as long as data says; write the kernel as an autotune.SourceKernel": """
+        topi.nn.sparse_dense topi.nn.sparse_transpose topi.sparse""",
     "write such a kernel in CUDA C++ or C, and tune it as an autotune.SourceKernel": """
         contrib.cublas contrib.cudnn te.decl_tensor_intrin te.extern te.hybrid te.scan
         tir.call_intrin tir.decl_buffer tir.ir_builder""",

@@ -334,3 +334,35 @@ def test_stages_are_not_computed_in_loops_of_each_other():
     with pytest.raises(ScheduleError, match="B is computed in a loop of D itself"):
         s.compute_at(d, b, s[b].iters[0])
     assert "for i (0,8)\n  for i (None)\n    for i (None)\n      B = ...\n" in str(s)
+
+
+def test_a_cache_is_written_before_anything_else_is_done_to_the_loops():
+    s, (_, _, c) = product_state(8, 8, 8)
+    s.split(c, s[c].iters[0], [2])
+    before = str(s)
+    with pytest.raises(ScheduleError, match="before all steps on loops of C"):
+        s.cache_write(c, "local")
+    assert str(s) == before
+    s, (a, _, c) = product_state(8, 8, 8)
+    copy = s.cache_read(a, "shared", [c])
+    s.compute_at(copy, c, s[c].iters[0])
+    with pytest.raises(ScheduleError, match="before all steps on loops of C"):
+        s.cache_write(c, "local")
+    s.split(c, s[c].iters[2], [2])
+    with pytest.raises(ScheduleError, match="stages are computed in loops of C"):
+        s.rfactor(c, s[c].iters[2], 2)
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_a_reduction_is_factored_along_a_loop_however_it_came_about(between):
+    s, (a, _, c) = product_state(8, 8, 64)
+    s.split(c, s[c].iters[2], [16])
+    if between:
+        s.cache_read(a, "global", [c])
+    s.follow_split(c, s[c].iters[3], 0, 1)  # 16 by 16
+    s.split(c, s[c].iters[2], [2])
+    rf = s.rfactor(c, s[c].iters[3], 2)
+    assert extents(s[rf]) == [8, 8, 2, 2, 1, 16]
+    assert extents(s[c]) == [8, 8, 2]
+    bound = s.compute_dag.infer_bound_from_state(s)
+    assert extents(bound[rf]) == [8, 8, 2, 2, 1, 16]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from autotune.auto_scheduler.attach_map import hanging
 from autotune.auto_scheduler.loop_state import Readers, StateObject, TransformStep
 from autotune.auto_scheduler.loops import IterKind, stage_of
 from autotune.auto_scheduler.refusal import refuse
@@ -54,8 +55,11 @@ class CacheWriteStep(TransformStep):
 
     def apply(self, state: StateObject) -> StateObject:
         """Insert the cache; the stage becomes a copy with loops of its own."""
-        state.compute_stage(self)
-        at = self.stage_id
+        stage, at = state.compute_stage(self), self.stage_id
+        plain = [(each.name, each.annotation) for each in stage_of(stage.op).iters]
+        changed = [(each.name, each.annotation) for each in stage.iters] != plain
+        if changed or hanging(state.attach, at):
+            raise refuse(self, f"it has to come before all steps on loops of {stage.name}")
         ops = ops_after(state.dag, (*state.transform_steps, self))
         new = {at: stage_of(ops[at]), at + 1: stage_of(ops[at + 1])}
         return state.with_added_stage(self, at, ops, new)
@@ -85,6 +89,8 @@ class RfactorStep(TransformStep):
         if loop.iter_kind is not IterKind.REDUCTION:
             raise refuse(self, f"loop {loop.name} of {stage.name} is no reduction")
         at = self.stage_id
+        if hanging(state.attach, at):
+            raise refuse(self, f"stages are computed in loops of {stage.name}, which loses them")
         ops = ops_after(state.dag, (*state.transform_steps, self))
         rest = replace(stage_of(ops[at + 1]), compute_at=stage.compute_at)
         return state.with_added_stage(self, at, ops, {at: stage_of(ops[at]), at + 1: rest})
