@@ -42,9 +42,14 @@ def _without_common() -> None:
     setattr(row_model, "_EQUAL", 0)  # noqa: B010
 
 
+def _without_pipelines() -> None:
+    for name in ("PIPELINES", "PRODUCT_PIPELINES"):
+        setattr(annotate_gpu, name, (0,))
+
+
 # Structures, and ideas of how a search for a GPU looks for them.
 ABLATIONS: dict[str, Callable[[], None]] = {
-    "pipelines": lambda: setattr(annotate_gpu, "PIPELINES", (0,)),
+    "pipelines": _without_pipelines,
     "vectors": lambda: setattr(annotate_gpu, "VECTOR_LENGTHS", (1,)),
     "gaps": lambda: setattr(annotate_gpu, "ROW_OFFSETS", (0,)),
     "split": _without_split,

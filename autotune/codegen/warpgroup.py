@@ -129,19 +129,56 @@ def _products() -> dict[str, str]:
     }
 
 
+# Item i of thread j of four becomes item j of thread i, where an item is a pair of 16 bits.
+_EXCHANGE_TEXT = """\
+static __device__ __forceinline__ void {name}({type}& first, int x) {{
+  {type}* const item = &first;
+  unsigned pair[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    pair[i] = (unsigned){bits}(item[2 * i]) | (unsigned){bits}(item[2 * i + 1]) << 16;
+#pragma unroll
+  for (int step = 1; step < 4; step *= 2) {{
+    const bool upper = x & step;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {{
+      if (i & step) continue;
+      const unsigned got = __shfl_xor_sync(0xffffffffu, upper ? pair[i] : pair[i + step], step);
+      if (upper) pair[i] = got;
+      else pair[i + step] = got;
+    }}
+  }}
+#pragma unroll
+  for (int i = 0; i < 8; ++i) item[i] = {made}((unsigned short)(pair[i / 2] >> i % 2 * 16));
+}}
+"""
+_EXCHANGES = {
+    "exchange_pairs_f16": ("__half", "__half_as_ushort", "__ushort_as_half"),
+    "exchange_pairs_bf16": ("__nv_bfloat16", "__bfloat16_as_ushort", "__ushort_as_bfloat16"),
+}
+
+
+def _exchanges() -> dict[str, str]:
+    return {
+        name: _EXCHANGE_TEXT.format(name=name, type=kind, bits=bits, made=made)
+        for name, (kind, bits, made) in _EXCHANGES.items()
+    }
+
+
 # What all share comes with the fence, which stands before every product.
 FENCE = "wgmma_fence"
 
 
 def warpgroup_helpers() -> dict[str, str]:
     """Return the functions by name, as text."""
-    return {FENCE: _SHARED_TEXT, **_products()}
+    return {FENCE: _SHARED_TEXT, **_products(), **_exchanges()}
 
 
 def warpgroup_functions() -> dict[str, dict[str, str]]:
     """Return how calls of them are written."""
     turns, places = "<{7}, {8}>", "({0}, {1}, {2}, {3}, {4}, {5}, {6})"
     table = {name: f"#{name}{turns}{places}" for name in _products()}
+    table |= {name: f"#{name}({{0}}, {{1}})" for name in _EXCHANGES}
     table |= {
         FENCE: f"#{FENCE}()",
         "wgmma_commit": "wgmma_commit()",

@@ -5,7 +5,7 @@ which the eight vectors of 16 bytes are exchanged by the last three bits of the 
 ("128-byte swizzle"), so that neither copies nor products meet a bank twice. A layout without
 exchange, in columns of vectors, takes apart the 32 bytes that arrive together: 693 us for a
 product of 4096 on an H200. Rows run along the reduction or, of 16-bit floats, across it; other
-floats that lie across it are turned where they are copied, element by element.
+floats that lie across it are turned by the stages that copy them.
 """
 
 from __future__ import annotations

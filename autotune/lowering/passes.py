@@ -24,6 +24,7 @@ from autotune.lowering.vectorize import vectorize_loops
 from autotune.lowering.verify import check_limits
 from autotune.lowering.vthread import inject_vthreads
 from autotune.lowering.warpgroups import show_to_warpgroups, use_warpgroups
+from autotune.lowering.wide_stores import widen_stores
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ PASSES = (
     Pass("warpgroups", use_warpgroups),
     Pass("partition", partition_loops),
     Pass("vectorize", vectorize_loops),
+    Pass("stores", widen_stores),
     Pass("storage", hoist_allocations),
     Pass("pipeline", pipeline_loops),
     Pass("limits", check_limits),

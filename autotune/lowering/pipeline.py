@@ -37,16 +37,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
 
 from autotune.ir.analysis_affine import Affine, constant, shift_affine
-from autotune.ir.dtype import bits_of, element_of, lanes_of
-from autotune.ir.expr import Expr, IfThenElse, Load, Ramp, Var
+from autotune.ir.expr import Expr, Var
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import (
     Allocate,
     AsyncCommit,
-    AsyncCopy,
     AsyncWait,
     Barrier,
     Buffer,
@@ -60,15 +57,14 @@ from autotune.ir.stmt import (
 )
 from autotune.ir.visitor import Rewriter, StmtRewriter
 from autotune.lowering.draft import Draft, Slots
-from autotune.lowering.extents import constant_iterations, known
+from autotune.lowering.extents import constant_iterations
 from autotune.lowering.ownership import Slot
+from autotune.lowering.slots import Move, ToCopies, padded_size
 from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
 from autotune.lowering.staging import stage_through_registers
 from autotune.lowering.warpgroups import waited, without_waits
 from autotune.lowering.written import read_buffers, written_buffers
 
-COPIED_BYTES = (4, 8, 16)
-ALIGNMENT_BYTES = 16
 # Marks a loop over the turns of a block, whose pipelines begin a turn ahead.
 PERSISTENT = "persistent"
 # Slots with which products of one iteration are at work in the next.
@@ -156,181 +152,106 @@ class _Pipeliner(StmtRewriter):
             # One fill reads what another has only begun to copy.
             return loop
         for buffer in buffers:
-            size = _padded_size(buffer)
+            size = padded_size(buffer)
             self.rings[buffer] = Buffer(buffer.name, (depth * size,), buffer.dtype, buffer.scope)
-        return self._ring(loop, seq(*fills), seq(*uses), depth, is_async)
-
-    def _ring(self, loop: For, fill: Stmt, use: Stmt, depth: int, is_async: bool) -> Stmt:
-        simplifier = self.simplifier
-        extent = constant_iterations(loop, "pipeline")
-        k = simplifier.var(loop.var)
-        begun, end = without_waits(use) if is_async and depth >= LATE_SLOTS else (use, seq())
+        late = is_async and depth >= LATE_SLOTS
+        use = seq(*uses)
+        begun, end = without_waits(use) if late else (use, seq())
         is_late = begun is not use
         lead = depth - 2 if is_late else depth - 1
-        ahead = shift_affine(k, lead)
-        now, then = Slot(loop.var, 0, depth), Slot(loop.var, lead, depth)
-        commit = AsyncCommit() if is_async else None
+        ring = _Ring(loop, constant_iterations(loop, "pipeline"), depth, lead, is_async, is_late)
+        used = self._moved(begun, ring, 0)
+        if is_async:
+            return self._asynchronous(ring, seq(*fills), used, end)
+        return self._double_buffer(ring, seq(*fills), used)
 
-        def first(env: Mapping[Var, Affine]) -> Iterator[Stmt | None]:
-            for i in range(lead):
-                if i < extent:
-                    yield self._filled(fill, loop.var, constant(i), depth, is_async, None, env)
-                yield commit
-
-        more = self._filled(fill, loop.var, ahead, depth, is_async, then, {})
-        in_range = simplifier.compare("<", ahead, constant(extent))
-        used = self._moved(begun, {}, k, depth, now)
-        # What a fill reads of another ring has to be there before the use, not after it.
-        is_plain = not is_async and read_buffers(fill).isdisjoint(self.rings)
-        staged = stage_through_registers(more, simplifier) if is_plain else None
-        arrival = (AsyncWait(lead - 1), Barrier("shared"))
-        if is_late:
-            body = seq(*arrival, used, If(in_range, more), commit, waited(1))
-        elif is_async:
-            body = seq(*arrival, If(in_range, more), commit, used)
-        elif staged is not None:
-            body = seq(If(in_range, staged.load), used, If(in_range, staged.store))
+    def _asynchronous(self, ring: _Ring, fill: Stmt, use: Stmt, end: Stmt) -> Stmt:
+        """Return a ring of copies; ``end`` is what still has to be waited for after it, if any."""
+        more = If(self._in_range(ring, ring.lead), self._ahead(ring, fill))
+        arrival = (AsyncWait(ring.lead - 1), Barrier("shared"))
+        if ring.is_late:
+            body = seq(*arrival, use, more, AsyncCommit(), waited(1))
         else:
-            body = seq(If(in_range, more), used)
-        rest: Stmt = loop.with_body(body)
-        for buffer in staged.buffers if staged is not None else ():
-            rest = Allocate(buffer, rest)
-        turns = self.turns
-        if turns is None or not is_async or read_buffers(fill) & turns.written:
-            return seq(*first({}), rest, end)
+            body = seq(*arrival, more, AsyncCommit(), use)
+        return self._over_turns(ring, fill, seq(ring.loop.with_body(body), end))
+
+    def _double_buffer(self, ring: _Ring, fill: Stmt, use: Stmt) -> Stmt:
+        more, in_range = self._ahead(ring, fill), self._in_range(ring, ring.lead)
+        # What a fill reads of another ring has to be there before the use, not after it.
+        is_plain = read_buffers(fill).isdisjoint(self.rings)
+        staged = stage_through_registers(more, self.simplifier) if is_plain else None
+        first = self._first(ring, fill)
+        if staged is None:
+            return seq(first, ring.loop.with_body(seq(If(in_range, more), use)))
+        body = seq(If(in_range, staged.load), use, If(in_range, staged.store))
+        return seq(first, _allocated(staged.buffers, ring.loop.with_body(body)))
+
+    def _over_turns(self, ring: _Ring, fill: Stmt, rest: Stmt) -> Stmt:
+        """Return a ring that is filled before, or a turn ahead where blocks take turns."""
+        simplifier, turns = self.simplifier, self.turns
+        if turns is None or read_buffers(fill) & turns.written:
+            return seq(self._first(ring, fill), rest)
         # Slots of one turn are in use until its end.
-        turn, count = simplifier.var(turns.loop.var), constant_iterations(turns.loop, PERSISTENT)
-        turns.before.append(seq(*first({turns.loop.var: constant(0)})))
-        following = shift_affine(turn, 1)
-        more = seq(*first({turns.loop.var: following}))
-        return seq(rest, end, If(simplifier.compare("<", following, constant(count)), more))
+        var, count = turns.loop.var, constant_iterations(turns.loop, PERSISTENT)
+        turns.before.append(self._first(ring, fill, {var: constant(0)}))
+        following = shift_affine(simplifier.var(var), 1)
+        more = self._first(ring, fill, {var: following})
+        return seq(rest, If(simplifier.compare("<", following, constant(count)), more))
 
-    def _filled(
-        self,
-        fill: Stmt,
-        var: Var,
-        iteration: Affine,
-        depth: int,
-        is_async: bool,
-        slot: Slot | None,
-        env: Mapping[Var, Affine],
-    ) -> Stmt:
-        stmt = self._moved(fill, {**env, var: iteration}, iteration, depth, slot)
-        return _ToCopies(self.simplifier).rewrite(stmt) if is_async else stmt
+    # Fills and uses of one slot.
 
-    def _moved(
-        self, stmt: Stmt, env: Mapping[Var, Affine], k: Affine, depth: int, slot: Slot | None
-    ) -> Stmt:
-        offset = self.simplifier.floormod(k, depth)
-        move = _Move(self.simplifier, env, self.rings, offset)
+    def _in_range(self, ring: _Ring, step: int) -> Expr:
+        """Return whether there is an iteration so many after the present one."""
+        ahead = shift_affine(self.simplifier.var(ring.loop.var), step)
+        return self.simplifier.compare("<", ahead, constant(ring.extent))
+
+    def _first(self, ring: _Ring, fill: Stmt, env: Mapping[Var, Affine] | None = None) -> Stmt:
+        """Return what fills the slots that are filled before the loop."""
+        stmts: list[Stmt] = []
+        for i in range(ring.lead):
+            if i < ring.extent:
+                moved = self._at(fill, ring, constant(i), env)
+                stmts.append(self._copied(ring, moved))
+            if ring.is_async:
+                stmts.append(AsyncCommit())
+        return seq(*stmts)
+
+    def _ahead(self, ring: _Ring, fill: Stmt) -> Stmt:
+        """Return what fills the slot of a later iteration."""
+        return self._copied(ring, self._moved(fill, ring, ring.lead))
+
+    def _copied(self, ring: _Ring, fill: Stmt) -> Stmt:
+        return ToCopies(self.simplifier).rewrite(fill) if ring.is_async else fill
+
+    def _moved(self, stmt: Stmt, ring: _Ring, step: int) -> Stmt:
+        """Return a statement of the iteration so many after the present one, at its slot."""
+        iteration = shift_affine(self.simplifier.var(ring.loop.var), step)
+        env = {ring.loop.var: iteration} if step else {}
+        offset = self.simplifier.floormod(iteration, ring.depth)
+        move = Move(self.simplifier, env, self.rings, offset)
         stmt = move.rewrite(stmt)
-        if slot is not None:
-            self.slots.update(dict.fromkeys(move.places, slot))
+        self.slots.update(dict.fromkeys(move.places, Slot(ring.loop.var, step, ring.depth)))
         return stmt
 
-
-class _Move(Rewriter):
-    """Replaces variables, and moves accesses of ring buffers to one slot."""
-
-    def __init__(
-        self,
-        simplifier: Simplifier,
-        env: Mapping[Var, Affine],
-        rings: Mapping[Buffer, Buffer],
-        slot: Affine,
-    ) -> None:
-        self.simplifier = simplifier
-        self.env = env
-        self.rings = rings
-        self.slot = slot
-        self.places: set[tuple[Buffer, Expr]] = set()
-        self._loads: dict[Load, Expr] = {}
-
-    def visit_Load(self, node: Load) -> Expr:
-        """Move a load."""
-        new = self._loads.get(node)
-        if new is None:
-            index = self._index(node.buffer, node.indices[0])
-            new = Load(self.rings.get(node.buffer, node.buffer), (index,))
-            new = node if new.buffer is node.buffer and index is node.indices[0] else new
-            self._loads[node] = new
-        return new
-
-    def visit_Store(self, node: Store) -> Stmt:
-        """Move a store."""
-        index = self._index(node.buffer, node.indices[0])
-        value = self.rewrite(node.value)
-        return Store(self.rings.get(node.buffer, node.buffer), (index,), value)
-
-    def visit_Var(self, node: Var) -> Expr:
-        """Replace a variable that stands outside an index."""
-        form = self.env.get(node)
-        return node if form is None else self.simplifier.expr(form)
-
-    def visit_If(self, node: If) -> Stmt:
-        """Simplify the condition anew."""
-        cond = self.simplifier.simplify(self.rewrite(node.cond))
-        other = self.rewrite(node.other) if node.other is not None else None
-        return If(cond, self.rewrite(node.then), other)
-
-    def visit_IfThenElse(self, node: IfThenElse) -> Expr:
-        """Simplify the condition anew."""
-        cond = self.simplifier.simplify(self.rewrite(node.cond))
-        return IfThenElse.fold(cond, self.rewrite(node.then), self.rewrite(node.other))
-
-    def _index(self, buffer: Buffer, index: Expr) -> Expr:
-        if isinstance(index, Ramp):
-            return Ramp(self._index(buffer, index.base), index.stride, index.lanes)
-        form = self.simplifier.form(self.rewrite_inside(index), self.env)
-        ring = self.rings.get(buffer)
-        if ring is None:
-            return self.simplifier.expr(form)
-        form = self.simplifier.combine([(self.slot, _padded_size(buffer)), (form, 1)])
-        place = self.simplifier.expr(form)
-        self.places.add((ring, place))
-        return place
-
-    def rewrite_inside(self, index: Expr) -> Expr:
-        """Move loads inside an index; a plain index has none and stays the object it is."""
-        form = self.simplifier.known_form(index)
-        return index if form is not None and form.is_plain else self.rewrite(index)
+    def _at(
+        self, stmt: Stmt, ring: _Ring, iteration: Affine, env: Mapping[Var, Affine] | None = None
+    ) -> Stmt:
+        """Return a statement of any iteration, with some other variables replaced too."""
+        offset = self.simplifier.floormod(iteration, ring.depth)
+        known = {**(env or {}), ring.loop.var: iteration}
+        return Move(self.simplifier, known, self.rings, offset).rewrite(stmt)
 
 
-class _ToCopies(Rewriter):
-    """Makes stores of what is just loaded from global memory asynchronous."""
+@dataclass(frozen=True)
+class _Ring:
+    """A loop that becomes a pipeline: its slots, and how many are filled ahead of their use."""
 
-    def __init__(self, simplifier: Simplifier) -> None:
-        self.simplifier = simplifier
-
-    def visit_Store(self, node: Store) -> Stmt:
-        """Copy, or where a condition guards the load, copy or store what stands for it."""
-        value = node.value
-        if isinstance(value, IfThenElse):
-            copy = self._copy(node, value.then)
-            if copy is None:
-                return node
-            return If(value.cond, copy, Store(node.buffer, node.indices, value.other))
-        return self._copy(node, value) or node
-
-    def _copy(self, node: Store, value: Expr) -> AsyncCopy | None:
-        if not isinstance(value, Load) or value.buffer.scope != "global":
-            return None
-        if element_of(value.buffer.dtype) != element_of(node.buffer.dtype):
-            return None
-        size = lanes_of(value.dtype) * bits_of(value.dtype) // 8
-        to, source = self._start(node.indices[0]), self._start(value.indices[0])
-        if to is None or source is None or size not in COPIED_BYTES:
-            return None
-        return AsyncCopy(node.buffer, to, value.buffer, source, size)
-
-    def _start(self, index: Expr) -> Expr | None:
-        """Return the first element of an index, None if its elements are not aligned together."""
-        if not isinstance(index, Ramp):
-            return index
-        form = self.simplifier.form_of(index.base)
-        if index.stride != 1 or any(k % index.lanes for k in (form.const, *form.terms.values())):
-            return None
-        return index.base
+    loop: For
+    extent: int
+    depth: int
+    lead: int
+    is_async: bool
+    is_late: bool
 
 
 class _Reallocate(Rewriter):
@@ -349,8 +270,7 @@ class _Reallocate(Rewriter):
         return node
 
 
-def _padded_size(buffer: Buffer) -> int:
-    """Return the elements of one slot: as many as keep the next slot aligned."""
-    step = max(ALIGNMENT_BYTES * 8 // max(bits_of(buffer.dtype), 8), 1)
-    size = prod(known(buffer.shape, f"slots of {buffer.name}"))
-    return -(-size // step) * step
+def _allocated(buffers: Sequence[Buffer], stmt: Stmt) -> Stmt:
+    for buffer in buffers:
+        stmt = Allocate(buffer, stmt)
+    return stmt

@@ -77,6 +77,13 @@ def show_to_warpgroups(stmt: Stmt, draft: Draft) -> Stmt:
     return new if show.multiplies else stmt
 
 
+def multiplies(stmt: Stmt) -> bool:
+    """Returns whether warpgroups multiply in a statement."""
+    show = _Show()
+    show.rewrite(stmt)
+    return show.multiplies
+
+
 def waited(pending: int) -> Stmt:
     """Returns the wait until so many groups of instructions at most are at work."""
     return _effect(WAIT, pending)

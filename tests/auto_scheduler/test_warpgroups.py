@@ -121,8 +121,9 @@ def test_odd_sizes_are_left_to_single_warps():
     assert any(isinstance(each, TensorForms) for each in others)
 
 
-def test_a_row_of_warpgroups_comes_back_from_its_steps_and_from_a_log():
-    task, (forms, *_), _ = warpgroup_forms(product(256, 256, 256))
+@pytest.mark.parametrize("dtype", ["float16", "tf32"])
+def test_a_row_of_warpgroups_comes_back_from_its_steps_and_from_a_log(dtype):
+    task, (forms, *_), _ = warpgroup_forms(product(256, 256, 256, dtype=dtype))
     row = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(1)[0]
     state = forms.program.candidate(row)
     assert forms.program.row_of(state.transform_steps) == row.tolist()

@@ -27,6 +27,11 @@ CASES = {
         {"dtype": "bfloat16", "out": "float32"},
     ),
     "three slots": (Tiles(tall=2, stages=3), {}),
+    "wide stores": (Tiles(rows=64, columns=128, stages=2), {}),
+    "wide stores of bfloat16, in turn": (
+        Tiles(rows=64, columns=128, blocks=3),
+        {"dtype": "bfloat16", "out": "bfloat16"},
+    ),
     "in turn": (Tiles(rows=64, stages=4, blocks=3), {"out": "float32"}),
     "in turn, two slots, as many tiles": (Tiles(rows=64, stages=2, blocks=2), {}),
     "TF32 along the reduction": (
@@ -59,7 +64,7 @@ def test_products_of_warpgroups_compute_what_numpy_does(tmp_path):
         assert "wgmma_m64n" in kernel.source
     for name, got, right in zip(CASES, run_batch(jobs, tmp_path), wanted, strict=True):
         assert not isinstance(got, str), f"{name}: {got}"
-        near = 2e-2 if got[0].dtype == np.float16 else 1e-4
+        near = {2: 2e-2, 4: 1e-4}[got[0].itemsize] * (8 if "of bfloat16" in name else 1)
         np.testing.assert_allclose(got[0].astype(np.float64), right, atol=near, err_msg=name)
 
 
@@ -85,6 +90,14 @@ def test_the_last_products_are_at_work_while_the_next_chunk_is_awaited():
     for stages in (0, 2, 3):
         body = kernel_of(Tiles(stages=stages)).source.partition("__global__")[2]
         assert "wgmma_wait<1>" not in body
+
+
+def test_threads_exchange_results_of_16_bits_and_store_16_bytes():
+    wide = kernel_of(Tiles(columns=128)).source.partition("__global__")[2]
+    assert wide.count("exchange_pairs_f16(") == 2
+    assert wide.count("*(uint4*)(D + ") == 2
+    assert "*(unsigned int*)(D + " not in wide
+    assert "exchange_pairs" not in kernel_of(Tiles(columns=128), out="float32").source
 
 
 def test_stores_are_shown_to_products_before_every_barrier():

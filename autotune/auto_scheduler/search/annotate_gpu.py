@@ -39,6 +39,8 @@ UNROLL_LIMITS = (0, 16, 64, 512, 1024)
 VECTOR_LENGTHS = (1, 2, 4)
 # Buffers of the copies in shared memory: none ahead, two through registers, asynchronous ones.
 PIPELINES = (0, 1, 2, 3, 4)
+# Small tiles of products on tensor cores are done with a chunk sooner than the next has come.
+PRODUCT_PIPELINES = (*PIPELINES, 6)
 # Rows of other tiles may be longer, so that they begin in different banks: their length is then
 # this modulo `ROW_UNIT`, which leaves vectors of four words in place.
 ROW_OFFSETS = (0, 4)
@@ -305,7 +307,8 @@ def _pipeline(work: Annotator, stage_id: int) -> None:
     if not _is_plain_reduction(loops[last]):
         return
     work.fuse(stage_id, first, last - first + 1)
-    work.pipeline(stage_id, first, PIPELINES)
+    product = work.stage(stage_id).attrs.tensor_core
+    work.pipeline(stage_id, first, PRODUCT_PIPELINES if product else PIPELINES)
 
 
 def _is_plain_reduction(loop: Iterator) -> bool:

@@ -17,6 +17,12 @@ def matmul_wgmma_in_turn():
 
 
 @case("cuda")
+def matmul_wgmma_wide_stores():
+    """Four threads exchange pairs of results, so that each stores eight."""
+    return product(128, 128, 128, Tiles(rows=64, columns=128, depth=64))
+
+
+@case("cuda")
 def matmul_wgmma_tf32():
     """The second operand lies across the reduction, and is turned where it is copied."""
     tiles = Tiles(rows=64, columns=64, depth=32, stages=2)
