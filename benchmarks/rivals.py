@@ -27,9 +27,9 @@ def conv_rivals(
     torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.benchmark_limit = 0  # try all that cuDNN offers, not the first ten
-    for name, (a, b) in _in_both_layouts(*tensors[:2]):
+    for name, (a, b) in in_both_layouts(*tensors[:2]):
         for pick in range(PICKS):
-            _forget_pick()
+            forget_pick()
             yield (
                 f"cuDNN {name} {pick}",
                 lambda a=a, b=b: torch.nn.functional.conv2d(
@@ -46,7 +46,7 @@ def depthwise_rivals(tensors: list[Any], layout: str, stride: int, padding: int)
     channels, multiplier, *taps = weight.shape
     filters = weight.reshape(channels * multiplier, 1, *taps)
     yield from conv_rivals([data, filters], stride, padding, groups=channels)
-    for name, (a, b) in _in_both_layouts(data, filters):
+    for name, (a, b) in in_both_layouts(data, filters):
         yield f"PyTorch {name}", partial(_without_cudnn, a, b, stride, padding, channels)
 
 
@@ -65,11 +65,11 @@ def pool_rivals(
 
     images = tensors[0] if layout == "NCHW" else tensors[0].permute(0, 3, 1, 2)
     pool = getattr(torch.nn.functional, f"{kind}_pool2d")
-    for name, (a,) in _in_both_layouts(images):
+    for name, (a,) in in_both_layouts(images):
         yield f"PyTorch {name}", lambda a=a: pool(a, size, stride, padding)
 
 
-def _in_both_layouts(*tensors: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def in_both_layouts(*tensors: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
     import torch
 
     layouts = {"NCHW": torch.contiguous_format, "channels_last": torch.channels_last}
@@ -125,7 +125,7 @@ def transpose_rivals(tensors: list[Any], axes: Sequence[int]) -> Named:
     yield "PyTorch", lambda: tensors[0].permute(*axes).contiguous()
 
 
-def _forget_pick() -> None:
+def forget_pick() -> None:
     """Run another convolution, so that the next one is benchmarked again."""
     import torch
 

@@ -1,0 +1,454 @@
+"""Layers that no other benchmark has: counted, built, run, verified and timed beside PyTorch.
+
+    python -m benchmarks.unseen [--seed 0] [--configs 24] [--only gemm] [--out unseen.jsonl]
+    python -m benchmarks.unseen --tune --only "product float16" --seconds 60
+    python -m benchmarks.unseen --build-only        # needs no device
+
+Shapes are drawn from a seed; some were chosen to be nasty (`unseen_layers`). Of each layer the
+space is counted; the untuned default and configurations drawn evenly from the space are built by
+nvcc (ahead, on all cores), verified against PyTorch in float64 and timed in CUDA graphs. The
+default, the fastest three and PyTorch (cuDNN in both layouts) are then timed in turn. With
+``--tune`` the configuration is what a run of `AutoTuner` finds in 300 trials or ``--seconds``.
+A faulty kernel ends the process that measures; the next one goes on behind its layer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.cubin import Loaded, Replays, Time, build, race
+from benchmarks.templates_gpu import captured_rivals, make_templates_importable
+from benchmarks.unseen_layers import Layer, Way, drawn, nasty
+
+ARCH = "sm_90"
+# Largest errors, relative to the largest result, by types of products; of others 2e-3.
+TOLERANCES = {"float32": 1e-4, "int8": 0.0, "bfloat16": 1e-2}
+FINALISTS, TRIALS, COUNTED_S = 3, 300, 0.2
+Result = dict[str, Any]
+
+
+@dataclass
+class Candidate:
+    """A configuration of a way, and what became of it."""
+
+    way: Way
+    label: str
+    kernel: Any = None
+    built: Future[tuple[Path | None, str]] | None = None
+    failure: str = ""
+    microseconds: float = math.inf
+
+
+@dataclass
+class Prepared:
+    """A layer whose kernels are being built."""
+
+    layer: Layer
+    candidates: list[Candidate] = field(default_factory=list)
+    refused: str = ""
+    counted_s: float = 0.0
+    points: int = 0
+
+
+class Builder:
+    """Builds kernels on all cores; equal texts once, also by processes before this one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.pool = folder, ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+
+    def submit(self, kernel: Any) -> Future[tuple[Path | None, str]]:
+        """Begin to build a kernel; the result is the cubin, or None and the compiler's text."""
+        return self.pool.submit(self._built, kernel)
+
+    def _built(self, kernel: Any) -> tuple[Path | None, str]:
+        text = "\0".join([kernel.source, *kernel.flags])
+        kept = self.folder / f"{hashlib.sha256(text.encode()).hexdigest()}.cubin"
+        if kept.exists():
+            return kept, ""
+        with tempfile.TemporaryDirectory(dir=self.folder) as place:
+            cubin, log = build(kernel, place, ARCH)
+            if cubin is None:
+                return None, log
+            os.replace(cubin, kept)
+        return kept, ""
+
+
+def prepared(layer: Layer, configs: int, seed: int, builder: Builder) -> Prepared:
+    """Make the tasks of a layer, draw configurations and begin to build them."""
+    from autotune.errors import AutotuneError
+    from autotune.task import create
+
+    made, rng = Prepared(layer), np.random.default_rng(seed)
+    for number, way in enumerate(layer.ways):
+        try:
+            task = create(way.template, way.args, f"cuda -arch={ARCH}")
+            begun = time.process_time()
+            made.points += len(task.config_space)
+            made.counted_s = max(made.counted_s, time.process_time() - begun)
+        except AutotuneError as error:
+            made.refused = " ".join(str(error).split())
+            continue
+        default = task.default()
+        share = configs if len(layer.ways) == 1 else max(1, configs // len(layer.ways))
+        points = [task.config_space.get(i) for i in task.config_space.sample(share, rng)]
+        label = "default" if number == 0 else "other default"
+        if default is None:
+            made.candidates.append(Candidate(way, label, failure="there is no default"))
+        every = [(label, default)] if default is not None else []
+        every += [(str(point.index), point) for point in points]
+        made.candidates += [_candidate(way, label, task, point, builder) for label, point in every]
+    return made
+
+
+def _candidate(way: Way, label: str, task: Any, point: Any, builder: Builder) -> Candidate:
+    from autotune.errors import AutotuneError
+    from autotune.kernel import launch_violation
+
+    try:
+        kernel = task.instantiate(point).kernel("cuda")
+    except AutotuneError as error:
+        return Candidate(way, label, failure=f"refused: {error}"[:200])
+    violation = launch_violation(kernel, task.target.limits)
+    if violation:
+        return Candidate(way, label, kernel, failure=violation)
+    return Candidate(way, label, kernel, builder.submit(kernel))
+
+
+class Bench:
+    """Runs the kernels of one layer on the device."""
+
+    def __init__(self, layer: Layer, kernel: Any, seed: int) -> None:
+        self.layer, self.seed = layer, seed
+        first = layer.ways[0]
+        names = [a for a in kernel.args if a.role == "in"]
+        rng = np.random.default_rng(seed)
+        self.inputs = [_array(a, rng, first) for a in names]
+        wide = [each.double() if each.is_floating_point() else each for each in self.inputs]
+        if names[0].dtype == "int8":
+            wide = [each.double() for each in self.inputs]
+        self.wanted = layer.compute(wide).double()
+        self.scale = float(self.wanted.abs().max()) or 1.0
+        dtype = str(first.args[_dtype_place(first)]) if layer.tf32 else names[0].dtype
+        self.tolerance = TOLERANCES.get("tf32" if layer.tf32 else dtype, 2e-3)
+        self.kept: list[Any] = []
+
+    def loaded(self, candidate: Candidate) -> tuple[Loaded, Any]:
+        """Load a kernel onto arrays of the layer; return it and its result."""
+        import torch
+
+        assert candidate.built is not None
+        cubin, log = candidate.built.result()
+        if cubin is None:
+            raise ArithmeticError((log.strip().splitlines() or ["nvcc failed"])[-1])
+        kernel, arrays = candidate.kernel, {}
+        inputs = iter(self._inputs_of(candidate.way))
+        for argument in kernel.args:
+            if argument.role == "in":
+                arrays[argument.name] = next(inputs)
+                continue
+            dtype = getattr(torch, argument.dtype)
+            poison = float("nan") if dtype.is_floating_point else -1
+            arrays[argument.name] = torch.full(argument.shape, poison, dtype=dtype, device="cuda")
+        for one in kernel.workspace:
+            dtype = getattr(torch, one.dtype)
+            arrays[one.name] = torch.empty(one.shape, dtype=dtype, device="cuda")
+        self.kept.append(arrays)  # graphs keep addresses, not arrays
+        out = next(arrays[a.name] for a in kernel.args if a.role == "out")
+        return Loaded(kernel, cubin, arrays), out
+
+    def _inputs_of(self, way: Way) -> list[Any]:
+        """Return the arrays that a way takes: filters are transformed for Winograd's method."""
+        import torch
+        from autotune.templates.winograd_cuda import transformed_filters
+
+        if not way.tile:
+            return self.inputs
+        data, weight, *rest = self.inputs
+        filters = transformed_filters(weight.cpu().numpy(), way.tile)
+        return [data, torch.from_numpy(filters).cuda(), *rest]
+
+    def measure(self, candidate: Candidate) -> None:
+        """Verify a candidate, then time it; what fails is noted."""
+        import torch
+
+        try:
+            loaded, out = self.loaded(candidate)
+            loaded.run()
+            torch.cuda.synchronize()
+            error = float((out.double().flatten() - self.wanted.flatten()).abs().max())
+            if not error <= self.tolerance * self.scale:
+                raise ArithmeticError(f"wrong answer, error {error:.2e} of {self.scale:.2e}")
+            replays = Replays(loaded.run)
+            candidate.microseconds = min(replays.microseconds() for _ in range(5))
+            loaded.unload()
+        except ArithmeticError as error:
+            candidate.failure = str(error)[:200]
+        self.kept.clear()
+
+    def race(self, candidates: Sequence[Candidate]) -> list[Time]:
+        """Time PyTorch, the default and the fastest in turn."""
+        ran = sorted((c for c in candidates if not c.failure), key=lambda c: c.microseconds)
+        default = [c for c in ran if c.label == "default"]
+        library = captured_rivals(self.layer.rivals(self.inputs))
+        sides = [library]
+        for every in (default, ran[:FINALISTS]):
+            if every:
+                sides.append({_known(c): Replays(self.loaded(c)[0].run) for c in every})
+        return race(sides, choosing=8, rounds=20)
+
+
+def _known(candidate: Candidate) -> str:
+    return f"{candidate.way.template} {candidate.label}"
+
+
+def _dtype_place(way: Way) -> int:
+    return next(i for i, each in enumerate(way.args) if each == "tf32")
+
+
+def _array(argument: Any, rng: np.random.Generator, way: Way) -> Any:
+    import torch
+
+    dtype = getattr(torch, argument.dtype)
+    if dtype.is_floating_point:
+        return torch.from_numpy(rng.standard_normal(argument.shape, np.float32)).to(dtype).cuda()
+    low, high = (-128, 128) if argument.dtype == "int8" else (0, way.args[0])
+    return torch.from_numpy(rng.integers(low, high, argument.shape)).to(dtype).cuda()
+
+
+def measured(made: Prepared, seed: int) -> Result:
+    """Return the facts of a layer; its kernels run on the device."""
+    begun = time.monotonic()
+    layer = made.layer
+    result: Result = {
+        "name": layer.name, "kind": layer.kind, "counted_s": round(made.counted_s, 3),
+        "points": made.points, "refused": made.refused,
+    }  # fmt: skip
+    known = [c for c in made.candidates if c.kernel and c.way is layer.ways[0]]
+    if not known:
+        return result
+    bench = Bench(layer, known[0].kernel, seed)
+    for candidate in made.candidates:
+        if not candidate.failure:
+            bench.measure(candidate)
+    failures = [f"{_known(c)}: {c.failure}" for c in made.candidates if c.failure]
+    result |= {"tried": len(made.candidates), "failures": failures}
+    library, *ours = bench.race(made.candidates)
+    has_default = any(c.label == "default" and not c.failure for c in made.candidates)
+    result["library"] = asdict(library)
+    result["default"] = asdict(ours[0]) if has_default else None
+    result["best"] = asdict(ours[-1]) if ours else None
+    return result | {"seconds": round(time.monotonic() - begun, 1)}
+
+
+def tuned(layer: Layer, seconds: float, seed: int, builder: Builder) -> Result:
+    """Return the facts of a layer that was tuned as users do."""
+    import autotune
+    from autotune.task import create
+
+    made, begun = prepared(layer, 0, seed, builder), time.monotonic()
+    found: list[tuple[float, Any, Way]] = []
+    trials = failed = 0
+    for way in layer.ways:
+        task = create(way.template, way.args, "cuda")
+        option = autotune.measure_option(
+            autotune.LocalBuilder(timeout=30), autotune.LocalRunner(timeout=20)
+        )
+        share = (seconds - (time.monotonic() - begun)) / (len(layer.ways) - layer.ways.index(way))
+        run = autotune.tuner.AutoTuner(task, seed=seed).tune(
+            TRIALS // len(layer.ways), option, timeout_s=share * 0.8
+        )
+        trials, failed = trials + run.trials, failed + run.failures
+        if run.best_config is not None:
+            found.append((run.seconds or math.inf, (task, run.best_config), way))
+    taken = time.monotonic() - begun
+    for _, (task, config), way in found:
+        made.candidates.append(_candidate(way, "tuned", task, config, builder))
+    result = measured(made, seed)
+    return result | {"tuning_s": round(taken, 1), "trials": trials, "failed_trials": failed}
+
+
+def chosen(options: argparse.Namespace) -> list[Layer]:
+    """Return the layers that are asked for."""
+    every = {each.name: each for each in [*drawn(options.seed, options.drawn), *nasty()]}
+    some = [
+        layer
+        for name, layer in every.items()
+        if any(part in f"{layer.kind} {name}" for part in options.only)
+    ]
+    random.Random(0).shuffle(some)  # a run that is cut short has some of every kind
+    number, of = (int(each) for each in options.part.split("/"))
+    return some[number - 1 :: of]
+
+
+def run_here(options: argparse.Namespace) -> None:
+    """Measure all layers that the file has no result of, and append theirs."""
+    done = {each["name"] for each in results(options.out)}
+    builder = Builder(options.cubins)
+    layers = [layer for layer in chosen(options) if layer.name not in done]
+    with options.out.open("a", encoding="utf-8") as out:
+        for layer, result in _each(layers, options, builder):
+            shown = {"name": layer.name, **result}
+            report(shown)
+            out.write(json.dumps(shown) + "\n")
+            out.flush()
+    builder.pool.shutdown(cancel_futures=True)
+
+
+def _each(
+    layers: list[Layer], options: argparse.Namespace, builder: Builder
+) -> Iterator[tuple[Layer, Result]]:
+    if options.tune:
+        for layer in layers:
+            yield (
+                layer,
+                _guarded(layer, lambda x: tuned(x, options.seconds, options.seed, builder)),
+            )
+        return
+    ahead = [prepared(each, options.configs, options.seed, builder) for each in layers]
+    for made in ahead:
+        if options.build_only:
+            yield made.layer, _built(made)
+        else:
+            yield made.layer, _guarded(made.layer, lambda _, m=made: measured(m, options.seed))
+
+
+def _guarded(layer: Layer, run: Any) -> Result:
+    """Return a result, or what PyTorch or the machinery said; a sticky fault ends the process."""
+    import torch
+
+    try:
+        result: Result = run(layer)
+    except Exception as error:  # the next layer has nothing to do with it
+        torch.cuda.synchronize()
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        return {"kind": layer.kind, "error": text}
+    return result
+
+
+def _built(made: Prepared) -> Result:
+    """Return what is known of a layer without a device."""
+    for each in made.candidates:
+        if each.built and each.built.result()[0] is None:
+            lines = each.built.result()[1].strip().splitlines()
+            each.failure = f"nvcc: {lines[-1] if lines else ''}"
+    failures = [f"{_known(c)}: {c.failure}" for c in made.candidates if c.failure]
+    return {
+        "kind": made.layer.kind, "counted_s": round(made.counted_s, 3), "points": made.points,
+        "refused": made.refused, "tried": len(made.candidates), "failures": failures,
+    }  # fmt: skip
+
+
+def results(path: Path) -> list[Result]:
+    """Return the results of a file; none if it is not there."""
+    return (
+        [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        if path.exists()
+        else []
+    )
+
+
+def report(result: Result) -> None:
+    """Print a layer."""
+    line = f"{result['name']}: "
+    for key in ("library", "default", "best"):
+        one = result.get(key)
+        if one:
+            ratio = result["library"]["median"] / one["median"]
+            line += f" {key} {one['median']:.2f}" + (f" ({ratio:.2f})" if key != "library" else "")
+            line += f" [{one['name']}]" if key != "default" else ""
+    for key in ("counted_s", "points", "seconds", "tuning_s", "trials", "refused", "error"):
+        line += f" {key} {result[key]}" if result.get(key) else ""
+    failures = result.get("failures", [])
+    print(line + (f" failed {len(failures)} of {result['tried']}" if failures else ""))
+    for failure in failures[:3]:
+        print(f"    {failure}")
+    sys.stdout.flush()
+
+
+def summary(every: Sequence[Result]) -> None:
+    """Print geometric means by kind, the failed share, and what took long to count."""
+    timed = [each for each in every if each.get("best")]
+    kinds = sorted({each["kind"] for each in timed})
+    print("\n| layers | how many | PyTorch / default | PyTorch / best | least | below 1 |")
+    print("|---|---|---|---|---|---|")
+    for kind in [*kinds, ""]:
+        some = [each for each in timed if kind in ("", each["kind"])]
+        best = [each["library"]["median"] / each["best"]["median"] for each in some]
+        plain = [each["library"]["median"] / each["default"]["median"]
+                 for each in some if each["default"]]  # fmt: skip
+        slow = sum(ratio < 1 for ratio in best)
+        print(f"| {kind or 'all'} | {len(some)} | {_mean(plain):.2f} | {_mean(best):.2f} "
+              f"| {min(best, default=math.nan):.2f} | {slow} |")  # fmt: skip
+    tried = sum(each.get("tried", 0) for each in every)
+    failed = sum(len(each.get("failures", ())) for each in every)
+    slow_counts = [each["name"] for each in every if each.get("counted_s", 0) > COUNTED_S]
+    print(f"\n{len(every)} layers, {tried} configurations, {failed} failed "
+          f"({100 * failed / max(tried, 1):.2f}%)")  # fmt: skip
+    print(f"counted in more than {COUNTED_S} s: {slow_counts or 'none'}")
+    for each in every:
+        if each.get("refused") or each.get("error"):
+            print(f"{each['name']}: {each.get('refused') or each.get('error')}")
+
+
+def _mean(ratios: Sequence[float]) -> float:
+    """Return the geometric mean."""
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure the layers in processes that may die, then sum up."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default=[""], nargs="*", help="parts of kinds and names")
+    parser.add_argument("--drawn", type=int, default=7, help="layers of each kind, about")
+    parser.add_argument("--configs", type=int, default=24, help="drawn, beside the default")
+    parser.add_argument("--part", default="1/1", help="i/n: every n-th layer from the i-th on")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tune", action="store_true")
+    parser.add_argument("--seconds", type=float, default=60, help="of tuning, a layer")
+    parser.add_argument("--build-only", action="store_true")
+    parser.add_argument("--out", type=Path, default=Path("unseen.jsonl"), help="gone on with")
+    parser.add_argument("--cubins", type=Path, help="a folder to keep them in")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    make_templates_importable()
+    import_module("autotune.templates")
+    if options.child:
+        run_here(options)
+        return 0
+    words = list(sys.argv[1:] if argv is None else argv)
+    with tempfile.TemporaryDirectory() as folder:
+        kept = [] if options.cubins else ["--cubins", folder]
+        if options.cubins:
+            options.cubins.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "benchmarks.unseen", *words, *kept, "--child"]
+        while subprocess.run(command).returncode:
+            done = {each["name"] for each in results(options.out)}
+            left = [each for each in chosen(options) if each.name not in done]
+            if not left:
+                break
+            died = {"name": left[0].name, "kind": left[0].kind, "error": "the process died"}
+            with options.out.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(died) + "\n")
+    summary(results(options.out))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
