@@ -135,10 +135,12 @@ class Bench:
     """Runs the kernels of one layer on the device."""
 
     def __init__(self, layer: Layer, kernel: Any, seed: int) -> None:
+        import torch
+
         self.layer, self.seed = layer, seed
         first = layer.ways[0]
         names = [a for a in kernel.args if a.role == "in"]
-        rng = np.random.default_rng(seed)
+        rng = torch.Generator("cuda").manual_seed(seed)
         self.inputs = [_array(a, rng, first) for a in names]
         wide = [each.double() if each.is_floating_point() else each for each in self.inputs]
         if names[0].dtype == "int8":
@@ -222,14 +224,15 @@ def _dtype_place(way: Way) -> int:
     return next(i for i, each in enumerate(way.args) if each == "tf32")
 
 
-def _array(argument: Any, rng: np.random.Generator, way: Way) -> Any:
+def _array(argument: Any, rng: Any, way: Way) -> Any:
+    """Return an array on the device: normal numbers, or places of a table's rows."""
     import torch
 
-    dtype = getattr(torch, argument.dtype)
+    dtype, options = getattr(torch, argument.dtype), {"generator": rng, "device": "cuda"}
     if dtype.is_floating_point:
-        return torch.from_numpy(rng.standard_normal(argument.shape, np.float32)).to(dtype).cuda()
+        return torch.randn(argument.shape, **options).to(dtype)
     low, high = (-128, 128) if argument.dtype == "int8" else (0, way.args[0])
-    return torch.from_numpy(rng.integers(low, high, argument.shape)).to(dtype).cuda()
+    return torch.randint(low, high, argument.shape, dtype=dtype, **options)
 
 
 def measured(made: Prepared, seed: int) -> Result:
