@@ -15,17 +15,35 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.templates_gpu import make_templates_importable
 
-# ResNet-18's convolutions at batch 1: h = w, output and input channels, kernel, stride, padding.
+# Convolutions at batch 1, of ResNet-18 and then of ResNet-50: h = w, output and input
+# channels, kernel, stride, padding.
 CONVOLUTIONS = (
     (224, 64, 3, 7, 2, 3), (56, 64, 64, 3, 1, 1), (56, 128, 64, 3, 2, 1), (56, 128, 64, 1, 2, 0),
     (28, 128, 128, 3, 1, 1), (28, 256, 128, 3, 2, 1), (28, 256, 128, 1, 2, 0),
     (14, 256, 256, 3, 1, 1), (14, 512, 256, 3, 2, 1), (14, 512, 256, 1, 2, 0),
     (7, 512, 512, 3, 1, 1),
+    (56, 64, 64, 1, 1, 0), (56, 256, 64, 1, 1, 0), (56, 64, 256, 1, 1, 0), (56, 128, 256, 1, 1, 0),
+    (56, 128, 128, 3, 2, 1), (28, 512, 128, 1, 1, 0), (56, 512, 256, 1, 2, 0),
+    (28, 128, 512, 1, 1, 0), (28, 256, 512, 1, 1, 0), (28, 256, 256, 3, 2, 1),
+    (14, 1024, 256, 1, 1, 0), (28, 1024, 512, 1, 2, 0), (14, 256, 1024, 1, 1, 0),
+    (14, 512, 1024, 1, 1, 0), (14, 512, 512, 3, 2, 1), (7, 2048, 512, 1, 1, 0),
+    (14, 2048, 1024, 1, 2, 0), (7, 512, 2048, 1, 1, 0),
+)  # fmt: skip
+# Of MobileNet-V2: channels, h = w, stride.
+DEPTHWISE = (
+    (32, 112, 1), (96, 112, 2), (144, 56, 1), (144, 56, 2), (192, 28, 1), (192, 28, 2),
+    (384, 14, 1), (576, 14, 1), (576, 14, 2), (960, 7, 1),
 )  # fmt: skip
 GEMMS = (
     (1024, 1024, 1024, "float32"), (4096, 4096, 4096, "float16"), (1024, 1024, 1024, "float16"),
     (16, 4096, 4096, "float32"), (16, 4096, 4096, "float16"), (2048, 2048, 2048, "float32"),
 )  # fmt: skip
+# Linear layers of BERT (128 and 384 tokens) and ViT (197), with the weights as networks have them.
+LINEARS = tuple(
+    (tokens, outputs, inputs, "float16", 1, False, True)
+    for tokens in (128, 197, 384)
+    for outputs, inputs in ((768, 768), (3072, 768), (768, 3072))
+)
 SOFTMAXES = ((4096, 4096), (1024, 1024))
 # Seconds that a final race and the check of the winner may take of one workload's share.
 _RACE_SHARE = 0.3
@@ -42,6 +60,10 @@ def workloads() -> Iterator[tuple[str, tuple[object, ...]]]:
         )
     for args in SOFTMAXES:
         yield "softmax.cuda", args
+    for args in LINEARS:
+        yield "gemm.cuda", args
+    for channels, size, stride in DEPTHWISE:
+        yield "depthwise_conv2d.cuda", (1, size, size, channels, 1, 3, 3, stride, 1)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
