@@ -17,22 +17,42 @@ from .rows_shape import DTYPES, MAPS, Rows
 MOST_KEPT = 128
 # Vectors that a thread holds at once of a row that is not kept.
 SWEPT = 4
+TEXTS = ("elements.h", "reducers.h", "row_maps.h")
+# Floats of the largest state of a part of a row.
+STATE_WORDS = 3
 
 
 def kernel(shape: Rows, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
+    names = ["data", "gain" if shape.gain else "data", "shift" if shape.shift else "data", "out"]
+    blocks = common.ceil_div(shape.rows, choice["rows"])
+    calls = [call("rows", names, blocks, (choice["threads"], choice["rows"]))]
+    return common.cuda_kernel(shape, [*TEXTS, "rows.cu"], _defines(shape, choice), calls)
+
+
+def split_kernel(
+    shape: Rows, choice: Mapping[str, int], split: int, per_split: int
+) -> SourceKernel:
+    """Return the kernels that divide a row into ``split`` ranges (`long_rows`)."""
+    knobs = _defines(shape, choice) | {"SPLIT": split, "PER_SPLIT": per_split}
+    names = ["data", "gain" if shape.gain else "data", "shift" if shape.shift else "data"]
+    grid = (split, shape.rows)
+    calls = [
+        call("row_states", ["data", "partial"], grid, choice["threads"]),
+        call("rows", [*names, "partial", "out"], grid, choice["threads"]),
+    ]
+    parts = (shape.rows * split, STATE_WORDS)
+    return common.cuda_kernel(shape, [*TEXTS, "rows_split.cu"], knobs, calls, parts)
+
+
+def _defines(shape: Rows, choice: Mapping[str, int]) -> dict[str, int | str]:
     knobs: dict[str, int | str] = {name.upper(): value for name, value in choice.items()}
     knobs |= common.defines(
         batch=shape.rows, depth=shape.columns, element=list(DTYPES).index(shape.dtype),
         gain=shape.gain, shift=shape.shift, groups=shape.groups, channels=shape.row_channels,
         spatial=shape.columns // shape.row_channels,
     )  # fmt: skip
-    knobs |= {"EPSILON": repr(shape.epsilon), "MAP": MAPS[shape.operation]}
-    names = ["data", "gain" if shape.gain else "data", "shift" if shape.shift else "data", "out"]
-    blocks = common.ceil_div(shape.rows, choice["rows"])
-    calls = [call("rows", names, blocks, (choice["threads"], choice["rows"]))]
-    texts = ["elements.h", "reducers.h", "row_maps.h", "rows.cu"]
-    return common.cuda_kernel(shape, texts, knobs, calls)
+    return knobs | {"EPSILON": repr(shape.epsilon), "MAP": MAPS[shape.operation]}
 
 
 def candidates(shape: Rows) -> dict[str, list[int]]:
@@ -48,17 +68,27 @@ def candidates(shape: Rows) -> dict[str, list[int]]:
 
 def violation(shape: Rows, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(rules(shape, choice, target, shape.columns))
+
+
+def rules(
+    shape: Rows, choice: Mapping[str, int], target: Target, columns: int
+) -> list[tuple[bool, str]]:
+    """Return what may be wrong with a choice: whether it is, and in words.
+
+    Args:
+        columns: of what a block takes of a row.
+    """
     limits, threads = target.limits, choice["threads"] * choice["rows"]
     sweep = choice["threads"] * choice["vec"]
-    kept = common.ceil_div(shape.columns, sweep) * choice["vec"]
+    kept = common.ceil_div(columns, sweep) * choice["vec"]
     held = common.pick(choice["keep"], kept, SWEPT * choice["vec"])
-    rules = [
+    return [
         (threads > limits.threads_per_block, "too many threads"),
         (held > MOST_KEPT, "a row too long to keep"),
         ((held + 24) * threads > limits.registers, "too many registers"),
-        ((choice["threads"] > 32) & (sweep >= 2 * shape.columns), "threads beyond the row"),
+        ((choice["threads"] > 32) & (sweep >= 2 * columns), "threads beyond the row"),
     ]
-    return common.first_broken(rules)
 
 
 def default_choice(shape: Rows, target: Target) -> dict[str, int]:

@@ -67,6 +67,23 @@ def kernel(shape: Scan, choice: Mapping[str, int]) -> SourceKernel:
     return common.cuda_kernel(shape, ["elements.h", "scan.cu"], knobs, calls)
 
 
+def split_kernel(
+    shape: Scan, choice: Mapping[str, int], split: int, per_split: int
+) -> SourceKernel:
+    """Return the kernels that divide a row into ``split`` ranges (`long_rows`)."""
+    knobs = common.defines(
+        depth=shape.columns, element=list(DTYPES).index(shape.dtype), split=split,
+        per_split=per_split, **choice,
+    )  # fmt: skip
+    grid = (split, shape.rows)
+    calls = [
+        call("range_sums", ["data", "partial"], grid, choice["threads"]),
+        call("scan", ["data", "partial", "out"], grid, choice["threads"]),
+    ]
+    texts = ["elements.h", "scan_split.cu"]
+    return common.cuda_kernel(shape, texts, knobs, calls, (shape.rows, split))
+
+
 def candidates(shape: Scan) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     widest = 16 // shape.element_bytes
@@ -80,15 +97,25 @@ def candidates(shape: Scan) -> dict[str, list[int]]:
 
 def violation(shape: Scan, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(rules(shape, choice, target, shape.columns))
+
+
+def rules(
+    shape: Scan, choice: Mapping[str, int], target: Target, columns: int
+) -> list[tuple[bool, str]]:
+    """Return what may be wrong with a choice: whether it is, and in words.
+
+    Args:
+        columns: of what a block takes of a row.
+    """
     limits, threads = target.limits, choice["threads"] * choice["rows"]
     sweep, held = choice["threads"] * choice["vec"], choice["items"] * choice["vec"]
-    rules = [
+    return [
         (threads > limits.threads_per_block, "too many threads"),
         ((held + choice["items"] + 32) * threads > limits.registers, "too many registers"),
-        ((choice["threads"] > 32) & (sweep >= 2 * shape.columns), "threads beyond the row"),
-        ((choice["items"] > 1) & (choice["items"] * sweep >= 2 * shape.columns), "items beyond"),
+        ((choice["threads"] > 32) & (sweep >= 2 * columns), "threads beyond the row"),
+        ((choice["items"] > 1) & (choice["items"] * sweep >= 2 * columns), "items beyond"),
     ]
-    return common.first_broken(rules)
 
 
 def default_choice(shape: Scan, target: Target) -> dict[str, int]:

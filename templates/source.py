@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from types import ModuleType
 from typing import Any, Protocol, TypeVar, cast
 
 from autotune import SourceKernel, Target, get_config, template
@@ -25,6 +26,7 @@ from . import (
     gemm_padded,
     gemm_turned,
     gemm_wgmma,
+    long_rows,
     matvec_cuda,
     rows_cuda,
     softmax_cpu,
@@ -32,7 +34,9 @@ from . import (
 from .conv2d_shape import OWNER, Conv2d
 from .epilogue import Epilogue
 from .gemm_shape import HALVES, Gemm, Product
+from .long_rows import LongRows
 from .rows_shape import Rows
+from .scan_cuda import Scan
 from .softmax_shape import Softmax
 from .window_shape import four, two
 
@@ -96,6 +100,12 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
     cfg.add_flop(shape.flop)
     cfg.add_bytes(shape.bytes)
     return family.kernel(shape, {name: cfg[name].val for name in options})
+
+
+def tunable_rows(family: ModuleType, shape: Rows | Scan) -> SourceKernel:
+    """Return the kernel of rows now chosen; few long ones may be divided among blocks."""
+    divided = long_rows.offered(shape, get_config())
+    return tunable(LongRows(family) if divided else cast(Any, family), shape, "cuda")
 
 
 @template("conv2d_nchw.cuda")
@@ -249,7 +259,7 @@ def _only_float32(name: str, dtype: str, expected: str) -> None:
 @template("softmax.cuda")
 def softmax_rows_cuda(rows: int, columns: int, dtype: str = "float32") -> SourceKernel:
     """Softmax of each row of a matrix."""
-    return tunable(rows_cuda, Rows("softmax", rows, columns, dtype), "cuda")
+    return tunable_rows(rows_cuda, Rows("softmax", rows, columns, dtype))
 
 
 @template("softmax.cpu")

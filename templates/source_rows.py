@@ -22,7 +22,7 @@ from .attention_cuda import Attention
 from .elementwise_cuda import Elementwise
 from .rows_shape import Reduction, Rows
 from .scan_cuda import Scan
-from .source import tunable
+from .source import tunable, tunable_rows
 from .take_cuda import TakeRows
 from .transpose_shape import Transpose
 
@@ -30,7 +30,7 @@ from .transpose_shape import Transpose
 @template("log_softmax.cuda")
 def log_softmax_cuda(rows: int, columns: int, dtype: str = "float32") -> SourceKernel:
     """Logarithm of the softmax of each row of a matrix."""
-    return tunable(rows_cuda, Rows("log_softmax", rows, columns, dtype), "cuda")
+    return tunable_rows(rows_cuda, Rows("log_softmax", rows, columns, dtype))
 
 
 @template("layer_norm.cuda")
@@ -44,7 +44,7 @@ def layer_norm_cuda(
     out. ``epsilon`` is added to the variance.
     """
     shape = Rows("layer_norm", rows, columns, dtype, epsilon, gain, shift)
-    return tunable(rows_cuda, shape, "cuda")
+    return tunable_rows(rows_cuda, shape)
 
 
 @template("rms_norm.cuda")
@@ -53,7 +53,7 @@ def rms_norm_cuda(
 ) -> SourceKernel:
     """Each row over the root of the mean of its squares, times gain (one number a column)."""
     shape = Rows("rms_norm", rows, columns, dtype, epsilon, gain)
-    return tunable(rows_cuda, shape, "cuda")
+    return tunable_rows(rows_cuda, shape)
 
 
 @template("group_norm.cuda")
@@ -75,7 +75,7 @@ def group_norm_cuda(
     shape = Rows(
         "layer_norm", n * groups, each * spatial, dtype, epsilon, gain, shift, each, groups
     )
-    return tunable(rows_cuda, shape, "cuda")
+    return tunable_rows(rows_cuda, shape)
 
 
 @template("attention.cuda")
@@ -123,7 +123,7 @@ def reduce_cuda_rows(
 @template("cumsum.cuda")
 def cumsum_cuda(rows: int, columns: int, dtype: str = "float32") -> SourceKernel:
     """Return the sums of the first 1, 2, ... elements of each row of a matrix."""
-    return tunable(scan_cuda, Scan(rows, columns, dtype), "cuda")
+    return tunable_rows(scan_cuda, Scan(rows, columns, dtype))
 
 
 @template("transpose.cuda")

@@ -1,0 +1,117 @@
+// Cumulative sums of few long rows. Each of SPLIT ranges of a row, of PER_SPLIT elements, is a block's:
+// `range_sums` leaves the sum of a range in `partial`; `scan` begins with those before its own, and walks
+// along it in pieces of ITEMS sweeps that it holds in registers: every warp adds up along its elements,
+// the totals of all warps and sweeps meet in shared memory, and one warp adds up along those.
+constexpr int WARPS = THREADS / 32;
+constexpr int SWEEP = THREADS * VEC;
+constexpr int TOTALS = ITEMS * WARPS;
+constexpr int OWN = (TOTALS + 31) / 32;  // totals of each thread of that warp
+
+__device__ __forceinline__ int end_of(int begin) {
+  return begin + PER_SPLIT < DEPTH ? begin + PER_SPLIT : DEPTH;
+}
+
+// Returns the sum of what the threads of a warp have; all of them get it.
+__device__ __forceinline__ float sum_of_warp(float value) {
+#pragma unroll
+  for (int mask = 16; mask > 0; mask /= 2) value += __shfl_xor_sync(0xffffffffu, value, mask);
+  return value;
+}
+
+// Returns the sum of what the threads up to this one of its warp have.
+__device__ __forceinline__ float sum_along_warp(float value, int lane) {
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const float before = __shfl_up_sync(0xffffffffu, value, distance);
+    if (lane >= distance) value += before;
+  }
+  return value;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) range_sums(
+    const Element* __restrict__ data, float* __restrict__ partial) {
+  __shared__ float warp_sums[WARPS];
+  const int first = blockIdx.x * PER_SPLIT, end = end_of(first);
+  const Element* const from = data + static_cast<size_t>(blockIdx.y) * DEPTH;
+  float sum = 0.0f;
+#pragma unroll 1
+  for (int begin = first; begin < end; begin += ITEMS * SWEEP) {
+    float v[ITEMS][VEC];
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+      const int column = begin + i * SWEEP + threadIdx.x * VEC;
+#pragma unroll
+      for (int j = 0; j < VEC; ++j) v[i][j] = 0.0f;
+      if (column < end) load_elements<VEC>(v[i], from + column);
+    }
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i)
+#pragma unroll
+      for (int j = 0; j < VEC; ++j) sum += v[i][j];
+  }
+  sum = sum_of_warp(sum);
+  if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = sum;
+  __syncthreads();
+  if (threadIdx.x >= 32) return;
+  sum = sum_of_warp(threadIdx.x < WARPS ? warp_sums[threadIdx.x] : 0.0f);
+  if (threadIdx.x == 0) partial[blockIdx.y * SPLIT + blockIdx.x] = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) scan(
+    const Element* __restrict__ data, const float* __restrict__ partial,
+    Element* __restrict__ out) {
+  __shared__ float totals[TOTALS + 1];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int first = blockIdx.x * PER_SPLIT, end = end_of(first);
+  const Element* const from = data + static_cast<size_t>(blockIdx.y) * DEPTH;
+  Element* const to = out + static_cast<size_t>(blockIdx.y) * DEPTH;
+  float carried = 0.0f;
+  for (int part = lane; part < static_cast<int>(blockIdx.x); part += 32) carried += partial[blockIdx.y * SPLIT + part];
+  carried = sum_of_warp(carried);
+#pragma unroll 1
+  for (int begin = first; begin < end; begin += ITEMS * SWEEP) {
+    float v[ITEMS][VEC], before[ITEMS];
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+      const int column = begin + i * SWEEP + threadIdx.x * VEC;
+#pragma unroll
+      for (int j = 0; j < VEC; ++j) v[i][j] = 0.0f;
+      if (column < end) load_elements<VEC>(v[i], from + column);
+    }
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+#pragma unroll
+      for (int j = 1; j < VEC; ++j) v[i][j] += v[i][j - 1];
+      const float through = sum_along_warp(v[i][VEC - 1], lane);
+      const float earlier = __shfl_up_sync(0xffffffffu, through, 1);
+      before[i] = lane > 0 ? earlier : 0.0f;
+      if (lane == 31) totals[i * WARPS + warp] = through;
+    }
+    __syncthreads();
+    if (warp == 0) {
+      float own[OWN];
+#pragma unroll
+      for (int t = 0; t < OWN; ++t) {
+        own[t] = lane * OWN + t < TOTALS ? totals[lane * OWN + t] : 0.0f;
+        if (t > 0) own[t] += own[t > 0 ? t - 1 : 0];
+      }
+      const float through = sum_along_warp(own[OWN - 1], lane);
+      const float earlier = __shfl_up_sync(0xffffffffu, through, 1);
+      __syncwarp();
+#pragma unroll
+      for (int t = 0; t < OWN; ++t)
+        if (lane * OWN + t < TOTALS) totals[lane * OWN + t] = own[t] + (lane > 0 ? earlier : 0.0f);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+      const int column = begin + i * SWEEP + threadIdx.x * VEC, place = i * WARPS + warp;
+      const float base = carried + (place > 0 ? totals[place > 0 ? place - 1 : 0] : 0.0f) + before[i];
+#pragma unroll
+      for (int j = 0; j < VEC; ++j) v[i][j] += base;
+      if (column < end) store_elements<VEC>(to + column, v[i]);
+    }
+    carried += totals[TOTALS - 1];
+    if (begin + ITEMS * SWEEP < end) __syncthreads();
+  }
+}

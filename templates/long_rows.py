@@ -1,0 +1,93 @@
+"""Few long rows for CUDA: ranges of a row are blocks' own, and two kernels follow each other.
+
+One space holds both: with the knob ``split`` at 1 a row is a block's, as in the plain families
+`rows_cuda` and `scan_cuda`, whose other knobs it shares. With more, the first kernel leaves what
+is known of each range, and the second, which combines that for its row, writes: reduce, then scan
+(Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Protocol
+
+from autotune import SourceKernel, Target
+
+from . import common
+
+KNOB, SPLITS = "split", (1, 2, 4, 8, 16, 32, 64, 128)
+# Rows up to which they may not fill a device, and elements from which on one is worth dividing.
+FEW, LONG = 128, 8192
+# Least elements of a range, and blocks that are wanted where nothing was tuned.
+SHORTEST, USUAL, WANTED = 1024, 4096, 264
+
+
+class Shape(Protocol):
+    """Rows that something is done to."""
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+
+    @property
+    def columns(self) -> int:
+        """Elements of each."""
+
+
+def offered(shape: Shape, knobs: Container[str]) -> bool:
+    """Return whether rows may be divided; not where ``knobs`` were chosen before they could be."""
+    before = "vec" in knobs and KNOB not in knobs
+    return shape.rows <= FEW and shape.columns >= LONG and not before
+
+
+def per_split(shape: Shape, split: int) -> int:
+    """Return how many elements a range has; a multiple of 8 keeps reads of 16 bytes aligned."""
+    return 8 * common.ceil_div(common.ceil_div(shape.columns, split), 8)
+
+
+@dataclass(frozen=True)
+class LongRows:
+    """A family of kernels over few long rows.
+
+    Attributes:
+        plain: the family whose blocks take whole rows; its `split_kernel` divides them.
+    """
+
+    plain: ModuleType
+
+    def candidates(self, shape: Shape) -> dict[str, list[int]]:
+        """Return the values each knob may take for a shape."""
+        splits = common.up_to(shape.columns // SHORTEST, SPLITS)
+        return {**self.plain.candidates(shape), KNOB: splits}
+
+    def violation(self, shape: Shape, choice: Mapping[str, int], target: Target) -> str | None:
+        """Return why a choice cannot run or is sure to be slow, or None."""
+        split = choice[KNOB]
+        columns = common.pick(split > 1, per_split(shape, split), shape.columns)
+        wide = (split > 1) & (choice["rows"] > 1)
+        kept = (split > 1) & (choice.get("keep", 0) > 0)
+        apart = [(wide, "rows side by side of a split"), (kept, "a range is read twice")]
+        return common.first_broken([*apart, *self.plain.rules(shape, choice, target, columns)])
+
+    def default_choice(self, shape: Shape, target: Target) -> dict[str, int]:
+        """Return a good guess: ranges of 4096 elements or more, two blocks a multiprocessor."""
+        chosen: dict[str, int] = self.plain.default_choice(shape, target)
+        most = min(shape.columns // USUAL, WANTED // shape.rows)
+        split = max(common.up_to(most, SPLITS))
+        if split == 1:
+            return {**chosen, KNOB: 1}
+        divided = {**chosen, KNOB: split, "threads": 256, "rows": 1}
+        return divided | ({"keep": 0} if "keep" in chosen else {"items": 4})
+
+    def kernel(self, shape: Shape, choice: Mapping[str, int]) -> SourceKernel:
+        """Return the kernel of a choice of knobs."""
+        plain = {name: value for name, value in choice.items() if name != KNOB}
+        split = choice[KNOB]
+        made: SourceKernel = (
+            self.plain.kernel(shape, plain)
+            if split == 1
+            else self.plain.split_kernel(shape, plain, split, per_split(shape, split))
+        )
+        return made
