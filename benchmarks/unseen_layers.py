@@ -576,6 +576,7 @@ def nasty() -> Iterator[Layer]:
     yield norm("softmax", 12 * 577, 577, "float16")
     yield norm("rms_norm", 3, 4099, "bfloat16")
     yield group_norm(2, 96, 7 * 9, 32)
+    yield group_norm(2, 320, 64 * 64, 32, "float16")
     yield scan(1, 1_000_003)
     yield scan(50_000, 17, "float16")
     yield reduction("argmax", 1, 50257, 1)
