@@ -208,7 +208,9 @@ class Conv:
     def _depthwise(self) -> tuple[Way, ...]:
         after = (self.after.bias, self.after.activation, self.after.residual, self.after.affine)
         head = (self.n, self.h, self.w, self.ci, self.co, *self.size, self.stride, self.padding)
-        return (Way("depthwise_conv2d.cuda", (*head, *after, self.dilation, self.layout)),)
+        return (
+            Way("depthwise_conv2d.cuda", (*head, *after, self.dilation, self.layout, self.dtype)),
+        )
 
     def _nhwc(self) -> tuple[Way, ...]:
         after = (self.after.bias, self.after.activation, self.after.residual, self.after.affine)
@@ -374,7 +376,7 @@ def permute(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str = "float32
 
 def pool(
     name: str, n: int, extent: tuple[int, int], channels: int, size: int, stride: int,
-    padding: int, layout: str,
+    padding: int, layout: str, dtype: str = "float32",
 ) -> Layer:  # fmt: skip
     """Return the maximum or the average, without the padding, of windows."""
     import torch
@@ -387,7 +389,7 @@ def pool(
         out = function(images, size, stride, padding, **options)
         return out.permute(0, 2, 3, 1) if layout == "NHWC" else out
 
-    args = (name, n, *extent, channels, size, stride, padding, 1, False, layout)
+    args = (name, n, *extent, channels, size, stride, padding, 1, False, layout, dtype)
     return _eager("pooling", "pool2d.cuda", args, compute)
 
 
@@ -587,6 +589,7 @@ def nasty() -> Iterator[Layer]:
     yield permute((5, 7, 11, 13, 17), (4, 2, 0, 3, 1))
     yield pool("max", 1, (224, 224), 3, 7, 4, 3, "NCHW")
     yield pool("avg", 2, (13, 29), 77, 3, 1, 1, "NHWC")
+    yield pool("max", 8, (112, 112), 64, 3, 2, 1, "NHWC", "float16")
     yield embedding(50257, 768, 4096, "float16")
     yield embedding(1001, 33, 7)
     image = (8, 96, 28, 28)
@@ -631,6 +634,9 @@ _NASTY_CONVS = (
          after=After(True, activation="relu6")),
     Conv(1, 56, 56, 1, 96, (7, 7), padding=(3,) * 4, depthwise=True, after=After(True)),
     Conv(1, 28, 28, 1, 77, (5, 5), (2, 2), (2,) * 4, depthwise=True, after=_SILU),
+    Conv(1, 28, 28, 1, 192, (3, 3), (1, 1), (1,) * 4, depthwise=True, dtype="float16",
+         layout="NHWC", after=After(True, activation="relu6")),
+    Conv(4, 56, 56, 1, 144, (3, 3), (2, 2), (1,) * 4, depthwise=True, dtype="bfloat16"),
 )  # fmt: skip
 _NASTY_PRODUCTS = (
     Product(128, 768, 768, "float16", 1, False, True, After(True, residual=True)),

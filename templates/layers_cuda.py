@@ -79,9 +79,14 @@ def depthwise_conv2d(template: str, layer: Layer) -> Offer | None:
     args = (
         n, h, w, channels, filters, kh, kw, op.steps, padding_of(op.sides),
         rest.bias is not None, rest.activation, rest.residual is not None,
-        rest.scale is not None, op.holes, op.data_layout,
+        rest.scale is not None, op.holes, op.data_layout, *_unusual(layer.result.dtype),
     )  # fmt: skip
     return Offer(template, args, (*layer.inputs, *given(rest)))
+
+
+def _unusual(dtype: str) -> tuple[str, ...]:
+    """Return a type as an argument that is left out where it has its default."""
+    return () if dtype == "float32" else (dtype,)
 
 
 def pool2d(template: str, layer: Layer) -> Offer | None:
@@ -95,7 +100,7 @@ def pool2d(template: str, layer: Layer) -> Offer | None:
     size, step, sides, hole = zip(*op.windows(), strict=True)
     args = (
         op.kind, *images(op.layout, layer.inputs[0].shape), size, step, padding_of(sides), hole,
-        op.count_include_pad, op.layout,
+        op.count_include_pad, op.layout, *_unusual(layer.result.dtype),
     )  # fmt: skip
     return Offer(template, args, layer.inputs)
 
@@ -148,12 +153,12 @@ def _enter(
 
 def enter_windows(kind: str, layouts: tuple[str, ...]) -> None:
     """Enter the templates of windows over images for a kind of target."""
-    name = f"depthwise_conv2d.{kind}"
+    name, dtypes = f"depthwise_conv2d.{kind}", FLOATS if kind == "cuda" else FLOAT32
     matcher = partial(depthwise_conv2d, name)
-    implements("nn.conv2d", kind, name, layouts, FLOAT32, ACTIVATIONS)(matcher)
+    implements("nn.conv2d", kind, name, layouts, dtypes, ACTIVATIONS)(matcher)
     for operator in ("nn.max_pool2d", "nn.avg_pool2d"):
         name = f"pool2d.{kind}"
-        implements(operator, kind, name, layouts, FLOAT32)(partial(pool2d, name))
+        implements(operator, kind, name, layouts, dtypes)(partial(pool2d, name))
 
 
 enter_windows("cuda", IMAGES)

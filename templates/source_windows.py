@@ -29,8 +29,9 @@ def depthwise_conv2d_cuda(
     n: int, h: int, w: int, channels: int, multiplier: int, kh: int, kw: int,
     stride: Extents = 1, padding: Extents = 0, bias: bool = False, activation: str = "none",
     residual: bool = False, affine: bool = False, dilation: Extents = 1, layout: str = "NCHW",
+    dtype: str = "float32",
 ) -> SourceKernel:  # fmt: skip
-    """Convolve each channel of ``n`` images by ``multiplier`` filters kh x kw of its own, float32.
+    """Convolve each channel of ``n`` images by ``multiplier`` filters kh x kw of its own.
 
     The function takes data, weight, those of bias, residual, scale and shift that are asked for
     (`Epilogue`), and out. Filters are (channels, multiplier, kh, kw) where the layout is
@@ -39,10 +40,11 @@ def depthwise_conv2d_cuda(
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).
         activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"`` or ``"gelu"``.
+        dtype: of all arrays: ``"float32"``, ``"float16"`` or ``"bfloat16"``; sums are in float32.
     """
     rest = Epilogue(bias, residual, affine, activation)
     shape = _depthwise(
-        n, h, w, channels, multiplier, (kh, kw), (stride, padding, dilation), rest, layout
+        n, h, w, channels, multiplier, (kh, kw), (stride, padding, dilation), rest, layout, dtype
     )
     return tunable(window_cuda, shape, "cuda")
 
@@ -64,31 +66,31 @@ def depthwise_conv2d_cpu(
 
 def _depthwise(
     n: int, h: int, w: int, channels: int, multiplier: int, size: tuple[int, int],
-    placed: tuple[Extents, Extents, Extents], rest: Epilogue, layout: str,
+    placed: tuple[Extents, Extents, Extents], rest: Epilogue, layout: str, dtype: str = "float32",
 ) -> Depthwise:  # fmt: skip
     """Return a shape; ``placed`` is stride, padding and dilation."""
     owner, (stride, padding, dilation) = Depthwise.owner, placed
     window = Window(size, two(owner, stride), four(owner, padding), two(owner, dilation))
-    return Depthwise(n, h, w, channels, window, layout, multiplier, rest)
+    return Depthwise(n, h, w, channels, window, layout, multiplier, rest, dtype=dtype)
 
 
 @template("pool2d.cuda")
 def pool2d_cuda(
     kind: str, n: int, h: int, w: int, channels: int, size: Extents,
     stride: Extents = 1, padding: Extents = 0, dilation: Extents = 1,
-    count_padding: bool = False, layout: str = "NCHW",
+    count_padding: bool = False, layout: str = "NCHW", dtype: str = "float32",
 ) -> SourceKernel:  # fmt: skip
-    """Return the maximum (``kind="max"``) or average (``"avg"``) of windows of float32 images.
+    """Return the maximum (``kind="max"``) or average (``"avg"``) of windows of images.
 
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).
         count_padding: whether an average divides by all elements of a window, not only by those
             that lie in the image.
+        dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``; sums are in float32.
     """
     window = _pooled(size, stride, padding, dilation)
-    return tunable(
-        window_cuda, Pool(n, h, w, channels, window, layout, kind, count_padding), "cuda"
-    )
+    shape = Pool(n, h, w, channels, window, layout, kind, count_padding, dtype=dtype)
+    return tunable(window_cuda, shape, "cuda")
 
 
 @template("pool2d.cpu")

@@ -13,6 +13,7 @@ from functools import partial
 from autotune import SourceKernel, Target, call
 
 from . import common
+from .rows_shape import DTYPES
 from .window_shape import KINDS, Depthwise, Pool
 
 Shape = Depthwise | Pool
@@ -67,8 +68,8 @@ class WindowTiling:
             batch=s.n, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, ci=s.channels, multiplier=s.multiplier,
             kh=w.size[0], kw=w.size[1], sy=w.stride[0], sx=w.stride[1],
             py=w.padding[0], px=w.padding[1], dy=w.dilation[0], dx=w.dilation[1],
-            nhwc=s.layout == "NHWC", operation=KINDS.index(kind),
-            count_padding=isinstance(s, Pool) and s.count_padding,
+            element=list(DTYPES).index(s.dtype), nhwc=s.layout == "NHWC",
+            operation=KINDS.index(kind), count_padding=isinstance(s, Pool) and s.count_padding,
             threads=self.threads, channels=c["channels"], columns=c["columns"], rows=c["rows"],
             pixels=c["pixels"], lines=c["lines"], c_vec=self.c_vec, x_vec=self.x_vec,
             o_vec=common.widest(s.ow, c["pixels"]), **s.epilogue.defines(),
@@ -80,7 +81,8 @@ class WindowTiling:
         weight = "weight" if isinstance(s, Depthwise) else "data"
         names = ["data", weight, *s.epilogue.names("data"), "out"]
         calls = [call("windows", names, self.blocks, self.threads)]
-        return common.cuda_kernel(s, ["epilogue.h", "window.cu"], self.defines(), calls)
+        texts = ["elements.h", "epilogue.h", "window.cu"]
+        return common.cuda_kernel(s, texts, self.defines(), calls)
 
 
 def candidates(shape: Shape) -> dict[str, list[int]]:
@@ -94,7 +96,7 @@ def candidates(shape: Shape) -> dict[str, list[int]]:
         "columns": common.up_to(shape.ow, tiles),
         "rows": common.up_to(shape.oh, tiles),
         "channels": common.up_to(shape.co, (1, 2, 4, 8, 16, 32, 64, 128)),
-        "vec": [v for v in (1, 2, 4) if across % v == 0],
+        "vec": [v for v in (1, 2, 4, 8) if across % v == 0 and v <= 16 // shape.element_bytes],
     }
 
 

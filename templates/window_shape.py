@@ -14,6 +14,7 @@ from autotune.kernel import Argument
 
 from .common import Array
 from .epilogue import Epilogue
+from .rows_shape import DTYPES
 
 INT32_MAX = 2**31 - 1
 LAYOUTS = ("NCHW", "NHWC")
@@ -110,8 +111,13 @@ class Windows:
     channels: int
     window: Window
     layout: str = "NCHW"
+    dtype: str = field(default="float32", kw_only=True)
 
     def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise TemplateError(
+                f"{self.owner}: dtype must be one of {', '.join(DTYPES)}, got {self.dtype!r}"
+            )
         if self.layout not in LAYOUTS:
             raise TemplateError(f"{self.owner}: layout must be NCHW or NHWC, got {self.layout!r}")
         if min(self.n, self.h, self.w, self.channels, self.multiplier) < 1:
@@ -122,6 +128,11 @@ class Windows:
             raise TemplateError(
                 f"{self.owner}: kernels index up to {INT32_MAX} elements, an array has {largest}"
             )
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
+        return DTYPES[self.dtype]
 
     @property
     def multiplier(self) -> int:
@@ -198,7 +209,8 @@ class Depthwise(Windows):
     def bytes(self) -> int:
         """Bytes that must move at least once."""
         read = self.n * self.channels * self.h * self.w + self.co * self.window.taps
-        return 4 * (read + self.rest.elements(self.co, self.outputs) + self.outputs)
+        others = self.rest.elements(self.co, self.outputs) + self.outputs
+        return self.element_bytes * (read + others)
 
     def arguments(self) -> list[Argument]:
         """Return data, weight, what the epilogue takes, and out."""
@@ -206,26 +218,34 @@ class Depthwise(Windows):
         weight = (*each, *taps) if self.layout == "NCHW" else (*taps, *each)
         result = self.images(self.co, self.oh, self.ow)
         return [
-            arg("data", self.images(self.channels, self.h, self.w)),
-            arg("weight", weight),
-            *self.rest.arguments(self.co, result),
-            arg("out", result, role="out"),
+            arg("data", self.images(self.channels, self.h, self.w), self.dtype),
+            arg("weight", weight, self.dtype),
+            *self.rest.arguments(self.co, result, self.dtype),
+            arg("out", result, self.dtype, role="out"),
         ]
 
     def reference(self) -> Callable[..., Array]:
-        """Return numpy in, numpy out: the arguments but for the last."""
+        """Return numpy in, numpy out: the arguments but for the last; sums are in float32."""
 
         def depthwise(data: Array, weight: Array, *others: Array) -> Array:
-            filters = weight if self.layout == "NCHW" else weight.transpose(2, 3, 0, 1)
+            images, filters, *rest = (_wide(each) for each in (data, weight, *others))
+            filters = filters if self.layout == "NCHW" else filters.transpose(2, 3, 0, 1)
             shape = (self.n, self.channels, self.multiplier, self.oh, self.ow)
-            sums = np.zeros(shape, data.dtype)
-            for ky, kx, taps in self.window.views(self.as_nchw(data), 0.0):
+            sums = np.zeros(shape, images.dtype)
+            for ky, kx, taps in self.window.views(self.as_nchw(images), 0.0):
                 sums += taps[:, :, None] * filters[None, :, :, ky, kx, None, None]
             out = self.as_laid_out(sums.reshape(self.n, self.co, self.oh, self.ow))
             channel = 1 if self.layout == "NCHW" else 3
-            return np.ascontiguousarray(self.rest.apply(out, others, channel))
+            result = self.rest.apply(out, tuple(rest), channel)
+            return np.ascontiguousarray(result.astype(data.dtype))
 
         return depthwise
+
+
+def _wide(x: Array) -> Array:
+    """Return numbers as float32 at least."""
+    wide: Array = x.astype(np.float64 if x.dtype == np.float64 else np.float32)
+    return wide
 
 
 KINDS = ("depthwise", "max", "avg")
@@ -257,31 +277,33 @@ class Pool(Windows):
     @property
     def bytes(self) -> int:
         """Bytes that must move at least once."""
-        return 4 * (self.n * self.channels * self.h * self.w + self.outputs)
+        read = self.n * self.channels * self.h * self.w
+        return self.element_bytes * (read + self.outputs)
 
     def arguments(self) -> list[Argument]:
         """Return data and out."""
         result = self.images(self.co, self.oh, self.ow)
         return [
-            arg("data", self.images(self.channels, self.h, self.w)),
-            arg("out", result, role="out"),
+            arg("data", self.images(self.channels, self.h, self.w), self.dtype),
+            arg("out", result, self.dtype, role="out"),
         ]
 
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out."""
 
         def pool(data: Array) -> Array:
-            images = self.as_nchw(data)
+            images = self.as_nchw(_wide(data))
             largest = self.kind == "max"
             views = [v for *_, v in self.window.views(images, -np.inf if largest else 0.0)]
             if largest:
-                return np.ascontiguousarray(self.as_laid_out(np.maximum.reduce(views)))
+                most = self.as_laid_out(np.maximum.reduce(views))
+                return np.ascontiguousarray(most.astype(data.dtype))
             counts: Array | int = self.window.taps
             if not self.count_padding:
-                ones = np.ones((1, 1, self.h, self.w), data.dtype)
+                ones = np.ones((1, 1, self.h, self.w), images.dtype)
                 inside = [v for *_, v in self.window.views(ones, 0.0)]
                 counts = np.maximum(np.sum(inside, axis=0), 1)
             sums = np.sum(views, axis=0)
-            return np.ascontiguousarray(self.as_laid_out(sums / counts))
+            return np.ascontiguousarray(self.as_laid_out(sums / counts).astype(data.dtype))
 
         return pool

@@ -1,5 +1,5 @@
-// One number for each window of each channel of images, float32: a weighted sum (depthwise
-// convolution), the maximum or the average (pooling).
+// One number for each window of each channel of images: a weighted sum (depthwise convolution), the
+// maximum or the average (pooling). Elements are those of elements.h, arithmetic is in float32.
 //
 // A thread computes LINES x PIXELS windows side by side, of one channel in NCHW and of C_VEC
 // neighbouring ones in NHWC. It reads each input row of theirs once, in vectors of X_VEC columns or
@@ -26,21 +26,25 @@ __device__ __forceinline__ float joined(float a, float b) { return b > a || b !=
 
 // Reads a row of the windows from column `x` on, NOTHING where it lies outside of the image.
 __device__ __forceinline__ void load_row(
-    float (&to)[READ][C_VEC], const float* __restrict__ image, int y, int x, int channel) {
+    float (&to)[READ][C_VEC], const Element* __restrict__ image, int y, int x, int channel) {
   const bool inside = y >= 0 && y < IH;
 #pragma unroll
   for (int i = 0; i < READ; i += X_VEC) {
     const bool valid = inside && x + i >= 0 && x + i < IW;
 #if NHWC
-    const float* const from = image + (y * IW + x + i) * CI;
+    const Element* const from = image + (y * IW + x + i) * CI;
 #pragma unroll
     for (int c = 0; c < C_VEC; ++c) to[i][c] = NOTHING;
     if (valid) {
       if (MULTIPLIER == 1) {
-        load_vector<C_VEC>(to[i], from + channel);
+        load_elements<C_VEC>(to[i], from + channel);
       } else {
 #pragma unroll
-        for (int c = 0; c < C_VEC; ++c) to[i][c] = from[(channel + c) / MULTIPLIER];
+        for (int c = 0; c < C_VEC; ++c) {
+          float one[1];
+          load_elements<1>(one, from + (channel + c) / MULTIPLIER);
+          to[i][c] = one[0];
+        }
       }
     }
 #else
@@ -48,7 +52,7 @@ __device__ __forceinline__ void load_row(
 #pragma unroll
     for (int v = 0; v < X_VEC; ++v) columns[v] = NOTHING;
     if (valid)
-      load_vector<X_VEC>(columns, image + (channel / MULTIPLIER * IH + y) * IW + x + i);
+      load_elements<X_VEC>(columns, image + (channel / MULTIPLIER * IH + y) * IW + x + i);
 #pragma unroll
     for (int v = 0; v < X_VEC; ++v) to[i + v][0] = columns[v];
 #endif
@@ -79,9 +83,10 @@ __device__ __forceinline__ void accumulate(
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) windows(
-    const float* __restrict__ data, const float* __restrict__ weight,
-    const float* __restrict__ bias, const float* __restrict__ residual,
-    const float* __restrict__ scale, const float* __restrict__ shift, float* __restrict__ out) {
+    const Element* __restrict__ data, const Element* __restrict__ weight,
+    const Element* __restrict__ bias, const Element* __restrict__ residual,
+    const Element* __restrict__ scale, const Element* __restrict__ shift,
+    Element* __restrict__ out) {
   const Rest rest = {bias, residual, scale, shift};
   const int tid = threadIdx.x, tile = blockIdx.x;
 #if NHWC  // neighbouring threads have neighbouring channels
@@ -96,14 +101,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) windows(
   const int co = tile_c * TILE_C + lane * C_VEC;
   const int ox = tile_x * TILE_X + column * PIXELS, oy = tile_y * TILE_Y + row * LINES;
   if (co >= CO || ox >= OW || oy >= OH) return;
-  const float* const image = data + n * (CI * IH * IW);
+  const Element* const image = data + n * (CI * IH * IW);
   const int x0 = ox * SX - PX, y0 = oy * SY - PY;
 
   float taps[KH * KW][C_VEC];
 #if OPERATION == 0
 #pragma unroll
   for (int t = 0; t < KH * KW; ++t)
-    load_vector<C_VEC>(taps[t], weight + (NHWC ? t * CO + co : co * (KH * KW) + t));
+    load_elements<C_VEC>(taps[t], weight + (NHWC ? t * CO + co : co * (KH * KW) + t));
 #endif
 
   float sum[LINES][PIXELS][C_VEC];
@@ -151,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) windows(
       const int at = NHWC ? ((n * OH + oy + l) * OW + ox + p) * CO + co
                           : ((n * CO + co) * OH + oy + l) * OW + ox + p;
       finish<NHWC>(values, rest, co, at);
-      store_vector<OUT_VEC>(out + at, values);
+      store_elements<OUT_VEC>(out + at, values);
     }
   }
 }

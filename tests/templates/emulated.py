@@ -37,7 +37,7 @@ def arrays_of(source, make=None):
     return [array_of(a) for a in source.args]
 
 
-def check_emulated(name, args, count=1, make=None, rtol=1e-4, fits=few_threads):
+def check_emulated(name, args, count=1, make=None, rtol=1e-4, fits=few_threads, atol=None):
     """Run `count` configurations of a task and compare each with float64."""
     sources = drawn(create(name, args, "cuda -emulate"), count, fits, sample=60 + 10 * count)
     assert sources
@@ -56,6 +56,6 @@ def check_emulated(name, args, count=1, make=None, rtol=1e-4, fits=few_threads):
                 array.astype(np.float64),
                 want,
                 rtol=rtol,
-                atol=rtol / 10,
+                atol=rtol / 10 if atol is None else atol,
                 err_msg=str(source.defines),
             )

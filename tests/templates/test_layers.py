@@ -119,7 +119,7 @@ def test_other_limits_than_those_of_relu6_are_a_kernel_of_their_own():
     ("query", "names"),
     [
         (("nn.conv2d", "cuda", "NHWC", "float32"), ["depthwise_conv2d.cuda", "conv2d_nhwc.cuda"]),
-        (("nn.conv2d", "cuda", "NHWC", "float16"), ["conv2d_nhwc.cuda"]),
+        (("nn.conv2d", "cuda", "NHWC", "float16"), ["depthwise_conv2d.cuda", "conv2d_nhwc.cuda"]),
         (("nn.dense", "cuda", None, "float16"), ["matvec.cuda", "gemm.cuda"]),
         (("nn.batch_matmul", "cuda", None, "bfloat16"), ["gemm.cuda"]),
         (("nn.conv2d", "cpu", "NCHW"), [

@@ -51,6 +51,19 @@ def test_pooling_kernels_match_their_reference_in_the_emulator(name, layout):
     check_emulated("pool2d.cuda", laid_out(POOLS[name], layout, 10))
 
 
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize(("dtype", "rtol"), [("float16", 4e-3), ("bfloat16", 3e-2)])
+def test_windows_of_16_bit_floats_are_summed_as_floats(dtype, rtol, layout):
+    for name, args, before in (
+        ("depthwise_conv2d", DEPTHWISE["all-that-follows"], 14),
+        ("depthwise_conv2d", DEPTHWISE["stride-2"], 14),
+        ("pool2d", POOLS["max"], 10),
+        ("pool2d", POOLS["uneven-average"], 10),
+    ):
+        given = (*laid_out(args, layout, before), dtype)
+        check_emulated(f"{name}.cuda", given, rtol=rtol, atol=rtol)
+
+
 def test_the_reference_of_depthwise_convolutions_is_that_of_the_operator():
     rng = np.random.default_rng(0)
     data, weight = rng.normal(size=(2, 5, 9, 8)), rng.normal(size=(5, 2, 3, 3))
@@ -95,6 +108,7 @@ def test_the_maximum_of_a_window_with_a_nan_is_that():
         ("depthwise_conv2d", (1, 4, 4, 8, 1, 3, 3, 1, 1, True, "tanh"), "activation must be one"),
         ("pool2d", ("min", 1, 4, 4, 8, 2), "kind must be max or avg"),
         ("pool2d", ("max", 1, 4, 4, 8, 2, 1, 0, 1, False, "CHWN"), "layout must be NCHW or NHWC"),
+        ("pool2d", ("max", 1, 4, 4, 8, 2, 1, 0, 1, False, "NCHW", "int8"), "dtype must be one of"),
         ("pool2d", ("max", 2**14, 512, 512, 8, 3), "kernels index up to"),
     ],
 )  # fmt: skip
