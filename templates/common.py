@@ -43,6 +43,20 @@ def up_to(limit: int, candidates: Iterable[int]) -> list[int]:
     return [c for c in candidates if c <= limit] or [1]
 
 
+# Elements up to which a row may be a part of a warp's.
+_SHORT = 512
+
+
+def lanes(columns: int) -> list[int]:
+    """Return parts of a warp that may share a row of so many elements."""
+    return [4, 8, 16] if columns <= _SHORT else []
+
+
+def side_by_side(columns: int) -> list[int]:
+    """Return how many rows of so many elements a block may take."""
+    return [1, 2, 4, 8, 16, 32, 64] if columns <= _SHORT else [1, 2, 4, 8, 16]
+
+
 def odd_quads(floats: int) -> int:
     """Round a row of shared memory up to an odd number of 16-byte words.
 

@@ -17,7 +17,7 @@ from autotune import SourceKernel, Target
 
 from . import common
 
-KNOB, SPLITS = "split", (1, 2, 4, 8, 16, 32, 64, 128)
+KNOB, SPLITS = "split", (1, 2, 4, 8, 16, 32, 64, 128, 256)
 # Rows up to which they may not fill a device, and elements from which on one is worth dividing.
 FEW, LONG = 128, 8192
 # Least elements of a range, and blocks that are wanted where nothing was tuned.
@@ -34,6 +34,10 @@ class Shape(Protocol):
     @property
     def columns(self) -> int:
         """Elements of each."""
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
 
 
 def offered(shape: Shape, knobs: Container[str]) -> bool:
@@ -53,22 +57,30 @@ class LongRows:
 
     Attributes:
         plain: the family whose blocks take whole rows; its `split_kernel` divides them.
+        ragged: whether that reads a single row in vectors that do not divide it.
     """
 
     plain: ModuleType
+    ragged: bool = False
 
     def candidates(self, shape: Shape) -> dict[str, list[int]]:
         """Return the values each knob may take for a shape."""
-        splits = common.up_to(shape.columns // SHORTEST, SPLITS)
-        return {**self.plain.candidates(shape), KNOB: splits}
+        options: dict[str, list[int]] = self.plain.candidates(shape)
+        if shape.rows == 1 and self.ragged:
+            options["vec"] = [v for v in (1, 2, 4, 8) if v <= 16 // shape.element_bytes]
+        return {**options, KNOB: common.up_to(shape.columns // SHORTEST, SPLITS)}
 
     def violation(self, shape: Shape, choice: Mapping[str, int], target: Target) -> str | None:
         """Return why a choice cannot run or is sure to be slow, or None."""
         split = choice[KNOB]
         columns = common.pick(split > 1, per_split(shape, split), shape.columns)
         wide = (split > 1) & (choice["rows"] > 1)
+        odd = (split == 1) & (shape.columns % choice["vec"] > 0)
         kept = (split > 1) & (choice.get("keep", 0) > 0)
-        apart = [(wide, "rows side by side of a split"), (kept, "a range is read twice")]
+        apart = [
+            (wide, "rows side by side of a split"), (kept, "a range is read twice"),
+            (odd, "vectors do not divide a whole row"),
+        ]  # fmt: skip
         return common.first_broken([*apart, *self.plain.rules(shape, choice, target, columns)])
 
     def default_choice(self, shape: Shape, target: Target) -> dict[str, int]:
@@ -78,7 +90,8 @@ class LongRows:
         split = max(common.up_to(most, SPLITS))
         if split == 1:
             return {**chosen, KNOB: 1}
-        divided = {**chosen, KNOB: split, "threads": 256, "rows": 1}
+        vec = max(self.candidates(shape)["vec"])
+        divided = {**chosen, KNOB: split, "threads": 256, "rows": 1, "vec": vec}
         return divided | ({"keep": 0} if "keep" in chosen else {"items": 4})
 
     def kernel(self, shape: Shape, choice: Mapping[str, int]) -> SourceKernel:

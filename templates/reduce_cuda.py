@@ -27,7 +27,8 @@ class ReductionTiling:
         tile = c["threads"] * c["vec"]
         if shape.inner == 1:
             self.blocks = common.ceil_div(shape.outer, c["rows"])
-            self.shared_bytes = c["threads"] // 32 * c["rows"] * 4 * shape.state_words
+            warps = common.ceil_div(c["threads"], 32)
+            self.shared_bytes = warps * c["rows"] * 4 * shape.state_words
             self.sweep = tile
         else:
             self.blocks = shape.outer * common.ceil_div(shape.inner, tile)
@@ -75,9 +76,11 @@ def candidates(shape: Reduction) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     widest = 16 // shape.element_bytes
     across = shape.depth if shape.inner == 1 else shape.inner
-    threads = (32, 64, 128, 256, 512, 1024) if shape.inner == 1 else (4, 8, 16, 32, 64, 128, 256)
+    threads = [4, 8, 16, 32, 64, 128, 256]
+    if shape.inner == 1:
+        threads = [*common.lanes(shape.depth), 32, 64, 128, 256, 512, 1024]
     return {
-        "threads": list(threads),
+        "threads": threads,
         "rows": [1, 2, 4, 8, 16, 32, 64],
         "vec": [v for v in (1, 2, 4, 8) if across % v == 0 and v <= widest],
         "unroll": [1, 2, 4, 8, 16],
@@ -98,6 +101,7 @@ def violation(shape: Reduction, choice: Mapping[str, int], target: Target) -> st
     rules = [
         (tiling.threads > limits.threads_per_block, "too many threads"),
         (tiling.threads < least, "too few threads"),
+        ((shape.inner == 1) & (tiling.threads % 32 > 0), "no whole warps"),
         (tiling.registers > 200, "too many registers a thread"),
         (tiling.registers * tiling.threads > limits.registers, "too many registers"),
         (tiling.shared_bytes > limits.shared_bytes, "too much shared memory"),

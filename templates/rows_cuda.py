@@ -17,6 +17,8 @@ from .rows_shape import DTYPES, MAPS, Rows
 MOST_KEPT = 128
 # Vectors that a thread holds at once of a row that is not kept.
 SWEPT = 4
+# Untuned: rows that do not fill a device, elements of a thread, threads of a block.
+FEW_ROWS, USUAL_ELEMENTS, USUAL_BLOCK = 264, 8, 128
 TEXTS = ("elements.h", "reducers.h", "row_maps.h")
 # Floats of the largest state of a part of a row.
 STATE_WORDS = 3
@@ -59,8 +61,8 @@ def candidates(shape: Rows) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     widest = 16 // shape.element_bytes
     return {
-        "threads": [32, 64, 128, 256, 512, 1024],
-        "rows": [r for r in (1, 2, 4, 8, 16) if r < 2 * shape.rows],
+        "threads": [*common.lanes(shape.columns), 32, 64, 128, 256, 512, 1024],
+        "rows": [r for r in common.side_by_side(shape.columns) if r < 2 * shape.rows],
         "vec": [v for v in (1, 2, 4, 8) if shape.columns % v == 0 and v <= widest],
         "keep": [0, 1],
     }
@@ -88,14 +90,21 @@ def rules(
         (held > MOST_KEPT, "a row too long to keep"),
         ((held + 24) * threads > limits.registers, "too many registers"),
         ((choice["threads"] > 32) & (sweep >= 2 * columns), "threads beyond the row"),
+        (threads % 32 > 0, "no whole warps"),
     ]
 
 
 def default_choice(shape: Rows, target: Target) -> dict[str, int]:
-    """Return a good guess: 16-byte reads, about eight elements a thread, the row kept."""
-    vec = max(candidates(shape)["vec"])
-    threads = 32
-    while threads < 1024 and threads * 2 * vec <= shape.columns // max(8 // vec, 1):
+    """Return a good guess: 16-byte reads, about eight elements a thread, the row kept.
+
+    Where rows do not fill a device, a thread has a vector or two; short rows share blocks.
+    """
+    options = candidates(shape)
+    vec = max(options["vec"])
+    each = 1 if shape.rows <= FEW_ROWS else max(USUAL_ELEMENTS // vec, 1)
+    threads = min(options["threads"])
+    while threads < 1024 and threads * 2 * vec * each <= shape.columns:
         threads *= 2
-    choice = {"threads": threads, "rows": 1, "vec": vec, "keep": 1}
+    rows = max(r for r in options["rows"] if r == 1 or r * threads <= USUAL_BLOCK)
+    choice = {"threads": max(threads, 32 // rows), "rows": rows, "vec": vec, "keep": 1}
     return choice if violation(shape, choice, target) is None else choice | {"keep": 0}

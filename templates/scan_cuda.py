@@ -119,11 +119,15 @@ def rules(
 
 
 def default_choice(shape: Scan, target: Target) -> dict[str, int]:
-    """Return a good guess: 16-byte reads, four of them a thread, or as many as a row has."""
+    """Return a good guess: 16-byte reads, four of them a thread, or as many as a row has.
+
+    Rows of a warp's share blocks.
+    """
     vec = max(candidates(shape)["vec"])
     threads, items = 32, 1
     while items < 4 and items * 2 * threads * vec < 2 * shape.columns:
         items *= 2
     while threads < 256 and threads * 2 * vec * items < 2 * shape.columns:
         threads *= 2
-    return {"threads": threads, "rows": 1, "vec": vec, "items": items}
+    rows = max(r for r in candidates(shape)["rows"] if r * threads <= 256)
+    return {"threads": threads, "rows": rows, "vec": vec, "items": items}

@@ -104,8 +104,9 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
 
 def tunable_rows(family: ModuleType, shape: Rows | Scan) -> SourceKernel:
     """Return the kernel of rows now chosen; few long ones may be divided among blocks."""
-    divided = long_rows.offered(shape, get_config())
-    return tunable(LongRows(family) if divided else cast(Any, family), shape, "cuda")
+    if long_rows.offered(shape, get_config()):
+        return tunable(LongRows(family, ragged=isinstance(shape, Scan)), shape, "cuda")
+    return tunable(cast(Any, family), shape, "cuda")
 
 
 @template("conv2d_nchw.cuda")

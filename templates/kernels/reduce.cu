@@ -25,10 +25,10 @@ __device__ __forceinline__ void write_state(Result* out, float* partial, int out
 }
 
 #if INNER == 1
-// A block takes ROWS rows, each by THREADS threads.
+// A block takes ROWS rows, each by THREADS threads: warps, or a power of two of a warp's lanes.
 extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
     const Element* __restrict__ data, Result* __restrict__ out, float* __restrict__ partial) {
-  constexpr int WARPS = THREADS / 32, SWEEP = THREADS * VEC;
+  constexpr int WARPS = (THREADS + 31) / 32, SWEEP = THREADS * VEC;
   __shared__ State warp_states[ROWS][WARPS];
   const int row = blockIdx.x * ROWS + threadIdx.y;
   const bool active = row < OUTER;

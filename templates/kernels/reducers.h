@@ -103,12 +103,12 @@ __device__ __forceinline__ typename Reducer::State over_lanes(typename Reducer::
   return state;
 }
 
-// Combines the states of one row's WARPS warps; every thread gets the result. `warp_states` is room
-// in shared memory for as many.
+// Combines the states of one row's THREADS threads, which are WARPS warps or a part of one; every thread
+// gets the result. `warp_states` is room in shared memory for as many.
 template <class Reducer, int WARPS>
 __device__ __forceinline__ typename Reducer::State over_warps(
     typename Reducer::State state, typename Reducer::State* warp_states) {
-  state = over_lanes<Reducer, 32>(state);
+  state = over_lanes<Reducer, (THREADS < 32 ? THREADS : 32)>(state);
   if (WARPS > 1) {
     if (threadIdx.x % 32 == 0) warp_states[threadIdx.x / 32] = state;
     __syncthreads();

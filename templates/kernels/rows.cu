@@ -1,7 +1,7 @@
-// Maps of the rows of a matrix (`row_maps.h`). A block takes ROWS rows, each by THREADS threads. With
-// KEEP a row stays in registers between its one read and its one write; without, what a map needs is
+// Maps of the rows of a matrix (`row_maps.h`). A block takes ROWS rows, each by THREADS threads: warps, or
+// a power of two of a warp's lanes. With KEEP a row stays in registers between its one read and its one write; without, what a map needs is
 // found in one sweep, and a second sweep reads again.
-constexpr int WARPS = THREADS / 32;
+constexpr int WARPS = (THREADS + 31) / 32;
 constexpr int SWEEP = THREADS * VEC;
 constexpr int ITEMS = KEEP ? (DEPTH + SWEEP - 1) / SWEEP : 4;
 

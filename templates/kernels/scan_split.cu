@@ -1,7 +1,8 @@
 // Cumulative sums of few long rows. Each of SPLIT ranges of a row, of PER_SPLIT elements, is a block's:
 // `range_sums` leaves the sum of a range in `partial`; `scan` begins with those before its own, and walks
 // along it in pieces of ITEMS sweeps that it holds in registers: every warp adds up along its elements,
-// the totals of all warps and sweeps meet in shared memory, and one warp adds up along those.
+// the totals of all warps and sweeps meet in shared memory, and one warp adds up along those. The last
+// vector of a single row may be a part of one.
 constexpr int WARPS = THREADS / 32;
 constexpr int SWEEP = THREADS * VEC;
 constexpr int TOTALS = ITEMS * WARPS;
@@ -9,6 +10,36 @@ constexpr int OWN = (TOTALS + 31) / 32;  // totals of each thread of that warp
 
 __device__ __forceinline__ int end_of(int begin) {
   return begin + PER_SPLIT < DEPTH ? begin + PER_SPLIT : DEPTH;
+}
+
+// Reads VEC neighbours from `column` on, 0 where there are none.
+__device__ __forceinline__ void load_columns(
+    float (&v)[VEC], const Element* __restrict__ from, int column, int end) {
+#pragma unroll
+  for (int j = 0; j < VEC; ++j) v[j] = 0.0f;
+  if (DEPTH % VEC == 0 ? column < end : column + VEC <= end) {
+    load_elements<VEC>(v, from + column);
+  } else if (DEPTH % VEC > 0) {
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) {
+      float one[1] = {0.0f};
+      if (column + j < end) load_elements<1>(one, from + column + j);
+      v[j] = one[0];
+    }
+  }
+}
+
+__device__ __forceinline__ void store_columns(
+    Element* __restrict__ to, const float (&v)[VEC], int column, int end) {
+  if (DEPTH % VEC == 0 ? column < end : column + VEC <= end) {
+    store_elements<VEC>(to + column, v);
+  } else if (DEPTH % VEC > 0) {
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) {
+      const float one[1] = {v[j]};
+      if (column + j < end) store_elements<1>(to + column + j, one);
+    }
+  }
 }
 
 // Returns the sum of what the threads of a warp have; all of them get it.
@@ -38,12 +69,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) range_sums(
   for (int begin = first; begin < end; begin += ITEMS * SWEEP) {
     float v[ITEMS][VEC];
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
-      const int column = begin + i * SWEEP + threadIdx.x * VEC;
-#pragma unroll
-      for (int j = 0; j < VEC; ++j) v[i][j] = 0.0f;
-      if (column < end) load_elements<VEC>(v[i], from + column);
-    }
+    for (int i = 0; i < ITEMS; ++i)
+      load_columns(v[i], from, begin + i * SWEEP + threadIdx.x * VEC, end);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i)
 #pragma unroll
@@ -66,18 +93,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(
   const Element* const from = data + static_cast<size_t>(blockIdx.y) * DEPTH;
   Element* const to = out + static_cast<size_t>(blockIdx.y) * DEPTH;
   float carried = 0.0f;
-  for (int part = lane; part < static_cast<int>(blockIdx.x); part += 32) carried += partial[blockIdx.y * SPLIT + part];
+#pragma unroll
+  for (int part = lane; part < SPLIT; part += 32)
+    if (part < static_cast<int>(blockIdx.x)) carried += partial[blockIdx.y * SPLIT + part];
   carried = sum_of_warp(carried);
 #pragma unroll 1
   for (int begin = first; begin < end; begin += ITEMS * SWEEP) {
     float v[ITEMS][VEC], before[ITEMS];
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
-      const int column = begin + i * SWEEP + threadIdx.x * VEC;
-#pragma unroll
-      for (int j = 0; j < VEC; ++j) v[i][j] = 0.0f;
-      if (column < end) load_elements<VEC>(v[i], from + column);
-    }
+    for (int i = 0; i < ITEMS; ++i)
+      load_columns(v[i], from, begin + i * SWEEP + threadIdx.x * VEC, end);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
 #pragma unroll
@@ -109,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(
       const float base = carried + (place > 0 ? totals[place > 0 ? place - 1 : 0] : 0.0f) + before[i];
 #pragma unroll
       for (int j = 0; j < VEC; ++j) v[i][j] += base;
-      if (column < end) store_elements<VEC>(to + column, v[i]);
+      store_columns(to, v[i], column, end);
     }
     carried += totals[TOTALS - 1];
     if (begin + ITEMS * SWEEP < end) __syncthreads();

@@ -21,6 +21,8 @@ CASES = [
     (ROWS, Rows("rms_norm", 1, 1001, "bfloat16", 1e-5, True), {"keep": 0, "vec": 1}, 1e-2),
     (ROWS, GROUPS, {"keep": 0, "vec": 2}, 1e-5),
     (SCANS, Scan(2, 1003), {"items": 4, "vec": 1}, 1e-5),
+    (SCANS, Scan(1, 1003), {"items": 2, "vec": 4}, 1e-5),
+    (SCANS, Scan(1, 1511, "bfloat16"), {"items": 1, "vec": 8}, 1e-2),
     (SCANS, Scan(1, 4096, "float16"), {"items": 2, "vec": 8}, 2e-3),
 ]  # fmt: skip
 
