@@ -25,6 +25,8 @@ from autotune.task.trace import Choice, Decision, Test, Tree
 
 # States times digits of one knob above which counting is given up: about a second.
 MOST = 1 << 22
+# Cells that are looked at together: arrays of a few hundred kilobytes.
+TOGETHER = 1 << 15
 # Weights are counted in 64 bits.
 WEIGHT_LIMIT = 1 << 62
 # Conditions have a bit each.
@@ -82,6 +84,20 @@ class _States:
     settled: IntArray
     weights: IntArray
 
+    def part(self, rows: slice) -> _States:
+        """Return some of them."""
+        columns = {key: column[rows] for key, column in self.columns.items()}
+        return _States(columns, self.settled[rows], self.weights[rows])
+
+    @staticmethod
+    def joined(parts: Sequence[_States]) -> _States:
+        """Return those of all parts, which know the same."""
+        return _States(
+            {key: np.concatenate([p.columns[key] for p in parts]) for key in parts[0].columns},
+            np.concatenate([p.settled for p in parts]),
+            np.concatenate([p.weights for p in parts]),
+        )
+
 
 class _Group:
     """Constraints that share knobs.
@@ -131,10 +147,22 @@ class _Group:
         """Choose one more knob in all ways; ``sizes`` are the digits of each of its classes."""
         there = np.flatnonzero(sizes)
         members, times = self._members[knob][there], sizes[there]
-        shape, now = (len(states.weights), len(members)), chosen | {knob}
-        self.cells += prod(shape)
-        if prod(shape) > MOST:
+        cells = len(states.weights) * len(members)
+        self.cells += cells
+        if cells > MOST:
             raise Uncountable
+        each = max(1, TOGETHER // max(len(members), 1))
+        parts = [
+            self._some_with_knob(states.part(slice(at, at + each)), chosen, knob, members, times)
+            for at in range(0, max(len(states.weights), 1), each)
+        ]
+        return _merge(_States.joined(parts))
+
+    def _some_with_knob(
+        self, states: _States, chosen: Knobs, knob: int, members: IntArray, times: IntArray
+    ) -> _States:
+        """Do that for so few states that what is computed of them stays in a cache."""
+        shape, now = (len(states.weights), len(members)), chosen | {knob}
         outlook = Outlook(states.columns, chosen, knob, members)
         alive: Number = np.ones(shape, dtype=np.bool_)
         settled: Number = states.settled[:, None]
@@ -151,7 +179,7 @@ class _Group:
                 for key, where in needed.items()
             }
         weights = (states.weights[:, None] * times)[alive]
-        return _merge(_States(columns, np.broadcast_to(settled, shape)[alive], weights))
+        return _States(columns, np.broadcast_to(settled, shape)[alive], weights)
 
     def _needed(
         self, outlook: Outlook, now: Knobs, knob: int, settled: IntArray

@@ -149,3 +149,14 @@ def test_large_spaces_of_templates_are_counted_from_few_states(name, args, most)
     counter, count = space._points._counter
     assert count == len(space)
     assert 0 < counter.cells <= most
+
+
+@pytest.mark.parametrize("cells", [1, 7, 64])
+def test_states_looked_at_in_parts_are_counted_as_together(monkeypatch, cells):
+    space = space_of(
+        lambda c: c["a"].val * c["b"].val * c["c"].val <= 24,
+        lambda c: (c["d"].val > 0) | (c["a"].val * c["e"].val != 4),
+    )
+    together = counter_of(space).count()
+    monkeypatch.setattr("autotune.task.counting.TOGETHER", cells)
+    assert counter_of(space).count() == together == len(space)
