@@ -572,6 +572,7 @@ def nasty() -> Iterator[Layer]:
     """Yield layers that were chosen because they might be slow, refused or wrong."""
     yield from (conv.layer() for conv in _NASTY_CONVS)
     yield from (product.layer() for product in _NASTY_PRODUCTS)
+    yield norm("softmax", 2048, 50_257, "float16")
     for name in ("softmax", "layer_norm"):
         yield norm(name, 7, 250_001)
         yield norm(name, 100_000, 33, "float16")
@@ -603,6 +604,8 @@ def nasty() -> Iterator[Layer]:
     yield attention(1, 32, 1, 777, 128, 8, False)
     yield attention(16, 8, 1, 4095, 64, 8, False)
     yield attention(1, 8, 33, 3000, 64, 8, False)
+    yield attention(1, 8, 1024, 1024, 40, 8, False)
+    yield attention(2, 16, 729, 729, 72, 16, False, "bfloat16")
 
 
 _RELU, _SILU = After(True, activation="relu"), After(True, activation="silu")

@@ -55,9 +55,9 @@ class Attention:
             raise TemplateError(f"{OWNER}: extents must be at least 1, got {self}")
         if self.heads % self.kv_heads:
             raise TemplateError(f"{OWNER}: kv_heads must divide heads, got {self}")
-        if self.size % 16 or self.size > 256:
+        if self.size % 8 or self.size > 256:
             raise TemplateError(
-                f"{OWNER}: size must be a multiple of 16 up to 256, got {self.size}"
+                f"{OWNER}: size must be a multiple of 8 up to 256, got {self.size}"
             )
         if self.dtype not in HALVES:
             raise TemplateError(f"{OWNER}: dtype must be float16 or bfloat16, got {self.dtype!r}")
@@ -142,8 +142,9 @@ class AttentionTiling:
         self.chunks = common.ceil_div(shape.keys, c["keys"])
         self.per_split = common.ceil_div(self.chunks, c["split"])
         staged = self.tile_q + 2 * c["stages"] * c["keys"]
-        self.shared_bytes = 2 * staged * (shape.size + 8)
-        self.registers = shape.size * 3 // 4 + c["keys"] // 2 + 48
+        deep = 16 * common.ceil_div(shape.size, 16)
+        self.shared_bytes = 2 * staged * (deep + 8)
+        self.registers = deep * 3 // 4 + c["keys"] // 2 + 48
         self.blocks = self.tiles * shape.matrices
 
 

@@ -90,7 +90,7 @@ def attention_cuda_heads(
     ``wgmma``.
 
     Args:
-        size: of a head, a multiple of 16 up to 256.
+        size: of a head, a multiple of 8 up to 256.
         kv_heads: heads of k and v, each of which serves ``heads / kv_heads`` (grouped queries);
             0 stands for ``heads``.
         causal: whether query i sees keys up to i + keys - queries only.

@@ -1,6 +1,6 @@
 // softmax(Q K^T * scale) V on tensor cores by mma.sync: 16-bit floats, sums and exponentials in float32. A warp
 // has 16 rows of a block's. Keys and values pass through a ring of STAGES slots, TILE_K at a time.
-constexpr int PITCH = D + 8, SLOT = 2 * TILE_K * PITCH;
+constexpr int PITCH = DEEP + 8, SLOT = 2 * TILE_K * PITCH;
 
 __device__ __forceinline__ void copy_eight(half_bits* dst, const half_bits* src, bool valid) {
   copy_async<4>(reinterpret_cast<float*>(dst), reinterpret_cast<const float*>(src), valid);
@@ -8,20 +8,20 @@ __device__ __forceinline__ void copy_eight(half_bits* dst, const half_bits* src,
 
 __device__ __forceinline__ void stage_keys(
     half_bits* dst, const half_bits* __restrict__ from, int key0, int tid) {
-  each_vector<TILE_K, D / 8>(tid, [&](int row, int vector) {
-    const bool valid = KEYS % TILE_K == 0 || key0 + row < KEYS;
+  each_vector<TILE_K, DEEP / 8>(tid, [&](int row, int vector) {
+    const bool valid = (KEYS % TILE_K == 0 || key0 + row < KEYS) && (DEEP == D || vector < D / 8);
     copy_eight(dst + row * PITCH + vector * 8, from + static_cast<size_t>(key0 + row) * D + vector * 8, valid);
   });
 }
 
 __device__ __forceinline__ void compute_scores(
-    float (&score)[TILE_K / 8][4], const unsigned (&query)[D / 16][4], const half_bits* keys, int lane) {
+    float (&score)[TILE_K / 8][4], const unsigned (&query)[DEEP / 16][4], const half_bits* keys, int lane) {
 #pragma unroll
   for (int j = 0; j < TILE_K / 8; ++j)
 #pragma unroll
     for (int r = 0; r < 4; ++r) score[j][r] = 0.0f;
 #pragma unroll
-  for (int d = 0; d < D / 16; ++d)
+  for (int d = 0; d < DEEP / 16; ++d)
 #pragma unroll
     for (int j = 0; j < TILE_K / 16; ++j) {
       unsigned right[4];
@@ -32,13 +32,13 @@ __device__ __forceinline__ void compute_scores(
 }
 
 __device__ __forceinline__ void add_values(
-    float (&out)[D / 8][4], const float (&score)[TILE_K / 8][4], const half_bits* values, int lane) {
+    float (&out)[DEEP / 8][4], const float (&score)[TILE_K / 8][4], const half_bits* values, int lane) {
 #pragma unroll
   for (int k = 0; k < TILE_K / 16; ++k) {
     unsigned left[4];
     pack_left(left, score, k);
 #pragma unroll
-    for (int d = 0; d < D / 16; ++d) {
+    for (int d = 0; d < DEEP / 16; ++d) {
       unsigned right[4];
       load_right<false>(right, values + k * 16 * PITCH + d * 16, PITCH, lane);
       multiply_add(out[2 * d], left, right[0], right[1], lane);
@@ -66,14 +66,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
     }
     copy_commit();
   };
-  each_vector<TILE_Q, D / 8>(tid, [&](int row, int vector) {
-    const bool valid = row0 + row < ROWS;
+  each_vector<TILE_Q, DEEP / 8>(tid, [&](int row, int vector) {
+    const bool valid = row0 + row < ROWS && (DEEP == D || vector < D / 8);
     copy_eight(queries + row * PITCH + vector * 8, q + row_begin(matrix, row0 + row) + vector * 8, valid);
   });
 #pragma unroll
   for (int i = 0; i < STAGES - 1; ++i) stage(begin + i, i);
 
-  unsigned query[D / 16][4];
+  unsigned query[DEEP / 16][4];
   Sums sums;
   sums.clear();
 
@@ -85,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
     stage(chunk + STAGES - 1, free_slot);
     if (chunk == begin) {
 #pragma unroll
-      for (int d = 0; d < D / 16; ++d)
+      for (int d = 0; d < DEEP / 16; ++d)
         load_left<false>(query[d], queries + warp * 16 * PITCH + d * 16, PITCH, lane);
     }
     const int key0 = chunk * TILE_K, first = row0 + warp * 16;

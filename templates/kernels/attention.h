@@ -10,6 +10,7 @@
 constexpr int TILE_Q = WARPS * 16, ROWS = QUERIES * GROUP;
 constexpr int TILES = (ROWS + TILE_Q - 1) / TILE_Q, MATRICES = BATCH * KV_HEADS;
 constexpr int CHUNKS = (KEYS + TILE_K - 1) / TILE_K, CHUNKS_A_SPLIT = (CHUNKS + SPLIT - 1) / SPLIT;
+constexpr int DEEP = (D + 15) / 16 * 16;  // columns of tiles; there is nothing beyond D
 constexpr int PART = D + 2;  // sums of a row, its largest score, and the sum of its exponentials
 
 typedef unsigned short half_bits;
@@ -34,12 +35,12 @@ __device__ __forceinline__ float sum_of_four(float x) {
 }
 
 struct Sums {
-  float out[D / 8][4], most[2], total[2];
+  float out[DEEP / 8][4], most[2], total[2];
   __device__ __forceinline__ void clear() {
 #pragma unroll
     for (int half = 0; half < 2; ++half) most[half] = SMALLEST, total[half] = 0.0f;
 #pragma unroll
-    for (int d = 0; d < D / 8; ++d)
+    for (int d = 0; d < DEEP / 8; ++d)
 #pragma unroll
       for (int r = 0; r < 4; ++r) out[d][r] = 0.0f;
   }
@@ -122,9 +123,9 @@ __device__ __forceinline__ void exponentials(
   }
 }
 
-__device__ __forceinline__ void rescale(float (&out)[D / 8][4], const float (&factor)[2]) {
+__device__ __forceinline__ void rescale(float (&out)[DEEP / 8][4], const float (&factor)[2]) {
 #pragma unroll
-  for (int d = 0; d < D / 8; ++d)
+  for (int d = 0; d < DEEP / 8; ++d)
 #pragma unroll
     for (int r = 0; r < 4; ++r) out[d][r] *= factor[r / 2];
 }

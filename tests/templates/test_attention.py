@@ -27,6 +27,8 @@ def split(wanted):
 CASES = {
     "causal": (1, 1, 40, 40, 64, 0, True, 0.0, "bfloat16"),
     "grouped, of a suffix": (2, 4, 9, 33, 16, 2, True, 0.3),
+    "of heads that are no whole tiles": (1, 2, 19, 35, 40, 1, True),
+    "of small heads": (2, 2, 5, 20, 8, 2),
     "more queries than keys": (1, 2, 20, 9, 64, 2, True),
 }
 
@@ -36,7 +38,9 @@ def test_kernels_match_their_reference_in_the_emulator(name):
     check_emulated("attention.cuda", CASES[name], rtol=3e-2, fits=split(False))
 
 
-@pytest.mark.parametrize("args", [(1, 8, 1, 150, 128, 2, True), (1, 2, 20, 70, 32, 1, True)])
+@pytest.mark.parametrize(
+    "args", [(1, 8, 1, 150, 128, 2, True), (1, 2, 20, 70, 32, 1, True), (1, 2, 3, 70, 72)]
+)
 def test_keys_divided_among_blocks_are_joined(args):
     check_emulated("attention.cuda", args, rtol=3e-2, fits=split(True))
 
@@ -76,7 +80,7 @@ def test_every_shape_has_configurations_and_its_default_is_one(b, kv, group, que
     ("args", "message"),
     [
         ((1, 4, 8, 8, 64, 3), "kv_heads must divide heads"),
-        ((1, 4, 8, 8, 40), "multiple of 16 up to 256"),
+        ((1, 4, 8, 8, 44), "multiple of 8 up to 256"),
         ((1, 4, 8, 8, 64, 0, False, 0.0, "float32"), "float16 or bfloat16"),
         ((1, 4, 8, 8, 64, 0, False, float("inf")), "scale must be a number from 0 on"),
         ((1, 4, 0, 8, 64), "at least 1"),
