@@ -290,8 +290,8 @@ class Product:
             *rest, self.shared,
         )  # fmt: skip
         ways = [Way("gemm.cuda", args)]
-        rows = self.m <= 8 and self.transpose_b and self.dtype in ("float32", *HALVES)
-        if rows and self.batch == 1 and not self.transpose_a:
+        most = {"float32": 8, "float16": 4, "bfloat16": 4}.get(self.dtype, 0)
+        if self.m <= most and self.transpose_b and self.batch == 1 and not self.transpose_a:
             ways.insert(0, Way("matvec.cuda", (self.n, self.k, self.m, self.dtype, *rest)))
         kind = f"product {self.dtype}"
         return Layer(kind, tuple(ways), self.compute, self.rivals, self.dtype == "tf32")

@@ -40,7 +40,9 @@ class GemmTiling:
         a_size = common.pick(c["transposed"], self.chunk, self.tile_m) * self.a_pitch
         staged = c["stages"] * (a_size + self.chunk * self.b_pitch)
         summed = c["slices"] * self.tile_m * self.tile_n
-        joined = (c["slices"] > 1) | (c["cluster"] > 0)
+        # Results whose rows are no whole vectors are written from shared memory.
+        ragged = shape.n % common.widest(c["cols"]) > 0
+        joined = (c["slices"] > 1) | (c["cluster"] > 0) | ragged
         self.shared_bytes = 4 * common.larger(staged, joined * summed)
         down, across = (
             common.ceil_div(extent, tile)

@@ -120,19 +120,35 @@ def violation(shape: Shape, choice: Mapping[str, int], target: Target) -> str | 
 
 
 def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: reads, arithmetic, and waiting for both."""
+    """Return a rough number of cycles: instructions to fetch, reads, and waiting line by line.
+
+    Its constants are a fit, without negative ones, to 1,930 configurations of 24 layers timed on
+    an H200. Of those of a layer the one with the least estimate took 1.12 times as long as the
+    fastest (geometric mean); the rank correlation is 0.71.
+    """
     tiling, c = WindowTiling(shape, choice), choice
     occupied = common.occupancy(target, tiling.blocks, tiling.threads, tiling.registers, 0)
-    warps = max(occupied.together * common.ceil_div(tiling.threads, 32) / 4, 1.0)
-    reads = tiling.in_lines * tiling.reads * (c["vec"] if tiling.c_vec > 1 else 1)
-    # Lanes that read far apart occupy the cache once for each 128 bytes they touch.
-    apart = 1.0
-    if shape.layout == "NCHW":
-        apart = min(c["pixels"] * shape.window.stride[1], 8) / c["vec"]
-    elif c["channels"] * c["vec"] < 32:
-        apart = min(32 / (c["channels"] * c["vec"]), 8)
-    work = 2 * reads * max(apart, 1.0) + tiling.weights / 2 + tiling.unrolled + 6 * tiling.sums
-    return occupied.waves * (700 + (work + 60) * warps)
+    warps = tiling.blocks * common.ceil_div(tiling.threads, 32) / occupied.multiprocessors
+    reads = tiling.in_lines * tiling.reads
+    lines, sectors = (_touched(tiling, extent) for extent in (128, 32))
+    # Code is straight: what is written out is fetched once, and every warp waits for it.
+    each = 3 if isinstance(shape, Pool) and shape.kind == "max" else 1
+    code = each * tiling.unrolled + 6 * reads + 10 * tiling.sums + tiling.weights
+    waiting = 108 * occupied.waves * tiling.in_lines
+    return waiting + warps * (reads * (0.34 * lines + 0.32 * sectors) + 29) + 2.6 * code
+
+
+def _touched(tiling: WindowTiling, extent: int) -> float:
+    """Return how many pieces of ``extent`` bytes a warp touches that reads once."""
+    c, shape = tiling.choice, tiling.shape
+    lanes = min(32, tiling.threads)
+    if shape.layout == "NHWC":
+        beside = min(c["channels"], lanes)
+        return lanes / beside * max(1, beside * tiling.c_vec * shape.element_bytes / extent)
+    beside = min(c["columns"], lanes)
+    apart = c["pixels"] * shape.window.stride[1]
+    span = ((beside - 1) * apart + tiling.x_vec) * shape.element_bytes
+    return lanes / beside * max(1, min(beside, span / extent))
 
 
 def default_choice(shape: Shape, target: Target) -> dict[str, int]:

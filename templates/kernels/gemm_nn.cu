@@ -199,7 +199,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
 #if !CLUSTER
   out += static_cast<size_t>(blockIdx.z) * BATCH * M * N;
 #endif
-#if SLICES == 1 && !CLUSTER
+#if SLICES == 1 && !CLUSTER && N % N_VEC == 0
 #pragma unroll
   for (int j = 0; j < ROWS; ++j) {
     const int m = m0 + row_of(j, ty);
@@ -207,33 +207,19 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
     for (int p = 0; p < PANELS; ++p) {
       const int n = n0 + (p * THREADS_N + tx) * N_VEC;
       const size_t at = static_cast<size_t>(m) * N + n;
-      float* const to = out + at;
-      if (m < M && n < N && N % N_VEC == 0) {
+      if (m >= M || n >= N) continue;
 #if FINISHED
-        float values[N_VEC];
+      float values[N_VEC];
 #pragma unroll
-        for (int v = 0; v < N_VEC; ++v) values[v] = sum[j][p * N_VEC + v];
-        finish<1>(values, rest, n, at);
-        store_vector<(N % N_VEC == 0 ? N_VEC : 1)>(to, values);
+      for (int v = 0; v < N_VEC; ++v) values[v] = sum[j][p * N_VEC + v];
+      finish<1>(values, rest, n, at);
+      store_vector<N_VEC>(out + at, values);
 #else
-        store_vector<(N % N_VEC == 0 ? N_VEC : 1)>(to, sum[j] + p * N_VEC);
+      store_vector<N_VEC>(out + at, sum[j] + p * N_VEC);
 #endif
-      } else if (m < M) {
-#pragma unroll
-        for (int v = 0; v < N_VEC; ++v) {
-          if (n + v >= N) continue;
-#if FINISHED
-          float value[1] = {sum[j][p * N_VEC + v]};
-          finish<1>(value, rest, n + v, at + v);
-          to[v] = value[0];
-#else
-          to[v] = sum[j][p * N_VEC + v];
-#endif
-        }
-      }
     }
   }
-#else
+#else  // neighbouring threads write neighbours, also where rows of the result are no whole vectors
   copy_wait<0>();
   __syncthreads();
   float* const partial = as;
