@@ -14,8 +14,8 @@ from autotune.network.layer import Epilogue, Layer
 
 from .layers_cuda import ACTIVATIONS, FLOATS, given, images, padding_of
 
-# Rows from which on tiles are worth trying, and up to which weights are read once: on an
-# H200 a product of 5 rows of bfloat16 by 4096x11008 took 28.8 us in tiles and 38.6 so, of 8 rows of
+# Rows from which on tiles are worth trying, and up to which weights are read once: on an H200 a
+# product of 5 rows of bfloat16 by 4096x11008 took 28.8 us in tiles and 38.6 so, of 8 rows of
 # float16 by 4096x4096 9.9 and 19.1, of 8 rows of float32 by 1000x512 4.6 and 3.3.
 FILLED, FEW = 4, {"float32": 8, "float16": 4, "bfloat16": 4}
 

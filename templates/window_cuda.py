@@ -126,7 +126,7 @@ def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
     an H200. Of those of a layer the one with the least estimate took 1.12 times as long as the
     fastest (geometric mean); the rank correlation is 0.71.
     """
-    tiling, c = WindowTiling(shape, choice), choice
+    tiling = WindowTiling(shape, choice)
     occupied = common.occupancy(target, tiling.blocks, tiling.threads, tiling.registers, 0)
     warps = tiling.blocks * common.ceil_div(tiling.threads, 32) / occupied.multiprocessors
     reads = tiling.in_lines * tiling.reads
