@@ -57,7 +57,8 @@ class LongRows:
 
     Attributes:
         plain: the family whose blocks take whole rows; its `split_kernel` divides them.
-        ragged: whether that reads a single row in vectors that do not divide it.
+        ragged: whether that reads a single row in vectors that do not divide it; else whole rows
+            may be so.
     """
 
     plain: ModuleType
@@ -75,11 +76,12 @@ class LongRows:
         split = choice[KNOB]
         columns = common.pick(split > 1, per_split(shape, split), shape.columns)
         wide = (split > 1) & (choice["rows"] > 1)
-        odd = (split == 1) & (shape.columns % choice["vec"] > 0)
+        between = (split == 1) == self.ragged
+        odd = (shape.columns % choice["vec"] > 0) & between
         kept = (split > 1) & (choice.get("keep", 0) > 0)
         apart = [
             (wide, "rows side by side of a split"), (kept, "a range is read twice"),
-            (odd, "vectors do not divide a whole row"),
+            (odd, "vectors do not divide the row"),
         ]  # fmt: skip
         return common.first_broken([*apart, *self.plain.rules(shape, choice, target, columns)])
 
@@ -90,7 +92,8 @@ class LongRows:
         split = max(common.up_to(most, SPLITS))
         if split == 1:
             return {**chosen, KNOB: 1}
-        vec = max(self.candidates(shape)["vec"])
+        options = self.candidates(shape)["vec"]
+        vec = max(v for v in options if self.ragged or shape.columns % v == 0)
         divided = {**chosen, KNOB: split, "threads": 256, "rows": 1, "vec": vec}
         return divided | ({"keep": 0} if "keep" in chosen else {"items": 4})
 

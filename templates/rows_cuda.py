@@ -19,6 +19,9 @@ MOST_KEPT = 128
 SWEPT = 4
 # Untuned: rows that do not fill a device, elements of a thread, threads of a block.
 FEW_ROWS, USUAL_ELEMENTS, USUAL_BLOCK = 264, 8, 128
+# Maps to which -inf adds nothing: their rows may be read in vectors that do not divide them, and
+# are from so many columns on where nothing was tuned.
+RAGGED, RAGGED_FROM = ("softmax", "log_softmax"), 1024
 TEXTS = ("elements.h", "reducers.h", "row_maps.h")
 # Floats of the largest state of a part of a row.
 STATE_WORDS = 3
@@ -59,11 +62,11 @@ def _defines(shape: Rows, choice: Mapping[str, int]) -> dict[str, int | str]:
 
 def candidates(shape: Rows) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
-    widest = 16 // shape.element_bytes
+    widest, ragged = 16 // shape.element_bytes, shape.operation in RAGGED
     return {
         "threads": [*common.lanes(shape.columns), 32, 64, 128, 256, 512, 1024],
         "rows": [r for r in common.side_by_side(shape.columns) if r < 2 * shape.rows],
-        "vec": [v for v in (1, 2, 4, 8) if shape.columns % v == 0 and v <= widest],
+        "vec": [v for v in (1, 2, 4, 8) if v <= widest and (ragged or shape.columns % v == 0)],
         "keep": [0, 1],
     }
 
@@ -83,7 +86,8 @@ def rules(
     """
     limits, threads = target.limits, choice["threads"] * choice["rows"]
     sweep = choice["threads"] * choice["vec"]
-    kept = common.ceil_div(columns, sweep) * choice["vec"]
+    ragged = (columns % choice["vec"] > 0) * (choice["vec"] - 1)
+    kept = common.ceil_div(columns + ragged, sweep) * choice["vec"]
     held = common.pick(choice["keep"], kept, SWEPT * choice["vec"])
     return [
         (threads > limits.threads_per_block, "too many threads"),
@@ -100,7 +104,8 @@ def default_choice(shape: Rows, target: Target) -> dict[str, int]:
     Where rows do not fill a device, a thread has a vector or two; short rows share blocks.
     """
     options = candidates(shape)
-    vec = max(options["vec"])
+    whole = shape.columns < RAGGED_FROM
+    vec = max(v for v in options["vec"] if not whole or shape.columns % v == 0)
     each = 1 if shape.rows <= FEW_ROWS else max(USUAL_ELEMENTS // vec, 1)
     threads = min(options["threads"])
     while threads < 1024 and threads * 2 * vec * each <= shape.columns:

@@ -1,9 +1,19 @@
 // Maps of the rows of a matrix (`row_maps.h`). A block takes ROWS rows, each by THREADS threads: warps, or
-// a power of two of a warp's lanes. With KEEP a row stays in registers between its one read and its one write; without, what a map needs is
-// found in one sweep, and a second sweep reads again.
+// a power of two of a warp's lanes. With KEEP a row stays in registers between its one read and its one
+// write; without, what a map needs is found in one sweep, and a second sweep reads again.
+//
+// Where VEC does not divide rows, they begin within a vector and end in one: of these two the elements that
+// are the row's own are read and written one by one. Only for maps to which -inf adds nothing.
+#define RAGGED (DEPTH % VEC > 0)
 constexpr int WARPS = (THREADS + 31) / 32;
 constexpr int SWEEP = THREADS * VEC;
-constexpr int ITEMS = KEEP ? (DEPTH + SWEEP - 1) / SWEEP : 4;
+constexpr int REACH = DEPTH + (RAGGED ? VEC - 1 : 0);
+constexpr int ITEMS = KEEP ? (REACH + SWEEP - 1) / SWEEP : 4;
+
+// The column of a row at which its first vector begins: 0, or up to VEC - 1 before the row.
+__device__ __forceinline__ int first_column(int row) {
+  return RAGGED ? -static_cast<int>(static_cast<long long>(row) * DEPTH % VEC) : 0;
+}
 
 // Reads what a thread holds of the columns from `begin` on; returns how many vectors there are.
 __device__ __forceinline__ int load_items(
@@ -12,7 +22,19 @@ __device__ __forceinline__ int load_items(
   const int items = left > 0 ? (left + SWEEP - 1) / SWEEP : 0;
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i)
-    if (i < items) load_elements<VEC>(v[i], from + begin + i * SWEEP + threadIdx.x * VEC);
+    if (i < items) {
+      const int column = begin + i * SWEEP + threadIdx.x * VEC;
+      if (!RAGGED || (column >= 0 && column + VEC <= DEPTH)) {
+        load_elements<VEC>(v[i], from + column);
+      } else {
+#pragma unroll
+        for (int j = 0; j < VEC; ++j) {
+          float one[1] = {__int_as_float(0xff800000)};
+          if (column + j >= 0 && column + j < DEPTH) load_elements<1>(one, from + column + j);
+          v[i][j] = one[0];
+        }
+      }
+    }
   return items;
 }
 
@@ -25,8 +47,16 @@ __device__ __forceinline__ void store_items(
       const int column = begin + i * SWEEP + threadIdx.x * VEC;
 #pragma unroll
       for (int j = 0; j < VEC; ++j) v[i][j] = MAP::map(v[i][j], final);
-      gain_and_shift(v[i], gain, shift, row, column);
-      store_elements<VEC>(to + column, v[i]);
+      if (!RAGGED || (column >= 0 && column + VEC <= DEPTH)) {
+        gain_and_shift(v[i], gain, shift, row, column);
+        store_elements<VEC>(to + column, v[i]);
+      } else {
+#pragma unroll
+        for (int j = 0; j < VEC; ++j) {
+          const float one[1] = {v[i][j]};
+          if (column + j >= 0 && column + j < DEPTH) store_elements<1>(to + column + j, one);
+        }
+      }
     }
 }
 
@@ -38,21 +68,22 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) rows(
   const bool active = row < BATCH;
   const Element* const from = data + static_cast<size_t>(active ? row : 0) * DEPTH;
   Element* const to = out + static_cast<size_t>(active ? row : 0) * DEPTH;
+  const int first = first_column(active ? row : 0);
   float v[ITEMS][VEC];
   MAP::State state = MAP::nothing();
 #if KEEP
-  const int items = load_items(v, from, 0);
+  const int items = load_items(v, from, first);
   MAP::absorb(state, v, items);
   const MAP::Final final = MAP::final(over_warps<MAP, WARPS>(state, warp_states[threadIdx.y]));
-  if (active) store_items(to, v, final, gain, shift, row, 0, items);
+  if (active) store_items(to, v, final, gain, shift, row, first, items);
 #else
 #pragma unroll 1
-  for (int begin = 0; begin < DEPTH; begin += ITEMS * SWEEP)
+  for (int begin = first; begin < DEPTH; begin += ITEMS * SWEEP)
     MAP::absorb(state, v, load_items(v, from, begin));
   const MAP::Final final = MAP::final(over_warps<MAP, WARPS>(state, warp_states[threadIdx.y]));
   if (!active) return;
 #pragma unroll 1
-  for (int begin = 0; begin < DEPTH; begin += ITEMS * SWEEP) {
+  for (int begin = first; begin < DEPTH; begin += ITEMS * SWEEP) {
     const int items = load_items(v, from, begin);
     store_items(to, v, final, gain, shift, row, begin, items);
   }
