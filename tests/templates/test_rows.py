@@ -17,7 +17,7 @@ from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import create
-from tests.templates.emulated import check_emulated, drawn
+from tests.templates.emulated import arrays_of, check_emulated, drawn
 
 MAPS = [
     ("log_softmax", (5, 77), 1e-4),
@@ -99,6 +99,36 @@ def test_states_of_a_split_that_32_bits_do_not_index_are_refused():
     choice = {"threads": 128, "rows": 1, "vec": 4, "unroll": 1}
     refused = [reduce_cuda.violation(shape, choice | {"split": s}, target) for s in (1, 2, 4)]
     assert refused == [None, None, "states beyond 32-bit indices"]
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+@pytest.mark.parametrize(
+    ("rows", "threads", "side_by_side", "vec"),
+    [
+        (Rows("softmax", 5, 1003), 64, 1, 4), (Rows("softmax", 9, 577, "float16"), 32, 2, 8),
+        (Rows("log_softmax", 6, 131, "bfloat16"), 8, 8, 8), (Rows("softmax", 3, 7), 8, 4, 4),
+        (Rows("softmax", 5, 3, "float16"), 4, 8, 8),
+    ],
+)  # fmt: skip
+def test_softmax_reads_rows_in_vectors_that_do_not_divide_them(
+    rows, threads, side_by_side, vec, keep
+):
+    choice = {"threads": threads, "rows": side_by_side, "vec": vec, "keep": keep}
+    source = rows_cuda.kernel(rows, choice)
+    arrays = arrays_of(source)
+    run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+    wanted = source.reference(arrays[0].astype(np.float64))
+    error = np.abs(arrays[-1].astype(np.float64) - wanted).max() / np.abs(wanted).max()
+    assert error < (1e-5 if rows.dtype == "float32" else 1e-2)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+def test_short_rows_share_a_warp_untuned(name):
+    default = create(f"{name}.cuda", (10_000, 33), "cuda -arch=sm_90").default()
+    knobs = {row[0]: row[2] for row in default.to_json_dict()["entity"]}
+    assert knobs["threads"] < 32
+    assert knobs["threads"] * knobs["rows"] >= 128
+    check_emulated(f"{name}.cuda", (40, 33), rtol=1e-3, count=3)
 
 
 @pytest.mark.parametrize("keep", [0, 1])
