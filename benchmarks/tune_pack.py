@@ -2,17 +2,24 @@
 
     python -m benchmarks.tune_pack --out h200.log --seconds 90 [--only gemm] [--target cuda]
 
+    python -m benchmarks.tune_pack --race h200.log
+
 The seconds are divided evenly among the workloads, in one session; a log that exists is gone on
 with. Every trial and every final race stands in the log, from which `autotune hub pack` makes the
-pack. Needs one device, and nothing else running on it.
+pack. ``--race`` times the records of a log, which programs then use untuned, in turn with what
+templates choose without them. Needs one device, and nothing else running on it.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
+from benchmarks.cubin import Loaded, Replays, build, race
 from benchmarks.templates_gpu import make_templates_importable
 
 # Convolutions at batch 1, of ResNet-18 and then of ResNet-50: h = w, output and input
@@ -66,10 +73,43 @@ def workloads() -> Iterator[tuple[str, tuple[object, ...]]]:
         yield "depthwise_conv2d.cuda", (1, size, size, channels, 1, 3, 3, stride, 1)
 
 
+def race_records(log: Path) -> None:
+    """Print, of each record of a log, its time and that of the choice without it."""
+    import torch
+
+    from autotune.record import load_from_file
+
+    with tempfile.TemporaryDirectory() as folder:
+        for record, _ in load_from_file(log, True):
+            task, sides, kept = record.task, [], []
+            default = task.default()
+            for name, config in (("record", record.config), ("default", default)):
+                if config is None:
+                    continue
+                kernel, arrays = task.instantiate(config).kernel("cuda"), dict[str, Any]()
+                for each in (*kernel.args, *kernel.workspace):
+                    dtype = getattr(torch, each.dtype)
+                    arrays[each.name] = torch.zeros(each.shape, dtype=dtype, device="cuda")
+                    if dtype.is_floating_point:
+                        arrays[each.name].normal_()
+                cubin, text = build(kernel, folder, "sm_90")
+                if cubin is None:
+                    raise RuntimeError(text)
+                sides.append({name: Replays(Loaded(kernel, cubin, arrays).run)})
+                kept.append(arrays)  # graphs keep addresses, not arrays
+            times = race(sides)
+            line = ", ".join(
+                f"{t.name} {t.median:.2f} ({t.low:.2f} to {t.high:.2f})" for t in times
+            )
+            gain = f", {times[-1].median / times[0].median:.2f}x" if len(times) > 1 else ""
+            print(f"{task.name} {task.args}: {line} us{gain}", flush=True)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
-    """Tune them all."""
+    """Tune them all, or race what was found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", required=True, help="the log")
+    parser.add_argument("--out", default="pack.log", help="the log")
+    parser.add_argument("--race", type=Path, help="a log whose records are timed")
     parser.add_argument("--seconds", type=float, default=90)
     parser.add_argument("--only", default="", help="part of the name of the tasks to tune")
     parser.add_argument("--target", default="cuda")
@@ -81,6 +121,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     import autotune
 
+    if given.race:
+        race_records(given.race)
+        return
     known = set()
     if given.missing:
         log = autotune.templates.TUNED / "h200.log"
