@@ -20,8 +20,9 @@ from . import common
 KNOB, SPLITS = "split", (1, 2, 4, 8, 16, 32, 64, 128, 256)
 # Rows up to which they may not fill a device, and elements from which on one is worth dividing.
 FEW, LONG = 128, 8192
-# Least elements of a range, and blocks that are wanted where nothing was tuned.
-SHORTEST, USUAL, WANTED = 1024, 4096, 264
+# Least elements of a range; where nothing was tuned, blocks that are wanted, and rows from which
+# on only those of so many elements are divided, as a block keeps what is shorter.
+SHORTEST, WANTED, MANY, VERY_LONG = 1024, 528, 40, 32768
 
 
 class Shape(Protocol):
@@ -57,8 +58,8 @@ class LongRows:
 
     Attributes:
         plain: the family whose blocks take whole rows; its `split_kernel` divides them.
-        ragged: whether that reads a single row in vectors that do not divide it; else whole rows
-            may be so.
+        ragged: whether that keeps nothing of a row, and reads a single one in vectors that do not
+            divide it; else whole rows may be read so.
     """
 
     plain: ModuleType
@@ -86,9 +87,10 @@ class LongRows:
         return common.first_broken([*apart, *self.plain.rules(shape, choice, target, columns)])
 
     def default_choice(self, shape: Shape, target: Target) -> dict[str, int]:
-        """Return a good guess: ranges of 4096 elements or more, two blocks a multiprocessor."""
+        """Return a good guess: ranges of 1024 elements or more, four blocks a multiprocessor."""
         chosen: dict[str, int] = self.plain.default_choice(shape, target)
-        most = min(shape.columns // USUAL, WANTED // shape.rows)
+        few = self.ragged or shape.rows <= MANY or shape.columns >= VERY_LONG
+        most = min(shape.columns // SHORTEST, WANTED // shape.rows) if few else 1
         split = max(common.up_to(most, SPLITS))
         if split == 1:
             return {**chosen, KNOB: 1}

@@ -119,9 +119,11 @@ def estimate(shape: Reduction, choice: Mapping[str, int], target: Target) -> flo
     blocks = tiling.blocks * c["split"]
     occupied = common.occupancy(target, blocks, tiling.threads, tiling.registers, 0)
     steps = common.ceil_div(tiling.per_split, tiling.sweep)
+    # What is left after the last whole round of reads is read step by step.
+    rounds = steps // c["unroll"] + steps % c["unroll"]
     flight = occupied.together * tiling.threads * c["unroll"] * c["vec"] * shape.element_bytes
     # A multiprocessor needs some 32 KiB on their way; narrow reads cost the scheduler more.
-    waiting = 700 * steps / c["unroll"] * max(1.0, flight / 32768)
+    waiting = 700 * rounds * max(1.0, flight / 32768)
     issue = steps * c["vec"] * 2 * occupied.together * tiling.threads / 128 * (1 + 1 / c["vec"])
     narrow = 1.0
     if shape.inner > 1:

@@ -17,11 +17,10 @@ from .rows_shape import DTYPES, MAPS, Rows
 MOST_KEPT = 128
 # Vectors that a thread holds at once of a row that is not kept.
 SWEPT = 4
-# Untuned: rows that do not fill a device, elements of a thread, threads of a block.
-FEW_ROWS, USUAL_ELEMENTS, USUAL_BLOCK = 264, 8, 128
-# Maps to which -inf adds nothing: their rows may be read in vectors that do not divide them, and
-# are from so many columns on where nothing was tuned.
-RAGGED, RAGGED_FROM = ("softmax", "log_softmax"), 1024
+# Untuned: rows that do not fill a device, and threads of a block of many short ones.
+FEW_ROWS, USUAL_BLOCK = 264, 128
+# Maps to which -inf adds nothing: their rows may be read in vectors that do not divide them.
+RAGGED = ("softmax", "log_softmax")
 TEXTS = ("elements.h", "reducers.h", "row_maps.h")
 # Floats of the largest state of a part of a row.
 STATE_WORDS = 3
@@ -101,15 +100,27 @@ def rules(
 def default_choice(shape: Rows, target: Target) -> dict[str, int]:
     """Return a good guess: 16-byte reads, about eight elements a thread, the row kept.
 
-    Where rows do not fill a device, a thread has a vector or two; short rows share blocks.
+    Where rows do not fill a device, a thread has a vector or two. Many short rows share warps and
+    blocks; a warp has them up to 768 elements. Those that are odd are read in vectors of four.
     """
     options = candidates(shape)
-    whole = shape.columns < RAGGED_FROM
-    vec = max(v for v in options["vec"] if not whole or shape.columns % v == 0)
-    each = 1 if shape.rows <= FEW_ROWS else max(USUAL_ELEMENTS // vec, 1)
+    whole = [v for v in options["vec"] if shape.columns % v == 0]
+    ragged = max(whole) < 4 and shape.columns >= 4 * min(options["threads"])
+    vec = min(4, max(options["vec"])) if ragged else max(whole)
     threads = min(options["threads"])
-    while threads < 1024 and threads * 2 * vec * each <= shape.columns:
+    while threads < 1024 and _is_wider(shape, 2 * threads, vec):
         threads *= 2
     rows = max(r for r in options["rows"] if r == 1 or r * threads <= USUAL_BLOCK)
     choice = {"threads": max(threads, 32 // rows), "rows": rows, "vec": vec, "keep": 1}
     return choice if violation(shape, choice, target) is None else choice | {"keep": 0}
+
+
+def _is_wider(shape: Rows, threads: int, vec: int) -> bool:
+    """Return whether so many threads have enough of a row; the numbers were found on an H200."""
+    if shape.rows <= FEW_ROWS:
+        return threads * vec <= shape.columns
+    if threads <= 32:
+        return threads * 6 <= shape.columns
+    if shape.columns <= 1024:
+        return threads * 12 < shape.columns
+    return threads * max(8, vec) <= shape.columns
