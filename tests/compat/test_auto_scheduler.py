@@ -183,3 +183,48 @@ def test_steps_tell_their_kind_by_tvms_names():
         "auto_scheduler.SplitStep", "auto_scheduler.PragmaStep",
     )  # fmt: skip
     assert (list(split.lengths), hint.pragma_type) == ([4, 2], "auto_unroll_max_step$16")
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "target", "count"),
+    [
+        ("matmul_auto_scheduler_test", (512, 512, 512), "llvm", 3),
+        ("matmul_auto_scheduler_test_rename_1", (8, 8, 512), "llvm", 5),
+        ("double_matmul_auto_scheduler_test", (512,), "llvm", 9),
+        ("conv2d_nchw_bn_relu_auto_scheduler_test", (1, 56, 56, 8, 8, 3, 1, 1), "cuda", 1),
+        ("conv2d_winograd_nhwc_auto_scheduler_test", (1, 28, 28, 16, 16, 3, 1, 1), "llvm", 3),
+        ("max_pool2d_auto_scheduler_test", (1, 56, 56, 512, 1), "cuda", 1),
+        ("min_nm_auto_scheduler_test", (10, 1024), "llvm", 3),
+        ("softmax_nm_auto_scheduler_test", (2, 1024), "cuda", 4),
+        ("softmax_abcd_auto_scheduler_test", (1, 12, 128, 128), "llvm", 9),
+        ("zero_rank_reduce_auto_scheduler_test", (128,), "llvm", 3),
+        ("zero_rank_compute_auto_scheduler_test", (10,), "llvm", 1),
+    ],
+)
+def test_the_graphs_that_tvms_tests_share_are_there_and_have_its_sketches(
+    name, args, target, count
+):
+    shared = importlib.import_module("autotune.tvm.testing.auto_scheduler")
+    for each in shared.__all__:
+        if each not in WORKLOAD_FUNC_REGISTRY and each.endswith("_test"):
+            auto_scheduler.register_workload(getattr(shared, each))
+    auto_scheduler.register_workload(
+        "matmul_auto_scheduler_test_rename_1", shared.matmul_auto_scheduler_test_rename_0,
+        override=True,
+    )  # fmt: skip
+    task = auto_scheduler.SearchTask(
+        func=name, args=args, target=target,
+        hardware_params=auto_scheduler.HardwareParams(num_cores=4, target=target),
+    )  # fmt: skip
+    assert len(auto_scheduler.SketchPolicy(task).generate_sketches()) == count
+
+
+def test_the_product_that_tvms_tests_share_has_tiles_of_four_levels():
+    shared = importlib.import_module("autotune.tvm.testing.auto_scheduler")
+    dag, state = shared.get_tiled_matmul()
+    assert [loop.extent for loop in state[2].iters] == [2, 4, 4, 8, 8, 4, 8, 4, 512]
+    assert len(dag.apply_steps_from_state(state)[1]) == 3
+    a, b, c, d, e = shared.parallel_matmul_auto_scheduler_test(8)
+    assert len(auto_scheduler.ComputeDAG([a, b, c, d, e]).ops) == 5
+    with pytest.raises(tvm.TVMError, match="was given a name that another axis has"):
+        auto_scheduler.ComputeDAG(shared.invalid_compute_definition())
