@@ -2,6 +2,7 @@
 
     python -m benchmarks.auto_scheduler --trials 300 --out found --cases all     # needs a GPU
     python -m benchmarks.scheduler_prior found                                   # needs none
+    python -m benchmarks.scheduler_prior found --add           # to those that ship
     python -m benchmarks.scheduler_prior found --leave-one-out
 
 A log is called after its case, as ``gemm1024_0.json``. Rows and drafts are computed anew, so that
@@ -65,22 +66,33 @@ def trials_of(name: str, logs: Sequence[Path]) -> Trials:
     return Trials(described(task), np.array(features), np.array(drafts), np.array(seconds))
 
 
-def write(known: dict[str, Trials]) -> None:
-    """Write the file that ships."""
-    residuals = [residuals_of(each.drafts, each.seconds) for each in known.values()]
-    names = [name for name, each in known.items() for _ in each.seconds]
-    descriptors = [each.descriptor for each in known.values() for _ in each.seconds]
+def write(known: dict[str, Trials], add: bool) -> None:
+    """Write the file that ships; with ``add`` trials that it has are kept, those of logs added."""
     rows = first_arm()[1].draw(64)
+    names = [name for name, each in known.items() for _ in each.seconds]
+    columns = {
+        "features": np.concatenate([each.features for each in known.values()]),
+        "descriptors": np.array(
+            [each.descriptor for each in known.values() for _ in each.seconds]
+        ),
+        "residuals": np.concatenate(
+            [residuals_of(each.drafts, each.seconds) for each in known.values()]
+        ),
+    }
+    if add:
+        with np.load(FILE) as data:
+            names = [*map(str, data["workloads"]), *names]
+            columns = {key: np.concatenate([data[key], new]) for key, new in columns.items()}
     np.savez_compressed(
         FILE,
-        features=np.concatenate([each.features for each in known.values()]).astype(np.float16),
-        descriptors=np.array(descriptors).astype(np.float16),
-        residuals=np.concatenate(residuals).astype(np.float16),
         workloads=np.array(names),
         rows=rows,
         fingerprint=fingerprint(rows),
+        **{key: values.astype(np.float16) for key, values in columns.items()},
     )
-    print(f"{FILE}: {len(names)} trials of {len(known)} workloads, {FILE.stat().st_size} bytes")
+    print(
+        f"{FILE}: {len(names)} trials of {len(set(names))} workloads, {FILE.stat().st_size} bytes"
+    )
 
 
 def first_arm() -> tuple[ClosedForms, Sampler]:
@@ -120,6 +132,7 @@ def spearman(a: Column, b: Column) -> float:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", type=Path, nargs="+", help="where logs are, at any depth")
+    parser.add_argument("--add", action="store_true", help="to what ships, instead of it")
     parser.add_argument("--leave-one-out", action="store_true")
     options = parser.parse_args(argv)
     logs: dict[str, list[Path]] = {}
@@ -130,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if options.leave_one_out:
         leave_one_out(known)
     else:
-        write(known)
+        write(known, options.add)
 
 
 if __name__ == "__main__":
