@@ -62,6 +62,7 @@ from autotune.utils.environment import parallel_threads
 from benchmarks.cubin import Loaded, Replays, build, race
 from benchmarks.scheduler_ablations import ABLATIONS
 from benchmarks.scheduler_cases import CASES, FIRST, THIRTY
+from benchmarks.scheduler_prior import alike
 
 
 class Trials:
@@ -109,8 +110,8 @@ def tuned(name: str, options: argparse.Namespace, seed: int) -> float | None:
     task = SearchTask(
         compute_dag=graph, target=options.target, desc=name, layout_rewrite_option=options.rewrite
     )
-    # What ships of this very workload would flatter the search.
-    setattr(task_search, "gpu_prior", partial(prior.gpu_prior, (name,)))  # noqa: B010
+    # What ships of this very workload, in any layout, would flatter the search.
+    setattr(task_search, "gpu_prior", partial(prior.gpu_prior, alike(name)))  # noqa: B010
     policy = SketchPolicy(task, XGBModel(), seed=seed)
     on_gpu = task.target.backend.on_gpu
     builder = LocalBuilder(compiler="nvrtc") if on_gpu else LocalBuilder()

@@ -5,10 +5,10 @@
     python -m benchmarks.scheduler_prior found --add           # to those that ship
     python -m benchmarks.scheduler_prior found --leave-one-out
 
-A log is called after its case, as ``gemm1024_0.json``. Rows and drafts are computed anew, so that
-the file fits the closed forms of today: to be run again when they change. ``--leave-one-out``
-shows for each workload how well drafts rank its trials, alone and corrected by what the trials of
-the other workloads say (Spearman's coefficient; 1 is the order of the measured times).
+Logs may hold trials of one of the benchmark's cases or of several. Rows and drafts are computed
+anew, so that the file fits the closed forms of today: to be run again when they change.
+``--leave-one-out`` shows for each workload how well drafts rank its trials, alone and corrected by
+what the trials of other sizes say (Spearman's coefficient; 1 is the order of the measured times).
 """
 
 from __future__ import annotations
@@ -16,12 +16,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler import ComputeDAG, RecordReader, SearchTask, SketchPolicy, XGBModel
+from autotune.auto_scheduler import (
+    ComputeDAG,
+    MeasureInput,
+    RecordReader,
+    SearchTask,
+    SketchPolicy,
+    XGBModel,
+)
 from autotune.auto_scheduler.search.arm import ClosedForms
 from autotune.auto_scheduler.search.common_model import (
     CommonModel,
@@ -32,9 +40,11 @@ from autotune.auto_scheduler.search.descriptor import Descriptor, described
 from autotune.auto_scheduler.search.prior import FILE, shipped
 from autotune.auto_scheduler.search.program import Rows
 from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.measure import MeasureResult
 from benchmarks.scheduler_cases import CASES
 
 Column = npt.NDArray[np.float64]
+Pair = tuple[MeasureInput, MeasureResult]
 
 
 @dataclass(frozen=True)
@@ -47,22 +57,48 @@ class Trials:
     seconds: Column
 
 
-def trials_of(name: str, logs: Sequence[Path]) -> Trials:
-    """Return the trials of a case that some logs hold, as the closed forms see them now."""
-    graph = ComputeDAG(CASES[name].tensors())
-    task = SearchTask(compute_dag=graph, target="cuda -arch=sm_90")
-    proposer = SketchPolicy(task, XGBModel(), seed=0).proposer
-    features, drafts, seconds = [], [], []
+def alike(name: str) -> tuple[str, ...]:
+    """Return the cases with as many results and terms of each: a layer in all its forms."""
+    return tuple(other for other, sizes in sizes_of().items() if sizes == sizes_of()[name])
+
+
+@cache
+def sizes_of() -> dict[str, tuple[float, float]]:
+    """Return the logarithms of results, and of the terms of each, of all cases."""
+    found = {name: described(task_of(name)) for name in CASES}
+    return {name: (float(columns[3]), float(columns[4])) for name, columns in found.items()}
+
+
+def task_of(name: str) -> SearchTask:
+    """Return the task of a case, for a GPU."""
+    return SearchTask(compute_dag=ComputeDAG(CASES[name].tensors()), target="cuda -arch=sm_90")
+
+
+def records_of(logs: Sequence[Path]) -> dict[str, list[Pair]]:
+    """Return what some logs hold of each case."""
+    names = {task_of(name).workload_key: name for name in CASES}
+    found: dict[str, list[Pair]] = {}
     for log in logs:
         for inp, result in zip(*RecordReader(log).read_lines(), strict=True):
-            row = proposer.row_of(inp.state.transform_steps)
-            if row is None or not result.ok or not proposer.arms[row[0]].forms.tiles:
-                continue
-            forms = proposer.arms[row[0]].forms(row[1][None])
-            if forms.feasible[0]:
-                features.append(forms.features[0])
-                drafts.append(forms.seconds[0])
-                seconds.append(result.seconds)
+            if inp.task.workload_key in names:
+                found.setdefault(names[inp.task.workload_key], []).append((inp, result))
+    return found
+
+
+def trials_of(name: str, records: Sequence[Pair]) -> Trials:
+    """Return the trials of a case as the closed forms see them now."""
+    task = task_of(name)
+    proposer = SketchPolicy(task, XGBModel(), seed=0).proposer
+    features, drafts, seconds = [], [], []
+    for inp, result in records:
+        row = proposer.row_of(inp.state.transform_steps)
+        if row is None or not result.ok or not proposer.arms[row[0]].forms.tiles:
+            continue
+        forms = proposer.arms[row[0]].forms(row[1][None])
+        if forms.feasible[0]:
+            features.append(forms.features[0])
+            drafts.append(forms.seconds[0])
+            seconds.append(result.seconds)
     return Trials(described(task), np.array(features), np.array(drafts), np.array(seconds))
 
 
@@ -97,8 +133,7 @@ def write(known: dict[str, Trials], add: bool) -> None:
 
 def first_arm() -> tuple[ClosedForms, Sampler]:
     """Return the closed forms of a program, and what draws rows of it."""
-    task = SearchTask(compute_dag=ComputeDAG(CASES["conv64"].tensors()), target="cuda -arch=sm_90")
-    arm = SketchPolicy(task, XGBModel(), seed=0).proposer.arms[0]
+    arm = SketchPolicy(task_of("conv64"), XGBModel(), seed=0).proposer.arms[0]
     return arm.forms, arm.sampler
 
 
@@ -110,7 +145,7 @@ def fingerprint(rows: Rows) -> npt.NDArray[np.float64]:
 def leave_one_out(known: dict[str, Trials]) -> None:
     """Print how well trials are ranked by drafts, alone and with the trials of all others."""
     for name, own in known.items():
-        others = [each for other, each in known.items() if other != name]
+        others = [each for other, each in known.items() if other not in alike(name)]
         model = CommonModel(
             shipped(
                 np.concatenate([with_workload(each.features, each.descriptor) for each in others]),
@@ -135,10 +170,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--add", action="store_true", help="to what ships, instead of it")
     parser.add_argument("--leave-one-out", action="store_true")
     options = parser.parse_args(argv)
-    logs: dict[str, list[Path]] = {}
-    for log in sorted(each for folder in options.folders for each in folder.rglob("*_[0-9].json")):
-        logs.setdefault(log.stem.rpartition("_")[0], []).append(log)
-    known = {name: trials_of(name, found) for name, found in logs.items() if name in CASES}
+    logs = sorted(each for folder in options.folders for each in folder.rglob("*.json"))
+    known = {name: trials_of(name, found) for name, found in records_of(logs).items()}
     known = {name: each for name, each in known.items() if len(each.seconds) > 1}
     if options.leave_one_out:
         leave_one_out(known)

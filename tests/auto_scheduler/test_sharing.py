@@ -170,7 +170,7 @@ def test_what_one_task_shows_changes_the_order_of_another():
 def test_half_of_a_first_batch_is_best_by_drafts_alone():
     """What other workloads say may mislead where none of them has been."""
     search = search_of(plain_conv(64, 14), XGBModel())
-    pools = search._evolved()
+    pools = search._evolved(search.effort)
     first = search._first(pools, 16)
     drafted = sorted((score for pool in pools for score in pool.drafted), reverse=True)
     own = [search.arms[at].forms(row[None]).seconds[0] for at, row in first]

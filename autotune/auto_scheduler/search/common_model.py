@@ -4,13 +4,13 @@ What it learns of a trial is by how much faster than drafted it was, against the
 workload, so that only the order of the trials of one workload counts. Columns that describe the
 workload stand beside those of the row (`descriptor`), so trees can tell whether what held for
 one workload holds for another. It grows with its trials: new ones are learned by a few more trees,
-and all are fitted anew when there are half as many again.
+which take the place of those added before, and all are fitted anew when there are half as many
+again.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +54,8 @@ class CommonModel:
 
     def __init__(self, shipped: Shipped | None = None) -> None:
         self._shipped = shipped
-        self._stack = [] if shipped is None else [shipped.trees]
+        self._base = None if shipped is None else shipped.trees
+        self._more: Trees | None = None
         self._fitted = 0 if shipped is None else len(shipped.residuals)
         self._known: dict[str, tuple[Features, Column]] = {}
         self._changed = False
@@ -84,10 +85,10 @@ class CommonModel:
         with self._lock:
             if self._changed:
                 self._fit()
-            stack = list(self._stack)
-        if not stack:
-            return np.zeros(len(features))
-        found = _sum(stack, features if pool is None else pool)
+            parts = [trees for trees in (self._base, self._more) if trees is not None]
+        found = np.zeros(len(features))
+        for trees in parts:
+            found = found + trees.predict(features if pool is None else pool)
         return np.where(_tiled(features), found, 0.0)
 
     def _fit(self) -> None:
@@ -97,16 +98,12 @@ class CommonModel:
             known.append((self._shipped.features, self._shipped.residuals))
         rows = np.concatenate([features for features, _ in known])
         values = np.concatenate([residuals for _, residuals in known])
-        if len(rows) < _GROWTH * self._fitted:
-            left = values - _sum(self._stack, rows)
-            self._stack.append(Trees.fit(rows, left, "reg", _MORE, len(self._stack)))
+        if self._base is not None and len(rows) < _GROWTH * self._fitted:
+            left = values - self._base.predict(rows)
+            self._more = Trees.fit(rows, left, "reg", _MORE, 1)
         else:
-            self._stack = [Trees.fit(rows, values, "reg", WHOLE, 0)]
+            self._base, self._more = Trees.fit(rows, values, "reg", WHOLE, 0), None
             self._fitted = len(rows)
-
-
-def _sum(stack: Sequence[Trees], rows: Features | Pool) -> Column:
-    return np.asarray(sum(trees.predict(rows) for trees in stack))
 
 
 def _tiled(features: Features) -> npt.NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -21,9 +22,13 @@ from autotune.auto_scheduler.transform_steps import TransformStep
 Column = npt.NDArray[np.float64]
 
 
+# Proposals of a batch for which all of an effort is made, and the least part that is made of it.
+_WHOLE_BATCH, _LEAST_PART = 64, 0.25
+
+
 @dataclass(frozen=True)
 class Effort:
-    """How much is looked at for one batch.
+    """How much is looked at for one batch of 64; for smaller ones less, a quarter at least.
 
     Attributes:
         population: rows drawn afresh, over all programs.
@@ -47,6 +52,12 @@ class Effort:
     alike: int = 2
     kin: float = 0.15
     drafted: float = 0.5
+
+    def of_batch(self, count: int) -> Effort:
+        """Return what is looked at for a batch of so many."""
+        part = min(max(count / _WHOLE_BATCH, _LEAST_PART), 1.0)
+        population, survivors = (math.ceil(part * n) for n in (self.population, self.survivors))
+        return replace(self, population=population, survivors=survivors)
 
 
 @dataclass(frozen=True)
@@ -96,7 +107,7 @@ class Proposer:
         """Return up to ``count`` candidates that were not proposed before, best first."""
         if not self.ranks:
             return self._taken(self._drawn(count))
-        pools = self._evolved()
+        pools = self._evolved(self.effort.of_batch(count))
         parts = [*self._first(pools, count)]
         parts += self._best(self._pools(self._near()), _part(count, self.effort.near), 0.0)
         parts += self._best(pools, _part(count, self.effort.bold), 1.5)
@@ -145,11 +156,13 @@ class Proposer:
         Steps that are of none of the programs are passed over.
         """
         known = [found for each in steps if (found := self._found(each)) is not None]
-        result = []
+        survivors, result = self.effort.survivors, []
         for at, arm in enumerate(self.arms):
             rows = [row for number, row in known if number == at]
             parents = np.array(rows, np.int64).reshape(len(rows), arm.forms.program.width)
-            result += [arm.forms.program.candidate(row) for row in self._bred(at, parents)]
+            result += [
+                arm.forms.program.candidate(row) for row in self._bred(at, parents, survivors)
+            ]
         return result
 
     # ---- parts
@@ -222,33 +235,35 @@ class Proposer:
             self.member.learn(*known)
         self.model.fit(*known)
 
-    def _evolved(self) -> list[_Pool]:
+    def _evolved(self, effort: Effort) -> list[_Pool]:
         """Draw rows of all programs, and breed the best of them."""
-        share = max(64, self.effort.population // max(len(self.arms), 1))
+        share = max(64, effort.population // max(len(self.arms), 1))
         kin = self._by_arm(self._kin())
         rows = [
-            np.concatenate([arm.drawn(share), arm.best(self.effort.elites), taken_over])
+            np.concatenate([arm.drawn(share), arm.best(effort.elites), taken_over])
             for arm, taken_over in zip(self.arms, kin, strict=True)
         ]
         pools = self._pools(rows)
-        for _ in range(self.effort.generations):
-            parents = self._survivors(pools)
-            pools = self._pools([self._bred(at, each) for at, each in enumerate(parents)])
+        for _ in range(effort.generations):
+            parents = self._survivors(pools, effort.survivors)
+            pools = self._pools(
+                [self._bred(at, each, effort.survivors) for at, each in enumerate(parents)]
+            )
         return pools
 
-    def _survivors(self, pools: Sequence[_Pool]) -> list[Rows]:
+    def _survivors(self, pools: Sequence[_Pool], count: int) -> list[Rows]:
         """Return the best rows of all programs, by program."""
         scores = np.concatenate([pool.scores for pool in pools])
-        most = min(self.effort.survivors, len(scores))
+        most = min(count, len(scores))
         least = np.sort(scores)[-most] if most else 0.0
         return [pool.rows[pool.scores >= least] for pool in pools]
 
-    def _bred(self, at: int, parents: Rows) -> Rows:
+    def _bred(self, at: int, parents: Rows, survivors: int) -> Rows:
         """Return parents, mutants and crosses of one program, each once."""
         if not len(parents):
             return parents
         sampler = self.arms[at].sampler
-        many = parents[self.rng.integers(len(parents), size=2 * self.effort.survivors)]
+        many = parents[self.rng.integers(len(parents), size=2 * survivors)]
         other = parents[self.rng.integers(len(parents), size=len(many))]
         half = len(many) // 2
         children = [parents, sampler.mutate(many), sampler.cross(many[:half], other[:half])]
