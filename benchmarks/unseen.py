@@ -277,7 +277,7 @@ def tuned(layer: Layer, seconds: float, seed: int, builder: Builder) -> Result:
         run = autotune.tuner.AutoTuner(task, seed=seed).tune(
             TRIALS // len(layer.ways), option, timeout_s=share * 0.8
         )
-        trials, failed = trials + run.trials, failed + run.failures
+        trials, failed = trials + run.trials, failed + sum(run.failures.values())
         if run.best_config is not None:
             found.append((run.seconds or math.inf, (task, run.best_config), way))
     taken = time.monotonic() - begun
