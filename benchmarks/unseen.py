@@ -4,7 +4,7 @@
     python -m benchmarks.unseen --tune --only "product float16" --seconds 60
     python -m benchmarks.unseen --build-only        # needs no device
 
-Shapes are drawn from a seed; some were chosen to be nasty (`unseen_layers`). Of each layer the
+Shapes are drawn from a seed; some were chosen to be nasty (`unseen_shapes`). Of each layer the
 space is counted; the untuned default and configurations drawn evenly from the space are built by
 nvcc (ahead, on all cores), verified against PyTorch in float64 and timed in CUDA graphs. The
 default, the fastest three and PyTorch (cuDNN in both layouts) are then timed in turn. With
@@ -35,13 +35,14 @@ import numpy as np
 
 from benchmarks.cubin import Loaded, Replays, Time, build, race
 from benchmarks.templates_gpu import captured_rivals, make_templates_importable
-from benchmarks.unseen_layers import Layer, Way, drawn, nasty
+from benchmarks.unseen_layers import Layer, Way
+from benchmarks.unseen_report import Result, report, results, summary
+from benchmarks.unseen_shapes import drawn, nasty
 
 ARCH = "sm_90"
 # Largest errors, relative to the largest result, by types of products; of others 2e-3.
 TOLERANCES = {"float32": 1e-4, "int8": 0.0, "bfloat16": 1e-2}
-FINALISTS, TRIALS, COUNTED_S = 3, 300, 0.2
-Result = dict[str, Any]
+FINALISTS, TRIALS = 3, 300
 
 
 @dataclass
@@ -356,63 +357,6 @@ def _built(made: Prepared) -> Result:
         "kind": made.layer.kind, "counted_s": round(made.counted_s, 3), "points": made.points,
         "refused": made.refused, "tried": len(made.candidates), "failures": failures,
     }  # fmt: skip
-
-
-def results(path: Path) -> list[Result]:
-    """Return the results of a file; none if it is not there."""
-    return (
-        [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        if path.exists()
-        else []
-    )
-
-
-def report(result: Result) -> None:
-    """Print a layer."""
-    line = f"{result['name']}: "
-    for key in ("library", "default", "best"):
-        one = result.get(key)
-        if one:
-            ratio = result["library"]["median"] / one["median"]
-            line += f" {key} {one['median']:.2f}" + (f" ({ratio:.2f})" if key != "library" else "")
-            line += f" [{one['name']}]" if key != "default" else ""
-    for key in ("counted_s", "points", "seconds", "tuning_s", "trials", "refused", "error"):
-        line += f" {key} {result[key]}" if result.get(key) else ""
-    failures = result.get("failures", [])
-    print(line + (f" failed {len(failures)} of {result['tried']}" if failures else ""))
-    for failure in failures[:3]:
-        print(f"    {failure}")
-    sys.stdout.flush()
-
-
-def summary(every: Sequence[Result]) -> None:
-    """Print geometric means by kind, the failed share, and what took long to count."""
-    timed = [each for each in every if each.get("best")]
-    kinds = sorted({each["kind"] for each in timed})
-    print("\n| layers | how many | PyTorch / default | PyTorch / best | least | below 1 |")
-    print("|---|---|---|---|---|---|")
-    for kind in [*kinds, ""]:
-        some = [each for each in timed if kind in ("", each["kind"])]
-        best = [each["library"]["median"] / each["best"]["median"] for each in some]
-        plain = [each["library"]["median"] / each["default"]["median"]
-                 for each in some if each["default"]]  # fmt: skip
-        slow = sum(ratio < 1 for ratio in best)
-        print(f"| {kind or 'all'} | {len(some)} | {_mean(plain):.2f} | {_mean(best):.2f} "
-              f"| {min(best, default=math.nan):.2f} | {slow} |")  # fmt: skip
-    tried = sum(each.get("tried", 0) for each in every)
-    failed = sum(len(each.get("failures", ())) for each in every)
-    slow_counts = [each["name"] for each in every if each.get("counted_s", 0) > COUNTED_S]
-    print(f"\n{len(every)} layers, {tried} configurations, {failed} failed "
-          f"({100 * failed / max(tried, 1):.2f}%)")  # fmt: skip
-    print(f"counted in more than {COUNTED_S} s: {slow_counts or 'none'}")
-    for each in every:
-        if each.get("refused") or each.get("error"):
-            print(f"{each['name']}: {each.get('refused') or each.get('error')}")
-
-
-def _mean(ratios: Sequence[float]) -> float:
-    """Return the geometric mean."""
-    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
 
 
 def main(argv: Sequence[str] | None = None) -> int:
