@@ -14,6 +14,7 @@ from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.forms_gpu import GpuForms
 from autotune.auto_scheduler.search.program import Rows
 from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.sketch import warpgroups
 
 
 def _without_split() -> None:
@@ -50,6 +51,7 @@ def _without_pipelines() -> None:
 # Structures, and ideas of how a search for a GPU looks for them.
 ABLATIONS: dict[str, Callable[[], None]] = {
     "pipelines": _without_pipelines,
+    "turns": lambda: setattr(warpgroups, "TILINGS", warpgroups.TILINGS[:1]),
     "vectors": lambda: setattr(annotate_gpu, "VECTOR_LENGTHS", (1,)),
     "gaps": lambda: setattr(annotate_gpu, "ROW_OFFSETS", (0,)),
     "split": _without_split,

@@ -132,19 +132,20 @@ def product(m: int, n: int, k: int) -> Case:
     return Case(lambda: of(topi.matmul, (m, k), (k, n)), _matmul)
 
 
-def half_product(n: int) -> Case:
-    """Return the case of a square product of float16, summed in float32."""
+def half_product(m: int, n: int = 0, depth: int = 0) -> Case:
+    """Return the case of a product of float16, summed in float32; square unless said otherwise."""
+    n, depth = n or m, depth or m
 
     def compute(a: te.Tensor, b: te.Tensor) -> te.Tensor:
-        k = te.reduce_axis((0, n), "k")
+        k = te.reduce_axis((0, depth), "k")
 
         def total(i: Any, j: Any) -> Any:
             return te.sum(a[i, k].astype("float32") * b[k, j].astype("float32"), axis=k)
 
-        sums = te.compute((n, n), total, "sums")
-        return te.compute((n, n), lambda i, j: sums[i, j].astype("float16"), "half")
+        sums = te.compute((m, n), total, "sums")
+        return te.compute((m, n), lambda i, j: sums[i, j].astype("float16"), "half")
 
-    return Case(lambda: of(compute, (n, n), (n, n), dtype="float16"), _matmul)
+    return Case(lambda: of(compute, (m, depth), (depth, n), dtype="float16"), _matmul)
 
 
 def tf32_product(n: int, turned: bool = False) -> Case:
@@ -229,6 +230,7 @@ CASES: dict[str, Case] = {
     "gemm1024_half": half_product(1024),
     "gemm2048_half": half_product(2048),
     "gemm4096_half": half_product(4096),
+    "gemm_short_half": half_product(8192, 4096, 256),
     "gemm1024_tf32": tf32_product(1024),
     "gemm2048_tf32": tf32_product(2048),
     "gemm4096_tf32": tf32_product(4096),

@@ -1,5 +1,7 @@
 """Products of 16-bit floats and TF32 are searched by `wgmma` on Hopper, and are right there."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from autotune import te
 from autotune.auto_scheduler import ComputeDAG, SearchTask
 from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
 from autotune.auto_scheduler.record_codec import decode, encode
-from autotune.auto_scheduler.search.forms_tensor import TensorForms
+from autotune.auto_scheduler.search.forms_tensor import TensorForms, multiplied_stage
 from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.sampler import Sampler
@@ -95,6 +97,44 @@ def test_closed_forms_of_warpgroups_say_what_lowering_finds():
             assert call.launch.shared_bytes in (0, shape.shared_bytes[i])
             depth = 8 if case.get("dtype") == "tf32" else 16
             assert f"m64n{int(shape.tile_columns[i])}k{depth}" in kernel.source
+
+
+def in_turn(tensors, sms):
+    """Return the task and the forms of blocks that take tiles in turn, on a small device."""
+    task, found, _ = warpgroup_forms(tensors)
+    (forms,) = [each for each in found if each.turns is not None]
+    step = next(s for s, at in forms.program.columns.items() if at.start == forms.turns)
+    slots = [
+        replace(slot, values=(sms, 2 * sms)) if slot.step == step else slot
+        for slot in forms.program.slots
+    ]
+    program = replace(forms.program, slots=tuple(slots))
+    multiplied = multiplied_stage(program)
+    return task, WarpgroupForms(program, multiplied, replace(forms.model, sms=sms))
+
+
+@pytest.mark.parametrize("case", [{"cast": True}, {"dtype": "tf32"}], ids=str)
+def test_blocks_that_take_tiles_in_turn_share_them_evenly_and_are_right(case, tmp_path):
+    task, forms = in_turn(product(256, 256, 128, **case), sms=5)
+    rows, found = kernels(task, forms, 3)
+    shape, rng = forms.shape(rows), np.random.default_rng(0)
+    jobs, wanted = [], []
+    for i, (row, kernel) in enumerate(zip(rows, found, strict=True)):
+        (call,) = kernel.calls
+        assert np.prod(call.launch.grid) == shape.grid[i] < shape.blocks[i]
+        assert shape.blocks[i] % shape.grid[i] == 0
+        assert call.launch.shared_bytes in (0, shape.shared_bytes[i])
+        state = forms.program.candidate(row)
+        assert forms.program.row_of(state.transform_steps) == row.tolist()
+        dtype = TYPES[case.get("dtype", "float16")]
+        inputs = [each for each in kernel.args if each.role == "in"]
+        values = [rng.uniform(-1, 1, each.shape).astype(dtype) for each in inputs]
+        jobs.append(Job(kernel, values, i))
+        wanted.append(wanted_of("tf32" if "dtype" in case else "plain", values))
+    for got, right in zip(run_batch(jobs, tmp_path), wanted, strict=True):
+        assert not isinstance(got, str), got
+        near = 2e-2 if got[0].dtype == np.float16 else 1e-4
+        np.testing.assert_allclose(got[0].astype(np.float64), right, atol=near)
 
 
 @pytest.mark.parametrize(

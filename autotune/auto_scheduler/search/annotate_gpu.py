@@ -27,11 +27,12 @@ from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, Product, prod
 from autotune.auto_scheduler.sketch.warpgroups import WARPS
 from autotune.auto_scheduler.transform_steps import (
     AnnotationStep,
+    PragmaStep,
     ReorderStep,
     SplitStep,
     StorageAlignStep,
 )
-from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WGMMA
+from autotune.auto_scheduler.transform_steps.loops import PERSISTENT, TENSOR_CORE, WGMMA
 from autotune.ir.structure import walk
 from autotune.te.relation import extent_of
 
@@ -47,24 +48,29 @@ ROW_OFFSETS = (0, 4)
 ROW_UNIT = 8
 # Bytes of a float, which instructions read along the reduction only.
 _WORD = 4
+# Blocks that take tiles in turn, of one multiprocessor.
+RESIDENT = (1, 2)
 THREADS = (32, 64, 128, 256, 512, 1024)
 _NO_SPLIT = "auto_scheduler_no_split_at_inner"
 _ALWAYS_UNROLL = "auto_scheduler_always_unroll_inner"
 
 
-def gpu_program(sketch: StateObject, params: HardwareParams, innermost: int = 64) -> Program:
+def gpu_program(
+    sketch: StateObject, params: HardwareParams, innermost: int = 64, sms: int = 132
+) -> Program:
     """Return the program of a sketch.
 
     Args:
         sketch: a state whose splits may be undecided.
         params: of the device.
         innermost: most iterations of an innermost loop.
+        sms: multiprocessors of the device.
     """
     shared_out = _shared_reductions(sketch)
     sketch = _opened(sketch, shared_out)
-    work = Annotator(
-        sketch, innermost, {step: _threads(sketch, step, params) for step in shared_out}
-    )
+    choices = {step: _threads(sketch, step, params) for step in shared_out}
+    choices |= {step: tuple(sms * n for n in RESIDENT) for step in _in_turn(sketch)}
+    work = Annotator(sketch, innermost, choices)
     roots = tiling_roots(sketch)
     for stage_id in range(len(sketch.stages) - 1, -1, -1):
         _bind(work, stage_id, roots, params)
@@ -86,6 +92,17 @@ def _shared_reductions(sketch: StateObject) -> list[int]:
         and (after.stage_id, after.iter_id) == (step.stage_id, step.iter_id + 1)
         and after.annotation is Annotation.THREAD_X
     ]
+
+
+def _in_turn(sketch: StateObject) -> list[int]:
+    """Return the splits that say how many blocks take tiles in turn: the last before the mark."""
+    found, last = [], 0
+    for i, step in enumerate(sketch.transform_steps):
+        if isinstance(step, SplitStep):
+            last = i
+        elif isinstance(step, PragmaStep) and step.pragma_type == PERSISTENT:
+            found.append(last)
+    return found
 
 
 def _opened(sketch: StateObject, places: list[int]) -> StateObject:
@@ -232,7 +249,7 @@ def _copy_by_warps(work: Annotator, stage_id: int, root: int, instructions: str)
     splits = splits_of(work.state.transform_steps, root)
     if instructions == WGMMA:
         work.split(stage_id, 0, [WARPS])
-        work.follow(stage_id, 0, splits[-3:-2], 1)
+        work.follow(stage_id, 0, splits[2:3], 1)
         work.fuse(stage_id, 1, 2)
     else:
         work.follow(stage_id, 0, splits[-2:], 1)

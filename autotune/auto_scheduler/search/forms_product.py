@@ -66,7 +66,11 @@ class ProductForms(ABC):
 
     def limits(self) -> Limits:
         """Return what rows have to keep, for a `Sampler`."""
-        return Limits(self.budgets(), lambda rows: rows, lambda rows: self.shape(rows).feasible)
+        return Limits(self.budgets(), self.repair, lambda rows: self.shape(rows).feasible)
+
+    def repair(self, rows: Rows) -> Rows:
+        """Return rows with numbers changed that follow from others."""
+        return rows
 
     def __call__(self, rows: Rows) -> Forms:
         """Return the closed forms of rows."""
@@ -82,7 +86,7 @@ class ProductShape(ABC):
     """What the rows are, each value a column.
 
     Attributes:
-        pair: the open numbers of rows, those of columns, and those of steps.
+        numbers: the open ones of rows, of columns and of steps.
         buffers: of the copies in shared memory, as `PragmaStep.pipeline` counts them.
         tile_rows, tile_columns, depth: of a block.
     """

@@ -15,6 +15,7 @@ from autotune.auto_scheduler.search.device_model import GpuModel
 from autotune.auto_scheduler.search.forms_product import Column, ProductForms, ProductShape
 from autotune.auto_scheduler.search.program import Program, Rows
 from autotune.auto_scheduler.search.sampler import Budget
+from autotune.auto_scheduler.search.steps import splits_of
 from autotune.auto_scheduler.sketch.warpgroups import PANEL, TILE, UNIT
 
 _THREADS = 128
@@ -28,6 +29,10 @@ _SHARED_BYTES = 128.0
 _ARRIVAL = 600.0
 # Bytes of the elements that instructions read across the reduction; others are turned when copied.
 _TURNED_BYTES = 2
+# Cycles that one such copy of a warp takes.
+_TURNED_COPY = 8.5
+# Turns beyond the fewest that are looked at, and the part of the device that has to be busy.
+_MOST_TURNS, _BUSY = 8, 0.7
 # Buffers with which lowering leaves products at work, see `autotune.lowering.pipeline`.
 _LATE = 4
 
@@ -36,7 +41,10 @@ class WarpgroupForms(ProductForms):
     """Computes the closed forms of a program whose warpgroups multiply."""
 
     def __init__(self, program: Program, stage_id: int, model: GpuModel) -> None:
-        super().__init__(program, stage_id, model, (-3, -1))
+        super().__init__(program, stage_id, model, (2, 4))
+        of_root = splits_of(program.state.transform_steps, program.state.attach[stage_id][0])
+        # The column that says how many blocks take tiles in turn, if they do.
+        self.turns = program.columns[of_root[5]].start if len(of_root) > 5 else None
 
     def budgets(self) -> Sequence[Budget]:
         """Return what products of numbers may be at most."""
@@ -47,6 +55,19 @@ class WarpgroupForms(ProductForms):
             Budget({runs: (0,)}, _MOST_COLUMNS / UNIT),
             Budget({chunk: (0,)}, 8.0),
         ]
+
+    def repair(self, rows: Rows) -> Rows:
+        """Return rows with as many blocks as share the tiles evenly, and the device holds."""
+        if self.turns is None:
+            return rows
+        rows, tiles = rows.copy(), self.shape(rows).blocks
+        most = self.model.sms * np.ceil(rows[:, self.turns] / self.model.sms)
+        # The fewest turns that divide the tiles among no more blocks.
+        turns = np.ceil(tiles / most)
+        for _ in range(_MOST_TURNS):
+            turns = np.where(tiles % turns == 0, turns, turns + 1)
+        rows[:, self.turns] = np.maximum(tiles // turns, 1)
+        return rows
 
     def shape(self, rows: Rows) -> WarpgroupShape:
         """Return what rows are."""
@@ -65,6 +86,8 @@ class WarpgroupShape(ProductShape):
         self.depth = self.chunk * self.product.depth
         self.threads = self.groups * _THREADS
         self.sums = self.tiles * self.tile_columns / 2
+        self.grid = self.blocks if forms.turns is None else rows[:, forms.turns].astype(np.float64)
+        self.in_turn = forms.turns is not None
 
     @cached_property
     def shared_bytes(self) -> Column:
@@ -87,6 +110,12 @@ class WarpgroupShape(ProductShape):
         fits &= self.sums + _OTHERS <= np.minimum(model.registers // self.threads, 255)
         fits &= self.shared_bytes <= model.shared_bytes - 1024
         fits &= self.tile_columns * self.depth % (self.threads * self.product.vector) == 0
+        if self.in_turn:
+            # All blocks are there at once, and few multiprocessors are without one.
+            fits &= (self.grid < self.blocks) & (self.blocks % self.grid == 0)
+            fits &= self.grid <= model.sms * self.resident
+            fits &= (self.grid % model.sms == 0) | (self.grid % model.sms > _BUSY * model.sms)
+            fits &= self.buffers > 1
         return np.asarray(fits & (self.buffers * self.depth <= self.extents[2]))
 
     @cached_property
@@ -104,7 +133,7 @@ class WarpgroupShape(ProductShape):
     def seconds(self) -> Column:
         """A draft of the time of the kernel."""
         model = self.model
-        together = np.minimum(self.resident, np.ceil(self.blocks / model.sms))
+        together = np.minimum(self.resident, np.ceil(self.grid / model.sms))
         waves = np.ceil(self.blocks / (model.sms * self.resident))
         chunks = np.ceil(self.extents[2] / self.depth)
         # An instruction of n columns takes n / 2 cycles; operands are read for each.
@@ -120,10 +149,22 @@ class WarpgroupShape(ProductShape):
         alone = np.maximum(own, shared) + np.where(late, 0.0, _ARRIVAL)
         come = model.latency + memory
         chain = np.where(ahead > 0, np.maximum(alone, come / np.maximum(ahead, 1.0)), come + alone)
-        busy = np.maximum.reduce([own, shared, memory]) * together
+        busy = np.maximum.reduce([own, shared, memory, self.turning]) * together
         written = together * self.tile_rows * self.tile_columns / 32
-        cycles = waves * (chunks * np.maximum(busy, chain) + written + 1000.0)
+        # What comes first is copied while the results before are stored.
+        around = np.maximum(written, come) if self.in_turn else written + 1000.0
+        waves = self.blocks / self.grid if self.in_turn else waves
+        cycles = waves * (chunks * np.maximum(busy, chain) + around)
         return np.asarray(cycles / model.clock + model.launch_s)
+
+    @property
+    def turning(self) -> Column:
+        """Cycles in which the copies of a chunk begin that turn floats, 32 at a time."""
+        sides = zip((self.tile_rows, self.tile_columns), self.product.turned, strict=True)
+        across = [side for side, turned in sides if turned]
+        if self.product.item == _TURNED_BYTES or not across:
+            return np.zeros(len(self.runs))
+        return np.asarray(np.add.reduce(across) * self.depth / 32 * _TURNED_COPY)
 
     @property
     def features(self) -> list[Column]:
@@ -131,5 +172,5 @@ class WarpgroupShape(ProductShape):
         return [
             self.blocks, self.tiles, self.groups, self.runs, self.sums, self.chunk,
             self.threads, self.buffers, self.shared_bytes, self.resident,
-            self.blocks / self.model.sms, self.seconds * 1e9,
+            self.blocks / self.model.sms, self.seconds * 1e9, self.blocks / self.grid,
         ]  # fmt: skip

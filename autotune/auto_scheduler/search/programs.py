@@ -66,7 +66,8 @@ def programs_of(
         made = [cpu_program(each, hardware, innermost, vector) for each in decided]
         return [CpuForms(each, hardware, rewrite) for each in made]
     model = GpuModel.of(task.target, hardware)
-    return [_gpu_forms(gpu_program(each, hardware, innermost), model) for each in decided]
+    found = [gpu_program(each, hardware, innermost, model.sms) for each in decided]
+    return [_gpu_forms(each, model) for each in found]
 
 
 def _gpu_forms(program: Program, model: GpuModel) -> ClosedForms:

@@ -6,7 +6,7 @@ Which loops a thread has is what `autotune.lowering.warpgroups` asks for; where 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from autotune.auto_scheduler.loops import Iterator
@@ -20,7 +20,7 @@ from autotune.auto_scheduler.sketch.products import (
 )
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.state import State
-from autotune.auto_scheduler.transform_steps.loops import WGMMA
+from autotune.auto_scheduler.transform_steps.loops import PERSISTENT, WGMMA
 
 # Rows of a thread in each tile of its warpgroup, warps of one, neighbouring columns of a thread.
 HALVES, WARPS, OWN = 2, 4, 2
@@ -47,9 +47,10 @@ class WarpgroupTensorCores:
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
-        new, inner, _ = multiply_in_tiles(context, state, stage_id, _tile)
-        new.pragma(stage_id, inner, WGMMA)
-        return [(new, stage_id - 1)]
+        for tile in TILINGS:
+            new, inner, _ = multiply_in_tiles(context, state, stage_id, tile)
+            new.pragma(stage_id, inner, WGMMA)
+            yield new, stage_id - 1
 
 
 def _tile(state: State, stage_id: int) -> Iterator:
@@ -58,20 +59,53 @@ def _tile(state: State, stage_id: int) -> Iterator:
     Virtual threads are the tiles of a warpgroup, the runs of columns, and the rows of a thread in
     a tile: the order in which an instruction numbers its sums.
     """
+    blocks, virtual, threads, own = _split(state, stage_id)
+    state.reorder(stage_id, [*blocks, *virtual, *threads, own])
+    bind_together(state, stage_id, blocks, "blockIdx.x")
+    last = _bind(state, stage_id, virtual, threads)
+    state.vectorize(stage_id, state.stages[stage_id].iters[-1])
+    return last
+
+
+def _tile_in_turn(state: State, stage_id: int) -> Iterator:
+    """Tile as `_tile` does, for blocks that take tiles in turn; return the last virtual thread."""
+    blocks, virtual, threads, own = _split(state, stage_id)
+    state.reorder(stage_id, [*blocks, *threads, *virtual, own])
+    fused = state.fuse(stage_id, blocks) if len(blocks) > 1 else blocks[0]
+    turn, block = state.split(stage_id, fused, [None])
+    state.reorder(stage_id, [block, *threads, turn, *virtual, own])
+    state.bind(stage_id, block, "blockIdx.x")
+    _bind(state, stage_id, virtual, threads)
+    state.pragma(stage_id, turn, PERSISTENT)
+    state.vectorize(stage_id, state.stages[stage_id].iters[-1])
+    return state.stages[stage_id].iters[-2]
+
+
+def _split(
+    state: State, stage_id: int
+) -> tuple[list[Iterator], list[Iterator], list[Iterator], Iterator]:
+    """Split rows and columns; return loops of blocks, of virtual threads, of threads, and own."""
     *batch, row, column = state.stages[stage_id].iters
     rows, half, lane_row = state.split(stage_id, row, [HALVES, ROWS])
     rows, warp = state.split(stage_id, rows, [WARPS])
     block_row, tile, group = state.split(stage_id, rows, [None, None])
     columns, lane_column, own = state.split(stage_id, column, [COLUMNS, OWN])
     block_column, run = state.split(stage_id, columns, [None])
-    blocks, virtual = [*batch, block_row, block_column], [tile, run, half]
-    order = [*blocks, *virtual, group, warp, lane_row, lane_column, own]
-    state.reorder(stage_id, order)
-    bind_together(state, stage_id, blocks, "blockIdx.x")
+    threads = [group, warp, lane_row, lane_column]
+    return [*batch, block_row, block_column], [tile, run, half], threads, own
+
+
+def _bind(
+    state: State, stage_id: int, virtual: Sequence[Iterator], threads: Sequence[Iterator]
+) -> Iterator:
+    """Bind the loops of virtual threads and threads; return the last of threads."""
+    group, warp, lane_row, lane_column = threads
     for loop in virtual:
         state.bind(stage_id, loop, "vthread")
     bind_together(state, stage_id, [group, warp], "threadIdx.z")
     state.bind(stage_id, lane_row, "threadIdx.y")
-    last = state.bind(stage_id, lane_column, "threadIdx.x")
-    state.vectorize(stage_id, state.stages[stage_id].iters[-1])
-    return last
+    return state.bind(stage_id, lane_column, "threadIdx.x")
+
+
+# Each makes a sketch of its own.
+TILINGS = (_tile, _tile_in_turn)

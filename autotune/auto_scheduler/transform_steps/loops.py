@@ -27,6 +27,8 @@ TENSOR_CORE = "tensor_core"
 WGMMA = "wgmma"
 # A nest of a product becomes instructions of a warp, or of four.
 _INSTRUCTIONS = (TENSOR_CORE, WGMMA)
+# A loop is over the tiles that a block computes in turn.
+PERSISTENT = "persistent"
 SKIP_REGION = "debug_skip_region"
 # Of an unroll limit: more than that is no number of statements.
 _DIGITS = 9
@@ -182,6 +184,9 @@ class PragmaStep(TransformStep):
         if self.pragma_type in _INSTRUCTIONS:
             state.loop(self, stage, self.iter_id)
             attrs = replace(stage.attrs, tensor_core=self.pragma_type)
+        elif self.pragma_type == PERSISTENT:
+            state.loop(self, stage, self.iter_id)
+            attrs = stage.attrs
         elif self.unroll is not None:
             attrs = replace(stage.attrs, auto_unroll_max_step=self.unroll)
         elif self.pipeline is not None and self.pipeline <= MOST_BUFFERS:
@@ -195,7 +200,7 @@ class PragmaStep(TransformStep):
         """Set the hint on the axis."""
         if self.pragma_type == SKIP_REGION:
             on.pragma(self.stage_id, self.iter_id, SKIP_REGION, None)
-        elif self.pragma_type in _INSTRUCTIONS:
+        elif self.pragma_type in (*_INSTRUCTIONS, PERSISTENT):
             on.pragma(self.stage_id, self.iter_id, self.pragma_type, 1)
         elif self.unroll is not None:
             on.pragma(self.stage_id, self.iter_id, UNROLL, self.unroll)
@@ -209,7 +214,7 @@ class PragmaStep(TransformStep):
         return refuse(
             self,
             f"expected {UNROLL}$<number>, {PIPELINE}$<number up to {MOST_BUFFERS}>, "
-            f"{TENSOR_CORE}, {WGMMA} or {SKIP_REGION}",
+            f"{TENSOR_CORE}, {WGMMA}, {PERSISTENT} or {SKIP_REGION}",
         )
 
 
