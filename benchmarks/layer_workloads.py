@@ -15,6 +15,7 @@ from benchmarks.rivals import Named, conv_rivals
 PRODUCTS = {
     "linear 197x3072x768 gelu": (197, 3072, 768, "float32", 1, False, True, True),
     "linear 197x3072x768 gelu fp16": (197, 3072, 768, "float16", 1, False, True, True),
+    "linear 197x3072x768 gelu bf16": (197, 3072, 768, "bfloat16", 1, False, True, True),
     "linear 1024x4096x1024 gelu fp16": (1024, 4096, 1024, "float16", 1, False, True, True),
     "linear 2048x50257x768 fp16": (2048, 50257, 768, "float16", 1, False, True, False),
     "scores 12x197x197x64": (197, 197, 64, "float32", 12, False, True, False),

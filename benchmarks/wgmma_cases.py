@@ -73,6 +73,16 @@ def products() -> Iterator[tuple[str, Any, dict[str, int]]]:
     )  # fmt: skip
     yield "padded nn", Gemm(65, 77, 71, half), {}
     yield (
+        "narrow nt",
+        Gemm(197, 776, 136, half, 1, False, True, "", bias),
+        {"frags_n": 12, "warps_m": 8},
+    )
+    yield (
+        "narrow split 2, odd n",
+        Gemm(197, 777, 1032, brain, 1, False, True, "", full),
+        {"frags_n": 12, "warps_m": 8, "split": 2, "stages": 4},
+    )
+    yield (
         "padded tt rest", Gemm(67, 257, 511, brain, 2, True, True, "a", full),
         {"frags_n": 16, "stages": 4},
     )  # fmt: skip
@@ -117,11 +127,10 @@ def attentions() -> Iterator[tuple[str, Any, dict[str, int]]]:
 def kernels() -> Iterator[tuple[str, Any, float]]:
     """Yield names, kernels and the largest error that is right, relative to the largest result."""
     from autotune.templates import attention_wgmma, gemm_half, gemm_padded, gemm_turned
-    from autotune.templates.gemm_shape import Gemm
 
     for name, shape, change in products():
         family = gemm_turned if name.startswith("turned") else gemm_half
-        if isinstance(shape, Gemm) and shape.dtype != "tf32" and gemm_padded.is_needed(shape):
+        if name.startswith("padded"):
             family = gemm_padded.Padded(gemm_half)
         bound = BRAIN if shape.dtype == "bfloat16" else HALF
         yield name, family.kernel(shape, {**BASE, **change}), bound

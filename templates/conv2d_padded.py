@@ -1,8 +1,8 @@
 """NHWC convolutions of 16-bit floats with odd numbers of channels: on copies with more of them.
 
 Tensor cores are fed by copies of whole words, so the channels of a pixel must be even. Where they
-are not - images have three - kernels before copy images and filters to a multiple of 8 channels,
-those beyond the last being 0; the product writes results as they are asked for.
+are not - images have three - one kernel before copies images and filters to a multiple of 8
+channels, those beyond the last being 0; the product writes results as they are asked for.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from autotune import SourceKernel, Target, call, workspace
-from autotune.kernel import KernelCall
+from autotune import SourceKernel, Target, workspace
 
-from . import common, gemm_mma
+from . import common, gemm_mma, gemm_padded
 from .conv2d_nhwc import Conv2dNhwc
 
 
@@ -53,9 +52,9 @@ def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
     whole = padded(shape)
     source = gemm_mma.kernel(whole, choice, shape)
     pixels = shape.images * shape.h * shape.w
-    sizes = {"weight": shape.window.taps * whole.ci * whole.co}
-    sizes |= {"data": pixels * whole.ci} if whole.ci > shape.ci else {}
-    copies = [_copy(name, size) for name, size in sizes.items()]
+    sizes = {"data": pixels * whole.ci} if whole.ci > shape.ci else {}
+    sizes |= {"weight": shape.window.taps * whole.ci * whole.co}
+    copies = gemm_padded.copy(sizes)
     calls = [replace(one, args=tuple(_copied(n) if n in sizes else n for n in one.args))
              for one in source.calls]  # fmt: skip
     sides = common.defines(
@@ -65,10 +64,10 @@ def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
     )  # fmt: skip
     return replace(
         source,
-        name=copies[0].entry,
+        name=copies.entry,
         source=f"{source.source}\n{common.text('pad.cu')}",
         defines={**source.defines, **sides},
-        calls=[*copies, *calls],
+        calls=[copies, *calls],
         workspace=[
             *source.workspace,
             *(workspace(_copied(name), (size,), shape.dtype) for name, size in sizes.items()),
@@ -78,8 +77,3 @@ def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
 
 def _copied(name: str) -> str:
     return f"padded_{name}"
-
-
-def _copy(name: str, elements: int) -> KernelCall:
-    entry = {"data": "pad_a", "weight": "pad_b"}[name]
-    return call(entry, [name, _copied(name)], common.ceil_div(elements, 8 * 256), 256)

@@ -1,7 +1,7 @@
 """Products of 16-bit floats whose n or k is odd: on copies with rows that vectors can read.
 
 Tensor cores are fed by copies of 4 or 16 bytes, for which rows must begin at multiples of that.
-Where they do not, a kernel before copies what is in the way to rows of a multiple of 8 elements;
+Where they do not, one kernel before copies what is in the way to rows of a multiple of 8 elements;
 the product writes its result as it is asked for. That reads and writes b once more, which counts
 where m is small: who multiplies by the same b again and again does better to store it with an
 even n.
@@ -19,6 +19,9 @@ from autotune.kernel import KernelCall
 
 from . import common, gemm_half
 from .gemm_shape import Gemm
+
+# Of the kernel that copies: threads of a block, and vectors of 8 elements of a thread.
+THREADS, VECTORS = 256, 4
 
 
 class Products(Protocol):
@@ -78,14 +81,12 @@ class Padded:
             "b": (whole.k, whole.n) != (shape.k, shape.n),
         }
         names = {name: f"padded_{name}" if there else name for name, there in places.items()}
-        calls = [
-            *([_copy("pad_a", ["a", "padded_a"], sizes["a"])] if places["a"] else []),
-            *([_copy("pad_b", ["b", "padded_b"], sizes["b"])] if places["b"] else []),
-            *(
-                replace(one, args=tuple(names.get(name, name) for name in one.args))
-                for one in source.calls
-            ),
+        copied = {name: sizes[name] for name, there in places.items() if there}
+        product = [
+            replace(one, args=tuple(names.get(name, name) for name in one.args))
+            for one in source.calls
         ]
+        calls = [copy(copied), *product]
         rooms = [
             workspace(names[name], (size,), shape.dtype)
             for name, size in sizes.items()
@@ -117,5 +118,12 @@ def _pads(shape: Gemm, whole: Gemm, places: Mapping[str, bool]) -> Mapping[str, 
     )  # fmt: skip
 
 
-def _copy(entry: str, names: list[str], elements: int) -> KernelCall:
-    return call(entry, names, common.ceil_div(elements, 8 * 256), 256)
+def copy(sizes: Mapping[str, int]) -> KernelCall:
+    """Return the launch that copies the arrays of these names to ``padded_`` and the name.
+
+    Args:
+        sizes: elements of the copies; of a first, where both operands are copied.
+    """
+    blocks = sum(common.ceil_div(size, 8 * VECTORS * THREADS) for size in sizes.values())
+    arrays = [each for name in sizes for each in (name, f"padded_{name}")]
+    return call("pad", arrays, blocks, THREADS)

@@ -61,7 +61,9 @@ class WgmmaTiling:
         # also where the window of each row begins.
         self.shared_bytes = self.ring_bytes + 16 * c["stages"] + 1024
         self.shared_bytes += 16 * self.tile_m * shape.gathers
-        self.part_bytes = 4 * self.tile_m * (self.tile_n + 8)
+        # What the other blocks of a cluster send: their sums of this one's share.
+        self.part_bytes = 4 * self.tile_m * self.tile_n * (c["split"] - 1) // c["split"]
+        self.shared_bytes += self.part_bytes + 16 * (c["split"] > 1)
         self.blocks = (
             common.ceil_div(shape.m, self.tile_m),
             common.ceil_div(shape.n, self.tile_n),
@@ -110,7 +112,7 @@ def candidates(shape: Product) -> dict[str, list[int]]:
         "warps_m": [4, 8, 12, 16],
         "warps_n": [1],
         "frags_m": [1, 2],
-        "frags_n": [8, 16, 24, 32],
+        "frags_n": [8, 12, 16, 24, 32],
         "chunk": [32, 64] if shape.dtype == TF32 else [64, 128],
         "stages": [2, 3, 4, 5, 6, 8],
         "split": common.up_to(max(1, shape.k // 64), (1, 2, 4, 8)),
@@ -125,12 +127,16 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
         (not offered(shape, target), "no wgmma"),
         (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
         (tiling.fits(1, target) == 0, "too many registers"),
+        (
+            (not shape.transpose_b) & (tiling.tile_n % 64 > 0),
+            "half a panel of columns that stand across K",
+        ),
         (tiling.tile_m >= 2 * max(shape.m, 64), "rows beyond the output"),
         (tiling.tile_n >= 2 * max(shape.n, 64), "columns beyond the output"),
         (c["stages"] > common.larger(tiling.chunks + 1, 2), "stages beyond the chunks"),
         (c["chunk"] >= 2 * max(shape.k, 64), "a chunk beyond the reduction"),
         ((c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= shape.k), "an empty range"),
-        ((c["split"] > 1) & (tiling.part_bytes > tiling.ring_bytes), "parts beyond the ring"),
+        (c["frags_m"] * c["frags_n"] // 2 % c["split"] > 0, "sums that are not shared evenly"),
         ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
         (shape.batch * tiling.blocks[0] * tiling.blocks[1] > 2**31 - 1, "too many blocks"),
     ]
@@ -198,15 +204,19 @@ def kernel(
         resident=2 if tiling.fits(2, hopper) else 1, cluster=c["split"] > 1,
         tf32=shape.dtype == TF32, bfloat16=shape.dtype == "bfloat16", **choice,
     )  # fmt: skip
+    # The bias is where the sums begin, unless they are multiplied before it is added.
+    first = shape.rest.bias and shape.rest.alpha == 1
+    begins = {"BIAS_FIRST": int(first), **({"BIAS": 0} if first else {})}
     halves = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
     grid = (shape.batch * tiling.blocks[0] * tiling.blocks[1], 1, c["split"])
     names = [*first_names(asked), result_name(asked)]
     run = call("gemm_wgmma", names, grid, tiling.threads, tiling.shared_bytes)
     texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
+    texts += ["barriers.h", "wgmma.h", "gemm_wgmma.h"]
     return common.cuda_kernel(
         asked,
-        [*texts, "barriers.h", "wgmma.h", "gemm_wgmma.cu"],
-        {**defines, **shape.operands(), **halves},
+        [*texts, "gemm_wgmma_sums.h", "gemm_wgmma.cu"],
+        {**defines, **shape.operands(), **halves, **begins},
         [run],
         flags=[f"-arch={ARCH}"],
     )

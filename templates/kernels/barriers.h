@@ -93,6 +93,40 @@ struct Turn {
 };
 
 #if CLUSTER
+// The two halves of a barrier of all threads of a cluster. The first passes on no more than barriers that
+// `show_barriers` came after.
+__device__ __forceinline__ void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void cluster_wait() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void show_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Arrives, and lets a phase end only when as many bytes have come by `send` as well.
+__device__ __forceinline__ void expect_sent(unsigned barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+// The same place in the shared memory of the block of a rank.
+__device__ __forceinline__ unsigned remote_address(unsigned own, int rank) {
+  unsigned remote;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(own), "r"(rank));
+  return remote;
+}
+
+// Writes 16 bytes to another block's shared memory, where they count for a barrier of that block.
+__device__ __forceinline__ void send(unsigned to, unsigned barrier, float x, float y, float z, float w) {
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
+      "f"(x), "f"(y), "f"(z), "f"(w), "r"(barrier)
+      : "memory");
+}
+
 // Adds up the 8 floats at one shared address in the first BLOCKS blocks of a cluster.
 template <int BLOCKS>
 __device__ __forceinline__ void cluster_sum8(float (&total)[8], const float* own) {

@@ -5,36 +5,6 @@
 // chunks of A and B into a ring of STAGES slots of shared memory; the others multiply, each FRAGS_M * 64
 // rows of the tile by all its columns. A slot goes around by two barriers: `full` when the copies into
 // it have arrived, `empty` when all multiplying warps are done with it.
-constexpr int GROUPS = WARPS_M / 4;
-constexpr int TILE_M = WARPS_M * FRAGS_M * 16, TILE_N = FRAGS_N * 8;
-constexpr int BLOCKS_M = (M + TILE_M - 1) / TILE_M, BLOCKS_N = (N + TILE_N - 1) / TILE_N;
-constexpr int CHUNKS = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
-constexpr int A_SIZE = TILE_M * CHUNK, B_SIZE = CHUNK * TILE_N;
-constexpr int SLOT_BYTES = sizeof(Item) * (A_SIZE + B_SIZE);
-constexpr int WORDS = TILE_N / 2;
-// Where the extents divide, the tests for the edges are constant and vanish.
-constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
-constexpr bool WHOLE_ROWS = WHOLE_M && C_M == M, WHOLE_COLUMNS = WHOLE_N && C_N == N;
-constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0;
-// Copies need few registers: they leave theirs to the sums.
-constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 64;
-constexpr int LEFT_OVER = (ENTRY_REGISTERS * (GROUPS + 1) - COPY_REGISTERS) / GROUPS / 8 * 8;
-constexpr int SUM_REGISTERS = LEFT_OVER < 240 ? LEFT_OVER : 240;
-constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240;
-// Which operands' rows of shared memory run along K.
-constexpr bool A_ALONG_K = !TRANSPOSE_A, B_ALONG_K = TRANSPOSE_B;
-#if TF32
-static_assert(A_ALONG_K && B_ALONG_K, "of floats, both operands must stand along K");
-DEFINE_PRODUCTS(begin_product, "")
-#elif TRANSPOSE_A && TRANSPOSE_B
-DEFINE_PRODUCTS(begin_product, ", 1, 0")
-#elif TRANSPOSE_A
-DEFINE_PRODUCTS(begin_product, ", 1, 1")
-#elif TRANSPOSE_B
-DEFINE_PRODUCTS(begin_product, ", 0, 0")
-#else
-DEFINE_PRODUCTS(begin_product, ", 0, 1")
-#endif
 
 // A place in the ring: slots are used in turn, and `parity` changes with every turn.
 struct Place {
@@ -67,12 +37,6 @@ struct Ring {
   }
 };
 
-#if TF32
-typedef float Finished;
-#else
-typedef half_bits Finished;
-#endif
-
 struct Corner {
   int m, n;
 };
@@ -81,7 +45,8 @@ struct Corner {
 // the inputs in the L2 cache.
 __device__ __forceinline__ Corner corner_of(int tile) {
   const int band = tile / (BAND * BLOCKS_N), first = band * BAND;
-  const int height = BLOCKS_M - first < BAND ? BLOCKS_M - first : BAND;
+  const bool all = BLOCKS_M % BAND == 0 || BLOCKS_M - first >= BAND;
+  const int height = all ? BAND : BLOCKS_M - first;
   const int inside = tile - first * BLOCKS_N;
   return {(first + inside % height) * TILE_M, inside / height * TILE_N};
 }
@@ -213,7 +178,7 @@ __device__ __forceinline__ void multiply_tile(
     barrier_wait(ring.full + place.slot * 8, place.parity);
     show_to_products();
     const descriptor slot = further(SLOT_BYTES) * static_cast<descriptor>(place.slot);
-    begin_chunk(sum, left + slot, right + slot, chunk > 0);
+    begin_chunk(sum, left + slot, right + slot, BIAS_FIRST || chunk > 0);
     // The products of this chunk are at work; those of the one before are done, and its slot is free.
     products_wait<1>();
     if (signals && chunk > 0) barrier_arrive(ring.empty + before * 8);
@@ -225,97 +190,6 @@ __device__ __forceinline__ void multiply_tile(
   for (int i = 0; i < FRAGS_M; ++i) sums_are_new(sum[i]);
 }
 
-#if FOLLOWS
-#define FINISH(low, high, n, at) finish_pair(low, high, rest, n, at)
-#else
-#define FINISH(low, high, n, at)
-#endif
-
-// Writes a warp's 16 rows. Where rows begin at 16 bytes, four threads, which hold 32 columns of a row in
-// pairs, exchange them and write 16 bytes each, whole sectors together.
-__device__ __forceinline__ void write_rows(
-    Finished* __restrict__ out, float (&sum)[WORDS], int m0, int n0, int lane, const Rest& rest) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int m = m0 + lane / 4 + half * 8;
-#if C_N % 8 == 0 && !TF32
-#pragma unroll
-    for (int j = 0; j < TILE_N / 8; j += 4) {
-      unsigned word[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        float &low = sum[(j + i) * 4 + half * 2], &high = sum[(j + i) * 4 + half * 2 + 1];
-        const int column = n0 + (j + i) * 8 + lane % 4 * 2;
-        if (FOLLOWS && (WHOLE_ROWS || m < C_M) && (WHOLE_COLUMNS || column < C_N))
-          FINISH(low, high, column, static_cast<size_t>(m) * C_N + column);
-        word[i] = pack_pair(low, high);
-      }
-      transpose_four(word, lane);
-      const int n = n0 + (j + lane % 4) * 8;
-      if ((WHOLE_ROWS || m < C_M) && (WHOLE_COLUMNS || n < C_N))
-        *reinterpret_cast<uint4*>(out + static_cast<size_t>(m) * C_N + n) =
-            make_uint4(word[0], word[1], word[2], word[3]);
-    }
-#else
-    if (!WHOLE_ROWS && m >= C_M) continue;
-#pragma unroll
-    for (int j = 0; j < TILE_N / 8; ++j) {
-      const int n = n0 + j * 8 + lane % 4 * 2;
-      if (!WHOLE_COLUMNS && n >= C_N) continue;
-      float &low = sum[j * 4 + half * 2], &high = sum[j * 4 + half * 2 + 1];
-      const size_t at = static_cast<size_t>(m) * C_N + n;
-      FINISH(low, high, n, at);
-      write_pair(out, at, n, low, high);
-    }
-#endif
-  }
-}
-
-#if SPLIT > 1
-// The blocks of a cluster hold sums of one tile over a part of K each. They put them where the ring
-// was, and each adds up its share of the rows.
-constexpr int PART_PITCH = TILE_N + 8, SHARE = TILE_M / SPLIT;
-static_assert(TILE_M * PART_PITCH * 4 <= STAGES * SLOT_BYTES, "the parts do not fit into the ring");
-
-__device__ __forceinline__ void keep_part(
-    float* part, const float (&sum)[WORDS], int row, int lane) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float* const to = part + (row + lane / 4 + half * 8) * PART_PITCH + lane % 4 * 2;
-#pragma unroll
-    for (int j = 0; j < TILE_N / 8; ++j)
-      store_vector<2>(to + j * 8, sum + j * 4 + half * 2);
-  }
-}
-
-__device__ __forceinline__ void write_share(
-    Finished* __restrict__ out, const float* part, int rank, Corner corner, int tid, const Rest& rest) {
-  for (int i = tid; i < SHARE * TILE_N / 8; i += GROUPS * 128) {
-    const int row = rank * SHARE + i / (TILE_N / 8), column = i % (TILE_N / 8) * 8;
-    float total[8];
-    cluster_sum8<SPLIT>(total, part + row * PART_PITCH + column);
-    const int m = corner.m + row, n = corner.n + column;
-    if ((!WHOLE_ROWS && m >= C_M) || (!WHOLE_COLUMNS && n >= C_N)) continue;
-    const size_t at = static_cast<size_t>(m) * C_N + n;
-#if C_N % 8 == 0 && !TF32
-#if FOLLOWS
-    finish<1>(total, rest, n, at);
-#endif
-    *reinterpret_cast<uint4*>(out + at) =
-        make_uint4(pack_pair(total[0], total[1]), pack_pair(total[2], total[3]),
-                   pack_pair(total[4], total[5]), pack_pair(total[6], total[7]));
-#else
-#pragma unroll
-    for (int i = 0; i < 8; i += 2) {
-      if (!WHOLE_COLUMNS && n + i >= C_N) continue;
-      FINISH(total[i], total[i + 1], n + i, at + i);
-      write_pair(out, at + i, n + i, total[i], total[i + 1]);
-    }
-#endif
-  }
-}
-#endif
-
 extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_wgmma(
     const Item* __restrict__ a, const Item* __restrict__ b,
     REST_PARAMETERS Finished* __restrict__ out) {
@@ -326,15 +200,14 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
   ring.slots = reinterpret_cast<Item*>(shared_memory) + (unaligned ? 1024 - unaligned : 0) / ITEM;
   ring.full = shared_address(ring.slots) + STAGES * SLOT_BYTES;
   ring.empty = ring.full + STAGES * 8;
+#if SPLIT > 1 || CONV
+  char* const behind = reinterpret_cast<char*>(ring.slots) + STAGES * (SLOT_BYTES + 16);
+#endif
+#if SPLIT > 1
+  float* const inbox = reinterpret_cast<float*>(behind + CONV * TILE_M * 16);
+  const unsigned sent = shared_address(inbox) + PART_BYTES;
+#endif
   const int group = threadIdx.x / 128, lane = threadIdx.x % 32;
-  if (threadIdx.x == 0) {
-    for (int slot = 0; slot < STAGES; ++slot) {
-      barrier_init(ring.full + slot * 8, 128);
-      barrier_init(ring.empty + slot * 8, GROUPS * 4);
-    }
-  }
-  __syncthreads();
-
 #if BATCH > 1
   const int which = blockIdx.x / (BLOCKS_M * BLOCKS_N);
   const Corner corner = corner_of(blockIdx.x % (BLOCKS_M * BLOCKS_N));
@@ -343,25 +216,43 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
 #else
   const Corner corner = corner_of(blockIdx.x);
 #endif
+  // By a warp that does not copy, while those that do find their addresses.
+  if (threadIdx.x == THREADS - 32) {
+#pragma unroll
+    for (int slot = 0; slot < STAGES; ++slot) {
+      barrier_init(ring.full + slot * 8, 128);
+      barrier_init(ring.empty + slot * 8, GROUPS * 4);
+    }
+#if SPLIT > 1
+    barrier_init(sent, 1);
+    expect_sent(sent, PART_BYTES);
+    show_barriers();
+#endif
+  }
 #if CONV
-  Window* const windows = reinterpret_cast<Window*>(
-      reinterpret_cast<char*>(ring.slots) + STAGES * (SLOT_BYTES + 16));
+  Window* const windows = reinterpret_cast<Window*>(behind);
   for (int i = threadIdx.x; i < TILE_M; i += THREADS) windows[i] = window_of(corner.m + i);
   ring.windows = windows;
-  __syncthreads();
 #endif
+  __syncthreads();
   const int k_begin = blockIdx.z * K_PER_SPLIT;
   const int k_end = k_begin + K_PER_SPLIT < K ? k_begin + K_PER_SPLIT : K;
+#if SPLIT > 1
+  cluster_arrive();  // others may write to this block's shared memory from now on
+#endif
   if (group == 0) {
     if (MOVE_REGISTERS) give_registers<COPY_REGISTERS>();
     copy_tile(ring, a, b, corner, k_begin, k_end);
 #if SPLIT > 1
-    for (int i = 0; i < 3; ++i) cluster_sync();
+    cluster_wait();
 #endif
   } else {
     if (MOVE_REGISTERS) take_registers<SUM_REGISTERS>();
-    const int row = (group - 1) * FRAGS_M * 64 + threadIdx.x / 32 % 4 * 16;
+    const int row = corner.m + (group - 1) * FRAGS_M * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4;
     float sum[FRAGS_M][WORDS];
+#if BIAS_FIRST
+    begin_sums(sum, bias, corner.n, lane);
+#endif
     multiply_tile(sum, ring, group - 1, lane == 0);
 #if BATCH > 1
     const size_t matrix = static_cast<size_t>(which) * C_M * C_N;
@@ -375,17 +266,18 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
     const Rest rest = {};
 #endif
 #if SPLIT > 1
-    float* const part = reinterpret_cast<float*>(ring.slots);
-    cluster_sync();
+    const int rank = blockIdx.z, tid = threadIdx.x - 128;
+    cluster_wait();
+    send_parts(sum, shared_address(inbox), sent, rank, tid);
+    barrier_wait(sent, 0);
 #pragma unroll
-    for (int i = 0; i < FRAGS_M; ++i) keep_part(part, sum[i], row + i * 64, lane);
-    cluster_sync();
-    write_share(out, part, blockIdx.z, corner, threadIdx.x - 128, rest);
-    cluster_sync();
+    for (int own = 0; own < SPLIT; ++own) {
+      if (own != rank) continue;
+      add_parts_of_others(sum, inbox, own, tid);
+      write_units(out, sum, own, row, corner.n, lane, rest);
+    }
 #else
-#pragma unroll
-    for (int i = 0; i < FRAGS_M; ++i)
-      write_rows(out, sum[i], corner.m + row + i * 64, corner.n, lane, rest);
+    write_units(out, sum, 0, row, corner.n, lane, rest);
 #endif
   }
 }

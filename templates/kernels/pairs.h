@@ -31,8 +31,9 @@ __device__ __forceinline__ void finish_pair(float& low, float& high, const Rest&
   low = pair[0], high = pair[1];
 #else
   float one[1] = {low}, other[1] = {high};
+  const int next = n + 1 < C_N ? 1 : 0;
   finish<1>(one, rest, n, at);
-  if (n + 1 < C_N) finish<1>(other, rest, n + 1, at + 1);
+  finish<1>(other, rest, n + next, at + next);
   low = one[0], high = other[0];
 #endif
 }

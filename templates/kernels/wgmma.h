@@ -38,6 +38,7 @@ __device__ __forceinline__ constexpr descriptor further(int bytes) { return byte
 #define SUMS_16(i) SUMS_4(i), SUMS_4(i + 4), SUMS_4(i + 8), SUMS_4(i + 12)
 #define SUMS_32(i) SUMS_16(i), SUMS_16(i + 16)
 #define SUMS_64(i) SUMS_32(i), SUMS_32(i + 32)
+#define SUMS_48(i) SUMS_32(i), SUMS_16(i + 32)
 #define SUMS_96(i) SUMS_64(i), SUMS_32(i + 64)
 #define SUMS_128(i) SUMS_64(i), SUMS_64(i + 64)
 
@@ -64,6 +65,8 @@ __device__ __forceinline__ constexpr descriptor further(int bytes) { return byte
 #endif
 #define DEFINE_PRODUCTS(NAME, TURNS) \
   DEFINE_PRODUCT(NAME, TURNS, "64", 32, NAMES_30 "%30, %31", SUMS_32(0), "%32", "%33", "%34") \
+  DEFINE_PRODUCT(NAME, TURNS, "96", 48, NAMES_30 NAMES_10("3") "%40, %41, %42, %43, %44, %45, %46, %47", \
+                 SUMS_48(0), "%48", "%49", "%50") \
   DEFINE_PRODUCT(NAME, TURNS, "128", 64, NAMES_60 "%60, %61, %62, %63", SUMS_64(0), "%64", "%65", \
                  "%66") \
   DEFINE_PRODUCT(NAME, TURNS, "192", 96, NAMES_90 "%90, %91, %92, %93, %94, %95", SUMS_96(0), "%96", \

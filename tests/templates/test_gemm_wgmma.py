@@ -6,9 +6,15 @@ import subprocess
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates import gemm_half, gemm_mma, gemm_padded, gemm_turned, gemm_wgmma
+from autotune.templates import (
+    gemm_half,
+    gemm_mma,
+    gemm_padded,
+    gemm_turned,
+    gemm_wgmma,
+)
 from autotune.templates.conv2d_nhwc import Conv2dNhwc
-from autotune.templates.epilogue import Epilogue
+from autotune.templates.epilogue import Epilogue, activated
 from autotune.templates.gemm_shape import Gemm
 from autotune.templates.window_shape import Window
 
@@ -22,6 +28,8 @@ from tests.templates.emulated import arrays_of
 
 HOPPER = Target("cuda -arch=sm_90")
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
+# The bias of this is where sums begin.
+BEGUN = Epilogue(bias=True, activation="gelu")
 CHOICE = {
     "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 2, "split": 1,
     "band": 1,
@@ -35,6 +43,7 @@ PRODUCTS = {
     "two-fragments": (Gemm(72, 72, 136, "float16", 1, True, True), {"frags_m": 2, "frags_n": 16}),
     "even-columns": (Gemm(65, 58, 72, "float16", 2, False, True, "b", REST), {}),
     "odd-on-copies": (Gemm(65, 77, 71, "bfloat16", 1, False, False, "", REST), {}),
+    "narrow": (Gemm(66, 104, 136, "float16", 1, False, True, "", BEGUN), {"frags_n": 12}),
     "tf32": (Gemm(66, 71, 76, "tf32", 1, False, True, "", REST), {"chunk": 32}),
     "tf32-turned": (Gemm(66, 71, 77, "tf32", 2, True, False, "b", REST), {"chunk": 32}),
     "windows": (
@@ -142,8 +151,7 @@ def test_rows_that_cannot_be_copied_are_an_error_that_says_so():
 def test_products_read_their_operands_where_copies_put_them(name, tmp_path):
     """The emulator reads shared memory where the descriptors of operands say that they are."""
     shape, change = PRODUCTS[name]
-    odd = isinstance(shape, Gemm) and shape.dtype != "tf32" and gemm_padded.is_needed(shape)
-    family = gemm_padded.Padded(gemm_half) if odd else gemm_half
+    family = gemm_padded.Padded(gemm_half) if name == "odd-on-copies" else gemm_half
     family = gemm_turned if name == "tf32-turned" else family
     source = family.kernel(shape, {"wgmma": 1, **CHOICE, **change})
     assert source.calls[-1].entry == "gemm_wgmma"
@@ -153,6 +161,24 @@ def test_products_read_their_operands_where_copies_put_them(name, tmp_path):
     EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
     wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
     np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "silu"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_activations_of_16_bit_floats_are_within_a_step_or_a_millionth(
+    activation, dtype, tmp_path
+):
+    shape = Gemm(64, 8, 8, dtype, rest=Epilogue(activation=activation))
+    source = gemm_wgmma.kernel(shape, CHOICE)
+    kernel, arrays = source.kernel("cuda"), arrays_of(source)
+    arrays[0][:] = np.linspace(-12, 12, 512).reshape(64, 8)
+    arrays[1][:] = np.eye(8)
+    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run(arrays, order=0, checked=False)
+    wanted = activated(arrays[0].astype(np.float64), activation)
+    apart = np.abs(arrays[-1].astype(np.float64) - wanted)
+    step = np.exp2(np.floor(np.log2(np.abs(wanted) + 1e-30)) - (10 if dtype == "float16" else 7))
+    assert (apart <= np.maximum(step, 4e-7)).all()
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

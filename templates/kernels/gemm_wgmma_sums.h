@@ -1,0 +1,135 @@
+// What the sums of a tile of gemm_wgmma.cu begin as, how blocks of a cluster add theirs up, and what becomes of them.
+#if TF32
+typedef float Finished;
+#else
+typedef half_bits Finished;
+#endif
+
+// Sums begin as the bias of their columns, which is read while the first chunk is on its way.
+__device__ __forceinline__ void begin_sums(
+    float (&sum)[FRAGS_M][WORDS], const Rested* bias, int n0, int lane) {
+#if BIAS_FIRST
+#pragma unroll
+  for (int j = 0; j < TILE_N / 8; ++j) {
+    const int n = n0 + j * 8 + lane % 4 * 2;
+    float pair[2] = {0.0f, 0.0f};
+    if (blockIdx.z == 0 && (WHOLE_COLUMNS || n < C_N)) {
+      if (C_N % 2 == 0) {
+        LOAD_PAIR(pair, bias + n);
+      } else {
+        pair[0] = rested(bias + n);
+        if (n + 1 < C_N) pair[1] = rested(bias + n + 1);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < FRAGS_M; ++i)
+#pragma unroll
+      for (int v = 0; v < 4; ++v) sum[i][j * 4 + v] = pair[v % 2];
+  }
+#endif
+}
+
+#if FOLLOWS
+#define FINISH(low, high, n, at) finish_pair(low, high, rest, n, at)
+#else
+#define FINISH(low, high, n, at) (void)(n)
+#endif
+
+// Writes 32 columns of the eighth row of a warp from `m` on that the thread has a part of; `j` and the seven
+// words after are its part. Where rows begin at 16 bytes, four threads, which hold the columns in pairs, exchange
+// them and write 16 bytes each, whole sectors together.
+// What does not exist is finished as the last row and column are: with no branches, threads
+// take all of their columns at once, where each alone would wait for a power and a quotient.
+__device__ __forceinline__ void write_unit(
+    Finished* __restrict__ out, float (&sum)[WORDS], int half, int j, int m, int n0, int lane, const Rest& rest) {
+  constexpr int LAST = C_N % 2 ? C_N - 1 : C_N - 2;
+  const size_t row = static_cast<size_t>(WHOLE_ROWS || m < C_M ? m : C_M - 1) * C_N;
+#pragma unroll
+  for (int i = j; i < j + 4; ++i) {
+    const int n = n0 + i * 8 + lane % 4 * 2, column = WHOLE_COLUMNS || n < LAST ? n : LAST;
+    FINISH(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1], column, row + column);
+  }
+  const bool exists = WHOLE_ROWS || m < C_M;
+#if C_N % 8 == 0 && !TF32
+  unsigned word[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    word[i] = pack_pair(sum[(j + i) * 4 + half * 2], sum[(j + i) * 4 + half * 2 + 1]);
+  transpose_four(word, lane);
+  const int n = n0 + (j + lane % 4) * 8;
+  if (exists && (WHOLE_COLUMNS || n < C_N))
+    *reinterpret_cast<uint4*>(out + row + n) = make_uint4(word[0], word[1], word[2], word[3]);
+#elif C_N % 2 && !TF32
+  // Where a row begins between words, a word is a thread's second number and the first of the next thread.
+  const int between = reinterpret_cast<size_t>(out + row) / 2 % 2;
+#pragma unroll
+  for (int i = j; i < j + 4; ++i) {
+    const float low = sum[i * 4 + half * 2], high = sum[i * 4 + half * 2 + 1];
+    const float given = lane % 4 == 0 && i < j + 3 ? sum[(i < j + 3 ? i + 1 : i) * 4 + half * 2] : low;
+    const float next = __shfl_sync(0xffffffffu, given, (lane & ~3) | ((lane + 1) & 3));
+    const unsigned word = between ? pack_pair(high, next) : pack_pair(low, high);
+    const int first = n0 + i * 8 + lane % 4 * 2, n = first + between;
+    const bool both = n + 1 < C_N && !(between && i == j + 3 && lane % 4 == 3);
+    if (exists && both) *reinterpret_cast<unsigned*>(out + row + n) = word;
+    if (exists && !both && n < C_N) out[row + n] = static_cast<half_bits>(word);
+    if (exists && between && i == j && lane % 4 == 0 && first < C_N)
+      out[row + first] = static_cast<half_bits>(pack_pair(low, low));
+  }
+#else
+#pragma unroll
+  for (int i = j; i < j + 4; ++i) {
+    const int n = n0 + i * 8 + lane % 4 * 2;
+    if (exists && (WHOLE_COLUMNS || n < C_N))
+      write_pair(out, row + n, n, sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1]);
+  }
+#endif
+}
+
+// Writes the units that the block of rank `own` finishes; `row` is the thread's first.
+__device__ __forceinline__ void write_units(
+    Finished* __restrict__ out, float (&sum)[FRAGS_M][WORDS], int own, int row, int n0, int lane, const Rest& rest) {
+#pragma unroll
+  for (int u = own * SHARE; u < (own + 1) * SHARE; ++u) {
+    const int i = u / (TILE_N / 16), half = u / (TILE_N / 32) % 2, j = u % (TILE_N / 32) * 4;
+    write_unit(out, sum[i], half, j, row + i * 64 + half * 8, n0, lane, rest);
+  }
+}
+
+#if SPLIT > 1
+// The blocks of a cluster hold sums of one tile over a part of K each. A thread puts what others finish into their
+// shared memory, where the thread of the same place adds it to what it has.
+constexpr int ADDERS = GROUPS * 128, PART_BYTES = (SPLIT - 1) * SHARE * 32 * ADDERS;
+
+__device__ __forceinline__ void send_parts(
+    const float (&sum)[FRAGS_M][WORDS], unsigned inbox, unsigned sent, int rank, int tid) {
+#pragma unroll
+  for (int to = 0; to < SPLIT; ++to) {
+    if (to == rank) continue;
+    const unsigned sender = (rank - to - 1 + SPLIT) % SPLIT;
+    const unsigned barrier = remote_address(sent, to);
+    const unsigned place = remote_address(inbox, to) + (sender * SHARE * 2 * ADDERS + tid) * 16;
+#pragma unroll
+    for (int v = 0; v < SHARE * 2; ++v) {
+      const int u = to * SHARE + v / 2, i = u / (TILE_N / 16), half = u / (TILE_N / 32) % 2;
+      const int j = u % (TILE_N / 32) * 4 + v % 2 * 2;
+      send(place + v * ADDERS * 16, barrier, sum[i][j * 4 + half * 2], sum[i][j * 4 + half * 2 + 1],
+           sum[i][j * 4 + 4 + half * 2], sum[i][j * 4 + 5 + half * 2]);
+    }
+  }
+}
+
+__device__ __forceinline__ void add_parts_of_others(
+    float (&sum)[FRAGS_M][WORDS], const float* inbox, int own, int tid) {
+#pragma unroll
+  for (int sender = 0; sender < SPLIT - 1; ++sender)
+#pragma unroll
+    for (int v = 0; v < SHARE * 2; ++v) {
+      const int u = own * SHARE + v / 2, i = u / (TILE_N / 16), half = u / (TILE_N / 32) % 2;
+      const int j = u % (TILE_N / 32) * 4 + v % 2 * 2;
+      float part[4];
+      load_vector<4>(part, inbox + ((sender * SHARE * 2 + v) * ADDERS + tid) * 4);
+      sum[i][j * 4 + half * 2] += part[0], sum[i][j * 4 + half * 2 + 1] += part[1];
+      sum[i][j * 4 + 4 + half * 2] += part[2], sum[i][j * 4 + 5 + half * 2] += part[3];
+    }
+}
+#endif
