@@ -40,17 +40,27 @@ ALIKE = ("tutorial", *(name for name in CASES if name.startswith(("r18", "conv")
 
 
 class Sums(TaskSchedulerCallback):
-    """Notes the sum of the best times, in us, by trials and seconds."""
+    """Notes the sum of the best times, in us, by trials and seconds; prints it now and then.
 
-    def __init__(self) -> None:
+    Args:
+        title: of the run.
+        every: trials after which it is printed.
+    """
+
+    def __init__(self, title: str, every: int) -> None:
+        self.title, self.every = title, every
         self.started = time.perf_counter()
         self.points: list[tuple[int, float, float]] = []
 
     def post_tune(self, task_scheduler: TaskScheduler, task_id: int) -> None:
         """Take note after a round."""
         del task_id
-        passed = time.perf_counter() - self.started
-        self.points.append((task_scheduler.ct, passed, task_scheduler.cur_score * 1e6))
+        trials, passed = task_scheduler.ct, time.perf_counter() - self.started
+        before = self.points[-1][0] if self.points else 0
+        self.points.append((trials, passed, task_scheduler.cur_score * 1e6))
+        if trials // self.every > before // self.every:
+            total = self.points[-1][2]
+            print(f"{self.title}, {trials} trials: {total:.1f} us ({passed:.1f} s)", flush=True)
 
 
 def policies_of(tasks: Sequence[SearchTask], without: str, seed: int) -> list[SketchPolicy]:
@@ -72,7 +82,8 @@ def tuned(names: Sequence[str], without: str, seed: int, options: argparse.Names
         setattr(shared.Member, "elites", lambda self: [])  # noqa: B010
     graphs = [ComputeDAG(CASES[name].tensors()) for name in names]
     tasks = [SearchTask(compute_dag=g, target=options.target) for g in graphs]
-    sums, on_gpu = Sums(), options.target.startswith("cuda")
+    sums = Sums(f"without {without:8} seed {seed}", options.round * len(tasks))
+    on_gpu = options.target.startswith("cuda")
     logs: list[Any] = []
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
@@ -87,7 +98,6 @@ def tuned(names: Sequence[str], without: str, seed: int, options: argparse.Names
     )
     scheduler.tune(how, search_policy=policies_of(tasks, without, seed))
     setattr(shared.Member, "elites", given)  # noqa: B010
-    report(without, seed, len(tasks), options, sums.points)
     row = {"without": without, "seed": seed, "points": sums.points}
     row["us"] = {n: s * 1e6 for n, s in zip(names, scheduler.best_costs, strict=True)}
     if options.library and without == "nothing":
@@ -101,24 +111,6 @@ def tuned(names: Sequence[str], without: str, seed: int, options: argparse.Names
     if options.out is not None:
         with (options.out / "sharing.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
-
-
-def report(
-    without: str,
-    seed: int,
-    count: int,
-    options: argparse.Namespace,
-    points: Sequence[tuple[int, float, float]],
-) -> None:
-    """Print the sum after each round of all tasks."""
-    shown = []
-    for rounds in range(1, options.trials // options.round + 1):
-        trials = rounds * options.round * count
-        by_then = [point for point in points if point[0] <= trials]
-        if by_then:
-            _, passed, total = by_then[-1]
-            shown.append(f"{rounds * options.round}: {total:.1f} us ({passed:.1f} s)")
-    print(f"without {without:8} seed {seed}: " + ", ".join(shown), flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -263,11 +263,10 @@ class XGBModel(CostModel):
             attended.add(key)
             try:
                 other = RecordedTask(key, str(task.target)).recovered(SearchProblem)
+                if self.trials(other):
+                    self._search(other)
             except AutotuneError as error:
                 logger.debug("XGBModel: %s teaches nothing: %s", key, error)
-                continue
-            if self.trials(other):
-                self._search(other)
 
     def _search(self, task: SearchProblem) -> Proposer:
         """Return the search of a task that has learned all that is known of it.
