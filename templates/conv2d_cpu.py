@@ -73,14 +73,13 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options, pixels = candidates(shape), shape.oh * shape.ow
-    rows, vectors, lanes = cpu_tiles.tile(
-        cpu_tiles.vector_unit(target), shape.co, pixels, tails=True
-    )
+    unit = cpu_tiles.vector_unit(target)
+    rows, vectors, lanes = cpu_tiles.tile(unit, shape.co, pixels, tails=True)
     width = vectors * lanes
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "panels": 1, "tail": 0, "lines": 0}
     choice["channels"] = max((c for c in options["channels"] if c * shape.taps <= 576), default=1)
-    if _leaves_lines(shape):
+    if unit.floats <= 8 and _leaves_lines(shape):
         fits = [
             n for n in options["lines"][1:] if _copied(shape, choice["channels"], n) <= 1 << 18
         ]
@@ -101,7 +100,11 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
 
 
 def _leaves_lines(shape: Conv2d) -> bool:
-    """Return whether lines as they are pay: few sums are for nothing, and taps share much."""
+    """Return whether lines as they are pay: few sums are for nothing, and taps share much.
+
+    Only for short vectors: where one fills a line of cache, nearly all that begin anywhere reach
+    over two, and a panel that is unfolded has each in a line of its own.
+    """
     few = 20 * (_pitch(shape) - shape.ow) <= shape.ow
     return few and shape.taps > 1 and (shape.stride == (1, 1) or shape.ci <= 4)
 

@@ -16,11 +16,11 @@ from . import common, cpu_tiles
 from .gemm_shape import Gemm
 
 # Rows up to which panels may be read where they lie, and up to which they are, untuned.
-FEW, _UNPACKED = 64, 16
+FEW, _UNPACKED = 64, 32
 # Bytes of sums, and of the rows of b beside them, of a task that packs nothing.
 _MOST_SUMS, _MOST_READ = 1 << 18, 1 << 19
 # Floats of whole rows of b whose pages a core can name at once, of which a part is fetched ahead.
-_NEAR_FLOATS = 1 << 16
+_NEAR_FLOATS = 1 << 17
 
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
@@ -73,7 +73,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
         covering = min((b for b in blocks if b >= shape.m), default=max(blocks))
         block_m, together = cpu_tiles.tasks(
             target, [covering], panels, (shape.m, shape.n), width,
-            lambda high, wide: 32 / wide + high * wide / (1 << 18),
+            lambda high, wide: 40 / wide + high * wide / (1 << 19),
         )  # fmt: skip
         deep = min(max(_NEAR_FLOATS // shape.n, 16), 64)
         depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))

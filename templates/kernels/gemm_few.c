@@ -22,7 +22,8 @@ typedef struct {
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
 // Adds to a tile of sums what `depth` rows of b give, which lie `pitch` apart. Where `keep` is set
-// they are copied; where `ahead` is set, the rows that come after these are fetched.
+// they are copied to `near`; where `ahead` is set, the rows that come after these are fetched, to the
+// second cache: where rows lie a power of two apart they would push each other out of the first.
 INLINED void add(
     const int rows, const size_t pitch, const int keep, int depth, const float* restrict a,
     const float* b, float* restrict to, float* near, int ahead) {
@@ -33,7 +34,7 @@ INLINED void add(
     for (int v = 0; v < VECTORS; ++v) sum[i][v] = *(const vec*)(to + i * WIDTH + v * LANES);
   for (int k = 0; k < depth; ++k, b += pitch, near += WIDTH) {
     if (ahead)
-      for (int j = 0; j < WIDTH; j += LINE) __builtin_prefetch(b + DEPTH * pitch + j);
+      for (int j = 0; j < WIDTH; j += LINE) __builtin_prefetch(b + DEPTH * pitch + j, 0, 2);
     step(sum, rows, a + k, b);
     if (keep)
 #pragma GCC unroll 8
@@ -56,7 +57,7 @@ static inline void add_all(
     add(ROWS, N, M > ROWS, depth, with->rows[0], b, to, copy, ahead), i = ROWS;
 #define TILES(height)                                       \
   for (; height <= ROWS && i + height <= rows; i += height) \
-    add(height, WIDTH, 0, depth, with->rows[i], copy, to + i * WIDTH, NULL, 0)
+    add(height, WIDTH, 0, depth, with->rows[i], copy, to + i * WIDTH, copy, 0)
   TILES(ROWS);
   TILES(4);
   TILES(2);
