@@ -12,8 +12,8 @@ from .window_shape import KINDS, Depthwise, Pool
 
 Shape = Depthwise | Pool
 ACTIVATIONS = ("none", "relu", "relu6")
-# Bytes of the planes of a task, untuned, which are half of a first cache, and at most.
-_NEAR, _MOST = 3 << 13, 1 << 21
+# Bytes of the planes of a task, untuned, which are a part of a first cache, and at most.
+_NEAR, _MOST = 18 << 10, 1 << 21
 # Floats of a vector, untuned: wider ones reach over lines, and over lines of cache, too often.
 _WIDE = 8
 
