@@ -16,7 +16,7 @@ from . import common, cpu_tiles
 from .gemm_shape import Gemm
 
 # Rows up to which panels may be read where they lie, and up to which they are, untuned.
-FEW, _UNPACKED = 64, 32
+FEW, _UNPACKED = 64, 16
 # Bytes of sums, and of the rows of b beside them, of a task that packs nothing.
 _MOST_SUMS, _MOST_READ = 1 << 18, 1 << 19
 # Floats of whole rows of b whose pages a core can name at once, of which a part is fetched ahead.
