@@ -78,7 +78,7 @@ def _layout(state: StateObject, stage_id: int, source: Operation) -> TiledLayout
     dimensions = _dimensions(op, source)
     parts = []
     for axis, extent in _loops(state, stage_id):
-        if axis in dimensions and extent != 1:
+        if axis in dimensions:
             parts.append((dimensions[axis], extent or 0))
     made = tuple([product([n for i, n in parts if i == at]) for at in range(len(shape))])
     whole = made == shape and len(shape) == len(source.outputs[0].shape)

@@ -62,7 +62,7 @@ class TiledLayout:
     @property
     def is_natural(self) -> bool:
         """Whether the elements lie as they do row by row."""
-        order = [i for i, _ in self.parts]
+        order = [i for i, extent in self.parts if extent != 1]
         return order == sorted(order)
 
     @property

@@ -322,3 +322,21 @@ def test_weights_in_another_order_than_the_kernel_reads_them_are_a_wrong_answer(
     options = TuningOptions(6, verbose=0, measure_callbacks=[note], builder=builder, runner=runner)
     task.tune(options, SketchPolicy(task, XGBModel(), seed=0))
     assert any(wrong)
+
+
+def test_loops_of_one_iteration_have_a_dimension_of_their_own_as_in_tvm():
+    a, b = te.placeholder((4, 8), name="A"), te.placeholder((8, 6), name="B")
+    k = te.reduce_axis((0, 8), name="k")
+    c = te.compute(
+        (4, 6), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C",
+        attrs={"layout_free_placeholders": [b]},
+    )  # fmt: skip
+    dag = ComputeDAG([a, b, c])
+    s = dag.get_init_state()
+    s.split(c, s[c].iters[1], [1, 3])
+    _, order, _ = dag.layouts_from_state(s)
+    assert order.tiled_shape == (2, 1, 3, 8)
+    plain = dag.get_init_state()
+    plain.split(c, plain[c].iters[2], [1])
+    plain.reorder(c, [plain[c].iters[i] for i in (2, 3, 0, 1)])
+    assert dag.layouts_from_state(plain) == (None, None, None)
