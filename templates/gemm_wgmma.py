@@ -30,7 +30,7 @@ from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from . import common
-from .epilogue import Epilogue
+from .epilogue import ACTIVATIONS, Epilogue
 from .gemm_mma import item_bytes
 from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 
@@ -207,12 +207,14 @@ def kernel(
     # The bias is where the sums begin, unless they are multiplied before it is added.
     first = shape.rest.bias and shape.rest.alpha == 1
     begins = {"BIAS_FIRST": int(first), **({"BIAS": 0} if first else {})}
+    # Activations have a text of their own.
+    begins |= {"LAST": ACTIVATIONS.index(shape.rest.activation), "ACTIVATION": 0}
     halves = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
     grid = (shape.batch * tiling.blocks[0] * tiling.blocks[1], 1, c["split"])
     names = [*first_names(asked), result_name(asked)]
     run = call("gemm_wgmma", names, grid, tiling.threads, tiling.shared_bytes)
     texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
-    texts += ["barriers.h", "wgmma.h", "gemm_wgmma.h"]
+    texts += ["barriers.h", "wgmma.h", "gemm_wgmma.h", "activations.h"]
     return common.cuda_kernel(
         asked,
         [*texts, "gemm_wgmma_sums.h", "gemm_wgmma.cu"],

@@ -15,7 +15,11 @@ __device__ __forceinline__ void begin_sums(
     float pair[2] = {0.0f, 0.0f};
     if (blockIdx.z == 0 && (WHOLE_COLUMNS || n < C_N)) {
       if (C_N % 2 == 0) {
-        LOAD_PAIR(pair, bias + n);
+#ifdef ELEMENT
+        load_elements<2>(pair, bias + n);
+#else
+        load_vector<2>(pair, bias + n);
+#endif
       } else {
         pair[0] = rested(bias + n);
         if (n + 1 < C_N) pair[1] = rested(bias + n + 1);
@@ -30,7 +34,8 @@ __device__ __forceinline__ void begin_sums(
 }
 
 #if FOLLOWS
-#define FINISH(low, high, n, at) finish_pair(low, high, rest, n, at)
+#define FINISH(low, high, n, at) \
+  finish_pair(low, high, rest, n, at), low = last_step(low), high = last_step(high)
 #else
 #define FINISH(low, high, n, at) (void)(n)
 #endif
@@ -42,11 +47,11 @@ __device__ __forceinline__ void begin_sums(
 // take all of their columns at once, where each alone would wait for a power and a quotient.
 __device__ __forceinline__ void write_unit(
     Finished* __restrict__ out, float (&sum)[WORDS], int half, int j, int m, int n0, int lane, const Rest& rest) {
-  constexpr int LAST = C_N % 2 ? C_N - 1 : C_N - 2;
+  constexpr int LAST_COLUMN = C_N % 2 ? C_N - 1 : C_N - 2;
   const size_t row = static_cast<size_t>(WHOLE_ROWS || m < C_M ? m : C_M - 1) * C_N;
 #pragma unroll
   for (int i = j; i < j + 4; ++i) {
-    const int n = n0 + i * 8 + lane % 4 * 2, column = WHOLE_COLUMNS || n < LAST ? n : LAST;
+    const int n = n0 + i * 8 + lane % 4 * 2, column = WHOLE_COLUMNS || n < LAST_COLUMN ? n : LAST_COLUMN;
     FINISH(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1], column, row + column);
   }
   const bool exists = WHOLE_ROWS || m < C_M;
