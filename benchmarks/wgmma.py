@@ -46,7 +46,8 @@ PARTS = {
         "layer attention 4x16x2048 d128 causal", "layer attention 32/8x2048 d128 causal",
     ),
     "plain": (
-        "fp16 gemm 512x512x8192", "fp16 gemm 4096", "fp16 gemm 1024", "fp16 gemm 16x4096x4096",
+        "fp16 gemm 512x512x8192", "fp16 gemm 4096", "fp16 gemm 2048", "fp16 gemm 1536",
+        "fp16 gemm 1024", "fp16 gemm 16x4096x4096",
     ),
 }  # fmt: skip
 # Knobs of which the space has more values than are worth their time here.
@@ -121,7 +122,7 @@ def found(workload: Any, each: int) -> list[dict[str, int]]:
     hopper = [c for c in every if c["wgmma"] and not workload.violation(c)]
     tiles: dict[tuple[Any, ...], dict[str, int]] = {}
     for choice in sorted(hopper, key=workload.estimate):
-        kind = ("warps_m", "warps", "frags_m", "frags_n", "keys", "chunk", "split")
+        kind = ("wgmma", "warps_m", "warps", "frags_m", "frags_n", "keys", "chunk", "split")
         tiles.setdefault(tuple(choice.get(k) for k in kind), choice)
     rng = random.Random(0)
     drawn = [{k: rng.choice(v) for k, v in options.items()} | {"wgmma": 0} for _ in range(DRAWN)]

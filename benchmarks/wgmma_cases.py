@@ -103,6 +103,68 @@ def products() -> Iterator[tuple[str, Any, dict[str, int]]]:
     )  # fmt: skip
 
 
+def boxes() -> Iterator[tuple[str, Any, dict[str, int]]]:
+    """Yield names, shapes and changes of `BASE` for copies by boxes, in each form of blocks."""
+    from autotune.templates.epilogue import Epilogue
+    from autotune.templates.gemm_bulk import Form
+    from autotune.templates.gemm_shape import Gemm
+
+    full, half, brain = Epilogue(True, True, True, "gelu", 0.5), "float16", "bfloat16"
+    alone, shared = {"wgmma": Form(0, 1).knob}, {"wgmma": Form(0, 2).knob, "band": 4}
+    large = {"frags_n": 16, "stages": 4}
+    yield "boxes nn", Gemm(200, 136, 264, half), alone
+    yield "boxes nt", Gemm(200, 136, 264, half, 1, False, True), {**alone, "frags_n": 16}
+    yield "boxes tn", Gemm(200, 136, 267, half, 1, True), {**alone, "frags_n": 24, "frags_m": 2}
+    yield "boxes tt", Gemm(200, 136, 264, brain, 1, True, True), {**alone, "warps_m": 8}
+    yield (
+        "boxes tt rest batch", Gemm(136, 264, 520, brain, 5, True, True, "b", full),
+        {**alone, **large, "warps_m": 8},
+    )  # fmt: skip
+    yield "boxes tn batch", Gemm(136, 264, 77, half, 3, True, False, "a", full), alone
+    yield "boxes even n", Gemm(65, 58, 72, half, 2, False, True, "b", full), alone
+    yield (
+        "boxes odd n", Gemm(131, 1001, 520, half, 1, False, True, "", full),
+        {**alone, "frags_n": 24, "stages": 4},
+    )  # fmt: skip
+    yield "boxes chunk 128", Gemm(200, 136, 1016, half, 2), {**alone, "chunk": 128, "frags_n": 16}
+    yield "boxes padded", Gemm(65, 77, 71, brain, 1, False, False, "", full), alone
+    yield (
+        "boxes split 2",
+        Gemm(200, 136, 1032, half, 1, False, True, "", full),
+        {**alone, "split": 2},
+    )
+    yield (
+        "boxes split 4 odd n", Gemm(200, 133, 1032, half, 2, True, True, "", full),
+        {**alone, **large, "split": 4},
+    )  # fmt: skip
+    yield (
+        "boxes split 8 shared", Gemm(520, 520, 8136, brain, 1, True),
+        {**shared, **large, "split": 8, "warps_m": 8},
+    )  # fmt: skip
+    yield "boxes shared nn", Gemm(1000, 1000, 520, half), {**shared, **large}
+    yield (
+        "boxes shared tt odd n", Gemm(328, 1003, 520, brain, 3, True, True, "", full),
+        {**shared, "frags_n": 32, "stages": 3},
+    )  # fmt: skip
+    yield "boxes walk", Gemm(2000, 2000, 200, half), {"wgmma": Form(1, 1).knob, "band": 4}
+    yield (
+        "boxes two teams", Gemm(1000, 1000, 136, brain, 5, False, True, "b", full),
+        {**large, "wgmma": Form(2, 1).knob},
+    )  # fmt: skip
+    yield (
+        "boxes walk shared", Gemm(3000, 3000, 264, half),
+        {"wgmma": Form(1, 2).knob, "warps_m": 8, "frags_n": 32, "stages": 4, "band": 8},
+    )  # fmt: skip
+    yield (
+        "boxes two teams shared", Gemm(3000, 3000, 264, half, 1, True, True, "", full),
+        {**large, "wgmma": Form(2, 2).knob, "frags_m": 2, "band": 8},
+    )  # fmt: skip
+    yield (
+        "boxes scores", Gemm(512, 512, 64, half, 96, False, True),
+        {**large, "wgmma": Form(2, 1).knob, "frags_m": 2},
+    )  # fmt: skip
+
+
 def attentions() -> Iterator[tuple[str, Any, dict[str, int]]]:
     """Yield names, shapes and choices of attention."""
     from autotune.templates.attention_cuda import Attention
@@ -128,7 +190,7 @@ def kernels() -> Iterator[tuple[str, Any, float]]:
     """Yield names, kernels and the largest error that is right, relative to the largest result."""
     from autotune.templates import attention_wgmma, gemm_half, gemm_padded, gemm_turned
 
-    for name, shape, change in products():
+    for name, shape, change in (*products(), *boxes()):
         family = gemm_turned if name.startswith("turned") else gemm_half
         if name.startswith("padded"):
             family = gemm_padded.Padded(gemm_half)

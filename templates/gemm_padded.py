@@ -69,7 +69,10 @@ class Padded:
 
     def default_choice(self, shape: Gemm, target: Target) -> dict[str, int]:
         """Return the choice to use where nothing was tuned."""
-        return self.family.default_choice(padded(shape), target)
+        whole = padded(shape)
+        if self.family is gemm_half and shape.n % 8:  # boxes would be written in pairs
+            return gemm_half.choice_without_boxes(whole, target)
+        return self.family.default_choice(whole, target)
 
     def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: copies, and the product."""

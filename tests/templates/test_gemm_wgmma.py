@@ -81,14 +81,14 @@ def test_full_tiles_are_left_to_wgmma():
     task = create("gemm_nn.cuda", (1024, 1024, 1024, "float16"), HOPPER)
     space = task.config_space
     sampled = [space.get(i) for i in space.sample(50, np.random.default_rng(0))]
-    assert {config["wgmma"].val for config in sampled} == {1}
-    assert {task.instantiate(config).name for config in sampled} == {"gemm_wgmma"}
+    assert 0 not in {config["wgmma"].val for config in sampled}
+    assert {task.instantiate(config).name for config in sampled} == {"gemm_wgmma", "gemm_bulk"}
 
 
 def test_few_rows_have_both_instructions_in_one_space():
     space = create("gemm_nn.cuda", (16, 4096, 4096, "float16"), HOPPER).config_space
     sampled = [space.get(i) for i in space.sample(100, np.random.default_rng(0))]
-    assert {config["wgmma"].val for config in sampled} == {0, 1}
+    assert {config["wgmma"].val for config in sampled} >= {0, 1}
 
 
 @pytest.mark.parametrize("target", ["cuda -arch=sm_80", "cuda -arch=sm_100", "cuda -emulate"])
@@ -126,13 +126,13 @@ def test_floats_that_do_not_stand_along_k_run_by_wgmma_on_copies_only():
     assert gemm_turned.kernel(shape, untuned).calls[-1].entry == "gemm_wgmma"
 
 
-def test_sums_that_are_short_run_by_the_older_instruction_untuned_and_keep_both():
-    shapes = {k: Gemm(512, 512, k, "float16", 6, False, True) for k in (64, 768)}
-    untuned = {k: gemm_half.default_choice(one, HOPPER) for k, one in shapes.items()}
-    assert [untuned[k]["wgmma"] for k in shapes] == [0, 1]
-    older = {"wgmma": 0, **gemm_mma.default_choice(shapes[64], HOPPER)}
-    assert gemm_half.violation(shapes[64], older, HOPPER) is None
-    assert gemm_half.violation(shapes[768], older, HOPPER) == "mma.sync where wgmma has full tiles"
+def test_sums_that_are_short_run_by_the_older_instruction_unless_boxes_serve_and_keep_both():
+    older = {k: Gemm(512, 512, k, "float16", 6, False, True, "", REST) for k in (64, 768)}
+    untuned = {k: gemm_half.default_choice(one, HOPPER) for k, one in older.items()}
+    assert [untuned[k]["wgmma"] for k in older] == [0, 1]
+    choice = {"wgmma": 0, **gemm_mma.default_choice(older[64], HOPPER)}
+    assert gemm_half.violation(older[64], choice, HOPPER) is None
+    assert gemm_half.violation(older[768], choice, HOPPER) == "mma.sync where wgmma has full tiles"
 
 
 def test_copies_of_small_floats_are_not_worth_it():

@@ -1,0 +1,170 @@
+// C[M, N] = A[M, K] B[K, N] of 16-bit floats on Hopper's tensor cores, sums in float32; operands.h says how A and B
+// are stored. Of the rows and columns of C those before C_M and C_N exist.
+//
+// A block owns a tile of TILE_M x TILE_N of C and one of SPLIT ranges of K, or, with TEAMS, walks over tiles. One
+// thread of its first warpgroup has chunks of A and B copied into a ring of STAGES slots of shared memory, of one
+// tile after another; the others multiply, each FRAGS_M * 64 rows of a tile by all its columns. A slot goes
+// around by two barriers: `full` when the copies into it have arrived, `empty` when all multiplying warps are
+// done with it. With several teams of GROUPS warpgroups each has every other tile, and writes one while another
+// multiplies the next. SHARE blocks of a cluster have tiles of the same columns, and copy a part of B each for all
+// of them. The blocks of a split write their sums as they hold them; gemm_bulk_sums.cu adds them up.
+
+// How many bytes behind its begin an operand of TILE rows or columns has those from `across` on, and of
+// these what is `k` further along K.
+template <bool ALONG_K, int TILE>
+__device__ __forceinline__ constexpr int bytes_to(int across, int k) {
+  return ALONG_K ? k / PANEL * TILE * 128 + k % PANEL * 2 + across * 128
+                 : across / PANEL * CHUNK * 128 + k * 128;
+}
+
+// Begins the products of a chunk from one item along K to another.
+template <int FROM, int TO>
+__device__ __forceinline__ void begin_products(
+    float (&sum)[FRAGS_M][WORDS], descriptor left, descriptor right, bool add) {
+#pragma unroll
+  for (int k = FROM; k < TO; k += DEPTH) {
+#pragma unroll
+    for (int i = 0; i < FRAGS_M; ++i)
+      begin_product(sum[i], left + further(bytes_to<A_ALONG_K, TILE_M>(i * 64, k)),
+                    right + further(bytes_to<B_ALONG_K, TILE_N>(0, k)), add || k > 0);
+  }
+}
+
+// Tells those who copy into a slot that a warp is done with it.
+__device__ __forceinline__ void leave_slot(const Room& room, int slot) {
+  if (threadIdx.x % 32 < SHARE) arrive_at<SHARE>(room.empty + slot * 8, threadIdx.x % 32);
+}
+
+// Multiplies the chunks of one tile. Barriers tell a phase only from the one before, so a team waits for its first
+// chunk when the team before has got its last. That the products of the chunk before are done, and its slot free, is
+// asked in the middle of a chunk, so that some are always in line.
+__device__ __forceinline__ void multiply_tile(
+    float (&sum)[FRAGS_M][WORDS], const Room& room, Place& place, Turn<(EACH > 1)>& turn, descriptor left,
+    descriptor right, int chunks) {
+  turn.take();
+  int before = place.slot;
+#pragma unroll 1
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    barrier_wait(room.full + place.slot * 8, place.parity);
+    products_fence();
+    const descriptor slot = further(SLOT_BYTES) * static_cast<descriptor>(place.slot);
+    begin_products<0, CHUNK / 2>(sum, left + slot, right + slot, chunk > 0);
+    products_commit();
+    products_wait<1>();
+    if (chunk > 0) leave_slot(room, before);
+    before = place.slot;
+    place.next();
+    begin_products<CHUNK / 2, CHUNK>(sum, left + slot, right + slot, true);
+    products_commit();
+    if (chunk == chunks - 1) turn.pass_on();
+  }
+  products_wait<0>();
+#pragma unroll
+  for (int i = 0; i < FRAGS_M; ++i) sums_are_new(sum[i]);
+  leave_slot(room, before);
+}
+
+#if SPLIT > 1
+typedef float4 Written;
+
+// Writes the sums of this range of K, each warp 512 bytes at a time.
+__device__ __forceinline__ void keep_part(
+    float4* __restrict__ parts, const float (&sum)[FRAGS_M][WORDS], unsigned tile, int thread) {
+  float4* const to = parts + (static_cast<size_t>(blockIdx.z) * TILES + tile) * (TILE_M * TILE_N / 4) + thread;
+#pragma unroll
+  for (int i = 0; i < FRAGS_M; ++i)
+#pragma unroll
+    for (int j = 0; j < WORDS / 4; ++j)
+      to[(i * (WORDS / 4) + j) * (GROUPS * 128)] =
+          make_float4(sum[i][j * 4], sum[i][j * 4 + 1], sum[i][j * 4 + 2], sum[i][j * 4 + 3]);
+}
+#else
+typedef Finished Written;
+#endif
+
+// What a multiplying warpgroup does.
+__device__ __forceinline__ void multiply_tiles(
+    const Room& room, REST_PARAMETERS Written* __restrict__ out, int number) {
+  const int team = number / GROUPS, group = number % GROUPS, lane = threadIdx.x % 32;
+  const int row = group * FRAGS_M * 64 + threadIdx.x / 32 % 4 * 16, chunks = chunks_here();
+  const descriptor left =
+      describe(room.slots + group * bytes_to<A_ALONG_K, TILE_M>(FRAGS_M * 64, 0), A_ALONG_K ? 0 : CHUNK * 128);
+  const descriptor right = describe(room.slots + A_BYTES, B_ALONG_K ? 0 : CHUNK * 128);
+#if BOXES && FOLLOWS
+  const unsigned own_room = room.boxes + (threadIdx.x / 32 - 4) * BOXES_EACH * BOX_BYTES;
+#elif BOXES
+  Boxes boxes = {room.boxes + (threadIdx.x / 32 - 4) * BOXES_EACH * BOX_BYTES, 0};
+#endif
+  Place place = {0, 0};
+  place.skip(team * CHUNKS);
+  Turn<(EACH > 1)> turn = {room.turns + team * 8, room.turns + (team + 1) % EACH * 8, team == 0};
+#pragma unroll 1
+  for (unsigned number = blockIdx.x + team * gridDim.x; number < TILES; number += EACH * gridDim.x) {
+    float sum[FRAGS_M][WORDS];
+    multiply_tile(sum, room, place, turn, left, right, chunks);
+#if SPLIT > 1
+    keep_part(out, sum, number, threadIdx.x - 128);
+#else
+    const Tile tile = tile_of(number);
+    const size_t matrix = static_cast<size_t>(tile.matrix) * C_M * C_N;
+#if FOLLOWS
+    const Rest rest = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
+#else
+    const Rest rest = {};
+#endif
+    // Where the ring serves as boxes, all products must be done with it.
+    if (BOXES && !WALKS) meet_team(room);
+#if BOXES && FOLLOWS
+    write_finished(out + matrix, sum, own_room, tile.m + row, tile.n, lane, rest);
+#else
+#pragma unroll
+    for (int i = 0; i < FRAGS_M; ++i)
+#if BOXES
+      write_boxes(out + matrix, sum[i], tile.m + row + i * 64, tile.n, lane, rest, boxes);
+#else
+      write_pairs(out + matrix, sum[i], tile.m + row + i * 64 + lane / 4, tile.n + lane % 4 * 2, rest);
+#endif
+#endif
+#endif
+    if (!WALKS) break;
+    if (EACH > 1) place.skip((EACH - 1) * CHUNKS);
+  }
+#if BOXES && !FOLLOWS
+  if (elected()) stores_wait<0>();
+#endif
+}
+
+#if SHARE > 1
+#define SHARED_SHAPE __cluster_dims__(SHARE, 1, 1)
+#else
+#define SHARED_SHAPE
+#endif
+#if FOLLOWS
+#define REST_ARGUMENTS bias, residual, scale, shift,
+#else
+#define REST_ARGUMENTS
+#endif
+
+extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_bulk(
+    const Item* __restrict__ a, const Item* __restrict__ b,
+    REST_PARAMETERS Written* __restrict__ out) {
+  extern __shared__ float4 shared_memory[];
+  const Room room = room_of(shared_memory);
+  if (threadIdx.x < 32 && elected()) begin_copies(room, a, b);
+  if (threadIdx.x / 32 == 1 && elected()) make_other_barriers(room);
+  __syncthreads();
+#if SHARE > 1
+  cluster_meet();
+#endif
+  if (threadIdx.x < 128) {
+    if (MOVE_REGISTERS) give_registers<COPY_REGISTERS>();
+    if (threadIdx.x < 32) copy_tiles(room, a, b);
+  } else {
+    if (MOVE_REGISTERS) take_registers<SUM_REGISTERS>();
+    multiply_tiles(room, REST_ARGUMENTS out, threadIdx.x / 128 - 1);
+  }
+#if SHARE > 1
+  // Blocks of a cluster write to each other's shared memory, and so end together.
+  cluster_meet();
+#endif
+}

@@ -1,0 +1,93 @@
+// The sizes of gemm_bulk.cu, which tiles blocks have, and places in their rings.
+constexpr int TILE_M = GROUPS * FRAGS_M * 64, WORDS = TILE_N / 2;
+constexpr bool WALKS = TEAMS > 0;
+constexpr int EACH = WALKS ? TEAMS : 1;  // teams
+constexpr int WARPS = GROUPS * 4;        // of a team
+// Blocks that share copies come in whole clusters; the last may have a block without rows.
+constexpr int ROWS_OF_TILES = (M + TILE_M - 1) / TILE_M;
+constexpr int BLOCKS_M = (ROWS_OF_TILES + SHARE - 1) / SHARE * SHARE, BLOCKS_N = (N + TILE_N - 1) / TILE_N;
+constexpr unsigned TILES = static_cast<unsigned>(BLOCKS_M) * BLOCKS_N * BATCH;
+constexpr int ALL_CHUNKS = (K + CHUNK - 1) / CHUNK, CHUNKS = (ALL_CHUNKS + SPLIT - 1) / SPLIT;
+constexpr int A_BYTES = TILE_M * CHUNK * 2, B_BYTES = TILE_N * CHUNK * 2, SLOT_BYTES = A_BYTES + B_BYTES;
+constexpr int BOX_BYTES = 16 * 128, BOXES_EACH = WALKS || FOLLOWS ? 2 : FRAGS_M * TILE_N / 64;
+constexpr int BOXES_BYTES = BOXES * WALKS * EACH * WARPS * BOXES_EACH * BOX_BYTES;
+static_assert(TILE_M * TILE_N * 2 <= STAGES * SLOT_BYTES, "the results do not fit into the ring");
+// Where the extents divide, the tests for the edges are constant and vanish.
+constexpr bool WHOLE_M = BLOCKS_M * TILE_M == M, WHOLE_N = N % TILE_N == 0;
+constexpr bool WHOLE_ROWS = WHOLE_M && C_M == M, WHOLE_COLUMNS = WHOLE_N && C_N == N;
+// Copies need few registers: they leave theirs to the sums.
+constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 40;
+constexpr int LEFT_OVER = (ENTRY_REGISTERS * (GROUPS * EACH + 1) - COPY_REGISTERS) / (GROUPS * EACH) / 8 * 8;
+constexpr int SUM_REGISTERS = LEFT_OVER < 240 ? LEFT_OVER : 240;
+constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240;
+// Which operands' rows of shared memory run along K.
+constexpr bool A_ALONG_K = !TRANSPOSE_A, B_ALONG_K = TRANSPOSE_B;
+#if TRANSPOSE_A && TRANSPOSE_B
+DEFINE_PRODUCTS(begin_product, ", 1, 0")
+#elif TRANSPOSE_A
+DEFINE_PRODUCTS(begin_product, ", 1, 1")
+#elif TRANSPOSE_B
+DEFINE_PRODUCTS(begin_product, ", 0, 0")
+#else
+DEFINE_PRODUCTS(begin_product, ", 0, 1")
+#endif
+
+// A place in the ring: slots are used in turn, and `parity` changes with every turn.
+struct Place {
+  int slot;
+  unsigned parity;
+  __device__ __forceinline__ void next() {
+    if (++slot < STAGES) return;
+    slot = 0;
+    parity ^= 1;
+  }
+  __device__ __forceinline__ void skip(int slots) {
+    slot += slots;
+    parity ^= slot / STAGES & 1;
+    slot %= STAGES;
+  }
+};
+
+// Where a tile begins in C, and in which matrix of the batch.
+struct Tile {
+  int m, n, matrix;
+};
+
+// Tiles run in columns of BAND tiles of M, so that those at work at one time share rows and columns of
+// the inputs in the L2 cache.
+__device__ __forceinline__ Tile tile_of(unsigned number) {
+  const int matrix = number / (BLOCKS_M * BLOCKS_N), tile = number % (BLOCKS_M * BLOCKS_N);
+  const int band = tile / (BAND * BLOCKS_N), first = band * BAND;
+  const int height = BLOCKS_M - first < BAND ? BLOCKS_M - first : BAND;
+  const int inside = tile - first * BLOCKS_N;
+  return {(first + inside % height) * TILE_M, inside / height * TILE_N, matrix};
+}
+
+// Of the chunks of a block, how many exist: the last range of a split may be shorter.
+__device__ __forceinline__ int chunks_here() {
+  if (ALL_CHUNKS % SPLIT == 0) return CHUNKS;
+  const int left = ALL_CHUNKS - static_cast<int>(blockIdx.z) * CHUNKS;
+  return left < CHUNKS ? left : CHUNKS;
+}
+
+// The shared memory of a block: slots, boxes of results, and barriers of 8 bytes each.
+struct Room {
+  unsigned slots, boxes, full, empty, turns;
+};
+
+__device__ __forceinline__ Room room_of(const void* shared) {
+  const unsigned slots = (shared_address(shared) + 1023) / 1024 * 1024, behind = slots + STAGES * SLOT_BYTES;
+  const unsigned boxes = BOXES && !WALKS ? slots : behind, full = behind + BOXES_BYTES;
+  const unsigned empty = full + STAGES * 8;
+  return {slots, boxes, full, empty, empty + STAGES * 8};
+}
+
+// Waits for all multiplying warps of a block that has one team; the emulator takes the barrier of turns, once.
+__device__ __forceinline__ void meet_team(const Room& room) {
+#ifdef AUTOTUNE_EMULATE
+  if (threadIdx.x % 32 == 0) barrier_arrive(room.turns);
+  barrier_wait(room.turns, 0);
+#else
+  asm volatile("bar.sync 1, %0;" ::"n"(GROUPS * 128) : "memory");
+#endif
+}

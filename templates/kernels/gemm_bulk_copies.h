@@ -1,0 +1,108 @@
+// How one thread of a block of gemm_bulk.cu has the ring filled: box by box, of one tile after another.
+__constant__ __align__(128) TensorMap a_map = {{A_MAP}}, b_map = {{B_MAP}};
+
+// Tells functions apart by where rows of shared memory run.
+template <bool ALONG_K> struct Side {};
+
+// Begins to copy a chunk of an operand's TILE rows or columns from `first` on, of which those before EXTENT exist:
+// of them the share of this block, for all BLOCKS of its cluster.
+template <int TILE, int EXTENT, int BLOCKS>
+__device__ __forceinline__ void copy_operand(
+    Side<true>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full) {
+  const int share = BLOCKS > 1 ? blockIdx.x % BLOCKS * (TILE / BLOCKS) : 0;
+  if (EXTENT % TILE > 0 && first + share >= EXTENT) return;
+#pragma unroll
+  for (int i = 0; i < CHUNK; i += PANEL)
+    copy_box<BLOCKS>(to + (i / PANEL * TILE + share) * 128, map, operand, k + i, first + share, full);
+}
+
+template <int TILE, int EXTENT, int BLOCKS>
+__device__ __forceinline__ void copy_operand(
+    Side<false>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full) {
+  const int share = BLOCKS > 1 ? blockIdx.x % BLOCKS * (TILE / BLOCKS) : 0;
+#pragma unroll
+  for (int i = 0; i < TILE / BLOCKS; i += PANEL)
+    if (EXTENT % TILE == 0 || first + share + i < EXTENT)
+      copy_box<BLOCKS>(to + (share + i) * (CHUNK * 2), map, operand, first + share + i, k, full);
+}
+
+// Returns how many bytes the boxes of a chunk have that copies of all blocks of a cluster bring.
+template <bool ALONG_K, int TILE, int EXTENT, int BLOCKS>
+__device__ __forceinline__ int bytes_of(int first) {
+  constexpr int STEP = ALONG_K ? TILE / BLOCKS : PANEL, COUNT = TILE / STEP;
+  if (EXTENT % TILE == 0) return TILE * CHUNK * 2;
+  const int there = first < EXTENT ? (EXTENT - first + STEP - 1) / STEP : 0;
+  return (there < COUNT ? there : COUNT) * STEP * CHUNK * 2;
+}
+
+struct Copier {
+  const Room& room;
+  const Item *a, *b;
+  Place place;
+
+  // Begins the copies of a chunk into a slot that is free.
+  __device__ __forceinline__ void begin(Tile tile, int chunk) {
+    const unsigned full = room.full + place.slot * 8, to = room.slots + place.slot * SLOT_BYTES;
+    const int k = chunk * CHUNK;
+    barrier_expect(full, bytes_of<A_ALONG_K, TILE_M, M, 1>(tile.m) + bytes_of<B_ALONG_K, TILE_N, N, SHARE>(tile.n));
+    copy_operand<TILE_M, M, 1>(
+        Side<A_ALONG_K>(), to, a_map, a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m, k, full);
+    copy_operand<TILE_N, N, SHARE>(
+        Side<B_ALONG_K>(), to + A_BYTES, b_map, b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n, k, full);
+  }
+};
+
+// Chunks that are copied before other threads know of the barriers: of blocks by themselves, a ring full.
+constexpr int EARLY = SHARE > 1 ? 0 : STAGES;
+
+// Makes the barriers by which copies are waited for.
+__device__ __forceinline__ void make_full_barriers(const Room& room) {
+#pragma unroll
+  for (int slot = 0; slot < STAGES; ++slot) barrier_init(room.full + slot * 8, 1);
+  barriers_are_ready();
+}
+
+// Makes the others.
+__device__ __forceinline__ void make_other_barriers(const Room& room) {
+#pragma unroll
+  for (int slot = 0; slot < STAGES; ++slot) barrier_init(room.empty + slot * 8, SHARE * WARPS);
+#pragma unroll
+  for (int team = 0; team < EACH; ++team) barrier_init(room.turns + team * 8, WARPS);
+  barriers_are_ready();
+}
+
+// What the first thread of a block does first. Rings are empty, so the copies need not wait.
+__device__ __forceinline__ void begin_copies(const Room& room, const Item* a, const Item* b) {
+  fetch_map(a_map);
+  fetch_map(b_map);
+  make_full_barriers(room);
+  Copier copier = {room, a, b, {0, 1}};
+  const Tile tile = tile_of(blockIdx.x);
+  const int chunks = chunks_here();
+#pragma unroll 1
+  for (int chunk = 0; chunk < EARLY && chunk < chunks; ++chunk) {
+    copier.begin(tile, blockIdx.z * CHUNKS + chunk);
+    copier.place.next();
+  }
+}
+
+// What a whole warp does from there on; its first thread begins the copies.
+__device__ __forceinline__ void copy_tiles(const Room& room, const Item* a, const Item* b) {
+  const int chunks = chunks_here();
+  const int early = EARLY < chunks ? EARLY : chunks;
+  Copier copier = {room, a, b, {0, 1}};
+  copier.place.skip(early);
+  int chunk = early;
+#pragma unroll 1
+  for (unsigned number = blockIdx.x; number < TILES; number += gridDim.x) {
+    const Tile tile = tile_of(number);
+#pragma unroll 1
+    for (; chunk < chunks; ++chunk) {
+      barrier_wait(room.empty + copier.place.slot * 8, copier.place.parity);
+      if (elected()) copier.begin(tile, blockIdx.z * CHUNKS + chunk);
+      __syncwarp();
+      copier.place.next();
+    }
+    chunk = 0;
+  }
+}

@@ -1,0 +1,118 @@
+// How warps that have sums finish and write them: of gemm_bulk.cu, or of gemm_bulk_sums.cu, which adds up parts.
+typedef half_bits Finished;
+#if FOLLOWS
+#define FINISH(low, high, n, at) finish_pair(low, high, rest, n, at)
+#else
+#define FINISH(low, high, n, at)
+#endif
+
+// Writes the sums of one thread, whose first is at row m and column n, pair by pair.
+template <int COUNT>
+__device__ __forceinline__ void write_pairs(
+    Finished* __restrict__ out, float (&sum)[COUNT], int m0, int n0, const Rest& rest) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int m = m0 + half * 8;
+    if (!WHOLE_ROWS && m >= C_M) continue;
+#pragma unroll
+    for (int j = 0; j < COUNT / 4; ++j) {
+      const int n = n0 + j * 8;
+      if (!WHOLE_COLUMNS && n >= C_N) continue;
+      float &low = sum[j * 4 + half * 2], &high = sum[j * 4 + half * 2 + 1];
+      const size_t at = static_cast<size_t>(m) * C_N + n;
+      FINISH(low, high, n, at);
+      write_pair(out, at, n, low, high);
+    }
+  }
+}
+
+#if BOXES && FOLLOWS
+constexpr int PARTS = FRAGS_M * TILE_N / 64;
+
+// Puts 16 rows and 64 columns of sums into a room of 4096 bytes, so that neither this nor reading 8 neighbours meets
+// a bank more than twice.
+__device__ __forceinline__ void stage_part(unsigned room, const float (&sum)[WORDS], int part, int lane) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = lane / 4 + half * 8;
+    float* const to = static_cast<float*>(__cvta_shared_to_generic(room)) + row * 64 + lane % 4 * 2;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) store_vector<2>(to + (j ^ row % 8) * 8, sum + (part * 8 + j) * 4 + half * 2);
+  }
+}
+
+// Finishes and writes a warp's rows, 64 columns at a time and 8 of a row by a thread. What follows is many
+// instructions: written out for all sums of a thread, fetching them would take longer than all else.
+__device__ __forceinline__ void write_finished(
+    Finished* __restrict__ out, const float (&sum)[FRAGS_M][WORDS], unsigned room, int m0, int n0, int lane,
+    const Rest& rest) {
+#pragma unroll 1
+  for (int part = 0; part < PARTS; ++part) {
+#pragma unroll
+    for (int i = 0; i < PARTS; ++i)
+      if (i == part) stage_part(room, sum[i / (TILE_N / 64)], i % (TILE_N / 64), lane);
+    __syncwarp();
+    const int m1 = m0 + part / (TILE_N / 64) * 64, n = n0 + part % (TILE_N / 64) * 64 + lane % 8 * 8;
+#pragma unroll 1
+    for (int i = 0; i < 16; i += 4) {
+      const int row = i + lane / 8, m = m1 + row;
+      if ((!WHOLE_ROWS && m >= C_M) || (!WHOLE_COLUMNS && n >= C_N)) continue;
+      const float* const from =
+          static_cast<float*>(__cvta_shared_to_generic(room)) + row * 64 + (lane % 8 ^ row % 8) * 8;
+      float results[8];
+      load_vector<4>(results, from);
+      load_vector<4>(results + 4, from + 4);
+      const size_t at = static_cast<size_t>(m) * C_N + n;
+      finish<1>(results, rest, n, at);
+      float words[4];
+#pragma unroll
+      for (int v = 0; v < 4; ++v) words[v] = __uint_as_float(pack_pair(results[2 * v], results[2 * v + 1]));
+      store_vector<4>(reinterpret_cast<float*>(out + at), words);
+    }
+    __syncwarp();
+  }
+}
+#elif BOXES
+__constant__ __align__(128) TensorMap c_map = {{C_MAP}};
+
+// Where a warp puts what it writes: boxes of 16 rows of 128 bytes. Of a block that walks a warp has two, of which one
+// is filled while the other is being stored; of others enough, for which the ring has room by then.
+struct Boxes {
+  unsigned at;
+  int next;
+};
+
+// Writes a warp's 16 rows, 64 columns at a time: a row of a box is a whole cache line.
+__device__ __forceinline__ void write_boxes(
+    Finished* __restrict__ out, float (&sum)[WORDS], int m0, int n0, int lane, const Rest& rest, Boxes& boxes) {
+#pragma unroll
+  for (int part = 0; part < TILE_N / 64; ++part) {
+    const unsigned box = boxes.at + boxes.next * BOX_BYTES;
+    if (WALKS) {
+      if (elected()) stores_wait<1>();
+      __syncwarp();
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = lane / 4 + half * 8, m = m0 + row;
+      char* const to = static_cast<char*>(__cvta_shared_to_generic(box)) + row * 128 + lane % 4 * 4;
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        float &low = sum[(part * 8 + j) * 4 + half * 2], &high = sum[(part * 8 + j) * 4 + half * 2 + 1];
+        const int n = n0 + part * 64 + j * 8 + lane % 4 * 2;
+        if (FOLLOWS && (WHOLE_ROWS || m < C_M) && (WHOLE_COLUMNS || n < C_N))
+          FINISH(low, high, n, static_cast<size_t>(m) * C_N + n);
+        *reinterpret_cast<unsigned*>(to + (j ^ lane / 4) * 16) = pack_pair(low, high);
+      }
+    }
+    show_to_stores();
+    __syncwarp();
+    if (elected()) {
+      if ((WHOLE_ROWS || m0 < C_M) && (WHOLE_COLUMNS || n0 + part * 64 < C_N))
+        store_box(out, c_map, n0 + part * 64, m0, box);
+      stores_commit();
+    }
+    boxes.next = (boxes.next + 1) % BOXES_EACH;
+  }
+}
+#endif

@@ -1,0 +1,28 @@
+// Adds up the sums that the blocks of a split of gemm_bulk.cu wrote as they held them: a thread has four of each, as
+// a thread there had them, of two rows.
+#if SPLIT > 1
+constexpr int SUM_THREADS = 256;
+
+extern "C" __global__ void __launch_bounds__(SUM_THREADS) gemm_bulk_sums(
+    const float4* __restrict__ parts, REST_PARAMETERS Finished* __restrict__ out) {
+  constexpr int TEAM = GROUPS * 128, OF_FRAGMENT = WORDS / 4 * TEAM, OF_TILE = FRAGS_M * OF_FRAGMENT;
+  const unsigned at = blockIdx.x * SUM_THREADS + threadIdx.x;
+  const int thread = at % TEAM, j = at / TEAM % (WORDS / 4), fragment = at / OF_FRAGMENT % FRAGS_M;
+  float4 part[SPLIT];
+#pragma unroll
+  for (int range = 0; range < SPLIT; ++range) part[range] = parts[static_cast<size_t>(range) * TILES * OF_TILE + at];
+  float sum[4] = {part[0].x, part[0].y, part[0].z, part[0].w};
+#pragma unroll
+  for (int range = 1; range < SPLIT; ++range)
+    sum[0] += part[range].x, sum[1] += part[range].y, sum[2] += part[range].z, sum[3] += part[range].w;
+  const Tile tile = tile_of(at / OF_TILE);
+  const size_t matrix = static_cast<size_t>(tile.matrix) * C_M * C_N;
+#if FOLLOWS
+  const Rest rest = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
+#else
+  const Rest rest = {};
+#endif
+  const int row = (thread / 128 * FRAGS_M + fragment) * 64 + thread % 128 / 32 * 16 + thread % 32 / 4;
+  write_pairs(out + matrix, sum, tile.m + row, tile.n + j * 8 + thread % 4 * 2, rest);
+}
+#endif

@@ -1,0 +1,48 @@
+"""Tensor maps of Hopper's bulk copy engine as constants, for kernels that get plain pointers.
+
+A map of 128 bytes tells the engine where a matrix is and which boxes of it are copied. The
+driver's ``cuTensorMapEncodeTiled`` makes one for an address, which programs then take as an
+argument. The maps here are of address 0: to the two dimensions of a matrix they add two, along
+which places are 16 bytes and 2^32 bytes apart, and who asks for a box gives the matrix's address
+as coordinates there. So one map serves every address, and is a constant of the program.
+
+The layout is the driver's (580, for compute capability 9.0), read off maps that it made while one
+field at a time was changed; ``tests/gpu/test_tensor_map.py`` compares with the driver at hand.
+"""
+
+from __future__ import annotations
+
+# Names of element types in maps.
+KINDS = {"float16": 6, "bfloat16": 10, "tf32": 7}
+ITEM_BYTES = {"float16": 2, "bfloat16": 2, "tf32": 4}
+# Rows of boxes are 128 bytes, placed with the 128-byte swizzle; the cache fetches 128 bytes.
+ROW_BYTES = 128
+FLAGS = 0x46000
+RANK, WORDS = 4, 32
+# Extents of the dimensions along which places are 16 and 2^32 bytes apart.
+LOW_PLACES, HIGH_PLACES = 2**28, 2**20
+
+
+def tensor_map(rows: int, columns: int, dtype: str, box_rows: int) -> tuple[int, ...]:
+    """Return the 32-bit words of the map of a matrix stored by rows, without gaps.
+
+    Args:
+        box_rows: rows of a box, at most 256; they are 128 bytes wide.
+    """
+    size = ITEM_BYTES[dtype]
+    words = [0] * WORDS
+    words[2] = FLAGS | KINDS[dtype] << 7 | RANK - 1 << 4
+    strides = [columns * size, 16, 2**32]
+    words[3:6] = (stride >> 4 & 0xFFFFFFFF for stride in strides)
+    words[7] = sum((stride >> 36) << 4 * i for i, stride in enumerate(strides))
+    words[8:12] = (extent - 1 for extent in (columns, rows, LOW_PLACES, HIGH_PLACES))
+    words[13] = ROW_BYTES // size - 1 << 24
+    words[14] = box_rows - 1
+    words[16] = ROW_BYTES * box_rows
+    words[18] = 8 * ROW_BYTES
+    return tuple(words)
+
+
+def initializer(words: tuple[int, ...]) -> str:
+    """Return words as C has them between braces."""
+    return ", ".join(f"{word:#x}u" for word in words)

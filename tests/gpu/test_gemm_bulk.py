@@ -1,0 +1,61 @@
+"""Products by boxes on a Hopper device: drawn configurations of every form are right."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from autotune.templates import gemm_bulk, gemm_wgmma
+from autotune.templates.epilogue import Epilogue
+from autotune.templates.gemm_shape import Gemm
+
+import autotune
+from autotune.runtime import cuda
+from autotune.target import Target
+from autotune.tvm import nd
+
+pytestmark = pytest.mark.gpu
+
+FULL = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
+SHAPES = {
+    "whole": Gemm(1024, 1024, 256, "float16"),
+    "edges": Gemm(1000, 1048, 264, "bfloat16", 2, True, False, "b"),
+    "rest": Gemm(777, 1032, 136, "float16", 3, False, True, "", FULL),
+    "odd-columns": Gemm(328, 1003, 200, "float16", 3, True, True, "a", FULL),
+    "long": Gemm(200, 328, 8136, "bfloat16", rest=FULL),
+    "short": Gemm(512, 512, 64, "float16", 48, False, True),
+}
+DRAWN = 6
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hopper(device_needed):
+    if not gemm_wgmma.offered(SHAPES["whole"], Target("cuda")):
+        pytest.skip("no wgmma")
+
+
+def choices(shape):
+    """Draw some choices, the default one first."""
+    rng, options, target = np.random.default_rng(0), gemm_bulk.candidates(shape), Target("cuda")
+    found = [gemm_bulk.default_choice(shape, target)]
+    while len(found) < DRAWN:
+        choice = {name: int(rng.choice(values)) for name, values in options.items()}
+        if gemm_bulk.violation(shape, choice, target) is None and choice not in found:
+            found.append(choice)
+    return found
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_drawn_configurations_are_right(name):
+    shape, rng = SHAPES[name], np.random.default_rng(1)
+    dtype = np.dtype(getattr(ml_dtypes, shape.dtype, shape.dtype))
+    inputs = [
+        rng.standard_normal(a.shape, np.float32).astype(dtype) for a in shape.arguments()[:-1]
+    ]
+    wanted = shape.reference()(*(x.astype(np.float64) for x in inputs))
+    bound = 2e-2 if shape.dtype == "bfloat16" else 4e-3
+    for choice in choices(shape):
+        function = autotune.build(gemm_bulk.kernel(shape, choice), target="cuda")
+        out = nd.array(np.full(function.kernel.args[-1].shape, np.nan, dtype), cuda(0))
+        for _ in range(3):
+            function(*(nd.array(x, cuda(0)) for x in inputs), out)
+        error = np.abs(out.numpy().astype(np.float64) - wanted).max() / np.abs(wanted).max()
+        assert error < bound, f"{choice}"

@@ -1,0 +1,42 @@
+"""Tensor maps of the library beside those of the driver at hand."""
+
+import ctypes
+import struct
+
+import pytest
+from autotune.templates.tensor_map import KINDS, tensor_map
+
+from autotune.target.query import cuda_device
+
+pytestmark = pytest.mark.gpu
+# Of the driver's enumerations: types of elements, the swizzle and the cache's promotion.
+TYPES = {"float16": 6, "bfloat16": 9, "tf32": 7}
+SWIZZLE_128, PROMOTION_128 = 3, 2
+
+
+def drivers_map(rows, columns, dtype, box_rows):
+    size, rank = 4 if dtype == "tf32" else 2, 4
+    longs, ints = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
+    room = (ctypes.c_ubyte * 256)()
+    at = -(-ctypes.addressof(room) // 64) * 64
+    status = ctypes.CDLL("libcuda.so.1").cuTensorMapEncodeTiled(
+        ctypes.c_void_p(at), TYPES[dtype], rank, None, longs(columns, rows, 2**28, 2**20),
+        longs(columns * size, 16, 2**32), ints(128 // size, box_rows, 1, 1), ints(1, 1, 1, 1),
+        0, SWIZZLE_128, PROMOTION_128, 0,
+    )  # fmt: skip
+    assert status == 0
+    return struct.unpack("<32I", ctypes.string_at(at, 128))
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize(
+    ("rows", "columns", "box_rows"),
+    [(4096, 4096, 128), (1, 8, 1), (2**30, 2**30, 256), (77, 264, 64)],
+)
+def test_a_map_is_the_drivers(dtype, rows, columns, box_rows):
+    device = cuda_device()
+    if device is None or device.arch != "sm_90":
+        pytest.skip("maps are those of sm_90")
+    assert tensor_map(rows, columns, dtype, box_rows) == drivers_map(
+        rows, columns, dtype, box_rows
+    )

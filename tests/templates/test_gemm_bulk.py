@@ -1,0 +1,168 @@
+"""Products whose operands come by boxes: right in the emulator, chosen where they win."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from autotune.templates import gemm_bulk, gemm_half, gemm_padded
+from autotune.templates.epilogue import Epilogue
+from autotune.templates.gemm_shape import Gemm
+
+from autotune.emulator import EmulatedKernel, compile_emulated
+from autotune.errors import TemplateError
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from tests.templates.emulated import arrays_of
+
+HOPPER = Target("cuda -arch=sm_90")
+REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
+CHOICE = {
+    "wgmma": 2, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 2,
+    "split": 1, "band": 1,
+}  # fmt: skip
+# Shapes with edges everywhere, and how their choices differ from that above.
+PRODUCTS = {
+    "nn": (Gemm(66, 72, 72, "float16"), {}),
+    "nt": (Gemm(66, 72, 72, "float16", 1, False, True), {"stages": 3}),
+    "tn": (Gemm(72, 80, 67, "float16", 2, True, False, "a", REST), {}),
+    "rest-wide": (Gemm(72, 264, 64, "float16", rest=REST), {"frags_m": 2, "frags_n": 16}),
+    "tt": (Gemm(136, 72, 72, "bfloat16", 1, True, True), {"warps_m": 8}),
+    "two-fragments": (Gemm(72, 72, 136, "float16", 1, True, True), {"frags_m": 2, "frags_n": 16}),
+    "wide": (Gemm(66, 72, 200, "float16"), {"frags_n": 32, "chunk": 128}),
+    "even-columns": (Gemm(65, 58, 72, "float16", 2, False, True, "b", REST), {}),
+    "odd-columns": (Gemm(65, 59, 72, "float16", 2, False, True, "b", REST), {}),
+    "walk": (Gemm(200, 264, 200, "float16"), {"wgmma": 4, "stages": 3, "band": 4}),
+    "walk-two-teams": (
+        Gemm(130, 136, 136, "bfloat16", 5, False, True, "b", REST),
+        {"wgmma": 6, "stages": 4, "frags_n": 16},
+    ),
+    "walk-rest": (
+        Gemm(136, 200, 136, "float16", 3, True, False, "", REST),
+        {"wgmma": 4, "frags_n": 16, "stages": 3},
+    ),
+    "split": (Gemm(100, 71, 488, "float16", 2, False, True, "", REST), {"split": 3}),
+    "split-wide": (
+        Gemm(72, 136, 320, "bfloat16", 1, True),
+        {"split": 2, "frags_n": 16, "frags_m": 2},
+    ),
+    "odd-on-copies": (Gemm(65, 77, 71, "bfloat16", 1, False, False, "", REST), {}),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_read_their_operands_where_boxes_put_them(name, tmp_path, monkeypatch):
+    """The emulator reads shared memory where the descriptors of operands say that they are."""
+    monkeypatch.setattr(gemm_bulk, "MULTIPROCESSORS", 2)  # so that few tiles are several steps
+    shape, change = PRODUCTS[name]
+    family = gemm_padded.Padded(gemm_bulk) if gemm_padded.is_needed(shape) else gemm_bulk
+    source = family.kernel(shape, {**CHOICE, **change})
+    kernel, arrays = source.kernel("cuda"), arrays_of(source)
+    # Its checks know of no barriers but those of blocks and warps.
+    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
+    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=2e-2, atol=2e-2)
+
+
+SHAPES = [
+    Gemm(512, 512, 64, "float16", 96, False, True),
+    Gemm(512, 512, 8192, "float16"),
+    Gemm(2048, 2048, 2048, "bfloat16", rest=REST),
+    Gemm(1000, 1048, 1016, "bfloat16", 3, True, False, "b"),
+    Gemm(1, 8, 8, "float16"),
+]
+
+
+def drawn(shape, count):
+    """Draw valid choices of knobs, each once."""
+    rng, options = np.random.default_rng(0), gemm_bulk.candidates(shape)
+    found = []
+    for _ in range(5000):
+        choice = {name: int(rng.choice(values)) for name, values in options.items()}
+        if gemm_bulk.violation(shape, choice, HOPPER) is None and choice not in found:
+            found.append(choice)
+        if len(found) == count:
+            break
+    return found
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
+    choices = [gemm_bulk.default_choice(shape, HOPPER), *drawn(shape, 10)]
+    for choice in choices:
+        assert gemm_bulk.violation(shape, choice, HOPPER) is None
+        kernel = gemm_bulk.kernel(shape, choice).kernel("cuda")
+        assert launch_violation(kernel, HOPPER.limits) is None
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize("shape", SHAPES[:4], ids=str)
+def test_products_are_not_serialized_and_sums_stay_in_registers(shape, tmp_path):
+    for choice in drawn(shape, 2):
+        kernel, text = gemm_bulk.kernel(shape, choice).kernel("cuda"), tmp_path / "kernel.cu"
+        text.write_text(kernel.source)
+        command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        # These say that the assembler waits for products where the kernel does not.
+        assert "(C75" not in done.stderr
+        lines = [line for line in done.stderr.splitlines() if "spill stores" in line]
+        assert all(" 0 bytes spill stores" in line for line in lines), f"{choice}: {lines}"
+
+
+def test_a_box_outside_of_its_matrix_is_not_asked_for():
+    shape = Gemm(128, 128, 192, "float16", 1, False, True)
+    choice = {**CHOICE, "chunk": 128}
+    assert gemm_bulk.violation(shape, choice, HOPPER) == "a box beyond the reduction"
+    with pytest.raises(TemplateError, match="a box beyond the reduction"):
+        gemm_bulk.kernel(shape, choice)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        (Gemm(128, 132, 128, "float16"), "must be multiples of 8 elements"),
+        (Gemm(128, 128, 128, "tf32", 1, False, True), "must be 16-bit floats"),
+    ],
+    ids=["odd", "tf32"],
+)
+def test_what_boxes_cannot_bring_is_an_error_that_says_so(shape, message):
+    with pytest.raises(TemplateError, match=message):
+        gemm_bulk.kernel(shape, CHOICE)
+
+
+def test_forms_are_values_of_the_knob():
+    assert [gemm_bulk.Form.of(form.knob) for form in gemm_bulk.FORMS] == list(gemm_bulk.FORMS)
+    assert min(form.knob for form in gemm_bulk.FORMS) > 1  # those are of other families
+
+
+@pytest.mark.parametrize(
+    ("shape", "form", "split"),
+    [
+        (Gemm(512, 512, 64, "float16", 96, False, True), (1, 1), 1),
+        (Gemm(4096, 4096, 4096, "float16"), (2, 1), 1),
+        (Gemm(512, 512, 8192, "float16"), (0, 1), 4),
+        (Gemm(197, 3072, 768, "float16", 1, False, True, "", Epilogue(True)), (0, 1), 1),
+    ],
+    ids=["short-sums", "many-tiles", "long-sums", "followed"],
+)
+def test_products_that_are_known_to_gain_run_by_boxes_untuned(shape, form, split):
+    choice = gemm_half.default_choice(shape, HOPPER)
+    assert (gemm_bulk.Form.of(choice["wgmma"]), choice["split"]) == (gemm_bulk.Form(*form), split)
+    assert gemm_half.violation(shape, choice, HOPPER) is None
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(768, 768, 768, "float16"),
+        Gemm(16, 4096, 4096, "float16"),
+        Gemm(2048, 2060, 2048, "float16", 1, False, True),
+        Gemm(4096, 4096, 1024, "float16", 1, False, True, "", Epilogue(residual=True)),
+    ],
+    ids=["small", "few-rows", "uneven-columns", "residual"],
+)
+def test_others_keep_copies_of_16_bytes_untuned_and_have_boxes_in_their_space(shape):
+    assert gemm_half.default_choice(shape, HOPPER)["wgmma"] == 1
+    assert max(gemm_half.candidates(shape)["wgmma"]) > 1
