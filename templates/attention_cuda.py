@@ -185,16 +185,16 @@ def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> flo
     powers = 16 * c["keys"] / 32 * 14 + shape.size / 2 + 80
     scheduled = common.overlapped_cycles(products, powers, 0.8 if busy >= 2 else 0.2) * busy
     loads = 2 * c["keys"] * shape.size * 2 / 128 * occupied.together * c["warps"]
-    compute = tiling.per_split * (max(scheduled, loads) + 100)
+    compute = tiling.per_split * (max(scheduled, loads) + 300)
     staging = tiling.per_split * occupied.together * 4 * c["keys"] * shape.size / 42
     # The first chunk is waited for. Of 280 configurations of ten layers, most of decoding, timed
-    # on an H200, the least estimates were 1.06 times as slow as the best (rank correlation 0.92).
-    first = 0.02 * 4 * c["keys"] * shape.size * occupied.together
+    # on an H200, the least estimates were 1.06 times as slow as the best (rank correlation 0.90).
+    first = 0.03 * 4 * c["keys"] * shape.size * occupied.together
     waiting = 350 / (c["stages"] - 1) / occupied.together * tiling.per_split
     joining = 0.0
     if c["split"] > 1:
         elements = c["split"] * shape.matrices * shape.rows * (shape.size + 2)
-        joining = 1500.0 + 8 * elements / (20 * occupied.multiprocessors)
+        joining = 2500.0 + 8 * elements / (20 * occupied.multiprocessors)
     seen = 0.6 if shape.causal and shape.queries > 1 else 1.0
     work = common.overlapped_cycles(compute, staging, 0.8) + waiting
     return occupied.waves * (work * seen + first + 1500) + joining
