@@ -154,13 +154,14 @@ def workloads() -> Iterator[Workload]:
 
 
 def _convolutions() -> Iterator[Workload]:
-    from autotune.templates import conv2d_cuda
+    from autotune.templates import conv2d_bf16x3, conv2d_cuda
     from autotune.templates.conv2d_shape import Conv2d
 
     for name, (*sizes, stride, padding) in CONVS.items():
         shape = Conv2d(*sizes, (stride, stride), (padding, padding), False, False)
         rival = partial(conv_rivals, stride=stride, padding=padding)
         yield _workload(name, conv2d_cuda, shape, rival)
+        yield _workload(f"bf16x3 {name}", conv2d_bf16x3, shape, rival)
 
 
 def _windows() -> Iterator[Workload]:

@@ -16,6 +16,7 @@ from autotune.errors import TemplateError
 from autotune.task import OtherOptionEntity
 
 from . import (
+    conv2d_bf16x3,
     conv2d_cpu,
     conv2d_cuda,
     gemm_bf16x3,
@@ -114,7 +115,7 @@ def conv2d_nchw_cuda(
     n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int,
     stride: Extents = 1, padding: Extents = 0, bias: bool = False, relu: bool = False,
     residual: bool = False, affine: bool = False, dilation: Extents = 1, groups: int = 1,
-    activation: str = "none", kept: bool = False, shift: bool = False,
+    activation: str = "none", kept: bool = False, shift: bool = False, fma: bool = False,
 ) -> SourceKernel:  # fmt: skip
     """Convolve ``n`` images of ``ci`` channels, h x w, by ``co`` filters kh x kw, float32 NCHW.
 
@@ -128,12 +129,16 @@ def conv2d_nchw_cuda(
         activation: instead of the ReLU, ``"relu6"``, ``"silu"`` or ``"gelu"``.
         kept: whether the sum before scale and shift is written too, to an array before out.
         shift: whether only a shift follows, without a scale.
+        fma: whether to multiply by ``fmaf`` only; on sm_90 layers that gain by it run on tensor
+            cores, as exactly (`conv2d_bf16x3`).
     """
     shape = Conv2d(
         n, h, w, co, ci, kh, kw, two(OWNER, stride), four(OWNER, padding), bias, relu, residual,
         affine, two(OWNER, dilation), groups, activation, kept, shift,
     )  # fmt: skip
-    return tunable(conv2d_cuda, shape, "cuda")
+    plain = fma or conv2d_bf16x3.chosen_before(get_config())
+    split = not plain and conv2d_bf16x3.offered(shape, Target.current() or Target("cuda"))
+    return tunable(conv2d_bf16x3 if split else conv2d_cuda, shape, "cuda")
 
 
 @template("conv2d_nchw.cpu")

@@ -188,9 +188,9 @@ def test_the_pack_that_ships_is_whole_and_of_the_kernels_that_templates_make_now
 
 def test_the_pack_that_ships_is_found_without_being_asked_for(caplog):
     with autotune.Target("cuda -arch=sm_90"), caplog.at_level(logging.WARNING):
-        tuned = autotune.templates.source.conv2d_nchw_cuda(1, 14, 14, 256, 256, 3, 3, 1, 1)
+        tuned = autotune.templates.source.conv2d_nchw_cuda(1, 56, 56, 128, 64, 3, 3, 2, 1)
         with FallbackContext():
-            plain = autotune.templates.source.conv2d_nchw_cuda(1, 14, 14, 256, 256, 3, 3, 1, 1)
+            plain = autotune.templates.source.conv2d_nchw_cuda(1, 56, 56, 128, 64, 3, 3, 2, 1)
     assert tuned.kernel("cuda").source != plain.kernel("cuda").source
     assert caplog.text.count("Cannot find config") == 1  # of the second
 

@@ -131,12 +131,16 @@ def test_a_range_of_indices_is_counted_as_its_points_are():
     assert space.subrange_length(first, last) == space._points.accepts(digits).sum()
 
 
+# The last arguments of a convolution that is to be multiplied by fmaf.
+BY_FMA = (False, False, False, False, 1, 1, "none", False, False, True)
+
+
 @pytest.mark.parametrize(
     ("name", "args", "most"),
     [
-        ("conv2d_nchw.cuda", (1, 56, 56, 64, 64, 3, 3, 1, 1), 800_000),
-        ("conv2d_nchw.cuda", (1, 14, 14, 256, 256, 3, 3, 1, 1), 300_000),
-        ("conv2d_nchw.cuda", (1, 224, 224, 64, 3, 7, 7, 2, 3), 80_000),
+        ("conv2d_nchw.cuda", (1, 56, 56, 64, 64, 3, 3, 1, 1, *BY_FMA), 800_000),
+        ("conv2d_nchw.cuda", (1, 14, 14, 256, 256, 3, 3, 1, 1, *BY_FMA), 300_000),
+        ("conv2d_nchw.cuda", (1, 224, 224, 64, 3, 7, 7, 2, 3, *BY_FMA), 80_000),
         ("gemm_nn.cuda", (1024, 1024, 1024, "float32", True), 350_000),
         ("gemm_nn.cuda", (16, 4096, 4096), 160_000),
     ],

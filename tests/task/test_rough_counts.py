@@ -11,10 +11,12 @@ from autotune.task.constraint import TracedConstraint
 from autotune.tuner import AutoTuner
 
 LAYER = (1, 14, 14, 256, 256, 3, 3, 1, 1)
+BY_FMA = (False, False, False, False, 1, 1, "none", False, False, True)
 SHIPPED = [
     ("conv2d_nchw.cuda", (1, 7, 7, 512, 512, 3, 3, 1, 1, True, True)),
-    ("conv2d_nchw.cuda", LAYER),
-    ("conv2d_nchw.cuda", (1, 224, 224, 64, 3, 7, 7, 2, 3)),
+    ("conv2d_nchw.cuda", (1, 7, 7, 512, 512, 3, 3, 1, 1, *BY_FMA)),
+    ("conv2d_nchw.cuda", (*LAYER, *BY_FMA)),
+    ("conv2d_nchw.cuda", (1, 224, 224, 64, 3, 7, 7, 2, 3, *BY_FMA)),
     ("conv2d_nchw.cpu", LAYER),
     ("gemm_nn.cuda", (1024, 1024, 1024)),
     ("gemm_nn.cuda", (1024, 1024, 1024, "float32", True)),

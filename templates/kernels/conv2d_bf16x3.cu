@@ -1,0 +1,288 @@
+// Convolution, NCHW, of float32 on Hopper's tensor cores: each float is the sum of three bfloat16, whose products
+// are exact (conv2d_bf16x3.py). One launch: what is read is split on the way.
+//
+// A block owns 64 output channels x ROWS x 8 output pixels of one image, and one of SPLIT ranges of the input
+// channels. Its SLICES warpgroups have a part of that range each, chunk by chunk of CHUNK channels, and are on
+// their own until their sums are added up. The filters are the products' left operand: they come by copies in
+// their memory order, and are split in registers, each by one thread. The input is the right one: the window of
+// cells that the pixels see is split once, into blocks of 8 channels (with FOLD: 8 taps of a row) of 16 bytes a
+// cell, cells STRIDE apart side by side. Eight pixels of a row and one tap are then eight neighbouring cells, and
+// the next tap's are the same some bytes on: GROUPS of them make a chunk, each of 8 along K.
+//
+// Tensor cores cut what they add to a sum: small and large products have sums of their own, of a chunk each, which
+// are added up as floats. Chunks with floats that have no pieces are multiplied by fmaf.
+// Reads what a thread multiplies of a block of K: two neighbours in rows `row` and row + 8 of the filters.
+__device__ __forceinline__ void load_filters(float (&x)[2][2], const float* filters, int group, int lane) {
+  const int tap = tap_of(group) % (FOLD ? CI * KH : TAPS), eight = FOLD ? 0 : tap_of(group) / TAPS;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float* const row = filters + half * 8 * W_PITCH;
+    if (FOLD) {
+      const int kx = lane % 4 * 2;
+#pragma unroll
+      for (int i = 0; i < 2; ++i) x[half][i] = kx + i < KW ? row[tap * KW + kx + i] : 0.0f;
+    } else {
+      const float* const two = row + (eight * 8 + lane % 4 * 2) * TAPS + tap;
+      x[half][0] = two[0], x[half][1] = two[TAPS];
+    }
+  }
+}
+
+typedef unsigned Fragments[3][4];
+// Of 16 along K.
+typedef float Raw[2][2][2];
+
+__device__ __forceinline__ void load_step(Raw& x, const float* filters, int step, int lane) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (2 * step + i < GROUPS) load_filters(x[i], filters, 2 * step + i < GROUPS ? 2 * step + i : 0, lane);
+    else x[i][0][0] = x[i][0][1] = x[i][1][0] = x[i][1][1] = 0.0f;
+  }
+}
+
+__device__ __forceinline__ void split_step(Fragments& to, const Raw& x, Seen& seen) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const Pieces pieces = split(x[i / 2][i % 2][0], x[i / 2][i % 2][1], seen);
+#pragma unroll
+    for (int piece = 0; piece < 3; ++piece) to[piece][i] = pieces.word[piece];
+  }
+}
+
+// Begins the products of 16 along K: five small ones of the six, and the large one.
+__device__ __forceinline__ void begin_step(
+    float (&small)[WORDS], float (&large)[WORDS], const Fragments& left, descriptor window, int step) {
+  constexpr int LEFT[5] = {0, 1, 2, 0, 1}, RIGHT[5] = {2, 1, 0, 1, 0};
+  const int first = cell_of(2 * step), second = cell_of(2 * step + 1 < GROUPS ? 2 * step + 1 : 2 * step);
+  const descriptor right = window + first + along(second - first);
+  products_fence();
+#pragma unroll
+  for (int i = 0; i < 5; ++i) begin_left(small, left[LEFT[i]], right + RIGHT[i] * PIECE_CELLS, step > 0 || i > 0);
+  begin_left(large, left[0], right, step > 0);
+  products_commit();
+}
+
+// Waits for a copy of a chunk, of which those after it may still be on their way, and those of later chunks.
+template <int COPY>
+struct Copied {
+  static __device__ __forceinline__ void wait(int copy, int group) {
+    Copied<COPY - 1>::wait(copy, group);
+    if (copy != COPY) return;
+    copy_wait<COPIES - 1 - COPY + (STAGES - 1) * COPIES>();
+    group_sync(group);
+  }
+};
+template <>
+struct Copied<0> {
+  static __device__ __forceinline__ void wait(int, int) {}
+};
+
+// Waits for the copy that a step is the first to need; the first has arrived.
+__device__ __forceinline__ void wait_for_step(int step, int group) {
+  constexpr int EACH = GROUPS / COPIES;
+  const int before = (2 * step - 1) / EACH, last = (2 * step + 1 < GROUPS ? 2 * step + 1 : GROUPS - 1) / EACH;
+  if (last > before) Copied<COPIES - 1>::wait(last, group);
+}
+
+// The products of a chunk, with the left operands of AHEAD steps in registers; returns whether this thread's filters have floats without pieces.
+__device__ __forceinline__ bool multiply_chunk(
+    float (&small)[WORDS], float (&large)[WORDS], const float* filters, descriptor window, int group, int lane) {
+  Seen seen = {0.0f, 0};
+  Fragments left[AHEAD];
+  Raw x;
+  load_step(x, filters, 0, lane);
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step) {
+    split_step(left[step % AHEAD], x, seen);
+    seen.settle();
+    begin_step(small, large, left[step % AHEAD], window, step);
+    if (step + 1 < STEPS) {
+      wait_for_step(step + 1, group);
+      load_step(x, filters, step + 1, lane);
+    }
+    products_wait<AHEAD - 1>();
+  }
+  return seen.strange();
+}
+
+// The same sums as plain floats have them, of input channels from `ci` on.
+__device__ __forceinline__ void multiply_plainly(
+    float (&total)[WORDS], const Place& place, int ci, int ci_end, int row, int lane) {
+  const int row0 = place.co0 + row < CO ? place.co0 + row : CO - 1;
+  const int row1 = place.co0 + row + 8 < CO ? place.co0 + row + 8 : CO - 1;
+#pragma unroll 1
+  for (; ci < ci_end; ++ci) {
+#pragma unroll 1
+    for (int tap = 0; tap < TAPS; ++tap) {
+      const float upper = place.filters[(static_cast<size_t>(row0) * CI + ci) * TAPS + tap];
+      const float lower = place.filters[(static_cast<size_t>(row1) * CI + ci) * TAPS + tap];
+#pragma unroll
+      for (int i = 0; i < PAIRS; ++i) {
+        const int y = place.y0 + i / 2 * SY + tap / KW * DY, x = place.x0 + (lane % 4 * 2 + i % 2) * SX + tap % KW * DX;
+        const bool inside = y >= 0 && y < IH && x >= 0 && x < IW;
+        const float right = inside ? place.image[(ci * IH + y) * IW + x] : 0.0f;
+        float* const sums = total + i / 2 * 4 + i % 2;
+        sums[0] = fmaf(upper, right, sums[0]);
+        sums[2] = fmaf(lower, right, sums[2]);
+      }
+    }
+  }
+}
+
+// The sums of one warpgroup. `slot` is its shared memory, and `flags` two words, which say in which chunk a window
+// had floats without pieces.
+__device__ __forceinline__ void sum_up(float (&total)[WORDS], const Place& place, char* slot, int* flags, int group) {
+  const int tid = threadIdx.x % THREADS, lane = tid % 32, row = tid / 32 * 16 + lane / 4;
+  float* const ring = reinterpret_cast<float*>(slot);
+  uint4* const windows = reinterpret_cast<uint4*>(slot + STAGES * W_FLOATS * 4);
+  const descriptor first_window = describe_cells(shared_address(windows), PLANE_W * 16);
+#pragma unroll
+  for (int i = 0; i < WORDS; ++i) total[i] = 0.0f;
+  float x[BATCHED][8];
+  load_window(x, place, place.ci_begin, 0, tid);
+#pragma unroll
+  for (int chunk = 0; chunk < (STAGES > 1 ? STAGES - 1 : 1); ++chunk)
+    copy_chunk(ring + chunk * W_FLOATS, place, chunk, tid);
+  if (tid < 2) flags[tid] = 0;
+  group_sync(group);
+  if (split_window(windows, x, place, place.ci_begin, tid)) flags[0] = 1;
+  int stage = 0, free_stage = STAGES - 1;
+#pragma unroll 1
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int ci0 = place.ci_begin + chunk * CHUNK;
+    show_to_products();
+    copy_wait<(STAGES > 1 ? STAGES - 2 : 0) * COPIES + COPIES - 1>();
+    group_sync(group);
+    if (STAGES > 1) {
+      copy_chunk(ring + free_stage * W_FLOATS, place, chunk + STAGES - 1, tid);
+      free_stage = free_stage + 1 == STAGES ? 0 : free_stage + 1;
+    }
+    if (chunk + 1 < CHUNKS) load_window(x, place, ci0 + CHUNK, 0, tid);
+    float small[WORDS], large[WORDS];
+    bool strange = multiply_chunk(small, large, ring + stage * W_FLOATS + row * W_PITCH,
+                                  first_window + chunk % 2 * X_CELLS, group, lane);
+    stage = stage + 1 == STAGES ? 0 : stage + 1;
+    strange = strange || flags[chunk % 2] == chunk + 1;
+    if (chunk + 1 < CHUNKS &&
+        split_window(windows + (chunk + 1) % 2 * X_CELLS, x, place, ci0 + CHUNK, tid))
+      flags[(chunk + 1) % 2] = chunk + 2;
+    products_wait<0>();
+    sums_are_new(small);
+    sums_are_new(large);
+    if (__any_sync(0xffffffffu, strange)) {
+      multiply_plainly(total, place, ci0, ci0 + CHUNK < CI ? ci0 + CHUNK : CI, row, lane);
+    } else {
+#pragma unroll
+      for (int i = 0; i < WORDS; ++i) total[i] += small[i] + large[i];
+    }
+  }
+}
+
+// Finishes and writes two neighbours of a row.
+__device__ __forceinline__ void write_two(
+    float* __restrict__ out, float low, float high, const Rest& rest, int first_channel, int co, int oy, int ox, int n) {
+  if ((!WHOLE_CO && co >= CO) || oy >= OH || ox >= OW) return;
+  const int at = ((n * CO + co) * OH + oy) * OW + ox;
+#if OW % 2 == 0
+  float sums[2] = {low, high};
+  finish<0>(sums, rest, first_channel + co, at);
+  store_vector<2>(out + at, sums);
+#else
+  float one[1] = {low}, other[1] = {high};
+  finish<0>(one, rest, first_channel + co, at);
+  out[at] = one[0];
+  if (ox + 1 >= OW) return;
+  finish<0>(other, rest, first_channel + co, at + 1);
+  out[at + 1] = other[0];
+#endif
+}
+
+// Adds up what COUNT wrote, the next `apart` further each.
+template <int COUNT>
+__device__ __forceinline__ float4 add_four(const float4* from, int apart) {
+  float4 sum = from[0];
+#pragma unroll
+  for (int i = 1; i < COUNT; ++i) {
+    const float4 one = from[i * apart];
+    sum.x += one.x, sum.y += one.y, sum.z += one.z, sum.w += one.w;
+  }
+  return sum;
+}
+
+#if CLUSTER
+// Hands sums to the block of the cluster that adds them up.
+__device__ __forceinline__ void hand_over(float4* to, int rank, const float4& sums) {
+  asm volatile(
+      "{ .reg .u32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "st.shared::cluster.v4.f32 [remote], {%2, %3, %4, %5}; }" ::"r"(shared_address(to)),
+      "r"(rank), "f"(sums.x), "f"(sums.y), "f"(sums.z), "f"(sums.w)
+      : "memory");
+}
+#endif
+
+extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(SLICES* THREADS, RESIDENT) conv2d_bf16x3(
+    const float* __restrict__ data, const float* __restrict__ weight, const float* __restrict__ bias,
+    const float* __restrict__ residual, const float* __restrict__ scale, const float* __restrict__ shift,
+    KEPT_PARAMETER float* __restrict__ out) {
+  const Rest rest = {bias, residual, scale, shift KEPT_POINTER};
+  extern __shared__ uint4 shared_memory[];
+  char* const memory = reinterpret_cast<char*>(shared_memory);
+  const int group = __shfl_sync(0xffffffffu, threadIdx.x / THREADS, 0), tid = threadIdx.x % THREADS, lane = tid % 32;
+  const int n = blockIdx.x / (TILES_X * TILES_Y);
+  const int channels_before = n % CONV_GROUPS * CO;
+  Place place;
+  place.oy0 = blockIdx.x / TILES_X % TILES_Y * ROWS, place.ox0 = blockIdx.x % TILES_X * 8;
+  place.co0 = blockIdx.y * TILE_CO;
+  place.ci_begin = (blockIdx.z * SLICES + group) * (CHUNKS * CHUNK);
+  place.y0 = place.oy0 * SY - PY, place.x0 = place.ox0 * SX - PX;
+  place.image = data + static_cast<size_t>(n) * (CI * IH * IW);
+  place.filters = weight + static_cast<size_t>(channels_before) * (CI * TAPS);
+#if CLUSTER
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+  float total[WORDS];
+  // Where blocks of the cluster put what this one adds up, and flags.
+  float4* const parts = reinterpret_cast<float4*>(memory + SLICES * SLICE_BYTES);
+  int* const flags = reinterpret_cast<int*>(parts + PARTS * THREADS);
+  sum_up(total, place, memory + group * SLICE_BYTES, flags + group * 2, group);
+
+  const int co = place.co0 + tid / 32 * 16 + lane / 4, ox = place.ox0 + lane % 4 * 2;
+  auto write = [&](int row, const float4& sums) {
+    write_two(out, sums.x, sums.y, rest, channels_before, co, place.oy0 + row, ox, n);
+    write_two(out, sums.z, sums.w, rest, channels_before, co + 8, place.oy0 + row, ox, n);
+  };
+  auto own = [&](int row) {
+    return make_float4(total[4 * row], total[4 * row + 1], total[4 * row + 2], total[4 * row + 3]);
+  };
+#if SLICES > 1
+  // The warpgroups put their sums where their filters were, and share the rows.
+  float4* const mine = reinterpret_cast<float4*>(memory + group * SLICE_BYTES) + tid;
+  group_sync(group);
+#pragma unroll
+  for (int row = 0; row < ROWS; ++row) mine[row * THREADS] = own(row);
+  __syncthreads();
+  const float4* const first = reinterpret_cast<const float4*>(memory) + tid;
+  auto of_block = [&](int row) { return add_four<SLICES>(first + row * THREADS, SLICE_BYTES / 16); };
+#define EACH_ROW _Pragma("unroll 1") for (int row = group; row < ROWS; row += SLICES)
+#else
+  auto of_block = own;
+#define EACH_ROW _Pragma("unroll") for (int row = 0; row < ROWS; ++row)
+#endif
+#if CLUSTER
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+  const int rank = blockIdx.z;
+  EACH_ROW {
+    const float4 sums = of_block(row);
+    float4* const to = parts + (rank * SHARE + row % SHARE) * THREADS + tid;
+    if (row / SHARE == rank) *to = sums;
+    else hand_over(to, row / SHARE, sums);
+  }
+  cluster_sync();
+#pragma unroll 1
+  for (int i = group; i < SHARE && rank * SHARE + i < ROWS; i += SLICES)
+    write(rank * SHARE + i, add_four<SPLIT>(parts + i * THREADS + tid, SHARE * THREADS));
+#else
+  EACH_ROW write(row, of_block(row));
+#endif
+}

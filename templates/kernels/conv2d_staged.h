@@ -1,0 +1,143 @@
+// What a warpgroup of conv2d_bf16x3.cu has in shared memory: filters in their memory order, and the window of input
+// cells that its pixels see, split. Cells a stride apart are in one plane of PLANE_H x PLANE_W, side by side; each
+// has 16 bytes of each piece, for 8 channels, or with FOLD for 8 taps of a row.
+constexpr int TAPS = KH * KW, CELLS = PLANES_Y * PLANES_X * PLANE_H * PLANE_W;
+constexpr int TILE_CO = 64, WORDS = ROWS * 4, PAIRS = WORDS / 2;
+// Blocks of 8 along K that a cell has.
+constexpr int EIGHTS = FOLD ? CI : CHUNK / 8;
+constexpr int STEPS = (GROUPS + 1) / 2;
+constexpr int W_FLOATS = TILE_CO * W_PITCH, PIECE_CELLS = EIGHTS * CELLS, X_CELLS = 3 * PIECE_CELLS;
+constexpr int X_SLOTS = CHUNKS > 1 ? 2 : 1;
+static_assert(STAGES * W_FLOATS * 4 + X_SLOTS * X_CELLS * 16 <= SLICE_BYTES, "a slice does not fit");
+constexpr int X_ITEMS = (EIGHTS * CELLS + THREADS - 1) / THREADS;
+constexpr int TILES_X = (OW + 7) / 8, TILES_Y = (OH + ROWS - 1) / ROWS;
+// Rows that a block of a cluster adds up.
+constexpr int SHARE = (ROWS + SPLIT - 1) / SPLIT, PARTS = CLUSTER ? SPLIT * SHARE : 0;
+constexpr bool WHOLE_CO = CO % TILE_CO == 0;
+constexpr bool WHOLE_CI = CHUNKS * SLICES * SPLIT * CHUNK == CI;
+
+// Which tap, or with FOLD which row of taps, a block of K is of.
+__device__ __forceinline__ constexpr int tap_of(int group) {
+  constexpr int OF[] = {GROUP_TAPS};
+  return OF[group];
+}
+
+// At which cell it begins.
+__device__ __forceinline__ constexpr int cell_of(int group) {
+  constexpr int OF[] = {GROUP_CELLS};
+  return OF[group];
+}
+
+// Waits for the other threads of a warpgroup.
+#ifdef AUTOTUNE_EMULATE
+static inline void group_sync(int) { __syncthreads(); }
+#else
+__device__ __forceinline__ void group_sync(int group) {
+  asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
+}
+#endif
+
+// The work of one block, and of one of its warpgroups.
+struct Place {
+  const float *image, *filters;
+  int co0, ci_begin, oy0, ox0, y0, x0;
+};
+
+// The filters of a chunk come in so many copies, one after another: products begin with the first.
+constexpr int COPIES = FOLD || TAPS == 1 ? 1 : EIGHTS;
+
+// Copies filters over a part of a chunk. A thread's vectors repeat their places in a row after PERIOD of them, so
+// that most addresses differ by constants.
+__device__ __forceinline__ void copy_filters(float* to, const Place& place, int ci0, int tid) {
+  const float* const from = place.filters + static_cast<size_t>(place.co0) * (CI * TAPS) + ci0 * TAPS;
+#if FOLD
+  constexpr int VECTORS = TILE_CO * CI * TAPS / W_COPY;
+#pragma unroll
+  for (int i = 0; i < (VECTORS + THREADS - 1) / THREADS; ++i) {
+    const int at = (i * THREADS + tid) * W_COPY;
+    const bool valid = WHOLE_CO || at < (CO - place.co0) * (CI * TAPS);
+    if (VECTORS % THREADS == 0 || i * THREADS + tid < VECTORS) copy_async<W_COPY>(to + at, valid ? from + at : from, valid);
+  }
+#else
+  constexpr int VECTORS = CHUNK / COPIES * TAPS / W_COPY, ALL = TILE_CO * VECTORS;
+  constexpr int COMMON = (VECTORS & -VECTORS) < THREADS ? VECTORS & -VECTORS : THREADS;
+  constexpr int APART = THREADS / COMMON, REPEATS = APART < TILE_CO ? TILE_CO / APART : 1;
+  constexpr int ALL_OF_THREAD = (ALL + THREADS - 1) / THREADS, PERIOD = ALL_OF_THREAD / REPEATS;
+  int row = tid / VECTORS, vector = tid % VECTORS;
+#pragma unroll
+  for (int i = 0; i < PERIOD; ++i) {
+    const int at = vector * W_COPY;
+    if (ALL % THREADS == 0 || row < TILE_CO) {
+#pragma unroll
+      for (int repeat = 0; repeat < REPEATS; ++repeat) {
+        const int co = row + repeat * APART;
+        const bool valid = (WHOLE_CO || place.co0 + co < CO) && (WHOLE_CI || ci0 * TAPS + at < CI * TAPS);
+        copy_async<W_COPY>(to + co * W_PITCH + at, valid ? from + co * (CI * TAPS) + at : from, valid);
+      }
+    }
+    row += THREADS / VECTORS, vector += THREADS % VECTORS;
+    if (vector >= VECTORS) vector -= VECTORS, ++row;
+  }
+#endif
+}
+
+// Copies those of a chunk, or of none that exists.
+__device__ __forceinline__ void copy_chunk(float* to, const Place& place, int chunk, int tid) {
+#pragma unroll
+  for (int copy = 0; copy < COPIES; ++copy) {
+    constexpr int PART = CHUNK / COPIES;
+    if (chunk < CHUNKS)
+      copy_filters(to + copy * PART * TAPS, place, place.ci_begin + chunk * CHUNK + copy * PART, tid);
+    copy_commit();
+  }
+}
+
+// Reads one of the 16-byte words of a window: eight channels of a cell, or eight taps of a row.
+__device__ __forceinline__ void load_item(float (&x)[8], const Place& place, int ci0, int item) {
+  const int eight = item / CELLS, cell = item % CELLS;
+  const int q = cell % PLANE_W, r = cell / PLANE_W % PLANE_H, plane = cell / (PLANE_W * PLANE_H);
+  const int y = place.y0 + r * SY + plane / PLANES_X;
+  const int x0 = place.x0 + q * SX + plane % PLANES_X;
+  const bool row_inside = item < EIGHTS * CELLS && y >= 0 && y < IH;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const int c = FOLD ? eight : ci0 + eight * 8 + i, at_x = FOLD ? x0 + i * DX : x0;
+    const bool there = row_inside && at_x >= 0 && at_x < IW && (FOLD ? i < KW : WHOLE_CI || c < CI);
+    x[i] = there ? place.image[(c * IH + y) * IW + at_x] : 0.0f;
+  }
+}
+
+__device__ __forceinline__ void store_item(uint4* to, const float (&x)[8], int item, Seen& seen) {
+  Pieces pair[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) pair[i] = split(x[2 * i], x[2 * i + 1], seen);
+  if (item >= EIGHTS * CELLS) return;
+#pragma unroll
+  for (int piece = 0; piece < 3; ++piece)
+    to[piece * PIECE_CELLS + item] =
+        make_uint4(pair[0].word[piece], pair[1].word[piece], pair[2].word[piece], pair[3].word[piece]);
+}
+
+// Splits the window of a chunk, BATCHED words at a time: the next are read while one is split.
+constexpr int BATCHED = X_ITEMS < 4 ? X_ITEMS : 4;
+
+__device__ __forceinline__ void load_window(float (&x)[BATCHED][8], const Place& place, int ci0, int first, int tid) {
+#pragma unroll
+  for (int i = 0; i < BATCHED; ++i) load_item(x[i], place, ci0, tid + (first + i) * THREADS);
+}
+
+// Of a window the first words have been read already; returns whether it has floats without pieces.
+__device__ __forceinline__ bool split_window(
+    uint4* to, float (&x)[BATCHED][8], const Place& place, int ci0, int tid) {
+  Seen seen = {0.0f, 0};
+#pragma unroll 1
+  for (int first = 0; first < X_ITEMS; first += BATCHED) {
+    if (first) load_window(x, place, ci0, first, tid);
+#pragma unroll
+    for (int i = 0; i < BATCHED; ++i) {
+      store_item(to, x[i], tid + (first + i) * THREADS, seen);
+      seen.settle();
+    }
+  }
+  return seen.strange();
+}
