@@ -260,15 +260,16 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
 def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     """Return whether a choice is known to beat `gemm_wgmma` where nothing was tuned.
 
-    On an H200 it did for 25 of 26 plain products; the other is over before the copy engine has
-    begun (768). What follows a sum is faster there. Few rows, and results whose rows vectors
-    cannot write, were not measured.
+    On an H200 it did for 24 of 26 plain products; the others are over before the copy engine has
+    begun (768), or have few, narrow tiles (512x512x2048). What follows a sum is faster there. Few
+    rows, and results whose rows vectors cannot write, were not measured.
     """
     followed = shape.rest != Epilogue()
     if followed or shape.m < PANEL or shape.n % 8 > 0 or violation(shape, choice, target):
         return False
     walks, split = Form.of(choice[KNOB]).teams > 0, choice["split"] > 1
-    return walks or split or estimate(shape, choice, target) > SHORT_RUN
+    wide = choice["frags_n"] * 8 > PANEL
+    return walks or split or (wide and estimate(shape, choice, target) > SHORT_RUN)
 
 
 def _chunk_cycles(tiling: BulkTiling, together: int) -> float:

@@ -14,12 +14,21 @@ TYPES = {"float16": 6, "bfloat16": 9, "tf32": 7}
 SWIZZLE_128, PROMOTION_128 = 3, 2
 
 
+def make_context_current(driver):
+    context = ctypes.c_void_p()
+    assert driver.cuInit(0) == 0
+    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert driver.cuCtxSetCurrent(context) == 0
+
+
 def drivers_map(rows, columns, dtype, box_rows):
     size, rank = 4 if dtype == "tf32" else 2, 4
     longs, ints = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
     room = (ctypes.c_ubyte * 256)()
     at = -(-ctypes.addressof(room) // 64) * 64
-    status = ctypes.CDLL("libcuda.so.1").cuTensorMapEncodeTiled(
+    driver = ctypes.CDLL("libcuda.so.1")
+    make_context_current(driver)
+    status = driver.cuTensorMapEncodeTiled(
         ctypes.c_void_p(at), TYPES[dtype], rank, None, longs(columns, rows, 2**28, 2**20),
         longs(columns * size, 16, 2**32), ints(128 // size, box_rows, 1, 1), ints(1, 1, 1, 1),
         0, SWIZZLE_128, PROMOTION_128, 0,
