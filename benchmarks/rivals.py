@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 # With room for one plan only, cuDNN is benchmarked anew when another convolution came between.
+# Depthwise layers need room for all: an evicted plan takes kernels along that graphs still have.
 os.environ.setdefault("TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT", "1")
 # How often benchmark mode is asked which kernel is fastest: its answers differ from time to time.
 PICKS = 3
