@@ -43,8 +43,8 @@ def roofline(flop=1.0, moved_bytes=1.0):
     return Roofline(SimpleNamespace(name="gemm", flop=flop, bytes=moved_bytes))
 
 
-def run_job(args=WIDE, flush=False):
-    kernel = SourceKernel("k", "void k() {}", args, {}).kernel("c")
+def run_job(args=WIDE, flush=False, text=""):
+    kernel = SourceKernel("k", f"void k() {{{text}}}", args, {}).kernel("c")
     return RunJob("", kernel, 1.0, TimingPolicy(), (), (), "never", flush=flush)
 
 
@@ -80,6 +80,17 @@ def test_the_fastest_type_among_the_arguments_gives_the_rate():
     integers = [arg("a", (64 * MIB,), "int8"), arg("c", (64 * MIB,), "int8", role="out")]
     job = run_job(integers)
     assert fraction(roofline(1e15, 1e12), 2.0, job) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("text", ["mma.sync.aligned.m16n8k8", "wgmma.mma_async.sync.aligned"])
+def test_wide_floats_on_matrix_units_are_held_to_their_traffic_alone(text, caplog):
+    job = run_job(text=f'asm("{text}");')
+    assert fraction(roofline(1e15, 4e12), 2.0, job) == pytest.approx(0.5)
+    assert not caplog.records
+    # Rates of narrow types are those of matrix units.
+    narrow = [arg("a", (MIB,), "float16"), arg("c", (MIB,), role="out")]
+    held = run_job(narrow, text=f'asm("{text}");')
+    assert fraction(roofline(flop=1e13), 2.0, held) == pytest.approx(0.5)
 
 
 def test_what_is_not_declared_is_not_compared():

@@ -20,6 +20,10 @@ logger = logging.getLogger("autotvm")
 _TIMEOUT_S = 300.0
 # A ceiling that is passed by more than its own error is none.
 _DISPROVED = 1.25
+# Instructions of matrix units, as texts of kernels have them.
+_MATRIX_UNITS = "mma.sync", "wgmma.mma_async", "mma_sync"
+# Types whose rates were measured without matrix units.
+_WIDE = "float32", "float64"
 
 
 class Roofline:
@@ -67,7 +71,7 @@ class Roofline:
             "%s: a trial reached %.0f%% of the device's ceiling, which is none for it then; "
             "records carry no part of it from here on. Check add_flop and add_bytes: they count "
             "what every kernel of the task must do. Or the kernel uses units of the device that "
-            "were not measured, such as matrix units on float32",
+            "were not measured",
             self._name, 100 * part,
         )  # fmt: skip
         return None
@@ -81,11 +85,19 @@ class Roofline:
         # Matrix units multiply narrow numbers and add them to wide ones: the fastest type counts.
         arrays = [a for a in job.kernel.args if not isinstance(a, Scalar)]
         rated = [a.dtype for a in arrays if a.dtype in ceilings.flops]
+        # Floats in pieces of 16 bits, or as TF32, have rates of their own, which nothing measured:
+        # traffic alone counts then.
+        if all(one in _WIDE for one in rated) and _on_matrix_units(job):
+            rated = []
         dtype = max(rated, key=lambda name: ceilings.flops[name], default="")
         # What is declared may be less than the arguments, where a kernel reads parts of them.
         touched = min(self._bytes, sum(a.bytes for a in arrays))
         working_set = math.inf if job.flush else touched * timing.input_sets
         return dtype, working_set
+
+
+def _on_matrix_units(job: RunJob) -> bool:
+    return any(word in job.kernel.source for word in _MATRIX_UNITS)
 
 
 def _measured(station: DeviceProcess) -> Ceilings | None:
