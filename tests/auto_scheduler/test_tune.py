@@ -127,8 +127,15 @@ def test_the_first_generation_of_scripts_runs(means, tmp_path):
     options = TuningOptions(3, verbose=0, measure_callbacks=[RecordToFile(log)], **means)
     schedule, args = auto_schedule(task, tuning_options=options)
     assert tuple(args) == task.compute_dag.tensors
+
+    def scheduled(state):
+        return task.compute_dag.apply_steps_from_state(state)[0]
+
+    measured = [scheduled(inp.state) for inp, _ in RecordReader(log)]
+    assert schedule in measured
+    # Which of so short kernels is the fastest, two measurements may see differently.
     inp, _ = load_best(log, task.workload_key)
-    assert task.compute_dag.apply_steps_from_state(inp.state)[0] == schedule
+    assert scheduled(inp.state) in measured
     assert task.compute_dag.print_python_code_from_state(inp.state)
 
 
