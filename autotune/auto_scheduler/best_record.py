@@ -10,6 +10,7 @@ from autotune.auto_scheduler.record_codec import RecordedPair
 from autotune.auto_scheduler.record_file import RecordReader
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureResult
+from autotune.record.best import beaten_by, is_race
 from autotune.record.paths import LogPath
 from autotune.target import Target
 
@@ -118,20 +119,18 @@ def best_of(
 
 
 def fair(pairs: Iterable[RecordedPair]) -> list[RecordedPair]:
-    """Returns records without the trials that took part in a final race, whose winner is there.
+    """Returns records without the trials that the winner of a final race stands above.
 
     The luckiest of many trials is not the fastest; a race measures again, and decides.
     """
     found = list(pairs)
     raced: set[tuple[str, str]] = set()
     for inp, result in found:
-        race = result.extra.get("race")
-        for each in race.get("candidates", ()) if isinstance(race, dict) else ():
-            raced.add((inp.task.workload_key, str(each.get("key"))))
+        raced.update((inp.task.workload_key, key) for key in beaten_by(result))
     return [
         (inp, result)
         for inp, result in found
-        if "race" in result.extra or (inp.task.workload_key, inp.key) not in raced
+        if is_race(result) or (inp.task.workload_key, inp.key) not in raced
     ]
 
 

@@ -32,6 +32,7 @@ from autotune.auto_scheduler.verbose import loops_text, title, trial_text
 from autotune.errors import RecordError
 from autotune.measure import MeasureInput as TrialInput
 from autotune.measure import MeasureResult
+from autotune.record.best import beaten_by
 from autotune.tuner import callback as watchers
 from autotune.tuner.result import TuneResult
 from autotune.tuner.tuner import Tuner
@@ -147,7 +148,12 @@ class SearchPolicy:
         finally:
             self.result = tuner.result
         best = tuner.best_measure_pair
-        if best is not None and (self.best is None or best[1].seconds <= self.best[1]):
+        # The luckiest trial is not the fastest: what won a race stands above all that it beat.
+        if best is not None and (
+            self.best is None
+            or self.best[0].key in beaten_by(best[1])
+            or best[1].seconds <= self.best[1]
+        ):
             config: Any = best[0].config
             self.best = (config, best[1].seconds)
         return result

@@ -28,8 +28,9 @@ def layouts(draw):
 
 @given(layouts(), st.sampled_from(["float32", "float16", "int8"]))
 def test_what_was_laid_out_can_be_had_back(layout, dtype):
-    # A prime, so that no dimension is a period; float16 holds all numbers below it.
-    numbers = np.arange(np.prod(layout.shape)) % 2039
+    numbers = np.arange(np.prod(layout.shape))
+    if dtype == "float16":
+        numbers %= 2039  # float16 holds all below; a prime, so that no dimension is a period
     array = numbers.reshape(layout.shape).astype(dtype)
     tiled = layout.forward(array)
     assert tiled.shape == layout.tiled_shape
