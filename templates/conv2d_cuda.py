@@ -15,6 +15,11 @@ from .conv2d_shape import Conv2d
 # of 300 trials of 512 filters on 7x7 the best was 12.2 and 12.5 us without a limit, 12.1 and 12.1
 # with this one, and 12.3 with half of it (one H200, two seeds).
 STRAIGHT = 512
+# A value of the knob ``taps``: rows of filters of any length are padded to multiples of 16 bytes
+# in shared memory, and each is read at once.
+LINES = 8
+# From as long a row on.
+LONG_LINE = 5
 
 
 class ConvTiling:
@@ -23,7 +28,7 @@ class ConvTiling:
     def __init__(self, shape: Conv2d, choice: Mapping[str, int]) -> None:
         c = choice
         # Each group of each image is an image of its own.
-        self.whole, self.shape, self.choice = shape, shape.one_group, choice
+        self.whole, self.shape, self.choice = shape, shape.one_group.flat, choice
         shape = self.shape
         (sy, sx), taps, (reach_y, reach_x) = shape.stride, shape.taps, shape.window.reach
         self.threads = c["columns"] * c["rows"] * c["groups"] * c["slices"]
@@ -37,7 +42,9 @@ class ConvTiling:
         self.in_pitch = common.odd_quads((self.tile_x - 1) * self.x_step + reach_x)
         in_h = (c["rows"] - 1) * y_step + reach_y
         self.window_cells = in_h * ((self.tile_x - 1) * self.x_step + reach_x)
-        self.w_pitch = common.odd_quads(self.chunk * taps)
+        padded = self.chunk * shape.kh * common.ceil_div(shape.kw, 4) * 4
+        self.lines = c["taps"] == LINES
+        self.w_pitch = common.odd_quads(common.pick(self.lines, padded, self.chunk * taps))
         staged = c["stages"] * (self.chunk * in_h * self.in_pitch + self.tile_co * self.w_pitch)
         summed = c["slices"] * self.tile_co * c["rows"] * self.tile_x
         self.shared_bytes = 4 * common.larger(staged, summed)
@@ -62,6 +69,7 @@ class ConvTiling:
         """Multiply-adds of all channels of a step, or of a line where taps are not written out."""
         c = self.choice
         lines = common.pick(c["taps"] > 0, c["step"] * self.shape.taps, self.shape.kw)
+        lines = common.pick(self.lines, self.shape.taps, lines)
         return lines * c["channels"] * c["pixels"]
 
     @property
@@ -78,6 +86,8 @@ class ConvTiling:
         s, c = self.shape, self.choice
         taps = s.taps
         across = c["pixels"] * self.x_step if c["columns"] > 1 else 4
+        # Rows of tiles that are read as they stand begin at whole vectors.
+        alone = s.kw == 1 and s.stride[1] == 1 and not any(s.window.padding)
         return common.defines(
             batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
             sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1],
@@ -86,11 +96,14 @@ class ConvTiling:
             threads=self.threads, ci_per_split=self.per_split,
             channels=c["channels"], groups=c["groups"], pixels=c["pixels"], columns=c["columns"],
             rows=c["rows"], slices=c["slices"], split=c["split"], step=c["step"],
-            stages=c["stages"], unroll=c["taps"] > 0, vec=max(c["taps"], 1),
-            straight=self.straight,
+            stages=c["stages"], unroll=0 < c["taps"] < LINES, vec=max(c["taps"], 1),
+            lines=self.lines, straight=self.straight,
             cluster=c["cluster"] and c["split"] > 1, in_pitch=self.in_pitch, w_pitch=self.w_pitch,
-            w_copy=common.widest(s.ci * taps, self.per_split * taps, self.chunk * taps),
+            w_copy=1 if self.lines
+            else common.widest(s.ci * taps, self.per_split * taps, self.chunk * taps),
+            x_copy=common.widest(self.tile_x, s.w) if alone else 1,
             x_vec=common.widest(across), r_vec=common.widest(s.outputs),
+            o_vec=common.widest(self.tile_x, s.ow),
         )  # fmt: skip
 
     def kernel(self) -> SourceKernel:
@@ -112,7 +125,7 @@ class ConvTiling:
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
-    shape = shape.one_group
+    shape = shape.one_group.flat
     tiles = (1, 2, 4, 7, 8, 14, 16, 28, 32)
     return {
         "channels": common.up_to(shape.co, (1, 2, 4, 8, 16)),
@@ -124,7 +137,7 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
         "split": common.up_to(shape.ci, (1, 2, 4, 8, 16, 32)),
         "step": common.up_to(shape.ci, (1, 2, 3, 4, 8, 16)),
         "stages": [1, 2, 3, 4],
-        "taps": [0, 1, 2, 4],
+        "taps": [0, 1, 2, 4, *([LINES] if shape.kw >= LONG_LINE else [])],
         "cluster": [0, 1],
     }
 
@@ -139,7 +152,7 @@ def _rules(choice: Mapping[str, int], shape: Conv2d, target: Target) -> list[tup
     tiling, c = ConvTiling(shape, choice), choice
     shape = tiling.shape
     least, over = min(64, shape.outputs), common.larger(c["pixels"], c["columns"])
-    apart = c["step"] * shape.taps % common.larger(c["taps"], 1)
+    apart = common.pick(tiling.lines, 0, c["step"] * shape.taps % common.larger(c["taps"], 1))
     return [
         *common.limit_rules(tiling, target.limits),
         ((tiling.threads < least) & (c["slices"] * 2 <= shape.ci), "too few threads"),
@@ -168,14 +181,18 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     )
     busy_warps = occupied.together * common.ceil_div(tiling.threads, 32)
     lines = tiling.chunks * c["step"] * shape.taps
-    reads = tiling.window / min(4, c["pixels"]) / shape.kw + c["channels"] / max(c["taps"], 1)
+    at_once = (
+        4 * shape.kw / (4 * common.ceil_div(shape.kw, 4)) if tiling.lines else max(c["taps"], 1)
+    )
+    reads = tiling.window / min(4, c["pixels"]) / shape.kw + c["channels"] / at_once
     # An element read from shared memory occupies the multiprocessor for a cycle a warp, whether
     # its threads share it or not; the four schedulers share that, but not their arithmetic.
     shared = 3 * (tiling.window / shape.kw + c["channels"])
     # Reads of a loop that is not written out wait for one another.
     waits = 1.5 if c["taps"] == 0 else 1.0
     work = waits * lines * max(c["channels"] * c["pixels"] + reads, shared) + 130 * tiling.chunks
-    compute = occupied.waves * work * max(busy_warps / 4, 2.4)
+    # Rows of filters that are read at once leave a warp enough to do while it waits.
+    compute = occupied.waves * work * max(busy_warps / 4, 1.6 if tiling.lines else 2.4)
     elements = tiling.tile_co * shape.taps + tiling.window_cells
     copies = tiling.tile_co * shape.taps / 4 + tiling.window_cells
     staging = (

@@ -91,6 +91,15 @@ class Conv2d:
         return replace(self, n=self.n * g, co=self.co // g, ci=self.ci // g, groups=1)
 
     @cached_property
+    def flat(self) -> Conv2d:
+        """The same work on images of one row, where each pixel is a sum of its own channels only.
+
+        Tiles then end where an image does, and not in each of its rows.
+        """
+        own = self.taps == 1 and self.stride == (1, 1) and not any(self.window.padding)
+        return replace(self, h=1, w=self.h * self.w) if own else self
+
+    @cached_property
     def alone(self) -> Conv2d:
         """The convolution with nothing behind it, on which its best tiles hardly depend."""
         return replace(

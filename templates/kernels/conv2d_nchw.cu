@@ -4,9 +4,12 @@
 // one of SPLIT ranges of the input channels. Its threads are COLUMNS x ROWS x GROUPS x SLICES: a
 // thread keeps CHANNELS x PIXELS sums in registers, and the SLICES share each staged chunk of
 // CHUNK = SLICES * STEP input channels among them. Filters keep their memory order in shared
-// memory, so they arrive by 16-byte copies and are read VEC taps at a time. Of a grouped convolution each
-// group of each image is an image here, and CI and CO are the channels of a group.
-constexpr int TAPS = KH * KW;
+// memory, so they arrive by 16-byte copies and are read VEC taps at a time. With LINES each row of a filter
+// begins at a multiple of 16 bytes there and is read at once, whatever its length; only a row of taps after
+// another is written out, and threads of a warp are up to 8 groups, which read 128 bytes of filters together,
+// times a few pixels. Of a grouped convolution each group of each image is an image here, and CI and CO are
+// the channels of a group.
+constexpr int TAPS = KH * KW, LINE = LINES ? (KW + 3) / 4 * 4 : KW;
 constexpr int TILE_CO = GROUPS * CHANNELS;
 constexpr int TILE_OX = COLUMNS * PIXELS;
 constexpr int TILE = TILE_CO * ROWS * TILE_OX;
@@ -31,18 +34,27 @@ constexpr bool WHOLE_CI = CI_PER_SPLIT * SPLIT == CI && CI_PER_SPLIT % CHUNK == 
 __device__ __forceinline__ void stage_filters(
     float* dst, const float* __restrict__ weight, int co0, int ci0, int ci_end, int tid) {
   const float* const from = weight + (co0 * CI + ci0) * TAPS;
-  each_vector<TILE_CO, CHUNK * TAPS / W_COPY>(tid, [&](int row, int vector) {
-    const int tap = vector * W_COPY;
+  const auto copy = [&](int row, int vector) {
+    const int tap = vector * W_COPY, to = LINES ? tap / KW * LINE + tap % KW : tap;
     const bool valid =
         (WHOLE_CO || co0 + row < CO) && (WHOLE_CI || ci0 * TAPS + tap < ci_end * TAPS);
-    copy_async<W_COPY>(dst + row * W_PITCH + tap, from + row * (CI * TAPS) + tap, valid);
-  });
+    copy_async<W_COPY>(dst + row * W_PITCH + to, from + row * (CI * TAPS) + tap, valid);
+  };
+  constexpr int VECTORS = CHUNK * TAPS / W_COPY, SWEEP = THREADS / VECTORS;
+  if (LINES && SWEEP > 0) {  // a thread keeps to one tap, for which it looks once where it goes
+    const int vector = tid % VECTORS;
+    if (tid < SWEEP * VECTORS)
+#pragma unroll 16
+      for (int row = tid / VECTORS; row < TILE_CO; row += SWEEP > 0 ? SWEEP : 1) copy(row, vector);
+  } else {
+    each_vector<TILE_CO, VECTORS>(tid, copy);
+  }
 }
 
 __device__ __forceinline__ void stage_input_cell(
     float* dst, const float* __restrict__ image, int cell, int c, int c_step, int y0, int x0,
     int channels) {
-  const int r = cell / IN_W, q = cell % IN_W;
+  const int r = cell / (IN_W / X_COPY), q = cell % (IN_W / X_COPY) * X_COPY;
   const int y = y0 + r * Y_SKIP, x = x0 + q * X_SKIP;
   const bool inside = y >= 0 && y < IH && x >= 0 && x < IW;
   const float* from = image + (inside ? y * IW + x : 0);
@@ -50,15 +62,15 @@ __device__ __forceinline__ void stage_input_cell(
 #pragma unroll 4
   for (; c < CHUNK; c += c_step) {
     const bool valid = inside && (WHOLE_CI || c < channels);
-    copy_async<1>(to + c * (IN_H * IN_PITCH), from + c * (IH * IW), valid);
+    copy_async<X_COPY>(to + c * (IN_H * IN_PITCH), from + c * (IH * IW), valid);
   }
 }
 
-// A thread keeps to its cells of the input window, so that the index arithmetic and the test for
+// A thread keeps to its cells of the input window, each of X_COPY pixels, so that the index arithmetic and the test for
 // padding are done once for all channels.
 __device__ __forceinline__ void stage_input(
     float* dst, const float* __restrict__ image, int y0, int x0, int channels, int tid) {
-  constexpr int WINDOW_CELLS = IN_H * IN_W;
+  constexpr int WINDOW_CELLS = IN_H * IN_W / X_COPY;
   constexpr int PARALLEL = THREADS / WINDOW_CELLS;
   if (PARALLEL > 0) {
     constexpr int STRIDE = PARALLEL > 0 ? PARALLEL : 1;
@@ -109,6 +121,27 @@ __device__ __forceinline__ void accumulate(
   for (int c = 0; c < STEP; c += STRAIGHT)
     accumulate_straight(sum, w + c * TAPS, x + c * (IN_H * IN_PITCH));
 }
+#elif LINES
+__device__ __forceinline__ void accumulate(
+    float (&sum)[CHANNELS][PIXELS], const float* w, const float* x) {
+#pragma unroll 1
+  for (int c = 0; c < STEP; ++c) {
+#pragma unroll
+    for (int ky = 0; ky < KH; ++ky) {
+      float window[WINDOW];
+      load_window(window, x + (c * IN_H + ky * DY) * IN_PITCH);
+#pragma unroll
+      for (int j = 0; j < CHANNELS; ++j) {
+        float taps[LINE];
+#pragma unroll
+        for (int i = 0; i < LINE; i += 4)
+          load_vector<4>(taps + i, w + j * GROUPS * W_PITCH + (c * KH + ky) * LINE + i);
+#pragma unroll
+        for (int kx = 0; kx < KW; ++kx) accumulate_tap(sum, window, kx, j, taps[kx]);
+      }
+    }
+  }
+}
 #else
 __device__ __forceinline__ void accumulate(
     float (&sum)[CHANNELS][PIXELS], const float* w, const float* x) {
@@ -126,12 +159,15 @@ __device__ __forceinline__ void accumulate(
 }
 #endif
 
-// Adds up the slices of this block: element i of the tile, in the order channel, row, column.
-__device__ __forceinline__ float sum_slices(const float* partial, int i) {
-  float sum = 0.0f;
-#pragma unroll
-  for (int s = 0; s < SLICES; ++s) sum += partial[s * TILE + i];
-  return sum;
+// Which pixels and channels a thread computes: of the tile's COLUMNS x ROWS cells and GROUPS.
+struct Part {
+  int column, row, group, slice;
+};
+
+__device__ __forceinline__ Part part_of(int tid) {
+  constexpr int TOGETHER = LINES && GROUPS % 8 == 0 ? 8 : 1;
+  const int place = tid / TOGETHER % (CELLS * GROUPS / TOGETHER), cell = place % CELLS;
+  return {cell % COLUMNS, cell / COLUMNS, place / CELLS * TOGETHER + tid % TOGETHER, tid / (CELLS * GROUPS)};
 }
 
 extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
@@ -145,8 +181,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
   float* const ws = xs + STAGES * X_FLOATS;
 
   const int tid = threadIdx.x;
-  const int column = tid % COLUMNS, row = tid / COLUMNS % ROWS;
-  const int group = tid / CELLS % GROUPS, slice = tid / (CELLS * GROUPS);
+  const Part own = part_of(tid);
   const int n = blockIdx.x / (TILES_X * TILES_Y);
   const int oy0 = blockIdx.x / TILES_X % TILES_Y * ROWS, ox0 = blockIdx.x % TILES_X * TILE_OX;
   const int co0 = blockIdx.y * TILE_CO;
@@ -172,9 +207,9 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
 #pragma unroll
     for (int p = 0; p < PIXELS; ++p) sum[j][p] = 0.0f;
 
-  const float* const w = ws + group * W_PITCH + slice * STEP * TAPS;
+  const float* const w = ws + own.group * W_PITCH + own.slice * STEP * KH * LINE;
   const float* const x =
-      xs + (slice * STEP * IN_H + row * Y_STEP) * IN_PITCH + column * PIXELS * X_STEP;
+      xs + (own.slice * STEP * IN_H + own.row * Y_STEP) * IN_PITCH + own.column * PIXELS * X_STEP;
   // The first STAGES - 1 chunks are staged by the loop as well: code that exists once compiles fast.
   int slot = 0, free_slot = 0;
 #pragma unroll 1
@@ -204,34 +239,36 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
   for (int j = 0; j < CHANNELS; ++j)
 #pragma unroll
     for (int p = 0; p < PIXELS; ++p)
-      partial[slice * TILE + ((j * GROUPS + group) * ROWS + row) * TILE_OX + column * PIXELS + p] =
-          sum[j][p];
+      partial[own.slice * TILE + ((j * GROUPS + own.group) * ROWS + own.row) * TILE_OX +
+              own.column * PIXELS + p] = sum[j][p];
   __syncthreads();
 
 #if CLUSTER
-#pragma unroll 1
-  for (int i = tid; i < TILE; i += THREADS) partial[i] = sum_slices(partial, i);
+#pragma unroll 4
+  for (int i = tid * O_VEC; i < TILE; i += THREADS * O_VEC) {
+    float total[O_VEC];
+    add_parts<SLICES>(total, partial + i, TILE);
+    store_vector<O_VEC>(partial + i, total);
+  }
   cluster_sync();
 #pragma unroll 1
   for (int i = blockIdx.z * THREADS + tid; i < TILE; i += SPLIT * THREADS) {
+    float total[1] = {cluster_sum<SPLIT>(partial + i)};
 #else
-#pragma unroll 1
-  for (int i = tid; i < TILE; i += THREADS) {
+#pragma unroll 4
+  for (int i = tid * O_VEC; i < TILE; i += THREADS * O_VEC) {
+    float total[O_VEC];
+    add_parts<SLICES>(total, partial + i, TILE);
 #endif
     const int co = co0 + i / (ROWS * TILE_OX);
     const int oy = oy0 + i / TILE_OX % ROWS, ox = ox0 + i % TILE_OX;
     if (co >= CO || oy >= OH || ox >= OW) continue;
     const int at = ((n * CO + co) * OH + oy) * OW + ox;
-#if CLUSTER
-    float total[1] = {cluster_sum<SPLIT>(partial + i)};
-    finish<0>(total, rest, channels_before + co, at);
-    out[at] = total[0];
-#elif SPLIT > 1
-    out[blockIdx.z * (BATCH * CO * OH * OW) + at] = sum_slices(partial, i);
+#if SPLIT > 1 && !CLUSTER
+    store_vector<O_VEC>(out + blockIdx.z * (BATCH * CO * OH * OW) + at, total);
 #else
-    float total[1] = {sum_slices(partial, i)};
     finish<0>(total, rest, channels_before + co, at);
-    out[at] = total[0];
+    store_vector<CLUSTER ? 1 : O_VEC>(out + at, total);
 #endif
   }
 #if CLUSTER
