@@ -88,11 +88,22 @@ def candidates(shape: Reduction) -> dict[str, list[int]]:
     }
 
 
+def least_threads(shape: Reduction) -> int:
+    """Return how many threads a block has at least: two warps, or as many as have work."""
+    least = min(64, shape.outputs * shape.depth)
+    if shape.inner == 1:
+        return least
+    options, chunk = candidates(shape), 8 * common.ceil_div(shape.depth, 8)
+    across = max(t for t in options["threads"] if t <= 4 or t < 2 * shape.inner)
+    down = max(r for r in options["rows"] if r == 1 or r < 2 * chunk)
+    return min(least, across * down)
+
+
 def violation(shape: Reduction, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
     tiling, c, limits = ReductionTiling(shape, choice), choice, target.limits
     rows = shape.outer if shape.inner == 1 else tiling.per_split
-    least = min(64, shape.outputs * shape.depth)
+    least = least_threads(shape)
     apart = c["unroll"] * tiling.sweep
     wide = (c["threads"] > (32 if shape.inner == 1 else 4)) & (
         c["threads"] * c["vec"] >= 2 * (tiling.per_split if shape.inner == 1 else shape.inner)

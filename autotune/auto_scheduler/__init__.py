@@ -1,5 +1,7 @@
 """The auto-scheduler: fast kernels from a definition alone, without a template."""
 
+from typing import TYPE_CHECKING
+
 from autotune.auto_scheduler import feature, record_codec, workload_registry
 from autotune.auto_scheduler.best_record import (
     FAR,
@@ -51,6 +53,7 @@ from autotune.auto_scheduler.task_scheduler import (
 )
 from autotune.auto_scheduler.tune_task import auto_schedule
 from autotune.auto_scheduler.workload_registry import make_workload_key, register_workload
+from autotune.utils.names import lazy
 
 __all__ = [
     "FAR",
@@ -104,3 +107,13 @@ __all__ = [
     "workload_distance",
     "workload_registry",
 ]
+
+if not TYPE_CHECKING:
+    # What TVM has here and we have elsewhere: networks and TVM's names, of rows above.
+    _LENT = (
+        "ApplyHistoryBest ApplyHistoryBestOrSample DispatchContext MeasureCallback MeasureErrorNo "
+        "MeasureResult dispatcher extract_tasks get_shape_from_rewritten_layout "
+        "is_auto_scheduler_enabled measure register_task_input_check_func relay_integration utils"
+    )
+    _HOMES = {name: f"autotune.tvm.auto_scheduler:{name}" for name in _LENT.split()}
+    __getattr__ = lazy(__name__, {"measure_record": f"{__name__}.measure_record"} | _HOMES)

@@ -38,6 +38,17 @@ def product_task():
     return auto_scheduler.SearchTask(func="compat_product", args=(64,), target=target)
 
 
+def test_the_folder_itself_has_tvms_names_too():
+    ours = importlib.import_module("autotune.auto_scheduler")
+    wing = importlib.import_module("autotune.tvm.auto_scheduler")
+    missing = [name for name in wing.__all__ if not hasattr(ours, name)]
+    assert missing == []
+    assert ours.ApplyHistoryBest is wing.ApplyHistoryBest
+    assert callable(ours.measure_record.load_record_from_string)
+    with pytest.raises(AttributeError, match="did you mean 'SketchPolicy'"):
+        _ = ours.SketchPolicies
+
+
 def test_states_are_made_read_and_asked_as_in_tvm():
     dag = product_task().compute_dag
     s0 = dag.get_init_state()

@@ -32,6 +32,7 @@ REDUCTIONS = [
     ("sum", 2, 300, 24),
     ("argmax", 1, 700, 13),
     ("max", 3, 80, 16, "bfloat16"),
+    ("prod", 13, 5, 2),
 ]
 TRANSPOSES = [
     ((3, 40, 36), (0, 2, 1), "float16"),
@@ -56,6 +57,15 @@ def test_maps_of_rows_match_their_reference_in_the_emulator(name, args, rtol):
 @pytest.mark.parametrize("args", REDUCTIONS)
 def test_reductions_match_their_reference_in_the_emulator(args):
     check_emulated("reduce.cuda", args, rtol=1e-2 if args[-1] == "bfloat16" else 1e-4)
+
+
+@pytest.mark.parametrize("inner", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("depth", [1, 2, 5, 9])
+@pytest.mark.parametrize("outer", [1, 7, 100_000])
+def test_a_reduction_of_short_sums_has_a_kernel(outer, depth, inner):
+    task = create("reduce.cuda", ("sum", outer, depth, inner), "cuda -arch=sm_90")
+    assert len(task.config_space) > 0
+    task.instantiate(task.default()).kernel("cuda")
 
 
 @pytest.mark.parametrize("args", TRANSPOSES)
