@@ -31,7 +31,7 @@ import resource
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,14 +54,13 @@ from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search import prior, task_search
 from autotune.auto_scheduler.tune_task import cuda_text
 from autotune.driver import kernel_of
-from autotune.measure import exclusive
 from autotune.measure.run.host import let_threads_rest
 from autotune.runtime import array
 from autotune.task import ApplyConfig, FallbackConfigEntity
 from autotune.utils.environment import parallel_threads
-from benchmarks.cubin import Loaded, Replays, build, race
 from benchmarks.scheduler_ablations import ABLATIONS
 from benchmarks.scheduler_cases import CASES, FIRST, THIRTY
+from benchmarks.scheduler_library import beside_library, compiled
 from benchmarks.scheduler_prior import alike
 
 
@@ -106,6 +105,32 @@ class Stopwatch:
 
 def tuned(name: str, options: argparse.Namespace, seed: int) -> float | None:
     """Tune one case and print what was found; return the share that its fallback reaches."""
+    row, task, best, messages = searched(name, options, seed)
+    on_gpu = task.target.backend.on_gpu
+    if best is not None and on_gpu and options.library:
+        with tempfile.TemporaryDirectory() as folder:
+            row |= beside_library(name, *compiled(name, task, best, folder))
+    report(row)
+    for kind, text in messages.items():
+        print(f"    {kind} {row['failures'][kind]}: {text.strip().splitlines()[-1:]}")
+    if options.out is not None and best is not None:
+        keep(options.out, row)
+        keep_text(options.out, row, task, best)
+    if best is not None and options.fallback:
+        return beside_fallback(name, task, best)
+    if not on_gpu and best is not None:
+        against_peers(name, task, best)
+    return None
+
+
+def searched(
+    name: str, options: argparse.Namespace, seed: int
+) -> tuple[dict[str, Any], SearchTask, RecordedState | None, dict[str, str]]:
+    """Tune one case.
+
+    Returns:
+        what is known of the run, its task, its winner, and the first message of each failure.
+    """
     graph = ComputeDAG(CASES[name].tensors())
     task = SearchTask(
         compute_dag=graph, target=options.target, desc=name, layout_rewrite_option=options.rewrite
@@ -113,36 +138,32 @@ def tuned(name: str, options: argparse.Namespace, seed: int) -> float | None:
     # What ships of this very workload, in any layout, would flatter the search.
     setattr(task_search, "gpu_prior", partial(prior.gpu_prior, alike(name)))  # noqa: B010
     policy = SketchPolicy(task, XGBModel(), seed=seed)
-    on_gpu = task.target.backend.on_gpu
-    builder = LocalBuilder(compiler="nvrtc") if on_gpu else LocalBuilder()
+    compiler: dict[str, Any] = {"compiler": "nvrtc"} if task.target.backend.on_gpu else {}
+    builder = LocalBuilder(n_parallel=options.workers, **compiler)
     trials, thinking, started = Trials(), Stopwatch(policy), time.perf_counter()
     callbacks: list[Any] = [trials]
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
-        callbacks.append(RecordToFile(str(options.out / f"{name}_{seed}.json")))
-    how = TuningOptions(options.trials, builder=builder, verbose=0, measure_callbacks=callbacks)
+        log = "_".join([name, *options.without, str(seed)])
+        callbacks.append(RecordToFile(str(options.out / f"{log}.json")))
+    how = TuningOptions(
+        options.trials,
+        options.early_stopping,
+        builder=builder,
+        verbose=0,
+        measure_callbacks=callbacks,
+    )
     task.tune(how, policy)
     wall_s = time.perf_counter() - started
     seconds = policy.result.seconds if policy.result else float("inf")
     row: dict[str, Any] = {"name": name, "seed": seed, "us": seconds * 1e6, "wall_s": wall_s}
     row |= {"trials": len(trials.curve), "failures": dict(trials.failures)}
     row |= {"without": options.without, "proposing_s": thinking.seconds}
-    row["budget"] = options.trials
+    row |= {"budget": options.trials, "early_stopping": options.early_stopping}
     row["curve_us"] = [round(each * 1e6, 2) for each in trials.curve]
-    if policy.best is not None:
-        row |= trials.resources.get(policy.best[0].key, {})
-        if on_gpu and options.library:
-            row |= beside_library(name, task, policy.best[0])
-    report(row)
-    for kind, text in trials.messages.items():
-        print(f"    {kind} {trials.failures[kind]}: {text.strip().splitlines()[-1:]}")
-    if options.out is not None and policy.best is not None:
-        keep(options.out, row, task, policy.best[0])
-    if policy.best is not None and options.fallback:
-        return beside_fallback(name, task, policy.best[0])
-    if not on_gpu and policy.best is not None:
-        against_peers(name, task, policy.best[0])
-    return None
+    best = None if policy.best is None else policy.best[0]
+    row |= {} if best is None else trials.resources.get(best.key, {})
+    return row, task, best, trials.messages
 
 
 def report(row: dict[str, Any]) -> None:
@@ -160,47 +181,17 @@ def report(row: dict[str, Any]) -> None:
     print(line, flush=True)
 
 
-def keep(folder: Path, row: dict[str, Any], task: SearchTask, best: RecordedState) -> None:
-    """Write the row and the text of the winner to a folder."""
+def keep(folder: Path, row: dict[str, Any]) -> None:
+    """Write what is known of a run to a folder."""
     with (folder / "results.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
+
+
+def keep_text(folder: Path, row: dict[str, Any], task: SearchTask, best: RecordedState) -> None:
+    """Write the CUDA text of a winner to a folder."""
     if task.target.backend.on_gpu:
-        text = cuda_text(task, best)
-        (folder / f"{row['name']}_{row['seed']}.cu").write_text(text, "utf-8")
-
-
-def captured(calls: Iterable[tuple[str, Callable[[], Any]]]) -> dict[str, Replays]:
-    """Capture what a library offers; what this version of it does not have is left out."""
-    found = {}
-    for label, call in calls:
-        try:
-            found[label] = Replays(call)
-        except RuntimeError as error:
-            print(f"    {label}: {str(error).splitlines()[0]}")
-    return found
-
-
-def beside_library(name: str, task: SearchTask, best: RecordedState) -> dict[str, Any]:
-    """Time the winner in turns with what PyTorch calls for the same; both times in us."""
-    import torch
-
-    kernel = kernel_of(task.realise(best).what, task.target)
-    rng = np.random.default_rng(0)
-    arrays = {}
-    for each in kernel.args:
-        values = rng.standard_normal(each.shape).astype(each.dtype)
-        arrays[each.name] = torch.from_numpy(values).cuda()
-    extra = {each.name: torch.empty(each.shape, device="cuda") for each in kernel.workspace}
-    library = captured(CASES[name].library(list(arrays.values())))
-    major, minor = torch.cuda.get_device_capability()
-    with tempfile.TemporaryDirectory() as folder:
-        cubin, log = build(kernel, folder, f"sm_{major}{minor}")
-        if cubin is None:
-            raise RuntimeError(f"{name}: nvcc does not build what was measured: {log}")
-        ours = Replays(Loaded(kernel, cubin, arrays | extra).run)
-        with exclusive("cuda"):
-            theirs, mine = race([library, {"autotune": ours}], rounds=20)
-    return {"library": theirs.name, "library_us": theirs.median, "beside_us": mine.median}
+        name = "_".join([row["name"], *row["without"], str(row["seed"])])
+        (folder / f"{name}.cu").write_text(cuda_text(task, best), "utf-8")
 
 
 def against_peers(name: str, task: SearchTask, best: RecordedState, rounds: int = 15) -> None:
@@ -324,7 +315,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", nargs="+", choices=[*CASES, "all"])
     parser.add_argument("--trials", type=int, default=64)
+    parser.add_argument("--early-stopping", type=int, help="trials without a better one")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--workers", type=int, help="that compile; one a core by default")
     parser.add_argument("--target", default="cuda")
     parser.add_argument("--library", action="store_true", help="compare with PyTorch on the GPU")
     parser.add_argument("--rewrite", type=int, choices=[0, 1, 2], help="layout_rewrite_option")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -32,8 +33,8 @@ from autotune.auto_scheduler import (
     XGBModel,
 )
 from autotune.auto_scheduler.search import prior, shared, task_search
-from benchmarks.auto_scheduler import beside_library
 from benchmarks.scheduler_cases import CASES
+from benchmarks.scheduler_library import beside_library, compiled
 
 LAYERS = tuple(name for name in CASES if name.startswith("r18") and not name.endswith("nhwc"))
 ALIKE = ("tutorial", *(name for name in CASES if name.startswith(("r18", "conv"))))
@@ -104,7 +105,9 @@ def tuned(names: Sequence[str], without: str, seed: int, options: argparse.Names
         row["library"] = {}
         for name, task, each in zip(names, tasks, scheduler.progress, strict=True):
             if each.policy.best is not None:
-                row["library"][name] = found = beside_library(name, task, each.policy.best[0])
+                with tempfile.TemporaryDirectory() as folder:
+                    built = compiled(name, task, each.policy.best[0], folder)
+                    row["library"][name] = found = beside_library(name, *built)
                 ratio = found["library_us"] / found["beside_us"]
                 print(f"    {name:26} {found['library']} {found['library_us']:.2f}, found "
                       f"{found['beside_us']:.2f}: {ratio:.2f}x", flush=True)  # fmt: skip

@@ -52,8 +52,12 @@ class SketchTuner(Tuner):
         return bool(self._queue)
 
     def _batch(self) -> int:
-        """Return how many to propose together: a fair part of the run, so that it can learn."""
-        part = (self.n_trial or _MOST) // 5
+        """Return how many to propose together: a fair part of the run, so that it can learn.
+
+        A run that ends early, unless it finds something better, may be as short as that.
+        """
+        trials = self.n_trial or _MOST
+        part = min(trials, self.early_stopping or trials) // 5
         return min(self.per_round, max(_FEWEST, min(part, _MOST)))
 
     def next_batch(self, batch_size: int) -> Sequence[RecordedState]:
