@@ -23,6 +23,7 @@ from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
 from autotune.auto_scheduler.sketch.lanes import ElementsInOneRun, LanesAlongChannels
 from autotune.auto_scheduler.sketch.packing import PackInBlock
 from autotune.auto_scheduler.sketch.tensor_cores import TensorCores
+from autotune.auto_scheduler.sketch.transposing import TileTransposed
 from autotune.auto_scheduler.sketch.warpgroups import WarpgroupTensorCores
 from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
 from autotune.auto_scheduler.transform_steps.loops import WGMMA
@@ -35,6 +36,7 @@ OUR_RULES: tuple[SketchRule, ...] = (
     PackInBlock(),
     TensorCores(),
     WarpgroupTensorCores(),
+    TileTransposed(),
 )
 # In how many parts a reduction is split that blocks or cores share.
 _PARTS = (2, 4, 8, 16, 32, 64)

@@ -152,10 +152,10 @@ def multiply_in_tiles(
     return new, inner, step
 
 
-def bind_together(state: State, stage_id: int, loops: Sequence[Iterator], thread: str) -> None:
-    """Bind loops, which become one, to a thread axis."""
+def bind_together(state: State, stage_id: int, loops: Sequence[Iterator], thread: str) -> Iterator:
+    """Bind loops, which become one, to a thread axis; return that one."""
     fused = state.fuse(stage_id, loops) if len(loops) > 1 else loops[0]
-    state.bind(stage_id, fused, thread)
+    return state.bind(stage_id, fused, thread)
 
 
 def arch_of(context: SketchContext) -> int:
