@@ -16,7 +16,7 @@ from autotune.auto_scheduler.relink import linked_ops
 from autotune.ir import Expr, Reduce, Var, substitute, to_text
 from autotune.te.schedule import create_schedule
 from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp
-from autotune.te.workload import digest, graph_text
+from autotune.te.workload import digest, first_text, graph_text
 
 # Operation -> another name that it had, or None where it had no other.
 Renaming = Callable[[Operation], str | None]
@@ -70,7 +70,7 @@ _RENAMINGS: tuple[Renaming, ...] = (
 def equivalent_keys(dag: ComputeDAG, workload_key: str | None = None) -> tuple[str, ...]:
     """Return all keys of a graph: its own first, then those with names it had elsewhere.
 
-    Keys of TVM before March 2021 have all extents in one list.
+    Keys of TVM before March 2021 have all extents in one list, those before December 2020 none.
 
     Args:
         dag: the graph.
@@ -78,23 +78,28 @@ def equivalent_keys(dag: ComputeDAG, workload_key: str | None = None) -> tuple[s
     """
     shapes = json.loads(dag.workload_key())[1:]
     keys = [] if workload_key is None else [workload_key]
-    hashes, flat = _hashes(dag), [extent for shape in shapes for extent in shape]
+    hashes, first = _hashes(dag)
+    flat = [extent for shape in shapes for extent in shape]
     keys += [json.dumps([each, *shapes]) for each in hashes]
     keys += [json.dumps([each, *flat]) for each in hashes]
+    keys += [json.dumps([each]) for each in first]
     return tuple(dict.fromkeys(keys))
 
 
-def _hashes(dag: ComputeDAG) -> list[str]:
-    found = [dag.hash_key()]
+def _hashes(dag: ComputeDAG) -> tuple[list[str], list[str]]:
+    """Return the hashes of a graph under all names, of its text and of the first form of it."""
+    found, first = [dag.hash_key()], []
     useful = [each for each in _RENAMINGS if any(each(op) for op in dag.ops)]
-    for count in range(1, len(useful) + 1):
+    for count in range(len(useful) + 1):
         for some in combinations(useful, count):
-            found.append(digest(_renamed_text(dag, some)))
-    return list(dict.fromkeys(found))
+            text, older = _renamed_texts(dag, some)
+            found.append(digest(text))
+            first.append(digest(older))
+    return list(dict.fromkeys(found)), list(dict.fromkeys(first))
 
 
-def _renamed_text(dag: ComputeDAG, renamings: Sequence[Renaming]) -> str:
-    """Return the text of a graph whose operations are called otherwise."""
+def _renamed_texts(dag: ComputeDAG, renamings: Sequence[Renaming]) -> tuple[str, str]:
+    """Return the text of a graph whose operations are called otherwise, and its first form."""
     schedule = create_schedule(list(dag.outputs))
     names: list[str] = []
     axes: dict[Operation, Sequence[str]] = {}
@@ -104,11 +109,12 @@ def _renamed_text(dag: ComputeDAG, renamings: Sequence[Renaming]) -> str:
         if new is not None and _network_relu in renamings and _network_relu(stage.op) == new:
             letter = "ax" if new == "T_relu" else "i"
             axes[stage.op] = [f"{letter}{i}" for i in range(len(stage.op.axis))]
-    text = graph_text(linked_ops(schedule, names, axes), simple=True)
+    ops = linked_ops(schedule, names, axes)
+    text, older = graph_text(ops, simple=True), first_text(ops)
     if _old_window in renamings:
         for new, old in _DH_DW:
-            text = text.replace(new, old)
-    return text
+            text, older = text.replace(new, old), older.replace(new, old)
+    return text, older
 
 
 def structural_hash(dag: ComputeDAG) -> str:

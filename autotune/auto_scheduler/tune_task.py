@@ -17,7 +17,7 @@ from autotune.auto_scheduler.resume import Definition
 from autotune.auto_scheduler.search_policy import SearchPolicy, SketchPolicy
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.driver import kernel_of
-from autotune.errors import TunerError
+from autotune.errors import AutotuneError, TunerError
 from autotune.kernel import KernelCall
 from autotune.measure import MeasureResult
 from autotune.target.backends import CUDA
@@ -77,7 +77,7 @@ def auto_schedule(
 def best_of_log(
     task: SearchProblem, log_file: str | Path, include_compatible: bool = False
 ) -> tuple[MeasureInput, MeasureResult]:
-    """Return the fastest record of a task, under any of its keys.
+    """Return the fastest record of a task, under any of its keys, whose steps fit its graph.
 
     Records that were measured with weights in another order count where there are no others.
 
@@ -86,6 +86,7 @@ def best_of_log(
     """
     keys = equivalent_keys(task.compute_dag, task.workload_key)
     definition = Definition(task, keys)
+    misfits: dict[str, str] = {}
 
     def factor(inp: MeasureInput, result: MeasureResult) -> float:
         if definition.concerns(inp, result):
@@ -93,18 +94,36 @@ def best_of_log(
         known = inp.task.workload_key
         return min(size_factor(key, known, include_compatible) for key in keys)
 
+    def fits(inp: MeasureInput, result: MeasureResult) -> bool:
+        if not definition.made(inp, result):
+            return False
+        try:
+            task.compute_dag.apply_steps_from_state(inp.state)
+        except AutotuneError as error:
+            misfits[inp.key] = str(error)
+        return inp.key not in misfits
+
     def alike(inp: MeasureInput, result: MeasureResult) -> bool:
-        return task.times_alike(inp.task.layout_rewrite_option) and definition.made(inp, result)
+        return task.times_alike(inp.task.layout_rewrite_option) and fits(inp, result)
 
     best = best_of(log_file, task.target, factor, alike)
-    best = best or best_of(log_file, task.target, factor, definition.made)
+    best = best or best_of(log_file, task.target, factor, fits)
     definition.warn(log_file)
+    said = f"; {_few_words(misfits)}" if misfits else ""
     if best is None:
         raise NoScheduleError(
             f"Cannot find any valid schedule for {task.workload_key} in file {log_file}"
-            f"{definition.said()}"
+            f"{definition.said()}{said}"
         )
+    if misfits:
+        logger.warning("%s: %s%s", log_file, task.workload_key, said)
     return best
+
+
+def _few_words(misfits: dict[str, str]) -> str:
+    """Return how many records do not fit their graph, and what is wrong with the first."""
+    first = next(iter(misfits.values()))
+    return f"{len(misfits)} faster records do not fit it and are passed over; the first: {first}"
 
 
 def apply_best(

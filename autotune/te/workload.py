@@ -72,6 +72,39 @@ def graph_text(ops: Iterable[Operation], simple: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
+def first_text(ops: Iterable[Operation]) -> str:
+    """Return operations as the text whose hash alone was the key until November 2020.
+
+    It holds shapes and types of all, and no names of inputs but where they are read.
+    """
+    parts = []
+    for op in ops:
+        body = "placeholder"
+        if isinstance(op, ComputeOp):
+            body = f"[{', '.join(map(_first_body, op.body))}]"
+        parts.append(f"{body},{tuple(op.outputs[0].shape)},{op.outputs[0].dtype};")
+    return "".join(parts)
+
+
+def _first_body(node: Expr) -> str:
+    if not isinstance(node, Reduce):
+        return _text(node)
+    combiner = node.combiner
+    names = ("result", "lhs", "rhs", "identity_element")
+    values = (combiner.result, combiner.lhs, combiner.rhs, combiner.identity)
+    parts = [f"{name}={_listed(each)}" for name, each in zip(names, values, strict=True)]
+    axes = [f"iter_var({axis.name}, range(min=0, ext={axis.extent}))" for axis in node.axes]
+    return (
+        f"reduce(combiner=comm_reducer({', '.join(parts)}), source={_listed(node.sources)}, "
+        f"init={_listed(node.init)}, axis=[{', '.join(axes)}], where=(bool)1, "
+        f"value_index={node.value_index})"
+    )
+
+
+def _listed(nodes: Iterable[Expr]) -> str:
+    return f"[{', '.join(map(_text, nodes))}]"
+
+
 def digest(text: str) -> str:
     """Return the MD5 of a text in hexadecimal; it is no secret that it keeps."""
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

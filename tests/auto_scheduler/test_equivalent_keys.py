@@ -36,6 +36,7 @@ def test_inputs_of_networks_were_called_otherwise():
     assert equivalent_keys(ComputeDAG(matmul(8, 4, 2))) == (
         f'["{ComputeDAG(matmul(8, 4, 2)).hash_key()}", [8, 2], [2, 4], [8, 4]]',
         f'["{ComputeDAG(matmul(8, 4, 2)).hash_key()}", 8, 2, 2, 4, 8, 4]',
+        '["5f83f35c0c21d217b91d820a2477286a"]',
     )
 
 
@@ -81,6 +82,26 @@ def softmax():
 def test_keys_of_early_2021_have_all_extents_in_one_list_and_older_names(tensors, key):
     extents = [extent for tensor in tensors for extent in tensor.shape]
     assert json.dumps([key, *extents]) in equivalent_keys(ComputeDAG(tensors))
+
+
+# What the log of ResNet-18 of TVM's continuous integration of November 2020 has.
+FIRST = """
+    a0eb8d6048282a4a0986cc2ccf14eaa2 f2e3c09a00e7d0a9897f70497e089f1e
+    bf78a7bf0209980f72953637dfd14a6f fa26946d7ac51126bfa859cb183f9ca1
+    de0df0893e01892cfe69f7bc2c24111f 022ebb6b7c55c5ed030421380ec83a04
+    6630936c26852f2b89dbfa2ff37fbb9c c5ee3e05edd9754492d0763aa41fd025
+    c035cc8b0568a8e054d06bd7f4950550 c7a6b56bdc04b94c829fb2ef9874019e
+    ba5f918733ccbbd4a1d7fd3724665a2f 0141ffc4fbabc10cc5a94c954419055b
+    a169cd0053d3a7ca82998fcb62e42c58 424ba83160af31badc0b098136e1a3b0
+    21ad409d72953de188314010134e3acd 7e83a2ee5cd5d50282ed19310700046a
+    ac6920940de3797cc3f9f9c260675e5d 8d5a93959138dc7b2ee1f1b3219dfa14
+"""
+
+
+def test_keys_of_2020_are_found_for_the_layers_of_the_tutorial():
+    graphs = [ComputeDAG(build(task)) for task in printed_tasks()]
+    found = {key for graph in graphs for key in equivalent_keys(graph)}
+    assert [each for each in FIRST.split() if json.dumps([each]) not in found] == []
 
 
 def named(name, letters):

@@ -217,6 +217,20 @@ def test_a_pooling_layer_is_found_under_its_older_key(tmp_path):
         task.apply_best(str(log))
 
 
+@pytest.mark.parametrize("step", [["CI", 99], ["PR", 2, 0, "unroll_all"]])
+def test_a_faster_record_that_does_not_fit_is_passed_over(step, tmp_path, caplog):
+    task = SearchTask(func="matmul", args=(32, 24, 16), target="llvm")
+    rows = [([["SP", 2, 0, 32, [4], 1]], 2e-5), ([step], 1e-5)]
+    log = tmp_path / "log.json"
+    for steps, seconds in rows:
+        row = {"i": [[task.workload_key, "llvm"], [[], steps]], "r": [[seconds], 0, 1, 1]}
+        with log.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+    assert len(task.apply_best(log)[0].stages[2].leaf_iter_vars) == 4
+    assert "1 faster records do not fit it and are passed over" in caplog.text
+    assert "split" in task.print_best(log)
+
+
 def test_what_a_race_passed_over_does_not_come_before_its_winner():
     lucky, raced, later = (
         SimpleNamespace(key=k, task=SimpleNamespace(workload_key="w")) for k in "abc"
