@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-# With room for one plan only, cuDNN is benchmarked anew when another convolution came between.
-# Depthwise layers need room for all: an evicted plan takes kernels along that graphs still have.
-os.environ.setdefault("TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT", "1")
 # How often benchmark mode is asked which kernel is fastest: its answers differ from time to time.
 PICKS = 3
+# The threads that hold picks; more than one workload has. The graphs of older ones are gone.
+_THREADS: deque[ThreadPoolExecutor] = deque()
+_MOST_THREADS = 32
 
 Named = Iterator[tuple[str, Callable[[], Any]]]
 
@@ -30,13 +31,8 @@ def conv_rivals(
     torch.backends.cudnn.benchmark_limit = 0  # try all that cuDNN offers, not the first ten
     for name, (a, b) in in_both_layouts(*tensors[:2]):
         for pick in range(PICKS):
-            forget_pick()
-            yield (
-                f"cuDNN {name} {pick}",
-                lambda a=a, b=b: torch.nn.functional.conv2d(
-                    a, b, None, stride, padding, groups=groups
-                ),
-            )
+            run = partial(torch.nn.functional.conv2d, a, b, None, stride, padding, groups=groups)
+            yield f"cuDNN {name} {pick}", picked_anew(run)
 
 
 def depthwise_rivals(tensors: list[Any], layout: str, stride: int, padding: int) -> Named:
@@ -126,9 +122,21 @@ def transpose_rivals(tensors: list[Any], axes: Sequence[int]) -> Named:
     yield "PyTorch", lambda: tensors[0].permute(*axes).contiguous()
 
 
-def forget_pick() -> None:
-    """Run another convolution, so that the next one is benchmarked again."""
+def picked_anew(run: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a function that does the same with kernels that benchmark mode picks for it alone.
+
+    PyTorch keeps what it picked by thread, so each such function has a thread. It must outlive
+    the graphs that were captured: with a plan go the kernels that cuDNN compiled for it.
+    """
     import torch
 
-    small = torch.ones(1, 1, 4, 4, device="cuda")
-    torch.nn.functional.conv2d(small, small)
+    thread = ThreadPoolExecutor(1)
+    _THREADS.append(thread)
+    if len(_THREADS) > _MOST_THREADS:
+        _THREADS.popleft().shutdown()
+
+    def on(stream: Any) -> Any:
+        with torch.cuda.stream(stream):
+            return run()
+
+    return lambda: thread.submit(on, torch.cuda.current_stream()).result()

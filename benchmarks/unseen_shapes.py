@@ -5,12 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from benchmarks.unseen_layers import (
-    HALVES,
-    After,
-    Conv,
-    Layer,
-    Product,
+from benchmarks.unseen_convs import Conv
+from benchmarks.unseen_layers import HALVES, After, Layer
+from benchmarks.unseen_maps import (
     attention,
     chain,
     embedding,
@@ -21,6 +18,7 @@ from benchmarks.unseen_layers import (
     reduction,
     scan,
 )
+from benchmarks.unseen_products import Product
 
 # Operations and elements above which a drawn layer is drawn again, so that a run ends.
 _MOST_FLOP, _MOST_ELEMENTS = 3e10, 3e7

@@ -1,0 +1,134 @@
+"""Layers for `unseen` that read memory above all, and attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from benchmarks.layer_workloads import attention_rivals, attention_wanted
+from benchmarks.unseen_layers import Arrays, Compute, Layer, Way, eager
+
+
+def norm(name: str, rows: int, columns: int, dtype: str = "float32") -> Layer:
+    """Return softmax, log-softmax, layer norm or RMS norm of rows."""
+    import torch
+
+    functional, args = torch.nn.functional, (rows, columns, dtype)
+    compute: Compute
+    match name:
+        case "softmax":
+            compute = lambda t: torch.softmax(t[0], 1)  # noqa: E731
+        case "log_softmax":
+            compute = lambda t: torch.log_softmax(t[0], 1)  # noqa: E731
+        case "layer_norm":
+            args = (rows, columns, 1e-5, True, True, dtype)  # type: ignore[assignment]
+            compute = lambda t: functional.layer_norm(t[0], (columns,), *t[1:3], 1e-5)  # noqa: E731
+        case _:
+            args = (rows, columns, 1e-6, True, dtype)  # type: ignore[assignment]
+            compute = lambda t: functional.rms_norm(t[0], (columns,), t[1], 1e-6)  # noqa: E731
+    return eager("rows", f"{name}.cuda", args, compute)
+
+
+def group_norm(n: int, channels: int, pixels: int, groups: int, dtype: str = "float32") -> Layer:
+    """Return a group norm of images NCHW."""
+    import torch
+
+    def compute(arrays: Arrays) -> Any:
+        images = arrays[0].reshape(n, channels, pixels)
+        out = torch.nn.functional.group_norm(images, groups, *arrays[1:3], 1e-5)
+        return out.reshape(arrays[0].shape)
+
+    args = (n, channels, pixels, groups, 1e-5, True, True, dtype)
+    return eager("rows", "group_norm.cuda", args, compute)
+
+
+def reduction(name: str, outer: int, depth: int, inner: int, dtype: str = "float32") -> Layer:
+    """Return a reduction along the middle of three axes."""
+    import torch
+
+    def compute(arrays: Arrays) -> Any:
+        data = arrays[0].reshape(outer, depth, inner)
+        reduced = getattr(torch, name)(data, 1)
+        return reduced[0] if name in ("max", "min") else reduced
+
+    def first_place(arrays: Arrays) -> Any:  # of several equal ones PyTorch takes any
+        data = arrays[0].reshape(outer, depth, inner)
+        places = torch.arange(depth, device=data.device).reshape(1, -1, 1)
+        return torch.where(data == data.amax(1, keepdim=True), places, depth).amin(1)
+
+    layer = eager("reductions", "reduce.cuda", (name, outer, depth, inner, dtype), compute)
+    return replace(layer, compute=first_place) if name == "argmax" else layer
+
+
+def scan(rows: int, columns: int, dtype: str = "float32") -> Layer:
+    """Return cumulative sums of rows."""
+    import torch
+
+    args = (rows, columns, dtype)
+    return eager("scans", "cumsum.cuda", args, lambda t: torch.cumsum(t[0], 1))
+
+
+def permute(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str = "float32") -> Layer:
+    """Return a permutation of axes."""
+
+    def compute(arrays: Arrays) -> Any:
+        return arrays[0].reshape(shape).permute(*axes).contiguous()
+
+    return eager("moves", "transpose.cuda", (shape, axes, dtype), compute)
+
+
+def pool(
+    name: str, n: int, extent: tuple[int, int], channels: int, size: int, stride: int,
+    padding: int, layout: str, dtype: str = "float32",
+) -> Layer:  # fmt: skip
+    """Return the maximum or the average, without the padding, of windows."""
+    import torch
+
+    function = getattr(torch.nn.functional, f"{name}_pool2d")
+    options = {} if name == "max" else {"count_include_pad": False}
+
+    def compute(arrays: Arrays) -> Any:
+        images = arrays[0].permute(0, 3, 1, 2) if layout == "NHWC" else arrays[0]
+        out = function(images, size, stride, padding, **options)
+        return out.permute(0, 2, 3, 1) if layout == "NHWC" else out
+
+    args = (name, n, *extent, channels, size, stride, padding, 1, False, layout, dtype)
+    return eager("pooling", "pool2d.cuda", args, compute)
+
+
+def embedding(rows: int, columns: int, count: int, dtype: str = "float32") -> Layer:
+    """Return rows of a table."""
+    import torch
+
+    args = (rows, columns, count, dtype, "int64")
+    compute = lambda t: torch.nn.functional.embedding(t[1], t[0])  # noqa: E731
+    return eager("moves", "take_rows.cuda", args, compute)
+
+
+CHAINS: dict[str, Callable[..., Any]] = {
+    "relu(a * s + t) + b": lambda t, a, s, u, b: t.relu(a * s + u) + b,
+    "a * sigmoid(a) * b": lambda t, a, b: a * t.sigmoid(a) * b,
+    "tanh(a + s) * 0.5": lambda t, a, s: t.tanh(a + s) * 0.5,
+}
+
+
+def chain(text: str, operands: tuple[tuple[str, tuple[int, ...]], ...], dtype: str) -> Layer:
+    """Return a chain of elementwise operations with broadcast, one of `CHAINS`."""
+    import torch
+
+    compute = lambda arrays: CHAINS[text](torch, *arrays)  # noqa: E731
+    return eager("chains", "elementwise.cuda", (text, operands, dtype), compute)
+
+
+def attention(
+    batch: int, heads: int, queries: int, keys: int, size: int, kv_heads: int, causal: bool,
+    dtype: str = "float16",
+) -> Layer:  # fmt: skip
+    """Return attention, forward; causal with as many queries as keys for PyTorch's sake."""
+    args = (batch, heads, queries, keys, size, kv_heads, causal, 0.0, dtype)
+    return Layer(
+        "attention", (Way("attention.cuda", args),), partial(attention_wanted, causal=causal),
+        partial(attention_rivals, causal=causal),
+    )  # fmt: skip

@@ -1,0 +1,71 @@
+"""Products of matrices for `unseen`, of any operands, types and what follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.rivals import Named
+from benchmarks.unseen_layers import PLAIN, After, Arrays, Layer, Way
+
+
+@dataclass(frozen=True)
+class Product:
+    """Products of matrices with what follows."""
+
+    m: int
+    n: int
+    k: int
+    dtype: str = "float32"
+    batch: int = 1
+    transpose_a: bool = False
+    transpose_b: bool = False
+    after: After = PLAIN
+    shared: str = ""
+
+    def operands(self, arrays: Arrays) -> tuple[Any, Any]:
+        """Return both operands, turned as they are multiplied."""
+        a, b = arrays[:2]
+        return a.mT if self.transpose_a else a, b.mT if self.transpose_b else b
+
+    def compute(self, arrays: Arrays) -> Any:
+        """Return the result."""
+        import torch
+
+        return self.after(torch.matmul(*self.operands(arrays)), arrays[2:], (-1,))
+
+    def rivals(self, arrays: Arrays) -> Named:
+        """Yield cuBLAS, with bias and activation within the product where PyTorch can."""
+        import torch
+
+        torch.backends.cuda.matmul.allow_tf32 = self.dtype == "tf32"
+        a, b = self.operands(arrays)
+        rest, after = arrays[2:], self.after
+        if self.dtype == "int8":
+            yield "cuBLAS int8", lambda: torch._int_mm(a, b)
+            halves = a.half(), b.half()
+            yield "cuBLAS float16", lambda: torch.matmul(*halves)
+            return
+        yield "PyTorch", lambda: after(torch.matmul(a, b), rest, (-1,))
+        if not after.bias or a.dim() != 2 or after.alpha != 1:
+            return
+        others = After(False, after.residual, after.affine, after.activation)
+        yield "addmm", lambda: others(torch.addmm(rest[0], a, b), rest[1:], (-1,))
+        if after in (After(True, activation="relu"), After(True, activation="gelu")):
+            gelu = after.activation == "gelu"  # by tanh, which ours is not
+            yield "cuBLASLt", lambda: torch._addmm_activation(rest[0], a, b, use_gelu=gelu)
+
+    def layer(self) -> Layer:
+        """Return the layer with the templates that compute it."""
+        after = self.after
+        rest = (after.bias, after.activation, after.residual, after.affine, after.alpha)
+        args = (
+            self.m, self.n, self.k, self.dtype, self.batch, self.transpose_a, self.transpose_b,
+            *rest, self.shared,
+        )  # fmt: skip
+        ways = [Way("gemm.cuda", args)]
+        most = {"float32": 8, "float16": 4, "bfloat16": 4}.get(self.dtype, 0)
+        if self.m <= most and self.transpose_b and self.batch == 1 and not self.transpose_a:
+            ways.insert(0, Way("matvec.cuda", (self.n, self.k, self.m, self.dtype, *rest)))
+        kind = f"product {self.dtype}"
+        return Layer(kind, tuple(ways), self.compute, self.rivals, self.dtype == "tf32")
