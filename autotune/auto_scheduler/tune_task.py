@@ -47,6 +47,8 @@ def tune_task(
             policy.search(options)
         except TunerError as error:
             logger.error("%s: %s", task.workload_key, error)
+        else:
+            policy.warn_of_nothing()
     return policy
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from autotune.auto_scheduler import (
     EmptyPolicy,
+    HardwareParams,
     LocalBuilder,
     LocalRunner,
     LogEstimatedLatency,
@@ -147,6 +148,15 @@ def test_a_task_in_which_nothing_works_is_given_up_and_explained(caplog):
     assert scheduler.best_costs == [math.inf]
     assert scheduler.cur_score == math.inf
     assert "Could not find any valid schedule" in caplog.text
+
+
+def test_a_task_that_has_no_program_within_the_limits_is_explained(caplog):
+    none = HardwareParams(max_threads_per_block=0, target="cuda")
+    task = SearchTask(
+        func="matmul", args=(16, 16, 16), target="cuda -emulate", hardware_params=none
+    )
+    TaskScheduler([task]).tune(options(2))
+    assert "no program of it was found that keeps the limits" in caplog.text
 
 
 def test_a_task_without_progress_and_a_network_without_progress_end_early():

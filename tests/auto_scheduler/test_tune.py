@@ -12,6 +12,7 @@ from autotune import te, topi
 from autotune.auto_scheduler import (
     ComputeDAG,
     EmptyPolicy,
+    HardwareParams,
     LocalBuilder,
     LocalRPCMeasureContext,
     LocalRunner,
@@ -193,6 +194,17 @@ def test_a_search_in_which_nothing_runs_says_why_and_goes_on(means, caplog):
     # The plain state binds no thread, so none of its kernels can be launched.
     task.tune(TuningOptions(3, verbose=0, **means), EmptyPolicy(task))
     assert "cannot run, most because of" in caplog.text
+
+
+def test_a_search_that_finds_nothing_within_the_limits_says_so(caplog):
+    none = HardwareParams(max_threads_per_block=0, target="cuda")
+    dag = ComputeDAG(matmul(16, 16, 16))
+    task = SearchTask(compute_dag=dag, target="cuda -emulate", hardware_params=none)
+    task.tune(TuningOptions(3, verbose=0))
+    assert (
+        "nothing was measured, as no program of it was found that keeps the limits" in caplog.text
+    )
+    assert "max_threads_per_block: 0" in caplog.text
 
 
 def test_proposals_may_be_asked_for_without_measuring():

@@ -359,6 +359,8 @@ class TaskScheduler:
                 each.failures.report_all_failed(each.task)
             elif each.failures:
                 logger.info("%s: %s", each.task, each.failures.summary(each.trials))
+            elif each.finished:
+                each.policy.warn_of_nothing()
         for callback in self.callbacks:
             if verbose and hasattr(callback, "finished"):
                 callback.finished(self)
