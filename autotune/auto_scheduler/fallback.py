@@ -286,10 +286,7 @@ def _gpu_root(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> N
     if op.reduce_axis and _sum_apart(schedule, op):
         return
     axes = list(op.axis)
-    if not axes:
-        return
-    fused = stage.fuse(*axes) if len(axes) > 1 else axes[0]
-    block, thread = stage.split(fused, factor=min(_THREADS, _size(axes)))
+    block, thread = stage.split(_one_loop(stage, axes), factor=min(_THREADS, _size(axes)))
     stage.bind(block, te.thread_axis("blockIdx.x"))
     stage.bind(thread, te.thread_axis("threadIdx.x"))
     for each in sums:
@@ -298,6 +295,11 @@ def _gpu_root(schedule: Schedule, op: ComputeOp, sums: Sequence[ComputeOp]) -> N
         inner = schedule[each]
         inner.compute_at(stage, thread)
         _unroll_small(inner, each)
+
+
+def _one_loop(stage: Stage, axes: Sequence[IterVar]) -> IterVar:
+    """Return the loop over all axes; without any, as of a single number, one that runs once."""
+    return axes[0] if len(axes) == 1 else stage.fuse(*axes)
 
 
 def _unroll_small(stage: Stage, op: ComputeOp) -> None:
@@ -312,7 +314,7 @@ def _unroll_small(stage: Stage, op: ComputeOp) -> None:
 
 def _sum_apart(schedule: Schedule, op: ComputeOp) -> bool:
     """Schedule a long sum as a kernel of its own, if its results are too few to fill a device."""
-    if len(op.body) != 1 or not op.axis or not op.reduce_axis:
+    if len(op.body) != 1 or not op.reduce_axis:
         return False
     results, length = _size(op.axis), _size(op.reduce_axis)
     if results <= _FEW_RESULTS and length >= _LONG_SUM:
@@ -332,8 +334,7 @@ def _parted_sums(schedule: Schedule, op: ComputeOp) -> None:
     """
     stage = schedule[op]
     axes, sums = list(op.axis), list(op.reduce_axis)
-    fused = stage.fuse(*axes) if len(axes) > 1 else axes[0]
-    block, thread = stage.split(fused, factor=_WARP)
+    block, thread = stage.split(_one_loop(stage, axes), factor=_WARP)
     # One axis of the sum is parted, so that indices of the others stay plain.
     long = max(sums, key=_extent)
     _, part = stage.split(long, factor=_PARTS)
@@ -347,8 +348,7 @@ def _block_sums(schedule: Schedule, op: ComputeOp) -> None:
     """Let the threads of a block share the sum of one result."""
     stage = schedule[op]
     axes, sums = list(op.axis), list(op.reduce_axis)
-    block = stage.fuse(*axes) if len(axes) > 1 else axes[0]
-    fused = stage.fuse(*sums) if len(sums) > 1 else sums[0]
-    _, thread = stage.split(fused, factor=_SUM_THREADS)
+    block = _one_loop(stage, axes)
+    _, thread = stage.split(_one_loop(stage, sums), factor=_SUM_THREADS)
     stage.bind(block, te.thread_axis("blockIdx.x"))
     stage.bind(thread, te.thread_axis("threadIdx.x"))

@@ -49,6 +49,21 @@ def test_each_kind_of_stage_runs_on_the_emulated_gpu(name):
     check(case, "cuda -emulate")
 
 
+@pytest.mark.parametrize("length", [7, 200])
+@pytest.mark.parametrize("kind", ["sum", "argmax", "element"])
+def test_a_single_number_is_computed_on_the_emulated_gpu(kind, length):
+    a, k = te.placeholder((length,), name="a"), te.reduce_axis((0, length), name="k")
+    values = np.random.default_rng(0).normal(size=length).astype("float32")
+    out, want = {
+        "sum": (te.compute((), lambda: te.sum(a[k], axis=k)), values.sum()),
+        "argmax": (topi.argmax(a), values.argmax()),
+        "element": (te.compute((), lambda: a[3] * 2.0), 2 * values[3]),
+    }[kind]
+    got = np.zeros((), out.dtype)
+    run("cuda -emulate", [a, out], [values], [got])
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
 def test_long_sums_of_few_results_are_shared_by_the_threads_of_a_block():
     a, b = te.placeholder((3, 200)), te.placeholder((5, 200))
     out = topi.nn.relu(topi.nn.dense(a, b))
