@@ -30,7 +30,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Layer:
-    """A square convolution of batch 1: sizes, and whether bias and ReLU follow."""
+    """A square convolution: sizes, and whether bias and ReLU follow; float16 is summed wide."""
 
     channels: int
     size: int
@@ -40,6 +40,8 @@ class Layer:
     bias: bool = False
     relu: bool = False
     nhwc: bool = False
+    batch: int = 1
+    dtype: str = "float32"
 
     @property
     def padding(self) -> int:
@@ -48,24 +50,26 @@ class Layer:
 
     def graph(self) -> Tensors:
         """Return the inputs and the output."""
-        c, s, f, k = self.channels, self.size, self.filters, self.kernel
-        shapes = [(1, s, s, c), (k, k, c, f)] if self.nhwc else [(1, c, s, s), (f, c, k, k)]
+        n, c, s, f, k = self.batch, self.channels, self.size, self.filters, self.kernel
+        shapes = [(n, s, s, c), (k, k, c, f)] if self.nhwc else [(n, c, s, s), (f, c, k, k)]
         shapes += [(1, f, 1, 1)] if self.bias else []
-        return of(self.compute, *shapes)
+        return of(self.compute, *shapes, dtype=self.dtype)
 
     def compute(self, data: te.Tensor, weight: te.Tensor, *bias: te.Tensor) -> te.Tensor:
         """Return the output of some inputs."""
         convolve = topi.nn.conv2d_nhwc if self.nhwc else topi.nn.conv2d_nchw
-        out = convolve(data, weight, self.stride, self.padding)
+        out = convolve(data, weight, self.stride, self.padding, out_dtype="float32")
         for each in bias:
-            out = out + each
-        return topi.nn.relu(out) if self.relu else out
+            out = out + each.astype("float32")
+        out = topi.nn.relu(out) if self.relu else out
+        return out if self.dtype == "float32" else topi.cast(out, self.dtype)
 
     def template(self) -> tuple[Any, ...]:
         """Return the arguments of `templates.source.conv2d_nchw_cpu`; none of another layout."""
         size, kernel, step = self.size, self.kernel, self.stride
         shape = (1, size, size, self.filters, self.channels, kernel, kernel, step, self.padding)
-        return () if self.nhwc else (*shape, self.bias, self.relu)
+        fits = not self.nhwc and self.batch == 1 and self.dtype == "float32"
+        return (*shape, self.bias, self.relu) if fits else ()
 
     def library(self, arrays: list[Any]) -> Named:
         """Yield cuDNN in both layouts, fused with what follows where PyTorch offers that."""
@@ -121,10 +125,15 @@ def layer_norm(x: te.Tensor, gamma: te.Tensor, beta: te.Tensor) -> te.Tensor:
     return te.compute((rows, width), value, "layer_norm")
 
 
-def convolution(*sizes: int, **rest: bool) -> Case:
+def convolution(*sizes: int, **rest: Any) -> Case:
     """Return the case of a layer."""
     layer = Layer(*sizes, **rest)
     return Case(layer.graph, layer.library, layer.template())
+
+
+def half_convolution(*sizes: int, batch: int = 1, nhwc: bool = True) -> Case:
+    """Return the case of a layer of float16, summed in float32, with a ReLU."""
+    return convolution(*sizes, relu=True, nhwc=nhwc, batch=batch, dtype="float16")
 
 
 def product(m: int, n: int, k: int) -> Case:
@@ -236,6 +245,11 @@ CASES: dict[str, Case] = {
     "gemm4096_tf32": tf32_product(4096),
     "gemm2048_tf32_turned": tf32_product(2048, turned=True),
     "gemm4096_tf32_turned": tf32_product(4096, turned=True),
+    "conv64_half": half_convolution(64, 56, 64, 3),
+    "conv128_half": half_convolution(128, 28, 128, 3, batch=16),
+    "conv1x1_half": half_convolution(256, 56, 64, 1),
+    "conv_stride_half": half_convolution(128, 28, 256, 3, 2, batch=16),
+    "conv128_half_nchw": half_convolution(128, 28, 128, 3, batch=16, nhwc=False),
     "batch_matmul": Case(
         lambda: of(topi.batch_matmul, (12, 512, 64), (12, 512, 64)), _batch_matmul
     ),

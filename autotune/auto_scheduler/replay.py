@@ -11,9 +11,27 @@ from autotune.auto_scheduler.refusal import brief, check_loops
 from autotune.errors import ScheduleError
 from autotune.ir import IterVar
 from autotune.te.intrinsics import thread_axis
+from autotune.te.reindex import Groups, groups_of, groups_text
 from autotune.te.schedule import Schedule, create_schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import Operation, Tensor
+
+# The first word of the scope of what is a view.
+MATRIX = "matrix"
+
+
+def view_scope(groups: Groups) -> str:
+    """Return the scope that says that a copy is a view of some dimensions, ``"matrix 0 1, 2"``.
+
+    TVM knows no such step; its reader takes this one for a copy.
+    """
+    return f"{MATRIX} {groups_text(groups)}"
+
+
+def view_groups(scope: str) -> Groups | None:
+    """Return the groups of axes of a view, None of a copy; see `Schedule.reindex`."""
+    word, _, groups = scope.partition(" ")
+    return groups_of(groups) if word == MATRIX else None
 
 
 class Replayable(Protocol):
@@ -167,10 +185,17 @@ class Replay:
         self.schedule.stages[stage_id].compute_root()
 
     def cache_read(self, stage_id: int, scope: str, reader_ids: Sequence[int]) -> None:
-        """Let stages read a copy of a stage."""
+        """Let stages read a copy of a stage, or one stage a view of it; see `view_scope`."""
         stages = self.schedule.stages
         tensor = stages[stage_id].op.outputs[0]
-        copy = self.schedule.cache_read(tensor, scope, [stages[each].op for each in reader_ids])
+        readers = [stages[each].op for each in reader_ids]
+        groups = view_groups(scope)
+        if groups is None:
+            copy = self.schedule.cache_read(tensor, scope, readers)
+        else:
+            if len(readers) != 1:
+                raise ScheduleError(f"expected one stage that reads a view, got {len(readers)}")
+            copy, scope = self.schedule.reindex(tensor, readers[0], groups), MATRIX
         several = stages[stage_id].op.num_outputs > 1
         name = f"{self.names[stage_id]}{'.v0' if several else ''}"
         self.names.insert(stage_id + 1, self._free(name, scope))

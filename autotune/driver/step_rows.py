@@ -13,6 +13,7 @@ from autotune.te.step import (
     ComputeAt,
     Normalize,
     Plain,
+    Reindex,
     Rfactor,
     Split,
     Step,
@@ -42,6 +43,8 @@ def _rows(step: Step, order: list[str]) -> list[Row]:
             return [[step.tag, at, order.index(target), axis]]
         case CacheRead(_, output, scope, readers):
             return [[step.tag, at, output, scope, [order.index(key) for key in readers]]]
+        case Reindex(_, output, reader, groups):
+            return [[step.tag, at, output, order.index(reader), groups]]
         case _:
             return [[step.tag, at, *step.to_json()[2:]]]
 
@@ -59,6 +62,8 @@ def _add_stage(step: Step, order: list[str]) -> None:
     match step:
         case CacheRead(stage, _, scope):
             order.insert(order.index(stage) + 1, derived_key(order, stage, scope))
+        case Reindex(stage):
+            order.insert(order.index(stage) + 1, derived_key(order, stage, "matrix"))
         case CacheWrite(stage, scope):
             order.insert(order.index(stage), derived_key(order, stage, scope))
         case Rfactor(stage):

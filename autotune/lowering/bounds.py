@@ -30,6 +30,8 @@ from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp
 
 Read = tuple[StagePlan, ProducerLoad]
+# Hints by which whole tiles are multiplied: what lies beyond the ends of a result nobody reads.
+_WHOLE_TILES = ("tensor_core", "wgmma")
 
 
 def infer_bounds(
@@ -92,7 +94,8 @@ class _Inference:
         values = axis_values(self.simplifier, stage.relations, extents, loops)
         overruns = overrun_conditions(self.simplifier, stage.relations, extents, values)
         conditions = [condition for _, condition in overruns]
-        conditions += self._edges(op, regions, values)
+        if scope != "local" or stage.hints().isdisjoint(_WHOLE_TILES):
+            conditions += self._edges(op, regions, values)
         env = self._environment(op, regions, values)
         body = self.simplifier.body(op, env)
         plan = StagePlan(

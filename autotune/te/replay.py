@@ -9,6 +9,7 @@ from autotune.errors import ScheduleError
 from autotune.ir import IterVar
 from autotune.te import step as steps
 from autotune.te.intrinsics import thread_axis
+from autotune.te.reindex import groups_of
 from autotune.te.schedule import Outputs, Schedule, create_schedule
 from autotune.te.stage import Stage
 from autotune.te.step import Step
@@ -117,6 +118,13 @@ def _cache_read(step: steps.CacheRead, schedule: Schedule) -> None:
     outputs = _stage(step, schedule).op.outputs
     readers = [_stage(step, schedule, key).op for key in step.readers]
     schedule.cache_read(outputs[step.output], step.scope, readers)
+
+
+@take_step.register
+def _reindex(step: steps.Reindex, schedule: Schedule) -> None:
+    outputs = _stage(step, schedule).op.outputs
+    reader = _stage(step, schedule, step.reader).op
+    schedule.reindex(outputs[step.output], reader, groups_of(step.groups))
 
 
 @take_step.register

@@ -8,10 +8,19 @@ from typing import Any, cast, overload
 from autotune.errors import ScheduleError
 from autotune.ir import IterVar
 from autotune.te.dag import dag_text, post_order
+from autotune.te.reindex import Groups, groups_text, make_reindex
 from autotune.te.rewrite import inline_stages, make_cache_read, make_cache_write, make_rfactor
 from autotune.te.stage import SCOPES, Stage
 from autotune.te.stage_state import StageState
-from autotune.te.step import CacheRead, CacheWrite, Normalize, Rfactor, Step, derived_key
+from autotune.te.step import (
+    CacheRead,
+    CacheWrite,
+    Normalize,
+    Reindex,
+    Rfactor,
+    Step,
+    derived_key,
+)
 from autotune.te.tensor import Operation, Tensor
 
 # One or several things of a graph.
@@ -104,6 +113,24 @@ class Schedule:
         cache = Stage(self, op, self._new_key(stage, scope))
         cache.scope = scope
         self._insert(self.stages.index(stage) + 1, cache)
+        return op.outputs[0]
+
+    def reindex(self, tensor: Tensor, reader: Place, groups: Groups) -> Tensor:
+        """Let a stage read a tensor through a view by its own axes; return the view.
+
+        for i, k: B[i] += A[i + k]  ->  for x, y: A.matrix[x, y] = A[x + y]
+                                        for i, k: B[i] += A.matrix[i, k]
+
+        ``groups`` are numbers of axes of the reader, data before reductions: those of one group
+        become one dimension, the last of them the fastest. The reader has to read the tensor at
+        one place only, by axes in groups. Inlined, the view costs no memory.
+        """
+        stage, reading = self[tensor], self[reader]
+        name = self._copy_name(stage.op.outputs[tensor.value_index].name, "matrix")
+        op = make_reindex(self, stage.op.outputs[tensor.value_index], name, reading, groups)
+        step = Reindex(stage.key, tensor.value_index, reading.key, groups_text(groups))
+        self.record(step)
+        self._insert(self.stages.index(stage) + 1, Stage(self, op, self._new_key(stage, "matrix")))
         return op.outputs[0]
 
     @overload

@@ -112,6 +112,10 @@ class StageState:
         """Return how the loop of ``axis`` is carried out."""
         return self.iter_attrs.get(axis, PLAIN)
 
+    def hints(self) -> set[str]:
+        """Return the keys of all hints on its loops."""
+        return {key for attr in self.iter_attrs.values() for key, _ in attr.pragmas}
+
     def is_scheduled(self) -> bool:
         """Return whether any primitive has changed the loops of the stage."""
         moved = self.leaf_iter_vars != self.first_loops

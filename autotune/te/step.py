@@ -175,6 +175,19 @@ class CacheRead(Step):
 
 
 @dataclass(frozen=True)
+class Reindex(Step):
+    """A view of output ``output`` of a stage, which ``reader`` reads instead.
+
+    Its dimensions are axes of the reader, fused; see `autotune.te.reindex.groups_text`.
+    """
+
+    tag: ClassVar[str] = "reindex"
+    output: int
+    reader: str
+    groups: str
+
+
+@dataclass(frozen=True)
 class CacheWrite(Step):
     """A stage's computation moved to a cache, from which the stage copies."""
 

@@ -12,8 +12,8 @@ from autotune.errors import ScheduleError
 from tests.te.graphs import chain, matmul, padded_convolution, row_sum
 
 
-def every_primitive():
-    """Return a schedule in which each primitive was used."""
+def every_primitive(view=True):
+    """Return a schedule in which each primitive was used; `reindex` only with a view."""
     a, b, c = matmul()
     d = te.compute((64, 32), lambda i, j: c[i, j] + 1, name="D")
     e = te.compute((64, 32), lambda i, j: d[i, j] * 2, name="E")
@@ -29,6 +29,9 @@ def every_primitive():
     s[c].unroll(s[c].op.reduce_axis[0])
     s[c].set_scope("local")
     local = s.cache_write(factored, "local")
+    if view:
+        a = s.reindex(a, local, [[0, 1], [2, 3]])
+        s[a].compute_inline()
     shared = s.cache_read(a, "shared", [local])
     s[shared].compute_at(s[local], s[local].op.reduce_axis[0])
     s[shared].storage_align(s[shared].op.axis[0], 32, 1)

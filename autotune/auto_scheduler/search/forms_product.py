@@ -43,8 +43,7 @@ class ProductForms(ABC):
         assert found is not None
         self.product = found
         self.batch = product([extent_of(axis) or 1 for axis in found.batch])
-        sides = (found.row, found.column, found.reduction)
-        self.extents = [extent_of(axis) or 1 for axis in sides]
+        self.extents = found.extents
         of_root = splits_of(state.transform_steps, state.attach[stage_id][0])
         chunk = splits_of(state.transform_steps, stage_id)[-1]
         self.steps = [*(of_root[place] for place in tiles), chunk]
@@ -125,6 +124,14 @@ class ProductShape(ABC):
 
     @cached_property
     def blocks(self) -> Column:
-        """Blocks of the grid."""
+        """Blocks of the grid, of which the last of rows and columns may be cut short."""
         m, n, _ = self.extents
-        return np.asarray(self.batch * m / self.tile_rows * n / self.tile_columns)
+        return np.asarray(
+            self.batch * np.ceil(m / self.tile_rows) * np.ceil(n / self.tile_columns)
+        )
+
+    @property
+    def fills_a_tile(self) -> npt.NDArray[np.bool_]:
+        """Whether a tile is no larger than all that there is: lowering would cut it."""
+        m, n, _ = self.extents
+        return np.asarray((self.tile_rows <= m) & (self.tile_columns <= n))

@@ -76,7 +76,7 @@ class TensorShape(ProductShape):
     def feasible(self) -> npt.NDArray[np.bool_]:
         """Whether a block of such tiles fits the device."""
         most = self.model.shared_bytes - 1024
-        fits = (self.rows % 2 == 0) & (self.shared_bytes <= most)
+        fits = self.fills_a_tile & (self.rows % 2 == 0) & (self.shared_bytes <= most)
         fits &= self.rows * self.columns <= min(_MOST_RESULTS / OWN, _MOST_VTHREADS)
         fits &= self.warps * _WARP <= self.model.block_threads
         return np.asarray(fits & (self.buffers * self.depth <= self.extents[2]))

@@ -99,7 +99,7 @@ class WarpgroupShape(ProductShape):
     def feasible(self) -> npt.NDArray[np.bool_]:
         """Whether a block of such tiles fits the device."""
         model = self.model
-        fits = np.full(len(self.runs), True)
+        fits = self.fills_a_tile
         turned = self.product.turned if self.product.item == _TURNED_BYTES else (False, False)
         if not all(turned):
             fits &= self.depth % self.product.panel == 0

@@ -28,6 +28,7 @@ class Annotator:
         innermost: most iterations of an innermost loop.
         choices: splits whose length is one of a short list, which need not divide the loop.
         rounded: splits whose lengths need not divide the loop but a number that is not much more.
+        covers: whether these have to make it up, see `FactorSlot`.
     """
 
     def __init__(
@@ -36,13 +37,20 @@ class Annotator:
         innermost: int,
         choices: Mapping[int, tuple[int, ...]] | None = None,
         rounded: Mapping[int, int] | None = None,
+        covers: bool = True,
     ) -> None:
         self.state = sketch
         known, above = choices or {}, rounded or {}
         self.slots: list[Slot] = [
             ChoiceSlot(i, known[i])
             if i in known
-            else FactorSlot(i, above.get(i, step.extent), len(step.lengths), innermost, i in above)
+            else FactorSlot(
+                i,
+                above.get(i, step.extent),
+                len(step.lengths),
+                innermost,
+                covers and i in above,
+            )
             for i, step in enumerate(sketch.transform_steps)
             if isinstance(step, SplitStep) and None in step.lengths
         ]

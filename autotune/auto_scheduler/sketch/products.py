@@ -7,15 +7,17 @@ from dataclasses import dataclass
 
 from autotune.auto_scheduler.loops import Iterator
 from autotune.auto_scheduler.reads import reads_of
+from autotune.auto_scheduler.replay import view_scope
 from autotune.auto_scheduler.sketch.facts import fusible_consumer, has_cache_write, is_tiled
 from autotune.auto_scheduler.sketch.rule import SketchContext
 from autotune.auto_scheduler.state import State
-from autotune.ir import Call, Cast, IterVar, Mul, ProducerLoad, Reduce, Var
+from autotune.ir import Call, Cast, IterVar, Mul, ProducerLoad, Reduce
 from autotune.ir.dtype import bits_of
 from autotune.ir.structure import walk
 from autotune.te import math as te_math
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Operation
+from autotune.utils.math import product
 
 _SHORT = ("float16", "bfloat16")
 # Threads of a warp by rows and columns.
@@ -23,20 +25,37 @@ ROWS, COLUMNS = 8, 4
 # Bytes of a row of the left operand of one instruction, of what is copied at once, and of rows in
 # shared memory that ``wgmma`` reads.
 _ROW_BYTES, _COPIED_BYTES, _PANEL_BYTES = 32, 16, 128
+# Columns of a thread are neighbours, whichever axes they come of.
+_TOGETHER = 8
+
+
+# The loops of a stage over a batch, over rows and over columns.
+Loops = tuple[list[Iterator], Iterator, Iterator]
+# Tiles a stage, given its loops, and returns the loop at which products hang.
+Tile = Callable[[State, int, Loops], Iterator]
 
 
 @dataclass(frozen=True)
 class Product:
     """A stage that is a matrix product: its axes by what they are.
 
-    `turned` says of the operands with rows and with columns whether the reduction is not the index
-    of neighbours in memory; `dtype` is that of both, of which float32 is cut to TF32.
+    Of a convolution the rows are places in all images, the columns filters, or the other way
+    round, and the steps of the reduction those of the window by channels.
+
+    Attributes:
+        batch: the axes that both operands have, and those that none has.
+        rows: those of the one operand, which are fused to one, and
+        columns: those of the other, among them the last of all.
+        steps: those of the reduction, in the order in which they are fused.
+        operands: with rows, and with columns.
+        turned: of each, whether the reduction is not the index of neighbours in memory.
+        dtype: of both, of which float32 is cut to TF32.
     """
 
     batch: tuple[IterVar, ...]
-    row: IterVar
-    column: IterVar
-    reduction: IterVar
+    rows: tuple[IterVar, ...]
+    columns: tuple[IterVar, ...]
+    steps: tuple[IterVar, ...]
     operands: tuple[Operation, Operation]
     turned: tuple[bool, bool]
     dtype: str
@@ -61,19 +80,31 @@ class Product:
         """Elements of a row in shared memory that ``wgmma`` reads."""
         return _PANEL_BYTES // self.item
 
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """Rows, columns and steps of the reduction."""
+        sides = (self.rows, self.columns, self.steps)
+        m, n, k = (product([extent_of(axis) or 1 for axis in each]) for each in sides)
+        return m, n, k
+
     def is_turned(self, operand: Operation) -> bool:
         """Return whether the reduction is not the index of an operand's neighbours."""
         return self.turned[self.operands.index(operand)]
 
-    def divides(self, rows: int, columns: int, steps: int) -> bool:
-        """Return whether extents are multiples of such a tile."""
-        axes = ((self.row, rows), (self.column, columns), (self.reduction, steps))
-        return all((extent_of(axis) or 1) % unit == 0 for axis, unit in axes)
+    def fits(self, rows: int, columns: int, steps: int) -> bool:
+        """Return whether there is such a tile, and steps are a multiple of its."""
+        m, n, k = self.extents
+        return m >= rows and n >= columns and k % steps == 0
+
+    def divides(self, rows: int, columns: int) -> bool:
+        """Return whether rows and columns are multiples of such a tile."""
+        m, n, _ = self.extents
+        return m % rows == 0 and n % columns == 0
 
 
 def product_of(op: Operation) -> Product | None:
     """Returns the axes of a sum, in float32, of products for tensor cores; None if it is none."""
-    if not isinstance(op, ComputeOp) or len(op.reduce_axis) != 1 or len(op.axis) < 2:
+    if not isinstance(op, ComputeOp) or not op.reduce_axis or len(op.axis) < 2:
         return None
     body = op.body[0]
     if not isinstance(body, Reduce) or len(op.body) != 1 or body.dtype != "float32":
@@ -81,17 +112,61 @@ def product_of(op: Operation) -> Product | None:
     pair = _factors(body)
     if pair is None:
         return None
-    used = [{n for i in each.indices for n in walk(i) if isinstance(n, Var)} for each in pair]
-    *batch, row, column = op.axis
-    own = [{axis.var for axis in (row, column)} & each for each in used]
-    (k,) = op.reduce_axis
-    separate = {frozenset(each) for each in own} == {frozenset({row.var}), frozenset({column.var})}
-    if not separate or any(k.var not in each for each in used):
+    first, second = ({n for i in each.indices for n in walk(i)} for each in pair)
+    if any(k.var not in first or k.var not in second for k in op.reduce_axis):
         return None
-    a, b = pair if own[0] == {row.var} else pair[::-1]
-    turned = [not any(n is k.var for n in walk(each.indices[-1])) for each in (a, b)]
-    operands = (a.tensor.op, b.tensor.op)
-    return Product(tuple(batch), row, column, k, operands, (turned[0], turned[1]), a.tensor.dtype)
+    if any(extent_of(axis) is None for axis in (*op.axis, *op.reduce_axis)):
+        return None
+    rows = tuple([axis for axis in op.axis if axis.var in first and axis.var not in second])
+    columns = tuple([axis for axis in op.axis if axis.var in second and axis.var not in first])
+    sided = {*rows, *columns}
+    batch = tuple([axis for axis in op.axis if axis not in sided])
+    if not rows or not columns or op.axis[-1] not in sided:
+        return None
+    # Columns are what neighbours of the result are, if that many of them stay together.
+    together = [_stay_together(each) for each in (rows, columns)]
+    if not any(together):
+        return None
+    if together[0] and (not together[1] or rows[-1] is op.axis[-1]):
+        pair, rows, columns = pair[::-1], columns, rows
+    turned = _is_turned(pair[0], rows, op), _is_turned(pair[1], columns, op)
+    steps = _in_memory(op.reduce_axis, pair[turned[0] and not turned[1]])
+    operands = (pair[0].tensor.op, pair[1].tensor.op)
+    return Product(batch, rows, columns, steps, operands, turned, pair[0].tensor.dtype)
+
+
+def _stay_together(axes: Sequence[IterVar]) -> bool:
+    """Return whether the columns of a thread are of one of the axes that are fused to columns."""
+    return len(axes) == 1 or (extent_of(axes[-1]) or 1) % _TOGETHER == 0
+
+
+def _is_turned(load: ProducerLoad, own: Sequence[IterVar], op: ComputeOp) -> bool:
+    """Return whether neighbours in memory are not steps of the reduction, or not these alone."""
+    used = set(walk(load.indices[-1]))
+    by_steps = any(axis.var in used for axis in op.reduce_axis)
+    return not by_steps or any(axis.var in used for axis in own)
+
+
+def _in_memory(axes: Sequence[IterVar], load: ProducerLoad) -> tuple[IterVar, ...]:
+    """Return axes in the order in which an operand is indexed by them."""
+    nodes = dict.fromkeys([node for index in load.indices for node in walk(index)])
+    order = {node: place for place, node in enumerate(nodes)}
+    return tuple(sorted(axes, key=lambda axis: order[axis.var]))
+
+
+def _views(op: ComputeOp, found: Product) -> list[tuple[Operation, list[list[int]]]]:
+    """Return the operands that are no matrices yet, and the axes that their dimensions are."""
+    numbers = {axis: i for i, axis in enumerate((*op.axis, *op.reduce_axis))}
+    reads, views = reads_of(op), []
+    sides = zip(found.operands, (found.rows, found.columns), found.turned, strict=True)
+    for operand, own, turned in sides:
+        if len(own) == len(found.steps) == 1:
+            continue
+        used = {node for index in reads[operand][0] for node in walk(index)}
+        batch = [(axis,) for axis in found.batch if axis.var in used]
+        order = (found.steps, own) if turned else (own, found.steps)
+        views.append((operand, [[numbers[axis] for axis in each] for each in (*batch, *order)]))
+    return views
 
 
 def _factors(body: Reduce) -> tuple[ProducerLoad, ProducerLoad] | None:
@@ -122,40 +197,80 @@ def untiled_product(context: SketchContext, state: State, stage_id: int) -> Prod
 
 
 def multiply_in_tiles(
-    context: SketchContext, state: State, stage_id: int, tile: Callable[[State, int], Iterator]
-) -> tuple[State, Iterator, Iterator]:
+    context: SketchContext, state: State, stage_id: int, tile: Tile
+) -> tuple[State, int, Iterator, Iterator]:
     """Tiles the stage that takes the results of a product over, and hangs the product there.
 
     Args:
         context: of the rule.
         state: left as it is.
         stage_id: of the product.
-        tile: tiles a stage and returns the loop at which products hang.
+        tile: tiles a stage, and returns the loop at which products hang.
 
     Returns:
-        The new state, and of the product the loop over instructions and that over their steps.
+        The new state, and of the product the stage, the loop over instructions and that over
+        their steps.
     """
-    found = product_of(state.stages[stage_id].op)
+    op = state.stages[stage_id].op
+    found = product_of(op)
     assert found is not None
-    new = state.copy()
+    assert isinstance(op, ComputeOp)
     reader = fusible_consumer(context, state, stage_id)
+    new = state.copy()
+    for operand, groups in _views(op, found):
+        # Its number changes, since a view stands before the stage.
+        at = new.stage_id(operand)
+        new.cache_read(at, view_scope(groups), [stage_id])
+        stage_id, reader = stage_id + 1, None if reader is None else reader + 1
     if reader is None:
         new.cache_write(stage_id, "local")
         reader = stage_id + 1
-    lane = tile(new, reader)
-    k = new.stages[stage_id].iters[-1]
+    lane = tile(new, reader, _three_loops(new, reader, op, found))
+    *data, k = _fused_steps(new, stage_id, op, found)
     chunk, step = new.split(stage_id, k, [found.depth])
     outer, inner = new.split(stage_id, chunk, [None])
-    data = [loop for loop in new.stages[stage_id].iters if loop not in (outer, inner, step)]
-    new.reorder(stage_id, [*data[:-2], outer, inner, step, *data[-2:]])
+    own = [data[op.axis.index(axes[-1])] for axes in (found.rows, found.columns)]
+    others = [loop for loop in data if all(loop is not each for each in own)]
+    new.reorder(stage_id, [*others, outer, inner, step, *own])
     new.compute_at(stage_id, reader, lane)
-    return new, inner, step
+    return new, stage_id, inner, step
+
+
+def _three_loops(state: State, stage_id: int, op: ComputeOp, found: Product) -> Loops:
+    """Return the loops of a stage of a product's axes: those over a batch, rows, columns."""
+    loops = dict(zip(op.axis, state.stages[stage_id].iters, strict=True))
+    sides = [[loops[axis] for axis in each] for each in (found.batch, found.rows, found.columns)]
+    _in_order(state, stage_id, [loop for side in sides for loop in side])
+    row, column = (_one(state, stage_id, side) for side in sides[1:])
+    return sides[0], row, column
+
+
+def _fused_steps(state: State, stage_id: int, op: ComputeOp, found: Product) -> list[Iterator]:
+    """Return the loops of a product's stage, those of data and the one over all steps."""
+    loops = state.stages[stage_id].iters
+    data, steps = (
+        loops[: len(op.axis)],
+        dict(zip(op.reduce_axis, loops[len(op.axis) :], strict=True)),
+    )
+    order = [steps[axis] for axis in found.steps]
+    _in_order(state, stage_id, [*data, *order])
+    return [*data, _one(state, stage_id, order)]
+
+
+def _in_order(state: State, stage_id: int, loops: Sequence[Iterator]) -> None:
+    """Put all loops of a stage in an order, if they stand in another."""
+    if any(a is not b for a, b in zip(state.stages[stage_id].iters, loops, strict=True)):
+        state.reorder(stage_id, loops)
+
+
+def _one(state: State, stage_id: int, loops: Sequence[Iterator]) -> Iterator:
+    """Return neighbouring loops as one."""
+    return state.fuse(stage_id, loops) if len(loops) > 1 else loops[0]
 
 
 def bind_together(state: State, stage_id: int, loops: Sequence[Iterator], thread: str) -> Iterator:
     """Bind loops, which become one, to a thread axis; return that one."""
-    fused = state.fuse(stage_id, loops) if len(loops) > 1 else loops[0]
-    return state.bind(stage_id, fused, thread)
+    return state.bind(stage_id, _one(state, stage_id, loops), thread)
 
 
 def arch_of(context: SketchContext) -> int:

@@ -13,6 +13,7 @@ from autotune.auto_scheduler.loops import Iterator
 from autotune.auto_scheduler.sketch.products import (
     COLUMNS,
     ROWS,
+    Loops,
     arch_of,
     bind_together,
     multiply_in_tiles,
@@ -34,26 +35,26 @@ class TensorCores:
     name: ClassVar[str] = "TensorCores"
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
-        """Returns whether a stage is a product that divides into tiles of warps."""
+        """Returns whether a stage is a product of at least one tile of a warp."""
         found = untiled_product(context, state, stage_id)
         if found is None or arch_of(context) < _FIRST_ARCH:
             return Condition.PASS
-        fits = found.divides(2 * ROWS, COLUMNS * OWN, found.depth)
+        fits = found.fits(2 * ROWS, COLUMNS * OWN, found.depth)
         return Condition.APPLY if fits else Condition.PASS
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
-        new, _, step = multiply_in_tiles(context, state, stage_id, _tile)
-        new.pragma(stage_id, step, TENSOR_CORE)
-        return [(new, stage_id - 1)]
+        new, at, _, step = multiply_in_tiles(context, state, stage_id, _tile)
+        new.pragma(at, step, TENSOR_CORE)
+        return [(new, at - 1)]
 
 
-def _tile(state: State, stage_id: int) -> Iterator:
+def _tile(state: State, stage_id: int, loops: Loops) -> Iterator:
     """Tile rows and columns for blocks, virtual threads, warps and threads; return the last loop.
 
     Rows of a thread are 8 apart, those of its virtual threads; its columns are 8 neighbours.
     """
-    *batch, row, column = state.stages[stage_id].iters
+    batch, row, column = loops
     rows, lane_row = state.split(stage_id, row, [ROWS])
     columns, lane_column, own = state.split(stage_id, column, [COLUMNS, OWN])
     tiles = [state.split(stage_id, loop, [None, None]) for loop in (rows, columns)]

@@ -13,9 +13,11 @@ from autotune.auto_scheduler.loops import Iterator
 from autotune.auto_scheduler.sketch.products import (
     COLUMNS,
     ROWS,
+    Loops,
     arch_of,
     bind_together,
     multiply_in_tiles,
+    product_of,
     untiled_product,
 )
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
@@ -26,7 +28,7 @@ from autotune.auto_scheduler.transform_steps.loops import PERSISTENT, WGMMA
 HALVES, WARPS, OWN = 2, 4, 2
 # Rows of one instruction, and the columns that its columns are a multiple of.
 TILE, UNIT = ROWS * HALVES * WARPS, COLUMNS * OWN
-# Columns are a multiple of these: 16-bit floats that lie next to one another in shared memory.
+# Columns of a tile are a multiple of these where 16-bit floats of them are neighbours in memory.
 PANEL = 64
 # The only architecture that has these instructions.
 ARCH = 90
@@ -38,28 +40,30 @@ class WarpgroupTensorCores:
     name: ClassVar[str] = "WarpgroupTensorCores"
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
-        """Returns whether a stage is a product that divides into tiles of warpgroups."""
+        """Returns whether a stage is a product of at least one tile of a warpgroup."""
         found = untiled_product(context, state, stage_id)
         if found is None or arch_of(context) != ARCH:
             return Condition.PASS
-        fits = found.divides(TILE, PANEL, found.panel)
+        fits = found.fits(TILE, PANEL, found.panel)
         return Condition.APPLY if fits else Condition.PASS
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
-        for tile in TILINGS:
-            new, inner, _ = multiply_in_tiles(context, state, stage_id, tile)
-            new.pragma(stage_id, inner, WGMMA)
-            yield new, stage_id - 1
+        found = product_of(state.stages[stage_id].op)
+        whole = found is not None and found.divides(TILE, PANEL)
+        for tile in TILINGS if whole else TILINGS[:1]:
+            new, at, inner, _ = multiply_in_tiles(context, state, stage_id, tile)
+            new.pragma(at, inner, WGMMA)
+            yield new, at - 1
 
 
-def _tile(state: State, stage_id: int) -> Iterator:
+def _tile(state: State, stage_id: int, loops: Loops) -> Iterator:
     """Tile rows and columns for blocks, virtual threads, warps and threads; return the last bound.
 
     Virtual threads are the tiles of a warpgroup, the runs of columns, and the rows of a thread in
     a tile: the order in which an instruction numbers its sums.
     """
-    blocks, virtual, threads, own = _split(state, stage_id)
+    blocks, virtual, threads, own = _split(state, stage_id, loops)
     state.reorder(stage_id, [*blocks, *virtual, *threads, own])
     bind_together(state, stage_id, blocks, "blockIdx.x")
     last = _bind(state, stage_id, virtual, threads)
@@ -67,9 +71,9 @@ def _tile(state: State, stage_id: int) -> Iterator:
     return last
 
 
-def _tile_in_turn(state: State, stage_id: int) -> Iterator:
+def _tile_in_turn(state: State, stage_id: int, loops: Loops) -> Iterator:
     """Tile as `_tile` does, for blocks that take tiles in turn; return the last virtual thread."""
-    blocks, virtual, threads, own = _split(state, stage_id)
+    blocks, virtual, threads, own = _split(state, stage_id, loops)
     state.reorder(stage_id, [*blocks, *threads, *virtual, own])
     fused = state.fuse(stage_id, blocks) if len(blocks) > 1 else blocks[0]
     turn, block = state.split(stage_id, fused, [None])
@@ -82,10 +86,10 @@ def _tile_in_turn(state: State, stage_id: int) -> Iterator:
 
 
 def _split(
-    state: State, stage_id: int
+    state: State, stage_id: int, loops: Loops
 ) -> tuple[list[Iterator], list[Iterator], list[Iterator], Iterator]:
     """Split rows and columns; return loops of blocks, of virtual threads, of threads, and own."""
-    *batch, row, column = state.stages[stage_id].iters
+    batch, row, column = loops
     rows, half, lane_row = state.split(stage_id, row, [HALVES, ROWS])
     rows, warp = state.split(stage_id, rows, [WARPS])
     block_row, tile, group = state.split(stage_id, rows, [None, None])
@@ -107,5 +111,5 @@ def _bind(
     return state.bind(stage_id, lane_column, "threadIdx.x")
 
 
-# Each makes a sketch of its own.
+# Each makes a sketch of its own; turns are for tiles that are all whole.
 TILINGS = (_tile, _tile_in_turn)

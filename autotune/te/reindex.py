@@ -1,0 +1,151 @@
+"""Reading a tensor through a view whose dimensions are axes of the reader, fused.
+
+A convolution becomes a matrix product so: what it reads of the image is a matrix with a row for
+each place of the output and a column for each step of its sum ("im2col"; Chellapilla, Puri and
+Simard, 2006), which nobody stores where the view is inlined. TVM's tensor IR has the same
+primitive, with the axes apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autotune.errors import ScheduleError
+from autotune.ir import Expr, IntImm, IterVar, ProducerLoad, Range, Var, as_expr, substitute
+from autotune.ir.structure import same, variables, walk
+from autotune.ir.visitor import Rewriter
+from autotune.te.relation import extent_of
+from autotune.te.stage_state import Owner, StageState
+from autotune.te.tensor import ComputeOp, Tensor
+from autotune.utils.math import product
+
+Groups = Sequence[Sequence[int]]
+
+
+def groups_text(groups: Groups) -> str:
+    """Return the text of groups of axes, ``"0 1 2, 4 5 6"``."""
+    return ", ".join(" ".join(map(str, group)) for group in groups)
+
+
+def groups_of(text: str) -> tuple[tuple[int, ...], ...]:
+    """Return the groups of axes of a text.
+
+    Raises:
+        ScheduleError: it is none that `groups_text` writes.
+    """
+    parts = [part.split() for part in text.split(",")]
+    if not all(parts) or not all(word.isdecimal() for part in parts for word in part):
+        raise ScheduleError(f"reindex: expected groups of axes such as '0 1, 2', got {text!r}")
+    return tuple(tuple(map(int, part)) for part in parts)
+
+
+def make_reindex(
+    schedule: Owner, tensor: Tensor, name: str, reader: StageState, groups: Groups
+) -> ComputeOp:
+    """Return the operation of a view, of a given name, and make a stage read it.
+
+    Args:
+        schedule: of the stages.
+        tensor: what the stage reads so far.
+        name: of the view.
+        reader: the stage that reads.
+        groups: the numbers of its axes, data before reductions, by dimension of the view.
+    """
+    op = reader.op
+    if not isinstance(op, ComputeOp):
+        raise _refusal(tensor, f"{reader.name} computes nothing; expected a stage that reads it")
+    chosen = [[_axis(tensor, op, number) for number in group] for group in groups]
+    load = _only_read(schedule, tensor, op)
+    flat = [axis for group in chosen for axis in group]
+    if len(set(flat)) < len(flat) or not all(chosen):
+        raise _refusal(tensor, f"expected groups of different axes, got {groups_text(groups)}")
+    needed = {axis.var for axis in (*op.axis, *op.reduce_axis)} & set(variables(load))
+    missing = needed - {axis.var for axis in flat}
+    if missing:
+        names = ", ".join(sorted(var.name for var in missing))
+        raise _refusal(tensor, f"{reader.name} reads it by axes that no group has: {names}")
+    extents = [[_extent(tensor, axis) for axis in group] for group in chosen]
+    own = tuple([_dimension(i, product(each)) for i, each in enumerate(extents)])
+    values: dict[Var, Expr] = {}
+    for axis, group, sizes in zip(own, chosen, extents, strict=True):
+        values |= _apart(axis.var, group, sizes)
+    at = tuple([substitute(index, values) for index in load.indices])
+    view = ComputeOp(name, "", {}, own, (ProducerLoad(load.tensor, at),))
+    together = [_together(group, sizes) for group, sizes in zip(chosen, extents, strict=True)]
+    new = ProducerLoad(view.outputs[0], tuple(together))
+    body = _ReadView(load, new).rewrite_all(op.body)
+    schedule.replace_op(reader, ComputeOp(op.name, op.tag, op.attrs, op.axis, body))
+    return view
+
+
+class _ReadView(Rewriter):
+    """Reads a view in place of what it shows."""
+
+    def __init__(self, old: ProducerLoad, new: ProducerLoad) -> None:
+        self.old, self.new = old, new
+
+    def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
+        """Read the view."""
+        return self.new if same(node, self.old) else node
+
+
+def _only_read(schedule: Owner, tensor: Tensor, op: ComputeOp) -> ProducerLoad:
+    """Return the one read of a tensor in the body of an operation."""
+    stage = schedule.stage_map[tensor.op]
+    found: list[ProducerLoad] = []
+    for body in op.body:
+        for node in walk(body):
+            if not isinstance(node, ProducerLoad) or schedule.stage_map[node.tensor.op] != stage:
+                continue
+            if not any(same(node, each) for each in found):
+                found.append(node)
+    if len(found) != 1 or found[0].tensor.value_index != tensor.value_index:
+        raise _refusal(
+            tensor, f"expected that {op.name} reads it at one place, got {len(found)} places"
+        )
+    return found[0]
+
+
+def _axis(tensor: Tensor, op: ComputeOp, number: int) -> IterVar:
+    axes = (*op.axis, *op.reduce_axis)
+    if number >= len(axes):
+        raise _refusal(tensor, f"{op.name} has {len(axes)} axes, none has the number {number}")
+    return axes[number]
+
+
+def _extent(tensor: Tensor, axis: IterVar) -> int:
+    extent = extent_of(axis)
+    if extent is None:
+        raise _refusal(tensor, f"axis {axis.name!r} has no constant extent")
+    return extent
+
+
+def _dimension(i: int, extent: int) -> IterVar:
+    return IterVar(Var(f"ax{i}", "int32", "data"), Range(0, extent), "data")
+
+
+def _first(axis: IterVar) -> Expr:
+    return as_expr(0) if axis.dom is None else axis.dom.min
+
+
+def _apart(whole: Var, axes: Sequence[IterVar], extents: Sequence[int]) -> dict[Var, Expr]:
+    """Return what axes are of a dimension in which they are fused."""
+    values: dict[Var, Expr] = {}
+    rest: Expr = whole
+    for place in range(len(axes) - 1, -1, -1):
+        value = rest % extents[place] if place else rest
+        rest = rest // extents[place]
+        values[axes[place].var] = value + _first(axes[place])
+    return values
+
+
+def _together(axes: Sequence[IterVar], extents: Sequence[int]) -> Expr:
+    """Return the index of a dimension in which axes are fused."""
+    index: Expr = IntImm(0)
+    for axis, extent in zip(axes, extents, strict=True):
+        index = index * extent + (axis.var - _first(axis))
+    return index
+
+
+def _refusal(tensor: Tensor, why: str) -> ScheduleError:
+    return ScheduleError(f"reindex({tensor.name}): {why}")

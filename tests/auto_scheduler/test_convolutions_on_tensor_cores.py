@@ -1,0 +1,141 @@
+"""Convolutions are searched as matrix products on tensor cores, and are right there."""
+
+import numpy as np
+import pytest
+
+from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
+from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
+from autotune.auto_scheduler.record_codec import decode, encode
+from autotune.auto_scheduler.search.forms_tensor import TensorForms
+from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
+from autotune.auto_scheduler.search.programs import programs_of, sketches_of
+from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.driver import kernel_of
+from autotune.kernel import launch_violation
+from autotune.measure.types import MeasureResult
+from tests.auto_scheduler.convolutions import TYPES, Conv
+from tests.fuzz.running import Job, run_batch
+
+PARAMS = SketchPolicy.DEFAULT_PARAMS
+
+
+def forms_of(conv, kind, arch="sm_90"):
+    task = SearchTask(compute_dag=ComputeDAG(conv.tensors()), target=f"cuda -arch={arch}")
+    found = programs_of(task, sketches_of(task, PARAMS), PARAMS)
+    return task, [each for each in found if isinstance(each, kind)]
+
+
+def kernels(task, forms, count, seed=0):
+    rows = Sampler(forms.program, forms.limits(), np.random.default_rng(seed)).draw(count)
+    return rows, [
+        kernel_of(task.realise(forms.program.candidate(row)).what, task.target, f"k{i}")
+        for i, row in enumerate(rows)
+    ]
+
+
+CASES = {
+    "plain": Conv(follows=False),
+    "bfloat16": Conv(dtype="bfloat16"),
+    "tf32": Conv(dtype="tf32"),
+    "1x1": Conv(kernel=(1, 1), pad=(0, 0, 0, 0)),
+    "stride": Conv(h=15, w=16, stride=(2, 2)),
+    "dilation": Conv(pad=(2, 2, 2, 2), dilation=(2, 2)),
+    "odd": Conv(n=2, h=14, w=10, kernel=(5, 3), stride=(1, 2), pad=(2, 0, 2, 1), dilation=(1, 2)),
+    "no padding": Conv(n=4, h=6, w=8, pad=(0, 0, 0, 0)),
+    "few channels": Conv(c=4, kernel=(4, 4), pad=(1, 1, 2, 2)),
+    "rows that images share": Conv(n=16, h=3, w=5, f=64),
+    "OHWI": Conv(filters="OHWI"),
+    "NCHW": Conv(layout="NCHW", filters="OIHW"),
+    "NCHW of short rows": Conv(n=2, h=4, w=6, layout="NCHW", filters="OIHW"),
+    "NCHW of HWIO": Conv(layout="NCHW", filters="HWIO", dtype="bfloat16"),
+    "NHWC of OIHW": Conv(filters="OIHW"),
+    "HWNC": Conv(n=16, h=4, w=4, layout="HWNC"),
+}
+LARGE = {
+    "plain": Conv(n=2, c=64, f=64, follows=False),
+    "bias": Conv(n=2, c=64, f=64),
+    "OHWI, odd": Conv(
+        n=8, c=64, h=9, w=13, f=64, kernel=(3, 5), stride=(2, 1), pad=(1, 0, 0, 3),
+        dilation=(1, 2), filters="OHWI",
+    ),
+    "steps of the window together": Conv(n=2, c=16, f=64, kernel=(4, 4), pad=(1, 1, 2, 2)),
+    "bfloat16 NCHW": Conv(n=1, c=64, f=64, layout="NCHW", filters="OIHW", dtype="bfloat16"),
+    "NCHW of short rows": Conv(n=2, c=64, h=8, w=12, f=64, layout="NCHW", filters="OIHW"),
+    "tf32": Conv(n=1, c=32, f=64, filters="OHWI", dtype="tf32"),
+}  # fmt: skip
+
+
+def check(name, conv, kind, calls, folder):
+    task, (forms, *_) = forms_of(conv, kind)
+    _, found = kernels(task, forms, 3)
+    rng, dtype = np.random.default_rng(0), TYPES[conv.dtype]
+    inputs = [
+        rng.uniform(-1, 1, each.shape).astype(dtype) for each in found[0].args if each.role == "in"
+    ]
+    wanted = conv.wanted(inputs, cut=kind is WarpgroupForms)
+    # Results of 16 bits are rounded once more than numpy's.
+    relative = {"float16": 2**-10, "bfloat16": 2**-7, "tf32": 0}[conv.dtype] * conv.follows
+    results = run_batch([Job(each, inputs, i) for i, each in enumerate(found)], folder)
+    for kernel, got in zip(found, results, strict=True):
+        assert calls in kernel.source
+        assert not isinstance(got, str), got
+        np.testing.assert_allclose(got[0].astype(np.float64), wanted, rtol=relative, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_convolutions_of_warps_compute_what_numpy_does(name, tmp_path):
+    check(name, CASES[name], TensorForms, "mma_m16n8k", tmp_path)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_convolutions_of_warpgroups_compute_what_numpy_does(name, tmp_path):
+    check(name, LARGE[name], WarpgroupForms, "wgmma_m64n", tmp_path)
+
+
+@pytest.mark.parametrize("kind", [TensorForms, WarpgroupForms])
+def test_closed_forms_of_convolutions_say_what_lowering_finds(kind):
+    task, (forms, *_) = forms_of(Conv(n=4, c=64, h=16, w=16, f=128), kind)
+    rows, found = kernels(task, forms, 8)
+    shape = forms.shape(rows)
+    for i, kernel in enumerate(found):
+        (call,) = kernel.calls
+        assert launch_violation(kernel, task.target.limits) is None
+        assert np.prod(call.launch.grid) == shape.blocks[i]
+        assert call.launch.shared_bytes in (0, shape.shared_bytes[i])
+
+
+@pytest.mark.parametrize("kind", [TensorForms, WarpgroupForms])
+def test_a_record_of_a_convolution_and_its_python_text_give_the_same_kernel(kind):
+    task, (forms, *_) = forms_of(LARGE["bias"], kind)
+    rows, (kernel,) = kernels(task, forms, 1)
+    state = forms.program.candidate(rows[0])
+    assert forms.program.row_of(state.transform_steps) == rows[0].tolist()
+    logged = MeasureInput(RecordedTask("k", "cuda"), state)
+    again, _ = decode(encode(logged, MeasureResult((1e-5,), 0, 1.0, 1.0)))
+    assert kernel_of(task.realise(again.state).what, task.target, "k0").source == kernel.source
+    scope = {}
+    exec(task.compute_dag.print_python_code_from_state(again.state, "python"), scope)
+    printed = scope["schedule"](task.compute_dag.tensors)
+    assert kernel_of(printed, task.target, "k0").source == kernel.source
+
+
+def test_weights_are_views_of_the_places_that_they_have():
+    """What is no padding needs no condition, and neighbours are copied 16 bytes at a time."""
+    task, (forms, *_) = forms_of(Conv(n=1, c=64, h=16, w=16, f=64), WarpgroupForms)
+    _, found = kernels(task, forms, 8)
+    for kernel in found:
+        copies = [line for line in kernel.source.splitlines() if "memcpy_async" in line]
+        assert all(line.endswith("16);") for line in copies)
+
+
+@pytest.mark.parametrize(
+    "conv",
+    [
+        Conv(n=1, h=3, w=5),
+        Conv(f=24),
+        Conv(c=3),
+    ],
+    ids=["rows", "columns", "steps"],
+)
+def test_convolutions_that_do_not_fit_are_left_to_others(conv):
+    assert not forms_of(conv, TensorForms)[1]

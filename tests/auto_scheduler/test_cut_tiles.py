@@ -1,0 +1,96 @@
+"""Products on tensor cores whose tiles do not divide rows and columns: the last are cut short."""
+
+import numpy as np
+import pytest
+
+from autotune.auto_scheduler import ComputeDAG, SearchTask
+from autotune.auto_scheduler.search.annotate_gpu import TILE_SPLITS
+from autotune.auto_scheduler.search.forms_tensor import TensorForms
+from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
+from autotune.auto_scheduler.search.programs import programs_of, sketches_of
+from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.kernel import launch_violation
+from tests.auto_scheduler.convolutions import Conv
+from tests.auto_scheduler.test_convolutions_on_tensor_cores import check
+from tests.auto_scheduler.test_tensor_cores import PARAMS, TYPES, kernels, product, wanted_of
+from tests.fuzz.running import Job, run_batch
+
+PRODUCTS = {
+    "rows": (50, 64, 64, {}),
+    "both": (197, 80, 64, {"cast": True}),
+    "odd columns": (20, 33, 32, {}),
+    "transposed": (100, 50, 64, {"transposed": True, "dtype": "bfloat16"}),
+    "across, batch": (70, 200, 128, {"across": True, "batch": 2}),
+    "tf32": (67, 72, 64, {"dtype": "tf32"}),
+    "tf32 transposed": (100, 100, 64, {"dtype": "tf32", "transposed": True}),
+}
+CONVOLUTIONS = {
+    "rows": Conv(n=1, c=64, h=9, w=9, f=64),
+    "both": Conv(n=1, c=64, h=14, w=14, f=72, stride=(1, 2)),
+    "odd columns": Conv(n=3, c=16, h=7, w=9, f=67, kernel=(2, 2), pad=(0, 0, 1, 1), follows=False),
+}
+KINDS = (TensorForms, WarpgroupForms)
+
+
+def programs(tensors, kind):
+    task = SearchTask(compute_dag=ComputeDAG(tensors), target="cuda -arch=sm_90")
+    found = programs_of(task, sketches_of(task, PARAMS), PARAMS)
+    return task, [each for each in found if isinstance(each, kind)]
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_of_any_number_of_rows_and_columns_are_exact(name, tmp_path):
+    m, n, k, options = PRODUCTS[name]
+    rng, dtype = np.random.default_rng(0), TYPES[options.get("dtype", "float16")]
+    jobs = []
+    for kind in KINDS if min(m, n) >= 64 else KINDS[:1]:
+        task, (forms, *_) = programs(product(m, n, k, **options), kind)
+        rows, found = kernels(task, forms, 3)
+        assert len(found) == 3
+        shape = forms.shape(rows)
+        for i, kernel in enumerate(found):
+            (call,) = kernel.calls
+            assert launch_violation(kernel, task.target.limits) is None
+            assert np.prod(call.launch.grid) == shape.blocks[i]
+            assert call.launch.shared_bytes in (0, shape.shared_bytes[i])
+        shapes = [each.shape for each in found[0].args if each.role == "in"]
+        inputs = [rng.integers(-3, 4, each).astype(dtype) for each in shapes]
+        wanted = wanted_of(options, *inputs)
+        jobs += [(Job(each, inputs, i), wanted) for i, each in enumerate(found)]
+        for (_, want), got in zip(
+            jobs[-3:], run_batch([job for job, _ in jobs[-3:]], tmp_path), strict=True
+        ):
+            assert not isinstance(got, str), got
+            np.testing.assert_array_equal(got[0].astype(np.float64), want)
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_of_any_number_of_rows_and_columns_are_right(name, tmp_path):
+    check(name, CONVOLUTIONS[name], TensorForms, "mma_m16n8k", tmp_path)
+    if name != "odd columns":
+        check(name, CONVOLUTIONS[name], WarpgroupForms, "wgmma_m64n", tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_little_is_computed_for_nothing(kind):
+    """Tiles are counted as if there were an eighth more rows at most, where there are many."""
+    for m in (264, 777, 1000, 3137):
+        _, (forms, *_) = programs(product(m, 1000, 64), kind)
+        hint = "tensor_core" if kind is TensorForms else "wgmma"
+        for slot, n, (_, unit, _) in zip(
+            forms.program.slots, (m, 1000), TILE_SPLITS[hint], strict=False
+        ):
+            assert slot.extent * unit < (n + unit) * 9 / 8
+
+
+def test_no_tile_is_larger_than_what_there_is():
+    _, (forms, *_) = programs(product(70, 72, 64), WarpgroupForms)
+    rows = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(100)
+    shape = forms.shape(rows)
+    assert set(shape.tile_rows) == {64}
+    assert set(shape.tile_columns) <= {32, 64}
+
+
+def test_blocks_take_tiles_in_turn_only_where_all_are_whole():
+    assert len(programs(product(256, 256, 256), WarpgroupForms)[1]) == 2
+    assert len(programs(product(256, 200, 256), WarpgroupForms)[1]) == 1

@@ -1,0 +1,66 @@
+"""Convolutions on tensor cores on a device: rows of the search, to the bit."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from autotune.auto_scheduler.search.forms_tensor import TensorForms
+from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
+from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.driver import build
+from autotune.target import Target
+from tests.auto_scheduler.convolutions import TYPES, Conv
+from tests.auto_scheduler.test_convolutions_on_tensor_cores import CASES, LARGE, forms_of
+
+WARPS = {
+    **CASES,
+    "layer": Conv(n=1, c=64, h=56, w=56, f=64),
+    "stride of a layer": Conv(n=4, c=64, h=28, w=28, f=128, stride=(2, 2)),
+    "rows and columns that are cut": Conv(n=1, c=64, h=7, w=7, f=200),
+    "odd columns": Conv(n=3, c=64, h=9, w=11, f=67, filters="OHWI"),
+}
+WARPGROUPS = {
+    **LARGE,
+    "layer": Conv(n=1, c=64, h=56, w=56, f=64),
+    "layer of a batch": Conv(n=4, c=128, h=28, w=28, f=128),
+    "stride of a layer": Conv(n=4, c=64, h=28, w=28, f=128, stride=(2, 2), filters="OHWI"),
+    "1x1": Conv(n=1, c=256, h=56, w=56, f=64, kernel=(1, 1), pad=(0, 0, 0, 0)),
+    "rows and columns that are cut": Conv(n=1, c=64, h=14, w=14, f=200),
+    "odd columns": Conv(n=3, c=64, h=9, w=11, f=67, filters="OHWI"),
+}
+
+
+def check(conv, kind, count=6):
+    """Compare with integers, whose sums are exact, five times: a race would move."""
+    task, (forms, *_) = forms_of(conv, kind, Target("cuda").arch)
+    rows = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(count)
+
+    def built(row):
+        schedule, arguments = task.realise(forms.program.candidate(row)).what
+        return build(schedule, arguments, target="cuda", name="conv")
+
+    rng, dtype = np.random.default_rng(0), TYPES[conv.dtype]
+    shapes = [tuple(map(int, each.shape)) for each in task.compute_dag.tensors]
+    inputs = [rng.integers(-3, 4, shape).astype(dtype) for shape in shapes[:-1]]
+    wanted = conv.wanted(inputs).astype(dtype if conv.follows else np.float32)
+    with ThreadPoolExecutor(8) as pool:
+        for module in pool.map(built, rows):
+            for _ in range(5):
+                out = np.full(wanted.shape, np.nan, wanted.dtype)
+                module(*inputs, out)
+                np.testing.assert_array_equal(out, wanted)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", WARPS)
+def test_convolutions_of_warps_are_right_on_the_device(name):
+    check(WARPS[name], TensorForms)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", WARPGROUPS)
+def test_convolutions_of_warpgroups_are_right_on_the_device(name):
+    if not (Target("cuda").arch or "").startswith("sm_90"):
+        pytest.skip("needs compute capability 9.0")
+    check(WARPGROUPS[name], WarpgroupForms)
