@@ -96,8 +96,13 @@ class LongRows:
             return {**chosen, KNOB: 1}
         options = self.candidates(shape)["vec"]
         vec = max(v for v in options if self.ragged or shape.columns % v == 0)
-        divided = {**chosen, KNOB: split, "threads": 256, "rows": 1, "vec": vec}
-        return divided | ({"keep": 0} if "keep" in chosen else {"items": 4})
+        span, threads, items = 2 * per_split(shape, split), 256, 4
+        while threads > 32 and threads * vec >= span:
+            threads //= 2
+        while items > 1 and items * threads * vec >= span:
+            items //= 2
+        divided = {**chosen, KNOB: split, "threads": threads, "rows": 1, "vec": vec}
+        return divided | ({"keep": 0} if "keep" in chosen else {"items": items})
 
     def kernel(self, shape: Shape, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernel of a choice of knobs."""

@@ -89,8 +89,8 @@ class _Inference:
         bound = [leaf for leaf in stage.leaf_iter_vars if _thread_axis(stage, leaf) is not None]
         extents = loop_extents(self.simplifier, stage.relations, roots, bound)
         loops, threads = self._loops(stage, root, extents)
-        if self.gpu and scope == "local" and root is not stage and stage not in self.kept:
-            _check_private(stage, threads)
+        if self.gpu and root is not stage and stage not in self.kept:
+            _check_private(stage, scope, threads)
         values = axis_values(self.simplifier, stage.relations, extents, loops)
         overruns = overrun_conditions(self.simplifier, stage.relations, extents, values)
         conditions = [condition for _, condition in overruns]
@@ -322,21 +322,26 @@ def _thread_axis(stage: Stage, leaf: IterVar) -> IterVar | None:
     return attr.thread if attr is not None else None
 
 
-def _check_private(stage: Stage, threads: Mapping[IterVar, Thread]) -> None:
-    """Raise if threads share the work on a stage of which each has a copy of its own.
+def _check_private(stage: Stage, scope: str, threads: Mapping[IterVar, Thread]) -> None:
+    """Raise if threads, or blocks, share the work on a stage of which each has its own copy.
 
-    What a thread reads is computed for it alone: of a loop bound to threads it would run one
-    iteration, and read elements that only others have. Threads that join their parts of a
-    reduction tell each other.
+    What a thread reads of local memory is computed for it alone, and what a block reads of shared
+    memory for that block: of a loop bound to threads, or blocks, each would run one iteration, and
+    read elements that only others have. Threads that join their parts of a reduction tell each
+    other.
     """
+    owner, advice = "block", "compute the stage at the root"
+    if scope == "local":
+        owner = "thread"
+        advice = 'attach the stage outside the loops of threads with set_scope("shared")'
     for leaf, thread in threads.items():
-        if leaf.kind != "reduce":
-            raise LoweringError(
-                f"bind: {stage.op.name} is in local memory, of which each thread has its own, but "
-                f"its axis {leaf.var.name!r} is bound to {thread.tag}, so that a thread would "
-                "read elements that another one computed; leave it unbound, or attach the stage "
-                'outside the loops of threads with set_scope("shared")'
-            )
+        if leaf.kind == "reduce" or not (scope == "local" or thread.tag.startswith("blockIdx")):
+            continue
+        raise LoweringError(
+            f"bind: {stage.op.name} is in {scope} memory, of which each {owner} has its own, but "
+            f"its axis {leaf.var.name!r} is bound to {thread.tag}, so that a {owner} would "
+            f"read elements that another one computed; leave it unbound, or {advice}"
+        )
 
 
 def _attachment(stage: Stage) -> tuple[Stage, IterVar]:

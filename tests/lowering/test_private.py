@@ -1,4 +1,4 @@
-"""A stage in the memory of each thread is computed by that thread, whole, or refused."""
+"""A stage in the memory of a thread, or block, is computed by that one, whole, or refused."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def scheduled(at, scope, bind, own="threadIdx.x"):
     b = te.compute((N + 8,), lambda i: a[i] + 1, name="B")
     c = te.compute((N,), lambda i: sum(b[i + d] for d in WINDOW), name="C")
     s = te.create_schedule(c.op)
-    axes = {"vthread": te.thread_axis("vthread"), "threadIdx.x": te.thread_axis("threadIdx.x")}
+    axes = {tag: te.thread_axis(tag) for tag in ("vthread", "threadIdx.x", "blockIdx.y")}
     outer, thread = s[c].split(c.op.axis[0], factor=THREADS)
     block, virtual = s[c].split(outer, factor=2)
     s[c].bind(block, te.thread_axis("blockIdx.x"))
@@ -34,7 +34,7 @@ def scheduled(at, scope, bind, own="threadIdx.x"):
         s[b].set_scope(scope)
     s[b].compute_at(s[c], (block, virtual, thread)[at])
     if bind:
-        parts = {"vthread": 2, "threadIdx.x": THREADS}[own]
+        parts = {"vthread": 2, "threadIdx.x": THREADS, "blockIdx.y": 2}[own]
         first, second = s[b].split(b.op.axis[0], **{bind: parts})
         s[b].bind(first if bind == "nparts" else second, axes[own])
     return s, [a, c]
@@ -53,6 +53,12 @@ def is_right(schedule, args):
 def test_threads_do_not_share_the_work_on_what_each_has_for_itself(at, bind, own):
     with pytest.raises(LoweringError, match=rf"bind: B is in local memory.*bound to {own}, so"):
         is_right(*scheduled(at, "local", bind, own))
+
+
+@pytest.mark.parametrize("scope", ["shared", "warp", None])
+def test_blocks_do_not_share_the_work_on_what_each_has_for_itself(scope):
+    with pytest.raises(LoweringError, match=r"bind: B is in shared memory.*bound to blockIdx.y"):
+        is_right(*scheduled(0, scope, "nparts", "blockIdx.y"))
 
 
 def test_memory_that_was_not_asked_for_is_no_excuse():

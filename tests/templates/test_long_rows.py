@@ -53,6 +53,13 @@ def test_untuned_few_long_rows_fill_a_device_and_many_have_no_such_knob(name, ar
     assert knobs.get("split") == split
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 44783), (16, 16384), (16, 26572), (33, 8192)])
+@pytest.mark.parametrize("name", ["cumsum", "softmax"])
+def test_what_an_untuned_row_takes_is_in_its_space(name, rows, columns, dtype):
+    assert create(f"{name}.cuda", (rows, columns, dtype), "cuda -arch=sm_90").default() is not None
+
+
 def test_a_record_from_before_rows_could_be_divided_still_makes_its_kernel():
     task = create("softmax.cuda", (7, 250_001), "cuda -arch=sm_90")
     old = {"threads": 1024, "rows": 1, "vec": 1, "keep": 0}
