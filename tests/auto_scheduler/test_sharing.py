@@ -12,6 +12,7 @@ from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy, XGBMod
 from autotune.auto_scheduler.search import descriptor
 from autotune.auto_scheduler.search.kin import Kind, mapped
 from autotune.auto_scheduler.search.program import FactorSlot
+from autotune.cost_model import Trees
 from tests.auto_scheduler.graphs import conv2d_layer, matmul
 
 QUICK = {"evolutionary_search_population": 128, "evolutionary_search_num_iters": 1}
@@ -155,16 +156,50 @@ def test_what_one_task_shows_changes_the_order_of_another():
     """Drafts of both are wrong alike: the narrower a tile, the faster."""
     model = XGBModel()
     first, second = (search_of(matmul(n, n, n), model, "llvm") for n in (64, 96))
-    rows = [arm.sampler.draw(40) for arm in second.arms]
-    before = second._pools(rows)
+    states = [each.transform_steps for each in second.sample(40)]
+    before = second.scores(states)
     for _ in range(3):
         batch = first.propose(16)
         places = [first.row_of(each.transform_steps) for each in batch]
         times = [1e-6 * 2.0 ** float(row.sum() % 5) for _, row in places]
         first.learn(list(zip([each.transform_steps for each in batch], times, strict=True)))
-    after = second._pools(rows)
-    assert any(not np.allclose(a.scores, b.scores) for a, b in zip(before, after, strict=True))
+    assert not np.allclose(before, second.scores(states))
     assert second.member.family.model.count >= 40
+
+
+def test_trees_are_fitted_for_proposals_and_not_for_each_result(monkeypatch):
+    model = XGBModel()
+    first, second = (search_of(plain_conv(*sizes), model) for sizes in ((64, 28), (64, 14)))
+    fitted = []
+    fit = Trees.fit
+    monkeypatch.setattr(Trees, "fit", lambda *given: fitted.append(given) or fit(*given))
+    batch = first.propose(8)
+    for number, each in enumerate(batch):
+        first.learn([(each.transform_steps, 1e-5 * (number + 1))])
+    assert not fitted
+    first.propose(8)
+    assert len(fitted) == 4  # of all workloads, and the three ensembles of this one
+    second.propose(8)
+    assert len(fitted) == 4
+
+
+def test_trials_are_judged_by_what_others_say_before_these_know_them():
+    """However late and in whatever groups results are heard of."""
+
+    def faith(asked_between, at_once):
+        model = XGBModel()
+        first, second = (search_of(plain_conv(*sizes), model) for sizes in ((64, 28), (64, 14)))
+        batch = [each.transform_steps for each in first.propose(12)]
+        trials = [(steps, 1e-5 * (1 + number % 5)) for number, steps in enumerate(batch)]
+        for start in range(0, 12, at_once):
+            first.learn(trials[start : start + at_once])
+        if asked_between:
+            second.propose(4)
+        first.propose(4)
+        return first.model.faith
+
+    assert faith(False, 12) == faith(False, 1) == faith(True, 1)
+    assert faith(False, 12) < 1.0
 
 
 def test_half_of_a_first_batch_is_best_by_drafts_alone():

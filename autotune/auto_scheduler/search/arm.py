@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -15,8 +15,40 @@ from autotune.auto_scheduler.search.program import Program, Rows
 from autotune.auto_scheduler.search.sampler import Limits, Sampler
 
 Row = npt.NDArray[np.int64]
+Column = npt.NDArray[np.float64]
+Features = npt.NDArray[np.float32]
 # How often new rows are looked for where there are rows of the last time.
 _FRESH_TRIES = 2
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What was measured, one entry a trial.
+
+    Attributes:
+        features: columns that models learn from.
+        drafts: seconds by closed forms; 1 where these take a row for infeasible.
+        seconds: that were measured; infinite where a trial failed.
+    """
+
+    features: Features
+    drafts: Column
+    seconds: Column
+
+    @property
+    def columns(self) -> tuple[Features, Column, Column]:
+        """The three of them, as models take them."""
+        return self.features, self.drafts, self.seconds
+
+    def since(self, start: int) -> Trials:
+        """Return those after the first few."""
+        return Trials(self.features[start:], self.drafts[start:], self.seconds[start:])
+
+    @staticmethod
+    def joined(parts: Sequence[Trials]) -> Trials:
+        """Return the trials of several parts, which have the same columns."""
+        columns = zip(*(each.columns for each in parts), strict=True)
+        return Trials(*map(np.concatenate, columns))
 
 
 class ClosedForms(Protocol):
@@ -59,6 +91,7 @@ class Arm:
     pool: Rows | None = None
     _kind: Kind | None = None
     _measured: set[bytes] = field(default_factory=set)
+    _trials: Trials | None = None
 
     @property
     def program(self) -> Program:
@@ -93,6 +126,17 @@ class Arm:
         self.seconds.append(seconds)
         return True
 
+    def trials(self) -> Trials | None:
+        """Return what was measured, None if nothing was; closed forms are computed once a row."""
+        count, known = len(self.seconds), self._trials
+        start = 0 if known is None else len(known.seconds)
+        if count > start:
+            forms = self.forms(self.stacked(self.rows[start:count]))
+            drafts = np.where(forms.feasible, forms.seconds, 1.0)
+            new = Trials(forms.features, drafts, np.array(self.seconds[start:count]))
+            self._trials = new if known is None else Trials.joined([known, new])
+        return self._trials
+
     def best(self, count: int) -> Rows:
         """Return the fastest rows that were measured, fastest first."""
         order = np.argsort(self.seconds, kind="stable")[:count]
@@ -101,3 +145,25 @@ class Arm:
     def stacked(self, rows: Sequence[Row]) -> Rows:
         """Return rows as a matrix, also where there are none."""
         return np.array(rows, np.int64).reshape(len(rows), self.program.width)
+
+
+def trials_of(
+    arms: Sequence[Arm],
+    described: Callable[[Features, bool], Features],
+    since: Sequence[int] = (),
+) -> Trials | None:
+    """Return what was measured of some programs; None where nothing was.
+
+    Args:
+        arms: the programs.
+        described: adds the columns that a model needs besides; it is told whether a program has
+            tiles.
+        since: how many trials of each are left out, those first measured.
+    """
+    parts = []
+    for arm, start in zip(arms, since or [0] * len(arms), strict=True):
+        known = arm.trials()
+        if known is not None and len(known.seconds) > start:
+            new = known.since(start)
+            parts.append(replace(new, features=described(new.features, arm.forms.tiles)))
+    return Trials.joined(parts) if parts else None

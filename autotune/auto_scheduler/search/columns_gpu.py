@@ -190,24 +190,34 @@ def footprint(source: TileInput, levels: Levels, data: slice, reductions: slice)
     """Return the extents of what is read of an input within some levels of the tiles."""
     extents = []
     for dimension, extent in enumerate(source.shape):
-        widest = levels.one()
-        for read in source.indices:
-            factors = read[dimension]
-            if factors is None:
-                widest = np.full(levels.count, float(extent))
-                continue
-            reach = levels.one()
-            for index, factor in enumerate(factors):
-                if factor:
-                    span = levels.span(index, data, reductions)
-                    reach = reach + abs(factor) * (span - 1)
-            widest = np.maximum(widest, reach)
+        reached = [
+            _reach(read[dimension], extent, levels, data, reductions) for read in source.indices
+        ]
+        widest = reached[0] if len(reached) == 1 else np.maximum.reduce(reached)
         extents.append(np.minimum(widest, extent))
     return extents
 
 
+def _reach(
+    factors: tuple[int, ...] | None, extent: int, levels: Levels, data: slice, reductions: slice
+) -> Column:
+    """Return how many indices of one dimension one read reaches, from the first to the last."""
+    if factors is None:
+        return np.full(levels.count, float(extent))
+    reach = levels.one()
+    for index, factor in enumerate(factors):
+        if factor:
+            reach = reach + abs(factor) * (levels.span(index, data, reductions) - 1)
+    return reach
+
+
 def traffic_of(
-    source: TileInput, rows: Rows, levels: Levels, shape: Shape, written: Column
+    source: TileInput,
+    rows: Rows,
+    levels: Levels,
+    shape: Shape,
+    written: Column,
+    extents: list[Column],
 ) -> Traffic:
     """Return what one input costs.
 
@@ -217,9 +227,8 @@ def traffic_of(
         levels: its lengths.
         shape: its extents.
         written: whether the inner loops are written out, 0 or 1.
+        extents: of what a block reads of it for one chunk: its `footprint`.
     """
-    every = slice(None)
-    extents = footprint(source, levels, every, every)
     elements = _product(extents, levels)
     width = levels.one() if source.vector is None else rows[:, source.vector].astype(np.float64)
     run = contiguous(source, levels, extents)

@@ -25,6 +25,9 @@ WHOLE = TreeSettings(rounds=60, depth=5, rate=0.15, threads=1)
 _MORE = TreeSettings(rounds=24, depth=5, rate=0.15, threads=1)
 # How many times as many trials have to be known as at the last time for a new beginning.
 _GROWTH = 1.5
+# Of how many trials that ship one is shown to the trees of a model that grows. It holds them to
+# what the first trees say of others, and of those that are alike any will do.
+_ANCHORS = 8
 
 
 @dataclass(frozen=True)
@@ -93,17 +96,23 @@ class CommonModel:
 
     def _fit(self) -> None:
         self._changed = False
-        known = list(self._known.values())
-        if self._shipped is not None:
-            known.append((self._shipped.features, self._shipped.residuals))
-        rows = np.concatenate([features for features, _ in known])
-        values = np.concatenate([residuals for _, residuals in known])
-        if self._base is not None and len(rows) < _GROWTH * self._fitted:
+        shipped = 0 if self._shipped is None else len(self._shipped.residuals)
+        if self._base is not None and self.count + shipped < _GROWTH * self._fitted:
+            rows, values = self._trials(_ANCHORS)
             left = values - self._base.predict(rows)
             self._more = Trees.fit(rows, left, "reg", _MORE, 1)
         else:
+            rows, values = self._trials(1)
             self._base, self._more = Trees.fit(rows, values, "reg", WHOLE, 0), None
             self._fitted = len(rows)
+
+    def _trials(self, step: int) -> tuple[Features, Column]:
+        """Return all trials of this run, and one of so many of those that ship."""
+        known = list(self._known.values())
+        if self._shipped is not None:
+            known.append((self._shipped.features[::step], self._shipped.residuals[::step]))
+        rows, values = zip(*known, strict=True)
+        return np.concatenate(rows), np.concatenate(values)
 
 
 def _tiled(features: Features) -> npt.NDArray[np.bool_]:

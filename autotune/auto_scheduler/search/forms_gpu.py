@@ -176,9 +176,9 @@ class StageForms:
     @cached_property
     def traffic(self) -> list[Traffic]:
         """What each input costs."""
-        inputs = self.tiled.inputs
         known = self.rows, self.levels, self.shape, self.written
-        return [traffic_of(each, *known) for each in inputs]
+        pairs = zip(self.tiled.inputs, self.extents, strict=True)
+        return [traffic_of(each, *known, extents) for each, extents in pairs]
 
     @cached_property
     def copied(self) -> list[tuple[TileInput, Traffic]]:
@@ -187,11 +187,16 @@ class StageForms:
         return [(each, traffic) for each, traffic in pairs if each.in_shared]
 
     @cached_property
+    def extents(self) -> list[list[Column]]:
+        """The extents of what a block reads of each input for one chunk."""
+        every = slice(None)
+        return [footprint(each, self.levels, every, every) for each in self.tiled.inputs]
+
+    @cached_property
     def shared_extents(self) -> list[tuple[TileInput, list[Column]]]:
         """The inputs in shared memory with the extents of what is there of them."""
-        every = slice(None)
-        shared = [each for each in self.tiled.inputs if each.in_shared]
-        return [(each, footprint(each, self.levels, every, every)) for each in shared]
+        pairs = zip(self.tiled.inputs, self.extents, strict=True)
+        return [(each, extents) for each, extents in pairs if each.in_shared]
 
     @cached_property
     def shared_bytes(self) -> Column:

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.recorded_state import RecordedState
-from autotune.auto_scheduler.search.arm import Arm, ClosedForms, Row
+from autotune.auto_scheduler.search.arm import Arm, ClosedForms, Row, trials_of
 from autotune.auto_scheduler.search.descriptor import Descriptor
-from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.program import Program, Rows
 from autotune.auto_scheduler.search.row_model import Features, RowModel
 from autotune.auto_scheduler.search.sampler import Sampler, distinct
@@ -99,7 +98,9 @@ class Proposer:
         self.member: Member | None = None
         if company is not None:
             family, key, descriptor = company
-            self.member = family.join(key, descriptor, self.arms)
+            self.member = family.join(key, descriptor, self.arms, self.model)
+        # How many trials the model has learned.
+        self._learned = 0
         # Steps that were proposed or asked for -> the program and the row that they are.
         self._known: dict[tuple[TransformStep, ...], tuple[int, Row]] = {}
 
@@ -107,6 +108,7 @@ class Proposer:
         """Return up to ``count`` candidates that were not proposed before, best first."""
         if not self.ranks:
             return self._taken(self._drawn(count))
+        self._catch_up()
         pools = self._evolved(self.effort.of_batch(count))
         parts = [*self._first(pools, count)]
         parts += self._best(self._pools(self._near()), _part(count, self.effort.near), 0.0)
@@ -124,20 +126,20 @@ class Proposer:
         """Take note of what was measured: the steps of a state, and its seconds; each once.
 
         Seconds are infinite where a trial failed. Steps that are of none of the programs are
-        passed over.
+        passed over. Models are fitted when they are asked next: results come one by one, and
+        proposals are made for many trials.
         """
-        before = [len(arm.rows) for arm in self.arms]
         for steps, seconds in trials:
             found = self._found(tuple(steps))
             if found is not None:
                 self.arms[found[0]].measured(found[1], seconds)
-        self._fit(before)
 
     def scores(self, steps: Sequence[tuple[TransformStep, ...]]) -> list[float | None]:
         """Return the predicted logarithms of rates of some states.
 
         They are -inf where a limit of the device is broken, None for steps of no program.
         """
+        self._catch_up()
         places = [self._found(each) for each in steps]
         result: list[float | None] = [None] * len(steps)
         for at, arm in enumerate(self.arms):
@@ -145,7 +147,8 @@ class Proposer:
             if own:
                 forms = arm.forms(arm.stacked([row for _, row in own]))
                 drafts = np.where(forms.feasible, forms.seconds, 1.0)
-                found = self.model.predict(self._features(at, forms), drafts)[0]
+                columns = self._columns(forms.features, arm.forms.tiles)
+                found = self.model.predict(columns, drafts)[0]
                 for (i, _), score, fits in zip(own, found, forms.feasible, strict=True):
                     result[i] = float(score) if fits else -np.inf
         return result
@@ -160,9 +163,8 @@ class Proposer:
         for at, arm in enumerate(self.arms):
             rows = [row for number, row in known if number == at]
             parents = np.array(rows, np.int64).reshape(len(rows), arm.forms.program.width)
-            result += [
-                arm.forms.program.candidate(row) for row in self._bred(at, parents, survivors)
-            ]
+            children = arm.sampler.kept(self._bred(at, parents, survivors))
+            result += [arm.forms.program.candidate(row) for row in children]
         return result
 
     # ---- parts
@@ -202,38 +204,19 @@ class Proposer:
         ]
         return [found[i] for i in self.rng.permutation(len(found))[:count]]
 
-    def _features(self, at: int, forms: Forms) -> Features:
-        """Return the columns of rows of one program that models learn from."""
-        if self.member is None:
-            return forms.features
-        return self.member.described(forms.features, self.arms[at].forms.tiles)
+    def _columns(self, features: Features, tiles: bool) -> Features:
+        """Return features of rows of one program with those of the task that models learn from."""
+        return features if self.member is None else self.member.described(features, tiles)
 
-    def _trials(self, since: Sequence[int]) -> tuple[Features, Column, Column] | None:
-        """Return features, drafts and seconds of what was measured; None where nothing was.
-
-        Args:
-            since: how many trials of each program are left out, those first measured.
-        """
-        parts = []
-        for at, (arm, start) in enumerate(zip(self.arms, since, strict=True)):
-            if len(arm.rows) > start:
-                found = arm.forms(np.array(arm.rows[start:]))
-                drafts = np.where(found.feasible, found.seconds, 1.0)
-                parts.append((self._features(at, found), drafts, np.array(arm.seconds[start:])))
-        if not parts:
-            return None
-        features, drafts, seconds = zip(*parts, strict=True)
-        return np.concatenate(features), np.concatenate(drafts), np.concatenate(seconds)
-
-    def _fit(self, since: Sequence[int]) -> None:
-        """Learn from all trials, after those since then were compared with what was expected."""
-        new, known = self._trials(since), self._trials([0] * len(self.arms))
-        if new is None or known is None:
-            return
-        self.model.judge(*new)
+    def _catch_up(self) -> None:
+        """Let the models learn what this task, and those that teach it, measured meanwhile."""
         if self.member is not None:
-            self.member.learn(*known)
-        self.model.fit(*known)
+            self.member.family.catch_up()
+        count = sum(len(arm.seconds) for arm in self.arms)
+        known = trials_of(self.arms, self._columns) if count > self._learned else None
+        if known is not None:
+            self.model.fit(*known.columns)
+        self._learned = count
 
     def _evolved(self, effort: Effort) -> list[_Pool]:
         """Draw rows of all programs, and breed the best of them."""
@@ -259,15 +242,16 @@ class Proposer:
         return [pool.rows[pool.scores >= least] for pool in pools]
 
     def _bred(self, at: int, parents: Rows, survivors: int) -> Rows:
-        """Return parents, mutants and crosses of one program, each once."""
+        """Return parents, mutants and crosses of one program, each once; some break limits."""
         if not len(parents):
             return parents
         sampler = self.arms[at].sampler
         many = parents[self.rng.integers(len(parents), size=2 * survivors)]
         other = parents[self.rng.integers(len(parents), size=len(many))]
         half = len(many) // 2
-        children = [parents, sampler.mutate(many), sampler.cross(many[:half], other[:half])]
-        return distinct(np.concatenate(children))
+        children = [sampler.mutate(many), sampler.cross(many[:half], other[:half])]
+        repaired = sampler.limits.repair(np.concatenate(children))
+        return distinct(np.concatenate([parents, repaired]))
 
     def _kin(self) -> list[tuple[int, Row]]:
         """Return what was fastest of similar tasks and was not proposed yet."""
@@ -311,7 +295,10 @@ class Proposer:
             return [_empty(at, each) for at, each in enumerate(rows)]
         pairs = list(zip(found, kept, strict=True))
         features = np.concatenate(
-            [self._features(at, forms)[which] for (at, forms), which in pairs]
+            [
+                self._columns(forms.features, self.arms[at].forms.tiles)[which]
+                for (at, forms), which in pairs
+            ]
         )
         drafts = np.concatenate([forms.seconds[which] for (_, forms), which in pairs])
         scores, doubts = self.model.predict(features, drafts)

@@ -72,31 +72,37 @@ class Sampler:
         self.program = program
         self.limits = limits
         self.rng = rng
+        # Rows that were found and not wanted yet, and how many were looked at for each at last.
+        self._stock: Rows = np.empty((0, program.width), np.int64)
+        self._drawn_for_one = 1.0
 
     def draw(self, count: int, tries: int = _TRIES) -> Rows:
         """Return up to ``count`` different feasible rows; all there are, if these are few.
 
-        Few that keep the limits are looked for ``tries`` times before there are fewer.
+        So many times ``count`` are looked at before there are fewer. Those that were found and not
+        wanted are kept for the next time.
         """
         if self.program.size <= _TINY:
             rows = self.kept(self._all())
             few: Rows = rows[self.rng.permutation(len(rows))[:count]]
             return few
-        found: Rows = np.empty((0, self.program.width), np.int64)
-        for _ in range(tries):
-            found = distinct(np.concatenate([found, self.kept(self._drawn(max(count, _FEWEST)))]))
-            if len(found) >= count:
-                break
-        drawn: Rows = found[self.rng.permutation(len(found))[:count]]
-        return drawn
+        found, left = self._stock, tries * max(count, _FEWEST)
+        while len(found) < count and left > 0:
+            wanted = (count - len(found)) * self._drawn_for_one
+            looked_at = min(max(math.ceil(wanted), _FEWEST), left)
+            kept = self.kept(self._drawn(looked_at))
+            found, left = distinct(np.concatenate([found, kept])), left - looked_at
+            self._drawn_for_one = looked_at / max(len(kept), 1)
+        mixed: Rows = found[self.rng.permutation(len(found))]
+        self._stock = mixed[count:]
+        return mixed[:count]
 
     def mutate(self, rows: Rows) -> Rows:
-        """Return each row with one slot changed; those that became impossible are left out."""
-        new = rows.copy()
+        """Return each row with one slot changed; it may break the limits now: see `kept`."""
+        new: Rows = rows.copy()
         slots = [slot for slot in self.program.slots if _is_open(slot)]
         if not slots or not len(rows):
-            none: Rows = new[:0]
-            return none
+            return new[:0]
         weights = np.array([_weight(slot) for slot in slots])
         chosen = self.rng.choice(len(slots), size=len(rows), p=weights / weights.sum())
         for at, slot in enumerate(slots):
@@ -106,13 +112,14 @@ class Sampler:
                 new[which, columns.start] = self.rng.choice(slot.values, size=len(which))
             else:
                 new[which, columns] = self._moved(slot, new[which, columns])
-        return self.kept(new)
+        return new
 
     def cross(self, a: Rows, b: Rows) -> Rows:
-        """Return children that have each slot from one parent or the other."""
+        """Return children with each slot from one parent or the other; they may break limits."""
         take = self.rng.random((len(a), len(self.program.slots))) < 0.5
         widths = [slot.width for slot in self.program.slots]
-        return self.kept(np.where(np.repeat(take, widths, axis=1), a, b))
+        children: Rows = np.where(np.repeat(take, widths, axis=1), a, b)
+        return children
 
     def neighbours(self, row: Rows) -> Rows:
         """Return the rows that differ by one prime factor moved, or by the next choice."""
@@ -169,6 +176,8 @@ class Sampler:
         pick = np.zeros(count, np.int64)
         open_ = np.arange(count)
         for _ in range(_PICKS):
+            if not len(open_):
+                break
             tried = self.rng.integers(size, size=len(open_))
             fits = np.ones(len(open_), bool)
             for use, rest in zip(uses, left, strict=True):

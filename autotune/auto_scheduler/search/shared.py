@@ -9,14 +9,14 @@ the idea of transfer-tuning (Gibson and Cano, PACT 2022).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from autotune.auto_scheduler.search.arm import Arm, Row
+from autotune.auto_scheduler.search.arm import Arm, Row, trials_of
 from autotune.auto_scheduler.search.common_model import (
-    Column,
     CommonModel,
     Features,
     Shipped,
@@ -24,6 +24,7 @@ from autotune.auto_scheduler.search.common_model import (
 )
 from autotune.auto_scheduler.search.descriptor import Descriptor
 from autotune.auto_scheduler.search.kin import mapped
+from autotune.auto_scheduler.search.row_model import RowModel
 
 # So many similar tasks are looked at, and so many of the fastest rows of each.
 _TASKS, _ROWS = 3, 16
@@ -54,11 +55,27 @@ class Family:
 
     model: CommonModel
     members: dict[str, Member] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def join(self, key: str, descriptor: Descriptor, arms: Sequence[Arm]) -> Member:
+    def join(
+        self, key: str, descriptor: Descriptor, arms: Sequence[Arm], ranking: RowModel
+    ) -> Member:
         """Take in a task, and return it as the family sees it."""
-        self.members[key] = Member(self, key, descriptor, arms)
+        self.members[key] = Member(self, key, descriptor, arms, ranking)
         return self.members[key]
+
+    def catch_up(self) -> None:
+        """Let the model learn what all tasks measured since it last did.
+
+        That is when somebody asks: results come one by one, and closed forms and trees of many
+        cost little more than those of one. Tasks may be searched in threads of their own.
+        """
+        with self._lock:
+            new = [each for each in list(self.members.values()) if each.has_news]
+            for each in new:
+                each.judge()
+            for each in new:
+                each.tell()
 
 
 @dataclass
@@ -70,20 +87,37 @@ class Member:
         key: of the task.
         descriptor: what tells it from others.
         arms: its programs.
+        ranking: what ranks their rows.
     """
 
     family: Family
     key: str
     descriptor: Descriptor
     arms: Sequence[Arm]
+    ranking: RowModel
+    _told: Sequence[int] = ()
 
     def described(self, features: Features, tiles: bool) -> Features:
         """Return features of rows of one program with the columns that the model needs."""
         return with_workload(features, self.descriptor, tiles)
 
-    def learn(self, features: Features, drafts: Column, seconds: Column) -> None:
-        """Take note of all trials of the task."""
-        self.family.model.learn(self.key, features, drafts, seconds)
+    @property
+    def has_news(self) -> bool:
+        """Whether trials of it are not known to the family yet."""
+        return sum(self._told) < sum(len(arm.seconds) for arm in self.arms)
+
+    def judge(self) -> None:
+        """Compare new trials with what all others say of them, while these do not know them."""
+        new = trials_of(self.arms, self.described, self._told)
+        if new is not None:
+            self.ranking.judge(*new.columns)
+
+    def tell(self) -> None:
+        """Let the model of all tasks learn the trials of this one."""
+        self._told = [len(arm.seconds) for arm in self.arms]
+        known = trials_of(self.arms, self.described)
+        if known is not None:
+            self.family.model.learn(self.key, *known.columns)
 
     def elites(self) -> list[tuple[int, Row]]:
         """Return what was fastest of similar tasks, as programs and rows of this one, each once.
