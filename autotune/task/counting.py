@@ -18,7 +18,7 @@ import numpy as np
 
 from autotune.task.constraint import Constraint, TracedConstraint, refine
 from autotune.task.expression import Builder, Expression, Number
-from autotune.task.partial import Condition, Fork, Key, Knobs, Outlook, tree_frontier
+from autotune.task.partial import Condition, Fork, Key, Knobs, Outlook, forgotten, tree_frontier
 from autotune.task.radix import IntArray
 from autotune.task.symbols import Symbol
 from autotune.task.trace import Choice, Decision, Test, Tree
@@ -175,7 +175,7 @@ class _Group:
                     settled = settled | np.where(False if decided else fails, 0, condition.bit)
             needed = self._needed(outlook, now, knob, settled)
             columns = {
-                key: np.broadcast_to(np.where(where, outlook.key_value(key), 0), shape)[alive]
+                key: np.broadcast_to(_known(outlook, key, where), shape)[alive]
                 for key, where in needed.items()
             }
         weights = (states.weights[:, None] * times)[alive]
@@ -213,6 +213,11 @@ class _Group:
             left.pop(soonest)
             order += lacking[soonest]
         return order
+
+
+def _known(outlook: Outlook, key: Key, where: Number) -> Number:
+    """Return what is known of a key where it is needed, and the same everywhere else."""
+    return np.where(where, outlook.key_value(key), forgotten(key))
 
 
 def _merge(states: _States) -> _States:

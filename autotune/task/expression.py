@@ -7,7 +7,7 @@ them: what the knobs chosen so far contribute is one number. Equal expressions a
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -151,7 +151,8 @@ class Builder:
             return self.leaf(parts[0].knob, computed(function, parts[0].table, constant))
         spans = [(constant, constant), *(part.span for part in parts)]
         span = _join(function, spans)
-        if prod(max(1.0, -low, high) for low, high in spans) >= EXACT:
+        several = len(set(parts)) < len(parts)  # parts of a chain are a set: x + x is none
+        if several or prod(max(1.0, -low, high) for low, high in spans) >= EXACT:
             return self._operation(function, left, right, span)
         parts.sort(key=id)
         knobs = frozenset[int]().union(*(part.knobs for part in parts))
@@ -181,6 +182,11 @@ def neutral(function: Function) -> int:
 def span_of(value: Operand) -> Bounds:
     """Return bounds of a value over all points."""
     return value.span if isinstance(value, Expression) else (value, value)
+
+
+def least_of(function: Function, parts: Iterable[Expression]) -> int:
+    """Return the lower bound of the sum or product of some integers."""
+    return int(_join(function, [part.span for part in parts])[0])
 
 
 def computed(function: Function, left: Number, right: Number) -> Number:

@@ -18,6 +18,7 @@ from autotune.task.expression import (
     Operation,
     bounds_of,
     computed,
+    least_of,
     span_of,
 )
 from autotune.task.radix import IntArray
@@ -81,6 +82,19 @@ def _parts_key(chain: Chain, known: frozenset[Expression]) -> Key:
     if len(known) == 1:
         return next(iter(known)), None
     return chain, known
+
+
+def forgotten(key: Key) -> int | float:
+    """Return what stands for a value that no condition asks for any more.
+
+    It is computed with nevertheless, so it lies within the bounds of that value: no divisor
+    becomes zero, and what is multiplied by zero stays finite.
+    """
+    expression, known = key
+    if known is not None:
+        assert isinstance(expression, Chain)
+        return least_of(expression.function, known)
+    return int(expression.span[0]) if expression.whole else expression.span[0]
 
 
 class Outlook:
