@@ -7,12 +7,16 @@ import threading
 from collections.abc import Iterable
 from contextvars import ContextVar, Token
 from os import PathLike
+from typing import ClassVar
 
 from autotune.auto_scheduler import (
     FAR,
     ComputeDAG,
     MeasureInput,
+    RecordedState,
+    RecordedTask,
     RecordReader,
+    State,
     decode_workload_key,
     equivalent_keys,
     fair,
@@ -39,11 +43,20 @@ _EXPECTED = "a log, a list of logs, or None"
 Records = dict[str, dict[str, dict[str, record_codec.RecordedPair]]]
 
 
+class _Current:
+    """Class attribute that gives the innermost context that was entered; at least an empty one."""
+
+    __slots__ = ()
+
+    def __get__(self, instance: object, owner: type) -> ApplyHistoryBest:
+        return _current.get() or ApplyHistoryBest(None)
+
+
 class ApplyHistoryBest:
     """Lets networks that are built in the ``with`` block use the best records of a log.
 
-    A function without a record runs untuned; a log that is missing costs a warning. Logs are read
-    once, when the first network is built.
+    What it has no record of, the one around it is asked for; a function without any runs untuned.
+    A log that is missing costs a warning. Logs are read once, when the first network is built.
 
     Args:
         records: a log, several logs or records (pairs of input and result), or None for none.
@@ -54,6 +67,10 @@ class ApplyHistoryBest:
     Raises:
         RecordError: ``records`` is something else.
     """
+
+    current: ClassVar[_Current] = _Current()
+    # Messages that were logged, so that each is logged once in a process.
+    warning_messages: ClassVar[set[str]] = set()
 
     def __init__(
         self,
@@ -76,20 +93,68 @@ class ApplyHistoryBest:
         self._best: Records | None = None
         self._reading = threading.Lock()
         self._tokens: list[Token[ApplyHistoryBest | None]] = []
-
-    @staticmethod
-    def current() -> ApplyHistoryBest | None:
-        """Return the innermost one that was entered."""
-        return _current.get()
+        self._around: ApplyHistoryBest | None = None
+        # What `update` was given, by kind of target and workload key.
+        self._given: dict[tuple[str, str], MeasureInput] = {}
 
     def __enter__(self) -> ApplyHistoryBest:
+        if _current.get() is not self:
+            self._around = _current.get()
         self._tokens.append(_current.set(self))
         return self
 
     def __exit__(self, *_: object) -> None:
         _current.reset(self._tokens.pop())
+        if not self._tokens:
+            self._around = None
 
     def query(
+        self,
+        target: Target | str,
+        workload_key: str,
+        has_complex_op: bool = False,
+        dag: ComputeDAG | None = None,
+        func_name: str = "",
+    ) -> RecordedState | None:
+        """Return the best state that is known of a workload, or None, as TVM's method does.
+
+        Args:
+            target: of its kind records count.
+            workload_key: of the workload.
+            has_complex_op: whether a miss costs a warning, once for each function.
+            dag: its graph, which is then also looked for under the other names that it had.
+            func_name: what the warning calls it.
+        """
+        target = Target(target)
+        found = self.best(target, workload_key)
+        if found is None and dag is not None:
+            found = self.record_of(dag, target)
+        if found is None and self._around is not None:
+            return self._around.query(target, workload_key, has_complex_op, dag, func_name)
+        if found is None and has_complex_op:
+            self._warn_of_miss(target, workload_key, dag, func_name)
+        return None if found is None else found.config
+
+    def update(
+        self, target: Target | str, workload_key: str, state: RecordedState | State
+    ) -> None:
+        """Use a state for a workload from now on, whatever records say."""
+        task = RecordedTask(workload_key, str(target))
+        self._given[Target(target).kind.name, workload_key] = MeasureInput(task, state)
+
+    def _warn_of_miss(
+        self, target: Target, workload_key: str, dag: ComputeDAG | None, func_name: str
+    ) -> None:
+        message = (
+            f"{'-' * 35}\n{func_name}\nCannot find tuned schedules for target={target}, "
+            f"workload_key={workload_key}. A schedule by rule is used, which may be slower."
+        )
+        message += "" if dag is None else f" Compute DAG info:\n{dag}"
+        if message not in self.warning_messages:
+            self.warning_messages.add(message)
+            _log.warning(message)
+
+    def best(
         self, target: Target, workload_key: str, graph: str | None = None
     ) -> MeasureInput | None:
         """Return the best record of a workload, or None.
@@ -100,6 +165,9 @@ class ApplyHistoryBest:
             graph: the structural hash of its graph, where it is known: records that say that
                 theirs was another do not count.
         """
+        given = self._given.get((target.kind.name, workload_key))
+        if given is not None:
+            return given
         wanted = decode_workload_key(workload_key)
         found: list[tuple[float, MeasureInput]] = []
         for key, kinds in self.records().items():
@@ -146,13 +214,17 @@ class ApplyHistoryBest:
     def record_of(self, dag: ComputeDAG, target: Target) -> MeasureInput | None:
         """Return the best record of a graph under all names that it had, or None."""
         graph = structural_hash(dag)
-        found = (self.query(target, key, graph) for key in equivalent_keys(dag))
-        return next(filter(None, found), None) or self.query(target, graph)
+        found = (self.best(target, key, graph) for key in equivalent_keys(dag))
+        own = next(filter(None, found), None) or self.best(target, graph)
+        if own is None and self._around is not None:
+            return self._around.record_of(dag, target)
+        return own
 
     @property
     def is_empty(self) -> bool:
-        """Whether no log has any record of a trial that worked."""
-        return not self.records()
+        """Whether nothing is known of any workload."""
+        around = self._around is None or self._around.is_empty
+        return around and not self._given and not self.records()
 
     def records(self) -> Records:
         """Return the best record of each workload and kind of target; logs are read once."""

@@ -121,8 +121,8 @@ def test_every_task_of_resnet_18_finds_its_record_in_the_published_log():
     target = Target("cuda")
     history = auto_scheduler.ApplyHistoryBest(str(PUBLISHED))
     found = []
-    query = history.query
-    history.query = lambda *asked: found.append(query(*asked)) or found[-1]
+    best = history.best
+    history.best = lambda *asked: found.append(best(*asked)) or found[-1]
     graph = pipeline_for(target)(module["main"].graph.bind(params), 3)
     functions = {each.signature: each for each in partition(graph, 3) if not each.is_free}
     kernels = [history.kernel_for(each, target) for each in functions.values()]
@@ -139,12 +139,47 @@ def test_a_record_whose_key_was_changed_is_found_by_the_graph_that_it_says(tuned
     swapped.write_text(text.replace(key, json.dumps(other.workload_key)[1:-1]))
     history = auto_scheduler.ApplyHistoryBest(str(swapped))
     graph = one.graph_hash
-    assert history.query(Target("llvm"), one.workload_key, graph) is None
+    assert history.best(Target("llvm"), one.workload_key, graph) is None
     best, _ = auto_scheduler.load_best_record(str(log), one.workload_key, "llvm")
-    assert str(history.query(Target("llvm"), graph).state) == str(best.state)
+    assert str(history.best(Target("llvm"), graph).state) == str(best.state)
     own, _ = auto_scheduler.load_best_record(str(log), other.workload_key, "llvm")
-    found = history.query(Target("llvm"), other.workload_key, other.graph_hash)
+    found = history.best(Target("llvm"), other.workload_key, other.graph_hash)
     assert str(found.state) == str(own.state)
+
+
+def test_a_script_asks_with_the_five_arguments_of_tvm(tuned, caplog):
+    _, _, tasks, log = tuned
+    one, other = tasks
+    empty, full = auto_scheduler.ApplyHistoryBest(None), auto_scheduler.ApplyHistoryBest(str(log))
+    asked = ("llvm", one.workload_key, True, one.compute_dag, "fused_dense")
+    best, _ = auto_scheduler.load_best_record(str(log), one.workload_key, "llvm")
+    assert full.query(*asked) == best.state
+    one.compute_dag.apply_steps_from_state(full.query(*asked))
+    assert full.query("llvm", "another key", True, one.compute_dag, "found by its graph")
+    assert not caplog.text
+    assert [empty.query(*asked) for _ in range(2)] == [None, None]
+    assert caplog.text.count("fused_dense\nCannot find tuned schedules for target=llvm") == 1
+    assert empty.query("llvm", "simple", False, None, "simple") is None
+    assert "simple" not in caplog.text
+    with full, empty:
+        found = auto_scheduler.DispatchContext.current.query(*asked)
+        assert found == best.state, "the context around it knows"
+    assert empty.query(*asked) is None
+    empty.update("llvm", one.workload_key, best.state)
+    assert empty.query(*asked) == best.state
+    assert empty.query("llvm", other.workload_key) is None
+    assert auto_scheduler.DispatchContext.current.query("llvm", one.workload_key) is None
+
+
+def test_the_context_around_has_the_records_of_functions_that_the_inner_one_has_not(tuned):
+    module, params, tasks, log = tuned
+    pairs = list(auto_scheduler.RecordReader(str(log)))
+    first = [pair for pair in pairs if pair[0].task.workload_key == tasks[0].workload_key]
+    with auto_scheduler.ApplyHistoryBest(str(log)):
+        nested = build(auto_scheduler.ApplyHistoryBest(first), module, params)
+    plain = build(auto_scheduler.ApplyHistoryBest(str(log)), module, params)
+    bodies = [[body(each.kernel) for each in one.network.modules] for one in (nested, plain)]
+    assert bodies[0] == bodies[1]
 
 
 @pytest.mark.parametrize("records", [5, 1.5, [5], [None], ""])

@@ -134,9 +134,9 @@ def build(
         raise GraphError("relay.build: target must be given, or be around as `with Target(...)`")
     context = PassContext.current()
     graph = graph_of(ir_mod).bind({} if params is None else params)
-    history = ApplyHistoryBest.current()
+    history = ApplyHistoryBest.current
     wanted = bool(context.config.get("relay.backend.use_auto_scheduler"))
-    if wanted and history is not None and not history.is_empty:
+    if wanted and not history.is_empty:
         network = compile_network(
             graph, chosen, pipeline_for(chosen), context.opt_level, choose=history.choose
         )
