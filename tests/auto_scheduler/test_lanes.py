@@ -93,6 +93,26 @@ def test_the_first_proposal_for_short_rows_multiplies_vectors_of_weights(monkeyp
     assert "< 9; ++yy_xx_fused" in text
 
 
+@pytest.mark.parametrize(
+    ("name", "vector_bytes", "registers"),
+    [("icelake-server", 64, 28), ("znver4", 64, 28), ("x86-64-v4", 64, 28), ("znver3", 32, 16),
+     ("core-avx2", 32, 16), ("skylake", 32, 16), ("x86-64", 16, 16), ("nehalem", 16, 16),
+     ("cortex-a72", 16, 32), ("neoverse-n1", 16, 32), ("apple-m1", 16, 32)],
+)  # fmt: skip
+def test_a_task_for_another_cpu_is_modelled_by_its_name(name, vector_bytes, registers):
+    tensors = [te.placeholder((64, 64), name=n) for n in "ab"]
+    k = te.reduce_axis((0, 64), name="k")
+    product = te.compute((64, 64), lambda i, j: te.sum(tensors[0][i, k] * tensors[1][k, j], k))
+    task = SearchTask(compute_dag=ComputeDAG([*tensors, product]), target=f"llvm -mcpu={name}")
+    for forms in programs_of(task, sketches_of(task, PARAMS), PARAMS):
+        assert (forms.host.vector_bytes, forms.host.registers) == (vector_bytes, registers)
+
+
+@pytest.mark.parametrize("name", ["", "native", "a-cpu-of-tomorrow"])
+def test_a_cpu_without_a_known_name_is_taken_for_this_one(name):
+    assert HostModel.of(name) == HostModel.here()
+
+
 def in_one_run(task):
     forms = programs_of(task, sketches_of(task, PARAMS), PARAMS)
     covered = [each for each in forms if any(getattr(s, "covers", 0) for s in each.program.slots)]

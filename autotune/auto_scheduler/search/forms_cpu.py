@@ -42,6 +42,7 @@ class CpuForms:
         program: whose rows are looked at.
         params: of the device.
         rewrite: what is done about the order of weights.
+        host: the CPU; that of this machine if None.
     """
 
     def __init__(
@@ -49,15 +50,17 @@ class CpuForms:
         program: Program,
         params: HardwareParams,
         rewrite: LayoutRewriteOption = LayoutRewriteOption.NO_REWRITE,
+        host: HostModel | None = None,
     ) -> None:
         self.program = program
         self.params = params
+        self.host = host or HostModel.here()
         rewrites = rewrite is not LayoutRewriteOption.NO_REWRITE
         self.tiled: list[Tiled] = tiled_stages(program, rewrites)
         self.copied_s = 0.0
         if rewrite is LayoutRewriteOption.INSERT_TRANSFORM_STAGE:
             copied = [each.bytes for one in self.tiled for each in one.inputs if each.tiled]
-            self.copied_s = _copy_s(sum(copied), params)
+            self.copied_s = _copy_s(sum(copied), params, self.host)
 
     @property
     def tiles(self) -> bool:
@@ -71,7 +74,7 @@ class CpuForms:
         slowest = np.zeros((len(rows), _STAGE))
         longest = np.full(len(rows), -1.0)
         for tiled in self.tiled:
-            stage = _Stage(tiled, rows, self.params)
+            stage = _Stage(tiled, rows, self.params, self.host)
             seconds = seconds + stage.seconds
             feasible &= stage.code <= _MOST_CODE
             slower = (stage.seconds > longest)[:, None]
@@ -87,7 +90,7 @@ class CpuForms:
         """Return which rows give a text that compilers come to an end with."""
         fits = self._covered(rows)
         for tiled in self.tiled:
-            fits &= _Stage(tiled, rows, self.params).code <= _MOST_CODE
+            fits &= _Stage(tiled, rows, self.params, self.host).code <= _MOST_CODE
         return fits
 
     def _covered(self, rows: Rows) -> npt.NDArray[np.bool_]:
@@ -145,10 +148,9 @@ class CpuForms:
 class _Stage:
     """The closed forms of one tiled stage."""
 
-    def __init__(self, tiled: Tiled, rows: Rows, params: HardwareParams) -> None:
-        self.tiled, self.rows, self.params = tiled, rows, params
+    def __init__(self, tiled: Tiled, rows: Rows, params: HardwareParams, host: HostModel) -> None:
+        self.tiled, self.rows, self.params, self.host = tiled, rows, params, host
         self.levels = Levels(tiled, rows, _LEVELS, 1)
-        self.host = HostModel.here()
 
     def _reads(self, data: slice, reductions: slice) -> Column:
         """Return the bytes of all inputs that some levels of the tiles read."""
@@ -321,9 +323,8 @@ class _Stage:
         return [np.asarray(each, np.float64) for each in columns]
 
 
-def _copy_s(total: int, params: HardwareParams) -> float:
+def _copy_s(total: int, params: HardwareParams, host: HostModel) -> float:
     """Return the seconds in which weights are copied to another order, from beyond the caches."""
-    host = HostModel.here()
     return 4 * total / host.l2_rate / host.frequency / max(params.num_cores, 1)
 
 

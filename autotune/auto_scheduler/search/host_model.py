@@ -1,7 +1,8 @@
-"""Figures of this machine's CPU that closed forms need and no record keeps."""
+"""Figures of a CPU that closed forms need and no record keeps."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,21 @@ _CPUINFO = Path("/proc/cpuinfo")
 # Of the flags by which Linux names instruction sets -> bytes of their vectors, and the registers
 # that sums and operands may fill: of 32, GCC 12 begins to spill where all but three are full.
 _VECTORS = {"avx512f": (64, 28), "avx": (32, 16), "asimd": (16, 32)}
+# The same for CPUs by the names that GCC and Clang have for them, as a target's ``-mcpu`` does.
+_NAMES = (
+    (64, 28, r"""x86-64-v4 | kn[lm] | znver[45] | (skylake-avx512 | cascadelake | cooperlake
+        | cannonlake | icelake | rocketlake | tigerlake | sapphirerapids | emeraldrapids
+        | graniterapids | diamondrapids) (-client | -server | -d)?"""),
+    (32, 16, r"""x86-64-v3 | core-avx2 | core-avx-i | corei7-avx | sandybridge | ivybridge
+        | haswell | broadwell | skylake | alderlake | raptorlake | meteorlake | arrowlake (-s)?
+        | lunarlake | pantherlake | gracemont | sierraforest | grandridge | clearwaterforest
+        | bdver[1-4] | btver2 | znver[1-3]"""),
+    (16, 16, r"""x86-64 (-v2)? | nocona | core2 | penryn | corei7 | nehalem | westmere | bonnell
+        | atom | silvermont | goldmont (-plus)? | tremont | (k8 | opteron | athlon64) (-sse3)?
+        | amdfam10 | barcelona | btver1"""),
+    (16, 32, r"""cortex-(a[3-7]\d | a[57]\d\d | x\d) \w* | neoverse-.* | apple-.* | thunderx.*
+        | ampere1.* | tsv110 | kryo | falkor | saphira | exynos-m\d"""),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -35,6 +51,17 @@ class HostModel:
     l1_rate: float = 32.0
     l2_rate: float = 8.0
     latency: float = 4.0
+
+    @staticmethod
+    def of(mcpu: str) -> HostModel:
+        """Return what is known of the CPU that a target names.
+
+        Where it names none, or one that is unknown here, that is this machine's.
+        """
+        for vector_bytes, registers, names in _NAMES:
+            if re.fullmatch(names, mcpu, re.VERBOSE):
+                return HostModel(vector_bytes, registers)
+        return HostModel.here()
 
     @staticmethod
     @cache

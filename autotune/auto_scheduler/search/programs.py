@@ -15,6 +15,7 @@ from autotune.auto_scheduler.search.forms_cpu import CpuForms
 from autotune.auto_scheduler.search.forms_gpu import GpuForms
 from autotune.auto_scheduler.search.forms_tensor import TensorForms, multiplied_stage
 from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
+from autotune.auto_scheduler.search.host_model import HostModel
 from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search.program import Program
 from autotune.auto_scheduler.search_problem import SearchProblem
@@ -66,7 +67,8 @@ def programs_of(
         vector = int(params["max_vectorize_size"])
         rewrite = task.layout_rewrite_option
         made = [cpu_program(each, hardware, innermost, vector) for each in decided]
-        return [CpuForms(each, hardware, rewrite) for each in made]
+        host = HostModel.of(task.target.mcpu)
+        return [CpuForms(each, hardware, rewrite, host) for each in made]
     model = GpuModel.of(task.target, hardware)
     found = [gpu_program(each, hardware, innermost, model.sms) for each in decided]
     return [_gpu_forms(each, model) for each in found]
