@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.record_codec import RecordedPair
+from autotune.auto_scheduler.record_codec import RecordedPair, decode
 from autotune.auto_scheduler.record_file import RecordReader
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureResult
 from autotune.record.best import beaten_by, is_race
-from autotune.record.paths import LogPath
+from autotune.record.paths import LogPath, log_path
+from autotune.record.reader import RACE_NOTE, open_log
 from autotune.target import Target
 
 # Name or hash of a workload, and its arguments with nested lists taken apart.
@@ -109,7 +111,10 @@ def best_of(
     kind = None if target is None else Target(target).kind
     best: RecordedPair | None = None
     least = FAR
-    for inp, result in fair(RecordReader(filename, races=True)):
+    beaten = raced(_races(filename))
+    for inp, result in RecordReader(filename, races=True):
+        if beaten and not _counts(inp, result, beaten):
+            continue
         if not result.ok or (kind is not None and inp.target.kind != kind):
             continue
         seconds = result.seconds * factor(inp, result)
@@ -124,14 +129,28 @@ def fair(pairs: Iterable[RecordedPair]) -> list[RecordedPair]:
     The luckiest of many trials is not the fastest; a race measures again, and decides.
     """
     found = list(pairs)
-    raced: set[tuple[str, str]] = set()
-    for inp, result in found:
-        raced.update((inp.task.workload_key, key) for key in beaten_by(result))
-    return [
-        (inp, result)
-        for inp, result in found
-        if is_race(result) or (inp.task.workload_key, inp.key) not in raced
-    ]
+    beaten = raced(found)
+    return [pair for pair in found if _counts(*pair, beaten)] if beaten else found
+
+
+def raced(pairs: Iterable[RecordedPair]) -> set[tuple[str, str]]:
+    """Returns workload and state of the trials that the winners of final races stand above."""
+    return {(inp.task.workload_key, key) for inp, result in pairs for key in beaten_by(result)}
+
+
+def _counts(inp: MeasureInput, result: MeasureResult, beaten: set[tuple[str, str]]) -> bool:
+    return is_race(result) or (inp.task.workload_key, inp.key) not in beaten
+
+
+def _races(filename: LogPath) -> Iterator[RecordedPair]:
+    """Yields the winners of the races of a log; its trials, which are many, are not decoded."""
+    with open_log(log_path(filename)) as file:
+        for text in file:
+            if text.startswith(RACE_NOTE):
+                with suppress(RecordError):  # whoever reads the whole log reports it
+                    pair = decode(text.removeprefix(RACE_NOTE))
+                    if pair is not None:
+                        yield pair
 
 
 def size_factor(wanted: str | None, known: str, include_compatible: bool) -> float:

@@ -35,6 +35,8 @@ NOTE = "# with "
 # The key there of `SearchProblem.graph_hash`.
 GRAPH_HASH = "graph_hash"
 _WORDS = 200
+# Why a line of AutoTVM is none of ours.
+OF_TEMPLATE = "a record of a template, not one of the auto-scheduler"
 # AutoTVM's lines may have the same keys, in any order; what stands under "i" begins otherwise.
 _STATE = re.compile(r'"i"\s*:\s*\[\s*\[')
 
@@ -149,11 +151,11 @@ def decode(line: str, note: str = "") -> RecordedPair | None:
 def _pair(row: object, note: str) -> RecordedPair:
     if not isinstance(row, dict):
         raise RecordError(f"expected a JSON object, got {type(row).__name__}")
-    if "input" in row:
-        raise RecordError("a record of a template, not one of the auto-scheduler")
     for key in ("i", "r"):
-        if key not in row:
+        if key not in row and "input" not in row:
             raise RecordError(f"it has no {key!r}")
+    if "input" in row or _is_text(next(iter(row["i"]), None)):  # as in AutoTVM's first logs
+        raise RecordError(OF_TEMPLATE)
     task, state = row["i"]
     if not isinstance(state, list) or len(state) != 2 or not isinstance(state[1], list):
         raise RecordError("its state is not [[], steps]")

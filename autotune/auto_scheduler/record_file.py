@@ -9,6 +9,7 @@ from itertools import islice
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.record_codec import (
     NOTE,
+    OF_TEMPLATE,
     RecordedPair,
     decode,
     encode,
@@ -91,6 +92,11 @@ class RecordReader(Iterable[RecordedPair]):
         more = len(self.problems) - _NAMED
         rest = f"; and {more} more" if more > 0 else ""
         end = "the others are used" if self._read else "is it a log of the auto-scheduler?"
+        if all(each.reason == OF_TEMPLATE for each in self.problems):
+            end = (
+                "autotvm.record.load_from_file reads records of templates, and "
+                "autotvm.apply_history_best uses them"
+            )
         return (
             f"log {self.path}: {len(self.problems)} of {total} records could not be read "
             f"({named}{rest}); {end}"

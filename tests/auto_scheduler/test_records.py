@@ -194,6 +194,25 @@ def test_unreadable_lines_are_reported_and_passed_over(tmp_path, caplog):
     assert "line 3" in message
 
 
+@pytest.mark.parametrize("name", ["tophub_cuda_v0.10.log", "tophub_arm_cpu_v0.02.log"])
+def test_of_a_log_of_templates_it_is_said_what_reads_it(name, caplog):
+    with caplog.at_level(logging.WARNING, "auto_scheduler"):
+        assert not list(records.load_records(DATA.parent / "logs" / name))
+    (message,) = caplog.messages
+    assert "autotvm.record.load_from_file reads records of templates" in message
+
+
+def test_a_long_log_is_read_line_by_line(tmp_path):
+    """Nobody waits for the end of a log, whose last line is broken here."""
+    log = tmp_path / "log.json"
+    records.save_records(log, [recorded(key=str(i)) for i in range(3)], [OK] * 3)
+    pairs = records.load_records(log)
+    assert next(pairs)[0].task.workload_key == "0"
+    with log.open("a") as file:
+        file.write(encode(recorded(key="added meanwhile"), OK) + "\n")
+    assert [inp.task.workload_key for inp, _ in pairs] == ["1", "2", "added meanwhile"]
+
+
 def test_a_reader_gives_some_of_the_lines(tmp_path):
     log = tmp_path / "log.json"
     inputs = [recorded(key=str(i)) for i in range(5)]
