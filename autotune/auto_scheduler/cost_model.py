@@ -22,6 +22,10 @@ from autotune.auto_scheduler.search.proposer import Proposer
 from autotune.auto_scheduler.search.shared import SharedTrials
 from autotune.auto_scheduler.search.task_search import proposer_of
 from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.state_features import (
+    get_per_store_features_from_states,
+    operations_of,
+)
 from autotune.auto_scheduler.transform_steps import TransformStep
 from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, RecordError
@@ -36,6 +40,8 @@ _FORM = "autotune search trials 1"
 # How many times as many trials as at the last time there have to be before a model that adapts
 # its training trains, and before the file of a model is written anew.
 _ADAPTIVE, _NEWS = 1.2, 1.05
+# What a statement without operations, such as a copy, counts.
+_NO_OPERATIONS = 1e-3
 # Workload key, kind of target, and hash of the graph; the last is empty where nobody knows.
 _Task = tuple[str, str, str]
 # What was measured of one workload on one kind of target: steps and seconds.
@@ -98,6 +104,21 @@ class CostModel:
     def predict(self, task: SearchProblem, states: Sequence[HasSteps]) -> list[float]:
         """Return a score for each state; larger is better."""
         raise NotImplementedError(f"{type(self).__name__} must define predict(task, states)")
+
+    def predict_stages(self, task: SearchProblem, states: Sequence[HasSteps]) -> list[float]:
+        """Return the scores of states and of their statements, in TVM's flat form.
+
+        First comes a score for each state, as `predict` gives it; then, state by state, how many
+        statements write a buffer, and the score of each. They share the score of the state as they
+        share its operations. A state that cannot be lowered has none.
+        """
+        scores = self.predict(task, states)
+        result = list(scores)
+        features = get_per_store_features_from_states(_states(states), task)
+        for score, rows in zip(scores, features, strict=True):
+            parts = operations_of(rows) + _NO_OPERATIONS
+            result += [float(len(rows)), *(score * parts / parts.sum()).tolist()]
+        return result
 
     def attend(self, task: SearchProblem, proposer: Proposer) -> None:
         """Take note of the search of a task that the model serves."""

@@ -12,50 +12,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.loop_state import HasSteps
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.record_file import RecordReader
 from autotune.auto_scheduler.recover import recover_measure_input
 from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.state_features import (
+    DEFAULT_FEATURE_VEC_LEN,
+    DEFAULT_MAX_N_BUFS,
+    Features,
+    get_per_store_feature_names,
+    get_per_store_features_from_states,
+)
 from autotune.errors import AutotuneError
-from autotune.features import per_store_feature_names, per_store_features
 from autotune.measure import MeasureResult
-
-# Buffers of a statement that are told apart.
-DEFAULT_MAX_N_BUFS = 5
-DEFAULT_FEATURE_VEC_LEN = len(per_store_feature_names(DEFAULT_MAX_N_BUFS))
-
-Features = list[npt.NDArray[np.float32]]
-
-
-def get_per_store_feature_names(max_n_bufs: int | None = None) -> list[str]:
-    """Return the names of the features, in their order."""
-    return per_store_feature_names(max_n_bufs or DEFAULT_MAX_N_BUFS)
-
-
-def get_per_store_features_from_states(
-    states: Sequence[HasSteps], task: SearchProblem, max_n_bufs: int | None = None
-) -> Features:
-    """Return the features of states, a matrix each: one row for each buffer that is written.
-
-    The matrix of a state that cannot be lowered has no rows.
-
-    Args:
-        states: with ``transform_steps``; all lengths have to be decided.
-        task: whose states they are.
-        max_n_bufs: buffers of a statement that are told apart; 5 by default.
-    """
-    most = max_n_bufs or DEFAULT_MAX_N_BUFS
-    line = task.hardware_params.cache_line_bytes
-    on_gpu = task.target.backend.on_gpu
-    found = []
-    for state in states:
-        try:
-            schedule, args = task.compute_dag.apply_steps_from_state(state)
-            found.append(per_store_features(schedule, args, on_gpu, line, most))
-        except AutotuneError:
-            found.append(np.zeros((0, len(per_store_feature_names(most))), np.float32))
-    return found
 
 
 def get_per_store_features_from_measure_pairs(

@@ -102,6 +102,23 @@ def test_what_cannot_run_is_ranked_behind_everything():
     assert scores[1] == -math.inf
 
 
+@pytest.mark.parametrize("model", [XGBModel(), RandomModel()])
+def test_scores_of_statements_follow_those_of_states_as_tvm_packs_them(model):
+    task = product(16)
+    states = SketchPolicy(task, seed=0, verbose=0).sample_initial_population(3)
+    scores, packed = model.predict(task, states), model.predict_stages(task, states)
+    assert packed[:3] == scores
+    at = 3
+    for score in scores:
+        count = int(packed[at])
+        parts = packed[at + 1 : at + 1 + count]
+        assert count >= 1
+        assert sum(parts) == pytest.approx(score)
+        assert all(0 <= part <= score * (1 + 1e-9) for part in parts)
+        at += 1 + count
+    assert at == len(packed)
+
+
 def test_a_state_of_no_sketch_that_can_run_is_not_thrown_away():
     task = product()
     state = task.compute_dag.get_init_state()
