@@ -45,11 +45,11 @@ class SketchTuner(Tuner):
         self._over = False
 
     def has_next(self) -> bool:
-        """Whether the policy has anything left to propose."""
-        if not self._queue and not self._over:
-            self._queue.extend(self.policy.propose(self._batch()))
-            self._over = not self._queue
-        return bool(self._queue)
+        """Whether the policy may have anything left to propose: it has, until it had nothing.
+
+        It is not asked here: what measures gets ready while it looks for its first proposals.
+        """
+        return bool(self._queue) or not self._over
 
     def _batch(self) -> int:
         """Return how many to propose together: a fair part of the run, so that it can learn.
@@ -61,9 +61,10 @@ class SketchTuner(Tuner):
         return min(self.per_round, max(_FEWEST, min(part, _MOST)))
 
     def next_batch(self, batch_size: int) -> Sequence[RecordedState]:
-        """Return proposals of the policy."""
-        if not self.has_next():
-            return []
+        """Return proposals of the policy; none where it has nothing left."""
+        if not self._queue and not self._over:
+            self._queue.extend(self.policy.propose(self._batch()))
+            self._over = not self._queue
         count = min(batch_size, len(self._queue))
         return [self._queue.popleft() for _ in range(count)]
 
