@@ -37,7 +37,7 @@ from autotune.auto_scheduler.search.common_model import (
     with_workload,
 )
 from autotune.auto_scheduler.search.descriptor import Descriptor, described
-from autotune.auto_scheduler.search.prior import FILE, shipped
+from autotune.auto_scheduler.search.prior import FILE, columns_of, fitted, shipped
 from autotune.auto_scheduler.search.program import Rows
 from autotune.auto_scheduler.search.sampler import Sampler
 from autotune.measure import MeasureResult
@@ -119,12 +119,15 @@ def write(known: dict[str, Trials], add: bool) -> None:
         with np.load(FILE) as data:
             names = [*map(str, data["workloads"]), *names]
             columns = {key: np.concatenate([data[key], new]) for key, new in columns.items()}
+    kept = {key: values.astype(np.float16) for key, values in columns.items()}
+    trees = fitted(*columns_of(kept)).to_json()
     np.savez_compressed(
         FILE,
         workloads=np.array(names),
         rows=rows,
         fingerprint=fingerprint(rows),
-        **{key: values.astype(np.float16) for key, values in columns.items()},
+        trees=np.frombuffer(trees, np.uint8),
+        **kept,
     )
     print(
         f"{FILE}: {len(names)} trials of {len(set(names))} workloads, {FILE.stat().st_size} bytes"

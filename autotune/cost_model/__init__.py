@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from autotune.cost_model.blas import one_thread
-from autotune.cost_model.xgb import Loss, Pool, Trees, TreeSettings
+from autotune.cost_model.stored_trees import StoredTrees
+from autotune.cost_model.xgb import Loss, Pool, Trees, TreeSettings, load_meanwhile
 from autotune.utils.names import lazy
 
 if TYPE_CHECKING:
@@ -21,9 +22,11 @@ __all__ = [
     "Pool",
     "Posterior",
     "Prior",
+    "StoredTrees",
     "TreeSettings",
     "Trees",
     "factor",
+    "load_meanwhile",
     "one_thread",
     "product",
 ]

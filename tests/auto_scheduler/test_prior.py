@@ -1,5 +1,8 @@
 """Drafts are corrected by what the trials of all workloads show, those that ship among them."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -7,7 +10,7 @@ from autotune.auto_scheduler import ComputeDAG, RandomModel, SearchTask, SketchP
 from autotune.auto_scheduler.search import descriptor
 from autotune.auto_scheduler.search.common_model import CommonModel, residuals_of, with_workload
 from autotune.auto_scheduler.search.forms_gpu import FEATURES
-from autotune.auto_scheduler.search.prior import FILE, gpu_prior, shipped
+from autotune.auto_scheduler.search.prior import FILE, columns_of, fitted, gpu_prior, shipped
 from autotune.auto_scheduler.search.row_model import RowModel
 from benchmarks.scheduler_prior import fingerprint, spearman
 from tests.auto_scheduler.graphs import matmul
@@ -30,6 +33,32 @@ def test_what_ships_was_made_with_the_closed_forms_of_today():
         message = "run python -m benchmarks.scheduler_prior on logs: closed forms have changed"
         found, want = fingerprint(data["rows"]), data["fingerprint"]
         np.testing.assert_allclose(found, want, 1e-4, 1e-4, err_msg=message)
+
+
+def test_the_trees_that_ship_are_those_of_the_trials_that_ship():
+    with np.load(FILE) as data:
+        features, residuals = columns_of(data)
+    anew = fitted(features, residuals).predict(features)
+    found = gpu_prior().trees.predict(features)
+    assert np.corrcoef(anew, found)[0, 1] > 0.99
+    assert np.corrcoef(found, residuals)[0, 1] > 0.8
+
+
+def test_the_first_proposals_for_a_gpu_need_no_xgboost():
+    """Its import takes longer than they do."""
+    script = (
+        "import sys\n"
+        "sys.modules['xgboost'] = None\n"
+        "from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy, XGBModel\n"
+        "from tests.auto_scheduler.graphs import matmul\n"
+        "dag = ComputeDAG(matmul(64, 64, 64))\n"
+        "task = SearchTask(compute_dag=dag, target='cuda -arch=sm_90')\n"
+        "print(len(SketchPolicy(task, XGBModel(), seed=0).propose(12)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout == "12\n", done.stderr
 
 
 def test_a_workload_can_be_left_out_of_what_is_known():

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autotune.cost_model import Pool, Trees, TreeSettings
+from autotune.cost_model import Pool, StoredTrees, Trees, TreeSettings
 
 Column = npt.NDArray[np.float64]
 Features = npt.NDArray[np.float32]
@@ -42,7 +42,7 @@ class Shipped:
 
     features: Features
     residuals: Column
-    trees: Trees
+    trees: Trees | StoredTrees
 
 
 class CommonModel:
@@ -57,7 +57,7 @@ class CommonModel:
 
     def __init__(self, shipped: Shipped | None = None) -> None:
         self._shipped = shipped
-        self._base = None if shipped is None else shipped.trees
+        self._base: Trees | StoredTrees | None = None if shipped is None else shipped.trees
         self._more: Trees | None = None
         self._fitted = 0 if shipped is None else len(shipped.residuals)
         self._known: dict[str, tuple[Features, Column]] = {}
@@ -91,7 +91,10 @@ class CommonModel:
             parts = [trees for trees in (self._base, self._more) if trees is not None]
         found = np.zeros(len(features))
         for trees in parts:
-            found = found + trees.predict(features if pool is None else pool)
+            if isinstance(trees, StoredTrees) or pool is None:
+                found += trees.predict(features)
+            else:
+                found += trees.predict(pool)
         return np.where(_tiled(features), found, 0.0)
 
     def _fit(self) -> None:

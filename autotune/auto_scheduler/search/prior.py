@@ -1,20 +1,22 @@
 """Trials of other workloads that ship: what every search for a GPU knows from the beginning.
 
 They are rows of closed forms, the columns that describe their workloads, and the logarithm of
-drafted over measured time, less its mean over the trials of the same workload:
-`prior_gpu.npz`, which ``python -m benchmarks.scheduler_prior`` writes from logs. They were
-measured on an H200.
+drafted over measured time, less its mean over the trials of the same workload; and the trees that
+were fitted to them: `prior_gpu.npz`, which ``python -m benchmarks.scheduler_prior`` writes from
+logs. They were measured on an H200.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from autotune.auto_scheduler.search.common_model import WHOLE, Column, Features, Shipped
-from autotune.cost_model import Trees
+from autotune.cost_model import StoredTrees, Trees
 
 FILE = Path(__file__).with_name("prior_gpu.npz")
 
@@ -25,20 +27,32 @@ def gpu_prior(without: tuple[str, ...] = ()) -> Shipped | None:
 
     Args:
         without: workloads whose trials are left out, by name: to see what others teach of them.
+            Trees of the others are fitted then.
     """
     if not FILE.exists():
         return None
     with np.load(FILE) as data:
-        parts = [data["features"], data["descriptors"]]
-        residuals, names = data["residuals"], data["workloads"]
-    kept = ~np.isin(names, list(without))
-    tiled = np.ones((len(residuals), 1), np.float32)
-    features = np.concatenate([*parts, tiled], axis=1, dtype=np.float32)
-    return shipped(features[kept], residuals[kept].astype(np.float64))
+        features, residuals = columns_of(data)
+        kept = ~np.isin(data["workloads"], list(without))
+        if kept.all():
+            return Shipped(features, residuals, StoredTrees(data["trees"].tobytes()))
+    return shipped(features[kept], residuals[kept])
+
+
+def columns_of(data: Mapping[str, npt.NDArray[np.generic]]) -> tuple[Features, Column]:
+    """Return what trees are fitted to of the trials in a file: all features, and residuals."""
+    tiled = np.ones((len(data["residuals"]), 1), np.float32)
+    features = np.concatenate([data["features"], data["descriptors"], tiled], axis=1)
+    return features.astype(np.float32), data["residuals"].astype(np.float64)
 
 
 def shipped(features: Features, residuals: Column) -> Shipped | None:
     """Return some trials with trees of them, or None where there are none."""
     if not len(features):
         return None
-    return Shipped(features, residuals, Trees.fit(features, residuals, "reg", WHOLE, 0))
+    return Shipped(features, residuals, fitted(features, residuals))
+
+
+def fitted(features: Features, residuals: Column) -> Trees:
+    """Return trees of some trials."""
+    return Trees.fit(features, residuals, "reg", WHOLE, 0)

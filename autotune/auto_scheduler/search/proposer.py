@@ -17,6 +17,7 @@ from autotune.auto_scheduler.search.row_model import Features, RowModel
 from autotune.auto_scheduler.search.sampler import Sampler, distinct
 from autotune.auto_scheduler.search.shared import Family, Member
 from autotune.auto_scheduler.transform_steps import TransformStep
+from autotune.cost_model import load_meanwhile
 
 Column = npt.NDArray[np.float64]
 
@@ -109,6 +110,11 @@ class Proposer:
         if not self.ranks:
             return self._taken(self._drawn(count))
         self._catch_up()
+        found = self._ranked(count)
+        load_meanwhile()  # for the first results, while these are measured
+        return found
+
+    def _ranked(self, count: int) -> list[RecordedState]:
         pools = self._evolved(self.effort.of_batch(count))
         parts = [*self._first(pools, count)]
         parts += self._best(self._pools(self._near()), _part(count, self.effort.near), 0.0)
