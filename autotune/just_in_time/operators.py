@@ -33,6 +33,11 @@ class OfOperator:
     def asked(self, given: object, args: Sequence[Any], target: Target) -> Asked:
         """Return all templates that compute it, and how it is computed by rule."""
         op = self._operator(given)
+        if not op.has_compute:
+            raise TunerError(
+                f"{self.owner}: networks make {self.name} of other operators, so there is no one "
+                "kernel of it; jit a template that computes it, if there is one"
+            )
         function = self._function(op, args)
         title = f"{self.name}{tuple(v.type.shape for v in function.inputs)}"
         results = tuple(range(len(function.inputs), len(args)))

@@ -171,7 +171,7 @@ def _frozen(names: Iterable[str] | None) -> frozenset[str] | None:
 
 
 def templates_for(
-    operator: str, kind: str, layout: str | None = None, dtype: str | None = None
+    operator: str, kind: str | Target, layout: str | None = None, dtype: str | None = None
 ) -> list[Entry]:
     """Return the templates that may compute an operator, in the order they are tried.
 
@@ -179,13 +179,18 @@ def templates_for(
 
     Args:
         operator: its name, such as ``"nn.conv2d"``.
-        kind: ``"cuda"`` or ``"cpu"``.
+        kind: ``"cuda"`` or ``"cpu"``, or a target.
         layout: of its data, such as ``"NHWC"``; None for any.
         dtype: of operands and result; None for any.
     """
     _load_library()
-    entries = [each for each in _TABLE.get((operator, kind), ()) if each.serves(layout, dtype)]
+    known = "cpu" if kind == "cpu" else _kind_of(Target(kind))
+    entries = [each for each in _TABLE.get((operator, known), ()) if each.serves(layout, dtype)]
     return list({each.template or id(each): each for each in reversed(entries)}.values())[::-1]
+
+
+def _kind_of(target: Target) -> str:
+    return "cuda" if target.backend.on_gpu else "cpu"
 
 
 def offers_of(function: Function, target: Target) -> list[FunctionOffer]:
@@ -195,7 +200,7 @@ def offers_of(function: Function, target: Target) -> list[FunctionOffer]:
         TemplateError: a matcher gives arguments that its template does not take.
     """
     _load_library()
-    kind = "cuda" if target.backend.on_gpu else "cpu"
+    kind = _kind_of(target)
     layers = layers_of(function, target)
     found = []
     for entry in _TABLE.get((layers[0][1].op.name, kind), ()) if layers else ():

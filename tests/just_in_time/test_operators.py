@@ -205,3 +205,10 @@ def test_what_is_no_array_is_refused(shares):
         shares()(3.0, np.zeros(9, "float32"))
     with pytest.raises(TunerError, match="argument 0"):
         shares()(np.zeros(9, "complex64"), np.zeros(9, "float32"))
+
+
+def test_an_operator_that_is_made_of_others_is_refused_by_name():
+    call = autotune.jit("nn.layer_norm", key=lambda *_: {}, target="llvm")
+    arrays = [np.ones(shape, "float32") for shape in ((3, 5), (5,), (5,), (3, 5))]
+    with pytest.raises(TunerError, match=r"networks make nn.layer_norm of other operators"):
+        call(*arrays)

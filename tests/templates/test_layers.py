@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from autotune.errors import AutotuneError
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
 from autotune.network import compile_network, templates_for
@@ -137,3 +138,10 @@ def test_other_limits_than_those_of_relu6_are_a_kernel_of_their_own():
 )  # fmt: skip
 def test_the_registry_lists_templates_by_operator_layout_and_type(query, names):
     assert [entry.template for entry in templates_for(*query)] == names
+
+
+@pytest.mark.parametrize(("target", "kind"), [("llvm", "cpu"), ("cuda -emulate", "cuda")])
+def test_templates_are_listed_for_targets_too(target, kind):
+    assert templates_for("nn.conv2d", target) == templates_for("nn.conv2d", kind) != []
+    with pytest.raises(AutotuneError, match="hexagon"):
+        templates_for("nn.conv2d", "hexagon")
