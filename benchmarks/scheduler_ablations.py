@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune.auto_scheduler.search import annotate_gpu, prior, programs, row_model
+from autotune.auto_scheduler.search import annotate_gpu, prior, programs, row_model, tuner
 from autotune.auto_scheduler.search.common_model import CommonModel
 from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.forms_gpu import GpuForms
@@ -58,5 +58,7 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "draft": _without_draft,
     "crossover": _without_crossover,
     "common": _without_common,
+    # Batches of 64, however short the run.
+    "batches": lambda: setattr(tuner, "_FEWEST", 64),
     "prior": lambda: setattr(prior, "FILE", Path("none of it")),
 }
