@@ -3,8 +3,8 @@
     python -m benchmarks.scheduler_sweep plan.txt --out found --library         # needs a GPU
     python -m benchmarks.scheduler_curves found                                 # needs none
 
-A line of the plan is one search: a workload of `benchmarks.scheduler_cases`, a seed and what the
-search is denied, if anything (``gemm1024 0 crossover``); first comes first. Each search is a
+A line of the plan is one search: a workload of `benchmarks.scheduler_cases`, a seed, trials, and
+what the search is denied, if anything (``gemm1024 0 64 crossover``); first comes first. Each is a
 process of its own, so that what one is denied the others have; ``--lanes`` of them run at once,
 as compilers need more time than the device. With ``--library`` one more process times winners in
 turns with what PyTorch calls, as soon as they are known. None begins less than ``--last`` seconds
@@ -39,10 +39,11 @@ class Job:
 
     name: str
     seed: int
+    trials: int
     without: tuple[str, ...]
 
     def __str__(self) -> str:
-        return " ".join([self.name, str(self.seed), *self.without])
+        return " ".join([self.name, str(self.seed), str(self.trials), *self.without])
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,9 @@ class Winner:
 def plan_of(path: Path) -> list[Job]:
     """Return the jobs of a file."""
     lines = [line.split() for line in path.read_text("utf-8").splitlines() if line.strip()]
-    jobs = [Job(name, int(seed), tuple(without)) for name, seed, *without in lines]
+    jobs = [
+        Job(name, int(seed), int(trials), tuple(without)) for name, seed, trials, *without in lines
+    ]
     unknown = {job.name for job in jobs} - set(CASES)
     unknown |= {each for job in jobs for each in job.without} - set(ABLATIONS)
     if unknown:
@@ -69,7 +72,7 @@ def search(job: Job, options: argparse.Namespace, winners: Any) -> None:
     """Run one search, and hand on what it found; for a process of its own."""
     for structure in job.without:
         ABLATIONS[structure]()
-    options.without = list(job.without)
+    options.without, options.trials = list(job.without), job.trials
     row, task, best, messages = searched(job.name, options, job.seed)
     keep(options.out, row)
     report(row)
@@ -131,8 +134,7 @@ def sweep(jobs: Sequence[Job], options: argparse.Namespace) -> list[Job]:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("plan", type=Path)
-    parser.add_argument("--trials", type=int, default=300, help="of each search, at most")
-    parser.add_argument("--early-stopping", type=int, default=64)
+    parser.add_argument("--early-stopping", type=int, help="trials without a better one")
     parser.add_argument("--target", default="cuda -arch=sm_90")
     parser.add_argument("--rewrite", type=int, choices=[0, 1, 2], help="layout_rewrite_option")
     parser.add_argument("--lanes", type=int, default=4, help="searches at once")
