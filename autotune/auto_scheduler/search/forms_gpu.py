@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.loops import ComputeAtKind
-from autotune.auto_scheduler.search.annotate_gpu import ROW_UNIT
+from autotune.auto_scheduler.search.annotate_gpu import ROW_UNIT, UNROLL_LIMITS
 from autotune.auto_scheduler.search.columns_gpu import (
     Levels,
     Shape,
@@ -22,6 +22,13 @@ from autotune.auto_scheduler.search.columns_gpu import (
 from autotune.auto_scheduler.search.device_model import GpuModel
 from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.program import ChoiceSlot, Program, Rows
+from autotune.auto_scheduler.search.same_code import (
+    PlainSum,
+    plain_sums,
+    with_fewest_loops,
+    with_lowest_limit,
+    with_lowest_plain_limits,
+)
 from autotune.auto_scheduler.search.sampler import Budget, Limits
 from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, TileInput, tiled_stages
 from autotune.ir.dtype import bits_of
@@ -41,6 +48,8 @@ _COPY = 8.0
 _COPY_APART = 20.0
 # Statements that may be written out before instructions come too slowly.
 _MOST_CODE = 1024.0
+# Most iterations of an innermost loop into which two become one.
+_MOST_INNERMOST = 64
 # Inner steps of a reduction that the compiler writes out by itself.
 _FEW_STEPS = 8
 # Bytes at whose multiples the buffers of a pipeline begin.
@@ -105,7 +114,10 @@ class GpuForms:
         return Forms(feasible, np.where(feasible, seconds, np.inf), features.astype(np.float32))
 
     def repair(self, rows: Rows) -> Rows:
-        """Return rows whose copies are no wider than what they copy allows, nor made too early."""
+        """Return rows whose copies are no wider than what they copy allows, nor made too early.
+
+        Of rows that are the same kernel one is kept (see `same_code`).
+        """
         rows = rows.copy()
         for tiled in self.tiled:
             levels = Levels(tiled, rows)
@@ -122,7 +134,13 @@ class GpuForms:
                 chunks = shape_of(tiled, levels).chunks.astype(np.int64)
                 most = np.where(chunks > 1, chunks, 0)
                 rows[:, tiled.pipeline] = np.minimum(rows[:, tiled.pipeline], most)
-        return rows
+            rows = with_fewest_loops(tiled, rows, _MOST_INNERMOST)
+            rows = with_lowest_limit(tiled, rows, UNROLL_LIMITS)
+        return with_lowest_plain_limits(self._plain_sums, rows, UNROLL_LIMITS)
+
+    @cached_property
+    def _plain_sums(self) -> list[PlainSum]:
+        return plain_sums(self.program, self.tiled)
 
     def feasible(self, rows: Rows) -> Mask:
         """Return which rows keep the limits of the device."""

@@ -83,7 +83,7 @@ class Sampler:
         wanted are kept for the next time.
         """
         if self.program.size <= _TINY:
-            rows = self.kept(self._all())
+            rows = distinct(self.kept(self._all()))
             few: Rows = rows[self.rng.permutation(len(rows))[:count]]
             return few
         found, left = self._stock, tries * max(count, _FEWEST)
