@@ -35,5 +35,5 @@ def test_a_run_that_may_end_early_proposes_less_together(trials, early_stopping,
     tuner.n_trial, tuner.early_stopping = trials, early_stopping
     asked = []
     tuner.policy.propose = lambda n: asked.append(n) or []
-    assert not tuner.has_next()
+    assert not tuner.next_batch(1)
     assert asked == [count]
