@@ -45,7 +45,7 @@ class PiecesTiling:
 
     def __init__(self, shape: Conv2d, choice: Mapping[str, int]) -> None:
         c = choice
-        self.whole, self.shape, self.choice = shape, shape.one_group, choice
+        self.whole, self.shape, self.choice = shape, tiled(shape), choice
         shape = self.shape
         (sy, sx), (dy, dx) = shape.stride, shape.dilation
         self.fold = is_folded(shape)
@@ -135,6 +135,11 @@ class PiecesTiling:
         return {**knobs, "GROUP_CELLS": cells, "GROUP_TAPS": taps}
 
 
+def tiled(shape: Conv2d) -> Conv2d:
+    """Return a shape as tiles see it: pixels on their own stand in rows as long as a tile's."""
+    return shape.one_group.in_rows_of(TILE_X)
+
+
 def is_folded(shape: Conv2d) -> bool:
     """Return whether products run along the taps of a row, since channels are few."""
     return shape.ci <= FEW_CHANNELS and 1 < shape.kw <= 8
@@ -175,7 +180,7 @@ def chosen_before(knobs: Container[str]) -> bool:
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
-    shape = shape.one_group
+    shape = tiled(shape)
     few = is_folded(shape)
     return {
         "rows": common.up_to(shape.oh + 1, ROWS),

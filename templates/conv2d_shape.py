@@ -96,8 +96,13 @@ class Conv2d:
 
         Tiles then end where an image does, and not in each of its rows.
         """
+        return self.in_rows_of(self.h * self.w)
+
+    def in_rows_of(self, pixels: int) -> Conv2d:
+        """Return the same work on images of rows so long, if their pixels may be parted so."""
         own = self.taps == 1 and self.stride == (1, 1) and not any(self.window.padding)
-        return replace(self, h=1, w=self.h * self.w) if own else self
+        rows, left = divmod(self.h * self.w, pixels)
+        return replace(self, h=rows, w=pixels) if own and not left else self
 
     @cached_property
     def alone(self) -> Conv2d:

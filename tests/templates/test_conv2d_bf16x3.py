@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import time
+from dataclasses import replace
 from itertools import product
 
 import autotune.templates  # noqa: F401 - registers the tasks
@@ -30,6 +31,10 @@ LAYERS = {
     "one-tap": (
         Conv2d(1, 14, 14, 64, 48, 1, 1, (2, 2), (0, 0), False, False),
         {"rows": 7, "slices": 3},
+    ),
+    "pixels-on-their-own": (
+        Conv2d(2, 10, 12, 64, 32, 1, 1, (1, 1), (0, 0), True, True, True),
+        {"rows": 6, "slices": 2},
     ),
     "slices-rest": (
         Conv2d(1, 7, 7, 64, 64, 3, 3, (1, 1), (1, 1), True, False, True, True, kept=True),
@@ -65,6 +70,14 @@ def test_sums_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path
         exists = ~np.isnan(want)  # a ReLU makes 0 of those
         assert strange or exists.all()
         np.testing.assert_allclose(array.astype(np.float64)[exists], want[exists], 1e-5, 3e-5)
+
+
+def test_pixels_on_their_own_stand_in_rows_as_long_as_a_tiles():
+    shape, _ = LAYERS["pixels-on-their-own"]
+    assert (conv2d_bf16x3.tiled(shape).h, conv2d_bf16x3.tiled(shape).w) == (15, 8)
+    odd, apart = replace(shape, h=7, w=7), replace(shape, stride=(2, 2))
+    assert conv2d_bf16x3.tiled(odd) is odd
+    assert conv2d_bf16x3.tiled(apart) is apart
 
 
 RESNET = [
