@@ -46,7 +46,8 @@ __device__ __forceinline__ void transform(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(128) winograd_in(
+// One resident block is asked for: else the compiler saves registers, and reads a tile in several goes.
+extern "C" __global__ void __launch_bounds__(128, 1) winograd_in(
     const float* __restrict__ data, float* __restrict__ tiles) {
   const size_t i = static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x;
   if (i >= static_cast<size_t>(TILES) * CI) return;
@@ -71,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(128) winograd_in(
       tiles[(r * IN_TILE + q) * (static_cast<size_t>(TILES) * CI) + i] = out[r][q];
 }
 
-extern "C" __global__ void __launch_bounds__(128) winograd_out(
+extern "C" __global__ void __launch_bounds__(128, 1) winograd_out(
     const float* __restrict__ products, const float* __restrict__ bias,
     const float* __restrict__ residual, const float* __restrict__ scale,
     const float* __restrict__ shift, KEPT_PARAMETER float* __restrict__ out) {
