@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from benchmarks.rivals import Named, conv_rivals
+from benchmarks.rivals import Named, conv_rivals, depthwise_rivals
 
 # m, n, k, dtype, batch, transpose_a, transpose_b, bias and GELU.
 PRODUCTS = {
@@ -54,6 +54,15 @@ NHWC = {
     "odd nhwc 2x 5->7 k3 s2 13 tf32": (2, 13, 7, 5, 3, 2, 1, "tf32"),
     "odd nhwc 2x 6->10 k5 13 bf16": (2, 13, 10, 6, 5, 1, 2, "bfloat16"),
 }
+# images, channels, extent, stride, layout, dtype: depthwise 3x3
+WINDOWS = {
+    f"windows {images}x {channels}x{extent} s{stride} {layout} {dtype}": (
+        images, channels, extent, stride, layout, dtype
+    )
+    for images, dtype in ((1, "float16"), (16, "float32"), (16, "float16"))
+    for channels, extent, stride in ((32, 112, 1), (96, 112, 2), (144, 56, 1), (576, 14, 1))
+    for layout in ("NCHW", "NHWC")
+}  # fmt: skip
 # images, extent, channels, tile
 WINOGRAD = {
     "winograd 4 64x56": (1, 56, 64, 4),
@@ -78,7 +87,7 @@ Make = Callable[..., Any]
 
 def layers(workload: Make) -> Iterator[Any]:
     """Yield all; ``workload`` makes one of a name, a family, a shape and its rivals."""
-    for kind in (_products, _matvecs, _convolutions, _winograds, _attentions):
+    for kind in (_products, _matvecs, _convolutions, _windows, _winograds, _attentions):
         yield from kind(workload)
 
 
@@ -136,6 +145,17 @@ def _convolutions(workload: Make) -> Iterator[Any]:
         if dtype in HALVES and conv2d_padded.is_needed(shape):
             family = conv2d_padded
         yield workload(f"layer {name}", family, shape, rivals)
+
+
+def _windows(workload: Make) -> Iterator[Any]:
+    from autotune.templates import window_cuda
+    from autotune.templates.window_shape import Depthwise, Window
+
+    for name, (images, channels, extent, stride, layout, dtype) in WINDOWS.items():
+        window = Window((3, 3), (stride, stride), (1, 1, 1, 1))
+        shape = Depthwise(images, extent, extent, channels, window, layout, dtype=dtype)
+        rivals = partial(depthwise_rivals, layout=layout, stride=stride, padding=1)
+        yield workload(f"layer {name}", window_cuda, shape, rivals)
 
 
 def _winograds(workload: Make) -> Iterator[Any]:

@@ -1,11 +1,14 @@
 """Search the CUDA source templates on a GPU; compare with cuDNN, cuBLAS and PyTorch in one run.
 
     python -m benchmarks.templates_gpu [--only conv] [--configs 120] [--rounds 3] [--out r.json]
+    python -m benchmarks.templates_gpu --roof --only depthwise
 
 Every configuration is built by nvcc in parallel, verified against numpy and timed as the median
 of CUDA graph replays with the arrays resident in L2. The fastest three and the library - cuDNN in
 both layouts, as its benchmark mode picks in three attempts each - are then timed in turn: the
 first rounds choose the best of each side, the others give its median and where 80% of them lie.
+With ``--roof`` kernels that only copy what the layer reads and writes, and one that does nothing,
+take turns too.
 Needs torch, nvcc and one device, and none of the measuring machinery of the package: it is the
 check from outside on what that machinery reports. Each workload runs in a child process, so that
 a faulty kernel costs that workload alone.
@@ -32,6 +35,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # so that a plain checkout will do
 
+from benchmarks.copies import copies  # noqa: E402
 from benchmarks.cubin import (  # noqa: E402
     Loaded,
     Replays,
@@ -175,6 +179,11 @@ class Bench:
             captured[str(number)] = Replays(self.load(kernel, cubin).run)
         return captured
 
+    def roofs(self, folder: str, wanted: bool) -> list[dict[str, Replays]]:
+        """Return kernels that copy what the first argument and the output have, where wanted."""
+        first = next(iter(self.arrays.values()))
+        return copies(first, self.arrays[self.output], folder, self.arch) if wanted else []
+
     def load(self, kernel: Any, cubin: Path) -> Loaded:
         """Load a kernel onto the workload's arrays, with buffers of its own."""
         import torch
@@ -203,27 +212,30 @@ def captured_rivals(rivals: Named) -> dict[str, Replays]:
     return captured
 
 
-def run_one(workload: Workload, configs: int, rounds: int, seed: int) -> dict[str, Any]:
+def run_one(workload: Workload, options: argparse.Namespace) -> dict[str, Any]:
     """Search one workload; return its best configurations and the library's time."""
     import torch
 
     major, minor = torch.cuda.get_device_capability()
-    bench, started = Bench(workload, f"sm_{major}{minor}", seed), time.time()
+    bench, started = Bench(workload, f"sm_{major}{minor}", options.seed), time.time()
     default = workload.default()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(16) as pool:
-        for number in range(rounds):
-            chosen = bench.draw(configs) if number == 0 else bench.mutate(configs // 2)
+        for number in range(options.rounds):
+            first = number == 0
+            chosen = bench.draw(options.configs) if first else bench.mutate(options.configs // 2)
             chosen = [default, *chosen] if number == 0 else chosen
             bench.trial(chosen, pool, folder)
         library = captured_rivals(workload.rivals(list(bench.arrays.values())))
         ours = bench.contenders(FINALISTS, folder)
-        rival, *winners = race([library, ours] if ours else [library])
+        sides = [library, *([ours] if ours else []), *bench.roofs(folder, options.roof)]
+        rival, *winners = race(sides)
     best = sorted(bench.results, key=lambda r: r[0])
     return {
         "name": workload.name,
         "library": asdict(rival),
-        "autotune": asdict(winners[0]) if winners else None,
-        "choice": best[int(winners[0].name)][1] if winners else None,
+        "autotune": asdict(winners[0]) if ours else None,
+        "roofs": [asdict(each) for each in winners[bool(ours) :]],
+        "choice": best[int(winners[0].name)][1] if ours else None,
         "default_us": next((us for us, c in best if c == default), None),
         "best": [{"us": round(us, 2), **choice} for us, choice in best[:5]],
         "all": [[round(us, 3), *choice.values()] for us, choice in best],
@@ -231,8 +243,8 @@ def run_one(workload: Workload, configs: int, rounds: int, seed: int) -> dict[st
         "tried": len(bench.seen),
         "failures": bench.failures,
         "seconds": time.time() - started,
-        "gflops": workload.flop / winners[0].median / 1e3 if winners else None,
-        "gbytes": workload.bytes / winners[0].median / 1e3 if winners else None,
+        "gflops": workload.flop / winners[0].median / 1e3 if ours else None,
+        "gbytes": workload.bytes / winners[0].median / 1e3 if ours else None,
     }
 
 
@@ -246,6 +258,8 @@ def report(result: dict[str, Any]) -> None:
         f"{result['gflops'] or 0:7.0f} GFLOP/s {result['gbytes'] or 0:5.0f} GB/s  "
         f"tried {result['tried']} in {result['seconds']:.0f} s"
     )
+    for roof in result["roofs"]:
+        print(f"    roof: {roof['name']:21} {_shown(Time(**roof))}")
     for line in result["best"][:3]:
         print("   ", line)
     for reason, count in result["failures"].items():
@@ -260,7 +274,7 @@ def _shown(time: Time) -> str:
 def _here(workload: Workload, options: argparse.Namespace) -> dict[str, Any] | str:
     """Return the result of a workload, or why there is none."""
     try:
-        return run_one(workload, options.configs, options.rounds, options.seed)
+        return run_one(workload, options)
     except Exception as error:
         return " ".join(f"{type(error).__name__}: {error}".split())
 
@@ -269,6 +283,7 @@ def _apart(name: str, options: argparse.Namespace) -> dict[str, Any] | str:
     """Return the result of a workload in a process of its own, or what that said at its end."""
     command = [sys.executable, __file__, "--child", name, "--configs", str(options.configs)]
     command += ["--rounds", str(options.rounds), "--seed", str(options.seed)]
+    command += ["--roof"] * options.roof
     done = subprocess.run(command, capture_output=True, text=True)
     lines = [x for x in done.stdout.splitlines() if x.startswith("RESULT ")]
     if not lines:
@@ -283,6 +298,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--configs", type=int, default=120, help="of the first round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--roof", action="store_true", help="time copies of the same bytes too")
     parser.add_argument("--out", type=Path, help="JSON file for the results")
     parser.add_argument(
         "--one-process",
@@ -294,8 +310,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     make_templates_importable()
     every = {w.name: w for w in workloads()}
     if options.child:
-        result = run_one(every[options.child], options.configs, options.rounds, options.seed)
-        print("RESULT " + json.dumps(result))
+        print("RESULT " + json.dumps(run_one(every[options.child], options)))
         return 0
     results = []
     for name in (n for n in every if any(part in n for part in options.only)):
