@@ -21,7 +21,11 @@ __device__ __forceinline__ float float_of_element(unsigned bits) {
 }
 
 __device__ __forceinline__ unsigned element_of_float(float value) {
-#if ELEMENT == 2
+#if ELEMENT == 2 && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(AUTOTUNE_EMULATE)
+  Element bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+#elif ELEMENT == 2
   // Rounded to the nearest, to even where there are two; a number that is none stays one.
   const unsigned bits = __float_as_uint(value);
   return value != value ? 0x7fc0u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;

@@ -12,7 +12,6 @@ constexpr int IN_LINES = (LINES - 1) * SY + (KH - 1) * DY + 1;
 constexpr int LEAD = (X_VEC - PX % X_VEC) % X_VEC;
 constexpr int READ = (LEAD + WINDOW + X_VEC - 1) / X_VEC * X_VEC;
 constexpr int TILE_C = CHANNELS * C_VEC, TILE_X = COLUMNS * PIXELS, TILE_Y = ROWS * LINES;
-constexpr int TILES_C = (CO + TILE_C - 1) / TILE_C;
 constexpr int TILES_X = (OW + TILE_X - 1) / TILE_X;
 constexpr int TILES_Y = (OH + TILE_Y - 1) / TILE_Y;
 constexpr int OUT_VEC = NHWC ? C_VEC : O_VEC;
@@ -24,26 +23,32 @@ __device__ __forceinline__ float joined(float a, float b) { return b > a || b !=
 #define NOTHING 0.0f
 #endif
 
-// Reads a row of the windows from column `x` on, NOTHING where it lies outside of the image.
+// Threads whose windows begin within the image begin at most here. What of their rows and columns lies within the
+// image for all of them is read without asking.
+constexpr int LAST_Y = (OH - 1) / LINES * LINES * SY - PY;
+constexpr int LAST_X = (OW - 1) / PIXELS * PIXELS * SX - PX - LEAD;
+
+// Reads row `i` of the windows, NOTHING where it lies outside of the image. They begin in row y0, column x0 of the
+// image, `from` on, which may lie before it.
 __device__ __forceinline__ void load_row(
-    float (&to)[READ][C_VEC], const Element* __restrict__ image, int y, int x, int channel) {
-  const bool inside = y >= 0 && y < IH;
+    float (&to)[READ][C_VEC], const Element* __restrict__ from, int i, int y0, int x0, int channel) {
+  const bool inside = (i >= PY || y0 + i >= 0) && (LAST_Y + i < IH || y0 + i < IH);
 #pragma unroll
-  for (int i = 0; i < READ; i += X_VEC) {
-    const bool valid = inside && x + i >= 0 && x + i < IW;
+  for (int j = 0; j < READ; j += X_VEC) {
+    const bool valid = inside && (j >= PX + LEAD || x0 + j >= 0) && (LAST_X + j < IW || x0 + j < IW);
 #if NHWC
-    const Element* const from = image + (y * IW + x + i) * CI;
+    const Element* const cell = from + (i * IW + j) * CI;
 #pragma unroll
-    for (int c = 0; c < C_VEC; ++c) to[i][c] = NOTHING;
+    for (int c = 0; c < C_VEC; ++c) to[j][c] = NOTHING;
     if (valid) {
       if (MULTIPLIER == 1) {
-        load_elements<C_VEC>(to[i], from + channel);
+        load_elements<C_VEC>(to[j], cell);
       } else {
 #pragma unroll
         for (int c = 0; c < C_VEC; ++c) {
           float one[1];
-          load_elements<1>(one, from + (channel + c) / MULTIPLIER);
-          to[i][c] = one[0];
+          load_elements<1>(one, cell + (channel % MULTIPLIER + c) / MULTIPLIER);
+          to[j][c] = one[0];
         }
       }
     }
@@ -51,10 +56,9 @@ __device__ __forceinline__ void load_row(
     float columns[X_VEC];
 #pragma unroll
     for (int v = 0; v < X_VEC; ++v) columns[v] = NOTHING;
-    if (valid)
-      load_elements<X_VEC>(columns, image + (channel / MULTIPLIER * IH + y) * IW + x + i);
+    if (valid) load_elements<X_VEC>(columns, from + i * IW + j);
 #pragma unroll
-    for (int v = 0; v < X_VEC; ++v) to[i + v][0] = columns[v];
+    for (int v = 0; v < X_VEC; ++v) to[j + v][0] = columns[v];
 #endif
   }
 }
@@ -82,27 +86,28 @@ __device__ __forceinline__ void accumulate(
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) windows(
+// One resident block is asked for: else the compiler saves registers for more of them, and reads rows when it comes
+// to them, each after the one before has arrived.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
     const Element* __restrict__ data, const Element* __restrict__ weight,
     const Element* __restrict__ bias, const Element* __restrict__ residual,
     const Element* __restrict__ scale, const Element* __restrict__ shift,
     Element* __restrict__ out) {
   const Rest rest = {bias, residual, scale, shift};
-  const int tid = threadIdx.x, tile = blockIdx.x;
 #if NHWC  // neighbouring threads have neighbouring channels
-  const int lane = tid % CHANNELS, column = tid / CHANNELS % COLUMNS, row = tid / CHANNELS / COLUMNS;
-  const int tile_c = tile % TILES_C, tile_x = tile / TILES_C % TILES_X;
-  const int tile_y = tile / TILES_C / TILES_X % TILES_Y, n = tile / TILES_C / TILES_X / TILES_Y;
+  const int lane = threadIdx.x, column = threadIdx.y, row = threadIdx.z;
 #else  // neighbouring columns
-  const int column = tid % COLUMNS, row = tid / COLUMNS % ROWS, lane = tid / COLUMNS / ROWS;
-  const int tile_x = tile % TILES_X, tile_y = tile / TILES_X % TILES_Y;
-  const int tile_c = tile / TILES_X / TILES_Y % TILES_C, n = tile / TILES_X / TILES_Y / TILES_C;
+  const int column = threadIdx.x, row = threadIdx.y, lane = threadIdx.z;
 #endif
-  const int co = tile_c * TILE_C + lane * C_VEC;
+  const int tile = blockIdx.x, tile_x = tile % TILES_X;
+  const int tile_y = BATCH > 1 ? tile / TILES_X % TILES_Y : tile / TILES_X;
+  const int n = BATCH > 1 ? tile / (TILES_X * TILES_Y) : 0;
+  const int co = blockIdx.y * TILE_C + lane * C_VEC;
   const int ox = tile_x * TILE_X + column * PIXELS, oy = tile_y * TILE_Y + row * LINES;
-  if (co >= CO || ox >= OW || oy >= OH) return;
-  const Element* const image = data + n * (CI * IH * IW);
-  const int x0 = ox * SX - PX, y0 = oy * SY - PY;
+  if ((CO % TILE_C && co >= CO) || (OW % TILE_X && ox >= OW) || (OH % TILE_Y && oy >= OH)) return;
+  const int ci = co / MULTIPLIER, y0 = oy * SY - PY, x0 = ox * SX - PX - LEAD;
+  const Element* const from =
+      data + n * (CI * IH * IW) + (NHWC ? (y0 * IW + x0) * CI + ci : (ci * IH + y0) * IW + x0);
 
   float taps[KH * KW][C_VEC];
 #if OPERATION == 0
@@ -122,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) windows(
 #pragma unroll
   for (int i = 0; i < IN_LINES; ++i) {
     float line[READ][C_VEC];
-    load_row(line, image, y0 + i, x0 - LEAD, co);
+    load_row(line, from, i, y0, x0, co);
 #pragma unroll
     for (int l = 0; l < LINES; ++l) {
       const int ky = (i - l * SY) / DY;
@@ -137,19 +142,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) windows(
 
 #pragma unroll
   for (int l = 0; l < LINES; ++l) {
-    if (oy + l >= OH) break;
+    if (OH % LINES && oy + l >= OH) break;
 #if OPERATION == 2
     const int high = COUNT_PADDING ? KH : within<KH, DY>(y0 + l * SY, IH);
 #pragma unroll
     for (int p = 0; p < PIXELS; ++p) {
-      const int wide = COUNT_PADDING ? KW : within<KW, DX>(x0 + p * SX, IW);
+      const int wide = COUNT_PADDING ? KW : within<KW, DX>(x0 + LEAD + p * SX, IW);
 #pragma unroll
       for (int c = 0; c < C_VEC; ++c) sum[l][p][c] /= high * wide > 0 ? high * wide : 1;
     }
 #endif
 #pragma unroll
     for (int p = 0; p < PIXELS; p += OUT_VEC / C_VEC) {
-      if (ox + p >= OW) continue;
+      if (OW % PIXELS && ox + p >= OW) continue;
       float values[OUT_VEC];
 #pragma unroll
       for (int v = 0; v < OUT_VEC; ++v) values[v] = sum[l][p + v / C_VEC][v % C_VEC];

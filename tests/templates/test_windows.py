@@ -84,6 +84,19 @@ def test_configurations_of_mobilenets_layers_fit_the_device(args, target, layout
     assert all(launch_violation(s.kernel("cuda"), Target(target).limits) is None for s in sources)
 
 
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_blocks_of_very_many_channels_fit_the_grid(layout):
+    shape, target = (
+        Depthwise(2, 1, 1, 3_000_000, Window((1, 1)), layout),
+        Target("cuda -arch=sm_90"),
+    )
+    choice = window_cuda.default_choice(shape, target)
+    kernel = window_cuda.kernel(shape, choice).kernel("cuda")
+    assert launch_violation(kernel, target.limits) is None
+    narrow = choice | {"channels": 32, "vec": 1}
+    assert window_cuda.violation(shape, narrow, target) == "too many blocks of channels"
+
+
 def test_a_window_that_lies_outside_of_the_image_averages_nothing():
     window = Window((1, 1), (1, 1), (1, 1, 1, 1))
     out = Pool(1, 2, 2, 1, window, kind="avg").reference()(np.ones((1, 1, 2, 2)))
