@@ -1,9 +1,12 @@
-"""Convolution for a CPU: sums in vector registers, over pixels that were unfolded, or over lines.
+"""Convolution for a CPU: sums in vector registers, of neighbouring pixels or of filters.
 
-Either the input that a task meets is unfolded into panels, which stay in cache for all filters
-(`kernels/conv2d_nchw.c`); or its lines are copied as they are, and the sums of several lines are
-computed as one long line (`kernels/conv2d_planes.c`). That copies a ninth of it for 3x3 filters,
-and computes some sums for nothing: fewer, the longer lines are.
+Vectors of pixels: either the input that a task meets is unfolded into panels, which stay in cache
+for all filters (`kernels/conv2d_nchw.c`); or its lines are copied as they are, and the sums of
+several lines are computed as one long line (`kernels/conv2d_planes.c`). That copies a ninth of it
+for 3x3 filters, and computes some sums for nothing: fewer, the longer lines are.
+
+Vectors of filters (`kernels/conv2d_across.c`, as oneDNN has them): elements of the input are read
+one by one, wherever they lie, so nothing is unfolded; filters and sums are transposed instead.
 """
 
 from __future__ import annotations
@@ -15,8 +18,8 @@ from autotune import SourceKernel, Target, call
 from . import common, cpu_tiles
 from .conv2d_shape import Conv2d
 
-# Bytes that a task may copy of its input.
-_MOST_COPIED = 1 << 21
+# Bytes that a task may copy of its input, and that it does untuned, where vectors hold filters.
+_MOST_COPIED, _MET = 1 << 21, 1 << 18
 
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:
@@ -31,6 +34,8 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
         "tail": [0, 1],
         # Lines of a task whose input is not unfolded; 0 unfolds.
         "lines": [0, *common.up_to(shape.oh, (1, 2, 4, 7, 8, 14, 16, 28, 56))],
+        # Whether a vector holds filters. A task has all channels then, and no panels.
+        "across": [0, 1],
     }
 
 
@@ -47,17 +52,45 @@ def _copied(shape: Conv2d, channels: int, lines: int) -> int:
     return 4 * channels * phases * held * _pitch(shape)
 
 
+def _met(shape: Conv2d, lines: int) -> int:
+    """Return the bytes of all channels that some lines of the output meet."""
+    sy, sx = shape.stride
+    columns = (shape.ow - 1) * sx + shape.kw
+    return 4 * shape.ci * columns * ((lines - 1) * sy + shape.kh)
+
+
 def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice is sure to be slow, or None."""
-    c, pixels, unit = choice, shape.oh * shape.ow, cpu_tiles.vector_unit(target)
-    width = c["vectors"] * c["lanes"]
+    c, unit = choice, cpu_tiles.vector_unit(target)
+    rules = [
+        (unit.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
+        (c["block_m"] < c["rows"], "a tile beyond its block"),
+    ]
+    if c["across"] > 0:
+        return common.first_broken([*rules, *_rules_of_filters(shape, c)])
+    return common.first_broken([*rules, *_rules_of_pixels(shape, c)])
+
+
+def _rules_of_filters(shape: Conv2d, c: Mapping[str, int]) -> list[tuple[bool, str]]:
+    width, most = c["vectors"] * c["lanes"], max(candidates(shape)["channels"])
+    return [
+        (c["lines"] < 1, "vectors of filters, unfolded"),
+        ((c["panels"] > 1) | (c["tail"] > 0), "panels of what is not unfolded"),
+        (c["channels"] < most, "some channels of a task that has all"),
+        (c["rows"] > shape.ow, "a tile beyond its line"),
+        (width >= shape.co + c["lanes"], "filters beyond the output"),
+        ((c["block_m"] < shape.co) & (c["block_m"] % width > 0), "vectors beyond their block"),
+        (_met(shape, c["lines"]) > _MOST_COPIED, "lines beyond the cache"),
+    ]
+
+
+def _rules_of_pixels(shape: Conv2d, c: Mapping[str, int]) -> list[tuple[bool, str]]:
+    pixels, width = shape.oh * shape.ow, c["vectors"] * c["lanes"]
     left = pixels % width
     packed = 4 * c["panels"] * width * c["channels"] * shape.taps
     unfolds = c["lines"] < 1
     copied = _copied(shape, c["channels"], c["lines"])
-    rules = [
-        (unit.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
-        (c["block_m"] < c["rows"], "a tile beyond its block"),
+    return [
         (width >= pixels + c["lanes"], "pixels beyond the output"),
         (c["panels"] > 1 and c["panels"] * width >= 2 * pixels, "panels beyond the output"),
         (unfolds & (c["channels"] > 1) & (packed > _MOST_COPIED), "panels beyond the cache"),
@@ -67,17 +100,19 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
         ((not unfolds) & (4 * shape.ow < 3 * _pitch(shape)), "many sums for nothing"),
         ((not unfolds) & (c["channels"] > 1) & (copied > _MOST_COPIED), "lines beyond the cache"),
     ]
-    return common.first_broken(rules)
 
 
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options, pixels = candidates(shape), shape.oh * shape.ow
     unit = cpu_tiles.vector_unit(target)
+    if _turns_filters(shape):
+        return _of_filters(shape, options, target)
     rows, vectors, lanes = cpu_tiles.tile(unit, shape.co, pixels, tails=True)
     width = vectors * lanes
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
-    choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "panels": 1, "tail": 0, "lines": 0}
+    choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "across": 0}
+    choice |= {"panels": 1, "tail": 0, "lines": 0}
     choice["channels"] = max((c for c in options["channels"] if c * shape.taps <= 576), default=1)
     if unit.floats <= 8 and _leaves_lines(shape):
         fits = [
@@ -99,6 +134,41 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     return choice | {"block_m": block_m, "panels": together, "tail": int(left > 0)}
 
 
+def _turns_filters(shape: Conv2d) -> bool:
+    """Return whether filters and sums are fewer to turn than elements to unfold."""
+    pixels, depth = shape.oh * shape.ow, shape.ci * shape.taps
+    return depth * pixels > shape.co * (pixels + depth) and _met(shape, 1) <= _MOST_COPIED
+
+
+def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
+    """Return the choice of what holds filters in vectors."""
+    rows, vectors, lanes = cpu_tiles.line_tile(
+        cpu_tiles.vector_unit(target), shape.ow, shape.co, shape.ci * shape.taps, options["rows"]
+    )
+    width, (sy, sx) = vectors * lanes, shape.stride
+    blocks = [b for b in options["block_m"] if b >= shape.co or b % width == 0]
+    tall = [n for n in options["lines"][1:] if _met(shape, n) <= _MET] or options["lines"][1:2]
+    # Filters are turned for each group of lines anew, and lines copied for each block of filters.
+    met = sy * sx / shape.taps
+    block_m, lines = cpu_tiles.tasks(
+        target, [b for b in blocks if b >= rows], tall, (shape.co, shape.oh), 1,
+        lambda high, tall: (
+            10 / (tall * shape.ow) + 8 * met * (1 + (shape.kh - sy) / (tall * sy)) / high
+        ),
+    )  # fmt: skip
+    return {
+        "rows": rows,
+        "vectors": vectors,
+        "lanes": lanes,
+        "block_m": block_m,
+        "panels": 1,
+        "channels": max(options["channels"]),
+        "tail": 0,
+        "lines": lines,
+        "across": 1,
+    }
+
+
 def _leaves_lines(shape: Conv2d) -> bool:
     """Return whether lines as they are pay: few sums are for nothing, and taps share much.
 
@@ -111,24 +181,28 @@ def _leaves_lines(shape: Conv2d) -> bool:
 
 def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
-    s = shape
+    s, across = shape, choice["across"]
     width = choice["vectors"] * choice["lanes"]
     tail = choice["tail"] * (s.oh * s.ow % width)
-    runs = (width + _pitch(s) - 2) // _pitch(s) + 1 if choice["lines"] else 1
+    reached = choice["lines"] and not across
+    runs = (width + _pitch(s) - 2) // _pitch(s) + 1 if reached else 1
     extents = common.defines(
         batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
         sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1], bias=s.bias,
         residual=s.residual, affine=s.affine, relu=s.relu, kept=s.kept, shift=s.shift,
         lda=s.ci * s.taps, ldc=s.oh * s.ow, most_runs=runs, **{**choice, "tail": tail},
+        **({"apart": s.stride[1]} if across else {}),
     )  # fmt: skip
     # What there is none of is never read; the filters stand in for it.
     here = {each.name for each in s.arguments()}
     rest = ["bias", "residual", "scale", "shift"]
     read = [each if each in here else "weight" for each in rest]
     names = ["data", "weight", *read, *(["kept"] if s.kept else []), "out"]
-    parts = ("planes.h", "strip.h", "conv2d_planes.c")
-    if not choice["lines"]:
-        parts = ("panel.h", "strip.h", "conv2d_nchw.c")
+    parts: tuple[str, ...] = ("panel.h", "strip.h", "conv2d_nchw.c")
+    if across:
+        parts = ("turn.h", "conv2d_across.c")
+    elif choice["lines"]:
+        parts = ("planes.h", "strip.h", "conv2d_planes.c")
     return SourceKernel(
         "conv2d_nchw",
         common.text("tile.h", *parts),

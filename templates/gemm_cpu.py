@@ -1,9 +1,10 @@
 """Matrix multiplication for a CPU: a tile of sums in vector registers, over panels of b in cache.
 
-Panels are packed (`kernels/gemm_nn.c`), which pays where many rows use them. For few rows they may
-be read where they lie instead, a few rows of b at a time (`kernels/gemm_few.c`): then b comes from
-memory once, while sums of what came before are made. A single row asks for nothing but memory,
-which comes fastest in the longest runs (`kernels/gemm_row.c`).
+Panels are packed (`kernels/gemm_nn.c`), which pays where many rows use them. Few rows wait for
+memory: they may pack, in the order of memory, what they need next while they add up what they have
+(`kernels/gemm_streamed.c`), or read panels where they lie, a few rows of b at a time
+(`kernels/gemm_few.c`). A single row asks for nothing but memory, which comes fastest in the
+longest runs (`kernels/gemm_row.c`).
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from autotune import SourceKernel, Target
 from . import common, cpu_tiles
 from .gemm_shape import Gemm
 
-# Rows up to which panels may be read where they lie, and up to which they are, untuned.
-FEW, _UNPACKED = 64, 16
-# Bytes of sums, and of the rows of b beside them, of a task that packs nothing.
-_MOST_SUMS, _MOST_READ = 1 << 18, 1 << 19
+# Rows up to which panels may be read where they lie or be streamed; where they lie, untuned.
+FEW, _UNPACKED = 64, 8
+# Values of "pack": panels are read where they lie, packed at first, or packed all along.
+LIE, PACKED, STREAMED = 0, 1, 2
+# Bytes of sums, and of the rows of b beside them, of a task that packs nothing; of all of what
+# streams.
+_MOST_SUMS, _MOST_READ, _MOST_STREAMED = 1 << 18, 1 << 19, 1 << 20
 # Floats of whole rows of b whose pages a core can name at once, of which a part is fetched ahead.
 _NEAR_FLOATS = 1 << 17
 
@@ -35,7 +39,7 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
         "depth": common.up_to(
             2 * shape.k, (*((8, 16) if few else ()), 32, 64, 128, 256, 384, 512, 1024, 2048)
         ),
-        **({"pack": [1, 0]} if few else {}),
+        **({"pack": [PACKED, LIE, STREAMED]} if few else {}),
     }
 
 
@@ -44,16 +48,22 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
     c, unit = choice, cpu_tiles.vector_unit(target)
     width = c["vectors"] * c["lanes"]
     task = c["panels"] * width
-    lies = c.get("pack", 1) < 1
+    pack = c.get("pack", PACKED)
+    lies, streamed = pack < PACKED, pack > PACKED
     rules = [
         (unit.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
         (c["block_m"] < c["rows"], "a tile beyond its block"),
         (width >= shape.n + c["lanes"], "columns beyond the output"),
         (c["panels"] > 1 and task >= 2 * shape.n, "panels beyond the output"),
         (4 * task * c["depth"] > 1 << 21, "panels beyond the cache"),
-        (lies & (width > shape.n), "panels of too few columns, not packed"),
+        ((lies | streamed) & (width > shape.n), "panels of too few columns, not packed"),
+        (streamed & (shape.m < 2), "a row that streams"),
         (lies & (4 * task * c["block_m"] > _MOST_SUMS), "sums beyond the cache"),
         (lies & (8 * task * c["depth"] > _MOST_READ), "rows of b beyond the cache"),
+        (
+            streamed & (4 * task * (c["block_m"] + 2 * c["depth"]) > _MOST_STREAMED),
+            "sums and panels beyond the cache",
+        ),
     ]
     return common.first_broken(rules)
 
@@ -68,16 +78,26 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes}
     if shape.m == 1 and width <= shape.n:
         return choice | _of_one_row(shape, options, target)
+    covering = min((b for b in blocks if b >= shape.m), default=max(blocks))
+    if _UNPACKED < shape.m <= FEW and width <= shape.n:
+        # Long runs of a row of b come faster; sums and panels stay in the second cache.
+        depth = max(d for d in options["depth"] if d <= max(32, min(options["depth"])))
+        block_m, together = cpu_tiles.tasks(
+            target, [covering], panels, (shape.m, shape.n), width,
+            lambda high, wide: 40 / wide + wide * (high + 2 * depth) / (1 << 20),
+        )  # fmt: skip
+        return choice | {
+            "block_m": block_m, "panels": together, "depth": depth, "pack": STREAMED,
+        }  # fmt: skip
     if shape.m <= _UNPACKED and width <= shape.n:
         # Long runs of a row of b come faster, and sums go to the nearer cache and back.
-        covering = min((b for b in blocks if b >= shape.m), default=max(blocks))
         block_m, together = cpu_tiles.tasks(
             target, [covering], panels, (shape.m, shape.n), width,
             lambda high, wide: 40 / wide + high * wide / (1 << 19),
         )  # fmt: skip
         deep = min(max(_NEAR_FLOATS // shape.n, 16), 64)
         depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
-        return choice | {"block_m": block_m, "panels": together, "depth": depth, "pack": 0}
+        return choice | {"block_m": block_m, "panels": together, "depth": depth, "pack": LIE}
     # A panel is packed for each block anew, and rows come from far away for each group of panels.
     block_m, together = cpu_tiles.tasks(
         target, blocks, panels, (shape.m, shape.n), width,
@@ -86,7 +106,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     deep = 384 if shape.m > FEW else 256
     depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
     choice |= {"block_m": block_m, "panels": together, "depth": depth}
-    return choice | ({"pack": 1} if "pack" in options else {})
+    return choice | ({"pack": PACKED} if "pack" in options else {})
 
 
 def _of_one_row(shape: Gemm, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
@@ -98,19 +118,22 @@ def _of_one_row(shape: Gemm, options: Mapping[str, list[int]], target: Target) -
     enough = [p for p in options["panels"] if p * vectors * lanes >= each]
     panels = min(enough, default=max(options["panels"]))
     depth = max(d for d in options["depth"] if d <= max(8, min(options["depth"])))
-    here = {"block_m": 1, "panels": panels, "depth": depth, "pack": 0}
+    here = {"block_m": 1, "panels": panels, "depth": depth, "pack": LIE}
     return {"vectors": vectors, "lanes": lanes, **here}
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     knobs = dict(choice)
-    parts: tuple[str, ...] = ("panel.h", "strip.h", "gemm_nn.c")
-    if not knobs.pop("pack", 1):
-        parts = ("gemm_row.c",) if shape.m == 1 else ("gemm_few.c",)
+    pack = knobs.pop("pack", PACKED)
     extents = {"m": shape.m, "n": shape.n, "k": shape.k, "lda": shape.k, "ldc": shape.n}
-    if parts[-1] == "gemm_few.c":
-        extents["lda"] = choice["depth"]  # of the copy that it makes
+    if pack == PACKED:
+        parts: tuple[str, ...] = ("panel.h", "strip.h", "gemm_nn.c")
+    elif shape.m == 1:
+        parts = ("gemm_row.c",)
+    else:
+        parts = ("gemm_few.c",) if pack == LIE else ("gemm_streamed.c",)
+        extents["lda"] = choice["depth"]  # of the copy that both make
     nothing_follows = {"bias": 0, "residual": 0, "affine": 0, "relu": 0, "most_runs": 1}
     return SourceKernel(
         "gemm_nn",

@@ -1,5 +1,5 @@
 // The register tile that the matrix-like CPU kernels share: rows x (VECTORS * LANES) sums. A step
-// adds to them the products of an element of each row of a (LDA apart) and of WIDTH neighbours of b.
+// adds to them the products of an element of each row of a (APART) and of WIDTH neighbours of b.
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +8,9 @@
 #define BLOCK ((BLOCK_M + ROWS - 1) / ROWS * ROWS)
 #define SMALLER(a, b) ((a) < (b) ? (a) : (b))
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#ifndef APART
+#define APART LDA
+#endif
 #ifndef SHIFT
 #define SHIFT 0
 #endif
@@ -75,7 +78,7 @@ INLINED void step(
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 8
-    for (int v = 0; v < VECTORS; ++v) sum[i][v] += right[v] * a[(size_t)i * LDA];
+    for (int v = 0; v < VECTORS; ++v) sum[i][v] += right[v] * a[(size_t)i * APART];
 }
 
 // Fetches the line of cache around a column of the `rows` rows of a below a tile.

@@ -51,7 +51,26 @@ def test_lines_that_are_not_unfolded_give_the_right_sums(h, w, taps, stride, pad
     shape = Conv2d(2, h, w, 7, 5, *taps, stride, padding, True, True, True, True)
     tile = {"rows": 3, "vectors": 2, "lanes": 4, "block_m": 4, "panels": 1, "tail": 0}
     for lines, channels in ((1, 2), (3, 8)):
-        run_over_nan(shape, conv2d_cpu, {**tile, "lines": lines, "channels": channels})
+        choice = {**tile, "lines": lines, "channels": channels, "across": 0}
+        run_over_nan(shape, conv2d_cpu, choice)
+
+
+# Vectors that filters fill in part, tiles that a line does not fill, several blocks and lines.
+ACROSS = [
+    {"rows": 3, "vectors": 2, "lanes": 4, "block_m": 8, "lines": 1},
+    {"rows": 6, "vectors": 1, "lanes": 8, "block_m": 16, "lines": 3},
+    {"rows": 9, "vectors": 1, "lanes": 16, "block_m": 16, "lines": 2},
+    {"rows": 6, "vectors": 2, "lanes": 4, "block_m": 32, "lines": 16},
+]
+
+
+@pytest.mark.parametrize("choice", ACROSS)
+@pytest.mark.parametrize(("h", "w", "taps", "stride", "padding"), WINDOWS)
+def test_filters_in_vectors_give_the_right_sums(h, w, taps, stride, padding, choice):
+    shape = Conv2d(2, h, w, 21, 5, *taps, stride, padding, True, True, True, True)
+    rest = {"panels": 1, "channels": 8, "tail": 0, "across": 1}
+    run_over_nan(shape, conv2d_cpu, choice | rest)
+    run_over_nan(shape.alone, conv2d_cpu, choice | rest)
 
 
 def test_blocks_that_whole_tiles_do_not_fill_are_covered_once():
@@ -81,6 +100,22 @@ def test_products_of_few_rows_read_b_where_it_lies(shape, knobs):
     run_over_nan(shape, gemm_cpu, choice)
 
 
+# Besides: rows of b that no group fills, several depths, tasks of one panel and of all.
+STREAMED = [
+    *(each for each in FEW_ROWS if each[0].m > 1),
+    (Gemm(9, 64, 130), {"depth": 32, "panels": 8}),
+    (Gemm(12, 41, 35), {"depth": 8, "panels": 2}),
+    (Gemm(50, 33, 66), {"block_m": 32, "vectors": 1}),
+]
+
+
+@pytest.mark.parametrize(("shape", "knobs"), STREAMED)
+def test_products_of_few_rows_pack_what_they_need_next(shape, knobs):
+    choice = FEW | {"pack": 2} | knobs
+    assert gemm_cpu.violation(shape, choice, Target("llvm")) is None
+    run_over_nan(shape, gemm_cpu, choice)
+
+
 @pytest.mark.parametrize("m", [1, 3])
 def test_nothing_beyond_the_end_of_b_is_read(m):
     shape, page = Gemm(m, 29, 19), mmap.PAGESIZE
@@ -92,7 +127,7 @@ def test_nothing_beyond_the_end_of_b_is_read(m):
     b = np.frombuffer(memory, "float32", 29 * 19, page - 4 * 29 * 19).reshape(19, 29)
     rng = np.random.default_rng(0)
     b[:], a = rng.standard_normal((19, 29)), rng.standard_normal((m, 19)).astype("float32")
-    for pack in (0, 1):
+    for pack in (0, 1) if m == 1 else (0, 1, 2):
         c = np.full((m, 29), np.nan, "float32")
         with Target("llvm"):
             module = build(gemm_cpu.kernel(shape, FEW | {"rows": m, "pack": pack}), name="f")
@@ -115,9 +150,10 @@ def test_untuned_products_pack_where_many_rows_use_what_is_packed(cores):
             packs[m, n] = choice.get("pack")
             tasks = -(-n // (choice["panels"] * choice["vectors"] * choice["lanes"]))
             assert n < 4096 or tasks * -(-m // choice["block_m"]) >= cores
-    assert packs[1, 4096] == packs[16, 4096] == packs[3, 1000] == 0
+    assert packs[1, 4096] == packs[3, 1000] == 0
+    assert packs[16, 4096] == packs[20, 1000] == packs[64, 4096] == 2
     # Of three columns none is a whole panel; records of many rows know of no other way.
-    assert packs[16, 3] == packs[20, 1000] == packs[64, 4096] == 1
+    assert packs[16, 3] == 1
     assert packs[512, 4096] is None
 
 

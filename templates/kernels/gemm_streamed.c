@@ -1,0 +1,121 @@
+// C[M, N] = A[M, K] B[K, N], row-major float32, of few rows: b comes from memory once, and that takes
+// about as long as the sums. A task owns BLOCK rows and PANELS panels of WIDTH columns, whose sums
+// stay in cache. While it adds to them what DEPTH rows of b give, it copies the DEPTH rows below to
+// panels of their own, in the order in which they lie in memory: SIDE rows side by side, as a core
+// fetches a few long runs ahead faster than one, and than many short ones. A panel that would not
+// end within the row begins as much earlier; of columns that two panels have, one is written.
+#if N < WIDTH
+#error "a panel is wider than the matrix"
+#endif
+#define HELD SMALLER(BLOCK, M)
+#define FIRST(column) SMALLER(column, N - WIDTH)
+// Floats in a line of cache.
+#define LINE 16
+#define SIDE 4
+// Of a panel, and so much that panels do not all begin in one place of a cache.
+#define PANEL (DEPTH * WIDTH + 3 * LINE)
+
+typedef struct {
+  float sums[PANELS][HELD][WIDTH];
+  float panels[2][PANELS][PANEL];
+  float rows[HELD][DEPTH];
+} Scratch;
+
+// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
+static _Thread_local Scratch scratch __attribute__((aligned(64)));
+
+// Where the next of b is to be copied from, and to: one of `side` rows, one of `panels`.
+typedef struct {
+  const float* rows;
+  float* to;
+  int row, side, panel, panels, last;
+} Cursor;
+
+// Copies WIDTH elements of a row, and fetches those that lie `side` rows below.
+INLINED void copy_one(Cursor* at) {
+  const float* from = at->rows + (size_t)at->row * N + SMALLER(at->panel * WIDTH, at->last);
+  float* to = at->to + (size_t)at->panel * PANEL + at->row * WIDTH;
+  for (int j = 0; j < WIDTH; j += LINE) __builtin_prefetch(from + (size_t)SIDE * N + j, 0, 2);
+#pragma GCC unroll 8
+  for (int v = 0; v < VECTORS; ++v) *(vec*)(to + v * LANES) = *(const vec*)(from + v * LANES);
+  if (++at->row < at->side) return;
+  at->row = 0;
+  if (++at->panel < at->panels) return;
+  at->panel = 0;
+  at->rows += (size_t)at->side * N;
+  at->to += at->side * WIDTH;
+}
+
+// Adds to a tile of sums what `depth` rows of a panel give; with the first of them `copies` are made.
+INLINED void add(
+    const int rows, int depth, int copies, const float* restrict a, const float* restrict b,
+    float* restrict to, Cursor* next) {
+  vec sum[ROWS][VECTORS];
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; ++v) sum[i][v] = *(const vec*)(to + i * WIDTH + v * LANES);
+  Cursor at = *next;
+  int k = 0;
+  for (; k < copies; ++k) {
+    copy_one(&at);
+    step(sum, rows, a + k, b + (size_t)k * WIDTH);
+  }
+  *next = at;
+  for (; k < depth; ++k) step(sum, rows, a + k, b + (size_t)k * WIDTH);
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; ++v) *(vec*)(to + i * WIDTH + v * LANES) = sum[i][v];
+}
+
+// Adds to `rows` rows of a panel: whole tiles first, then what is left in ever smaller ones. All
+// together make `copies`.
+static inline void add_all(
+    Scratch* with, int rows, int depth, int copies, const float* b, float* restrict to,
+    Cursor* next) {
+  int i = 0;
+#define TILES(height)                                                                        \
+  for (; height <= ROWS && i + height <= rows; i += height)                                  \
+    add(height, depth, copies * (i + height) / rows - copies * i / rows, with->rows[i], b, \
+        to + i * WIDTH, next)
+  TILES(ROWS);
+  TILES(4);
+  TILES(2);
+  TILES(1);
+#undef TILES
+}
+
+static void task(
+    int rows, int first, int end, const float* restrict a, const float* b, float* restrict c) {
+  Scratch* const with = &scratch;
+  const int panels = (end - first + WIDTH - 1) / WIDTH, above = SMALLER(DEPTH, K);
+  memset(with->sums, 0, sizeof with->sums);
+  Cursor next = {
+      .rows = b + first, .to = with->panels[0][0], .side = above % SIDE ? 1 : SIDE,
+      .panels = panels, .last = FIRST(first + (panels - 1) * WIDTH) - first};
+  for (int n = above * panels; n > 0; --n) copy_one(&next);
+  for (int k = 0, turn = 0; k < K; k += DEPTH, turn ^= 1) {
+    const int depth = SMALLER(DEPTH, K - k), below = SMALLER(DEPTH, K - k - depth);
+    next.to = with->panels[turn ^ 1][0];
+    next.side = below % SIDE ? 1 : SIDE;
+    for (int i = 0; i < rows; ++i)
+      memcpy(with->rows[i], a + (size_t)i * K + k, depth * sizeof(float));
+    for (int p = 0; p < panels; ++p)
+      add_all(with, rows, depth, below, with->panels[turn][p], with->sums[p][0], &next);
+  }
+  for (int i = 0; i < rows; ++i)
+    for (int n = first, p = 0; n < end; n += WIDTH, ++p)
+      memcpy(
+          c + (size_t)i * N + n, with->sums[p][i] + (n - FIRST(n)),
+          SMALLER(WIDTH, N - n) * sizeof *c);
+}
+
+void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
+#pragma omp parallel for collapse(2) schedule(dynamic)
+  for (int m = 0; m < M; m += BLOCK)
+    for (int n = 0; n < N; n += PANELS * WIDTH)
+      task(
+          SMALLER(BLOCK, M - m), n, SMALLER(n + PANELS * WIDTH, N), a + (size_t)m * K, b,
+          c + (size_t)m * N);
+}
