@@ -35,12 +35,23 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
         "vectors": list(cpu_tiles.VECTORS),
         "lanes": list(cpu_tiles.LANES),
         "block_m": common.up_to(2 * shape.m, (4, 16, 32, 64, 128, 256, 512, 1024)),
-        "panels": [1, 2, 4, 8, 16, 32, *((64, 128) if shape.m == 1 else ())],
+        "panels": _panels(shape.m),
         "depth": common.up_to(
             2 * shape.k, (*((8, 16) if few else ()), 32, 64, 128, 256, 384, 512, 1024, 2048)
         ),
         **({"pack": [PACKED, LIE, STREAMED]} if few else {}),
     }
+
+
+def _panels(rows: int) -> list[int]:
+    """Return how many panels a task may have.
+
+    Of few rows also those of 48 columns that are about a power of two together: there are few
+    tasks then, which should be of one size.
+    """
+    if rows == 1:
+        return [1, 2, 4, 8, 16, 32, 64, 128]
+    return [1, 2, 4, *((6, 8, 11, 16, 22, 32, 43) if rows <= FEW else (8, 16, 32))]
 
 
 def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
@@ -80,19 +91,11 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
         return choice | _of_one_row(shape, options, target)
     covering = min((b for b in blocks if b >= shape.m), default=max(blocks))
     if _UNPACKED < shape.m <= FEW and width <= shape.n:
-        # Long runs of a row of b come faster; sums and panels stay in the second cache.
-        depth = max(d for d in options["depth"] if d <= max(32, min(options["depth"])))
-        block_m, together = cpu_tiles.tasks(
-            target, [covering], panels, (shape.m, shape.n), width,
-            lambda high, wide: 40 / wide + wide * (high + 2 * depth) / (1 << 20),
-        )  # fmt: skip
-        return choice | {
-            "block_m": block_m, "panels": together, "depth": depth, "pack": STREAMED,
-        }  # fmt: skip
+        return choice | {"block_m": covering} | _streamed(shape, options, panels, width, target)
     if shape.m <= _UNPACKED and width <= shape.n:
         # Long runs of a row of b come faster, and sums go to the nearer cache and back.
         block_m, together = cpu_tiles.tasks(
-            target, [covering], panels, (shape.m, shape.n), width,
+            target, [covering], [p for p in panels if p <= 32], (shape.m, shape.n), width,
             lambda high, wide: 40 / wide + high * wide / (1 << 19),
         )  # fmt: skip
         deep = min(max(_NEAR_FLOATS // shape.n, 16), 64)
@@ -107,6 +110,22 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
     choice |= {"block_m": block_m, "panels": together, "depth": depth}
     return choice | ({"pack": PACKED} if "pack" in options else {})
+
+
+def _streamed(
+    shape: Gemm, options: Mapping[str, list[int]], panels: list[int], width: int, target: Target
+) -> dict[str, int]:
+    """Return panels and depth of what packs all along."""
+    depth = max(d for d in options["depth"] if d <= max(32, min(options["depth"])))
+    cores = max(target.limits.sm_count, 1)
+
+    def time(together: int) -> float:
+        # Long runs of a row of b come faster; sums and panels stay in the second cache.
+        wide = min(together * width, shape.n)
+        turns = common.ceil_div(common.ceil_div(shape.n, wide), cores)
+        return turns * wide * (1 + 100 / wide + wide * (shape.m + 2 * depth) / (1 << 20))
+
+    return {"panels": min(panels, key=time), "depth": depth, "pack": STREAMED}
 
 
 def _of_one_row(shape: Gemm, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:

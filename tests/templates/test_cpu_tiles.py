@@ -149,7 +149,7 @@ def test_untuned_products_pack_where_many_rows_use_what_is_packed(cores):
             assert all(choice[name] in options[name] for name in options)
             packs[m, n] = choice.get("pack")
             tasks = -(-n // (choice["panels"] * choice["vectors"] * choice["lanes"]))
-            assert n < 4096 or tasks * -(-m // choice["block_m"]) >= cores
+            assert n < 4096 or 1.1 * tasks * -(-m // choice["block_m"]) >= cores
     assert packs[1, 4096] == packs[3, 1000] == 0
     assert packs[16, 4096] == packs[20, 1000] == packs[64, 4096] == 2
     # Of three columns none is a whole panel; records of many rows know of no other way.
