@@ -5,14 +5,24 @@
 #define TAPS (KH * KW)
 #define PIXELS (OH * OW)
 #define DEPTH (CI * TAPS)
-// Lines and columns that a task meets, which are copied with the padding.
+// Lines of the image are copied with the padding around them, where there is any, and else read where
+// they lie: then what the next tile but one meets is fetched with each channel.
+#define PADDED (PY || PX || (OH - 1) * SY + KH > IH || (OW - 1) * SX + KW > IW)
+#if PADDED
 #define HELD_LINES ((LINES - 1) * SY + KH)
 #define COLUMNS ((OW - 1) * SX + KW)
 #define PLANE (HELD_LINES * COLUMNS)
+#define COPIED (CI * PLANE)
+#else
+#define COLUMNS IW
+#define PLANE (IH * IW)
+#define COPIED 1
+#endif
+#define NEXT ((KH - 1) * COLUMNS + 2 * ROWS * SX)
 
 typedef struct {
   float filters[DEPTH][WIDTH];
-  float planes[CI * PLANE];
+  float planes[COPIED];
 } Scratch;
 
 // Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
@@ -36,6 +46,7 @@ static void pack(Scratch* to, const float* restrict weight, int count) {
     }
 }
 
+#if PADDED
 // Copies what `lines` output lines from `line` on meet.
 static void fill(float* restrict to, const float* restrict image, int line, int lines) {
   const int left = SMALLER(PX, COLUMNS), columns = SMALLER(COLUMNS - left, IW);
@@ -53,6 +64,7 @@ static void fill(float* restrict to, const float* restrict image, int line, int 
       for (int x = left + columns; x < COLUMNS; ++x) row[x] = 0.0f;
     }
 }
+#endif
 
 // Finishes the sums of some pixels of a line, of `filters` filters, and writes them.
 INLINED void write_turned(
@@ -87,6 +99,13 @@ INLINED void fetch_written(const int pixels, const float* out) {
     __builtin_prefetch(out, 1), __builtin_prefetch(out + pixels - 1, 1);
 }
 
+// Steps of many sums are not written out: GCC would move these from register to register between them.
+#if LANES > 8
+#define WRITTEN_OUT _Pragma("GCC unroll 1")
+#else
+#define WRITTEN_OUT _Pragma("GCC unroll 8")
+#endif
+
 INLINED void tile(
     const int pixels, int filters, const float* restrict from, const float* restrict filter,
     const Rest rest, float* restrict out) {
@@ -96,13 +115,14 @@ INLINED void tile(
   for (int i = 0; i < pixels; ++i)
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS; ++v) sum[i][v] = (vec){0};
-  // Not written out: GCC would move sums from register to register between the steps.
-  for (int c = 0; c < CI; ++c, from += PLANE)
-#pragma GCC unroll 1
+  for (int c = 0; c < CI; ++c, from += PLANE) {
+    if (!PADDED) __builtin_prefetch(from + NEXT, 0, 2);
+    WRITTEN_OUT
     for (int i = 0; i < KH; ++i)
-#pragma GCC unroll 1
+      WRITTEN_OUT
       for (int j = 0; j < KW; ++j, filter += WIDTH)
         step(sum, pixels, from + i * COLUMNS + j, filter);
+  }
   write_turned(sum, pixels, filters, rest, out);
 }
 
@@ -128,13 +148,18 @@ static void task(
   Scratch* with = &scratch;
   // GCC 12 would look up the address of what is a thread's own anew in the innermost loop.
   __asm__("" : "+r"(with));
+#if PADDED
   fill(with->planes, image, line, lines);
+  const float* from = with->planes;
+#else
+  const float* from = image + line * SY * IW;
+#endif
   for (int m = m0; m < end; m += WIDTH) {
     const int filters = SMALLER(WIDTH, end - m);
     pack(with, weight + (size_t)m * DEPTH, filters);
     for (int y = 0; y < lines; ++y)
       strip(
-          filters, with->planes + y * SY * COLUMNS, with->filters[0],
+          filters, from + y * SY * COLUMNS, with->filters[0],
           rest_at(rest, m, (line + y) * OW), out + (size_t)m * PIXELS + (line + y) * OW);
   }
 }
