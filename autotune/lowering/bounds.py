@@ -25,6 +25,7 @@ from autotune.lowering.extents import (
 )
 from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.lowering.regions import Region, clip, cover, relax, whole
+from autotune.lowering.shared_work import check_work
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp
@@ -90,7 +91,7 @@ class _Inference:
         extents = loop_extents(self.simplifier, stage.relations, roots, bound)
         loops, threads = self._loops(stage, root, extents)
         if self.gpu and root is not stage and stage not in self.kept:
-            _check_private(stage, scope, threads)
+            check_work(stage, scope, regions, threads)
         values = axis_values(self.simplifier, stage.relations, extents, loops)
         overruns = overrun_conditions(self.simplifier, stage.relations, extents, values)
         conditions = [condition for _, condition in overruns]
@@ -320,28 +321,6 @@ def _thread_axis(stage: Stage, leaf: IterVar) -> IterVar | None:
     """Return the thread axis that a loop is bound to."""
     attr = stage.iter_attrs.get(leaf)
     return attr.thread if attr is not None else None
-
-
-def _check_private(stage: Stage, scope: str, threads: Mapping[IterVar, Thread]) -> None:
-    """Raise if threads, or blocks, share the work on a stage of which each has its own copy.
-
-    What a thread reads of local memory is computed for it alone, and what a block reads of shared
-    memory for that block: of a loop bound to threads, or blocks, each would run one iteration, and
-    read elements that only others have. Threads that join their parts of a reduction tell each
-    other.
-    """
-    owner, advice = "block", "compute the stage at the root"
-    if scope == "local":
-        owner = "thread"
-        advice = 'attach the stage outside the loops of threads with set_scope("shared")'
-    for leaf, thread in threads.items():
-        if leaf.kind == "reduce" or not (scope == "local" or thread.tag.startswith("blockIdx")):
-            continue
-        raise LoweringError(
-            f"bind: {stage.op.name} is in {scope} memory, of which each {owner} has its own, but "
-            f"its axis {leaf.var.name!r} is bound to {thread.tag}, so that a {owner} would "
-            f"read elements that another one computed; leave it unbound, or {advice}"
-        )
 
 
 def _attachment(stage: Stage) -> tuple[Stage, IterVar]:

@@ -90,3 +90,27 @@ def test_an_axis_of_one_iteration_may_be_bound_to_threads():
     given, found = np.arange(N, dtype="float32"), np.zeros(N, "float32")
     build(s, [a, c], "cuda -emulate")(given, found)
     assert np.array_equal(found, (given + 1) * 2)
+
+
+@pytest.mark.parametrize("own", ["threadIdx.x", "threadIdx.y"])
+def test_threads_join_parts_of_the_same_sum_only(own):
+    a = te.placeholder((8, 64), name="A")
+    k = te.reduce_axis((0, 64), name="k")
+    b = te.compute((8,), lambda i: te.sum(a[i, k], axis=k), name="B")
+    c = te.compute((8,), lambda i: b[i] * 2, name="C")
+    s = te.create_schedule(c.op)
+    block, thread = s[c].split(c.op.axis[0], factor=8)
+    s[c].bind(block, te.thread_axis("blockIdx.x"))
+    s[c].bind(thread, te.thread_axis("threadIdx.x"))
+    s[b].compute_at(s[c], block)
+    s[b].set_scope("local")
+    _, part = s[b].split(k, factor=8)
+    s[b].bind(part, te.thread_axis(own))
+    if own == "threadIdx.x":
+        with pytest.raises(LoweringError, match=r"bind: B is summed along 'k.inner' by threadIdx"):
+            build(s, [a, c], "cuda -emulate")
+        return
+    values = np.random.default_rng(0).random((8, 64)).astype("float32")
+    out = np.zeros(8, "float32")
+    build(s, [a, c], "cuda -emulate")(values, out)
+    np.testing.assert_allclose(out, 2 * values.sum(1), rtol=1e-5)
