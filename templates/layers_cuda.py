@@ -11,6 +11,9 @@ from autotune.graph import ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
+from .take_cuda import INDICES
+from .transpose_shape import ELEMENT_BYTES
+
 ACTIVATIONS = ("none", "relu", "relu6")
 FLOAT32 = ("float32",)
 FLOATS = ("float32", "float16", "bfloat16")
@@ -168,3 +171,30 @@ _enter(
 _enter(("sum", "mean", "max", "min", "prod"), "reduce.cuda", reduction, FLOATS)
 # Places are whole numbers, whatever the elements are.
 _enter(("argmax", "argmin"), "reduce.cuda", reduction, (*FLOATS, "int32"))
+
+
+def transpose(layer: Layer) -> Offer | None:
+    """Offer the copy with other axes, where nothing else is done with it."""
+    op, (data,) = layer.op, layer.inputs
+    assert isinstance(op, ops.Transpose)
+    axes = op.axes or tuple(reversed(range(len(data.shape))))
+    axes = tuple(axis % len(data.shape) for axis in axes)
+    if layer.epilogue != Epilogue() or axes == tuple(sorted(axes)):
+        return None
+    return Offer("transpose.cuda", (tuple(data.shape), axes, data.dtype), layer.inputs)
+
+
+def take_rows(layer: Layer) -> Offer | None:
+    """Offer the copy of rows of a table by their numbers."""
+    op, (table, index) = layer.op, layer.inputs
+    assert isinstance(op, ops.Take)
+    first = op.along in (0, -len(table.shape))
+    if not first or layer.epilogue != Epilogue() or index.dtype not in INDICES:
+        return None
+    rows, *rest = table.shape
+    args = (rows, math.prod(rest), math.prod(index.shape), table.dtype, index.dtype)
+    return Offer("take_rows.cuda", args, layer.inputs)
+
+
+_enter(("transpose",), "transpose.cuda", transpose, tuple(ELEMENT_BYTES))
+_enter(("take",), "take_rows.cuda", take_rows, tuple(ELEMENT_BYTES))

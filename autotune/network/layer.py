@@ -122,10 +122,12 @@ def layers_of(function: Function, target: Target) -> list[tuple[int, Layer]]:
     """Return the function as a layer, and all that are a beginning of it, the longest first.
 
     With each stands how many nodes of the function it covers. A function that begins with
-    something else than its operator is none.
+    something else than its operator is none; what only moves elements is one by itself.
     """
     nodes = function.graph.nodes
-    if not nodes or nodes[0].op.pattern <= Pattern.INJECTIVE or len(nodes[0].outputs) != 1:
+    if not nodes or len(nodes[0].outputs) != 1:
+        return []
+    if nodes[0].op.pattern <= Pattern.INJECTIVE and len(nodes) > 1:
         return []
     anchor, given = nodes[0], set(function.graph.inputs)
     if not given.issuperset(anchor.inputs):

@@ -78,6 +78,10 @@ LAYERS = {
         ops.Relu(), apply(ops.BatchMatmul(transpose_a=True), variable(3, 8, 5), constant(1, 7, 8))
     ),
     "log_softmax.cuda": lambda: apply(ops.LogSoftmax(), variable(2, 3, 40)),
+    "transpose.cuda": lambda: apply(ops.Transpose((2, -3, 1)), variable(3, 4, 5)),
+    "take_rows.cuda": lambda: apply(
+        ops.Take(), variable(9, 4, 3), Constant.of(np.array([[8, 0, 12], [-1, 3, 3]], "int32"))
+    ),
 }  # fmt: skip
 
 
@@ -133,6 +137,8 @@ def test_other_limits_than_those_of_relu6_are_a_kernel_of_their_own():
         ]),
         (("nn.log_softmax", "cuda", None, "bfloat16"), ["log_softmax.cuda"]),
         (("argmax", "cuda"), ["reduce.cuda"]),
+        (("transpose", "cuda", None, "int8"), ["transpose.cuda"]),
+        (("take", "cuda"), ["take_rows.cuda"]),
         (("nn.dense", "cuda", None, "int8"), []),
     ],
 )  # fmt: skip
