@@ -305,7 +305,8 @@ def test_what_is_best_of_a_layer_is_a_guess_for_layers_of_other_extents(tmp_path
 
     data = Variable(TensorType((1, 8, 6, 6)), "data")
     x = apply(ops.Conv2d(padding=(1,)), data, weight(16, 8, 3, 3))
-    graph = Graph.of(apply(ops.Conv2d(), apply(ops.Relu(), x), weight(4, 16, 1, 1)))
+    y = apply(ops.Conv2d(padding=(1,)), apply(ops.Relu(), x), weight(4, 16, 3, 3))
+    graph = Graph.of(y)
     log = NetworkLog.read(tmp_path / "l")
     first, second = tuned_functions(partition(graph), Target("cuda -emulate"), log, 0)
     one, other = first.arms[0], second.arms[0]
