@@ -31,6 +31,7 @@ from autotune.auto_scheduler import (
     workload_registry,
 )
 from autotune.errors import AutotuneError
+from autotune.measure import Session
 from autotune.measure.evidence import Evidence, Race, Raced
 from autotune.measure.types import MeasureResult
 from autotune.topi.testing import conv2d_nchw_python
@@ -58,6 +59,16 @@ def means():
     yield {"builder": builder, "runner": runner}
     builder.close()
     runner.close()
+
+
+def test_processes_start_before_a_search_looks_for_its_first_proposals(means, monkeypatch):
+    order = []
+    prepare, propose = Session.prepare, SketchPolicy.propose
+    monkeypatch.setattr(Session, "prepare", lambda *a: order.append("prepare") or prepare(*a))
+    monkeypatch.setattr(SketchPolicy, "propose", lambda *a: order.append("propose") or propose(*a))
+    task = SearchTask(func="matmul", args=(16, 16, 16), target="c")
+    task.tune(TuningOptions(2, verbose=0, **means), SketchPolicy(task, XGBModel(), seed=0))
+    assert order[:2] == ["prepare", "propose"]
 
 
 def layer_arrays():
