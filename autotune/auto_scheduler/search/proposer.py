@@ -109,19 +109,18 @@ class Proposer:
         """Return up to ``count`` candidates that were not proposed before, best first."""
         if not self.ranks:
             return self._taken(self._drawn(count))
+        busy = bool(self._known)  # what was proposed before is being measured
         self._catch_up()
-        found = self._ranked(count)
-        load_meanwhile()  # for the first results, while these are measured
-        return found
-
-    def _ranked(self, count: int) -> list[RecordedState]:
         pools = self._evolved(self.effort.of_batch(count))
         parts = [*self._first(pools, count)]
         parts += self._best(self._pools(self._near()), _part(count, self.effort.near), 0.0)
         parts += self._best(pools, _part(count, self.effort.bold), 1.5)
         parts += self._best(pools, count, 0.0)
         each_once = {(at, row.tobytes()): (at, row) for at, row in parts}
-        return self._taken(list(each_once.values())[:count])
+        taken = self._taken(list(each_once.values())[:count])
+        if busy:
+            load_meanwhile()
+        return taken
 
     def sample(self, count: int) -> list[RecordedState]:
         """Return feasible candidates at random; they may be proposed later."""
@@ -135,6 +134,8 @@ class Proposer:
         passed over. Models are fitted when they are asked next: results come one by one, and
         proposals are made for many trials.
         """
+        if self.ranks:
+            load_meanwhile()
         for steps, seconds in trials:
             found = self._found(tuple(steps))
             if found is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -155,24 +156,42 @@ class Sampler:
         splits = [slot for slot in self.program.slots if isinstance(slot, FactorSlot)]
         for at in self.rng.permutation(len(splits)):
             slot = splits[at]
-            table = factorings(slot.extent, slot.parts, slot.innermost)
-            uses = [
-                table[:, budget.levels.get(slot.step, ())].prod(axis=1)
-                for budget in self.limits.budgets
-            ]
-            pick = self._picked(count, len(table), uses, left)
+            table, uses = self._tables[slot.step]
+            pick = self._picked(count, len(table), [(use, left[i]) for i, use in uses])
             rows[:, self.program.columns[slot.step]] = table[pick]
-            left = [rest / use[pick] for use, rest in zip(uses, left, strict=True)]
+            for i, use in uses:
+                left[i] = left[i] / use[pick]
         for slot in self.program.slots:
             if isinstance(slot, ChoiceSlot):
                 column = self.program.columns[slot.step].start
                 rows[:, column] = self.rng.choice(slot.values, size=count)
         return rows
 
+    @cached_property
+    def _tables(self) -> Mapping[int, tuple[Rows, list[tuple[int, Rows]]]]:
+        """The lengths of each split, and what of which budgets they take."""
+        found = {}
+        for slot in self.program.slots:
+            if isinstance(slot, FactorSlot):
+                table = factorings(slot.extent, slot.parts, slot.innermost)
+                uses = [
+                    (i, table[:, budget.levels[slot.step]].prod(axis=1))
+                    for i, budget in enumerate(self.limits.budgets)
+                    if slot.step in budget.levels
+                ]
+                found[slot.step] = table, uses
+        return found
+
     def _picked(
-        self, count: int, size: int, uses: Sequence[Rows], left: Sequence[npt.NDArray[np.float64]]
+        self, count: int, size: int, uses: Sequence[tuple[Rows, npt.NDArray[np.float64]]]
     ) -> Rows:
-        """Return for each row a place in a table that its budgets allow; 0 always is allowed."""
+        """Return for each row a place in a table that its budgets allow; 0 always is allowed.
+
+        Args:
+            count: how many rows.
+            size: of the table.
+            uses: what each place takes of a budget, and what each row has left of that.
+        """
         pick = np.zeros(count, np.int64)
         open_ = np.arange(count)
         for _ in range(_PICKS):
@@ -180,7 +199,7 @@ class Sampler:
                 break
             tried = self.rng.integers(size, size=len(open_))
             fits = np.ones(len(open_), bool)
-            for use, rest in zip(uses, left, strict=True):
+            for use, rest in uses:
                 fits &= use[tried] <= rest[open_]
             pick[open_[fits]] = tried[fits]
             open_ = open_[~fits]
