@@ -9,6 +9,7 @@ ASPLOS 2025); the second calls a model like `draft_seconds` its draft.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -103,6 +104,7 @@ class Levels:
         self.data = [axis.lengths(rows, data) for axis in tiled.data]
         self.reductions = [axis.lengths(rows, reductions) for axis in tiled.reductions]
         self.count = len(rows)
+        self._spans: dict[tuple[int, int | None, int | None], Column] = {}
 
     def one(self) -> Column:
         """Return a column of ones."""
@@ -110,20 +112,18 @@ class Levels:
 
     def product(self, lengths: list[Column], levels: slice) -> Column:
         """Multiply some levels over all axes."""
-        result = self.one()
-        for each in lengths:
-            result = result * each[levels].prod(axis=0)
-        return result
+        each_axis = [each[levels].prod(axis=0) for each in lengths]
+        return reduce(np.multiply, each_axis) if each_axis else self.one()
 
     def span(self, index: int, data_levels: slice, reduction_levels: slice) -> Column:
         """Return how far an axis (data axes first) runs within some levels."""
-        number = len(self.data)
-        lengths = (
-            self.data[index][data_levels]
-            if index < number
-            else self.reductions[index - number][reduction_levels]
-        )
-        return np.asarray(lengths.prod(axis=0))
+        of_data = index < len(self.data)
+        which = data_levels if of_data else reduction_levels
+        key = index, which.start, which.stop
+        if key not in self._spans:
+            axis = self.data[index] if of_data else self.reductions[index - len(self.data)]
+            self._spans[key] = axis[which].prod(axis=0)
+        return self._spans[key]
 
 
 def shape_of(tiled: Tiled, levels: Levels) -> Shape:
@@ -204,11 +204,12 @@ def _reach(
     """Return how many indices of one dimension one read reaches, from the first to the last."""
     if factors is None:
         return np.full(levels.count, float(extent))
-    reach = levels.one()
-    for index, factor in enumerate(factors):
-        if factor:
-            reach = reach + abs(factor) * (levels.span(index, data, reductions) - 1)
-    return reach
+    steps = [
+        abs(factor) * (levels.span(index, data, reductions) - 1)
+        for index, factor in enumerate(factors)
+        if factor
+    ]
+    return reduce(np.add, steps) + 1.0 if steps else levels.one()
 
 
 def traffic_of(

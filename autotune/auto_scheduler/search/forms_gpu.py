@@ -104,7 +104,7 @@ class GpuForms:
             feasible &= stage.feasible
             seconds = seconds + stage.seconds
             slower = stage.seconds > longest
-            slowest = np.where(slower[:, None], np.column_stack(stage.features), slowest)
+            slowest = np.where(slower[:, None], stage.features, slowest)
             longest = np.maximum(longest, stage.seconds)
         ones = np.ones(len(rows))
         choices = [rows[:, at] for at in self._choices[:3]]
@@ -357,7 +357,7 @@ class StageForms:
         return np.asarray(cycles / model.clock)
 
     @cached_property
-    def features(self) -> list[Column]:
+    def features(self) -> Column:
         """Columns for a learned model, as many for each stage; see `FEATURES`."""
         shape, sms = self.shape, self.model.sms
         none = np.zeros(len(self.rows))
@@ -376,7 +376,8 @@ class StageForms:
         columns += [none] * (8 * max(0, 3 - len(self.traffic)))
         columns += _lengths(self.levels.reductions, 4, 2, none)
         columns += _lengths(self.levels.data[::-1], 6, 4, none)
-        return [np.where(np.isfinite(each), each, 0.0) for each in columns]
+        matrix = np.array(columns, np.float64).T
+        return np.where(np.isfinite(matrix), matrix, 0.0)
 
 
 def _without_gaps(rows: Rows, source: TileInput, extents: list[Column]) -> None:
