@@ -27,7 +27,7 @@ _MORE = TreeSettings(rounds=24, depth=5, rate=0.15, threads=1)
 _GROWTH = 1.5
 # Of how many trials that ship one is shown to the trees of a model that grows. It holds them to
 # what the first trees say of others, and of those that are alike any will do.
-_ANCHORS = 8
+_ANCHORS = 24
 
 
 @dataclass(frozen=True)

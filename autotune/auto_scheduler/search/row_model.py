@@ -15,7 +15,7 @@ Features = npt.NDArray[np.float32]
 _ENSEMBLES = 3
 # What a failed trial counts, in doublings of the slowest time.
 _FAILED = 1.0
-_SETTINGS = TreeSettings(rounds=60, depth=5, rate=0.15, threads=1)
+_SETTINGS = TreeSettings(rounds=40, depth=5, rate=0.2, threads=1)
 
 
 # Trials of the workload itself that count as much as those of all others.
