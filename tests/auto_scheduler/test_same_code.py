@@ -66,6 +66,17 @@ def test_loops_with_nothing_between_them_stand_as_one():
     assert source(task, forms, rows[0]) != source(task, forms, one)
 
 
+def test_two_loops_over_one_sum_that_are_written_out_stand_as_one():
+    task, (forms, *_) = programs(matmul(32, 32, 64))
+    sizes = {"i": (1, 8, 1, 2), "j": (1, 8, 1, 1)}
+    written = np.array([row_of(forms, **sizes, k=k, limit=64) for k in ((4, 2), (1, 8))])
+    found = with_fewest_loops(forms.tiled[0], written, 64)
+    assert found.tolist() == [written[1].tolist()] * 2
+    assert source(task, forms, written[0]) == source(task, forms, written[1])
+    loops = row_of(forms, **sizes, k=(4, 2), limit=0)[None]
+    assert with_fewest_loops(forms.tiled[0], loops, 64).tolist() == loops.tolist()
+
+
 def test_loops_longer_than_the_longest_inner_one_stay_apart():
     _, (forms, *_) = programs(matmul(32, 32, 64))
     row = row_of(forms, i=(1, 8, 1, 2), j=(1, 8, 1, 1), k=(32, 1), limit=0)[None]

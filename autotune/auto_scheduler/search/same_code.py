@@ -2,7 +2,8 @@
 
 A limit of unrolling that writes out no other loop than a lower one does, and lengths that move
 iterations between two loops with nothing between them, are other rows and the same kernel. Trials
-of such would tell nothing: of 189 of one convolution 109 had machine code that had been measured.
+of such would tell nothing: of 2,913 of convolutions and products 549 had machine code that was
+measured before, as these rules say of 444 of them; of 4 others they say so though it was not.
 """
 
 from __future__ import annotations
@@ -62,7 +63,24 @@ def with_fewest_loops(tiled: Tiled, rows: Rows, innermost: int) -> Rows:
     _merge(rows, own, between, innermost)
     between = _ones(rows, [outer for outer, _ in own])
     _merge(rows, steps, between, innermost)
+    _join(tiled, rows, steps, between, innermost)
     return rows
+
+
+def _join(
+    tiled: Tiled, rows: Rows, steps: Sequence[tuple[int, int]], adjacent: Mask, most: int
+) -> None:
+    """Let all steps of the one sum that has any be those of one loop, where both are unrolled."""
+    if tiled.unroll is None:
+        return
+    for outer, inner in steps:
+        others = [column for pair in steps if pair != (outer, inner) for column in pair]
+        whole = rows[:, outer] * rows[:, inner]
+        levels = Levels(tiled, rows)
+        written = shape_of(tiled, levels).accumulators * whole <= rows[:, tiled.unroll]
+        fits = adjacent & _ones(rows, others) & (whole <= most) & written
+        rows[fits, inner] = whole[fits]
+        rows[fits, outer] = 1
 
 
 def _start(axis: TiledAxis, parts: int) -> int | None:
