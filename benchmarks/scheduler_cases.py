@@ -240,6 +240,7 @@ CASES: dict[str, Case] = {
     "gemm2048_half": half_product(2048),
     "gemm4096_half": half_product(4096),
     "gemm_short_half": half_product(8192, 4096, 256),
+    "gemm197_half": half_product(197, 3072, 768),
     "gemm1024_tf32": tf32_product(1024),
     "gemm2048_tf32": tf32_product(2048),
     "gemm4096_tf32": tf32_product(4096),
@@ -249,6 +250,8 @@ CASES: dict[str, Case] = {
     "conv128_half": half_convolution(128, 28, 128, 3, batch=16),
     "conv1x1_half": half_convolution(256, 56, 64, 1),
     "conv_stride_half": half_convolution(128, 28, 256, 3, 2, batch=16),
+    "conv256_half": half_convolution(256, 14, 256, 3),
+    "conv512_half": half_convolution(512, 7, 512, 3),
     "conv128_half_nchw": half_convolution(128, 28, 128, 3, batch=16, nhwc=False),
     "batch_matmul": Case(
         lambda: of(topi.batch_matmul, (12, 512, 64), (12, 512, 64)), _batch_matmul

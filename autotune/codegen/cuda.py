@@ -15,6 +15,7 @@ from autotune.codegen.warpgroup import (
     warpgroup_functions,
     warpgroup_helpers,
 )
+from autotune.codegen.zero_fill import zero_fill_helpers
 
 _SCALARS = {
     "bool": Scalar("bool", "bool"),
@@ -99,7 +100,8 @@ CUDA = replace(
     helpers=floor_helpers("static __device__ __forceinline__", "long long")
     | {"round_to_tf32": _ROUND_TO_TF32}
     | tensor_core_helpers()
-    | warpgroup_helpers(),
+    | warpgroup_helpers()
+    | zero_fill_helpers(),
     headers=("cuda_fp16.h", "cuda_bf16.h", "cuda_pipeline.h"),
     flags={FENCE: f"-arch={ARCH}"},
     shared_alignment={FENCE: ALIGNMENT},

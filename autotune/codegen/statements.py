@@ -10,6 +10,7 @@ from autotune.codegen.expressions import PRODUCT, SUM, UNARY, ExpressionPrinter
 from autotune.codegen.lane_loops import MOST_STEPS, NARROWEST, lane_loop
 from autotune.codegen.names import Names
 from autotune.codegen.vectors import VectorPrinter, lanes_stored
+from autotune.codegen.zero_fill import COPY_OR_ZERO, zero_filled
 from autotune.errors import LoweringError
 from autotune.ir import (
     Add,
@@ -162,6 +163,12 @@ class StatementPrinter:
 
     def condition(self, node: If) -> None:
         """Write an if; an else that is an if goes on in the same line."""
+        copy = zero_filled(node)
+        if copy is not None:
+            self.needs.update(("cuda_pipeline.h", COPY_OR_ZERO))
+            to, source = self._ends(copy)
+            self.line(f"{COPY_OR_ZERO}({to}, {source}, {self.expressions.text(node.cond)});")
+            return
         self.line(f"if ({self.expressions.text(node.cond)}) {{")
         self.block(node.then)
         other = node.other
@@ -270,11 +277,13 @@ class StatementPrinter:
     def async_copy(self, node: AsyncCopy) -> None:
         """Write the beginning of an asynchronous copy."""
         self.needs.add("cuda_pipeline.h")
-        to, source = (
-            f"{self.names[buffer]} + {self.expressions.text(index, SUM)}"
-            for buffer, index in ((node.dst, node.dst_index), (node.src, node.src_index))
-        )
+        to, source = self._ends(node)
         self.line(f"__pipeline_memcpy_async({to}, {source}, {node.bytes});")
+
+    def _ends(self, node: AsyncCopy) -> list[str]:
+        """Return where a copy begins to write, and to read."""
+        ends = ((node.dst, node.dst_index), (node.src, node.src_index))
+        return [f"{self.names[b]} + {self.expressions.text(index, SUM)}" for b, index in ends]
 
     def async_commit(self, node: AsyncCommit) -> None:
         """Write the end of a group of asynchronous copies."""
