@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine, constant
 from autotune.ir.expr import Expr, IntImm, IterVar, ProducerLoad, Range, Var
+from autotune.ir.structure import variables
 from autotune.lowering.axes import axis_values, loop_extents, overrun_conditions
 from autotune.lowering.bodies import BodySimplifier, reads_in, reads_of
 from autotune.lowering.extents import (
@@ -31,8 +32,6 @@ from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp
 
 Read = tuple[StagePlan, ProducerLoad]
-# Hints by which whole tiles are multiplied: what lies beyond the ends of a result nobody reads.
-_WHOLE_TILES = ("tensor_core", "wgmma")
 
 
 def infer_bounds(
@@ -95,8 +94,10 @@ class _Inference:
         values = axis_values(self.simplifier, stage.relations, extents, loops)
         overruns = overrun_conditions(self.simplifier, stage.relations, extents, values)
         conditions = [condition for _, condition in overruns]
-        if scope != "local" or stage.hints().isdisjoint(_WHOLE_TILES):
-            conditions += self._edges(op, regions, values)
+        edges = self._edges(op, regions, values)
+        if scope == "local" and stage.computes_whole_tiles:
+            edges = [edge for edge in edges if self._of_block(edge, outside)]
+        conditions += edges
         env = self._environment(op, regions, values)
         body = self.simplifier.body(op, env)
         plan = StagePlan(
@@ -145,6 +146,14 @@ class _Inference:
             if self._reaches_out(region, extent):
                 found.append(self.simplifier.compare("<", index, as_form(extent)))
         return found
+
+    def _of_block(self, condition: Expr, outside: frozenset[Var]) -> bool:
+        """Return whether a condition is the same for all threads and elements of a block."""
+        threads = [(var, self.thread_of.get(var)) for var in variables(condition)]
+        return all(
+            var in outside if thread is None else thread.tag.startswith("blockIdx")
+            for var, thread in threads
+        )
 
     def _extent(self, op: ComputeOp, axis: IterVar) -> Extent:
         return axis_extent(self.simplifier, op.name, axis)
@@ -361,7 +370,7 @@ def infer_bound(schedule: Schedule) -> dict[IterVar, Range]:
     """
     simplifier = BodySimplifier(schedule.stage_map)
     outputs = [schedule[op] for op in schedule.outputs]
-    plan = infer_bounds(schedule, simplifier, outputs, binds_threads(schedule))
+    plan = infer_bounds(schedule, simplifier, outputs, schedule.binds_threads())
     found: dict[IterVar, Range] = {}
     for stage, one in plan.stages.items():
         for axis, extent in one.extents.items():
@@ -370,12 +379,3 @@ def infer_bound(schedule: Schedule) -> dict[IterVar, Range]:
             low, size = simplifier.expr(region.low), expr_of(simplifier, region.extent)
             found[axis] = Range(low, size)
     return found
-
-
-def binds_threads(schedule: Schedule) -> bool:
-    """Return whether a schedule is one for a GPU: some loop is bound to a block or thread."""
-    return any(
-        attr.thread is not None and attr.thread.thread_tag != "vthread"
-        for stage in schedule.stages
-        for attr in stage.iter_attrs.values()
-    )

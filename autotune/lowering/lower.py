@@ -15,7 +15,7 @@ from autotune.ir.expr import Var, as_expr
 from autotune.ir.stmt import Buffer, Stmt, seq
 from autotune.lowering.arguments import checked_arguments, sizes_of
 from autotune.lowering.bodies import BodySimplifier
-from autotune.lowering.bounds import binds_threads, infer_bounds
+from autotune.lowering.bounds import infer_bounds
 from autotune.lowering.buffers import Homes
 from autotune.lowering.draft import Draft
 from autotune.lowering.extents import as_extent, expr_of
@@ -111,7 +111,7 @@ class _Lowering:
         self.tensors = [each for each in args if isinstance(each, Tensor)]
         self.name = name
         self.hook = hook
-        bound = target_kind is None and binds_threads(schedule)
+        bound = target_kind is None and schedule.binds_threads()
         self.backend = of_threads(bound) if target_kind is None else of_language(target_kind)
         self.gpu = self.backend.on_gpu
         self.simplifier = BodySimplifier(schedule.stage_map)

@@ -81,6 +81,14 @@ class Schedule:
         keys = ", ".join(f"{each.key} ({each.name})" for each in self.stages)
         raise ScheduleError(f"stage {key!r} is none of this schedule, which has {keys}")
 
+    def binds_threads(self) -> bool:
+        """Return whether it is for a GPU: some loop is bound to a block or thread."""
+        return any(
+            attr.thread is not None and attr.thread.thread_tag != "vthread"
+            for stage in self.stages
+            for attr in stage.iter_attrs.values()
+        )
+
     def reads_from(self, reader: StageState, source: StageState) -> bool:
         """Return whether a stage reads another one, directly or through stages between."""
         seen = {reader}

@@ -112,9 +112,11 @@ class StageState:
         """Return how the loop of ``axis`` is carried out."""
         return self.iter_attrs.get(axis, PLAIN)
 
-    def hints(self) -> set[str]:
-        """Return the keys of all hints on its loops."""
-        return {key for attr in self.iter_attrs.values() for key, _ in attr.pragmas}
+    @property
+    def computes_whole_tiles(self) -> bool:
+        """Whether instructions multiply for it: those beyond the ends of a result nobody reads."""
+        hints = {key for attr in self.iter_attrs.values() for key, _ in attr.pragmas}
+        return not hints.isdisjoint(("tensor_core", "wgmma"))
 
     def is_scheduled(self) -> bool:
         """Return whether any primitive has changed the loops of the stage."""

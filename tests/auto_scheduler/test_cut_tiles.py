@@ -92,5 +92,5 @@ def test_no_tile_is_larger_than_what_there_is():
 
 
 def test_blocks_take_tiles_in_turn_only_where_all_are_whole():
-    assert len(programs(product(256, 256, 256), WarpgroupForms)[1]) == 2
-    assert len(programs(product(256, 200, 256), WarpgroupForms)[1]) == 1
+    assert len(programs(product(1024, 1024, 256), WarpgroupForms)[1]) == 2
+    assert len(programs(product(1024, 1000, 256), WarpgroupForms)[1]) == 1
