@@ -1,4 +1,4 @@
-"""Cubins on a device without any of the package's machinery: nvcc, the driver, CUDA graphs."""
+"""Cubins on a device with little of the package's machinery: nvcc, the driver, CUDA graphs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from autotune.runtime.nvidia.launches import launch
 
 GRAPH_CALLS = 20
 
@@ -55,20 +57,15 @@ class Loaded:
         if one.launch.shared_bytes > 48 * 1024:
             status = self.driver.cuFuncSetAttribute(function, 8, one.launch.shared_bytes)
             self.check("shared bytes", status)
-        pointers = [ctypes.c_void_p(arrays[name].data_ptr()) for name in one.args]
-        array = (ctypes.c_void_p * len(pointers))(*(ctypes.addressof(p) for p in pointers))
-        return function, one.launch, array, pointers
+        return function.value, one.launch, [arrays[name].data_ptr() for name in one.args]
 
     def run(self) -> None:
         """Launch on the current stream."""
         import torch
 
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        for function, launch, array, _ in self.calls:
-            status = self.driver.cuLaunchKernel(
-                function, *launch.grid, *launch.block, launch.shared_bytes, stream, array, None
-            )
-            self.check("launch", status)
+        stream = torch.cuda.current_stream().cuda_stream
+        for function, how, pointers in self.calls:
+            launch(function, how, pointers, stream)
 
     def unload(self) -> None:
         """Give the module back."""

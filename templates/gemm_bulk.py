@@ -101,7 +101,8 @@ class BulkTiling:
         self.chunks = common.ceil_div(self.all_chunks, c["split"])
         self.slot_bytes = ITEM_BYTES * c["chunk"] * (self.tile_m + self.tile_n)
         # Boxes of 64 columns, of which each warp has two.
-        self.boxes = (c["split"] == 1) & (shape.n % 8 == 0) & (self.tile_n % PANEL == 0)
+        whole = shape.n % 8 == 0 or shape.rest == Epilogue()
+        self.boxes = (c["split"] == 1) & whole & (self.tile_n % PANEL == 0)
         # Two barriers a slot, one a team, and room to begin the ring at a multiple of 1024.
         self.shared_bytes = (
             c["stages"] * self.slot_bytes + 16 * c["stages"] + 8 * self.teams + 1024
@@ -146,7 +147,7 @@ class BulkTiling:
         share = self.tile_n // self.form.share
         b = (s.n, s.k, share) if s.transpose_b else (s.k, s.n, c["chunk"])
         sides = {"A_MAP": a, "B_MAP": b}
-        if self.boxes:
+        if self.boxes and asked.n % 8 == 0:
             sides["C_MAP"] = (asked.m, asked.n, 16)
         return {
             name: initializer(tensor_map(rows, columns, s.dtype, box_rows))
@@ -330,8 +331,8 @@ def kernel(
         resident=tiling.resident(HOPPER), cluster=0, tf32=0, bfloat16=shape.dtype == "bfloat16",
         groups=tiling.team_groups, frags_m=c["frags_m"], tile_n=tiling.tile_n, chunk=c["chunk"],
         stages=c["stages"], split=c["split"], band=c["band"], teams=tiling.form.teams,
-        share=tiling.form.share, boxes=tiling.boxes and asked.n % 8 == 0,
-        element=1 + HALVES.index(shape.dtype),
+        share=tiling.form.share, element=1 + HALVES.index(shape.dtype),
+        boxes=tiling.boxes and (asked.n % 8 == 0 or asked.rest == Epilogue()),
     )  # fmt: skip
     a, b, *rest = first_names(asked)
     result, split = result_name(asked), c["split"] > 1
@@ -342,9 +343,9 @@ def kernel(
         blocks = tiling.part_size // (4 * SUM_THREADS)
         calls.append(call("gemm_bulk_sums", ["parts", *rest, result], blocks, SUM_THREADS))
     texts = [
-        "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "barriers.h", "wgmma.h",
-        "bulk.h", "gemm_bulk.h", "gemm_bulk_copies.h", "gemm_bulk_results.h", "gemm_bulk.cu",
-        "gemm_bulk_sums.cu",
+        "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "barriers.h", "early.h",
+        "wgmma.h", "bulk.h", "gemm_bulk.h", "gemm_bulk_copies.h", "gemm_bulk_results.h",
+        "gemm_bulk.cu", "gemm_bulk_sums.cu",
     ]  # fmt: skip
     source = common.cuda_kernel(
         asked, texts, {**defines, **shape.operands(), **tiling.maps(asked)}, calls,

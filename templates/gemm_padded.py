@@ -89,6 +89,8 @@ class Padded:
             replace(one, args=tuple(names.get(name, name) for name in one.args))
             for one in source.calls
         ]
+        if choice.get(gemm_half.KNOB):  # kernels that wait for the copies where they read them
+            product[0] = replace(product[0], launch=replace(product[0].launch, early=True))
         calls = [copy(copied), *product]
         rooms = [
             workspace(names[name], (size,), shape.dtype)
@@ -98,7 +100,7 @@ class Padded:
         return replace(
             source,
             name=calls[0].entry,
-            source=f"{source.source}\n{common.text('pad.cu')}",
+            source=f"{source.source}\n{common.text('early.h', 'pad.cu')}",
             args=shape.arguments(),
             defines={**source.defines, **_pads(shape, whole, places)},
             calls=calls,

@@ -214,7 +214,7 @@ def kernel(
     names = [*first_names(asked), result_name(asked)]
     run = call("gemm_wgmma", names, grid, tiling.threads, tiling.shared_bytes)
     texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
-    texts += ["barriers.h", "wgmma.h", "gemm_wgmma.h", "activations.h"]
+    texts += ["barriers.h", "early.h", "wgmma.h", "gemm_wgmma.h", "activations.h"]
     return common.cuda_kernel(
         asked,
         [*texts, "gemm_wgmma_sums.h", "gemm_wgmma.cu"],

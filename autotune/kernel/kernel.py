@@ -143,11 +143,17 @@ class Launch:
     """The launch shape of a CUDA kernel: blocks, threads, and dynamic shared memory in bytes.
 
     A C function ignores it.
+
+    Attributes:
+        early: whether the kernel may begin while the one before it of the same function still
+            runs, as "programmatic dependent launch" has it (CUDA C++ Programming Guide). Its text
+            waits, by ``griddepcontrol.wait``, before it reads or writes what that one does.
     """
 
     grid: tuple[int, int, int] = (1, 1, 1)
     block: tuple[int, int, int] = (1, 1, 1)
     shared_bytes: int = 0
+    early: bool = False
 
     @property
     def threads(self) -> int:

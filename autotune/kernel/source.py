@@ -114,13 +114,20 @@ def call(
     grid: Extent = 1,
     block: Extent = 1,
     shared_bytes: int = 0,
+    early: bool = False,
 ) -> KernelCall:
-    """Describe one kernel of a function that has several, run in the order given."""
+    """Describe one kernel of a function that has several, run in the order given.
+
+    Args:
+        early: whether it may begin while the kernel before it still runs, see `Launch`; the first
+            of a function may not.
+    """
     check = Check(KernelError, f"call({entry!r})")
     check.text("entry", entry, "gemm")
     names = check_items(check, "args", args, str, "a list of names of arguments")
     shared = check.whole("shared_bytes", shared_bytes, least=0)
-    launch = Launch(extent3(check, "grid", grid), extent3(check, "block", block), shared)
+    blocks, threads = extent3(check, "grid", grid), extent3(check, "block", block)
+    launch = Launch(blocks, threads, shared, check.flag("early", early))
     return KernelCall(entry, tuple(names), launch)
 
 
@@ -170,6 +177,8 @@ class SourceKernel:
         if self.reference is not None:
             check.function("reference", self.reference, "arrays")
         check_items(check, "calls", self.calls, KernelCall, "a list of autotune.call(...)")
+        if self.calls and self.calls[0].launch.early:
+            check.refuse("calls", "such that a kernel stands before one that is early", self.calls)
         buffers = "a list of autotune.workspace(...)"
         check_items(check, "workspace", self.workspace, Workspace, buffers)
         check_items(check, "flags", self.flags, str, "a list of texts such as ['-O3']")

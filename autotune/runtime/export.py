@@ -166,7 +166,8 @@ def _call(facts: Mapping[str, object]) -> KernelCall:
         _extents(launch[name]) for name in ("grid", "block")
     )
     shared_bytes = count(launch["shared_bytes"])
-    shape = Launch((x, y, z), (threads_x, threads_y, threads_z), shared_bytes)
+    early = flag(launch.get("early", False))  # older files have none
+    shape = Launch((x, y, z), (threads_x, threads_y, threads_z), shared_bytes, early)
     return KernelCall(text(facts["entry"]), _texts(facts["args"]), shape)
 
 

@@ -90,10 +90,11 @@ __device__ __forceinline__ void multiply_tiles(
   const descriptor left =
       describe(room.slots + group * bytes_to<A_ALONG_K, TILE_M>(FRAGS_M * 64, 0), A_ALONG_K ? 0 : CHUNK * 128);
   const descriptor right = describe(room.slots + A_BYTES, B_ALONG_K ? 0 : CHUNK * 128);
-#if BOXES && FOLLOWS
-  const unsigned own_room = room.boxes + (threadIdx.x / 32 - 4) * BOXES_EACH * BOX_BYTES;
-#elif BOXES
-  Boxes boxes = {room.boxes + (threadIdx.x / 32 - 4) * BOXES_EACH * BOX_BYTES, 0};
+#if BOXES
+  const unsigned own_room = room.boxes + (threadIdx.x / 32 - 4) * RESULT_BYTES;
+#endif
+#if BOXES && !FOLLOWS && C_N % 8 == 0
+  Boxes boxes = {own_room, 0};
 #endif
   Place place = {0, 0};
   place.skip(team * CHUNKS);
@@ -119,7 +120,9 @@ __device__ __forceinline__ void multiply_tiles(
 #else
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
-#if BOXES
+#if BOXES && C_N % 8 > 0
+      write_strips(out + matrix, sum[i], own_room, tile.m + row + i * 64, tile.n, lane);
+#elif BOXES
       write_boxes(out + matrix, sum[i], tile.m + row + i * 64, tile.n, lane, rest, boxes);
 #else
       write_pairs(out + matrix, sum[i], tile.m + row + i * 64 + lane / 4, tile.n + lane % 4 * 2, rest);
@@ -129,7 +132,7 @@ __device__ __forceinline__ void multiply_tiles(
     if (!WALKS) break;
     if (EACH > 1) place.skip((EACH - 1) * CHUNKS);
   }
-#if BOXES && !FOLLOWS
+#if BOXES && !FOLLOWS && C_N % 8 == 0
   if (elected()) stores_wait<0>();
 #endif
 }

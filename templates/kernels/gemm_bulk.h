@@ -10,7 +10,10 @@ constexpr unsigned TILES = static_cast<unsigned>(BLOCKS_M) * BLOCKS_N * BATCH;
 constexpr int ALL_CHUNKS = (K + CHUNK - 1) / CHUNK, CHUNKS = (ALL_CHUNKS + SPLIT - 1) / SPLIT;
 constexpr int A_BYTES = TILE_M * CHUNK * 2, B_BYTES = TILE_N * CHUNK * 2, SLOT_BYTES = A_BYTES + B_BYTES;
 constexpr int BOX_BYTES = 16 * 128, BOXES_EACH = WALKS || FOLLOWS ? 2 : FRAGS_M * TILE_N / 64;
-constexpr int BOXES_BYTES = BOXES * WALKS * EACH * WARPS * BOXES_EACH * BOX_BYTES;
+// What a warp's results take: boxes, or, where rows of C begin anywhere, a strip of 16 of them.
+constexpr int STRIP = !WALKS && TILE_N % 128 == 0 ? 128 : 64, STRIP_PITCH = STRIP * 2 + 16;
+constexpr int RESULT_BYTES = C_N % 8 > 0 && !WALKS ? 16 * STRIP_PITCH : BOXES_EACH * BOX_BYTES;
+constexpr int BOXES_BYTES = BOXES * WALKS * EACH * WARPS * RESULT_BYTES;
 static_assert(TILE_M * TILE_N * 2 <= STAGES * SLOT_BYTES, "the results do not fit into the ring");
 // Where the extents divide, the tests for the edges are constant and vanish.
 constexpr bool WHOLE_M = BLOCKS_M * TILE_M == M, WHOLE_N = N % TILE_N == 0;

@@ -79,6 +79,7 @@ __device__ __forceinline__ void begin_copies(const Room& room, const Item* a, co
   Copier copier = {room, a, b, {0, 1}};
   const Tile tile = tile_of(blockIdx.x);
   const int chunks = chunks_here();
+  wait_for_kernel_before();
 #pragma unroll 1
   for (int chunk = 0; chunk < EARLY && chunk < chunks; ++chunk) {
     copier.begin(tile, blockIdx.z * CHUNKS + chunk);
@@ -92,6 +93,7 @@ __device__ __forceinline__ void copy_tiles(const Room& room, const Item* a, cons
   const int early = EARLY < chunks ? EARLY : chunks;
   Copier copier = {room, a, b, {0, 1}};
   copier.place.skip(early);
+  wait_for_kernel_before();
   int chunk = early;
 #pragma unroll 1
   for (unsigned number = blockIdx.x; number < TILES; number += gridDim.x) {

@@ -26,6 +26,68 @@ __device__ __forceinline__ void write_pairs(
   }
 }
 
+#if BOXES && C_N % 8 > 0
+// How a warp writes rows of C that begin anywhere: 16 rows of STRIP columns at a time, by way of shared memory, where
+// each is shifted such that a multiple of 16 bytes there is one in memory. `shift` is by how many numbers, of the
+// two rows of a thread alike.
+
+__device__ __forceinline__ int shift_of(const Finished* row) {
+  return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 2 % 8);
+}
+
+__device__ __forceinline__ void fill_strip(unsigned room, const float (&sum)[WORDS], int first, int shift, int lane) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    char* const row = static_cast<char*>(__cvta_shared_to_generic(room)) + (lane / 4 + half * 8) * STRIP_PITCH;
+    Finished* const to = reinterpret_cast<Finished*>(row) + lane % 4 * 2 + shift;
+#pragma unroll
+    for (int j = 0; j < STRIP / 8; ++j) {
+      const float* const pair = sum + (first / 8 + j) * 4 + half * 2;
+      const unsigned word = pack_pair(pair[0], pair[1]);
+      to[j * 8] = static_cast<Finished>(word), to[j * 8 + 1] = static_cast<Finished>(word >> 16);
+    }
+  }
+}
+
+// Writes the strip from column n0 on: vectors of 8 that are whole, and what is before and behind them one by one.
+__device__ __forceinline__ void write_strip(Finished* __restrict__ out, unsigned room, int m0, int n0, int lane) {
+  constexpr int VECTORS = STRIP / 8, AT_ONCE = 32 / VECTORS;
+  const int columns = WHOLE_COLUMNS || C_N - n0 > STRIP ? STRIP : C_N - n0;
+  if (columns <= 0) return;
+  const char* const from = static_cast<const char*>(__cvta_shared_to_generic(room));
+#pragma unroll
+  for (int i = 0; i < 16; i += AT_ONCE) {
+    const int row = i + lane / VECTORS, vector = lane % VECTORS, m = m0 + row;
+    Finished* const to = out + static_cast<size_t>(m) * C_N + n0;
+    const int shift = shift_of(to), place = vector * 8 - shift;
+    if ((WHOLE_ROWS || m < C_M) && place >= 0 && place + 8 <= columns)
+      *reinterpret_cast<uint4*>(to + place) = *reinterpret_cast<const uint4*>(from + row * STRIP_PITCH + vector * 16);
+  }
+#pragma unroll
+  for (int i = 0; i < 16; i += 4) {
+    const int row = i + lane / 8, m = m0 + row;
+    Finished* const to = out + static_cast<size_t>(m) * C_N + n0;
+    const int shift = shift_of(to), end = shift + columns, behind = end / 8 * 8 + lane % 8;
+    const Finished* const numbers = reinterpret_cast<const Finished*>(from + row * STRIP_PITCH);
+    if (!WHOLE_ROWS && m >= C_M) continue;
+    if (shift > 0 && lane % 8 >= shift && lane % 8 < end) to[lane % 8 - shift] = numbers[lane % 8];
+    if ((end >= 8 || shift == 0) && behind < end) to[behind - shift] = numbers[behind];
+  }
+}
+
+__device__ __forceinline__ void write_strips(
+    Finished* __restrict__ out, const float (&sum)[WORDS], unsigned room, int m0, int n0, int lane) {
+  const int shift = shift_of(out + static_cast<size_t>(m0 + lane / 4) * C_N + n0);
+#pragma unroll
+  for (int column = 0; column < TILE_N; column += STRIP) {
+    fill_strip(room, sum, column, shift, lane);
+    __syncwarp();
+    write_strip(out, room, m0, n0 + column, lane);
+    __syncwarp();
+  }
+}
+#endif
+
 #if BOXES && FOLLOWS
 constexpr int PARTS = FRAGS_M * TILE_N / 64;
 
@@ -72,7 +134,7 @@ __device__ __forceinline__ void write_finished(
     __syncwarp();
   }
 }
-#elif BOXES
+#elif BOXES && C_N % 8 == 0
 __constant__ __align__(128) TensorMap c_map = {{C_MAP}};
 
 // Where a warp puts what it writes: boxes of 16 rows of 128 bytes. Of a block that walks a warp has two, of which one

@@ -242,6 +242,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
 #endif
   if (group == 0) {
     if (MOVE_REGISTERS) give_registers<COPY_REGISTERS>();
+    wait_for_kernel_before();
     copy_tile(ring, a, b, corner, k_begin, k_end);
 #if SPLIT > 1
     cluster_wait();

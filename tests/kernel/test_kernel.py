@@ -37,6 +37,17 @@ def test_a_kernel_is_plain_data_that_pickles_and_hashes():
     assert hash(one) == hash(kernel(Launch((2, 1, 1), (32, 1, 1))))
 
 
+def test_a_kernel_may_begin_early_after_another_of_its_function():
+    calls = [call("first", ["A", "B"]), call("second", ["B"], early=True)]
+    one = source(calls=calls).kernel("cuda")
+    assert [each.launch.early for each in one.calls] == [False, True]
+    assert pickle.loads(pickle.dumps(one)) == one
+    with pytest.raises(KernelError, match="calls must be such that a kernel stands before one"):
+        source(calls=calls[1:])
+    with pytest.raises(KernelError, match="early must be True or False, got 'yes'"):
+        call("second", ["B"], early="yes")
+
+
 def test_roles_say_what_is_read_and_what_is_written():
     args = (arg("a", (1,)), arg("b", (2,), role="out"), arg("c", (3,), role="inout"))
     one = Kernel("f", "c", "", args, (KernelCall("f", ("a", "b", "c")),))

@@ -23,7 +23,19 @@ FUNCTIONS = {
     "cuMemcpyDtoDAsync_v2": [U64, U64, ctypes.c_size_t, PTR],
     "cuStreamGetCaptureInfo_v2": [PTR] * 6,
     "cuStreamGetId": [PTR, PTR],
+    "cuLaunchKernelEx": [PTR, PTR, PTR, PTR],
 }
+
+
+class Config(ctypes.Structure):
+    """``CUlaunchConfig`` with attributes of 72 bytes, of which the first words tell."""
+
+    _fields_ = [
+        ("sizes", ctypes.c_uint * 7),
+        ("stream", U64),
+        ("attributes", ctypes.POINTER(ctypes.c_int * 18)),
+        ("count", ctypes.c_uint),
+    ]
 
 
 def put(where, value, kind=U64):
@@ -58,6 +70,7 @@ class FakeCuda:
         self.allowing, self.blocking = set(), set()
         self.graph_ends = {}
         self.broken = None
+        self.capability = 9
         self.numbers = itertools.count(0x1000, 0x100)
         self.params = {}
         self.relaxed = False
@@ -225,16 +238,32 @@ class FakeCuda:
         out._obj.value = f"error {plain(status)}".encode()
         return 0
 
+    def cuDeviceGetAttribute(self, out, attribute, device):
+        assert plain(attribute) == 75, "the major compute capability"
+        put(out, self.capability)
+        return 0
+
     # ---- work
     def cuLaunchKernel(self, function, gx, gy, gz, bx, by, bz, shared, stream, params, extra):
+        sizes = [plain(one) for one in (gx, gy, gz, bx, by, bz)]
+        return self._launch("launch", function, sizes, stream, params)
+
+    def cuLaunchKernelEx(self, config, function, params, extra):
+        at = getattr(config, "_obj", None)
+        given = Config.from_address(config if at is None else ctypes.addressof(at))
+        kinds = [(each[0], each[2]) for each in given.attributes[: given.count]]
+        assert kinds == [(6, 1)], "programmatic stream serialization"
+        return self._launch("early", function, given.sizes[:6], given.stream, params)
+
+    def _launch(self, how, function, sizes, stream, params):
         if self.broken:
             return self.broken
         assert self.stack, "a context is current"
-        grid, block = (plain(gx), plain(gy), plain(gz)), (plain(bx), plain(by), plain(bz))
+        grid, block = tuple(sizes[:3]), tuple(sizes[3:])
         count = self.params[plain(function) % 0x100]
         at = ctypes.cast(params, ctypes.POINTER(PTR))
         values = tuple(U64.from_address(at[i]).value for i in range(count))
-        self.log.append(("launch", plain(function), grid, block, values, plain(stream)))
+        self.log.append((how, plain(function), grid, block, values, plain(stream)))
         return 0
 
     def cuMemsetD8Async(self, where, byte, size, stream):

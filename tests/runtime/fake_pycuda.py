@@ -8,7 +8,7 @@ class Error(Exception):
 
 
 class FakePycuda:
-    """As much of ``pycuda.driver`` as loads, runs and captures a kernel."""
+    """As much of ``pycuda.driver`` as runs and captures a kernel."""
 
     Error = Error
 
@@ -36,26 +36,6 @@ class FakePycuda:
             def synchronize(self):
                 pass
 
-        class Module(Owned):
-            def __init__(self, path):
-                super().__init__(cuda.modules, cuda.cuModuleUnload)
-
-            def get_function(self, name):
-                return Function(self)
-
-        class Function:
-            def __init__(self, module):
-                self.module = module
-
-            def get_attribute(self, number):
-                return 1024
-
-            def prepare(self, letters):
-                return self
-
-            def prepared_async_call(self, grid, block, stream, *args, shared_size):
-                cuda.log.append(("launch", self.module.handle, stream.handle))
-
         class Memory:
             def __init__(self, size):
                 where = ctypes.c_uint64()
@@ -69,7 +49,4 @@ class FakePycuda:
                 cuda.cuMemFree_v2(self.where)
 
         self.Context, self.Stream = Context, Stream
-        self.module_from_file, self.mem_alloc = Module, Memory
-        self.function_attribute = type(
-            "Attribute", (), dict.fromkeys(("SHARED_SIZE_BYTES", "MAX_THREADS_PER_BLOCK"), 0)
-        )
+        self.mem_alloc = Memory

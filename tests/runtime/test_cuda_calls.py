@@ -2,6 +2,7 @@
 
 import gc
 from collections import deque
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from autotune.errors import DeviceError, KernelError
 from autotune.kernel import SourceKernel, arg, call, constant, workspace
 from autotune.runtime.call import dispatch, native
 from autotune.runtime.device import Device
-from autotune.runtime.nvidia import callee, libcuda, releases, shares
+from autotune.runtime.nvidia import callee, launches, libcuda, releases, shares
 from autotune.target import Target
 from tests.runtime.fake_cuda import FUNCTIONS, FakeCuda, array_at
 
@@ -85,6 +86,24 @@ def test_a_call_clears_copies_and_launches_in_order_on_the_stream(cuda):
         )  # fmt: skip
     assert len(cuda.modules) == 1
     assert not cuda.stack
+
+
+@pytest.mark.parametrize("capability", [8, 9])
+def test_a_kernel_that_may_begin_early_does_where_the_device_can(cuda, capability):
+    launches._begins_early.cache_clear()
+    cuda.capability = capability
+    first, second = PAIR.calls
+    early = replace(second, launch=replace(second.launch, early=True))
+    pair = function(cuda, replace(PAIR, calls=(first, early)))
+    for _ in range(2):
+        cuda.log.clear()
+        pair(X, 1.5, -2, Y, stream=0x50)
+        _, one, other = cuda.log
+        module = next(iter(cuda.modules))
+        assert (one[0], other[0]) == ("launch", "early" if capability == 9 else "launch")
+        assert other[1:4] == (module + 1 + ord("B"), (5, 1, 1), (64, 1, 1))
+        assert (other[4][1] & 0xFFFFFFFF, other[4][2], other[5]) == (0x3FC00000, 0x9000, 0x50)
+    launches._begins_early.cache_clear()
 
 
 def test_later_calls_make_nothing(cuda):

@@ -1,14 +1,16 @@
 import contextlib
 import gc
+import json
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
 
 from autotune.errors import AutotuneError, DeviceError, KernelError
-from autotune.kernel import SourceKernel, arg
-from autotune.runtime import Module, array, compile_kernel, cpu, cuda, empty, load_module
+from autotune.kernel import SourceKernel, arg, call
+from autotune.runtime import Module, array, compile_kernel, cpu, cuda, empty, export, load_module
 from autotune.target import Target
 
 C = Target("c")
@@ -313,3 +315,20 @@ def test_a_time_evaluator_refuses_numbers_by_name_before_it_is_called(axpy, opti
 def test_export_refuses_a_path_by_name(axpy, path, message):
     with pytest.raises(KernelError, match=f"axpy: export_library: {message}"):
         axpy.export_library(path)
+
+
+def test_a_file_says_which_kernels_begin_early(tmp_path):
+    source = 'extern "C" __global__ void f(float *y) {}'
+    calls = [call("f", ["y"], 2, 32), call("f", ["y"], 1, 32, early=True)]
+    kernel = SourceKernel("f", source, [arg("y", (4,), role="out")], calls=calls).kernel("cuda")
+    path, target = tmp_path / "f.atm", Target("cuda -arch=sm_90")
+    export.pack(path, kernel, target, b"cubin", ".cubin", {})
+    assert export.unpack(path)[0] == kernel
+    with zipfile.ZipFile(path) as archive:
+        head = json.loads(archive.read("kernel.json"))
+    for one in head["kernel"]["calls"]:
+        del one["launch"]["early"]  # as older versions wrote it
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("kernel.json", json.dumps(head))
+        archive.writestr("artifact", b"cubin")
+    assert not any(one.launch.early for one in export.unpack(path)[0].calls)

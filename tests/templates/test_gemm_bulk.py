@@ -32,6 +32,17 @@ PRODUCTS = {
     "wide": (Gemm(66, 72, 200, "float16"), {"frags_n": 32, "chunk": 128}),
     "even-columns": (Gemm(65, 58, 72, "float16", 2, False, True, "b", REST), {}),
     "odd-columns": (Gemm(65, 59, 72, "float16", 2, False, True, "b", REST), {}),
+    "odd-columns-plain": (Gemm(65, 59, 72, "float16", 2, False, True), {"frags_m": 2}),
+    "odd-columns-wide": (Gemm(131, 275, 71, "bfloat16"), {"frags_n": 24}),
+    "odd-columns-long-chunks": (
+        Gemm(131, 133, 199, "float16"),
+        {"chunk": 128, "warps_m": 8, "frags_n": 16},
+    ),
+    "odd-columns-walk": (Gemm(200, 261, 135, "float16"), {"wgmma": 4, "stages": 3, "band": 4}),
+    "odd-columns-two-teams": (
+        Gemm(130, 197, 72, "float16", 3, True, False),
+        {"wgmma": 6, "stages": 4, "frags_n": 16},
+    ),
     "walk": (Gemm(200, 264, 200, "float16"), {"wgmma": 4, "stages": 3, "band": 4}),
     "walk-two-teams": (
         Gemm(130, 136, 136, "bfloat16", 5, False, True, "b", REST),

@@ -90,6 +90,7 @@ def call_rows(kernel: Kernel, functions: Sequence[int]) -> tuple[Row, ...]:
             one.launch.grid,
             one.launch.block,
             one.launch.shared_bytes,
+            int(one.launch.early),
             function,
             tuple(slots[name] for name in one.args),
         )

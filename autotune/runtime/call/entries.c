@@ -2,6 +2,18 @@
 
 /* ---- CUDA's driver, whose functions Python looks up ---- */
 typedef void *Stream;
+/* CUlaunchAttribute and CUlaunchConfig, of which a kernel that may begin early takes one attribute. */
+enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+typedef struct {
+  int id;
+  union { int allowed; uint64_t room[8]; } value;
+} LaunchAttribute;
+typedef struct {
+  unsigned grid[3], block[3], shared;
+  Stream stream;
+  LaunchAttribute *attributes;
+  unsigned n_attributes;
+} LaunchConfig;
 typedef struct {
   int (*current)(void **context);
   int (*push)(void *context);
@@ -13,6 +25,7 @@ typedef struct {
   int (*capture)(Stream stream, int *status, uint64_t *id, void **graph, void **nodes,
                  size_t *n_nodes);
   int (*stream_id)(Stream stream, uint64_t *id); /* since CUDA 12 */
+  int (*launch_with)(const LaunchConfig *config, void *function, void **params, void **extra); /* since CUDA 11.8 */
 } Driver;
 static Driver driver;
 enum { ACTIVE = 1, MOST_STATES = 128 };
@@ -28,6 +41,7 @@ typedef struct {
 } Param;
 typedef struct {
   unsigned grid[3], block[3], shared;
+  int early;         /* whether it may begin while the call before it still runs */
   uint64_t function; /* of the host; a state has those of a device */
   int n, *slots;
 } Call;
@@ -220,6 +234,16 @@ static State *state_on(Entry *e, Stream stream) {
 }
 
 /* ---- start ---- */
+static int launch(const Call *c, void *function, Stream stream, void **params) {
+  const unsigned *g = c->grid, *b = c->block;
+  if (!c->early)
+    return driver.launch(function, g[0], g[1], g[2], b[0], b[1], b[2], c->shared, stream, params, NULL);
+  LaunchAttribute early = {PROGRAMMATIC_STREAM_SERIALIZATION, {.allowed = 1}};
+  LaunchConfig config = {
+      {g[0], g[1], g[2]}, {b[0], b[1], b[2]}, c->shared, stream, &early, 1};
+  return driver.launch_with(&config, function, params, NULL);
+}
+
 static const char *launch_all(Entry *e, const State *state, uint64_t *slots, Stream stream,
                               int *status) {
   const uint64_t *constants = state->values + e->n_calls + e->n_spaces;
@@ -237,9 +261,7 @@ static const char *launch_all(Entry *e, const State *state, uint64_t *slots, Str
     const Call *c = &e->calls[i];
     void *params[2 * MOST_ARGS];
     for (int j = 0; j < c->n; j++) params[j] = &slots[c->slots[j]];
-    *status = driver.launch((void *)(uintptr_t)state->values[i], c->grid[0], c->grid[1],
-                            c->grid[2], c->block[0], c->block[1], c->block[2], c->shared, stream,
-                            params, NULL);
+    *status = launch(c, (void *)(uintptr_t)state->values[i], stream, params);
     if (*status) return "cuLaunchKernel";
   }
   return NULL;

@@ -56,8 +56,8 @@ static int parse_param(Param *p, PyObject *row) {
 static int parse_call(Call *c, PyObject *row) {
   PyObject *slots;
   unsigned long long function;
-  if (!PyArg_ParseTuple(row, "(III)(III)IKO!", &c->grid[0], &c->grid[1], &c->grid[2],
-                        &c->block[0], &c->block[1], &c->block[2], &c->shared, &function,
+  if (!PyArg_ParseTuple(row, "(III)(III)IiKO!", &c->grid[0], &c->grid[1], &c->grid[2],
+                        &c->block[0], &c->block[1], &c->block[2], &c->shared, &c->early, &function,
                         &PyTuple_Type, &slots))
     return 0;
   c->function = function;

@@ -1,11 +1,12 @@
 /* ---- module ---- */
 static PyObject *set_driver(PyObject *module, PyObject *args) {
   (void)module;
-  unsigned long long a[8];
-  if (!PyArg_ParseTuple(args, "KKKKKKKK", &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &a[6], &a[7]))
+  unsigned long long a[9];
+  if (!PyArg_ParseTuple(args, "KKKKKKKKK", &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &a[6], &a[7],
+                        &a[8]))
     return NULL;
-  void *functions[8];
-  for (int i = 0; i < 8; i++) functions[i] = (void *)(uintptr_t)a[i];
+  void *functions[9];
+  for (int i = 0; i < 9; i++) functions[i] = (void *)(uintptr_t)a[i];
   memcpy(&driver, functions, sizeof driver);
   Py_RETURN_NONE;
 }

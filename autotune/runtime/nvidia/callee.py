@@ -19,6 +19,7 @@ from autotune.runtime.compile.cubin import symbols
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
 from autotune.runtime.nvidia import libcuda
+from autotune.runtime.nvidia.launches import as_launched, launch
 from autotune.runtime.nvidia.modules import load_cubin
 from autotune.runtime.nvidia.shares import Share, Shares, close_when_free
 
@@ -26,6 +27,7 @@ from autotune.runtime.nvidia.shares import Share, Shares, close_when_free
 _USED = (
     "cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuLaunchKernel",
     "cuMemsetD8Async", "cuMemcpyDtoDAsync_v2", "cuStreamGetCaptureInfo_v2", "cuStreamGetId",
+    "cuLaunchKernelEx",
 )  # fmt: skip
 
 
@@ -43,9 +45,9 @@ class CudaCallee:
     """
 
     def __init__(self, kernel: Kernel, open_kernel: Kernel, cubin: bytes, device: Device) -> None:
-        self.kernel = kernel
         self.device = device
         self._context = libcuda.primary_context(device.index)
+        self.kernel = kernel = as_launched(kernel, device.index)
         names = symbols(kernel, cubin) if any(is_expression(c.entry) for c in kernel.calls) else {}
         self._shares = Shares(
             self._context,
@@ -108,12 +110,8 @@ class CudaCallee:
             start, byte = ctypes.c_uint64(values[slot]), ctypes.c_ubyte(0)
             libcuda.call("cuMemsetD8Async", start, byte, ctypes.c_size_t(size), stream)
         for function, one in zip(share.loaded.functions, self.kernel.calls, strict=True):
-            held = [ctypes.c_uint64(values[self._slots[name]]) for name in one.args]
-            params = (ctypes.c_void_p * len(held))(*map(ctypes.addressof, held))
-            sizes = map(
-                ctypes.c_uint, (*one.launch.grid, *one.launch.block, one.launch.shared_bytes)
-            )
-            libcuda.call("cuLaunchKernel", ctypes.c_void_p(function), *sizes, stream, params, None)
+            taken = [values[self._slots[name]] for name in one.args]
+            launch(function, one.launch, taken, stream.value or 0)
 
 
 @cache

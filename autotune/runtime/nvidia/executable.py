@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from autotune.errors import DeviceError
 from autotune.kernel.entry import is_expression
-from autotune.kernel.kernel import Argument, Constant, Kernel, KernelCall, Scalar, Workspace
+from autotune.kernel.kernel import Kernel, Scalar
 from autotune.runtime.arrays.array import NDArray, empty
 from autotune.runtime.arrays.buffers import Buffers, sets_beyond
 from autotune.runtime.compile.cubin import symbols
@@ -22,12 +22,12 @@ from autotune.runtime.executable import Executable, timed_alone
 from autotune.runtime.nvidia.driver import activated, driver, given_back_after, leave
 from autotune.runtime.nvidia.event import Event
 from autotune.runtime.nvidia.graph import Graph
+from autotune.runtime.nvidia.launches import as_launched, launch
+from autotune.runtime.nvidia.modules import Loaded, load_cubin
 from autotune.runtime.nvidia.nvml import read_clocks
 from autotune.runtime.timing import Clocks, TimeOptions
 from autotune.target import cuda_device
 
-# Static and dynamic shared memory of a block that needs no permission.
-_FREE_SHARED_BYTES = 48 * 1024
 # Below this a graph is used: Python launches slowly, the more so while compilers run beside it.
 _SHORT_S = 100e-6
 _LONG_S = 1e-3
@@ -35,7 +35,6 @@ _TRIED_RUNS = 4
 # Runs that Python queues while the device clears the flush buffer once.
 _RUNS_QUEUED_PER_FLUSH = 4
 _MOST_SETS = 256
-_BITS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _MOST_GRAPH_RUNS = 512
 
 
@@ -45,15 +44,16 @@ def nothing() -> None:
 
 @dataclass(eq=False)
 class _Loaded:
-    """What an executable has of PyCUDA's, and nobody else: destroyed where it is dropped."""
+    """What an executable has and nobody else: its module, and a stream of PyCUDA's."""
 
-    module: Any
+    module: Loaded | None
     stream: Any
-    functions: list[Any] = field(default_factory=list)
 
     def unload(self) -> None:
-        """Drop the module."""
-        self.functions, self.module = [], None
+        """Give the module back."""
+        if self.module is not None:
+            self.module.unload()
+        self.module = None
 
     def drop(self) -> None:
         """Drop everything."""
@@ -77,13 +77,18 @@ class CudaExecutable(Executable):
     def __init__(self, artifact: str, kernel: Kernel, device: Device) -> None:
         super().__init__(kernel, device)
         with activated(device.index):
-            self._loaded = _Loaded(driver.module_from_file(artifact), driver.Stream())
+            cubin = Path(artifact).read_bytes()
+            try:
+                module = load_cubin(cubin, kernel, _symbols(kernel, cubin))
+            except DeviceError as error:
+                raise DeviceError(f"{device}: {error}") from error
+            self._loaded = _Loaded(module, driver.Stream())
             given_back_after(self, device.index, self._loaded.drop)
-            names = _symbols(kernel, artifact)
-            self._loaded.functions = [
-                self._function(one, names.get(one.entry, one.entry)) for one in kernel.calls
-            ]
-            self._constants = [self._constant(one) for one in kernel.constants]
+            calls = as_launched(kernel, device.index).calls
+        self._constants = module.constants
+        self._launches = [
+            (function, one.launch) for function, one in zip(module.functions, calls, strict=True)
+        ]
         self._zeroed = [w.name for w in kernel.workspace if w.zero]
 
     @property
@@ -94,26 +99,6 @@ class CudaExecutable(Executable):
     @stream.setter
     def stream(self, stream: Any) -> None:
         self._loaded.stream = stream
-
-    def _function(self, one: KernelCall, symbol: str) -> Any:
-        function = self._loaded.module.get_function(symbol)
-        attribute = driver.function_attribute
-        static = function.get_attribute(attribute.SHARED_SIZE_BYTES)
-        dynamic = one.launch.shared_bytes
-        if dynamic and static + dynamic > _FREE_SHARED_BYTES:
-            function.set_attribute(attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic)
-        most = function.get_attribute(attribute.MAX_THREADS_PER_BLOCK)
-        if one.launch.threads > most:
-            registers = function.get_attribute(attribute.NUM_REGS)
-            raise DeviceError(
-                f"{one.entry}: a block of {one.launch.threads} threads does not fit: with "
-                f"{registers} registers a thread the device takes {most}"
-            )
-        return function.prepare("".join(map(_format, self.kernel.parameters(one))))
-
-    def _constant(self, constant: Constant) -> int:
-        """Return the address of the variable of a constant."""
-        return int(self._loaded.module.get_global(constant.name)[0])
 
     def fill_constants(self, arrays: Sequence[NDArray]) -> None:
         """Queue copies to constant memory on the stream."""
@@ -165,12 +150,9 @@ class CudaExecutable(Executable):
         own = self.workspaces if workspaces is None else workspaces
         for one in [own[name] for name in self._zeroed]:
             driver.memset_d8_async(one.pointer, 0, one.nbytes, self.stream)
-        functions = self._loaded.functions
-        for function, call, args in zip(functions, self.kernel.calls, pointers, strict=True):
-            launch = call.launch
-            function.prepared_async_call(
-                launch.grid, launch.block, self.stream, *args, shared_size=launch.shared_bytes
-            )
+        stream = self.stream.handle
+        for (function, how), args in zip(self._launches, pointers, strict=True):
+            launch(function, how, args, stream)
             launched()
 
     def sampler(self, buffers: Buffers, options: TimeOptions) -> CudaSampler:
@@ -184,16 +166,11 @@ class CudaExecutable(Executable):
         leave(self.device.index, self._loaded.unload)
 
 
-def _symbols(kernel: Kernel, artifact: str) -> dict[str, str]:
+def _symbols(kernel: Kernel, cubin: bytes) -> dict[str, str]:
     """Return the symbols of entries that have other names."""
     if any(is_expression(one.entry) for one in kernel.calls):
-        return symbols(kernel, Path(artifact).read_bytes())
+        return symbols(kernel, cubin)
     return {}
-
-
-def _format(argument: Argument | Workspace) -> str:
-    """Return the letter of `struct` for a parameter: an address, or as many bits as a scalar."""
-    return _BITS[argument.bytes] if isinstance(argument, Scalar) else "P"
 
 
 class CudaSampler:

@@ -1,0 +1,71 @@
+"""Products whose rows vectors cannot read, on copies that another kernel makes first."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from autotune.templates import gemm_half, gemm_padded, gemm_wgmma
+from autotune.templates.epilogue import Epilogue
+from autotune.templates.gemm_shape import Gemm
+
+import autotune
+from autotune.runtime import cuda
+from autotune.target import Target
+from autotune.tvm import nd
+
+pytestmark = pytest.mark.gpu
+
+FULL = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
+SHAPES = {
+    "nn": Gemm(333, 1003, 511, "bfloat16"),
+    "nn-rest": Gemm(197, 771, 133, "float16", 3, rest=FULL),
+    "nn-even-n": Gemm(200, 520, 257, "float16"),
+    "nt": Gemm(257, 515, 771, "float16", 1, False, True),
+    "nt-shared": Gemm(130, 259, 201, "bfloat16", 4, False, True, "b", FULL),
+    "tn": Gemm(515, 257, 203, "float16", 2, True),
+    "tt": Gemm(259, 263, 201, "float16", 1, True, True),
+    "walks": Gemm(2047, 2049, 129, "float16", 2),
+}
+DRAWN = 5
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hopper(device_needed):
+    if not gemm_wgmma.offered(Gemm(128, 128, 128, "float16"), Target("cuda")):
+        pytest.skip("no wgmma")
+
+
+def choices(family, shape):
+    """Draw some choices by boxes, the default one first."""
+    rng, options, target = np.random.default_rng(0), family.candidates(shape), Target("cuda")
+    found = [family.default_choice(shape, target)]
+    for _ in range(20000):
+        choice = {name: int(rng.choice(values)) for name, values in options.items()}
+        boxes = choice[gemm_half.KNOB] > 1
+        if boxes and family.violation(shape, choice, target) is None and choice not in found:
+            found.append(choice)
+        if len(found) == DRAWN:
+            break
+    return found
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_drawn_configurations_are_right(name):
+    shape, rng = SHAPES[name], np.random.default_rng(1)
+    family = gemm_padded.Padded(gemm_half)
+    dtype = np.dtype(getattr(ml_dtypes, shape.dtype, shape.dtype))
+    inputs = [
+        rng.standard_normal(a.shape, np.float32).astype(dtype) for a in shape.arguments()[:-1]
+    ]
+    wanted = shape.reference()(*(x.astype(np.float64) for x in inputs))
+    bound = 2e-2 if shape.dtype == "bfloat16" else 4e-3
+    for choice in choices(family, shape):
+        function = autotune.build(family.kernel(shape, choice), target="cuda")
+        out = nd.array(np.full(function.kernel.args[-1].shape, np.nan, dtype), cuda(0))
+        for turn in range(4):  # copies of the turn before would be wrong
+            given = [
+                nd.array(-x if i == 0 and turn % 2 else x, cuda(0)) for i, x in enumerate(inputs)
+            ]
+            function(*given, out)
+        function(*(nd.array(x, cuda(0)) for x in inputs), out)
+        error = np.abs(out.numpy().astype(np.float64) - wanted).max() / np.abs(wanted).max()
+        assert error < bound, f"{choice}"
