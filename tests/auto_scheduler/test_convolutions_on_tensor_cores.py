@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
 from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
 from autotune.auto_scheduler.record_codec import decode, encode
@@ -11,8 +12,10 @@ from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.sampler import Sampler
 from autotune.driver import kernel_of
+from autotune.errors import ExpressionError
 from autotune.kernel import launch_violation
 from autotune.measure.types import MeasureResult
+from autotune.topi.nn.conv2d import FILTERS
 from tests.auto_scheduler.convolutions import TYPES, Conv
 from tests.fuzz.running import Job, run_batch
 
@@ -139,3 +142,25 @@ def test_weights_are_views_of_the_places_that_they_have():
 )
 def test_convolutions_that_do_not_fit_are_left_to_others(conv):
     assert not forms_of(conv, TensorForms)[1]
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC", "HWCN"])
+def test_a_layer_of_topi_runs_on_tensor_cores_only_where_tf32_is_asked_for(layout):
+    """Nor are records of the one found for the other."""
+    tasks = []
+    for asked in (False, True):
+        sizes, filters = {"N": 8, "C": 64, "H": 8, "W": 8}, {"O": 64, "I": 64, "H": 3, "W": 3}
+        x = te.placeholder([sizes[a] for a in layout], name="x")
+        w = te.placeholder([filters[a] for a in FILTERS[layout]], name="w")
+        out = topi.nn.conv2d(x, w, 1, 1, data_layout=layout, tf32=asked)
+        task = SearchTask(compute_dag=ComputeDAG([x, w, out]), target="cuda -arch=sm_90")
+        found = programs_of(task, sketches_of(task, PARAMS), PARAMS)
+        assert any(isinstance(each, TensorForms) for each in found) is asked
+        tasks.append(task)
+    assert tasks[0].workload_key != tasks[1].workload_key
+
+
+def test_groups_are_not_multiplied_as_tf32():
+    x, w = te.placeholder((1, 8, 8, 8), name="x"), te.placeholder((8, 4, 3, 3), name="w")
+    with pytest.raises(ExpressionError, match=r"groups.*1 with tf32"):
+        topi.nn.conv2d(x, w, 1, 1, groups=2, tf32=True)

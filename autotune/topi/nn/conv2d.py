@@ -7,7 +7,16 @@ from typing import Protocol
 from autotune import te
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
-from autotune.topi.arguments import asks, dtype_or_none, integer, pair, plain_integer, takes
+from autotune.topi.arguments import (
+    asks,
+    dtype_or_none,
+    flag,
+    integer,
+    pair,
+    plain_integer,
+    takes,
+)
+from autotune.topi.nn.dense import factor_of
 from autotune.topi.nn.pad import Padding
 from autotune.topi.nn.window import Window, arrange, check_channels, extents
 from autotune.topi.types import OneOrTwo
@@ -16,7 +25,7 @@ from autotune.topi.types import OneOrTwo
 FILTERS = {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}
 
 
-@takes(strides=pair(), groups=integer(1))
+@takes(strides=pair(), groups=integer(1), tf32=flag)
 def conv2d(
     data: Tensor,
     kernel: Tensor,
@@ -27,10 +36,12 @@ def conv2d(
     kernel_layout: str = "",
     out_dtype: str | None = None,
     groups: int = 1,
+    tf32: bool = False,
 ) -> Tensor:
     """Convolve in a layout given by name; see `conv2d_nchw`, `conv2d_nhwc` and `conv2d_hwcn`.
 
-    ``kernel_layout`` may name the one layout that goes with the data's: OIHW, HWIO, HWIO.
+    ``kernel_layout`` may name the one layout that goes with the data's: OIHW, HWIO, HWIO. With
+    ``tf32``, in one group, float32 is multiplied as `autotune.te.tf32` has it.
     """
     check = asks("conv2d")
     check.one_of("data_layout", data_layout, FILTERS)
@@ -38,6 +49,8 @@ def conv2d(
     if groups != 1:
         if data_layout != "NCHW":
             check.refuse("groups", f"1 where the data_layout is {data_layout!r}", groups)
+        if tf32:
+            check.refuse("groups", "1 with tf32", groups)
         return group_conv2d_nchw(data, kernel, strides, padding, dilation, groups, out_dtype)
     operators: dict[str, Convolution] = {
         "NCHW": conv2d_nchw,
@@ -45,7 +58,7 @@ def conv2d(
         "HWCN": conv2d_hwcn,
     }
     operator = operators[data_layout]
-    return operator(data, kernel, strides, padding, dilation, out_dtype)
+    return operator(data, kernel, strides, padding, dilation, out_dtype, tf32)
 
 
 def conv2d_nchw(
@@ -55,6 +68,7 @@ def conv2d_nchw(
     padding: Padding,
     dilation: OneOrTwo = 1,
     out_dtype: str | None = None,
+    tf32: bool = False,
 ) -> Tensor:
     """Convolve data [batch, in_channel, height, width] by a filter [out, in, height, width].
 
@@ -65,10 +79,12 @@ def conv2d_nchw(
         padding: see `get_pad_tuple`.
         dilation: an int or (vertical, horizontal).
         out_dtype: dtype of products and sums; by default that of the data.
+        tf32: multiply float32 as `autotune.te.tf32` has it, which may run on tensor cores.
     """
     return _convolve(
-        "conv2d_nchw", "NCHW", data, kernel, stride, padding, dilation, out_dtype, name="compute"
-    )
+        "conv2d_nchw", "NCHW", data, kernel, stride, padding, dilation, out_dtype, name="compute",
+        tf32=tf32,
+    )  # fmt: skip
 
 
 class Convolution(Protocol):
@@ -82,6 +98,7 @@ class Convolution(Protocol):
         padding: Padding,
         dilation: OneOrTwo = 1,
         out_dtype: str | None = None,
+        tf32: bool = False,
     ) -> Tensor:
         """Convolves in the layout of the operator's name."""
 
@@ -97,9 +114,10 @@ def _in_layout(layout: str, data_shape: str) -> Convolution:
         padding: Padding,
         dilation: OneOrTwo = 1,
         out_dtype: str | None = None,
+        tf32: bool = False,
     ) -> Tensor:
         return _convolve(
-            what, layout, data, kernel, stride, padding, dilation, out_dtype, name=what
+            what, layout, data, kernel, stride, padding, dilation, out_dtype, what, tf32=tf32
         )
 
     convolve.__name__ = convolve.__qualname__ = what
@@ -144,6 +162,7 @@ def _convolve(
     out_dtype: str | None,
     name: str,
     groups: int = 1,
+    tf32: bool = False,
 ) -> Tensor:
     """Convolve in any layout that has one for the filters in `FILTERS`."""
     images = extents(what, "data", data, layout)
@@ -156,6 +175,7 @@ def _convolve(
     padded = window.pad(data, layout, "pad_temp")
     element = {"I": te.reduce_axis((0, group_in), name="rc"), **window.axes("ry", "rx")}
     dtype = dtype_or_none(asks(what), "out_dtype", out_dtype) or data.dtype
+    factor = factor_of(dtype, flag(asks(what), "tf32", tf32))
 
     def body(*index: Expr) -> Expr:
         at = dict(zip(layout, index, strict=True))
@@ -164,7 +184,7 @@ def _convolve(
         image = padded(*arrange(layout, {**at, **window.places(at, element), "C": channel}))
         weight = kernel(*arrange(FILTERS[layout], {**element, "O": at["C"]}))
         over = [element[letter] for letter in FILTERS[layout] if letter in element]
-        return te.sum(image.astype(dtype) * weight.astype(dtype), axis=over)
+        return te.sum(factor(image) * factor(weight), axis=over)
 
     names = arrange(layout, {"N": "nn", "C": "ff", "H": "yy", "W": "xx"})
     attrs = {"layout_free_placeholders": [kernel]}

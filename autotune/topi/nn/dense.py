@@ -61,7 +61,7 @@ def multiply_matrices(
     dtype = out_dtype or tensor_a.dtype
     k = te.reduce_axis((0, ka), name="k")
     letters = ("T" if transpose_a else "N") + ("T" if transpose_b else "N")
-    factor = _factor(dtype, tf32)
+    factor = factor_of(dtype, tf32)
     product: Tensor = te.compute(
         (m, n),
         lambda i, j: te.sum(
@@ -81,7 +81,7 @@ def multiply_matrices(
     return result
 
 
-def _factor(dtype: str, tf32: bool) -> Callable[[Expr], Expr]:
+def factor_of(dtype: str, tf32: bool) -> Callable[[Expr], Expr]:
     """Return what elements become before they are multiplied."""
     return te.tf32 if tf32 else lambda x: x.astype(dtype)
 
@@ -134,7 +134,7 @@ def batch_matmul(
     dtype = out_dtype or tensor_a.dtype
     k = te.reduce_axis((0, ka), name="k")
     letters = ("T" if transpose_a else "N") + ("T" if transpose_b else "N")
-    factor = _factor(dtype, tf32)
+    factor = factor_of(dtype, tf32)
 
     def body(b: te.Var, i: te.Var, j: te.Var) -> object:
         x, y = (0 if ba == 1 else b), (0 if bb == 1 else b)
