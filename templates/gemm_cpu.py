@@ -18,8 +18,9 @@ from .gemm_shape import Gemm
 
 # Rows up to which panels may be read where they lie or be streamed; where they lie, untuned.
 FEW, _UNPACKED = 64, 8
-# Values of "pack": panels are read where they lie, packed at first, or packed all along.
-LIE, PACKED, STREAMED = 0, 1, 2
+# Values of "pack": panels are read where they lie, packed at first, packed all along while sums are
+# made, or packed by the tiles of the first rows.
+LIE, PACKED, STREAMED, BY_TILES = 0, 1, 2, 3
 # Bytes of sums, and of the rows of b beside them, of a task that packs nothing; of all of what
 # streams.
 _MOST_SUMS, _MOST_READ, _MOST_STREAMED = 1 << 18, 1 << 19, 1 << 20
@@ -39,7 +40,7 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
         "depth": common.up_to(
             2 * shape.k, (*((8, 16) if few else ()), 32, 64, 128, 256, 384, 512, 1024, 2048)
         ),
-        **({"pack": [PACKED, LIE, STREAMED]} if few else {}),
+        "pack": [PACKED, LIE, STREAMED] if few else [PACKED, BY_TILES],
     }
 
 
@@ -59,8 +60,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
     c, unit = choice, cpu_tiles.vector_unit(target)
     width = c["vectors"] * c["lanes"]
     task = c["panels"] * width
-    pack = c.get("pack", PACKED)
-    lies, streamed = pack < PACKED, pack > PACKED
+    lies, streamed = c["pack"] == LIE, c["pack"] == STREAMED
     rules = [
         (unit.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
         (c["block_m"] < c["rows"], "a tile beyond its block"),
@@ -108,8 +108,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     )  # fmt: skip
     deep = 384 if shape.m > FEW else 256
     depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
-    choice |= {"block_m": block_m, "panels": together, "depth": depth}
-    return choice | ({"pack": PACKED} if "pack" in options else {})
+    return choice | {"block_m": block_m, "panels": together, "depth": depth, "pack": PACKED}
 
 
 def _streamed(
@@ -144,10 +143,11 @@ def _of_one_row(shape: Gemm, options: Mapping[str, list[int]], target: Target) -
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     knobs = dict(choice)
-    pack = knobs.pop("pack", PACKED)
+    pack = knobs.pop("pack")
     extents = {"m": shape.m, "n": shape.n, "k": shape.k, "lda": shape.k, "ldc": shape.n}
-    if pack == PACKED:
+    if pack in (PACKED, BY_TILES):
         parts: tuple[str, ...] = ("panel.h", "strip.h", "gemm_nn.c")
+        extents["by_tiles"] = pack == BY_TILES
     elif shape.m == 1:
         parts = ("gemm_row.c",)
     else:

@@ -15,22 +15,50 @@ static void pack(float* restrict to, const float* restrict b, int depth, int col
   }
 }
 
+// Computes a tile of whole panels from b where it lies, and leaves a copy for the tiles below.
+INLINED void first_tile(
+    int depth, const float* restrict a, const float* restrict b, float* restrict panel,
+    float* restrict c, const Columns* columns, const int first) {
+  vec sum[ROWS][VECTORS];
+  fetch_result(ROWS, c, columns);
+#pragma GCC unroll 16
+  for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; ++v) sum[i][v] = (vec){0};
+  for (int k = 0; k < depth; ++k, b += N, panel += WIDTH) {
+    step(sum, ROWS, a + k, b);
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; ++v)
+      *(vec*)(panel + v * LANES) = *(const vec*)(b + v * LANES);
+  }
+  put(sum, ROWS, c, columns, first, 0, (Rest){0});
+}
+
 static void task(
     int m0, int first_column, const float* restrict a, const float* restrict b,
     float* restrict c) {
   const int rows = SMALLER(BLOCK, M - m0);
   const int end = SMALLER(first_column + PANELS * WIDTH, N);
+  // Packing takes a pass of its own, or goes on while the first tiles are computed.
+  const int in_passing = BY_TILES && rows >= ROWS;
   for (int k0 = 0; k0 < K; k0 += DEPTH) {
     const int depth = SMALLER(DEPTH, K - k0);
-    pack(panels, b + (size_t)k0 * N + first_column, depth, end - first_column);
+    const float* from = b + (size_t)k0 * N;
+    if (!in_passing) pack(panels, from + first_column, depth, end - first_column);
     for (int m = 0; m < rows; m += ROWS) {
-      const float* panel = panels;
+      const float* left = a + (size_t)(m0 + m) * K + k0;
+      float* panel = panels;
       for (int n = first_column; n < end; n += WIDTH, panel += DEPTH * WIDTH) {
         const Columns columns = first_columns(N - n);
+        float* to = c + (size_t)(m0 + m) * N + n;
+        if (in_passing && m == 0 && columns.is_whole) {
+          first_tile(depth, left, from + n, panel, to, &columns, k0 == 0);
+          continue;
+        }
+        if (in_passing && m == 0) pack(panel, from + n, depth, end - n);
         strip(
-            SMALLER(ROWS, rows - m), depth, a + (size_t)(m0 + m) * K + k0, panel,
-            c + (size_t)(m0 + m) * N + n, &columns, k0 == 0, k0 + DEPTH >= K, (Rest){0},
-            n + WIDTH >= end);
+            SMALLER(ROWS, rows - m), depth, left, panel, to, &columns, k0 == 0, k0 + DEPTH >= K,
+            (Rest){0}, n + WIDTH >= end);
       }
     }
   }

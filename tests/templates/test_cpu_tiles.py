@@ -76,7 +76,8 @@ def test_filters_in_vectors_give_the_right_sums(h, w, taps, stride, padding, cho
 def test_blocks_that_whole_tiles_do_not_fill_are_covered_once():
     for rows, block_m in ((6, 16), (3, 4), (4, 64)):
         choice = {"rows": rows, "vectors": 2, "lanes": 4, "block_m": block_m, "panels": 2}
-        run_over_nan(Gemm(37, 29, 50), gemm_cpu, {**choice, "depth": 32})
+        for pack in (1, 3):
+            run_over_nan(Gemm(37, 29, 50), gemm_cpu, {**choice, "depth": 32, "pack": pack})
 
 
 FEW = {"rows": 4, "vectors": 2, "lanes": 4, "block_m": 16, "panels": 4, "depth": 16, "pack": 0}
@@ -147,12 +148,12 @@ def test_untuned_products_pack_where_many_rows_use_what_is_packed(cores):
             options = gemm_cpu.candidates(shape)
             assert options.keys() == choice.keys()
             assert all(choice[name] in options[name] for name in options)
-            packs[m, n] = choice.get("pack")
+            packs[m, n] = choice["pack"]
             tasks = -(-n // (choice["panels"] * choice["vectors"] * choice["lanes"]))
             assert n < 4096 or 1.1 * tasks * -(-m // choice["block_m"]) >= cores
     assert packs[1, 4096] == packs[3, 1000] == 0
     assert packs[16, 4096] == packs[20, 1000] == packs[64, 4096] == 2
-    # Of three columns none is a whole panel; records of many rows know of no other way.
+    # Of three columns none is a whole panel.
     assert packs[16, 3] == 1
     assert packs[512, 4096] is None
 
