@@ -90,9 +90,10 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     if shape.m == 1 and width <= shape.n:
         return choice | _of_one_row(shape, options, target)
     covering = min((b for b in blocks if b >= shape.m), default=max(blocks))
-    if _UNPACKED < shape.m <= FEW and width <= shape.n:
+    if min(rows, _UNPACKED) < shape.m <= FEW and width <= shape.n:
+        # Read where it lies, a panel would be read again from far away for the tiles below.
         return choice | {"block_m": covering} | _streamed(shape, options, panels, width, target)
-    if shape.m <= _UNPACKED and width <= shape.n:
+    if shape.m <= FEW and width <= shape.n:
         # Long runs of a row of b come faster, and sums go to the nearer cache and back.
         block_m, together = cpu_tiles.tasks(
             target, [covering], [p for p in panels if p <= 32], (shape.m, shape.n), width,
