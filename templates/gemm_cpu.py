@@ -18,8 +18,8 @@ from .gemm_shape import Gemm
 
 # Rows up to which panels may be read where they lie or be streamed; where they lie, untuned.
 FEW, _UNPACKED = 64, 8
-# Values of "pack": panels are read where they lie, packed at first, packed all along while sums are
-# made, or packed by the tiles of the first rows.
+# Values of "pack": panels are read where they lie, packed at first, packed all along, while sums
+# are made, or packed by the tiles of the first rows.
 LIE, PACKED, STREAMED, BY_TILES = 0, 1, 2, 3
 # Bytes of sums, and of the rows of b beside them, of a task that packs nothing; of all of what
 # streams.
