@@ -147,8 +147,8 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
     )
     width, (sy, sx) = vectors * lanes, shape.stride
     blocks = [b for b in options["block_m"] if b >= shape.co or b % width == 0]
-    # What is not padded is read where it lies, and only stays near.
-    most = _MET if any(shape.padding) else 2 * _MET
+    # What is not copied is read where it lies, and only stays near.
+    most = _MET if any(shape.padding) or lanes <= 8 else 2 * _MET
     tall = [n for n in options["lines"][1:] if _met(shape, n) <= most] or options["lines"][1:2]
     # Filters are turned for each group of lines anew, and lines copied for each block of filters.
     met = sy * sx / shape.taps

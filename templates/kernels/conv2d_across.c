@@ -6,9 +6,10 @@
 #define PIXELS (OH * OW)
 #define DEPTH (CI * TAPS)
 // Lines of the image are copied with the padding around them, where there is any, and else read where
-// they lie: then what the next tile but one meets is fetched with each channel.
-#define PADDED (PY || PX || (OH - 1) * SY + KH > IH || (OW - 1) * SX + KW > IW)
-#if PADDED
+// they lie: then what the next tile but one meets is fetched with each channel. Short vectors come
+// with tiles of few pixels, which would fetch the same again and again.
+#define COPIES (LANES <= 8 || PY || PX || (OH - 1) * SY + KH > IH || (OW - 1) * SX + KW > IW)
+#if COPIES
 #define HELD_LINES ((LINES - 1) * SY + KH)
 #define COLUMNS ((OW - 1) * SX + KW)
 #define PLANE (HELD_LINES * COLUMNS)
@@ -46,7 +47,7 @@ static void pack(Scratch* to, const float* restrict weight, int count) {
     }
 }
 
-#if PADDED
+#if COPIES
 // Copies what `lines` output lines from `line` on meet.
 static void fill(float* restrict to, const float* restrict image, int line, int lines) {
   const int left = SMALLER(PX, COLUMNS), columns = SMALLER(COLUMNS - left, IW);
@@ -116,7 +117,7 @@ INLINED void tile(
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS; ++v) sum[i][v] = (vec){0};
   for (int c = 0; c < CI; ++c, from += PLANE) {
-    if (!PADDED) __builtin_prefetch(from + NEXT, 0, 2);
+    if (!COPIES) __builtin_prefetch(from + NEXT, 0, 2);
     WRITTEN_OUT
     for (int i = 0; i < KH; ++i)
       WRITTEN_OUT
@@ -148,7 +149,7 @@ static void task(
   Scratch* with = &scratch;
   // GCC 12 would look up the address of what is a thread's own anew in the innermost loop.
   __asm__("" : "+r"(with));
-#if PADDED
+#if COPIES
   fill(with->planes, image, line, lines);
   const float* from = with->planes;
 #else
