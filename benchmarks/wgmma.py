@@ -51,7 +51,7 @@ PARTS = {
     ),
 }  # fmt: skip
 # Knobs of which the space has more values than are worth their time here.
-FEW = {"warps_n": (1,), "frags_m": (1, 2), "frags_n": (8, 16, 24, 32), "band": (1, 8)}
+FEW = {"warps_n": (1,), "frags_m": (1, 2), "band": (1, 8), "stages": (3, 4, 5, 6, 8)}
 
 
 @contextmanager

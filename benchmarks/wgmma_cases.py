@@ -110,6 +110,7 @@ def boxes() -> Iterator[tuple[str, Any, dict[str, int]]]:
     from autotune.templates.gemm_shape import Gemm
 
     full, half, brain = Epilogue(True, True, True, "gelu", 0.5), "float16", "bfloat16"
+    simple = Epilogue(True, activation="gelu")
     alone, shared = {"wgmma": Form(0, 1).knob}, {"wgmma": Form(0, 2).knob, "band": 4}
     large = {"frags_n": 16, "stages": 4}
     yield "boxes nn", Gemm(200, 136, 264, half), alone
@@ -158,6 +159,35 @@ def boxes() -> Iterator[tuple[str, Any, dict[str, int]]]:
     yield (
         "boxes two teams shared", Gemm(3000, 3000, 264, half, 1, True, True, "", full),
         {**large, "wgmma": Form(2, 2).knob, "frags_m": 2, "band": 8},
+    )  # fmt: skip
+    yield "boxes some columns", Gemm(200, 1000, 264, half), {**alone, "frags_n": 12}
+    yield (
+        "boxes some columns nt rest", Gemm(333, 1000, 264, half, 2, False, True, "", full),
+        {**alone, "frags_n": 13, "warps_m": 12, "stages": 3},
+    )  # fmt: skip
+    yield (
+        "boxes bias first", Gemm(333, 1000, 264, brain, 1, False, True, "", simple),
+        {**alone, "frags_n": 25, "warps_m": 8, "stages": 3},
+    )  # fmt: skip
+    yield (
+        "boxes shared, a block without rows", Gemm(640, 640, 520, half, 1, False, True),
+        {**shared, "warps_m": 8, "stages": 4},
+    )  # fmt: skip
+    for teams, share in ((0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2)):
+        change = {"wgmma": Form(teams, share, 1).knob, "stages": 4, "band": 4}
+        name = f"boxes swapped, {teams} teams, {share} share"
+        yield f"{name} nn", Gemm(2500, 2504, 264, half), {**change, "frags_n": 18}
+        yield (
+            f"{name} tt", Gemm(2504, 2504, 136, brain, 3, True, True, "b", simple),
+            {**change, "frags_n": 16},
+        )  # fmt: skip
+    yield (
+        "boxes swapped nt odd n", Gemm(77, 1003, 264, half, 1, False, True, "", simple),
+        {"wgmma": Form(0, 1, 1).knob, "frags_n": 10},
+    )  # fmt: skip
+    yield (
+        "boxes swapped tn", Gemm(1000, 1000, 264, half, 2, True, False, "a"),
+        {"wgmma": Form(0, 1, 1).knob, "frags_m": 2, "frags_n": 13, "stages": 4},
     )  # fmt: skip
     yield (
         "boxes scores", Gemm(512, 512, 64, half, 96, False, True),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -72,12 +72,20 @@ def odd_quads(floats: int) -> int:
 # what they compare without asking: with `&` and `|`, and with these.
 
 
-def larger(left: int, right: int) -> int:
+Number = TypeVar("Number", int, float)
+
+
+def larger(left: Number, right: Number) -> Number:
     """Return the larger of two numbers."""
     return left + (right > left) * (right - left)
 
 
-def pick(condition: int, then: int, otherwise: int) -> int:
+def smaller(left: Number, right: Number) -> Number:
+    """Return the smaller of two numbers."""
+    return left + (right < left) * (right - left)
+
+
+def pick(condition: int, then: Number, otherwise: Number) -> Number:
     """Return one of two numbers; ``condition`` is a truth value, or 0 or 1."""
     return otherwise + condition * (then - otherwise)
 
@@ -179,6 +187,30 @@ def best_drawn_at_once(
     first = {name: values[0] for name, values in options.items()}
     good = (dict(zip(options, row, strict=True)) for row in table[~broken].tolist())
     return min(good, key=estimate, default=first)
+
+
+def best_of_all(
+    options: Mapping[str, Sequence[int]],
+    rules: Callable[[Any], Sequence[tuple[Any, str]]],
+    estimate: Callable[[Any], Any],
+) -> dict[str, int]:
+    """Return the best choice that breaks no rule, or the first of all where none can run.
+
+    Args:
+        options: values of each knob; of choices that are as good the first counts.
+        rules: of a family; it gets an array of values for each knob.
+        estimate: of arrays too, the least is best.
+    """
+    places = np.meshgrid(*(np.array(v) for v in options.values()), indexing="ij")
+    every = dict(zip(options, (each.ravel() for each in places), strict=True))
+    broken = np.zeros(len(next(iter(every.values()))), bool)
+    for each, _ in rules(every):
+        broken |= each
+    if broken.all():
+        return {name: values[0] for name, values in options.items()}
+    good = {name: values[~broken] for name, values in every.items()}
+    best = int(np.argmin(estimate(good)))
+    return {name: int(values[best]) for name, values in good.items()}
 
 
 class Shape(Protocol):

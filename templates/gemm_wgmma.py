@@ -82,6 +82,35 @@ class WgmmaTiling:
         )
 
 
+def product_text(columns: int) -> dict[str, str]:
+    """Return what ``wgmma.h`` writes a product of 64 rows and so many columns with: its operands.
+
+    Args:
+        columns: a multiple of 8 up to 256.
+    """
+    words = columns // 2
+    return {
+        "OWN_COLUMNS": f'"{columns}"',
+        "OWN_NAMES": '"' + ", ".join(f"%{i}" for i in range(words)) + '"',
+        "OWN_SUMS": ", ".join(f'"+f"(sum[{i}])' for i in range(words)),
+        "OWN_LEFT": f'"%{words}"',
+        "OWN_RIGHT": f'"%{words + 1}"',
+        "OWN_ADD": f'"%{words + 2}"',
+    }
+
+
+def begin_and_end(rest: Epilogue, whole: bool = True) -> dict[str, int]:
+    """Return what sums begin as and their last step, which is not what ``epilogue.h`` does then.
+
+    Args:
+        whole: whether blocks have whole sums to begin with the bias, unless these are multiplied
+            before it is added; activations have a text of their own.
+    """
+    first = whole and rest.bias and rest.alpha == 1
+    begins = {"BIAS_FIRST": int(first), **({"BIAS": 0} if first else {})}
+    return {**begins, "LAST": ACTIVATIONS.index(rest.activation), "ACTIVATION": 0}
+
+
 def refusal(shape: Product) -> str | None:
     """Return why these instructions cannot multiply a shape, or None."""
     along_k = shape.transpose_b and not shape.transpose_a
@@ -204,17 +233,14 @@ def kernel(
         resident=2 if tiling.fits(2, hopper) else 1, cluster=c["split"] > 1,
         tf32=shape.dtype == TF32, bfloat16=shape.dtype == "bfloat16", **choice,
     )  # fmt: skip
-    # The bias is where the sums begin, unless they are multiplied before it is added.
-    first = shape.rest.bias and shape.rest.alpha == 1
-    begins = {"BIAS_FIRST": int(first), **({"BIAS": 0} if first else {})}
-    # Activations have a text of their own.
-    begins |= {"LAST": ACTIVATIONS.index(shape.rest.activation), "ACTIVATION": 0}
+    begins = begin_and_end(shape.rest)
     halves = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
     grid = (shape.batch * tiling.blocks[0] * tiling.blocks[1], 1, c["split"])
     names = [*first_names(asked), result_name(asked)]
     run = call("gemm_wgmma", names, grid, tiling.threads, tiling.shared_bytes)
     texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
-    texts += ["barriers.h", "early.h", "wgmma.h", "gemm_wgmma.h", "activations.h"]
+    texts += ["barriers.h", "early.h", "wgmma.h", "gemm_wgmma.h", "begin_sums.h"]
+    texts += ["activations.h"]
     return common.cuda_kernel(
         asked,
         [*texts, "gemm_wgmma_sums.h", "gemm_wgmma.cu"],

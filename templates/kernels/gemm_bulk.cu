@@ -7,7 +7,8 @@
 // around by two barriers: `full` when the copies into it have arrived, `empty` when all multiplying warps are
 // done with it. With several teams of GROUPS warpgroups each has every other tile, and writes one while another
 // multiplies the next. SHARE blocks of a cluster have tiles of the same columns, and copy a part of B each for all
-// of them. The blocks of a split write their sums as they hold them; gemm_bulk_sums.cu adds them up.
+// of them. The blocks of a split write their sums as they hold them; gemm_bulk_sums.cu adds them up. With SWAPPED A and
+// B have changed places, and rows of tiles, of which there are M, are columns of C; C_M and C_N are as ever.
 
 // How many bytes behind its begin an operand of TILE rows or columns has those from `across` on, and of
 // these what is `k` further along K.
@@ -48,7 +49,7 @@ __device__ __forceinline__ void multiply_tile(
     barrier_wait(room.full + place.slot * 8, place.parity);
     products_fence();
     const descriptor slot = further(SLOT_BYTES) * static_cast<descriptor>(place.slot);
-    begin_products<0, CHUNK / 2>(sum, left + slot, right + slot, chunk > 0);
+    begin_products<0, CHUNK / 2>(sum, left + slot, right + slot, BIAS_FIRST || chunk > 0);
     products_commit();
     products_wait<1>();
     if (chunk > 0) leave_slot(room, before);
@@ -82,6 +83,14 @@ __device__ __forceinline__ void keep_part(
 typedef Finished Written;
 #endif
 
+#if SWAPPED && BIAS_FIRST
+#define BEGIN(sum) begin_swapped(sum, bias, tile.m + row + lane / 4)
+#elif BIAS_FIRST
+#define BEGIN(sum) begin_sums(sum, bias, tile.n, lane)
+#else
+#define BEGIN(sum)
+#endif
+
 // What a multiplying warpgroup does.
 __device__ __forceinline__ void multiply_tiles(
     const Room& room, REST_PARAMETERS Written* __restrict__ out, int number) {
@@ -90,23 +99,26 @@ __device__ __forceinline__ void multiply_tiles(
   const descriptor left =
       describe(room.slots + group * bytes_to<A_ALONG_K, TILE_M>(FRAGS_M * 64, 0), A_ALONG_K ? 0 : CHUNK * 128);
   const descriptor right = describe(room.slots + A_BYTES, B_ALONG_K ? 0 : CHUNK * 128);
-#if BOXES
+#if SWAPPED
+  Boxes boxes = {room.boxes + number * (BOXES_EACH * BOX_BYTES), room.groups + number * 8, number, 0, 0};
+#elif BOXES
   const unsigned own_room = room.boxes + (threadIdx.x / 32 - 4) * RESULT_BYTES;
-#endif
-#if BOXES && !FOLLOWS && C_N % 8 == 0
+#if !STAGED && C_N % 8 == 0
   Boxes boxes = {own_room, 0};
+#endif
 #endif
   Place place = {0, 0};
   place.skip(team * CHUNKS);
   Turn<(EACH > 1)> turn = {room.turns + team * 8, room.turns + (team + 1) % EACH * 8, team == 0};
 #pragma unroll 1
-  for (unsigned number = blockIdx.x + team * gridDim.x; number < TILES; number += EACH * gridDim.x) {
+  for (unsigned at = blockIdx.x + team * gridDim.x; at < TILES; at += EACH * gridDim.x) {
+    const Tile tile = tile_of(at);
     float sum[FRAGS_M][WORDS];
+    BEGIN(sum);
     multiply_tile(sum, room, place, turn, left, right, chunks);
 #if SPLIT > 1
-    keep_part(out, sum, number, threadIdx.x - 128);
+    keep_part(out, sum, at, threadIdx.x - 128);
 #else
-    const Tile tile = tile_of(number);
     const size_t matrix = static_cast<size_t>(tile.matrix) * C_M * C_N;
 #if FOLLOWS
     const Rest rest = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
@@ -115,7 +127,9 @@ __device__ __forceinline__ void multiply_tiles(
 #endif
     // Where the ring serves as boxes, all products must be done with it.
     if (BOXES && !WALKS) meet_team(room);
-#if BOXES && FOLLOWS
+#if SWAPPED
+    write_swapped(out + matrix, sum, tile.m + group * FRAGS_M * 64, tile.n, lane, boxes);
+#elif STAGED
     write_finished(out + matrix, sum, own_room, tile.m + row, tile.n, lane, rest);
 #else
 #pragma unroll
@@ -123,7 +137,7 @@ __device__ __forceinline__ void multiply_tiles(
 #if BOXES && C_N % 8 > 0
       write_strips(out + matrix, sum[i], own_room, tile.m + row + i * 64, tile.n, lane);
 #elif BOXES
-      write_boxes(out + matrix, sum[i], tile.m + row + i * 64, tile.n, lane, rest, boxes);
+      write_boxes(out + matrix, sum[i], tile.m + row + i * 64, tile.n, lane, boxes);
 #else
       write_pairs(out + matrix, sum[i], tile.m + row + i * 64 + lane / 4, tile.n + lane % 4 * 2, rest);
 #endif
@@ -132,7 +146,7 @@ __device__ __forceinline__ void multiply_tiles(
     if (!WALKS) break;
     if (EACH > 1) place.skip((EACH - 1) * CHUNKS);
   }
-#if BOXES && !FOLLOWS && C_N % 8 == 0
+#if BOXES && !STAGED && C_N % 8 == 0
   if (elected()) stores_wait<0>();
 #endif
 }

@@ -8,16 +8,30 @@ constexpr int ROWS_OF_TILES = (M + TILE_M - 1) / TILE_M;
 constexpr int BLOCKS_M = (ROWS_OF_TILES + SHARE - 1) / SHARE * SHARE, BLOCKS_N = (N + TILE_N - 1) / TILE_N;
 constexpr unsigned TILES = static_cast<unsigned>(BLOCKS_M) * BLOCKS_N * BATCH;
 constexpr int ALL_CHUNKS = (K + CHUNK - 1) / CHUNK, CHUNKS = (ALL_CHUNKS + SPLIT - 1) / SPLIT;
-constexpr int A_BYTES = TILE_M * CHUNK * 2, B_BYTES = TILE_N * CHUNK * 2, SLOT_BYTES = A_BYTES + B_BYTES;
-constexpr int BOX_BYTES = 16 * 128, BOXES_EACH = WALKS || FOLLOWS ? 2 : FRAGS_M * TILE_N / 64;
-// What a warp's results take: boxes, or, where rows of C begin anywhere, a strip of 16 of them.
+// Columns that stand across K come in whole panels, of which the last may reach into the next tile.
+constexpr int PANELS_N = (TILE_N + PANEL - 1) / PANEL, B_COLUMNS = TRANSPOSE_B ? TILE_N : PANELS_N * PANEL;
+constexpr int A_BYTES = TILE_M * CHUNK * 2, B_BYTES = B_COLUMNS * CHUNK * 2, SLOT_BYTES = A_BYTES + B_BYTES;
+// What follows a sum, but for a bias that it began as and an activation, is many instructions.
+#if BOXES && FOLLOWS && !SWAPPED && (BIAS || RESIDUAL || AFFINE || defined(ALPHA) || defined(SHIFT))
+#define STAGED 1
+#else
+#define STAGED 0
+#endif
+#if SWAPPED
+// Boxes of BOX_ROWS rows and 64 columns of C, of a warpgroup.
+constexpr int BOX_BYTES = BOX_ROWS * 128, BOXES_EACH = WALKS ? 2 : FRAGS_M * TILE_N / BOX_ROWS, BOXED = GROUPS;
+#else
+// Boxes of 16 rows, of a warp.
+constexpr int BOX_BYTES = 16 * 128, BOXES_EACH = WALKS || STAGED ? 2 : FRAGS_M * PANELS_N, BOXED = WARPS;
+#endif
+// Or, where rows of C begin anywhere, a strip of 16 of them.
 constexpr int STRIP = !WALKS && TILE_N % 128 == 0 ? 128 : 64, STRIP_PITCH = STRIP * 2 + 16;
 constexpr int RESULT_BYTES = C_N % 8 > 0 && !WALKS ? 16 * STRIP_PITCH : BOXES_EACH * BOX_BYTES;
-constexpr int BOXES_BYTES = BOXES * WALKS * EACH * WARPS * RESULT_BYTES;
-static_assert(TILE_M * TILE_N * 2 <= STAGES * SLOT_BYTES, "the results do not fit into the ring");
+constexpr int BOXES_BYTES = BOXES * WALKS * EACH * BOXED * RESULT_BYTES;
+static_assert(WALKS || BOXES * BOXED * RESULT_BYTES <= STAGES * SLOT_BYTES, "results beyond the ring");
 // Where the extents divide, the tests for the edges are constant and vanish.
 constexpr bool WHOLE_M = BLOCKS_M * TILE_M == M, WHOLE_N = N % TILE_N == 0;
-constexpr bool WHOLE_ROWS = WHOLE_M && C_M == M, WHOLE_COLUMNS = WHOLE_N && C_N == N;
+constexpr bool WHOLE_ROWS = WHOLE_M && C_M == M && !SWAPPED, WHOLE_COLUMNS = WHOLE_N && C_N == N && !SWAPPED;
 // Copies need few registers: they leave theirs to the sums.
 constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 40;
 constexpr int LEFT_OVER = (ENTRY_REGISTERS * (GROUPS * EACH + 1) - COPY_REGISTERS) / (GROUPS * EACH) / 8 * 8;
@@ -26,13 +40,13 @@ constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240;
 // Which operands' rows of shared memory run along K.
 constexpr bool A_ALONG_K = !TRANSPOSE_A, B_ALONG_K = TRANSPOSE_B;
 #if TRANSPOSE_A && TRANSPOSE_B
-DEFINE_PRODUCTS(begin_product, ", 1, 0")
+DEFINE_OWN_PRODUCT(begin_product, ", 1, 0")
 #elif TRANSPOSE_A
-DEFINE_PRODUCTS(begin_product, ", 1, 1")
+DEFINE_OWN_PRODUCT(begin_product, ", 1, 1")
 #elif TRANSPOSE_B
-DEFINE_PRODUCTS(begin_product, ", 0, 0")
+DEFINE_OWN_PRODUCT(begin_product, ", 0, 0")
 #else
-DEFINE_PRODUCTS(begin_product, ", 0, 1")
+DEFINE_OWN_PRODUCT(begin_product, ", 0, 1")
 #endif
 
 // A place in the ring: slots are used in turn, and `parity` changes with every turn.
@@ -75,14 +89,14 @@ __device__ __forceinline__ int chunks_here() {
 
 // The shared memory of a block: slots, boxes of results, and barriers of 8 bytes each.
 struct Room {
-  unsigned slots, boxes, full, empty, turns;
+  unsigned slots, boxes, full, empty, turns, groups;
 };
 
 __device__ __forceinline__ Room room_of(const void* shared) {
   const unsigned slots = (shared_address(shared) + 1023) / 1024 * 1024, behind = slots + STAGES * SLOT_BYTES;
   const unsigned boxes = BOXES && !WALKS ? slots : behind, full = behind + BOXES_BYTES;
-  const unsigned empty = full + STAGES * 8;
-  return {slots, boxes, full, empty, empty + STAGES * 8};
+  const unsigned empty = full + STAGES * 8, turns = empty + STAGES * 8;
+  return {slots, boxes, full, empty, turns, turns + EACH * 8};
 }
 
 // Waits for all multiplying warps of a block that has one team; the emulator takes the barrier of turns, once.

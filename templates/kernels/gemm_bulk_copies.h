@@ -4,33 +4,33 @@ __constant__ __align__(128) TensorMap a_map = {{A_MAP}}, b_map = {{B_MAP}};
 // Tells functions apart by where rows of shared memory run.
 template <bool ALONG_K> struct Side {};
 
-// Begins to copy a chunk of an operand's TILE rows or columns from `first` on, of which those before EXTENT exist:
-// of them the share of this block, for all BLOCKS of its cluster.
-template <int TILE, int EXTENT, int BLOCKS>
+// Begins to copy a chunk of an operand's TILE rows or columns from `first` on, of which those before EXTENT exist,
+// or with WHOLE all: of them the share of this block, for all BLOCKS of its cluster.
+template <int TILE, int EXTENT, bool WHOLE, int BLOCKS>
 __device__ __forceinline__ void copy_operand(
     Side<true>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full) {
   const int share = BLOCKS > 1 ? blockIdx.x % BLOCKS * (TILE / BLOCKS) : 0;
-  if (EXTENT % TILE > 0 && first + share >= EXTENT) return;
+  if (!WHOLE && first + share >= EXTENT) return;
 #pragma unroll
   for (int i = 0; i < CHUNK; i += PANEL)
     copy_box<BLOCKS>(to + (i / PANEL * TILE + share) * 128, map, operand, k + i, first + share, full);
 }
 
-template <int TILE, int EXTENT, int BLOCKS>
+template <int TILE, int EXTENT, bool WHOLE, int BLOCKS>
 __device__ __forceinline__ void copy_operand(
     Side<false>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full) {
   const int share = BLOCKS > 1 ? blockIdx.x % BLOCKS * (TILE / BLOCKS) : 0;
 #pragma unroll
   for (int i = 0; i < TILE / BLOCKS; i += PANEL)
-    if (EXTENT % TILE == 0 || first + share + i < EXTENT)
+    if (WHOLE || first + share + i < EXTENT)
       copy_box<BLOCKS>(to + (share + i) * (CHUNK * 2), map, operand, first + share + i, k, full);
 }
 
 // Returns how many bytes the boxes of a chunk have that copies of all blocks of a cluster bring.
-template <bool ALONG_K, int TILE, int EXTENT, int BLOCKS>
+template <bool ALONG_K, int TILE, int EXTENT, bool WHOLE, int BLOCKS>
 __device__ __forceinline__ int bytes_of(int first) {
-  constexpr int STEP = ALONG_K ? TILE / BLOCKS : PANEL, COUNT = TILE / STEP;
-  if (EXTENT % TILE == 0) return TILE * CHUNK * 2;
+  constexpr int STEP = ALONG_K ? TILE / BLOCKS : PANEL, COUNT = (TILE + STEP - 1) / STEP;
+  if (WHOLE) return COUNT * STEP * CHUNK * 2;
   const int there = first < EXTENT ? (EXTENT - first + STEP - 1) / STEP : 0;
   return (there < COUNT ? there : COUNT) * STEP * CHUNK * 2;
 }
@@ -44,10 +44,11 @@ struct Copier {
   __device__ __forceinline__ void begin(Tile tile, int chunk) {
     const unsigned full = room.full + place.slot * 8, to = room.slots + place.slot * SLOT_BYTES;
     const int k = chunk * CHUNK;
-    barrier_expect(full, bytes_of<A_ALONG_K, TILE_M, M, 1>(tile.m) + bytes_of<B_ALONG_K, TILE_N, N, SHARE>(tile.n));
-    copy_operand<TILE_M, M, 1>(
+    barrier_expect(full, bytes_of<A_ALONG_K, TILE_M, M, WHOLE_M, 1>(tile.m) +
+                             bytes_of<B_ALONG_K, TILE_N, N, WHOLE_N, SHARE>(tile.n));
+    copy_operand<TILE_M, M, WHOLE_M, 1>(
         Side<A_ALONG_K>(), to, a_map, a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m, k, full);
-    copy_operand<TILE_N, N, SHARE>(
+    copy_operand<TILE_N, N, WHOLE_N, SHARE>(
         Side<B_ALONG_K>(), to + A_BYTES, b_map, b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n, k, full);
   }
 };
@@ -68,6 +69,10 @@ __device__ __forceinline__ void make_other_barriers(const Room& room) {
   for (int slot = 0; slot < STAGES; ++slot) barrier_init(room.empty + slot * 8, SHARE * WARPS);
 #pragma unroll
   for (int team = 0; team < EACH; ++team) barrier_init(room.turns + team * 8, WARPS);
+#if SWAPPED
+#pragma unroll
+  for (int group = 0; group < EACH * GROUPS; ++group) barrier_init(room.groups + group * 8, 4);
+#endif
   barriers_are_ready();
 }
 

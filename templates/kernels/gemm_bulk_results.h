@@ -1,7 +1,8 @@
 // How warps that have sums finish and write them: of gemm_bulk.cu, or of gemm_bulk_sums.cu, which adds up parts.
 typedef half_bits Finished;
 #if FOLLOWS
-#define FINISH(low, high, n, at) finish_pair(low, high, rest, n, at)
+#define FINISH(low, high, n, at) \
+  finish_pair(low, high, rest, n, at), low = last_step(low), high = last_step(high)
 #else
 #define FINISH(low, high, n, at)
 #endif
@@ -88,37 +89,38 @@ __device__ __forceinline__ void write_strips(
 }
 #endif
 
-#if BOXES && FOLLOWS
-constexpr int PARTS = FRAGS_M * TILE_N / 64;
+#if STAGED
+constexpr int PARTS = FRAGS_M * PANELS_N;
 
 // Puts 16 rows and 64 columns of sums into a room of 4096 bytes, so that neither this nor reading 8 neighbours meets
 // a bank more than twice.
-__device__ __forceinline__ void stage_part(unsigned room, const float (&sum)[WORDS], int part, int lane) {
+__device__ __forceinline__ void stage_part(unsigned room, const float (&sum)[TILE_N / 2], int part, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = lane / 4 + half * 8;
     float* const to = static_cast<float*>(__cvta_shared_to_generic(room)) + row * 64 + lane % 4 * 2;
 #pragma unroll
-    for (int j = 0; j < 8; ++j) store_vector<2>(to + (j ^ row % 8) * 8, sum + (part * 8 + j) * 4 + half * 2);
+    for (int j = 0; j < 8; ++j)
+      if (part * 8 + j < TILE_N / 8) store_vector<2>(to + (j ^ row % 8) * 8, sum + (part * 8 + j) * 4 + half * 2);
   }
 }
 
 // Finishes and writes a warp's rows, 64 columns at a time and 8 of a row by a thread. What follows is many
 // instructions: written out for all sums of a thread, fetching them would take longer than all else.
 __device__ __forceinline__ void write_finished(
-    Finished* __restrict__ out, const float (&sum)[FRAGS_M][WORDS], unsigned room, int m0, int n0, int lane,
+    Finished* __restrict__ out, const float (&sum)[FRAGS_M][TILE_N / 2], unsigned room, int m0, int n0, int lane,
     const Rest& rest) {
 #pragma unroll 1
   for (int part = 0; part < PARTS; ++part) {
 #pragma unroll
     for (int i = 0; i < PARTS; ++i)
-      if (i == part) stage_part(room, sum[i / (TILE_N / 64)], i % (TILE_N / 64), lane);
+      if (i == part) stage_part(room, sum[i / PANELS_N], i % PANELS_N, lane);
     __syncwarp();
-    const int m1 = m0 + part / (TILE_N / 64) * 64, n = n0 + part % (TILE_N / 64) * 64 + lane % 8 * 8;
+    const int inside = part % PANELS_N * 64 + lane % 8 * 8, m1 = m0 + part / PANELS_N * 64, n = n0 + inside;
 #pragma unroll 1
     for (int i = 0; i < 16; i += 4) {
       const int row = i + lane / 8, m = m1 + row;
-      if ((!WHOLE_ROWS && m >= C_M) || (!WHOLE_COLUMNS && n >= C_N)) continue;
+      if ((!WHOLE_ROWS && m >= C_M) || (!WHOLE_COLUMNS && n >= C_N) || inside >= TILE_N) continue;
       const float* const from =
           static_cast<float*>(__cvta_shared_to_generic(room)) + row * 64 + (lane % 8 ^ row % 8) * 8;
       float results[8];
@@ -126,6 +128,8 @@ __device__ __forceinline__ void write_finished(
       load_vector<4>(results + 4, from + 4);
       const size_t at = static_cast<size_t>(m) * C_N + n;
       finish<1>(results, rest, n, at);
+#pragma unroll
+      for (int v = 0; v < 8; ++v) results[v] = last_step(results[v]);
       float words[4];
 #pragma unroll
       for (int v = 0; v < 4; ++v) words[v] = __uint_as_float(pack_pair(results[2 * v], results[2 * v + 1]));
@@ -134,7 +138,7 @@ __device__ __forceinline__ void write_finished(
     __syncwarp();
   }
 }
-#elif BOXES && C_N % 8 == 0
+#elif BOXES && C_N % 8 == 0 && !SWAPPED
 __constant__ __align__(128) TensorMap c_map = {{C_MAP}};
 
 // Where a warp puts what it writes: boxes of 16 rows of 128 bytes. Of a block that walks a warp has two, of which one
@@ -144,11 +148,23 @@ struct Boxes {
   int next;
 };
 
+// Writes those COLUMNS, fewer than 64, of a box that are the tile's last.
+template <int COLUMNS>
+__device__ __forceinline__ void write_rest(Finished* __restrict__ out, unsigned box, int m0, int n0, int lane) {
+#pragma unroll
+  for (int i = 0; i < COLUMNS * 2; i += 32) {
+    const int v = i + lane, row = v / (COLUMNS / 8), j = v % (COLUMNS / 8), m = m0 + row, n = n0 + j * 8;
+    if (v >= COLUMNS * 2 || (!WHOLE_ROWS && m >= C_M) || (!WHOLE_COLUMNS && n >= C_N)) continue;
+    const void* const from = static_cast<char*>(__cvta_shared_to_generic(box)) + row * 128 + (j ^ row % 8) * 16;
+    *reinterpret_cast<uint4*>(out + static_cast<size_t>(m) * C_N + n) = *static_cast<const uint4*>(from);
+  }
+}
+
 // Writes a warp's 16 rows, 64 columns at a time: a row of a box is a whole cache line.
 __device__ __forceinline__ void write_boxes(
-    Finished* __restrict__ out, float (&sum)[WORDS], int m0, int n0, int lane, const Rest& rest, Boxes& boxes) {
+    Finished* __restrict__ out, const float (&sum)[TILE_N / 2], int m0, int n0, int lane, Boxes& boxes) {
 #pragma unroll
-  for (int part = 0; part < TILE_N / 64; ++part) {
+  for (int part = 0; part < PANELS_N; ++part) {
     const unsigned box = boxes.at + boxes.next * BOX_BYTES;
     if (WALKS) {
       if (elected()) stores_wait<1>();
@@ -156,21 +172,21 @@ __device__ __forceinline__ void write_boxes(
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = lane / 4 + half * 8, m = m0 + row;
+      const int row = lane / 4 + half * 8;
       char* const to = static_cast<char*>(__cvta_shared_to_generic(box)) + row * 128 + lane % 4 * 4;
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
-        float &low = sum[(part * 8 + j) * 4 + half * 2], &high = sum[(part * 8 + j) * 4 + half * 2 + 1];
-        const int n = n0 + part * 64 + j * 8 + lane % 4 * 2;
-        if (FOLLOWS && (WHOLE_ROWS || m < C_M) && (WHOLE_COLUMNS || n < C_N))
-          FINISH(low, high, n, static_cast<size_t>(m) * C_N + n);
-        *reinterpret_cast<unsigned*>(to + (j ^ lane / 4) * 16) = pack_pair(low, high);
+        if (part * 8 + j >= TILE_N / 8) continue;
+        const float* const pair = sum + (part * 8 + j) * 4 + half * 2;
+        *reinterpret_cast<unsigned*>(to + (j ^ lane / 4) * 16) = pack_pair(last_step(pair[0]), last_step(pair[1]));
       }
     }
-    show_to_stores();
+    const bool whole = part < TILE_N / 64;
+    if (whole) show_to_stores();
     __syncwarp();
+    if (!whole) write_rest<TILE_N % 64 ? TILE_N % 64 : 64>(out, box, m0, n0 + part * 64, lane);
     if (elected()) {
-      if ((WHOLE_ROWS || m0 < C_M) && (WHOLE_COLUMNS || n0 + part * 64 < C_N))
+      if (whole && (WHOLE_ROWS || m0 < C_M) && (WHOLE_COLUMNS || n0 + part * 64 < C_N))
         store_box(out, c_map, n0 + part * 64, m0, box);
       stores_commit();
     }

@@ -1,37 +1,9 @@
-// What the sums of a tile of gemm_wgmma.cu begin as, how blocks of a cluster add theirs up, and what becomes of them.
+// How blocks of a cluster of gemm_wgmma.cu add up the sums of a tile, and what becomes of them.
 #if TF32
 typedef float Finished;
 #else
 typedef half_bits Finished;
 #endif
-
-// Sums begin as the bias of their columns, which is read while the first chunk is on its way.
-__device__ __forceinline__ void begin_sums(
-    float (&sum)[FRAGS_M][WORDS], const Rested* bias, int n0, int lane) {
-#if BIAS_FIRST
-#pragma unroll
-  for (int j = 0; j < TILE_N / 8; ++j) {
-    const int n = n0 + j * 8 + lane % 4 * 2;
-    float pair[2] = {0.0f, 0.0f};
-    if (blockIdx.z == 0 && (WHOLE_COLUMNS || n < C_N)) {
-      if (C_N % 2 == 0) {
-#ifdef ELEMENT
-        load_elements<2>(pair, bias + n);
-#else
-        load_vector<2>(pair, bias + n);
-#endif
-      } else {
-        pair[0] = rested(bias + n);
-        if (n + 1 < C_N) pair[1] = rested(bias + n + 1);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < FRAGS_M; ++i)
-#pragma unroll
-      for (int v = 0; v < 4; ++v) sum[i][j * 4 + v] = pair[v % 2];
-  }
-#endif
-}
 
 #if FOLLOWS
 #define FINISH(low, high, n, at) \

@@ -5,7 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from autotune.templates import gemm_bulk, gemm_half, gemm_padded
+from autotune.templates import gemm_bulk, gemm_bulk_tiling, gemm_half, gemm_padded
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.gemm_shape import Gemm
 
@@ -17,6 +17,8 @@ from tests.templates.emulated import arrays_of
 
 HOPPER = Target("cuda -arch=sm_90")
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
+BIAS = Epilogue(bias=True, activation="silu")
+SWAPPED = gemm_bulk.Form(0, 1, 1)
 CHOICE = {
     "wgmma": 2, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 2,
     "split": 1, "band": 1,
@@ -57,6 +59,44 @@ PRODUCTS = {
         Gemm(72, 136, 320, "bfloat16", 1, True),
         {"split": 2, "frags_n": 16, "frags_m": 2},
     ),
+    "some-columns": (Gemm(66, 208, 72, "float16"), {"frags_n": 12}),
+    "three-groups": (
+        Gemm(200, 224, 72, "float16", 1, False, True),
+        {"warps_m": 12, "frags_n": 9, "stages": 3},
+    ),
+    "walk-some-columns": (
+        Gemm(200, 264, 200, "float16"),
+        {"wgmma": 4, "frags_n": 10, "stages": 3, "band": 4},
+    ),
+    "bias-first": (
+        Gemm(70, 328, 136, "float16", 3, False, True, "", BIAS),
+        {"wgmma": 6, "frags_n": 11, "stages": 3},
+    ),
+    "bias-split": (
+        Gemm(70, 96, 264, "float16", 1, False, True, "", BIAS),
+        {"frags_n": 6, "stages": 3, "split": 2},
+    ),
+    "swapped": (Gemm(66, 208, 72, "float16"), {"wgmma": SWAPPED.knob, "frags_n": 9}),
+    "swapped-batch": (
+        Gemm(200, 136, 72, "float16", 3, True, False, "b"),
+        {"wgmma": SWAPPED.knob, "frags_m": 2, "frags_n": 10},
+    ),
+    "swapped-walk": (
+        Gemm(200, 264, 200, "float16", 1, False, True),
+        {"wgmma": SWAPPED.knob + 2, "frags_n": 6, "stages": 3},
+    ),
+    "swapped-two-teams": (
+        Gemm(130, 264, 136, "float16", 3),
+        {"wgmma": SWAPPED.knob + 4, "frags_n": 7, "stages": 4},
+    ),
+    "swapped-bias": (
+        Gemm(77, 264, 136, "bfloat16", 1, False, True, "", BIAS),
+        {"wgmma": SWAPPED.knob, "frags_n": 10},
+    ),
+    "swapped-odd": (
+        Gemm(77, 91, 136, "float16", 1, False, True, "", BIAS),
+        {"wgmma": SWAPPED.knob, "frags_n": 10},
+    ),
     "odd-on-copies": (Gemm(65, 77, 71, "bfloat16", 1, False, False, "", REST), {}),
 }
 
@@ -64,7 +104,9 @@ PRODUCTS = {
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_read_their_operands_where_boxes_put_them(name, tmp_path, monkeypatch):
     """The emulator reads shared memory where the descriptors of operands say that they are."""
-    monkeypatch.setattr(gemm_bulk, "MULTIPROCESSORS", 2)  # so that few tiles are several steps
+    monkeypatch.setattr(
+        gemm_bulk_tiling, "MULTIPROCESSORS", 2
+    )  # so that few tiles are several steps
     shape, change = PRODUCTS[name]
     family = gemm_padded.Padded(gemm_bulk) if gemm_padded.is_needed(shape) else gemm_bulk
     source = family.kernel(shape, {**CHOICE, **change})
@@ -131,6 +173,22 @@ def test_a_box_outside_of_its_matrix_is_not_asked_for():
 
 
 @pytest.mark.parametrize(
+    ("rest", "split", "message"),
+    [
+        (REST, 1, "more than a bias and an activation after swapped operands"),
+        (BIAS, 2, "a split of swapped operands"),
+    ],
+    ids=["residual", "split"],
+)
+def test_what_swapped_operands_cannot_be_is_an_error_that_says_so(rest, split, message):
+    shape = Gemm(128, 128, 256, "float16", rest=rest)
+    choice = {**CHOICE, "wgmma": SWAPPED.knob, "split": split}
+    assert gemm_bulk.violation(shape, choice, HOPPER) == message
+    with pytest.raises(TemplateError, match=message):
+        gemm_bulk.kernel(shape, choice)
+
+
+@pytest.mark.parametrize(
     ("shape", "message"),
     [
         (Gemm(128, 132, 128, "float16"), "must be multiples of 8 elements"),
@@ -149,24 +207,41 @@ def test_forms_are_values_of_the_knob():
 
 
 @pytest.mark.parametrize(
-    ("shape", "form", "split"),
+    ("shape", "teams", "tile", "split"),
     [
-        (Gemm(512, 512, 64, "float16", 96, False, True), (1, 1), 1),
-        (Gemm(4096, 4096, 4096, "float16"), (2, 1), 1),
-        (Gemm(512, 512, 8192, "float16"), (0, 1), 4),
+        (Gemm(4096, 4096, 4096, "float16"), 2, (128, 128), 1),
+        (Gemm(1792, 1792, 1792, "float16"), 0, (200, 128), 1),
+        (Gemm(512, 512, 8192, "float16"), 0, (64, 128), 4),
     ],
-    ids=["short-sums", "many-tiles", "long-sums"],
+    ids=["many-tiles", "one-for-each-multiprocessor", "long-sums"],
 )
-def test_products_that_are_known_to_gain_run_by_boxes_untuned(shape, form, split):
+def test_products_that_are_known_to_gain_run_by_boxes_untuned(shape, teams, tile, split):
     choice = gemm_half.default_choice(shape, HOPPER)
-    assert (gemm_bulk.Form.of(choice["wgmma"]), choice["split"]) == (gemm_bulk.Form(*form), split)
+    form, tiling = gemm_bulk.Form.of(choice["wgmma"]), gemm_bulk.BulkTiling(shape, choice)
+    taken = (tiling.tile_m, tiling.tile_n)
+    assert (form.teams, choice["split"]) == (teams, split)
+    assert (taken[::-1] if form.swapped else taken) == tile
     assert gemm_half.violation(shape, choice, HOPPER) is None
+
+
+@pytest.mark.parametrize("n", [1280, 1536, 1792, 2304, 2560, 3072])
+def test_tiles_are_such_that_few_multiprocessors_wait_in_the_last_step(n):
+    shape = Gemm(n, n, n, "float16")
+    tiling = gemm_bulk.BulkTiling(shape, gemm_bulk.default_choice(shape, HOPPER))
+    steps = -(-tiling.tiles // gemm_bulk.MULTIPROCESSORS)
+    assert n * n > 0.8 * steps * gemm_bulk.MULTIPROCESSORS * tiling.tile_m * tiling.tile_n
+
+
+def test_of_tiles_side_by_side_the_narrowest_are_offered():
+    assert [8 * width for width in gemm_bulk.widths(768)][-4:] == [128, 160, 192, 256]
+    assert 200 // 8 in gemm_bulk.widths(1792)
+    assert 208 // 8 not in gemm_bulk.widths(1792)
 
 
 @pytest.mark.parametrize(
     "shape",
     [
-        Gemm(768, 768, 768, "float16"),
+        Gemm(77, 3072, 768, "float16", 1, False, True),
         Gemm(16, 4096, 4096, "float16"),
         Gemm(2048, 2060, 2048, "float16", 1, False, True),
         Gemm(4096, 4096, 1024, "float16", 1, False, True, "", Epilogue(residual=True)),

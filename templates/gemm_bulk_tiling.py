@@ -1,0 +1,173 @@
+"""The sizes of products by boxes: forms of blocks, tiles, shared memory, registers, tensor maps.
+
+Rules and estimates are also asked about many choices at once, with arrays in place of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autotune import Target
+
+from . import common
+from .epilogue import Epilogue
+from .gemm_shape import Product
+from .gemm_wgmma import PRODUCT_REGISTERS
+from .tensor_map import initializer, tensor_map
+
+KNOB = "wgmma"
+ITEM_BYTES = 2
+# Elements of a row of shared memory, of 128 bytes.
+PANEL = 64
+# Of a thread that begins copies; the kernel text has the same.
+COPY_REGISTERS = 40
+# What a multiplying thread needs beside its sums.
+OTHER_REGISTERS = 40
+# And where it walks over tiles.
+WALK_REGISTERS = 16
+# Of a box of results.
+BOX_BYTES = 16 * 128
+# Blocks that walk are as many as multiprocessors of an H100 or H200 take at a time.
+MULTIPROCESSORS = 132
+# Smaller values of the knob are other families.
+FIRST = 2
+
+
+@dataclass(frozen=True)
+class Form:
+    """How blocks go about their tiles.
+
+    Attributes:
+        teams: of warpgroups, that take tiles in turn; 0: a block has one tile.
+        share: blocks of a cluster that copy the right operand together.
+        swapped: whether a tile's rows are columns of c: a product of b and a, both transposed.
+    """
+
+    teams: int
+    share: int
+    swapped: int = 0
+
+    @classmethod
+    def of(cls, knob: int) -> Form:
+        """Return the form of a value of the knob."""
+        return cls((knob - FIRST) % 6 // 2, knob % 2 + 1, (knob - FIRST) // 6)
+
+    @property
+    def knob(self) -> int:
+        """The value of the knob."""
+        return FIRST + 6 * self.swapped + 2 * self.teams + self.share - 1
+
+
+FORMS = tuple(
+    Form(teams, share, swapped) for swapped in (0, 1) for teams in range(3) for share in (1, 2)
+)
+
+
+class BulkTiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    def __init__(self, shape: Product, choice: Mapping[str, int]) -> None:
+        c = choice
+        self.shape, self.choice, self.form = shape, choice, Form.of(c[KNOB])
+        self.teams = common.larger(self.form.teams, 1)
+        self.team_groups = common.larger(c["warps_m"] // 4, 1)
+        self.groups = self.team_groups * self.teams
+        self.threads = 128 * (self.groups + 1)
+        self.tile_m, self.tile_n = c["warps_m"] * c["frags_m"] * 16, c["frags_n"] * 8
+        self.all_chunks = common.ceil_div(shape.k, c["chunk"])
+        self.chunks = common.ceil_div(self.all_chunks, c["split"])
+        swapped = self.form.swapped
+        self.m, self.n = (
+            common.pick(swapped, shape.n, shape.m),
+            common.pick(swapped, shape.m, shape.n),
+        )
+        # Columns that stand across K come in whole panels.
+        across = common.pick(swapped, shape.transpose_a + 0, 1 - shape.transpose_b)
+        self.least = 8 + (PANEL - 8) * across
+        whole = 1 + (PANEL - 1) * across
+        self.b_columns = common.ceil_div(self.tile_n, whole) * whole
+        self.slot_bytes = ITEM_BYTES * c["chunk"] * (self.tile_m + self.b_columns)
+        # Of copies, rows of 128 bytes that do not begin at a line of the cache reach into two.
+        a_lines = 1 + (shape.a_run % PANEL > 0)
+        b_lines = 1 + (shape.b_run % PANEL > 0)
+        left = common.pick(swapped, b_lines, a_lines) * self.tile_m
+        right = common.pick(swapped, a_lines, b_lines)
+        right = common.larger(right, 1 + across * (self.tile_n % PANEL > 0)) * self.b_columns
+        self.copied_bytes = ITEM_BYTES * c["chunk"] * (left + right / self.form.share)
+        # Boxes of 64 columns, of which each warp has two.
+        # Where rows of c begin anywhere they are written in strips of as many.
+        plain = shape.rest == Epilogue()
+        self.strips = plain & (swapped == 0) & (self.tile_n % PANEL == 0)
+        self.boxes = (c["split"] == 1) & ((shape.n % 8 == 0) | self.strips)
+        # Results are written from where the ring was: of 64 columns each, the last are fewer.
+        columns = common.ceil_div(self.tile_n, PANEL) * PANEL
+        written = common.pick(swapped, self.tile_n, columns)
+        self.result_bytes = ITEM_BYTES * self.tile_m * written
+        # Rows of a box of a warpgroup, where a block that walks has two.
+        few = c["frags_n"]
+        self.box_rows = 8 * (1 + (few % 2 == 0) + 2 * (few % 4 == 0))
+        box_bytes = common.pick(swapped, 2 * 128 * self.box_rows, 8 * BOX_BYTES)
+        # Two barriers a slot, one a team, one a group, and room to begin the ring at a multiple
+        # of 1024.
+        self.shared_bytes = (
+            c["stages"] * self.slot_bytes + 16 * c["stages"] + 8 * self.teams + 1024
+            + 8 * self.groups * swapped
+            + self.boxes * (self.form.teams > 0) * self.groups * box_bytes
+        )  # fmt: skip
+        # Blocks that share columns come in whole clusters, of which some may have no rows.
+        rows = common.ceil_div(self.m, self.tile_m)
+        clusters = common.ceil_div(rows, self.form.share)
+        self.blocks = (clusters * self.form.share, common.ceil_div(self.n, self.tile_n))
+        self.tiles = shape.batch * self.blocks[0] * self.blocks[1]
+        # Sums that the blocks of a split write.
+        self.part_size = self.tiles * self.tile_m * self.tile_n
+
+    @property
+    def written_rows(self) -> int:
+        """Rows of a box of results."""
+        if not self.form.swapped:
+            return 16
+        return self.box_rows if self.form.teams else self.tile_n
+
+    def fits(self, resident: int, target: Target) -> bool:
+        """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""
+        c, limits = self.choice, target.limits
+        entry = limits.registers // (self.threads * resident) // 8 * 8
+        for_sums = (entry * (self.groups + 1) - COPY_REGISTERS) // self.groups // 8 * 8
+        needed = c["frags_m"] * c["frags_n"] * 4 + OTHER_REGISTERS
+        needed += WALK_REGISTERS * (self.form.teams > 0)
+        return (
+            (self.threads <= limits.threads_per_block)
+            & (c["frags_n"] * 4 + PRODUCT_REGISTERS <= entry)
+            & (needed <= for_sums)
+            & (needed <= 240)
+            & (resident * (self.shared_bytes + 1024) <= limits.shared_bytes_optin + 1024)
+        )
+
+    def resident(self, target: Target) -> int:
+        """Return how many blocks a multiprocessor has at a time: one, or two that fit."""
+        return 1 + self.fits(2, target)
+
+    def grid(self, target: Target) -> int:
+        """Return how many blocks there are, of each range of a split."""
+        if self.form.teams == 0:
+            return self.tiles
+        return min(self.tiles, MULTIPROCESSORS * self.resident(target))
+
+    def maps(self, asked: Product) -> dict[str, str]:
+        """Return the maps of a, b and c, of which those of a and b may be padded copies."""
+        s, c = self.shape, self.choice
+        turns = (s.transpose_a, s.transpose_b)
+        if self.form.swapped:
+            turns = (not s.transpose_b, not s.transpose_a)
+        share = self.tile_n // self.form.share
+        a = (s.k, self.m, c["chunk"]) if turns[0] else (self.m, s.k, self.tile_m)
+        b = (self.n, s.k, share) if turns[1] else (s.k, self.n, c["chunk"])
+        sides = {"A_MAP": a, "B_MAP": b}
+        if self.boxes and asked.n % 8 == 0:
+            sides["C_MAP"] = (asked.m, asked.n, self.written_rows)
+        return {
+            name: initializer(tensor_map(rows, columns, s.dtype, box_rows))
+            for name, (rows, columns, box_rows) in sides.items()
+        }

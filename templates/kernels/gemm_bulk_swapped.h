@@ -1,0 +1,95 @@
+// How warpgroups of gemm_bulk.cu begin, finish and write sums where rows of tiles are columns of C, and columns rows.
+#if SWAPPED
+#if BOXES
+__constant__ __align__(128) TensorMap c_map = {{C_MAP}};
+#endif
+
+// Sums begin as the bias of their rows.
+__device__ __forceinline__ void begin_swapped(float (&sum)[FRAGS_M][WORDS], const Rested* bias, int m0) {
+#if BIAS_FIRST
+#pragma unroll
+  for (int i = 0; i < FRAGS_M * 2; ++i) {
+    const int m = m0 + i / 2 * 64 + i % 2 * 8;
+    const float first = m < C_N ? rested(bias + m) : 0.0f;
+#pragma unroll
+    for (int j = 0; j < WORDS / 4; ++j) sum[i / 2][j * 4 + i % 2 * 2] = sum[i / 2][j * 4 + i % 2 * 2 + 1] = first;
+  }
+#endif
+}
+
+// What a warpgroup writes from: boxes in turn, and a barrier of its own.
+struct Boxes {
+  unsigned at, barrier;
+  int group, next;
+  unsigned parity;
+
+  __device__ __forceinline__ void meet() {
+#ifdef AUTOTUNE_EMULATE
+    if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
+    barrier_wait(barrier, parity);
+    parity ^= 1;
+#else
+    asm volatile("bar.sync %0, 128;" ::"r"(group + 2) : "memory");
+#endif
+  }
+};
+
+// Writes 16 rows and 8 columns of sums to a box as 8 rows of 16 columns, the warp's part of 64.
+__device__ __forceinline__ void store_swapped(unsigned box, const float* quad, int row, int lane) {
+  const int warp = threadIdx.x / 32 % 4;
+#ifdef AUTOTUNE_EMULATE
+  for (int v = 0; v < 4; ++v) {
+    const int n = row + lane % 4 * 2 + v % 2, m = warp * 16 + v / 2 * 8 + lane / 4;
+    char* const to = static_cast<char*>(__cvta_shared_to_generic(box)) + n * 128 + ((m / 8 ^ n % 8) * 16) + m % 8 * 2;
+    *reinterpret_cast<unsigned short*>(to) = bits_of(quad[v]);
+  }
+#else
+  const unsigned to = box + (row + lane % 8) * 128 + ((warp * 2 + lane / 8 % 2) ^ lane % 8) * 16;
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(to),
+               "r"(pack_pair(quad[0], quad[1])), "r"(pack_pair(quad[2], quad[3]))
+               : "memory");
+#endif
+}
+
+#if BOXES
+__device__ __forceinline__ void write_swapped(
+    Finished* __restrict__ out, float (&sum)[FRAGS_M][WORDS], int m0, int n0, int lane, Boxes& boxes) {
+  const bool leads = threadIdx.x % 128 < 32;
+#pragma unroll
+  for (int part = 0; part < FRAGS_M * TILE_N / BOX_ROWS; ++part) {
+    const int i = part / (TILE_N / BOX_ROWS), first = part % (TILE_N / BOX_ROWS) * BOX_ROWS;
+    const unsigned box = boxes.at + boxes.next * BOX_BYTES;
+    if (WALKS) {
+      if (leads && elected()) stores_wait<1>();
+      boxes.meet();
+    }
+#pragma unroll
+    for (int j = 0; j < BOX_ROWS / 8; ++j) {
+      float* const quad = sum[i] + (first / 8 + j) * 4;
+#pragma unroll
+      for (int v = 0; v < 4; ++v) quad[v] = last_step(quad[v]);
+      store_swapped(box, quad, j * 8, lane);
+    }
+    show_to_stores();
+    boxes.meet();
+    if (leads && elected()) {
+      if (m0 + i * 64 < C_N && n0 + first < C_M) store_box(out, c_map, m0 + i * 64, n0 + first, box);
+      stores_commit();
+    }
+    boxes.next = (boxes.next + 1) % BOXES_EACH;
+  }
+}
+#else
+__device__ __forceinline__ void write_swapped(
+    Finished* __restrict__ out, float (&sum)[FRAGS_M][WORDS], int m0, int n0, int lane, Boxes&) {
+  m0 += threadIdx.x / 32 % 4 * 16 + lane / 4, n0 += lane % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < FRAGS_M * WORDS; ++i) {
+    const int m = m0 + i / WORDS * 64 + i / 2 % 2 * 8, n = n0 + i % WORDS / 4 * 8 + i % 2;
+    const float x = last_step(sum[i / WORDS][i % WORDS]);
+    if (m < C_N && n < C_M)
+      out[static_cast<size_t>(n) * C_N + m] = static_cast<half_bits>(pack_pair(x, x) & 0xffff);
+  }
+}
+#endif
+#endif
