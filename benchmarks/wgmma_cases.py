@@ -128,7 +128,7 @@ def boxes() -> Iterator[tuple[str, Any, dict[str, int]]]:
         {**alone, "frags_n": 24, "stages": 4},
     )  # fmt: skip
     yield "boxes chunk 128", Gemm(200, 136, 1016, half, 2), {**alone, "chunk": 128, "frags_n": 16}
-    yield "boxes padded", Gemm(65, 77, 71, brain, 1, False, False, "", full), alone
+    yield "padded boxes", Gemm(65, 77, 71, brain, 1, False, False, "", full), alone
     yield (
         "boxes split 2",
         Gemm(200, 136, 1032, half, 1, False, True, "", full),
