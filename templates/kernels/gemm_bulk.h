@@ -39,6 +39,10 @@ constexpr int SUM_REGISTERS = LEFT_OVER < 240 ? LEFT_OVER : 240;
 constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240;
 // Which operands' rows of shared memory run along K.
 constexpr bool A_ALONG_K = !TRANSPOSE_A, B_ALONG_K = TRANSPOSE_B;
+// Of TILE_N columns, any multiple of 8 up to 256: gemm_wgmma.py's `product_text` has written its operands out.
+#define DEFINE_OWN_PRODUCT(NAME, TURNS) \
+  DEFINE_PRODUCT(NAME, TURNS, OWN_COLUMNS, TILE_N / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
+
 #if TRANSPOSE_A && TRANSPOSE_B
 DEFINE_OWN_PRODUCT(begin_product, ", 1, 0")
 #elif TRANSPOSE_A

@@ -75,10 +75,6 @@ __device__ __forceinline__ constexpr descriptor further(int bytes) { return byte
                  NAMES_120 "%120, %121, %122, %123, %124, %125, %126, %127", SUMS_128(0), "%128", \
                  "%129", "%130")
 
-// Of TILE_N columns, any multiple of 8 up to 256: gemm_wgmma.py's `product_text` has written its operands out.
-#define DEFINE_OWN_PRODUCT(NAME, TURNS) \
-  DEFINE_PRODUCT(NAME, TURNS, OWN_COLUMNS, TILE_N / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
-
 // The same with the left operand in registers, as `multiply_add` takes it, which stay as they are until the
 // products are done; TURN is ", 0" where rows of the right operand's panels run along K, else ", 1".
 #ifdef AUTOTUNE_EMULATE
