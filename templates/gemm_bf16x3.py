@@ -195,11 +195,11 @@ def kernel(shape: Gemm, choice: Mapping[str, int], products: int = PRODUCTS) -> 
     grid = (blocks, 1, choice["split"])
     calls = [
         call("pack_bf16x3", [a, b, *packed, "flags"], sum(tiles), PACK_THREADS),
-        call("gemm_bf16x3", names, grid, THREADS, tiling.shared_bytes),
+        call("gemm_bf16x3", names, grid, THREADS, tiling.shared_bytes, early=True),
     ]
     texts = [
-        "epilogue.h", "operands.h", "mma.h", "pairs.h", "barriers.h", "wgmma.h", "packed.h",
-        "pack_bf16x3.cu", "gemm_bf16x3.cu",
+        "epilogue.h", "operands.h", "mma.h", "pairs.h", "barriers.h", "early.h", "wgmma.h",
+        "packed.h", "pack_bf16x3.cu", "gemm_bf16x3.cu",
     ]  # fmt: skip
     source = common.cuda_kernel(
         shape, texts, tiling.defines(products), calls, flags=[f"-arch={ARCH}"]

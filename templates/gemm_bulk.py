@@ -170,12 +170,21 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     return walks or split or (wide and estimate(shape, choice, target) > SHORT_RUN)
 
 
-def default_choice(shape: Product, target: Target) -> dict[str, int]:
+def default_choice(shape: Product, target: Target, strips: bool = False) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate.
 
     Of choices that are as good the first has the deepest ring, and tall tiles.
+
+    Args:
+        strips: whether rows of c begin anywhere, and only tiles count that are written in strips.
     """
     options = candidates(shape)
+    if strips:
+        options |= {
+            KNOB: [form.knob for form in FORMS if form.share == 1 and not form.swapped],
+            "frags_n": [8, 16, 24, 32],
+            "split": [1],
+        }
     few = min(shape.m, shape.n) < 8 * LARGEST_BOX
     options |= {
         "frags_m": [2, 1],

@@ -78,6 +78,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         replace(one, args=tuple(names.get(name, name) for name in one.args))
         for one in source.calls
     ]
+    product[0] = replace(product[0], launch=replace(product[0].launch, early=True))
     sides = common.defines(
         copy_a=copied["a"], copy_b=copied["b"], turn_a=shape.transpose_a,
         turn_b=not shape.transpose_b, k_plain=shape.k,
@@ -85,7 +86,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     return replace(
         source,
         name=calls[0].entry,
-        source=f"{source.source}\n{common.text('turn.cu')}",
+        source=f"{source.source}\n{common.text('early.h', 'turn.cu')}",
         defines={**source.defines, **sides},
         calls=[*calls, *product],
         workspace=[

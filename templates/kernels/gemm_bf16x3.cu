@@ -262,6 +262,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, 1) gemm_bf16
   const int a_first = (((A_COUNT > 1) * which * BLOCKS_M + tile.m) * SPLIT + blockIdx.z) * CHUNKS;
   const int b_first = (((B_COUNT > 1) * which * BLOCKS_N + tile.n) * SPLIT + blockIdx.z) * CHUNKS;
   __syncthreads();
+  wait_for_kernel_before();
 
   const int group = threadIdx.x / 128, lane = threadIdx.x % 32;
   if (group == 0) {

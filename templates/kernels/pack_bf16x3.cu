@@ -69,6 +69,7 @@ __device__ __forceinline__ void pack_tile(const float* matrix, uint4* to, int* f
 extern "C" __global__ void __launch_bounds__(PACK_THREADS) pack_bf16x3(
     const float* __restrict__ a, const float* __restrict__ b, uint4* __restrict__ packed_a,
     uint4* __restrict__ packed_b, int* __restrict__ flags) {
+  let_next_begin();
   constexpr int A_TILES = A_COUNT * BLOCKS_M, ALL = CHUNKS * SPLIT;
   const int chunk = blockIdx.x % ALL, tile = blockIdx.x / ALL;
   int* const flag = flags + blockIdx.x;

@@ -28,6 +28,7 @@ __device__ __forceinline__ void copy_along_k(const float* __restrict__ from, flo
 #if COPY_A
 extern "C" __global__ void __launch_bounds__(256) along_k_a(
     const float* __restrict__ a, float* __restrict__ copy) {
+  let_next_begin();
   copy_along_k<TURN_A, M>(a, copy);
 }
 #endif
@@ -35,6 +36,7 @@ extern "C" __global__ void __launch_bounds__(256) along_k_a(
 #if COPY_B
 extern "C" __global__ void __launch_bounds__(256) along_k_b(
     const float* __restrict__ b, float* __restrict__ copy) {
+  let_next_begin();
   copy_along_k<TURN_B, N>(b, copy);
 }
 #endif

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 
 import pytest
-from autotune.templates import gemm_half, gemm_padded
+from autotune.templates import gemm_bf16x3, gemm_half, gemm_padded, gemm_turned
 from autotune.templates.gemm_shape import Gemm
 
 PADDED = gemm_padded.Padded(gemm_half)
@@ -17,12 +17,16 @@ MMA = {
     "wgmma": 0, "warps_m": 2, "warps_n": 2, "frags_m": 2, "frags_n": 4, "chunk": 32, "stages": 2,
     "split": 1, "band": 1,
 }  # fmt: skip
+FLOATS, TF32 = Gemm(1024, 1024, 1024), Gemm(512, 512, 514, "tf32", 1, True, False)
+PIECES = {"tile_n": 128, "chunk": 32, "stages": 4, "in_turn": 1, "split": 1, "band": 1}
 # Kernels of several, which may begin early, and the entries that then wait.
 SEVERAL = {
     "copies, boxes": (PADDED.kernel(ODD, BY_BOXES), [False, True]),
     "copies, boxes, split": (PADDED.kernel(ODD, {**BY_BOXES, "split": 2}), [False, True, False]),
     "copies, wgmma": (PADDED.kernel(ODD, {**BY_BOXES, "wgmma": 1}), [False, True]),
     "copies, mma": (PADDED.kernel(ODD, MMA), [False, False]),
+    "pieces": (gemm_bf16x3.kernel(FLOATS, PIECES), [False, True]),
+    "turned": (gemm_turned.kernel(TF32, {**BY_BOXES, "wgmma": 1}), [False, False, True]),
 }
 
 

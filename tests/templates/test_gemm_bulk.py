@@ -252,3 +252,35 @@ def test_of_tiles_side_by_side_the_narrowest_are_offered():
 def test_others_keep_copies_of_16_bytes_untuned_and_have_boxes_in_their_space(shape):
     assert gemm_half.default_choice(shape, HOPPER)["wgmma"] == 1
     assert max(gemm_half.candidates(shape)["wgmma"]) > 1
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(1023, 1023, 1023, "float16"),
+        Gemm(333, 2049, 511, "bfloat16"),
+        Gemm(197, 50257, 768, "float16"),
+        Gemm(2008, 687, 281, "float16", 1, False, True),
+    ],
+    ids=str,
+)
+def test_rows_that_begin_anywhere_are_written_in_strips_untuned(shape):
+    padded = gemm_padded.Padded(gemm_half)
+    choice = padded.default_choice(shape, HOPPER)
+    tiling = gemm_bulk.BulkTiling(gemm_padded.padded(shape), choice)
+    assert padded.violation(shape, choice, HOPPER) is None
+    assert tiling.strips
+    assert choice["split"] == tiling.form.share == 1
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(197, 3071, 767, "float16"),
+        Gemm(12, 50257, 767, "float16"),
+        Gemm(1023, 1023, 1023, "float16", rest=BIAS),
+    ],
+    ids=["small", "few-rows", "followed"],
+)
+def test_other_odd_sizes_keep_copies_of_16_bytes_untuned(shape):
+    assert gemm_padded.Padded(gemm_half).default_choice(shape, HOPPER)["wgmma"] == 1
