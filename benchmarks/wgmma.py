@@ -12,7 +12,6 @@ timed in turns with the library. A kernel that hangs ends the process, and says 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import random
@@ -27,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from autotune.task import ConfigSpace
 from benchmarks.cubin import Loaded, build, race
 from benchmarks.templates_gpu import Bench, captured_rivals, make_templates_importable
 from benchmarks.wgmma_cases import kernels
@@ -114,12 +114,29 @@ def error_of(source: Any, cubin: Path) -> float:
     return float(np.max(errors))
 
 
+def few_values(workload: Any) -> list[dict[str, int]]:
+    """Return all choices that can run of the values of `FEW`.
+
+    A space asks its filter about all at once: one by one, half a million took minutes.
+    """
+    space, options = ConfigSpace(), workload.candidates
+    for name in reversed(options):  # of a space the first knob varies fastest
+        space.define_knob(name, [v for v in options[name] if v in FEW.get(name, options[name])])
+    space.multi_filter(
+        lambda entities: not workload.violation({k: entities[k].val for k in options})
+    )
+    every = np.arange(space.range_length)
+    digits = space.knobs(every[space.is_valid(every)])
+    values = {name: np.array([one.val for one in knob]) for name, knob in space.space_map.items()}
+    columns = [values[name][digits[:, at]] for at, name in enumerate(space.names)]
+    rows = zip(*(column.tolist() for column in columns[::-1]), strict=True)
+    return [dict(zip(options, row, strict=True)) for row in rows]
+
+
 def found(workload: Any, each: int) -> list[dict[str, int]]:
     """Return the untuned choice, the best by estimate of each tile and split, two of mma.sync."""
     options = workload.candidates
-    values = [[v for v in options[k] if v in FEW.get(k, options[k])] for k in options]
-    every = (dict(zip(options, c, strict=True)) for c in itertools.product(*values))
-    hopper = [c for c in every if c["wgmma"] and not workload.violation(c)]
+    hopper = [c for c in few_values(workload) if c["wgmma"]]
     tiles: dict[tuple[Any, ...], dict[str, int]] = {}
     for choice in sorted(hopper, key=workload.estimate):
         kind = ("wgmma", "warps_m", "warps", "frags_m", "frags_n", "keys", "chunk", "split")
