@@ -2,7 +2,7 @@
 
 /* ---- CUDA's driver, whose functions Python looks up ---- */
 typedef void *Stream;
-/* CUlaunchAttribute and CUlaunchConfig, of which a kernel that may begin early takes one attribute. */
+/* CUlaunchAttribute and CUlaunchConfig; a kernel that may begin early is launched with one attribute. */
 enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
 typedef struct {
   int id;
@@ -25,7 +25,8 @@ typedef struct {
   int (*capture)(Stream stream, int *status, uint64_t *id, void **graph, void **nodes,
                  size_t *n_nodes);
   int (*stream_id)(Stream stream, uint64_t *id); /* since CUDA 12 */
-  int (*launch_with)(const LaunchConfig *config, void *function, void **params, void **extra); /* since CUDA 11.8 */
+  int (*launch_with)(const LaunchConfig *config, void *function, void **params,
+                     void **extra); /* since CUDA 11.8 */
 } Driver;
 static Driver driver;
 enum { ACTIVE = 1, MOST_STATES = 128 };
@@ -237,7 +238,8 @@ static State *state_on(Entry *e, Stream stream) {
 static int launch(const Call *c, void *function, Stream stream, void **params) {
   const unsigned *g = c->grid, *b = c->block;
   if (!c->early)
-    return driver.launch(function, g[0], g[1], g[2], b[0], b[1], b[2], c->shared, stream, params, NULL);
+    return driver.launch(function, g[0], g[1], g[2], b[0], b[1], b[2], c->shared, stream, params,
+                         NULL);
   LaunchAttribute early = {PROGRAMMATIC_STREAM_SERIALIZATION, {.allowed = 1}};
   LaunchConfig config = {
       {g[0], g[1], g[2]}, {b[0], b[1], b[2]}, c->shared, stream, &early, 1};
@@ -262,7 +264,7 @@ static const char *launch_all(Entry *e, const State *state, uint64_t *slots, Str
     void *params[2 * MOST_ARGS];
     for (int j = 0; j < c->n; j++) params[j] = &slots[c->slots[j]];
     *status = launch(c, (void *)(uintptr_t)state->values[i], stream, params);
-    if (*status) return "cuLaunchKernel";
+    if (*status) return c->early ? "cuLaunchKernelEx" : "cuLaunchKernel";
   }
   return NULL;
 }

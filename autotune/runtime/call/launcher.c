@@ -1,12 +1,14 @@
 /* ---- module ---- */
+/* set_driver(address, ...): the functions of a Driver in its order, 0 for what it does not have */
 static PyObject *set_driver(PyObject *module, PyObject *args) {
   (void)module;
-  unsigned long long a[9];
-  if (!PyArg_ParseTuple(args, "KKKKKKKKK", &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &a[6], &a[7],
-                        &a[8]))
-    return NULL;
-  void *functions[9];
-  for (int i = 0; i < 9; i++) functions[i] = (void *)(uintptr_t)a[i];
+  void *functions[sizeof driver / sizeof(void *)];
+  const Py_ssize_t wanted = sizeof functions / sizeof *functions, given = PyTuple_GET_SIZE(args);
+  if (given != wanted)
+    return PyErr_Format(PyExc_TypeError, "expected %zd functions, got %zd", wanted, given);
+  for (Py_ssize_t i = 0; i < wanted; i++)
+    functions[i] = PyLong_AsVoidPtr(PyTuple_GET_ITEM(args, i));
+  if (PyErr_Occurred()) return NULL;
   memcpy(&driver, functions, sizeof driver);
   Py_RETURN_NONE;
 }

@@ -64,6 +64,15 @@ def symbols(kernel: Kernel, cubin: bytes) -> dict[str, str]:
     return found
 
 
+def instance_symbols(kernel: Kernel, cubin: bytes) -> dict[str, str]:
+    """Return the symbols of a kernel's entries; none where all entries are called as they are.
+
+    Raises:
+        CompileError: an instance of a C++ template is missing.
+    """
+    return symbols(kernel, cubin) if _expressions(kernel) else {}
+
+
 def _expressions(kernel: Kernel) -> list[str]:
     return [e for e in dict.fromkeys(one.entry for one in kernel.calls) if is_expression(e)]
 

@@ -10,12 +10,11 @@ from functools import cache, partial
 from typing import Any
 
 from autotune.errors import DeviceError
-from autotune.kernel.entry import is_expression
 from autotune.kernel.kernel import Kernel
 from autotune.runtime.arrays.array import NDArray
 from autotune.runtime.call.callee import constant_rows, new_entry, slot_values, slots_of, zero_rows
 from autotune.runtime.call.native import launcher
-from autotune.runtime.compile.cubin import symbols
+from autotune.runtime.compile.cubin import instance_symbols
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
 from autotune.runtime.nvidia import libcuda
@@ -48,7 +47,7 @@ class CudaCallee:
         self.device = device
         self._context = libcuda.primary_context(device.index)
         self.kernel = kernel = as_launched(kernel, device.index)
-        names = symbols(kernel, cubin) if any(is_expression(c.entry) for c in kernel.calls) else {}
+        names = instance_symbols(kernel, cubin)
         self._shares = Shares(
             self._context,
             partial(load_cubin, cubin, kernel, names),

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import DeviceError
-from autotune.kernel.entry import is_expression
 from autotune.kernel.kernel import Kernel, Scalar
 from autotune.runtime.arrays.array import NDArray, empty
 from autotune.runtime.arrays.buffers import Buffers, sets_beyond
-from autotune.runtime.compile.cubin import symbols
+from autotune.runtime.compile.cubin import instance_symbols
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable, timed_alone
 from autotune.runtime.nvidia.driver import activated, driver, given_back_after, leave
@@ -43,8 +42,8 @@ def nothing() -> None:
 
 
 @dataclass(eq=False)
-class _Loaded:
-    """What an executable has and nobody else: its module, and a stream of PyCUDA's."""
+class _Owned:
+    """What of the driver's belongs to one executable: its module, and a stream of PyCUDA's."""
 
     module: Loaded | None
     stream: Any
@@ -79,11 +78,11 @@ class CudaExecutable(Executable):
         with activated(device.index):
             cubin = Path(artifact).read_bytes()
             try:
-                module = load_cubin(cubin, kernel, _symbols(kernel, cubin))
+                module = load_cubin(cubin, kernel, instance_symbols(kernel, cubin))
             except DeviceError as error:
                 raise DeviceError(f"{device}: {error}") from error
-            self._loaded = _Loaded(module, driver.Stream())
-            given_back_after(self, device.index, self._loaded.drop)
+            self._owned = _Owned(module, driver.Stream())
+            given_back_after(self, device.index, self._owned.drop)
             calls = as_launched(kernel, device.index).calls
         self._constants = module.constants
         self._launches = [
@@ -94,11 +93,11 @@ class CudaExecutable(Executable):
     @property
     def stream(self) -> Any:
         """The stream of PyCUDA's on which it runs; a program gives it its own."""
-        return self._loaded.stream
+        return self._owned.stream
 
     @stream.setter
     def stream(self, stream: Any) -> None:
-        self._loaded.stream = stream
+        self._owned.stream = stream
 
     def fill_constants(self, arrays: Sequence[NDArray]) -> None:
         """Queue copies to constant memory on the stream."""
@@ -163,14 +162,7 @@ class CudaExecutable(Executable):
         """Unload the module and free the workspaces."""
         super().close()
         self._zeroed = []
-        leave(self.device.index, self._loaded.unload)
-
-
-def _symbols(kernel: Kernel, cubin: bytes) -> dict[str, str]:
-    """Return the symbols of entries that have other names."""
-    if any(is_expression(one.entry) for one in kernel.calls):
-        return symbols(kernel, cubin)
-    return {}
+        leave(self.device.index, self._owned.unload)
 
 
 class CudaSampler:

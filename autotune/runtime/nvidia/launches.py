@@ -46,6 +46,7 @@ def as_launched(kernel: Kernel, index: int) -> Kernel:
 
 @cache
 def _begins_early(index: int) -> bool:
+    """Return whether a device, and its driver, can begin a kernel while another one runs."""
     device, major = ctypes.c_int(), ctypes.c_int()
     libcuda.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
     libcuda.call("cuDeviceGetAttribute", ctypes.byref(major), ctypes.c_int(_CAPABILITY), device)
@@ -58,7 +59,9 @@ def launch(function: int, how: Launch, values: Sequence[int], stream: int) -> No
 
     Args:
         function: its handle.
+        how: blocks, threads and dynamic shared memory, and whether it may begin early.
         values: the bits of its arguments, in order.
+        stream: its handle, 0 for the default one.
 
     Raises:
         DeviceError: the driver refused.
