@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.record_codec import RecordedPair, decode
@@ -111,11 +110,11 @@ def best_of(
     kind = None if target is None else Target(target).kind
     best: RecordedPair | None = None
     least = FAR
-    beaten = raced(_races(filename))
+    beaten = _beaten(_races(filename))
     for inp, result in RecordReader(filename, races=True):
-        if beaten and not _counts(inp, result, beaten):
-            continue
         if not result.ok or (kind is not None and inp.target.kind != kind):
+            continue
+        if not _counts(inp, result, beaten):
             continue
         seconds = result.seconds * factor(inp, result)
         if seconds < least and (accepts is None or accepts(inp, result)):
@@ -129,28 +128,34 @@ def fair(pairs: Iterable[RecordedPair]) -> list[RecordedPair]:
     The luckiest of many trials is not the fastest; a race measures again, and decides.
     """
     found = list(pairs)
-    beaten = raced(found)
-    return [pair for pair in found if _counts(*pair, beaten)] if beaten else found
+    beaten = _beaten(found)
+    return [pair for pair in found if _counts(*pair, beaten)]
 
 
-def raced(pairs: Iterable[RecordedPair]) -> set[tuple[str, str]]:
+def _beaten(pairs: Iterable[RecordedPair]) -> set[tuple[str, str]]:
     """Returns workload and state of the trials that the winners of final races stand above."""
     return {(inp.task.workload_key, key) for inp, result in pairs for key in beaten_by(result)}
 
 
 def _counts(inp: MeasureInput, result: MeasureResult, beaten: set[tuple[str, str]]) -> bool:
-    return is_race(result) or (inp.task.workload_key, inp.key) not in beaten
+    """Returns whether a record is of a race, or of a trial that lost none."""
+    return not beaten or is_race(result) or (inp.task.workload_key, inp.key) not in beaten
 
 
 def _races(filename: LogPath) -> Iterator[RecordedPair]:
     """Yields the winners of the races of a log; its trials, which are many, are not decoded."""
     with open_log(log_path(filename)) as file:
-        for text in file:
-            if text.startswith(RACE_NOTE):
-                with suppress(RecordError):  # whoever reads the whole log reports it
-                    pair = decode(text.removeprefix(RACE_NOTE))
-                    if pair is not None:
-                        yield pair
+        yield from filter(None, map(_race_of, file))
+
+
+def _race_of(line: str) -> RecordedPair | None:
+    """Returns the winner of a race; None of any other line, and of one that is broken."""
+    if not line.startswith(RACE_NOTE):
+        return None
+    try:
+        return decode(line.removeprefix(RACE_NOTE))
+    except RecordError:  # the reader of the whole log reports it
+        return None
 
 
 def size_factor(wanted: str | None, known: str, include_compatible: bool) -> float:
