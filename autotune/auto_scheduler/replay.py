@@ -11,13 +11,10 @@ from autotune.auto_scheduler.refusal import brief, check_loops
 from autotune.errors import ScheduleError
 from autotune.ir import IterVar
 from autotune.te.intrinsics import thread_axis
-from autotune.te.reindex import Groups, groups_of, groups_text
+from autotune.te.reindex import VIEW, Groups, groups_of, groups_text
 from autotune.te.schedule import Schedule, create_schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import Operation, Tensor
-
-# The first word of the scope of what is a view.
-MATRIX = "matrix"
 
 
 def view_scope(groups: Groups) -> str:
@@ -25,13 +22,13 @@ def view_scope(groups: Groups) -> str:
 
     TVM knows no such step; its reader takes this one for a copy.
     """
-    return f"{MATRIX} {groups_text(groups)}"
+    return f"{VIEW} {groups_text(groups)}"
 
 
 def view_groups(scope: str) -> Groups | None:
     """Return the groups of axes of a view, None of a copy; see `Schedule.reindex`."""
     word, _, groups = scope.partition(" ")
-    return groups_of(groups) if word == MATRIX else None
+    return groups_of(groups) if word == VIEW else None
 
 
 class Replayable(Protocol):
@@ -192,13 +189,13 @@ class Replay:
         groups = view_groups(scope)
         if groups is None:
             copy = self.schedule.cache_read(tensor, scope, readers)
+        elif len(readers) == 1:
+            copy = self.schedule.reindex(tensor, readers[0], groups)
         else:
-            if len(readers) != 1:
-                raise ScheduleError(f"expected one stage that reads a view, got {len(readers)}")
-            copy, scope = self.schedule.reindex(tensor, readers[0], groups), MATRIX
+            raise ScheduleError(f"expected one stage that reads a view, got {len(readers)}")
         several = stages[stage_id].op.num_outputs > 1
         name = f"{self.names[stage_id]}{'.v0' if several else ''}"
-        self.names.insert(stage_id + 1, self._free(name, scope))
+        self.names.insert(stage_id + 1, self._free(name, scope if groups is None else VIEW))
         self.axes.insert(stage_id + 1, list(copy.op.axis))
 
     def _free(self, name: str, scope: str) -> str:

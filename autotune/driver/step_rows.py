@@ -7,6 +7,7 @@ written with such hashes, so this form stays as it is whatever `autotune.te.step
 from __future__ import annotations
 
 from autotune.te import Schedule, post_order
+from autotune.te.reindex import VIEW
 from autotune.te.step import (
     CacheRead,
     CacheWrite,
@@ -63,7 +64,7 @@ def _add_stage(step: Step, order: list[str]) -> None:
         case CacheRead(stage, _, scope):
             order.insert(order.index(stage) + 1, derived_key(order, stage, scope))
         case Reindex(stage):
-            order.insert(order.index(stage) + 1, derived_key(order, stage, "matrix"))
+            order.insert(order.index(stage) + 1, derived_key(order, stage, VIEW))
         case CacheWrite(stage, scope):
             order.insert(order.index(stage), derived_key(order, stage, scope))
         case Rfactor(stage):

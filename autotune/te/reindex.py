@@ -20,6 +20,8 @@ from autotune.te.tensor import ComputeOp, Tensor
 from autotune.utils.math import product
 
 Groups = Sequence[Sequence[int]]
+# What the name of a view, and the key of its stage, add to those of the tensor that it shows.
+VIEW = "matrix"
 
 
 def groups_text(groups: Groups) -> str:
@@ -91,14 +93,12 @@ class _ReadView(Rewriter):
 
 def _only_read(schedule: Owner, tensor: Tensor, op: ComputeOp) -> ProducerLoad:
     """Return the one read of a tensor in the body of an operation."""
-    stage = schedule.stage_map[tensor.op]
+    stage, stage_of = schedule.stage_map[tensor.op], schedule.stage_map
+    loads = [n for body in op.body for n in walk(body) if isinstance(n, ProducerLoad)]
     found: list[ProducerLoad] = []
-    for body in op.body:
-        for node in walk(body):
-            if not isinstance(node, ProducerLoad) or schedule.stage_map[node.tensor.op] != stage:
-                continue
-            if not any(same(node, each) for each in found):
-                found.append(node)
+    for load in loads:
+        if stage_of[load.tensor.op] == stage and not any(same(load, each) for each in found):
+            found.append(load)
     if len(found) != 1 or found[0].tensor.value_index != tensor.value_index:
         raise _refusal(
             tensor, f"expected that {op.name} reads it at one place, got {len(found)} places"
@@ -108,7 +108,7 @@ def _only_read(schedule: Owner, tensor: Tensor, op: ComputeOp) -> ProducerLoad:
 
 def _axis(tensor: Tensor, op: ComputeOp, number: int) -> IterVar:
     axes = (*op.axis, *op.reduce_axis)
-    if number >= len(axes):
+    if not 0 <= number < len(axes):
         raise _refusal(tensor, f"{op.name} has {len(axes)} axes, none has the number {number}")
     return axes[number]
 

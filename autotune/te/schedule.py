@@ -8,7 +8,7 @@ from typing import Any, cast, overload
 from autotune.errors import ScheduleError
 from autotune.ir import IterVar
 from autotune.te.dag import dag_text, post_order
-from autotune.te.reindex import Groups, groups_text, make_reindex
+from autotune.te.reindex import VIEW, Groups, groups_text, make_reindex
 from autotune.te.rewrite import inline_stages, make_cache_read, make_cache_write, make_rfactor
 from autotune.te.stage import SCOPES, Stage
 from autotune.te.stage_state import StageState
@@ -134,11 +134,10 @@ class Schedule:
         one place only, by axes in groups. Inlined, the view costs no memory.
         """
         stage, reading = self[tensor], self[reader]
-        name = self._copy_name(stage.op.outputs[tensor.value_index].name, "matrix")
-        op = make_reindex(self, stage.op.outputs[tensor.value_index], name, reading, groups)
-        step = Reindex(stage.key, tensor.value_index, reading.key, groups_text(groups))
-        self.record(step)
-        self._insert(self.stages.index(stage) + 1, Stage(self, op, self._new_key(stage, "matrix")))
+        source = stage.op.outputs[tensor.value_index]
+        op = make_reindex(self, source, self._copy_name(source.name, VIEW), reading, groups)
+        self.record(Reindex(stage.key, tensor.value_index, reading.key, groups_text(groups)))
+        self._insert(self.stages.index(stage) + 1, Stage(self, op, self._new_key(stage, VIEW)))
         return op.outputs[0]
 
     @overload

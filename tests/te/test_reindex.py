@@ -84,6 +84,7 @@ def test_steps_of_a_view_replay():
         ([[0, 1], [2, 3, 0]], "expected groups of different axes, got 0 1, 2 3 0"),
         ([[0, 1], [2, 3], []], "expected groups of different axes"),
         ([[0, 1], [2, 4]], "B has 4 axes, none has the number 4"),
+        ([[0, 1], [2, -1]], "B has 4 axes, none has the number -1"),
     ],
     ids=str,
 )
