@@ -92,16 +92,17 @@ class SearchPolicy:
             if result.ok and (self.best is None or seconds < self.best[1]):
                 self.best = (inp.config, seconds)
 
-    def warn_of_nothing(self) -> None:
-        """Say why nothing was measured, and what to do, where that is so."""
+    def report_nothing_measured(self) -> None:
+        """Log why nothing was measured, and what to do; nothing if anything was."""
+        if self.measured:
+            return
         limits = " ".join(str(self.task.hardware_params).split())
-        if not self.measured:
-            logger.error(
-                "%s: nothing was measured, as no program of it was found that keeps the limits of "
-                "%s (%s); check the hardware_params of the task, or take "
-                "fallback_schedule(tensors, target), which needs no search",
-                self.task.workload_key, self.task.target, limits,
-            )  # fmt: skip
+        logger.error(
+            "%s: nothing was measured, as no program of it was found that keeps the limits of "
+            "%s (%s); check the hardware_params of the task, or take "
+            "fallback_schedule(tensors, target), which needs no search",
+            self.task.workload_key, self.task.target, limits,
+        )  # fmt: skip
 
     def set_verbose(self, verbose: int) -> None:
         """Say how much is printed."""

@@ -48,7 +48,7 @@ def tune_task(
         except TunerError as error:
             logger.error("%s: %s", task.workload_key, error)
         else:
-            policy.warn_of_nothing()
+            policy.report_nothing_measured()
     return policy
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from autotune.auto_scheduler.cost_model import CostModel, RandomModel, XGBModel
@@ -23,6 +23,12 @@ from autotune.auto_scheduler.task_scheduler.allocation import (
     Gradient,
     Objective,
     RoundRobin,
+)
+from autotune.auto_scheduler.task_scheduler.arguments import (
+    checked_strategy,
+    checked_tasks,
+    checked_weights,
+    trials_per_round,
 )
 from autotune.auto_scheduler.task_scheduler.callbacks import (
     LogEstimatedLatency,
@@ -43,7 +49,6 @@ _AT_ONCE = 2
 # A task is tried while a better one is measured, if it promises this part of what that does.
 _WORTH = 0.25
 _FINALISTS = 4
-_STRATEGIES = ("gradient", "round-robin")
 _POLICIES = ("default", "sketch.xgb", "sketch.random")
 
 
@@ -99,15 +104,10 @@ class TaskScheduler:
     ) -> None:
         del gamma
         check = Check(TuningOptionError, "TaskScheduler")
-        self.tasks = _checked_tasks(tasks)
-        self.task_weights = _checked_weights(self.tasks, task_weights)
+        self.tasks = checked_tasks(tasks)
+        self.task_weights = checked_weights(self.tasks, task_weights)
         self.objective_func: Objective = objective_func or self._weighted_sum
-        if strategy not in _STRATEGIES:
-            raise TuningOptionError(
-                f"TaskScheduler: strategy must be one of {', '.join(_STRATEGIES)}, got "
-                f"{strategy!r}"
-            )
-        self.strategy = strategy
+        self.strategy = checked_strategy(strategy)
         self.load_model_file = load_model_file
         self.load_log_file = load_log_file
         self._allocation: Allocation = (
@@ -200,7 +200,7 @@ class TaskScheduler:
         if timeout_s is not None:
             check.number("timeout_s", timeout_s)
         self.tic = time.time()
-        self.num_measures_per_round = _per_round(tune_option, len(self.tasks))
+        self.num_measures_per_round = trials_per_round(tune_option, len(self.tasks))
         model = self._model(search_policy, adaptive_training)
         self._begin(model, search_policy, search_policy_params, tune_option.verbose)
         session = Session.of(tune_option.measure_option())
@@ -360,7 +360,7 @@ class TaskScheduler:
             elif each.failures:
                 logger.info("%s: %s", each.task, each.failures.summary(each.trials))
             elif each.finished:
-                each.policy.warn_of_nothing()
+                each.policy.report_nothing_measured()
         for callback in self.callbacks:
             if verbose and hasattr(callback, "finished"):
                 callback.finished(self)
@@ -369,39 +369,3 @@ class TaskScheduler:
         for callback in self.callbacks:
             if verbose or not isinstance(callback, PrintTableInfo):
                 getattr(callback, event)(self, index)
-
-
-def _checked_tasks(tasks: Sequence[SearchTask]) -> list[SearchTask]:
-    found = list(Check(TuningOptionError, "TaskScheduler").sequence("tasks", tasks, "a list"))
-    if not found or not all(isinstance(task, SearchTask) for task in found):
-        raise TuningOptionError(
-            f"TaskScheduler: expected a list of one SearchTask or more, got {tasks!r}"
-        )
-    return found
-
-
-def _checked_weights(tasks: list[SearchTask], weights: Sequence[float] | None) -> list[float]:
-    check = Check(TuningOptionError, "TaskScheduler")
-    given: object = [1.0] * len(tasks) if weights is None else weights
-    if not isinstance(given, str) and isinstance(given, Iterable):
-        given = list(given)  # numpy's arrays too
-    found = [
-        check.number("task_weights", each)
-        for each in check.sequence("task_weights", given, "a list of numbers")
-    ]
-    if len(found) != len(tasks) or not all(0 < weight < math.inf for weight in found):
-        raise TuningOptionError(
-            f"TaskScheduler: expected a positive weight for each of {len(tasks)} tasks, got "
-            f"{weights!r}"
-        )
-    return found
-
-
-def _per_round(options: TuningOptions, tasks: int) -> int:
-    count = min(options.num_measures_per_round, options.num_measure_trials // tasks)
-    if count < 1:
-        raise TuningOptionError(
-            "num_measure_trials is too small. Please set it to a higher value. "
-            f"It should be at least {tasks} for this model."
-        )
-    return count
