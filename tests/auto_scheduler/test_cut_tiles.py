@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from autotune.auto_scheduler import ComputeDAG, SearchTask
-from autotune.auto_scheduler.search.annotate_gpu import TILE_SPLITS
 from autotune.auto_scheduler.search.forms_tensor import TensorForms
 from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
+from autotune.auto_scheduler.search.rounded_tiles import TILE_SIDES
 from autotune.auto_scheduler.search.sampler import Sampler
 from autotune.kernel import launch_violation
 from tests.auto_scheduler.convolutions import Conv
@@ -77,10 +77,9 @@ def test_little_is_computed_for_nothing(kind):
     for m in (264, 777, 1000, 3137):
         _, (forms, *_) = programs(product(m, 1000, 64), kind)
         hint = "tensor_core" if kind is TensorForms else "wgmma"
-        for slot, n, (_, unit, _) in zip(
-            forms.program.slots, (m, 1000), TILE_SPLITS[hint], strict=False
-        ):
-            assert slot.extent * unit < (n + unit) * 9 / 8
+        sides = zip(forms.program.slots, (m, 1000), TILE_SIDES[hint], strict=False)
+        for slot, n, side in sides:
+            assert slot.extent * side.unit < (n + side.unit) * 9 / 8
 
 
 def test_no_tile_is_larger_than_what_there_is():

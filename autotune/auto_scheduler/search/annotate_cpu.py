@@ -12,7 +12,7 @@ from autotune.auto_scheduler.hardware_params import HardwareParams
 from autotune.auto_scheduler.loop_state import StateObject, plain_state
 from autotune.auto_scheduler.loops import Annotation, ComputeAtKind, IterKind, Stage
 from autotune.auto_scheduler.reads import reads_of
-from autotune.auto_scheduler.search.program import Program
+from autotune.auto_scheduler.search.program import FactorSlot, Program, Slot
 from autotune.auto_scheduler.search.steps import Annotator
 from autotune.auto_scheduler.sketch.lanes import SHARING
 from autotune.auto_scheduler.sketch.packing import packed_dimension
@@ -37,7 +37,7 @@ def cpu_program(
         innermost: most iterations of an innermost loop.
         vector: most lanes of a vector.
     """
-    work = Annotator(sketch, innermost, rounded=_rounded(sketch))
+    work = Annotator(sketch, innermost, _runs(sketch, innermost))
     for stage_id in range(len(sketch.stages)):
         if _at_root(work.stage(stage_id)):
             _parallel(work, stage_id, params)
@@ -50,9 +50,9 @@ def cpu_program(
     return work.program()
 
 
-def _rounded(sketch: StateObject) -> dict[int, int]:
-    """Return for the splits of runs of elements what their lengths have to make up together."""
-    found = {}
+def _runs(sketch: StateObject, innermost: int) -> dict[int, Slot]:
+    """Return the slots of splits of runs of elements whose number is rounded up."""
+    found: dict[int, Slot] = {}
     state = plain_state(sketch.dag)
     for number, step in enumerate(sketch.transform_steps):
         if isinstance(step, SplitStep) and None in step.lengths:
@@ -60,7 +60,8 @@ def _rounded(sketch: StateObject) -> dict[int, int]:
             run = loop.iter_kind is IterKind.SPATIAL and loop.name.count("@") > 1
             extent = loop.extent or 1
             if run and all(extent % n for n in SHARING):  # one that divides needs no rounding
-                found[number] = min(-(-extent // n) * n for n in SHARING)
+                rounded = min(-(-extent // n) * n for n in SHARING)
+                found[number] = FactorSlot(number, rounded, len(step.lengths), innermost, True)
         state = step.apply(state)
     return found
 

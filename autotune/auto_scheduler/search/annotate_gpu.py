@@ -21,11 +21,11 @@ from autotune.auto_scheduler.loops import (
     Stage,
 )
 from autotune.auto_scheduler.reads import reads_of
-from autotune.auto_scheduler.search.program import Program
+from autotune.auto_scheduler.search.program import ChoiceSlot, Program, Slot
+from autotune.auto_scheduler.search.rounded_tiles import rounded_tiles
 from autotune.auto_scheduler.search.steps import Annotator, splits_of
 from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, Product, product_of
-from autotune.auto_scheduler.sketch.tensor_cores import OWN
-from autotune.auto_scheduler.sketch.warpgroups import PANEL, TILE, UNIT, WARPS
+from autotune.auto_scheduler.sketch.warpgroups import WARPS
 from autotune.auto_scheduler.transform_steps import (
     AnnotationStep,
     PragmaStep,
@@ -49,13 +49,6 @@ ROW_OFFSETS = (0, 4)
 ROW_UNIT = 8
 # Bytes of a float, which instructions read along the reduction only.
 _WORD = 4
-# The splits of rows and of columns of tiles, what they count, and of how many that is a multiple.
-TILE_SPLITS = {
-    TENSOR_CORE: ((-2, ROWS, 2), (-1, COLUMNS * OWN, 1)),
-    WGMMA: ((2, TILE, 1), (4, UNIT, PANEL // UNIT)),
-}
-# How much more rows and columns may be counted as than there are.
-_LITTLE_MORE = 9 / 8
 # Blocks that take tiles in turn, of one multiprocessor.
 RESIDENT = (1, 2)
 THREADS = (32, 64, 128, 256, 512, 1024)
@@ -76,9 +69,10 @@ def gpu_program(
     """
     shared_out = _shared_reductions(sketch)
     sketch = _opened(sketch, shared_out)
-    choices = {step: _threads(sketch, step, params) for step in shared_out}
-    choices |= {step: tuple(sms * n for n in RESIDENT) for step in _in_turn(sketch)}
-    work = Annotator(sketch, innermost, choices, rounded_tiles(sketch), covers=False)
+    resident = tuple(sms * n for n in RESIDENT)
+    slots: dict[int, Slot] = {i: ChoiceSlot(i, _threads(sketch, i, params)) for i in shared_out}
+    slots |= {i: ChoiceSlot(i, resident) for i in _in_turn(sketch)}
+    work = Annotator(sketch, innermost, slots | rounded_tiles(sketch, innermost))
     roots = tiling_roots(sketch)
     for stage_id in range(len(sketch.stages) - 1, -1, -1):
         _bind(work, stage_id, roots, params)
@@ -111,35 +105,6 @@ def _in_turn(sketch: StateObject) -> list[int]:
         elif isinstance(step, PragmaStep) and step.pragma_type == PERSISTENT:
             found.append(last)
     return found
-
-
-def rounded_tiles(sketch: StateObject) -> dict[int, int]:
-    """Return the splits of rows and columns that tiles of products need not divide.
-
-    With each stands a number that has divisors, and is an eighth more at most where that can be.
-    """
-    found = {}
-    for stage_id, (root, _) in sketch.attach.items():
-        instructions = sketch.stages[stage_id].attrs.tensor_core
-        if not instructions:
-            continue
-        product = product_of(sketch.stages[stage_id].op)
-        assert product is not None
-        of_root = splits_of(sketch.transform_steps, root)
-        sides = zip(TILE_SPLITS[instructions], product.extents[:2], strict=True)
-        for (place, unit, several), extent in sides:
-            if extent % (unit * several):
-                found[of_root[place]] = _rounded(-(-extent // unit), several)
-    return found
-
-
-def _rounded(count: int, several: int) -> int:
-    """Return a number that is not less, a multiple of ``several``, and has other divisors."""
-    for unit in (8, 4):
-        more = -(-count // unit) * unit
-        if more <= count * _LITTLE_MORE and more % several == 0:
-            return more
-    return -(-count // several) * several
 
 
 def _opened(sketch: StateObject, places: list[int]) -> StateObject:

@@ -26,31 +26,18 @@ class Annotator:
     Args:
         sketch: what to begin with; its open lengths become slots.
         innermost: most iterations of an innermost loop.
-        choices: splits whose length is one of a short list, which need not divide the loop.
-        rounded: splits whose lengths need not divide the loop but a number that is not much more.
-        covers: whether these have to make it up, see `FactorSlot`.
+        slots: those of open splits whose lengths are not just factors of the loop, by step.
     """
 
     def __init__(
         self,
         sketch: StateObject,
         innermost: int,
-        choices: Mapping[int, tuple[int, ...]] | None = None,
-        rounded: Mapping[int, int] | None = None,
-        covers: bool = True,
+        slots: Mapping[int, Slot],
     ) -> None:
         self.state = sketch
-        known, above = choices or {}, rounded or {}
         self.slots: list[Slot] = [
-            ChoiceSlot(i, known[i])
-            if i in known
-            else FactorSlot(
-                i,
-                above.get(i, step.extent),
-                len(step.lengths),
-                innermost,
-                covers and i in above,
-            )
+            slots.get(i) or FactorSlot(i, step.extent, len(step.lengths), innermost)
             for i, step in enumerate(sketch.transform_steps)
             if isinstance(step, SplitStep) and None in step.lengths
         ]

@@ -1,0 +1,74 @@
+"""Rows and columns of products on tensor cores that no tile divides, as slots of a program.
+
+They are counted as a few more, so that there are tiles of several sizes; the last are cut short.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.search.program import FactorSlot, Slot
+from autotune.auto_scheduler.search.steps import splits_of
+from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, product_of
+from autotune.auto_scheduler.sketch.tensor_cores import OWN
+from autotune.auto_scheduler.sketch.warpgroups import PANEL, TILE, UNIT
+from autotune.auto_scheduler.transform_steps import SplitStep
+from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WGMMA
+
+# How much more rows and columns may be counted as than there are.
+_LITTLE_MORE = 9 / 8
+
+
+@dataclass(frozen=True)
+class TileSide:
+    """The rows, or the columns, of tiles of blocks.
+
+    Attributes:
+        split: which split of the stage at whose loops the product hangs makes these tiles.
+        unit: rows, or columns, of one iteration of the loop that it splits.
+        multiple: what the iterations of a tile are a multiple of.
+    """
+
+    split: int
+    unit: int
+    multiple: int
+
+
+# By the instructions: rows and columns.
+TILE_SIDES = {
+    TENSOR_CORE: (TileSide(-2, ROWS, 2), TileSide(-1, COLUMNS * OWN, 1)),
+    WGMMA: (TileSide(2, TILE, 1), TileSide(4, UNIT, PANEL // UNIT)),
+}
+
+
+def rounded_tiles(sketch: StateObject, innermost: int) -> dict[int, Slot]:
+    """Return the slots of splits of rows and columns that tiles of products need not divide.
+
+    What they split has divisors, and is an eighth more at most where that can be.
+    """
+    found: dict[int, Slot] = {}
+    for stage_id, (root, _) in sketch.attach.items():
+        instructions = sketch.stages[stage_id].attrs.tensor_core
+        if not instructions:
+            continue
+        product = product_of(sketch.stages[stage_id].op)
+        assert product is not None
+        of_root = splits_of(sketch.transform_steps, root)
+        for side, extent in zip(TILE_SIDES[instructions], product.extents[:2], strict=True):
+            if extent % (side.unit * side.multiple):
+                number = of_root[side.split]
+                step = sketch.transform_steps[number]
+                assert isinstance(step, SplitStep)
+                rounded = _rounded(-(-extent // side.unit), side.multiple)
+                found[number] = FactorSlot(number, rounded, len(step.lengths), innermost)
+    return found
+
+
+def _rounded(count: int, multiple: int) -> int:
+    """Return a multiple that is not less than a number, and has other divisors where it can."""
+    for unit in (8, 4):
+        more = -(-count // unit) * unit
+        if more <= count * _LITTLE_MORE and more % multiple == 0:
+            return more
+    return -(-count // multiple) * multiple
