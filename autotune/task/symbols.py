@@ -36,6 +36,26 @@ class Opaque(BaseException):
 
 
 @final
+class Scope:
+    """What all symbols of one filter share.
+
+    A filter is called once for each path through it, and computes much the same each time: equal
+    expressions are one symbol, which is made once and tested once on a path.
+
+    Attributes:
+        decide: called when the filter needs to know whether a symbol is true.
+        made: the symbols, each behind what it was made of; an id is unique only while its object
+            lives, so operands are kept.
+    """
+
+    __slots__ = ("decide", "made")
+
+    def __init__(self, decide: Callable[[Symbol], bool]) -> None:
+        self.decide = decide
+        self.made: dict[object, tuple[Symbol, Operand, Operand]] = {}
+
+
+@final
 class Symbol:
     """A node of an expression.
 
@@ -45,11 +65,11 @@ class Symbol:
         table: of a function of one knob, its value by digit; empty for others.
         knobs: the knobs it depends on.
         span: bounds of its value.
-        decide: called when the filter needs to know whether the symbol is true.
+        scope: what it shares with the other symbols of its filter.
         partial: whether its value may not exist, because a divisor may be zero.
     """
 
-    __slots__ = ("args", "decide", "function", "knobs", "partial", "span", "table")
+    __slots__ = ("args", "function", "knobs", "partial", "scope", "span", "table")
 
     def __init__(
         self,
@@ -57,7 +77,7 @@ class Symbol:
         args: tuple[Operand, ...],
         knobs: frozenset[int],
         span: Span,
-        decide: Callable[[Symbol], bool],
+        scope: Scope,
         table: Values = _NO_TABLE,
     ) -> None:
         if not max(-span[0], span[1]) < EXACT:
@@ -67,7 +87,7 @@ class Symbol:
         self.table = table
         self.knobs = knobs
         self.span = span
-        self.decide = decide
+        self.scope = scope
         self.partial = function in _DIVISIONS and _may_be_zero(args[1])
         self.partial |= any(a.partial for a in args if type(a) is Symbol)
 
@@ -80,7 +100,7 @@ class Symbol:
         return _call(self.function, *args)
 
     def __bool__(self) -> bool:
-        return self.decide(self)
+        return self.scope.decide(self)
 
     def __index__(self) -> NoReturn:
         raise Opaque("a knob's value is used as an index")
@@ -169,23 +189,40 @@ class Symbol:
 Operand = Symbol | float
 
 
-def leaf(knob: int, table: Values, decide: Callable[[Symbol], bool]) -> Symbol:
+def leaf(knob: int, table: Values, scope: Scope) -> Symbol:
     """Return a symbol for a value that depends on the digit of one knob."""
     if table.dtype == object:
         raise Opaque("a knob's numbers are too large")
-    span = float(table.min()), float(table.max())
-    return Symbol(None, (), frozenset([knob]), span, decide, table)
+    key = knob, table.dtype.str, table.tobytes()
+    if key not in scope.made:
+        span = float(table.min()), float(table.max())
+        scope.made[key] = Symbol(None, (), frozenset([knob]), span, scope, table), 0, 0
+    return scope.made[key][0]
 
 
 def _combine(function: Function, one: object, other: object) -> Symbol:
     left, right = _operand(one), _operand(other)
-    symbols = [value for value in (left, right) if type(value) is Symbol]
-    knobs = frozenset[int]().union(*(symbol.knobs for symbol in symbols))
-    decide = symbols[0].decide
+    known = left if type(left) is Symbol else right
+    assert type(known) is Symbol
+    made = known.scope.made
+    key = function, _name(left), _name(right)
+    if key not in made:
+        made[key] = _combined(function, left, right, known.scope), left, right
+    return made[key][0]
+
+
+def _name(value: Operand) -> object:
+    """Return what tells operands apart; 1 and 1.0 give values of different types."""
+    return id(value) if type(value) is Symbol else (type(value), value)
+
+
+def _combined(function: Function, left: Operand, right: Operand, scope: Scope) -> Symbol:
+    of_both = (value.knobs for value in (left, right) if type(value) is Symbol)
+    knobs = frozenset[int]().union(*of_both)
     if len(knobs) == 1:  # a function of one knob is a table again, with exact bounds
-        return leaf(next(iter(knobs)), _call(function, _table(left), _table(right)), decide)
+        return leaf(next(iter(knobs)), _call(function, _table(left), _table(right)), scope)
     span = _bounds(function, _span(left), _span(right))
-    return Symbol(function, (left, right), knobs, span, decide)
+    return Symbol(function, (left, right), knobs, span, scope)
 
 
 def _bounds(function: Function, left: Span, right: Span) -> Span:

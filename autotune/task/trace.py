@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from autotune.task.kinds import Entity, StandIn, TransformSpace
 from autotune.task.radix import IntArray
-from autotune.task.symbols import Opaque, Symbol, leaf
+from autotune.task.symbols import Opaque, Scope, Symbol, leaf
 
 # A filter with more distinct paths than this is not followed.
 MAX_PATHS = 256
@@ -54,7 +54,11 @@ Tree = Decision | bool
 
 
 class Tracer:
-    """Calls a filter once for every path through it."""
+    """Calls a filter once for every path through it.
+
+    Attributes:
+        scope: of the filter's symbols.
+    """
 
     def __init__(self, predicate: Callable[..., object], spaces: Mapping[str, TransformSpace]):
         self._predicate = predicate
@@ -64,6 +68,7 @@ class Tracer:
         # Holds the tests too: an id is unique only while its object lives.
         self._taken: dict[object, tuple[Test, int]] = {}
         self._root: Tree | None = None
+        self.scope = Scope(self.holds)
 
     def tree(self) -> Tree:
         """Return the filter as a decision tree.
@@ -167,7 +172,7 @@ class AskedKnob:
         """Return a symbol, or the number where it is the same in all entities."""
         if len(table) == 1:
             return table[0].item()
-        return leaf(self._knob, table, self._tracer.holds)
+        return leaf(self._knob, table, self._tracer.scope)
 
     def one_of(
         self, values: Sequence[object], position: int = 0, classes: IntArray | None = None

@@ -12,6 +12,7 @@ from autotune.task import ConfigSpace
 from autotune.task.constraint import TracedConstraint
 from autotune.task.filters import constraints_of
 from autotune.task.opaque import OpaqueConstraint
+from autotune.task.trace import Tracer
 
 
 def small_space():
@@ -255,3 +256,16 @@ def test_a_filter_that_catches_everything_is_not_misread():
     space = small_space()
     space.multi_filter(forgiving)
     check_against(space, brute_force(small_space(), [forgiving]))
+
+
+def test_what_a_filter_computes_on_all_its_paths_is_made_once():
+    space, paths = small_space(), 20
+
+    def rules(c):
+        size = c["y"].size[1] * c["x"].size[1] + c["vec"].val
+        return not any(size == 100 + i for i in range(paths))
+
+    tracer = Tracer(rules, space.space_map)
+    tracer.tree()
+    three_knobs, product, total, comparisons = 3, 1, 1, paths
+    assert len(tracer.scope.made) == three_knobs + product + total + comparisons
