@@ -11,12 +11,14 @@ from typing import Any
 from autotune.graph import ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
+from autotune.network.template_tasks import layer_tasks
 
+from . import layers_elementwise as layers_elementwise  # enters itself
 from . import layers_products as layers_products  # enters itself
+from . import layers_rows as layers_rows  # enters itself
 from . import layers_winograd as layers_winograd  # enters itself, before what is slower
-from .layers_cuda import enter_windows, given
-
-_FLOAT32 = ("float32",)
+from .layers_cuda import FLOAT32, FLOATS, enter_windows, given, takes, unusual
+from .rows_shape import Rows
 
 
 def _plain_conv2d(layer: Layer) -> tuple[Any, ...] | None:
@@ -31,7 +33,7 @@ def _plain_conv2d(layer: Layer) -> tuple[Any, ...] | None:
     return n, h, w, co, ci, kh, kw, op.steps, (top, left)
 
 
-@implements("nn.conv2d", "cpu", "conv2d_nchw.cpu", layouts=["NCHW"], dtypes=_FLOAT32, keeps=True)
+@implements("nn.conv2d", "cpu", "conv2d_nchw.cpu", layouts=["NCHW"], dtypes=FLOAT32, keeps=True)
 def conv2d_nchw_cpu(layer: Layer) -> Offer | None:
     """Offer the C kernel for whole convolutions with all that may follow."""
     shape, rest = _plain_conv2d(layer), layer.epilogue
@@ -107,24 +109,44 @@ def _softmax(template: str) -> Callable[[Layer], Offer | None]:
         if not last or data.type.ndim < 1 or layer.epilogue != Epilogue():
             return None
         columns = data.shape[-1]
-        return Offer(template, (data.type.size // columns, columns), layer.inputs)
+        args = (data.type.size // columns, columns, *unusual(data.dtype))
+        return Offer(template, args, layer.inputs) if takes(Rows, "softmax", *args) else None
 
     return softmax
 
 
 def _enter(kind: str) -> None:
     """Enter what a CPU and a GPU both have."""
-    for operator, template, matcher, layouts in (
-        ("nn.conv2d", "te/depthwise_conv2d_nchw", _depthwise, ("NCHW",)),
-        ("nn.conv2d", "te/conv2d_nchw", _te_conv2d, ("NCHW",)),
-        ("nn.dense", "gemm_nn", _gemm, None),
-        ("nn.dense", "te/dense", _dense, None),
-        ("nn.softmax", "softmax", _softmax, None),
-        ("nn.softmax", "te/softmax", _softmax, None),
+    more = FLOATS if kind == "cuda" else FLOAT32
+    for operator, template, matcher, layouts, dtypes in (
+        ("nn.conv2d", "te/depthwise_conv2d_nchw", _depthwise, ("NCHW",), FLOAT32),
+        ("nn.conv2d", "te/conv2d_nchw", _te_conv2d, ("NCHW",), FLOAT32),
+        ("nn.dense", "gemm_nn", _gemm, None, FLOAT32),
+        ("nn.dense", "te/dense", _dense, None, FLOAT32),
+        ("nn.softmax", "softmax", _softmax, None, more),
+        ("nn.softmax", "te/softmax", _softmax, None, FLOAT32),
     ):
         name = f"{template}.{kind}"
-        implements(operator, kind, name, layouts, _FLOAT32)(matcher(name))
+        implements(operator, kind, name, layouts, dtypes)(matcher(name))
+
+
+def _by_tvm_name(template: str) -> Callable[[Layer], Offer | None]:
+    def operator(layer: Layer) -> Offer | None:
+        """Offer the template that has the arguments of TVM's logs."""
+        tasks = layer_tasks(layer.op, layer.inputs, layer.result.dtype, layer.target)
+        args = next((task.args for task in tasks if task.name == template), None)
+        if args is None or layer.epilogue != Epilogue() or getattr(layer.op, "groups", 1) != 1:
+            return None
+        return Offer(template, args, layer.inputs)
+
+    return operator
 
 
 _enter("cpu")
 _enter("cuda")
+for _operator, _template, _layouts in (
+    ("nn.conv3d", "conv3d_ncdhw.cuda", ("NCDHW",)),
+    ("nn.conv3d", "conv3d_ndhwc.cuda", ("NDHWC",)),
+    ("nn.conv2d_transpose", "conv2d_transpose_nchw.cuda", None),
+):
+    implements(_operator, "cuda", _template, _layouts, FLOAT32)(_by_tvm_name(_template))

@@ -1,4 +1,4 @@
-"""Which layers of networks the templates of windows, rows and reductions compute."""
+"""Which layers of networks the templates of windows, reductions, transposes and takes compute."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from autotune.errors import TemplateError
 from autotune.graph import ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
-from .take_cuda import INDICES
-from .transpose_shape import ELEMENT_BYTES
+from .rows_shape import Reduction
+from .take_cuda import INDICES, TakeRows
+from .transpose_shape import ELEMENT_BYTES, Transpose
 
 ACTIVATIONS = ("none", "relu", "relu6")
 FLOAT32 = ("float32",)
 FLOATS = ("float32", "float16", "bfloat16")
 IMAGES = ("NCHW", "NHWC")
+VOLUMES = ("NCDHW", "NDHWC")
 
 
 def given(rest: Epilogue) -> tuple[Any, ...]:
@@ -31,6 +34,15 @@ def padding_of(sides: Any) -> tuple[int, ...]:
     (top, bottom), (left, right) = sides
     even = (top, left) == (bottom, right)
     return (top, left) if even else (top, left, bottom, right)
+
+
+def takes(shape: Callable[..., object], *args: object) -> bool:
+    """Return whether a template takes these extents: the class of its shapes refuses others."""
+    try:
+        shape(*args)
+    except TemplateError:
+        return False
+    return True
 
 
 def images(layout: str, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
@@ -82,12 +94,12 @@ def depthwise_conv2d(template: str, layer: Layer) -> Offer | None:
     args = (
         n, h, w, channels, filters, kh, kw, op.steps, padding_of(op.sides),
         rest.bias is not None, rest.activation, rest.residual is not None,
-        rest.scale is not None, op.holes, op.data_layout, *_unusual(layer.result.dtype),
+        rest.scale is not None, op.holes, op.data_layout, *unusual(layer.result.dtype),
     )  # fmt: skip
     return Offer(template, args, (*layer.inputs, *given(rest)))
 
 
-def _unusual(dtype: str) -> tuple[str, ...]:
+def unusual(dtype: str) -> tuple[str, ...]:
     """Return a type as an argument that is left out where it has its default."""
     return () if dtype == "float32" else (dtype,)
 
@@ -103,7 +115,7 @@ def pool2d(template: str, layer: Layer) -> Offer | None:
     size, step, sides, hole = zip(*op.windows(), strict=True)
     args = (
         op.kind, *images(op.layout, layer.inputs[0].shape), size, step, padding_of(sides), hole,
-        op.count_include_pad, op.layout, *_unusual(layer.result.dtype),
+        op.count_include_pad, op.layout, *unusual(layer.result.dtype),
     )  # fmt: skip
     return Offer(template, args, layer.inputs)
 
@@ -119,7 +131,8 @@ def global_pool(layer: Layer) -> Offer | None:
     pixels = math.prod(e for e, axis in zip(shape, op.layout, strict=True) if axis not in "NC")
     inner = 1 if op.layout.endswith(("H", "W")) else shape[-1]
     outer = math.prod(shape) // (pixels * inner)
-    return Offer("reduce.cuda", (name, outer, pixels, inner, layer.result.dtype), layer.inputs)
+    args = (name, outer, pixels, inner, layer.result.dtype)
+    return Offer("reduce.cuda", args, layer.inputs) if takes(Reduction, *args) else None
 
 
 def reduction(layer: Layer) -> Offer | None:
@@ -132,18 +145,7 @@ def reduction(layer: Layer) -> Offer | None:
         return None
     outer, depth = math.prod(shape[: over[0]]), math.prod(shape[over[0] : over[-1] + 1])
     args = (op.name, outer, depth, math.prod(shape[over[-1] + 1 :]), layer.inputs[0].dtype)
-    return Offer("reduce.cuda", args, layer.inputs)
-
-
-@implements("nn.log_softmax", "cuda", "log_softmax.cuda", dtypes=FLOATS)
-def log_softmax(layer: Layer) -> Offer | None:
-    """Offer the map of rows, where those are the last axis."""
-    op, shape = layer.op, layer.inputs[0].shape
-    assert isinstance(op, ops.LogSoftmax)
-    if not shape or op.axis_of_sum not in (-1, len(shape) - 1) or layer.epilogue != Epilogue():
-        return None
-    args = (math.prod(shape[:-1]), shape[-1], layer.result.dtype)
-    return Offer("log_softmax.cuda", args, layer.inputs)
+    return Offer("reduce.cuda", args, layer.inputs) if takes(Reduction, *args) else None
 
 
 def _enter(
@@ -168,6 +170,7 @@ enter_windows("cuda", IMAGES)
 _enter(
     ("nn.global_avg_pool2d", "nn.global_max_pool2d"), "reduce.cuda", global_pool, FLOATS, IMAGES
 )
+_enter(("nn.global_avg_pool3d",), "reduce.cuda", global_pool, FLOATS, VOLUMES)
 _enter(("sum", "mean", "max", "min", "prod"), "reduce.cuda", reduction, FLOATS)
 # Places are whole numbers, whatever the elements are.
 _enter(("argmax", "argmin"), "reduce.cuda", reduction, (*FLOATS, "int32"))
@@ -181,7 +184,8 @@ def transpose(layer: Layer) -> Offer | None:
     axes = tuple(axis % len(data.shape) for axis in axes)
     if layer.epilogue != Epilogue() or axes == tuple(sorted(axes)):
         return None
-    return Offer("transpose.cuda", (tuple(data.shape), axes, data.dtype), layer.inputs)
+    args = (tuple(data.shape), axes, data.dtype)
+    return Offer("transpose.cuda", args, layer.inputs) if takes(Transpose, *args) else None
 
 
 def take_rows(layer: Layer) -> Offer | None:
@@ -193,7 +197,7 @@ def take_rows(layer: Layer) -> Offer | None:
         return None
     rows, *rest = table.shape
     args = (rows, math.prod(rest), math.prod(index.shape), table.dtype, index.dtype)
-    return Offer("take_rows.cuda", args, layer.inputs)
+    return Offer("take_rows.cuda", args, layer.inputs) if takes(TakeRows, *args) else None
 
 
 _enter(("transpose",), "transpose.cuda", transpose, tuple(ELEMENT_BYTES))

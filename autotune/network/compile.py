@@ -16,12 +16,13 @@ from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Graph, check_computable, raise_all, verify
 from autotune.graph.fuse import Function
-from autotune.graph.passes import OWN, Pipeline
+from autotune.graph.passes import OWN, Pipeline, compose
 from autotune.kernel import Kernel
 from autotune.network.choice import Chooser, Unit, by_rule, choose_untuned
 from autotune.network.compiled import CompiledNetwork
 from autotune.network.early import EarlyModules
 from autotune.network.frozen import Pins
+from autotune.network.implementations import serves
 from autotune.network.plan import ExecutionPlan, fit_plan, plan_network
 from autotune.runtime.arrays.memory import get_ready
 from autotune.runtime.compile.cached import compile_kernel
@@ -33,6 +34,8 @@ from autotune.utils.check import Check
 from autotune.workload import Candidate, GraphWorkload, ScheduleSteps, Workload
 
 _TIMEOUT_S = 600.0
+# The level from which on arithmetic becomes norms and attention.
+_COMPOSES = 3
 # Told how many of how many kernels are compiled.
 Progress = Callable[[int, int], None]
 
@@ -92,7 +95,7 @@ def compile_network(
     chosen = target if isinstance(target, Target) else Target(target)
     how = choose or (choose_untuned if kernel_for is None else by_rule)
     get_ready(device(chosen))
-    simpler = simplify_graph(graph, pipeline, opt_level)
+    simpler = simplify_graph(graph, chosen, pipeline, opt_level)
     if environment.frozen():
         return _frozen(simpler, opt_level, chosen, progress, jobs, bool(branches))
     named = kernel_for or fallback_kernel
@@ -120,14 +123,21 @@ def _frozen(
     return replace(network, branches=branches)
 
 
-def simplify_graph(graph: Graph, pipeline: Pipeline = OWN, opt_level: int = 3) -> Graph:
+def simplify_graph(
+    graph: Graph, target: Target, pipeline: Pipeline = OWN, opt_level: int = 3
+) -> Graph:
     """Return a graph after its passes.
+
+    Norms and attention that are written as arithmetic become operators where a template of the
+    target computes them, if the passes are our own.
 
     Raises:
         GraphError: it is ill-formed, or holds what has no kernel.
     """
     verify(graph)
     simpler = pipeline(graph, opt_level)
+    if opt_level >= _COMPOSES and isinstance(pipeline, Pipeline) and pipeline.composes:
+        simpler = compose(simpler, lambda node: serves(node, target))
     check_computable(simpler)
     return simpler
 

@@ -95,7 +95,7 @@ class History:
             graph: the network, its parameters bound.
             target: what it was tuned for.
         """
-        simpler = simplify_graph(graph, self.pipeline(graph, target))
+        simpler = simplify_graph(graph, Target(target), self.pipeline(graph, target))
         return self.branches_of(digest(simpler), Target(target))
 
     def pipeline(self, graph: Graph, target: Target | str) -> Pipeline:

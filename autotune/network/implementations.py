@@ -17,8 +17,8 @@ from importlib import import_module
 from inspect import signature
 
 from autotune.errors import AutotuneError, GraphError
-from autotune.graph import Operator, Value
-from autotune.graph.fuse import Function
+from autotune.graph import Graph, Node, Operator, Value, Variable
+from autotune.graph.fuse import Function, function_of
 from autotune.network.layer import Layer, layers_of
 from autotune.network.template_tasks import layer_tasks
 from autotune.target import Target
@@ -212,6 +212,16 @@ def offers_of(function: Function, target: Target) -> list[FunctionOffer]:
                 found.append(_of_function(function, offer, count, entry, layers))
                 break
     return found
+
+
+def serves(node: Node, target: Target) -> bool:
+    """Return whether a template computes a node by itself, with nothing laid out ahead of time."""
+    _load_library()
+    if (node.op.name, _kind_of(target)) not in _TABLE:
+        return False
+    alone = [Variable(value.type, f"p{i}") for i, value in enumerate(node.inputs)]
+    function = function_of(Graph.of(*Node(node.op, tuple(alone), node.origin).outputs))
+    return any(not offer.prepared for offer in offers_of(function, target))
 
 
 def _of_function(

@@ -50,12 +50,12 @@ def race_layouts(graph: Graph, target: Target, log: NetworkLog, in_time: bool = 
     """
     known = pipeline_in(log.notes, graph, target)
     if known is not None:
-        return simplify_graph(graph, known)
-    first = simplify_graph(graph)
+        return simplify_graph(graph, target, known)
+    first = simplify_graph(graph, target)
     begun = log.spent_s(digest(first), target) > 0
     if begun or not in_time or not target.backend.on_gpu or not _has_another(graph):
         return first
-    written = simplify_graph(graph, OWN_AS_WRITTEN)
+    written = simplify_graph(graph, target, OWN_AS_WRITTEN)
     fields = [Variants(each, target) for each in (first, written)]
     if digest(first) == digest(written) or not all(map(_by_templates, fields)):
         return first

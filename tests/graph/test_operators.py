@@ -56,6 +56,21 @@ CASES = [
     (ops.Softmax(), (3, 5)),
     (ops.Softmax(1), (2, 3, 4)),
     (ops.LogSoftmax(), (3, 5)),
+    (ops.LayerNorm(), (2, 3, 5), (5,), (5,)),
+    (ops.LayerNorm(1, 0.1, scale=False), (2, 3, 5), (3,)),
+    (ops.LayerNorm(center=False), (2, 5), (5,), (5,)),
+    (ops.RmsNorm(), (2, 3, 5), (5,)),
+    (ops.RmsNorm(0, 0.1, False), (4, 3)),
+    (ops.GroupNorm(2), (2, 4, 3, 2), (4,), (4,)),
+    (ops.GroupNorm(3, 0.1, False, False), (2, 6)),
+    (ops.InstanceNorm(0.1), (2, 3, 4, 2), (3,), (3,)),
+    (ops.InstanceNorm(center=False), (2, 3, 5), (3,)),
+    (ops.Attention(), (2, 4, 3, 5), (2, 2, 6, 5), (2, 2, 6, 5)),
+    (ops.Attention(True, 0.3), (1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 4)),
+    (ops.Attention(True), (1, 1, 5, 4), (1, 1, 3, 4), (1, 1, 3, 4)),
+    (ops.Cumsum(), (3, 7)),
+    (ops.Cumsum(1), (2, 10, 3)),
+    (ops.Cumsum(0), (1,)),
     (ops.Reshape((0, -1)), (2, 3, 4)),
     (ops.BatchFlatten(), (2, 3, 4)),
     (ops.Transpose((1, 2, 0)), (2, 3, 4)),
@@ -131,6 +146,21 @@ def test_winograd_by_transformed_weights_is_the_plain_convolution(tile, padding)
         (ops.Concatenate(1), [(2, 3), (3, 3)], "data must be tensors like"),
         (ops.Reshape((4, -1)), [(2, 3)], "newshape must be extents of 6 elements"),
         (ops.Softmax(2), [(2, 3)], "axis must be a whole number of -2 to 1, got 2"),
+        (ops.LayerNorm(), [(2, 3), (3,)], "expected 3 inputs, got 2"),
+        (ops.LayerNorm(), [(2, 3), (3,), (2,)], r"beta must be float32\[3\], got float32\[2\]"),
+        (ops.RmsNorm(2), [(2, 3), (3,)], "axis must be a whole number of -2 to 1, got 2"),
+        (ops.GroupNorm(4), [(2, 6, 3), (6,), (6,)], "num_groups must be a divisor of 6, got 4"),
+        (ops.GroupNorm(0), [(2, 6, 3), (6,), (6,)], "num_groups must be a divisor of 6, got 0"),
+        (ops.InstanceNorm(), [(2, 6), (6,), (6,)], "data must be of at least 3 dimensions"),
+        (
+            ops.Attention(),
+            [(2, 3, 4)] * 3,
+            r"q must be \(batch, heads, queries, size\) of float16",
+        ),
+        (ops.Attention(), [(1, 3, 4, 8), *[(1, 2, 5, 8)] * 2], "kv_heads dividing 3"),
+        (ops.Attention(), [(1, 2, 4, 8), (1, 2, 5, 8), (1, 2, 5, 4)], "v must be .*, as k is"),
+        (ops.Attention(scale="1"), [(1, 2, 4, 8)] * 3, "scale must be a number, or None"),
+        (ops.Cumsum(1), [(4,)], "along must be a whole number of -1 to 0, got 1"),
         (ops.BatchNorm(), [(2, 3), (3,), (3,), (2,), (3,)], "moving_mean must be float32"),
     ],
     ids=lambda x: x.name if hasattr(x, "name") else "",
@@ -144,7 +174,7 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_user(op, shapes, mess
 def test_every_operator_is_in_a_case_or_replaced_before_kernels_are_made():
     checked = {case[0].name for case in CASES}
     left = {name for name, op in OPERATORS.items() if name not in checked}
-    replaced = {"nn.batch_norm", "nn.dropout", "nn.layer_norm", "nn.winograd_weight_nhwc"}
+    replaced = {"nn.batch_norm", "nn.dropout", "nn.winograd_weight_nhwc"}
     assert left - replaced == {"take", "full"}
 
 

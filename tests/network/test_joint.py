@@ -211,7 +211,7 @@ def test_a_record_of_another_template_for_the_sum_alone_counts_before_what_is_un
 def test_one_kernel_or_two_is_raced_and_the_log_says_which_ever_after(tmp_path, monkeypatch):
     graph, log = block(), tmp_path / "net.log"
     network = tune_rounds(1, graph, CPU, log, seed=1)
-    (joint,) = joint_of(simplify_graph(graph))
+    (joint,) = joint_of(simplify_graph(graph, CPU))
     (note,) = [n for n in NetworkLog.read(log).notes if n.get("function") == joint.signature]
     assert "rule" in dict(note["race"])
     again = compile_network(block(), CPU, choose=History(log).choose)

@@ -187,7 +187,7 @@ def name_of():
     from autotune.graph.text import digest
     from autotune.network.compile import simplify_graph
 
-    return digest(simplify_graph(small()))
+    return digest(simplify_graph(small(), CPU))
 
 
 # ---- which way is next

@@ -1,5 +1,6 @@
 """Operators of networks, one file a family."""
 
+from autotune.graph.ops.attention import Attention
 from autotune.graph.ops.broadcast import (
     Add,
     BiasAdd,
@@ -46,7 +47,8 @@ from autotune.graph.ops.elementwise import (
     Tanh,
 )
 from autotune.graph.ops.index import Take, Upsampling
-from autotune.graph.ops.norm import BatchNorm, Dropout, LayerNorm, LogSoftmax, Softmax
+from autotune.graph.ops.layer_norm import GroupNorm, InstanceNorm, LayerNorm, Norm, RmsNorm
+from autotune.graph.ops.norm import BatchNorm, Dropout, LogSoftmax, Softmax
 from autotune.graph.ops.pool import (
     AvgPool2d,
     GlobalAvgPool2d,
@@ -57,6 +59,7 @@ from autotune.graph.ops.pool import (
     Pool2d,
 )
 from autotune.graph.ops.reduce import Argmax, Argmin, Max, Mean, Min, Prod, Reduction, Sum
+from autotune.graph.ops.scan import Cumsum
 from autotune.graph.ops.shape import (
     BatchFlatten,
     Concatenate,
@@ -76,6 +79,7 @@ __all__ = [
     "Add",
     "Argmax",
     "Argmin",
+    "Attention",
     "AvgPool2d",
     "BatchFlatten",
     "BatchMatmul",
@@ -93,6 +97,7 @@ __all__ = [
     "Convolution",
     "Copy",
     "Cos",
+    "Cumsum",
     "Dense",
     "Divide",
     "Dropout",
@@ -109,6 +114,8 @@ __all__ = [
     "GlobalPool",
     "Greater",
     "GreaterEqual",
+    "GroupNorm",
+    "InstanceNorm",
     "LayerNorm",
     "LeakyRelu",
     "Less",
@@ -123,6 +130,7 @@ __all__ = [
     "Minimum",
     "Multiply",
     "Negative",
+    "Norm",
     "NotEqual",
     "Pad",
     "Pool2d",
@@ -132,6 +140,7 @@ __all__ = [
     "Reduction",
     "Relu",
     "Reshape",
+    "RmsNorm",
     "Rsqrt",
     "Sigmoid",
     "Sin",

@@ -1,4 +1,4 @@
-"""Normalisations: batch norm and dropout, which passes replace; layer norm; softmax."""
+"""Batch norm and dropout, which passes replace; softmax."""
 
 from __future__ import annotations
 
@@ -85,38 +85,6 @@ class Dropout(Replaced):
     def reference(self, *inputs: Array) -> Array:
         """Return the data."""
         return inputs[0]
-
-
-@dataclass(frozen=True)
-class LayerNorm(Replaced):
-    """Normalise along an axis; inputs are data, gamma and beta."""
-
-    name: ClassVar[str] = "nn.layer_norm"
-    pattern: ClassVar[Pattern] = Pattern.OUT_ELEMWISE_FUSABLE
-    axis_of_norm: int = -1
-    epsilon: float = 1e-5
-    center: bool = True
-    scale: bool = True
-
-    def infer(self, *inputs: TensorType) -> TensorType:
-        """Return the type of the data."""
-        self.take(inputs, 3)
-        data, *vectors = inputs
-        at = self.axis(self.axis_of_norm, data.ndim)
-        expected = TensorType((data.shape[at],), data.dtype)
-        for name, vector in zip(("gamma", "beta"), vectors, strict=True):
-            if vector != expected:
-                self.refuse(name, str(expected), vector)
-        return data
-
-    def reference(self, *inputs: Array) -> Array:
-        """Normalise."""
-        data, gamma, beta = inputs
-        at = self.axis(self.axis_of_norm, data.ndim)
-        mean, var = data.mean(at, keepdims=True), data.var(at, keepdims=True)
-        out = (data - mean) / np.sqrt(var + self.epsilon)
-        out = out * along(gamma, at, data.ndim) if self.scale else out
-        return np.asarray(out + along(beta, at, data.ndim) if self.center else out)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from autotune.graph.passes.alter_layout import alter_layout
 from autotune.graph.passes.canonical import canonicalize_ops, simplify_expressions
 from autotune.graph.passes.channels_first import channels_first
 from autotune.graph.passes.common import eliminate_common
+from autotune.graph.passes.compose import compose
 from autotune.graph.passes.epilogue import fold_affine
 from autotune.graph.passes.fold_constant import fold_constant, folded
 from autotune.graph.passes.fold_scale import (
@@ -33,6 +34,7 @@ __all__ = [
     "canonicalize_ops",
     "channels",
     "channels_first",
+    "compose",
     "eliminate_common",
     "fold_affine",
     "fold_constant",

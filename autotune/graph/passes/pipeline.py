@@ -22,6 +22,9 @@ Pass = Callable[[Graph], Graph]
 class Pipeline:
     """Passes in order, each with the level from which on it runs.
 
+    Attributes:
+        composes: whether networks go on with `compose`, which asks what there is for a target.
+
     Example::
 
         simpler = RELAY_CUDA(graph.bind(params))
@@ -29,6 +32,7 @@ class Pipeline:
 
     name: str
     passes: tuple[tuple[int, Pass], ...]
+    composes: bool = False
 
     def __call__(self, graph: Graph, opt_level: int = 3) -> Graph:
         """Run the passes of at most this level."""
@@ -58,6 +62,6 @@ RELAY_CPU = Pipeline("relay_llvm", (*_COMMON, (3, alter_layout_cpu), *_END))
 # While templates are extracted TVM leaves layouts alone.
 RELAY_TEMPLATES = Pipeline("relay_templates", (*_COMMON, *_END))
 # Ours: fewer operations, whatever the signs of scales; direct convolutions, channels first.
-OWN = Pipeline("own", (*_COMMON, (3, fold_affine), (3, channels_first), *_END))
+OWN = Pipeline("own", (*_COMMON, (3, fold_affine), (3, channels_first), *_END), composes=True)
 # The same without a change of layouts, where a race says that it is faster.
-OWN_AS_WRITTEN = Pipeline("own_as_written", (*_COMMON, (3, fold_affine), *_END))
+OWN_AS_WRITTEN = Pipeline("own_as_written", (*_COMMON, (3, fold_affine), *_END), composes=True)

@@ -8,9 +8,15 @@ from autotune.graph import ops
 from autotune.graph.graph import Graph
 from autotune.graph.value import Constant, Node, Value, apply
 
+# Added to scores of keys that are not seen: 16-bit floats hold it, and its exponential is 0.
+_HIDDEN = -30000.0
+
 
 def simplify_inference(graph: Graph) -> Graph:
     """Replace batch norms by a product and a sum, layer norms by arithmetic, dropouts by nothing.
+
+    Attention becomes products of matrices and a softmax. `compose` makes operators again of what
+    templates compute.
 
     A batch norm becomes ``x * s + t`` with ``s = gamma / sqrt(var + eps)`` and
     ``t = beta - mean * s``, as TVM's pass of this name does.
@@ -26,6 +32,8 @@ def _simpler(node: Node, inputs: tuple[Value, ...]) -> Value | None:
             return inputs[0]
         case ops.LayerNorm() as op:
             return _layer_norm(op, inputs, node.origin)
+        case ops.Attention() as op:
+            return _attention(op, inputs, node.origin)
     return None
 
 
@@ -57,7 +65,8 @@ def _batch_norm(op: ops.BatchNorm, inputs: tuple[Value, ...], origin: str) -> Va
 
 
 def _layer_norm(op: ops.LayerNorm, inputs: tuple[Value, ...], origin: str) -> Value:
-    data, gamma, beta = inputs
+    data, *vectors = inputs
+    used = op.used(vectors)
     axis, ndim = op.axis(op.axis_of_norm, data.type.ndim), data.type.ndim
 
     def mean(value: Value) -> Value:
@@ -69,8 +78,40 @@ def _layer_norm(op: ops.LayerNorm, inputs: tuple[Value, ...], origin: str) -> Va
         ops.Sqrt(), apply(ops.Add(), var, scalar(op.epsilon, var), origin=origin), origin=origin
     )
     out = apply(ops.Divide(), centred, root, origin=origin)
-    if op.scale:
+    if "gamma" in used:
+        gamma = used["gamma"]
         out = apply(ops.Multiply(), out, align_to_axis(gamma, axis, ndim, origin), origin=origin)
-    if op.center:
+    if "beta" in used:
+        beta = used["beta"]
         out = apply(ops.Add(), out, align_to_axis(beta, axis, ndim, origin), origin=origin)
     return out
+
+
+def _attention(op: ops.Attention, inputs: tuple[Value, ...], origin: str) -> Value:
+    q, k, v = inputs
+    batch, heads, queries, size = q.shape
+    kv_heads, keys = k.shape[1:3]
+
+    def matrices(value: Value, rows: int) -> Value:
+        """Return a matrix for each head of q."""
+        if value is not q and kv_heads < heads:
+            group = heads // kv_heads
+            value = apply(ops.Reshape((batch, kv_heads, 1, rows, size)), value, origin=origin)
+            wide = ops.BroadcastTo((batch, kv_heads, group, rows, size))
+            value = apply(wide, value, origin=origin)
+        return apply(ops.Reshape((batch * heads, rows, size)), value, origin=origin)
+
+    scores = apply(ops.BatchMatmul(), matrices(q, queries), matrices(k, keys), origin=origin)
+    scores = apply(ops.Multiply(), scores, scalar(op.factor(size), scores), origin=origin)
+    sees_none = op.causal and queries > keys
+    if op.causal and queries > 1:
+        last = np.arange(queries)[:, None] + keys - queries
+        hidden = np.where(np.arange(keys) <= last, 0.0, _HIDDEN)[None]
+        scores = apply(ops.Add(), scores, Constant.of(hidden, dtype=q.dtype), origin=origin)
+    weights = apply(ops.Softmax(-1), scores, origin=origin)
+    product = ops.BatchMatmul(transpose_b=False)
+    out = apply(product, weights, matrices(v, keys), origin=origin)
+    if sees_none:
+        rows = (np.arange(queries) >= queries - keys)[None, :, None]
+        out = apply(ops.Multiply(), out, Constant.of(rows, dtype=q.dtype), origin=origin)
+    return apply(ops.Reshape(q.shape), out, origin=origin)

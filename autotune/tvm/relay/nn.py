@@ -189,6 +189,42 @@ def layer_norm(
     return apply(ops.LayerNorm(axis, epsilon, center, scale), data, gamma, beta)
 
 
+def group_norm(
+    data: Value,
+    gamma: Value,
+    beta: Value,
+    num_groups: int,
+    axis: int = 1,
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+) -> Value:
+    """Normalise groups of neighbouring channels of each image."""
+    _of_channels("nn.group_norm", data, axis)
+    return apply(ops.GroupNorm(num_groups, epsilon, center, scale), data, gamma, beta)
+
+
+def instance_norm(
+    data: Value,
+    gamma: Value,
+    beta: Value,
+    axis: int = 1,
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+) -> Value:
+    """Normalise each channel of each image."""
+    _of_channels("nn.instance_norm", data, axis)
+    return apply(ops.InstanceNorm(epsilon, center, scale), data, gamma, beta)
+
+
+def _of_channels(op: str, data: Value, axis: int) -> None:
+    """Refuse channels that are not the second dimension."""
+    check_values(op, data=data)
+    if axis not in (1, 1 - data.type.ndim):
+        raise GraphError(f"{op}: axis must be 1, that of channels, got {axis!r}")
+
+
 def dropout(data: Value, rate: float = 0.5) -> Value:
     """Return the data: at inference nothing is dropped."""
     return apply(ops.Dropout(rate), data)

@@ -178,6 +178,19 @@ def take(data: Value, indices: Value, axis: int = 0, mode: str = "clip", **_: ob
     return apply(ops.Take(axis), data, indices)
 
 
+def cumsum(
+    data: Value, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None
+) -> Value:
+    """Add up the elements along an axis, up to each; of the flat data by default."""
+    check_values("cumsum", data=data)
+    if exclusive:
+        raise GraphError(f"cumsum: exclusive must be False or None, got {exclusive!r}")
+    wide = data if dtype in (None, "", data.dtype) else cast(data, dtype)
+    return (
+        apply(ops.Cumsum(0), reshape(wide, -1)) if axis is None else apply(ops.Cumsum(axis), wide)
+    )
+
+
 def where(condition: Value, x: Value, y: Value) -> Value:
     """Choose by a condition."""
     return apply(ops.Where(), condition, x, y)
@@ -213,6 +226,7 @@ __all__ = [
     "const",
     "copy",
     "cos",
+    "cumsum",
     "divide",
     "equal",
     "erf",

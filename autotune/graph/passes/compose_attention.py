@@ -1,0 +1,209 @@
+"""Attention as it is written in products of matrices and a softmax."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotune.graph import ops
+from autotune.graph.passes.composing import Made, Reader, reshaped, with_scalar
+from autotune.graph.types import Array
+from autotune.graph.value import Constant, Node, Value, apply
+
+# What is added to scores of keys that are not seen is at most this: its exponential is 0.
+_HIDDEN = -1e4
+# How far a factor may be from 1 / sqrt(size), and be that in the arithmetic of a dtype.
+_ROUNDED = {"float16": 1e-3, "bfloat16": 8e-3}
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """What is known of scores: q k^T of matrices, a factor, and which keys are seen."""
+
+    product: Made[ops.BatchMatmul]
+    scale: float = 1.0
+    causal: bool = False
+
+
+def attention(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+    """Return the attention that a product of the softmax of a product is.
+
+    Between the two there may be a factor, a mask that is known - all keys, or those up to the
+    query - and reshapes that only put heads and batches together.
+    """
+    if not isinstance(node.op, ops.BatchMatmul) or node.op.transpose_a:
+        return None
+    scores, origin = _scores(reader, inputs[0]), node.origin
+    if scores is None:
+        return None
+    q, k = scores.product.inputs
+    k = k if scores.product.op.transpose_b else _turned(reader, k, origin)
+    v = _turned(reader, inputs[1], origin) if node.op.transpose_b else inputs[1]
+    # One matrix for all heads is read by products as it is; here each head has its own.
+    if not q.shape[0] == k.shape[0] == v.shape[0] == node.output.shape[0] or k.shape != v.shape:
+        return None
+    if scores.causal and q.shape[1] > k.shape[1]:
+        return None  # queries that see no key get zeros there, and here the mean of all
+    (q, more), (k, most) = (_unscaled(reader, each, origin) for each in (q, k))
+    scale, usual = scores.scale * more * most, q.shape[2] ** -0.5
+    near = abs(scale / usual - 1) < _ROUNDED.get(q.dtype, 1e-6)
+    op = ops.Attention(scores.causal, None if near else scale)
+    made = reader.composed(op, *_heads(reader, q, k, v, origin), origin=origin)
+    return None if made is None else reshaped(made, node.output.shape, origin)
+
+
+def _past_reshapes(reader: Reader, value: Value) -> Value | None:
+    """Return a value before reshapes that keep its matrices; None where it is read twice."""
+    while reader.is_read_once(value):
+        moved = reader.made_by(value, ops.Reshape)
+        if moved is None:
+            return value
+        if moved.inputs[0].shape[-2:] != value.shape[-2:]:
+            return None
+        value = moved.inputs[0]
+    return None
+
+
+def _scores(reader: Reader, weights: Value) -> _Scores | None:
+    """Return what the scores are whose softmax weights are."""
+    before = _past_reshapes(reader, weights)
+    softmax = reader.made_by(before, ops.Softmax) if before else None
+    if softmax is None or isinstance(softmax.op, ops.LogSoftmax):
+        return None
+    if softmax.op.axis_of_sum not in (-1, softmax.output.type.ndim - 1):
+        return None
+    scale, causal, value = 1.0, False, softmax.inputs[0]
+    while (now := _past_reshapes(reader, value)) is not None:
+        if product := reader.made_by(now, ops.BatchMatmul):
+            return None if product.op.transpose_a else _Scores(product, scale, causal)
+        if found := _factor(reader, now):
+            value, scale = found[0], scale * found[1]
+        elif masked := _masked(reader, now):
+            value, causal = masked[0], causal or masked[1]
+        else:
+            return None
+    return None
+
+
+def _factor(reader: Reader, value: Value) -> tuple[Value, float] | None:
+    """Return what is multiplied or divided by a positive number, and the factor."""
+    product = reader.made_by(value, ops.Multiply)
+    quotient = reader.made_by(value, ops.Divide)
+    found = product or quotient
+    parts = with_scalar(found.inputs) if found else None
+    if parts is None or not 0 < parts[1] < math.inf:
+        return None
+    if product:
+        return parts
+    return (parts[0], 1 / parts[1]) if found and parts[0] is found.inputs[0] else None
+
+
+def _masked(reader: Reader, value: Value) -> tuple[Value, bool] | None:
+    """Return scores before a mask, and whether it is causal; None of masks that are neither."""
+    if chosen := reader.made_by(value, ops.Where):
+        condition, scores, other = chosen.inputs
+        if not isinstance(condition, Constant) or not isinstance(other, Constant):
+            return None
+        hidden = np.where(condition.array != 0, 0.0, other.array)
+    else:
+        total = reader.made_by(value, ops.Add)
+        pairs = (total.inputs, total.inputs[::-1]) if total else ()
+        found = next(((a, b) for a, b in pairs if isinstance(b, Constant)), None)
+        if found is None or found[0].shape != value.shape:
+            return None
+        scores, hidden = found[0], found[1].array
+    queries, keys = value.shape[-2:]
+    seen = _seen(hidden, queries, keys)
+    if seen is None:
+        return None
+    if seen.all():
+        return scores, False
+    last = np.arange(queries)[:, None] + keys - queries
+    return (scores, True) if (seen == (np.arange(keys) <= last)).all() else None
+
+
+def _seen(hidden: Array, queries: int, keys: int) -> Array | None:
+    """Return which keys each query sees, if a mask adds 0 or hides, and the same for all heads."""
+    if not ((hidden == 0) | (hidden <= _HIDDEN)).all():
+        return None
+    wide = np.broadcast_to(hidden, (*hidden.shape[:-2], queries, keys)).reshape(-1, queries, keys)
+    seen = wide == 0
+    return seen[0] if (seen == seen[:1]).all() else None
+
+
+def _turned(reader: Reader, value: Value, origin: str) -> Value:
+    """Return matrices turned around; what turned them before is undone."""
+    moved = reader.made_by(value, ops.Reshape)
+    if moved is not None and moved.inputs[0].shape[-2:] == value.shape[-2:]:
+        turned = _turned(reader, moved.inputs[0], origin)
+        return reshaped(turned, (*value.shape[:-2], *value.shape[:-3:-1]), origin)
+    rank = value.type.ndim
+    last = (*range(rank - 2), rank - 1, rank - 2)
+    before = reader.made_by(value, ops.Transpose)
+    if before is None:
+        return apply(ops.Transpose(last), value, origin=origin)
+    given = before.op.axes or tuple(reversed(range(rank)))
+    axes = tuple(given[i] % rank for i in last)
+    if axes == tuple(range(rank)):
+        return before.inputs[0]
+    return apply(ops.Transpose(axes), before.inputs[0], origin=origin)
+
+
+def _unscaled(reader: Reader, value: Value, origin: str) -> tuple[Value, float]:
+    """Return a value without the number that it is multiplied by, and that number."""
+    if not reader.is_read_once(value):
+        return value, 1.0
+    if found := _factor(reader, value):
+        return found
+    turned, seen = reader.made_by(value, ops.Transpose), reader.made_by(value, ops.Reshape)
+    moved = turned or seen
+    if moved is None:
+        return value, 1.0
+    inner, factor = _unscaled(reader, moved.inputs[0], origin)
+    return (value, 1.0) if factor == 1 else (apply(moved.op, inner, origin=origin), factor)
+
+
+def _heads(
+    reader: Reader, q: Value, k: Value, v: Value, origin: str
+) -> tuple[Value, Value, Value]:
+    """Return operands with a dimension for heads: as they were before they became matrices."""
+    keys, values = _shared(reader, k), _shared(reader, v)
+    if keys is not None and values is not None and keys.shape == values.shape:
+        batch = keys.shape[0]
+        queries = reshaped(q, (batch, q.shape[0] // batch, *q.shape[1:]), origin)
+        return queries, keys, values
+    before = [reader.made_by(each, ops.Reshape) for each in (q, k, v)]
+    apart = [
+        made.inputs[0]
+        for made in before
+        if made
+        and made.inputs[0].type.ndim == 4
+        and made.inputs[0].shape[2:] == made.output.shape[1:]
+    ]
+    if len(apart) == 3 and len({each.shape[:2] for each in apart}) == 1:
+        return apart[0], apart[1], apart[2]
+    wide = [reshaped(each, (1, *each.shape), origin) for each in (q, k, v)]
+    return wide[0], wide[1], wide[2]
+
+
+def _shared(reader: Reader, value: Value) -> Value | None:
+    """Return keys or values that were repeated for the heads that share them, before that."""
+    wide = reader.made_by(_before_shapes(reader, value), ops.BroadcastTo)
+    if wide is None or wide.output.type.ndim != 5:
+        return None
+    batch, heads, _, rows, size = wide.output.shape
+    each = wide.inputs[0]
+    if each.shape != (batch, heads, 1, rows, size) or (rows, size) != value.shape[1:]:
+        return None
+    one = reader.made_by(each, ops.ExpandDims)
+    before = one.inputs[0] if one else each
+    return reshaped(before, (batch, heads, rows, size), "")
+
+
+def _before_shapes(reader: Reader, value: Value) -> Value:
+    """Return a value as it was before reshapes."""
+    while (made := reader.made_by(value, ops.Reshape)) is not None:
+        value = made.inputs[0]
+    return value

@@ -1,0 +1,341 @@
+"""Norms and attention are found in the arithmetic that importers write, and nothing else is."""
+
+import numpy as np
+import pytest
+
+from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
+from autotune.graph.passes import OWN, RELAY_CUDA, compose
+
+RNG = np.random.default_rng(0)
+EPSILON = 1e-3
+
+
+def variable(*shape, name="x", dtype="float32"):
+    return Variable(TensorType(shape, dtype), name)
+
+
+def constant(*shape, dtype="float32"):
+    return Constant.of(RNG.normal(size=shape), dtype=dtype)
+
+
+def number(value, dtype="float32"):
+    return Constant.of(value, dtype=dtype)
+
+
+def mean(x, *axes):
+    return apply(ops.Mean(axes or (-1,), True), x)
+
+
+def add(a, b):
+    return apply(ops.Add(), a, b)
+
+
+def times(a, b):
+    return apply(ops.Multiply(), a, b)
+
+
+def over(a, b):
+    return apply(ops.Divide(), a, b)
+
+
+def square(x):
+    return apply(ops.Power(), x, number(2))
+
+
+def less_mean(x, *axes):
+    return apply(ops.Subtract(), x, mean(x, *axes))
+
+
+def root(x):
+    return apply(ops.Sqrt(), add(x, number(EPSILON, x.dtype)))
+
+
+def reshape(x, *shape):
+    return apply(ops.Reshape(shape), x)
+
+
+def normal(x, *axes):
+    """Normalise as TVM writes it."""
+    apart = less_mean(x, *axes)
+    return over(apart, root(mean(times(apart, apart), *axes)))
+
+
+def onnx_layer_norm(x, gamma, beta):
+    """Return what exporters before opset 17 write: the difference twice, and powers."""
+    squares = apply(ops.Power(), less_mean(x), number(2))
+    return add(times(over(less_mean(x), root(mean(squares))), gamma), beta)
+
+
+def torch_layer_norm(x, gamma, beta):
+    """Return what PyTorch's decomposition is."""
+    apart = less_mean(x)
+    inverse = apply(ops.Rsqrt(), add(mean(times(apart, apart)), number(EPSILON)))
+    return add(beta, times(gamma, times(apart, inverse)))
+
+
+def llama_norm(x, gamma):
+    """Return what Llama's RMS norm is: in float32, its factor in the type of the data."""
+    wide = apply(ops.Cast("float32"), x)
+    inverse = apply(ops.Rsqrt(), add(mean(square(wide)), number(EPSILON)))
+    return times(gamma, apply(ops.Cast(x.dtype), times(wide, inverse)))
+
+
+def grouped(x, groups):
+    """Return what exporters write of a group norm: rows of groups, and channels again."""
+    n, channels, *spatial = x.shape
+    rows = reshape(x, n, groups, int(np.prod(spatial)) * channels // groups)
+    out = reshape(normal(rows), *x.shape)
+    return add(times(out, constant(channels, 1, 1)), constant(channels, 1, 1))
+
+
+def tvm_grouped(x, groups):
+    n, channels, *spatial = x.shape
+    seen = reshape(x, n, groups, channels // groups, *spatial)
+    out = reshape(normal(seen, 2, 3, 4), *x.shape)
+    return times(out, constant(1, channels, 1, 1))
+
+
+X = variable(2, 3, 8)
+IMAGES = variable(2, 6, 4, 5)
+NORMS = {
+    "as TVM writes it": (lambda: add(times(normal(X), constant(8)), constant(8)), "nn.layer_norm"),
+    "as ONNX writes it": (
+        lambda: onnx_layer_norm(X, constant(8), constant(1, 1, 8)), "nn.layer_norm"),
+    "as PyTorch writes it": (
+        lambda: torch_layer_norm(X, constant(8), constant(8)), "nn.layer_norm"),
+    "an inverse by a quotient": (
+        lambda: times(over(number(1), root(mean(square(less_mean(X))))), less_mean(X)),
+        "nn.layer_norm"),
+    "an inverse by a power": (
+        lambda: times(less_mean(X), apply(
+            ops.Power(), add(mean(square(less_mean(X))), number(EPSILON)), number(-0.5))),
+        "nn.layer_norm"),
+    "only a shift": (lambda: add(normal(X), constant(8)), "nn.layer_norm"),
+    "vectors that are inputs": (
+        lambda: add(times(normal(X), variable(8, name="g")), variable(1, 8, name="b")),
+        "nn.layer_norm"),
+    "of several axes": (lambda: normal(variable(2, 3, 4, 5), 3), "nn.layer_norm"),
+    "of two axes at the end": (lambda: normal(variable(2, 3, 4, 5, 2), 3, 4), "nn.layer_norm"),
+    "no mean taken off": (
+        lambda: times(over(X, root(mean(square(X)))), constant(8)), "nn.rms_norm"),
+    "Llama's": (
+        lambda: llama_norm(variable(2, 3, 8, dtype="float16"), constant(8, dtype="float16")),
+        "nn.rms_norm"),
+    "groups as exporters write them": (lambda: grouped(IMAGES, 2), "nn.group_norm"),
+    "groups as TVM writes them": (lambda: tvm_grouped(IMAGES, 3), "nn.group_norm"),
+    "one group": (lambda: add(normal(IMAGES, 1, 2, 3), constant(6, 1, 1)), "nn.group_norm"),
+    "instances": (lambda: times(normal(IMAGES, 2, 3), constant(6, 1, 1)), "nn.instance_norm"),
+}  # fmt: skip
+MOVES = ("reshape", "transpose", "expand_dims")
+
+
+def work_of(graph):
+    return [node.op.name for node in graph.nodes if node.op.name not in MOVES]
+
+
+def composed(graph, serves=lambda node: True):
+    return compose(OWN(graph), serves)
+
+
+def same(graph, other, tolerance=1e-9):
+    arrays = [RNG.normal(size=each.shape) for each in graph.inputs]
+    for got, want in zip(other.run(*arrays), graph.run(*arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_a_norm_becomes_one_operator_that_computes_the_same(name):
+    make, expected = NORMS[name]
+    graph = Graph.of(make())
+    found = composed(graph)
+    assert work_of(found) == [expected]
+    same(graph, found)
+
+
+OTHERS = {
+    "another axis": lambda: normal(X, 1),
+    "axes apart": lambda: normal(IMAGES, 1, 3),
+    "of other data": lambda: over(X, root(mean(times(less_mean(X), less_mean(X))))),
+    "two variances": lambda: over(less_mean(X), root(mean(square(less_mean(X)), 1, 2))),
+    "no epsilon": lambda: over(X, apply(ops.Sqrt(), mean(square(X)))),
+    "a cube": lambda: over(X, root(mean(apply(ops.Power(), apply(ops.Abs(), X), number(3))))),
+    "extents that are dropped": lambda: over(
+        variable(3, 3), root(apply(ops.Mean((1,), False), square(variable(3, 3, name="y"))))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_no_norm_of_last_axes_stays_arithmetic(name):
+    graph = Graph.of(OTHERS[name]())
+    found = composed(graph)
+    assert not any(work.startswith("nn.") for work in work_of(found))
+    same(graph, found)
+
+
+def test_a_vector_of_another_axis_and_one_that_comes_too_late_stay_outside():
+    rows = composed(Graph.of(times(normal(X), constant(3, 1))))
+    assert work_of(rows) == ["nn.layer_norm", "multiply"]
+    late = composed(Graph.of(times(add(normal(X), variable(8, name="b")), variable(8, name="g"))))
+    assert work_of(late) == ["nn.layer_norm", "multiply"]
+    twice = normal(X)
+    both = composed(Graph.of(times(twice, variable(8, name="g")), apply(ops.Tanh(), twice)))
+    assert sorted(work_of(both)) == ["multiply", "nn.layer_norm", "tanh"]
+
+
+# ---- attention
+
+
+def heads(x, count):
+    """Return [batch, rows, width] as matrices of heads."""
+    batch, rows, width = x.shape
+    apart = reshape(x, batch, rows, count, width // count)
+    return apply(ops.Transpose((0, 2, 1, 3)), apart)
+
+
+def joined(x):
+    return reshape(x, -1, *x.shape[2:])
+
+
+def causal_mask(queries, keys, hidden=-1e9):
+    seen = np.arange(keys) <= np.arange(queries)[:, None] + keys - queries
+    return number(np.where(seen, 0, hidden)[None])
+
+
+def softmax(x):
+    return apply(ops.Softmax(-1), x)
+
+
+def product(a, b, transposed):
+    return apply(ops.BatchMatmul(transpose_b=transposed), a, b)
+
+
+Q, K, V = (variable(2, n, 12, name=name) for n, name in ((4, "q"), (5, "k"), (5, "v")))
+
+
+def bert(scale=lambda scores: over(scores, number(2.0)), mask=None):
+    """Return attention as ONNX has it: keys turned around, scores seen as heads."""
+    q, k, v = heads(Q, 3), heads(K, 3), heads(V, 3)
+    turned = reshape(apply(ops.Transpose((0, 1, 3, 2)), k), 6, 4, 5)
+    scores = scale(reshape(product(joined(q), turned, False), 2, 3, 4, 5))
+    scores = scores if mask is None else mask(scores)
+    return reshape(product(joined(softmax(scores)), joined(v), False), 2, 3, 4, 4)
+
+
+def chosen(scores):
+    """Mask as GPT-2 does: by a choice."""
+    seen = np.broadcast_to(np.tril(np.ones((4, 5), bool), 1), scores.shape)
+    return apply(ops.Where(), Constant.of(seen), scores, number(np.full(scores.shape, -np.inf)))
+
+
+def scaled_before():
+    """Return attention as PyTorch decomposes it: queries and keys are scaled, each by a root."""
+    q, k = (times(heads(x, 3), number(0.5**0.5)) for x in (Q, K))
+    weights = softmax(product(joined(q), joined(k), True))
+    return product(weights, joined(apply(ops.Transpose((0, 1, 3, 2)), heads(V, 3))), True)
+
+
+def shared_keys():
+    """Return attention of grouped queries: keys and values are repeated."""
+    q = heads(variable(2, 4, 24, name="q"), 6)
+
+    def repeated(x):
+        one = apply(ops.ExpandDims(2), heads(x, 3))
+        return joined(reshape(apply(ops.BroadcastTo((2, 3, 2, 5, 4)), one), 2, 6, 5, 4))
+
+    scores = add(times(product(joined(q), repeated(K), True), number(0.5)), causal_mask(4, 5))
+    return product(softmax(scores), repeated(V), False)
+
+
+ATTENTION = {
+    "BERT's": (bert, {"causal": False, "scale": None}, 3),
+    "a mask that hides nothing": (
+        lambda: bert(mask=lambda s: add(s, number(np.zeros((1, 1, 1, 5))))), {"causal": False}, 3),
+    "a causal mask": (lambda: bert(mask=lambda s: add(causal_mask(4, 5), s)), {"causal": True}, 3),
+    "GPT-2's": (lambda: bert(mask=chosen), {"causal": True}, 3),
+    "no factor": (lambda: bert(lambda scores: scores), {"scale": 1.0}, 3),
+    "factors before": (scaled_before, {"scale": None}, 3),
+    "grouped queries": (shared_keys, {"causal": True, "scale": None}, 3),
+    "of matrices": (
+        lambda: product(softmax(product(Q, K, True)), V, False), {"scale": 1.0}, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_attention_becomes_one_operator_that_computes_the_same(name):
+    make, attributes, kv_heads = ATTENTION[name]
+    graph = Graph.of(make())
+    found = composed(graph)
+    assert work_of(found) == ["nn.scaled_dot_product_attention"]
+    (node,) = [n for n in found.nodes if isinstance(n.op, ops.Attention)]
+    for key, value in attributes.items():
+        assert getattr(node.op, key) == value
+    assert node.inputs[1].shape[1] == kv_heads
+    same(graph, found, 1e-6)
+
+
+NO_ATTENTION = {
+    "a mask that is an input": lambda: bert(
+        mask=lambda s: add(s, variable(2, 1, 1, 5, name="mask"))),
+    "a bias": lambda: bert(mask=lambda s: add(s, constant(1, 1, 4, 5))),
+    "keys of a window": lambda: bert(mask=lambda s: add(s, number(
+        np.where(np.abs(np.arange(4)[:, None] - np.arange(5)) < 2, 0, -1e9)[None]))),
+    "masks that differ": lambda: bert(mask=lambda s: add(s, number(
+        np.where(RNG.random((2, 1, 4, 5)) < 0.5, 0, -1e9)))),
+    "a negative factor": lambda: bert(lambda s: times(s, number(-1.0))),
+    "weights that are read": lambda: (lambda w: (product(w, V, False), w))(
+        softmax(product(Q, K, True))),
+    "another axis": lambda: product(
+        apply(ops.Softmax(1), product(Q, K, True)), V, False),
+    "a logarithm": lambda: product(apply(ops.LogSoftmax(), product(Q, K, True)), V, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_ATTENTION)
+def test_what_is_no_plain_attention_stays_products(name):
+    made = NO_ATTENTION[name]()
+    graph = Graph.of(*made) if isinstance(made, tuple) else Graph.of(made)
+    found = composed(graph)
+    assert work_of(found).count("nn.batch_matmul") == 2
+    same(graph, found)
+
+
+def test_causal_attention_of_more_queries_than_keys_is_as_it_was_written():
+    q, k, v = (variable(1, 2, n, 4, name=name) for n, name in ((5, "q"), (3, "k"), (3, "v")))
+    graph = Graph.of(apply(ops.Attention(True), q, k, v))
+    found = composed(graph)
+    assert work_of(found).count("nn.batch_matmul") == 2
+    same(graph, found, 1e-6)
+
+
+@pytest.mark.parametrize(("kv_heads", "causal"), [(4, False), (2, True), (1, True)])
+def test_operators_that_passes_take_apart_are_found_again(kv_heads, causal):
+    q = variable(2, 4, 3, 8, name="q")
+    k, v = (variable(2, kv_heads, 5, 8, name=name) for name in "kv")
+    graph = Graph.of(apply(ops.Attention(causal, 0.3), q, k, v))
+    assert "nn.softmax" in work_of(OWN(graph))
+    found = composed(graph)
+    same(graph, found, 1e-6)
+    assert [(n.op, n.inputs) for n in found.nodes if isinstance(n.op, ops.Attention)] == [
+        (ops.Attention(causal, 0.3), (q, k, v))
+    ]
+    norm = Graph.of(apply(ops.LayerNorm(-1, EPSILON), X, constant(8), constant(8)))
+    assert work_of(composed(norm)) == ["nn.layer_norm"]
+
+
+def test_nothing_becomes_an_operator_that_is_not_served():
+    for make in (*[each[0] for each in NORMS.values()], bert):
+        graph = Graph.of(make())
+        before = OWN(graph)
+        assert work_of(compose(before, lambda node: False)) == work_of(before)
+
+
+def test_what_is_served_without_its_vectors_gets_none():
+    graph = Graph.of(add(times(normal(X), constant(8)), constant(8)))
+    found = composed(graph, lambda node: not node.op.vectors())
+    assert work_of(found) == ["nn.layer_norm", "multiply", "add"]
+
+
+def test_the_passes_of_tvm_leave_norms_apart():
+    graph = Graph.of(apply(ops.LayerNorm(), X, constant(8), constant(8)))
+    assert not RELAY_CUDA.composes
+    assert "nn.layer_norm" not in work_of(RELAY_CUDA(graph))
