@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# setuptools warns of every editable installation, and pip shows it.
+INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install -q
 # To tune takes the package alone, without what only tests and checks need.
 TUNES := $(if $(wildcard $(VENV)/.installed),$(VENV)/.installed,$(VENV)/.tunes)
 # PyCUDA compiles against the toolkit and loads the driver, so it is asked for only where both are.
@@ -26,14 +28,14 @@ help:  ## list the targets
 
 $(STAMP): setup.py pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --upgrade pip
-	$(BIN)/python -m pip install -q -e '.[$(EXTRAS)]'
+	$(INSTALL) --upgrade pip
+	$(INSTALL) -e '.[$(EXTRAS)]'
 	@touch $@
 
 $(VENV)/.tunes: setup.py pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --upgrade pip
-	$(BIN)/python -m pip install -q -e '.$(if $(HAS_CUDA),[cuda])'
+	$(INSTALL) --upgrade pip
+	$(INSTALL) -e '.$(if $(HAS_CUDA),[cuda])'
 	@touch $@
 
 setup: $(STAMP)  ## make the virtual environment

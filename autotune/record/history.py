@@ -67,6 +67,7 @@ class ApplyHistoryBest(DispatchContext):
         }  # fmt: skip
         self._all: dict[tuple[Place, Key], list[Pair]] = {}
         self._chosen: dict[Key, Config] = {}
+        self._failed: Counter[Workload] = Counter()
         self._sources: list[str] = []
         if records is not None:
             self.load(records)
@@ -78,7 +79,10 @@ class ApplyHistoryBest(DispatchContext):
             RecordError: this is nothing records can be read from.
         """
         for inp, result in self._pairs(records):
-            if result.error_no != 0 or not result.costs or not isinstance(inp.task, Task):
+            if not isinstance(inp.task, Task):
+                continue
+            if result.error_no != 0 or not result.costs:
+                self._failed[inp.task.workload] += 1
                 continue
             for place, name in _places(inp.target, arch_of((inp, result))):
                 key = (name, inp.task.workload)
@@ -103,6 +107,11 @@ class ApplyHistoryBest(DispatchContext):
             return (
                 f"{source} holds this workload for another target ({'; '.join(sorted(same))}); "
                 f"enter that target, or tune for {target}."
+            )
+        if failed := self._failed[workload]:
+            return (
+                f"{source} has {failed} trials of this workload, none of which succeeded; "
+                "'autotune log show' says why."
             )
         workloads = dict.fromkeys(Task.of(inp.task).workload for inp, _ in held)
         shapes = [w for w in workloads if w[0] == workload[0]]

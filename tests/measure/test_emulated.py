@@ -31,21 +31,43 @@ def emulated():
     )
 
 
-def test_an_emulated_kernel_is_measured_like_any_other():
-    task = at.create("measure_test.emulated", (), target="cuda -arch=sm_90 -emulate")
+@at.template("measure_test.endless")
+def endless():
+    return SourceKernel(
+        "endless",
+        'extern "C" __global__ void endless(volatile float *y) { while (y[0] == y[0]) y[0] = 1; }',
+        grid=1,
+        block=1,
+        args=[arg("y", (1,), role="out")],
+    )
+
+
+def measured(task, indices, timeout):
     option = measure_option(
-        LocalBuilder(timeout=60), LocalRunner(timeout=30, cooldown_interval=0, verify="all")
+        LocalBuilder(timeout=60), LocalRunner(timeout=timeout, cooldown_interval=0, verify="all")
     )
     with Pipeline(task, option) as pipeline:
-        configs = [task.config_space.get(i) for i in range(3)]
+        configs = [task.config_space.get(i) for i in indices]
         pipeline.submit([MeasureInput(task.target, task, config) for config in configs])
         results = []
         while pipeline.outstanding:
             results += [result for _, result in pipeline.next_results()]
-    right, wrong, refused = results
+    return results
+
+
+def test_an_emulated_kernel_is_measured_like_any_other():
+    task = at.create("measure_test.emulated", (), target="cuda -arch=sm_90 -emulate")
+    right, wrong, refused = measured(task, range(3), 30)
     assert right.ok, right
     assert right.extra["verified"]
     assert wrong.error_no == 5
     assert wrong.error_msg.startswith("y: 1024 of 1024 elements differ")
     assert refused.error_no == 1
     assert "threads per block is 4096" in refused.error_msg
+
+
+def test_an_emulated_kernel_that_takes_too_long_says_what_to_do():
+    task = at.create("measure_test.endless", (), target="cuda -emulate")
+    (result,) = measured(task, [0], 1)
+    assert result.error_no == 7
+    assert "the emulator runs each thread on the CPU: take smaller shapes" in result.error_msg

@@ -119,12 +119,14 @@ def test_an_inner_history_passes_on_what_it_does_not_hold():
             "x.log holds this workload for another target (llvm -keys=cpu)",
         ),
         ("llvm", ("t", 3), "no record for these arguments of 't'; it has 2 other workloads of it"),
+        ("llvm", ("t", 4), "x.log has 2 trials of this workload, none of which succeeded;"),
         ("llvm", ("u", 1), "there is no record for 'u' in"),
     ],
 )
 def test_a_miss_is_explained_by_what_the_log_holds(tmp_path, caplog, target, workload, said):
     log = tmp_path / "x.log"
-    write_log(log, [pair(1.0, 0), pair(1.0, 0, args=(2,))])
+    broken = pair(None, 0, args=(4,))
+    write_log(log, [pair(1.0, 0), broken, pair(1.0, 0, args=(2,)), broken])
     history = ApplyHistoryBest(log)
     with caplog.at_level(logging.WARNING, "autotvm"), history:
         assert history.query(Target(target), workload).is_fallback

@@ -20,6 +20,8 @@ from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, Me
 
 Check = Literal["never", "best", "always"]
 
+_EMULATED = "; the emulator runs each thread on the CPU: take smaller shapes, or a longer timeout"
+
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -94,7 +96,7 @@ def run_trial(
         standing.host.wait(waited_s)
     seconds = built.time_cost + time.perf_counter() - started - waited_s - queued_s
     if not isinstance(reply, Ran):
-        return _fail(reply, built, seconds)
+        return _fail(reply, inp, built, seconds)
     standing.host.add(reply.host, [reply.timing])
     run_anchor = _anchor_timer(station, standing, inp, built)
     factor = standing.calibration.factor(station.device, job, reply.timing.median, run_anchor)
@@ -131,12 +133,17 @@ def _anchor_timer(
     return run
 
 
-def _fail(reply: Done | Failed | Died, built: BuildResult, seconds: float) -> MeasureResult:
+def _fail(
+    reply: Done | Failed | Died, inp: MeasureInput, built: BuildResult, seconds: float
+) -> MeasureResult:
     """Return the result of a trial that did not run to its end."""
     unknown = MeasureErrorNo.UNKNOWN_ERROR
     number = reply.error_no if isinstance(reply, (Failed, Died)) else unknown
+    message = why_not(reply)
+    if number == MeasureErrorNo.RUN_TIMEOUT and inp.target is not None and inp.target.emulate:
+        message += _EMULATED
     evidence = Evidence(resources=built.resources or None)
-    return MeasureResult((), number, seconds, time.time(), why_not(reply), evidence)
+    return MeasureResult((), number, seconds, time.time(), message, evidence)
 
 
 def _median(reply: Done | Failed | Died) -> float | None:
