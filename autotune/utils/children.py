@@ -133,6 +133,11 @@ def _command(module: str, bare: Sequence[str], pipes: Sequence[int]) -> list[str
     return [sys.executable, "-c", _BOOT, json.dumps(spec)]
 
 
+def is_child(command: Sequence[str]) -> bool:
+    """Whether a process with this command line is a `Child`."""
+    return list(command[1:3]) == ["-c", _BOOT]
+
+
 class Child:
     """One child process, owned by the thread that makes it.
 

@@ -16,10 +16,11 @@ from autotune.measure import LocalBuilder, LocalRunner, Session, exclusive
 from autotune.measure.exclusive import devices, folder
 from autotune.measure.exclusive.devices import device_lock
 from autotune.measure.exclusive.folder import NoLocks, lock_folder
-from autotune.measure.exclusive.holders import holder
+from autotune.measure.exclusive.holders import holder, named
 from autotune.measure.exclusive.lock import Claim, DeviceLock
 from autotune.measure.run import pool
 from autotune.target import Target
+from autotune.utils.children import Child
 
 SOON_S = 20.0
 
@@ -440,3 +441,13 @@ def test_the_holder_is_named(lock):
     with another(lock) as other:
         assert holder(os.path.join(lock.folder, "device")).startswith(f"process {other.pid} (")
     assert holder(os.path.join(lock.folder, "device")) == ""
+
+
+def test_a_process_that_a_run_started_is_named_as_the_run():
+    mine = named(os.getpid())
+    assert mine.startswith(f"process {os.getpid()} (")
+    child = Child("tests.utils.echo_child")
+    try:
+        assert named(child.pid) == mine
+    finally:
+        child.close()

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from autotune.utils.children import is_child
+
 _LONGEST = 80
 
 
@@ -16,7 +18,7 @@ def held_by_ancestor(file: int) -> bool:
     An ancestor that belongs to another user cannot be looked into, and is taken for a stranger.
     """
     mine = os.fstat(file)
-    return any(_holds(pid, mine, file) for pid in _ancestors())
+    return any(_holds(pid, mine, file) for pid in _line(os.getpid()))
 
 
 def _holds(pid: int, wanted: os.stat_result, file: int) -> bool:
@@ -33,9 +35,8 @@ def _holds(pid: int, wanted: os.stat_result, file: int) -> bool:
     return False
 
 
-def _ancestors() -> Iterator[int]:
-    """Yield this process, its parent, and so on."""
-    pid = os.getpid()
+def _line(pid: int) -> Iterator[int]:
+    """Yield a process, its parent, and so on."""
     while pid > 1:
         yield pid
         try:
@@ -54,13 +55,23 @@ def holder(path: str) -> str:
             words = line.split()
             if "->" in words or words[1] != "FLOCK" or int(words[5].split(":")[-1]) != inode:
                 continue
-            return f"process {words[4]}{_command(int(words[4]))}"
+            return named(int(words[4]))
     return ""
 
 
-def _command(pid: int) -> str:
+def named(pid: int) -> str:
+    """Return a process in words; one that a run of autotune started is named as the run."""
+    for each in _line(pid):
+        words = _words(each)
+        if not is_child(words):
+            command = "".join(c if c.isprintable() else "?" for c in " ".join(words))
+            return f"process {each}" + (f" ({command[:_LONGEST]})" if command else "")
+    return f"process {pid}"
+
+
+def _words(pid: int) -> list[str]:
+    """Return the command line of a process; nothing where that cannot be told."""
     with suppress(OSError):
-        text = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").strip()
-        command = "".join(c if c.isprintable() else "?" for c in text.decode("utf-8", "replace"))
-        return f" ({command[:_LONGEST]})" if command else ""
-    return ""
+        text = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace")
+        return text.rstrip("\0").split("\0")
+    return []
