@@ -41,6 +41,7 @@ _EXPECTED = "a log, a list of logs, or None"
 # Workload key, or hash of a graph -> kind of target -> hash of the graph, empty where the record
 # does not say -> the fastest record and its result.
 Records = dict[str, dict[str, dict[str, record_codec.RecordedPair]]]
+_Back = Token["ApplyHistoryBest | None"]
 
 
 class _Current:
@@ -92,21 +93,22 @@ class ApplyHistoryBest:
         self.include_compatible = include_compatible
         self._best: Records | None = None
         self._reading = threading.Lock()
-        self._tokens: list[Token[ApplyHistoryBest | None]] = []
-        self._around: ApplyHistoryBest | None = None
+        # The contexts around, innermost first; and what to go back to, once for each entry.
+        self._around: tuple[ApplyHistoryBest, ...] = ()
+        self._entries: list[tuple[_Back, tuple[ApplyHistoryBest, ...]]] = []
         # What `update` was given, by kind of target and workload key.
         self._given: dict[tuple[str, str], MeasureInput] = {}
 
     def __enter__(self) -> ApplyHistoryBest:
-        if _current.get() is not self:
-            self._around = _current.get()
-        self._tokens.append(_current.set(self))
+        last = _current.get()
+        around = () if last is None else (last, *last._around)
+        self._entries.append((_current.set(self), self._around))
+        self._around = tuple([each for each in around if each is not self])
         return self
 
     def __exit__(self, *_: object) -> None:
-        _current.reset(self._tokens.pop())
-        if not self._tokens:
-            self._around = None
+        back, self._around = self._entries.pop()
+        _current.reset(back)
 
     def query(
         self,
@@ -126,11 +128,7 @@ class ApplyHistoryBest:
             func_name: what the warning calls it.
         """
         target = Target(target)
-        found = self.best(target, workload_key)
-        if found is None and dag is not None:
-            found = self.record_of(dag, target)
-        if found is None and self._around is not None:
-            return self._around.query(target, workload_key, has_complex_op, dag, func_name)
+        found = self._found(dag, target, workload_key)
         if found is None and has_complex_op:
             self._warn_of_miss(target, workload_key, dag, func_name)
         return None if found is None else found.config
@@ -212,19 +210,41 @@ class ApplyHistoryBest:
             return fallback_kernel(function, target)
 
     def record_of(self, dag: ComputeDAG, target: Target) -> MeasureInput | None:
-        """Return the best record of a graph under all names that it had, or None."""
+        """Return the best record of a graph under all names that it had, or None.
+
+        The contexts around are asked too; where none knows any, those make one that can.
+        """
+        return self._found(dag, target, None)
+
+    def _found(
+        self, dag: ComputeDAG | None, target: Target, key: str | None
+    ) -> MeasureInput | None:
+        contexts = (self, *self._around)
+        for each in contexts:
+            found = None if key is None else each.best(target, key)
+            found = found or (None if dag is None else each._known(dag, target))
+            if found is not None:
+                return found
+        made = (None if dag is None else each._made(dag, target) for each in contexts)
+        return next(filter(None, made), None)
+
+    def _known(self, dag: ComputeDAG, target: Target) -> MeasureInput | None:
         graph = structural_hash(dag)
         found = (self.best(target, key, graph) for key in equivalent_keys(dag))
-        own = next(filter(None, found), None) or self.best(target, graph)
-        if own is None and self._around is not None:
-            return self._around.record_of(dag, target)
-        return own
+        return next(filter(None, found), None) or self.best(target, graph)
+
+    def _made(self, dag: ComputeDAG, target: Target) -> MeasureInput | None:
+        """Return a record that is made of a graph that nobody knows."""
+        del dag, target
+        return None
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is known of any workload."""
-        around = self._around is None or self._around.is_empty
-        return around and not self._given and not self.records()
+        """Whether nothing is known of any workload, in the contexts around neither."""
+        return all(each._has_nothing() for each in (self, *self._around))
+
+    def _has_nothing(self) -> bool:
+        return not self._given and not self.records()
 
     def records(self) -> Records:
         """Return the best record of each workload and kind of target; logs are read once."""

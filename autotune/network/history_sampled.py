@@ -62,17 +62,16 @@ class ApplyHistoryBestOrSample(ApplyHistoryBest):
             model.load(cost_model_file)
             self._model = model
 
-    def record_of(self, dag: ComputeDAG, target: Target) -> MeasureInput | None:
-        """Return the best record of a graph, after some were made if there was none."""
-        found = super().record_of(dag, target)
-        if found is None and (self.sample_simple_workloads or _has_sum(dag)):
-            with self._sampling:
+    def _made(self, dag: ComputeDAG, target: Target) -> MeasureInput | None:
+        """Return the best of some states that are measured."""
+        if not self.sample_simple_workloads and not _has_sum(dag):
+            return None
+        with self._sampling:
+            if self._known(dag, target) is None:  # no other thread made it meanwhile
                 self._sample(SearchTask(compute_dag=dag, target=target))
-            found = super().record_of(dag, target)
-        return found
+        return self._known(dag, target)
 
-    @property
-    def is_empty(self) -> bool:
+    def _has_nothing(self) -> bool:
         """No: what it does not have it makes."""
         return False
 

@@ -164,3 +164,25 @@ def test_groups_are_not_multiplied_as_tf32():
     x, w = te.placeholder((1, 8, 8, 8), name="x"), te.placeholder((8, 4, 3, 3), name="w")
     with pytest.raises(ExpressionError, match=r"groups.*1 with tf32"):
         topi.nn.conv2d(x, w, 1, 1, groups=2, tf32=True)
+
+
+def test_windows_of_one_row_of_numbers_are_views(tmp_path):
+    signal, weight = (
+        te.placeholder((93,), "float16", name="x"),
+        te.placeholder((16, 40), "float16"),
+    )
+    k = te.reduce_axis((0, 16), name="k")
+    wide = lambda value: value.astype("float32")
+    out = te.compute(
+        (32, 40), lambda i, f: te.sum(wide(signal[2 * i + k]) * wide(weight[k, f]), axis=k)
+    )
+    task = SearchTask(compute_dag=ComputeDAG([signal, weight, out]), target="cuda -arch=sm_90")
+    found = programs_of(task, sketches_of(task, PARAMS), PARAMS)
+    forms = next(each for each in found if isinstance(each, TensorForms))
+    _, (kernel,) = kernels(task, forms, 1)
+    rng = np.random.default_rng(0)
+    x, w = (rng.uniform(-1, 1, shape).astype(np.float16) for shape in ((93,), (16, 40)))
+    (got,) = run_batch([Job(kernel, [x, w], 0)], tmp_path)
+    assert not isinstance(got, str), got
+    windows = np.stack([x[2 * i : 2 * i + 16] for i in range(32)]).astype(np.float64)
+    np.testing.assert_allclose(got[0], windows @ w.astype(np.float64), atol=1e-4)

@@ -155,7 +155,7 @@ def test_a_task_that_has_no_program_within_the_limits_is_explained(caplog):
     task = SearchTask(
         func="matmul", args=(16, 16, 16), target="cuda -emulate", hardware_params=none
     )
-    TaskScheduler([task]).tune(options(2))
+    TaskScheduler([task], callbacks=[]).tune(options(2))
     assert "no program of it was found that keeps the limits" in caplog.text
 
 

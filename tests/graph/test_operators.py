@@ -185,6 +185,13 @@ def test_take_limits_its_indices_and_full_writes_one_value():
     tensor = op.compute(*places)
     out = evaluate(tensor, [(places[0], data.astype("float32")), (places[1], index)])
     np.testing.assert_array_equal(out, op.reference(data, index))
+    for dtype, far in (("int64", 1 << 32), ("int64", -(1 << 32)), ("uint32", (1 << 31) + 1)):
+        index = np.array([[1, 0], [far, 2]], dtype)
+        places[1] = te.placeholder((2, 2), dtype)
+        out = evaluate(
+            op.compute(*places), [(places[0], data.astype("float32")), (places[1], index)]
+        )
+        np.testing.assert_array_equal(out, op.reference(data, index), err_msg=dtype)
     value = Variable(TensorType(()), "value")
     graph = Graph.of(apply(ops.Full((2, 2)), value))
     np.testing.assert_array_equal(graph.run(np.float32(3))[0], np.full((2, 2), 3.0))

@@ -183,6 +183,26 @@ def test_the_context_around_has_the_records_of_functions_that_the_inner_one_has_
     assert bodies[0] == bodies[1]
 
 
+def test_a_context_that_is_entered_again_within_another_asks_each_once(tuned):
+    _, _, tasks, log = tuned
+    pairs = list(auto_scheduler.RecordReader(str(log)))
+    keys = [task.workload_key for task in tasks]
+    parts = [[pair for pair in pairs if pair[0].task.workload_key == key] for key in keys]
+    one, other = map(auto_scheduler.ApplyHistoryBest, parts)
+
+    def known(context):
+        return [context.query("llvm", key) is not None for key in (*keys, "a third")]
+
+    with one:
+        with other:
+            with one:
+                assert known(one) == known(other) == [True, True, False]
+            assert known(other) == [True, True, False]
+        assert known(one) == [True, False, False], "the other one was left"
+    with auto_scheduler.ApplyHistoryBest(None) as empty, empty:
+        assert empty.is_empty
+
+
 @pytest.mark.parametrize("records", [5, 1.5, [5], [None], ""])
 def test_what_is_no_log_is_refused(records):
     with pytest.raises(RecordError, match="ApplyHistoryBest: records must be a"):

@@ -11,7 +11,7 @@ from autotune.auto_scheduler.replay import view_scope
 from autotune.auto_scheduler.sketch.facts import fusible_consumer, has_cache_write, is_tiled
 from autotune.auto_scheduler.sketch.rule import SketchContext
 from autotune.auto_scheduler.state import State
-from autotune.ir import Call, Cast, IterVar, Mul, ProducerLoad, Reduce
+from autotune.ir import Call, Cast, Expr, IterVar, Mul, ProducerLoad, Reduce
 from autotune.ir.dtype import bits_of
 from autotune.ir.structure import walk
 from autotune.te import math as te_math
@@ -160,13 +160,18 @@ def _views(op: ComputeOp, found: Product) -> list[tuple[Operation, list[list[int
     reads, views = reads_of(op), []
     sides = zip(found.operands, (found.rows, found.columns), found.turned, strict=True)
     for operand, own, turned in sides:
-        if len(own) == len(found.steps) == 1:
+        if len(own) == len(found.steps) == 1 and _is_matrix(reads[operand][0], own[0], found):
             continue
         used = {node for index in reads[operand][0] for node in walk(index)}
         batch = [(axis,) for axis in found.batch if axis.var in used]
         order = (found.steps, own) if turned else (own, found.steps)
         views.append((operand, [[numbers[axis] for axis in each] for each in (*batch, *order)]))
     return views
+
+
+def _is_matrix(indices: Sequence[Expr], own: IterVar, found: Product) -> bool:
+    """Return whether an operand's own axis and that of the reduction are dimensions of it."""
+    return own.var in indices and found.steps[0].var in indices
 
 
 def _factors(body: Reduce) -> tuple[ProducerLoad, ProducerLoad] | None:

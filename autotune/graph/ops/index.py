@@ -12,8 +12,11 @@ from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.layout import DATA, arrange, by_letter, check_layout
 from autotune.graph.ops.spelling import define
 from autotune.graph.types import Array, TensorType
-from autotune.ir import Expr
+from autotune.ir import Expr, as_expr
 from autotune.te.tensor import Tensor
+
+# Indices whose numbers are not all numbers of int32.
+_WIDE = ("int64", "uint32", "uint64")
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,12 @@ class Take(Operator):
         last = data.shape[at] - 1
 
         def body(*i: Expr) -> Expr:
-            where = indices(*i[at : at + indices.ndim]).astype("int32")
-            where = te.max(te.min(where, last), 0)
+            where = indices(*i[at : at + indices.ndim])
+            if indices.dtype in _WIDE:  # limited first: another number would be left of it
+                where = te.min(where, as_expr(last).astype(indices.dtype))
+                where = te.max(where, te.const(0, indices.dtype)).astype("int32")
+            else:
+                where = te.max(te.min(where.astype("int32"), last), 0)
             return data(*i[:at], where, *i[at + indices.ndim :])
 
         return define(own, body, "T_take")
