@@ -38,6 +38,8 @@ from autotune.ir.structure import walk
 from autotune.te.relation import extent_of
 
 UNROLL_LIMITS = (0, 16, 64, 512, 1024)
+# More products on tensor cores take a compiler half a minute, and are no faster.
+PRODUCT_UNROLL_LIMITS = UNROLL_LIMITS[:-1]
 VECTOR_LENGTHS = (1, 2, 4)
 # Buffers of the copies in shared memory: none ahead, two through registers, asynchronous ones.
 PIPELINES = (0, 1, 2, 3, 4)
@@ -290,7 +292,8 @@ def _unroll(work: Annotator, stage_id: int) -> None:
     if names:
         _unroll_inner(work, stage_id, stage, set(names))
     if any(loop.iter_kind is IterKind.REDUCTION for loop in stage.iters):
-        work.unroll_limit(stage_id, UNROLL_LIMITS)
+        multiplies = stage.attrs.tensor_core == TENSOR_CORE
+        work.unroll_limit(stage_id, PRODUCT_UNROLL_LIMITS if multiplies else UNROLL_LIMITS)
 
 
 def _unroll_inner(work: Annotator, stage_id: int, stage: Stage, names: Set[str]) -> None:

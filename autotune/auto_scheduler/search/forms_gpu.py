@@ -83,15 +83,7 @@ class GpuForms:
     @cached_property
     def extra_seconds(self) -> float:
         """What the kernels around the tiled ones take: launches, and tensors between kernels."""
-        seconds = 0.0
-        for stage in self.program.state.stages:
-            if not stage.is_compute or stage.compute_at is not ComputeAtKind.ROOT:
-                continue
-            seconds += self.model.launch_s
-            extents = [n for n in stage.op.outputs[0].shape if isinstance(n, int)]
-            moved = product(extents) * bits_of(stage.op.outputs[0].dtype) / 8
-            seconds += 2 * moved / self.model.memory_bytes_per_s
-        return seconds
+        return sum(kernels_seconds(self.program, self.model))
 
     def __call__(self, rows: Rows) -> Forms:
         """Return the closed forms of rows."""
@@ -378,6 +370,18 @@ class StageForms:
         columns += _lengths(self.levels.data[::-1], 6, 4, none)
         matrix = np.array(columns, np.float64).T
         return np.where(np.isfinite(matrix), matrix, 0.0)
+
+
+def kernels_seconds(program: Program, model: GpuModel) -> list[float]:
+    """Return for each kernel what it takes to launch it, and to pass its result on."""
+    found = []
+    for stage in program.state.stages:
+        if not stage.is_compute or stage.compute_at is not ComputeAtKind.ROOT:
+            continue
+        extents = [n for n in stage.op.outputs[0].shape if isinstance(n, int)]
+        moved = product(extents) * bits_of(stage.op.outputs[0].dtype) / 8
+        found.append(model.launch_s + 2 * moved / model.memory_bytes_per_s)
+    return found
 
 
 def _without_gaps(rows: Rows, source: TileInput, extents: list[Column]) -> None:

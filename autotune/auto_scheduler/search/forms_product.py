@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from autotune.auto_scheduler.search.device_model import GpuModel
 from autotune.auto_scheduler.search.forms import Forms
-from autotune.auto_scheduler.search.forms_gpu import FEATURES
+from autotune.auto_scheduler.search.forms_gpu import FEATURES, kernels_seconds
 from autotune.auto_scheduler.search.program import Program, Rows
 from autotune.auto_scheduler.search.sampler import Budget, Limits
 from autotune.auto_scheduler.search.steps import splits_of
@@ -63,6 +63,17 @@ class ProductForms(ABC):
         """Whether a stage is tiled: the product is."""
         return True
 
+    @property
+    def divides_steps(self) -> bool:
+        """Whether steps are a multiple of those of one instruction."""
+        return self.extents[2] % self.product.depth == 0
+
+    @cached_property
+    def around_seconds(self) -> float:
+        """What kernels beside the product's take: launches, and tensors between kernels."""
+        kernels = kernels_seconds(self.program, self.model)
+        return sum(kernels) - self.model.launch_s if len(kernels) > 1 else 0.0
+
     def limits(self) -> Limits:
         """Return what rows have to keep, for a `Sampler`."""
         return Limits(self.budgets(), self.repair, lambda rows: self.shape(rows).feasible)
@@ -77,7 +88,7 @@ class ProductForms(ABC):
         columns = shape.features
         columns += [np.zeros(len(rows))] * (FEATURES - len(columns))
         features = np.log2(np.maximum(np.column_stack(columns), 0.0) + 1.0)
-        seconds = np.where(shape.feasible, shape.seconds, np.inf)
+        seconds = np.where(shape.feasible, shape.seconds + self.around_seconds, np.inf)
         return Forms(shape.feasible, seconds, features.astype(np.float32))
 
 

@@ -46,6 +46,12 @@ class WarpgroupForms(ProductForms):
         # The column that says how many blocks take tiles in turn, if they do.
         self.turns = program.columns[of_root[5]].start if len(of_root) > 5 else None
 
+    @property
+    def divides_steps(self) -> bool:
+        """Whether steps are a multiple of those of one instruction, and of a row in memory."""
+        turned = self.product.item == _TURNED_BYTES and all(self.product.turned)
+        return self.extents[2] % (self.product.depth if turned else self.product.panel) == 0
+
     def budgets(self) -> Sequence[Budget]:
         """Return what products of numbers may be at most."""
         rows, runs, chunk = self.steps

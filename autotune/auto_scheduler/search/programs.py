@@ -13,6 +13,7 @@ from autotune.auto_scheduler.search.device_model import GpuModel
 from autotune.auto_scheduler.search.factors import divisors
 from autotune.auto_scheduler.search.forms_cpu import CpuForms
 from autotune.auto_scheduler.search.forms_gpu import GpuForms
+from autotune.auto_scheduler.search.forms_product import ProductForms
 from autotune.auto_scheduler.search.forms_tensor import TensorForms, multiplied_stage
 from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
 from autotune.auto_scheduler.search.host_model import HostModel
@@ -71,7 +72,9 @@ def programs_of(
         return [CpuForms(each, hardware, rewrite, host) for each in made]
     model = GpuModel.of(task.target, hardware)
     found = [gpu_program(each, hardware, innermost, model.sms) for each in decided]
-    return [_gpu_forms(each, model) for each in found]
+    forms = [_gpu_forms(each, model) for each in found]
+    # Parts of sums may be too short for an instruction, or no multiple of its steps.
+    return [each for each in forms if not isinstance(each, ProductForms) or each.divides_steps]
 
 
 def _gpu_forms(program: Program, model: GpuModel) -> ClosedForms:

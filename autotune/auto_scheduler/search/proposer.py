@@ -12,7 +12,7 @@ import numpy.typing as npt
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search.arm import Arm, ClosedForms, Row, trials_of
 from autotune.auto_scheduler.search.descriptor import Descriptor
-from autotune.auto_scheduler.search.program import Program, Rows
+from autotune.auto_scheduler.search.program import FactorSlot, Program, Rows
 from autotune.auto_scheduler.search.row_model import Features, RowModel
 from autotune.auto_scheduler.search.sampler import Sampler, distinct
 from autotune.auto_scheduler.search.shared import Family, Member
@@ -341,7 +341,8 @@ class Proposer:
     def _tile(self, at: int, row: Row) -> bytes:
         """Return the part of a row that are lengths of splits of whole axes."""
         program = self.arms[at].forms.program
-        wide = [i for slot in program.slots if slot.width > 1 for i in _span(program, slot.step)]
+        splits = [slot.step for slot in program.slots if isinstance(slot, FactorSlot)]
+        wide = [i for step in splits for i in _span(program, step)]
         return row[wide].tobytes() if wide else row.tobytes()
 
 

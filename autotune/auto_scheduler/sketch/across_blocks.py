@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from autotune.auto_scheduler.loops import IterKind
+from autotune.auto_scheduler.loops import Iterator, IterKind, Stage
 from autotune.auto_scheduler.sketch.facts import (
     consumers,
     has_cache_write,
@@ -44,16 +44,30 @@ class SplitAcrossBlocks:
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Factor the longest reduction out; what is left is summed where it is read."""
-        new = state.copy()
-        longest = max(
-            loops_of(new.stages[stage_id], IterKind.REDUCTION), key=lambda loop: loop.extent or 0
-        )
-        outer, _ = new.split(stage_id, longest, [1])
-        new.rfactor(stage_id, outer, 0)
-        reader = _reader(context, new, stage_id + 1)
-        if reader is not None:
-            new.compute_at(stage_id + 1, reader, new.stages[reader].iters[-1])
-        return [(new, stage_id)]
+        return [(summed_in_parts(context, state, stage_id), stage_id)]
+
+
+def summed_in_parts(context: SketchContext, state: State, stage_id: int, length: int = 1) -> State:
+    """Returns a state in which a stage sums parts of its longest reduction, which others add.
+
+    Args:
+        context: of the rule.
+        state: left as it is.
+        stage_id: of the stage, and then of the parts.
+        length: of the parts of that reduction, until it is decided.
+    """
+    new = state.copy()
+    outer, _ = new.split(stage_id, longest_reduction(new.stages[stage_id]), [length])
+    new.rfactor(stage_id, outer, 0)
+    reader = _reader(context, new, stage_id + 1)
+    if reader is not None:
+        new.compute_at(stage_id + 1, reader, new.stages[reader].iters[-1])
+    return new
+
+
+def longest_reduction(stage: Stage) -> Iterator:
+    """Returns the longest loop over a reduction of a stage."""
+    return max(loops_of(stage, IterKind.REDUCTION), key=lambda loop: loop.extent or 0)
 
 
 def _reader(context: SketchContext, state: State, stage_id: int) -> int | None:

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from autotune.auto_scheduler.loops import Iterator
 from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.replay import view_scope
-from autotune.auto_scheduler.sketch.facts import fusible_consumer, has_cache_write, is_tiled
+from autotune.auto_scheduler.sketch.across_blocks import longest_reduction, summed_in_parts
+from autotune.auto_scheduler.sketch.facts import (
+    fusible_consumer,
+    has_cache_write,
+    has_rfactor,
+    is_tiled,
+)
 from autotune.auto_scheduler.sketch.rule import SketchContext
 from autotune.auto_scheduler.state import State
 from autotune.ir import Call, Cast, Expr, IterVar, Mul, ProducerLoad, Reduce
@@ -17,7 +23,7 @@ from autotune.ir.structure import walk
 from autotune.te import math as te_math
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Operation
-from autotune.utils.math import product
+from autotune.utils.math import ceil_div, product
 
 _SHORT = ("float16", "bfloat16")
 # Threads of a warp by rows and columns.
@@ -25,6 +31,8 @@ ROWS, COLUMNS = 8, 4
 # Bytes of a row of the left operand of one instruction, of what is copied at once, and of rows in
 # shared memory that ``wgmma`` reads.
 _ROW_BYTES, _COPIED_BYTES, _PANEL_BYTES = 32, 16, 128
+# Rows and columns of a tile, and of how many a device is full: sums of more are not cut in parts.
+_FEW_TILES, _MULTIPROCESSORS = (64, 64), 132
 # Columns of a thread are neighbours, whichever axes they come of.
 _TOGETHER = 8
 
@@ -86,6 +94,11 @@ class Product:
         sides = (self.rows, self.columns, self.steps)
         m, n, k = (product([extent_of(axis) or 1 for axis in each]) for each in sides)
         return m, n, k
+
+    @property
+    def gathers(self) -> bool:
+        """Whether steps are of several axes, so that rows of a view lie in pieces."""
+        return sum(extent_of(axis) != 1 for axis in self.steps) > 1
 
     def is_turned(self, operand: Operation) -> bool:
         """Return whether the reduction is not the index of an operand's neighbours."""
@@ -194,11 +207,34 @@ def _factors(body: Reduce) -> tuple[ProducerLoad, ProducerLoad] | None:
 
 
 def untiled_product(context: SketchContext, state: State, stage_id: int) -> Product | None:
-    """Returns the product that a stage is for a GPU, if nothing was done to it yet."""
+    """Returns the product that a stage is for a GPU, if nothing was done to it yet.
+
+    Args:
+        context: of the rule.
+        state: whose stage it is.
+        stage_id: of the stage.
+    """
     stage = state.stages[stage_id]
     if not context.is_gpu or is_tiled(stage) or has_cache_write(state, stage_id):
         return None
+    if has_rfactor(state, stage_id):
+        return None
     return product_of(stage.op) if len(reads_of(stage.op)) == 2 else None
+
+
+def whole_and_in_parts(
+    context: SketchContext, state: State, stage_id: int, found: Product, steps: int
+) -> list[State]:
+    """Returns a state, and one in which a product is of parts, where there are few tiles.
+
+    How long the parts are, a multiple of ``steps`` for the time being, is decided later.
+    """
+    m, n, _ = found.extents
+    tiles = ceil_div(m, _FEW_TILES[0]) * ceil_div(n, _FEW_TILES[1])
+    longest = longest_reduction(state.stages[stage_id]).extent or 0
+    if tiles >= _MULTIPROCESSORS or longest % steps or longest <= steps:
+        return [state]
+    return [state, summed_in_parts(context, state, stage_id, steps)]
 
 
 def multiply_in_tiles(

@@ -17,7 +17,9 @@ from autotune.auto_scheduler.sketch.products import (
     arch_of,
     bind_together,
     multiply_in_tiles,
+    product_of,
     untiled_product,
+    whole_and_in_parts,
 )
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.state import State
@@ -44,9 +46,12 @@ class TensorCores:
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
-        new, at, _, step = multiply_in_tiles(context, state, stage_id, _tile)
-        new.pragma(at, step, TENSOR_CORE)
-        return [(new, at - 1)]
+        found = product_of(state.stages[stage_id].op)
+        assert found is not None
+        for each in whole_and_in_parts(context, state, stage_id, found, found.depth):
+            new, at, _, step = multiply_in_tiles(context, each, stage_id, _tile)
+            new.pragma(at, step, TENSOR_CORE)
+            yield new, at - 1
 
 
 def _tile(state: State, stage_id: int, loops: Loops) -> Iterator:

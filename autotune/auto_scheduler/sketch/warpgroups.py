@@ -19,6 +19,7 @@ from autotune.auto_scheduler.sketch.products import (
     multiply_in_tiles,
     product_of,
     untiled_product,
+    whole_and_in_parts,
 )
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.state import State
@@ -50,9 +51,12 @@ class WarpgroupTensorCores:
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
         found = product_of(state.stages[stage_id].op)
-        whole = found is not None and found.divides(TILE, PANEL)
-        for tile in TILINGS if whole else TILINGS[:1]:
-            new, at, inner, _ = multiply_in_tiles(context, state, stage_id, tile)
+        assert found is not None
+        states = whole_and_in_parts(context, state, stage_id, found, found.panel)
+        ways = [(each, TILINGS[0]) for each in states]
+        ways += [(state, TILINGS[1])] if found.divides(TILE, PANEL) else []
+        for each, tile in ways:
+            new, at, inner, _ = multiply_in_tiles(context, each, stage_id, tile)
             new.pragma(at, inner, WGMMA)
             yield new, at - 1
 
