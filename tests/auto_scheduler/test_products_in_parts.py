@@ -1,4 +1,4 @@
-"""Products on tensor cores of few results: blocks multiply parts of long sums, and a kernel adds."""
+"""Products on tensor cores of few results: blocks multiply parts of sums, another kernel adds."""
 
 import numpy as np
 import pytest

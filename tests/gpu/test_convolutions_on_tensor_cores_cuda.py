@@ -31,9 +31,16 @@ WARPGROUPS = {
 }
 
 
-def check(conv, kind, count=6):
+IN_PARTS = {
+    "14x14": Conv(n=1, c=256, h=14, w=14, f=256),
+    "7x7": Conv(n=1, c=512, h=7, w=7, f=512, filters="OHWI"),
+}
+
+
+def check(conv, kind, count=6, parts=1):
     """Compare with integers, whose sums are exact, five times: a race would move."""
-    task, (forms, *_) = forms_of(conv, kind, Target("cuda").arch)
+    task, found = forms_of(conv, kind, Target("cuda").arch)
+    forms = next(each for each in found if each.batch == parts)
     rows = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(count)
 
     def built(row):
@@ -64,3 +71,9 @@ def test_convolutions_of_warpgroups_are_right_on_the_device(name):
     if not (Target("cuda").arch or "").startswith("sm_90"):
         pytest.skip("needs compute capability 9.0")
     check(WARPGROUPS[name], WarpgroupForms)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", IN_PARTS)
+def test_convolutions_in_parts_are_right_on_the_device(name):
+    check(IN_PARTS[name], TensorForms, parts=4)
