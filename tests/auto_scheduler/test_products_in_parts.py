@@ -59,6 +59,13 @@ def test_sums_are_cut_in_parts_only_where_there_are_few_tiles():
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_of_small_products_that_fills_a_device_is_not_cut(kind):
+    for batch in (2, 64):
+        found = programs(product(128, 128, 1024, batch=batch), kind)[1]
+        assert any(each.batch > batch for each in found) is (batch == 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_all_parts_are_as_long_as_an_instruction_takes(kind):
     unit = 16 if kind is TensorForms else 64
     found = parts_of(programs(product(64, 64, 1024), kind)[1])

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search.arm import Arm, ClosedForms, Row, trials_of
 from autotune.auto_scheduler.search.descriptor import Descriptor
+from autotune.auto_scheduler.search.forms_product import ProductForms
 from autotune.auto_scheduler.search.program import FactorSlot, Program, Rows
 from autotune.auto_scheduler.search.row_model import Features, RowModel
 from autotune.auto_scheduler.search.sampler import Sampler, distinct
@@ -340,8 +341,15 @@ class Proposer:
 
     def _tile(self, at: int, row: Row) -> bytes:
         """Return the part of a row that are lengths of splits of whole axes."""
-        program = self.arms[at].forms.program
-        splits = [slot.step for slot in program.slots if isinstance(slot, FactorSlot)]
+        forms = self.arms[at].forms
+        program = forms.program
+        # Of tiles of products, one number says how long the other side is.
+        least = 1 if isinstance(forms, ProductForms) else 2
+        splits = [
+            slot.step
+            for slot in program.slots
+            if isinstance(slot, FactorSlot) and slot.width >= least
+        ]
         wide = [i for step in splits for i in _span(program, step)]
         return row[wide].tobytes() if wide else row.tobytes()
 

@@ -230,7 +230,8 @@ def whole_and_in_parts(
     How long the parts are, a multiple of ``steps`` for the time being, is decided later.
     """
     m, n, _ = found.extents
-    tiles = ceil_div(m, _FEW_TILES[0]) * ceil_div(n, _FEW_TILES[1])
+    batch = product([extent_of(axis) or 1 for axis in found.batch])
+    tiles = batch * ceil_div(m, _FEW_TILES[0]) * ceil_div(n, _FEW_TILES[1])
     longest = longest_reduction(state.stages[stage_id]).extent or 0
     if tiles >= _MULTIPROCESSORS or longest % steps or longest <= steps:
         return [state]
