@@ -84,7 +84,8 @@ class Operator(ABC):
         most = least if most is None else most
         if not least <= len(inputs) <= most:
             number = str(least) if least == most else f"{least} to {most}"
-            raise GraphError(f"{self.name}: expected {number} inputs, got {len(inputs)}")
+            word = "input" if most == 1 else "inputs"
+            raise GraphError(f"{self.name}: expected {number} {word}, got {len(inputs)}")
 
     def refuse(self, argument: str, expected: str, got: object) -> NoReturn:
         """Raise the error for an argument."""

@@ -228,7 +228,12 @@ class Simplifier(AffineSpace):
 
     def _substitute_atom(self, atom: Atom, values: Environment) -> Affine:
         if atom.kind is AtomKind.OPAQUE and atom.expr is not None:
-            return self.form(atom.expr, values)
+            # What was built of this atom alone has the atom as its form: that is not asked again.
+            outer, self._env = self._env, values
+            try:
+                return self._as_form(self.handlers[type(atom.expr)](self, atom.expr))
+            finally:
+                self._env = outer
         return super()._substitute_atom(atom, values)
 
     def _bounds_of(self, value: Value) -> Interval:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from autotune.errors import AutotuneError, GraphError, TunerError
 from autotune.graph import OPERATORS, Graph, Node, Operator, TensorType, Variable
 from autotune.graph.fuse import Function, partition
+from autotune.just_in_time.attributes import operator_of
 from autotune.just_in_time.ways import Asked, Way, refuse_source
 from autotune.network import FunctionOffer, fallback_kernel, offers_of
 from autotune.runtime.arrays.array import dtype_name
@@ -32,7 +33,7 @@ class OfOperator:
 
     def asked(self, given: object, args: Sequence[Any], target: Target) -> Asked:
         """Return all templates that compute it, and how it is computed by rule."""
-        op = self._operator(given)
+        op = operator_of(self.owner, OPERATORS[self.name], given)
         if not op.has_compute:
             raise TunerError(
                 f"{self.owner}: networks make {self.name} of other operators, so there is no one "
@@ -48,27 +49,10 @@ class OfOperator:
         ]
         return Asked(title, tuple(ways), lambda: fallback_kernel(function, target))
 
-    def _operator(self, given: object) -> Operator:
-        kind = OPERATORS[self.name]
-        attributes: Mapping[str, Any] = {} if given is None else given  # type: ignore[assignment]
-        check = Check(TunerError, self.owner)
-        check.kind("key(...)", attributes, Mapping, f"a dict of attributes of {self.name}")
-        known = [each.name for each in fields(kind)]
-        unknown = [name for name in attributes if name not in known]
-        if unknown:
-            raise TunerError(
-                f"{self.owner}: {self.name} has no attribute {unknown[0]!r}; expected some of "
-                f"{', '.join(known) or 'none'}"
-            )
-        try:
-            return kind(**{each.name: _as(each, attributes[each.name]) for each in fields(kind)
-                           if each.name in attributes})  # fmt: skip
-        except (TypeError, ValueError, AutotuneError) as error:
-            raise TunerError(f"{self.owner}: attributes of {self.name}: {error}") from error
-
     def _function(self, op: Operator, args: Sequence[Any]) -> Function:
         """Return the operator applied to what was given, whose results must be of its types."""
-        types = [_type_of(self.owner, number, value) for number, value in enumerate(args)]
+        owner = f"{self.owner}: {self.name}"
+        types = [_type_of(owner, number, value) for number, value in enumerate(args)]
         node, inputs = self._node(op, types)
         expected, given = [value.type for value in node.outputs], types[len(inputs) :]
         if expected != given:
@@ -103,16 +87,6 @@ class OfOperator:
 def _is_whole(offer: FunctionOffer) -> bool:
     """Return whether a template needs nothing ahead of the call."""
     return not offer.prepared
-
-
-def _as(field: Field[Any], value: Any) -> Any:
-    """Return an attribute as operators keep it: one number stands for a tuple of one."""
-    single = isinstance(field.default, tuple) and isinstance(value, int)
-    return (value,) if single else _plain(value)
-
-
-def _plain(value: Any) -> Any:
-    return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _type_of(owner: str, number: int, value: Any) -> TensorType:

@@ -342,3 +342,13 @@ def test_equal_functions_have_equal_signatures_and_scalars_count():
     assert network(2).signature != network(3).signature
     assert [t.name for t in network(2).tensors()][:2] == ["p0", "p1"]
     assert equal(network(2).graph, network(2).graph)
+
+
+def test_no_scale_of_which_a_part_is_zero_moves_past_a_sum():
+    data, shift = variable(IMAGES), constant((4, 1, 1), 1)
+    scale = Constant.of(np.array([1, 0, -2, 3], "float32").reshape(4, 1, 1))
+    weight = constant((5, 4, 3, 3), 2)
+    moved = apply(ops.Conv2d(), apply(ops.Multiply(), data, scale), weight)
+    assert forward(moved) == ["nn.conv2d"]
+    summed = apply(ops.Add(), apply(ops.Multiply(), data, scale), shift)
+    assert forward(apply(ops.Conv2d(), summed, weight)) == ["multiply", "add", "nn.conv2d"]

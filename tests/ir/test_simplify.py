@@ -200,3 +200,13 @@ def test_random_expressions_keep_their_values(seed):
             wanted = evaluate(expr, values)
             assert evaluate(short, values) == wanted, f"{expr} -> {short} at {values}"
             assert low <= wanted <= high, f"{expr} in [{low}, {high}], got {wanted}"
+
+
+def test_what_a_simplifier_built_of_one_minimum_takes_other_values():
+    space = Simplifier({O: (0, 10), I: (0, 6)})
+    built = space.expr(space.form(Min(O * 7 + I, IntImm(69))))
+    assert isinstance(built, Min)
+    at_the_end = space.simplify(built, {O: space.form(IntImm(10))})
+    assert isinstance(at_the_end, IntImm)
+    assert at_the_end.value == 69
+    assert str(space.simplify(built, {O: space.form(IntImm(2))})) == "i + 14"

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from autotune import te
-from autotune.errors import GraphError
+from autotune.errors import ExpressionError, GraphError
 from autotune.graph import ops
 from autotune.graph.fuse.partition import MAX_DEPTH, fused_groups
 from autotune.graph.graph import Graph
@@ -115,7 +115,7 @@ class Function:
         inputs = tuple(known.values())
         known |= {each: te.const(each.array.item(), each.dtype) for each in self.graph.constants}
         for node in self.graph.nodes:
-            made = node.op.compute(*[known[value] for value in node.inputs])
+            made = _computed(node, [known[value] for value in node.inputs])
             results = made if isinstance(made, (list, tuple)) else [made]
             _check_types(node, results)
             known.update(zip(node.outputs, results, strict=True))
@@ -125,6 +125,17 @@ class Function:
     def has_reduction(self) -> bool:
         """Whether anything is reduced: TVM tunes such functions only."""
         return any(_reduces(tensor) for tensor in self.tensors())
+
+
+def _computed(node: Node, inputs: Sequence[Any]) -> Tensor | Sequence[Tensor]:
+    try:
+        return node.op.compute(*inputs)
+    except ExpressionError as error:
+        kinds = ", ".join(dict.fromkeys(value.dtype for value in node.inputs))
+        raise GraphError(
+            f"{node.origin}: {node.op.name} has no kernel for {kinds}: {error}; cast its inputs "
+            "first"
+        ) from error
 
 
 def _check_types(node: Node, results: Sequence[object]) -> None:

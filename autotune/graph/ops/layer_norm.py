@@ -54,8 +54,9 @@ class Norm(Operator):
         data, *vectors = inputs
         if data.dtype not in _FLOATS:
             self.refuse("data", f"of {', '.join(_FLOATS)}", data)
+        if not 0 <= self.small() < math.inf:
+            self.refuse("epsilon", "a number from 0 on", self.small())
         at = self.channel(data.ndim)
-        self.seen_as(data.shape)
         expected = TensorType((data.shape[at],), data.dtype)
         given = names if len(vectors) == len(names) else ("gamma", "beta")
         for name, vector in zip(given, vectors, strict=True):

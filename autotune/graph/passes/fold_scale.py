@@ -9,25 +9,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from autotune.graph import ops
 from autotune.graph.graph import Graph
 from autotune.graph.value import Constant, Node, Result, Value, apply
 
 _ACTIVATIONS = (ops.Relu, ops.LeakyRelu)
+# Quotients by less leave the range of a dtype too easily.
+_LEAST_DIVISOR = {"float16": 1e-2}
 
 
 @dataclass(frozen=True)
 class Message:
-    """A value may be scaled along an axis, if the scale is positive where that is needed."""
+    """A value may be scaled along an axis.
+
+    Attributes:
+        positive: whether only by what is above 0.
+        divides: whether something is divided by the scale, which must not be 0 then.
+    """
 
     axis: int
     positive: bool = False
+    divides: bool = False
 
     def meet(self, other: Message | None) -> Message | None:
         """Return what both allow."""
         if other is None or other.axis != self.axis:
             return None
-        return Message(self.axis, self.positive or other.positive)
+        return Message(self.axis, self.positive or other.positive, self.divides or other.divides)
 
 
 def channels(node: Node) -> tuple[int, int, int] | None:
@@ -77,6 +87,12 @@ def scale_along(
 def is_positive(scale: Constant) -> bool:
     """Returns whether all numbers are above 0."""
     return bool((scale.array > 0).all())
+
+
+def is_divisor(scale: Constant) -> bool:
+    """Returns whether numbers of a usual size can be divided by all of a scale's."""
+    least = _LEAST_DIVISOR.get(scale.dtype, 1e-30)
+    return bool((np.abs(scale.array.astype("float64")) >= least).all())
 
 
 def _scale_of(node: Node) -> tuple[Value, Constant] | None:
@@ -189,13 +205,20 @@ def fold_scale_forward(graph: Graph) -> Graph:
         message = demands.get(result)
         found = _scale_of(node)
         if found and message and vector_axis(found[1], result) == message.axis:
-            if found[0].type == result.type and (not message.positive or is_positive(found[1])):
+            if found[0].type == result.type and _allows(message, found[1]):
                 scales[result] = found[1]
                 return inputs[node.inputs.index(found[0])]
             return None
         return _carry(node, inputs, message, scales)
 
     return graph.rewrite(fold)
+
+
+def _allows(message: Message, scale: Constant) -> bool:
+    """Return whether a value may do without a scale, as its readers say."""
+    if message.positive and not is_positive(scale):
+        return False
+    return not message.divides or is_divisor(scale)
 
 
 def _carry(
@@ -253,7 +276,7 @@ def _asked(node: Node, own: Message | None) -> Sequence[Message | None]:
     if own and isinstance(node.op, ops.Add | ops.Subtract):
         a, b = node.inputs
         if a.type == node.output.type and vector_axis(b, a) == own.axis:
-            return [own, None]
+            return [replace(own, divides=True), None]
         if b.type == node.output.type and vector_axis(a, b) == own.axis:
-            return [None, own]
+            return [None, replace(own, divides=True)]
     return [None] * len(node.inputs)

@@ -1,0 +1,86 @@
+"""Attributes of operators as calls give them: of the types that the operator's fields say."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from autotune.errors import AutotuneError, TunerError
+from autotune.graph import Operator
+from autotune.utils.check import Check
+
+
+def operator_of(owner: str, kind: type[Operator], given: object) -> Operator:
+    """Return an operator with the attributes that are given, and defaults for the rest.
+
+    Raises:
+        TunerError: there is no such attribute, or one is of another type or no good.
+    """
+    check = Check(TunerError, owner)
+    attributes: Mapping[str, Any] = {} if given is None else given  # type: ignore[assignment]
+    check.kind("key(...)", attributes, Mapping, f"a dict of attributes of {kind.name}")
+    hints = get_type_hints(kind)
+    known = [each.name for each in fields(kind)]
+    unknown = [name for name in attributes if name not in known]
+    if unknown:
+        raise TunerError(
+            f"{owner}: {kind.name} has no attribute {unknown[0]!r}; expected some of "
+            f"{', '.join(known) or 'none'}"
+        )
+    found = {}
+    for name, value in attributes.items():
+        found[name] = _plain(value, hints[name])
+        if not _is(found[name], hints[name]):
+            check.refuse(f"attribute {name!r} of {kind.name}", _in_words(hints[name]), value)
+    try:
+        return kind(**found)
+    except AutotuneError as error:
+        raise TunerError(f"{owner}: attributes of {kind.name}: {error}") from error
+
+
+def _plain(value: Any, hint: Any) -> Any:
+    """Return an attribute as operators keep it: one number stands for a tuple of one."""
+    value = _plain_part(value)
+    if isinstance(value, int) and not isinstance(value, bool) and not _is(value, hint):
+        return (value,)
+    return value
+
+
+def _plain_part(value: Any) -> Any:
+    """Return a value without lists, and without numbers of numpy."""
+    if isinstance(value, np.generic):
+        return value.item()
+    nested = isinstance(value, Sequence) and not isinstance(value, str)
+    return tuple(map(_plain_part, value)) if nested else value
+
+
+def _is(value: Any, hint: Any) -> bool:
+    """Return whether a value is of a type, as fields of operators are annotated."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return any(_is(value, each) for each in get_args(hint))
+    if get_origin(hint) is tuple:
+        part, *rest = get_args(hint)
+        if rest == [...]:
+            return isinstance(value, tuple) and all(_is(each, part) for each in value)
+        return (
+            isinstance(value, tuple)
+            and len(value) == 1 + len(rest)
+            and all(map(_is, value, (part, *rest)))
+        )
+    if isinstance(value, bool) or hint is bool:
+        return isinstance(value, bool) and hint is bool
+    return isinstance(value, (int, float) if hint is float else hint)
+
+
+def _in_words(hint: Any) -> str:
+    if get_origin(hint) in (Union, types.UnionType):
+        return " or ".join(_in_words(each) for each in get_args(hint))
+    if get_origin(hint) is tuple:
+        parts = [_in_words(each) for each in get_args(hint) if each is not ...]
+        return f"a tuple of {parts[0]}" if ... in get_args(hint) else f"({', '.join(parts)})"
+    names = {int: "a whole number", float: "a number", bool: "True or False", str: "a text"}
+    return "None" if hint is type(None) else names.get(hint, str(hint))
