@@ -6,6 +6,7 @@ from tests.fuzz.states import STATES
 def pytest_addoption(parser):
     parser.addoption("--schedules", type=int, help="how many random schedules to draw")
     parser.addoption("--cases", type=int, help="how many random states to draw")
+    parser.addoption("--products", type=int, help="how many states on tensor cores to draw")
     parser.addoption("--first-seed", type=int, help="seed of the first of them")
 
 
@@ -21,4 +22,12 @@ def state_seeds(request):
     """The seeds of random states; each draws `STATES` of them."""
     first = request.config.getoption("--first-seed", None) or 0
     cases = request.config.getoption("--cases", None) or 48
+    return range(first, first + -(-cases // STATES))
+
+
+@pytest.fixture(scope="session")
+def product_seeds(request):
+    """The seeds of random states on tensor cores; each draws up to `STATES` of them."""
+    first = request.config.getoption("--first-seed", None) or 0
+    cases = request.config.getoption("--products", None) or 16
     return range(first, first + -(-cases // STATES))

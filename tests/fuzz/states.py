@@ -11,6 +11,7 @@ from autotune.auto_scheduler import (
     SearchTask,
     SketchPolicy,
 )
+from autotune.auto_scheduler.search.forms_product import ProductForms
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.sampler import Sampler
 from autotune.codegen import kernel_of_schedule
@@ -18,6 +19,7 @@ from autotune.errors import InstantiationError, LoweringError, ScheduleError
 from autotune.kernel.layout import with_layouts
 from tests.fuzz.check import Trial
 from tests.fuzz.operators import OPERATORS
+from tests.fuzz.products import PRODUCTS
 from tests.fuzz.workloads import WORKLOADS
 
 COMPUTATIONS = {**WORKLOADS, **OPERATORS}
@@ -30,7 +32,18 @@ def draw_states(seed, count=STATES):
     """Draw some states of one workload for one target, and print their kernels."""
     rng = random.Random(f"state {seed}")
     name, language = rng.choice(list(COMPUTATIONS)), rng.choice(list(TARGETS))
-    workload = COMPUTATIONS[name](rng)
+    return _draw(seed, rng, name, language, COMPUTATIONS[name](rng), count)
+
+
+def draw_products(seed, count=STATES):
+    """Draw some states in which tensor cores multiply, and print their kernels."""
+    rng = random.Random(f"product {seed}")
+    name = rng.choice(list(PRODUCTS))
+    return _draw(seed, rng, name, "cuda", PRODUCTS[name](rng), count, ProductForms)
+
+
+def _draw(seed, rng, name, language, workload, count, kind=object):
+    """Draw states of programs of some kind, and print their kernels."""
     target = TARGETS[language]
     option = rng.choice(list(LayoutRewriteOption)) if language == "c" else None
     task = SearchTask(
@@ -45,6 +58,7 @@ def draw_states(seed, count=STATES):
         found = [
             (each.program, row)
             for each in programs
+            if isinstance(each, kind)
             for row in Sampler(each.program, each.limits(), np.random.default_rng(seed)).draw(2)
         ]
     except Exception as error:  # nothing a rule or a sampler meets may raise
