@@ -57,6 +57,8 @@ def serve(
 
     def ready(link: str) -> None:
         say(f"{', '.join(map(str, logs))}: {link}")
+        if missing := [str(path) for path in logs if not path.exists()]:
+            say(f"Not there yet, and shown as soon as it is: {', '.join(missing)}")
         if secret:
             say("Whoever has this link can read these logs; it is not shown again.")
         say("Ctrl-C ends it.")

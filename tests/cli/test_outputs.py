@@ -82,3 +82,11 @@ def test_an_address_that_is_none_of_this_machine_is_said(trials):
     assert done.exit_code == 1
     assert "300.1.1.1:8765" in done.output
     assert "give another --host" in done.output
+
+
+def test_a_log_that_is_not_there_yet_is_named_beside_the_link(trials, tmp_path, monkeypatch):
+    monkeypatch.setattr("autotune.dashboard.run", lambda _m, _g, _p, ready: ready("http://here/"))
+    shown = said("serve", trials, tmp_path / "soon.log").output.splitlines()
+    assert shown[0].endswith("soon.log: http://here/")
+    assert shown[1] == f"Not there yet, and shown as soon as it is: {tmp_path / 'soon.log'}"
+    assert len(said("serve", trials).output.splitlines()) == 2
