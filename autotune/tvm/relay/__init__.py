@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from autotune.graph import Constant, TensorType, Value
 from autotune.graph import Value as Expr
-from autotune.graph import Variable as Var
 from autotune.network import load_param_dict, save_param_dict
 from autotune.tvm.names import resolver
 from autotune.tvm.relay import analysis, build_module, nn, op, testing
@@ -12,6 +11,7 @@ from autotune.tvm.relay.build_module import build
 from autotune.tvm.relay.function import Function, IRModule, Tuple
 from autotune.tvm.relay.operators import *
 from autotune.tvm.relay.operators import __all__ as _operators
+from autotune.tvm.relay.variable import Var
 
 __all__ = [
     *_operators, "Constant", "Expr", "Function", "IRModule", "TensorType", "Tuple", "Value", "Var",

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from autotune.errors import GraphError
-from autotune.graph import OPERATORS, Constant, Node, TensorType, Value, Variable, apply, ops
+from autotune.graph import OPERATORS, Constant, Node, TensorType, Value, apply, ops
 from autotune.te.location import user_line
 from autotune.tvm.relay.arguments import Numbers, check_values, whole_numbers
 from autotune.tvm.relay.function import Tuple, flattened
+from autotune.tvm.relay.variable import Var
 from autotune.utils.check import Check
 
 # Tensors to be joined: a relay tuple, or any nesting of tuples and lists.
@@ -19,7 +20,7 @@ Parts = Tuple[Value] | Sequence[object]
 
 def var(
     name_hint: str, type_annotation: object = None, shape: object = None, dtype: str = "float32"
-) -> Variable:
+) -> Var:
     """Declare an input or parameter.
 
     Raises:
@@ -29,7 +30,7 @@ def var(
     if type_annotation is not None and shape is not None:
         raise GraphError(f"var {name_hint!r}: expected type_annotation or shape, got both")
     if isinstance(type_annotation, TensorType):
-        return Variable(type_annotation, name_hint)
+        return Var(name_hint, type_annotation)
     given = shape if shape is not None else type_annotation
     if given is None:
         given = ()
@@ -38,9 +39,8 @@ def var(
                 f"var {name_hint!r}: expected a shape, got none; parameters whose shape follows "
                 "from their use are those of relay.testing.layers"
             )
-    return Variable(
-        TensorType(whole_numbers(f"var {name_hint!r}", "shape", given), dtype), name_hint
-    )
+    extents = whole_numbers(f"var {name_hint!r}", "shape", given)
+    return Var(name_hint, TensorType(extents, dtype))
 
 
 def const(value: object, dtype: str | None = None) -> Constant:

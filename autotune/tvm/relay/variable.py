@@ -1,0 +1,42 @@
+"""``relay.Var``: a variable that scripts ask for its name and its type in TVM's words."""
+
+from __future__ import annotations
+
+from autotune.errors import GraphError
+from autotune.graph import TensorType, Variable
+from autotune.utils.check import Check
+
+
+class Var(Variable):
+    """An input or a parameter of a network.
+
+    Args:
+        name_hint: its name.
+        type_annotation: shape and dtype of its elements.
+
+    Raises:
+        GraphError: one of them is something else.
+    """
+
+    def __init__(self, name_hint: str, type_annotation: TensorType) -> None:
+        check = Check(GraphError, "Var")
+        check.kind("name_hint", name_hint, str, "a text")
+        check.kind(
+            "type_annotation", type_annotation, TensorType, "relay.TensorType(shape, dtype)"
+        )
+        super().__init__(type_annotation, name_hint)
+
+    @property
+    def name_hint(self) -> str:
+        """Its name."""
+        return self.name
+
+    @property
+    def type_annotation(self) -> TensorType:
+        """Shape and dtype, as they were declared."""
+        return self.type
+
+    @property
+    def checked_type(self) -> TensorType:
+        """Shape and dtype: those that were declared."""
+        return self.type
