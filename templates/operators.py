@@ -230,8 +230,7 @@ def conv2d_transpose_nchw_cuda(
     del out_dtype
     if groups != 1:
         raise TemplateError(f"conv2d_transpose_nchw.cuda: groups must be 1, got {groups}")
-    sides = [*zip(padding[:2], padding[2:], strict=True)]
-    made = conv2d_transpose_nchw(data, kernel, strides, sides, output_padding)
+    made = conv2d_transpose_nchw(data, kernel, strides, padding, output_padding=output_padding)
     _, f, y, x = made.op.axis
     return te_sums.on_gpu((data, kernel), made, {"tile_f": f, "tile_y": y, "tile_x": x})
 

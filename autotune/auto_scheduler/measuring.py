@@ -10,6 +10,7 @@ from autotune import measure
 from autotune.auto_scheduler.errors import TuningOptionError
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.measure import Builder, Runner
+from autotune.utils.check import Check
 
 MeasureCallback = Callable[..., object]
 
@@ -161,7 +162,7 @@ class TuningOptions:
     Attributes:
         num_measure_trials: candidates that are measured; with 0 or 1 none is, and the one that is
             predicted to be best is taken.
-        early_stopping: stop after so many trials without a better one; None or 0 for never.
+        early_stopping: stop after so many trials without a better one; None, 0 or -1 for never.
         num_measures_per_round: candidates that are proposed together at most.
         verbose: 0 says nothing, 1 shows the progress, 2 each trial.
         builder: ``"local"`` or a builder.
@@ -187,12 +188,12 @@ class TuningOptions:
                 raise TuningOptionError(
                     f"TuningOptions: Invalid {name}: expected 'local' or a {name}, got {value!r}"
                 )
+        check = Check(TuningOptionError, "TuningOptions")
         for name in ("num_measure_trials", "num_measures_per_round", "verbose"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise TuningOptionError(
-                    f"TuningOptions: {name} must be a whole number of at least 0, got {value!r}"
-                )
+            object.__setattr__(self, name, check.whole(name, getattr(self, name), 0))
+        if self.early_stopping is not None:
+            count = check.whole("early_stopping", self.early_stopping, -1)
+            object.__setattr__(self, "early_stopping", count if count > 0 else None)
 
     def measure_option(self) -> dict[str, Any]:
         """Return builder and runner as objects, new ones where none were given."""

@@ -198,6 +198,17 @@ def test_what_options_take_is_checked():
         TuningOptions(builder="remote")
     with pytest.raises(ValueError, match="num_measure_trials must be a whole number"):
         TuningOptions(num_measure_trials=-1)
+    with pytest.raises(ValueError, match=r"early_stopping must be a whole number .* got 2\.5"):
+        TuningOptions(early_stopping=2.5)
+    assert TuningOptions(num_measure_trials=np.int64(5)).num_measure_trials == 5
+
+
+@pytest.mark.parametrize("never", [None, 0, -1])
+def test_a_search_that_never_stops_early_is_asked_for_as_in_tvm(never, tmp_path):
+    task, log = SearchTask(func="matmul", args=(8, 8, 8), target="c"), str(tmp_path / "log.json")
+    options = TuningOptions(3, never, measure_callbacks=[RecordToFile(log)], verbose=0)
+    task.tune(options, SketchPolicy(task, seed=0))
+    assert len(list(RecordReader(log))) == 3
 
 
 def test_a_search_in_which_nothing_runs_says_why_and_goes_on(means, caplog):

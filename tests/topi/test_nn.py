@@ -128,6 +128,26 @@ def test_winograd_takes_filters_transformed_ahead():
     )
 
 
+@pytest.mark.parametrize("strides", [1, (2, 1), (3, 2)])
+@pytest.mark.parametrize("padding", [0, (1, 2), (1, 0, 2, 1), "VALID"])
+@pytest.mark.parametrize("dtype", [None, "float32", "float64"])
+def test_transposed_convolution_has_the_arguments_of_tvm(strides, padding, dtype):
+    places, (data, weight) = inputs((2, 3, 5, 4), (3, 4, 4, 3))
+    (sy, sx) = strides if isinstance(strides, tuple) else (strides, strides)
+    more = (sy - 1, sx - 1)
+    top, left, bottom, right = topi.nn.get_pad_tuple(padding, (4, 3))
+    whole = np.zeros((2, 4, 4 * sy + 4 + more[0], 3 * sx + 3 + more[1]))
+    for i in range(4):
+        for j in range(3):
+            part = np.einsum("nchw,co->nohw", data, weight[:, :, i, j])
+            whole[:, :, i : i + 4 * sy + 1 : sy, j : j + 3 * sx + 1 : sx] += part
+    wanted = whole[:, :, top : whole.shape[2] - bottom, left : whole.shape[3] - right]
+    out = topi.nn.conv2d_transpose_nchw(*places, strides, padding, dtype, more)
+    assert out.dtype == (dtype or "float32")
+    got = evaluate(out, [*zip(places, (data, weight), strict=True)])
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+
+
 def test_dense_and_matmul():
     check(topi.nn.dense, testing.dense, (3, 5), (4, 5))
     check(
@@ -229,6 +249,12 @@ def test_activations_and_scale_shift():
         (lambda x, w: topi.nn.pool2d(x, 2, 1, pool_type="sum"), "pool_type must be"),
         (lambda x, w: topi.nn.adaptive_pool(x, 3), "must be a size that divides 5x5"),
         (lambda x, w: topi.nn.pad(x, [1, 1]), "pad_before must be 4 paddings"),
+        (
+            lambda x, w: topi.nn.conv2d_transpose_nchw(
+                x, te.placeholder((4, 2, 3, 3)), 1, 0, "", 1
+            ),
+            "output_padding must be less than the strides",
+        ),
     ],
 )
 def test_arguments_that_cannot_be_are_named(make, message):

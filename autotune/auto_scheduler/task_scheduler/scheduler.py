@@ -186,7 +186,8 @@ class TaskScheduler:
                 for each task.
             search_policy_params: see `SketchPolicy.DEFAULT_PARAMS`.
             adaptive_training: as of `XGBModel`.
-            per_task_early_stopping: trials without a better kernel after which a task is finished.
+            per_task_early_stopping: trials without a better kernel after which a task is finished;
+                None, 0 or -1 for never.
             timeout_s: no round is begun after so many seconds.
 
         Raises:
@@ -318,7 +319,7 @@ class TaskScheduler:
     def _learn(self, index: int, patience: int | None, options: TuningOptions) -> None:
         """Draw conclusions from a round that ended."""
         each = self.progress[index]
-        if patience and each.trials - each.best_trial > patience:
+        if patience and 0 < patience < each.trials - each.best_trial:
             each.finish(f"no better kernel in {patience} trials")
         self._score()
         self._tell("post_tune", index, options.verbose)

@@ -229,7 +229,9 @@ class Conv2dTranspose(Operator):
     def compute(self, *inputs: Tensor) -> Tensor:
         """Spread the data, and convolve it by the filters turned around."""
         data, weight = inputs
-        return conv2d_transpose_nchw(data, weight, *self.moves)
+        steps, ((top, bottom), (left, right)), more = self.moves
+        sides = (top, left, bottom, right)
+        return conv2d_transpose_nchw(data, weight, steps, sides, output_padding=more)
 
     def reference(self, *inputs: Array) -> Array:
         """Spread the data, and convolve it by the filters turned around."""
