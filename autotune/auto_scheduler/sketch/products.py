@@ -17,7 +17,7 @@ from autotune.auto_scheduler.sketch.facts import (
 )
 from autotune.auto_scheduler.sketch.rule import SketchContext
 from autotune.auto_scheduler.state import State
-from autotune.ir import Call, Cast, Expr, IterVar, Mul, ProducerLoad, Reduce
+from autotune.ir import Call, Cast, Expr, IterVar, Mul, Node, ProducerLoad, Reduce
 from autotune.ir.dtype import bits_of
 from autotune.ir.structure import walk
 from autotune.te import math as te_math
@@ -117,19 +117,12 @@ class Product:
 
 def product_of(op: Operation) -> Product | None:
     """Returns the axes of a sum, in float32, of products for tensor cores; None if it is none."""
-    if not isinstance(op, ComputeOp) or not op.reduce_axis or len(op.axis) < 2:
+    if not isinstance(op, ComputeOp) or len(op.axis) < 2:
         return None
-    body = op.body[0]
-    if not isinstance(body, Reduce) or len(op.body) != 1 or body.dtype != "float32":
-        return None
-    pair = _factors(body)
+    pair = _multiplied(op)
     if pair is None:
         return None
-    first, second = ({n for i in each.indices for n in walk(i)} for each in pair)
-    if any(k.var not in first or k.var not in second for k in op.reduce_axis):
-        return None
-    if any(extent_of(axis) is None for axis in (*op.axis, *op.reduce_axis)):
-        return None
+    first, second = (_indexed_by(each) for each in pair)
     rows = tuple([axis for axis in op.axis if axis.var in first and axis.var not in second])
     columns = tuple([axis for axis in op.axis if axis.var in second and axis.var not in first])
     sided = {*rows, *columns}
@@ -146,6 +139,25 @@ def product_of(op: Operation) -> Product | None:
     steps = _in_memory(op.reduce_axis, pair[turned[0] and not turned[1]])
     operands = (pair[0].tensor.op, pair[1].tensor.op)
     return Product(batch, rows, columns, steps, operands, turned, pair[0].tensor.dtype)
+
+
+def _multiplied(op: ComputeOp) -> tuple[ProducerLoad, ProducerLoad] | None:
+    """Return the two reads whose products an operation adds up, if both have all its steps."""
+    body = op.body[0]
+    if not isinstance(body, Reduce) or len(op.body) != 1 or body.dtype != "float32":
+        return None
+    if any(extent_of(axis) is None for axis in (*op.axis, *op.reduce_axis)):
+        return None
+    pair = _factors(body)
+    if pair is None:
+        return None
+    both = _indexed_by(pair[0]) & _indexed_by(pair[1])
+    return pair if all(k.var in both for k in op.reduce_axis) else None
+
+
+def _indexed_by(load: ProducerLoad) -> set[Node]:
+    """Return all that the indices of a read are made of."""
+    return {node for index in load.indices for node in walk(index)}
 
 
 def _stay_together(axes: Sequence[IterVar]) -> bool:
@@ -289,11 +301,9 @@ def _three_loops(state: State, stage_id: int, op: ComputeOp, found: Product) -> 
 
 def _fused_steps(state: State, stage_id: int, op: ComputeOp, found: Product) -> list[Iterator]:
     """Return the loops of a product's stage, those of data and the one over all steps."""
-    loops = state.stages[stage_id].iters
-    data, steps = (
-        loops[: len(op.axis)],
-        dict(zip(op.reduce_axis, loops[len(op.axis) :], strict=True)),
-    )
+    loops, count = state.stages[stage_id].iters, len(op.axis)
+    data = loops[:count]
+    steps = dict(zip(op.reduce_axis, loops[count:], strict=True))
     order = [steps[axis] for axis in found.steps]
     _in_order(state, stage_id, [*data, *order])
     return [*data, _one(state, stage_id, order)]
