@@ -11,7 +11,7 @@ import json
 import numpy as np
 import numpy.typing as npt
 
-from autotune.cost_model.xgb import Float, Rows
+from autotune.cost_model.xgb import Float, Pool, Rows
 
 Ints = npt.NDArray[np.intp]
 
@@ -28,8 +28,8 @@ class StoredTrees:
         self._base = float(learner["learner_model_param"]["base_score"].strip("[]"))
         trees = learner["gradient_booster"]["model"]["trees"]
         sizes = [len(tree["left_children"]) for tree in trees]
-        # The nodes of all trees stand in one row. Of each: its feature, at what it is split, or
-        # the value of a leaf, and its two children; a leaf is its own child on both sides.
+        # The nodes of all trees, one after another. A leaf is its own child on both sides, and has
+        # its value where other nodes have the threshold of their feature.
         self._roots: Ints = np.cumsum([0, *sizes[:-1]], dtype=np.intp)
         first = np.repeat(self._roots, sizes)
         sides = [
@@ -47,8 +47,9 @@ class StoredTrees:
         )
         self._depth = _depth(self._roots, self._children)
 
-    def predict(self, rows: Rows) -> Float:
+    def predict(self, rows: Rows | Pool) -> Float:
         """Return one prediction a row."""
+        rows = rows.rows if isinstance(rows, Pool) else rows
         values = np.ascontiguousarray(rows, np.float32).ravel()
         places = (np.arange(len(rows)) * rows.shape[1])[:, None]
         node: Ints = np.broadcast_to(self._roots, (len(rows), len(self._roots)))

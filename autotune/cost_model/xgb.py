@@ -12,6 +12,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -53,10 +54,21 @@ class TreeSettings:
 
 
 class Pool:
-    """Rows kept in xgboost's own form, to be predicted again and again."""
+    """Rows to be predicted by several ensembles: xgboost's own form of them is made once.
+
+    Args:
+        rows: features, one row a trial.
+        threads: that read them; None for all cores.
+    """
 
     def __init__(self, rows: Rows, threads: int | None = 1) -> None:
-        self.matrix = _matrix(rows, None, threads)
+        self.rows = rows
+        self._threads = threads
+
+    @cached_property
+    def matrix(self) -> Any:
+        """The rows as xgboost has them, which is imported for that."""
+        return _matrix(self.rows, None, self._threads)
 
 
 class Trees:

@@ -25,8 +25,8 @@ WHOLE = TreeSettings(rounds=60, depth=5, rate=0.15, threads=1)
 _MORE = TreeSettings(rounds=24, depth=5, rate=0.15, threads=1)
 # How many times as many trials have to be known as at the last time for a new beginning.
 _GROWTH = 1.5
-# Of how many trials that ship one is shown to the trees of a model that grows. It holds them to
-# what the first trees say of others, and of those that are alike any will do.
+# The trees that are added to the first ones see one of so many trials that ship: enough to hold
+# them to what the first say of other workloads, as many of these trials are alike.
 _ANCHORS = 24
 
 
@@ -89,12 +89,10 @@ class CommonModel:
             if self._changed:
                 self._fit()
             parts = [trees for trees in (self._base, self._more) if trees is not None]
+        rows = Pool(features, WHOLE.threads) if pool is None else pool
         found = np.zeros(len(features))
         for trees in parts:
-            if isinstance(trees, StoredTrees) or pool is None:
-                found += trees.predict(features)
-            else:
-                found += trees.predict(pool)
+            found += trees.predict(rows)
         return np.where(_tiled(features), found, 0.0)
 
     def _fit(self) -> None:

@@ -54,9 +54,10 @@ class HostModel:
 
     @staticmethod
     def of(mcpu: str) -> HostModel:
-        """Return what is known of the CPU that a target names.
+        """Return the model of the CPU that a target names.
 
-        Where it names none, or one that is unknown here, that is this machine's.
+        Args:
+            mcpu: its name; the CPU of this machine is meant by an empty or unknown one.
         """
         for vector_bytes, registers, names in _NAMES:
             if re.fullmatch(names, mcpu, re.VERBOSE):

@@ -97,12 +97,12 @@ class RowModel:
         """Return the logarithms of rates, and how uncertain they are."""
         if not len(drafts):
             return np.zeros(0), np.zeros(0)
-        pool = Pool(features, _SETTINGS.threads) if self._trees else None
+        pool = Pool(features, _SETTINGS.threads)
         base = -np.log2(drafts)
         all_say = base
         if self._common is not None:
             all_say = base + self.faith * self._common.predict(features, pool)
-        if pool is None:
+        if not self._trees:
             return all_say, np.zeros(len(drafts))
         votes = np.array([trees.predict(pool) for trees in self._trees])
         own = self._share * base + self._mean + votes.mean(axis=0)
