@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from autotune import Target
 
@@ -83,38 +84,11 @@ class BulkTiling:
             common.pick(swapped, shape.m, shape.n),
         )
         # Columns that stand across K come in whole panels.
-        across = common.pick(swapped, shape.transpose_a + 0, 1 - shape.transpose_b)
-        self.least = 8 + (PANEL - 8) * across
-        whole = 1 + (PANEL - 1) * across
+        self.across = common.pick(swapped, shape.transpose_a + 0, 1 - shape.transpose_b)
+        self.least = 8 + (PANEL - 8) * self.across
+        whole = 1 + (PANEL - 1) * self.across
         self.b_columns = common.ceil_div(self.tile_n, whole) * whole
         self.slot_bytes = ITEM_BYTES * c["chunk"] * (self.tile_m + self.b_columns)
-        # Of copies, rows of 128 bytes that do not begin at a line of the cache reach into two.
-        a_lines = 1 + (shape.a_run % PANEL > 0)
-        b_lines = 1 + (shape.b_run % PANEL > 0)
-        left = common.pick(swapped, b_lines, a_lines) * self.tile_m
-        right = common.pick(swapped, a_lines, b_lines)
-        right = common.larger(right, 1 + across * (self.tile_n % PANEL > 0)) * self.b_columns
-        self.copied_bytes = ITEM_BYTES * c["chunk"] * (left + right / self.form.share)
-        # Boxes of 64 columns, of which each warp has two.
-        # Where rows of c begin anywhere they are written in strips of as many.
-        plain = shape.rest == Epilogue()
-        self.strips = plain & (swapped == 0) & (self.tile_n % PANEL == 0)
-        self.boxes = (c["split"] == 1) & ((shape.n % 8 == 0) | self.strips)
-        # Results are written from where the ring was: of 64 columns each, the last are fewer.
-        columns = common.ceil_div(self.tile_n, PANEL) * PANEL
-        written = common.pick(swapped, self.tile_n, columns)
-        self.result_bytes = ITEM_BYTES * self.tile_m * written
-        # Rows of a box of a warpgroup, where a block that walks has two.
-        few = c["frags_n"]
-        self.box_rows = 8 * (1 + (few % 2 == 0) + 2 * (few % 4 == 0))
-        box_bytes = common.pick(swapped, 2 * 128 * self.box_rows, 8 * BOX_BYTES)
-        # Two barriers a slot, one a team, one a group, and room to begin the ring at a multiple
-        # of 1024.
-        self.shared_bytes = (
-            c["stages"] * self.slot_bytes + 16 * c["stages"] + 8 * self.teams + 1024
-            + 8 * self.groups * swapped
-            + self.boxes * (self.form.teams > 0) * self.groups * box_bytes
-        )  # fmt: skip
         # Blocks that share columns come in whole clusters, of which some may have no rows.
         rows = common.ceil_div(self.m, self.tile_m)
         clusters = common.ceil_div(rows, self.form.share)
@@ -122,6 +96,59 @@ class BulkTiling:
         self.tiles = shape.batch * self.blocks[0] * self.blocks[1]
         # Sums that the blocks of a split write.
         self.part_size = self.tiles * self.tile_m * self.tile_n
+
+    @cached_property
+    def copied_bytes(self) -> float:
+        """Bytes that a block copies of a chunk, in whole lines of the cache.
+
+        Rows of 128 bytes that do not begin at a line reach into two.
+        """
+        shape, swapped = self.shape, self.form.swapped
+        a_lines = 1 + (shape.a_run % PANEL > 0)
+        b_lines = 1 + (shape.b_run % PANEL > 0)
+        left = common.pick(swapped, b_lines, a_lines) * self.tile_m
+        right = common.pick(swapped, a_lines, b_lines)
+        right = common.larger(right, 1 + self.across * (self.tile_n % PANEL > 0)) * self.b_columns
+        return ITEM_BYTES * self.choice["chunk"] * (left + right / self.form.share)
+
+    @cached_property
+    def strips(self) -> int:
+        """Whether rows of c that begin anywhere are written in strips of 64 columns."""
+        plain = self.shape.rest == Epilogue()
+        return plain & (self.form.swapped == 0) & (self.tile_n % PANEL == 0)
+
+    @cached_property
+    def boxes(self) -> int:
+        """Whether results go through shared memory: boxes of 64 columns, or strips."""
+        return (self.choice["split"] == 1) & ((self.shape.n % 8 == 0) | self.strips)
+
+    @cached_property
+    def result_bytes(self) -> int:
+        """Bytes of results that are written from where the ring was, 64 columns at a time."""
+        columns = common.ceil_div(self.tile_n, PANEL) * PANEL
+        written = common.pick(self.form.swapped, self.tile_n, columns)
+        return ITEM_BYTES * self.tile_m * written
+
+    @cached_property
+    def box_rows(self) -> int:
+        """Rows of a box of a warpgroup with swapped operands, where a block that walks has two."""
+        few = self.choice["frags_n"]
+        return 8 * (1 + (few % 2 == 0) + 2 * (few % 4 == 0))
+
+    @cached_property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block: slots, boxes of results and barriers.
+
+        There are two barriers a slot, one a team and one a group; and room to begin the ring at a
+        multiple of 1024.
+        """
+        stages, swapped = self.choice["stages"], self.form.swapped
+        box_bytes = common.pick(swapped, 2 * 128 * self.box_rows, 8 * BOX_BYTES)
+        return (
+            stages * self.slot_bytes + 16 * stages + 8 * self.teams + 1024
+            + 8 * self.groups * swapped
+            + self.boxes * (self.form.teams > 0) * self.groups * box_bytes
+        )  # fmt: skip
 
     @property
     def written_rows(self) -> int:
