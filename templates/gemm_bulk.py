@@ -32,6 +32,7 @@ from functools import partial
 
 from autotune import SourceKernel, Target, call, workspace
 from autotune.errors import TemplateError
+from autotune.kernel import KernelCall
 
 from . import common, gemm_wgmma
 from .epilogue import Epilogue
@@ -49,6 +50,12 @@ LARGEST_BOX = 256
 LEAST_WIDTH = 2
 # Estimated cycles up to which copies of 16 bytes, which begin sooner, are faster.
 SHORT_RUN = 5800
+# The kernels, and what they are made of.
+TEXTS = (
+    "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "barriers.h", "early.h",
+    "wgmma.h", "activations.h", "bulk.h", "gemm_bulk.h", "begin_sums.h", "gemm_bulk_copies.h",
+    "gemm_bulk_results.h", "gemm_bulk_swapped.h", "gemm_bulk.cu", "gemm_bulk_sums.cu",
+)  # fmt: skip
 # Up to as many results, a kernel that adds up what the blocks of a split wrote is worth its time.
 FEW_RESULTS = 2**20
 
@@ -220,46 +227,50 @@ def kernel(
         TemplateError: these copies cannot serve the shape, or a box of this choice would lie
             outside of its matrix; the message says why.
     """
-    tiling, c, asked = BulkTiling(shape, choice), choice, plain or shape
+    tiling, asked = BulkTiling(shape, choice), plain or shape
     if reason := refusal(shape) or common.first_broken(_of_k(tiling) + _of_swapped(tiling)):
         raise TemplateError(f"gemm of {shape.dtype} by boxes: {reason}, got {shape}")
-    defines = common.defines(
+    defines = {**_defines(tiling, asked), **tiling.maps(asked)}
+    calls = _calls(tiling, asked)
+    source = common.cuda_kernel(asked, TEXTS, defines, calls, flags=[f"-arch={ARCH}"])
+    if choice["split"] == 1:
+        return source
+    parts = workspace("parts", (choice["split"] * tiling.part_size,), "float32")
+    return replace(source, workspace=[parts])
+
+
+def _defines(tiling: BulkTiling, asked: Product) -> dict[str, int | str]:
+    """Return what the text of a kernel is told, but for the maps of its matrices."""
+    shape, c, form = tiling.shape, tiling.choice, tiling.form
+    sizes = common.defines(
         m=tiling.m, n=tiling.n, k=shape.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
         resident=tiling.resident(HOPPER), cluster=0, tf32=0,
         bfloat16=shape.dtype == "bfloat16",
         groups=tiling.team_groups, frags_m=c["frags_m"], tile_n=tiling.tile_n, chunk=c["chunk"],
-        stages=c["stages"], split=c["split"], band=c["band"], teams=tiling.form.teams,
-        share=tiling.form.share, swapped=tiling.form.swapped,
-        box_rows=tiling.written_rows, element=1 + HALVES.index(shape.dtype),
+        stages=c["stages"], split=c["split"], band=c["band"], teams=form.teams, share=form.share,
+        swapped=form.swapped, box_rows=tiling.written_rows,
+        element=1 + HALVES.index(shape.dtype),
         boxes=tiling.boxes and (asked.n % 8 == 0 or tiling.strips),
     )  # fmt: skip
-    a, b, *rest = first_names(asked)
-    result, split = result_name(asked), c["split"] > 1
-    products: dict[str, int | str] = {
+    return {
+        **sizes,
         **shape.operands(),
         **gemm_wgmma.product_text(tiling.tile_n),
-        **gemm_wgmma.begin_and_end(asked.rest, not split),
+        **gemm_wgmma.begin_and_end(asked.rest, c["split"] == 1),
+        **(swapped_operands(shape) if form.swapped else {}),
     }
+
+
+def _calls(tiling: BulkTiling, asked: Product) -> list[KernelCall]:
+    """Return the launch of the products and, of a split, that of the kernel that adds up."""
+    a, b, *rest = first_names(asked)
     if tiling.form.swapped:
         a, b = b, a
-        products |= swapped_operands(shape)
-    grid = (tiling.grid(HOPPER), 1, c["split"])
-    written = "parts" if split else result
-    calls = [call("gemm_bulk", [a, b, *rest, written], grid, tiling.threads, tiling.shared_bytes)]
-    if split:
-        blocks = tiling.part_size // (4 * SUM_THREADS)
-        calls.append(call("gemm_bulk_sums", ["parts", *rest, result], blocks, SUM_THREADS))
-    texts = [
-        "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "barriers.h", "early.h",
-        "wgmma.h", "activations.h", "bulk.h", "gemm_bulk.h", "begin_sums.h", "gemm_bulk_copies.h",
-        "gemm_bulk_results.h", "gemm_bulk_swapped.h", "gemm_bulk.cu", "gemm_bulk_sums.cu",
-    ]  # fmt: skip
-    source = common.cuda_kernel(
-        asked, texts, {**defines, **products, **tiling.maps(asked)}, calls,
-        flags=[f"-arch={ARCH}"],
-    )  # fmt: skip
-    if not split:
-        return source
-    return replace(
-        source, workspace=[workspace("parts", (c["split"] * tiling.part_size,), "float32")]
-    )
+    result, ranges = result_name(asked), tiling.choice["split"]
+    written = result if ranges == 1 else "parts"
+    names, grid = [a, b, *rest, written], (tiling.grid(HOPPER), 1, ranges)
+    products = call("gemm_bulk", names, grid, tiling.threads, tiling.shared_bytes)
+    if ranges == 1:
+        return [products]
+    blocks = tiling.part_size // (4 * SUM_THREADS)
+    return [products, call("gemm_bulk_sums", ["parts", *rest, result], blocks, SUM_THREADS)]
