@@ -1,4 +1,4 @@
-"""CUDA's driver by its own C interface, for what PyCUDA has not: graphs, foreign streams.
+"""CUDA's driver by its own C interface: modules and launches, graphs, streams of others.
 
 Functions act on the context that is current.
 """
