@@ -15,11 +15,9 @@ from .conv2d_shape import Conv2d
 # of 300 trials of 512 filters on 7x7 the best was 12.2 and 12.5 us without a limit, 12.1 and 12.1
 # with this one, and 12.3 with half of it (one H200, two seeds).
 STRAIGHT = 512
-# A value of the knob ``taps``: rows of filters of any length are padded to multiples of 16 bytes
-# in shared memory, and each is read at once.
-LINES = 8
-# From as long a row on.
-LONG_LINE = 5
+# The value of the knob ``taps`` with which a thread reads whole rows of filters at once, which are
+# padded to multiples of 16 bytes in shared memory; and the shortest rows that may be read so.
+WHOLE_ROWS, LONG_ROW = 8, 5
 
 
 class ConvTiling:
@@ -43,8 +41,8 @@ class ConvTiling:
         in_h = (c["rows"] - 1) * y_step + reach_y
         self.window_cells = in_h * ((self.tile_x - 1) * self.x_step + reach_x)
         padded = self.chunk * shape.kh * common.ceil_div(shape.kw, 4) * 4
-        self.lines = c["taps"] == LINES
-        self.w_pitch = common.odd_quads(common.pick(self.lines, padded, self.chunk * taps))
+        self.whole_rows = c["taps"] == WHOLE_ROWS
+        self.w_pitch = common.odd_quads(common.pick(self.whole_rows, padded, self.chunk * taps))
         staged = c["stages"] * (self.chunk * in_h * self.in_pitch + self.tile_co * self.w_pitch)
         summed = c["slices"] * self.tile_co * c["rows"] * self.tile_x
         self.shared_bytes = 4 * common.larger(staged, summed)
@@ -69,7 +67,7 @@ class ConvTiling:
         """Multiply-adds of all channels of a step, or of a line where taps are not written out."""
         c = self.choice
         lines = common.pick(c["taps"] > 0, c["step"] * self.shape.taps, self.shape.kw)
-        lines = common.pick(self.lines, self.shape.taps, lines)
+        lines = common.pick(self.whole_rows, self.shape.taps, lines)
         return lines * c["channels"] * c["pixels"]
 
     @property
@@ -96,10 +94,10 @@ class ConvTiling:
             threads=self.threads, ci_per_split=self.per_split,
             channels=c["channels"], groups=c["groups"], pixels=c["pixels"], columns=c["columns"],
             rows=c["rows"], slices=c["slices"], split=c["split"], step=c["step"],
-            stages=c["stages"], unroll=0 < c["taps"] < LINES, vec=max(c["taps"], 1),
-            lines=self.lines, straight=self.straight,
+            stages=c["stages"], unroll=0 < c["taps"] < WHOLE_ROWS, vec=max(c["taps"], 1),
+            lines=self.whole_rows, straight=self.straight,
             cluster=c["cluster"] and c["split"] > 1, in_pitch=self.in_pitch, w_pitch=self.w_pitch,
-            w_copy=1 if self.lines
+            w_copy=1 if self.whole_rows
             else common.widest(s.ci * taps, self.per_split * taps, self.chunk * taps),
             x_copy=common.widest(self.tile_x, s.w) if alone else 1,
             x_vec=common.widest(across), r_vec=common.widest(s.outputs),
@@ -137,7 +135,7 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
         "split": common.up_to(shape.ci, (1, 2, 4, 8, 16, 32)),
         "step": common.up_to(shape.ci, (1, 2, 3, 4, 8, 16)),
         "stages": [1, 2, 3, 4],
-        "taps": [0, 1, 2, 4, *([LINES] if shape.kw >= LONG_LINE else [])],
+        "taps": [0, 1, 2, 4, *([WHOLE_ROWS] if shape.kw >= LONG_ROW else [])],
         "cluster": [0, 1],
     }
 
@@ -152,7 +150,7 @@ def _rules(choice: Mapping[str, int], shape: Conv2d, target: Target) -> list[tup
     tiling, c = ConvTiling(shape, choice), choice
     shape = tiling.shape
     least, over = min(64, shape.outputs), common.larger(c["pixels"], c["columns"])
-    apart = common.pick(tiling.lines, 0, c["step"] * shape.taps % common.larger(c["taps"], 1))
+    apart = common.pick(tiling.whole_rows, 0, c["step"] * shape.taps % common.larger(c["taps"], 1))
     return [
         *common.limit_rules(tiling, target.limits),
         ((tiling.threads < least) & (c["slices"] * 2 <= shape.ci), "too few threads"),
@@ -181,9 +179,8 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     )
     busy_warps = occupied.together * common.ceil_div(tiling.threads, 32)
     lines = tiling.chunks * c["step"] * shape.taps
-    at_once = (
-        4 * shape.kw / (4 * common.ceil_div(shape.kw, 4)) if tiling.lines else max(c["taps"], 1)
-    )
+    in_vectors = shape.kw / common.ceil_div(shape.kw, 4)
+    at_once = in_vectors if tiling.whole_rows else max(c["taps"], 1)
     reads = tiling.window / min(4, c["pixels"]) / shape.kw + c["channels"] / at_once
     # An element read from shared memory occupies the multiprocessor for a cycle a warp, whether
     # its threads share it or not; the four schedulers share that, but not their arithmetic.
@@ -192,7 +189,7 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     waits = 1.5 if c["taps"] == 0 else 1.0
     work = waits * lines * max(c["channels"] * c["pixels"] + reads, shared) + 130 * tiling.chunks
     # Rows of filters that are read at once leave a warp enough to do while it waits.
-    compute = occupied.waves * work * max(busy_warps / 4, 1.6 if tiling.lines else 2.4)
+    compute = occupied.waves * work * max(busy_warps / 4, 1.6 if tiling.whole_rows else 2.4)
     elements = tiling.tile_co * shape.taps + tiling.window_cells
     copies = tiling.tile_co * shape.taps / 4 + tiling.window_cells
     staging = (

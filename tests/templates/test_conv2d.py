@@ -24,9 +24,9 @@ def test_grouped_kernels_match_their_reference_in_the_emulator(args):
     check_emulated("conv2d_nchw.cuda", args)
 
 
-LINES = {
+WHOLE_ROWS = {
     "channels": 4, "groups": 8, "pixels": 4, "columns": 2, "rows": 2, "slices": 1, "split": 1,
-    "step": 1, "stages": 2, "taps": conv2d_cuda.LINES, "cluster": 0,
+    "step": 1, "stages": 2, "taps": conv2d_cuda.WHOLE_ROWS, "cluster": 0,
 }  # fmt: skip
 
 
@@ -50,7 +50,7 @@ LINES = {
     ids=["stem", "slices", "split", "dilated"],
 )
 def test_long_rows_of_filters_are_read_at_once(shape, change):
-    source = conv2d_cuda.kernel(shape, {**LINES, **change})
+    source = conv2d_cuda.kernel(shape, {**WHOLE_ROWS, **change})
     arrays = arrays_of(source)
     run_emulated(source.kernel("cuda"), arrays, orders=(0,))
     wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
@@ -59,8 +59,8 @@ def test_long_rows_of_filters_are_read_at_once(shape, change):
 
 def test_rows_of_filters_are_read_at_once_only_where_they_are_long():
     short, long = (Conv2d(1, 20, 20, 8, 3, k, k, (1, 1), (1, 1), False, False) for k in (3, 5))
-    assert conv2d_cuda.LINES not in conv2d_cuda.candidates(short)["taps"]
-    assert conv2d_cuda.LINES in conv2d_cuda.candidates(long)["taps"]
+    assert conv2d_cuda.WHOLE_ROWS not in conv2d_cuda.candidates(short)["taps"]
+    assert conv2d_cuda.WHOLE_ROWS in conv2d_cuda.candidates(long)["taps"]
 
 
 def test_pixels_that_need_no_neighbours_stand_in_one_row():
