@@ -96,11 +96,9 @@ class LongRows:
             return {**chosen, KNOB: 1}
         options = self.candidates(shape)["vec"]
         vec = max(v for v in options if self.ragged or shape.columns % v == 0)
-        span, threads, items = 2 * per_split(shape, split), 256, 4
-        while threads > 32 and threads * vec >= span:
-            threads //= 2
-        while items > 1 and items * threads * vec >= span:
-            items //= 2
+        most = 2 * per_split(shape, split) - 1
+        threads = _halved(256, 32, most // vec)
+        items = _halved(4, 1, most // (threads * vec))
         divided = {**chosen, KNOB: split, "threads": threads, "rows": 1, "vec": vec}
         return divided | ({"keep": 0} if "keep" in chosen else {"items": items})
 
@@ -114,3 +112,10 @@ class LongRows:
             else self.plain.split_kernel(shape, plain, split, per_split(shape, split))
         )
         return made
+
+
+def _halved(number: int, least: int, most: int) -> int:
+    """Return a number halved as often as it has to be for a bound, but not below the least."""
+    while number > least and number > most:
+        number //= 2
+    return number

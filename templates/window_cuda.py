@@ -35,7 +35,7 @@ class WindowTiling:
         self.tile_x, self.tile_y = c["columns"] * c["pixels"], c["rows"] * c["lines"]
         self.in_lines = (c["lines"] - 1) * sy + ry
         across = (c["pixels"] - 1) * sx + rx
-        self.held = self.in_lines * across * self.c_vec
+        self.held = self.in_lines * across * self.c_vec  # elements of all rows
         self.reads = common.ceil_div(across + self.x_vec - 1, self.x_vec)
         self.read = self.reads * self.x_vec * self.c_vec
         self.sums = c["lines"] * c["pixels"] * self.c_vec
@@ -52,8 +52,9 @@ class WindowTiling:
 
     @property
     def registers(self) -> int:
-        """Estimate of the registers of a thread: filters, addresses, and all rows or, where
-        these are too many, sums and two rows.
+        """Estimate of the registers of a thread: filters, addresses, and the rows that it reads.
+
+        These are all rows at once or, where they are too many, two of them and the sums.
         """
         few = self.sums + 2 * self.read
         rows = common.pick(self.weights + self.held > 200, 0, self.held)
