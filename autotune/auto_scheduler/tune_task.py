@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from autotune.auto_scheduler.best_record import best_of, size_factor
@@ -88,7 +89,7 @@ def best_of_log(
     """
     keys = equivalent_keys(task.compute_dag, task.workload_key)
     definition = Definition(task, keys)
-    misfits: dict[str, str] = {}
+    fitting = _Fitting(task, definition)
 
     def factor(inp: MeasureInput, result: MeasureResult) -> float:
         if definition.concerns(inp, result):
@@ -96,36 +97,56 @@ def best_of_log(
         known = inp.task.workload_key
         return min(size_factor(key, known, include_compatible) for key in keys)
 
-    def fits(inp: MeasureInput, result: MeasureResult) -> bool:
-        if not definition.made(inp, result):
-            return False
-        try:
-            task.compute_dag.apply_steps_from_state(inp.state)
-        except AutotuneError as error:
-            misfits[inp.key] = str(error)
-        return inp.key not in misfits
-
-    def alike(inp: MeasureInput, result: MeasureResult) -> bool:
-        return task.times_alike(inp.task.layout_rewrite_option) and fits(inp, result)
-
-    best = best_of(log_file, task.target, factor, alike)
-    best = best or best_of(log_file, task.target, factor, fits)
+    best = best_of(log_file, task.target, factor, fitting.in_the_same_order)
+    best = best or best_of(log_file, task.target, factor, fitting.accepts)
     definition.warn(log_file)
-    said = f"; {_few_words(misfits)}" if misfits else ""
     if best is None:
         raise NoScheduleError(
             f"Cannot find any valid schedule for {task.workload_key} in file {log_file}"
-            f"{definition.said()}{said}"
+            f"{definition.said()}{fitting.said()}"
         )
-    if misfits:
-        logger.warning("%s: %s%s", log_file, task.workload_key, said)
+    if fitting.misfits:
+        logger.warning("%s: %s%s", log_file, task.workload_key, fitting.said())
     return best
 
 
-def _few_words(misfits: dict[str, str]) -> str:
-    """Return how many records do not fit their graph, and what is wrong with the first."""
-    first = next(iter(misfits.values()))
-    return f"{len(misfits)} faster records do not fit it and are passed over; the first: {first}"
+@dataclass
+class _Fitting:
+    """Tells records whose steps fit the graph of a task from others.
+
+    Attributes:
+        task: whose records are looked for.
+        definition: its keys, and the graphs that records under them were made for.
+        misfits: what is wrong with the steps of records, by the keys of their states.
+    """
+
+    task: SearchProblem
+    definition: Definition
+    misfits: dict[str, str] = field(default_factory=dict)
+
+    def accepts(self, inp: MeasureInput, result: MeasureResult) -> bool:
+        """Return whether a record is of the task's graph, and its steps fit that."""
+        if not self.definition.made(inp, result):
+            return False
+        try:
+            self.task.compute_dag.apply_steps_from_state(inp.state)
+        except AutotuneError as error:
+            self.misfits[inp.key] = str(error)
+        return inp.key not in self.misfits
+
+    def in_the_same_order(self, inp: MeasureInput, result: MeasureResult) -> bool:
+        """Return whether, besides, its weights were measured in the order of the task's."""
+        return self.task.times_alike(inp.task.layout_rewrite_option) and self.accepts(inp, result)
+
+    def said(self) -> str:
+        """Return the end of a message: how many misfits there are, and what the first is."""
+        if not self.misfits:
+            return ""
+        first = next(iter(self.misfits.values()))
+        return (
+            f"; {len(self.misfits)} faster records do not fit it and are passed over; "
+            f"the first: {first}"
+        )
 
 
 def apply_best(
