@@ -102,6 +102,7 @@ def prepared(layer: Layer, configs: int, seed: int, builder: Builder) -> Prepare
 
 
 def candidate_of(way: Way, label: str, task: Any, point: Any, builder: Builder) -> Candidate:
+    """Return a configuration that is being built, or why it cannot run."""
     from autotune.errors import AutotuneError
     from autotune.kernel import launch_violation
 
@@ -201,6 +202,7 @@ class Bench:
 
 
 def known_as(candidate: Candidate) -> str:
+    """Return what a candidate is called: its template and its label."""
     return f"{candidate.way.template} {candidate.label}"
 
 

@@ -112,8 +112,10 @@ class Conv:
     def layer(self) -> Layer:
         """Return the layer with the templates that compute it."""
         kind = f"{'depthwise' if self.depthwise else 'conv'} {self.layout} {self.dtype}"
-        made = (self._depthwise, self._nhwc, self._nchw)
-        ways = made[0 if self.depthwise else 1 if self.layout == "NHWC" else 2]()
+        if self.depthwise:
+            ways = self._depthwise()
+        else:
+            ways = self._nhwc() if self.layout == "NHWC" else self._nchw()
         return Layer(kind, ways, self.compute, self.rivals, self.dtype == "tf32")
 
     def _depthwise(self) -> tuple[Way, ...]:

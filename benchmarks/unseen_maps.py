@@ -1,4 +1,4 @@
-"""Layers for `unseen` that read memory above all, and attention."""
+"""Layers for `unseen` that wait for memory above all: maps, norms, reductions; and attention."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ def norm(name: str, rows: int, columns: int, dtype: str = "float32") -> Layer:
     """Return softmax, log-softmax, layer norm or RMS norm of rows."""
     import torch
 
-    functional, args = torch.nn.functional, (rows, columns, dtype)
-    compute: Compute
-    match name:
-        case "softmax":
-            compute = lambda t: torch.softmax(t[0], 1)  # noqa: E731
-        case "log_softmax":
-            compute = lambda t: torch.log_softmax(t[0], 1)  # noqa: E731
-        case "layer_norm":
-            args = (rows, columns, 1e-5, True, True, dtype)  # type: ignore[assignment]
-            compute = lambda t: functional.layer_norm(t[0], (columns,), *t[1:3], 1e-5)  # noqa: E731
-        case _:
-            args = (rows, columns, 1e-6, True, dtype)  # type: ignore[assignment]
-            compute = lambda t: functional.rms_norm(t[0], (columns,), t[1], 1e-6)  # noqa: E731
-    return eager("rows", f"{name}.cuda", args, compute)
+    functional = torch.nn.functional
+    every: dict[str, tuple[tuple[Any, ...], Compute]] = {
+        "softmax": ((), lambda t: torch.softmax(t[0], 1)),
+        "log_softmax": ((), lambda t: torch.log_softmax(t[0], 1)),
+        "layer_norm": (
+            (1e-5, True, True),
+            lambda t: functional.layer_norm(t[0], (columns,), *t[1:3], 1e-5),
+        ),
+        "rms_norm": ((1e-6, True), lambda t: functional.rms_norm(t[0], (columns,), t[1], 1e-6)),
+    }
+    options, compute = every[name]
+    return eager("rows", f"{name}.cuda", (rows, columns, *options, dtype), compute)
 
 
 def group_norm(n: int, channels: int, pixels: int, groups: int, dtype: str = "float32") -> Layer:
@@ -103,8 +101,9 @@ def embedding(rows: int, columns: int, count: int, dtype: str = "float32") -> La
     import torch
 
     args = (rows, columns, count, dtype, "int64")
-    compute = lambda t: torch.nn.functional.embedding(t[1], t[0])  # noqa: E731
-    return eager("moves", "take_rows.cuda", args, compute)
+    return eager(
+        "moves", "take_rows.cuda", args, lambda t: torch.nn.functional.embedding(t[1], t[0])
+    )
 
 
 CHAINS: dict[str, Callable[..., Any]] = {
@@ -118,8 +117,8 @@ def chain(text: str, operands: tuple[tuple[str, tuple[int, ...]], ...], dtype: s
     """Return a chain of elementwise operations with broadcast, one of `CHAINS`."""
     import torch
 
-    compute = lambda arrays: CHAINS[text](torch, *arrays)  # noqa: E731
-    return eager("chains", "elementwise.cuda", (text, operands, dtype), compute)
+    args = (text, operands, dtype)
+    return eager("chains", "elementwise.cuda", args, lambda t: CHAINS[text](torch, *t))
 
 
 def attention(
