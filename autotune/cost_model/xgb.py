@@ -141,7 +141,7 @@ def load_meanwhile() -> None:
 
 
 def _load() -> None:
-    with suppress(ImportError):  # whoever needs it hears of that
+    with suppress(ImportError):  # the fit that needs it raises
         importlib.import_module("xgboost")
 
 

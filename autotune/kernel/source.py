@@ -178,7 +178,7 @@ class SourceKernel:
             check.function("reference", self.reference, "arrays")
         check_items(check, "calls", self.calls, KernelCall, "a list of autotune.call(...)")
         if self.calls and self.calls[0].launch.early:
-            check.refuse("calls", "such that a kernel stands before one that is early", self.calls)
+            check.refuse("calls", "a list whose first call is not early", self.calls)
         buffers = "a list of autotune.workspace(...)"
         check_items(check, "workspace", self.workspace, Workspace, buffers)
         check_items(check, "flags", self.flags, str, "a list of texts such as ['-O3']")

@@ -26,7 +26,7 @@ from autotune.lowering.extents import (
 )
 from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.lowering.regions import Region, clip, cover, relax, whole
-from autotune.lowering.shared_work import check_work
+from autotune.lowering.shared_work import check_shared_work
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp
@@ -90,13 +90,14 @@ class _Inference:
         extents = loop_extents(self.simplifier, stage.relations, roots, bound)
         loops, threads = self._loops(stage, root, extents)
         if self.gpu and root is not stage and stage not in self.kept:
-            check_work(stage, scope, regions, threads)
+            check_shared_work(stage, scope, regions, threads)
         values = axis_values(self.simplifier, stage.relations, extents, loops)
         overruns = overrun_conditions(self.simplifier, stage.relations, extents, values)
         conditions = [condition for _, condition in overruns]
         edges = self._edges(op, regions, values)
         if scope == "local" and stage.computes_whole_tiles:
-            edges = [edge for edge in edges if self._of_block(edge, outside)]
+            # All threads of a warp have to take part in an instruction.
+            edges = [edge for edge in edges if self._is_uniform(edge, outside)]
         conditions += edges
         env = self._environment(op, regions, values)
         body = self.simplifier.body(op, env)
@@ -147,8 +148,8 @@ class _Inference:
                 found.append(self.simplifier.compare("<", index, as_form(extent)))
         return found
 
-    def _of_block(self, condition: Expr, outside: frozenset[Var]) -> bool:
-        """Return whether a condition is the same for all threads and elements of a block."""
+    def _is_uniform(self, condition: Expr, outside: frozenset[Var]) -> bool:
+        """Return whether a condition is the same for all threads, and all elements, of a block."""
         threads = [(var, self.thread_of.get(var)) for var in variables(condition)]
         return all(
             var in outside if thread is None else thread.tag.startswith("blockIdx")

@@ -11,7 +11,7 @@ from autotune.lowering.regions import Region
 from autotune.te.stage import Stage
 
 
-def check_work(
+def check_shared_work(
     stage: Stage, scope: str, regions: Sequence[Region], threads: Mapping[IterVar, Thread]
 ) -> None:
     """Raise if the loops of an attached stage are bound to threads that do not see its elements.

@@ -114,7 +114,10 @@ class StageState:
 
     @property
     def computes_whole_tiles(self) -> bool:
-        """Whether instructions multiply for it: those beyond the ends of a result nobody reads."""
+        """Whether its loops are marked for tensor cores, which compute tiles as a whole.
+
+        What of a tile lies beyond the result is never read.
+        """
         hints = {key for attr in self.iter_attrs.values() for key, _ in attr.pragmas}
         return not hints.isdisjoint(("tensor_core", "wgmma"))
 

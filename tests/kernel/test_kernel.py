@@ -42,7 +42,7 @@ def test_a_kernel_may_begin_early_after_another_of_its_function():
     one = source(calls=calls).kernel("cuda")
     assert [each.launch.early for each in one.calls] == [False, True]
     assert pickle.loads(pickle.dumps(one)) == one
-    with pytest.raises(KernelError, match="calls must be such that a kernel stands before one"):
+    with pytest.raises(KernelError, match="calls must be a list whose first call is not early"):
         source(calls=calls[1:])
     with pytest.raises(KernelError, match="early must be True or False, got 'yes'"):
         call("second", ["B"], early="yes")
