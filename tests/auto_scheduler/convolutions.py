@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 
 from autotune import te, topi
 from tests.topi.evaluate import cut_to_tf32, rounded_to_tf32
-
-TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "tf32": np.float32}
 
 
 @dataclass(frozen=True)

@@ -4,36 +4,29 @@ import numpy as np
 import pytest
 
 from autotune import te, topi
-from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
+from autotune.auto_scheduler import ComputeDAG, SearchTask
 from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
 from autotune.auto_scheduler.record_codec import decode, encode
 from autotune.auto_scheduler.search.forms_tensor import TensorForms
 from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.sampler import Sampler
 from autotune.driver import kernel_of
 from autotune.errors import ExpressionError
-from autotune.kernel import launch_violation
 from autotune.measure.types import MeasureResult
 from autotune.topi.nn.conv2d import FILTERS
-from tests.auto_scheduler.convolutions import TYPES, Conv
+from tests.auto_scheduler.convolutions import Conv
+from tests.auto_scheduler.tensor_core_programs import (
+    PARAMS,
+    TYPES,
+    check_launches,
+    kernels,
+    programs,
+)
 from tests.fuzz.running import Job, run_batch
-
-PARAMS = SketchPolicy.DEFAULT_PARAMS
 
 
 def forms_of(conv, kind, arch="sm_90"):
-    task = SearchTask(compute_dag=ComputeDAG(conv.tensors()), target=f"cuda -arch={arch}")
-    found = programs_of(task, sketches_of(task, PARAMS), PARAMS)
-    return task, [each for each in found if isinstance(each, kind)]
-
-
-def kernels(task, forms, count, seed=0):
-    rows = Sampler(forms.program, forms.limits(), np.random.default_rng(seed)).draw(count)
-    return rows, [
-        kernel_of(task.realise(forms.program.candidate(row)).what, task.target, f"k{i}")
-        for i, row in enumerate(rows)
-    ]
+    return programs(conv.tensors(), kind, f"cuda -arch={arch}")
 
 
 CASES = {
@@ -99,12 +92,7 @@ def test_convolutions_of_warpgroups_compute_what_numpy_does(name, tmp_path):
 def test_closed_forms_of_convolutions_say_what_lowering_finds(kind):
     task, (forms, *_) = forms_of(Conv(n=4, c=64, h=16, w=16, f=128), kind)
     rows, found = kernels(task, forms, 8)
-    shape = forms.shape(rows)
-    for i, kernel in enumerate(found):
-        (call,) = kernel.calls
-        assert launch_violation(kernel, task.target.limits) is None
-        assert np.prod(call.launch.grid) == shape.blocks[i]
-        assert call.launch.shared_bytes in (0, shape.shared_bytes[i])
+    check_launches(task, forms.shape(rows), found)
 
 
 @pytest.mark.parametrize("kind", [TensorForms, WarpgroupForms])

@@ -3,16 +3,20 @@
 import numpy as np
 import pytest
 
-from autotune.auto_scheduler import ComputeDAG, SearchTask
 from autotune.auto_scheduler.search.forms_tensor import TensorForms
 from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
-from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.rounded_tiles import TILE_SIDES
 from autotune.auto_scheduler.search.sampler import Sampler
-from autotune.kernel import launch_violation
 from tests.auto_scheduler.convolutions import Conv
+from tests.auto_scheduler.tensor_core_programs import (
+    TYPES,
+    check_launches,
+    kernels,
+    product,
+    programs,
+)
 from tests.auto_scheduler.test_convolutions_on_tensor_cores import check
-from tests.auto_scheduler.test_tensor_cores import PARAMS, TYPES, kernels, product, wanted_of
+from tests.auto_scheduler.test_tensor_cores import wanted_of
 from tests.fuzz.running import Job, run_batch
 
 PRODUCTS = {
@@ -32,12 +36,6 @@ CONVOLUTIONS = {
 KINDS = (TensorForms, WarpgroupForms)
 
 
-def programs(tensors, kind):
-    task = SearchTask(compute_dag=ComputeDAG(tensors), target="cuda -arch=sm_90")
-    found = programs_of(task, sketches_of(task, PARAMS), PARAMS)
-    return task, [each for each in found if isinstance(each, kind)]
-
-
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_of_any_number_of_rows_and_columns_are_exact(name, tmp_path):
     m, n, k, options = PRODUCTS[name]
@@ -47,12 +45,7 @@ def test_products_of_any_number_of_rows_and_columns_are_exact(name, tmp_path):
         task, (forms, *_) = programs(product(m, n, k, **options), kind)
         rows, found = kernels(task, forms, 3)
         assert len(found) == 3
-        shape = forms.shape(rows)
-        for i, kernel in enumerate(found):
-            (call,) = kernel.calls
-            assert launch_violation(kernel, task.target.limits) is None
-            assert np.prod(call.launch.grid) == shape.blocks[i]
-            assert call.launch.shared_bytes in (0, shape.shared_bytes[i])
+        check_launches(task, forms.shape(rows), found)
         shapes = [each.shape for each in found[0].args if each.role == "in"]
         inputs = [rng.integers(-3, 4, each).astype(dtype) for each in shapes]
         wanted = wanted_of(options, *inputs)

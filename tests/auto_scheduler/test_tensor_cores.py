@@ -1,58 +1,25 @@
 """Products of 16-bit floats and TF32 are searched on tensor cores, and are right there."""
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 from autotune import te, topi
-from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
 from autotune.auto_scheduler.search.forms_tensor import TensorForms
-from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.sampler import Sampler
-from autotune.driver import kernel_of
-from autotune.kernel import launch_violation
 from tests.auto_scheduler.graphs import matmul
+from tests.auto_scheduler.tensor_core_programs import (
+    TYPES,
+    check_launches,
+    kernels,
+    product,
+    programs,
+)
 from tests.fuzz.running import Job, run_batch
 from tests.topi.evaluate import rounded_to_tf32
 
-PARAMS = SketchPolicy.DEFAULT_PARAMS
-TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "tf32": np.float32}
-
-
-def product(m, n, k, dtype="float16", cast=False, transposed=False, batch=None, across=False):
-    """A product with sums in float32, of floats as TF32 if the dtype is ``"tf32"``.
-
-    The second matrix is [n, k] if transposed, the first [k, m] if it lies across.
-    """
-    lead, stored = () if batch is None else (batch,), "float32" if dtype == "tf32" else dtype
-    a = te.placeholder((*lead, k, m) if across else (*lead, m, k), stored, name="A")
-    b = te.placeholder((*lead, n, k) if transposed else (*lead, k, n), stored, name="B")
-    r = te.reduce_axis((0, k), name="k")
-    wide = te.tf32 if dtype == "tf32" else lambda x: x.astype("float32")
-
-    def value(*at):
-        *z, i, j = at
-        left = a(*z, r, i) if across else a(*z, i, r)
-        right = b(*z, j, r) if transposed else b(*z, r, j)
-        return te.sum(wide(left) * wide(right), axis=r)
-
-    c = te.compute((*lead, m, n), value, name="C")
-    out = te.compute(c.shape, lambda *at: c(*at).astype(dtype), name="D") if cast else c
-    return [a, b, out]
-
 
 def tensor_forms(tensors, target="cuda -arch=sm_90"):
-    task = SearchTask(compute_dag=ComputeDAG(tensors), target=target)
-    found = programs_of(task, sketches_of(task, PARAMS), PARAMS)
-    return task, [each for each in found if isinstance(each, TensorForms)]
-
-
-def kernels(task, forms, count, seed=0):
-    rows = Sampler(forms.program, forms.limits(), np.random.default_rng(seed)).draw(count)
-    return rows, [
-        kernel_of(task.realise(forms.program.candidate(row)).what, task.target, f"k{i}")
-        for i, row in enumerate(rows)
-    ]
+    return programs(tensors, TensorForms, target)
 
 
 CASES = {
@@ -110,12 +77,9 @@ def test_closed_forms_of_tensor_cores_say_what_lowering_finds(case):
     task, (forms, *_) = tensor_forms(product(256, 256, 256, **case))
     rows, found = kernels(task, forms, 12)
     shape = forms.shape(rows)
+    check_launches(task, shape, found)
     for i, kernel in enumerate(found):
-        (call,) = kernel.calls
-        assert launch_violation(kernel, task.target.limits) is None
-        assert np.prod(call.launch.block) == 32 * shape.warps[i]
-        assert np.prod(call.launch.grid) == shape.blocks[i]
-        assert call.launch.shared_bytes in (0, shape.shared_bytes[i])
+        assert np.prod(kernel.calls[0].launch.block) == 32 * shape.warps[i]
 
 
 def test_float32_runs_on_tensor_cores_only_where_tf32_is_asked_for():
