@@ -8,7 +8,7 @@ from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
 from autotune.auto_scheduler.loop_state import plain_state
 from autotune.auto_scheduler.search.programs import sketches_of
-from autotune.auto_scheduler.sketch.transposing import TILES, turned_read
+from autotune.auto_scheduler.sketch.transposing import TILES, transposed_read
 from tests.auto_scheduler.running import assert_states_compute_the_same, kernel_of
 
 PARAMS = SketchPolicy.DEFAULT_PARAMS
@@ -86,7 +86,7 @@ def test_each_number_of_threads_is_within_the_limits():
     ],
 )
 def test_what_needs_no_tiles_has_none(tensors):
-    assert turned_read(tensors[-1].op) is None
+    assert transposed_read(tensors[-1].op) is None
     assert not tiled_sketches(task_of(tensors))
 
 

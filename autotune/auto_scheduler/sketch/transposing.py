@@ -1,7 +1,7 @@
 """A rule for stages that write along one axis and read along another: tiles in shared memory.
 
 A warp that writes 32 neighbours of a transposed matrix reads as many rows of the other, 32 bytes
-of each for 4. So a block copies a tile as it lies in memory, and reads it turned (Ruetsch and
+of each for 4. So a block copies a tile as it lies in memory, and reads it transposed (Ruetsch and
 Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009). TVM's rules have nothing of the kind.
 """
 
@@ -29,8 +29,8 @@ TILES = ((32, 32), (64, 32), (32, 64), (64, 64))
 
 
 @dataclass(frozen=True)
-class Turned:
-    """What is read across the direction in which it is written.
+class TransposedRead:
+    """A read of a source along another axis than that along which results are written.
 
     Attributes:
         source: the operation that is read.
@@ -44,48 +44,51 @@ class Turned:
 
 
 class TileTransposed:
-    """Copy what is read across into shared memory, tile by tile, and read it from there."""
+    """Copy what is read transposed to shared memory, tile by tile, and read it from there."""
 
     name: ClassVar[str] = "TileTransposed"
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
-        """Returns whether a stage that reads nothing but inputs reads one of them across."""
+        """Returns whether a stage that reads nothing but inputs reads one of them transposed."""
         stage = state.stages[stage_id]
         if not context.is_gpu or is_tiled(stage) or has_reduction(stage):
             return Condition.PASS
         if any(each.is_compute for each in state.stages[:stage_id]):
             return Condition.PASS
-        return Condition.PASS if turned_read(stage.op) is None else Condition.APPLY
+        return Condition.PASS if transposed_read(stage.op) is None else Condition.APPLY
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage, and hang a copy of each tile into it."""
         del context
-        found = turned_read(state.stages[stage_id].op)
+        found = transposed_read(state.stages[stage_id].op)
         assert found is not None
         source = state.stage_id(found.source)
         for tile in TILES:
             new = state.copy()
             new.cache_read(source, "shared", [stage_id])
-            block, rows = _tile(new, stage_id + 1, found.along, tile)
+            block, split = _tile(new, stage_id + 1, found.along, tile)
             new.compute_at(source + 1, stage_id + 1, block)
-            _copy(new, source + 1, found.dimension, rows)
+            _copy(new, source + 1, found.dimension, split)
             yield new, -1  # nothing but inputs comes before
 
 
-def turned_read(op: Operation) -> Turned | None:
-    """Returns the first source that lies in memory along another than an operation's last axis.
+def transposed_read(op: Operation) -> TransposedRead | None:
+    """Returns the first read of a source that lies in memory along another axis than the last.
 
-    It has to be read at one place. Both axes have to fill a warp, and to be indices by themselves.
+    It has to be the only one of that source. Both axes have to fill a warp, and to be indices by
+    themselves.
     """
     if not isinstance(op, ComputeOp) or len(op.axis) < 2:
         return None
     for source, reads in reads_of(op).items():
-        if len(reads) == 1 and (found := _turned(op, source, reads[0])) is not None:
+        if len(reads) == 1 and (found := _transposed(op, source, reads[0])) is not None:
             return found
     return None
 
 
-def _turned(op: ComputeOp, source: Operation, indices: tuple[Expr, ...]) -> Turned | None:
+def _transposed(
+    op: ComputeOp, source: Operation, indices: tuple[Expr, ...]
+) -> TransposedRead | None:
     last = op.axis[-1]
     used = [node for index in indices for node in walk(index) if isinstance(node, Var)]
     if last.var not in indices[:-1] or used.count(last.var) != 1:
@@ -93,14 +96,14 @@ def _turned(op: ComputeOp, source: Operation, indices: tuple[Expr, ...]) -> Turn
     for i, axis in enumerate(op.axis[:-1]):
         wide = min(extent_of(axis) or 0, extent_of(last) or 0) >= _LANES
         if axis.var is indices[-1] and used.count(axis.var) == 1 and wide:
-            return Turned(source, i, list(indices).index(last.var))
+            return TransposedRead(source, i, list(indices).index(last.var))
     return None
 
 
 def _tile(state: State, stage_id: int, along: int, tile: tuple[int, int]) -> tuple[Iterator, int]:
-    """Tile a stage for blocks and threads; return the loop of blocks, and the step that is open.
+    """Tile a stage for blocks and threads; return the loop of blocks, and an open split.
 
-    Left open is how many rows of threads there are.
+    Left open is how many rows of threads there are; the split is known by the number of its step.
     """
     loops = list(state.stages[stage_id].iters)
     outer, several, inner = state.split(stage_id, loops[along], [tile[0] // _LANES, _LANES])
@@ -117,13 +120,13 @@ def _tile(state: State, stage_id: int, along: int, tile: tuple[int, int]) -> tup
     return block, step
 
 
-def _copy(state: State, stage_id: int, dimension: int, rows: int) -> None:
+def _copy(state: State, stage_id: int, dimension: int, split: int) -> None:
     """Let the threads of a block copy a tile, whose rows are so long that banks differ."""
     loops = state.stages[stage_id].iters
     state.storage_align(stage_id, loops[dimension], _LANES, 1)
     fused = state.fuse(stage_id, list(state.stages[stage_id].iters))
     fused, lanes = state.split(stage_id, fused, [_LANES])
-    fused, each = state.follow_fused_split(stage_id, fused, [rows], 0, True)
+    fused, each = state.follow_fused_split(stage_id, fused, [split], 0, True)
     state.bind(stage_id, each, "threadIdx.y")
     state.bind(stage_id, lanes, "threadIdx.x")
     state.unroll(stage_id, fused)
