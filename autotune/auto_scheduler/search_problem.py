@@ -65,27 +65,12 @@ class SearchProblem:
             raise SearchTaskError(
                 "SearchTask: Must specify a target, such as target='cuda' or 'llvm'"
             )
-        check = Check(SearchTaskError, "SearchTask")
-        if workload_key is not None:
-            check.text("workload_key", workload_key, '["matmul", 64, 64, 64]')
-        if compute_dag is not None:
-            check.kind("compute_dag", compute_dag, ComputeDAG, "a ComputeDAG")
-        if hardware_params is not None:
-            check.kind("hardware_params", hardware_params, HardwareParams, "HardwareParams")
-        if task_inputs is not None and not isinstance(task_inputs, Mapping):
-            check.sequence("task_inputs", task_inputs, "values by name, or a list of names")
+        _check_kinds(workload_key, compute_dag, hardware_params, task_inputs)
         self.workload_key = _key(func, args, workload_key, compute_dag)
         self.compute_dag = compute_dag or ComputeDAG(workload_key_to_tensors(self.workload_key))
         self.target = Target(target, target_host)
         self.hardware_params = hardware_params or HardwareParams(target=self.target)
-        option = (
-            LayoutRewriteOption.get_target_default(self.target)
-            if layout_rewrite_option is None
-            else layout_rewrite_option
-        )
-        if option not in list(LayoutRewriteOption):
-            check.refuse("layout_rewrite_option", "one of 0, 1 and 2", option)
-        self.layout_rewrite_option = LayoutRewriteOption(option)
+        self.layout_rewrite_option = _rewrite_option(self.target, layout_rewrite_option)
         self.task_inputs = given_values(
             self.workload_key, task_inputs, bool(task_inputs_overwrite)
         )
@@ -207,6 +192,33 @@ class SearchProblem:
         self.__dict__.update(state)
         if not is_registered(self.workload_key):
             register_workload_tensors(self.workload_key, self.compute_dag.tensors)
+
+
+def _check_kinds(
+    workload_key: object, compute_dag: object, hardware_params: object, task_inputs: object
+) -> None:
+    """Raise if an argument that was given is of another kind than its own."""
+    check = Check(SearchTaskError, "SearchTask")
+    if workload_key is not None:
+        check.text("workload_key", workload_key, '["matmul", 64, 64, 64]')
+    if compute_dag is not None:
+        check.kind("compute_dag", compute_dag, ComputeDAG, "a ComputeDAG")
+    if hardware_params is not None:
+        check.kind("hardware_params", hardware_params, HardwareParams, "HardwareParams")
+    if task_inputs is not None and not isinstance(task_inputs, Mapping):
+        check.sequence("task_inputs", task_inputs, "values by name, or a list of names")
+
+
+def _rewrite_option(
+    target: Target, given: LayoutRewriteOption | int | None
+) -> LayoutRewriteOption:
+    """Return the option that was given, or the default of a target."""
+    if given is None:
+        return LayoutRewriteOption.get_target_default(target)
+    if given not in list(LayoutRewriteOption):
+        check = Check(SearchTaskError, "SearchTask")
+        check.refuse("layout_rewrite_option", "one of 0, 1 and 2", given)
+    return LayoutRewriteOption(given)
 
 
 def _text(key: object) -> str | None:
