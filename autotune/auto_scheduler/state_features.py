@@ -50,6 +50,10 @@ def get_per_store_features_from_states(
 
 
 def operations_of(features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Return the operations of each statement whose features these are, of all kinds together."""
+    """Return how many operations each statement has, of all kinds together.
+
+    Args:
+        features: of a state, one row for each statement.
+    """
     counts = features[:, : get_per_store_feature_names().index("vec_num")]
     return np.asarray((np.exp2(counts.astype(np.float64)) - 1.0).sum(axis=1))

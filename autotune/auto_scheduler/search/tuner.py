@@ -45,16 +45,17 @@ class SketchTuner(Tuner):
         self._over = False
 
     def has_next(self) -> bool:
-        """Whether the policy may have anything left to propose: it has, until it had nothing.
+        """Returns whether the policy may have anything left to propose.
 
-        It is not asked here: what measures gets ready while it looks for its first proposals.
+        The policy is not asked here, so that processes that measure start while it looks for its
+        first proposals.
         """
         return bool(self._queue) or not self._over
 
     def _batch(self) -> int:
         """Return how many to propose together: a fair part of the run, so that it can learn.
 
-        A run that ends early, unless it finds something better, may be as short as that.
+        With early stopping a run may be as short as the trials without a better one.
         """
         trials = self.n_trial or _MOST
         part = min(trials, self.early_stopping or trials) // 5
