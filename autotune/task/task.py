@@ -141,14 +141,21 @@ class Task:
     def _call(self) -> object:
         """Run the template once, on the arguments and into the space that are current."""
         signature = inspect.signature(self.func)
+        cannot = f"template {self.name!r} cannot take the arguments {self.args}"
         try:
-            signature.bind(*self.args)
+            given = signature.bind(*self.args).arguments
         except TypeError as error:
-            raise WorkloadError(
-                f"template {self.name!r} cannot take the arguments {self.args}: {error}; expected "
-                f"{self.name}{signature}"
-            ) from error
-        output = self.func(*self.args)
+            raise WorkloadError(f"{cannot}: {error}; expected {self.name}{signature}") from error
+        try:
+            output = self.func(*self.args)
+        except TypeError as error:
+            for name, value in given.items():
+                whole = signature.parameters[name].annotation in (int, "int")
+                if whole and not isinstance(value, int):
+                    raise WorkloadError(
+                        f"{cannot}: {name} must be a whole number, got {value!r}"
+                    ) from error
+            raise
         _check_output(self.name, output)
         return output
 

@@ -438,3 +438,22 @@ def test_a_task_is_instantiated_with_a_configuration_and_not_with_its_index():
     make_scale()
     with pytest.raises(SpaceError, match=r"such as task.config_space.get\(0\), got 3"):
         create("test.scale", (64,), target="llvm").instantiate(3)
+
+
+def test_a_text_where_a_template_wants_a_whole_number_is_named():
+    @template("test.counted")
+    def counted(n: int, unit: int = 1):
+        get_config().define_knob("k", list(range(n // unit)))
+        return SourceKernel("f", "void f(float *x) {}", [arg("x", (n,), role="inout")])
+
+    with pytest.raises(TemplateError, match=r"\(8, '4'\): unit must be a whole number, got '4'"):
+        create("test.counted", args=(8, "4"), target="llvm")
+
+
+def test_a_type_error_of_the_templates_own_is_left_as_it_is():
+    @template("test.mistaken")
+    def mistaken(n: int):
+        return n + "1"
+
+    with pytest.raises(TypeError, match="unsupported operand"):
+        create("test.mistaken", args=(8,), target="llvm")
