@@ -151,8 +151,13 @@ def candidates(shape: Product) -> dict[str, list[int]]:
 
 def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(_rules(choice, shape, target))
+
+
+def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tuple[bool, str]]:
+    """Return the rules of `violation`; choices may be arrays of them."""
     tiling, limits, c = WgmmaTiling(shape, choice), target.limits, choice
-    rules = [
+    return [
         (not offered(shape, target), "no wgmma"),
         (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
         (tiling.fits(1, target) == 0, "too many registers"),
@@ -169,7 +174,6 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
         ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
         (shape.batch * tiling.blocks[0] * tiling.blocks[1] > 2**31 - 1, "too many blocks"),
     ]
-    return common.first_broken(rules)
 
 
 def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
@@ -203,10 +207,10 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
 
 def default_choice(shape: Product, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    return common.best_drawn(
+    return common.best_drawn_at_once(
         candidates(shape),
         5000,
-        partial(violation, shape, target=target),
+        partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )
 

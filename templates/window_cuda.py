@@ -107,12 +107,17 @@ def candidates(shape: Shape) -> dict[str, list[int]]:
 
 def violation(shape: Shape, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(_rules(choice, shape, target))
+
+
+def _rules(choice: Mapping[str, int], shape: Shape, target: Target) -> list[tuple[bool, str]]:
+    """Return the rules of `violation`; choices may be arrays of them."""
     tiling, c = WindowTiling(shape, choice), choice
     nhwc = shape.layout == "NHWC"
     step = c["pixels"] * shape.window.stride[1]
     # Tiles of powers of two that do not reach beyond an image take an eighth of it at least.
     least = min(32, max(1, shape.outputs // shape.n // 8))
-    rules = [
+    return [
         *common.limit_rules(tiling, target.limits),
         (tiling.threads < least, "too few threads"),
         ((not nhwc) & (step % c["vec"] > 0), "windows that begin between vectors"),
@@ -122,7 +127,6 @@ def violation(shape: Shape, choice: Mapping[str, int], target: Target) -> str | 
         (tiling.grid[1] > target.limits.grid_dim[1], "too many blocks of channels"),
         (tiling.unrolled > 2048, "too long when unrolled"),
     ]
-    return common.first_broken(rules)
 
 
 def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
@@ -160,10 +164,10 @@ def _lines(tiling: WindowTiling) -> float:
 
 def default_choice(shape: Shape, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    return common.best_drawn(
+    return common.best_drawn_at_once(
         candidates(shape),
         5000,
-        partial(violation, shape, target=target),
+        partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )
 
