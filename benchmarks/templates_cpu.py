@@ -3,17 +3,17 @@
     python -m benchmarks.templates_cpu                       # on an idle machine: median wall time
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \\
         python -m benchmarks.templates_cpu --busy            # any machine: least CPU time
-    python -m benchmarks.templates_cpu --only "conv 512" --tune 40
+    python -m benchmarks.templates_cpu --only "conv 512" "gemm 512" --tune 40
     ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell \\
         MKL_ENABLE_INSTRUCTIONS=AVX2 python -m benchmarks.templates_cpu \\
         --target "llvm -mcpu=x86-64-v3"                      # all without AVX-512
 
-Convolutions are those of ResNet-18, depthwise ones those of MobileNet, with bias and ReLU, in NCHW
-with weights as they are trained: nothing is laid out ahead of time for the template; `winograd` is
-the template for filters that were transformed ahead, untuned, which networks take. PyTorch does
-them as a script would call it in both layouts, its weights in that layout already; and traced,
-frozen and optimised for inference in both, which packs weights ahead. ``peak`` is what cores do
-with multiply-adds alone.
+Convolutions are those of ResNet-18 and others, depthwise ones those of MobileNet, with bias and
+ReLU, in NCHW with weights as they are trained: nothing is laid out ahead of time for the template;
+`winograd` is the template for filters that were transformed ahead, untuned, which networks take.
+PyTorch does them as a script would call it in both layouts, its weights in that layout already;
+and traced, frozen and optimised for inference in both, which packs weights ahead. ``peak`` is what
+cores do with multiply-adds alone.
 """
 
 from __future__ import annotations
@@ -43,16 +43,30 @@ from autotune.target import Target
 from autotune.task import ApplyConfig, FallbackConfigEntity, create
 from autotune.tuner import AutoTuner, callback
 from benchmarks.scheduler_cases import RESNET18
+from benchmarks.template_workloads import DEPTHWISE as DEPTHWISE_V2
 
 Call = Callable[[], Any]
 LLVM = Target("llvm")
 PRODUCTS = (
-    (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (768, 3072, 768), (197, 768, 768),
-    (1000, 1000, 1000), (16, 4096, 4096), (1, 4096, 4096), (8, 1000, 2048), (32, 4096, 1024),
+    (512, 512, 512), (768, 768, 768), (1024, 1024, 1024), (2048, 2048, 2048), (768, 3072, 768),
+    (128, 768, 3072), (128, 3072, 768), (197, 768, 768), (1000, 1000, 1000), (511, 513, 509),
+    (97, 1001, 333), (16, 4096, 4096), (1, 4096, 4096), (1, 1000, 2048), (8, 1000, 2048),
+    (32, 4096, 1024),
 )  # fmt: skip
-LAYERS = (*RESNET18, (256, 56, 64, 1, 1), (64, 56, 256, 1, 1))
-# Channels, size and stride of depthwise layers of MobileNet.
-DEPTHWISE = ((32, 112, 1), (64, 112, 2), (128, 56, 1), (128, 56, 2), (512, 14, 1), (512, 14, 2))
+# Channels, size, filters, taps and stride: ResNet-18; 1x1 layers of ResNet-50 and of MobileNet-V2;
+# stems of MobileNet and VGG.
+LAYERS = (
+    *RESNET18, (256, 56, 64, 1, 1), (64, 56, 256, 1, 1), (512, 28, 128, 1, 1),
+    (128, 28, 512, 1, 1), (1024, 14, 256, 1, 1), (256, 14, 1024, 1, 1), (2048, 7, 512, 1, 1),
+    (256, 56, 512, 1, 2),
+    (144, 56, 24, 1, 1), (32, 28, 192, 1, 1), (96, 14, 576, 1, 1), (320, 7, 1280, 1, 1),
+    (3, 224, 32, 3, 2), (3, 224, 64, 3, 1),
+)  # fmt: skip
+# Channels, size and stride of depthwise layers of MobileNet; those of MobileNet-V2.
+DEPTHWISE = (
+    (32, 112, 1), (64, 112, 2), (128, 56, 1), (128, 56, 2), (512, 14, 1), (512, 14, 2),
+    *DEPTHWISE_V2[1:],
+)  # fmt: skip
 TEMPLATES: dict[str, Callable[..., Any]] = {
     "conv2d_nchw": source.conv2d_nchw_cpu,
     "depthwise_conv2d": source_windows.depthwise_conv2d_cpu,
@@ -214,7 +228,9 @@ def compare(name: str, options: argparse.Namespace, peak: float) -> tuple[str, f
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="cases whose names hold this text")
+    parser.add_argument(
+        "--only", nargs="*", default=[""], help="cases whose names hold any of these texts"
+    )
     parser.add_argument("--tune", type=int, default=0, metavar="TRIALS")
     parser.add_argument("--target", default="llvm")
     parser.add_argument("--rounds", type=int, default=15)
@@ -228,7 +244,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{threads} threads{head}; us, and library / ours")
     ratios: dict[str, list[float]] = {}
     for name in cases():
-        if options.only in name:
+        if any(text in name for text in options.only):
             kind, ratio = compare(name, options, peak)
             ratios.setdefault(kind, []).append(ratio)
     for kind, found in ratios.items():

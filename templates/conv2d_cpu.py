@@ -20,6 +20,8 @@ from .conv2d_shape import Conv2d
 
 # Bytes that a task may copy of its input, and that it does untuned, where vectors hold filters.
 _MOST_COPIED, _MET = 1 << 21, 1 << 18
+# What it takes to unfold an element, as a multiple of turning a filter's, or a sum.
+_OF_UNFOLDED = 10
 
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:
@@ -106,7 +108,7 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options, pixels = candidates(shape), shape.oh * shape.ow
     unit = cpu_tiles.vector_unit(target)
-    if _turns_filters(shape):
+    if _turns_filters(shape, unit):
         return _of_filters(shape, options, target)
     rows, vectors, lanes = cpu_tiles.tile(unit, shape.co, pixels, tails=True)
     width = vectors * lanes
@@ -120,7 +122,7 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
         ]
         block_m, lines = cpu_tiles.tasks(
             target, blocks, fits or [1], (shape.co, shape.oh), 1,
-            lambda high, tall: 4 / high + (shape.kh - 1) / (high * tall) + 0.1 / tall,
+            lambda high, tall: 4 / high + (shape.kh - 1) / (high * tall) + 0.1 / tall, shape.n,
         )  # fmt: skip
         return choice | {"block_m": block_m, "lines": lines}
     left = cpu_tiles.tail_of(pixels, width, lanes)
@@ -129,15 +131,21 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     # Each element is unfolded for each block anew, and weights come from far away for each group.
     block_m, together = cpu_tiles.tasks(
         target, blocks, panels, (shape.co, panelled), width,
-        lambda high, wide: 16 / high + 8 / wide + wide * packed / 8e6,
+        lambda high, wide: 16 / high + 8 / wide + wide * packed / 8e6, shape.n,
     )  # fmt: skip
     return choice | {"block_m": block_m, "panels": together, "tail": int(left > 0)}
 
 
-def _turns_filters(shape: Conv2d) -> bool:
-    """Return whether filters and sums are fewer to turn than elements to unfold."""
+def _turns_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
+    """Return whether filters and sums take less to turn than elements to unfold.
+
+    Where tiles cover a line badly, or filters have to come to short vectors from the second cache,
+    all else takes longer with filters in vectors.
+    """
     pixels, depth = shape.oh * shape.ow, shape.ci * shape.taps
-    return depth * pixels > shape.co * (pixels + depth) and _met(shape, 1) <= _MOST_COPIED
+    is_quick = shape.ow >= 8 if unit.floats > 8 else shape.ow >= 16 and depth <= 64
+    unfolded = depth * pixels * (_OF_UNFOLDED if is_quick else 1)
+    return unfolded > shape.co * (pixels + depth) and _met(shape, 1) <= _MOST_COPIED
 
 
 def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
@@ -148,7 +156,7 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
     width, (sy, sx) = vectors * lanes, shape.stride
     blocks = [b for b in options["block_m"] if b >= shape.co or b % width == 0]
     # What is not copied is read where it lies, and only stays near.
-    most = _MET if any(shape.padding) or lanes <= 8 else 2 * _MET
+    most = _MET if any(shape.padding) or lanes <= 8 else 4 * _MET
     tall = [n for n in options["lines"][1:] if _met(shape, n) <= most] or options["lines"][1:2]
     # Filters are turned for each group of lines anew, and lines copied for each block of filters.
     met = sy * sx / shape.taps
@@ -157,6 +165,7 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
         lambda high, tall: (
             10 / (tall * shape.ow) + 8 * met * (1 + (shape.kh - sy) / (tall * sy)) / high
         ),
+        shape.n,
     )  # fmt: skip
     return {
         "rows": rows,
@@ -202,7 +211,7 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     names = ["data", "weight", *read, *(["kept"] if s.kept else []), "out"]
     parts: tuple[str, ...] = ("panel.h", "strip.h", "conv2d_nchw.c")
     if across:
-        parts = ("turn.h", "conv2d_across.c")
+        parts = ("woven.h", "turn.h", "conv2d_across.c")
     elif choice["lines"]:
         parts = ("planes.h", "strip.h", "conv2d_planes.c")
     return SourceKernel(

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from heapq import heapreplace
 from itertools import product
 from pathlib import Path
 
@@ -21,9 +22,10 @@ VECTORS, LANES = (1, 2, 3, 4), (4, 8, 16)
 _EACH_CYCLE, _LATENCY = 2, 4
 # What a column that is computed by itself takes, as a part of a tile.
 _OF_TAIL = 0.15
-# Cycles of a vector of filters from the second cache, and of a block of sums to be transposed. How
-# much longer than their cycles tiles of more than 12 pixels took on a Xeon and on an EPYC.
-_OF_FILTER, _OF_TURN, _HIGH = 0.35, 100, 1.06
+# Cycles of a vector of filters from the second cache, and of a block of 16 vectors of sums to be
+# transposed; as a factor, what more that takes where both need more registers than there are, and
+# what more than their cycles tiles of more than 12 pixels took on a Xeon and on an EPYC.
+_OF_FILTER, _OF_TURN, _CROWDED, _HIGH = 0.35, 100, 1.28, 1.06
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,9 @@ def line_tile(
 
         def each(part: int) -> float:
             step = _step(part, vectors) * (_HIGH if part > 12 else 1)
-            turned = _OF_TURN * common.ceil_div(part, lanes) / depth
+            turned = _OF_TURN * common.ceil_div(part, lanes) * lanes / 16 / depth
+            if part * vectors + lanes > unit.registers:
+                turned *= _CROWDED
             return step + (_OF_FILTER + turned) * vectors
 
         line, left = pixels // high * each(high), pixels % high
@@ -120,7 +124,7 @@ def tail_of(columns: int, width: int, lanes: int) -> int:
 
 def tasks(
     target: Target, blocks: Sequence[int], panels: Iterable[int], extents: tuple[int, int],
-    width: int, copying: Callable[[int, int], float],
+    width: int, copying: Callable[[int, int], float], images: int = 1,
 ) -> tuple[int, int]:  # fmt: skip
     """Return the block of rows and the panels of a task that keep all cores of a target busy.
 
@@ -132,15 +136,42 @@ def tasks(
         width: columns of a panel.
         copying: of the rows and columns of a task, what it takes besides its sums, as a part of
             these.
+        images: how many wholes there are.
     """
     cores = max(target.limits.sm_count, 1)
     rows, columns = extents
 
     def time(choice: tuple[int, int]) -> float:
         high, wide = min(choice[0], rows), min(choice[1] * width, columns)
-        whole = (rows // high) * (columns // wide)  # the others are smaller, and fill up
-        each = rows * columns / (high * wide)
-        turns = max(common.ceil_div(whole, cores), each / cores)
-        return turns * cores / each * (1 + copying(high, wide))
+        each = [
+            (tall * broad, images * down * across)
+            for tall, down in _parts(rows, high)
+            for broad, across in _parts(columns, wide)
+        ]
+        return makespan(cores, each) * (1 + copying(high, wide))
 
     return min(product(blocks, panels), key=lambda choice: (time(choice), -choice[0], choice[1]))
+
+
+def _parts(extent: int, each: int) -> list[tuple[int, int]]:
+    """Return the sizes of the parts of an extent, and how many there are: whole ones, the rest."""
+    whole, left = divmod(extent, each)
+    return [(each, whole), *([(left, 1)] if left else [])]
+
+
+def makespan(cores: int, sizes: Iterable[tuple[int, int]]) -> int:
+    """Return when all tasks are done, of which each core that is free takes the largest left.
+
+    List scheduling (R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
+
+    Args:
+        cores: how many.
+        sizes: how long tasks take, and how many there are of each.
+    """
+    (largest, count), *others = sorted(sizes, reverse=True)
+    turns, left = divmod(count, cores)
+    ends = [turns * largest] * (cores - left) + [(turns + 1) * largest] * left
+    for size, some in others:
+        for _ in range(some):
+            heapreplace(ends, ends[0] + size)
+    return max(ends)

@@ -109,7 +109,9 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     )  # fmt: skip
     deep = 384 if shape.m > FEW else 256
     depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
-    return choice | {"block_m": block_m, "panels": together, "depth": depth, "pack": PACKED}
+    # By tiles the first sums are made while rows come from far away, where tiles are as high.
+    pack = BY_TILES if shape.m > FEW else PACKED
+    return choice | {"block_m": block_m, "panels": together, "depth": depth, "pack": pack}
 
 
 def _streamed(

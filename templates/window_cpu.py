@@ -76,7 +76,7 @@ def kernel(shape: Shape, choice: Mapping[str, int]) -> SourceKernel:
     names = ["data", "weight", "bias", "residual", "scale", "shift", "out"]
     return SourceKernel(
         "windows",
-        common.text("windows.c"),
+        common.text("woven.h", "windows.c"),
         defines=extents,
         args=s.arguments(),
         calls=[call("windows", [each if each in here else "data" for each in names])],

@@ -92,6 +92,7 @@ def default_choice(shape: Winograd, target: Target) -> dict[str, int]:
     block_m, together = cpu_tiles.tasks(
         target, blocks, panels, (shape.co, shape.each), width,
         lambda high, wide: 10 / high + 4 / wide + max(0.0, high * wide / 2048 - 1) * 0.02,
+        shape.images,
     )  # fmt: skip
     fits = [c for c in options["channels"] if column * together * c <= _NEAR * 5 // 4]
     return {

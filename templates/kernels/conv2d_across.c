@@ -21,6 +21,10 @@
 #endif
 #define NEXT ((KH - 1) * COLUMNS + 2 * ROWS * SX)
 
+typedef float two __attribute__((vector_size(8), aligned(4), may_alias));
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
+
 typedef struct {
   float filters[DEPTH][WIDTH];
   float planes[COPIED];
@@ -67,6 +71,36 @@ static void fill(float* restrict to, const float* restrict image, int line, int 
 }
 #endif
 
+// Writes the first `count` elements of a vector, parts of which are stored from registers: what goes
+// through memory in one size and back in others is waited for.
+INLINED void put_some(float* to, vec from, const int count) {
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 12
+  memcpy(to, &from, count * sizeof *to);
+#else
+  if (count == LANES) {
+    *(vec*)to = from;
+    return;
+  }
+#if LANES > 8
+  if (count & 8) {
+    *(eight*)to = WOVEN(from, from, 0, 1, 2, 3, 4, 5, 6, 7);
+    from = WOVEN(from, from, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7), to += 8;
+  }
+#endif
+#if LANES > 4
+  if (count & 4) {
+    *(four*)to = WOVEN(from, from, 0, 1, 2, 3);
+    const four rest = WOVEN(from, from, 4, 5, 6, 7);
+    if (count & 2) *(two*)(to + 4) = WOVEN(rest, rest, 0, 1);
+    if (count & 1) to[4 + (count & 2)] = rest[count & 2];
+    return;
+  }
+#endif
+  if (count & 2) *(two*)to = WOVEN(from, from, 0, 1);
+  if (count & 1) to[count & 2] = from[count & 2];
+#endif
+}
+
 // Finishes the sums of some pixels of a line, of `filters` filters, and writes them.
 INLINED void write_turned(
     vec sum[ROWS][VECTORS], const int pixels, int filters, const Rest rest, float* restrict out) {
@@ -87,8 +121,8 @@ INLINED void write_turned(
         vec other = {0}, before;
         if (RESIDUAL) memcpy(&other, rest.residual + at, some * sizeof *out);
         finish(&block[i], rest, filter, &other, &before);
-        if (KEPT) memcpy(rest.kept + at, &before, some * sizeof *out);
-        memcpy(out + at, &block[i], some * sizeof *out);
+        if (KEPT) put_some(rest.kept + at, before, some);
+        put_some(out + at, block[i], some);
       }
     }
 }

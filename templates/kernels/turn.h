@@ -1,33 +1,53 @@
-// Turns blocks of LANES vectors: element j of vector i becomes element i of vector j.
+// Turns blocks of LANES vectors: element j of vector i becomes element i of vector j. Fours of vectors
+// are turned four elements by four, as instructions do that for all fours at once, then whole fours.
 #if LANES == 16
-#define EVEN 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define ODD 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define LOW_ONES 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29
+#define HIGH_ONES 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31
+#define LOW_TWOS 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
+#define HIGH_TWOS 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31
+#define LOW_HALF 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
+#define HIGH_HALF 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
+#define EVEN_FOURS 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27
+#define ODD_FOURS 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31
 #elif LANES == 8
-#define EVEN 0, 8, 1, 9, 2, 10, 3, 11
-#define ODD 4, 12, 5, 13, 6, 14, 7, 15
+#define LOW_ONES 0, 8, 1, 9, 4, 12, 5, 13
+#define HIGH_ONES 2, 10, 3, 11, 6, 14, 7, 15
+#define LOW_TWOS 0, 1, 8, 9, 4, 5, 12, 13
+#define HIGH_TWOS 2, 3, 10, 11, 6, 7, 14, 15
+#define EVEN_FOURS 0, 1, 2, 3, 8, 9, 10, 11
+#define ODD_FOURS 4, 5, 6, 7, 12, 13, 14, 15
 #else
-#define EVEN 0, 4, 1, 5
-#define ODD 2, 6, 3, 7
-#endif
-// GCC has the name that Clang gives it from version 12 on.
-#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 12
-#define WOVEN(a, b, ...) __builtin_shuffle(a, b, (bits){__VA_ARGS__})
-#else
-#define WOVEN(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define LOW_ONES 0, 4, 1, 5
+#define HIGH_ONES 2, 6, 3, 7
+#define LOW_TWOS 0, 1, 4, 5
+#define HIGH_TWOS 2, 3, 6, 7
 #endif
 
-// Weaving both halves of a block into one another moves a bit of the number of a vector into the
-// number of its elements; after as many times as there are bits, both have changed places.
 INLINED void turn(vec block[LANES]) {
+  vec fours[LANES];
 #pragma GCC unroll 4
-  for (int times = 1; times < LANES; times *= 2) {
-    vec woven[LANES];
-#pragma GCC unroll 16
-    for (int i = 0; i < LANES / 2; ++i) {
-      woven[2 * i] = WOVEN(block[i], block[i + LANES / 2], EVEN);
-      woven[2 * i + 1] = WOVEN(block[i], block[i + LANES / 2], ODD);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < LANES; ++i) block[i] = woven[i];
+  for (int i = 0; i < LANES; i += 4) {
+    const vec low = WOVEN(block[i], block[i + 1], LOW_ONES);
+    const vec high = WOVEN(block[i], block[i + 1], HIGH_ONES);
+    const vec low2 = WOVEN(block[i + 2], block[i + 3], LOW_ONES);
+    const vec high2 = WOVEN(block[i + 2], block[i + 3], HIGH_ONES);
+    fours[i] = WOVEN(low, low2, LOW_TWOS), fours[i + 1] = WOVEN(low, low2, HIGH_TWOS);
+    fours[i + 2] = WOVEN(high, high2, LOW_TWOS), fours[i + 3] = WOVEN(high, high2, HIGH_TWOS);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+#if LANES == 16
+    const vec low = WOVEN(fours[i], fours[i + 4], LOW_HALF);
+    const vec high = WOVEN(fours[i], fours[i + 4], HIGH_HALF);
+    const vec low2 = WOVEN(fours[i + 8], fours[i + 12], LOW_HALF);
+    const vec high2 = WOVEN(fours[i + 8], fours[i + 12], HIGH_HALF);
+    block[i] = WOVEN(low, low2, EVEN_FOURS), block[i + 4] = WOVEN(low, low2, ODD_FOURS);
+    block[i + 8] = WOVEN(high, high2, EVEN_FOURS), block[i + 12] = WOVEN(high, high2, ODD_FOURS);
+#elif LANES == 8
+    block[i] = WOVEN(fours[i], fours[i + 4], EVEN_FOURS);
+    block[i + 4] = WOVEN(fours[i], fours[i + 4], ODD_FOURS);
+#else
+    block[i] = fours[i];
+#endif
   }
 }

@@ -46,6 +46,39 @@ static inline void edge(float* restrict to, const float* restrict line, int from
     }
 }
 
+#if SX == 2
+#if LANES == 16
+#define EVENS 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODDS 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#elif LANES == 8
+#define EVENS 0, 2, 4, 6, 8, 10, 12, 14
+#define ODDS 1, 3, 5, 7, 9, 11, 13, 15
+#else
+#define EVENS 0, 2, 4, 6
+#define ODDS 1, 3, 5, 7
+#endif
+
+// Parts a short line by whole vectors, the last one with some that were already. What they read
+// beyond the line is in the images, and is not kept.
+static inline void part_short(float* restrict to, const float* restrict line) {
+#pragma GCC unroll 8
+  for (int x = 0; x < PITCH; x += LANES) {
+    const int from = SMALLER(x, PITCH - LANES), at = from * 2 - PX;
+    const vec low = *(const vec*)(line + at), high = *(const vec*)(line + at + LANES);
+    const vec parts[2] = {WOVEN(low, high, EVENS), WOVEN(low, high, ODDS)};
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; ++j) {
+      bits exists;
+#pragma GCC unroll 16
+      for (int i = 0; i < LANES; ++i)
+        exists[i] = -(at + 2 * i + j >= 0 && at + 2 * i + j < IW);
+      const vec nothing = (vec){0} + NOTHING;
+      *(vec*)(to + j * PLANE + from) = (vec)(((bits)parts[j] & exists) | ((bits)nothing & ~exists));
+    }
+  }
+}
+#endif
+
 static void part(float* restrict to, const float* restrict line) {
   edge(to, line, 0, INNER);
   if (BEYOND - INNER < PARTED) {
@@ -61,17 +94,26 @@ static void part(float* restrict to, const float* restrict line) {
   edge(to, line, BEYOND, PITCH);
 }
 
-static void fill(const float* restrict image, int line) {
+// Copies what lines from `line` on meet of plane `c`; planes lie one behind the other.
+static void fill(const float* data, int c, int line) {
   for (int i = 0; i < SY; ++i)
     for (int r = 0; r < HELD; ++r) {
       const int y = (line + r) * SY + i - PY;
+      const size_t at = ((size_t)c * IH + y) * IW;
       float* to = planes + i * SX * PLANE + r * PITCH;
-      if (y >= 0 && y < IH) {
-        part(to, image + (size_t)y * IW);
+      if (y < 0 || y >= IH) {
+        for (int j = 0; j < SX; ++j)
+          for (int x = 0; x < PITCH; ++x) to[j * PLANE + x] = NOTHING;
         continue;
       }
-      for (int j = 0; j < SX; ++j)
-        for (int x = 0; x < PITCH; ++x) to[j * PLANE + x] = NOTHING;
+#if SX == 2
+      if (BEYOND - INNER < PARTED && at >= PX &&
+          at + 2 * PITCH <= (size_t)BATCH * CHANNELS * IH * IW + PX) {
+        part_short(to, data + at);
+        continue;
+      }
+#endif
+      part(to, data + at);
     }
 }
 
@@ -162,7 +204,7 @@ void windows(
   for (int c = 0; c < BATCH * CHANNELS; ++c)
     for (int line = 0; line < OH; line += LINES) {
       const int lines = SMALLER(LINES, OH - line);
-      fill(data + (size_t)c * IH * IW, line);
+      fill(data, c, line);
       for (int m = 0; m < MULTIPLIER; ++m) {
         const int filter = c % CHANNELS * MULTIPLIER + m;
         const float* const taps = weight + (OPERATION ? 0 : filter * KH * KW);

@@ -60,6 +60,8 @@ ACROSS = [
     {"rows": 3, "vectors": 2, "lanes": 4, "block_m": 8, "lines": 1},
     {"rows": 6, "vectors": 1, "lanes": 8, "block_m": 16, "lines": 3},
     {"rows": 9, "vectors": 1, "lanes": 16, "block_m": 16, "lines": 2},
+    {"rows": 14, "vectors": 2, "lanes": 16, "block_m": 32, "lines": 4},
+    {"rows": 3, "vectors": 3, "lanes": 8, "block_m": 24, "lines": 2},
     {"rows": 6, "vectors": 2, "lanes": 4, "block_m": 32, "lines": 16},
 ]
 
@@ -155,7 +157,7 @@ def test_untuned_products_pack_where_many_rows_use_what_is_packed(cores):
     assert packs[16, 4096] == packs[20, 1000] == packs[64, 4096] == 2
     # Of three columns none is a whole panel.
     assert packs[16, 3] == 1
-    assert all(packs[512, n] == 1 for n in (4096, 1000, 3, 17))
+    assert all(packs[512, n] == 3 for n in (4096, 1000, 3, 17))
 
 
 def test_a_tile_fits_the_registers_of_the_machine():
@@ -168,6 +170,26 @@ def test_a_tile_fits_the_registers_of_the_machine():
             assert (high + 1) * vectors + 1 <= registers
         assert unit.spills(14, 4, floats)
         assert unit.spills(6, 4, floats) == (registers < 32)
+
+
+def test_the_last_core_is_done_when_tasks_are_taken_by_their_size():
+    # Two whole panels and one of two thirds: one core has two of them.
+    assert cpu_tiles.makespan(2, [(3, 2), (2, 1)]) == 5
+    assert cpu_tiles.makespan(2, [(2, 1), (3, 3)]) == 6
+    assert cpu_tiles.makespan(4, [(1, 1)]) == 1
+    assert cpu_tiles.makespan(1, [(5, 7), (2, 3)]) == 41
+
+
+@pytest.mark.parametrize("images", [1, 3])
+def test_untuned_tasks_of_odd_sizes_leave_no_core_waiting(images):
+    target, rows, columns, width = SimpleNamespace(limits=Limits(sm_count=2)), 511, 513, 48
+    block, panels = cpu_tiles.tasks(
+        target, (128, 256, 512), (1, 2, 4, 8), (rows, columns), width, lambda *_: 0.0, images
+    )
+    blocks = [min(block, rows - m) for m in range(0, rows, block)]
+    spans = [min(panels * width, columns - n) for n in range(0, columns, panels * width)]
+    sizes = [(high * wide, images) for high in blocks for wide in spans]
+    assert cpu_tiles.makespan(2, sizes) <= 1.02 * images * rows * columns / 2
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names of x86 CPUs")
@@ -205,6 +227,9 @@ SHAPES = {
     ),
     "stride-3": Depthwise(1, 14, 20, 2, Window((5, 4), (3, 3), (2, 4, 1, 2))),
     "wide-padding": Depthwise(2, 3, 4, 2, Window((3, 5), (2, 3), (2, 4, 2, 5))),
+    "short-stride-2": Depthwise(3, 14, 13, 3, Window((3, 3), (2, 2), (1, 1, 1, 1))),
+    "one-short-plane": Depthwise(1, 9, 9, 1, Window((5, 5), (2, 2), (2, 2, 2, 2))),
+    "short-max": Pool(1, 11, 23, 2, Window((3, 3), (2, 2), (1, 1, 1, 1)), "NCHW", "max"),
     "one-column": Depthwise(1, 5, 1, 3, Window((3, 3), (2, 2), (1, 1, 1, 1))),
     "max": Pool(2, 13, 12, 3, Window((3, 3), (2, 2), (1, 1, 1, 1)), "NCHW", "max"),
     "uneven-average": Pool(1, 9, 12, 2, Window((3, 2), (2, 1), (0, 1, 2, 1)), "NCHW", "avg"),
@@ -216,7 +241,7 @@ SHAPES = {
 @pytest.mark.parametrize("name", SHAPES)
 def test_windows_of_a_channel_match_their_reference(name):
     shape = SHAPES[name]
-    for lanes, lines in ((4, 2), (8, shape.oh)):
+    for lanes, lines in ((4, 2), (8, shape.oh), (16, 1)):
         run_over_nan(shape, window_cpu, {"lanes": lanes, "lines": lines})
     choice = window_cpu.default_choice(shape, Target("llvm"))
     assert window_cpu.violation(shape, choice, Target("llvm")) is None
@@ -227,3 +252,24 @@ def test_what_a_cpu_does_not_compute_of_windows_is_said():
         create("pool2d.cpu", ("max", 1, 8, 8, 4, 3, 2, 1, 1, False, "NHWC"), "llvm")
     with pytest.raises(TemplateError, match="activation must be one of none, relu, relu6"):
         create("depthwise_conv2d.cpu", (1, 8, 8, 4, 1, 3, 3, 1, 1, False, "silu"), "llvm")
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_windows_of_short_lines_read_nothing_beyond_the_images(lanes):
+    shape, page = Depthwise(1, 9, 9, 2, Window((3, 3), (2, 2), (1, 1, 1, 1))), mmap.PAGESIZE
+    memory = mmap.mmap(-1, 3 * page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    assert protect(start, page, 0) == protect(start + 2 * page, page, 0) == 0
+    kernel = window_cpu.kernel(shape, {"lanes": lanes, "lines": 5})
+    with Target("llvm"):
+        module = build(kernel, name="f")
+    rng = np.random.default_rng(0)
+    for at in (page, 2 * page - 4 * 2 * 81):
+        data = np.frombuffer(memory, "float32", 2 * 81, at).reshape(1, 2, 9, 9)
+        data[:] = rng.standard_normal(data.shape)
+        weight = rng.standard_normal(kernel.args[1].shape).astype("float32")
+        out = np.full(kernel.args[-1].shape, np.nan, "float32")
+        module(data, weight, out)
+        np.testing.assert_allclose(out, kernel.reference(data, weight), rtol=1e-4, atol=1e-4)
