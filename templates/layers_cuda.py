@@ -51,6 +51,16 @@ def images(layout: str, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
     return n, h, w, c
 
 
+def of_each_channel(layer: Layer) -> bool:
+    """Return whether each channel has filters of its own, one or several."""
+    op, (data, weight) = layer.op, layer.inputs
+    assert isinstance(op, ops.Conv2d)
+    channels = data.shape[op.data_layout.index("C")]
+    single = weight.shape[op.kernel_layout.index("I")] == 1
+    own = op.kernel_layout == "OIHW" and single and op.groups == channels > 1
+    return own or op.is_depthwise(data.type, weight.type)
+
+
 @implements(
     "nn.conv2d", "cuda", "conv2d_nchw.cuda", layouts=["NCHW"], dtypes=FLOAT32,
     activations=ACTIVATIONS, keeps=True,
@@ -59,7 +69,7 @@ def conv2d_nchw(layer: Layer) -> Offer | None:
     """Offer the kernel for all but depthwise convolutions, with all that may follow."""
     op, rest = layer.op, layer.epilogue
     assert isinstance(op, ops.Conv2d)
-    if op.is_depthwise(*(value.type for value in layer.inputs)):
+    if of_each_channel(layer):
         return None
     if (rest.scale is None) != (rest.shift is None) and not rest.shifts:
         return None
@@ -83,7 +93,7 @@ def depthwise_conv2d(template: str, layer: Layer) -> Offer | None:
     """Offer a kernel for convolutions of each channel, with all that may follow."""
     op, rest = layer.op, layer.epilogue
     assert isinstance(op, ops.Conv2d)
-    if not op.is_depthwise(*(value.type for value in layer.inputs)):
+    if not of_each_channel(layer):
         return None
     if (rest.scale is None) != (rest.shift is None):
         return None

@@ -118,6 +118,14 @@ class Layer:
         return None
 
 
+def _channel_axis(node: Node) -> int | None:
+    """Return the axis of a result along which a bias has its numbers; None if there is none."""
+    if isinstance(node.op, ops.Convolution):  # grouped ones too, whose scales no pass moves
+        return node.op.data_layout.index("C")
+    found = channels(node)
+    return found[1] if found else None
+
+
 def layers_of(function: Function, target: Target) -> list[tuple[int, Layer]]:
     """Return the function as a layer, and all that are a beginning of it, the longest first.
 
@@ -132,8 +140,7 @@ def layers_of(function: Function, target: Target) -> list[tuple[int, Layer]]:
     anchor, given = nodes[0], set(function.graph.inputs)
     if not given.issuperset(anchor.inputs):
         return []
-    found_channels = channels(anchor)
-    channel = found_channels[1] if found_channels else None
+    channel = _channel_axis(anchor)
     pairs = zip(function.graph.inputs, function.inputs, strict=True)
     known = frozenset(own for own, value in pairs if isinstance(value, Constant))
     value, epilogue = anchor.output, Epilogue()

@@ -241,3 +241,21 @@ def test_what_a_pack_has_of_a_layer_is_used_untuned_whatever_follows_the_layer()
         plain = choose_untuned(function, task.target)
     for other in (plain, choose_untuned(function, Target("cuda -arch=sm_80"))):
         assert other.candidate == other.offer.task.default() != chosen.candidate
+
+
+@pytest.mark.parametrize(
+    ("filters", "template"),
+    [((6, 2), "conv2d_nchw.cuda"), ((8, 1), "depthwise_conv2d.cuda")],
+)
+def test_what_follows_grouped_filters_is_part_of_their_kernel(filters, template):
+    op = ops.Conv2d(groups=4 // filters[1], padding=(1,))
+    x = apply(op, image("NCHW", 1, 4, 7, 6), constant(*filters, 3, 3))
+    graph = Graph.of(EPILOGUES["residual-affine-relu"](x))
+    check(graph, EMULATED, only(template), ["template"])
+    check(graph, EMULATED, choose_untuned, ["template"])
+
+
+def test_several_filters_of_each_channel_run_by_the_template_of_a_cpu():
+    op = ops.Conv2d(groups=4, strides=(2,))
+    x = apply(op, image("NCHW", 1, 4, 7, 6), constant(12, 1, 3, 3))
+    check(Graph.of(EPILOGUES["bias-relu"](x)), CPU, only("depthwise_conv2d.cpu"), ["template"])

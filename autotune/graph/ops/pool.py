@@ -99,7 +99,8 @@ class Pool2d(Operator):
             return view[:, :, :: steps[0], :: steps[1], :: holes[0], :: holes[1]]
 
         if self.kind == "max":
-            least = -np.inf if data.dtype.kind == "f" else np.iinfo(data.dtype).min
+            least = np.iinfo(data.dtype).min if data.dtype.kind in "iu" else -np.inf
+            least = False if data.dtype.kind == "b" else least
             out = windows(data, least).max(axis=(4, 5))
         else:
             total = windows(data, 0).sum(axis=(4, 5))
