@@ -14,20 +14,13 @@ from autotune.driver import kernel_of
 from autotune.errors import ExpressionError
 from autotune.measure.types import MeasureResult
 from autotune.topi.nn.conv2d import FILTERS
-from tests.auto_scheduler.convolutions import Conv
+from tests.auto_scheduler.convolutions import Conv, check_kernels, forms_of
 from tests.auto_scheduler.tensor_core_programs import (
     PARAMS,
-    TYPES,
     check_launches,
     kernels,
-    programs,
 )
 from tests.fuzz.running import Job, run_batch
-
-
-def forms_of(conv, kind, arch="sm_90"):
-    return programs(conv.tensors(), kind, f"cuda -arch={arch}")
-
 
 CASES = {
     "plain": Conv(follows=False),
@@ -61,31 +54,14 @@ LARGE = {
 }  # fmt: skip
 
 
-def check(name, conv, kind, calls, folder):
-    task, (forms, *_) = forms_of(conv, kind)
-    _, found = kernels(task, forms, 3)
-    rng, dtype = np.random.default_rng(0), TYPES[conv.dtype]
-    inputs = [
-        rng.uniform(-1, 1, each.shape).astype(dtype) for each in found[0].args if each.role == "in"
-    ]
-    wanted = conv.wanted(inputs, cut=kind is WarpgroupForms)
-    # Results of 16 bits are rounded once more than numpy's.
-    relative = {"float16": 2**-10, "bfloat16": 2**-7, "tf32": 0}[conv.dtype] * conv.follows
-    results = run_batch([Job(each, inputs, i) for i, each in enumerate(found)], folder)
-    for kernel, got in zip(found, results, strict=True):
-        assert calls in kernel.source
-        assert not isinstance(got, str), got
-        np.testing.assert_allclose(got[0].astype(np.float64), wanted, rtol=relative, atol=1e-3)
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_convolutions_of_warps_compute_what_numpy_does(name, tmp_path):
-    check(name, CASES[name], TensorForms, "mma_m16n8k", tmp_path)
+    check_kernels(CASES[name], TensorForms, "mma_m16n8k", tmp_path)
 
 
 @pytest.mark.parametrize("name", LARGE)
 def test_convolutions_of_warpgroups_compute_what_numpy_does(name, tmp_path):
-    check(name, LARGE[name], WarpgroupForms, "wgmma_m64n", tmp_path)
+    check_kernels(LARGE[name], WarpgroupForms, "wgmma_m64n", tmp_path)
 
 
 @pytest.mark.parametrize("kind", [TensorForms, WarpgroupForms])

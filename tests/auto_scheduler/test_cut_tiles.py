@@ -7,7 +7,7 @@ from autotune.auto_scheduler.search.forms_tensor import TensorForms
 from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
 from autotune.auto_scheduler.search.rounded_tiles import TILE_SIDES
 from autotune.auto_scheduler.search.sampler import Sampler
-from tests.auto_scheduler.convolutions import Conv
+from tests.auto_scheduler.convolutions import Conv, check_kernels
 from tests.auto_scheduler.tensor_core_programs import (
     TYPES,
     check_launches,
@@ -15,7 +15,6 @@ from tests.auto_scheduler.tensor_core_programs import (
     product,
     programs,
 )
-from tests.auto_scheduler.test_convolutions_on_tensor_cores import check
 from tests.auto_scheduler.test_tensor_cores import wanted_of
 from tests.fuzz.running import Job, run_batch
 
@@ -59,9 +58,9 @@ def test_products_of_any_number_of_rows_and_columns_are_exact(name, tmp_path):
 
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_of_any_number_of_rows_and_columns_are_right(name, tmp_path):
-    check(name, CONVOLUTIONS[name], TensorForms, "mma_m16n8k", tmp_path)
+    check_kernels(CONVOLUTIONS[name], TensorForms, "mma_m16n8k", tmp_path)
     if name != "odd columns":
-        check(name, CONVOLUTIONS[name], WarpgroupForms, "wgmma_m64n", tmp_path)
+        check_kernels(CONVOLUTIONS[name], WarpgroupForms, "wgmma_m64n", tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)

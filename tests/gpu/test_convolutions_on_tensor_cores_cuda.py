@@ -10,9 +10,9 @@ from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
 from autotune.auto_scheduler.search.sampler import Sampler
 from autotune.driver import build
 from autotune.target import Target
-from tests.auto_scheduler.convolutions import Conv
+from tests.auto_scheduler.convolutions import Conv, forms_of
 from tests.auto_scheduler.tensor_core_programs import TYPES
-from tests.auto_scheduler.test_convolutions_on_tensor_cores import CASES, LARGE, forms_of
+from tests.auto_scheduler.test_convolutions_on_tensor_cores import CASES, LARGE
 
 WARPS = {
     **CASES,
