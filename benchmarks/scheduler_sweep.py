@@ -72,7 +72,8 @@ def search(job: Job, options: argparse.Namespace, winners: Any) -> None:
     """Run one search, and hand on what it found; for a process of its own."""
     for structure in job.without:
         ABLATIONS[structure]()
-    options.without, options.trials = list(job.without), job.trials
+    own = {"without": list(job.without), "trials": job.trials}
+    options = argparse.Namespace(**vars(options) | own)
     row, task, best, messages = searched(job.name, options, job.seed)
     keep(options.out, row)
     report(row)
@@ -132,6 +133,7 @@ def sweep(jobs: Sequence[Job], options: argparse.Namespace) -> list[Job]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
+    """Run the searches of a plan, and name those that have no result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("plan", type=Path)
     parser.add_argument("--early-stopping", type=int, help="trials without a better one")
