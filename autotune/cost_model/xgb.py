@@ -141,7 +141,8 @@ def load_meanwhile() -> None:
 
 
 def _load() -> None:
-    with suppress(ImportError):  # the fit that needs it raises
+    # The fit that needs it raises; where the program ends meanwhile, nobody needs it.
+    with suppress(Exception):
         importlib.import_module("xgboost")
 
 

@@ -1,5 +1,9 @@
 """Trees: each loss learns what it says, whatever version of xgboost is installed."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -85,3 +89,15 @@ def test_curves_of_a_ranking():
     np.testing.assert_allclose(cover_curve(ranks), [0, 1, 2 / 3, 1])
     np.testing.assert_allclose(max_curve(np.array([1.0, 3.0, 2.0])), [1, 3, 3])
     np.testing.assert_allclose(mean_curve(np.array([1.0, 3.0, 2.0])), [1, 2, 2])
+
+
+@pytest.mark.parametrize("error", ["ImportError", "RuntimeError"])
+def test_an_import_that_a_program_does_not_wait_for_fails_without_a_word(error, tmp_path):
+    (tmp_path / "xgboost.py").write_text(f"raise {error}('the program is about to end')\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    code = "from autotune.cost_model import load_meanwhile; load_meanwhile()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
