@@ -8,8 +8,9 @@ ASPLOS 2025); the second calls a model like `draft_seconds` its draft.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -23,31 +24,6 @@ _SECTOR = 32.0
 _VECTOR = 16
 # Words of it.
 _WORDS = 4
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Extents of one tiled stage for each row; each field is a column.
-
-    Attributes:
-        blocks: of the grid.
-        vthreads: virtual threads of a block.
-        threads: of a block.
-        accumulators: partial results that one thread keeps.
-        chunks: times that a block fills its shared memory.
-        depth: iterations of the reduction for one such filling.
-        inner: iterations of the loops inside the outermost inner reduction loop.
-        run: neighbouring outputs that neighbouring threads write.
-    """
-
-    blocks: Column
-    vthreads: Column
-    threads: Column
-    accumulators: Column
-    chunks: Column
-    depth: Column
-    inner: Column
-    run: Column
 
 
 @dataclass(frozen=True)
@@ -105,15 +81,19 @@ class Levels:
         self.reductions = [axis.lengths(rows, reductions) for axis in tiled.reductions]
         self.count = len(rows)
         self._spans: dict[tuple[int, int | None, int | None], Column] = {}
+        self._products: dict[tuple[bool, int | None, int | None], Column] = {}
 
     def one(self) -> Column:
         """Return a column of ones."""
         return np.ones(self.count)
 
     def product(self, lengths: list[Column], levels: slice) -> Column:
-        """Multiply some levels over all axes."""
-        each_axis = [each[levels].prod(axis=0) for each in lengths]
-        return reduce(np.multiply, each_axis) if each_axis else self.one()
+        """Multiply some levels over all axes, those of data or of reductions."""
+        key = lengths is self.data, levels.start, levels.stop
+        if key not in self._products:
+            each_axis = [multiplied(each[levels]) for each in lengths]
+            self._products[key] = reduce(np.multiply, each_axis) if each_axis else self.one()
+        return self._products[key]
 
     def span(self, index: int, data_levels: slice, reduction_levels: slice) -> Column:
         """Return how far an axis (data axes first) runs within some levels."""
@@ -122,32 +102,73 @@ class Levels:
         key = index, which.start, which.stop
         if key not in self._spans:
             axis = self.data[index] if of_data else self.reductions[index - len(self.data)]
-            self._spans[key] = axis[which].prod(axis=0)
+            self._spans[key] = multiplied(axis[which])
         return self._spans[key]
 
 
-def shape_of(tiled: Tiled, levels: Levels) -> Shape:
-    """Return the extents of a tiled stage."""
-    blocks, chunks = levels.one(), levels.one()
-    for axis, lengths in zip(tiled.data, levels.data, strict=True):
-        blocks = blocks * np.ceil(axis.extent / lengths.prod(axis=0))
-    for axis, lengths in zip(tiled.reductions, levels.reductions, strict=True):
-        chunks = chunks * np.ceil(axis.extent / lengths.prod(axis=0))
-    every = slice(None)
-    inner = levels.product(levels.reductions, slice(1, None)) * levels.product(
-        levels.data, slice(2, None)
-    )
-    return Shape(
-        blocks=blocks,
-        vthreads=levels.product(levels.data, slice(0, 1)),
-        threads=levels.product(levels.data, slice(1, 2)),
-        accumulators=levels.product(levels.data, slice(0, 1))
-        * levels.product(levels.data, slice(2, None)),
-        chunks=chunks,
-        depth=levels.product(levels.reductions, every),
-        inner=inner,
-        run=_run(tiled.data, levels),
-    )
+def multiplied(lengths: Column) -> Column:
+    """Return the products of some levels of lengths, shape (levels, rows), one a row."""
+    return lengths[0] if len(lengths) == 1 else np.multiply.reduce(lengths, axis=0)
+
+
+class Shape:
+    """Extents of one tiled stage, each a column; computed when they are asked for.
+
+    Args:
+        tiled: the stage.
+        levels: the lengths of its loops.
+    """
+
+    def __init__(self, tiled: Tiled, levels: Levels) -> None:
+        self._tiled, self._levels = tiled, levels
+
+    @cached_property
+    def blocks(self) -> Column:
+        """Blocks of the grid."""
+        return self._whole(self._tiled.data, self._levels.data)
+
+    @cached_property
+    def vthreads(self) -> Column:
+        """Virtual threads of a block."""
+        return self._levels.product(self._levels.data, slice(0, 1))
+
+    @cached_property
+    def threads(self) -> Column:
+        """Threads of a block."""
+        return self._levels.product(self._levels.data, slice(1, 2))
+
+    @cached_property
+    def accumulators(self) -> Column:
+        """Partial results that one thread keeps."""
+        return self.vthreads * self._levels.product(self._levels.data, slice(2, None))
+
+    @cached_property
+    def chunks(self) -> Column:
+        """Times that a block fills its shared memory."""
+        return self._whole(self._tiled.reductions, self._levels.reductions)
+
+    @cached_property
+    def depth(self) -> Column:
+        """Iterations of the reduction for one such filling."""
+        return self._levels.product(self._levels.reductions, slice(None))
+
+    @cached_property
+    def inner(self) -> Column:
+        """Iterations of the loops inside the outermost inner reduction loop."""
+        sums = self._levels.product(self._levels.reductions, slice(1, None))
+        return sums * self._levels.product(self._levels.data, slice(2, None))
+
+    @cached_property
+    def run(self) -> Column:
+        """Neighbouring outputs that neighbouring threads write."""
+        return _run(self._tiled.data, self._levels)
+
+    def _whole(self, axes: Sequence[TiledAxis], lengths: Sequence[Column]) -> Column:
+        """Return the iterations of the outermost loops of some axes."""
+        result = self._levels.one()
+        for axis, inner in zip(axes, lengths, strict=True):
+            result = result * np.ceil(axis.extent / multiplied(inner))
+        return result
 
 
 def unrolled_steps(levels: Levels, loops: list[tuple[Column, slice]], start: Column,
@@ -158,15 +179,12 @@ def unrolled_steps(levels: Levels, loops: list[tuple[Column, slice]], start: Col
         levels: the lengths of the loops.
         loops: groups of loops, innermost first: lengths of an axis, and which of its levels.
         start: statements in the innermost loop.
-        limit: what `auto_unroll_max_step` allows.
+        limit: what `auto_unroll_max_step` allows: of each row, or of each of several such columns.
     """
-    steps, open_ = start, np.ones(levels.count, bool)
-    for lengths, which in loops:
-        extent = lengths[which].prod(axis=0)
-        fits = open_ & (steps * extent <= limit)
-        steps = np.where(fits, steps * extent, steps)
-        open_ = fits | (open_ & (extent == 1))
-    return steps
+    extents = [multiplied(lengths[which]) for lengths, which in loops]
+    sizes = start * np.multiply.accumulate(np.array([levels.one(), *extents]), axis=0)
+    # Loops are written out as long as all of them keep the limit, and sizes only grow.
+    return np.asarray(np.where(sizes <= limit[..., None, :], sizes, start).max(axis=-2))
 
 
 def _run(axes: tuple[TiledAxis, ...], levels: Levels) -> Column:
@@ -178,7 +196,7 @@ def _run(axes: tuple[TiledAxis, ...], levels: Levels) -> Column:
     open_ = np.ones(levels.count, bool)
     first = True
     for axis, lengths in zip(reversed(axes), reversed(levels.data), strict=True):
-        own = lengths[2:].prod(axis=0)
+        own = multiplied(lengths[2:])
         width = np.gcd(own.astype(np.int64), _WORDS).astype(np.float64) if first else levels.one()
         run = np.where(open_, run * np.where(own == width, width * lengths[1], width), run)
         open_ &= lengths[1] * own == axis.extent
@@ -343,7 +361,7 @@ def _banks(
         step = np.zeros(levels.count)
         for dimension, factors in enumerate(source.indices[0]):
             if factors is not None and factors[index]:
-                step = step + abs(factors[index]) * lengths[2:].prod(axis=0) * pitch[dimension]
+                step = step + abs(factors[index]) * multiplied(lengths[2:]) * pitch[dimension]
         here = np.minimum(lengths[1], lanes)
         vectors = np.maximum(step / width, 1).astype(np.int64)
         meeting = np.gcd(vectors, (_WARP / width).astype(np.int64)).astype(np.float64)

@@ -14,7 +14,7 @@ from autotune.auto_scheduler.search.columns_gpu import (
     Shape,
     Traffic,
     footprint,
-    shape_of,
+    multiplied,
     strides_of,
     traffic_of,
     unrolled_steps,
@@ -123,7 +123,7 @@ class GpuForms:
                 if each.row is not None:
                     _without_gaps(rows, each, extents)
             if tiled.pipeline is not None:
-                chunks = shape_of(tiled, levels).chunks.astype(np.int64)
+                chunks = Shape(tiled, levels).chunks.astype(np.int64)
                 most = np.where(chunks > 1, chunks, 0)
                 rows[:, tiled.pipeline] = np.minimum(rows[:, tiled.pipeline], most)
             rows = with_fewest_loops(tiled, rows, _MOST_INNERMOST)
@@ -181,7 +181,7 @@ class StageForms:
     def __init__(self, tiled: Tiled, rows: Rows, model: GpuModel) -> None:
         self.tiled, self.rows, self.model = tiled, rows, model
         self.levels = Levels(tiled, rows)
-        self.shape: Shape = shape_of(tiled, self.levels)
+        self.shape = Shape(tiled, self.levels)
 
     @cached_property
     def traffic(self) -> list[Traffic]:
@@ -302,7 +302,7 @@ class StageForms:
             limit = self.rows[:, self.tiled.unroll].astype(np.float64)
         data, chunks = self.levels.data[::-1], self.levels.reductions[::-1]
         whole = [
-            np.ceil(axis.extent / lengths.prod(axis=0))[None, :]
+            np.ceil(axis.extent / multiplied(lengths))[None, :]
             for axis, lengths in zip(self.tiled.reductions, self.levels.reductions, strict=True)
         ]
         loops = [(each, slice(3, None)) for each in data]

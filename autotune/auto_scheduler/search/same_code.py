@@ -20,7 +20,6 @@ from autotune.auto_scheduler.search.columns_gpu import (
     Levels,
     Shape,
     footprint,
-    shape_of,
     unrolled_steps,
 )
 from autotune.auto_scheduler.search.program import Program, Rows
@@ -77,7 +76,7 @@ def _join(
         others = [column for pair in steps if pair != (outer, inner) for column in pair]
         whole = rows[:, outer] * rows[:, inner]
         levels = Levels(tiled, rows)
-        written = shape_of(tiled, levels).accumulators * whole <= rows[:, tiled.unroll]
+        written = Shape(tiled, levels).accumulators * whole <= rows[:, tiled.unroll]
         fits = adjacent & _ones(rows, others) & (whole <= most) & written
         rows[fits, inner] = whole[fits]
         rows[fits, outer] = 1
@@ -115,28 +114,27 @@ def with_lowest_limit(tiled: Tiled, rows: Rows, limits: Sequence[int]) -> Rows:
     if tiled.unroll is None or not len(rows):
         return rows
     levels = Levels(tiled, rows)
-    shape = shape_of(tiled, levels)
+    shape = Shape(tiled, levels)
     sizes = _sizes(tiled, rows, levels, shape)
     # Loops over registers alone are written out by the compiler whatever the limit says.
     alone = shape.vthreads * levels.product(levels.data, slice(_AFTER, None))
-    written = []
-    for limit in limits:
-        steps = _steps(levels, shape, float(limit))
-        facts = [np.where(steps > alone, steps, 0.0), *[size <= limit for size in sizes]]
-        written.append(np.array(facts, np.float64))
+    most = np.array(limits, np.float64)[:, None]
+    steps = _steps(levels, shape, most * levels.one())
+    statements = np.where(steps > alone, steps, 0.0)[:, None]
+    written = np.concatenate([statements, np.array(sizes) <= most[:, None]], axis=1)
     rows = rows.copy()
     _lower(rows, tiled.unroll, written, limits)
     return rows
 
 
-def _steps(levels: Levels, shape: Shape, limit: float) -> Column:
-    """Return how many statements of the sum itself a limit lets be written out."""
+def _steps(levels: Levels, shape: Shape, limits: Column) -> Column:
+    """Return how many statements of the sum itself limits let be written out."""
     data, sums = levels.data[::-1], levels.reductions[::-1]
     loops = [(each, slice(_AFTER, None)) for each in data]
     loops += [(each, slice(1, None)) for each in sums]
     loops += [(each, slice(_BEFORE, _AFTER)) for each in data]
     loops += [(each, slice(0, 1)) for each in sums]
-    return unrolled_steps(levels, loops, shape.vthreads, np.full(levels.count, limit))
+    return unrolled_steps(levels, loops, shape.vthreads, limits)
 
 
 def _sizes(tiled: Tiled, rows: Rows, levels: Levels, shape: Shape) -> list[Column]:
