@@ -17,8 +17,6 @@ from autotune.auto_scheduler.search.sampler import Limits, Sampler
 Row = npt.NDArray[np.int64]
 Column = npt.NDArray[np.float64]
 Features = npt.NDArray[np.float32]
-# How often new rows are looked for where there are rows of the last time.
-_FRESH_TRIES = 2
 
 
 @dataclass(frozen=True)
@@ -76,11 +74,10 @@ class Arm:
 
     Attributes:
         forms: its closed forms.
-        sampler: draws its rows.
+        sampler: draws its rows, where they are not drawn with those of others (`stack`).
         seen: rows that were proposed or measured.
         rows: that were measured.
         seconds: of each; infinite where it failed.
-        pool: rows that were drawn the last time.
     """
 
     forms: ClosedForms
@@ -88,7 +85,6 @@ class Arm:
     seen: set[bytes] = field(default_factory=set)
     rows: list[Row] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-    pool: Rows | None = None
     _kind: Kind | None = None
     _measured: set[bytes] = field(default_factory=set)
     _trials: Trials | None = None
@@ -103,17 +99,6 @@ class Arm:
         """Of which kind the program is."""
         self._kind = self._kind or Kind(self.program)
         return self._kind
-
-    def drawn(self, count: int) -> Rows:
-        """Return feasible rows at random: those of the last time, a quarter of them new."""
-        fresh = (
-            self.sampler.draw(count)
-            if self.pool is None
-            else self.sampler.draw(count // 4, _FRESH_TRIES)
-        )
-        old = fresh[:0] if self.pool is None else self.pool[: count - len(fresh)]
-        self.pool = np.concatenate([fresh, old])
-        return self.pool
 
     def measured(self, row: Row, seconds: float) -> bool:
         """Take note of a trial, and return whether it was not known yet."""

@@ -16,7 +16,14 @@ import numpy as np
 
 from autotune.auto_scheduler.search.annotate_gpu import ROW_UNIT
 from autotune.auto_scheduler.search.program import Rows
-from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, TileInput
+from autotune.auto_scheduler.search.tiles import (
+    Column,
+    Number,
+    Tiled,
+    TiledAxis,
+    TileInput,
+    is_used,
+)
 
 _WARP = 32.0
 _SECTOR = 32.0
@@ -217,7 +224,7 @@ def footprint(source: TileInput, levels: Levels, data: slice, reductions: slice)
 
 
 def _reach(
-    factors: tuple[int, ...] | None, extent: int, levels: Levels, data: slice, reductions: slice
+    factors: tuple[Number, ...] | None, extent: int, levels: Levels, data: slice, reductions: slice
 ) -> Column:
     """Return how many indices of one dimension one read reaches, from the first to the last."""
     if factors is None:
@@ -225,7 +232,7 @@ def _reach(
     steps = [
         abs(factor) * (levels.span(index, data, reductions) - 1)
         for index, factor in enumerate(factors)
-        if factor
+        if is_used(factor)
     ]
     return reduce(np.add, steps) + 1.0 if steps else levels.one()
 
@@ -308,7 +315,7 @@ def _repeats(source: TileInput, levels: Levels) -> Column:
     """
     again = levels.one()
     for index, lengths in enumerate(levels.data):
-        used = any(f is not None and f[index] for read in source.indices for f in read)
+        used = any(f is not None and is_used(f[index]) for read in source.indices for f in read)
         again = again if used else again * lengths[2]
     return again
 
@@ -321,10 +328,10 @@ def _width(source: TileInput, levels: Levels, extents: list[Column]) -> Column:
     """
     most = max(_VECTOR // source.item, 1)
     factors = source.indices[0][-1] if source.indices and source.indices[0] else None
-    if factors is None or sum(factor != 0 for factor in factors) != 1:
+    if factors is None or sum(map(is_used, factors)) != 1:
         return levels.one()
-    axis = next(i for i, factor in enumerate(factors) if factor)
-    if abs(factors[axis]) != 1:
+    axis = next(i for i, factor in enumerate(factors) if is_used(factor))
+    if factors[axis] not in (1, -1):
         return levels.one()
     data = axis < len(levels.data)
     run = levels.span(axis, slice(2, None), slice(1, None) if not data else slice(0, 0))
@@ -360,7 +367,7 @@ def _banks(
         lengths = levels.data[index]
         step = np.zeros(levels.count)
         for dimension, factors in enumerate(source.indices[0]):
-            if factors is not None and factors[index]:
+            if factors is not None and is_used(factors[index]):
                 step = step + abs(factors[index]) * multiplied(lengths[2:]) * pitch[dimension]
         here = np.minimum(lengths[1], lanes)
         vectors = np.maximum(step / width, 1).astype(np.int64)

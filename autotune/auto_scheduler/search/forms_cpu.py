@@ -19,8 +19,14 @@ from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.host_model import HostModel
 from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot, Program, Rows
 from autotune.auto_scheduler.search.sampler import Budget, Limits
-from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, TileInput, tiled_stages
-from autotune.utils.math import product
+from autotune.auto_scheduler.search.tiles import (
+    Column,
+    Tiled,
+    TiledAxis,
+    TileInput,
+    terms,
+    tiled_stages,
+)
 
 # Most partial results of the innermost tile.
 _MOST_RESULTS = 512
@@ -198,7 +204,7 @@ class _Stage:
     def parts(self) -> dict[str, Column]:
         """Times of one run by cause, in cycles of one core, and what they come from."""
         levels, every, host = self.levels, slice(None), self.host
-        work = float(product([a.extent for a in (*self.tiled.data, *self.tiled.reductions)]))
+        work = terms((*self.tiled.data, *self.tiled.reductions))
         results = levels.product(levels.data, slice(2, None))
         vectors = results / self.lanes * np.ceil(self.lanes / self.width)
         compute = work / results * self._step(vectors)
@@ -263,7 +269,7 @@ class _Stage:
     def run(self) -> Column:
         """Iterations of the reduction until the innermost tile is put away."""
         levels = self.levels
-        whole = float(product([axis.extent for axis in self.tiled.reductions]))
+        whole = terms(self.tiled.reductions)
         inner = levels.product(levels.reductions, slice(None))
         alone = levels.product(levels.data, slice(1, 2)) == 1
         return np.where(alone, whole, inner)
@@ -289,7 +295,7 @@ class _Stage:
         """Return the bytes that a block copies together."""
         total = self.levels.one() * 0
         chunk = self.levels.product(self.levels.reductions, slice(None))
-        whole = float(product([axis.extent for axis in self.tiled.reductions]))
+        whole = terms(self.tiled.reductions)
         for each in self.tiled.inputs:
             if each.packed:
                 size = self.levels.one() * each.item
@@ -334,9 +340,10 @@ def _stride(source: TileInput, axis: int) -> int | None:
     for read in source.indices:
         step = 0
         for factors, pitch in zip(read, source.pitches, strict=True):
-            if factors is None:
+            factor = None if factors is None else factors[axis]
+            if not isinstance(factor, int):
                 return None
-            step += factors[axis] * pitch
+            step += factor * pitch
         strides.append(step)
     return max(strides, key=abs, default=0)
 

@@ -17,6 +17,7 @@ from autotune.auto_scheduler.search.program import FactorSlot, Program, Rows
 from autotune.auto_scheduler.search.row_model import Features, RowModel
 from autotune.auto_scheduler.search.sampler import Sampler, distinct
 from autotune.auto_scheduler.search.shared import Family, Member
+from autotune.auto_scheduler.search.stack import Stack, stacks_of
 from autotune.auto_scheduler.transform_steps import TransformStep
 from autotune.cost_model import load_meanwhile
 
@@ -63,9 +64,9 @@ class Effort:
 
 @dataclass(frozen=True)
 class _Pool:
-    """Scored rows of one program; ``drafted`` is the score by drafts alone."""
+    """Scored rows of one stack; ``drafted`` is the score by drafts alone."""
 
-    arm: int
+    stack: Stack
     rows: Rows
     scores: Column
     doubts: Column
@@ -96,6 +97,7 @@ class Proposer:
         self.ranks = ranks
         self.arms = [Arm(each, Sampler(each.program, each.limits(), rng)) for each in forms]
         common = None if company is None else company[0].model
+        self.stacks = stacks_of(forms, rng)
         self.model = RowModel(int(rng.integers(2**31)), common)
         self.member: Member | None = None
         if company is not None:
@@ -167,12 +169,11 @@ class Proposer:
         Steps that are of none of the programs are passed over.
         """
         known = [found for each in steps if (found := self._found(each)) is not None]
-        survivors, result = self.effort.survivors, []
-        for at, arm in enumerate(self.arms):
-            rows = [row for number, row in known if number == at]
-            parents = np.array(rows, np.int64).reshape(len(rows), arm.forms.program.width)
-            children = arm.sampler.kept(self._bred(at, parents, survivors))
-            result += [arm.forms.program.candidate(row) for row in children]
+        result = []
+        for stack in self.stacks:
+            children = self._bred(stack, stack.rows_of(known), self.effort.survivors)
+            places = [stack.place(row) for row in stack.sampler.kept(children)]
+            result += [self.arms[at].forms.program.candidate(row) for at, row in places]
         return result
 
     # ---- parts
@@ -229,32 +230,40 @@ class Proposer:
     def _evolved(self, effort: Effort) -> list[_Pool]:
         """Draw rows of all programs, and breed the best of them."""
         share = max(64, effort.population // max(len(self.arms), 1))
-        kin = self._by_arm(self._kin())
+        kin, elites = self._kin(), self._elites(effort.elites)
         rows = [
-            np.concatenate([arm.drawn(share), arm.best(effort.elites), taken_over])
-            for arm, taken_over in zip(self.arms, kin, strict=True)
+            np.concatenate([stack.drawn(share * len(stack.members)), stack.rows_of(elites + kin)])
+            for stack in self.stacks
         ]
         pools = self._pools(rows)
         for _ in range(effort.generations):
             parents = self._survivors(pools, effort.survivors)
             pools = self._pools(
-                [self._bred(at, each, effort.survivors) for at, each in enumerate(parents)]
+                [
+                    self._bred(stack, each, effort.survivors)
+                    for stack, each in zip(self.stacks, parents, strict=True)
+                ]
             )
         return pools
 
+    def _elites(self, count: int) -> list[tuple[int, Row]]:
+        """Return the fastest measured rows, so many of each program."""
+        return [(at, row) for at, arm in enumerate(self.arms) for row in arm.best(count)]
+
     def _survivors(self, pools: Sequence[_Pool], count: int) -> list[Rows]:
-        """Return the best rows of all programs, by program."""
-        scores = np.concatenate([pool.scores for pool in pools])
+        """Return the best rows of all programs, by stack."""
+        scores = np.concatenate([np.empty(0), *(pool.scores for pool in pools)])
         most = min(count, len(scores))
         least = np.sort(scores)[-most] if most else 0.0
-        return [pool.rows[pool.scores >= least] for pool in pools]
+        best = {id(pool.stack): pool.rows[pool.scores >= least] for pool in pools}
+        return [best.get(id(stack), stack.rows_of([])) for stack in self.stacks]
 
-    def _bred(self, at: int, parents: Rows, survivors: int) -> Rows:
-        """Return parents, mutants and crosses of one program, each once; some break limits."""
+    def _bred(self, stack: Stack, parents: Rows, survivors: int) -> Rows:
+        """Return parents, mutants and crosses of one stack, each once; some break limits."""
         if not len(parents):
             return parents
-        sampler = self.arms[at].sampler
-        many = parents[self.rng.integers(len(parents), size=2 * survivors)]
+        sampler = stack.sampler
+        many = parents[self.rng.integers(len(parents), size=2 * survivors * len(stack.members))]
         other = parents[self.rng.integers(len(parents), size=len(many))]
         half = len(many) // 2
         children = [sampler.mutate(many), sampler.cross(many[:half], other[:half])]
@@ -274,54 +283,50 @@ class Proposer:
         kin = self._kin()[: _part(count, self.effort.kin)]
         return kin + self._best(plain, _part(count, self.effort.drafted), 0.0)
 
-    def _by_arm(self, rows: Sequence[tuple[int, Row]]) -> list[Rows]:
-        """Return rows by program."""
-        return [
-            arm.stacked([row for at, row in rows if at == number])
-            for number, arm in enumerate(self.arms)
-        ]
-
     def _near(self) -> list[Rows]:
-        """Return the neighbours of the fastest measured rows, by program."""
+        """Return the neighbours of the fastest measured rows, by stack."""
         best = sorted(
             (seconds, at, i)
             for at, arm in enumerate(self.arms)
             for i, seconds in enumerate(arm.seconds)
             if np.isfinite(seconds)
         )[:3]
-        found: list[Rows] = [np.empty((0, arm.forms.program.width), np.int64) for arm in self.arms]
-        for _, at, i in best:
-            arm = self.arms[at]
-            found[at] = np.concatenate([found[at], arm.sampler.neighbours(arm.rows[i])])
+        found = []
+        for stack in self.stacks:
+            rows = stack.rows_of([(at, self.arms[at].rows[i]) for _, at, i in best])
+            near = [rows[:0], *(stack.sampler.neighbours(row) for row in rows)]
+            found.append(stack.limits.repair(np.concatenate(near)))
         return found
 
     def _pools(self, rows: Sequence[Rows]) -> list[_Pool]:
         """Score the feasible rows of all programs; the model is asked for all of them at once."""
-        found = [(at, self.arms[at].forms(each)) for at, each in enumerate(rows) if len(each)]
-        kept = [np.flatnonzero(forms.feasible) for _, forms in found]
+        found = [
+            (stack, each, stack.forms(each))
+            for stack, each in zip(self.stacks, rows, strict=True)
+            if len(each)
+        ]
+        kept = [np.flatnonzero(forms.feasible) for _, _, forms in found]
         if not sum(map(len, kept)):
-            return [_empty(at, each) for at, each in enumerate(rows)]
-        pairs = list(zip(found, kept, strict=True))
-        features = np.concatenate(
-            [
-                self._columns(forms.features, self.arms[at].forms.tiles)[which]
-                for (at, forms), which in pairs
-            ]
+            return []
+        features = [
+            self._columns(forms.features[which], stack.tiles)
+            for (stack, _, forms), which in zip(found, kept, strict=True)
+        ]
+        drafts = np.concatenate(
+            [forms.seconds[which] for (_, _, forms), which in zip(found, kept, strict=True)]
         )
-        drafts = np.concatenate([forms.seconds[which] for (_, forms), which in pairs])
-        scores, doubts = self.model.predict(features, drafts)
+        scores, doubts = self.model.predict(np.concatenate(features), drafts)
         ends = np.cumsum([len(which) for which in kept])[:-1]
         columns = [np.split(each, ends) for each in (scores, doubts, -np.log2(drafts))]
-        pools = {
-            at: _Pool(at, rows[at][which], *own)
-            for ((at, _), which), *own in zip(pairs, *columns, strict=True)
-        }
-        return [pools.get(at, _empty(at, each)) for at, each in enumerate(rows)]
+        return [
+            _Pool(stack, each[which], *own)
+            for (stack, each, _), which, *own in zip(found, kept, *columns, strict=True)
+        ]
 
     def _best(self, pools: Sequence[_Pool], count: int, boldness: float) -> list[tuple[int, Row]]:
         """Return the best new rows, few of which differ in choices alone."""
         entries = [
-            (float(pool.scores[i] + boldness * pool.doubts[i]), pool.arm, pool.rows[i])
+            (float(pool.scores[i] + boldness * pool.doubts[i]), *pool.stack.place(pool.rows[i]))
             for pool in pools
             for i in _top(pool.scores + boldness * pool.doubts, 4 * count + 16)
         ]
@@ -352,11 +357,6 @@ class Proposer:
         ]
         wide = [i for step in splits for i in _span(program, step)]
         return row[wide].tobytes() if wide else row.tobytes()
-
-
-def _empty(arm: int, rows: Rows) -> _Pool:
-    none = np.empty(0)
-    return _Pool(arm, rows[:0], none, none, none)
 
 
 def _part(count: int, share: float) -> int:

@@ -23,7 +23,7 @@ from autotune.auto_scheduler.search.columns_gpu import (
     unrolled_steps,
 )
 from autotune.auto_scheduler.search.program import Program, Rows
-from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, TileInput
+from autotune.auto_scheduler.search.tiles import Column, Number, Tiled, TiledAxis, TileInput
 from autotune.auto_scheduler.transform_steps import PragmaStep, SplitStep
 from autotune.te.relation import extent_of
 from autotune.utils.math import product
@@ -170,7 +170,7 @@ class PlainSum:
     """
 
     limit: int
-    terms: int
+    terms: Number
     threads: tuple[int, ...]
     loops: int
 
@@ -199,7 +199,7 @@ def with_lowest_plain_limits(sums: Sequence[PlainSum], rows: Rows, limits: Seque
     rows = rows.copy()
     for each in sums:
         counts = [np.ceil(each.terms / rows[:, threads]) for threads in each.threads]
-        counts = counts or [np.full(len(rows), float(each.terms))]
+        counts = counts or [np.zeros(len(rows)) + each.terms]
         facts = [factor * count for count in counts for factor in (1, _PLAIN)]
         written = [np.array([fact <= limit for fact in facts]) for limit in limits]
         _lower(rows, each.limit, written, limits)

@@ -16,8 +16,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.factors import factorings, primes
+from autotune.auto_scheduler.search.factors import primes
 from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot, Program, Rows, Slot
+from autotune.auto_scheduler.search.slots import SlotTables, values_of
 
 Mask = npt.NDArray[np.bool_]
 # Rows that are looked at for each one that is wanted, before it is taken that there are no more.
@@ -27,9 +28,7 @@ _FEWEST = 256
 # Places of a table that are tried for one row.
 _PICKS = 12
 # Programs of at most so many rows are enumerated.
-_TINY = 4096
-# Share of mutations that change a choice, not a split.
-_CHOICE_SHARE = 0.25
+TINY = 4096
 
 
 @dataclass(frozen=True)
@@ -61,21 +60,33 @@ class Limits:
 
 
 class Sampler:
-    """Rows of one program.
+    """Rows of a program, or of several that differ in numbers alone.
+
+    Of several a row has one more column, the last: the number of its program among them.
 
     Args:
-        program: whose rows they are.
+        programs: whose rows they are; several have slots of the same kinds in the same columns,
+            and none of them is so small that it is enumerated.
         limits: what they have to keep.
         rng: source of all randomness.
     """
 
-    def __init__(self, program: Program, limits: Limits, rng: np.random.Generator) -> None:
-        self.program = program
+    def __init__(
+        self, programs: Program | Sequence[Program], limits: Limits, rng: np.random.Generator
+    ) -> None:
+        self._programs = [programs] if isinstance(programs, Program) else [*programs]
+        self.program = self._programs[0]
         self.limits = limits
         self.rng = rng
+        self._several = len(self._programs) > 1
+        self._width = self.program.width + self._several
         # Rows that were found and not wanted yet, and how many were looked at for each at last.
-        self._stock: Rows = np.empty((0, program.width), np.int64)
+        self._stock: Rows = np.empty((0, self._width), np.int64)
         self._drawn_for_one = 1.0
+
+    @cached_property
+    def _slots(self) -> SlotTables:
+        return SlotTables(self._programs)
 
     def draw(self, count: int, tries: int = _TRIES) -> Rows:
         """Return up to ``count`` different feasible rows; all there are, if these are few.
@@ -83,7 +94,7 @@ class Sampler:
         So many times ``count`` are looked at before there are fewer. Those that were found and not
         wanted are kept for the next time.
         """
-        if self.program.size <= _TINY:
+        if self.program.size <= TINY:
             rows = distinct(self.kept(self._all()))
             few: Rows = rows[self.rng.permutation(len(rows))[:count]]
             return few
@@ -101,37 +112,51 @@ class Sampler:
     def mutate(self, rows: Rows) -> Rows:
         """Return each row with one slot changed; it may break the limits now: see `kept`."""
         new: Rows = rows.copy()
-        slots = [slot for slot in self.program.slots if _is_open(slot)]
-        if not slots or not len(rows):
+        tables, which = self._slots, self._which(rows)
+        if not tables.open_ or not len(rows):
             return new[:0]
-        weights = np.array([_weight(slot) for slot in slots])
-        chosen = self.rng.choice(len(slots), size=len(rows), p=weights / weights.sum())
-        for at, slot in enumerate(slots):
-            which = np.flatnonzero(chosen == at)
-            columns = self.program.columns[slot.step]
-            if isinstance(slot, ChoiceSlot):
-                new[which, columns.start] = self.rng.choice(slot.values, size=len(which))
+        bounds = tables.weights[which].cumsum(axis=1)
+        drawn = self.rng.random(len(rows)) * bounds[:, -1]
+        chosen = (bounds <= drawn[:, None]).sum(axis=1)
+        for parts, group in tables.groups.items():
+            at = np.flatnonzero(group[chosen])
+            slots = chosen[at]
+            columns = tables.starts[slots][:, None] + np.arange(parts or 1)
+            if parts:
+                lengths = rows[at[:, None], columns]
+                new[at[:, None], columns] = self._moved(slots, which[at], lengths)
             else:
-                new[which, columns] = self._moved(slot, new[which, columns])
+                counts = tables.counts[which[at], slots]
+                picked = (self.rng.random(len(at)) * counts).astype(np.int64)
+                new[at, columns[:, 0]] = tables.choices[which[at], slots, picked]
         return new
 
     def cross(self, a: Rows, b: Rows) -> Rows:
-        """Return children with each slot from one parent or the other; they may break limits."""
+        """Return children with each slot from one parent or the other; they may break limits.
+
+        They are of the program of the first, and have of the second what both programs allow.
+        """
+        tables = self._slots
         take = self.rng.random((len(a), len(self.program.slots))) < 0.5
-        widths = [slot.width for slot in self.program.slots]
-        children: Rows = np.where(np.repeat(take, widths, axis=1), a, b)
+        if self._several:
+            take |= ~tables.same[self._which(a), self._which(b)]
+        children: Rows = a.copy()
+        width = self.program.width
+        mask = np.repeat(take, tables.widths, axis=1)
+        children[:, :width] = np.where(mask, a[:, :width], b[:, :width])
         return children
 
     def neighbours(self, row: Rows) -> Rows:
         """Return the rows that differ by one prime factor moved, or by the next choice."""
         found = []
-        for slot in self.program.slots:
+        for slot in self._programs[int(self._which(row[None])[0])].slots:
             columns = self.program.columns[slot.step]
-            for values in _near(slot, [int(value) for value in row[columns]]):
-                new = row.copy()
-                new[columns] = values
-                found.append(new)
-        return self.kept(np.array(found, np.int64).reshape(len(found), self.program.width))
+            near = _near(slot, [int(value) for value in row[columns]])
+            new = np.tile(row, (len(near), 1))
+            if near:
+                new[:, columns] = near
+            found.append(new)
+        return np.concatenate([row[None][:0], *found])
 
     def kept(self, rows: Rows) -> Rows:
         """Return those rows that keep the limits, with choices repaired."""
@@ -141,63 +166,71 @@ class Sampler:
         kept: Rows = repaired[self.limits.feasible(repaired)]
         return kept
 
+    def _which(self, rows: Rows) -> Rows:
+        """Return the number of the program of each row."""
+        return rows[:, -1] if self._several else np.zeros(len(rows), np.int64)
+
     def _all(self) -> Rows:
         rows = np.empty((1, 0), np.int64)
         for slot in self.program.slots:
-            values = _values(slot)
+            values = values_of(slot)
             left = np.repeat(rows, len(values), axis=0)
             rows = np.concatenate([left, np.tile(values, (len(rows), 1))], axis=1)
         return rows
 
     def _drawn(self, count: int) -> Rows:
         """Draw slot by slot, those of splits in a random order so that none gets all there is."""
-        rows = np.ones((count, self.program.width), np.int64)
+        rows = np.ones((count, self._width), np.int64)
+        which = np.arange(count) % len(self._programs)
+        if self._several:
+            rows[:, -1] = which
         left = [np.full(count, budget.most) for budget in self.limits.budgets]
-        splits = [slot for slot in self.program.slots if isinstance(slot, FactorSlot)]
+        slots = self.program.slots
+        splits = [i for i, slot in enumerate(slots) if isinstance(slot, FactorSlot)]
         for at in self.rng.permutation(len(splits)):
-            slot = splits[at]
-            table, uses = self._tables[slot.step]
-            pick = self._picked(count, len(table), [(use, left[i]) for i, use in uses])
+            slot = slots[splits[at]]
+            table, first, sizes = self._slots.factorings(splits[at])
+            uses = self._uses[slot.step]
+            pick = self._picked(first[which], sizes[which], [(use, left[i]) for i, use in uses])
             rows[:, self.program.columns[slot.step]] = table[pick]
             for i, use in uses:
                 left[i] = left[i] / use[pick]
-        for slot in self.program.slots:
+        for at, slot in enumerate(slots):
             if isinstance(slot, ChoiceSlot):
+                picked = (self.rng.random(count) * self._slots.counts[which, at]).astype(np.int64)
                 column = self.program.columns[slot.step].start
-                rows[:, column] = self.rng.choice(slot.values, size=count)
+                rows[:, column] = self._slots.choices[which, at, picked]
         return rows
 
     @cached_property
-    def _tables(self) -> Mapping[int, tuple[Rows, list[tuple[int, Rows]]]]:
-        """The lengths of each split, and what of which budgets they take."""
-        found = {}
-        for slot in self.program.slots:
-            if isinstance(slot, FactorSlot):
-                table = factorings(slot.extent, slot.parts, slot.innermost)
-                uses = [
-                    (i, table[:, budget.levels[slot.step]].prod(axis=1))
-                    for i, budget in enumerate(self.limits.budgets)
-                    if slot.step in budget.levels
-                ]
-                found[slot.step] = table, uses
-        return found
+    def _uses(self) -> Mapping[int, list[tuple[int, Rows]]]:
+        """What each place in the table of a split takes of which budgets."""
+        return {
+            slot.step: [
+                (i, self._slots.factorings(at)[0][:, budget.levels[slot.step]].prod(axis=1))
+                for i, budget in enumerate(self.limits.budgets)
+                if slot.step in budget.levels
+            ]
+            for at, slot in enumerate(self.program.slots)
+            if isinstance(slot, FactorSlot)
+        }
 
     def _picked(
-        self, count: int, size: int, uses: Sequence[tuple[Rows, npt.NDArray[np.float64]]]
+        self, first: Rows, sizes: Rows, uses: Sequence[tuple[Rows, npt.NDArray[np.float64]]]
     ) -> Rows:
-        """Return for each row a place in a table that its budgets allow; 0 always is allowed.
+        """Return for each row a place in a table that its budgets allow; the first always is.
 
         Args:
-            count: how many rows.
-            size: of the table.
+            first: of the places of each row.
+            sizes: how many places each row has.
             uses: what each place takes of a budget, and what each row has left of that.
         """
-        pick = np.zeros(count, np.int64)
-        open_ = np.arange(count)
+        pick = first.copy()
+        open_ = np.arange(len(first))
         for _ in range(_PICKS):
             if not len(open_):
                 break
-            tried = self.rng.integers(size, size=len(open_))
+            tried = first[open_] + self.rng.integers(sizes[open_])
             fits = np.ones(len(open_), bool)
             for use, rest in uses:
                 fits &= use[tried] <= rest[open_]
@@ -205,24 +238,31 @@ class Sampler:
             open_ = open_[~fits]
         return pick
 
-    def _moved(self, slot: FactorSlot, lengths: Rows) -> Rows:
+    def _moved(self, slots: Rows, which: Rows, lengths: Rows) -> Rows:
         """Move one prime factor of each row from one loop of a split to another."""
-        whole = np.column_stack([slot.extent // lengths.prod(axis=1), lengths])
+        tables = self._slots
+        outer = tables.extents[which, slots] // lengths.prod(axis=1)
+        whole = np.column_stack([outer, lengths])
         count, loops = whole.shape
         source = np.argmax(self.rng.random(whole.shape) * (whole > 1), axis=1)
         target = (source + self.rng.integers(1, loops, size=count)) % loops
         every = np.arange(count)
-        factor = np.ones(count, np.int64)
-        held = whole[every, source]
-        for value in np.unique(held):
-            if value > 1:
-                which = held == value
-                factor[which] = self.rng.choice(primes(int(value)), size=int(which.sum()))
-        too_long = (target == loops - 1) & (whole[every, target] * factor > slot.innermost)
-        factor[too_long] = 1
+        factor = self._prime_of(whole[every, source])
+        longest = whole[every, target] * factor > tables.innermost[slots]
+        factor[(target == loops - 1) & longest] = 1
         whole[every, source] //= factor
         whole[every, target] *= factor
         return whole[:, 1:]
+
+    def _prime_of(self, numbers: Rows) -> Rows:
+        """Return a prime factor of each number, of 1 that itself."""
+        known, places = np.unique(numbers, return_inverse=True)
+        found = [primes(int(number)) or (1,) for number in known]
+        counts = np.array([len(each) for each in found], np.int64)
+        flat = np.array([prime for each in found for prime in each], np.int64)
+        first = counts.cumsum() - counts
+        picked = (self.rng.random(len(numbers)) * counts[places]).astype(np.int64)
+        return np.asarray(flat[first[places] + picked])
 
 
 def distinct(rows: Rows) -> Rows:
@@ -246,30 +286,11 @@ def _mixers(count: int) -> Rows:
 _MIX = _mixers(256)
 
 
-def _is_open(slot: Slot) -> bool:
-    if isinstance(slot, ChoiceSlot):
-        return len(slot.values) > 1
-    return slot.extent > 1
-
-
-def _weight(slot: Slot) -> float:
-    """Return how often a slot is changed: the more ways it has, the more."""
-    if isinstance(slot, ChoiceSlot):
-        return 2 * _CHOICE_SHARE
-    return math.sqrt(len(primes(slot.extent)))
-
-
-def _values(slot: Slot) -> Rows:
-    if isinstance(slot, ChoiceSlot):
-        return np.array(slot.values, np.int64)[:, None]
-    return factorings(slot.extent, slot.parts, slot.innermost)
-
-
 def _near(slot: Slot, values: list[int]) -> list[list[int]]:
     if isinstance(slot, ChoiceSlot):
         at = slot.values.index(values[0]) if values[0] in slot.values else 0
         return [[slot.values[i]] for i in (at - 1, at + 1) if 0 <= i < len(slot.values)]
-    whole = [slot.extent // int(np.prod(values)), *values]
+    whole = [slot.extent // math.prod(values), *values]
     found = []
     for source, length in enumerate(whole):
         for factor in set(primes(length)):

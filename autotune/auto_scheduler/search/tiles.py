@@ -6,9 +6,11 @@ and a chunk of the reduction say how much of each input a block copies, without 
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +33,8 @@ from autotune.te.tensor import ComputeOp, Operation
 from autotune.utils.math import product
 
 Column = npt.NDArray[np.float64]
+# A number of a program; of rows of several programs one for each row.
+Number = int | npt.NDArray[np.int64]
 # What a part of a loop is called that several axes became.
 _RUN = re.compile(r"(?:[^.@]+@){2,}\.\d+")
 
@@ -47,7 +51,7 @@ class TiledAxis:
     """
 
     axis: IterVar
-    extent: int
+    extent: Number
     columns: slice | None
     decided: tuple[int, ...] = ()
 
@@ -55,6 +59,7 @@ class TiledAxis:
         """Return the lengths of the inner loops, shape (parts, rows)."""
         if self.columns is not None:
             return np.ascontiguousarray(rows[:, self.columns].T, np.float64)
+        assert isinstance(self.extent, int)
         fixed = self.decided or (1,) * (parts - 1) + (self.extent,)
         return np.tile(np.array(fixed, np.float64)[:, None], (1, len(rows)))
 
@@ -80,7 +85,7 @@ class TileInput:
     name: str
     shape: tuple[int, ...]
     item: int
-    indices: tuple[tuple[tuple[int, ...] | None, ...], ...]
+    indices: tuple[tuple[tuple[Number, ...] | None, ...], ...]
     vector: int | None
     in_shared: bool
     packed: bool = False
@@ -134,6 +139,16 @@ class Tiled:
     apart: bool = False
     pipeline: int | None = None
     lanes: int = -1
+
+
+def is_used(factor: Number) -> bool:
+    """Return whether an index depends on the axis whose coefficient this is."""
+    return not isinstance(factor, int) or factor != 0
+
+
+def terms(axes: Sequence[TiledAxis]) -> float | Column:
+    """Return the iterations of some axes together."""
+    return reduce(operator.mul, [each.extent for each in axes], 1.0)
 
 
 def tiled_stages(program: Program, rewrites: bool = False) -> list[Tiled]:

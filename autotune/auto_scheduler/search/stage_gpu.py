@@ -1,0 +1,251 @@
+"""The closed forms of one tiled stage of programs for GPUs: what fits, and a draft of its time."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.auto_scheduler.search.columns_gpu import (
+    Levels,
+    Shape,
+    Traffic,
+    footprint,
+    multiplied,
+    strides_of,
+    traffic_of,
+    unrolled_steps,
+)
+from autotune.auto_scheduler.search.device_model import GpuModel
+from autotune.auto_scheduler.search.program import Rows
+from autotune.auto_scheduler.search.tiles import Column, Tiled, TileInput, terms
+
+Mask = npt.NDArray[np.bool_]
+# Registers that a thread needs for addresses and counters.
+_BASE_REGISTERS = 24
+_MOST_REGISTERS = 255
+# Most partial results of one thread: more spill.
+MOST_ACCUMULATORS = 128
+# Instructions for copying one element or vector: address, guard, load, store.
+_COPY = 8.0
+# The same where each copy has to find its place by divisions.
+_COPY_APART = 20.0
+# Statements that may be written out before instructions come too slowly.
+_MOST_CODE = 1024.0
+# Inner steps of a reduction that the compiler writes out by itself.
+_FEW_STEPS = 8
+# Bytes at whose multiples the buffers of a pipeline begin.
+_SLOT = 16.0
+# Cycles until all threads know that a chunk has come that was asked for long ago.
+_ARRIVAL = 60.0
+# Part of the shorter of two times, calculating and reading shared memory, that is not hidden.
+_APART = 0.5
+# Cycles that a step of a reduction waits where it is not unrolled.
+_LOOP_LATENCY = 25.0
+
+
+class StageForms:
+    """The closed forms of one tiled stage."""
+
+    def __init__(self, tiled: Tiled, rows: Rows, model: GpuModel) -> None:
+        self.tiled, self.rows, self.model = tiled, rows, model
+        self.levels = Levels(tiled, rows)
+        self.shape = Shape(tiled, self.levels)
+
+    @cached_property
+    def traffic(self) -> list[Traffic]:
+        """What each input costs."""
+        known = self.rows, self.levels, self.shape, self.written
+        pairs = zip(self.tiled.inputs, self.extents, strict=True)
+        return [traffic_of(each, *known, extents) for each, extents in pairs]
+
+    @cached_property
+    def copied(self) -> list[tuple[TileInput, Traffic]]:
+        """The inputs in shared memory with their costs."""
+        pairs = zip(self.tiled.inputs, self.traffic, strict=True)
+        return [(each, traffic) for each, traffic in pairs if each.in_shared]
+
+    @cached_property
+    def extents(self) -> list[list[Column]]:
+        """The extents of what a block reads of each input for one chunk."""
+        every = slice(None)
+        return [footprint(each, self.levels, every, every) for each in self.tiled.inputs]
+
+    @cached_property
+    def shared_extents(self) -> list[tuple[TileInput, list[Column]]]:
+        """The inputs in shared memory with the extents of what is there of them."""
+        pairs = zip(self.tiled.inputs, self.extents, strict=True)
+        return [(each, extents) for each, extents in pairs if each.in_shared]
+
+    @cached_property
+    def shared_bytes(self) -> Column:
+        """Bytes of shared memory of a block."""
+        sizes = []
+        for each, extents in self.shared_extents:
+            size = each.item * strides_of(each, self.rows, extents)[-1]
+            aligned = np.ceil(size / _SLOT) * _SLOT
+            several = np.where(self.buffers == 1, 2.0, self.buffers)
+            sizes.append(np.where(self.buffers > 0, several * aligned, size))
+        return self._total(sizes)
+
+    @cached_property
+    def buffers(self) -> Column:
+        """Buffers of the copies in shared memory, as `PragmaStep.pipeline` counts them."""
+        if self.tiled.pipeline is None:
+            return np.zeros(len(self.rows))
+        return self.rows[:, self.tiled.pipeline].astype(np.float64)
+
+    @cached_property
+    def ahead(self) -> Column:
+        """Chunks that are on their way while one is in use."""
+        return np.where(self.buffers == 1, 1.0, np.maximum(self.buffers - 1, 0.0))
+
+    def _total(self, columns: list[Column]) -> Column:
+        result = np.zeros(len(self.rows))
+        for each in columns:
+            result = result + each
+        return result
+
+    @cached_property
+    def feasible(self) -> Mask:
+        """Whether a block of such tiles fits the device."""
+        shape, model = self.shape, self.model
+        fits = (shape.threads <= model.block_threads) & (shape.vthreads <= model.block_vthreads)
+        fits &= self.shared_bytes <= model.block_shared_bytes
+        fits &= shape.accumulators <= MOST_ACCUMULATORS
+        few = terms((*self.tiled.data, *self.tiled.reductions)) <= 64
+        fits &= few | (shape.threads >= np.minimum(32, terms(self.tiled.data)))
+        for each, extents in self.shared_extents:
+            if each.vector is None:
+                continue
+            width = self.rows[:, each.vector]
+            inner = extents[-1]
+            fits &= (inner % width == 0) & (each.shape[-1] % width == 0)
+            fits &= width * each.item <= 16
+        return np.asarray(fits)
+
+    @cached_property
+    def registers(self) -> Column:
+        """Registers of a thread, estimated."""
+        loads = self._total([each.loads for each in self.traffic])
+        held = np.where(
+            self.buffers == 1, self._total([each.held for _, each in self.copied]), 0.0
+        )
+        return np.minimum(
+            _BASE_REGISTERS + self.shape.accumulators + loads + held, _MOST_REGISTERS
+        )
+
+    @cached_property
+    def resident(self) -> Column:
+        """Blocks that a multiprocessor holds at once."""
+        model, shape = self.model, self.shape
+        warps = np.ceil(shape.threads / 32)
+        limits = [
+            np.full(len(self.rows), float(model.blocks)),
+            model.warps // warps,
+            model.registers // (self.registers * warps * 32),
+            model.shared_bytes // (self.shared_bytes + 1024),
+        ]
+        return np.asarray(np.maximum(np.minimum.reduce(limits), 1.0))
+
+    @cached_property
+    def unrolled(self) -> Column:
+        """Whether the inner loops are written out, 0 or 1."""
+        if self.tiled.unroll is None:
+            return np.zeros(len(self.rows))
+        limit = self.rows[:, self.tiled.unroll]
+        return (self.shape.inner <= limit).astype(np.float64)
+
+    @cached_property
+    def written(self) -> Column:
+        """Whether the inner loops are written out, by the compiler where no hint says so."""
+        steps = self.levels.product(self.levels.reductions, slice(1, None))
+        return np.maximum(self.unrolled, (steps <= _FEW_STEPS).astype(np.float64))
+
+    @cached_property
+    def code(self) -> Column:
+        """Statements that are written out."""
+        limit = np.zeros(len(self.rows))
+        if self.tiled.unroll is not None:
+            limit = self.rows[:, self.tiled.unroll].astype(np.float64)
+        data, chunks = self.levels.data[::-1], self.levels.reductions[::-1]
+        whole = [
+            np.ceil(axis.extent / multiplied(lengths))[None, :]
+            for axis, lengths in zip(self.tiled.reductions, self.levels.reductions, strict=True)
+        ]
+        loops = [(each, slice(3, None)) for each in data]
+        loops += [(each, slice(1, None)) for each in chunks]
+        loops += [(each, slice(2, 3)) for each in data]
+        loops += [(each, slice(0, 1)) for each in chunks]
+        loops += [(each, slice(None)) for each in whole[::-1]]
+        return unrolled_steps(self.levels, loops, self.shape.vthreads, limit)
+
+    @cached_property
+    def waves(self) -> Column:
+        """Rounds in which the blocks are carried out."""
+        return np.ceil(self.shape.blocks / (self.model.sms * self.resident))
+
+    @cached_property
+    def seconds(self) -> Column:
+        """A draft of the time of the kernel."""
+        shape, model = self.shape, self.model
+        warps = np.ceil(shape.threads / 32)
+        reads = self._total([each.reads for each in self.traffic])
+        fused = shape.accumulators * shape.depth
+        loop = np.where(self.unrolled > 0, 0.3, 2.0) * shape.depth
+        costs = [np.where(each.regular > 0, _COPY, _COPY_APART) for _, each in self.copied]
+        copying = self._total(
+            [cost * each.copies for cost, (_, each) in zip(costs, self.copied, strict=True)]
+        )
+        issued = fused + reads * shape.depth + loop + copying + 30.0
+        together = np.minimum(self.resident, np.ceil(shape.blocks / model.sms))
+        throughput = together * warps * issued / model.schedulers
+        answered = self._total([each.wavefronts for each in self.traffic]) * shape.depth
+        waiting = np.where(self.unrolled > 0, 4.0, _LOOP_LATENCY)
+        serial = shape.depth * (np.maximum(shape.accumulators, 4.0) + reads + waiting)
+        alone = np.maximum(serial, warps * issued / model.schedulers) + copying
+        late = np.maximum(alone + _ARRIVAL, (model.latency + alone) / np.maximum(self.ahead, 1.0))
+        chain = np.where(self.ahead > 0, late, model.latency + alone)
+        moved = self._total([each.sectors * 32.0 for _, each in self.copied])
+        memory = together * moved / model.l2_bytes_per_cycle
+        shared = together * warps * answered
+        busy = np.maximum(throughput, shared) + _APART * np.minimum(throughput, shared)
+        chunk = np.maximum(np.maximum(busy, memory), chain)
+        written = shape.accumulators * warps * together * (32.0 / np.minimum(shape.run, 32.0))
+        bloat = np.maximum(self.code / _MOST_CODE, 1.0) ** 1.5
+        cycles = self.waves * (shape.chunks * chunk * bloat + written * 2.0 + 1000.0)
+        return np.asarray(cycles / model.clock)
+
+    @cached_property
+    def features(self) -> Column:
+        """Columns for a learned model, as many for each stage; see `STAGE_FEATURES`."""
+        shape, sms = self.shape, self.model.sms
+        none = np.zeros(len(self.rows))
+        unroll = none if self.tiled.unroll is None else self.rows[:, self.tiled.unroll]
+        columns = [
+            shape.blocks, shape.vthreads, shape.threads, shape.accumulators, shape.chunks,
+            shape.depth, shape.inner, shape.run, self.shared_bytes, self.registers,
+            self.resident, self.waves, self.unrolled, self.code, unroll, shape.threads % 32,
+            shape.blocks / sms, shape.blocks % sms, shape.threads * self.resident,
+            self.seconds * 1e9, self.buffers,
+        ]  # fmt: skip
+        for each, traffic in [*zip(self.tiled.inputs, self.traffic, strict=True)][:3]:
+            width = none if each.vector is None else self.rows[:, each.vector]
+            columns += [traffic.elements, traffic.copies, traffic.sectors, traffic.reads]
+            columns += [traffic.conflict, width, traffic.width, traffic.regular]
+        columns += [none] * (8 * max(0, 3 - len(self.traffic)))
+        columns += _lengths(self.levels.reductions, 4, 2, none)
+        columns += _lengths(self.levels.data[::-1], 6, 4, none)
+        matrix = np.array(columns, np.float64).T
+        return np.where(np.isfinite(matrix), matrix, 0.0)
+
+
+def _lengths(axes: list[Column], most: int, levels: int, none: Column) -> list[Column]:
+    """Return the lengths of some axes, level by level; missing axes have zeros."""
+    columns = [each[i] if i < len(each) else none for each in axes[:most] for i in range(levels)]
+    return columns + [none] * (most * levels - len(columns))
+
+
+# Columns of one stage.
+STAGE_FEATURES = 21 + 3 * 8 + 4 * 2 + 6 * 4
