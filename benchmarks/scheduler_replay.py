@@ -73,7 +73,7 @@ class Device:
         found = forms(row[None])
         columns = with_workload(found.features, self.descriptor, forms.tiles)
         faster = float(self._trees.predict(columns)[0]) if forms.tiles else 0.0
-        return float(found.seconds[0]) * 2.0 ** (_luck(at, row) - faster)
+        return float(found.seconds[0]) * float(2.0 ** (_luck(at, row) - faster))
 
 
 def _luck(at: int, row: Row) -> float:
@@ -140,7 +140,7 @@ def searched(name: str, seed: int, trials: int, profile: cProfile.Profile | None
     """Search one case."""
     device, task = device_of(name), task_of(name)
     setattr(task_search, "gpu_prior", partial(prior_without, alike(name)))  # noqa: B010
-    task_search.gpu_prior()  # fitting trees to what is left of the prior is no part of a search
+    prior_without(alike(name))  # fitting trees to what is left of the prior is no part of a search
     clocks, curve, batches = Clocks(), [float("inf")], 0
     policy = SketchPolicy(task, XGBModel(), seed=seed, verbose=0)
     tuner = SketchTuner(policy)

@@ -115,7 +115,8 @@ class Levels:
 
 def multiplied(lengths: Column) -> Column:
     """Return the products of some levels of lengths, shape (levels, rows), one a row."""
-    return lengths[0] if len(lengths) == 1 else np.multiply.reduce(lengths, axis=0)
+    product = lengths[0] if len(lengths) == 1 else np.multiply.reduce(lengths, axis=0)
+    return np.asarray(product)
 
 
 class Shape:
@@ -230,7 +231,7 @@ def _reach(
     if factors is None:
         return np.full(levels.count, float(extent))
     steps = [
-        abs(factor) * (levels.span(index, data, reductions) - 1)
+        np.abs(factor) * (levels.span(index, data, reductions) - 1)
         for index, factor in enumerate(factors)
         if is_used(factor)
     ]
@@ -368,7 +369,7 @@ def _banks(
         step = np.zeros(levels.count)
         for dimension, factors in enumerate(source.indices[0]):
             if factors is not None and is_used(factors[index]):
-                step = step + abs(factors[index]) * multiplied(lengths[2:]) * pitch[dimension]
+                step = step + np.abs(factors[index]) * multiplied(lengths[2:]) * pitch[dimension]
         here = np.minimum(lengths[1], lanes)
         vectors = np.maximum(step / width, 1).astype(np.int64)
         meeting = np.gcd(vectors, (_WARP / width).astype(np.int64)).astype(np.float64)

@@ -209,7 +209,9 @@ def with_lowest_plain_limits(sums: Sequence[PlainSum], rows: Rows, limits: Seque
     return rows
 
 
-def _lower(rows: Rows, column: int, written: Sequence[Column], limits: Sequence[int]) -> None:
+def _lower(
+    rows: Rows, column: int, written: Sequence[Column] | Column, limits: Sequence[int]
+) -> None:
     """Lower limits as long as what is written out stays the same."""
     for low, high in reversed([*pairwise(range(len(limits)))]):
         same = (rows[:, column] == limits[high]) & (written[low] == written[high]).all(axis=0)

@@ -225,7 +225,7 @@ class Sampler:
             sizes: how many places each row has.
             uses: what each place takes of a budget, and what each row has left of that.
         """
-        pick = first.copy()
+        pick: Rows = first.copy()
         open_ = np.arange(len(first))
         for _ in range(_PICKS):
             if not len(open_):
@@ -252,7 +252,7 @@ class Sampler:
         factor[(target == loops - 1) & longest] = 1
         whole[every, source] //= factor
         whole[every, target] *= factor
-        return whole[:, 1:]
+        return np.asarray(whole[:, 1:])
 
     def _prime_of(self, numbers: Rows) -> Rows:
         """Return a prime factor of each number, of 1 that itself."""
