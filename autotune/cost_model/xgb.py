@@ -1,7 +1,7 @@
 """Gradient boosted trees: the one place that imports xgboost, when the first trees are fitted.
 
-Only `DMatrix`, `Booster`, `update` and `predict` are used, with parameters that mean the same in xgboost 1.7,
-2.x and 3.x; no callbacks, no early stopping, no ranking labels beyond 0..31.
+Only `DMatrix`, `Booster`, `update` and `predict` are used, with parameters that mean the same in
+xgboost 1.7, 2.x and 3.x; no callbacks, no early stopping, no ranking labels beyond 0..31.
 """
 
 from __future__ import annotations

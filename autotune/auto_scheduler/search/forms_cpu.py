@@ -24,6 +24,7 @@ from autotune.auto_scheduler.search.tiles import (
     Tiled,
     TiledAxis,
     TileInput,
+    is_used,
     terms,
     tiled_stages,
 )
@@ -278,9 +279,7 @@ class _Stage:
         """Return the cycles of one iteration of the reduction, for the innermost tile."""
         loads, operands = self.levels.one() * 0, self.levels.one() * 0
         for each in self.tiled.inputs:
-            size = self.levels.one()
-            for extent in footprint(each, self.levels, slice(2, None), slice(0, 0)):
-                size = size * extent
+            size = self._operands(each)
             by_lane = self._by_lane(each) != 0
             loads = loads + (size / self.width if by_lane else size)
             operands = operands + (np.ceil(self.lanes / self.width) if by_lane else 0.0)
@@ -290,6 +289,22 @@ class _Stage:
         spilled = np.where(vectors + operands + 1 > self.host.registers, 2.0, 1.0)
         moved = np.where(self.kept > 0, 1.5 / self.run, 1.5) * vectors
         return cycles * spilled + moved
+
+    def _operands(self, source: TileInput) -> Column:
+        """Return how many elements of an input the innermost tile needs for one iteration.
+
+        They are those that it reads, not all between the first and the last: images of which every
+        second row is read, and runs of elements over several rows, have more of these.
+        """
+        size = self.levels.one()
+        if any(factors is None for read in source.indices for factors in read):
+            for extent in footprint(source, self.levels, slice(2, None), slice(0, 0)):
+                size = size * extent
+            return size
+        for index, lengths in enumerate(self.levels.data):
+            if any(is_used(f[index]) for read in source.indices for f in read if f is not None):
+                size = size * lengths[-1]
+        return size
 
     def _packed(self) -> Column:
         """Return the bytes that a block copies together."""

@@ -34,7 +34,8 @@ class Effort:
 
     Attributes:
         population: rows drawn afresh, over all programs.
-        generations: times that the best are mutated and crossed.
+        generations: times that the best are mutated and crossed for the first batch; for others,
+            which begin with the best rows of the last one, half as often.
         survivors: rows that go on to the next generation.
         elites: measured rows that take part.
         near: share of a batch for neighbours of the best measured rows.
@@ -98,6 +99,8 @@ class Proposer:
         self.arms = [Arm(each, Sampler(each.program, each.limits(), rng)) for each in forms]
         common = None if company is None else company[0].model
         self.stacks = stacks_of(forms, rng)
+        # The best rows of the last batch, by stack.
+        self._best_rows = [stack.rows_of([]) for stack in self.stacks]
         self.model = RowModel(int(rng.integers(2**31)), common)
         self.member: Member | None = None
         if company is not None:
@@ -230,13 +233,14 @@ class Proposer:
     def _evolved(self, effort: Effort) -> list[_Pool]:
         """Draw rows of all programs, and breed the best of them."""
         share = max(64, effort.population // max(len(self.arms), 1))
-        kin, elites = self._kin(), self._elites(effort.elites)
+        others = self._elites(effort.elites) + self._kin()
         rows = [
-            np.concatenate([stack.drawn(share * len(stack.members)), stack.rows_of(elites + kin)])
-            for stack in self.stacks
+            np.concatenate([stack.drawn(share * len(stack.members)), known, stack.rows_of(others)])
+            for stack, known in zip(self.stacks, self._best_rows, strict=True)
         ]
         pools = self._pools(rows)
-        for _ in range(effort.generations):
+        again = any(map(len, self._best_rows))
+        for _ in range(math.ceil(effort.generations / (1 + again))):
             parents = self._survivors(pools, effort.survivors)
             pools = self._pools(
                 [
@@ -244,6 +248,7 @@ class Proposer:
                     for stack, each in zip(self.stacks, parents, strict=True)
                 ]
             )
+        self._best_rows = self._survivors(pools, effort.survivors)
         return pools
 
     def _elites(self, count: int) -> list[tuple[int, Row]]:
