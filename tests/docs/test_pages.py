@@ -45,6 +45,7 @@ SMALLER = {
 }  # fmt: skip
 MARKS = re.compile(r"|fragment|output|[\w-]+\.(py|cu|c|h|cpp)")
 _COMMAND = re.compile(r"^ {4}((?:python -m benchmarks|autotune |make )[^#\n]*)", re.MULTILINE)
+_KNOB = re.compile(r"^ +\d+ (\w+): [A-Z]\w+\(", re.MULTILINE)
 _CODE = re.compile(r"`((?:autotune|make) [a-z][^`\n]*)`")
 
 
@@ -85,13 +86,13 @@ def commands():
 
 
 @pytest.mark.parametrize("path", programs(), ids=name)
-def test_the_programs_and_commands_of_a_page_run(path, tmp_path):
+def test_the_programs_and_commands_of_a_page_run_and_its_spaces_are_those_printed(path, tmp_path):
+    page = {block.start: block for block in blocks(text_to_run(path))}
     with contextlib.closing(Interpreter(tmp_path)) as program:
-        shown = run(
-            blocks(text_to_run(path)), tmp_path, program.python, lambda c: command(c, tmp_path)
-        )
+        shown = run([*page.values()], tmp_path, program.python, lambda c: command(c, tmp_path))
         for block in shown:
             assert block.text.strip(), f"nothing was printed at {block}"
+            assert _KNOB.findall(block.text) == _KNOB.findall(page[block.start].text)
 
 
 def test_the_readme_and_the_first_chapters_have_programs():
