@@ -96,10 +96,10 @@ def arranged(
     args: Sequence[Any], operands: Sequence[int], shapes: Sequence[tuple[int, ...]]
 ) -> list[Any]:
     """Return the arguments that a kernel takes, in the shapes in which it sees them."""
-    return [_seen_as(args[i], shape) for i, shape in zip(operands, shapes, strict=True)]
+    return [_seen_as(args[i], shape, i) for i, shape in zip(operands, shapes, strict=True)]
 
 
-def _seen_as(value: Any, shape: tuple[int, ...]) -> Any:
+def _seen_as(value: Any, shape: tuple[int, ...], number: int) -> Any:
     """Return an array in another shape of as many elements, in the same memory.
 
     Raises:
@@ -116,10 +116,10 @@ def _seen_as(value: Any, shape: tuple[int, ...]) -> Any:
             return value.view(shape)
     except (ValueError, RuntimeError, AttributeError) as error:
         raise KernelError(
-            f"expected a contiguous array, got one of shape {tuple(value.shape)} whose elements "
-            "lie apart; copy it first"
+            f"argument {number}: expected a contiguous array, got one of shape "
+            f"{tuple(value.shape)} whose elements lie apart; copy it first"
         ) from error
-    return _seen_as(from_dlpack(value), shape)
+    return _seen_as(from_dlpack(value), shape, number)
 
 
 @cache
