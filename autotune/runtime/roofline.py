@@ -98,6 +98,16 @@ class Ceilings:
         fitting = [rate for size, rate in self.bandwidths if size <= working_set]
         return fitting[-1] if fitting else self.bandwidths[0][1]
 
+    def or_higher(self, other: Ceilings) -> Ceilings:
+        """Return the higher of two measurements of each rate: whatever disturbs one lowers it."""
+        rates = dict(self.bandwidths)
+        for size, rate in other.bandwidths:
+            rates[size] = max(rate, rates.get(size, 0.0))
+        flops = dict(other.flops)
+        for dtype, rate in self.flops.items():
+            flops[dtype] = max(rate, flops.get(dtype, 0.0))
+        return Ceilings(self.device, _never_rising(rates), flops)
+
     def floor_s(
         self,
         flop: float,
@@ -139,18 +149,25 @@ def percent_of_ceiling(
     return 100.0 * ceilings.floor_s(flop, moved_bytes, dtype, working_set) / seconds
 
 
-def ceilings_of(device: Device) -> Ceilings:
+def ceilings_of(device: Device, again: bool = False) -> Ceilings:
     """Return the ceilings of a device: from disk, or measured now, which takes some seconds.
+
+    Args:
+        device: whose.
+        again: whether they are measured though they are on disk: the higher rates count then, as
+            a device that was busy the first time was slower than it is.
 
     Raises:
         DeviceError: there is no such device.
         CompilerMissing: it cannot be measured without a compiler.
     """
     known = known_ceilings(device)
-    if known is not None:
+    if known is not None and not again:
         return known
     name = _identity(device)
     measured = _measure(device, name)
+    if known is not None:
+        measured = measured.or_higher(known)
     write_atomically(_path(name), json.dumps(asdict(measured)).encode(), missing_ok=True)
     return measured
 

@@ -72,6 +72,23 @@ def test_the_cpu_is_measured_once_and_remembered(monkeypatch, tmp_path):
     assert rates[0] > rates[-1]
 
 
+def test_of_two_measurements_the_higher_rates_count_and_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
+    busy = Ceilings("paper", ((1024, 3e9), (4096, 1e9)), {"float32": 1e9, "float16": 5e9})
+    quiet = Ceilings("paper", ((1024, 2e9), (4096, 2.5e9)), {"float32": 4e9, "float64": 2e9})
+    monkeypatch.setattr(roofline, "_measure", lambda *_: busy)
+    assert ceilings_of(cpu()) == busy
+    monkeypatch.setattr(roofline, "_measure", lambda *_: quiet)
+    both = Ceilings(
+        "paper",
+        ((1024, 3e9), (4096, 2.5e9)),
+        {"float32": 4e9, "float64": 2e9, "float16": 5e9},
+    )
+    assert ceilings_of(cpu()) == busy
+    assert ceilings_of(cpu(), again=True) == both
+    assert ceilings_of(cpu()) == both
+
+
 class Noisy:
     """An executable whose samples are given, and that sleeps as long as it is told to."""
 

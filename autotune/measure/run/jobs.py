@@ -116,9 +116,15 @@ class ReferenceJob:
 
 @dataclass(frozen=True)
 class CeilingJob:
-    """Measure what the device can do, or find it on disk."""
+    """Measure what the device can do, or find it on disk.
+
+    Attributes:
+        timeout_s: how long that may take.
+        again: whether it is measured though it is known, because a kernel was faster.
+    """
 
     timeout_s: float
+    again: bool = False
 
 
 Job = RunJob | RaceJob | ReferenceJob | CeilingJob

@@ -48,10 +48,10 @@ def run_job(bench: Bench, job: Job, speak: Speak) -> Reply:
                 return _race(bench, job, speak)
             case ReferenceJob():
                 return _reference(bench, job)
-            case CeilingJob():
+            case CeilingJob(again=again):
                 speak("quiet")
                 with bench.alone(speak):
-                    return Rated(ceilings_of(bench.device))
+                    return Rated(ceilings_of(bench.device, again))
     except MemoryError as error:
         return failure(f"out of memory: {error}")
     except (AutotuneError, OSError) as error:
