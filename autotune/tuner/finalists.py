@@ -7,6 +7,7 @@ configuration, and among those that noise does not tell apart a fixed rule choos
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from dataclasses import replace
 from autotune.measure import BuildResult, MeasureInput, Session
 from autotune.measure.final.race import race
 from autotune.measure.run.timing import CLOSE, costs_of, evidence_of
-from autotune.measure.types import Pair
+from autotune.measure.types import MeasureResult, Pair
 from autotune.workload import Workload, key_order
 
 _ROUNDS = range(12, 61)
@@ -39,38 +40,53 @@ def finalists(pairs: Sequence[Pair], most: int) -> list[Pair]:
 def measured_default(task: Workload, trials: Sequence[Pair], session: Session) -> Pair | None:
     """Return the default configuration and what it takes; None where it does not run.
 
+    That something is many times faster than the default is what a user will be told, and may come
+    of one trial that met with a busy machine: the faster of two trials counts then.
+
     Args:
         task: what is tuned.
-        trials: those that succeeded; where the default is among them it is not measured again.
+        trials: those that succeeded; where the default is among them, and not too slow to race, it
+            is not measured again.
         session: who builds and runs.
     """
     config = task.default()
     if config is None or task.target is None:
         return None
-    for pair in trials:
-        if pair[0].key == config.key:
-            return pair
     inp = MeasureInput(task.target, task, config)
+    known = [pair for pair in trials if pair[0].key == config.key][:1]
+    known = known or _measured(inp, session)
+    best_s = min((result.seconds for _, result in trials), default=math.inf)
+    if known and _is_beyond_hope(known[0][1], best_s):
+        known += _measured(inp, session)
+    return min(known, key=lambda pair: pair[1].seconds, default=None)
+
+
+def _measured(inp: MeasureInput, session: Session) -> list[Pair]:
+    """Return one trial, or none where it fails."""
     (built,) = session.builder.build([inp])
     if not isinstance(built, BuildResult) or not built.ok:
-        return None
+        return []
     (result,) = session.runner.run([inp], [built])
     session.builder.discard(built)
-    return (inp, built.mark(result)) if result.ok else None
+    return [(inp, built.mark(result))] if result.ok else []
+
+
+def _is_beyond_hope(result: MeasureResult, best_s: float) -> bool:
+    """Return whether a default is so slow, or was cut short, that noise does not explain it."""
+    return bool(result.evidence.cut_short) or result.seconds > _HOPELESS * best_s
 
 
 def with_default(field: Sequence[Pair], default: Pair | None) -> list[Pair]:
     """Return who races: the finalists, and the default so that the winner is no slower.
 
-    A default that is beyond hope need not run again: its trial was cut short, or took so long
-    that noise cannot explain it.
+    A default that is beyond hope need not run again.
     """
     if default is None or not field:
         return list(field)
     inp, result = default
     known = any(one.key == inp.key for one, _ in field)
     checked = result.evidence.verified or not field[0][1].evidence.verified
-    hopeless = result.evidence.cut_short or result.seconds > _HOPELESS * field[0][1].seconds
+    hopeless = _is_beyond_hope(result, field[0][1].seconds)
     return [*field, *([] if known or hopeless or not checked else [default])]
 
 
