@@ -448,6 +448,8 @@ def test_a_process_that_a_run_started_is_named_as_the_run():
     assert mine.startswith(f"process {os.getpid()} (")
     child = Child("tests.utils.echo_child")
     try:
+        child.send(("echo", "begun"))  # until it is executed it has no command line
+        assert child.receive(30) == "begun"
         assert named(child.pid) == mine
     finally:
         child.close()
