@@ -101,9 +101,11 @@ class Found:
     wall_s: float
     batches: int
 
-    def best_after(self, trials: int) -> float:
-        """Return the best of the first trials."""
-        return self.curve_us[min(trials, len(self.curve_us)) - 1]
+    @property
+    def best_us(self) -> dict[int, float]:
+        """Return the best after each of `POINTS` that was reached, and after the last trial."""
+        made = len(self.curve_us)
+        return {n: self.curve_us[n - 1] for n in sorted({*POINTS, made}) if n <= made}
 
 
 class Clocks:
@@ -175,7 +177,7 @@ def _seconds(device: Device, policy: SketchPolicy, candidate: RecordedState) -> 
 
 def report(found: Found) -> None:
     """Print one line of a search."""
-    best = ", ".join(f"{found.best_after(n):.2f} after {n}" for n in POINTS)
+    best = ", ".join(f"{us:.2f} after {n}" for n, us in found.best_us.items())
     print(
         f"{found.name:14} seed {found.seed}: {best} us; {found.cpu_s:.3f} s of CPU, "
         f"{found.wall_s:.3f} s for {found.batches} batches",
@@ -185,10 +187,10 @@ def report(found: Found) -> None:
 
 def summary(runs: Sequence[Found]) -> None:
     """Print the geometric means of some searches of one case."""
-    times = np.log([[run.best_after(n) for n in POINTS] for run in runs])
-    shown = ", ".join(
-        f"{each:.2f} after {n}" for each, n in zip(np.exp(times.mean(axis=0)), POINTS, strict=True)
-    )
+    points = [n for n in runs[0].best_us if all(n in run.best_us for run in runs)]
+    times = np.log([[run.best_us[n] for n in points] for run in runs])
+    means = np.exp(times.mean(axis=0))
+    shown = ", ".join(f"{each:.2f} after {n}" for each, n in zip(means, points, strict=True))
     cpu: npt.NDArray[np.float64] = np.array([run.cpu_s for run in runs])
     print(f"{runs[0].name:14} mean of {len(runs)}: {shown} us; {np.median(cpu):.3f} s of CPU")
 
