@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from autotune.auto_scheduler.compute_graph import ComputeGraph
 from autotune.auto_scheduler.loop_state import TransformStep
 from autotune.auto_scheduler.loops import Annotation, clean_name
-from autotune.auto_scheduler.replay import Replay, view_groups
+from autotune.auto_scheduler.replay import Replay, permuted_order, view_groups
 from autotune.ir import IterVar
 from autotune.te.relation import SplitRelation
 from autotune.te.tensor import ComputeOp, Tensor
@@ -162,11 +162,13 @@ class _Text(Replay):
         super().cache_read(stage_id, scope, reader_ids)
         copy = self.new_label(self.names[stage_id + 1])
         self.labels.insert(stage_id + 1, copy)
-        groups = view_groups(scope)
-        if groups is None:
-            call = f'cache_read({tensor}, "{scope}", [{readers}])'
-        else:
+        groups, order = view_groups(scope), permuted_order(scope)
+        if groups is not None:
             call = f"reindex({tensor}, {readers}, {[list(each) for each in groups]})"
+        elif order is not None:
+            call = f"permute({tensor}, [{readers}], {list(order)})"
+        else:
+            call = f'cache_read({tensor}, "{scope}", [{readers}])'
         self.lines.append(f"{copy} = s.{call}")
         self.write_axes(stage_id + 1, copy, both=False)
 

@@ -12,6 +12,7 @@ from autotune.errors import ScheduleError
 from autotune.ir import IterVar
 from autotune.te.intrinsics import thread_axis
 from autotune.te.reindex import VIEW, Groups, groups_of, groups_text
+from autotune.te.rewrite import PERMUTED
 from autotune.te.schedule import Schedule, create_schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import Operation, Tensor
@@ -29,6 +30,21 @@ def view_groups(scope: str) -> Groups | None:
     """Return the groups of axes of a view, None of a copy; see `Schedule.reindex`."""
     word, _, groups = scope.partition(" ")
     return groups_of(groups) if word == VIEW else None
+
+
+def permuted_scope(order: Sequence[int]) -> str:
+    """Return the scope that says that a copy has its dimensions in an order, ``"permuted 1 0"``.
+
+    TVM knows no such step; its reader takes this one for a copy.
+    """
+    return f"{PERMUTED} {groups_text([order])}"
+
+
+def permuted_order(scope: str) -> Sequence[int] | None:
+    """Return the order of the dimensions of a copy, None if it is that of what is copied."""
+    word, _, order = scope.partition(" ")
+    groups = groups_of(order) if word == PERMUTED else ()
+    return groups[0] if len(groups) == 1 else None
 
 
 class Replayable(Protocol):
@@ -182,20 +198,25 @@ class Replay:
         self.schedule.stages[stage_id].compute_root()
 
     def cache_read(self, stage_id: int, scope: str, reader_ids: Sequence[int]) -> None:
-        """Let stages read a copy of a stage, or one stage a view of it; see `view_scope`."""
+        """Let stages read a copy of a stage, or one stage a view of it.
+
+        See `permuted_scope` and `view_scope`.
+        """
         stages = self.schedule.stages
         tensor = stages[stage_id].op.outputs[0]
         readers = [stages[each].op for each in reader_ids]
-        groups = view_groups(scope)
-        if groups is None:
-            copy = self.schedule.cache_read(tensor, scope, readers)
-        elif len(readers) == 1:
-            copy = self.schedule.reindex(tensor, readers[0], groups)
-        else:
+        groups, order = view_groups(scope), permuted_order(scope)
+        if groups is not None and len(readers) != 1:
             raise ScheduleError(f"expected one stage that reads a view, got {len(readers)}")
+        if groups is not None:
+            copy, scope = self.schedule.reindex(tensor, readers[0], groups), VIEW
+        elif order is not None:
+            copy, scope = self.schedule.permute(tensor, readers, order), PERMUTED
+        else:
+            copy = self.schedule.cache_read(tensor, scope, readers)
         several = stages[stage_id].op.num_outputs > 1
         name = f"{self.names[stage_id]}{'.v0' if several else ''}"
-        self.names.insert(stage_id + 1, self._free(name, scope if groups is None else VIEW))
+        self.names.insert(stage_id + 1, self._free(name, scope))
         self.axes.insert(stage_id + 1, list(copy.op.axis))
 
     def _free(self, name: str, scope: str) -> str:

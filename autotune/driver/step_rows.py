@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from autotune.te import Schedule, post_order
 from autotune.te.reindex import VIEW
+from autotune.te.rewrite import PERMUTED
 from autotune.te.step import (
     CacheRead,
     CacheWrite,
     ComputeAt,
     Normalize,
+    Permute,
     Plain,
     Reindex,
     Rfactor,
@@ -44,6 +46,8 @@ def _rows(step: Step, order: list[str]) -> list[Row]:
             return [[step.tag, at, order.index(target), axis]]
         case CacheRead(_, output, scope, readers):
             return [[step.tag, at, output, scope, [order.index(key) for key in readers]]]
+        case Permute(_, output, axes, readers):
+            return [[step.tag, at, output, list(axes), [order.index(key) for key in readers]]]
         case Reindex(_, output, reader, groups):
             return [[step.tag, at, output, order.index(reader), groups]]
         case _:
@@ -63,6 +67,8 @@ def _add_stage(step: Step, order: list[str]) -> None:
     match step:
         case CacheRead(stage, _, scope):
             order.insert(order.index(stage) + 1, derived_key(order, stage, scope))
+        case Permute(stage):
+            order.insert(order.index(stage) + 1, derived_key(order, stage, PERMUTED))
         case Reindex(stage):
             order.insert(order.index(stage) + 1, derived_key(order, stage, VIEW))
         case CacheWrite(stage, scope):

@@ -128,6 +128,13 @@ def _reindex(step: steps.Reindex, schedule: Schedule) -> None:
 
 
 @take_step.register
+def _permute(step: steps.Permute, schedule: Schedule) -> None:
+    outputs = _stage(step, schedule).op.outputs
+    readers = [_stage(step, schedule, key).op for key in step.readers]
+    schedule.permute(outputs[step.output], readers, step.order)
+
+
+@take_step.register
 def _cache_write(step: steps.CacheWrite, schedule: Schedule) -> None:
     schedule.cache_write(list(_stage(step, schedule).op.outputs), step.scope)
 

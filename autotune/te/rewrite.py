@@ -37,21 +37,32 @@ from autotune.te.relation import (
 from autotune.te.stage_state import IterAttr, Owner, StageState
 from autotune.te.tensor import ComputeOp, Tensor
 
+# What copies in another order of dimensions are called.
+PERMUTED = "permuted"
+
 
 class _ReadFrom(Rewriter):
-    """Makes reads of one output of a stage reads of another tensor."""
+    """Makes reads of one output of a stage reads of another tensor, in an order of dimensions."""
 
-    def __init__(self, schedule: Owner, stage: StageState, value_index: int, new: Tensor) -> None:
+    def __init__(
+        self,
+        schedule: Owner,
+        stage: StageState,
+        value_index: int,
+        new: Tensor,
+        order: Sequence[int],
+    ) -> None:
         self.stage_map = schedule.stage_map
         self.stage = stage
         self.value_index = value_index
         self.new = new
+        self.order = order
 
     def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
         indices = self.rewrite_all(node.indices)
         tensor = node.tensor
         if self.stage_map[tensor.op] is self.stage and tensor.value_index == self.value_index:
-            return ProducerLoad(self.new, indices)
+            return ProducerLoad(self.new, tuple([indices[i] for i in self.order]))
         return node if indices is node.indices else ProducerLoad(tensor, indices)
 
 
@@ -60,28 +71,43 @@ def _with_body(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
 
 
 def make_cache_read(
-    schedule: Owner, stage: StageState, value_index: int, name: str, readers: Sequence[StageState]
+    schedule: Owner,
+    stage: StageState,
+    value_index: int,
+    name: str,
+    readers: Sequence[StageState],
+    permuted: Sequence[int] | None = None,
 ) -> ComputeOp:
-    """Return the copying operation, of a given name, and make the readers read its output."""
+    """Return the copying operation, of a given name, and make the readers read its output.
+
+    Its dimensions are those of the tensor, or these as they are permuted.
+    """
     tensor = stage.op.outputs[value_index]
+    primitive = "cache_read" if permuted is None else "permute"
+    order = tuple(range(len(tensor.shape)) if permuted is None else permuted)
     if not readers:
-        raise ScheduleError(f"cache_read({tensor.name}): expected at least one reader")
+        raise ScheduleError(f"{primitive}({tensor.name}): expected at least one reader")
+    if sorted(order) != list(range(len(tensor.shape))):
+        raise ScheduleError(
+            f"permute({tensor.name}): expected the numbers of its {len(tensor.shape)} dimensions, "
+            f"each once, got {list(order)}"
+        )
     axis = tuple(
         [
-            IterVar(Var(f"ax{i}", "int32", "data"), Range(0, extent), "data")
-            for i, extent in enumerate(tensor.shape)
+            IterVar(Var(f"ax{i}", "int32", "data"), Range(0, tensor.shape[place]), "data")
+            for i, place in enumerate(order)
         ]
     )
-    load = ProducerLoad(tensor, tuple([each.var for each in axis]))
+    load = ProducerLoad(tensor, tuple([axis[order.index(i)].var for i in range(len(order))]))
     cache = ComputeOp(name, "", {}, axis, (load,))
-    rewriter = _ReadFrom(schedule, stage, value_index, cache.outputs[0])
+    rewriter = _ReadFrom(schedule, stage, value_index, cache.outputs[0], order)
     new_ops = []
     for reader in readers:
         op = reader.op
         body = rewriter.rewrite_all(op.body) if isinstance(op, ComputeOp) else ()
         if not isinstance(op, ComputeOp) or body is op.body:
             raise ScheduleError(
-                f"cache_read({tensor.name}): {reader.name} does not read {tensor.name}; expected "
+                f"{primitive}({tensor.name}): {reader.name} does not read {tensor.name}; expected "
                 "stages that do"
             )
         new_ops.append(_with_body(op, body))

@@ -9,13 +9,20 @@ from autotune.errors import ScheduleError
 from autotune.ir import IterVar
 from autotune.te.dag import dag_text, post_order
 from autotune.te.reindex import VIEW, Groups, groups_text, make_reindex
-from autotune.te.rewrite import inline_stages, make_cache_read, make_cache_write, make_rfactor
+from autotune.te.rewrite import (
+    PERMUTED,
+    inline_stages,
+    make_cache_read,
+    make_cache_write,
+    make_rfactor,
+)
 from autotune.te.stage import SCOPES, Stage
 from autotune.te.stage_state import StageState
 from autotune.te.step import (
     CacheRead,
     CacheWrite,
     Normalize,
+    Permute,
     Reindex,
     Rfactor,
     Step,
@@ -121,6 +128,24 @@ class Schedule:
         cache = Stage(self, op, self._new_key(stage, scope))
         cache.scope = scope
         self._insert(self.stages.index(stage) + 1, cache)
+        return op.outputs[0]
+
+    def permute(self, tensor: Tensor, readers: Outputs, order: Sequence[int]) -> Tensor:
+        """Let some stages read a copy whose dimensions stand in another order; return the copy.
+
+        for i, k: C[i] += B[k, i]  ->  for x, y: B.permuted[x, y] = B[y, x]
+                                       for i, k: C[i] += B.permuted[i, k]
+
+        ``order`` are the numbers of the tensor's dimensions in the order that the copy has them
+        in: its last are neighbours in memory.
+        """
+        stage, at = self[tensor], tensor.value_index
+        reading = list(dict.fromkeys(self[each] for each in _listed(readers)))
+        name = self._copy_name(stage.op.outputs[at].name, PERMUTED)
+        op = make_cache_read(self, stage, at, name, reading, order)
+        self.record(Permute(stage.key, at, tuple(order), tuple(each.key for each in reading)))
+        copy = Stage(self, op, self._new_key(stage, PERMUTED))
+        self._insert(self.stages.index(stage) + 1, copy)
         return op.outputs[0]
 
     def reindex(self, tensor: Tensor, reader: Place, groups: Groups) -> Tensor:

@@ -188,6 +188,16 @@ class Reindex(Step):
 
 
 @dataclass(frozen=True)
+class Permute(Step):
+    """A copy of output ``output`` of a stage in another order of dimensions, for ``readers``."""
+
+    tag: ClassVar[str] = "permute"
+    output: int
+    order: tuple[int, ...]
+    readers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class CacheWrite(Step):
     """A stage's computation moved to a cache, from which the stage copies."""
 

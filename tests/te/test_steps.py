@@ -13,7 +13,7 @@ from tests.te.graphs import chain, matmul, padded_convolution, row_sum
 
 
 def every_primitive(view=True):
-    """Return a schedule in which each primitive was used; `reindex` only with a view."""
+    """Return a schedule in which each primitive was used; views and permuted copies if asked."""
     a, b, c = matmul()
     d = te.compute((64, 32), lambda i, j: c[i, j] + 1, name="D")
     e = te.compute((64, 32), lambda i, j: d[i, j] * 2, name="E")
@@ -32,6 +32,7 @@ def every_primitive(view=True):
     if view:
         a = s.reindex(a, local, [[0, 1], [2, 3]])
         s[a].compute_inline()
+        b = s.permute(b, local, [1, 0])
     shared = s.cache_read(a, "shared", [local])
     s[shared].compute_at(s[local], s[local].op.reduce_axis[0])
     s[shared].storage_align(s[shared].op.axis[0], 32, 1)
