@@ -252,7 +252,10 @@ CASES: dict[str, Case] = {
     "conv_stride_half": half_convolution(128, 28, 256, 3, 2, batch=16),
     "conv256_half": half_convolution(256, 14, 256, 3),
     "conv512_half": half_convolution(512, 7, 512, 3),
+    "conv64_half_nchw": half_convolution(64, 56, 64, 3, nhwc=False),
     "conv128_half_nchw": half_convolution(128, 28, 128, 3, batch=16, nhwc=False),
+    "conv256_half_nchw": half_convolution(256, 14, 256, 3, nhwc=False),
+    "conv512_half_nchw": half_convolution(512, 7, 512, 3, batch=16, nhwc=False),
     "batch_matmul": Case(
         lambda: of(topi.batch_matmul, (12, 512, 64), (12, 512, 64)), _batch_matmul
     ),

@@ -104,7 +104,7 @@ def test_closed_forms_of_warpgroups_say_what_lowering_finds():
 def in_turn(tensors, sms):
     """Return the task and the forms of blocks that take tiles in turn, on a small device."""
     task, found, _ = warpgroup_forms(tensors)
-    (forms,) = [each for each in found if each.turns is not None]
+    forms = next(each for each in found if each.turns is not None)
     step = next(s for s, at in forms.program.columns.items() if at.start == forms.turns)
     slots = [
         replace(slot, values=(sms, 2 * sms)) if slot.step == step else slot

@@ -13,6 +13,7 @@ from autotune.target import Target
 from tests.auto_scheduler.convolutions import Conv, forms_of
 from tests.auto_scheduler.tensor_core_programs import TYPES
 from tests.auto_scheduler.test_convolutions_on_tensor_cores import CASES, LARGE
+from tests.auto_scheduler.test_permuted_operands import copies_of
 
 WARPS = {
     **CASES,
@@ -38,10 +39,21 @@ IN_PARTS = {
 }
 
 
-def check(conv, kind, count=6, parts=1):
+PERMUTED = {
+    "NCHW": Conv(n=4, c=64, h=28, w=28, f=64, layout="NCHW", filters="OIHW"),
+    "NHWC of OIHW": Conv(n=1, c=128, h=28, w=28, f=128, filters="OIHW"),
+    "odd": Conv(
+        n=3, c=192, h=9, w=31, f=72, kernel=(2, 3), stride=(1, 2), pad=(1, 0, 0, 2),
+        layout="NCHW", filters="OIHW", dtype="bfloat16",
+    ),
+    "HWNC of TF32": Conv(n=64, c=96, h=6, w=6, f=64, layout="HWNC", filters="OIHW", dtype="tf32"),
+}  # fmt: skip
+
+
+def check(conv, kind, count=6, parts=1, copies=0):
     """Compare with integers, whose sums are exact, five times: a race would move."""
     task, found = forms_of(conv, kind, Target("cuda").arch)
-    forms = next(each for each in found if each.batch == parts)
+    forms = next(each for each in found if each.batch == parts and len(copies_of(each)) >= copies)
     rows = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(count)
 
     def built(row):
@@ -78,3 +90,12 @@ def test_convolutions_of_warpgroups_are_right_on_the_device(name):
 @pytest.mark.parametrize("name", IN_PARTS)
 def test_convolutions_in_parts_are_right_on_the_device(name):
     check(IN_PARTS[name], TensorForms, parts=4)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", [TensorForms, WarpgroupForms])
+@pytest.mark.parametrize("name", PERMUTED)
+def test_convolutions_of_permuted_copies_are_right_on_the_device(name, kind):
+    if kind is WarpgroupForms and not (Target("cuda").arch or "").startswith("sm_90"):
+        pytest.skip("needs compute capability 9.0")
+    check(PERMUTED[name], kind, copies=1)

@@ -59,7 +59,9 @@ class Numbers:
     def of(program: Program, model: GpuModel) -> Numbers:
         """Return those of a program."""
         tiled = tiled_stages(program)
-        return Numbers(tiled, plain_sums(program, tiled), sum(kernels_seconds(program, model)))
+        return Numbers(
+            tiled, plain_sums(program, tiled), sum(kernels_seconds(program, model).values())
+        )
 
 
 class GpuForms:
@@ -170,15 +172,15 @@ class GpuForms:
         return [start for start in starts if start not in shown]
 
 
-def kernels_seconds(program: Program, model: GpuModel) -> list[float]:
-    """Return for each kernel what it takes to launch it, and to pass its result on."""
-    found = []
-    for stage in program.state.stages:
+def kernels_seconds(program: Program, model: GpuModel) -> dict[int, float]:
+    """Return for the stage of each kernel what its launch takes, and to pass its result on."""
+    found = {}
+    for stage_id, stage in enumerate(program.state.stages):
         if not stage.is_compute or stage.compute_at is not ComputeAtKind.ROOT:
             continue
         extents = [n for n in stage.op.outputs[0].shape if isinstance(n, int)]
         moved = product(extents) * bits_of(stage.op.outputs[0].dtype) / 8
-        found.append(model.launch_s + 2 * moved / model.memory_bytes_per_s)
+        found[stage_id] = model.launch_s + 2 * moved / model.memory_bytes_per_s
     return found
 
 

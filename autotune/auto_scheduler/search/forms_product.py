@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
+from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.search.device_model import GpuModel
 from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.forms_gpu import FEATURES, kernels_seconds
@@ -18,7 +20,11 @@ from autotune.auto_scheduler.search.steps import splits_of
 from autotune.auto_scheduler.search.tiles import hint_column
 from autotune.auto_scheduler.sketch.products import product_of
 from autotune.auto_scheduler.transform_steps.loops import PIPELINE
+from autotune.ir import Expr, FloorMod, IntImm, ProducerLoad, Var, substitute
+from autotune.ir.structure import same
+from autotune.te.reindex import VIEW
 from autotune.te.relation import extent_of
+from autotune.te.tensor import ComputeOp, Operation
 from autotune.utils.math import product
 
 Column = npt.NDArray[np.float64]
@@ -42,9 +48,13 @@ class ProductForms(ABC):
         found = product_of(state.stages[stage_id].op)
         assert found is not None
         self.product = found
+        copies = [state.stages[state.stage_ops.index(each)].op for each in found.operands]
+        self.singly = tuple([_is_copied_singly(each, found.vector) for each in copies])
         self.batch = product([extent_of(axis) or 1 for axis in found.batch])
         self.extents = found.extents
-        of_root = splits_of(state.transform_steps, state.attach[stage_id][0])
+        # The stage where it hangs.
+        self.root, _ = state.attach[stage_id]
+        of_root = splits_of(state.transform_steps, self.root)
         chunk = splits_of(state.transform_steps, stage_id)[-1]
         self.steps = [*(of_root[place] for place in tiles), chunk]
         self.columns = [program.columns[step] for step in self.steps]
@@ -72,7 +82,9 @@ class ProductForms(ABC):
     def around_seconds(self) -> float:
         """What kernels beside the product's take: launches, and tensors between kernels."""
         kernels = kernels_seconds(self.program, self.model)
-        return sum(kernels) - self.model.launch_s if len(kernels) > 1 else 0.0
+        own = kernels.pop(self.root)
+        is_read = self.root != len(self.program.state.stages) - 1
+        return sum(kernels.values()) + (own - self.model.launch_s if is_read else 0.0)
 
     def limits(self) -> Limits:
         """Return what rows have to keep, for a `Sampler`."""
@@ -92,6 +104,32 @@ class ProductForms(ABC):
         return Forms(shape.feasible, seconds, features.astype(np.float32))
 
 
+def _is_copied_singly(copy: Operation, vector: int) -> bool:
+    """Return whether neighbours of a tile that could be copied at once lie apart in memory."""
+    (view,) = reads_of(copy)
+    if not view.name.endswith(f".{VIEW}") or not isinstance(view, ComputeOp):
+        return False
+    load = view.body[0]
+    assert isinstance(load, ProducerLoad)
+    first: dict[Var, Expr] = {axis.var: IntImm(0) for axis in view.axis[:-1]}
+    shape = [n if isinstance(n, int) else 0 for n in load.tensor.shape]
+    run, rest = 1, cast(Expr, view.axis[-1].var)
+    for index, extent in zip(reversed(load.indices), reversed(shape), strict=True):
+        if extent == 1:
+            continue
+        at = substitute(index, first)
+        if same(at, rest):
+            return False
+        # Of a sum in parts, a part of a dimension.
+        length = at.b.value if isinstance(at, FloorMod) and isinstance(at.b, IntImm) else 0
+        if not length or not same(at, rest % length):
+            break
+        run, rest = run * length, rest // length
+        if length != extent:
+            break
+    return run % vector != 0
+
+
 class ProductShape(ABC):
     """What the rows are, each value a column.
 
@@ -106,7 +144,7 @@ class ProductShape(ABC):
     depth: Column
 
     def __init__(self, forms: ProductForms, rows: Rows) -> None:
-        self.model, self.product = forms.model, forms.product
+        self.model, self.product, self.singly = forms.model, forms.product, forms.singly
         self.batch, self.extents = forms.batch, forms.extents
         self.numbers = [rows[:, at].astype(np.float64) for at in forms.columns]
         buffers = rows[:, forms.pipeline] if forms.pipeline is not None else rows[:, 0] * 0

@@ -28,6 +28,8 @@ _MOST_VTHREADS = 64
 _INSTRUCTION = 13.0
 # Cycles of a copy, and of one whose place in an image has to be found by divisions.
 _COPY, _GATHERED = 8.0, 24.0
+# The same of one element, where its neighbours lie elsewhere.
+_SINGLE = 48.0
 _ARRIVAL = 60.0
 
 
@@ -123,8 +125,10 @@ class TensorShape(ProductShape):
     @property
     def copying(self) -> Column:
         """Cycles in which a warp begins its copies of a chunk."""
-        places = _GATHERED if self.product.gathers else _COPY
-        elements = (self.tile_rows * places + self.tile_columns * _COPY) * self.depth
+        places = [_GATHERED if self.product.gathers else _COPY, _COPY]
+        for side, singly in enumerate(self.singly):
+            places[side] = _SINGLE * self.product.vector if singly else places[side]
+        elements = (self.tile_rows * places[0] + self.tile_columns * places[1]) * self.depth
         return np.asarray(elements / self.product.vector / (self.warps * _WARP))
 
     @property

@@ -29,8 +29,9 @@ _SHARED_BYTES = 128.0
 _ARRIVAL = 600.0
 # Bytes of the elements that instructions read across the reduction; others are turned when copied.
 _TURNED_BYTES = 2
-# Cycles that one such copy of a warp takes.
-_TURNED_COPY = 8.5
+# Cycles by which one such copy of a warp makes a chunk longer, and one of an element whose place
+# has to be found by divisions: products of 2048 and 4096, and a convolution of NCHW, on an H200.
+_TURNED_COPY, _SINGLE_COPY = 4.3, 9.0
 # Turns beyond the fewest that are looked at, and the part of the device that has to be busy.
 _MOST_TURNS, _BUSY = 8, 0.7
 # Buffers with which lowering leaves products at work, see `autotune.lowering.pipeline`.
@@ -155,7 +156,7 @@ class WarpgroupShape(ProductShape):
         alone = np.maximum(own, shared) + np.where(late, 0.0, _ARRIVAL)
         come = model.latency + memory
         chain = np.where(ahead > 0, np.maximum(alone, come / np.maximum(ahead, 1.0)), come + alone)
-        busy = np.maximum.reduce([own, shared, memory, self.turning]) * together
+        busy = (np.maximum.reduce([own, shared, memory]) + self.turning) * together
         written = together * self.tile_rows * self.tile_columns / 32
         # What comes first is copied while the results before are stored.
         around = np.maximum(written, come) if self.in_turn else written + 1000.0
@@ -165,12 +166,15 @@ class WarpgroupShape(ProductShape):
 
     @property
     def turning(self) -> Column:
-        """Cycles in which the copies of a chunk begin that turn floats, 32 at a time."""
-        sides = zip((self.tile_rows, self.tile_columns), self.product.turned, strict=True)
-        across = [side for side, turned in sides if turned]
-        if self.product.item == _TURNED_BYTES or not across:
-            return np.zeros(len(self.runs))
-        return np.asarray(np.add.reduce(across) * self.depth / 32 * _TURNED_COPY)
+        """Cycles that copies of single elements add to a chunk, 32 at a time."""
+        cycles = np.zeros(len(self.runs))
+        sides = (self.tile_rows, self.tile_columns)
+        for side, turned, singly in zip(sides, self.product.turned, self.singly, strict=True):
+            if singly:
+                cycles = cycles + side * self.depth / 32 * _SINGLE_COPY
+            elif turned and self.product.item != _TURNED_BYTES:
+                cycles = cycles + side * self.depth / 32 * _TURNED_COPY
+        return cycles
 
     @property
     def features(self) -> list[Column]:

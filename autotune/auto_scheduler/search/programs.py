@@ -24,6 +24,7 @@ from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
 from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
 from autotune.auto_scheduler.sketch.lanes import ElementsInOneRun, LanesAlongChannels
 from autotune.auto_scheduler.sketch.packing import PackInBlock
+from autotune.auto_scheduler.sketch.permuted import CopyPermuted
 from autotune.auto_scheduler.sketch.tensor_cores import TensorCores
 from autotune.auto_scheduler.sketch.transposing import TileTransposed
 from autotune.auto_scheduler.sketch.warpgroups import WarpgroupTensorCores
@@ -38,6 +39,7 @@ OUR_RULES: tuple[SketchRule, ...] = (
     PackInBlock(),
     TensorCores(),
     WarpgroupTensorCores(),
+    CopyPermuted(),
     TileTransposed(),
 )
 # In how many parts a reduction is split that blocks or cores share.

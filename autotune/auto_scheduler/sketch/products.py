@@ -295,7 +295,7 @@ def _three_loops(state: State, stage_id: int, op: ComputeOp, found: Product) -> 
     loops = dict(zip(op.axis, state.stages[stage_id].iters, strict=True))
     sides = [[loops[axis] for axis in each] for each in (found.batch, found.rows, found.columns)]
     _in_order(state, stage_id, [loop for side in sides for loop in side])
-    row, column = (_one(state, stage_id, side) for side in sides[1:])
+    row, column = (one_loop(state, stage_id, side) for side in sides[1:])
     return sides[0], row, column
 
 
@@ -306,7 +306,7 @@ def _fused_steps(state: State, stage_id: int, op: ComputeOp, found: Product) -> 
     steps = dict(zip(op.reduce_axis, loops[count:], strict=True))
     order = [steps[axis] for axis in found.steps]
     _in_order(state, stage_id, [*data, *order])
-    return [*data, _one(state, stage_id, order)]
+    return [*data, one_loop(state, stage_id, order)]
 
 
 def _in_order(state: State, stage_id: int, loops: Sequence[Iterator]) -> None:
@@ -315,14 +315,14 @@ def _in_order(state: State, stage_id: int, loops: Sequence[Iterator]) -> None:
         state.reorder(stage_id, loops)
 
 
-def _one(state: State, stage_id: int, loops: Sequence[Iterator]) -> Iterator:
+def one_loop(state: State, stage_id: int, loops: Sequence[Iterator]) -> Iterator:
     """Return neighbouring loops as one."""
     return state.fuse(stage_id, loops) if len(loops) > 1 else loops[0]
 
 
 def bind_together(state: State, stage_id: int, loops: Sequence[Iterator], thread: str) -> Iterator:
     """Bind loops, which become one, to a thread axis; return that one."""
-    return state.bind(stage_id, _one(state, stage_id, loops), thread)
+    return state.bind(stage_id, one_loop(state, stage_id, loops), thread)
 
 
 def arch_of(context: SketchContext) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from autotune.auto_scheduler.loops import Iterator
+from autotune.auto_scheduler.sketch.permuted import as_it_lies_and_permuted
 from autotune.auto_scheduler.sketch.products import (
     COLUMNS,
     ROWS,
@@ -46,12 +47,13 @@ class TensorCores:
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
-        found = product_of(state.stages[stage_id].op)
-        assert found is not None
-        for each in whole_and_in_parts(context, state, stage_id, found, found.depth):
-            new, at, _, step = multiply_in_tiles(context, each, stage_id, _tile)
-            new.pragma(at, step, TENSOR_CORE)
-            yield new, at - 1
+        for given, place in as_it_lies_and_permuted(state, stage_id, along=False):
+            found = product_of(given.stages[place].op)
+            assert found is not None
+            for each in whole_and_in_parts(context, given, place, found, found.depth):
+                new, at, _, step = multiply_in_tiles(context, each, place, _tile)
+                new.pragma(at, step, TENSOR_CORE)
+                yield new, at - 1
 
 
 def _tile(state: State, stage_id: int, loops: Loops) -> Iterator:

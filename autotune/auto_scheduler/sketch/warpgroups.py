@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from autotune.auto_scheduler.loops import Iterator
+from autotune.auto_scheduler.sketch.permuted import as_it_lies_and_permuted
 from autotune.auto_scheduler.sketch.products import (
     COLUMNS,
     ROWS,
@@ -50,15 +51,16 @@ class WarpgroupTensorCores:
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
-        found = product_of(state.stages[stage_id].op)
-        assert found is not None
-        states = whole_and_in_parts(context, state, stage_id, found, found.panel)
-        ways = [(each, TILINGS[0]) for each in states]
-        ways += [(state, TILINGS[1])] if found.divides(TILE, PANEL) else []
-        for each, tile in ways:
-            new, at, inner, _ = multiply_in_tiles(context, each, stage_id, tile)
-            new.pragma(at, inner, WGMMA)
-            yield new, at - 1
+        for given, place in as_it_lies_and_permuted(state, stage_id, along=True):
+            found = product_of(given.stages[place].op)
+            assert found is not None
+            states = whole_and_in_parts(context, given, place, found, found.panel)
+            ways = [(each, TILINGS[0]) for each in states]
+            ways += [(given, TILINGS[1])] if found.divides(TILE, PANEL) else []
+            for each, tile in ways:
+                new, at, inner, _ = multiply_in_tiles(context, each, place, tile)
+                new.pragma(at, inner, WGMMA)
+                yield new, at - 1
 
 
 def _tile(state: State, stage_id: int, loops: Loops) -> Iterator:

@@ -1,0 +1,217 @@
+"""Operands of products that lie badly in memory, which kernels of their own copy in another order.
+
+Tensor cores multiply what lies in shared memory, and that is copied there 16 bytes at a time where
+neighbours in memory are steps of the sum, or rows, or columns. Of an image of NCHW they are places
+of a row, which a window reads at every offset, and of filters of OIHW places of the window: these
+are copied one by one, again for each tile. Of a copy whose channels stand last neighbours are
+steps. cuDNN transposes such images too (NVIDIA, "Convolutional Layers User's Guide").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from autotune.auto_scheduler.loops import Iterator
+from autotune.auto_scheduler.reads import reads_of
+from autotune.auto_scheduler.replay import permuted_scope, view_scope
+from autotune.auto_scheduler.sketch.caches import CacheRead
+from autotune.auto_scheduler.sketch.products import Product, bind_together, one_loop, product_of
+from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.state import State
+from autotune.ir import Expr, IterVar, ProducerLoad, Var, as_expr, substitute
+from autotune.ir.dtype import bits_of
+from autotune.ir.structure import walk
+from autotune.te.relation import extent_of
+from autotune.te.rewrite import PERMUTED
+from autotune.te.tensor import ComputeOp, Operation
+from autotune.utils.math import ceil_div, product
+
+# Elements of a tile along either side, and threads that copy it.
+_TILE, _THREADS = 64, 256
+# Bytes that a bank of shared memory gives at once: a thread stores as many.
+_BANK_BYTES = 4
+
+# Indices of dimensions, and how long these are.
+Indexed = tuple[Sequence[Expr], Sequence[int]]
+
+
+def as_it_lies_and_permuted(state: State, stage_id: int, along: bool) -> list[tuple[State, int]]:
+    """Returns a state with the stage of a product, and one where operands that lay badly lie well.
+
+    Args:
+        state: left as it is.
+        stage_id: of the product.
+        along: whether floats have to lie along the sum; 16-bit ones never need to.
+    """
+    op = state.stages[stage_id].op
+    found = product_of(op)
+    assert found is not None
+    permuted = _permuted(state, stage_id, found, along and found.item == _BANK_BYTES)
+    return [(state, stage_id)] if permuted is None else [(state, stage_id), permuted]
+
+
+def _permuted(
+    state: State, stage_id: int, found: Product, along: bool
+) -> tuple[State, int] | None:
+    """Return a state where operands lie well; None if they do, or cannot."""
+    op = state.stages[stage_id].op
+    read, single = reads_of(op), _single(op)
+    reads = [_without_ones(each, read[each][0], single) for each in found.operands]
+    channel = _channel(found, reads)
+    if channel is None:
+        return None
+    new = state.copy()
+    for operand, own, seen in zip(found.operands, (found.rows, found.columns), reads, strict=True):
+        lies_across = not along and _run(seen, own) % found.vector == 0
+        if lies_across or _last(seen) is channel.var:
+            continue
+        last = list(read[operand][0]).index(channel.var)
+        order = [i for i in range(len(read[operand][0])) if i != last]
+        new.cache_read(new.stage_id(operand), permuted_scope([*order, last]), [stage_id])
+        stage_id += 1
+    return None if new.transform_steps == state.transform_steps else (new, stage_id)
+
+
+def _channel(found: Product, reads: Sequence[Indexed]) -> IterVar | None:
+    """Return the axis of the sum that is to be the last dimension where operands lie along it.
+
+    It has to be a dimension of both by itself; the best is the last one already, or is long.
+    """
+
+    def merit(axis: IterVar) -> tuple[int, int]:
+        return sum(_last(each) is axis.var for each in reads), extent_of(axis) or 0
+
+    fitting = [
+        axis
+        for axis in found.steps
+        if (extent_of(axis) or 0) % found.vector == 0
+        and all(_is_dimension(axis, indices) for indices, _ in reads)
+    ]
+    return max(fitting, key=merit, default=None)
+
+
+def _last(read: Indexed) -> Expr | None:
+    """Return the index of the dimension whose elements are neighbours in memory."""
+    return read[0][-1] if read[0] else None
+
+
+def _is_dimension(axis: IterVar, indices: Sequence[Expr]) -> bool:
+    """Return whether an axis indexes one dimension, and does nothing else."""
+    used = [node for index in indices for node in walk(index)]
+    return used.count(axis.var) == 1 and axis.var in indices
+
+
+def _single(op: Operation) -> dict[Var, Expr]:
+    """Return what the axes are that have one iteration."""
+    axes = [each for each in (*op.axis, *op.reduce_axis) if extent_of(each) == 1]
+    return {each.var: as_expr(0) if each.dom is None else each.dom.min for each in axes}
+
+
+def _without_ones(operand: Operation, indices: Sequence[Expr], single: dict[Var, Expr]) -> Indexed:
+    """Return the indices of the dimensions of an operand that are longer than one, and these."""
+    shape = [n if isinstance(n, int) else 0 for n in operand.outputs[0].shape]
+    kept = [i for i, extent in enumerate(shape) if extent != 1]
+    return [substitute(indices[i], single) for i in kept], [shape[i] for i in kept]
+
+
+def _run(read: Indexed, own: Sequence[IterVar]) -> int:
+    """Return how many neighbours in memory are neighbouring rows, or columns; 1 if none are."""
+    extents = {axis.var: extent_of(axis) for axis in own}
+    run = 1
+    for index, extent in zip(*map(reversed, read), strict=True):
+        length = extents.get(index) if isinstance(index, Var) else None
+        run *= length or 1
+        if length != extent:
+            break
+    return run
+
+
+class CopyPermuted:
+    """Copy an operand in another order of dimensions, by tiles that go through shared memory."""
+
+    name: ClassVar[str] = "CopyPermuted"
+
+    def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
+        """Returns whether a stage is such a copy; it is never computed where it is read."""
+        del context
+        fits = permuted_by(state, stage_id) is not None
+        return Condition.APPLY_AND_SKIP_REST if fits else Condition.PASS
+
+    def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
+        """Tile the copy, and let a block read a tile as it lies in memory.
+
+        Where tiles of a product read it themselves, they get theirs first; it comes here again.
+        """
+        tiles = CacheRead()
+        if tiles.condition(context, state, stage_id) is not Condition.PASS:
+            return tiles.apply(context, state, stage_id)
+        order = permuted_by(state, stage_id)
+        assert order is not None
+        new, source = state.copy(), stage_id - 1
+        # Dimensions in which source and copy agree, the one that goes last, those it goes behind.
+        before, last, behind = order[: order[-1]], order[-1:], order[order[-1] : -1]
+        groups = [[order.index(i) for i in each] for each in (before, last, behind) if each]
+        new.cache_read(source, view_scope(groups), [stage_id])
+        new.cache_read(source + 1, "shared", [stage_id + 1])
+        new.compute_inline(source + 1)
+        _tile(new, stage_id + 2, len(before))
+        return [(new, source)]
+
+
+def permuted_by(state: State, stage_id: int) -> tuple[int, ...] | None:
+    """Returns the order of dimensions in which a stage copies the one before, None if it is none.
+
+    The last is a dimension of what is copied that has others behind it.
+    """
+    stage = state.stages[stage_id]
+    if not stage.name.endswith(f".{PERMUTED}") or not isinstance(stage.op, ComputeOp):
+        return None
+    load = stage.op.body[0]
+    if not isinstance(load, ProducerLoad) or load.tensor.op is not state.stages[stage_id - 1].op:
+        return None
+    order = tuple([load.indices.index(axis.var) for axis in stage.op.axis])
+    return order if order[:-1] == tuple(sorted(order[:-1])) else None
+
+
+def _tile(state: State, stage_id: int, before: int) -> None:
+    """Tile a copy for blocks, hang the shared tile before it there, and share out both."""
+    op, loops = state.stages[stage_id].op, list(state.stages[stage_id].iters)
+    several = _BANK_BYTES * 8 // bits_of(op.outputs[0].dtype)
+    height, width = _tile_of([loop.extent or 1 for loop in loops[before:]], 4 * several)
+    row = one_loop(state, stage_id, loops[before:-1])
+    rows, row = state.split(stage_id, row, [height])
+    columns, column = state.split(stage_id, loops[-1], [width])
+    first = list(state.stages[stage_id].iters[:before])
+    state.reorder(stage_id, [*first, rows, columns, row, column])
+    block = bind_together(state, stage_id, [*first, rows, columns], "blockIdx.x")
+    threads = min(_THREADS, height * width // several)
+    _share_out(state, stage_id, [row, column], threads, several)
+    tile = stage_id - 1
+    state.compute_at(tile, stage_id, block)
+    # Threads that are columns apart read from different banks.
+    state.storage_align(tile, state.stages[tile].iters[-2], 2, 1)
+    _share_out(state, tile, state.stages[tile].iters, threads, 1)
+
+
+def _tile_of(extents: Sequence[int], unit: int) -> tuple[int, int]:
+    """Return the rows of a tile, which lie across, and its columns: a multiple of a unit."""
+    rows, channels = product(extents[:-1]), extents[-1]
+    height = ceil_div(rows, ceil_div(rows, _TILE))
+    most = max(_TILE, _TILE * _TILE // height)
+    return height, max(n for n in range(unit, most + 1, unit) if channels % n == 0)
+
+
+def _share_out(
+    state: State, stage_id: int, loops: Sequence[Iterator], threads: int, several: int
+) -> None:
+    """Let threads carry out loops, some neighbours at a time."""
+    fused = one_loop(state, stage_id, loops)
+    serial, thread, *lanes = state.split(
+        stage_id, fused, [threads, several] if several > 1 else [threads]
+    )
+    # A loop that is bound right after its split would be taken for a reduction by threads.
+    state.unroll(stage_id, serial)
+    state.bind(stage_id, thread, "threadIdx.x")
+    for each in lanes:
+        state.vectorize(stage_id, each)
