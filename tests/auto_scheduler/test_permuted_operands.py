@@ -89,6 +89,7 @@ CONVOLUTIONS = {
     "HWNC of TF32": Conv(
         n=16, c=32, h=3, w=3, f=64, pad=(0, 1, 1, 0), layout="HWNC", filters="OIHW", dtype="tf32"
     ),
+    "rows of 12": Conv(n=1, c=64, h=8, w=12, f=64, layout="NCHW", filters="OIHW"),
     "NCHW in parts": Conv(n=1, c=128, h=8, w=8, f=64, layout="NCHW", filters="OIHW"),
 }  # fmt: skip
 PRODUCTS = {
@@ -138,11 +139,44 @@ def test_products_of_permuted_copies_compute_what_numpy_does(name, tmp_path):
     check(task, permuted(found)[0], lambda pair: wanted_of(options, *pair), np.float32, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("conv", "sizes"),
+    [
+        (Conv(n=2, h=4, w=6, layout="NCHW"), (48, 32)),  # a thread has 8 columns
+        (Conv(n=2, h=4, w=8, layout="NCHW"), (32, 64)),
+        (Conv(n=1, h=2, w=8, layout="NCHW"), (16, 32)),  # fewer than a warp has columns
+        (Conv(n=2, h=7, w=7, layout="NCHW"), (98, 32)),
+        (Conv(n=2, h=4, w=6), (48, 32)),
+    ],
+    ids=str,
+)
+def test_places_are_columns_where_those_of_a_thread_are_neighbours(conv, sizes):
+    found = programs(conv.tensors(), TensorForms)[1]
+    assert {each.extents[:2] for each in found} == {sizes}
+
+
+@pytest.mark.parametrize(
+    ("size", "sizes"),
+    [
+        ((8, 12), (64, 96)),  # a thread of a warpgroup has pairs, four store 8 columns
+        ((9, 8), (64, 72)),
+        ((9, 10), (90, 64)),  # 8 may be of two images
+        ((16, 7), (112, 64)),
+    ],
+    ids=str,
+)
+def test_places_are_columns_for_warpgroups_where_pairs_are_neighbours(size, sizes):
+    h, w = size
+    conv = Conv(n=1, c=64, h=h, w=w, f=64, layout="NCHW")
+    found = programs(conv.tensors(), WarpgroupForms)[1]
+    assert {each.extents[:2] for each in found} == {sizes}
+
+
 def test_drafts_tell_copies_of_single_elements_from_others():
     for layout, filters, singly in (
         ("NHWC", "HWIO", (False, False)),
         ("NHWC", "OIHW", (False, True)),
-        ("NCHW", "OIHW", (True, False)),
+        ("NCHW", "OIHW", (False, True)),  # places are columns
     ):
         conv = Conv(n=1, c=128, h=28, w=28, f=64, layout=layout, filters=filters)
         found = programs(conv.tensors(), WarpgroupForms)[1]

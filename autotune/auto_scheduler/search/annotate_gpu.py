@@ -235,7 +235,7 @@ def _copy_by_warps(work: Annotator, stage_id: int, root: int, instructions: str)
     floats that lie across the reduction: those are copied one by one.
     """
     target, _ = work.state.attach[stage_id]
-    product = product_of(work.stage(target).op)
+    product = product_of(work.stage(target).op, instructions)
     assert product is not None
     turned = product.is_turned(work.stage(stage_id).op)
     rows = len(work.stage(stage_id).iters) - 2

@@ -45,7 +45,8 @@ class ProductForms(ABC):
     ) -> None:
         self.program, self.model = program, model
         state = program.state
-        found = product_of(state.stages[stage_id].op)
+        multiplied = state.stages[stage_id]
+        found = product_of(multiplied.op, multiplied.attrs.tensor_core)
         assert found is not None
         self.product = found
         copies = [state.stages[state.stage_ops.index(each)].op for each in found.operands]

@@ -52,7 +52,7 @@ def rounded_tiles(sketch: StateObject, innermost: int) -> dict[int, Slot]:
         instructions = sketch.stages[stage_id].attrs.tensor_core
         if not instructions:
             continue
-        product = product_of(sketch.stages[stage_id].op)
+        product = product_of(sketch.stages[stage_id].op, instructions)
         assert product is not None
         of_root = splits_of(sketch.transform_steps, root)
         for side, extent in zip(TILE_SIDES[instructions], product.extents[:2], strict=True):

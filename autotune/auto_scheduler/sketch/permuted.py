@@ -19,6 +19,7 @@ from autotune.auto_scheduler.sketch.caches import CacheRead
 from autotune.auto_scheduler.sketch.products import Product, bind_together, one_loop, product_of
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.transform_steps.loops import WGMMA
 from autotune.ir import Expr, IterVar, ProducerLoad, Var, as_expr, substitute
 from autotune.ir.dtype import bits_of
 from autotune.ir.structure import walk
@@ -36,18 +37,21 @@ _BANK_BYTES = 4
 Indexed = tuple[Sequence[Expr], Sequence[int]]
 
 
-def as_it_lies_and_permuted(state: State, stage_id: int, along: bool) -> list[tuple[State, int]]:
+def as_it_lies_and_permuted(
+    state: State, stage_id: int, instructions: str
+) -> list[tuple[State, int]]:
     """Returns a state with the stage of a product, and one where operands that lay badly lie well.
 
     Args:
         state: left as it is.
         stage_id: of the product.
-        along: whether floats have to lie along the sum; 16-bit ones never need to.
+        instructions: that are to multiply; ``wgmma`` reads floats along the sum only.
     """
     op = state.stages[stage_id].op
-    found = product_of(op)
+    found = product_of(op, instructions)
     assert found is not None
-    permuted = _permuted(state, stage_id, found, along and found.item == _BANK_BYTES)
+    along = instructions == WGMMA and found.item == _BANK_BYTES
+    permuted = _permuted(state, stage_id, found, along)
     return [(state, stage_id)] if permuted is None else [(state, stage_id), permuted]
 
 

@@ -17,6 +17,7 @@ from autotune.auto_scheduler.sketch.facts import (
 )
 from autotune.auto_scheduler.sketch.rule import SketchContext
 from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WGMMA
 from autotune.ir import Call, Cast, Expr, IterVar, Mul, Node, ProducerLoad, Reduce
 from autotune.ir.dtype import bits_of
 from autotune.ir.structure import walk
@@ -33,7 +34,9 @@ ROWS, COLUMNS = 8, 4
 _ROW_BYTES, _COPIED_BYTES, _PANEL_BYTES = 32, 16, 128
 # Rows and columns of a tile, and of how many a device is full: sums of more are not cut in parts.
 _FEW_TILES, _MULTIPROCESSORS = (64, 64), 132
-# Columns of a thread are neighbours, whichever axes they come of.
+# Neighbouring columns of a thread, by the instructions: those of one row of an image.
+OWN_COLUMNS = {TENSOR_CORE: 8, WGMMA: 2}
+# Columns that one thread stores at once, or four.
 _TOGETHER = 8
 
 
@@ -115,8 +118,11 @@ class Product:
         return m % rows == 0 and n % columns == 0
 
 
-def product_of(op: Operation) -> Product | None:
-    """Returns the axes of a sum, in float32, of products for tensor cores; None if it is none."""
+def product_of(op: Operation, instructions: str) -> Product | None:
+    """Returns the axes of a sum of products for tensor cores, in float32; None if it is none.
+
+    Which of its axes are columns depends on the instructions, `TENSOR_CORE` or `WGMMA`.
+    """
     if not isinstance(op, ComputeOp) or len(op.axis) < 2:
         return None
     pair = _multiplied(op)
@@ -130,10 +136,12 @@ def product_of(op: Operation) -> Product | None:
     if not rows or not columns or op.axis[-1] not in sided:
         return None
     # Columns are what neighbours of the result are, if that many of them stay together.
-    together = [_stay_together(each) for each in (rows, columns)]
+    own = OWN_COLUMNS[instructions]
+    together = [_stay_together(each, op.axis, own) for each in (rows, columns)]
     if not any(together):
         return None
-    if together[0] and (not together[1] or rows[-1] is op.axis[-1]):
+    wide = product([extent_of(axis) or 1 for axis in rows]) >= COLUMNS * _TOGETHER
+    if together[0] and (not together[1] or (rows[-1] is op.axis[-1] and wide)):
         pair, rows, columns = pair[::-1], columns, rows
     turned = _is_turned(pair[0], rows, op), _is_turned(pair[1], columns, op)
     steps = _in_memory(op.reduce_axis, pair[turned[0] and not turned[1]])
@@ -160,9 +168,20 @@ def _indexed_by(load: ProducerLoad) -> set[Node]:
     return {node for index in load.indices for node in walk(index)}
 
 
-def _stay_together(axes: Sequence[IterVar]) -> bool:
-    """Return whether the columns of a thread are of one of the axes that are fused to columns."""
-    return len(axes) == 1 or (extent_of(axes[-1]) or 1) % _TOGETHER == 0
+def _stay_together(axes: Sequence[IterVar], dimensions: Sequence[IterVar], own: int) -> bool:
+    """Return whether columns are neighbours in the result where axes are fused.
+
+    Those that are a thread's own are of the last axis; those that are stored at once may be
+    of several axes that are dimensions behind one another.
+    """
+    if len(axes) == 1:
+        return True
+    run, place = 1, list(dimensions).index(axes[-1])
+    for axis, dimension in zip(reversed(axes), reversed(dimensions[: place + 1]), strict=False):
+        if axis is not dimension:
+            break
+        run *= extent_of(axis) or 1
+    return (extent_of(axes[-1]) or 1) % own == 0 and run % _TOGETHER == 0
 
 
 def _is_turned(load: ProducerLoad, own: Sequence[IterVar], op: ComputeOp) -> bool:
@@ -218,20 +237,23 @@ def _factors(body: Reduce) -> tuple[ProducerLoad, ProducerLoad] | None:
     return None if a.tensor.op is b.tensor.op else (a, b)
 
 
-def untiled_product(context: SketchContext, state: State, stage_id: int) -> Product | None:
+def untiled_product(
+    context: SketchContext, state: State, stage_id: int, instructions: str
+) -> Product | None:
     """Returns the product that a stage is for a GPU, if nothing was done to it yet.
 
     Args:
         context: of the rule.
         state: whose stage it is.
         stage_id: of the stage.
+        instructions: that are to multiply.
     """
     stage = state.stages[stage_id]
     if not context.is_gpu or is_tiled(stage) or has_cache_write(state, stage_id):
         return None
     if has_rfactor(state, stage_id):
         return None
-    return product_of(stage.op) if len(reads_of(stage.op)) == 2 else None
+    return product_of(stage.op, instructions) if len(reads_of(stage.op)) == 2 else None
 
 
 def whole_and_in_parts(
@@ -251,7 +273,7 @@ def whole_and_in_parts(
 
 
 def multiply_in_tiles(
-    context: SketchContext, state: State, stage_id: int, tile: Tile
+    context: SketchContext, state: State, stage_id: int, instructions: str, tile: Tile
 ) -> tuple[State, int, Iterator, Iterator]:
     """Tiles the stage that takes the results of a product over, and hangs the product there.
 
@@ -259,6 +281,7 @@ def multiply_in_tiles(
         context: of the rule.
         state: left as it is.
         stage_id: of the product.
+        instructions: that are to multiply.
         tile: tiles a stage, and returns the loop at which products hang.
 
     Returns:
@@ -266,7 +289,7 @@ def multiply_in_tiles(
         their steps.
     """
     op = state.stages[stage_id].op
-    found = product_of(op)
+    found = product_of(op, instructions)
     assert found is not None
     assert isinstance(op, ComputeOp)
     reader = fusible_consumer(context, state, stage_id)

@@ -13,6 +13,7 @@ from autotune.auto_scheduler.loops import Iterator
 from autotune.auto_scheduler.sketch.permuted import as_it_lies_and_permuted
 from autotune.auto_scheduler.sketch.products import (
     COLUMNS,
+    OWN_COLUMNS,
     ROWS,
     Loops,
     arch_of,
@@ -27,7 +28,7 @@ from autotune.auto_scheduler.state import State
 from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE
 
 # Neighbouring columns of a thread.
-OWN = 8
+OWN = OWN_COLUMNS[TENSOR_CORE]
 # The first architecture with these instructions, for all types.
 _FIRST_ARCH = 80
 
@@ -39,7 +40,7 @@ class TensorCores:
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
         """Returns whether a stage is a product of at least one tile of a warp."""
-        found = untiled_product(context, state, stage_id)
+        found = untiled_product(context, state, stage_id, TENSOR_CORE)
         if found is None or arch_of(context) < _FIRST_ARCH:
             return Condition.PASS
         fits = found.fits(2 * ROWS, COLUMNS * OWN, found.depth)
@@ -47,11 +48,11 @@ class TensorCores:
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
-        for given, place in as_it_lies_and_permuted(state, stage_id, along=False):
-            found = product_of(given.stages[place].op)
+        for given, place in as_it_lies_and_permuted(state, stage_id, TENSOR_CORE):
+            found = product_of(given.stages[place].op, TENSOR_CORE)
             assert found is not None
             for each in whole_and_in_parts(context, given, place, found, found.depth):
-                new, at, _, step = multiply_in_tiles(context, each, place, _tile)
+                new, at, _, step = multiply_in_tiles(context, each, place, TENSOR_CORE, _tile)
                 new.pragma(at, step, TENSOR_CORE)
                 yield new, at - 1
 

@@ -13,6 +13,7 @@ from autotune.auto_scheduler.loops import Iterator
 from autotune.auto_scheduler.sketch.permuted import as_it_lies_and_permuted
 from autotune.auto_scheduler.sketch.products import (
     COLUMNS,
+    OWN_COLUMNS,
     ROWS,
     Loops,
     arch_of,
@@ -27,7 +28,7 @@ from autotune.auto_scheduler.state import State
 from autotune.auto_scheduler.transform_steps.loops import PERSISTENT, WGMMA
 
 # Rows of a thread in each tile of its warpgroup, warps of one, neighbouring columns of a thread.
-HALVES, WARPS, OWN = 2, 4, 2
+HALVES, WARPS, OWN = 2, 4, OWN_COLUMNS[WGMMA]
 # Rows of one instruction, and the columns that its columns are a multiple of.
 TILE, UNIT = ROWS * HALVES * WARPS, COLUMNS * OWN
 # Columns of a tile are a multiple of these where 16-bit floats of them are neighbours in memory.
@@ -43,7 +44,7 @@ class WarpgroupTensorCores:
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
         """Returns whether a stage is a product of at least one tile of a warpgroup."""
-        found = untiled_product(context, state, stage_id)
+        found = untiled_product(context, state, stage_id, WGMMA)
         if found is None or arch_of(context) != ARCH:
             return Condition.PASS
         fits = found.fits(TILE, PANEL, found.panel)
@@ -51,14 +52,14 @@ class WarpgroupTensorCores:
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
-        for given, place in as_it_lies_and_permuted(state, stage_id, along=True):
-            found = product_of(given.stages[place].op)
+        for given, place in as_it_lies_and_permuted(state, stage_id, WGMMA):
+            found = product_of(given.stages[place].op, WGMMA)
             assert found is not None
             states = whole_and_in_parts(context, given, place, found, found.panel)
             ways = [(each, TILINGS[0]) for each in states]
             ways += [(given, TILINGS[1])] if found.divides(TILE, PANEL) else []
             for each, tile in ways:
-                new, at, inner, _ = multiply_in_tiles(context, each, place, tile)
+                new, at, inner, _ = multiply_in_tiles(context, each, place, WGMMA, tile)
                 new.pragma(at, inner, WGMMA)
                 yield new, at - 1
 
