@@ -1,5 +1,7 @@
 """CUDA kernels without a device: the emulator runs, verifies and blames them like any other."""
 
+import numpy as np
+
 import autotune.task as at
 from autotune.kernel import SourceKernel, arg
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
@@ -42,10 +44,22 @@ def endless():
     )
 
 
-def measured(task, indices, timeout):
-    option = measure_option(
-        LocalBuilder(timeout=60), LocalRunner(timeout=timeout, cooldown_interval=0, verify="all")
+@at.template("measure_test.slow")
+def slow():
+    return SourceKernel(
+        "slow",
+        """extern "C" __global__ void slow(volatile float *y) {
+             for (int i = 0; i < 1 << 20; ++i) y[0] = i; }""",
+        grid=1,
+        block=1,
+        args=[arg("y", (1,), role="out")],
+        reference=lambda: np.full(1, (1 << 20) - 1, "float32"),
     )
+
+
+def measured(task, indices, timeout, **timing):
+    runner = LocalRunner(timeout=timeout, cooldown_interval=0, verify="all", **timing)
+    option = measure_option(LocalBuilder(timeout=60), runner)
     with Pipeline(task, option) as pipeline:
         configs = [task.config_space.get(i) for i in indices]
         pipeline.submit([MeasureInput(task.target, task, config) for config in configs])
@@ -64,6 +78,14 @@ def test_an_emulated_kernel_is_measured_like_any_other():
     assert wrong.error_msg.startswith("y: 1024 of 1024 elements differ")
     assert refused.error_no == 1
     assert "threads per block is 4096" in refused.error_msg
+
+
+def test_an_emulated_kernel_is_timed_by_one_run():
+    task = at.create("measure_test.slow", (), target="cuda -emulate")
+    (result,) = measured(task, [0], 30, number=7, repeat=5, min_repeat_ms=10_000)
+    assert result.ok, result
+    assert result.extra["verified"]
+    assert (result.extra["number"], result.extra["samples"]) == (1, 1)
 
 
 def test_an_emulated_kernel_that_takes_too_long_says_what_to_do():

@@ -67,7 +67,7 @@ def run_job(
         artifact=built.artifact,
         kernel=built.kernel,
         timeout_s=options.timeout_s,
-        timing=options.timing,
+        timing=_timing(options, inp),
         inputs=data.inputs,
         checks=data.checks,
         check=check,
@@ -75,6 +75,13 @@ def run_job(
         flush=options.flush,
         graph=options.graph,
     )
+
+
+def _timing(options: RunOptions, inp: MeasureInput) -> TimingPolicy:
+    """Return how a candidate is timed: an emulated one, whose time means nothing, by one run."""
+    if inp.target is None or not inp.target.emulate:
+        return options.timing
+    return replace(options.timing, number=1, repeat=1, min_repeat_ms=0.0)
 
 
 def run_trial(

@@ -43,7 +43,7 @@ class LocalRunner(Runner):
         number: runs of one sample, by default 4; more where they would take less than 50 us.
         repeat: samples at least, by default 3; candidates near the best get more.
         min_repeat_ms: least duration of a sample, by default 0; `number` grows until it is
-            reached.
+            reached. Emulated kernels are timed by one run: it says nothing of a GPU.
         cooldown_interval: seconds a device rests after a trial; never longer than it was timed,
             because what loads a kernel and compares its results does not heat the device.
         enable_cpu_cache_flush: time with cold caches on a CPU.
