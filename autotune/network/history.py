@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
+from bisect import insort
+from collections.abc import Callable, Collection, Iterable
 from contextvars import ContextVar, Token
 from os import PathLike
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from autotune.auto_scheduler import (
     FAR,
@@ -39,8 +40,11 @@ _log = logging.getLogger("autotune")
 _current: ContextVar[ApplyHistoryBest | None]
 _EXPECTED = "a log, a list of logs, or None"
 # Workload key, or hash of a graph -> kind of target -> hash of the graph, empty where the record
-# does not say -> the fastest record and its result.
-Records = dict[str, dict[str, dict[str, record_codec.RecordedPair]]]
+# does not say -> the fastest records and their results, fastest first.
+Records = dict[str, dict[str, dict[str, list[record_codec.RecordedPair]]]]
+# Records that are kept of each: the fastest may not fit the graph, as of a log that was edited.
+_KEPT = 64
+_T = TypeVar("_T")
 _Back = Token["ApplyHistoryBest | None"]
 
 
@@ -128,10 +132,16 @@ class ApplyHistoryBest:
             func_name: what the warning calls it.
         """
         target = Target(target)
-        found = self._found(dag, target, workload_key)
+
+        def state(record: MeasureInput) -> RecordedState:
+            if dag is not None:
+                dag.apply_steps_from_state(record.state)
+            return record.config
+
+        found = self._first_that_fits(state, func_name, dag, target, workload_key)
         if found is None and has_complex_op:
             self._warn_of_miss(target, workload_key, dag, func_name)
-        return None if found is None else found.config
+        return found
 
     def update(
         self, target: Target | str, workload_key: str, state: RecordedState | State
@@ -153,7 +163,11 @@ class ApplyHistoryBest:
             _log.warning(message)
 
     def best(
-        self, target: Target, workload_key: str, graph: str | None = None
+        self,
+        target: Target,
+        workload_key: str,
+        graph: str | None = None,
+        without: Collection[str] = (),
     ) -> MeasureInput | None:
         """Return the best record of a workload, or None.
 
@@ -162,9 +176,10 @@ class ApplyHistoryBest:
             workload_key: of the workload.
             graph: the structural hash of its graph, where it is known: records that say that
                 theirs was another do not count.
+            without: keys of states that do not count either.
         """
         given = self._given.get((target.kind.name, workload_key))
-        if given is not None:
+        if given is not None and given.key not in without:
             return given
         wanted = decode_workload_key(workload_key)
         found: list[tuple[float, MeasureInput]] = []
@@ -172,42 +187,40 @@ class ApplyHistoryBest:
             same = key == workload_key
             if not (same or self.include_compatible):
                 continue
-            for hashed, (record, result) in kinds.get(target.kind.name, {}).items():
+            for hashed, pairs in kinds.get(target.kind.name, {}).items():
                 if graph is not None and same and hashed not in ("", graph):
                     continue
                 factor = 1.0 if same else workload_distance(wanted, decode_workload_key(key))
-                if factor < FAR:
-                    found.append((result.seconds * factor, record))
+                fitting = (pair for pair in pairs if pair[0].key not in without)
+                first = next(fitting, None)
+                if first is not None and factor < FAR:
+                    found.append((first[1].seconds * factor, first[0]))
         return min(found, key=lambda pair: pair[0])[1] if found else None
 
     def choose(self, function: Function, target: Target) -> Choice:
         """Return how the best record computes a function; by rule if there is none that fits."""
-        record = self.record_of(ComputeDAG(list(function.tensors())), target)
-        if record is None:
-            return RULE
-        task = search_task(function, target)
-        try:
+
+        def choice(record: MeasureInput) -> Choice:
+            task = search_task(function, target)
             task.realise(record.config)
-        except AutotuneError as error:
-            _warn(function, error)
-            return RULE
-        return Choice("search", task, record.config)
+            return Choice("search", task, record.config)
+
+        dag = ComputeDAG(list(function.tensors()))
+        return self._first_that_fits(choice, function.name, dag, target) or RULE
 
     def kernel_for(self, function: Function, target: Target) -> Kernel:
         """Return the kernel of the best record of a function; if there is none, an untuned one.
 
-        So does a function whose record does not fit it: that costs a warning.
+        So does a function none of whose records fits it: that costs a warning.
         """
         dag = ComputeDAG(list(function.tensors()))
-        record = self.record_of(dag, target)
-        if record is None:
-            return fallback_kernel(function, target)
-        try:
+
+        def kernel(record: MeasureInput) -> Kernel:
             schedule, arguments = dag.apply_steps_from_state(record.state)
             return kernel_of((schedule, list(arguments)), target, function.name)
-        except AutotuneError as error:
-            _warn(function, error)
-            return fallback_kernel(function, target)
+
+        found = self._first_that_fits(kernel, function.name, dag, target)
+        return found or fallback_kernel(function, target)
 
     def record_of(self, dag: ComputeDAG, target: Target) -> MeasureInput | None:
         """Return the best record of a graph under all names that it had, or None.
@@ -216,26 +229,62 @@ class ApplyHistoryBest:
         """
         return self._found(dag, target, None)
 
+    def _first_that_fits(
+        self,
+        use: Callable[[MeasureInput], _T],
+        name: str,
+        dag: ComputeDAG | None,
+        target: Target,
+        key: str | None = None,
+    ) -> _T | None:
+        """Return what is made of the fastest record of which it can be made, or None.
+
+        Args:
+            use: makes it; what it refuses is passed over.
+            name: what a warning calls the function.
+        """
+        refused = dict[str, AutotuneError]()
+        made = None
+        while (record := self._found(dag, target, key, refused)) is not None:
+            try:
+                made = use(record)
+                break
+            except AutotuneError as error:
+                refused[record.key] = error
+        if refused:
+            how = "a slower one is used" if record is not None else "it runs untuned"
+            message = "ApplyHistoryBest: %d of the records of %s cannot be used: %s; %s"
+            _log.warning(message, len(refused), name or key, next(iter(refused.values())), how)
+        return made
+
     def _found(
-        self, dag: ComputeDAG | None, target: Target, key: str | None
+        self,
+        dag: ComputeDAG | None,
+        target: Target,
+        key: str | None,
+        without: Collection[str] = (),
     ) -> MeasureInput | None:
         contexts = (self, *self._around)
         for each in contexts:
-            found = None if key is None else each.best(target, key)
-            found = found or (None if dag is None else each._known(dag, target))
+            found = None if key is None else each.best(target, key, without=without)
+            found = found or (None if dag is None else each._known(dag, target, without))
             if found is not None:
                 return found
-        made = (None if dag is None else each._made(dag, target) for each in contexts)
+        made = (None if dag is None else each._made(dag, target, without) for each in contexts)
         return next(filter(None, made), None)
 
-    def _known(self, dag: ComputeDAG, target: Target) -> MeasureInput | None:
+    def _known(
+        self, dag: ComputeDAG, target: Target, without: Collection[str] = ()
+    ) -> MeasureInput | None:
         graph = structural_hash(dag)
-        found = (self.best(target, key, graph) for key in equivalent_keys(dag))
-        return next(filter(None, found), None) or self.best(target, graph)
+        found = (self.best(target, key, graph, without) for key in equivalent_keys(dag))
+        return next(filter(None, found), None) or self.best(target, graph, None, without)
 
-    def _made(self, dag: ComputeDAG, target: Target) -> MeasureInput | None:
+    def _made(
+        self, dag: ComputeDAG, target: Target, without: Collection[str]
+    ) -> MeasureInput | None:
         """Return a record that is made of a graph that nobody knows."""
-        del dag, target
+        del dag, target, without
         return None
 
     @property
@@ -247,7 +296,7 @@ class ApplyHistoryBest:
         return not self._given and not self.records()
 
     def records(self) -> Records:
-        """Return the best record of each workload and kind of target; logs are read once."""
+        """Return the best records of each workload and kind of target; logs are read once."""
         with self._reading:
             if self._best is None:
                 self._best = {}
@@ -259,11 +308,6 @@ class ApplyHistoryBest:
             return self._best
 
 
-def _warn(function: Function, error: AutotuneError) -> None:
-    message = "ApplyHistoryBest: the record of %s cannot be used: %s; it runs untuned"
-    _log.warning(message, function.name, error)
-
-
 def _read(log: LogPath) -> list[record_codec.RecordedPair]:
     try:
         return fair(RecordReader(log, races=True))
@@ -273,7 +317,7 @@ def _read(log: LogPath) -> list[record_codec.RecordedPair]:
 
 
 def add_records(pairs: Iterable[record_codec.RecordedPair], best: Records) -> None:
-    """Keep the fastest record of each workload, graph and kind of target."""
+    """Keep the fastest records of each workload, graph and kind of target."""
     for record, result in pairs:
         if not result.ok:
             continue
@@ -281,9 +325,9 @@ def add_records(pairs: Iterable[record_codec.RecordedPair], best: Records) -> No
         graph = said if isinstance(said, str) else ""
         for key in filter(None, (record.task.workload_key, graph)):
             graphs = best.setdefault(key, {}).setdefault(record.target.kind.name, {})
-            known = graphs.get(graph)
-            if known is None or result.seconds < known[1].seconds:
-                graphs[graph] = (record, result)
+            known = graphs.setdefault(graph, [])
+            insort(known, (record, result), key=lambda pair: pair[1].seconds)
+            del known[_KEPT:]
 
 
 _current = ContextVar("autotune_network_history", default=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from autotune.auto_scheduler import (
@@ -62,14 +62,16 @@ class ApplyHistoryBestOrSample(ApplyHistoryBest):
             model.load(cost_model_file)
             self._model = model
 
-    def _made(self, dag: ComputeDAG, target: Target) -> MeasureInput | None:
+    def _made(
+        self, dag: ComputeDAG, target: Target, without: Collection[str]
+    ) -> MeasureInput | None:
         """Return the best of some states that are measured."""
         if not self.sample_simple_workloads and not _has_sum(dag):
             return None
         with self._sampling:
-            if self._known(dag, target) is None:  # no other thread made it meanwhile
+            if self._known(dag, target, without) is None:  # no other thread made it meanwhile
                 self._sample(SearchTask(compute_dag=dag, target=target))
-        return self._known(dag, target)
+        return self._known(dag, target, without)
 
     def _has_nothing(self) -> bool:
         """No: what it does not have it makes."""

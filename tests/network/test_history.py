@@ -114,6 +114,30 @@ def test_a_record_that_does_not_fit_costs_a_warning_and_the_function_runs_untune
     assert is_right(library, module, params)
 
 
+def test_the_fastest_record_that_fits_is_used_and_not_an_untuned_kernel(tuned, tmp_path, caplog):
+    module, params, tasks, log = tuned
+    broken = []
+    for line in log.read_text().splitlines():
+        if line.startswith("{"):
+            row = json.loads(line)
+            row["i"][1][1] = [["SP", 99, 0, 64, [4], 1]]
+            row["r"][0] = [1e-12]
+            broken.append(json.dumps(row))
+    (tmp_path / "broken.json").write_text("\n".join([*broken, log.read_text()]))
+    wanted = build(auto_scheduler.ApplyHistoryBest(str(log)), module, params)
+    assert not caplog.text
+    history = auto_scheduler.ApplyHistoryBest(tmp_path / "broken.json")
+    library = build(history, module, params)
+    bodies = [[body(each.kernel) for each in one.network.modules] for one in (wanted, library)]
+    assert bodies[0] == bodies[1]
+    assert caplog.text.count("cannot be used") == len(tasks)
+    assert caplog.text.count("a slower one is used") == len(tasks)
+    for task in tasks:
+        best, _ = auto_scheduler.load_best_record(str(log), task.workload_key, "llvm")
+        found = history.query(Target("llvm"), task.workload_key, dag=task.compute_dag)
+        assert found == best.config
+
+
 def test_every_task_of_resnet_18_finds_its_record_in_the_published_log():
     module, params = relay.testing.resnet.get_workload(
         num_layers=18, batch_size=1, layout="NHWC", dtype="float32", image_shape=(224, 224, 3)
