@@ -1,10 +1,12 @@
 """Layers that no other benchmark has: counted, built, run, verified and timed beside PyTorch.
 
     python -m benchmarks.unseen [--seed 0] [--configs 24] [--only gemm] [--out unseen.jsonl]
+    python -m benchmarks.unseen --networks --configs 3  # layers of known networks
     python -m benchmarks.unseen --tune --only "product float16" --seconds 60
     python -m benchmarks.unseen --build-only        # needs no device
 
-Shapes are drawn from a seed; some were chosen to be nasty (`unseen_shapes`). Of each layer the
+Shapes are drawn from a seed; some were chosen to be nasty (`unseen_shapes`), others are those of
+known networks (`unseen_networks`). Of each layer the
 space is counted; the untuned default and configurations drawn evenly from the space are built by
 nvcc (ahead, on all cores), verified against PyTorch in float64 and timed in CUDA graphs. The
 default, the fastest three and PyTorch (cuDNN in both layouts) are then timed in turn. With
@@ -30,6 +32,7 @@ from typing import Any
 from benchmarks.templates_gpu import make_templates_importable
 from benchmarks.unseen_bench import Builder, Prepared, candidate_of, known_as, measured, prepared
 from benchmarks.unseen_layers import Layer, Way
+from benchmarks.unseen_networks import of_networks
 from benchmarks.unseen_report import Result, report, results, summary
 from benchmarks.unseen_shapes import drawn, nasty
 
@@ -65,11 +68,12 @@ def tuned(layer: Layer, seconds: float, seed: int, builder: Builder) -> Result:
 
 def chosen(options: argparse.Namespace) -> list[Layer]:
     """Return the layers that are asked for."""
-    every = {each.name: each for each in [*drawn(options.seed, options.drawn), *nasty()]}
+    layers = of_networks() if options.networks else (*drawn(options.seed, options.drawn), *nasty())
+    every = {each.name: each for each in layers}
     some = [
         layer
         for name, layer in every.items()
-        if any(part in f"{layer.kind} {name}" for part in options.only)
+        if any(part in f"{layer.kind} {name} {layer.network}" for part in options.only)
     ]
     random.Random(0).shuffle(some)  # a run that is cut short has some of every kind
     number, of = (int(each) for each in options.part.split("/"))
@@ -138,6 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure the layers in processes that may die, then sum up."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=[""], nargs="*", help="parts of kinds and names")
+    parser.add_argument("--networks", action="store_true", help="layers of known networks")
     parser.add_argument("--drawn", type=int, default=7, help="layers of each kind, about")
     parser.add_argument("--configs", type=int, default=24, help="drawn, beside the default")
     parser.add_argument("--part", default="1/1", help="i/n: every n-th layer from the i-th on")

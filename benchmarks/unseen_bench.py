@@ -103,11 +103,12 @@ def prepared(layer: Layer, configs: int, seed: int, builder: Builder) -> Prepare
 
 def candidate_of(way: Way, label: str, task: Any, point: Any, builder: Builder) -> Candidate:
     """Return a configuration that is being built, or why it cannot run."""
+    from autotune.driver.kernel_of import kernel_of
     from autotune.errors import AutotuneError
     from autotune.kernel import launch_violation
 
     try:
-        kernel = task.instantiate(point).kernel("cuda")
+        kernel = kernel_of(task.instantiate(point), task.target)
     except AutotuneError as error:
         return Candidate(way, label, failure=f"refused: {error}"[:200])
     violation = launch_violation(kernel, task.target.limits)
@@ -226,8 +227,8 @@ def measured(made: Prepared, seed: int) -> Result:
     begun = time.monotonic()
     layer = made.layer
     result: Result = {
-        "name": layer.name, "kind": layer.kind, "counted_s": round(made.counted_s, 3),
-        "points": made.points, "refused": made.refused,
+        "name": layer.name, "kind": layer.kind, "network": layer.network,
+        "counted_s": round(made.counted_s, 3), "points": made.points, "refused": made.refused,
     }  # fmt: skip
     known = [c for c in made.candidates if c.kernel and c.way is layer.ways[0]]
     if not known:

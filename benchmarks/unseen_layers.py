@@ -38,6 +38,7 @@ class Layer:
         ways: the first is what a network takes untuned; all take the same arrays in and out.
         compute: the result, of the arrays that the first way takes.
         rivals: what PyTorch offers, each to be captured before the next is asked for.
+        network: one that has the layer, if it is known for that.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Layer:
     compute: Compute
     rivals: Callable[[Arrays], Named]
     tf32: bool = False
+    network: str = ""
 
     @property
     def name(self) -> str:

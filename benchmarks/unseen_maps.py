@@ -110,6 +110,8 @@ CHAINS: dict[str, Callable[..., Any]] = {
     "relu(a * s + t) + b": lambda t, a, s, u, b: t.relu(a * s + u) + b,
     "a * sigmoid(a) * b": lambda t, a, b: a * t.sigmoid(a) * b,
     "tanh(a + s) * 0.5": lambda t, a, s: t.tanh(a + s) * 0.5,
+    "a * sigmoid(1.702 * a)": lambda t, a: a * t.sigmoid(1.702 * a),
+    "a + s * b": lambda t, a, s, b: t.addcmul(a, s, b),
 }
 
 

@@ -72,8 +72,12 @@ def refusal(shape: Product) -> str | None:
 def widths(columns: int) -> list[int]:
     """Return how wide tiles may be, in fragments: of as many tiles side by side, the narrowest."""
     fragments = common.ceil_div(columns, 8)
-    narrowest = {common.ceil_div(fragments, count) for count in range(1, fragments + 1)}
-    return sorted({8, 16, 24, 32} | narrowest & set(range(LEAST_WIDTH, 33)))
+    narrowest = {
+        width
+        for width in range(LEAST_WIDTH, 33)
+        if common.ceil_div(fragments, common.ceil_div(fragments, width)) == width
+    }
+    return sorted({8, 16, 24, 32} | narrowest)
 
 
 def candidates(shape: Product) -> dict[str, list[int]]:

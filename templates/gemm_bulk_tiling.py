@@ -94,8 +94,11 @@ class BulkTiling:
         clusters = common.ceil_div(rows, self.form.share)
         self.blocks = (clusters * self.form.share, common.ceil_div(self.n, self.tile_n))
         self.tiles = shape.batch * self.blocks[0] * self.blocks[1]
-        # Sums that the blocks of a split write.
-        self.part_size = self.tiles * self.tile_m * self.tile_n
+
+    @property
+    def part_size(self) -> int:
+        """Sums that the blocks of a split write."""
+        return self.tiles * self.tile_m * self.tile_n
 
     @cached_property
     def copied_bytes(self) -> float:
