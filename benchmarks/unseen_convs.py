@@ -128,7 +128,8 @@ class Conv:
     def _nhwc(self) -> tuple[Way, ...]:
         after = (self.after.bias, self.after.activation, self.after.residual, self.after.affine)
         head = (self.n, self.h, self.w, self.co, self.ci, *self.size, self.stride, self.padding)
-        return (Way("conv2d_nhwc.cuda", (*head, *after, self.dilation, self.dtype)),)
+        groups = (self.groups,) if self.groups > 1 else ()
+        return (Way("conv2d_nhwc.cuda", (*head, *after, self.dilation, self.dtype, *groups)),)
 
     def _nchw(self) -> tuple[Way, ...]:
         rest = self.after

@@ -133,6 +133,9 @@ def _windows() -> Iterator[tuple[str, tuple[Any, ...]]]:
             _even(1, 56, 256, 256, 3, 2, groups=32, after=_RELU),
             _even(1, 7, 1024, 1024, 3, groups=32, after=_RELU),
             _even(1, 28, 448, 448, 3, groups=8, after=_RELU),
+            _even(8, 28, 256, 256, 3, groups=32, after=_RELU, **half),
+            _even(8, 28, 448, 448, 3, groups=8, after=_RELU, **half),
+            _even(1, 28, 512, 512, 3, 2, groups=32, after=_RELU, layout="NHWC"),
         ),
     )
     yield (

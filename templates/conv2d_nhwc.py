@@ -5,7 +5,8 @@ but gathered while tiles are staged (Chetlur et al., cuDNN, 2014). Filters (kh, 
 right operand and NHWC results the product as they are, so the kernels of products compute
 convolutions, with all that may follow: in float32 those of `gemm_cuda`, of 16-bit floats, and of
 floats as TF32, those of `gemm_mma`, and on Hopper, of 16-bit floats with a multiple of 8 channels
-on either side, those of `gemm_wgmma`.
+on either side, those of `gemm_wgmma`. Groups of channels are a batch of products whose rows lie
+side by side; `gemm_wgmma` does not take these.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ OWNER = "conv2d_nhwc"
 class Conv2dNhwc:
     """A convolution of ``images`` images of h x w pixels of ``ci`` channels by ``co`` filters.
 
-    Its channels are not in groups.
+    Attributes:
+        groups: of channels: as many products, a batch of them, whose rows lie side by side.
     """
 
     images: int
@@ -42,13 +44,15 @@ class Conv2dNhwc:
     window: Window
     dtype: str = "float32"
     rest: Epilogue = field(default_factory=Epilogue)
-    batch: int = 1
+    groups: int = 1
     transpose_a: bool = False
     transpose_b: bool = False
 
     def __post_init__(self) -> None:
-        if min(self.images, self.h, self.w, self.co, self.ci) < 1:
+        if min(self.images, self.h, self.w, self.co, self.ci, self.groups) < 1:
             raise TemplateError(f"{OWNER}: extents must be at least 1, got {self}")
+        if self.co % self.groups or self.ci % self.groups:
+            raise TemplateError(f"{OWNER}: groups must divide co and ci, got {self}")
         self.window.check(OWNER, self.h, self.w)
         if max(self.m, self.n, self.k) > LARGEST:
             raise TemplateError(f"{OWNER}: kernels index by 32 bits, got {self}")
@@ -61,13 +65,18 @@ class Conv2dNhwc:
 
     @property
     def n(self) -> int:
-        """Output channels."""
-        return self.co
+        """Output channels of a group."""
+        return self.co // self.groups
 
     @property
     def k(self) -> int:
-        """Elements of a window."""
-        return self.window.taps * self.ci
+        """Elements of a window of a group."""
+        return self.window.taps * self.a_run
+
+    @property
+    def batch(self) -> int:
+        """Products."""
+        return self.groups
 
     @property
     def gathers(self) -> bool:
@@ -76,18 +85,18 @@ class Conv2dNhwc:
 
     @property
     def a_run(self) -> int:
-        """Channels of a pixel stand side by side."""
-        return self.ci
+        """Channels of a pixel stand side by side, those of a group after those of another."""
+        return self.ci // self.groups
 
     @property
     def b_run(self) -> int:
         """Output channels stand side by side."""
-        return self.co
+        return self.n
 
     @property
     def flop(self) -> int:
         """Multiplications and additions of the convolution itself."""
-        return 2 * self.m * self.n * self.k
+        return 2 * self.m * self.co * self.k
 
     @property
     def bytes(self) -> int:
@@ -100,7 +109,7 @@ class Conv2dNhwc:
         kind = stored(self.dtype)
         return [
             arg("data", (self.images, self.h, self.w, self.ci), kind),
-            arg("weight", (*self.window.size, self.ci, self.co), kind),
+            arg("weight", (*self.window.size, self.a_run, self.co), kind),
             *self.rest.arguments(self.co, result, kind),
             arg("out", result, kind, role="out"),
         ]
@@ -110,8 +119,10 @@ class Conv2dNhwc:
         w, (oh, ow) = self.window, self.window.results(self.h, self.w)
         return {
             **defines(
-                batch=1, transpose_a=False, transpose_b=False, a_stride=0, b_stride=0, conv=1,
-                follows=self.rest != Epilogue(), ih=self.h, iw=self.w, oh=oh, ow=ow, ci=self.ci,
+                batch=self.batch, transpose_a=False, transpose_b=False, a_stride=self.a_run,
+                b_stride=self.n, conv=1, follows=self.rest != Epilogue(), ih=self.h, iw=self.w,
+                oh=oh, ow=ow, ci=self.ci, group_ci=self.a_run,
+                **({"grouped": 1} if self.groups > 1 else {}),
                 kw=w.size[1], sy=w.stride[0], sx=w.stride[1], py=w.padding[0], px=w.padding[1],
                 dy=w.dilation[0], dx=w.dilation[1],
             ),
@@ -129,7 +140,10 @@ class Conv2dNhwc:
                 images, filters = as_tf32(images), as_tf32(filters)
             sums = np.zeros((self.images, *self.window.results(self.h, self.w), self.co), kind)
             for ky, kx, taps in self.window.views(images, 0.0):
-                sums += taps.transpose(0, 2, 3, 1) @ filters[ky, kx]
+                parts = np.split(taps.transpose(0, 2, 3, 1), self.groups, axis=3)
+                by = np.split(filters[ky, kx], self.groups, axis=1)
+                every = [part @ weight for part, weight in zip(parts, by, strict=True)]
+                sums += np.concatenate(every, axis=3)
             rest = tuple(each.astype(kind) for each in others)
             return self.rest.apply(sums, rest, 3).astype(data.dtype)
 

@@ -11,6 +11,7 @@ from . import (
     conv2d_nhwc,
     conv2d_padded,
     gemm_cuda,
+    gemm_mma,
     window_cpu,
     window_cuda,
     winograd_cpu,
@@ -116,6 +117,7 @@ def conv2d_nhwc_cuda(
     n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int,
     stride: Extents = 1, padding: Extents = 0, bias: bool = False, activation: str = "none",
     residual: bool = False, affine: bool = False, dilation: Extents = 1, dtype: str = "float32",
+    groups: int = 1,
 ) -> SourceKernel:  # fmt: skip
     """Convolve ``n`` NHWC images of ``ci`` channels, h x w, by ``co`` filters (kh, kw, ci, co).
 
@@ -128,6 +130,8 @@ def conv2d_nhwc_cuda(
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).
         activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"`` or ``"gelu"``.
+        groups: of channels; the filters of each, (kh, kw, ci / groups, co), see its inputs only.
+            Of 16-bit floats a group must have an even number of channels on either side.
     """
     owner = conv2d_nhwc.OWNER
     if dtype not in ("float32", *HALVES, TF32):
@@ -136,9 +140,11 @@ def conv2d_nhwc_cuda(
         )
     window = Window((kh, kw), two(owner, stride), four(owner, padding), two(owner, dilation))
     rest = Epilogue(bias, residual, affine, activation)
-    shape = conv2d_nhwc.Conv2dNhwc(n, h, w, co, ci, window, dtype, rest)
+    shape = conv2d_nhwc.Conv2dNhwc(n, h, w, co, ci, window, dtype, rest, groups)
     if dtype == "float32":
         return tunable(gemm_cuda, shape, "cuda")
+    if groups > 1:
+        return tunable(gemm_mma, shape, "cuda")
     odd = dtype in HALVES and conv2d_padded.is_needed(shape)
     return tunable(conv2d_padded if odd else tensor_core_family(shape), shape, "cuda")
 

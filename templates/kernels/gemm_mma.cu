@@ -14,6 +14,7 @@ constexpr int B_PITCH = TRANSPOSE_B ? CHUNK + VECTOR : TILE_N + 8;
 constexpr int A_SIZE = (TRANSPOSE_A ? CHUNK : TILE_M) * A_PITCH;
 constexpr int B_SIZE = (TRANSPOSE_B ? TILE_N : CHUNK) * B_PITCH;
 constexpr int BLOCKS_M = (M + TILE_M - 1) / TILE_M, BLOCKS_N = (N + TILE_N - 1) / TILE_N;
+constexpr int C_ALL_N = IN_GROUPS ? ALL_N : C_N;
 #define FINISHED (FOLLOWS && SPLIT == 1)
 // Where the extents divide, the tests for the edges are constant and vanish.
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
@@ -73,12 +74,12 @@ __device__ __forceinline__ void stage_b(
         dst + column * B_PITCH + k, from + static_cast<long long>(column) * K + k, valid);
   });
 #else
-  const Item* const from = b + static_cast<size_t>(k0) * N + n0;
+  const Item* const from = b + static_cast<size_t>(k0) * ALL_N + n0;
   each_vector<CHUNK, TILE_N / WORD / B_WORDS>(tid, [&](int k, int vector) {
     const int column = vector * B_WORDS * WORD;
     const bool valid = (WHOLE_N || n0 + column < N) && (WHOLE_K || k0 + k < k_end);
     copy_words<B_WORDS>(
-        dst + k * B_PITCH + column, from + static_cast<long long>(k) * N + column, valid);
+        dst + k * B_PITCH + column, from + static_cast<long long>(k) * ALL_N + column, valid);
   });
 #endif
 }
@@ -163,12 +164,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
 
   // Four neighbouring threads write 8 columns of a row; two fragments side by side fill a sector.
 #if FOLLOWS
-  const Rest rest = {bias, residual, scale, shift};
+  Rest rest = {bias, residual, scale, shift};
+#endif
+#ifdef GROUPED
+  out += which * N;
+#if FOLLOWS
+  rest = of_group(rest, which);
+#endif
 #endif
 #if SPLIT > 1
   out += static_cast<size_t>(blockIdx.y) * BATCH * C_M * C_N;
 #endif
-  const size_t matrix = static_cast<size_t>(which) * C_M * C_N;
+  const size_t matrix = IN_GROUPS ? 0 : static_cast<size_t>(which) * C_M * C_N;
 #pragma unroll
   for (int i = 0; i < FRAGS_M; ++i)
 #pragma unroll
@@ -179,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
       for (int j = 0; j < FRAGS_N; ++j) {
         const int n = n0 + warp_n + j * 8 + lane % 4 * 2;
         if ((!WHOLE_N || C_N < N) && n >= C_N) continue;
-        const size_t at = matrix + static_cast<size_t>(m) * C_N + n;
+        const size_t at = matrix + static_cast<size_t>(m) * C_ALL_N + n;
         Sum low = sum[i][j][half * 2], high = sum[i][j][half * 2 + 1];
 #if FINISHED
         finish_pair(low, high, rest, n, at);
@@ -200,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(128) gemm_mma_reduce(
   add_parts<SPLIT>(sums, partial + i, SIZE);
 #if FOLLOWS
   const Rest rest = {bias, residual, scale, shift};
-  finish<1>(sums, rest, static_cast<int>(i % C_N), i);
+  finish<1>(sums, rest, static_cast<int>(i % C_ALL_N), i);
 #endif
 #if TF32
   store_vector<COUNT>(out + i, sums);

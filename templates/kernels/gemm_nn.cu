@@ -44,11 +44,13 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
   const int which = blockIdx.x / (TALL ? (M + TILE_M - 1) / TILE_M : (N + TILE_N - 1) / TILE_N);
   a += static_cast<size_t>(which) * A_STRIDE;
   b += static_cast<size_t>(which) * B_STRIDE;
-  out += static_cast<size_t>(which) * M * N;
+  out += static_cast<size_t>(which) * (IN_GROUPS ? N : static_cast<size_t>(M) * N);
 #endif
 #if FINISHED
   Rest rest = {bias, residual, scale, shift};
-#if BATCH > 1 && RESIDUAL
+#ifdef GROUPED
+  rest = of_group(rest, which);
+#elif BATCH > 1 && RESIDUAL
   rest.residual += static_cast<size_t>(which) * M * N;
 #endif
 #endif
@@ -63,7 +65,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
   a += TRANSPOSE_A ? static_cast<size_t>(k_begin) * M + m0 : static_cast<size_t>(m0) * K + k_begin;
 #endif
   b += b_row * B_ROW + b_vector * B_VECTOR;
-  b += TRANSPOSE_B ? static_cast<size_t>(n0) * K + k_begin : static_cast<size_t>(k_begin) * N + n0;
+  b += TRANSPOSE_B ? static_cast<size_t>(n0) * K + k_begin : static_cast<size_t>(k_begin) * ALL_N + n0;
   float* const a_to = as + (a_row * A_ROW_TO + a_vector * A_VECTOR_TO);
   float* const b_to = bs + (b_row * B_ROW_TO + b_vector * B_VECTOR_TO);
   // Where in the ring the next chunk goes, in floats.
@@ -78,7 +80,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
     copy_commit();
     ++staged;
     if (!CONV) a += TRANSPOSE_A ? CHUNK * static_cast<size_t>(M) : CHUNK;
-    b += TRANSPOSE_B ? CHUNK : CHUNK * static_cast<size_t>(N);
+    b += TRANSPOSE_B ? CHUNK : CHUNK * static_cast<size_t>(ALL_N);
     put = put == RING - STAGE_FLOATS ? 0 : put + STAGE_FLOATS;
   };
   auto stage = [&]() {
@@ -206,7 +208,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
 #pragma unroll
     for (int p = 0; p < PANELS; ++p) {
       const int n = n0 + (p * THREADS_N + tx) * N_VEC;
-      const size_t at = static_cast<size_t>(m) * N + n;
+      const size_t at = static_cast<size_t>(m) * ALL_N + n;
       if (m >= M || n >= N) continue;
 #if FINISHED
       float values[N_VEC];
@@ -245,7 +247,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
 #endif
     const int m = m0 + i / TILE_N, n = n0 + i % TILE_N;
     if (m >= M || n >= N) continue;
-    const size_t at = static_cast<size_t>(m) * N + n;
+    const size_t at = static_cast<size_t>(m) * ALL_N + n;
 #if FINISHED
     finish<1>(total, rest, n, at);
 #endif
@@ -267,7 +269,7 @@ extern "C" __global__ void __launch_bounds__(128) gemm_nn_reduce(
   add_parts<SPLIT>(total, partial + i, SIZE);
 #if FOLLOWS
   const Rest rest = {bias, residual, scale, shift};
-  finish<1>(total, rest, static_cast<int>(i % N), i);
+  finish<1>(total, rest, static_cast<int>(i % ALL_N), i);
 #endif
   store_vector<R_VEC>(out + i, total);
 }

@@ -74,7 +74,7 @@ constexpr long long B_ROW = K;
 #else
 typedef Copies<CHUNK, TILE_N / B_COPY> CopiesB;
 constexpr int B_VECTOR = B_COPY, B_ROW_TO = B_PITCH, B_VECTOR_TO = B_COPY;
-constexpr long long B_ROW = N;
+constexpr long long B_ROW = ALL_N;
 #endif
 
 // Copies a part of a chunk of A, from and to a thread's own place; clears what does not exist. With CONV `from`

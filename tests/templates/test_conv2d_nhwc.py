@@ -24,21 +24,28 @@ CASES = {
     "float16, odd": (2, 7, 6, 13, 3, 3, 3, 2, 1, True, "relu", True, False, 1, "float16"),
     "bfloat16, odd": (1, 4, 3, 5, 4, 2, 1, 1, 0, False, "none", False, False, 1, "bfloat16"),
     "tf32": (1, 7, 6, 12, 3, 3, 3, 2, 1, True, "relu", True, False, 1, "tf32"),
+    "groups": (2, 5, 6, 15, 9, 3, 3, (2, 1), 1, True, "silu", True, True, 1, "float32", 3),
+    "groups, bare": (1, 6, 5, 8, 4, 3, 3, 1, 1, False, "none", False, False, 1, "float32", 4),
+    "float16, groups": (1, 5, 6, 12, 8, 3, 3, 1, 1, True, "relu", True, True, 1, "float16", 2),
+    "bfloat16, groups": (2, 5, 4, 6, 6, 2, 3, 2, 1, True, "gelu", False, False, 2, "bfloat16", 3),
+    "tf32, groups": (1, 5, 6, 15, 3, 3, 3, 1, 1, True, "none", True, False, 1, "tf32", 3),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_match_their_reference_in_the_emulator(name):
-    rtol = 2e-2 if "16" in name or name == "tf32" else 1e-4
-    check_emulated("conv2d_nhwc.cuda", CASES[name], rtol=rtol)
+    rtol = 2e-2 if "16" in name or "tf32" in name else 1e-4
+    check_emulated("conv2d_nhwc.cuda", CASES[name], 3 if "groups" in name else 1, rtol=rtol)
 
 
-def test_the_reference_is_that_of_nchw_images():
+@pytest.mark.parametrize("groups", [1, 2])
+def test_the_reference_is_that_of_nchw_images(groups):
     rng = np.random.default_rng(0)
-    data, weight = rng.normal(size=(2, 4, 9, 8)), rng.normal(size=(6, 4, 3, 2))
+    data, weight = rng.normal(size=(2, 4, 9, 8)), rng.normal(size=(6, 4 // groups, 3, 2))
     window = Window((3, 2), (2, 1), (0, 1, 2, 1), (1, 3))
-    nchw = Conv2d(2, 9, 8, 6, 4, 3, 2, (2, 1), (0, 1, 2, 1), False, False, dilation=(1, 3))
-    shape = Conv2dNhwc(2, 9, 8, 6, 4, window)
+    placed = (3, 2, (2, 1), (0, 1, 2, 1), False, False)
+    nchw = Conv2d(2, 9, 8, 6, 4, *placed, dilation=(1, 3), groups=groups)
+    shape = Conv2dNhwc(2, 9, 8, 6, 4, window, groups=groups)
     got = shape.reference()(data.transpose(0, 2, 3, 1), weight.transpose(2, 3, 1, 0))
     np.testing.assert_allclose(got.transpose(0, 3, 1, 2), nchw.reference()(data, weight))
     assert shape.flop == nchw.flop
@@ -61,6 +68,8 @@ def test_configurations_of_resnets_layers_fit_the_device(dtype):
         ((1, 4, 4, 8, 8, 7, 7), "7x7 filter does not fit into the 4x4 image"),
         ((1, 4, 4, 8, 3, 3, 3, 1, 1, *[False] * 4, 1, "float16"), "activation must be one"),
         ((1, 4, 4, 8, 8, 3, 3, 1, 1, False, "none", False, False, 1, "int8"), "dtype must be"),
+        ((1, 4, 4, 8, 8, 1, 1, 1, 0, False, "none", False, False, 1, "float32", 3), "groups must"),
+        ((1, 4, 4, 6, 6, 1, 1, 1, 0, False, "none", False, False, 1, "float16", 2), "even number"),
     ],
 )
 def test_a_convolution_that_cannot_be_is_an_error_that_says_so(args, message):
