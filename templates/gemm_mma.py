@@ -22,6 +22,10 @@ from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 
 # What its kernels take.
 DTYPES = (*HALVES, TF32, "int8")
+# Of a thread, as instructions name them.
+MOST_REGISTERS = 255
+# Narrow copies that a thread makes of a chunk by default, and twice those of windows.
+MOST_COPIES = 48
 
 
 def depth(shape: Product) -> int:
@@ -59,6 +63,17 @@ class MmaTiling:
 def _staged(tile: int, chunk: int, along_tile: bool, size: int) -> int:
     """Return the items of one staged operand, whose rows are padded."""
     return chunk * (tile + 8) if along_tile else tile * (chunk + 16 // size)
+
+
+def copied_words(shape: Product, tiling: MmaTiling, choice: Mapping[str, int]) -> tuple[int, int]:
+    """Return how many words of 4 bytes of a and of b a thread copies together."""
+    word, narrow = 4 // item_bytes(shape), 2 if shape.dtype == "int8" else 1
+    along_k = (choice["chunk"] // word, tiling.per_split // word)
+    a_along, b_along = () if shape.transpose_a else along_k, along_k if shape.transpose_b else ()
+    return (
+        common.widest(shape.a_run // narrow // word, *a_along),
+        common.widest(shape.b_run // narrow // word, *b_along),
+    )
 
 
 def candidates(shape: Product) -> dict[str, list[int]]:
@@ -121,12 +136,33 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     return common.overlapped_cycles(compute, staging, share) + joining
 
 
+def _kept_in_registers(
+    choice: Mapping[str, int], shape: Product, target: Target
+) -> list[tuple[bool, str]]:
+    """Return the rules of `violation`, and that addresses of copies leave room for the sums.
+
+    Of a chunk compilers keep the addresses of about every second copy of a thread that is narrower
+    than 16 bytes, and of all copies of windows (nvcc 13.0, sm_90).
+    """
+    c, size, tiling = choice, item_bytes(shape), MmaTiling(shape, choice)
+    a_words, b_words = copied_words(shape, tiling, c)
+    a_copies = tiling.tile_m * c["chunk"] * size // (4 * a_words * tiling.threads)
+    b_copies = tiling.tile_n * c["chunk"] * size // (4 * b_words * tiling.threads)
+    held = 2 * a_copies if shape.gathers else a_copies * (a_words < 4)
+    held = held + b_copies * (b_words < 4)
+    return [
+        *_rules(choice, shape, target),
+        (held > MOST_COPIES, "many addresses"),
+        (tiling.registers + held // 2 > MOST_REGISTERS, "sums that are spilled"),
+    ]
+
+
 def default_choice(shape: Product, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
     return common.best_drawn_at_once(
         candidates(shape),
         5000,
-        partial(_rules, shape=shape, target=target),
+        partial(_kept_in_registers, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )
 
@@ -170,15 +206,10 @@ def _defines(
     shape: Product, tiling: MmaTiling, c: Mapping[str, int], asked: Product
 ) -> Mapping[str, int]:
     """Return what the kernel text is parameterised by beside its operands."""
-    k, word = depth(shape), 4 // item_bytes(shape)
-    along_k = (c["chunk"] // word, tiling.per_split // word)
-    a_along, b_along = () if shape.transpose_a else along_k, along_k if shape.transpose_b else ()
-    narrow = 2 if shape.dtype == "int8" else 1
+    a_words, b_words = copied_words(shape, tiling, c)
     return common.defines(
-        m=shape.m, n=shape.n, k=k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
-        k_per_split=tiling.per_split,
-        a_words=common.widest(shape.a_run // narrow // word, *a_along),
-        b_words=common.widest(shape.b_run // narrow // word, *b_along),
+        m=shape.m, n=shape.n, k=depth(shape), c_m=asked.m, c_n=asked.n, threads=tiling.threads,
+        k_per_split=tiling.per_split, a_words=a_words, b_words=b_words,
         int8=shape.dtype == "int8", tf32=shape.dtype == TF32,
         bfloat16=shape.dtype == "bfloat16", **c,
     )  # fmt: skip

@@ -9,15 +9,20 @@ import pytest
 
 from autotune.task import create
 
+RESTED = (True, "gelu", True, False)
 CASES = {
     "matvec.cuda": (1000, 512, 1, "float32", True),
     "gemm.cuda half": (48, 64, 96, "float16", 2, True, True, True, "gelu", True),
+    "gemm.cuda half, narrow": (3742, 3136, 198, "bfloat16", 1, False, True, False, "gelu", True),
     "gemm.cuda tf32": (48, 64, 96, "tf32", 2, True, False, True, "gelu", True),
+    "gemm.cuda tf32, narrow": (696, 78, 8093, "tf32"),
     "gemm.cuda int8": (48, 64, 128, "int8", 1, False, True),
     "conv2d_nhwc.cuda": (1, 7, 7, 32, 16, 3, 3, 1, 1, True, "relu", True, False, 1, "bfloat16"),
+    "conv2d_nhwc.cuda narrow": (1, 65, 63, 70, 35, 3, 3, 1, 1, *RESTED, 1, "tf32"),
+    "conv2d_nhwc.cuda groups": (8, 28, 28, 448, 448, 3, 3, 1, 1, *RESTED, 1, "tf32", 8),
     "attention.cuda": (1, 4, 32, 64, 64, 2, True),
     "winograd_conv2d.cuda": (1, 8, 8, 16, 16, 4, 1, True, "relu6"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")

@@ -25,7 +25,8 @@ STANDARD = {
     "elementwise.cuda": [("relu(a * s) + b", [(n, (64, 56, 56)) for n in "asb"])],
     "gemm.cuda": [
         (197, 3072, 768, "float32", 1, False, True, True, "gelu"), (4096, 4096, 4096, "tf32"),
-        (2048, 50257, 768, "float16", 1, False, True), (1024, 1024, 1024, "int8", 1, False, True),
+        (2048, 50257, 768, "float16", 1, False, True),
+        (64, 151936, 896, "float16", 1, False, True), (1024, 1024, 1024, "int8", 1, False, True),
     ],
     "gemm_nn.cpu": [(1024, 1024, 1024)],
     "gemm_nn.cuda": [(4096, 4096, 4096), (4096, 4096, 4096, "float16"), (16, 4096, 4096)],
