@@ -12,7 +12,7 @@ from autotune.graph import Operator, Value, ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
-from .layers_cuda import ACTIVATIONS, FLOATS, given, images, padding_of
+from .layers_cuda import ACTIVATIONS, FLOATS, given, images, of_each_channel, padding_of
 
 # Rows from which on tiles are worth trying, and up to which weights are read once: on an H200 a
 # product of 5 rows of bfloat16 by 4096x11008 took 28.8 us in tiles and 38.6 so, of 8 rows of
@@ -33,7 +33,7 @@ def _follows(rest: Epilogue) -> tuple[bool, str, bool, bool] | None:
     activations=ACTIVATIONS,
 )  # fmt: skip
 def conv2d_nhwc(layer: Layer) -> Offer | None:
-    """Offer the kernel for convolutions without groups; other filters are laid out anew once."""
+    """Offer the kernel, also for groups; filters that lie otherwise are laid out anew once."""
     op, follows = layer.op, _follows(layer.epilogue)
     assert isinstance(op, ops.Conv2d)
     data, weight = layer.inputs
@@ -43,11 +43,14 @@ def conv2d_nhwc(layer: Layer) -> Offer | None:
             return None
         prepared[weight] = ops.Transpose(tuple(map(op.kernel_layout.index, "HWIO")))
     kh, kw, ci, co = (weight.shape[op.kernel_layout.index(letter)] for letter in "HWIO")
-    if follows is None or op.groups != 1:
+    groups, dtype = op.groups, layer.result.dtype
+    # Of groups of 16-bit floats no copies are made.
+    odd = groups > 1 and dtype != "float32" and (ci % 2 > 0 or co // groups % 2 > 0)
+    if follows is None or odd or of_each_channel(layer):
         return None
-    n, h, w, _ = images(op.data_layout, data.shape)
-    args: tuple[Any, ...] = (n, h, w, co, ci, kh, kw, op.steps, padding_of(op.sides), *follows)
-    args = (*args, op.holes, layer.result.dtype)
+    n, h, w, channels = images(op.data_layout, data.shape)
+    args: tuple[Any, ...] = (n, h, w, co, channels, kh, kw, op.steps, padding_of(op.sides))
+    args = (*args, *follows, op.holes, dtype, *([groups] if groups > 1 else []))
     return Offer("conv2d_nhwc.cuda", args, (*layer.inputs, *given(layer.epilogue)), prepared)
 
 

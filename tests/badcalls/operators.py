@@ -118,6 +118,8 @@ NETWORKS = [
     ],
     api(topi.nn.group_conv2d_nchw, {"groups": [*bad.COUNT, 3]},
         data=t(4, 4, 4, 4), kernel=t(4, 2, 3, 3), groups=2, **PLACED),
+    api(topi.nn.group_conv2d_nhwc, {"groups": [*bad.COUNT, 3]},
+        data=t(4, 4, 4, 4), kernel=t(3, 3, 2, 4), groups=2, **PLACED),
     api(topi.nn.conv2d, {"strides": NO_PAIR, "data_layout": bad.CHOICE, "kernel_layout": bad.TEXT,
                          "groups": bad.COUNT},
         data=t(4, 4, 4, 4), kernel=t(4, 4, 3, 3), strides=1, padding=1),

@@ -35,6 +35,7 @@ CASES = [
     (ops.Conv2d(padding=(1,), groups=2), I4, (6, 2, 3, 3)),
     (ops.Conv2d((2,), (1,), data_layout="NHWC", kernel_layout="HWIO"), N4, (3, 3, 4, 5)),
     (ops.Conv2d((2,), (1,), (1,), 4, "NHWC", "HWOI"), N4, (3, 3, 4, 1)),
+    (ops.Conv2d((2,), (1,), (1,), 2, "NHWC", "HWIO"), N4, (3, 3, 2, 6)),
     (ops.Conv3d((1, 2, 2), (1,)), (1, 2, 4, 5, 5), (3, 2, 3, 3, 3)),
     (ops.Conv3d((1,), (1,), data_layout="NDHWC", kernel_layout="DHWIO"), (1, 4, 5, 5, 2),
      (3, 3, 3, 2, 3)),

@@ -25,8 +25,9 @@ CASES = {
         [(ops.Conv2d(dilation=(2,)), (1, 3, 9, 9), (4, 3, 3, 3)),
          (ops.Conv2d(groups=2), (1, 4, 9, 9), (4, 2, 3, 3))]),
     "conv2d_nhwc.cuda": (
-        [(ops.Conv2d(**NHWC), (1, 9, 9, 3), (3, 3, 3, 4), "float16")],
-        [(ops.Conv2d(groups=2, **NHWC), (1, 9, 9, 4), (3, 3, 2, 4))]),
+        [(ops.Conv2d(**NHWC), (1, 9, 9, 3), (3, 3, 3, 4), "float16"),
+         (ops.Conv2d(groups=2, **NHWC), (1, 9, 9, 6), (3, 3, 3, 4))],
+        [(ops.Conv2d(groups=2, **NHWC), (1, 9, 9, 6), (3, 3, 3, 4), "float16")]),
     "winograd_conv2d.cuda": (
         [(ops.Conv2d(**SAME), (1, 16, 9, 9), (16, 16, 3, 3))],
         [(ops.Conv2d(**SAME), (1, 15, 9, 9), (16, 15, 3, 3)),

@@ -76,6 +76,13 @@ def test_conv2d_in_groups(groups):
         lambda x, w: testing.conv2d_nchw_python(x, w, 1, 1, groups=groups),
         (1, 4, 5, 6), (8, 4 // groups, 3, 3),
     )  # fmt: skip
+    check(
+        lambda x, w: topi.nn.conv2d(x, w, 1, 1, 1, "NHWC", groups=groups),
+        lambda x, w: testing.conv2d_nchw_python(
+            x.transpose(0, 3, 1, 2), w.transpose(3, 2, 0, 1), 1, 1, groups=groups
+        ).transpose(0, 2, 3, 1),
+        (1, 5, 6, 4), (3, 3, 4 // groups, 8),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("stride", "padding", "dilation"), CONVS)

@@ -158,7 +158,9 @@ class Conv2d(Convolution):
         if self.groups > 1:
             if self.data_layout == "NCHW":
                 return topi.nn.group_conv2d_nchw(data, weight, *rest, self.groups)
-            expected = "NCHW, or HWOI with one filter a channel, where there are groups"
+            if self.kernel_layout == "HWIO":
+                return topi.nn.group_conv2d_nhwc(data, weight, *rest, self.groups)
+            expected = "NCHW, HWIO, or HWOI with one filter a channel, where there are groups"
             self.refuse("layouts", expected, (self.data_layout, self.kernel_layout))
         if self.data_layout == "NCHW":
             return topi.nn.conv2d_nchw(data, weight, *rest)

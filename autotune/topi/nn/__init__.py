@@ -6,6 +6,7 @@ from autotune.topi.nn.conv2d import (
     conv2d_nchw,
     conv2d_nhwc,
     group_conv2d_nchw,
+    group_conv2d_nhwc,
 )
 from autotune.topi.nn.conv2d_transpose import conv2d_transpose_nchw
 from autotune.topi.nn.conv3d import conv3d, global_pool3d
@@ -54,6 +55,7 @@ __all__ = [
     "global_pool",
     "global_pool3d",
     "group_conv2d_nchw",
+    "group_conv2d_nhwc",
     "leaky_relu",
     "log_softmax",
     "matmul",

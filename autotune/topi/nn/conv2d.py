@@ -47,11 +47,12 @@ def conv2d(
     check.one_of("data_layout", data_layout, FILTERS)
     check.one_of("kernel_layout", kernel_layout, ("", FILTERS[data_layout]))
     if groups != 1:
-        if data_layout != "NCHW":
+        if data_layout == "HWCN":
             check.refuse("groups", f"1 where the data_layout is {data_layout!r}", groups)
         if tf32:
             check.refuse("groups", "1 with tf32", groups)
-        return group_conv2d_nchw(data, kernel, strides, padding, dilation, groups, out_dtype)
+        grouped = group_conv2d_nchw if data_layout == "NCHW" else group_conv2d_nhwc
+        return grouped(data, kernel, strides, padding, dilation, groups, out_dtype)
     operators: dict[str, Convolution] = {
         "NCHW": conv2d_nchw,
         "NHWC": conv2d_nhwc,
@@ -151,6 +152,25 @@ def group_conv2d_nchw(
     )  # fmt: skip
 
 
+def group_conv2d_nhwc(
+    data: Tensor,
+    kernel: Tensor,
+    stride: OneOrTwo,
+    padding: Padding,
+    dilation: OneOrTwo,
+    groups: int,
+    out_dtype: str | None = None,
+) -> Tensor:
+    """Convolve groups of channels, each by its own filters [height, width, in / groups, out].
+
+    The other arguments are those of `conv2d_nhwc`.
+    """
+    return _convolve(
+        "group_conv2d_nhwc", "NHWC", data, kernel, stride, padding, dilation, out_dtype,
+        name="compute", groups=groups,
+    )  # fmt: skip
+
+
 def _convolve(
     what: str,
     layout: str,
@@ -210,4 +230,5 @@ __all__ = [
     "conv2d_nchw",
     "conv2d_nhwc",
     "group_conv2d_nchw",
+    "group_conv2d_nhwc",
 ]
