@@ -274,6 +274,8 @@ def test_a_custom_rule_comes_first():
         (lambda *_: "yes", lambda *_: [], "the condition must return PASS"),
         (lambda *_: 2, lambda *_: [7], "must return"),
         (lambda *_: 2, lambda *_: [[None, 0]], "must return"),
+        (lambda *_: 2, lambda *_: 7, r"must return \[\[state, next stage\], ...\], got 7"),
+        (lambda *_: 2, lambda p, s, i: [[s, i]], "no end after"),
         (lambda *_: 1, lambda p, s, i: [[s, i], [s, i]], "states are being derived"),
     ],
 )

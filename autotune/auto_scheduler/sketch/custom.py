@@ -51,6 +51,8 @@ class PreloadCustomSketchRule:
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Returns what the user's function derives."""
         derived = self.apply_func(_policy(context), state.state_object, stage_id)
+        if not isinstance(derived, Iterable):
+            raise self._wrong(derived)
         return [self._one(each, state) for each in derived]
 
     def _one(self, pair: object, before: State) -> Derived:
@@ -58,11 +60,14 @@ class PreloadCustomSketchRule:
         if isinstance(state, StateObject):
             state = State(state, before.compute_dag)
         if not isinstance(state, State) or not hasattr(stage_id, "__index__"):
-            raise TunerError(
-                f"sketch rule {self.rule_name!r}: it must return [[state, next stage], ...], got "
-                f"{pair!r}"
-            )
+            raise self._wrong(pair)
         return state, int(stage_id)
+
+    def _wrong(self, derived: object) -> TunerError:
+        return TunerError(
+            f"sketch rule {self.rule_name!r}: it must return [[state, next stage], ...], got "
+            f"{derived!r}"
+        )
 
 
 def _policy(context: SketchContext) -> object:

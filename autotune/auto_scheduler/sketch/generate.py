@@ -48,8 +48,8 @@ CPU_RULES: tuple[SketchRule, ...] = (
     MultiLevelTiling(),
     Skip(),
 )
-# More sketches than this come only of a rule that goes round in circles.
-_MOST = 4096
+# More sketches than this, or longer derivations, come only of a rule that goes round in circles.
+_MOST, _LONGEST = 4096, 1024
 
 
 def generate_sketches(
@@ -86,7 +86,9 @@ def _derive(context: SketchContext, rules: Sequence[SketchRule]) -> list[State]:
     start = context.search_task.compute_dag.get_init_state()
     now = [(start, len(start.stages) - 1)]
     done: list[State] = []
-    while now:
+    for _ in range(_LONGEST):
+        if not now:
+            return done
         following: list[Derived] = []
         for state, stage_id in now:
             if stage_id < 0:
@@ -99,12 +101,16 @@ def _derive(context: SketchContext, rules: Sequence[SketchRule]) -> list[State]:
                 if fits is Condition.APPLY_AND_SKIP_REST:
                     break
         if len(following) > _MOST:
-            raise TunerError(
-                f"sketches: over {_MOST} states are being derived; a rule has to go on to an "
-                "earlier stage, or to a state that it does not fit any more"
-            )
+            raise _circles(f"over {_MOST} states are being derived")
         now = following
-    return done
+    raise _circles(f"no end after {_LONGEST} steps")
+
+
+def _circles(what: str) -> TunerError:
+    return TunerError(
+        f"sketches: {what}; a rule has to go on to an earlier stage, or to a state that it does "
+        "not fit any more"
+    )
 
 
 def open_lengths(state: State) -> State:
