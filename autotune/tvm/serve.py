@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 # Holds a package of the name `tvm`, which calls `alias_tvm`.
 _FOLDER = str(Path(__file__).parent / "served")
@@ -61,3 +61,11 @@ class _Alias(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Leave the module as it is; the import system has replaced its spec."""
         module.__spec__ = self._spec
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the code of the module, for ``-m tvm.module``."""
+        del fullname
+        loader = None if self._spec is None else self._spec.loader
+        if not isinstance(loader, InspectLoader):
+            return None
+        return loader.get_code(self._module.__name__)
