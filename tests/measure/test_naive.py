@@ -7,6 +7,7 @@ import pytest
 
 import autotune.task as at
 from autotune import te
+from autotune.errors import MeasureError
 from autotune.measure import (
     LocalBuilder,
     LocalRunner,
@@ -99,6 +100,20 @@ def test_the_plain_loops_compute_what_numpy_does():
         )
     finally:
         oracle.close()
+
+
+def test_nothing_is_said_of_a_reference_that_nobody_waits_for_any_more(monkeypatch, caplog):
+    task = task_of()
+    inp = MeasureInput(task.target, task, task.config_space.get(0))
+    oracle = Oracle()
+
+    def ended(*_):
+        oracle.end()
+        raise MeasureError("its files are gone")
+
+    monkeypatch.setattr("autotune.measure.check.verify.naive_outputs", ended)
+    assert oracle.data(inp, realise(inp).kernel).checks == ()
+    assert not caplog.text
 
 
 def test_what_cannot_be_verified_is_said_aloud(monkeypatch, caplog, tmp_path):

@@ -180,6 +180,7 @@ class Oracle:
         self._said: set[str] = set()
         self._loops = loops or PlainLoops()
         self._own_loops = loops is None
+        self._over = False
         self.bytes = 0
 
     def known(self, kernel: Kernel, expected: bool = True) -> Data | None:
@@ -307,7 +308,8 @@ class Oracle:
 
     def _unverified(self, name: str, inputs: tuple[str, ...], reason: object) -> Data:
         said = f"task {name}: results are not verified: {reason}"
-        if said not in self._said:  # once, however many signatures its kernels have
+        # Once, however many signatures its kernels have.
+        if said not in self._said and not self._over:
             self._said.add(said)
             logger.warning("%s", said)
         return Data(inputs, ())
@@ -333,7 +335,11 @@ class Oracle:
         self._scratch.remove()
 
     def end(self) -> None:
-        """Remove the files for good: none is made any more; see `Scratch.end`."""
+        """Remove the files for good: none is made any more; see `Scratch.end`.
+
+        A thread that computes some meanwhile fails without a word.
+        """
+        self._over = True
         self._forget()
         self._scratch.end()
 
