@@ -238,6 +238,23 @@ def test_proposals_may_be_asked_for_without_measuring():
     assert len(policy.generate_sketches()) == 1
 
 
+@pytest.mark.parametrize("target", ["c", "cuda -emulate"])
+def test_what_is_returned_and_read_as_well_is_stored(means, target, tmp_path):
+    a = te.placeholder((8, 16), name="A")
+    twice = te.compute((8, 16), lambda i, j: a[i, j] * 2, name="B")
+    part = te.compute((4, 6), lambda i, j: twice[i + 3, j + 5] + 1, name="C")
+    task = SearchTask(compute_dag=ComputeDAG([a, twice, part]), target=target)
+    log = str(tmp_path / "log.json")
+    task.tune(TuningOptions(2, verbose=0, measure_callbacks=[RecordToFile(log)], **means))
+    assert all(result.extra["verified"] for _, result in RecordReader(log))
+    function = autotune.build(*task.apply_best(log), task.target)
+    given = np.arange(128, dtype="float32").reshape(8, 16)
+    b, c = np.zeros_like(given), np.zeros((4, 6), "float32")
+    function(given, b, c)
+    np.testing.assert_array_equal(b, 2 * given)
+    np.testing.assert_array_equal(c, 2 * given[3:7, 5:11] + 1)
+
+
 def test_a_pooling_layer_is_found_under_its_older_key(tmp_path):
     x = te.placeholder((1, 7, 7, 512), name="p0")
     task = SearchTask(

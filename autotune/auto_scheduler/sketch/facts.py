@@ -85,8 +85,16 @@ def fusible_consumer(context: SketchContext, state: State, stage_id: int) -> int
 
 
 def is_output(context: SketchContext, state: State, stage_id: int) -> bool:
-    """Returns whether nobody reads a stage."""
-    return context.access(state).is_output(state.stages[stage_id].op)
+    """Returns whether a stage is stored: nobody reads it, or it is an argument all the same.
+
+    Other stages that steps make have other names, so of one name the order tells which is which.
+    """
+    if context.access(state).is_output(state.stages[stage_id].op):
+        return True
+    dag, name = context.search_task.compute_dag, state.stages[stage_id].name
+    number = [stage.name for stage in state.stages[:stage_id]].count(name)
+    named = [op for op in dag.ops if op.name == name][number:]
+    return bool(named) and any(tensor.op is named[0] for tensor in dag.tensors)
 
 
 def needs_tiling(context: SketchContext, state: State, stage_id: int) -> bool:
