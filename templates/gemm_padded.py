@@ -1,10 +1,10 @@
-"""Products of 16-bit floats whose n or k is odd: on copies with rows that vectors can read.
+"""Products of 16-bit floats whose n or k is no multiple of 8: on copies that vectors can read.
 
 Tensor cores are fed by copies of 4 or 16 bytes, for which rows must begin at multiples of that.
 Where they do not, one kernel before copies what is in the way to rows of a multiple of 8 elements;
 the product writes its result as it is asked for. That reads and writes b once more, which counts
 where m is small: who multiplies by the same b again and again does better to store it with an
-even n.
+even n. Rows that are even are read by ``mma.sync`` as they are where copies do not pay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Protocol
 from autotune import SourceKernel, Target, call, workspace
 from autotune.kernel import KernelCall
 
-from . import common, gemm_bulk, gemm_half
+from . import common, gemm_bulk, gemm_half, gemm_wgmma
 from .epilogue import Epilogue
 from .gemm_shape import Gemm
 
@@ -25,6 +25,8 @@ from .gemm_shape import Gemm
 THREADS, VECTORS = 256, 4
 # Results from which on, of as many rows and columns, products by boxes are known to be faster.
 MANY_RESULTS, LEAST = 5 * 2**17, 192
+# Multiply-adds and results from which on copies of even rows are known to pay.
+EVEN_PRODUCTS, EVEN_RESULTS = 450_000_000, 9 * 2**16
 
 
 class Products(Protocol):
@@ -46,6 +48,23 @@ class Products(Protocol):
 def is_needed(shape: Gemm) -> bool:
     """Return whether rows of a or b begin at addresses that are no multiple of 4 bytes."""
     return shape.a_run % 2 > 0 or shape.b_run % 2 > 0
+
+
+def gains(shape: Gemm, target: Target) -> bool:
+    """Return whether copies pay for a product that ``mma.sync`` could read four bytes at a time.
+
+    On an H200 copies, which wgmma can read, made products of 1028 and 2050, 197x3074x770 and
+    2048x50258x768 1.5 to 6.5 times as fast; 512x1000x1026, 333x300x202 and 64 rows lost.
+    """
+    even = (shape.a_run % 8 > 0 or shape.b_run % 8 > 0) and not is_needed(shape)
+    results = shape.m * shape.n
+    many = shape.batch * results * shape.k >= EVEN_PRODUCTS and results >= EVEN_RESULTS
+    return (
+        even
+        and many
+        and min(shape.m, shape.n) >= LEAST
+        and gemm_wgmma.offered(padded(shape), target)
+    )
 
 
 def padded(shape: Gemm) -> Gemm:

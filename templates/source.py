@@ -233,13 +233,19 @@ def _product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool) -> Source
         plain = fma or gemm_bf16x3.chosen_before(get_config())
         split = not plain and gemm_bf16x3.offered(shape, target)
         return tunable(gemm_bf16x3 if split else gemm_cuda, shape, "cuda")
-    if shape.dtype in HALVES and gemm_padded.is_needed(shape):
+    if shape.dtype in HALVES and _on_copies(shape, target):
         family = gemm_padded.Padded(tensor_core_family(gemm_padded.padded(shape)))
         return tunable(family, shape, "cuda")
     old = gemm_half.chosen_before(get_config())
     if not old and gemm_turned.is_needed(shape, target):
         return tunable(gemm_turned, shape, "cuda")
     return tunable(tensor_core_family(shape), shape, "cuda")
+
+
+def _on_copies(shape: Gemm, target: Target) -> bool:
+    """Return whether a product of 16-bit floats runs on copies with rows that vectors can read."""
+    old = gemm_half.chosen_before(get_config())
+    return gemm_padded.is_needed(shape) or (not old and gemm_padded.gains(shape, target))
 
 
 def tensor_core_family(shape: Product) -> Family[Any]:

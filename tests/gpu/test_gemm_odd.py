@@ -23,6 +23,7 @@ SHAPES = {
     "nt-shared": Gemm(130, 259, 201, "bfloat16", 4, False, True, "b", FULL),
     "tn": Gemm(515, 257, 203, "float16", 2, True),
     "tt": Gemm(259, 263, 201, "float16", 1, True, True),
+    "even": Gemm(330, 1006, 514, "bfloat16"),
     "walks": Gemm(2047, 2049, 129, "float16", 2),
 }
 DRAWN = 5

@@ -1,0 +1,64 @@
+"""Products of 16-bit floats on copies whose rows vectors can read: where they gain."""
+
+import numpy as np
+import pytest
+from autotune.templates import gemm_half, gemm_padded, source
+from autotune.templates.gemm_shape import Gemm
+
+from autotune.emulator import EmulatedKernel, compile_emulated
+from autotune.target import Target
+from tests.templates.emulated import arrays_of
+
+HOPPER = Target("cuda -arch=sm_90")
+PADDED = gemm_padded.Padded(gemm_half)
+LARGE = [
+    Gemm(1028, 1028, 1028, "float16"),
+    Gemm(197, 3074, 770, "bfloat16", 1, False, True),
+    Gemm(1024, 1024, 1026, "float16"),
+]
+
+
+@pytest.mark.parametrize("shape", LARGE, ids=str)
+def test_large_products_of_even_rows_gain_by_copies_where_there_is_wgmma(shape):
+    assert gemm_padded.gains(shape, HOPPER)
+    assert not gemm_padded.is_needed(shape)
+    assert not gemm_padded.gains(shape, Target("cuda -arch=sm_80"))
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(333, 300, 202, "float16"),
+        Gemm(512, 1000, 1026, "float16"),
+        Gemm(64, 4098, 4098, "float16"),
+        Gemm(1024, 1024, 1024, "float16"),
+        Gemm(1024, 1026, 1024, "float16", 1, False, True),
+    ],
+    ids=["small", "few-results", "few-rows", "whole", "whole-operands"],
+)
+def test_other_products_of_even_rows_are_read_as_they_are(shape):
+    assert not gemm_padded.gains(shape, HOPPER)
+
+
+def test_a_large_product_of_even_rows_is_two_kernels_untuned():
+    with HOPPER:
+        untuned = source.gemm_cuda_any(1028, 1028, 1028, "float16")
+    assert [call.entry for call in untuned.calls] == ["pad", "gemm_bulk"]
+
+
+def in_the_emulator(made, folder, arrays):
+    """Run a kernel, and return its result and the right one."""
+    kernel = made.kernel("cuda")
+    # Its checks know of no barriers but those of blocks and warps.
+    library = compile_emulated(kernel, folder / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
+    with np.errstate(invalid="ignore"):
+        wanted = made.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    return arrays[-1].astype(np.float64), wanted
+
+
+def test_copies_of_even_rows_are_right(tmp_path):
+    shape = Gemm(66, 74, 70, "float16", 2)
+    made = PADDED.kernel(shape, gemm_half.choice_without_boxes(gemm_padded.padded(shape), HOPPER))
+    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
+    np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=2e-2)
