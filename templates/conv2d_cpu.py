@@ -20,8 +20,12 @@ from .conv2d_shape import Conv2d
 
 # Bytes that a task may copy of its input, and that it does untuned, where vectors hold filters.
 _MOST_COPIED, _MET = 1 << 21, 1 << 18
-# What it takes to unfold an element, as a multiple of turning a filter's, or a sum.
-_OF_UNFOLDED = 10
+# What it takes to unfold an element, and to multiply and add two, as a multiple of turning an
+# element of a filter, or a sum.
+_OF_UNFOLDED, _OF_PRODUCT = 10, 0.16
+# Bytes of filters that are turned at a time, untuned: long vectors of them come in time from the
+# second cache, short ones from the first.
+_TURNED, _TURNED_SHORT = 160 << 10, 32 << 10
 
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:
@@ -32,11 +36,14 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
         "lanes": list(cpu_tiles.LANES),
         "block_m": common.up_to(2 * shape.co, (4, 8, 16, 32, 64, 128, 256, 512)),
         "panels": [1, 2, 4, 8],
-        "channels": common.up_to(2 * shape.ci, (1, 2, 4, 8, 16, 32, 64, 128, 256)),
+        "channels": common.up_to(
+            2 * shape.ci, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+        ),
         "tail": [0, 1],
         # Lines of a task whose input is not unfolded; 0 unfolds.
         "lines": [0, *common.up_to(shape.oh, (1, 2, 4, 7, 8, 14, 16, 28, 56))],
-        # Whether a vector holds filters. A task has all channels then, and no panels.
+        # Whether a vector holds filters. A task has all channels then, whose filters are turned
+        # some channels at a time, and no panels.
         "across": [0, 1],
     }
 
@@ -74,11 +81,10 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
 
 
 def _rules_of_filters(shape: Conv2d, c: Mapping[str, int]) -> list[tuple[bool, str]]:
-    width, most = c["vectors"] * c["lanes"], max(candidates(shape)["channels"])
+    width = c["vectors"] * c["lanes"]
     return [
         (c["lines"] < 1, "vectors of filters, unfolded"),
         ((c["panels"] > 1) | (c["tail"] > 0), "panels of what is not unfolded"),
-        (c["channels"] < most, "some channels of a task that has all"),
         (c["rows"] > shape.ow, "a tile beyond its line"),
         (width >= shape.co + c["lanes"], "filters beyond the output"),
         ((c["block_m"] < shape.co) & (c["block_m"] % width > 0), "vectors beyond their block"),
@@ -143,9 +149,23 @@ def _turns_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     all else takes longer with filters in vectors.
     """
     pixels, depth = shape.oh * shape.ow, shape.ci * shape.taps
-    is_quick = shape.ow >= 8 if unit.floats > 8 else shape.ow >= 16 and depth <= 64
-    unfolded = depth * pixels * (_OF_UNFOLDED if is_quick else 1)
-    return unfolded > shape.co * (pixels + depth) and _met(shape, 1) <= _MOST_COPIED
+    is_long = shape.taps > 1 or depth <= 64
+    is_quick = shape.ow >= 4 if unit.floats > 8 else shape.ow >= 12 and is_long
+    spared: float = depth * pixels * (_OF_UNFOLDED if is_quick else 1)
+    if is_quick:
+        spared += _OF_PRODUCT * shape.co * shape.ci * (shape.taps * pixels - _products(shape))
+    return spared > shape.co * (pixels + depth) and _met(shape, 1) <= _MOST_COPIED
+
+
+def _products(shape: Conv2d) -> int:
+    """Return how many elements of a channel all pixels meet, without those of the padding."""
+    (sy, sx), (py, px) = shape.stride, shape.padding[:2]
+
+    def met(taps: int, pixels: int, stride: int, padding: int, extent: int) -> int:
+        places = (at * stride + tap - padding for at in range(pixels) for tap in range(taps))
+        return sum(0 <= place < extent for place in places)
+
+    return met(shape.kh, shape.oh, sy, py, shape.h) * met(shape.kw, shape.ow, sx, px, shape.w)
 
 
 def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
@@ -154,6 +174,9 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
         cpu_tiles.vector_unit(target), shape.ow, shape.co, shape.ci * shape.taps, options["rows"]
     )
     width, (sy, sx) = vectors * lanes, shape.stride
+    turned = _TURNED if lanes > 8 else _TURNED_SHORT
+    near = [c for c in options["channels"] if 4 * width * c * shape.taps <= turned]
+    channels = max(near, default=1)
     blocks = [b for b in options["block_m"] if b >= shape.co or b % width == 0]
     # What is not copied is read where it lies, and only stays near.
     most = _MET if any(shape.padding) or lanes <= 8 else 4 * _MET
@@ -173,7 +196,7 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
         "lanes": lanes,
         "block_m": block_m,
         "panels": 1,
-        "channels": max(options["channels"]),
+        "channels": channels,
         "tail": 0,
         "lines": lines,
         "across": 1,

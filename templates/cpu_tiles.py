@@ -16,7 +16,7 @@ from autotune.runtime import cpu_instructions
 from . import common
 
 # Rows of sums that a tile may have; 8 and more are for machines of 32 registers.
-ROWS = (1, 2, 3, 4, 6, 8, 9, 12, 14)
+ROWS = (1, 2, 3, 4, 6, 7, 8, 9, 12, 14)
 VECTORS, LANES = (1, 2, 3, 4), (4, 8, 16)
 # Multiply-adds, and loads, of vectors that a core begins in a cycle; cycles until a sum is there.
 _EACH_CYCLE, _LATENCY = 2, 4
@@ -106,7 +106,9 @@ def line_tile(
         return line * common.ceil_div(filters, vectors * lanes)
 
     lanes = [n for n in LANES if n <= unit.floats]
-    choices = product([r for r in rows if r <= pixels], VECTORS, lanes)
+    # Blocks of filters, which are powers of two, hold a whole number of these.
+    vectors = [v for v in VECTORS if v & (v - 1) == 0]
+    choices = product([r for r in rows if r <= pixels], vectors, lanes)
     return min((each for each in choices if not unit.spills(*each)), key=cycles)
 
 

@@ -1,10 +1,13 @@
 // Convolution, NCHW, float32, with neighbouring filters in the lanes of a vector. A task owns BLOCK_M
 // filters and LINES lines of one image; a step adds to the sums of ROWS neighbours of a line what an
 // element of each gives, times WIDTH filters. Elements are read one by one, wherever they lie: so
-// nothing is unfolded. What is turned instead are filters, for each task, and sums, once.
+// nothing is unfolded, and what would meet the padding is left out: rows of filters at the first and
+// the last lines, columns at both ends of a line. What is turned instead are filters, CHANNELS at a
+// time for each task, and sums, once.
 #define TAPS (KH * KW)
 #define PIXELS (OH * OW)
 #define DEPTH (CI * TAPS)
+#define CHUNK SMALLER(CHANNELS, CI)
 // Lines of the image are copied with the padding around them, where there is any, and else read where
 // they lie: then what the next tile but one meets is fetched with each channel. Short vectors come
 // with tiles of few pixels, which would fetch the same again and again.
@@ -26,29 +29,42 @@ typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
 
 typedef struct {
-  float filters[DEPTH][WIDTH];
+  float filters[CHUNK * TAPS][WIDTH];
+  float sums[CHUNK < CI ? LINES * OW : 1][WIDTH];
   float planes[COPIED];
 } Scratch;
 
 // Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
-// Turns `count` filters, so that they lie side by side; zeros stand for those that are missing.
-static void pack(Scratch* to, const float* restrict weight, int count) {
-  for (int v = 0; v < WIDTH; v += LANES)
-    for (int k = 0; k < DEPTH; k += LANES) {
-      const int some = SMALLER(LANES, DEPTH - k);
-      vec block[LANES];
-      for (int i = 0; i < LANES; ++i) {
-        const float* from = weight + (size_t)(v + i) * DEPTH + k;
-        block[i] = (vec){0};
-        if (v + i >= count) continue;
-        if (some == LANES) block[i] = *(const vec*)from;
-        else memcpy(&block[i], from, some * sizeof *from);
-      }
-      turn(block);
-      for (int i = 0; i < some; ++i) *(vec*)(to->filters[k + i] + v) = block[i];
-    }
+// Turns LANES elements of LANES filters, of which `depth` and `height` exist.
+INLINED void turn_some(
+    float* restrict to, const float* restrict from, const int height, const int depth) {
+  vec block[LANES];
+#pragma GCC unroll 16
+  for (int i = 0; i < LANES; ++i) {
+    block[i] = (vec){0};
+    if (i >= height) continue;
+    if (depth == LANES) block[i] = *(const vec*)(from + (size_t)i * DEPTH);
+    else memcpy(&block[i], from + (size_t)i * DEPTH, depth * sizeof *from);
+  }
+  turn(block);
+#pragma GCC unroll 16
+  for (int i = 0; i < LANES; ++i)
+    if (i < depth) *(vec*)(to + i * WIDTH) = block[i];
+}
+
+// Turns `depth` elements of `count` filters, so that they lie side by side; zeros stand for those that
+// are missing.
+static void pack(Scratch* to, const float* restrict weight, int depth, int count) {
+  for (int v = 0; v < WIDTH; v += LANES) {
+    const float* from = weight + (size_t)v * DEPTH;
+    int k = 0;
+    if (v + LANES <= count)
+      for (; k + LANES <= depth; k += LANES) turn_some(to->filters[k] + v, from + k, LANES, LANES);
+    for (; k < depth; k += LANES)
+      turn_some(to->filters[k] + v, from + k, SMALLER(LANES, count - v), SMALLER(LANES, depth - k));
+  }
 }
 
 #if COPIES
@@ -59,11 +75,8 @@ static void fill(float* restrict to, const float* restrict image, int line, int 
     for (int r = 0; r < (lines - 1) * SY + KH; ++r) {
       const int y = line * SY + r - PY;
       float* row = to + r * COLUMNS;
-      if (r % SY >= KH) continue;  // between lines of filters that lie far apart
-      if (y < 0 || y >= IH) {
-        memset(row, 0, COLUMNS * sizeof *row);
-        continue;
-      }
+      // Lines of the padding are never met, nor are those between lines of filters that lie far apart.
+      if (y < 0 || y >= IH || r % SY >= KH) continue;
       for (int x = 0; x < left; ++x) row[x] = 0.0f;
       memcpy(row + left, image + (size_t)y * IW, columns * sizeof *row);
       for (int x = left + columns; x < COLUMNS; ++x) row[x] = 0.0f;
@@ -134,46 +147,82 @@ INLINED void fetch_written(const int pixels, const float* out) {
     __builtin_prefetch(out, 1), __builtin_prefetch(out + pixels - 1, 1);
 }
 
-// Steps of many sums are not written out: GCC would move these from register to register between them.
-#if LANES > 8
-#define WRITTEN_OUT _Pragma("GCC unroll 1")
-#else
-#define WRITTEN_OUT _Pragma("GCC unroll 8")
-#endif
+// Pixels of a tile at the left or the right end of a line that tap j of a row of filters meets.
+INLINED int first_met(const int j, const int is_left) {
+  return is_left && j < PX ? (PX - j + SX - 1) / SX : 0;
+}
+
+INLINED int end_met(const int pixels, const int j, const int is_right) {
+  const int all = (IW - 1 + PX - j + SX) / SX;
+  return is_right && all < OW ? pixels - (OW - all) : pixels;
+}
+
+// What is added to a line of the output: of which rows of the filters, which meet the image, and of how
+// many channels, the first or the last; and filters that will be turned next.
+typedef struct {
+  int top, bottom, channels, first, last;
+  const float* next;
+} Part;
+// Of these so many are fetched while each line is computed.
+#define SHARE ((WIDTH + LINES - 1) / LINES)
 
 INLINED void tile(
-    const int pixels, int filters, const float* restrict from, const float* restrict filter,
-    const Rest rest, float* restrict out) {
+    const int pixels, const int is_left, const int is_right, int filters, const Part part,
+    const float* restrict from, const float* restrict filter, float* restrict sums, const Rest rest,
+    float* restrict out) {
   vec sum[ROWS][VECTORS];
-  fetch_written(pixels, out);
+  if (part.last) fetch_written(pixels, out);
 #pragma GCC unroll 16
   for (int i = 0; i < pixels; ++i)
 #pragma GCC unroll 8
-    for (int v = 0; v < VECTORS; ++v) sum[i][v] = (vec){0};
-  for (int c = 0; c < CI; ++c, from += PLANE) {
+    for (int v = 0; v < VECTORS; ++v)
+      sum[i][v] = part.first ? (vec){0} : *(const vec*)(sums + i * WIDTH + v * LANES);
+  for (int c = 0; c < part.channels; ++c, from += PLANE, filter += TAPS * WIDTH) {
     if (!COPIES) __builtin_prefetch(from + NEXT, 0, 2);
-    WRITTEN_OUT
-    for (int i = 0; i < KH; ++i)
-      WRITTEN_OUT
-      for (int j = 0; j < KW; ++j, filter += WIDTH)
-        step(sum, pixels, from + i * COLUMNS + j, filter);
+    if (CHUNK < CI && is_left)
+#pragma GCC unroll 4
+      for (int i = 0; i < SHARE; ++i)
+#pragma GCC unroll 4
+        for (int k = 0; k < TAPS; k += 16)
+          __builtin_prefetch(part.next + (size_t)i * DEPTH + c * TAPS + k, 0, 2);
+#pragma GCC unroll 1
+    for (int i = part.top; i < part.bottom; ++i)
+#pragma GCC unroll 16
+      for (int j = 0; j < KW; ++j)
+        step(sum, first_met(j, is_left), end_met(pixels, j, is_right), from + i * COLUMNS + j,
+             filter + (i * KW + j) * WIDTH);
   }
-  write_turned(sum, pixels, filters, rest, out);
+  if (part.last) {
+    write_turned(sum, pixels, filters, rest, out);
+    return;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < pixels; ++i)
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; ++v) *(vec*)(sums + i * WIDTH + v * LANES) = sum[i][v];
 }
 
 // Computes a line: whole tiles first, then what is left in ever smaller ones.
 static void strip(
-    int filters, const float* from, const float* filter, const Rest rest, float* restrict out) {
+    int filters, const Part part, const float* from, const float* filter, float* sums,
+    const Rest rest, float* restrict out) {
+#define TILE(count, is_left, is_right)                                                       \
+  tile(count, is_left, is_right, filters, part, from + x * SX, filter, sums + x * WIDTH,     \
+       rest_at(rest, 0, x), out + x)
+#define LEFT (OW % ROWS)
+#define REST(count, left) \
+  if (count < ROWS && LEFT & count) x = OW - (left), TILE(count, OW == (left), (left) == count)
   int x = 0;
-#define TILES(count)                                          \
-  for (; count <= ROWS && x + count <= OW; x += count) \
-    tile(count, filters, from + x * SX, filter, rest_at(rest, 0, x), out + x)
-  TILES(ROWS);
-  TILES(8);
-  TILES(4);
-  TILES(2);
-  TILES(1);
-#undef TILES
+  if (ROWS <= OW) TILE(ROWS, 1, ROWS == OW);
+  for (x = ROWS; x + ROWS + (LEFT == 0) <= OW; x += ROWS) TILE(ROWS, 0, 0);
+  if (LEFT == 0 && OW > ROWS) TILE(ROWS, 0, 1);
+  REST(8, LEFT);
+  REST(4, LEFT % 8);
+  REST(2, LEFT % 4);
+  REST(1, LEFT % 2);
+#undef REST
+#undef LEFT
+#undef TILE
 }
 
 static void task(
@@ -191,11 +240,22 @@ static void task(
 #endif
   for (int m = m0; m < end; m += WIDTH) {
     const int filters = SMALLER(WIDTH, end - m);
-    pack(with, weight + (size_t)m * DEPTH, filters);
-    for (int y = 0; y < lines; ++y)
-      strip(
-          filters, from + y * SY * COLUMNS, with->filters[0],
-          rest_at(rest, m, (line + y) * OW), out + (size_t)m * PIXELS + (line + y) * OW);
+    for (int c = 0; c < CI; c += CHUNK) {
+      const int channels = SMALLER(CHUNK, CI - c);
+      const float* these = weight + (size_t)m * DEPTH + c * TAPS;
+      const size_t row = c + CHUNK < CI ? 0 : WIDTH - 1;
+      const float* next = these + row * DEPTH + channels * TAPS;
+      pack(with, these, channels * TAPS, filters);
+      for (int y = 0; y < lines; ++y) {
+        const int above = PY - (line + y) * SY;
+        const Part part = {LARGER(0, above), SMALLER(KH, IH + above), channels, c == 0, c + CHUNK >= CI,
+                           next + (size_t)y * SHARE * DEPTH};
+        strip(
+            filters, part, from + (size_t)c * PLANE + y * SY * COLUMNS, with->filters[0],
+            with->sums[CHUNK < CI ? y * OW : 0], rest_at(rest, m, (line + y) * OW),
+            out + (size_t)m * PIXELS + (line + y) * OW);
+      }
+    }
   }
 }
 

@@ -35,7 +35,7 @@ INLINED void add(
   for (int k = 0; k < depth; ++k, b += pitch, near += WIDTH) {
     if (ahead)
       for (int j = 0; j < WIDTH; j += LINE) __builtin_prefetch(b + DEPTH * pitch + j, 0, 2);
-    step(sum, rows, a + k, b);
+    step(sum, 0, rows, a + k, b);
     if (keep)
 #pragma GCC unroll 8
       for (int v = 0; v < VECTORS; ++v) *(vec*)(near + v * LANES) = *(const vec*)(b + v * LANES);

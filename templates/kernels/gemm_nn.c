@@ -26,7 +26,7 @@ INLINED void first_tile(
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS; ++v) sum[i][v] = (vec){0};
   for (int k = 0; k < depth; ++k, b += N, panel += WIDTH) {
-    step(sum, ROWS, a + k, b);
+    step(sum, 0, ROWS, a + k, b);
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS; ++v)
       *(vec*)(panel + v * LANES) = *(const vec*)(b + v * LANES);

@@ -59,10 +59,10 @@ INLINED void add(
   int k = 0;
   for (; k < copies; ++k) {
     copy_one(&at);
-    step(sum, rows, a + k, b + (size_t)k * WIDTH);
+    step(sum, 0, rows, a + k, b + (size_t)k * WIDTH);
   }
   *next = at;
-  for (; k < depth; ++k) step(sum, rows, a + k, b + (size_t)k * WIDTH);
+  for (; k < depth; ++k) step(sum, 0, rows, a + k, b + (size_t)k * WIDTH);
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 8

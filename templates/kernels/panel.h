@@ -13,7 +13,7 @@ INLINED void sum_up(
   for (int near = 0; near < depth; near += NEAR) {
     if (ahead) fetch(rows, a + near);
     const int end = SMALLER(near + NEAR, depth);
-    for (int k = near; k < end; ++k) step(sum, rows, a + k, b + (size_t)k * PITCH);
+    for (int k = near; k < end; ++k) step(sum, 0, rows, a + k, b + (size_t)k * PITCH);
   }
 }
 

@@ -19,7 +19,7 @@ INLINED void sum_up(
 #pragma GCC unroll 8
       for (int j = 0; j < KW; ++j) {
         const int phase = i % SY * PHASES_X + j % SX;
-        step(sum, rows, a + i * KW + j, b + phase * PLANE + i / SY * PITCH + j / SX);
+        step(sum, 0, rows, a + i * KW + j, b + phase * PLANE + i / SY * PITCH + j / SX);
       }
   }
 }

@@ -26,9 +26,11 @@
 #endif
 #define INLINED static inline __attribute__((always_inline))
 
-// Tuned for some CPUs, GCC 12 loads an operand again for each product that it is in.
+// Tuned for some CPUs, GCC 12 loads an operand again for each product that it is in. Registers that are
+// given out loop by loop would be exchanged from loop to loop.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
 #pragma GCC target("tune=generic")
+#pragma GCC optimize("ira-region=one")
 #endif
 
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -68,17 +70,30 @@ INLINED void finish(vec* sum, Rest rest, int row, const vec* residual, vec* kept
   if (RELU) *sum = (vec)((bits)*sum & ~(*sum < 0.0f));
 }
 
+// Adds a product to a sum, which stays in its register: GCC 12 and 13 would have it move from one to
+// another from step to step, which takes as long as sums, or leaves too few for all.
+INLINED void add_product(vec* sum, const vec a, const vec b) {
+#if (defined(__AVX512F__) && LANES == 16) || (defined(__FMA__) && LANES <= 8)
+  __asm__("vfmadd231ps %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
+#else
+  *sum += a * b;
+#endif
+}
+
 // What neighbouring steps have in common is loaded again: kept, it would push sums out of registers.
 INLINED void step(
-    vec sum[ROWS][VECTORS], const int rows, const float* restrict a, const float* restrict b) {
+    vec sum[ROWS][VECTORS], const int first, const int end, const float* restrict a,
+    const float* restrict b) {
   __asm__ volatile("" ::: "memory");
   vec right[VECTORS];
 #pragma GCC unroll 8
   for (int v = 0; v < VECTORS; ++v) right[v] = *(const vec*)(b + v * LANES);
 #pragma GCC unroll 16
-  for (int i = 0; i < rows; ++i)
+  for (int i = first; i < end; ++i) {
+    const vec left = a[(size_t)i * APART] - (vec){0};
 #pragma GCC unroll 8
-    for (int v = 0; v < VECTORS; ++v) sum[i][v] += right[v] * a[(size_t)i * APART];
+    for (int v = 0; v < VECTORS; ++v) add_product(&sum[i][v], right[v], left);
+  }
 }
 
 // Fetches the line of cache around a column of the `rows` rows of a below a tile.

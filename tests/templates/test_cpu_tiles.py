@@ -55,7 +55,8 @@ def test_lines_that_are_not_unfolded_give_the_right_sums(h, w, taps, stride, pad
         run_over_nan(shape, conv2d_cpu, choice)
 
 
-# Vectors that filters fill in part, tiles that a line does not fill, several blocks and lines.
+# Vectors that filters fill in part, tiles that a line does not fill, several blocks and lines,
+# some channels at a time.
 ACROSS = [
     {"rows": 3, "vectors": 2, "lanes": 4, "block_m": 8, "lines": 1},
     {"rows": 6, "vectors": 1, "lanes": 8, "block_m": 16, "lines": 3},
@@ -63,6 +64,8 @@ ACROSS = [
     {"rows": 14, "vectors": 2, "lanes": 16, "block_m": 32, "lines": 4},
     {"rows": 3, "vectors": 3, "lanes": 8, "block_m": 24, "lines": 2},
     {"rows": 6, "vectors": 2, "lanes": 4, "block_m": 32, "lines": 16},
+    {"rows": 7, "vectors": 2, "lanes": 16, "block_m": 64, "lines": 4, "channels": 2},
+    {"rows": 4, "vectors": 1, "lanes": 8, "block_m": 16, "lines": 3, "channels": 1},
 ]
 
 
@@ -71,8 +74,21 @@ ACROSS = [
 def test_filters_in_vectors_give_the_right_sums(h, w, taps, stride, padding, choice):
     shape = Conv2d(2, h, w, 21, 5, *taps, stride, padding, True, True, True, True)
     rest = {"panels": 1, "channels": 8, "tail": 0, "across": 1}
-    run_over_nan(shape, conv2d_cpu, choice | rest)
-    run_over_nan(shape.alone, conv2d_cpu, choice | rest)
+    run_over_nan(shape, conv2d_cpu, rest | choice)
+    run_over_nan(shape.alone, conv2d_cpu, rest | choice)
+
+
+def test_sums_of_what_lies_in_the_padding_are_left_out():
+    """Padding as wide as filters: some of their rows and columns meet the image nowhere."""
+    tile = {"rows": 3, "vectors": 1, "lanes": 4, "block_m": 8, "lines": 2}
+    rest = {"panels": 1, "channels": 2, "tail": 0, "across": 1}
+    for h, w, taps, stride, padding in (
+        (1, 2, (3, 3), (1, 1), (1, 1)),
+        (2, 3, (5, 5), (1, 1), (4, 4)),
+        (3, 1, (3, 7), (2, 1), (2, 6)),
+    ):
+        shape = Conv2d(2, h, w, 7, 5, *taps, stride, padding, True, False)
+        run_over_nan(shape, conv2d_cpu, tile | rest)
 
 
 def test_blocks_that_whole_tiles_do_not_fill_are_covered_once():
