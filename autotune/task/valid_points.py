@@ -133,7 +133,10 @@ class ValidPoints:
         """
         excluded = _Excluded(exclude, self.radix)
         few = self.candidates <= min(EXHAUSTIVE_LIMIT, 4 * self._effort)
-        crowded = self.candidates < 4 * (n + len(excluded))
+        wanted = n + len(excluded)
+        # Of nearly all valid points the last few would be drawn after most others were many times.
+        nearly_all = self._count is not None and self._count[0] < 2 * wanted
+        crowded = nearly_all or self.candidates < 4 * wanted
         if few and crowded:
             return self._draw_from_all(n, rng, excluded)
         found = self._draw_at_random(n, rng, excluded)

@@ -74,6 +74,24 @@ def test_a_hundred_thousand_valid_points_are_drawn_at_once():
         assert all(p(space.get(int(i))) for p in filters for i in drawn[:20])
 
 
+class Permuting(np.random.Generator):
+    """Draws nothing but permutations."""
+
+    def integers(self, *_, **__):
+        raise AssertionError("points were drawn one by one")
+
+
+def test_all_points_of_a_sparse_space_are_found_by_looking_at_each_candidate_once():
+    space = ConfigSpace()
+    for name in "abcde":
+        space.define_knob(name, list(range(12)))
+    space.multi_filter(lambda c: sum(c[name].val for name in "abcde") % 11 == 3)
+    assert 9 * len(space) < space.range_length
+    drawn = space.sample(len(space), Permuting(np.random.PCG64(0)))
+    assert len(np.unique(drawn)) == len(space)
+    assert space.is_valid(drawn).all()
+
+
 def test_the_count_of_intricate_filters_is_exact():
     together, apart = gemm_space(everything), gemm_space(vectors, shared_memory, threads)
     assert (len(together), together.len_is_exact) == (13926453, True)
