@@ -8,6 +8,8 @@ compilers, and kernels timed on the same host.
 from __future__ import annotations
 
 import ctypes
+import importlib
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -19,13 +21,23 @@ _MAPS = Path("/proc/self/maps")
 _PREFIXES = ("scipy_openblas", "openblas")
 _SUFFIXES = ("64_", "", "_64_", "64")
 
+# Modules that bring an OpenBLAS of their own.
+_OWNERS = ("numpy", "scipy.linalg")
+
 Knob = tuple[Callable[[], int], Callable[[int], None]]
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Use one thread inside; does nothing where OpenBLAS is not found."""
-    knobs = _knobs()
+def one_thread(*modules: str) -> Iterator[None]:
+    """Use one thread inside; does nothing where OpenBLAS is not found.
+
+    Args:
+        modules: imported before, as what is loaded inside keeps its own threads: ``scipy.linalg``
+            has another OpenBLAS than numpy.
+    """
+    for module in modules:
+        importlib.import_module(module)
+    knobs = _knobs(tuple(owner for owner in _OWNERS if owner in sys.modules))
     before = [get() for get, _ in knobs]
     try:
         for _, put in knobs:
@@ -36,9 +48,13 @@ def one_thread() -> Iterator[None]:
             put(threads)
 
 
-@lru_cache(maxsize=1)
-def _knobs() -> list[Knob]:
-    """Return how to read and set the number of threads of each OpenBLAS in this process."""
+@lru_cache(maxsize=len(_OWNERS))
+def _knobs(owners: tuple[str, ...]) -> list[Knob]:
+    """Return how to read and set the number of threads of each OpenBLAS in this process.
+
+    Args:
+        owners: which of `_OWNERS` are loaded; more libraries are there once more of them are.
+    """
     if not _MAPS.exists():
         return []
     lines = _MAPS.read_text("utf-8", errors="replace").splitlines()

@@ -171,7 +171,8 @@ class XGBTuner(PointTuner):
         chosen = [index for index in chosen if index not in self.visited]
         if len(chosen) < n and self._knows_enough():
             self._pending |= dict.fromkeys(chosen)
-            with one_thread():
+            # The surrogate solves with scipy, whose threads would spin while kernels are timed.
+            with one_thread("scipy.linalg"):
                 chosen += self._modelled(n - len(chosen))
         self._pending |= dict.fromkeys(chosen)
         return chosen

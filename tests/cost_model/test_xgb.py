@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -76,10 +77,25 @@ def test_an_unknown_loss_is_refused(data):
 def test_numpy_gets_its_threads_back():
     from autotune.cost_model import blas
 
-    before = [get() for get, _ in blas._knobs()]
+    before = [get() for get, _ in blas._knobs(())]
     with one_thread():
-        assert all(get() == 1 for get, _ in blas._knobs())
-    assert [get() for get, _ in blas._knobs()] == before
+        assert all(get() == 1 for get, _ in blas._knobs(()))
+    assert [get() for get, _ in blas._knobs(())] == before
+
+
+def test_a_library_that_is_loaded_later_is_kept_on_one_thread_too():
+    code = """
+        from autotune.cost_model import blas
+        with blas.one_thread():
+            first = blas._knobs(("numpy",))
+        with blas.one_thread("scipy.linalg"):
+            all_of_them = blas._knobs.__wrapped__(("numpy", "scipy.linalg"))
+            print(len(first) <= len(all_of_them), {get() for get, _ in all_of_them} <= {1})
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True", "True"]
 
 
 def test_curves_of_a_ranking():
