@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import numpy as np
 
 from autotune.cost_model import Pool, Trees
+from autotune.errors import SpaceError
 from autotune.features import KnobFeatures
-from autotune.task import ConfigSpace
+from autotune.task import ConfigSpace, Task
+from autotune.task.dispatcher import provided
 from autotune.task.radix import IndexArray
 from autotune.tuner.annealing import Best, Schedule, anneal
 
@@ -109,6 +112,19 @@ class DrawnPoints:
         self._ends = ends[rng.permutation(len(ends))]
         chosen = dict.fromkeys([*found.take(), *fresh[: n // 2].tolist()])
         return np.array(list(chosen), dtype=fresh.dtype)
+
+
+def untuned(task: Task) -> list[int]:
+    """Return the points that a template runs with where nothing was tuned, at most two.
+
+    They are what a pack has for the task, and the template's own choice.
+    """
+    found = [task.default()]
+    packed = provided(task.target, task.workload)
+    if packed is not None:
+        with suppress(SpaceError):  # a record of an older space
+            found.insert(0, task.own(packed))
+    return list(dict.fromkeys(int(each.index) for each in found if each is not None))
 
 
 def far_points(

@@ -13,7 +13,7 @@ from autotune.errors import TunerError
 from autotune.features import KnobFeatures
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import ConfigEntity, Task
-from autotune.tuner.candidates import Candidates, candidates_of, far_points
+from autotune.tuner.candidates import Candidates, candidates_of, far_points, untuned
 from autotune.tuner.model_based_tuner import CostModel, ModelOptimizer
 from autotune.tuner.points import FloatArray, PointTuner
 from autotune.tuner.prior import Expectation, Prior
@@ -51,6 +51,7 @@ def _say_unused(names: str) -> None:
 class XGBTuner(PointTuner):
     """Proposes what a cost model expects to be fast, or does not know well enough.
 
+    What runs untuned is tried first, then points far from it and from each other.
     Boosted trees rank every valid point of the space, or what annealing on them finds in a space
     too large for that. The better ones, all one-knob neighbours of the best measured points and a
     random sample are then scored by a Gaussian process, which also tells how unsure it is. Two
@@ -194,14 +195,23 @@ class XGBTuner(PointTuner):
         return len(rates) >= FEWEST and sum(rate > 0 for rate in rates.values()) >= LEAST
 
     def _first(self) -> list[int]:
-        """Return what to try before the model knows anything of this task."""
-        prior = self._prior
+        """Return what to try before the model knows anything of this task.
+
+        What runs untuned comes first: the final race wants it measured, and where its author
+        estimates well, its neighbours are the place to look.
+        """
+        known = untuned(self.task)
+        prior, taken = self._prior, self.visited.union(known)
         if prior is None:
-            return far_points(self.space, self.features, self.rng, FIRST, self.visited)
-        sample = self.space.sample(POOL, self.rng, self.visited)
+            far = far_points(self.space, self.features, self.rng, FIRST - len(known), taken)
+            return [*known, *far]
+        sample = self.space.sample(POOL, self.rng, taken)
         order = np.argsort(-prior.predict(sample), kind="stable")[: FIRST // 2]
-        others = sample[: FIRST - len(prior.starts) - len(order)] if len(sample) else sample
-        return list(dict.fromkeys([*prior.starts, *sample[order].tolist(), *others.tolist()]))
+        room = FIRST - len(known) - len(prior.starts) - len(order)
+        others = sample[: max(room, 0)]
+        return list(
+            dict.fromkeys([*known, *prior.starts, *sample[order].tolist(), *others.tolist()])
+        )
 
     def _modelled(self, n: int) -> list[int]:
         surrogate = self._refresh()

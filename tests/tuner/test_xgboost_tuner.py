@@ -12,7 +12,7 @@ from autotune.errors import TunerError
 from autotune.features import KnobFeatures
 from autotune.kernel import SourceKernel
 from autotune.measure import MeasureErrorNo, MeasureInput, MeasureResult
-from autotune.task import create, get_config, template
+from autotune.task import ApplyConfig, FallbackContext, create, get_config, template
 from autotune.tuner import (
     AutoTuner,
     ModelBasedTuner,
@@ -180,6 +180,23 @@ def test_the_first_trials_are_far_from_each_other_and_from_what_is_known():
     at_random = space.sample(16, rng).tolist()
     assert len({*first, *more}) == 16
     assert far_apart(features, first + more) > 2 * far_apart(features, at_random)
+
+
+def test_what_an_untuned_template_uses_is_tried_first():
+    tuner = XGBTuner(create("tests.xgb.source", args=(), target="llvm"), seed=0)
+    first, *others = tuner.next_batch(10)
+    assert first.index == tuner.task.default().index
+    assert len({first.index, *(each.index for each in others)}) == 10
+
+
+def test_the_record_of_a_pack_is_tried_before_it(monkeypatch):
+    task = create("tests.xgb.source", args=(), target="llvm")
+    pack = ApplyConfig(task.config_space.get(17))
+    monkeypatch.setattr("autotune.task.dispatcher._provided", [pack])
+    tried = [each.index for each in XGBTuner(task, seed=0).next_batch(10)]
+    assert tried[:2] == [17, task.default().index]
+    with FallbackContext():
+        assert XGBTuner(task, seed=0).next_batch(1)[0].index == task.default().index
 
 
 def test_after_many_failures_the_first_trials_are_random():
