@@ -63,6 +63,10 @@ def pull(source: str | None) -> None:
 @click.option("--date", required=True, help="When, YYYY-MM-DD.")
 @click.option("--command", required=True, help="What measured it.")
 @click.option(
+    "--gain", "least_gain", type=click.FloatRange(min=1), default=1.0, show_default=True,
+    help="How many times as fast as the untuned choice records must be.",
+)  # fmt: skip
+@click.option(
     "--module", "modules", multiple=True, default=["autotune.templates"], show_default=True,
     help="Module that registers the templates; may be given several times.",
 )  # fmt: skip
@@ -74,6 +78,7 @@ def pack(
     device: str,
     date: str,
     command: str,
+    least_gain: float,
     modules: tuple[str, ...],
 ) -> None:
     """Make a pack of the best record of each workload of LOG, and list it in the folder's index.
@@ -86,5 +91,31 @@ def pack(
     for log in [path for path in paths if path not in files]:
         given = of_arch(load_from_file(log, races=True), arch)
         pairs += current_only(given, source_name(log))
-    made = make_pack(pairs, out, name, arch=arch, device=device, date=date, command=command)
+    made = make_pack(
+        pairs, out, name,
+        arch=arch, device=device, date=date, command=command, least_gain=least_gain,
+    )  # fmt: skip
     say(f"{made.records} records in {out / made.file}")
+
+
+@hub.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--module", "modules", multiple=True, default=["autotune.templates"], show_default=True,
+    help="Module that registers the templates; may be given several times.",
+)  # fmt: skip
+def trim(folder: Path, modules: tuple[str, ...]) -> None:
+    """Take the records of older kernel texts out of the packs of FOLDER.
+
+    What else the index says of a pack stays: device, date, what measured it.
+    """
+    import_templates(modules, [])
+    for one in packs(folder):
+        every = list(load_from_file(log_of(one), races=True))
+        kept = list(current_only(every, one.file))
+        if len(kept) < len(every):
+            made = make_pack(
+                kept, folder, one.file.removesuffix(".log"),
+                arch=one.arch, device=one.device, date=one.date, command=one.command,
+            )  # fmt: skip
+            say(f"{made.records} of {len(every)} records stay in {folder / made.file}")

@@ -113,6 +113,7 @@ def make_pack(
     device: str,
     date: str,
     command: str,
+    least_gain: float = 1.0,
 ) -> Pack:
     """Add the best record of each workload to a folder of packs, in place of one of that name.
 
@@ -125,6 +126,8 @@ def make_pack(
         folder: where the index is, or will be.
         name: of the log, without its ending.
         device, date, command: see `Pack`.
+        least_gain: how many times as fast as the untuned choice records must have been, by their
+            races; more than 1 leaves out those of layers whose untuned choice suffices.
 
     Raises:
         RecordError: there are no records, or of several architectures, or the name is none.
@@ -133,7 +136,7 @@ def make_pack(
     best = [
         (inp, result)
         for inp, result in best_of_each(raced)
-        if isinstance(inp.task, Task) and not _default_is_faster(result)
+        if isinstance(inp.task, Task) and _gains(result, least_gain)
     ]
     kinds = {(str(inp.target.kind), inp.target.arch) for inp, _ in best}
     if len(kinds) != 1 or {found for _, found in kinds} != {arch}:
@@ -168,10 +171,10 @@ def of_arch(records: Iterable[Pair], arch: str) -> Iterator[Pair]:
         yield pair if named else with_arch(pair, arch)
 
 
-def _default_is_faster(result: MeasureResult) -> bool:
+def _gains(result: MeasureResult, least: float) -> bool:
     race = result.evidence.race
-    default = None if race is None else race.seconds_of(race.default)
-    return default is not None and default < result.seconds
+    default = None if race is None else race.default_seconds
+    return default is None or default >= least * result.seconds
 
 
 def _row(pack: Pack) -> dict[str, object]:

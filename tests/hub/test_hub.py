@@ -105,6 +105,14 @@ def test_only_winners_of_races_that_beat_the_default_are_packed(tmp_path):
         hub.make_pack(other, tmp_path, "x", arch="sm_90", **ABOUT)
 
 
+def test_a_pack_holds_only_what_gains_as_much_as_is_asked_for(tmp_path):
+    little, much = raced(8, 4, seconds=1e-6, default=1.02e-6), raced(16, 2, default=1.04e-6)
+    pack = hub.make_pack([little, much], tmp_path, "x", arch="sm_90", least_gain=1.03, **ABOUT)
+    ((inp, _),) = load_from_file(hub.log_of(pack), races=True)
+    assert inp.task.args == (16,)
+    assert hub.make_pack([little, much], tmp_path, "x", arch="sm_90", **ABOUT).records == 2
+
+
 def test_a_faster_trial_outside_of_the_race_does_not_put_its_winner_out(tmp_path):
     winner, trial = raced(8, 4), (raced(8, 2)[0], good(0.5e-6))
     pack = hub.make_pack([trial, winner, trial], tmp_path, "x", arch="sm_90", **ABOUT)
@@ -208,3 +216,18 @@ def test_the_commands_list_fetch_and_make_packs(folder, tmp_path):
     made = ["--name", "b", "--arch", "sm_90", "--device", "d", "--date", "x", "--command", "c"]
     assert run("pack", log, "-o", tmp_path / "out", *made).startswith("1 records in")
     assert "b.log" in run("list", tmp_path / "out")
+
+
+def test_records_of_older_kernels_are_taken_out_of_packs(tmp_path, monkeypatch):
+    log, folder = tmp_path / "all.log", tmp_path / "packs"
+    write_log(log, [raced(8, 4), raced(16, 2)])
+    older = [json.loads(line) for line in log.read_text().splitlines()]
+    older[0]["kernel_hash"] = "0" * 16
+    log.write_text("".join(f"{json.dumps(row)}\n" for row in older))
+    hub.make_pack(load_from_file(log), folder, "a", arch="sm_90", **ABOUT)
+    hub.make_pack([raced(32, 2)], folder, "b", arch="sm_90", **ABOUT)
+    done = CliRunner().invoke(main, ["hub", "trim", str(folder)])
+    assert done.output.endswith(f"1 of 2 records stay in {folder / 'a.log'}\n")
+    assert [(each.records, each.date) for each in hub.packs(folder)] == [(1, "2026-01-02")] * 2
+    ((inp, _),) = load_from_file(folder / "a.log", races=True)
+    assert inp.task.args == (16,)
