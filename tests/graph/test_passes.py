@@ -265,6 +265,18 @@ def test_a_value_that_is_read_twice_is_not_rebuilt():
     assert names(after) == names(graph)
 
 
+def test_a_value_that_was_rebuilt_has_the_readers_it_had_before():
+    x = variable(IMAGES)
+    for number in range(3):
+        # Read by a branch and by the sum with it; below the first it is made anew.
+        x = shift(apply(ops.Tanh(), x), number)
+        x = apply(ops.Add(), x, shift(apply(ops.Exp(), x), number + 5))
+    graph = Graph.of(x)
+    after = passes.fold_affine(graph)
+    check_same(graph, after)
+    assert names(after).count("add") == names(graph).count("add")
+
+
 def fused(*outputs, **kwargs):
     return [each.name for each in partition(Graph.of(*outputs), **kwargs)]
 

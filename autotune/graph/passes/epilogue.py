@@ -17,24 +17,23 @@ def fold_affine(graph: Graph) -> Graph:
     constant moves past a sum with a residual, ``(x + a) + r`` to ``(x + r) + a``, where it meets
     the shift of a batch norm that comes after. Only values with one reader are rebuilt.
     """
-    uses: dict[Value, int] = {
-        value: graph.uses(value) for node in graph.nodes for value in node.outputs
-    }
 
     def joined(node: Node, inputs: tuple[Value, ...]) -> Value | None:
         if not isinstance(node.op, ops.Add | ops.Multiply):
             return None
+        # Of a value that was rebuilt the readers are those of what it was before.
+        single = {
+            new for new, old in zip(inputs, node.inputs, strict=True) if graph.uses(old) == 1
+        }
         found = _constant_operand(node, inputs)
         if found is None:
-            return _past_residual(node, inputs, uses)
+            return _past_residual(node, inputs, single)
         value, constant = found
-        inner = _inner(value, type(node.op), uses)
+        inner = _inner(value, type(node.op)) if value in single else None
         if inner is None or vector_axis(inner[1], inner[0]) != vector_axis(constant, inner[0]):
             return None
         both = apply(node.op, inner[1], constant, origin=node.origin)
-        result = apply(node.op, inner[0], both, origin=node.origin)
-        uses[result] = uses.get(node.outputs[0], 1)
-        return result
+        return apply(node.op, inner[0], both, origin=node.origin)
 
     return fold_constant(graph.rewrite(joined))
 
@@ -58,26 +57,21 @@ def _is_constant(value: Value) -> bool:
     )
 
 
-def _inner(
-    value: Value, kind: type[Operator], uses: dict[Value, int]
-) -> tuple[Value, Value] | None:
+def _inner(value: Value, kind: type[Operator]) -> tuple[Value, Value] | None:
     """Return the operands of the sum (or product) with a constant that a value is."""
     if not isinstance(value, Result) or not isinstance(value.node.op, kind):
-        return None
-    if uses.get(value, 1) != 1:
         return None
     return _constant_operand(value.node, value.node.inputs)
 
 
-def _past_residual(node: Node, inputs: tuple[Value, ...], uses: dict[Value, int]) -> Value | None:
+def _past_residual(node: Node, inputs: tuple[Value, ...], single: set[Value]) -> Value | None:
+    """Return a sum of two tensors, of which one is a sum with a constant, with that one last."""
     if not isinstance(node.op, ops.Add) or inputs[0].type != inputs[1].type:
         return None
     for value, other in (inputs, inputs[::-1]):
-        inner = _inner(value, type(node.op), uses)
+        inner = _inner(value, type(node.op)) if value in single else None
         if inner is None:
             continue
         total = apply(node.op, inner[0], other, origin=node.origin)
-        result = apply(node.op, total, inner[1], origin=node.origin)
-        uses[result] = uses.get(node.outputs[0], 1)
-        return result
+        return apply(node.op, total, inner[1], origin=node.origin)
     return None
