@@ -30,12 +30,14 @@ class Norm(Operator):
     pattern: ClassVar[Pattern] = Pattern.OPAQUE
     centred: ClassVar[bool] = True
 
-    def vectors(self) -> tuple[str, ...]:
-        """Return the names of the vectors that are used, of gamma and beta."""
+    @property
+    def epsilon(self) -> float:
+        """What is added to the variance, or to the mean of the squares."""
         raise NotImplementedError
 
-    def small(self) -> float:
-        """Return what is added to the variance, or to the mean of the squares."""
+    @property
+    def scale(self) -> bool:
+        """Whether gamma follows."""
         raise NotImplementedError
 
     def channel(self, ndim: int) -> int:
@@ -45,6 +47,14 @@ class Norm(Operator):
     def seen_as(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the shape in which data of a shape is normalised, and the axes along which."""
         raise NotImplementedError
+
+    def vectors(self) -> tuple[str, ...]:
+        """Return the names of the vectors that are used, of gamma and beta."""
+        return ("gamma",) if self.scale else ()
+
+    def small(self) -> float:
+        """Return epsilon as a float."""
+        return float(self.epsilon)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         """Return the type of the data."""
@@ -123,14 +133,15 @@ class Norm(Operator):
 class _Affine(Norm):
     """A norm with a mean, after which gamma and beta may follow."""
 
+    @property
+    def center(self) -> bool:
+        """Whether beta follows."""
+        raise NotImplementedError
+
     def vectors(self) -> tuple[str, ...]:
         """Return those that are asked for."""
-        flags = (("gamma", self.scale), ("beta", self.center))  # type: ignore[attr-defined]
+        flags = (("gamma", self.scale), ("beta", self.center))
         return tuple(name for name, wanted in flags if wanted)
-
-    def small(self) -> float:
-        """Return epsilon."""
-        return float(self.epsilon)  # type: ignore[attr-defined]
 
     def _has_all(self, count: int) -> bool:
         return count == 3
@@ -171,14 +182,6 @@ class RmsNorm(Norm):
     axis_of_norm: int = -1
     epsilon: float = 1e-6
     scale: bool = True
-
-    def vectors(self) -> tuple[str, ...]:
-        """Return gamma if it is asked for."""
-        return ("gamma",) if self.scale else ()
-
-    def small(self) -> float:
-        """Return epsilon."""
-        return float(self.epsilon)
 
     def channel(self, ndim: int) -> int:
         """Return the axis that is normalised."""
