@@ -98,6 +98,9 @@ static void part(float* restrict to, const float* restrict line) {
 static void fill(const float* data, int c, int line) {
   for (int i = 0; i < SY; ++i)
     for (int r = 0; r < HELD; ++r) {
+      // Keeps GCC from making vectors of lines where the loops within one have become straight code: with
+      // lines above the image and nothing left of it, 12.2 does not copy all of them.
+      __asm__ volatile("" ::: "memory");
       const int y = (line + r) * SY + i - PY;
       const size_t at = ((size_t)c * IH + y) * IW;
       float* to = planes + i * SX * PLANE + r * PITCH;

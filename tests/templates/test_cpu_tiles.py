@@ -263,6 +263,13 @@ def test_windows_of_a_channel_match_their_reference(name):
     assert window_cpu.violation(shape, choice, Target("llvm")) is None
 
 
+@pytest.mark.parametrize("width", [3, 6, 9, 14])
+def test_windows_of_images_padded_above_and_not_at_the_left_see_all_lines(width):
+    window = Window((3, 3), (1, 1), (1, 0, 0, 0))
+    run_over_nan(Pool(2, 6, width, 3, window, "NCHW", "max"), window_cpu, {"lanes": 8, "lines": 5})
+    run_over_nan(Depthwise(2, 6, width, 3, window), window_cpu, {"lanes": 4, "lines": 5})
+
+
 def test_what_a_cpu_does_not_compute_of_windows_is_said():
     with pytest.raises(TemplateError, match="layout must be NCHW on a CPU"):
         create("pool2d.cpu", ("max", 1, 8, 8, 4, 3, 2, 1, 1, False, "NHWC"), "llvm")
