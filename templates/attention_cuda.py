@@ -10,7 +10,7 @@ where there are few rows, blocks take ranges of the keys, and a second kernel jo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,6 +25,9 @@ from .common import Array
 from .gemm_shape import HALVES
 
 OWNER = "attention"
+# Of q, k, v and the result: heads before rows, or behind them, as products leave them; packed
+# arrays have the heads of q, k and v behind one another in each row: (batch, rows, heads, size).
+LAYOUTS = ("BHSD", "BSHD", "packed")
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Attention:
         size: of a head.
         causal: whether query i sees keys up to i + keys - queries only; without any, it gets 0.
         scale: of scores; 0 stands for 1 / sqrt(size).
+        layout: of the arrays, one of `LAYOUTS`.
     """
 
     batch: int
@@ -48,6 +52,7 @@ class Attention:
     causal: bool = False
     scale: float = 0.0
     dtype: str = "float16"
+    layout: str = LAYOUTS[0]
 
     def __post_init__(self) -> None:
         extents = (self.batch, self.heads, self.kv_heads, self.queries, self.keys, self.size)
@@ -63,6 +68,14 @@ class Attention:
             raise TemplateError(f"{OWNER}: dtype must be float16 or bfloat16, got {self.dtype!r}")
         if not 0 <= self.scale < math.inf:
             raise TemplateError(f"{OWNER}: scale must be a number from 0 on, got {self.scale!r}")
+        if self.layout not in LAYOUTS:
+            raise TemplateError(
+                f"{OWNER}: layout must be one of {', '.join(LAYOUTS)}, got {self.layout!r}"
+            )
+        if self.layout == "packed" and self.queries != self.keys:
+            raise TemplateError(
+                f"{OWNER}: of a packed array each row is query and key, got {self}"
+            )
         most = common.ceil_div(self.rows, 16) * self.matrices
         if self.keys + self.rows > 2**30 or most > 2**31 - 1:
             raise TemplateError(f"{OWNER}: kernels index rows and blocks by 32 bits, got {self}")
@@ -102,20 +115,36 @@ class Attention:
         return sum(a.bytes for a in self.arguments())
 
     def arguments(self) -> list[Argument]:
-        """Return q, k, v and out."""
-        q = (self.batch, self.heads, self.queries, self.size)
-        k = (self.batch, self.kv_heads, self.keys, self.size)
-        return [
-            arg("q", q, self.dtype),
-            arg("k", k, self.dtype),
-            arg("v", k, self.dtype),
-            arg("out", q, self.dtype, role="out"),
-        ]
+        """Return q, k, v and out, or all that is read as one array, and out."""
+        first = self.layout != "BHSD"
+
+        def shape(heads: int, rows: int) -> tuple[int, ...]:
+            return (self.batch, *((rows, heads) if first else (heads, rows)), self.size)
+
+        out = arg("out", shape(self.heads, self.queries), self.dtype, role="out")
+        if self.layout == "packed":
+            return [arg("qkv", shape(self.heads + 2 * self.kv_heads, self.keys), self.dtype), out]
+        heads = {"q": (self.heads, self.queries)}
+        heads |= dict.fromkeys("kv", (self.kv_heads, self.keys))
+        return [*(arg(name, shape(*each), self.dtype) for name, each in heads.items()), out]
+
+    @property
+    def read(self) -> list[str]:
+        """Names of the arrays that kernels take as q, k and v."""
+        return ["qkv"] * 3 if self.layout == "packed" else ["q", "k", "v"]
+
+    def heads_first(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return q, k and v, heads before rows."""
+        if self.layout == "packed":
+            bounds = (self.heads, self.heads + self.kv_heads)
+            arrays = np.split(arrays[0], bounds, axis=2)
+        return [x if self.layout == "BHSD" else x.swapaxes(1, 2) for x in arrays]
 
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out, in float32 at least."""
 
-        def attention(q: Array, k: Array, v: Array) -> Array:
+        def attention(*arrays: Array) -> Array:
+            q, k, v = self.heads_first(arrays)
             kind = np.float64 if q.dtype == np.float64 else np.float32
             keys, values = (np.repeat(x.astype(kind), self.group, axis=1) for x in (k, v))
             scores = q.astype(kind) @ keys.swapaxes(2, 3) * kind(self.factor)
@@ -127,7 +156,7 @@ class Attention:
             sums = powers.sum(axis=3, keepdims=True)
             weights = np.divide(powers, sums, out=np.zeros_like(powers), where=sums > 0)
             result: Array = (weights @ values).astype(q.dtype)
-            return result
+            return result if self.layout == "BHSD" else result.swapaxes(1, 2)
 
         return attention
 
@@ -218,7 +247,8 @@ def defines(shape: Attention, choice: Mapping[str, int], threads: int) -> dict[s
             batch=shape.batch, kv_heads=shape.kv_heads, group=shape.group, d=shape.size,
             queries=shape.queries, causal=shape.causal, threads=threads, warps=c["warps"],
             tile_k=c["keys"], stages=c["stages"], split=c["split"],
-            bfloat16=shape.dtype == "bfloat16",
+            bfloat16=shape.dtype == "bfloat16", rows_first=shape.layout != "BHSD",
+            packed=shape.layout == "packed",
         ),
         "KEYS": shape.keys,
         "SCALE_LOG2": f"{shape.factor * math.log2(math.e)!r}f",
@@ -230,7 +260,7 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     tiling, c = AttentionTiling(shape, choice), choice
     split = c["split"] > 1
-    names = ["q", "k", "v", "partial" if split else "out"]
+    names = [*shape.read, "partial" if split else "out"]
     grid = (tiling.blocks, c["split"])
     calls = [call("attention", names, grid, tiling.threads, tiling.shared_bytes)]
     rows = shape.matrices * shape.rows

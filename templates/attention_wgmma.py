@@ -128,7 +128,7 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
     hopper = Target(f"cuda -arch={gemm_wgmma.ARCH}")
     resident = 2 if tiling.fits(2, hopper) else 1
     run = call(
-        "attention_wgmma", ["q", "k", "v", "out"], tiling.blocks, tiling.threads,
+        "attention_wgmma", [*shape.read, "out"], tiling.blocks, tiling.threads,
         tiling.shared_bytes,
     )  # fmt: skip
     return common.cuda_kernel(

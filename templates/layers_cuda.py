@@ -12,11 +12,12 @@ from autotune.graph import ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
+from .epilogue import ACTIVATIONS as ACTIVATIONS
 from .rows_shape import Reduction
 from .take_cuda import INDICES, TakeRows
 from .transpose_shape import ELEMENT_BYTES, Transpose
+from .window_cpu import ACTIVATIONS as CPU_ACTIVATIONS
 
-ACTIVATIONS = ("none", "relu", "relu6")
 FLOAT32 = ("float32",)
 FLOATS = ("float32", "float16", "bfloat16")
 IMAGES = ("NCHW", "NHWC")
@@ -170,7 +171,8 @@ def enter_windows(kind: str, layouts: tuple[str, ...]) -> None:
     """Enter the templates of windows over images for a kind of target."""
     name, dtypes = f"depthwise_conv2d.{kind}", FLOATS if kind == "cuda" else FLOAT32
     matcher = partial(depthwise_conv2d, name)
-    implements("nn.conv2d", kind, name, layouts, dtypes, ACTIVATIONS)(matcher)
+    activations = ACTIVATIONS if kind == "cuda" else CPU_ACTIVATIONS
+    implements("nn.conv2d", kind, name, layouts, dtypes, activations)(matcher)
     for operator in ("nn.max_pool2d", "nn.avg_pool2d"):
         name = f"pool2d.{kind}"
         implements(operator, kind, name, layouts, dtypes)(partial(pool2d, name))

@@ -102,16 +102,30 @@ def cumsum(layer: Layer) -> Offer | None:
     return Offer("cumsum.cuda", args, layer.inputs) if takes(Scan, *args) else None
 
 
-@implements("nn.scaled_dot_product_attention", "cuda", "attention.cuda", dtypes=HALVES)
+def _heads_of(layer: Layer) -> tuple[str, tuple[int, ...]]:
+    """Return how the arrays of attention lie, and batch, heads, kv_heads, queries, keys, size."""
+    op, (q, *others) = layer.op, layer.inputs
+    if isinstance(op, ops.PackedAttention):
+        batch, rows, every, size = q.shape
+        kv_heads = op.kv_heads or every // 3
+        return "packed", (batch, every - 2 * kv_heads, kv_heads, rows, rows, size)
+    k = others[0].shape
+    if isinstance(op, ops.RowsFirstAttention):
+        batch, queries, heads, size = q.shape
+        return "BSHD", (batch, heads, k[2], queries, k[1], size)
+    batch, heads, queries, size = q.shape
+    return "BHSD", (batch, heads, k[1], queries, k[2], size)
+
+
 def attention(layer: Layer) -> Offer | None:
     """Offer the kernel that keeps scores to itself, for heads of a multiple of 8 elements."""
-    op, (q, k, _) = layer.op, layer.inputs
+    op = layer.op
     assert isinstance(op, ops.Attention)
-    batch, heads, queries, size = q.shape
-    factor, (kv_heads, keys) = op.factor(size), k.shape[1:3]
+    layout, (batch, heads, kv_heads, queries, keys, size) = _heads_of(layer)
+    factor = op.factor(size)
     # What has its default is left out, so that records of it are found.
     scale = 0.0 if factor == size**-0.5 else factor
-    rest = (op.causal, scale, layer.result.dtype)
+    rest = (op.causal, scale, layer.result.dtype, *([layout] if layout != "BHSD" else []))
     serves = factor > 0 and takes(Attention, batch, heads, kv_heads, queries, keys, size, *rest)
     if not serves or layer.epilogue != Epilogue():
         return None
@@ -119,3 +133,7 @@ def attention(layer: Layer) -> Offer | None:
     return Offer(
         "attention.cuda", (batch, heads, queries, keys, size, grouped, *rest), layer.inputs
     )
+
+
+for _name in ("scaled_dot_product", "rows_first", "packed"):
+    implements(f"nn.{_name}_attention", "cuda", "attention.cuda", dtypes=HALVES)(attention)

@@ -81,7 +81,7 @@ def group_norm_cuda(
 @template("attention.cuda")
 def attention_cuda_heads(
     batch: int, heads: int, queries: int, keys: int, size: int, kv_heads: int = 0,
-    causal: bool = False, scale: float = 0.0, dtype: str = "float16",
+    causal: bool = False, scale: float = 0.0, dtype: str = "float16", layout: str = "BHSD",
 ) -> SourceKernel:  # fmt: skip
     """Attention, forward: softmax(q k^T * scale) v of each head, on tensor cores (sm_80 on).
 
@@ -96,8 +96,13 @@ def attention_cuda_heads(
         causal: whether query i sees keys up to i + keys - queries only.
         scale: of scores; 0 stands for 1 / sqrt(size).
         dtype: of all arrays, ``"float16"`` or ``"bfloat16"``; sums are in float32.
+        layout: ``"BHSD"``; ``"BSHD"``, in which heads and rows of all arrays change places; or
+            ``"packed"``: instead of q, k and v one array (batch, rows, heads + 2 * kv_heads, size)
+            whose heads are those of q, then of k, then of v, and out as in ``"BSHD"``.
     """
-    shape = Attention(batch, heads, kv_heads or heads, queries, keys, size, causal, scale, dtype)
+    shape = Attention(
+        batch, heads, kv_heads or heads, queries, keys, size, causal, scale, dtype, layout
+    )
     target = Target.current() or Target("cuda")
     both = attention_wgmma.offered(shape, target) and not attention_both.chosen_before(
         get_config()

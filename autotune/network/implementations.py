@@ -143,8 +143,8 @@ def implements(
         template: its name, by which `templates_for` lists it.
         layouts: of data that it takes, such as ``["NCHW"]``; all if left out.
         dtypes: of operands and results that it takes; all if left out.
-        activations: what it does after a sum, of ``"none"``, ``"relu"`` and ``"relu6"``; it is not
-            asked for layers with others.
+        activations: what it does after a sum, of ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"``
+            and ``"gelu"``; it is not asked for layers with others.
         keeps: whether it writes two results where `Epilogue.kept` asks for it; it is not asked for
             such layers otherwise.
     """

@@ -19,7 +19,8 @@ class Epilogue:
     Attributes:
         bias, scale, shift: one number a channel; None where there is none.
         residual: a tensor of the result's shape; None where there is none.
-        activation: ``"none"``, ``"relu"``, or ``"relu6"``, which limits to 0 .. 6.
+        activation: ``"none"``, ``"relu"``, ``"relu6"``, which limits to 0 .. 6, ``"silu"`` or
+            ``"gelu"``.
         kept: whether the sum before scale, shift and activation is a result too, the first of two.
     """
 
@@ -55,6 +56,10 @@ class Epilogue:
                 return replace(self, activation="relu")
             case ops.Clip(a_min=0.0, a_max=6.0):
                 return replace(self, activation="relu6")
+            case ops.Silu():
+                return replace(self, activation="silu")
+            case ops.Gelu():
+                return replace(self, activation="gelu")
         if not isinstance(node.op, ops.Add | ops.Multiply) or node.inputs.count(value) != 1:
             return None
         (other,) = [each for each in node.inputs if each is not value]

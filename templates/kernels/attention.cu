@@ -10,7 +10,7 @@ __device__ __forceinline__ void stage_keys(
     half_bits* dst, const half_bits* __restrict__ from, int key0, int tid) {
   each_vector<TILE_K, DEEP / 8>(tid, [&](int row, int vector) {
     const bool valid = (KEYS % TILE_K == 0 || key0 + row < KEYS) && (DEEP == D || vector < D / 8);
-    copy_eight(dst + row * PITCH + vector * 8, from + static_cast<size_t>(key0 + row) * D + vector * 8, valid);
+    copy_eight(dst + row * PITCH + vector * 8, from + static_cast<size_t>(key0 + row) * K_ROW + vector * 8, valid);
   });
 }
 
@@ -56,8 +56,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
   const Work work = work_of_block();
   const int matrix = work.matrix, row0 = work.row0, begin = work.begin, end = work.end;
-  k += static_cast<size_t>(matrix) * KEYS * D;
-  v += static_cast<size_t>(matrix) * KEYS * D;
+  k += keys_begin(matrix) + K_FIRST;
+  v += keys_begin(matrix) + V_FIRST;
 
   auto stage = [&](int chunk, int slot) {
     if (chunk < end) {
@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
   };
   each_vector<TILE_Q, DEEP / 8>(tid, [&](int row, int vector) {
     const bool valid = row0 + row < ROWS && (DEEP == D || vector < D / 8);
-    copy_eight(queries + row * PITCH + vector * 8, q + row_begin(matrix, row0 + row) + vector * 8, valid);
+    copy_eight(queries + row * PITCH + vector * 8, q + query_begin(matrix, row0 + row) + vector * 8, valid);
   });
 #pragma unroll
   for (int i = 0; i < STAGES - 1; ++i) stage(begin + i, i);

@@ -2,8 +2,9 @@
 // thread holds scores of 8 keys and sums of 8 columns as products leave them: words 0 and 1 of row lane / 4 of
 // its warp's 16, at columns lane % 4 * 2 and the next, words 2 and 3 of row lane / 4 + 8.
 //
-// Q and the result are [BATCH, KV_HEADS * GROUP, QUERIES, D], K and V [BATCH, KV_HEADS, KEYS, D]. Queries of the
-// GROUP heads that share keys are rows of one matrix: row r is query r / GROUP of head r % GROUP. A block owns
+// Q and the result are [BATCH, KV_HEADS * GROUP, QUERIES, D], K and V [BATCH, KV_HEADS, KEYS, D]; with ROWS_FIRST
+// heads and rows change places, and with PACKED, too, the heads of Q, K and V lie behind one another in one array.
+// Queries of the GROUP heads that share keys are rows of one matrix: row r is query r / GROUP of head r % GROUP. A block owns
 // WARPS * 16 rows and one of SPLIT ranges of the keys, of which TILE_K are at work at a time; scores stay in
 // registers, and sums are rescaled where a larger score comes. With CAUSAL, query i sees keys up to
 // i + KEYS - QUERIES.
@@ -18,9 +19,33 @@ typedef unsigned short half_bits;
 
 __device__ __forceinline__ int smaller(int a, int b) { return a < b ? a : b; }
 
+// Elements between the rows of a head of Q, of K and V, and of the result; where the heads of K and of V begin.
+constexpr int HEADS = KV_HEADS * GROUP, PACKED_ROW = (HEADS + 2 * KV_HEADS) * D;
+constexpr int Q_ROW = PACKED ? PACKED_ROW : ROWS_FIRST ? HEADS * D : D;
+constexpr int K_ROW = PACKED ? PACKED_ROW : ROWS_FIRST ? KV_HEADS * D : D;
+constexpr int RESULT_ROW = ROWS_FIRST ? HEADS * D : D;
+constexpr int K_FIRST = PACKED ? HEADS * D : 0, V_FIRST = PACKED ? K_FIRST + KV_HEADS * D : 0;
+
+// Where a head of an array begins that has so many.
+template <int OF_HEADS, int OF_ROWS, int ROW>
+__device__ __forceinline__ size_t head_begin(int batch, int head) {
+  if (!ROWS_FIRST) return (static_cast<size_t>(batch) * OF_HEADS + head) * OF_ROWS * D;
+  return static_cast<size_t>(batch) * OF_ROWS * ROW + head * D;
+}
+
 // Where the elements of a row of Q, or of the result, begin.
+template <int ROW>
 __device__ __forceinline__ size_t row_begin(int matrix, int row) {
-  return ((static_cast<size_t>(matrix) * GROUP + row % GROUP) * QUERIES + row / GROUP) * D;
+  const int batch = matrix / KV_HEADS, head = matrix % KV_HEADS * GROUP + row % GROUP;
+  return head_begin<HEADS, QUERIES, ROW>(batch, head) + static_cast<size_t>(row / GROUP) * ROW;
+}
+
+__device__ __forceinline__ size_t query_begin(int matrix, int row) { return row_begin<Q_ROW>(matrix, row); }
+__device__ __forceinline__ size_t result_begin(int matrix, int row) { return row_begin<RESULT_ROW>(matrix, row); }
+
+// Where a matrix of K begins, or of V but for V_FIRST.
+__device__ __forceinline__ size_t keys_begin(int matrix) {
+  return head_begin<KV_HEADS, KEYS, K_ROW>(matrix / KV_HEADS, matrix % KV_HEADS);
 }
 
 // The largest, or the sum, of what the four threads that share rows hold.
@@ -156,7 +181,7 @@ __device__ __forceinline__ void write_rows(
     }
 #else
     const float factor = sum > 0.0f ? 1.0f / sum : 0.0f;
-    half_bits* const begin = to + row_begin(matrix, row);
+    half_bits* const begin = to + result_begin(matrix, row);
 #pragma unroll
     for (int d = 0; d < D / 8; ++d)
       *reinterpret_cast<unsigned*>(begin + d * 8 + lane % 4 * 2) =
@@ -187,7 +212,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_join(
     high += factor * part[s * APART + d + 1];
   }
   const float factor = total > 0.0f ? 1.0f / total : 0.0f;
-  half_bits* const begin = to + row_begin(static_cast<int>(row / ROWS), static_cast<int>(row % ROWS));
+  half_bits* const begin = to + result_begin(static_cast<int>(row / ROWS), static_cast<int>(row % ROWS));
   *reinterpret_cast<unsigned*>(begin + d) = pack_pair(low * factor, high * factor);
 }
 #endif

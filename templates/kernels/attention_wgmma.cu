@@ -67,7 +67,7 @@ __device__ __forceinline__ void copy_all(
     const half_bits* __restrict__ v, const Work& work) {
   const int tid = threadIdx.x;
   copy_rows<TILE_Q>(
-      ring.queries, tid, [&](int row) { return q + row_begin(work.matrix, work.row0 + row); },
+      ring.queries, tid, [&](int row) { return q + query_begin(work.matrix, work.row0 + row); },
       [&](int row) { return work.row0 + row < ROWS; });
   copy_arrive(ring.queries_full());
   Place place = {0, 1};
@@ -76,11 +76,11 @@ __device__ __forceinline__ void copy_all(
     const int key0 = chunk * TILE_K;
 #pragma unroll
     for (int kind = 0; kind < 2; ++kind) {
-      const half_bits* const from = (kind ? v : k) + static_cast<size_t>(key0) * D;
+      const half_bits* const from = (kind ? v : k) + static_cast<size_t>(key0) * K_ROW;
       barrier_wait(ring.empty(kind, place.slot), place.parity);
       copy_rows<TILE_K>(
           kind ? ring.values(place.slot) : ring.keys(place.slot), tid,
-          [&](int row) { return from + row * D; },
+          [&](int row) { return from + row * K_ROW; },
           [&](int row) { return KEYS % TILE_K == 0 || key0 + row < KEYS; });
       copy_arrive(ring.full(kind, place.slot));
     }
@@ -187,7 +187,7 @@ __device__ __forceinline__ void write_vectors(RESULT* __restrict__ to, const Sum
   for (int half = 0; half < 2; ++half) {
     const int row = row0 + lane / 4 + half * 8;
     const float sum = sum_of_four(sums.total[half]), factor = sum > 0.0f ? 1.0f / sum : 0.0f;
-    half_bits* const begin = to + row_begin(matrix, row) + lane % 4 * 8;
+    half_bits* const begin = to + result_begin(matrix, row) + lane % 4 * 8;
 #pragma unroll
     for (int d = 0; d < D / 8; d += 4) {
       unsigned word[4];
@@ -223,8 +223,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
   const int group = threadIdx.x / 128;
   if (group == 0) {
     if (MOVE_REGISTERS) give_registers<COPY_REGISTERS>();
-    const size_t matrix = static_cast<size_t>(work.matrix) * KEYS * D;
-    copy_all(ring, q, k + matrix, v + matrix, work);
+    const size_t matrix = keys_begin(work.matrix);
+    copy_all(ring, q, k + matrix + K_FIRST, v + matrix + V_FIRST, work);
   } else {
     if (MOVE_REGISTERS) take_registers<SUM_REGISTERS>();
     const int first = work.row0 + (threadIdx.x / 32 - 4) * 16;

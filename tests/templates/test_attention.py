@@ -23,13 +23,16 @@ def split(wanted):
     return fits
 
 
-# batch, heads, queries, keys, size, kv_heads, causal, scale, dtype
+# batch, heads, queries, keys, size, kv_heads, causal, scale, dtype, layout
 CASES = {
     "causal": (1, 1, 40, 40, 64, 0, True, 0.0, "bfloat16"),
     "grouped, of a suffix": (2, 4, 9, 33, 16, 2, True, 0.3),
     "of heads that are no whole tiles": (1, 2, 19, 35, 40, 1, True),
     "of small heads": (2, 2, 5, 20, 8, 2),
     "more queries than keys": (1, 2, 20, 9, 64, 2, True),
+    "rows before heads": (2, 4, 21, 35, 16, 2, True, 0.0, "float16", "BSHD"),
+    "packed": (2, 2, 37, 37, 24, 2, False, 0.0, "float16", "packed"),
+    "packed, with shared keys": (2, 4, 18, 18, 16, 2, True, 0.0, "bfloat16", "packed"),
 }
 
 
@@ -39,7 +42,14 @@ def test_kernels_match_their_reference_in_the_emulator(name):
 
 
 @pytest.mark.parametrize(
-    "args", [(1, 8, 1, 150, 128, 2, True), (1, 2, 20, 70, 32, 1, True), (1, 2, 3, 70, 72)]
+    "args",
+    [
+        (1, 8, 1, 150, 128, 2, True),
+        (1, 2, 20, 70, 32, 1, True),
+        (1, 2, 3, 70, 72),
+        (2, 2, 5, 70, 16, 2, False, 0.0, "float16", "BSHD"),
+        (2, 2, 70, 70, 16, 1, True, 0.0, "float16", "packed"),
+    ],
 )
 def test_keys_divided_among_blocks_are_joined(args):
     check_emulated("attention.cuda", args, rtol=3e-2, fits=split(True))

@@ -25,6 +25,8 @@ CASES = {
     "causal-grouped": (Attention(1, 4, 2, 50, 130, 64, True, 0.2, "bfloat16"), (4, 128, 2)),
     "two-groups": (Attention(1, 1, 1, 140, 140, 128, causal=True), (8, 64, 3)),
     "no-key-seen": (Attention(2, 1, 1, 90, 33, 64, causal=True), (4, 64, 2)),
+    "rows-first": (Attention(2, 2, 1, 70, 130, 64, True, 0.0, "float16", "BSHD"), (4, 64, 2)),
+    "packed": (Attention(2, 2, 2, 70, 70, 64, False, 0.0, "float16", "packed"), (4, 64, 2)),
 }
 
 

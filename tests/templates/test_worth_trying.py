@@ -89,14 +89,17 @@ CASES = {
         [(ops.Take(1), (9, 4), ("int32", 3)), (ops.Take(), (9, 4), ("int8", 3))]),
     "attention.cuda": (
         [(ops.Attention(), *[(1, 2, 9, 64)] * 3, "float16"),
-         (ops.Attention(True), (1, 4, 1, 256), *[(1, 1, 99, 256)] * 2, "bfloat16")],
+         (ops.Attention(True), (1, 4, 1, 256), *[(1, 1, 99, 256)] * 2, "bfloat16"),
+         (ops.RowsFirstAttention(), *[(1, 9, 2, 64)] * 3, "float16"),
+         (ops.PackedAttention(), (1, 9, 6, 64), "float16")],
         [(ops.Attention(), *[(1, 2, 9, 64)] * 3),
          (ops.Attention(), *[(1, 2, 9, 60)] * 3, "float16"),
          (ops.Attention(), *[(1, 2, 9, 264)] * 3, "float16"),
          (ops.Attention(scale=-1.0), *[(1, 2, 9, 64)] * 3, "float16")]),
     "elementwise.cuda": (
-        [(ops.Relu(), (512, 512)), (ops.Clip(0.0, 6.0), (2**18,), "float16")],
-        [(ops.Relu(), (511, 512)), (ops.Clip(0.0, 1e39), (512, 512)),
+        [(ops.Relu(), (256, 512)), (ops.Clip(0.0, 6.0), (2**17,), "float16"),
+         (ops.Gelu(), (512, 512)), (ops.Silu(), (512, 512), "bfloat16")],
+        [(ops.Relu(), (255, 512)), (ops.Clip(0.0, 1e39), (512, 512)),
          (ops.Relu(), (512, 512), "int8")]),
     "conv3d_ncdhw.cuda": (
         [(ops.Conv3d(), (1, 2, 5, 5, 5), (3, 2, 3, 3, 3))],

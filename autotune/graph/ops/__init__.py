@@ -1,6 +1,8 @@
 """Operators of networks, one file a family."""
 
+from autotune.graph.ops.activation import Activation, Gelu, Silu
 from autotune.graph.ops.attention import Attention
+from autotune.graph.ops.attention_layouts import PackedAttention, RowsFirstAttention
 from autotune.graph.ops.broadcast import (
     Add,
     BiasAdd,
@@ -76,6 +78,7 @@ from autotune.graph.ops.winograd import WinogradConv2d, WinogradWeight
 
 __all__ = [
     "Abs",
+    "Activation",
     "Add",
     "Argmax",
     "Argmin",
@@ -108,6 +111,7 @@ __all__ = [
     "ExpandDims",
     "Floor",
     "Full",
+    "Gelu",
     "GlobalAvgPool2d",
     "GlobalAvgPool3d",
     "GlobalMaxPool2d",
@@ -132,6 +136,7 @@ __all__ = [
     "Negative",
     "Norm",
     "NotEqual",
+    "PackedAttention",
     "Pad",
     "Pool2d",
     "Power",
@@ -141,8 +146,10 @@ __all__ = [
     "Relu",
     "Reshape",
     "RmsNorm",
+    "RowsFirstAttention",
     "Rsqrt",
     "Sigmoid",
+    "Silu",
     "Sin",
     "Softmax",
     "Split",

@@ -54,7 +54,7 @@ class Reader:
         old = self.before.get(value)
         return old is None or self.graph.uses(old) == 1
 
-    def composed(self, op: ops.Norm | ops.Attention, *inputs: Value, origin: str) -> Value | None:
+    def composed(self, op: Operator, *inputs: Value, origin: str) -> Value | None:
         """Apply an operator, if it is worth making."""
         node = Node(op, inputs, origin)
         return node.output if self.serves(node) else None

@@ -1,0 +1,66 @@
+"""Activations of several operations, each one operator: what they are made of is `compose`'s."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from autotune import te
+from autotune.graph.ops.elementwise import Elementwise
+from autotune.graph.types import Array
+from autotune.ir import Expr
+
+_HALVES = ("float16", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Activation(Elementwise):
+    """An activation; 16-bit floats are computed with in float32."""
+
+    def expression(self, value: Expr, dtype: str) -> Expr:
+        """Return the result for one element."""
+        kind = "float32" if dtype in _HALVES else dtype
+        result = self.of_float(value.astype(kind), kind)
+        return result.astype(dtype) if kind != dtype else result
+
+    def of_float(self, value: Expr, dtype: str) -> Expr:
+        """Return the result for a float of 32 bits or more."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Gelu(Activation):
+    """``x * normal_cdf(x)``: D. Hendrycks and K. Gimpel, "Gaussian Error Linear Units", 2016."""
+
+    name: ClassVar[str] = "nn.gelu"
+
+    def of_float(self, value: Expr, dtype: str) -> Expr:
+        """Write it by ``erf``."""
+        inner = te.erf(value * te.const(math.sqrt(0.5), dtype))
+        return value * te.const(0.5, dtype) * (inner + te.const(1, dtype))
+
+    def reference(self, *inputs: Array) -> Array:
+        """Multiply by the normal distribution's function."""
+        from scipy.special import ndtr  # takes half a second to load
+
+        return np.asarray(inputs[0] * ndtr(inputs[0]))
+
+
+@dataclass(frozen=True)
+class Silu(Activation):
+    """``x * sigmoid(x)``."""
+
+    name: ClassVar[str] = "nn.silu"
+
+    def of_float(self, value: Expr, dtype: str) -> Expr:
+        """Divide."""
+        return value / (te.exp(-value) + te.const(1, dtype))
+
+    def reference(self, *inputs: Array) -> Array:
+        """Multiply by the logistic function."""
+        from scipy.special import expit  # takes half a second to load
+
+        return np.asarray(inputs[0] * expit(inputs[0]))

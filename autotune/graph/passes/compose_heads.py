@@ -1,0 +1,169 @@
+"""Attention that reads heads where products leave them: nothing is turned around for it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotune.graph import ops
+from autotune.graph.passes.composing import Reader, reshaped
+from autotune.graph.passes.fold_scale import vector_axis
+from autotune.graph.value import Constant, Node, Result, Value, apply
+
+_TURNED = (0, 2, 1, 3)
+
+
+@dataclass(frozen=True)
+class _Product:
+    """``data * weight^T + bias``, the latter two known; None where nothing is added."""
+
+    data: Value
+    weight: Constant
+    bias: Constant | None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What lies between two indices of an axis."""
+
+    whole: Value
+    axis: int
+    begin: int
+    end: int
+
+
+def untransposed(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+    """Return attention with rows before heads, where its inputs and its result are turned around.
+
+    Where q, k and v are products of the same data, or parts of one product, that is one product,
+    and attention reads all three in it.
+    """
+    if not _turns(node.op):
+        return None
+    value = inputs[0]
+    while reader.is_read_once(value) and (moved := reader.made_by(value, ops.Reshape)):
+        value = moved.inputs[0]
+    made = reader.made_by(value, ops.Attention)
+    plain = made is not None and type(made.op) is ops.Attention
+    if made is None or not plain or value.shape != inputs[0].shape:
+        return None
+    before = [reader.made_by(each, ops.Transpose) for each in made.inputs]
+    heads = [each.inputs[0] for each in before if each is not None and _turns(each.op)]
+    if len(heads) < 3 or not reader.is_read_once(value):
+        return None
+    q, k, v = heads
+    packed = _packed(reader, q, k, v, node.origin)
+    if packed is not None:
+        kv_heads = k.shape[2] if k.shape[2] < q.shape[2] else 0
+        op = ops.PackedAttention(made.op.causal, made.op.scale, kv_heads)
+        result = reader.composed(op, packed, origin=node.origin)
+        if result is not None:
+            return result
+    first = ops.RowsFirstAttention(made.op.causal, made.op.scale)
+    return reader.composed(first, q, k, v, origin=node.origin)
+
+
+def _turns(op: object) -> bool:
+    """Return whether an operator changes the places of rows and heads."""
+    if not isinstance(op, ops.Transpose) or not op.axes or len(op.axes) != len(_TURNED):
+        return False
+    return tuple(axis % len(_TURNED) for axis in op.axes) == _TURNED
+
+
+def _packed(reader: Reader, q: Value, k: Value, v: Value, origin: str) -> Value | None:
+    """Return one array of all heads of q, k and v, each row behind one another."""
+    if q.shape[:2] != k.shape[:2]:
+        return None
+    batch, rows, heads, size = q.shape
+    shape = (batch, rows, heads + 2 * k.shape[2], size)
+    whole = _split(reader, q, k, v)
+    if whole is None:
+        products = [_product(reader, each) for each in (q, k, v)]
+        known = [each for each in products if each is not None]
+        if len(known) < 3 or len({id(each.data) for each in known}) > 1:
+            return None
+        whole = _joined(known, origin)
+    return reshaped(whole, shape, origin)
+
+
+def _split(reader: Reader, q: Value, k: Value, v: Value) -> Value | None:
+    """Return the value whose rows are the heads of q, of k and of v, if these are cut from one."""
+    parts = [_part(_unshaped(reader, each)) for each in (q, k, v)]
+    known = [each for each in parts if each is not None]
+    if len(known) < 3 or len({(id(each.whole), each.axis) for each in known}) > 1:
+        return None
+    whole, axis = known[0].whole, known[0].axis
+    ends = [0, *(each.end for each in known)]
+    rest = math.prod(whole.shape[axis + 1 :])
+    follow = [each.begin for each in known] == ends[:-1] and ends[-1] == whole.shape[axis]
+    sizes = [(end - begin) * rest for begin, end in itertools.pairwise(ends)]
+    heads = [math.prod(each.shape[2:]) for each in (q, k, v)]
+    rows = math.prod(whole.shape[:axis]) == math.prod(q.shape[:2])
+    return whole if follow and rows and sizes == heads else None
+
+
+def _part(value: Value) -> _Part | None:
+    """Return which part of another value a value is, if it is one along one axis."""
+    node = value.node if isinstance(value, Result) else None
+    whole = node.inputs[0] if node is not None else value
+    if node is not None and isinstance(node.op, ops.Split) and isinstance(value, Result):
+        axis = node.op.along % whole.type.ndim
+        begin = value.index * value.shape[axis]
+        return _Part(whole, axis, begin, begin + value.shape[axis])
+    if node is None or not isinstance(node.op, ops.StridedSlice):
+        return None
+    shorter = [i for i, n in enumerate(value.shape) if n < whole.shape[i]]
+    if len(shorter) != 1 or any(step != 1 for step in node.op.strides):
+        return None
+    begin, end, _ = slice(node.op.begin[shorter[0]], node.op.end[shorter[0]]).indices(
+        whole.shape[shorter[0]]
+    )
+    return _Part(whole, shorter[0], begin, end)
+
+
+def _unshaped(reader: Reader, value: Value) -> Value:
+    """Return a value before reshapes."""
+    while moved := reader.made_by(value, ops.Reshape):
+        value = moved.inputs[0]
+    return value
+
+
+def _product(reader: Reader, value: Value) -> _Product | None:
+    """Return the product of known weights that a value is, if nobody else reads it."""
+    while reader.is_read_once(value) and (moved := reader.made_by(value, ops.Reshape)):
+        value = moved.inputs[0]
+    bias: Constant | None = None
+    total = reader.made_by(value, ops.Add) if reader.is_read_once(value) else None
+    if total is not None:
+        first, second = total.inputs
+        value, other = (second, first) if isinstance(first, Constant) else (first, second)
+        if not isinstance(other, Constant) or vector_axis(other, value) != 1:
+            return None
+        bias = other
+    dense = reader.made_by(value, ops.Dense) if reader.is_read_once(value) else None
+    if dense is None or not isinstance(dense.inputs[1], Constant):
+        return None
+    return _Product(dense.inputs[0], dense.inputs[1], bias)
+
+
+def _joined(products: list[_Product], origin: str) -> Value:
+    """Return products of the same data as one."""
+    first = products[0]
+    weight = apply(ops.Concatenate(0), *[each.weight for each in products], origin=origin)
+    result = apply(ops.Dense(), first.data, weight, origin=origin)
+    if not any(each.bias for each in products):
+        return result
+    biases = [_vector(each, origin) for each in products]
+    bias = apply(ops.Concatenate(0), *biases, origin=origin)
+    return apply(ops.Add(), result, bias, origin=origin)
+
+
+def _vector(product: _Product, origin: str) -> Value:
+    """Return the bias of a product, zeros where there is none."""
+    width = product.weight.shape[0]
+    if product.bias is None:
+        return Constant.of(np.zeros(width), dtype=product.weight.dtype)
+    return reshaped(product.bias, (width,), origin)
