@@ -1,7 +1,7 @@
 """Which elementwise operators the CUDA template of expressions computes.
 
-By rule each element has a thread, which a device with fewer elements than threads does as well;
-beyond, the template is worth trying: its threads read vectors of 16 bytes, several at once.
+By rule each element has a thread, which is as fast where there are few; beyond, the template is
+worth trying: its threads read vectors of 16 bytes, several at once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from autotune.network.layer import Epilogue, Layer
 from .elementwise_cuda import Elementwise
 from .layers_cuda import FLOATS, takes
 
-# Elements from which on it is worth trying: about as many as an H200 runs threads at once.
-MANY = 2**18
+# Elements from which on it is worth trying. Of sums of two arrays of float32 on an H200 the template
+# took 1.05 of the time of the rule with 2**16 elements, 0.91 with 2**17, 0.73 with 2**18.
+MANY = 2**17
 # What an expression writes as a call of the same name.
 _CALLS = (
     "exp",
@@ -39,6 +40,8 @@ _TEXTS: dict[str, str] = {
     "negative": "-a",
     "copy": "a",
     "nn.relu": "relu(a)",
+    "nn.gelu": "gelu(a)",
+    "nn.silu": "a * sigmoid(a)",
     "add": "a + b",
     "subtract": "a - b",
     "multiply": "a * b",
