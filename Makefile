@@ -67,8 +67,8 @@ format: $(STAMP)  ## format the code
 golden: $(STAMP)  ## write the golden files anew; read the diff before committing
 	$(BIN)/python -m pytest tests/golden --update-golden
 
-fuzz: $(STAMP)  ## 2,000 random schedules and 2,300 states, C and emulated CUDA, against numpy
-	$(BIN)/python -m pytest tests/fuzz --schedules 2000 --cases 2000 --products 300
+fuzz: $(STAMP)  ## 2,000 random schedules, 2,300 states, 800 calls, C and emulated CUDA, against numpy
+	$(BIN)/python -m pytest tests/fuzz --schedules 2000 --cases 2000 --products 300 --calls 400
 
 docs: $(STAMP)  ## build the book into docs/_build/html; a warning, or a link to nowhere, is an error
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html

@@ -7,6 +7,7 @@ def pytest_addoption(parser):
     parser.addoption("--schedules", type=int, help="how many random schedules to draw")
     parser.addoption("--cases", type=int, help="how many random states to draw")
     parser.addoption("--products", type=int, help="how many states on tensor cores to draw")
+    parser.addoption("--calls", type=int, help="how many random calls to draw for each target")
     parser.addoption("--first-seed", type=int, help="seed of the first of them")
 
 
@@ -31,3 +32,10 @@ def product_seeds(request):
     first = request.config.getoption("--first-seed", None) or 0
     cases = request.config.getoption("--products", None) or 16
     return range(first, first + -(-cases // STATES))
+
+
+@pytest.fixture(scope="session")
+def call_seeds(request):
+    """The seeds of random calls, each of one call."""
+    first = request.config.getoption("--first-seed", None) or 0
+    return range(first, first + (request.config.getoption("--calls", None) or 10))
