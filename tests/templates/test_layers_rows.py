@@ -146,8 +146,8 @@ def test_the_template_of_expressions_is_tried_where_a_device_is_filled():
         inputs = [Variable(TensorType(s, dtype), f"x{i}") for i, s in enumerate(shapes)]
         return serves(apply(op, *inputs).node, EMULATED)
 
-    assert offered(ops.Relu(), (512, 512))
-    assert not offered(ops.Relu(), (511, 512))
+    assert offered(ops.Relu(), (256, 512))
+    assert not offered(ops.Relu(), (255, 512))
     assert not offered(ops.Relu(), (512, 512), dtype="int32")
     assert not offered(ops.Clip(0.0, 1e39), (512, 512))
 
