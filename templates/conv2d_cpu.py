@@ -121,7 +121,8 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "across": 0}
     choice |= {"panels": 1, "tail": 0, "lines": 0}
-    choice["channels"] = max((c for c in options["channels"] if c * shape.taps <= 576), default=1)
+    near = [c for c in options["channels"] if c <= min(256, 576 // shape.taps)]
+    choice["channels"] = max(near, default=1)
     if unit.floats <= 8 and _leaves_lines(shape):
         fits = [
             n for n in options["lines"][1:] if _copied(shape, choice["channels"], n) <= 1 << 18
@@ -145,15 +146,19 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
 def _turns_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     """Return whether filters and sums take less to turn than elements to unfold.
 
-    Where tiles cover a line badly, or filters have to come to short vectors from the second cache,
-    all else takes longer with filters in vectors.
+    Where tiles cover a line badly all else takes longer with filters in vectors. What meets the
+    padding is left out with them. Lines that are copied to panels as they are take so little that
+    short vectors hold their pixels, as do long ones that filters would leave idle in part.
     """
     pixels, depth = shape.oh * shape.ow, shape.ci * shape.taps
-    is_long = shape.taps > 1 or depth <= 64
-    is_quick = shape.ow >= 4 if unit.floats > 8 else shape.ow >= 12 and is_long
-    spared: float = depth * pixels * (_OF_UNFOLDED if is_quick else 1)
-    if is_quick:
-        spared += _OF_PRODUCT * shape.co * shape.ci * (shape.taps * pixels - _products(shape))
+    is_short, idle = unit.floats <= 8, -shape.co % unit.floats
+    is_whole = shape.taps == 1 and shape.stride == (1, 1) and not any(shape.padding)
+    if is_whole and (is_short or 4 * idle > shape.co):
+        return False
+    spared: float = depth * pixels
+    if shape.ow >= 12 and shape.taps > 1 if is_short else shape.ow >= 4:
+        left_out = shape.taps * pixels - _products(shape)
+        spared = _OF_UNFOLDED * spared + _OF_PRODUCT * shape.co * shape.ci * left_out
     return spared > shape.co * (pixels + depth) and _met(shape, 1) <= _MOST_COPIED
 
 

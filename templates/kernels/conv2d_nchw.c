@@ -7,6 +7,9 @@
 #define PIXELS (OH * OW)
 #define DEPTH (CHANNELS * TAPS)
 #define PANELLED (PIXELS - TAIL)
+// Whether each pixel meets one of the image, and whether neighbours meet neighbours.
+#define IS_PLAIN (TAPS == 1 && !PY && !PX)
+#define IS_WHOLE (IS_PLAIN && SY == 1 && SX == 1)
 // The most that a task unfolds: rows of outputs, the part of the input they meet, their pixels.
 #define MOST_ROWS SMALLER(OH, (PANELS * WIDTH + TAIL - 2 + OW) / OW + 1)
 #define PATCH_ROWS ((MOST_ROWS - 1) * SY + KH)
@@ -58,32 +61,49 @@ static inline __attribute__((always_inline)) void shift(
         lines[j][y * columns + x] = patch[y * SY * width + x * SX + j];
 }
 
+// Copies a line of what a tap meets to where it belongs: panels, the last of which it may not fill, and
+// the tail.
+static inline void deal(
+    Scratch* restrict to, const float* restrict line, int k, Span span, int pixels) {
+  float* row = to->panels + (size_t)k * WIDTH;
+  int x = 0;
+  for (; x + WIDTH <= pixels; x += WIDTH, row += DEPTH * WIDTH)
+    memcpy(row, line + x, WIDTH * sizeof *line);
+  if (x < pixels) memcpy(row, line + x, (pixels - x) * sizeof *line);
+  for (int t = 0; t < span.tail; ++t) to->tail[t * DEPTH + k] = line[pixels + t];
+}
+
 // Unfolds a span: row c * TAPS + tap of a panel holds what filter tap `tap` of channel c meets.
 static void unfold(
     Scratch* restrict to, const float* restrict image, int channels, Span span) {
   const int pixels = SMALLER(span.panels * WIDTH, PANELLED - span.first);
+#if IS_WHOLE
+  for (int c = 0; c < channels; ++c)
+    deal(to, image + (size_t)c * PIXELS + span.first, c, span, pixels);
+#else
   const Box box = box_of(span, span.first + pixels + span.tail);
   const int width = (box.columns - 1) * SX + KW, start = span.first - box.y * OW - box.x;
   memset(to->patch, 0, sizeof to->patch);
-  memset(to->lines, 0, sizeof to->lines);
   for (int c = 0; c < channels; ++c) {
-    cut(to->patch, image + (size_t)c * IH * IW, box);
+    const float* plane = image + (size_t)c * IH * IW;
+    if (IS_PLAIN) {
+      for (int y = 0; y < box.rows; ++y)
+        for (int x = 0; x < box.columns; ++x)
+          to->lines[0][y * box.columns + x] = plane[(box.y + y) * SY * IW + (box.x + x) * SX];
+      deal(to, to->lines[0] + start, c, span, pixels);
+      continue;
+    }
+    cut(to->patch, plane, box);
     for (int i = 0; i < KH; ++i) {
       if (box.columns == OW)
         shift(to->lines, to->patch + i * width, box.rows, OW);
       else
         shift(to->lines, to->patch + i * width, box.rows, box.columns);
-      for (int j = 0; j < KW; ++j) {
-        const int k = c * TAPS + i * KW + j;
-        const float* line = to->lines[j] + start;
-        for (int p = 0; p < span.panels; ++p)
-          memcpy(
-              to->panels + ((size_t)p * DEPTH + k) * WIDTH, line + p * WIDTH,
-              WIDTH * sizeof(float));
-        for (int t = 0; t < span.tail; ++t) to->tail[t * DEPTH + k] = line[pixels + t];
-      }
+      for (int j = 0; j < KW; ++j)
+        deal(to, to->lines[j] + start, c * TAPS + i * KW + j, span, pixels);
     }
   }
+#endif
 }
 
 // Adds to the pixels of the tail, of `rows` filters, or writes them, as `tile` does.
