@@ -65,10 +65,18 @@ def earlier(
     for pair in sorted(mine, key=lambda pair: is_race(pair[1])):
         key, ok = pair[0].key, pair[1].ok
         held = trials.get(key)
+        if held is None and _is_default(pair):
+            continue  # which races, and may win, without being one of the trials
         if held is None or (not is_race(pair[1]) and (ok or not held[1].ok)):
             trials[key] = pair
     kept = [pair for pair in trials.values() if pair[1].ok or not retry]
     return Earlier(kept, best_of(mine))
+
+
+def _is_default(pair: Pair) -> bool:
+    """Return whether this is the race that the default configuration won."""
+    race = pair[1].evidence.race
+    return race is not None and race.default == pair[0].key
 
 
 def _pairs(records: Records) -> Iterable[Pair]:

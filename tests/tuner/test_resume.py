@@ -173,6 +173,16 @@ def test_the_winner_of_a_race_stays_the_best(task, tmp_path):
     assert (tuner.resumed, seen) == (2, [2, 3])  # the race was no trial
 
 
+def test_a_default_that_wins_the_race_is_none_of_the_trials(task, tmp_path):
+    race = {"tied": [7], "candidates": [{"index": 0}, {"index": 7}], "default": 7}
+    rows = [encode(*trial(task, index, 1e-5)) for index in (0, 1)]
+    rows += ["# race " + encode(*trial(task, 7, 0.9e-5, race=race))]
+    log = tmp_path / "log.json"
+    log.write_text("\n".join(rows) + "\n")
+    tuner, seen = resumed(task, log, 2)
+    assert (tuner.best_config.index, tuner.resumed, seen) == (7, 2, [])
+
+
 def test_times_of_trials_are_learned_not_those_of_a_race(task, tmp_path):
     tuner = Watched(task)
     tuner.tune(2, option(), resume=raced(task, tmp_path))
