@@ -189,10 +189,41 @@ def boxes() -> Iterator[tuple[str, Any, dict[str, int]]]:
         "boxes swapped tn", Gemm(1000, 1000, 264, half, 2, True, False, "a"),
         {"wgmma": Form(0, 1, 1).knob, "frags_m": 2, "frags_n": 13, "stages": 4},
     )  # fmt: skip
+    yield from in_order()
     yield (
         "boxes scores", Gemm(512, 512, 64, half, 96, False, True),
         {**large, "wgmma": Form(2, 1).knob, "frags_m": 2},
     )  # fmt: skip
+
+
+def in_order() -> Iterator[tuple[str, Any, dict[str, int]]]:
+    """Yield those whose groups multiply the last chunks of a tile one after another."""
+    from autotune.templates.epilogue import Epilogue
+    from autotune.templates.gemm_bulk import Form
+    from autotune.templates.gemm_shape import Gemm
+
+    full, half, brain = Epilogue(True, True, True, "gelu", 0.5), "float16", "bfloat16"
+    simple, two = Epilogue(True, activation="gelu"), {"warps_m": 8, "stages": 4}
+    for teams, share, swapped in (
+        (0, 1, 0),
+        (0, 2, 0),
+        (1, 1, 0),
+        (1, 2, 0),
+        (0, 1, 1),
+        (1, 2, 1),
+    ):
+        change = {**two, "wgmma": Form(teams, share, swapped).knob, "frags_n": 32, "band": 4}
+        name = f"in order, {teams} teams, {share} share, swapped {swapped}"
+        yield f"{name} nn", Gemm(3000, 3000, 520, half), change
+        yield f"{name} nt", Gemm(2504, 2504, 2056, brain, 1, False, True, "", simple), change
+    yield (
+        "in order, three groups", Gemm(3072, 3072, 520, half),
+        {"wgmma": Form(1, 1).knob, "warps_m": 12, "frags_n": 24, "stages": 3},
+    )  # fmt: skip
+    alone = {**two, "wgmma": Form(0, 1).knob, "frags_n": 16}
+    yield "in order, rest", Gemm(1000, 1000, 520, half, 2, False, True, "b", full), alone
+    yield "in order, odd columns", Gemm(1000, 1003, 520, brain, 1, False, True), alone
+    yield "in order, split", Gemm(520, 520, 2056, half), {**alone, "split": 2, "stages": 3}
 
 
 def attentions() -> Iterator[tuple[str, Any, dict[str, int]]]:

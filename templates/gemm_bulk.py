@@ -252,7 +252,7 @@ def _defines(tiling: BulkTiling, asked: Product) -> dict[str, int | str]:
         bfloat16=shape.dtype == "bfloat16",
         groups=tiling.team_groups, frags_m=c["frags_m"], tile_n=tiling.tile_n, chunk=c["chunk"],
         stages=c["stages"], split=c["split"], band=c["band"], teams=form.teams, share=form.share,
-        swapped=form.swapped, box_rows=tiling.written_rows,
+        swapped=form.swapped, box_rows=tiling.written_rows, ordered=tiling.ordered,
         element=1 + HALVES.index(shape.dtype),
         boxes=tiling.boxes and (asked.n % 8 == 0 or tiling.strips),
     )  # fmt: skip

@@ -29,6 +29,10 @@ OTHER_REGISTERS = 40
 WALK_REGISTERS = 16
 # Of a box of results.
 BOX_BYTES = 16 * 128
+# Of 16 rows of 128 results, each 16 bytes from a multiple of 128.
+STRIP_BYTES = 16 * (2 * 128 + 16)
+# Fragments of 8 columns of products that keep the tensor cores busy by themselves.
+WIDE = 15
 # Blocks that walk are as many as multiprocessors of an H100 or H200 take at a time.
 MULTIPROCESSORS = 132
 # Smaller values of the knob are other families.
@@ -133,6 +137,25 @@ class BulkTiling:
         return ITEM_BYTES * self.tile_m * written
 
     @cached_property
+    def ordered(self) -> int:
+        """Chunks at the end of a tile that its groups multiply one after another; 0: all at once.
+
+        So the first group writes while the others multiply, where it finds room to write from. Of
+        two teams one does so anyway, and narrow products of one group leave tensor cores idle.
+        """
+        stages = self.choice["stages"]
+        last = self.all_chunks - self.chunks * (self.choice["split"] - 1)
+        fits = (self.team_groups - 1) * self.group_bytes <= self.slot_bytes
+        fits |= (self.form.teams > 0) | (self.boxes == 0)
+        suits = (self.form.teams < 2) & (self.choice["frags_n"] >= WIDE)
+        return (stages - 1) * ((self.team_groups > 1) & (last >= stages) & suits & fits)
+
+    @cached_property
+    def group_bytes(self) -> int:
+        """Bytes that a group writes from, in a block that has one tile."""
+        return common.larger(self.result_bytes // self.team_groups, 4 * STRIP_BYTES)
+
+    @cached_property
     def box_rows(self) -> int:
         """Rows of a box of a warpgroup with swapped operands, where a block that walks has two."""
         few = self.choice["frags_n"]
@@ -149,7 +172,7 @@ class BulkTiling:
         box_bytes = common.pick(swapped, 2 * 128 * self.box_rows, 8 * BOX_BYTES)
         return (
             stages * self.slot_bytes + 16 * stages + 8 * self.teams + 1024
-            + 8 * self.groups * swapped
+            + 8 * self.groups * (swapped + (self.ordered > 0))
             + self.boxes * (self.form.teams > 0) * self.groups * box_bytes
         )  # fmt: skip
 

@@ -1,7 +1,6 @@
 // The last step of what follows products by wgmma, LAST as epilogue.h has ACTIVATION. Of 16-bit floats GELU and SiLU
 // are a good deal shorter by the hardware's own powers and quotients, whose last bits are lost where the result is
-// rounded. The integral that GELU takes is by Abramowitz and Stegun, "Handbook of Mathematical Functions", 1964,
-// 7.1.26: its error is below 1.5e-7, and for negative x nothing cancels.
+// rounded. For negative x nothing cancels.
 #if TF32
 __device__ __forceinline__ float gelu(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f)); }
 
@@ -29,13 +28,34 @@ __device__ __forceinline__ float inverse(float x) {
 
 constexpr float LOG2_E = 1.44269504f;
 
+__device__ __forceinline__ float positive_part(float x) {
+#ifdef AUTOTUNE_EMULATE
+  return x < 0.0f ? 0.0f : x;
+#else
+  float part;
+  asm("max.NaN.f32 %0, %1, 0f00000000;" : "=f"(part) : "f"(x));
+  return part;
+#endif
+}
+
+// x times the integral of the normal density up to x, of which that up to -|x| is a power of two: a polynomial is the
+// exponent, and off by at most 5e-5 as far as results of float16 are not 0, and by 2e-4 of bfloat16.
 __device__ __forceinline__ float gelu(float x) {
-  const float away = fminf(fabsf(x), 32.0f), t = inverse(fmaf(away, 0.3275911f * 0.70710678f, 1.0f));
-  float half_tail = fmaf(t, 0.5f * 1.061405429f, 0.5f * -1.453152027f);
-  half_tail = fmaf(half_tail, t, 0.5f * 1.421413741f);
-  half_tail = fmaf(half_tail, t, 0.5f * -0.284496736f);
-  half_tail = fmaf(half_tail, t, 0.5f * 0.254829592f) * t * power_of_two(-0.5f * LOG2_E * away * away);
-  return fmaf(-away, half_tail, x < 0.0f ? 0.0f : x);
+#if BFLOAT16
+  const float away = fminf(fabsf(x), 13.3f);
+  float power = fmaf(away, 2.6468713e-8f, -1.69721575e-6f);
+  power = fmaf(fmaf(power, away, 4.68761666e-5f), away, -7.36594553e-4f);
+  power = fmaf(fmaf(power, away, 7.37754625e-3f), away, -0.0506777515f);
+  power = fmaf(fmaf(power, away, -0.462962318f), away, -1.14894037f);
+  power = fmaf(power, away, -1.00019242f);
+#else
+  const float away = fminf(fabsf(x), 5.75f);
+  float power = fmaf(away, 2.45447932e-5f, -6.36131075e-4f);
+  power = fmaf(fmaf(power, away, 7.34547237e-3f), away, -0.0515952648f);
+  power = fmaf(fmaf(power, away, -0.460770569f), away, -1.15039609f);
+  power = fmaf(power, away, -1.00004898f);
+#endif
+  return fmaf(-away, power_of_two(power), positive_part(x));
 }
 
 __device__ __forceinline__ float silu(float x) { return x * inverse(1.0f + power_of_two(-LOG2_E * x)); }

@@ -38,14 +38,15 @@ __device__ __forceinline__ void leave_slot(const Room& room, int slot) {
 
 // Multiplies the chunks of one tile. Barriers tell a phase only from the one before, so a team waits for its first
 // chunk when the team before has got its last. That the products of the chunk before are done, and its slot free, is
-// asked in the middle of a chunk, so that some are always in line.
+// asked in the middle of a chunk, so that some are always in line. Groups take the last ORDERED chunks in order.
 __device__ __forceinline__ void multiply_tile(
-    float (&sum)[FRAGS_M][WORDS], const Room& room, Place& place, Turn<(EACH > 1)>& turn, descriptor left,
-    descriptor right, int chunks) {
+    float (&sum)[FRAGS_M][WORDS], const Room& room, Place& place, Turn<(EACH > 1)>& turn, Turn<(ORDERED > 0)>& order,
+    descriptor left, descriptor right, int chunks) {
   turn.take();
   int before = place.slot;
 #pragma unroll 1
   for (int chunk = 0; chunk < chunks; ++chunk) {
+    if (ORDERED > 0 && chunk == chunks - ORDERED) order.take();
     barrier_wait(room.full + place.slot * 8, place.parity);
     products_fence();
     const descriptor slot = further(SLOT_BYTES) * static_cast<descriptor>(place.slot);
@@ -57,7 +58,7 @@ __device__ __forceinline__ void multiply_tile(
     place.next();
     begin_products<CHUNK / 2, CHUNK>(sum, left + slot, right + slot, true);
     products_commit();
-    if (chunk == chunks - 1) turn.pass_on();
+    if (chunk == chunks - 1) turn.pass_on(), order.pass_on();
   }
   products_wait<0>();
 #pragma unroll
@@ -100,9 +101,9 @@ __device__ __forceinline__ void multiply_tiles(
       describe(room.slots + group * bytes_to<A_ALONG_K, TILE_M>(FRAGS_M * 64, 0), A_ALONG_K ? 0 : CHUNK * 128);
   const descriptor right = describe(room.slots + A_BYTES, B_ALONG_K ? 0 : CHUNK * 128);
 #if SWAPPED
-  Boxes boxes = {room.boxes + number * (BOXES_EACH * BOX_BYTES), room.groups + number * 8, number, 0, 0};
+  Boxes boxes = {room.boxes + number * GROUP_BYTES, room.groups + number * 8, number, 0, 0};
 #elif BOXES
-  const unsigned own_room = room.boxes + (threadIdx.x / 32 - 4) * RESULT_BYTES;
+  unsigned own_room = room.boxes + (threadIdx.x / 32 - 4) * RESULT_BYTES;
 #if !STAGED && C_N % 8 == 0
   Boxes boxes = {own_room, 0};
 #endif
@@ -110,12 +111,14 @@ __device__ __forceinline__ void multiply_tiles(
   Place place = {0, 0};
   place.skip(team * CHUNKS);
   Turn<(EACH > 1)> turn = {room.turns + team * 8, room.turns + (team + 1) % EACH * 8, team == 0};
+  const unsigned orders = room.orders + team * (GROUPS * 8);
+  Turn<(ORDERED > 0)> order = {orders + group * 8, orders + (group + 1) % GROUPS * 8, group == 0};
 #pragma unroll 1
   for (unsigned at = blockIdx.x + team * gridDim.x; at < TILES; at += EACH * gridDim.x) {
     const Tile tile = tile_of(at);
     float sum[FRAGS_M][WORDS];
     BEGIN(sum);
-    multiply_tile(sum, room, place, turn, left, right, chunks);
+    multiply_tile(sum, room, place, turn, order, left, right, chunks);
 #if SPLIT > 1
     keep_part(out, sum, at, threadIdx.x - 128);
 #else
@@ -125,8 +128,21 @@ __device__ __forceinline__ void multiply_tiles(
 #else
     const Rest rest = {};
 #endif
-    // Where the ring serves as boxes, all products must be done with it.
-    if (BOXES && !WALKS) meet_team(room);
+#if BOXES
+    // Where the ring serves as boxes, products must be done with it.
+    if (!WALKS && ORDERED == 0) meet_team(room);
+    if (!WALKS && ORDERED > 0) {
+      const unsigned free_room = wait_for_room(room, place, group);
+#if SWAPPED
+      boxes.at = free_room;
+#else
+      own_room = free_room + threadIdx.x / 32 % 4 * RESULT_BYTES;
+#if !STAGED && C_N % 8 == 0
+      boxes.at = own_room;
+#endif
+#endif
+    }
+#endif
 #if SWAPPED
     write_swapped(out + matrix, sum, tile.m + group * FRAGS_M * 64, tile.n, lane, boxes);
 #elif STAGED

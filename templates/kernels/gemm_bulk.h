@@ -28,7 +28,10 @@ constexpr int BOX_BYTES = 16 * 128, BOXES_EACH = WALKS || STAGED ? 2 : FRAGS_M *
 constexpr int STRIP = !WALKS && TILE_N % 128 == 0 ? 128 : 64, STRIP_PITCH = STRIP * 2 + 16;
 constexpr int RESULT_BYTES = C_N % 8 > 0 && !WALKS ? 16 * STRIP_PITCH : BOXES_EACH * BOX_BYTES;
 constexpr int BOXES_BYTES = BOXES * WALKS * EACH * BOXED * RESULT_BYTES;
+constexpr int GROUP_BYTES = BOXED / GROUPS * RESULT_BYTES;  // of one group's boxes
 static_assert(WALKS || BOXES * BOXED * RESULT_BYTES <= STAGES * SLOT_BYTES, "results beyond the ring");
+// How many chunks of a tile, its last, one group after another multiplies: the first writes while others multiply.
+static_assert(ORDERED < STAGES && ORDERED <= CHUNKS, "a ring too small for an order of groups");
 // Where the extents divide, the tests for the edges are constant and vanish.
 constexpr bool WHOLE_M = BLOCKS_M * TILE_M == M, WHOLE_N = N % TILE_N == 0;
 constexpr bool WHOLE_ROWS = WHOLE_M && C_M == M && !SWAPPED, WHOLE_COLUMNS = WHOLE_N && C_N == N && !SWAPPED;
@@ -93,14 +96,14 @@ __device__ __forceinline__ int chunks_here() {
 
 // The shared memory of a block: slots, boxes of results, and barriers of 8 bytes each.
 struct Room {
-  unsigned slots, boxes, full, empty, turns, groups;
+  unsigned slots, boxes, full, empty, turns, groups, orders;
 };
 
 __device__ __forceinline__ Room room_of(const void* shared) {
   const unsigned slots = (shared_address(shared) + 1023) / 1024 * 1024, behind = slots + STAGES * SLOT_BYTES;
   const unsigned boxes = BOXES && !WALKS ? slots : behind, full = behind + BOXES_BYTES;
-  const unsigned empty = full + STAGES * 8, turns = empty + STAGES * 8;
-  return {slots, boxes, full, empty, turns, turns + EACH * 8};
+  const unsigned empty = full + STAGES * 8, turns = empty + STAGES * 8, groups = turns + EACH * 8;
+  return {slots, boxes, full, empty, turns, groups, groups + SWAPPED * EACH * GROUPS * 8};
 }
 
 // Waits for all multiplying warps of a block that has one team; the emulator takes the barrier of turns, once.
@@ -111,4 +114,13 @@ __device__ __forceinline__ void meet_team(const Room& room) {
 #else
   asm volatile("bar.sync 1, %0;" ::"n"(GROUPS * 128) : "memory");
 #endif
+}
+
+// Returns where in the ring a group may put results while others multiply: in the slot that came before the last ORDERED
+// chunks, or, of the last group, in the next one.
+__device__ __forceinline__ unsigned wait_for_room(const Room& room, Place place, int group) {
+  const bool last = group == GROUPS - 1;
+  if (last) place.next();
+  barrier_wait(room.empty + place.slot * 8, place.parity ^ 1);
+  return room.slots + place.slot * SLOT_BYTES + (last ? 0 : group * GROUP_BYTES);
 }

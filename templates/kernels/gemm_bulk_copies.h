@@ -73,6 +73,10 @@ __device__ __forceinline__ void make_other_barriers(const Room& room) {
 #pragma unroll
   for (int group = 0; group < EACH * GROUPS; ++group) barrier_init(room.groups + group * 8, 4);
 #endif
+#if ORDERED
+#pragma unroll
+  for (int group = 0; group < EACH * GROUPS; ++group) barrier_init(room.orders + group * 8, 4);
+#endif
   barriers_are_ready();
 }
 

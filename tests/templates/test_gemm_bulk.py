@@ -64,6 +64,38 @@ PRODUCTS = {
         Gemm(200, 224, 72, "float16", 1, False, True),
         {"warps_m": 12, "frags_n": 9, "stages": 3},
     ),
+    "groups-in-order": (
+        Gemm(200, 136, 328, "float16"),
+        {"warps_m": 8, "frags_n": 17, "stages": 3},
+    ),
+    "three-groups-in-order": (
+        Gemm(200, 224, 264, "bfloat16", 1, False, True, "", BIAS),
+        {"warps_m": 12, "frags_n": 15, "stages": 3},
+    ),
+    "walk-in-order": (
+        Gemm(260, 264, 200, "float16"),
+        {"wgmma": 4, "warps_m": 8, "frags_n": 16, "stages": 3},
+    ),
+    "rest-in-order": (
+        Gemm(136, 136, 264, "float16", 2, False, True, "b", REST),
+        {"warps_m": 8, "frags_n": 16, "stages": 3},
+    ),
+    "odd-columns-in-order": (
+        Gemm(131, 197, 264, "float16"),
+        {"warps_m": 8, "frags_n": 16, "stages": 3},
+    ),
+    "split-in-order": (
+        Gemm(136, 72, 712, "float16", 2, False, True, "", REST),
+        {"warps_m": 8, "frags_n": 16, "stages": 3, "split": 2},
+    ),
+    "swapped-in-order": (
+        Gemm(200, 264, 264, "float16"),
+        {"wgmma": SWAPPED.knob, "warps_m": 12, "frags_n": 15, "stages": 3},
+    ),
+    "swapped-walk-in-order": (
+        Gemm(200, 264, 264, "float16", 1, False, True, "", BIAS),
+        {"wgmma": SWAPPED.knob + 2, "warps_m": 8, "frags_n": 16, "stages": 3},
+    ),
     "walk-some-columns": (
         Gemm(200, 264, 200, "float16"),
         {"wgmma": 4, "frags_n": 10, "stages": 3, "band": 4},
@@ -162,6 +194,25 @@ def test_products_are_not_serialized_and_sums_stay_in_registers(shape, tmp_path)
         assert "(C75" not in done.stderr
         lines = [line for line in done.stderr.splitlines() if "spill stores" in line]
         assert all(" 0 bytes spill stores" in line for line in lines), f"{choice}: {lines}"
+
+
+@pytest.mark.parametrize(
+    ("change", "chunks"),
+    [
+        ({}, 3),
+        ({"wgmma": 4}, 3),
+        ({"wgmma": 6}, 0),
+        ({"frags_n": 12}, 0),
+        ({"warps_m": 4}, 0),
+        ({"chunk": 128, "stages": 3}, 2),
+        ({"chunk": 128, "frags_n": 16, "split": 4}, 0),
+    ],
+    ids=["two-groups", "walks", "two-teams", "narrow", "one-group", "long-chunks", "short-range"],
+)
+def test_groups_of_wide_tiles_multiply_the_last_chunks_in_order(change, chunks):
+    choice = {**CHOICE, "warps_m": 8, "frags_n": 32, "stages": 4, **change}
+    shape = Gemm(1024, 1024, 1024, "float16")
+    assert gemm_bulk.BulkTiling(shape, choice).ordered == chunks
 
 
 def test_a_box_outside_of_its_matrix_is_not_asked_for():
