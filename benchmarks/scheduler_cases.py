@@ -42,6 +42,7 @@ class Layer:
     nhwc: bool = False
     batch: int = 1
     dtype: str = "float32"
+    groups: int = 1
 
     @property
     def padding(self) -> int:
@@ -51,14 +52,19 @@ class Layer:
     def graph(self) -> Tensors:
         """Return the inputs and the output."""
         n, c, s, f, k = self.batch, self.channels, self.size, self.filters, self.kernel
-        shapes = [(n, s, s, c), (k, k, c, f)] if self.nhwc else [(n, c, s, s), (f, c, k, k)]
+        seen = c // self.groups
+        shapes = [(n, s, s, c), (k, k, c, f)] if self.nhwc else [(n, c, s, s), (f, seen, k, k)]
         shapes += [(1, f, 1, 1)] if self.bias else []
         return of(self.compute, *shapes, dtype=self.dtype)
 
     def compute(self, data: te.Tensor, weight: te.Tensor, *bias: te.Tensor) -> te.Tensor:
         """Return the output of some inputs."""
-        convolve = topi.nn.conv2d_nhwc if self.nhwc else topi.nn.conv2d_nchw
-        out = convolve(data, weight, self.stride, self.padding, out_dtype="float32")
+        given = data, weight, self.stride, self.padding
+        if self.groups > 1:
+            out = topi.nn.group_conv2d_nchw(*given, 1, self.groups, out_dtype="float32")
+        else:
+            convolve = topi.nn.conv2d_nhwc if self.nhwc else topi.nn.conv2d_nchw
+            out = convolve(*given, out_dtype="float32")
         for each in bias:
             out = out + each.astype("float32")
         out = topi.nn.relu(out) if self.relu else out
@@ -92,14 +98,15 @@ class Layer:
     def _separate(self, data: Any, weight: Any, bias: Any) -> Any:
         import torch
 
-        out = torch.nn.functional.conv2d(data, weight, bias, self.stride, self.padding)
+        sizes = self.stride, self.padding, 1, self.groups
+        out = torch.nn.functional.conv2d(data, weight, bias, *sizes)
         return torch.relu_(out) if self.relu else out
 
     def _fused(self, data: Any, weight: Any, bias: Any) -> Any:
         import torch
 
         pair = [self.stride] * 2, [self.padding] * 2, [1, 1]
-        return torch.cudnn_convolution_relu(data, weight, bias, *pair, 1)
+        return torch.cudnn_convolution_relu(data, weight, bias, *pair, self.groups)
 
 
 def of(operator: Callable[..., te.Tensor], *shapes: tuple[int, ...], dtype: str = "float32"
@@ -131,9 +138,9 @@ def convolution(*sizes: int, **rest: Any) -> Case:
     return Case(layer.graph, layer.library, layer.template())
 
 
-def half_convolution(*sizes: int, batch: int = 1, nhwc: bool = True) -> Case:
+def half_convolution(*sizes: int, batch: int = 1, nhwc: bool = True, groups: int = 1) -> Case:
     """Return the case of a layer of float16, summed in float32, with a ReLU."""
-    return convolution(*sizes, relu=True, nhwc=nhwc, batch=batch, dtype="float16")
+    return convolution(*sizes, relu=True, nhwc=nhwc, batch=batch, dtype="float16", groups=groups)
 
 
 def product(m: int, n: int, k: int) -> Case:
@@ -256,6 +263,9 @@ CASES: dict[str, Case] = {
     "conv128_half_nchw": half_convolution(128, 28, 128, 3, batch=16, nhwc=False),
     "conv256_half_nchw": half_convolution(256, 14, 256, 3, nhwc=False),
     "conv512_half_nchw": half_convolution(512, 7, 512, 3, batch=16, nhwc=False),
+    # Of RegNetX-16GF and of ResNeXt-101 32x8d.
+    "groups4_half": half_convolution(512, 28, 512, 3, batch=8, nhwc=False, groups=4),
+    "groups32_half": half_convolution(1024, 14, 1024, 3, batch=8, nhwc=False, groups=32),
     "batch_matmul": Case(
         lambda: of(topi.batch_matmul, (12, 512, 64), (12, 512, 64)), _batch_matmul
     ),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from autotune.auto_scheduler.compute_graph import ComputeGraph
 from autotune.auto_scheduler.loop_state import TransformStep
 from autotune.auto_scheduler.loops import Annotation, clean_name
-from autotune.auto_scheduler.replay import Replay, permuted_order, view_groups
+from autotune.auto_scheduler.replay import Replay, parts_of, permuted_order, view_groups
 from autotune.ir import IterVar
 from autotune.te.relation import SplitRelation
 from autotune.te.tensor import ComputeOp, Tensor
@@ -178,7 +178,9 @@ class _Text(Replay):
         super().cache_write(stage_id, scope)
         cache = self.new_label(self.names[stage_id])
         self.labels.insert(stage_id, cache)
-        self.lines.append(f'{cache}, = s.cache_write([{tensor}], "{scope}")')
+        scope, parts = parts_of(scope)
+        more = "" if parts is None else f", {parts}"
+        self.lines.append(f'{cache}, = s.cache_write([{tensor}], "{scope}"{more})')
         self.write_axes(stage_id, cache, both=True)
 
     def rfactor(self, stage_id: int, iter_id: int, place: int) -> None:

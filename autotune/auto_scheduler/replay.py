@@ -17,6 +17,9 @@ from autotune.te.schedule import Schedule, create_schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import Operation, Tensor
 
+# Memory of each thread.
+PRIVATE = "local"
+
 
 def view_scope(groups: Groups) -> str:
     """Return the scope that says that a copy is a view of some dimensions, ``"matrix 0 1, 2"``.
@@ -45,6 +48,23 @@ def permuted_order(scope: str) -> Sequence[int] | None:
     word, _, order = scope.partition(" ")
     groups = groups_of(order) if word == PERMUTED else ()
     return groups[0] if len(groups) == 1 else None
+
+
+def parts_scope(dimension: int, length: int) -> str:
+    """Return the scope that says that a cache has two dimensions for one, ``"local 1 32"``.
+
+    TVM knows no such step.
+    """
+    return f"{PRIVATE} {dimension} {length}"
+
+
+def parts_of(scope: str) -> tuple[str, tuple[int, int] | None]:
+    """Return the scope of a cache, and the dimension that is two there with the inner's length."""
+    word, *numbers = scope.split()
+    if word != PRIVATE or len(numbers) != 2 or not all(map(str.isdecimal, numbers)):
+        return scope, None
+    dimension, length = map(int, numbers)
+    return word, (dimension, length)
 
 
 class Replayable(Protocol):
@@ -227,8 +247,8 @@ class Replay:
 
     def cache_write(self, stage_id: int, scope: str) -> None:
         """Let a stage copy from a cache, in which its values are computed."""
-        stage = self.schedule.stages[stage_id]
-        self.schedule.cache_write(list(stage.op.outputs), scope)
+        stage, (scope, parts) = self.schedule.stages[stage_id], parts_of(scope)
+        self.schedule.cache_write(list(stage.op.outputs), scope, parts)
         cache = self.schedule.stages[stage_id].op
         self.names.insert(stage_id, f"{self.names[stage_id]}.{scope}")
         self.axes.insert(stage_id, [*cache.axis, *cache.reduce_axis])

@@ -140,6 +140,12 @@ def _cache_write(step: steps.CacheWrite, schedule: Schedule) -> None:
 
 
 @take_step.register
+def _cache_write_parts(step: steps.CacheWriteParts, schedule: Schedule) -> None:
+    parts = step.dimension, step.length
+    schedule.cache_write(list(_stage(step, schedule).op.outputs), step.scope, parts)
+
+
+@take_step.register
 def _rfactor(step: steps.Rfactor, schedule: Schedule) -> None:
     stage = _stage(step, schedule)
     axis = _leaf(step, stage, step.axis)

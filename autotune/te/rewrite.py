@@ -6,7 +6,7 @@ one, since a schedule finds the stage by any version of its operation. So nothin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.errors import ScheduleError
@@ -14,6 +14,7 @@ from autotune.ir import (
     LT,
     And,
     Expr,
+    IntImm,
     IterVar,
     ProducerLoad,
     Range,
@@ -24,6 +25,7 @@ from autotune.ir import (
     const,
     substitute,
 )
+from autotune.ir.operators import IntDivision
 from autotune.te.intrinsics import if_then_else
 from autotune.te.relation import (
     Extent,
@@ -117,11 +119,13 @@ def make_cache_read(
 
 
 def make_cache_write(
-    schedule: Owner, stage: StageState, scope: str
+    schedule: Owner, stage: StageState, scope: str, parts: tuple[int, int] | None = None
 ) -> tuple[ComputeOp, ComputeOp]:
     """Return the operation that computes in the cache, and the one that copies from it.
 
     The copy keeps the data axes; the cache gets new ones, called ``i.c``, and the reduction axes.
+    Of ``parts`` the first is a dimension of which the cache has two, ``i.o.c`` and ``i.i.c``: the
+    number of a part, and the place in one of the length that the second says.
     """
     op = stage.check_compute("cache_write")
     if stage.is_scheduled() or stage.attached():
@@ -129,15 +133,70 @@ def make_cache_write(
             f"cache_write({stage.name}): its loops are scheduled already; call cache_write first "
             "and schedule the cache that it returns"
         )
-    axis = tuple(
-        [IterVar(Var(f"{each.name}.c", "int32", "data"), each.dom, "data") for each in op.axis]
-    )
-    mapping: dict[Var, Expr] = {old.var: new.var for old, new in zip(op.axis, axis, strict=True)}
-    body = share_sources(tuple([substitute(each, mapping) for each in op.body]))
-    cache = ComputeOp(f"{op.name}.{scope}", op.tag, op.attrs, axis, body)
-    own = tuple([each.var for each in op.axis])
-    copies = tuple([ProducerLoad(tensor, own) for tensor in cache.outputs])
+    place, length = (None, 1) if parts is None else _checked_parts(op, *parts)
+    axis: list[IterVar] = []
+    own: list[Expr] = []
+    mapping: dict[Var, Expr] = {}
+    halves = _Halves({})
+    for i, each in enumerate(op.axis):
+        if i != place:
+            axis.append(_data_axis(f"{each.name}.c", each.dom))
+            mapping[each.var] = axis[-1].var
+            own.append(each.var)
+            continue
+        count = (extent_of(each) or length) // length
+        outer = _data_axis(f"{each.name}.o.c", Range(0, count))
+        inner = _data_axis(f"{each.name}.i.c", Range(0, length))
+        axis += [outer, inner]
+        mapping[each.var] = outer.var * length + inner.var
+        halves = _Halves({each.var: (length, outer.var, inner.var)})
+        own += [each.var // length, each.var % length]
+    bodies = halves.rewrite_all(op.body)
+    body = share_sources(tuple([substitute(each, mapping) for each in bodies]))
+    cache = ComputeOp(f"{op.name}.{scope}", op.tag, op.attrs, tuple(axis), body)
+    copies = tuple([ProducerLoad(tensor, tuple(own)) for tensor in cache.outputs])
     return cache, ComputeOp(op.name, op.tag, {}, op.axis, copies)
+
+
+def _data_axis(name: str, dom: Range | None) -> IterVar:
+    return IterVar(Var(name, "int32", "data"), dom, "data")
+
+
+def _checked_parts(op: ComputeOp, dimension: int, length: int) -> tuple[int, int]:
+    """Return a dimension and the length of its parts, if these divide it."""
+    extent = extent_of(op.axis[dimension]) if 0 <= dimension < len(op.axis) else None
+    if extent is None or length < 1 or extent % length:
+        raise ScheduleError(
+            f"cache_write({op.name}): expected a dimension of a constant number of elements, and "
+            f"a length that divides it, got dimension {dimension} and length {length}"
+        )
+    return dimension, length
+
+
+class _Halves(Rewriter):
+    """Puts axes in place of what a variable is divided by a length, and of what is left then."""
+
+    def __init__(self, of: Mapping[Var, tuple[int, Var, Var]]) -> None:
+        self.of = of
+
+    def visit_FloorDiv(self, node: IntDivision) -> Expr:
+        """Put the number of a part; what is divided is not negative."""
+        return self._half(node, 1)
+
+    def visit_FloorMod(self, node: IntDivision) -> Expr:
+        """Put the place in a part."""
+        return self._half(node, 2)
+
+    visit_TruncDiv, visit_TruncMod = visit_FloorDiv, visit_FloorMod
+
+    def _half(self, node: IntDivision, which: int) -> Expr:
+        """Return an axis, or the node with its operands rewritten."""
+        known = self.of.get(node.a) if isinstance(node.a, Var) else None
+        if known is not None and isinstance(node.b, IntImm) and node.b.value == known[0]:
+            half = known[which]
+            assert isinstance(half, Var)
+            return half
+        return type(node)(self.rewrite(node.a), self.rewrite(node.b))
 
 
 def share_sources(body: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -21,6 +21,7 @@ from autotune.te.stage_state import StageState
 from autotune.te.step import (
     CacheRead,
     CacheWrite,
+    CacheWriteParts,
     Normalize,
     Permute,
     Reindex,
@@ -166,12 +167,21 @@ class Schedule:
         return op.outputs[0]
 
     @overload
-    def cache_write(self, tensor: Tensor, scope: str) -> Tensor: ...
+    def cache_write(
+        self, tensor: Tensor, scope: str, parts: tuple[int, int] | None = None
+    ) -> Tensor: ...
 
     @overload
-    def cache_write(self, tensor: Sequence[Tensor], scope: str) -> Tensor | list[Tensor]: ...
+    def cache_write(
+        self, tensor: Sequence[Tensor], scope: str, parts: tuple[int, int] | None = None
+    ) -> Tensor | list[Tensor]: ...
 
-    def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Tensor | list[Tensor]:
+    def cache_write(
+        self,
+        tensor: Tensor | Sequence[Tensor],
+        scope: str,
+        parts: tuple[int, int] | None = None,
+    ) -> Tensor | list[Tensor]:
         """Compute a tensor in a cache, from which its stage copies; return the cache.
 
         for i, k: C[i] += A[i, k]  ->  for i, k: C.local[i] += A[i, k]
@@ -179,6 +189,12 @@ class Schedule:
 
         Of an operation with several outputs, give the list of all; a list comes back. It must be
         the first primitive on the stage, as the loops move to the cache.
+
+        With ``parts``, a dimension and a length, the cache has two dimensions for that one::
+
+            # cache_write(C, "local", (0, 8))
+            for i, k: C[i] += A[i // 8, k]  ->  for o, j, k: C.local[o, j] += A[o, k]
+                                                for i: C[i] = C.local[i // 8, i % 8]
         """
         several = not isinstance(tensor, Tensor)
         tensors = [tensor] if isinstance(tensor, Tensor) else list(tensor)
@@ -189,8 +205,11 @@ class Schedule:
                 f"cache_write({stage.name}): expected a list of all {stage.op.num_outputs} "
                 "outputs of one operation"
             )
-        cache_op, copy_op = make_cache_write(self, stage, scope)
-        self.record(CacheWrite(stage.key, scope))
+        cache_op, copy_op = make_cache_write(self, stage, scope, parts)
+        if parts is None:
+            self.record(CacheWrite(stage.key, scope))
+        else:
+            self.record(CacheWriteParts(stage.key, scope, *map(int, parts)))
         self._replace(stage, copy_op)
         cache = Stage(self, cache_op, self._new_key(stage, scope))
         cache.scope = scope

@@ -206,6 +206,15 @@ class CacheWrite(Step):
 
 
 @dataclass(frozen=True)
+class CacheWriteParts(CacheWrite):
+    """A stage's computation moved to a cache that has two dimensions for one."""
+
+    tag: ClassVar[str] = "cache_write_parts"
+    dimension: int
+    length: int
+
+
+@dataclass(frozen=True)
 class Rfactor(Step):
     """A reduction was done in two: partly along one axis, then over that axis."""
 

@@ -13,7 +13,7 @@ from tests.te.graphs import chain, matmul, padded_convolution, row_sum
 
 
 def every_primitive(view=True):
-    """Return a schedule in which each primitive was used; views and permuted copies if asked."""
+    """Return a schedule in which each primitive was used; those that TVM lacks if asked."""
     a, b, c = matmul()
     d = te.compute((64, 32), lambda i, j: c[i, j] + 1, name="D")
     e = te.compute((64, 32), lambda i, j: d[i, j] * 2, name="E")
@@ -21,6 +21,8 @@ def every_primitive(view=True):
     s[d].compute_inline()
     _, inner = s[c].split(c.op.reduce_axis[0], 16)
     factored = s.rfactor(c, inner, 1)
+    if view:
+        s.cache_write(e, "local", (0, 8))
     x, y, xi, yi = s[e].tile(*e.op.axis, 8, 4)
     s[e].bind(s[e].fuse(x, y), te.thread_axis("blockIdx.x"))
     s[e].bind(xi, te.thread_axis(8, "threadIdx.x"))

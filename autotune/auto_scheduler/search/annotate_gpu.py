@@ -23,7 +23,7 @@ from autotune.auto_scheduler.loops import (
 from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.search.program import ChoiceSlot, Program, Slot
 from autotune.auto_scheduler.search.rounded_tiles import rounded_tiles
-from autotune.auto_scheduler.search.steps import Annotator, splits_of
+from autotune.auto_scheduler.search.steps import Annotator, splits_of, tiling_splits
 from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, Product, product_of
 from autotune.auto_scheduler.sketch.warpgroups import WARPS
 from autotune.auto_scheduler.transform_steps import (
@@ -191,7 +191,7 @@ def _copy_together(work: Annotator, stage_id: int) -> None:
     target = work.state.attach[stage_id][0]
     instructions = work.stage(target).attrs.tensor_core
     if instructions:
-        _copy_by_warps(work, stage_id, work.state.attach[target][0], instructions)
+        _copy_by_warps(work, stage_id, instructions)
         return
     sources = spatial_splits(work.state, target)
     dimension = _row_dimension(work, stage_id, target)
@@ -228,7 +228,7 @@ def row_gap(product: Product, turned: bool) -> tuple[int, int]:
     return 16, 8
 
 
-def _copy_by_warps(work: Annotator, stage_id: int, root: int, instructions: str) -> None:
+def _copy_by_warps(work: Annotator, stage_id: int, instructions: str) -> None:
     """Let the warps of a block fill a tile, by vectors.
 
     Its rows begin in different banks; what ``wgmma`` reads is laid out by lowering, which turns
@@ -250,7 +250,7 @@ def _copy_by_warps(work: Annotator, stage_id: int, root: int, instructions: str)
         for length, thread in ((COLUMNS, Annotation.THREAD_X), (ROWS, Annotation.THREAD_Y)):
             work.split(stage_id, 0, [length])
             work.annotate(stage_id, 1, thread)
-    splits = splits_of(work.state.transform_steps, root)
+    splits = tiling_splits(work.state, target)
     if instructions == WGMMA:
         work.split(stage_id, 0, [WARPS])
         work.follow(stage_id, 0, splits[2:3], 1)

@@ -16,12 +16,12 @@ from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.forms_gpu import FEATURES, kernels_seconds
 from autotune.auto_scheduler.search.program import Program, Rows
 from autotune.auto_scheduler.search.sampler import Budget, Limits
-from autotune.auto_scheduler.search.steps import splits_of
+from autotune.auto_scheduler.search.steps import splits_of, tiling_splits
 from autotune.auto_scheduler.search.tiles import hint_column
 from autotune.auto_scheduler.sketch.products import product_of
 from autotune.auto_scheduler.transform_steps.loops import PIPELINE
-from autotune.ir import Expr, FloorMod, IntImm, ProducerLoad, Var, substitute
-from autotune.ir.structure import same
+from autotune.ir import Add, Expr, FloorMod, IntImm, Mul, ProducerLoad, Var, substitute
+from autotune.ir.structure import same, variables
 from autotune.te.reindex import VIEW
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Operation
@@ -55,7 +55,7 @@ class ProductForms(ABC):
         self.extents = found.extents
         # The stage where it hangs.
         self.root, _ = state.attach[stage_id]
-        of_root = splits_of(state.transform_steps, self.root)
+        of_root = tiling_splits(state, stage_id)
         chunk = splits_of(state.transform_steps, stage_id)[-1]
         self.steps = [*(of_root[place] for place in tiles), chunk]
         self.columns = [program.columns[step] for step in self.steps]
@@ -115,7 +115,11 @@ def _is_copied_singly(copy: Operation, vector: int) -> bool:
     first: dict[Var, Expr] = {axis.var: IntImm(0) for axis in view.axis[:-1]}
     shape = [n if isinstance(n, int) else 0 for n in load.tensor.shape]
     run, rest = 1, cast(Expr, view.axis[-1].var)
-    for index, extent in zip(reversed(load.indices), reversed(shape), strict=True):
+    sides = list(zip(reversed(load.indices), reversed(shape), strict=True))
+    last = next((index for index, extent in sides if extent != 1), IntImm(0))
+    if not _begin_at_vectors(last, view.axis[-1].var, vector):
+        return True
+    for index, extent in sides:
         if extent == 1:
             continue
         at = substitute(index, first)
@@ -129,6 +133,18 @@ def _is_copied_singly(copy: Operation, vector: int) -> bool:
         if length != extent:
             break
     return run % vector != 0
+
+
+def _begin_at_vectors(index: Expr, along: Var, vector: int) -> bool:
+    """Return whether what is added to a place is a multiple of a vector; in a window it is not."""
+    match index:
+        case Add(a, b):
+            return all(_begin_at_vectors(each, along, vector) for each in (a, b))
+        case Mul(_, IntImm(factor)) if factor % vector == 0:
+            return True
+        case _:
+            used = variables(index)
+            return along in used or not used
 
 
 class ProductShape(ABC):

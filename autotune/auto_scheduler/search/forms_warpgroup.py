@@ -15,7 +15,7 @@ from autotune.auto_scheduler.search.device_model import GpuModel
 from autotune.auto_scheduler.search.forms_product import Column, ProductForms, ProductShape
 from autotune.auto_scheduler.search.program import Program, Rows
 from autotune.auto_scheduler.search.sampler import Budget
-from autotune.auto_scheduler.search.steps import splits_of
+from autotune.auto_scheduler.search.steps import tiling_splits
 from autotune.auto_scheduler.sketch.warpgroups import PANEL, TILE, UNIT
 
 _THREADS = 128
@@ -43,7 +43,7 @@ class WarpgroupForms(ProductForms):
 
     def __init__(self, program: Program, stage_id: int, model: GpuModel) -> None:
         super().__init__(program, stage_id, model, (2, 4))
-        of_root = splits_of(program.state.transform_steps, program.state.attach[stage_id][0])
+        of_root = tiling_splits(program.state, stage_id)
         # The column that says how many blocks take tiles in turn, if they do.
         self.turns = program.columns[of_root[5]].start if len(of_root) > 5 else None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.search.program import FactorSlot, Slot
-from autotune.auto_scheduler.search.steps import splits_of
+from autotune.auto_scheduler.search.steps import tiling_splits
 from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, product_of
 from autotune.auto_scheduler.sketch.tensor_cores import OWN
 from autotune.auto_scheduler.sketch.warpgroups import PANEL, TILE, UNIT
@@ -48,13 +48,13 @@ def rounded_tiles(sketch: StateObject, innermost: int) -> dict[int, Slot]:
     What they split has divisors, and is an eighth more at most where that can be.
     """
     found: dict[int, Slot] = {}
-    for stage_id, (root, _) in sketch.attach.items():
+    for stage_id in sketch.attach:
         instructions = sketch.stages[stage_id].attrs.tensor_core
         if not instructions:
             continue
         product = product_of(sketch.stages[stage_id].op, instructions)
         assert product is not None
-        of_root = splits_of(sketch.transform_steps, root)
+        of_root = tiling_splits(sketch, stage_id)
         for side, extent in zip(TILE_SIDES[instructions], product.extents[:2], strict=True):
             if extent % (side.unit * side.multiple):
                 number = of_root[side.split]

@@ -104,6 +104,16 @@ class Annotator:
         return count
 
 
+def tiling_splits(state: StateObject, stage_id: int) -> list[int]:
+    """Return the splits that tile the stage at whose loops a product hangs; ascending.
+
+    Where groups of a product are a dimension of their own, the first split is into these.
+    """
+    root, _ = state.attach[stage_id]
+    found = splits_of(state.transform_steps, root)
+    return found[len(state.stages[stage_id].op.axis) - len(state.stages[root].op.axis) :]
+
+
 def splits_of(steps: Sequence[TransformStep], stage_id: int) -> list[int]:
     """Return the numbers of the split steps of a stage, whatever number it had then; ascending."""
     found = []

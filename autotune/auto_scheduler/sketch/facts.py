@@ -174,3 +174,9 @@ def has_rfactor(state: State, stage_id: int) -> bool:
 def split_steps(state: State, stage_id: int) -> list[int]:
     """Returns the places of the splits of a stage, the last one first."""
     return [place for place, step in steps_on(state, stage_id) if isinstance(step, SplitStep)]
+
+
+def is_untouched(state: State, stage_id: int) -> bool:
+    """Returns whether nothing was done to a stage yet."""
+    done = is_tiled(state.stages[stage_id]) or has_cache_write(state, stage_id)
+    return not done and not has_rfactor(state, stage_id)

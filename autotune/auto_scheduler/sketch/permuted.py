@@ -20,7 +20,17 @@ from autotune.auto_scheduler.sketch.products import Product, bind_together, one_
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.state import State
 from autotune.auto_scheduler.transform_steps.loops import WGMMA
-from autotune.ir import Expr, IterVar, ProducerLoad, Var, as_expr, substitute
+from autotune.ir import (
+    Add,
+    Expr,
+    IntImm,
+    IterVar,
+    Mul,
+    ProducerLoad,
+    Var,
+    as_expr,
+    substitute,
+)
 from autotune.ir.dtype import bits_of
 from autotune.ir.structure import walk
 from autotune.te.relation import extent_of
@@ -68,9 +78,10 @@ def _permuted(
     new = state.copy()
     for operand, own, seen in zip(found.operands, (found.rows, found.columns), reads, strict=True):
         lies_across = not along and _run(seen, own) % found.vector == 0
-        if lies_across or _last(seen) is channel.var:
+        if lies_across or _lies_along(channel, seen):
             continue
-        last = list(read[operand][0]).index(channel.var)
+        last = _dimension(channel, read[operand][0])
+        assert last is not None
         order = [i for i in range(len(read[operand][0])) if i != last]
         new.cache_read(new.stage_id(operand), permuted_scope([*order, last]), [stage_id])
         stage_id += 1
@@ -84,26 +95,45 @@ def _channel(found: Product, reads: Sequence[Indexed]) -> IterVar | None:
     """
 
     def merit(axis: IterVar) -> tuple[int, int]:
-        return sum(_last(each) is axis.var for each in reads), extent_of(axis) or 0
+        return sum(_lies_along(axis, each) for each in reads), extent_of(axis) or 0
 
     fitting = [
         axis
         for axis in found.steps
         if (extent_of(axis) or 0) % found.vector == 0
-        and all(_is_dimension(axis, indices) for indices, _ in reads)
+        and all(_dimension(axis, indices) is not None for indices, _ in reads)
     ]
     return max(fitting, key=merit, default=None)
 
 
-def _last(read: Indexed) -> Expr | None:
-    """Return the index of the dimension whose elements are neighbours in memory."""
-    return read[0][-1] if read[0] else None
+def _lies_along(axis: IterVar, read: Indexed) -> bool:
+    """Return whether an axis counts neighbours in memory."""
+    return bool(read[0]) and _dimension(axis, read[0]) == len(read[0]) - 1
 
 
-def _is_dimension(axis: IterVar, indices: Sequence[Expr]) -> bool:
-    """Return whether an axis indexes one dimension, and does nothing else."""
+def _dimension(axis: IterVar, indices: Sequence[Expr]) -> int | None:
+    """Return the dimension along which an axis counts, from where a group begins if there are any.
+
+    None if it indexes several, or none so.
+    """
     used = [node for index in indices for node in walk(index)]
-    return used.count(axis.var) == 1 and axis.var in indices
+    if used.count(axis.var) != 1:
+        return None
+    for i, index in enumerate(indices):
+        if index is axis.var:
+            return i
+        if isinstance(index, Add) and index.b is axis.var and _begins(index.a, axis):
+            return i
+    return None
+
+
+def _begins(index: Expr, axis: IterVar) -> bool:
+    """Return whether an index is the first of as many as an axis has, of some group."""
+    match index:
+        case Mul(Var(), IntImm(length)):
+            return length == extent_of(axis)
+        case _:
+            return False
 
 
 def _single(op: Operation) -> dict[Var, Expr]:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autotune.auto_scheduler.loops import Iterator
 from autotune.auto_scheduler.reads import reads_of
 from autotune.auto_scheduler.replay import view_scope
 from autotune.auto_scheduler.sketch.across_blocks import longest_reduction, summed_in_parts
-from autotune.auto_scheduler.sketch.facts import (
-    fusible_consumer,
-    has_cache_write,
-    has_rfactor,
-    is_tiled,
-)
+from autotune.auto_scheduler.sketch.facts import fusible_consumer, is_untouched
 from autotune.auto_scheduler.sketch.rule import SketchContext
 from autotune.auto_scheduler.state import State
 from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WGMMA
-from autotune.ir import Call, Cast, Expr, IterVar, Mul, Node, ProducerLoad, Reduce
+from autotune.ir import (
+    Call,
+    Cast,
+    Expr,
+    IterVar,
+    Mul,
+    Node,
+    ProducerLoad,
+    Reduce,
+)
 from autotune.ir.dtype import bits_of
 from autotune.ir.structure import walk
 from autotune.te import math as te_math
@@ -125,7 +129,7 @@ def product_of(op: Operation, instructions: str) -> Product | None:
     """
     if not isinstance(op, ComputeOp) or len(op.axis) < 2:
         return None
-    pair = _multiplied(op)
+    pair = multiplied(op)
     if pair is None:
         return None
     first, second = (_indexed_by(each) for each in pair)
@@ -149,8 +153,8 @@ def product_of(op: Operation, instructions: str) -> Product | None:
     return Product(batch, rows, columns, steps, operands, turned, pair[0].tensor.dtype)
 
 
-def _multiplied(op: ComputeOp) -> tuple[ProducerLoad, ProducerLoad] | None:
-    """Return the two reads whose products an operation adds up, if both have all its steps."""
+def multiplied(op: ComputeOp) -> tuple[ProducerLoad, ProducerLoad] | None:
+    """Returns the two reads whose products an operation adds up, if both have all its steps."""
     body = op.body[0]
     if not isinstance(body, Reduce) or len(op.body) != 1 or body.dtype != "float32":
         return None
@@ -238,7 +242,7 @@ def _factors(body: Reduce) -> tuple[ProducerLoad, ProducerLoad] | None:
 
 
 def untiled_product(
-    context: SketchContext, state: State, stage_id: int, instructions: str
+    context: SketchContext, state: State, stage_id: int, op: Operation, instructions: str
 ) -> Product | None:
     """Returns the product that a stage is for a GPU, if nothing was done to it yet.
 
@@ -246,14 +250,12 @@ def untiled_product(
         context: of the rule.
         state: whose stage it is.
         stage_id: of the stage.
+        op: what it computes, with groups as a dimension of their own.
         instructions: that are to multiply.
     """
-    stage = state.stages[stage_id]
-    if not context.is_gpu or is_tiled(stage) or has_cache_write(state, stage_id):
+    if not context.is_gpu or not is_untouched(state, stage_id) or len(reads_of(op)) != 2:
         return None
-    if has_rfactor(state, stage_id):
-        return None
-    return product_of(stage.op, instructions) if len(reads_of(stage.op)) == 2 else None
+    return product_of(op, instructions)
 
 
 def whole_and_in_parts(
@@ -272,8 +274,32 @@ def whole_and_in_parts(
     return [state, summed_in_parts(context, state, stage_id, steps)]
 
 
+@dataclass(frozen=True)
+class Groups:
+    """What takes over the results of a product whose columns, or rows, are of several groups.
+
+    Attributes:
+        reader: the stage that does.
+        dimension: that of the groups, in the reader; the product has two for it.
+        length: of a group.
+    """
+
+    reader: int
+    dimension: int
+    length: int
+
+    def moved(self, stages: int) -> Groups:
+        """Return the same where so many stages were added before."""
+        return replace(self, reader=self.reader + stages)
+
+
 def multiply_in_tiles(
-    context: SketchContext, state: State, stage_id: int, instructions: str, tile: Tile
+    context: SketchContext,
+    state: State,
+    stage_id: int,
+    instructions: str,
+    tile: Tile,
+    groups: Groups | None = None,
 ) -> tuple[State, int, Iterator, Iterator]:
     """Tiles the stage that takes the results of a product over, and hangs the product there.
 
@@ -283,6 +309,7 @@ def multiply_in_tiles(
         stage_id: of the product.
         instructions: that are to multiply.
         tile: tiles a stage, and returns the loop at which products hang.
+        groups: what takes the results over, if the product is of groups; see `sketch.groups`.
 
     Returns:
         The new state, and of the product the stage, the loop over instructions and that over
@@ -292,16 +319,18 @@ def multiply_in_tiles(
     found = product_of(op, instructions)
     assert found is not None
     assert isinstance(op, ComputeOp)
-    reader = fusible_consumer(context, state, stage_id)
+    reader = fusible_consumer(context, state, stage_id) if groups is None else groups.reader
     new = state.copy()
-    for operand, groups in _views(op, found):
+    for operand, dimensions in _views(op, found):
         # Its number changes, since a view stands before the stage.
         at = new.stage_id(operand)
-        new.cache_read(at, view_scope(groups), [stage_id])
+        new.cache_read(at, view_scope(dimensions), [stage_id])
         stage_id, reader = stage_id + 1, None if reader is None else reader + 1
     if reader is None:
         new.cache_write(stage_id, "local")
         reader = stage_id + 1
+    if groups is not None:
+        new.split(reader, new.stages[reader].iters[groups.dimension], [groups.length])
     lane = tile(new, reader, _three_loops(new, reader, op, found))
     *data, k = _fused_steps(new, stage_id, op, found)
     chunk, step = new.split(stage_id, k, [found.depth])

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from autotune.auto_scheduler.loops import Iterator
+from autotune.auto_scheduler.sketch.groups import by_groups
 from autotune.auto_scheduler.sketch.permuted import as_it_lies_and_permuted
 from autotune.auto_scheduler.sketch.products import (
     COLUMNS,
@@ -40,19 +41,29 @@ class TensorCores:
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
         """Returns whether a stage is a product of at least one tile of a warp."""
-        found = untiled_product(context, state, stage_id, TENSOR_CORE)
-        if found is None or arch_of(context) < _FIRST_ARCH:
+        if arch_of(context) < _FIRST_ARCH:
+            return Condition.PASS
+        given, _ = by_groups(context, state, stage_id, TENSOR_CORE, COLUMNS * OWN)
+        found = untiled_product(context, state, stage_id, given.stages[stage_id].op, TENSOR_CORE)
+        if found is None:
             return Condition.PASS
         fits = found.fits(2 * ROWS, COLUMNS * OWN, found.depth)
         return Condition.APPLY if fits else Condition.PASS
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
+        state, groups = by_groups(context, state, stage_id, TENSOR_CORE, COLUMNS * OWN)
         for given, place in as_it_lies_and_permuted(state, stage_id, TENSOR_CORE):
             found = product_of(given.stages[place].op, TENSOR_CORE)
             assert found is not None
-            for each in whole_and_in_parts(context, given, place, found, found.depth):
-                new, at, _, step = multiply_in_tiles(context, each, place, TENSOR_CORE, _tile)
+            several = [given]
+            if groups is None:
+                several = whole_and_in_parts(context, given, place, found, found.depth)
+            moved = None if groups is None else groups.moved(place - stage_id)
+            for each in several:
+                new, at, _, step = multiply_in_tiles(
+                    context, each, place, TENSOR_CORE, _tile, moved
+                )
                 new.pragma(at, step, TENSOR_CORE)
                 yield new, at - 1
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from autotune.auto_scheduler.loops import Iterator
+from autotune.auto_scheduler.sketch.groups import by_groups
 from autotune.auto_scheduler.sketch.permuted import as_it_lies_and_permuted
 from autotune.auto_scheduler.sketch.products import (
     COLUMNS,
@@ -44,22 +45,29 @@ class WarpgroupTensorCores:
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
         """Returns whether a stage is a product of at least one tile of a warpgroup."""
-        found = untiled_product(context, state, stage_id, WGMMA)
-        if found is None or arch_of(context) != ARCH:
+        if arch_of(context) != ARCH:
+            return Condition.PASS
+        given, _ = by_groups(context, state, stage_id, WGMMA, PANEL)
+        found = untiled_product(context, state, stage_id, given.stages[stage_id].op, WGMMA)
+        if found is None:
             return Condition.PASS
         fits = found.fits(TILE, PANEL, found.panel)
         return Condition.APPLY if fits else Condition.PASS
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage that takes the results over, and mark the nest that computes them."""
+        state, groups = by_groups(context, state, stage_id, WGMMA, PANEL)
         for given, place in as_it_lies_and_permuted(state, stage_id, WGMMA):
             found = product_of(given.stages[place].op, WGMMA)
             assert found is not None
-            states = whole_and_in_parts(context, given, place, found, found.panel)
+            states = [given]
+            if groups is None:
+                states = whole_and_in_parts(context, given, place, found, found.panel)
             ways = [(each, TILINGS[0]) for each in states]
             ways += [(given, TILINGS[1])] if found.divides(TILE, PANEL) else []
+            moved = None if groups is None else groups.moved(place - stage_id)
             for each, tile in ways:
-                new, at, inner, _ = multiply_in_tiles(context, each, place, WGMMA, tile)
+                new, at, inner, _ = multiply_in_tiles(context, each, place, WGMMA, tile, moved)
                 new.pragma(at, inner, WGMMA)
                 yield new, at - 1
 
