@@ -170,7 +170,8 @@ class TuningOptions:
         measure_callbacks: called with the search, the inputs and the results of what was measured.
 
     Raises:
-        TuningOptionError: a builder or runner is something else, or a number is negative.
+        TuningOptionError: a builder, runner or callback is something else, or a number is
+            negative.
     """
 
     num_measure_trials: int = 0
@@ -191,6 +192,9 @@ class TuningOptions:
         check = Check(TuningOptionError, "TuningOptions")
         for name in ("num_measure_trials", "num_measures_per_round", "verbose"):
             object.__setattr__(self, name, check.whole(name, getattr(self, name), 0))
+        for each in check.sequence("measure_callbacks", self.measure_callbacks or (), "a list"):
+            known = getattr(each, "callback", each)
+            check.function("measure_callbacks", known, "the search, inputs and results")
         if self.early_stopping is not None:
             count = check.whole("early_stopping", self.early_stopping, -1)
             object.__setattr__(self, "early_stopping", count if count > 0 else None)

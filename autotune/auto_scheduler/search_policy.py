@@ -20,7 +20,7 @@ from autotune.auto_scheduler.program_measurer import ProgramMeasurer
 from autotune.auto_scheduler.record_file import RecordToFile, as_input
 from autotune.auto_scheduler.recorded_state import RecordedState, recorded
 from autotune.auto_scheduler.resume import measured_states
-from autotune.auto_scheduler.search.params import DEFAULT_PARAMS, Param
+from autotune.auto_scheduler.search.params import DEFAULT_PARAMS, Param, checked_params
 from autotune.auto_scheduler.search.programs import sketches_of
 from autotune.auto_scheduler.search.proposer import Proposer
 from autotune.auto_scheduler.search.task_search import proposer_of
@@ -210,7 +210,7 @@ class SketchPolicy(SearchPolicy):
             check.whole("seed", seed, 0)
         if program_cost_model is not None:
             check.kind("program_cost_model", program_cost_model, CostModel, "a cost model")
-        self.params = {**self.DEFAULT_PARAMS, **(params or {})}
+        self.params = {**self.DEFAULT_PARAMS, **checked_params(params or {})}
         self.program_cost_model = (
             RandomModel() if program_cost_model is None else program_cost_model
         )

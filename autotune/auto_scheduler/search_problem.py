@@ -97,6 +97,11 @@ class SearchProblem:
         """The workload key."""
         return self.workload_key
 
+    @property
+    def continued_by(self) -> str:
+        """What goes on with a log."""
+        return "PreloadMeasuredStates, or load_log_file of a TaskScheduler"
+
     @cached_property
     def graph_hash(self) -> str:
         """A hash of what is computed, whatever it is called: keys of functions do not tell."""

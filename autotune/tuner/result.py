@@ -150,9 +150,14 @@ def _time(seconds: float | None) -> float | None:
     return seconds if seconds is not None and 0 < seconds < math.inf else None
 
 
-def ended_by(error: BaseException) -> str:
-    """Return why a run ended that did not end by itself."""
+def continued_by(workload: Workload) -> str:
+    """Return what of the interface goes on with a log: of templates the argument of `tune`."""
+    return str(getattr(workload, "continued_by", "resume="))
+
+
+def ended_by(error: BaseException, workload: Workload) -> str:
+    """Return why a run of a workload ended that did not end by itself."""
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted; continue with resume="
+        return f"interrupted; continue with {continued_by(workload)}"
     first = next(iter(str(error).splitlines()), "")
     return f"{type(error).__name__}: {first}" if first else type(error).__name__

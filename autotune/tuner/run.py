@@ -13,7 +13,7 @@ from autotune.task import GLOBAL_SCOPE
 from autotune.tuner.failures import Failures
 from autotune.tuner.final_race import FinalRace
 from autotune.tuner.proposals import Proposals
-from autotune.tuner.result import TuneResult, default_of, ended_by, trial_of
+from autotune.tuner.result import TuneResult, continued_by, default_of, ended_by, trial_of
 from autotune.tuner.resume import Records, earlier
 from autotune.tuner.scoreboard import Scoreboard
 from autotune.tuner.stop import Progress, Stop
@@ -123,7 +123,7 @@ class Run:
             with interrupts_deferrable():
                 self._run(measure_option, reproducible)
         except BaseException as error:
-            self._why = ended_by(error)
+            self._why = ended_by(error, self.workload)
             raise
         finally:
             GLOBAL_SCOPE.in_tuning = False
@@ -207,8 +207,9 @@ class Run:
             self._measure(line, reproducible)
         except KeyboardInterrupt:
             logger.warning(
-                "interrupted after %d trials; the log is complete, continue it with resume=",
+                "interrupted after %d trials; the log is complete, continue it with %s",
                 self.measured,
+                continued_by(self.workload),
             )
             raise
         finally:

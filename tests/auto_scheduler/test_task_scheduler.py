@@ -235,6 +235,13 @@ def test_a_file_of_the_latency_that_stands_there_is_kept(tmp_path):
     assert path.read_text("utf-8").startswith("mine\nElapsedTime(s)\t")
 
 
+def test_a_file_of_the_latency_may_be_in_a_folder_that_is_not_there_yet(tmp_path):
+    path = tmp_path / "logs/net/latency.tsv"
+    scheduler = TaskScheduler(products(4), callbacks=[LogEstimatedLatency(path)])
+    scheduler.tune(options(2, per_round=2))
+    assert path.read_text("utf-8").startswith("ElapsedTime(s)\t")
+
+
 def test_a_model_is_kept_in_a_file(tmp_path):
     file, tasks = tmp_path / "model.json", products(4)
     TaskScheduler(tasks, load_model_file=file, callbacks=[]).tune(options(4, per_round=2))
@@ -278,6 +285,13 @@ def test_what_is_no_model_is_refused(tmp_path, text):
 def test_bad_arguments_are_refused(arguments, words):
     with pytest.raises(AutotuneError, match=words):
         TaskScheduler(**{"tasks": products(4, 6), **arguments})
+
+
+@pytest.mark.parametrize("returned", [None, "fast", float("nan")])
+def test_an_objective_that_returns_no_number_is_named(returned):
+    scheduler = TaskScheduler(products(4), objective_func=lambda _: returned, callbacks=[])
+    with pytest.raises(AutotuneError, match="objective_func returned no number"):
+        scheduler.tune(options(2, per_round=2))
 
 
 def test_a_budget_too_small_and_an_unknown_policy_are_refused():

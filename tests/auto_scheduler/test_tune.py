@@ -200,6 +200,10 @@ def test_what_options_take_is_checked():
         TuningOptions(num_measure_trials=-1)
     with pytest.raises(ValueError, match=r"early_stopping must be a whole number .* got 2\.5"):
         TuningOptions(early_stopping=2.5)
+    with pytest.raises(ValueError, match="measure_callbacks must be a list"):
+        TuningOptions(measure_callbacks=RecordToFile("log.json"))
+    with pytest.raises(ValueError, match="measure_callbacks must be a function"):
+        TuningOptions(measure_callbacks=["log.json"])
     assert TuningOptions(num_measure_trials=np.int64(5)).num_measure_trials == 5
 
 
@@ -216,6 +220,29 @@ def test_a_search_in_which_nothing_runs_says_why_and_goes_on(means, caplog):
     # The plain state binds no thread, so none of its kernels can be launched.
     task.tune(TuningOptions(3, verbose=0, **means), EmptyPolicy(task))
     assert "cannot run, most because of" in caplog.text
+
+
+def test_parameters_of_a_search_that_nothing_reads_or_that_are_no_numbers_are_named(caplog):
+    task = SearchTask(func="matmul", args=(8, 8, 8), target="c")
+    policy = SketchPolicy(task, params={"eps_gredy": 0.5, "max_vectorize_size": 8})
+    assert (policy.params["eps_greedy"], policy.params["max_vectorize_size"]) == (0.05, 8)
+    assert "params has 'eps_gredy', which nothing reads; did you mean 'eps_greedy'" in caplog.text
+    for name in ("eps_greedy", "cpu_multi_level_tiling_structure"):
+        with pytest.raises(ValueError, match=name):
+            SketchPolicy(task, params={name: None})
+    older = {"evolutionary_search_use_measured_ratio": 0.5}
+    assert SketchPolicy(task, params=older).params["sample_init_use_measured_ratio"] == 0.5
+
+
+def test_an_interrupted_search_says_what_goes_on_with_its_log(means, caplog):
+    task = SearchTask(func="matmul", args=(16, 16, 16), target="c")
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        task.tune(TuningOptions(9, verbose=0, measure_callbacks=[interrupt], **means))
+    assert "continue it with PreloadMeasuredStates, or load_log_file" in caplog.text
 
 
 def test_a_search_that_finds_nothing_within_the_limits_says_so(caplog):

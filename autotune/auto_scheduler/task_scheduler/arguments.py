@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from autotune.auto_scheduler.errors import TuningOptionError
 from autotune.auto_scheduler.measuring import TuningOptions
 from autotune.auto_scheduler.search_task import SearchTask
+from autotune.auto_scheduler.task_scheduler.allocation import Objective
 from autotune.utils.check import Check
 
 _STRATEGIES = ("gradient", "round-robin")
@@ -60,6 +61,27 @@ def checked_strategy(strategy: str) -> str:
             f"TaskScheduler: strategy must be one of {', '.join(_STRATEGIES)}, got {strategy!r}"
         )
     return strategy
+
+
+def checked_objective(function: Objective) -> Objective:
+    """Return an objective that refuses to return what is no number.
+
+    Raises:
+        TuningOptionError: it is no function.
+    """
+    Check(TuningOptionError, "TaskScheduler").function("objective_func", function, "seconds")
+
+    def seconds_of(costs: list[float]) -> float:
+        found: object = function(costs)
+        try:
+            seconds = float(found)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            seconds = math.nan
+        if math.isnan(seconds):
+            raise TuningOptionError(f"TaskScheduler: objective_func returned no number: {found!r}")
+        return seconds
+
+    return seconds_of
 
 
 def trials_per_round(options: TuningOptions, tasks: int) -> int:

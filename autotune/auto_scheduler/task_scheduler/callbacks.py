@@ -82,6 +82,7 @@ class LogEstimatedLatency(TaskSchedulerCallback):
         score = task_scheduler.cur_score
         latency = f"{score * 1e3:.3f}" if math.isfinite(score) else "N/A"
         elapsed = time.time() - task_scheduler.tic
+        self.log_file.parent.mkdir(parents=True, exist_ok=True)
         with self.log_file.open("a", encoding="utf-8") as file:
             file.write(
                 f"ElapsedTime(s)\t{elapsed:.0f}\tEstimatedLatency(ms)\t{latency}\t"

@@ -25,6 +25,7 @@ from autotune.auto_scheduler.task_scheduler.allocation import (
     RoundRobin,
 )
 from autotune.auto_scheduler.task_scheduler.arguments import (
+    checked_objective,
     checked_strategy,
     checked_tasks,
     checked_weights,
@@ -106,7 +107,7 @@ class TaskScheduler:
         check = Check(TuningOptionError, "TaskScheduler")
         self.tasks = checked_tasks(tasks)
         self.task_weights = checked_weights(self.tasks, task_weights)
-        self.objective_func: Objective = objective_func or self._weighted_sum
+        self.objective_func = checked_objective(objective_func or self._weighted_sum)
         self.strategy = checked_strategy(strategy)
         self.load_model_file = load_model_file
         self.load_log_file = load_log_file
