@@ -8,8 +8,10 @@ Idea and names: Ansor (Zheng et al., OSDI 2020), https://arxiv.org/abs/2006.0676
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 from autotune.auto_scheduler.attach_map import AttachMap, made_room
@@ -60,6 +62,11 @@ class TransformStep:
         """Return the row of the step, ready for `json.dumps`."""
         values = [getattr(self, each.name) for each in fields(self)]
         return [self.tag, *(_plain(value) for value in values)]
+
+    @cached_property
+    def row_text(self) -> str:
+        """The row as a record has it."""
+        return json.dumps(self.to_row())
 
     @classmethod
     def from_row(cls, values: Sequence[object]) -> TransformStep:

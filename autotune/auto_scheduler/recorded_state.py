@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,7 +31,7 @@ class RecordedState:
     @cached_property
     def key(self) -> str:
         """A hash of the steps, the same in every process."""
-        text = json.dumps(self.to_json())
+        text = f"[{', '.join([step.row_text for step in self.transform_steps])}]"
         return f"state-{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"
 
     def to_json(self) -> list[list[object]]:

@@ -172,7 +172,7 @@ class SearchProblem:
         return (RecordedState(()),)
 
     def default(self) -> RecordedState | None:
-        """Return None: nothing is used untuned yet."""
+        """Return None: what runs untuned is scheduled by rule, which is no state."""
         return None
 
     def own(self, candidate: Candidate) -> Candidate:

@@ -1,5 +1,7 @@
 """Records of the auto-scheduler: TVM's lines both ways, what we add, and what cannot be read."""
 
+import copy
+import hashlib
 import json
 import logging
 import re
@@ -173,6 +175,18 @@ UNREADABLE = [
     '{"input": ["cuda", "x", [], {}], "config": {}, "result": []}',
     '{"i": [["k", "cuda"], [[], [["CI", 1]',
 ]
+
+
+def test_equal_rows_of_a_log_are_read_once():
+    rows = [["SP", 2, 0, 64, [4, 2], 1], ["AN", 2, 0, 3]]
+    one, other = (RecordedState.from_json(copy.deepcopy(rows)) for _ in range(2))
+    assert all(a is b for a, b in zip(one.transform_steps, other.transform_steps, strict=True))
+    assert one.to_json() == rows
+    digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+    assert one.key == "state-" + digest[:16]
+    like = [["SP", 2, 0, 64, [4, 2], 1], ["AN", 2, 0, True]]
+    with pytest.raises(RecordError, match="expected an int"):
+        RecordedState.from_json(like)
 
 
 @pytest.mark.parametrize("line", UNREADABLE)

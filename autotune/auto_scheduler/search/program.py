@@ -116,8 +116,9 @@ class Program:
 
     def row_of(self, steps: Sequence[TransformStep]) -> list[int] | None:
         """Return the row that gives these steps, or None where no row does."""
-        steps = _whole(steps, self.state.transform_steps)
-        if len(steps) != len(self.state.transform_steps):
+        steps = self._whole(steps)
+        own = self.state.transform_steps
+        if len(steps) != len(own) or not all(_same(own[at], steps[at]) for at in self._fixed):
             return None
         row: list[int] = []
         for slot in self.slots:
@@ -127,6 +128,26 @@ class Program:
             row += values
         made = self.candidate(row).transform_steps
         return row if _alike(made, [step for step in steps if not _is_nothing(step)]) else None
+
+    @cached_property
+    def _fixed(self) -> list[int]:
+        """Places of steps that are the same in all rows."""
+        return [at for at in range(len(self.state.transform_steps)) if at not in self.columns]
+
+    @cached_property
+    def _nothings(self) -> list[tuple[int, TransformStep]]:
+        """Steps that a candidate may leave out, by place, as they are where they say nothing."""
+        found = ((at, _nothing_like(step)) for at, step in enumerate(self.state.transform_steps))
+        return [(place, nothing) for place, nothing in found if nothing is not None]
+
+    def _whole(self, steps: Sequence[TransformStep]) -> list[TransformStep]:
+        """Return steps with those put back that a candidate leaves out as they say nothing."""
+        found = list(steps)
+        for place, nothing in self._nothings:
+            there = found[place] if place < len(found) else None
+            if there is None or _nothing_like(there) != nothing:
+                found.insert(place, nothing)
+        return found
 
 
 def _filled(step: TransformStep, values: list[int]) -> TransformStep:
@@ -141,7 +162,9 @@ def _filled(step: TransformStep, values: list[int]) -> TransformStep:
 
 def _is_nothing(step: TransformStep) -> bool:
     """Whether a step says nothing: records are clearer without, and TVM can replay them."""
-    return step == _nothing_like(step)
+    if isinstance(step, StorageAlignStep):
+        return step.offset == 0
+    return isinstance(step, PragmaStep) and step.pragma_type == f"{PIPELINE}$0"
 
 
 def _nothing_like(step: TransformStep) -> TransformStep | None:
@@ -151,17 +174,6 @@ def _nothing_like(step: TransformStep) -> TransformStep | None:
     if isinstance(step, PragmaStep) and step.pipeline is not None:
         return replace(step, pragma_type=f"{PIPELINE}$0")
     return None
-
-
-def _whole(steps: Sequence[TransformStep], own: Sequence[TransformStep]) -> list[TransformStep]:
-    """Return steps with those put back that a candidate leaves out as they say nothing."""
-    found = list(steps)
-    for place, step in enumerate(own):
-        nothing = _nothing_like(step)
-        there = found[place] if place < len(found) else None
-        if nothing is not None and (there is None or _nothing_like(there) != nothing):
-            found.insert(place, nothing)
-    return found
 
 
 def _numbers(step: TransformStep) -> list[int] | None:
@@ -177,11 +189,15 @@ def _numbers(step: TransformStep) -> list[int] | None:
 
 def _alike(a: Sequence[TransformStep], b: Sequence[TransformStep]) -> bool:
     """Whether steps say the same; the extents that splits record are only remarks."""
-    return [_bare(step) for step in a] == [_bare(step) for step in b]
+    return len(a) == len(b) and all(map(_same, a, b))
 
 
-def _bare(step: TransformStep) -> TransformStep:
-    return replace(step, extent=0) if isinstance(step, SplitStep) else step
+def _same(a: TransformStep, b: TransformStep) -> bool:
+    if not isinstance(a, SplitStep) or not isinstance(b, SplitStep):
+        return a is b or a == b
+    return (a.stage_id, a.iter_id, a.lengths, a.inner_to_outer) == (
+        b.stage_id, b.iter_id, b.lengths, b.inner_to_outer,
+    )  # fmt: skip
 
 
 def count_of(slot: Slot) -> int:

@@ -13,14 +13,28 @@ from autotune.errors import RecordError
 # A record is a text that anybody may have written. No field of a step is larger, or longer.
 _LARGEST = 2**63 - 1
 _LONGEST = 200
+# Steps of the rows that were read last, by their texts: records of one log share most of theirs.
+_KEPT = 1 << 15
+_read = dict[str, TransformStep]()
 
 
 def step_from_row(row: object) -> TransformStep:
-    """Return the step that a row of a record holds.
+    """Return the step that a row of a record holds; of equal rows it is the same object.
 
     Raises:
         RecordError: the tag is unknown, or a field is missing or of another type.
     """
+    text = _shown(row, None)
+    known = _read.get(text)
+    if known is None:
+        known = _step_of(row)
+        if len(_read) >= _KEPT:
+            _read.clear()
+        _read[text] = known
+    return known
+
+
+def _step_of(row: object) -> TransformStep:
     if not isinstance(row, list) or not row or not isinstance(row[0], str):
         raise RecordError(
             f"a step of a record is a list that begins with its tag, got {_shown(row)}"
@@ -74,8 +88,8 @@ def text(value: object) -> str:
     return value
 
 
-def _shown(value: object) -> str:
+def _shown(value: object, most: int | None = _LONGEST) -> str:
     try:
-        return repr(value)[:_LONGEST]
+        return repr(value)[:most]
     except ValueError:  # an int of more digits than python writes
         return "a huge number"
