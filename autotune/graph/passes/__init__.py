@@ -22,6 +22,7 @@ from autotune.graph.passes.pipeline import (
     Pipeline,
 )
 from autotune.graph.passes.simplify_inference import simplify_inference
+from autotune.graph.passes.to_conv2d import to_conv2d
 
 __all__ = [
     "OWN",
@@ -43,5 +44,6 @@ __all__ = [
     "folded",
     "simplify_expressions",
     "simplify_inference",
+    "to_conv2d",
     "vector_axis",
 ]

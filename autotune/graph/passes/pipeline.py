@@ -14,6 +14,7 @@ from autotune.graph.passes.epilogue import fold_affine
 from autotune.graph.passes.fold_constant import fold_constant
 from autotune.graph.passes.fold_scale import fold_scale_backward, fold_scale_forward
 from autotune.graph.passes.simplify_inference import simplify_inference
+from autotune.graph.passes.to_conv2d import to_conv2d
 
 Pass = Callable[[Graph], Graph]
 
@@ -61,7 +62,9 @@ RELAY_CUDA = Pipeline("relay_cuda", (*_COMMON, (3, alter_layout), *_END))
 RELAY_CPU = Pipeline("relay_llvm", (*_COMMON, (3, alter_layout_cpu), *_END))
 # While templates are extracted TVM leaves layouts alone.
 RELAY_TEMPLATES = Pipeline("relay_templates", (*_COMMON, *_END))
-# Ours: fewer operations, whatever the signs of scales; direct convolutions, channels first.
-OWN = Pipeline("own", (*_COMMON, (3, fold_affine), (3, channels_first), *_END), composes=True)
+_OWN = (*_COMMON, (3, to_conv2d), (3, fold_affine))
+# Ours: fewer operations, whatever the signs of scales; direct convolutions of images, channels
+# first.
+OWN = Pipeline("own", (*_OWN, (3, channels_first), *_END), composes=True)
 # The same without a change of layouts, where a race says that it is faster.
-OWN_AS_WRITTEN = Pipeline("own_as_written", (*_COMMON, (3, fold_affine), *_END), composes=True)
+OWN_AS_WRITTEN = Pipeline("own_as_written", (*_OWN, *_END), composes=True)

@@ -1,0 +1,131 @@
+"""A convolution of volumes as one of images: planes that a filter sees at once are channels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autotune.graph import ops
+from autotune.graph.passes.fold_constant import folded
+from autotune.graph.types import Array
+from autotune.graph.value import Constant, Node, Value, apply
+
+_FIRST = "NCDHW"
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Planes:
+    """Planes of volumes, one after another as images.
+
+    Attributes:
+        shape: of the volumes, [batch, channels, depth, height, width] or with the channels last.
+        channels_first: which of the two.
+        flat: whether rows of all planes are those of one image instead.
+    """
+
+    shape: Shape
+    channels_first: bool
+    flat: bool = False
+
+    @property
+    def channel_axis(self) -> int:
+        """Dimension of the volumes."""
+        return 1 if self.channels_first else 4
+
+    def numbers_shape(self, count: int) -> Shape:
+        """Return the shape of so many numbers, one for each channel or one for all, of images."""
+        return (count, 1, 1) if self.channels_first else (count,)
+
+    def numbers(self, numbers: Array) -> Array:
+        """Return numbers for the channels of volumes as those of images: the same."""
+        return numbers
+
+    def restored(self, images: Value, origin: str) -> Value:
+        """Return the volumes of planes."""
+        if not self.channels_first or self.flat:
+            return apply(ops.Reshape(self.shape), images, origin=origin)
+        n, channels, depth, height, width = self.shape
+        apart = ops.Reshape((n, depth, channels, height, width))
+        return apply(
+            ops.Transpose((0, 2, 1, 3, 4)), apply(apart, images, origin=origin), origin=origin
+        )
+
+
+def as_planes(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Planes] | None:
+    """Return what a convolution of volumes computes by one of images; None if it cannot be.
+
+    Args:
+        node: of an `ops.Conv3d`.
+        inputs: data and weight; the latter has to be known.
+    """
+    op, (data, weight) = node.op, inputs
+    assert isinstance(op, ops.Conv3d)
+    first = op.data_layout == _FIRST
+    if not isinstance(weight, Constant) or (op.groups > 1 and not first):
+        return None
+    sides, origin = op.sides, node.origin
+    taps = weight.shape[2:] if first else weight.shape[:3]
+    flat = taps[:2] == (1, 1) and op.steps[:2] == (1, 1) and sides[:2] == ((0, 0), (0, 0))
+    order = Planes(node.outputs[0].shape, first, flat)
+    if flat:
+        images = apply(ops.Reshape(_merged(data.shape, first)), data, origin=origin)
+    else:
+        images = _side_by_side(op, data, taps[0], order, origin)
+    (top, bottom), (left, right) = ((0, 0), sides[2]) if flat else sides[1:]
+    conv = ops.Conv2d(
+        strides=op.steps[1:],
+        padding=(top, left, bottom, right),
+        dilation=op.holes[1:],
+        groups=op.groups,
+        data_layout="NCHW" if first else "NHWC",
+        kernel_layout="OIHW" if first else "HWIO",
+    )
+    return apply(conv, images, _filters(weight, first), origin=origin), order
+
+
+def _merged(shape: Shape, first: bool) -> Shape:
+    """Return the shape of images whose rows are those of all planes of a volume."""
+    if first:
+        n, channels, depth, height, width = shape
+        return (n, channels, depth * height, width)
+    n, depth, height, width, channels = shape
+    return (n, depth * height, width, channels)
+
+
+def _filters(weight: Constant, first: bool) -> Constant:
+    """Return filters of images, whose channels are those of the planes that a filter sees."""
+    if first:
+        out, channels, deep, height, width = weight.shape
+        return _folded(ops.Reshape((out, channels * deep, height, width)), weight)
+    deep, height, width, channels, out = weight.shape
+    turned = _folded(ops.Transpose((1, 2, 0, 3, 4)), weight)
+    return _folded(ops.Reshape((height, width, deep * channels, out)), turned)
+
+
+def _folded(op: ops.Reshape | ops.Transpose, value: Constant) -> Constant:
+    return folded(Node(op, (value,), ""), [value])
+
+
+def _side_by_side(op: ops.Conv3d, data: Value, taps: int, order: Planes, origin: str) -> Value:
+    """Return an image for each plane of the result: the planes that a filter sees, as channels."""
+    first, axis = order.channels_first, 2 if order.channels_first else 1
+    before, after = op.sides[0]
+    if before or after:
+        around = tuple([op.sides[0] if i == axis else (0, 0) for i in range(5)])
+        data = apply(ops.Pad(around), data, origin=origin)
+    depth, step, hole = order.shape[axis], op.steps[0], op.holes[0]
+    seen = []
+    for tap in range(taps):
+        begin = (*[0] * axis, tap * hole)
+        end = (*data.shape[:axis], tap * hole + (depth - 1) * step + 1)
+        part = ops.StridedSlice(begin, end, (*[1] * axis, step))
+        seen.append(apply(part, data, origin=origin))
+    if first:
+        n, channels, _, height, width = data.shape
+        stacked = apply(ops.Stack(2), *seen, origin=origin)
+        turned = apply(ops.Transpose((0, 3, 1, 2, 4, 5)), stacked, origin=origin)
+        shape = (n * depth, channels * taps, height, width)
+        return apply(ops.Reshape(shape), turned, origin=origin)
+    n, _, height, width, channels = data.shape
+    stacked = apply(ops.Stack(4), *seen, origin=origin)
+    return apply(ops.Reshape((n * depth, height, width, taps * channels)), stacked, origin=origin)

@@ -1,0 +1,122 @@
+"""A transposed convolution as one of images: one for each place an element is spread to, woven.
+
+Of stride s, result y = s Y + p reads data Y + d and tap p + padding - s d, for each offset d for
+which there is such a tap. For each of the s phases p that is a convolution of stride 1 by filters
+of every s-th tap, so the phases are channels of one (W. Shi et al., "Is the deconvolution layer
+the same as a convolutional layer?", 2016). Zeros between elements are never multiplied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotune.graph import ops
+from autotune.graph.types import Array, TensorType
+from autotune.graph.value import Constant, Node, Value, apply
+from autotune.utils.math import ceil_div
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Woven:
+    """Images NCHW of which each channel stands for several: those of places beside one another.
+
+    Attributes:
+        shape: of the whole images, [batch, channels, height, width].
+        strides: phases of rows, and of columns; a channel has images for all pairs of them.
+    """
+
+    shape: tuple[int, ...]
+    strides: Pair
+    channel_axis: int = 1
+
+    def numbers_shape(self, count: int) -> tuple[int, ...]:
+        """Return the shape of numbers for so many channels, or one for all, of the phases."""
+        return (1 if count == 1 else count * self.strides[0] * self.strides[1], 1, 1)
+
+    def numbers(self, numbers: Array) -> Array:
+        """Return a number for each phase of each channel; one for all stays one."""
+        several: Array = np.repeat(numbers, self.strides[0] * self.strides[1])
+        return numbers if numbers.size == 1 else several
+
+    def restored(self, images: Value, origin: str) -> Value:
+        """Return the whole images: elements of phases in turn, without what is beyond the end."""
+        n, channels = self.shape[:2]
+        (sy, sx), (rows, columns) = self.strides, images.shape[2:]
+        apart = ops.Reshape((n, channels, sy, sx, rows, columns))
+        turned = ops.Transpose((0, 1, 4, 2, 5, 3))
+        whole = ops.Reshape((n, channels, rows * sy, columns * sx))
+        for op in (apart, turned, whole):
+            images = apply(op, images, origin=origin)
+        if images.shape == self.shape:
+            return images
+        return apply(ops.StridedSlice((0, 0, 0, 0), self.shape), images, origin=origin)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """How one axis is convolved.
+
+    Attributes:
+        first: the least offset from a result's place among those of its phase to what it reads.
+        taps: of the filters of all phases.
+        padding: before and after.
+    """
+
+    first: int
+    taps: int
+    padding: Pair
+
+    @staticmethod
+    def of(extent: int, out: int, taps: int, step: int, cut: int) -> _Axis:
+        """Return it for so many elements of data and of a result, some of which are cut off."""
+        first = -((taps - 1 - cut) // step)
+        count = (step - 1 + cut) // step - first + 1
+        after = ceil_div(out, step) - extent + first + count - 1
+        return _Axis(first, count, (-first, after))
+
+    def source(self, phase: int, tap: int, step: int, cut: int) -> int:
+        """Return which tap of the transposed filter is this one of a phase's filter."""
+        return phase + cut - step * (tap + self.first)
+
+
+def as_woven(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Woven] | None:
+    """Return what a transposed convolution computes by a plain one; None if it cannot be.
+
+    Args:
+        node: of an `ops.Conv2dTranspose`.
+        inputs: data and weight; the latter has to be known.
+    """
+    op, (data, weight) = node.op, inputs
+    assert isinstance(op, ops.Conv2dTranspose)
+    if not isinstance(weight, Constant):
+        return None
+    (sy, sx), (rows, columns), _ = op.moves
+    shape = node.outputs[0].shape
+    y = _Axis.of(data.shape[2], shape[2], weight.shape[2], sy, rows[0])
+    x = _Axis.of(data.shape[3], shape[3], weight.shape[3], sx, columns[0])
+    # More is cut off than filters reach beyond the data.
+    if min(*y.padding, *x.padding) < 0:
+        return None
+    out = (weight.shape[1] * sy * sx, weight.shape[0], y.taps, x.taps)
+
+    def make() -> Array:
+        return _phases(weight.array, (y, x), (sy, sx), (rows[0], columns[0])).reshape(out)
+
+    filters = Constant(TensorType(out, weight.dtype), make, weight.name)
+    conv = ops.Conv2d(padding=(y.padding[0], x.padding[0], y.padding[1], x.padding[1]))
+    return apply(conv, data, filters, origin=node.origin), Woven(shape, (sy, sx))
+
+
+def _phases(weight: Array, axes: tuple[_Axis, _Axis], steps: Pair, cut: Pair) -> Array:
+    """Return filters [out, phase, phase, in, tap, tap] of those of a transposed convolution."""
+    (y, x), (ci, co, kh, kw) = axes, weight.shape
+    filters = np.zeros((co, *steps, ci, y.taps, x.taps), weight.dtype)
+    for py, px, ty, tx in np.ndindex(*steps, y.taps, x.taps):
+        row, column = y.source(py, ty, steps[0], cut[0]), x.source(px, tx, steps[1], cut[1])
+        if 0 <= row < kh and 0 <= column < kw:
+            filters[:, py, px, :, ty, tx] = weight[:, :, row, column].T
+    return filters
