@@ -74,7 +74,7 @@ def prototype(source: str, entry: str, flags: Sequence[str] = ()) -> tuple[Param
     """
     text = _plain(source, flags)
     names = _meanings(text)
-    found = {tuple(_parameters(params, names)) for params in _definitions(text, entry)}
+    found = {tuple(_parameters(params, names)) for params, _, _ in _definitions(text, entry)}
     return found.pop() if len(found) == 1 else None
 
 
@@ -101,6 +101,15 @@ def element_kind(source: str, variable: str, flags: Sequence[str] = ()) -> str:
     return kinds.pop() if len(kinds) == 1 else ""
 
 
+def body_starts(source: str, entry: str) -> list[int]:
+    """Return where the bodies of the functions of a name begin: behind each opening brace.
+
+    Several where a preprocessor chooses among them; none where a macro makes the function.
+    """
+    blank = _COMMENT_OR_TEXT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), source)
+    return [end + len(brace) for _, end, brace in _definitions(blank, entry)]
+
+
 def _plain(source: str, flags: Sequence[str]) -> str:
     """Return a source without comments and texts, and with the macros of the flags."""
     defined = "".join(
@@ -125,12 +134,16 @@ def _meanings(text: str) -> dict[str, str]:
     return {name: meaning for name, meaning in names.items() if name not in unclear}
 
 
-def _definitions(text: str, entry: str) -> Iterator[str]:
-    """Yield the text between the parentheses of each definition: those before a body."""
+def _definitions(text: str, entry: str) -> Iterator[tuple[str, int, str]]:
+    """Yield of each definition the text between its parentheses, where that ends, and its brace.
+
+    A definition is what has a body; with the brace comes the space before it.
+    """
     for found in re.finditer(rf"(?<![\w.>]){re.escape(entry)}\s*\(", text):
         end = _find_closing(text, found.end())
-        if end and re.match(r"\s*\{", text[end:]):
-            yield text[found.end() : end - 1]
+        brace = re.compile(r"\s*\{").match(text, end) if end else None
+        if brace:
+            yield text[found.end() : end - 1], end, brace[0]
 
 
 def _find_closing(text: str, start: int) -> int:

@@ -18,6 +18,7 @@ from autotune.graph import Graph, check_computable, raise_all, verify
 from autotune.graph.fuse import Function
 from autotune.graph.passes import OWN, Pipeline, compose
 from autotune.kernel import Kernel
+from autotune.kernel.waiting import waiting
 from autotune.network.choice import Chooser, Unit, by_rule, choose_untuned
 from autotune.network.compiled import CompiledNetwork
 from autotune.network.early import EarlyModules
@@ -202,6 +203,8 @@ def _module(
     with suppress(KeyError):
         return known[unit.key]
     named = kernel_of_unit(unit, target, kernel_for)
+    if target.backend.on_gpu:
+        named = waiting(named)
     with tempfile.TemporaryDirectory(prefix="autotune-network-") as folder:
         output = compile_kernel(named, target, timeout_s=_TIMEOUT_S, out_dir=folder)
         artifact = Path(output.artifact)

@@ -90,11 +90,12 @@ def call_rows(kernel: Kernel, functions: Sequence[int]) -> tuple[Row, ...]:
             one.launch.grid,
             one.launch.block,
             one.launch.shared_bytes,
-            int(one.launch.early),
+            # What was queued before a call is somebody else's.
+            int(number > 0 and one.launch.early),
             function,
             tuple(slots[name] for name in one.args),
         )
-        for one, function in zip(kernel.calls, functions, strict=True)
+        for number, (one, function) in enumerate(zip(kernel.calls, functions, strict=True))
     )
 
 

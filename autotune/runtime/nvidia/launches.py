@@ -54,7 +54,9 @@ def _begins_early(index: int) -> bool:
     return known != 0 and major.value >= _EARLY_CAPABILITY
 
 
-def launch(function: int, how: Launch, values: Sequence[int], stream: int) -> None:
+def launch(
+    function: int, how: Launch, values: Sequence[int], stream: int, early: bool = True
+) -> None:
     """Queue a kernel on a stream.
 
     Args:
@@ -62,6 +64,7 @@ def launch(function: int, how: Launch, values: Sequence[int], stream: int) -> No
         how: blocks, threads and dynamic shared memory, and whether it may begin early.
         values: the bits of its arguments, in order.
         stream: its handle, 0 for the default one.
+        early: whether what was queued last is a kernel that it may begin in.
 
     Raises:
         DeviceError: the driver refused.
@@ -70,14 +73,14 @@ def launch(function: int, how: Launch, values: Sequence[int], stream: int) -> No
     size = ctypes.sizeof(ctypes.c_uint64)
     first = ctypes.addressof(held)
     params = (_POINTER * len(values))(*(first + i * size for i in range(len(values))))
-    if not how.early:
+    if not (how.early and early):
         sizes = map(ctypes.c_uint, (*how.grid, *how.block, how.shared_bytes))
         libcuda.call("cuLaunchKernel", _POINTER(function), *sizes, _POINTER(stream), params, None)
         return
-    early = _Attribute(id=_PROGRAMMATIC_STREAM_SERIALIZATION)
-    early.value[0] = 1
+    beside = _Attribute(id=_PROGRAMMATIC_STREAM_SERIALIZATION)
+    beside.value[0] = 1
     three = ctypes.c_uint * 3
     config = _Config(
-        three(*how.grid), three(*how.block), how.shared_bytes, stream, ctypes.pointer(early), 1
+        three(*how.grid), three(*how.block), how.shared_bytes, stream, ctypes.pointer(beside), 1
     )
     libcuda.call("cuLaunchKernelEx", ctypes.byref(config), _POINTER(function), params, None)
