@@ -243,7 +243,7 @@ def cuda_kernel(
     """
     return SourceKernel(
         calls[0].entry,
-        text("device.h", *texts),
+        text("device.h", *(["erf_by_tanh.h"] if "ERF_BY_TANH" in defines else []), *texts),
         defines=defines,
         args=shape.arguments(),
         calls=list(calls),

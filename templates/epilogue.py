@@ -14,7 +14,7 @@ from autotune.kernel import Argument
 from .common import Array
 
 # Names of activations; kernels get the place in this list.
-ACTIVATIONS = ("none", "relu", "relu6", "silu", "gelu")
+ACTIVATIONS = ("none", "relu", "relu6", "silu", "gelu", "gelu_tanh")
 
 
 def activated(x: Array, activation: str) -> Array:
@@ -29,6 +29,9 @@ def activated(x: Array, activation: str) -> Array:
             result = x / (1 + np.exp(-x))
         case "gelu":
             result = x * _normal_cdf(x)
+        case "gelu_tanh":
+            inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+            result = x / 2 * (1 + np.tanh(inner))
         case _:
             result = x
     return result
@@ -102,13 +105,15 @@ class Epilogue:
 
     def defines(self) -> dict[str, int]:
         """Return what ``epilogue.h`` is parameterised by."""
+        by_tanh = self.activation == "gelu_tanh"
         return {
             "bias": self.bias,
             "residual": self.residual,
             "affine": self.affine,
-            "activation": ACTIVATIONS.index(self.activation),
+            "activation": ACTIVATIONS.index("gelu" if by_tanh else self.activation),
             # What older texts do not know of is not there.
             **{name: 1 for name in ("kept", "shift") if getattr(self, name)},
+            **({"erf_by_tanh": 1} if by_tanh else {}),
         }
 
     def factor(self) -> dict[str, str]:

@@ -45,7 +45,7 @@ def _following_cycles(shape: Product, tiling: BulkTiling) -> float:
     rest = shape.rest
     if rest == Epilogue():
         return 0.0
-    instructions = 8 + 16 * (rest.activation in ("gelu", "silu"))
+    instructions = 8 + 16 * (rest.activation in ("gelu", "gelu_tanh", "silu"))
     # The warps of one group cannot keep schedulers busy.
     return tiling.tile_m * tiling.tile_n * instructions / (64 * tiling.team_groups)
 

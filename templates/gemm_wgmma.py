@@ -200,7 +200,7 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     # What follows a sum takes some instructions, of which a scheduler begins one a cycle.
     following = 0.0
     if shape.rest != Epilogue():
-        instructions = 8 + 24 * (shape.rest.activation in ("gelu", "silu"))
+        instructions = 8 + 24 * (shape.rest.activation in ("gelu", "gelu_tanh", "silu"))
         following = tiling.tile_m * tiling.tile_n * instructions / 128 * together
     return waves * (work + 3000 + adding + following)
 

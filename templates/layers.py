@@ -13,6 +13,7 @@ from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 from autotune.network.template_tasks import layer_tasks
 
+from . import layers_chains as layers_chains  # enters itself
 from . import layers_elementwise as layers_elementwise  # enters itself
 from . import layers_products as layers_products  # enters itself
 from . import layers_rows as layers_rows  # enters itself

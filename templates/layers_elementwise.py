@@ -40,7 +40,6 @@ _TEXTS: dict[str, str] = {
     "negative": "-a",
     "copy": "a",
     "nn.relu": "relu(a)",
-    "nn.gelu": "gelu(a)",
     "nn.silu": "a * sigmoid(a)",
     "add": "a + b",
     "subtract": "a - b",
@@ -66,8 +65,21 @@ def _clip(op: Operator) -> str:
     return least if op.a_min == -math.inf else f"max({least}, {op.a_min!r})"
 
 
+def _gelu(op: Operator) -> str:
+    assert isinstance(op, ops.Gelu)
+    by_tanh = f"a * sigmoid({2 * math.sqrt(2 / math.pi)!r} * a * (1 + 0.044715 * a * a))"
+    return by_tanh if op.approximate == "tanh" else "gelu(a)"
+
+
 # Those whose expressions depend on attributes.
-_WRITTEN: dict[str, Callable[[Operator], str]] = {"nn.leaky_relu": _leaky, "clip": _clip}
+_WRITTEN: dict[str, Callable[[Operator], str]] = {
+    "nn.leaky_relu": _leaky, "clip": _clip, "nn.gelu": _gelu,
+}  # fmt: skip
+
+
+def text_of(op: Operator) -> str | None:
+    """Return the expression of operands a, b and c that an operator is; None where it is none."""
+    return _WRITTEN[op.name](op) if op.name in _WRITTEN else _TEXTS.get(op.name)
 
 
 def elementwise(layer: Layer) -> Offer | None:
@@ -75,7 +87,8 @@ def elementwise(layer: Layer) -> Offer | None:
     op, result = layer.op, layer.result
     if layer.epilogue != Epilogue() or result.size < MANY:
         return None
-    text = _WRITTEN[op.name](op) if op.name in _WRITTEN else _TEXTS[op.name]
+    text = text_of(op)
+    assert text is not None
     shapes = [value.shape for value in layer.inputs]
     if isinstance(op, ops.BiasAdd | ops.Prelu):
         at = op.axis_of_bias if isinstance(op, ops.BiasAdd) else op.axis_of_slope

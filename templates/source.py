@@ -126,7 +126,8 @@ def conv2d_nchw_cuda(
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).
         groups: of channels; the filters of each, (co, ci / groups, kh, kw), see its inputs only.
-        activation: instead of the ReLU, ``"relu6"``, ``"silu"`` or ``"gelu"``.
+        activation: instead of the ReLU, ``"relu6"``, ``"silu"``, ``"gelu"`` or
+            ``"gelu_tanh"``.
         kept: whether the sum before scale and shift is written too, to an array before out.
         shift: whether only a shift follows, without a scale.
         fma: whether to multiply by ``fmaf`` only; on sm_90 layers that gain by it run on tensor
@@ -192,7 +193,8 @@ def gemm_cuda_any(
             ``"int8"``, with c int32, ``transpose_b`` and a k that 4 divides, of which nothing
             follows.
         transpose_a, transpose_b: whether a is stored as [k, m], and b as [n, k].
-        activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"`` or ``"gelu"``.
+        activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"``, ``"gelu"`` or
+            ``"gelu_tanh"``.
         shared: ``"a"`` or ``"b"``: one matrix, without the batch's axis, serves the whole batch.
         fma: whether float32 is multiplied by ``fmaf`` only.
     """

@@ -40,7 +40,8 @@ def depthwise_conv2d_cuda(
 
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).
-        activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"`` or ``"gelu"``.
+        activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"``, ``"gelu"`` or
+            ``"gelu_tanh"``.
         dtype: of all arrays: ``"float32"``, ``"float16"`` or ``"bfloat16"``; sums are in float32.
     """
     rest = Epilogue(bias, residual, affine, activation)
@@ -129,7 +130,8 @@ def conv2d_nhwc_cuda(
 
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).
-        activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"`` or ``"gelu"``.
+        activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"``, ``"gelu"`` or
+            ``"gelu_tanh"``.
         groups: of channels; the filters of each, (kh, kw, ci / groups, co), see its inputs only.
             Of 16-bit floats a group must have an even number of channels on either side.
     """
@@ -164,7 +166,8 @@ def winograd_conv2d_cuda(
     Args:
         tile: 2 or 4: results of a patch are ``tile`` by ``tile`` pixels.
         padding: an int, a pair (y, x), or (top, left, bottom, right).
-        activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"`` or ``"gelu"``.
+        activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"``, ``"gelu"`` or
+            ``"gelu_tanh"``.
         kept: whether the sum before scale and shift is written too, to an array before out.
         shift: whether a shift follows without a scale.
     """

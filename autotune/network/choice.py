@@ -264,10 +264,10 @@ def units_of(
     for function in functions:
         whole = one.get(function, function)
         if whole is function:
-            made = _units(function, how(function), prepared)
+            made = _units(function, how(function), prepared, target)
             units += [replace(unit, within=within.get(function)) for unit in made]
         elif function is whole.parts[0]:
-            units += _units(whole, how(whole), prepared)
+            units += _units(whole, how(whole), prepared, target)
     return units
 
 
@@ -282,8 +282,12 @@ def is_one(joint: Function, choice: Choice) -> bool:
 
 
 def _units(
-    function: Function, choice: Choice, prepared: dict[tuple[Constant, Operator], Constant]
+    function: Function,
+    choice: Choice,
+    prepared: dict[tuple[Constant, Operator], Constant],
+    target: Target,
 ) -> list[Unit]:
+    """Return what computes a function: of what its template leaves, whatever is best untuned."""
     offer = choice.offer
     inputs = list(function.inputs)
     for index, op in choice.prepared:
@@ -299,7 +303,8 @@ def _units(
         return [Unit(function, function, choice, (*operands, *function.outputs))]
     first, rest = parts
     computed = Unit(first, function, choice, (*operands, *first.outputs))
-    return [computed, _natural(rest, function, RULE)]
+    others = _units(rest, choose_untuned(rest, target), prepared, target)
+    return [computed, *(replace(unit, whole=function) for unit in others)]
 
 
 def _as_they_are(choice: Choice) -> Choice:

@@ -74,6 +74,7 @@ class FunctionOffer:
 
 
 Matcher = Callable[[Layer], Offer | None]
+WholeMatcher = Callable[[Function], Offer | None]
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,8 @@ def implements(
         template: its name, by which `templates_for` lists it.
         layouts: of data that it takes, such as ``["NCHW"]``; all if left out.
         dtypes: of operands and results that it takes; all if left out.
-        activations: what it does after a sum, of ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"``
-            and ``"gelu"``; it is not asked for layers with others.
+        activations: what it does after a sum, of ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"``,
+            ``"gelu"`` and ``"gelu_tanh"``; it is not asked for layers with others.
         keeps: whether it writes two results where `Epilogue.kept` asks for it; it is not asked for
             such layers otherwise.
     """
@@ -161,6 +162,34 @@ def implements(
             matcher, keeps,
         )  # fmt: skip
         _TABLE.setdefault((operator, kind), []).append(entry)
+        return matcher
+
+    return enter
+
+
+# Kind of target -> who may compute functions whole that begin with elementwise operators, or with
+# what moves elements.
+_WHOLE: dict[str, list[WholeMatcher]] = {}
+
+
+def implements_whole(kind: str, template: str) -> Callable[[WholeMatcher], WholeMatcher]:
+    """Enter a function that says how a template computes functions that are no layers.
+
+    These begin with an elementwise operator or one that moves elements, and have several nodes. It
+    returns None for those that the template does not compute whole, or is not worth trying for;
+    operands of its offer are inputs of the function's graph.
+
+    Args:
+        kind: ``"cuda"`` or ``"cpu"``.
+        template: its name.
+    """
+    check = Check(GraphError, "implements_whole")
+    check.text("template", template, "elementwise.cuda")
+    check.one_of("kind", kind, ("cuda", "cpu"))
+
+    def enter(matcher: WholeMatcher) -> WholeMatcher:
+        check.function("matcher", matcher, of="a function")
+        _WHOLE.setdefault(kind, []).append(matcher)
         return matcher
 
     return enter
@@ -211,7 +240,19 @@ def offers_of(function: Function, target: Target) -> list[FunctionOffer]:
                 _check_offer(offer, layer)
                 found.append(_of_function(function, offer, count, entry, layers))
                 break
+    if not layers:
+        made = (matcher(function) for matcher in _WHOLE.get(kind, ()))
+        found += [_of_whole(function, offer, target) for offer in made if offer is not None]
     return found
+
+
+def _of_whole(function: Function, offer: Offer, target: Target) -> FunctionOffer:
+    """Return what a template does of a function that is no layer."""
+    task = create(offer.template, offer.args, target)
+    place: dict[Value, int] = {value: i for i, value in enumerate(function.graph.inputs)}
+    known = tuple(dict.fromkeys(_spellings(task)))
+    operands = tuple(place[value] for value in offer.operands)
+    return FunctionOffer(task, len(function.nodes), operands, (), known, len(known))
 
 
 def serves(node: Node, target: Target) -> bool:

@@ -19,8 +19,8 @@ class Epilogue:
     Attributes:
         bias, scale, shift: one number a channel; None where there is none.
         residual: a tensor of the result's shape; None where there is none.
-        activation: ``"none"``, ``"relu"``, ``"relu6"``, which limits to 0 .. 6, ``"silu"`` or
-            ``"gelu"``.
+        activation: ``"none"``, ``"relu"``, ``"relu6"``, which limits to 0 .. 6, ``"silu"``,
+            ``"gelu"`` or ``"gelu_tanh"``, its approximation.
         kept: whether the sum before scale, shift and activation is a result too, the first of two.
     """
 
@@ -58,8 +58,10 @@ class Epilogue:
                 return replace(self, activation="relu6")
             case ops.Silu():
                 return replace(self, activation="silu")
-            case ops.Gelu():
+            case ops.Gelu(approximate="none"):
                 return replace(self, activation="gelu")
+            case ops.Gelu(approximate="tanh"):
+                return replace(self, activation="gelu_tanh")
         if not isinstance(node.op, ops.Add | ops.Multiply) or node.inputs.count(value) != 1:
             return None
         (other,) = [each for each in node.inputs if each is not value]

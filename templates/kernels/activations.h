@@ -1,10 +1,15 @@
 // The last step of what follows products by wgmma, LAST as epilogue.h has ACTIVATION. Of 16-bit floats GELU and SiLU
 // are a good deal shorter by the hardware's own powers and quotients, whose last bits are lost where the result is
-// rounded. For negative x nothing cancels.
+// rounded. For negative x nothing cancels. GELU's approximation by tanh is x / (1 + e^(-2 u)), u as erf_by_tanh.h has
+// it.
 #if TF32
 __device__ __forceinline__ float gelu(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f)); }
 
 __device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }
+
+__device__ __forceinline__ float gelu_by_tanh(float x) {
+  return x / (1.0f + expf(-1.59576912f * x * fmaf(0.044715f * x, x, 1.0f)));
+}
 #else
 __device__ __forceinline__ float power_of_two(float x) {
 #ifdef AUTOTUNE_EMULATE
@@ -59,6 +64,10 @@ __device__ __forceinline__ float gelu(float x) {
 }
 
 __device__ __forceinline__ float silu(float x) { return x * inverse(1.0f + power_of_two(-LOG2_E * x)); }
+
+__device__ __forceinline__ float gelu_by_tanh(float x) {
+  return x * inverse(1.0f + power_of_two(-1.59576912f * LOG2_E * x * fmaf(0.044715f * x, x, 1.0f)));
+}
 #endif
 
 __device__ __forceinline__ float last_step(float x) {
@@ -70,6 +79,8 @@ __device__ __forceinline__ float last_step(float x) {
   return silu(x);
 #elif LAST == 4
   return gelu(x);
+#elif LAST == 5
+  return gelu_by_tanh(x);
 #else
   return x;
 #endif

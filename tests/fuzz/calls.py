@@ -20,7 +20,7 @@ DTYPES = {
 POSITIVE = {"log", "sqrt", "rsqrt", "power", "divide", "prod"}
 UNARY = (
     "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos", "floor", "ceil", "abs",
-    "negative", "copy", "nn.relu", "nn.gelu", "nn.silu",
+    "negative", "copy", "nn.relu", "nn.silu",
 )  # fmt: skip
 BINARY = ("add", "subtract", "multiply", "divide", "power", "maximum", "minimum")
 REDUCTIONS = ("sum", "mean", "max", "min", "prod", "argmax", "argmin")
@@ -308,6 +308,10 @@ def _leaky_relu(rng):
     return {"alpha": _one(rng, 0.01, 0.3)}, _unary(rng)[1]
 
 
+def _gelu(rng):
+    return {"approximate": _one(rng, "none", "tanh")}, _unary(rng)[1]
+
+
 def _channels(name):
     def drawn(rng):
         shape = _shape(rng, _one(rng, 2, 3, 4))
@@ -346,6 +350,7 @@ DRAWN = {
     "where": _where,
     "clip": _clip,
     "nn.leaky_relu": _leaky_relu,
+    "nn.gelu": _gelu,
     "nn.bias_add": _channels("axis_of_bias"),
     "nn.prelu": _channels("axis_of_slope"),
 }

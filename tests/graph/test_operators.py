@@ -16,6 +16,7 @@ CASES = [
         "abs", "negative", "copy", "nn.relu", "nn.leaky_relu", "nn.gelu", "nn.silu",
     )],
     (ops.Clip(0.2, 0.8), (2, 3)),
+    (ops.Gelu("tanh"), (2, 3)),
     (ops.Cast("float64"), (2, 3)),
     *[(OPERATORS[name](), (2, 3), (1, 3)) for name in (
         "add", "subtract", "multiply", "divide", "power", "maximum", "minimum",
@@ -170,6 +171,7 @@ def test_winograd_by_transformed_weights_is_the_plain_convolution(tile, padding)
         (ops.PackedAttention(), [(1, 4, 5, 8)], "data must be of three heads, or a multiple"),
         (ops.PackedAttention(kv_heads=2), [(1, 4, 4, 8)], "kv_heads must be a whole number"),
         (ops.PackedAttention(kv_heads=2), [(1, 4, 7, 8)], "kv_heads dividing 3"),
+        (ops.Gelu("exp"), [(4,)], "approximate must be none or tanh"),
         (ops.Cumsum(1), [(4,)], "along must be a whole number of -1 to 0, got 1"),
         (ops.BatchNorm(), [(2, 3), (3,), (3,), (2,), (3,)], "moving_mean must be float32"),
     ],

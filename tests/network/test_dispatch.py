@@ -5,6 +5,7 @@ from pathlib import Path
 
 import autotune.templates
 import numpy as np
+import pytest
 
 import autotune
 from autotune.graph.fuse import partition
@@ -155,3 +156,62 @@ def test_a_log_without_the_networks_layers_leaves_it_untuned(tmp_path):
     assert [unit.key for unit in other.plan.kernels] == keys
     assert [unit.key for unit in history.plan.kernels] == keys
     assert other.instance()(*inputs_of(graph))
+
+
+def volumes(layout, kernel):
+    """Return a network of a convolution of volumes and of what follows it."""
+    shape = {"N": 1, "C": 3, "D": 5, "H": 6, "W": 7}
+    extents = {"O": 4, "I": 3, "D": 3, "H": 3, "W": 3}
+    data = relay.var("data", shape=tuple(shape[letter] for letter in layout))
+    weight = relay.var("weight", shape=tuple(extents[letter] for letter in kernel))
+    x = relay.nn.conv3d(
+        data, weight, channels=4, kernel_size=(3, 3, 3), padding=(1, 1, 1), strides=(1, 2, 1),
+        data_layout=layout, kernel_layout=kernel,
+    )  # fmt: skip
+    return testing.create_workload(relay.nn.relu(x))
+
+
+def transposed():
+    data, weight = relay.var("data", shape=(1, 6, 5, 4)), relay.var("weight", shape=(6, 3, 4, 4))
+    x = relay.nn.conv2d_transpose(
+        data, weight, channels=3, kernel_size=(4, 4), strides=(2, 2), padding=(1, 1)
+    )
+    return testing.create_workload(relay.tanh(x))
+
+
+OF_TVM = {
+    "conv3d_ncdhw.cuda": lambda: volumes("NCDHW", "OIDHW"),
+    "conv3d_ndhwc.cuda": lambda: volumes("NDHWC", "DHWIO"),
+    "conv2d_transpose_nchw.cuda": transposed,
+}
+
+
+@pytest.mark.parametrize("name", OF_TVM)
+def test_records_of_tvms_templates_of_volumes_and_of_transposed_layers_are_used(name, tmp_path):
+    """Their tasks are those of `extract_from_program`, so that records of these fit."""
+    module, params = OF_TVM[name]()
+    target = "cuda -emulate"
+    (task,) = [
+        each
+        for each in autotvm.task.extract_from_program(module["main"], target=target, params=params)
+        if each.name == name
+    ]
+    config = task.config_space.get(len(task.config_space) // 3)
+    row = {
+        "input": [target, name, task.args, {}],
+        "config": config.to_json_dict(),
+        "result": [[1e-5], 0, 0.1, 1.6e9],
+        "version": 0.2,
+        "tvm_version": "0.9.0",
+    }
+    log = tmp_path / "tvm.log"
+    log.write_text(json.dumps(row) + "\n")
+    with autotvm.apply_history_best(str(log)), tvm_transform.PassContext(opt_level=3):
+        library = relay.build_module.build(module, target=target, params=params)
+    units = library.network.plan.kernels
+    used = [unit.choice for unit in units if unit.choice.kind == "template"]
+    assert [(each.workload.name, each.candidate.key) for each in used] == [(name, config.key)]
+    graph = module["main"].graph.bind(params)
+    (data,) = inputs_of(graph)
+    (got,) = library.network.instance()(data)
+    np.testing.assert_allclose(got.numpy(), graph.run(data)[0], rtol=1e-4, atol=1e-5)

@@ -163,7 +163,7 @@ def test_products_read_their_operands_where_copies_put_them(name, tmp_path):
     np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=2e-2, atol=2e-2)
 
 
-@pytest.mark.parametrize("activation", ["gelu", "silu"])
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_activations_of_16_bit_floats_are_within_a_step_or_a_millionth(
     activation, dtype, tmp_path

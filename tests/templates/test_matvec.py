@@ -27,6 +27,7 @@ def lanes(count):
     [
         ((37, 512, 1, "float32", True, "relu"), lanes(32)),
         ((5, 1000, 3, "float16", True, "gelu", True, True, 0.5), lanes(64)),
+        ((5, 100, 3, "float32", True, "gelu_tanh"), lanes(64)),
         ((70, 33, 2, "bfloat16", False, "silu", True), lanes(8)),
     ],
 )

@@ -10,10 +10,12 @@ import numpy as np
 
 from autotune import te
 from autotune.graph.ops.elementwise import Elementwise
-from autotune.graph.types import Array
+from autotune.graph.types import Array, TensorType
 from autotune.ir import Expr
 
 _HALVES = ("float16", "bfloat16")
+# Of GELU's approximation.
+_TANH_ROOT, _TANH_CUBE = math.sqrt(2 / math.pi), 0.044715
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,28 @@ class Activation(Elementwise):
 
 @dataclass(frozen=True)
 class Gelu(Activation):
-    """``x * normal_cdf(x)``: D. Hendrycks and K. Gimpel, "Gaussian Error Linear Units", 2016."""
+    """``x * normal_cdf(x)``: D. Hendrycks and K. Gimpel, "Gaussian Error Linear Units", 2016.
+
+    Attributes:
+        approximate: ``"none"``, or ``"tanh"`` for their approximation, as PyTorch has it:
+            ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))``.
+    """
 
     name: ClassVar[str] = "nn.gelu"
+    approximate: str = "none"
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        """Return the type of the input."""
+        if self.approximate not in ("none", "tanh"):
+            self.refuse("approximate", "none or tanh", self.approximate)
+        return super().infer(*inputs)
 
     def of_float(self, value: Expr, dtype: str) -> Expr:
-        """Write it by ``erf``."""
+        """Write it by ``erf``, or the approximation by the exponential in its ``tanh``."""
+        if self.approximate == "tanh":
+            shrunk = te.const(-2 * _TANH_ROOT, dtype) * value
+            inner = shrunk * (te.const(1, dtype) + te.const(_TANH_CUBE, dtype) * value * value)
+            return value / (te.exp(inner) + te.const(1, dtype))
         inner = te.erf(value * te.const(math.sqrt(0.5), dtype))
         return value * te.const(0.5, dtype) * (inner + te.const(1, dtype))
 
@@ -46,6 +64,9 @@ class Gelu(Activation):
         """Multiply by the normal distribution's function."""
         from scipy.special import ndtr  # takes half a second to load
 
+        if self.approximate == "tanh":
+            (x,) = inputs
+            return np.asarray(x / 2 * (1 + np.tanh(_TANH_ROOT * (x + _TANH_CUBE * x**3))))
         return np.asarray(inputs[0] * ndtr(inputs[0]))
 
 

@@ -13,7 +13,10 @@ from autotune.graph.passes.compose_activation import activation
 from autotune.graph.passes.compose_attention import attention
 from autotune.graph.passes.compose_heads import untransposed
 from autotune.graph.passes.compose_norm import affine, grouped, narrowed, norm
+from autotune.graph.passes.compose_patches import patches
 from autotune.graph.passes.composing import Serves, rewritten
+
+_MATCHERS = (norm, affine, grouped, narrowed, attention, untransposed, activation, patches)
 
 
 def compose(graph: Graph, serves: Serves) -> Graph:
@@ -23,6 +26,4 @@ def compose(graph: Graph, serves: Serves) -> Graph:
         graph: after all other passes.
         serves: whether an operator, applied to inputs, is worth making.
     """
-    return rewritten(
-        graph, serves, (norm, affine, grouped, narrowed, attention, untransposed, activation)
-    )
+    return rewritten(graph, serves, _MATCHERS)

@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from autotune.graph import ops
-from autotune.graph.passes.composing import Reader, scalar_of, with_scalar
+from autotune.graph.passes.composing import Made, Reader, scalar_of, with_scalar
 from autotune.graph.value import Node, Value, apply
 
 # How far a factor may be from the one that is meant, and be that in the arithmetic of a dtype.
-_ROUNDED = {"float16": 1e-3, "bfloat16": 8e-3}
+_ROUNDED = {"float16": 2e-3, "bfloat16": 1.6e-2}
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What the function in a GELU is applied to, and how the operator calls that.
+
+    Attributes:
+        powers: coefficients of a polynomial of the data, by powers.
+        approximate: of the operator.
+    """
+
+    powers: Mapping[int, float]
+    approximate: str
+
+
+_ROOT = math.sqrt(2 / math.pi)
+_FORMS = {
+    "erf": _Form({1: math.sqrt(0.5)}, "none"),
+    "tanh": _Form({1: _ROOT, 3: _ROOT * 0.044715}, "tanh"),
+}
 
 
 def activation(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return the GELU or SiLU that a product, or a quotient, is.
 
     GELU is written as ``x * 0.5 * (1 + erf(x / sqrt(2)))``, the factors in any order and the
-    half anywhere; SiLU as ``x * sigmoid(x)`` or ``x / (1 + exp(-x))``.
+    half anywhere, or approximated, with ``tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))`` in place of
+    erf; SiLU as ``x * sigmoid(x)`` or ``x / (1 + exp(-x))``.
     """
     if not isinstance(node.op, ops.Multiply | ops.Divide):
         return None
@@ -56,35 +81,69 @@ def _exponent(reader: Reader, value: Value) -> Value | None:
 
 
 def _gelu(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Applied | None:
-    """Return GELU and what it is applied to: ``number * x * (a + b * erf(c * x))``."""
+    """Return GELU and what it is applied to: ``number * x * (a + b * f(p(x)))``."""
     for part in _factors(reader, node.op, inputs)[1]:
         total = reader.made_by(part, ops.Add)
         parts = with_scalar(total.inputs) if total else None
         if parts is None:
             continue
         weight, (inner, *rest) = _product(reader, parts[0])
-        erf = None if rest else reader.made_by(inner, ops.Erf)
-        data = _scaled(reader, erf.inputs[0]) if erf else None
-        if data is None:
+        made = reader.made_by(inner, ops.Erf) or reader.made_by(inner, ops.Tanh)
+        if made is None or rest:
             continue
-        number, values = _factors(reader, node.op, inputs, data)
-        both = set(values) == {data, part} and len(values) == 2
-        halves = (number * parts[1], number * weight)
-        if both and all(_near(each, 0.5, data) for each in halves):
-            return ops.Gelu(), data
+        form = _FORMS[made.op.name]
+        for data in _within(reader, inputs):
+            number, values = _factors(reader, node.op, inputs, data)
+            both = set(values) == {data, part} and len(values) == 2
+            halves = (number * parts[1], number * weight)
+            if not both or not all(_near(each, 0.5, data) for each in halves):
+                continue
+            powers = _polynomial(reader, made.inputs[0], data)
+            fits = powers is not None and powers.keys() == form.powers.keys()
+            if powers and fits and all(_near(powers[i], c, data) for i, c in form.powers.items()):
+                return ops.Gelu(form.approximate), data
     return None
 
 
-def _scaled(reader: Reader, value: Value) -> Value | None:
-    """Return what is divided by the root of 2."""
-    product, quotient = reader.made_by(value, ops.Multiply), reader.made_by(value, ops.Divide)
-    made = product or quotient
-    parts = with_scalar(made.inputs) if made else None
-    if made is None or parts is None or not parts[1]:
+def _within(reader: Reader, values: tuple[Value, ...]) -> Iterator[Value]:
+    """Yield values and what they are products of."""
+    for value in values:
+        made = reader.made_by(value, ops.Multiply) or reader.made_by(value, ops.Divide)
+        if scalar_of(value) is None:
+            yield value
+        if made is not None:
+            yield from _within(reader, made.inputs)
+
+
+def _polynomial(reader: Reader, value: Value, data: Value) -> dict[int, float] | None:
+    """Return the coefficients, by powers, of a polynomial of the data; None of all else."""
+    number = scalar_of(value)
+    if value is data or number is not None:
+        return {1: 1.0} if number is None else {0: number}
+    made: Made[Any] | None = None
+    for kind in (ops.Add, ops.Multiply, ops.Divide, ops.Power):
+        made = made or reader.made_by(value, kind)
+    parts = [_polynomial(reader, each, data) for each in made.inputs] if made else [None]
+    known = [each for each in parts if each is not None]
+    if made is None or len(known) < 2:
         return None
-    by = parts[1] if product else 1 / parts[1]
-    first = product is not None or parts[0] is made.inputs[0]
-    return parts[0] if first and _near(by, math.sqrt(0.5), value) else None
+    first, second = known
+    if isinstance(made.op, ops.Add):
+        return {i: first.get(i, 0.0) + second.get(i, 0.0) for i in {*first, *second}}
+    if isinstance(made.op, ops.Multiply):
+        return _times(first, second)
+    if second.keys() != {0} or not second[0]:
+        return None
+    if isinstance(made.op, ops.Divide):
+        return _times(first, {0: 1 / second[0]})
+    return {2: _times(first, first), 3: _times(first, _times(first, first))}.get(int(second[0]))
+
+
+def _times(first: dict[int, float], second: dict[int, float]) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for (i, a), (j, b) in itertools.product(first.items(), second.items()):
+        found[i + j] = found.get(i + j, 0.0) + a * b
+    return found
 
 
 def _near(number: float, wanted: float, like: Value) -> bool:
