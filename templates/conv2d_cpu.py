@@ -23,6 +23,9 @@ _MOST_COPIED, _MET = 1 << 21, 1 << 18
 # What it takes to unfold an element, and to multiply and add two, as a multiple of turning an
 # element of a filter, or a sum.
 _OF_UNFOLDED, _OF_PRODUCT = 10, 0.16
+# Channels that are read where they lie at a time: more would push each other's lines out of the
+# cache, which sums that are made of halves do not wait for.
+_READ = 64
 # Bytes of filters that are turned at a time, untuned: long vectors of them come in time from the
 # second cache, short ones from the first.
 _TURNED, _TURNED_SHORT = 160 << 10, 32 << 10
@@ -175,23 +178,27 @@ def _products(shape: Conv2d) -> int:
 
 def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
     """Return the choice of what holds filters in vectors."""
+    unit = cpu_tiles.vector_unit(target)
     rows, vectors, lanes = cpu_tiles.line_tile(
-        cpu_tiles.vector_unit(target), shape.ow, shape.co, shape.ci * shape.taps, options["rows"]
+        unit, shape.ow, shape.co, shape.ci * shape.taps, options["rows"]
     )
     width, (sy, sx) = vectors * lanes, shape.stride
+    is_copied = any(shape.padding) or lanes <= 8
     turned = _TURNED if lanes > 8 else _TURNED_SHORT
-    near = [c for c in options["channels"] if 4 * width * c * shape.taps <= turned]
-    channels = max(near, default=1)
+    some = shape.ci if is_copied or unit.halves else _READ
+    near = [
+        c for c in options["channels"] if c < 2 * some and 4 * width * c * shape.taps <= turned
+    ]
     blocks = [b for b in options["block_m"] if b >= shape.co or b % width == 0]
     # What is not copied is read where it lies, and only stays near.
-    most = _MET if any(shape.padding) or lanes <= 8 else 4 * _MET
-    tall = [n for n in options["lines"][1:] if _met(shape, n) <= most] or options["lines"][1:2]
+    met = _MET if is_copied else 4 * _MET
+    tall = [n for n in options["lines"][1:] if _met(shape, n) <= met] or options["lines"][1:2]
     # Filters are turned for each group of lines anew, and lines copied for each block of filters.
-    met = sy * sx / shape.taps
+    fresh = sy * sx / shape.taps
     block_m, lines = cpu_tiles.tasks(
         target, [b for b in blocks if b >= rows], tall, (shape.co, shape.oh), 1,
         lambda high, tall: (
-            10 / (tall * shape.ow) + 8 * met * (1 + (shape.kh - sy) / (tall * sy)) / high
+            10 / (tall * shape.ow) + 8 * fresh * (1 + (shape.kh - sy) / (tall * sy)) / high
         ),
         shape.n,
     )  # fmt: skip
@@ -201,7 +208,7 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
         "lanes": lanes,
         "block_m": block_m,
         "panels": 1,
-        "channels": channels,
+        "channels": max(near, default=1),
         "tail": 0,
         "lines": lines,
         "across": 1,

@@ -35,10 +35,12 @@ class VectorUnit:
     Attributes:
         floats: of each: 16, 8 or 4.
         registers: how many.
+        halves: whether sums of a whole vector are made of two halves, and take twice as long.
     """
 
     floats: int
     registers: int
+    halves: bool = False
 
     def spills(self, rows: int, vectors: int, lanes: int) -> bool:
         """Return whether sums, a panel row and a broadcast need more registers than there are."""
@@ -51,14 +53,27 @@ def vector_unit(target: Target) -> VectorUnit:
     if platform.machine() not in ("x86_64", "AMD64"):
         return VectorUnit(4, 32)
     named = target.attrs.get("mcpu", "native")
-    wide = _has_avx512() if named == "native" else "AVX512F" in cpu_instructions(target)
-    return VectorUnit(16, 32) if wide else VectorUnit(8, 16)
+    is_here = named == "native"
+    wide = _has_avx512() if is_here else "AVX512F" in cpu_instructions(target)
+    halves = _is_zen4() if is_here else named == "znver4"
+    return VectorUnit(16, 32, halves) if wide else VectorUnit(8, 16)
 
 
 @cache
-def _has_avx512() -> bool:
+def _cpuinfo() -> str:
     cpuinfo = Path("/proc/cpuinfo")
-    return cpuinfo.exists() and "avx512f" in cpuinfo.read_text("utf-8", "replace")
+    return cpuinfo.read_text("utf-8", "replace") if cpuinfo.exists() else ""
+
+
+def _has_avx512() -> bool:
+    return "avx512f" in _cpuinfo()
+
+
+def _is_zen4() -> bool:
+    """Return whether this is an AMD of family 25, of which those with AVX-512 are Zen 4."""
+    lines = (line.partition(":") for line in _cpuinfo().splitlines())
+    first = {name.strip(): value.strip() for name, _, value in reversed(list(lines))}
+    return (first.get("vendor_id"), first.get("cpu family")) == ("AuthenticAMD", "25")
 
 
 def tile(unit: VectorUnit, rows: int, columns: int, tails: bool = False) -> tuple[int, int, int]:

@@ -232,6 +232,31 @@ def test_untuned_tasks_keep_all_cores_busy(cores):
         assert -(-co // choice["block_m"]) * -(-columns // 1) >= cores
 
 
+def test_untuned_vectors_hold_what_leaves_none_of_them_idle():
+    """Of 1x1 layers short vectors hold pixels, as do long ones that 24 filters would not fill."""
+    target = Target("llvm -mcpu=x86-64-v3")
+    for ci, co in ((256, 64), (64, 256), (144, 24)):
+        shape = Conv2d(1, 56, 56, co, ci, 1, 1, (1, 1), (0, 0), True, True)
+        assert conv2d_cpu.default_choice(shape, target)["across"] == 0
+    if not cpu_tiles._has_avx512():
+        return
+    for co, across in ((24, 0), (64, 1)):
+        shape = Conv2d(1, 56, 56, co, 144, 1, 1, (1, 1), (0, 0), True, True)
+        assert conv2d_cpu.default_choice(shape, Target("llvm"))["across"] == across
+
+
+def test_images_are_read_where_they_lie_some_channels_at_a_time_where_that_is_waited_for():
+    shape = Conv2d(1, 56, 56, 64, 256, 1, 1, (2, 2), (0, 0), True, True)
+    target = SimpleNamespace(limits=Limits(sm_count=2), attrs={})
+    at_a_time = {}
+    for halves in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            unit = VectorUnit(16, 32, halves)
+            patch.setattr(cpu_tiles, "vector_unit", lambda _, unit=unit: unit)
+            at_a_time[halves] = conv2d_cpu.default_choice(shape, target)["channels"]
+    assert at_a_time == {False: 64, True: 256}
+
+
 SQUARE = Window((3, 3), (1, 1), (1, 1, 1, 1))
 # Strides, uneven paddings, dilations, windows beyond the image on every side.
 SHAPES = {
