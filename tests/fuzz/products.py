@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tests.auto_scheduler.convolutions import TYPES, Conv
+from tests.auto_scheduler.test_groups_on_tensor_cores import Grouped
 from tests.auto_scheduler.test_tensor_cores import product, wanted_of
 from tests.fuzz.workloads import Workload
 
@@ -81,4 +82,25 @@ def convolution(rng):
     return _exact(conv.tensors(), conv.wanted)
 
 
-PRODUCTS = {each.__name__: each for each in (matrices, convolution)}
+def groups(rng):
+    """A convolution of groups of channels, with a ReLU or without."""
+    count, kernel = rng.choice([2, 2, 3, 4]), rng.choice([1, 1, 2, 3])
+    conv = Grouped(
+        n=rng.choice([1, 2, 3]),
+        c=count * rng.choice([4, 8, 16, 24, 32, 64]),
+        size=rng.randrange(4, 12),
+        f=count * rng.choice([32, 32, 64, 96, 128]),
+        groups=count,
+        kernel=kernel,
+        stride=rng.choice([1, 1, 2]),
+        dtype=rng.choice(["float16", "bfloat16"]),
+        follows=rng.random() < 0.6,
+    )
+    out = (conv.size + 2 * (kernel // 2) - kernel) // conv.stride + 1
+    places, steps = conv.n * out * out, conv.c // count * kernel * kernel
+    if places < 16 or steps % 16 or places * steps * conv.f > MOST_WORK:
+        return groups(rng)
+    return _exact(conv.tensors(), conv.wanted)
+
+
+PRODUCTS = {each.__name__: each for each in (matrices, convolution, groups)}
