@@ -85,7 +85,7 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
 def default_choice(shape: Product, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: by boxes where these win."""
     if gemm_bulk.refusal(shape) is None:
-        choice = gemm_bulk.default_choice(shape, target)
+        choice = gemm_bulk.default_choice(shape, target, gemm_bulk.suits_strips(shape))
         if gemm_bulk.wins(shape, choice, target):
             return choice
     return choice_without_boxes(shape, target)
