@@ -225,12 +225,12 @@ def test_groups_holes_and_uneven_padding_run_by_the_template_on_the_emulated_gpu
 
 
 def test_what_a_pack_has_of_a_layer_is_used_untuned_whatever_follows_the_layer():
-    data = Variable(TensorType((1, 64, 56, 56)), "data")
-    weight = Constant.of(np.zeros((128, 64, 3, 3), "float32"))
-    x = apply(ops.Conv2d(strides=(2, 2), padding=(1, 1)), data, weight)
+    data = Variable(TensorType((1, 128, 28, 28)), "data")
+    weight = Constant.of(np.zeros((128, 128, 3, 3), "float32"))
+    x = apply(ops.Conv2d(padding=(1, 1)), data, weight)
     bias = Constant.of(np.zeros((128, 1, 1), "float32"))
     (function,) = partition(Graph.of(apply(ops.Relu(), apply(ops.Add(), x, bias))))
-    task = create("conv2d_nchw.cuda", (1, 56, 56, 128, 64, 3, 3, 2, 1), "cuda -arch=sm_90")
+    task = create("conv2d_nchw.cuda", (1, 28, 28, 128, 128, 3, 3, 1, 1), "cuda -arch=sm_90")
     packed = provided(task.target, task.workload)  # the pack that ships has this layer
     assert packed is not None
     chosen = choose_untuned(function, task.target)
