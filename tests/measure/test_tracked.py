@@ -88,6 +88,29 @@ def test_a_softmax_that_misses_a_term_is_found():
     assert mismatch("y", wrong, made)
 
 
+@pytest.mark.parametrize("least", [-1.0, 0.0])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_cumulative_sums_of_long_rows_pass_in_any_order_and_a_lost_term_does_not(dtype, least):
+    x = np.random.default_rng(3).uniform(least, 1, (6, 4096)).astype(_type(dtype))
+    made = followed(lambda x: np.cumsum(x, axis=1), x, dtype=dtype)
+    wide = x.astype("f4")
+    parts = np.cumsum(wide.reshape(6, 64, 64), axis=2, dtype="f4")
+    before = np.cumsum(parts[:, :, -1:], axis=1, dtype="f4") - parts[:, :, -1:]
+    for sums in (np.cumsum(wide, axis=1, dtype="f4"), (parts + before).reshape(6, 4096)):
+        assert mismatch("y", sums.astype(_type(dtype)), made) is None
+    if dtype == "float32":
+        wide[:, 2000] = 0
+        assert mismatch("y", np.cumsum(wide.astype("f8"), axis=1).astype("f4"), made)
+
+
+def test_what_follows_an_infinity_in_a_cumulative_sum_is_certain():
+    x = np.array([[0.1, np.inf, 0.3, -np.inf, 0.2]], np.float32)
+    with np.errstate(invalid="ignore"):
+        made = followed(lambda x: np.cumsum(x, axis=1), x)
+        assert mismatch("y", np.cumsum(x, axis=1), made) is None
+        assert mismatch("y", np.cumsum(np.abs(x), axis=1), made)
+
+
 def test_what_numpy_offers_is_followed():
     x, w = RNG.uniform(-1, 1, (3, 4, 9)).astype("f4"), RNG.uniform(-1, 1, (4, 5)).astype("f4")
     references = [

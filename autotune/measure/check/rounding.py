@@ -23,6 +23,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import numpy.typing as npt
+
 # Distance from 1 to the next number.
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 SHORT = ("float16", "bfloat16")
@@ -76,6 +79,14 @@ def growth(terms: int, dtype: str, least: float = LEAST_DRIFT) -> float:
     """Return the error of a sum, relative to the size of its partial sums; see the module."""
     steps = SPREAD * math.sqrt(terms) + drift(terms, dtype, least) * terms
     return min(MOST_GROWTH, unit(dtype) * steps)
+
+
+def growths(terms: int, dtype: str, least: float = LEAST_DRIFT) -> npt.NDArray[np.float64]:
+    """Return `growth` of the sums of the first 1, 2, ... ``terms`` terms."""
+    count = np.arange(1.0, terms + 1)
+    share = np.minimum(1.0, np.maximum(least, (count * EPSILON[dtype] / 2) ** 2))
+    steps = SPREAD * np.sqrt(count) + share * count
+    return np.asarray(np.minimum(MOST_GROWTH, unit(dtype) * steps), np.float64)
 
 
 def growth_of_sizes(terms: int, dtype: str) -> float:

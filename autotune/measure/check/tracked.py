@@ -17,7 +17,14 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from autotune.measure.check.rounding import SHORT, ULPS, unit
+from autotune.measure.check.rounding import (
+    LEAST_DRIFT,
+    SHORT,
+    TRUNCATING_DRIFT,
+    ULPS,
+    growths,
+    unit,
+)
 from autotune.measure.check.tracked_array import (
     Doubles,
     Mask,
@@ -145,6 +152,25 @@ def _einsum(subscripts: object, *operands: object, **options: object) -> Tracked
     return sum_of(a, of(a.value, b.value), error, squares, terms)
 
 
+def _cumsum(a: Tracked, axis: object = None, dtype: object = None) -> Tracked:
+    """Sums as `Tracked.sum` has them, each of the terms up to its own."""
+    if not isinstance(axis, int) or dtype not in (None, a.dtype):
+        raise NotTracked("cumsum in this form")
+    name = a.dtype.name
+    kept = a.work.sums or ("float32" if name in SHORT else name)
+    shape = [1] * a.ndim
+    shape[axis] = a.shape[axis]
+    least = TRUNCATING_DRIFT if name in SHORT else LEAST_DRIFT
+    grown = growths(a.shape[axis], kept, least).reshape(shape)
+    value = np.cumsum(a.value, axis=axis)
+    error = grown * (np.abs(value) + np.sqrt(np.cumsum(np.square(a.value), axis=axis)))
+    error += np.cumsum(a.error, axis=axis)
+    odd = np.logical_or.accumulate(~np.isfinite(a.value), axis=axis)
+    known = np.logical_and.accumulate(np.isfinite(a.error), axis=axis)
+    made = a.with_values(value, np.where(odd & known & ~np.isfinite(value), 0.0, error))
+    return made.rounded() if name in SHORT else made
+
+
 def _pad(
     array: Tracked,
     pad_width: npt.ArrayLike,
@@ -220,6 +246,7 @@ _FUNCTIONS: dict[object, Callable[..., object]] = {
     np.amax: lambda a, axis=None, keepdims=False, **more: a.max(axis, keepdims, **more),
     np.amin: lambda a, axis=None, keepdims=False, **more: a.min(axis, keepdims, **more),
     np.clip: lambda a, low, high, **_: a.clip(low, high),
+    np.cumsum: _cumsum,
     np.dot: lambda a, b: _matmul(*together((a, b))),
     np.einsum: _einsum,
     np.pad: _pad,
