@@ -120,11 +120,15 @@ def line_tile(
                 line, left = line + left // part * each(part), left % part
         return line * common.ceil_div(filters, vectors * lanes)
 
+    def holds(vectors: int, lanes: int) -> bool:
+        """Whether these are no more than the filters, and blocks hold a whole number of them."""
+        width = vectors * lanes
+        return width < filters + lanes and (vectors & (vectors - 1) == 0 or width >= filters)
+
     lanes = [n for n in LANES if n <= unit.floats]
-    # Blocks of filters, which are powers of two, hold a whole number of these.
-    vectors = [v for v in VECTORS if v & (v - 1) == 0]
-    choices = product([r for r in rows if r <= pixels], vectors, lanes)
-    return min((each for each in choices if not unit.spills(*each)), key=cycles)
+    choices = product([r for r in rows if r <= pixels], VECTORS, lanes)
+    fits = (each for each in choices if not unit.spills(*each) and holds(*each[1:]))
+    return min(fits, key=cycles)
 
 
 def _step(high: int, vectors: int) -> float:

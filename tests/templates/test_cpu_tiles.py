@@ -245,6 +245,13 @@ def test_untuned_vectors_hold_what_leaves_none_of_them_idle():
         assert conv2d_cpu.default_choice(shape, Target("llvm"))["across"] == across
 
 
+@pytest.mark.parametrize("unit", [VectorUnit(16, 32), VectorUnit(8, 16), VectorUnit(4, 32)])
+def test_untuned_tiles_of_filters_are_in_the_space_however_many_there_are(unit):
+    for filters in range(1, 140):
+        _, vectors, lanes = cpu_tiles.line_tile(unit, 10, filters, 396, cpu_tiles.ROWS)
+        assert vectors * lanes < filters + lanes
+
+
 def test_images_are_read_where_they_lie_some_channels_at_a_time_where_that_is_waited_for():
     shape = Conv2d(1, 56, 56, 64, 256, 1, 1, (2, 2), (0, 0), True, True)
     target = SimpleNamespace(limits=Limits(sm_count=2), attrs={})
