@@ -1,0 +1,169 @@
+"""Convolutions of volumes and transposed ones in networks on a GPU, against PyTorch's CUDA graphs.
+
+    python -m benchmarks.volumes                     # untuned; layer, bias and ReLU
+    python -m benchmarks.volumes --only transposed --report
+
+Each layer with its bias and ReLU is a network of its own, compiled as networks are, which convolve
+images instead (`to_conv2d`), and with that pass left out. PyTorch runs it in both layouts, with
+cuDNN's choice by measuring, in strict float32. All are timed in turns as CUDA graphs. PyTorch must
+be installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
+from autotune.graph.passes import OWN, to_conv2d
+from autotune.network import compile_network, report
+from benchmarks.transformers import torch_sampler
+
+WITHOUT = replace(OWN, passes=tuple([each for each in OWN.passes if each[1] is not to_conv2d]))
+# Runs of one sample, those of PyTorch that are one graph, and samples.
+RUNS, TOGETHER, ROUNDS = 100, 20, 9
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer, the shapes of its data and its weight, and its attributes."""
+
+    op: ops.Conv3d | ops.Conv2dTranspose
+    data: tuple[int, ...]
+    weight: tuple[int, ...]
+
+    @property
+    def filters(self) -> int:
+        """Channels of the result."""
+        return self.weight[0 if isinstance(self.op, ops.Conv3d) else 1]
+
+
+def transposed(
+    data: tuple[int, ...], out: int, taps: int, stride: int, cut: int, more: int = 0
+) -> Layer:
+    """Return a transposed convolution of square filters."""
+    return Layer(ops.Conv2dTranspose((stride,), (cut,), (more,)), data, (data[1], out, taps, taps))
+
+
+def volume(
+    data: tuple[int, ...], out: int, taps: tuple[int, ...], steps: tuple[int, ...] = (1,)
+) -> Layer:
+    """Return a convolution of volumes, padded by half of the filters."""
+    padding = tuple([n // 2 for n in taps])
+    return Layer(ops.Conv3d(steps, padding), data, (out, data[1], *taps))
+
+
+LAYERS = {
+    "transposed 4x4 of 2, 8x128x16x16 to 64": transposed((8, 128, 16, 16), 64, 4, 2, 1),
+    "transposed 4x4 of 2, 512x8x8 to 256": transposed((1, 512, 8, 8), 256, 4, 2, 1),
+    "transposed 2x2 of 2, 512x28x28 to 256": transposed((1, 512, 28, 28), 256, 2, 2, 0),
+    "transposed 4x4 of 1, 100x1x1 to 512": transposed((1, 100, 1, 1), 512, 4, 1, 0),
+    "transposed 3x3 of 2, 128x56x56 to 64": transposed((1, 128, 56, 56), 64, 3, 2, 1, 1),
+    "transposed 4x4 of 2, 64x128x128 to 3": transposed((1, 64, 128, 128), 3, 4, 2, 1),
+    "transposed 16x16 of 8, 21x16x16 to 21": transposed((1, 21, 16, 16), 21, 16, 8, 4),
+    "volume 3x3x3, 64x8x28x28 to 64": volume((1, 64, 8, 28, 28), 64, (3, 3, 3)),
+    "volume 3x7x7 of 1x2x2, 3x16x112x112 to 64": volume(
+        (1, 3, 16, 112, 112), 64, (3, 7, 7), (1, 2, 2)
+    ),
+    "volume 3x3x3 of 2, 128x8x14x14 to 256": volume((1, 128, 8, 14, 14), 256, (3, 3, 3), (2,)),
+    "volume 1x1x1, 32x16x32x32 to 64": volume((1, 32, 16, 32, 32), 64, (1, 1, 1)),
+    "volume 1x3x3, 32x16x56x56 to 64": volume((1, 32, 16, 56, 56), 64, (1, 3, 3)),
+    "volume 3x1x1, 64x16x56x56 to 64": volume((1, 64, 16, 56, 56), 64, (3, 1, 1)),
+}
+
+
+def torch_calls(
+    layer: Layer, arrays: Sequence[np.ndarray[Any, Any]], torch: Any
+) -> dict[str, Callable[[], Any]]:
+    """Return PyTorch's layer with bias and ReLU, in each layout, on the GPU."""
+    functional, op, dims = torch.nn.functional, layer.op, len(layer.data) - 2
+    data, weight, bias = [torch.from_numpy(each).cuda() for each in arrays]
+    last = torch.channels_last_3d if dims == 3 else torch.channels_last
+    calls = {}
+    for name, layout in (("PyTorch", torch.contiguous_format), ("channels last", last)):
+        x, w = (each.contiguous(memory_format=layout) for each in (data, weight))
+
+        def run(x: Any = x, w: Any = w) -> Any:
+            if isinstance(op, ops.Conv3d):
+                return functional.conv3d(x, w, bias, op.strides, op.padding).relu_()
+            rest = (op.strides, op.padding, op.output_padding)
+            return functional.conv_transpose2d(x, w, bias, *rest).relu_()
+
+        calls[name] = run
+    return calls
+
+
+def _replayed(torch: Any, run: Callable[[], Any]) -> Callable[[], float]:
+    """Return what times runs of which several are one graph, so that launches cost nothing."""
+
+    def several() -> Any:
+        for _ in range(TOGETHER - 1):
+            run()
+        return run()
+
+    sample = torch_sampler(torch, several, RUNS // TOGETHER)
+    return lambda: sample() / TOGETHER
+
+
+def timed(name: str, layer: Layer, options: argparse.Namespace, torch: Any) -> float:
+    """Print the times of a layer; return those of the best library over ours."""
+    rng, dims = np.random.default_rng(0), len(layer.data) - 2
+    shapes = (layer.data, layer.weight, (layer.filters,))
+    data, weight, bias = [rng.normal(size=s, scale=0.05).astype("float32") for s in shapes]
+    x = Variable(TensorType(layer.data), "data")
+    y = apply(layer.op, x, Constant.of(weight))
+    biased = apply(ops.Add(), y, Constant.of(bias.reshape(-1, *[1] * dims)))
+    graph = Graph.of(apply(ops.Relu(), biased))
+    calls = torch_calls(layer, (data, weight, bias), torch)
+    exact = next(iter(calls.values()))().cpu().numpy()
+    samplers = {key: _replayed(torch, run) for key, run in calls.items()}
+    for key, passes in (("ours", OWN), ("without", WITHOUT)):
+        instance = compile_network(graph, options.target, passes).instance()
+        found = instance(data)[0].numpy()
+        error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
+        assert error < 1e-5, f"{name}: {key} differs from PyTorch by {error:.1e}"
+        if options.report and passes is OWN:
+            print(report(instance))
+        sampler = instance.program.sampler()
+        samplers[key] = lambda sampler=sampler: sampler.sample(RUNS) / RUNS
+    times: dict[str, list[float]] = {key: [] for key in samplers}
+    for _ in range(ROUNDS):
+        for key, sample in samplers.items():
+            times[key].append(sample() * 1e6)
+    median = {key: statistics.median(each) for key, each in times.items()}
+    ratio = min(median["PyTorch"], median["channels last"]) / median["ours"]
+    cells = " | ".join(f"{median[key]:.1f}" for key in samplers)
+    print(f"| {name} | {cells} | {ratio:.2f} |", flush=True)
+    return ratio
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Time the layers that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="layers whose name holds this")
+    parser.add_argument("--target", default="cuda")
+    parser.add_argument("--report", action="store_true", help="show the kernels")
+    options = parser.parse_args(argv)
+    import torch
+
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    print("| layer, us | PyTorch | channels last | ours | without `to_conv2d` | library / ours |")
+    print("|---|---|---|---|---|---|")
+    with torch.no_grad():
+        ratios = [
+            timed(name, layer, options, torch)
+            for name, layer in LAYERS.items()
+            if options.only in name
+        ]
+    mean = float(np.exp(np.mean(np.log(ratios))))
+    print(f"library / ours: geometric mean {mean:.2f}, least {min(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    main()
