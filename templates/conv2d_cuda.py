@@ -1,4 +1,10 @@
-"""Direct convolution for CUDA: staged tiles, register tiles, and splits of the input channels."""
+"""Direct convolution for CUDA: staged tiles, register tiles, and splits of the input channels.
+
+A block stages windows and filters of some channels in shared memory, and a thread keeps a row of
+its window in registers for all taps of a row of filters: blocking as for products (Volkov and
+Demmel, 2008), with nothing unfolded. Layers of one image have too few pixels to fill a device, so
+slices of a block, and blocks, take ranges of the input channels.
+"""
 
 from __future__ import annotations
 

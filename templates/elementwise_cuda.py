@@ -1,4 +1,8 @@
-"""Chains of elementwise operations for CUDA, given as an expression: one read and one write."""
+"""Chains of elementwise operations for CUDA, given as an expression: one read and one write.
+
+One kernel is written for the whole chain, as compilers of networks fuse them (Chen et al., "TVM",
+2018). Operands that are broadcast are read once for the neighbours that share them.
+"""
 
 from __future__ import annotations
 

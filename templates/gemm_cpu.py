@@ -1,5 +1,6 @@
 """Matrix multiplication for a CPU: a tile of sums in vector registers, over panels of b in cache.
 
+(Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008.)
 Panels are packed (`kernels/gemm_nn.c`), which pays where many rows use them. Few rows wait for
 memory: they may pack, in the order of memory, what they need next while they add up what they have
 (`kernels/gemm_streamed.c`), or read panels where they lie, a few rows of b at a time

@@ -1,4 +1,10 @@
-"""Matrix multiplication for CUDA: staged tiles, register tiles, and splits of the reduction."""
+"""Matrix multiplication for CUDA: staged tiles, register tiles, and splits of the reduction.
+
+A thread has a tile of sums in registers, and a block stages what its threads share in shared
+memory (Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008), some chunks
+ahead by asynchronous copies. Where a result has too few tiles, slices of a block, and blocks of a
+grid or of a cluster, take ranges of the sum.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Products on tensor cores by ``mma.sync``: 16-bit floats with sums in float32, int8 in int32.
 
+Warps have tiles of fragments (PTX ISA, "Warp-level matrix instructions"), which matrix loads bring
+from rings of chunks in shared memory, as in CUTLASS ("Efficient GEMM in CUDA").
+
 Floats are multiplied as TF32 where that is asked for (type ``"tf32"``): they are rounded to 11
 bits on their way from shared memory, and one takes the place of two 16-bit floats. Matrix loads
 cannot turn them, so what is not stored along K is read word by word.

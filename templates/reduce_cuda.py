@@ -1,7 +1,8 @@
 """Reductions for CUDA: sums, extremes and their places, along rows or down columns.
 
 One kernel text, ``reduce.cu``, with the states of ``reducers.h``. Where there are too few outputs
-to fill a device, ranges of the reduction go to blocks of their own; a second kernel joins them.
+to fill a device, ranges of the reduction go to blocks of their own; a second kernel joins them
+(Harris, "Optimizing parallel reduction in CUDA", 2007; threads of a warp exchange by shuffles).
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Cumulative sums of rows for CUDA: warps add up along their elements, one read and one write."""
+"""Cumulative sums of rows for CUDA: warps add up along their elements, one read and one write.
+
+The threads of a warp add up what they have by shuffles, in log2(32) steps, and warps by shared
+memory (Harris, Sengupta and Owens, "Parallel prefix sum (scan) with CUDA", 2007).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Permutations of axes for CUDA: tiles turned in registers, and through shared memory."""
+"""Permutations of axes for CUDA: tiles turned in registers, and through shared memory.
+
+Rows of a tile are read, and its columns written, in neighbours (Ruetsch and Micikevicius,
+"Optimizing matrix transpose in CUDA", 2009); vectors are exchanged where they would meet a bank of
+shared memory twice.
+"""
 
 from __future__ import annotations
 
