@@ -6,13 +6,15 @@ right operand and NHWC results the product as they are, so the kernels of produc
 convolutions, with all that may follow: in float32 those of `gemm_cuda`, of 16-bit floats, and of
 floats as TF32, those of `gemm_mma`, and on Hopper, of 16-bit floats with a multiple of 8 channels
 on either side, those of `gemm_wgmma`. Groups of channels are a batch of products whose rows lie
-side by side; `gemm_wgmma` does not take these.
+side by side; `gemm_wgmma` does not take these. Windows of one pixel are no windows at all: such
+layers are products of matrices as they are, and have all kernels of `gemm.cuda`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from autotune.kernel import Argument
 
 from .common import Array, defines
 from .epilogue import Epilogue
-from .gemm_shape import LARGEST, TF32, as_tf32, stored
+from .gemm_shape import LARGEST, TF32, Gemm, as_tf32, stored
 from .window_shape import Window
 
 OWNER = "conv2d_nhwc"
@@ -82,6 +84,13 @@ class Conv2dNhwc:
     def gathers(self) -> bool:
         """Rows of the left operand are windows."""
         return True
+
+    @cached_property
+    def pointwise(self) -> Gemm | None:
+        """The product of matrices that it is, where a window is a pixel and none is left out."""
+        w = self.window
+        alone = w.taps == 1 and w.stride == (1, 1) and not any(w.padding) and self.groups == 1
+        return Gemm(self.m, self.n, self.k, self.dtype, rest=self.rest) if alone else None
 
     @property
     def a_run(self) -> int:

@@ -168,7 +168,7 @@ def gemm_nn_cuda(
     rows of a multiple of 8. The other dtype is ``"float32"``; on sm_90 large products of it run on
     tensor cores too, as exactly as by ``fmaf`` (`gemm_bf16x3`), unless ``fma`` asks for that.
     """
-    return _product("gemm_nn.cuda", Gemm(m, n, k, dtype), (*HALVES, "float32"), fma)
+    return product("gemm_nn.cuda", Gemm(m, n, k, dtype), (*HALVES, "float32"), fma)
 
 
 @template("gemm.cuda")
@@ -200,7 +200,7 @@ def gemm_cuda_any(
     """
     rest = Epilogue(bias, residual, affine, activation, alpha)
     shape = Gemm(m, n, k, dtype, batch, transpose_a, transpose_b, shared, rest)
-    return _product("gemm.cuda", shape, (*gemm_mma.DTYPES, "float32"), fma)
+    return product("gemm.cuda", shape, (*gemm_mma.DTYPES, "float32"), fma)
 
 
 @template("matvec.cuda")
@@ -226,7 +226,7 @@ def matvec_cuda_rows(
     return tunable(matvec_cuda, Gemm(m, n, k, dtype, transpose_b=True, rest=rest), "cuda")
 
 
-def _product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool) -> SourceKernel:
+def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) -> SourceKernel:
     """Return the kernel of a product by the family that its type and rows ask for."""
     if shape.dtype not in dtypes:
         raise TemplateError(f"{name}: dtype must be {', '.join(dtypes)}, got {shape.dtype!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from autotune import SourceKernel, template
 from autotune.errors import TemplateError
@@ -19,7 +20,7 @@ from . import (
 )
 from .epilogue import Epilogue
 from .gemm_shape import HALVES, TF32
-from .source import tensor_core_family, tunable
+from .source import product, tensor_core_family, tunable
 from .window_shape import Depthwise, Pool, Window, four, two
 
 Extents = int | Sequence[int]
@@ -143,6 +144,11 @@ def conv2d_nhwc_cuda(
     window = Window((kh, kw), two(owner, stride), four(owner, padding), two(owner, dilation))
     rest = Epilogue(bias, residual, affine, activation)
     shape = conv2d_nhwc.Conv2dNhwc(n, h, w, co, ci, window, dtype, rest, groups)
+    if shape.pointwise is not None:
+        made = product("conv2d_nhwc.cuda", shape.pointwise, (dtype,))
+        sizes = [each.shape for each in shape.arguments()]
+        args = [replace(one, shape=size) for one, size in zip(made.args, sizes, strict=True)]
+        return replace(made, args=args, reference=shape.reference())
     if dtype == "float32":
         return tunable(gemm_cuda, shape, "cuda")
     if groups > 1:
