@@ -23,7 +23,8 @@ from .attention_cuda import Attention, defines
 COPY_REGISTERS = 40
 # What a multiplying thread needs beside scores, their exponentials and sums.
 OTHER_REGISTERS = 36
-SIZES = (64, 128)
+# Of heads whose tiles are worth filling: rows in shared memory are multiples of 64.
+LEAST_SIZE = 32
 # Of queries that share keys; with fewer, tiles are not full.
 FULL_ROWS = 64
 
@@ -40,9 +41,10 @@ class AttentionWgmmaTiling:
         self.blocks = self.tiles * shape.matrices
         # Queries, a ring of keys and values, barriers, and room to begin at a multiple of 1024.
         staged = self.tile_q + 2 * c["stages"] * c["keys"]
+        wide, deep = (by * common.ceil_div(shape.size, by) for by in (64, 16))
         barriers = 1 + 4 * c["stages"] + self.groups
-        self.shared_bytes = 2 * staged * shape.size + 8 * barriers + 1024
-        self.registers = c["keys"] // 2 + c["keys"] // 4 + shape.size // 2 + OTHER_REGISTERS
+        self.shared_bytes = 2 * staged * wide + 8 * barriers + 1024
+        self.registers = c["keys"] // 2 + c["keys"] // 4 + deep // 2 + OTHER_REGISTERS
 
     def fits(self, resident: int, target: Target) -> bool:
         """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""
@@ -58,9 +60,7 @@ class AttentionWgmmaTiling:
 
 def refusal(shape: Attention) -> str | None:
     """Return why these instructions cannot serve a shape, or None."""
-    if shape.size not in SIZES:
-        return f"size must be {' or '.join(map(str, SIZES))}, got {shape.size}"
-    return None
+    return f"size must be {LEAST_SIZE} at least" if shape.size < LEAST_SIZE else None
 
 
 def offered(shape: Attention, target: Target) -> bool:
@@ -131,10 +131,25 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
         "attention_wgmma", [*shape.read, "out"], tiling.blocks, tiling.threads,
         tiling.shared_bytes,
     )  # fmt: skip
+    own = {**defines(shape, choice, tiling.threads), **_values_text(shape)}
     return common.cuda_kernel(
         shape,
         ["mma.h", "barriers.h", "wgmma.h", "attention.h", "attention_wgmma.cu"],
-        {**defines(shape, choice, tiling.threads), "RESIDENT": resident, "CLUSTER": 0},
+        {**own, "RESIDENT": resident, "CLUSTER": 0},
         [run],
         flags=[f"-arch={gemm_wgmma.ARCH}"],
     )
+
+
+def _values_text(shape: Attention) -> dict[str, str]:
+    """Return what ``wgmma.h`` writes a product by values with: exponentials are in registers."""
+    columns = 16 * common.ceil_div(shape.size, 16)
+    text = gemm_wgmma.product_text(columns)
+    first = columns // 2
+    left = ", ".join(f"%{first + i}" for i in range(4))
+    return {
+        **text,
+        "OWN_LEFT": f'"{left}"',
+        "OWN_RIGHT": f'"%{first + 4}"',
+        "OWN_ADD": f'"%{first + 5}"',
+    }

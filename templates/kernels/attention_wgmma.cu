@@ -3,9 +3,10 @@
 // The first warpgroup of a block copies the queries, and keys and values into a ring of STAGES slots; each of
 // the others has 64 rows. While the exponentials of a chunk are computed, the values of the chunk before are
 // multiplied, and the scores of other warpgroups. Keys and values of a slot go around by two barriers each:
-// `full` when the copies into them have arrived, `empty` when all multiplying warps are done with them.
-constexpr int GROUPS = WARPS / 4, PANELS = D / PANEL;
-constexpr int Q_BYTES = TILE_Q * D * 2, HALF_BYTES = TILE_K * D * 2, SLOT_BYTES = 2 * HALF_BYTES;
+// `full` when the copies into them have arrived, `empty` when all multiplying warps are done with them. Rows in
+// shared memory are whole panels, of which what is beyond D is 0, and products have DEEP columns of them.
+constexpr int GROUPS = WARPS / 4, PANELS = (D + PANEL - 1) / PANEL, WIDE = PANELS * PANEL;
+constexpr int Q_BYTES = TILE_Q * WIDE * 2, HALF_BYTES = TILE_K * WIDE * 2, SLOT_BYTES = 2 * HALF_BYTES;
 constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 40;
 constexpr int LEFT_OVER = (ENTRY_REGISTERS * (GROUPS + 1) - COPY_REGISTERS) / GROUPS / 8 * 8;
 constexpr int SUM_REGISTERS = LEFT_OVER < 240 ? LEFT_OVER : 240;
@@ -14,9 +15,9 @@ constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240;
 // ("ping-pong" in FlashAttention-3): else both wait for one chunk, and then for the same units. Of three, two are
 // at work anyway, and turns would keep them waiting.
 constexpr bool IN_TURNS = GROUPS == 2;
-static_assert(D % PANEL == 0 && TILE_K % 64 == 0, "panels are 64 wide");
+static_assert(TILE_K % 64 == 0, "panels are 64 wide");
 DEFINE_PRODUCTS(begin_scores, ", 0, 0")
-DEFINE_LEFT_PRODUCTS(begin_values, ", 1")
+DEFINE_LEFT_PRODUCT(begin_values, ", 1", OWN_COLUMNS, DEEP / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 
 // A place in the ring: slots are used in turn, and `parity` changes with every turn.
 struct Place {
@@ -58,7 +59,8 @@ __device__ __forceinline__ void copy_rows(char* to, int tid, From from, Exists e
 #pragma unroll
     for (int panel = 0; panel < PANELS; ++panel)
       copy_async<4>(reinterpret_cast<float*>(at + (panel * COUNT + i) * 128),
-                    reinterpret_cast<const float*>(source + panel * PANEL), valid);
+                    reinterpret_cast<const float*>(source + panel * PANEL),
+                    valid && (D == WIDE || panel * PANEL + vector * 8 < D));
   }
 }
 
@@ -104,7 +106,7 @@ __device__ __forceinline__ void multiply_keys(
   const descriptor keys = describe(shared_address(ring.keys(place.slot)), 0);
   products_fence();
 #pragma unroll
-  for (int d = 0; d < D; d += 16) {
+  for (int d = 0; d < DEEP; d += 16) {
     const int inside = d % PANEL * 2;
     begin_scores(flat(score), queries + further(d / PANEL * TILE_Q * 128 + inside),
                  keys + further(d / PANEL * TILE_K * 128 + inside), d > 0);
@@ -114,7 +116,7 @@ __device__ __forceinline__ void multiply_keys(
 
 // Begins to add the values in a slot, weighed by exponentials.
 __device__ __forceinline__ void multiply_values(
-    float (&out)[D / 8][4], const unsigned (&weights)[TILE_K / 16][4], const Ring& ring, Place place) {
+    float (&out)[DEEP / 8][4], const unsigned (&weights)[TILE_K / 16][4], const Ring& ring, Place place) {
   barrier_wait(ring.full(1, place.slot), place.parity);
   show_to_products();
   const descriptor values = describe(shared_address(ring.values(place.slot)), TILE_K * 128);
@@ -181,7 +183,8 @@ __device__ __forceinline__ void sum_up(Sums& sums, const Ring& ring, const Work&
   sums_are_new(flat(sums.out));
 }
 
-// Writes a warp's rows. Four threads hold 32 columns of a row in pairs; they exchange them and write 16 bytes each.
+// Writes a warp's rows. Four threads hold 32 columns of a row in pairs; they exchange them and write 16 bytes each,
+// and what is left over in pairs.
 __device__ __forceinline__ void write_vectors(RESULT* __restrict__ to, const Sums& sums, int matrix, int row0, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -189,7 +192,7 @@ __device__ __forceinline__ void write_vectors(RESULT* __restrict__ to, const Sum
     const float sum = sum_of_four(sums.total[half]), factor = sum > 0.0f ? 1.0f / sum : 0.0f;
     half_bits* const begin = to + result_begin(matrix, row) + lane % 4 * 8;
 #pragma unroll
-    for (int d = 0; d < D / 8; d += 4) {
+    for (int d = 0; d + 4 <= D / 8; d += 4) {
       unsigned word[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i)
@@ -197,6 +200,11 @@ __device__ __forceinline__ void write_vectors(RESULT* __restrict__ to, const Sum
       transpose_four(word, lane);
       if (row < ROWS) *reinterpret_cast<uint4*>(begin + d * 8) = make_uint4(word[0], word[1], word[2], word[3]);
     }
+#pragma unroll
+    for (int d = D / 32 * 4; d < D / 8; ++d)
+      if (row < ROWS)
+        *reinterpret_cast<unsigned*>(begin + d * 8 - lane % 4 * 6) =
+            pack_pair(sums.out[d][half * 2] * factor, sums.out[d][half * 2 + 1] * factor);
   }
 }
 

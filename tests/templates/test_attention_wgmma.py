@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from dataclasses import replace
 
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
@@ -27,6 +28,11 @@ CASES = {
     "no-key-seen": (Attention(2, 1, 1, 90, 33, 64, causal=True), (4, 64, 2)),
     "rows-first": (Attention(2, 2, 1, 70, 130, 64, True, 0.0, "float16", "BSHD"), (4, 64, 2)),
     "packed": (Attention(2, 2, 2, 70, 70, 64, False, 0.0, "float16", "packed"), (4, 64, 2)),
+    "part-of-a-panel": (Attention(1, 2, 2, 70, 150, 40), (4, 64, 2)),
+    "odd-eights": (Attention(1, 2, 1, 70, 70, 72, True, 0.0, "bfloat16"), (4, 64, 3)),
+    "panel-and-a-part": (Attention(1, 1, 1, 66, 77, 80), (4, 64, 2)),
+    "wide": (Attention(1, 1, 1, 64, 70, 256), (4, 64, 2)),
+    "packed-parts": (Attention(2, 2, 2, 70, 70, 80, False, 0.0, "float16", "packed"), (4, 64, 2)),
 }
 
 
@@ -63,7 +69,7 @@ def test_one_space_holds_both_instructions_and_each_drawn_kernel_can_be_launched
     [
         ("cuda -arch=sm_80", (4, 16, 2048, 2048, 128)),
         ("cuda -emulate", (4, 16, 2048, 2048, 128)),
-        ("cuda -arch=sm_90", (4, 16, 2048, 2048, 80)),
+        ("cuda -arch=sm_90", (4, 16, 2048, 2048, 24)),
         ("cuda -arch=sm_90", (8, 32, 1, 4096, 128, 8)),
     ],
     ids=["ampere", "emulator", "other-size", "decoding"],
@@ -82,12 +88,12 @@ def test_a_configuration_from_before_wgmma_still_builds_its_kernel():
     assert source.text() == attention_cuda.kernel(LARGE, choice).text()
 
 
-def test_a_size_without_products_of_its_width_is_refused_in_words():
-    with pytest.raises(TemplateError, match="size must be 64 or 128, got 80"):
-        attention_wgmma.kernel(Attention(1, 1, 1, 64, 64, 80), choice_of(4, 64, 2))
+def test_a_size_that_leaves_most_of_a_panel_empty_is_refused_in_words():
+    with pytest.raises(TemplateError, match="size must be 32 at least"):
+        attention_wgmma.kernel(Attention(1, 1, 1, 64, 64, 24), choice_of(4, 64, 2))
 
 
-@pytest.mark.parametrize("size", attention_wgmma.SIZES)
+@pytest.mark.parametrize("size", [40, 64, 72, 80, 96, 128, 160, 256])
 def test_both_defaults_are_choices_of_the_space(size):
     shape = Attention(4, 16, 4, 2048, 2048, size)
     for choice in (
@@ -98,9 +104,15 @@ def test_both_defaults_are_choices_of_the_space(size):
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
-@pytest.mark.parametrize("knobs", [(8, 128, 2), (4, 64, 2)], ids=["alone", "two-blocks"])
-def test_products_are_not_serialized_and_nothing_is_spilled(knobs, tmp_path):
-    kernel = attention_wgmma.kernel(LARGE, choice_of(*knobs)).kernel("cuda")
+@pytest.mark.parametrize(
+    ("size", "knobs"),
+    [(128, (8, 128, 2)), (128, (4, 64, 2)), (80, (8, 128, 2)), (40, (8, 128, 2)),
+     (256, (8, 64, 2))],
+    ids=["alone", "two-blocks", "80", "40", "256"],
+)  # fmt: skip
+def test_products_are_not_serialized_and_nothing_is_spilled(size, knobs, tmp_path):
+    shape = replace(LARGE, size=size)
+    kernel = attention_wgmma.kernel(shape, choice_of(*knobs)).kernel("cuda")
     text = tmp_path / "kernel.cu"
     text.write_text(kernel.source)
     command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
