@@ -36,6 +36,7 @@ class Conv2dNhwc:
 
     Attributes:
         groups: of channels: as many products, a batch of them, whose rows lie side by side.
+        transpose_b: whether kernels read a turned copy of the filters, (co, kh, kw, ci).
     """
 
     images: int
@@ -99,8 +100,8 @@ class Conv2dNhwc:
 
     @property
     def b_run(self) -> int:
-        """Output channels stand side by side."""
-        return self.n
+        """Output channels stand side by side, or in a turned copy of the filters windows."""
+        return self.k if self.transpose_b else self.n
 
     @property
     def flop(self) -> int:
@@ -128,9 +129,9 @@ class Conv2dNhwc:
         w, (oh, ow) = self.window, self.window.results(self.h, self.w)
         return {
             **defines(
-                batch=self.batch, transpose_a=False, transpose_b=False, a_stride=self.a_run,
-                b_stride=self.n, conv=1, follows=self.rest != Epilogue(), ih=self.h, iw=self.w,
-                oh=oh, ow=ow, ci=self.ci, group_ci=self.a_run,
+                batch=self.batch, transpose_a=False, transpose_b=self.transpose_b,
+                a_stride=self.a_run, b_stride=self.n, conv=1, follows=self.rest != Epilogue(),
+                ih=self.h, iw=self.w, oh=oh, ow=ow, ci=self.ci, group_ci=self.a_run,
                 **({"grouped": 1} if self.groups > 1 else {}),
                 kw=w.size[1], sy=w.stride[0], sx=w.stride[1], py=w.padding[0], px=w.padding[1],
                 dy=w.dilation[0], dx=w.dilation[1],

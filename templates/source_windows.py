@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autotune import SourceKernel, template
+from autotune import SourceKernel, Target, get_config, template
 from autotune.errors import TemplateError
 
 from . import (
     conv2d_nhwc,
     conv2d_padded,
     gemm_cuda,
+    gemm_half,
     gemm_mma,
+    gemm_turned,
     window_cpu,
     window_cuda,
     winograd_cpu,
@@ -153,6 +155,9 @@ def conv2d_nhwc_cuda(
         return tunable(gemm_cuda, shape, "cuda")
     if groups > 1:
         return tunable(gemm_mma, shape, "cuda")
+    old = gemm_half.chosen_before(get_config())
+    if not old and gemm_turned.is_needed(shape, Target.current() or Target("cuda")):
+        return tunable(gemm_turned, shape, "cuda")
     odd = dtype in HALVES and conv2d_padded.is_needed(shape)
     return tunable(conv2d_padded if odd else tensor_core_family(shape), shape, "cuda")
 

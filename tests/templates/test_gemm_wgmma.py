@@ -50,6 +50,10 @@ PRODUCTS = {
         Conv2dNhwc(2, 9, 7, 72, 24, Window((3, 3), (2, 1), (1, 2, 0, 1), (1, 2)), "float16", REST),
         {"frags_m": 2},
     ),
+    "tf32-turned-windows": (
+        Conv2dNhwc(2, 9, 7, 70, 20, Window((3, 3), (2, 1), (1, 2, 0, 1), (1, 2)), "tf32", REST),
+        {"chunk": 32},
+    ),
 }
 SHAPES = [
     Gemm(197, 3072, 768, "float16", 1, False, True, "", REST),
@@ -152,7 +156,7 @@ def test_products_read_their_operands_where_copies_put_them(name, tmp_path):
     """The emulator reads shared memory where the descriptors of operands say that they are."""
     shape, change = PRODUCTS[name]
     family = gemm_padded.Padded(gemm_half) if name == "odd-on-copies" else gemm_half
-    family = gemm_turned if name == "tf32-turned" else family
+    family = gemm_turned if "turned" in name else family
     source = family.kernel(shape, {"wgmma": 1, **CHOICE, **change})
     assert source.calls[-1].entry == "gemm_wgmma"
     kernel, arrays = source.kernel("cuda"), arrays_of(source)
