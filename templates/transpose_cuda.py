@@ -80,8 +80,8 @@ def candidates(shape: Transpose) -> dict[str, list[int]]:
     # Sixteen bytes turned at a time would take 16 registers of 16 elements each.
     return {
         "v": [v for v in fits if not shape.moved or v <= 8],
-        "lanes_x": [2, 4, 8, 16, 32],
-        "lanes_y": [2, 4, 8, 16, 32],
+        "lanes_x": [1, 2, 4, 8, 16, 32, 64],
+        "lanes_y": [1, 2, 4, 8, 16, 32, 64],
         "staged": [0, 1] if shape.moved else [0],
     }
 
@@ -96,19 +96,25 @@ def violation(shape: Transpose, choice: Mapping[str, int], target: Target) -> st
         (threads > limits.threads_per_block, "too many threads"),
         (threads < min(32, max(1, plane // 8)), "too few threads"),
         (shared > limits.shared_bytes, "too much shared memory"),
-        ((lanes_x > 2) & (lanes_x * v >= 2 * planes.columns), "columns beyond the plane"),
-        ((lanes_y > 2) & shape.moved & (lanes_y * v >= 2 * planes.rows), "rows beyond the plane"),
+        ((lanes_x > 1) & (lanes_x * v >= 2 * planes.columns), "columns beyond the plane"),
+        ((lanes_y > 1) & shape.moved & (lanes_y * v >= 2 * planes.rows), "rows beyond the plane"),
     ]
     return common.first_broken(rules)
 
 
 def default_choice(shape: Transpose, target: Target) -> dict[str, int]:
-    """Return a good guess: the widest vectors, long pieces both ways, through shared memory."""
-    options = candidates(shape)
+    """Return a good guess: the widest vectors, long pieces both ways, through shared memory.
+
+    Planes of a few rows or columns have nothing to share: a thread turns what it has of all.
+    """
+    options, planes = candidates(shape), Planes(shape)
     first = ((16, 16), (8, 16), (16, 8), (8, 8), (32, 4), (4, 32), (32, 2), (2, 32))
-    lanes = (*first, *product(options["lanes_x"], options["lanes_y"]))
+    flat = ((64, 1), (1, 64), (32, 1), (1, 32))
+    few = shape.moved and min(planes.rows, planes.columns) in options["v"]
+    lanes = (*(flat if few else ()), *first, *product(options["lanes_x"], options["lanes_y"]))
+    staged = 0 if few else max(options["staged"])
     every = (
-        {"v": v, "lanes_x": x, "lanes_y": y, "staged": max(options["staged"])}
+        {"v": v, "lanes_x": x, "lanes_y": y, "staged": staged}
         for v in options["v"][::-1]
         for x, y in lanes
     )
