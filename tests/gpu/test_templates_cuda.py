@@ -116,3 +116,47 @@ def test_tensor_core_products_are_right_on_the_device(args):
         expected = a.astype(np.float32) @ b.astype(np.float32)
         error = np.abs(c.numpy().astype(np.float32) - expected).max() / np.abs(expected).max()
         assert error < (2e-3 if args[3] == "float16" else 1.2e-2), f"{config}"
+
+
+RELU = (True, "relu", True, False)
+# Arguments, and the largest error relative to the largest result.
+REFERENCED = {
+    "heads of 40": ("attention.cuda", (2, 4, 300, 200, 40, 2, True), 3e-3),
+    "heads of 72": ("attention.cuda", (1, 3, 130, 130, 72, 3, False, 0.0, "bfloat16"), 2e-2),
+    "heads of 80": ("attention.cuda", (2, 4, 196, 196, 80, 4, False), 3e-3),
+    "heads of 256": ("attention.cuda", (1, 4, 200, 333, 256, 2, True), 3e-3),
+    "few keys": ("attention.cuda", (1, 4, 500, 77, 64, 4, False), 3e-3),
+    "groups": ("conv2d_nhwc.cuda", (2, 15, 13, 36, 24, 3, 3, 2, 1, *RELU, 1, "float32", 4), 1e-5),
+    "groups, float16": (
+        "conv2d_nhwc.cuda", (2, 15, 13, 48, 24, 3, 3, 1, 1, *RELU, 2, "float16", 4), 3e-3,
+    ),
+    "groups, tf32": (
+        "conv2d_nhwc.cuda", (1, 15, 13, 35, 21, 3, 3, 1, 1, *RELU, 1, "tf32", 7), 2e-3,
+    ),
+    "turned filters": (
+        "conv2d_nhwc.cuda", (2, 15, 13, 130, 132, 3, 3, 1, 1, *RELU, 1, "tf32"), 2e-3,
+    ),
+    "single pixels": (
+        "conv2d_nhwc.cuda", (2, 28, 28, 256, 192, 1, 1, 1, 0, *RELU, 1, "bfloat16"), 2e-2,
+    ),
+    "single pixels, odd": (
+        "conv2d_nhwc.cuda", (2, 28, 27, 255, 191, 1, 1, 1, 0, *RELU, 1, "float16"), 3e-3,
+    ),
+    "thin planes": ("transpose.cuda", ((3, 50, 2, 70, 4), (0, 1, 3, 4, 2)), 0.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFERENCED)
+def test_a_kernel_matches_its_reference_on_the_device(case):
+    name, args, tolerance = REFERENCED[case]
+    task, rng = create(name, args, "cuda"), np.random.default_rng(1)
+    for config in [task.default(), *configurations(task)[:DRAWN]]:
+        source = task.instantiate(config)
+        function, out = autotune.build(source, target="cuda"), source.args[-1]
+        dtype = np.dtype(getattr(ml_dtypes, out.dtype, out.dtype))
+        inputs = [rng.standard_normal(a.shape).astype(dtype) for a in source.args[:-1]]
+        result = nd.array(np.full(out.shape, np.nan, dtype), cuda(0))
+        function(*[nd.array(x, cuda(0)) for x in inputs], result)
+        expected = source.reference(*(x.astype(np.float64) for x in inputs))
+        error = np.abs(result.numpy().astype(np.float64) - expected).max()
+        assert error <= tolerance * np.abs(expected).max(), f"{config}"
