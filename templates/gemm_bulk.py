@@ -51,7 +51,9 @@ LEAST_WIDTH = 2
 # Rows, columns and products a sum from which on results that begin anywhere gain by strips.
 LEAST_IN_STRIPS = 192
 # Estimated cycles up to which copies of 16 bytes, which begin sooner, are faster.
-SHORT_RUN = 5800
+SHORT_RUN = 8000
+# The same of products that a bias or an activation follows.
+FOLLOWED_RUN = 18000
 # The kernels, and what they are made of.
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "barriers.h", "early.h",
@@ -172,17 +174,20 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     """Return whether a choice is known to beat `gemm_wgmma` where nothing was tuned.
 
     On an H200 it did for 24 of 26 plain products; the others are over before the copy engine has
-    begun (768), or have few, narrow tiles (512x512x2048). What follows a sum is faster there. Few
-    rows were not measured.
+    begun (768), or have few, narrow tiles (512x512x2048). With a bias and GELU they did for all 5
+    of 1024x4096x1024 and more. Other steps after a sum and few rows were not measured.
     """
-    followed = shape.rest != Epilogue()
-    if followed or shape.m < PANEL or violation(shape, choice, target):
+    rest = shape.rest
+    more = rest != Epilogue(bias=rest.bias, activation=rest.activation)
+    if more or shape.m < PANEL or violation(shape, choice, target):
         return False
     if shape.n % 8 > 0:
         return suits_strips(shape)
+    run = estimate(shape, choice, target)
+    if rest != Epilogue():
+        return run > FOLLOWED_RUN
     walks, split = Form.of(choice[KNOB]).teams > 0, choice["split"] > 1
-    wide = choice["frags_n"] * 8 > PANEL
-    return walks or split or (wide and estimate(shape, choice, target) > SHORT_RUN)
+    return walks or split or (choice["frags_n"] * 8 > PANEL and run > SHORT_RUN)
 
 
 def suits_strips(shape: Product) -> bool:
@@ -215,7 +220,7 @@ def default_choice(shape: Product, target: Target, strips: bool = False) -> dict
     options |= {
         "frags_m": [2, 1],
         "stages": [8, 6, 5, 4, 3, 2] if shape.k < 256 else [8, 6, 5, 4, 3],
-        "band": [8, 2, 1] if few else [8],
+        "band": [8, 4, 2, 1] if few else [8],
     }
     return common.best_of_all(
         options,

@@ -5,6 +5,7 @@ Rules and estimates are also asked about many choices at once, with arrays in pl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -108,11 +109,11 @@ class BulkTiling:
     def copied_bytes(self) -> float:
         """Bytes that a block copies of a chunk, in whole lines of the cache.
 
-        Rows of 128 bytes that do not begin at a line reach into two.
+        Rows of 128 bytes that do not begin at a line reach into two; some begin at one.
         """
         shape, swapped = self.shape, self.form.swapped
-        a_lines = 1 + (shape.a_run % PANEL > 0)
-        b_lines = 1 + (shape.b_run % PANEL > 0)
+        a_lines = 2 - math.gcd(shape.a_run, PANEL) / PANEL
+        b_lines = 2 - math.gcd(shape.b_run, PANEL) / PANEL
         left = common.pick(swapped, b_lines, a_lines) * self.tile_m
         right = common.pick(swapped, a_lines, b_lines)
         right = common.larger(right, 1 + self.across * (self.tile_n % PANEL > 0)) * self.b_columns

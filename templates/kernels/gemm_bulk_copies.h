@@ -5,18 +5,21 @@ __constant__ __align__(128) TensorMap a_map = {{A_MAP}}, b_map = {{B_MAP}};
 template <bool ALONG_K> struct Side {};
 
 // Begins to copy a chunk of an operand's TILE rows or columns from `first` on, of which those before EXTENT exist,
-// or with WHOLE all: of them the share of this block, for all BLOCKS of its cluster.
-template <int TILE, int EXTENT, bool WHOLE, int BLOCKS>
+// or with WHOLE all: of them the share of this block, for all BLOCKS of its cluster. Boxes along K have one of PARTS.
+template <int TILE, int EXTENT, bool WHOLE, int PARTS, int BLOCKS>
 __device__ __forceinline__ void copy_operand(
     Side<true>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full) {
-  const int share = BLOCKS > 1 ? blockIdx.x % BLOCKS * (TILE / BLOCKS) : 0;
-  if (!WHOLE && first + share >= EXTENT) return;
 #pragma unroll
-  for (int i = 0; i < CHUNK; i += PANEL)
-    copy_box<BLOCKS>(to + (i / PANEL * TILE + share) * 128, map, operand, k + i, first + share, full);
+  for (int part = 0; part < PARTS / BLOCKS; ++part) {
+    const int share = (BLOCKS > 1 ? blockIdx.x % BLOCKS : part) * (TILE / PARTS);
+    if (!WHOLE && first + share >= EXTENT) return;
+#pragma unroll
+    for (int i = 0; i < CHUNK; i += PANEL)
+      copy_box<BLOCKS>(to + (i / PANEL * TILE + share) * 128, map, operand, k + i, first + share, full);
+  }
 }
 
-template <int TILE, int EXTENT, bool WHOLE, int BLOCKS>
+template <int TILE, int EXTENT, bool WHOLE, int PARTS, int BLOCKS>
 __device__ __forceinline__ void copy_operand(
     Side<false>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full) {
   const int share = BLOCKS > 1 ? blockIdx.x % BLOCKS * (TILE / BLOCKS) : 0;
@@ -40,21 +43,23 @@ struct Copier {
   const Item *a, *b;
   Place place;
 
-  // Begins the copies of a chunk into a slot that is free.
+  // Begins the copies of a chunk into a slot that is free; with BLOCKS of a cluster, a share of B for all of them.
+  template <int BLOCKS>
   __device__ __forceinline__ void begin(Tile tile, int chunk) {
     const unsigned full = room.full + place.slot * 8, to = room.slots + place.slot * SLOT_BYTES;
     const int k = chunk * CHUNK;
     barrier_expect(full, bytes_of<A_ALONG_K, TILE_M, M, WHOLE_M, 1>(tile.m) +
                              bytes_of<B_ALONG_K, TILE_N, N, WHOLE_N, SHARE>(tile.n));
-    copy_operand<TILE_M, M, WHOLE_M, 1>(
+    copy_operand<TILE_M, M, WHOLE_M, 1, 1>(
         Side<A_ALONG_K>(), to, a_map, a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m, k, full);
-    copy_operand<TILE_N, N, WHOLE_N, SHARE>(
+    copy_operand<TILE_N, N, WHOLE_N, SHARE, BLOCKS>(
         Side<B_ALONG_K>(), to + A_BYTES, b_map, b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n, k, full);
   }
 };
 
-// Chunks that are copied before other threads know of the barriers: of blocks by themselves, a ring full.
-constexpr int EARLY = SHARE > 1 ? 0 : STAGES;
+// Chunks that are copied before other threads know of the barriers: of blocks by themselves, a ring full. Blocks of a
+// cluster copy a chunk, each for itself, that arrives while they meet.
+constexpr int EARLY = SHARE > 1 ? 1 : STAGES;
 
 // Makes the barriers by which copies are waited for.
 __device__ __forceinline__ void make_full_barriers(const Room& room) {
@@ -91,7 +96,7 @@ __device__ __forceinline__ void begin_copies(const Room& room, const Item* a, co
   wait_for_kernel_before();
 #pragma unroll 1
   for (int chunk = 0; chunk < EARLY && chunk < chunks; ++chunk) {
-    copier.begin(tile, blockIdx.z * CHUNKS + chunk);
+    copier.begin<1>(tile, blockIdx.z * CHUNKS + chunk);
     copier.place.next();
   }
 }
@@ -110,7 +115,7 @@ __device__ __forceinline__ void copy_tiles(const Room& room, const Item* a, cons
 #pragma unroll 1
     for (; chunk < chunks; ++chunk) {
       barrier_wait(room.empty + copier.place.slot * 8, copier.place.parity);
-      if (elected()) copier.begin(tile, blockIdx.z * CHUNKS + chunk);
+      if (elected()) copier.begin<SHARE>(tile, blockIdx.z * CHUNKS + chunk);
       __syncwarp();
       copier.place.next();
     }

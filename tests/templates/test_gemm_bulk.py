@@ -18,6 +18,7 @@ from tests.templates.emulated import arrays_of
 HOPPER = Target("cuda -arch=sm_90")
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
 BIAS = Epilogue(bias=True, activation="silu")
+GELU = Epilogue(bias=True, activation="gelu")
 SWAPPED = gemm_bulk.Form(0, 1, 1)
 CHOICE = {
     "wgmma": 2, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 2,
@@ -260,11 +261,12 @@ def test_forms_are_values_of_the_knob():
 @pytest.mark.parametrize(
     ("shape", "teams", "tile", "split"),
     [
-        (Gemm(4096, 4096, 4096, "float16"), 2, (128, 128), 1),
+        (Gemm(4096, 4096, 4096, "float16"), 1, (128, 256), 1),
+        (Gemm(2048, 2048, 2048, "float16", 1, False, True, "", GELU), 0, (128, 256), 1),
         (Gemm(1792, 1792, 1792, "float16"), 0, (200, 128), 1),
         (Gemm(512, 512, 8192, "float16"), 0, (64, 128), 4),
     ],
-    ids=["many-tiles", "one-for-each-multiprocessor", "long-sums"],
+    ids=["many-tiles", "followed", "one-for-each-multiprocessor", "long-sums"],
 )
 def test_products_that_are_known_to_gain_run_by_boxes_untuned(shape, teams, tile, split):
     choice = gemm_half.default_choice(shape, HOPPER)
@@ -295,7 +297,7 @@ def test_of_tiles_side_by_side_the_narrowest_are_offered():
         Gemm(77, 3072, 768, "float16", 1, False, True),
         Gemm(16, 4096, 4096, "float16"),
         Gemm(4096, 4096, 1024, "float16", 1, False, True, "", Epilogue(residual=True)),
-        Gemm(197, 3072, 768, "float16", 1, False, True, "", Epilogue(True, activation="gelu")),
+        Gemm(197, 3072, 768, "float16", 1, False, True, "", GELU),
     ],
     ids=["small", "few-rows", "residual", "followed"],
 )
