@@ -15,9 +15,9 @@ from autotune.graph.fuse import Function
 from autotune.network.implementations import Offer, implements_whole
 
 from .elementwise_cuda import Elementwise
-from .layers_cuda import FLOATS, takes
+from .layers_cuda import FLOATS, takes, turned
 from .layers_elementwise import MANY, text_of
-from .transpose_shape import ELEMENT_BYTES, Transpose
+from .transpose_shape import ELEMENT_BYTES
 
 # Letters of an expression: what is read several times stands in it as often.
 _LONGEST = 2000
@@ -84,7 +84,7 @@ def transpose(function: Function) -> Offer | None:
     (data,) = node.inputs
     rank = data.type.ndim
     axes = tuple(axis % rank for axis in node.op.axes or tuple(reversed(range(rank))))
-    args = (data.shape, axes, data.dtype)
     moves = axes != tuple(sorted(axes)) and data.type.size >= MANY
-    fits = moves and data.dtype in ELEMENT_BYTES and takes(Transpose, *args)
-    return Offer("transpose.cuda", args, graph.inputs) if fits else None
+    if not moves or data.dtype not in ELEMENT_BYTES:
+        return None
+    return turned(graph.inputs, data.shape, axes, data.dtype)

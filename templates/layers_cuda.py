@@ -8,13 +8,14 @@ from functools import partial
 from typing import Any
 
 from autotune.errors import TemplateError
-from autotune.graph import ops
+from autotune.graph import Value, ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
 from .epilogue import ACTIVATIONS as ACTIVATIONS
 from .rows_shape import Reduction
 from .take_cuda import INDICES, TakeRows
+from .transpose_cuda import fills_blocks
 from .transpose_shape import ELEMENT_BYTES, Transpose
 from .window_cpu import ACTIVATIONS as CPU_ACTIVATIONS
 
@@ -196,8 +197,17 @@ def transpose(layer: Layer) -> Offer | None:
     axes = tuple(axis % len(data.shape) for axis in axes)
     if layer.epilogue != Epilogue() or axes == tuple(sorted(axes)):
         return None
-    args = (tuple(data.shape), axes, data.dtype)
-    return Offer("transpose.cuda", args, layer.inputs) if takes(Transpose, *args) else None
+    return turned(layer.inputs, tuple(data.shape), axes, data.dtype)
+
+
+def turned(
+    inputs: tuple[Value, ...], shape: tuple[int, ...], axes: tuple[int, ...], dtype: str
+) -> Offer | None:
+    """Offer a permutation of the axes of an input that is seen in a shape, if it is worth it."""
+    args = (shape, axes, dtype)
+    if not takes(Transpose, *args) or not fills_blocks(Transpose(*args)):
+        return None
+    return Offer("transpose.cuda", args, inputs)
 
 
 def take_rows(layer: Layer) -> Offer | None:

@@ -203,8 +203,6 @@ def _module(
     with suppress(KeyError):
         return known[unit.key]
     named = kernel_of_unit(unit, target, kernel_for)
-    if target.backend.on_gpu:
-        named = waiting(named)
     with tempfile.TemporaryDirectory(prefix="autotune-network-") as folder:
         output = compile_kernel(named, target, timeout_s=_TIMEOUT_S, out_dir=folder)
         artifact = Path(output.artifact)
@@ -214,14 +212,14 @@ def _module(
 def kernel_of_unit(
     unit: Unit, target: Target, kernel_for: Callable[[Function, Target], Kernel]
 ) -> Kernel:
-    """Return the kernel of a unit, under the name of its function."""
+    """Return the kernel of a unit, under the name of its function, that may be launched early."""
     choice = unit.choice
     if choice.workload is None:
         made = kernel_for(unit.function, target)
     else:
         what = choice.workload.realise(choice.candidate).what
         made = kernel_of(what, target, unit.function.name)
-    return replace(made, name=unit.function.name)
+    return waiting(replace(made, name=unit.function.name))
 
 
 def workload_of_unit(unit: Unit, target: Target) -> tuple[Workload, Candidate]:

@@ -32,6 +32,7 @@ class Proposals:
         self._workload = scoreboard.workload
         self._waiting = scoreboard.cut_off
         self._tried: set[str] = set()
+        self._suggested: set[str] = set()
         self.screening = Screening(strategy, scoreboard, active=screened)
 
     @property
@@ -45,6 +46,7 @@ class Proposals:
         for one in candidates:
             if one.key not in known:
                 known.add(one.key)
+                self._suggested.add(one.key)
                 self._waiting.append(one)
 
     def give_back(self, candidates: Iterable[Candidate]) -> None:
@@ -82,5 +84,8 @@ class Proposals:
         if self.screening.hopeless or self._strategy.exhausted:
             return False
         with line.host_work():
-            self._waiting += self._strategy.ask(most)
+            # A strategy learns of what was suggested when that was measured, and not before.
+            while not self._waiting and (asked := self._strategy.ask(most)):
+                on_the_way = self._suggested - self._tried
+                self._waiting += [one for one in asked if one.key not in on_the_way]
         return bool(self._waiting)

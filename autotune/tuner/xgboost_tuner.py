@@ -200,7 +200,7 @@ class XGBTuner(PointTuner):
         What runs untuned comes first: the final race wants it measured, and where its author
         estimates well, its neighbours are the place to look.
         """
-        known = untuned(self.task)
+        known = [index for index in untuned(self.task) if index not in self.visited]
         prior, taken = self._prior, self.visited.union(known)
         if prior is None:
             far = far_points(self.space, self.features, self.rng, FIRST - len(known), taken)

@@ -103,8 +103,15 @@ def test_sums_of_two_volumes_stay_planes_and_pooling_gets_volumes():
     assert found[-4:] == ["add", "reshape", "transpose", "nn.global_avg_pool3d"]
 
 
-def test_filters_of_one_element_convolve_whole_volumes_where_they_lie():
-    after = rewritten(apply(ops.Conv3d(), data(2, 3, 4, 5, 6), constant(7, 3, 1, 1, 1)))
+@pytest.mark.parametrize(
+    ("taps", "steps"), [((1, 1, 1), (1,)), ((1, 1, 3), (1, 1, 2)), ((3, 1, 1), (2, 1, 1))]
+)
+@pytest.mark.parametrize("layout", ["NCDHW", "NDHWC"])
+def test_filters_of_one_element_of_two_axes_convolve_volumes_where_they_lie(taps, steps, layout):
+    first, sides = layout == "NCDHW", tuple([n // 2 for n in taps])
+    op = ops.Conv3d(steps, sides, (1,), 1, layout, "OIDHW" if first else "DHWIO")
+    images = data(2, 3, 4, 5, 6) if first else data(2, 4, 5, 6, 3)
+    after = rewritten(apply(op, images, constant(7, 3, *taps) if first else constant(*taps, 3, 7)))
     assert names(after) == ["reshape", "nn.conv2d", "reshape"]
 
 

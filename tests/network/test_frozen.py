@@ -65,6 +65,11 @@ def put(path, content):
     path.write_text(tomli_w.dumps(content))
 
 
+def test_kernels_that_may_begin_early_are_locked_as_they_are(path):
+    network = compile_network(small(), "cuda -emulate")
+    assert lock_network(network, path, time=False) == len(network.plan.kernels)
+
+
 def test_a_frozen_network_gets_the_locked_kernels_and_right_answers(path, freeze, compiled):
     assert lock_network(compiled, path, time=False) == 2
     freeze()

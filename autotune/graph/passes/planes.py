@@ -20,7 +20,7 @@ class Planes:
     Attributes:
         shape: of the volumes, [batch, channels, depth, height, width] or with the channels last.
         channels_first: which of the two.
-        flat: whether rows of all planes are those of one image instead.
+        flat: whether an image is a whole volume instead, of which two axes are one.
     """
 
     shape: Shape
@@ -54,42 +54,53 @@ class Planes:
 def as_planes(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Planes] | None:
     """Return what a convolution of volumes computes by one of images; None if it cannot be.
 
+    Where filters see one element of two axes that follow one another, these are one axis, and the
+    volume is convolved as it lies. Else planes are copied side by side.
+
     Args:
         node: of an `ops.Conv3d`.
         inputs: data and weight; the latter has to be known.
     """
     op, (data, weight) = node.op, inputs
     assert isinstance(op, ops.Conv3d)
-    first = op.data_layout == _FIRST
+    first, origin = op.data_layout == _FIRST, node.origin
     if not isinstance(weight, Constant) or (op.groups > 1 and not first):
         return None
-    sides, origin = op.sides, node.origin
-    taps = weight.shape[2:] if first else weight.shape[:3]
-    flat = taps[:2] == (1, 1) and op.steps[:2] == (1, 1) and sides[:2] == ((0, 0), (0, 0))
-    order = Planes(node.outputs[0].shape, first, flat)
-    if flat:
-        images = apply(ops.Reshape(_merged(data.shape, first)), data, origin=origin)
+    joined = _joined(op, weight.shape[2:] if first else weight.shape[:3])
+    order = Planes(node.outputs[0].shape, first, joined is not None)
+    if joined is None:
+        images = _side_by_side(op, data, weight.shape[2 if first else 0], order, origin)
+        filters = _filters(weight, first)
     else:
-        images = _side_by_side(op, data, taps[0], order, origin)
-    (top, bottom), (left, right) = ((0, 0), sides[2]) if flat else sides[1:]
+        shape = _without(data.shape, joined + (2 if first else 1))
+        images = apply(ops.Reshape(shape), data, origin=origin)
+        shape = _without(weight.shape, joined + (2 if first else 0))
+        filters = _folded(ops.Reshape(shape), weight)
+    y, x = (0, 2) if joined == 1 else (1, 2)
+    (top, bottom), (left, right) = op.sides[y], op.sides[x]
     conv = ops.Conv2d(
-        strides=op.steps[1:],
+        strides=(op.steps[y], op.steps[x]),
         padding=(top, left, bottom, right),
-        dilation=op.holes[1:],
+        dilation=(op.holes[y], op.holes[x]),
         groups=op.groups,
         data_layout="NCHW" if first else "NHWC",
         kernel_layout="OIHW" if first else "HWIO",
     )
-    return apply(conv, images, _filters(weight, first), origin=origin), order
+    return apply(conv, images, filters, origin=origin), order
 
 
-def _merged(shape: Shape, first: bool) -> Shape:
-    """Return the shape of images whose rows are those of all planes of a volume."""
-    if first:
-        n, channels, depth, height, width = shape
-        return (n, channels, depth * height, width)
-    n, depth, height, width, channels = shape
-    return (n, depth * height, width, channels)
+def _joined(op: ops.Conv3d, taps: Shape) -> int | None:
+    """Return the first of two axes, of depth, height and width, of which filters see one element.
+
+    They leave out none of these, and none is added; None: there are no such two.
+    """
+    still = [taps[axis] == op.steps[axis] == 1 and op.sides[axis] == (0, 0) for axis in range(3)]
+    return next((axis for axis in range(2) if still[axis] and still[axis + 1]), None)
+
+
+def _without(shape: Shape, axis: int) -> Shape:
+    """Return a shape in which an axis and the one behind it are one."""
+    return (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
 
 
 def _filters(weight: Constant, first: bool) -> Constant:
