@@ -16,7 +16,7 @@ from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Graph, check_computable, raise_all, verify
 from autotune.graph.fuse import Function
-from autotune.graph.passes import OWN, Pipeline, compose
+from autotune.graph.passes import OWN, Pipeline, compose, merge_products
 from autotune.kernel import Kernel
 from autotune.kernel.waiting import waiting
 from autotune.network.choice import Chooser, Unit, by_rule, choose_untuned
@@ -139,6 +139,7 @@ def simplify_graph(
     simpler = pipeline(graph, opt_level)
     if opt_level >= _COMPOSES and isinstance(pipeline, Pipeline) and pipeline.composes:
         simpler = compose(simpler, lambda node: serves(node, target))
+        simpler = merge_products(simpler) if target.backend.on_gpu else simpler
     check_computable(simpler)
     return simpler
 

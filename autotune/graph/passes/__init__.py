@@ -13,6 +13,7 @@ from autotune.graph.passes.fold_scale import (
     fold_scale_forward,
     vector_axis,
 )
+from autotune.graph.passes.merge_products import merge_products
 from autotune.graph.passes.pipeline import (
     OWN,
     OWN_AS_WRITTEN,
@@ -42,6 +43,7 @@ __all__ = [
     "fold_scale_backward",
     "fold_scale_forward",
     "folded",
+    "merge_products",
     "simplify_expressions",
     "simplify_inference",
     "to_conv2d",
