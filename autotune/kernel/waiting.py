@@ -34,8 +34,6 @@ def waiting(kernel: Kernel) -> Kernel:
     Calls that could be before wait where their own text says so. A kernel in which the start of an
     entry is not found - a macro makes it - is returned as it is.
     """
-    if kernel.language != "cuda":
-        return kernel
     entries = {one.entry for one in kernel.calls[1:] if not one.launch.early}
     places: list[int] = []
     for entry in {kernel.calls[0].entry, *entries}:

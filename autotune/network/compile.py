@@ -220,7 +220,8 @@ def kernel_of_unit(
     else:
         what = choice.workload.realise(choice.candidate).what
         made = kernel_of(what, target, unit.function.name)
-    return waiting(replace(made, name=unit.function.name))
+    named = replace(made, name=unit.function.name)
+    return waiting(named) if target.backend.on_gpu else named
 
 
 def workload_of_unit(unit: Unit, target: Target) -> tuple[Workload, Candidate]:

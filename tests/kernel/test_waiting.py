@@ -67,11 +67,6 @@ def test_a_kernel_whose_start_is_not_found_stays_as_it_is():
     assert waiting(one) is one
 
 
-def test_a_kernel_of_c_stays_as_it_is():
-    one = kernel("void f(float* y) { y[0] = 1; }", (), language="c").kernel("c")
-    assert waiting(one) is one
-
-
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 @pytest.mark.parametrize(("arch", "found"), [("sm_80", 0), ("sm_90", 2)])
 def test_it_compiles_and_waits_where_the_device_can(tmp_path, arch, found):

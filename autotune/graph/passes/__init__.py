@@ -17,6 +17,7 @@ from autotune.graph.passes.merge_products import merge_products
 from autotune.graph.passes.pipeline import (
     OWN,
     OWN_AS_WRITTEN,
+    OWN_LAYERS,
     RELAY_CPU,
     RELAY_CUDA,
     RELAY_TEMPLATES,
@@ -28,6 +29,7 @@ from autotune.graph.passes.to_conv2d import to_conv2d
 __all__ = [
     "OWN",
     "OWN_AS_WRITTEN",
+    "OWN_LAYERS",
     "RELAY_CPU",
     "RELAY_CUDA",
     "RELAY_TEMPLATES",

@@ -66,5 +66,8 @@ _OWN = (*_COMMON, (3, to_conv2d), (3, fold_affine))
 # Ours: fewer operations, whatever the signs of scales; direct convolutions of images, channels
 # first.
 OWN = Pipeline("own", (*_OWN, (3, channels_first), *_END), composes=True)
+# The same with volumes and transposed convolutions as they are, which records of TVM's templates
+# fit.
+OWN_LAYERS = Pipeline("own_layers", (*_COMMON, (3, fold_affine), (3, channels_first), *_END), True)
 # The same without a change of layouts, where a race says that it is faster.
 OWN_AS_WRITTEN = Pipeline("own_as_written", (*_OWN, *_END), composes=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from autotune.errors import GraphError
-from autotune.graph.passes import OWN
+from autotune.graph.passes import OWN, OWN_LAYERS
 from autotune.lowering.pass_context import PassContext
 from autotune.network import ApplyHistoryBest, CompiledNetwork, NetworkInstance, compile_network
 from autotune.network.choice import by_dispatch
@@ -19,7 +19,7 @@ from autotune.runtime.arrays.array import NDArray, array
 from autotune.runtime.device import Device
 from autotune.runtime.module import DeviceModule
 from autotune.target import Target
-from autotune.task import DispatchContext
+from autotune.task import DispatchContext, FallbackContext
 from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import Function, IRModule, graph_of
 from autotune.utils.check import Check
@@ -141,8 +141,10 @@ def build(
             graph, chosen, pipeline_for(chosen), context.opt_level, choose=history.choose
         )
     else:
-        choose = by_dispatch(DispatchContext.current)
-        network = compile_network(graph, chosen, OWN, context.opt_level, choose=choose)
+        dispatch = DispatchContext.current
+        own = OWN if isinstance(dispatch, FallbackContext) else OWN_LAYERS
+        choose = by_dispatch(dispatch)
+        network = compile_network(graph, chosen, own, context.opt_level, choose=choose)
     return GraphExecutorFactoryModule(network, ir_mod, mod_name)
 
 
