@@ -39,6 +39,14 @@ def test_a_network_is_right_on_the_emulated_gpu_untuned():
         assert relative(one, want) < 1e-5
 
 
+@pytest.mark.parametrize(("target", "waits"), [("c", False), ("cuda -emulate", True)])
+def test_kernels_of_networks_wait_for_the_one_before_on_gpus_alone(target, waits):
+    network = compile_network(bound("mlp"), target, jobs=2)
+    assert network.modules
+    for module in network.modules:
+        assert ("autotune_wait_for_kernel_before" in module.kernel.source) == waits
+
+
 def test_a_kernel_of_a_network_may_work_in_place_on_the_emulated_gpu():
     data = Variable(TensorType((1, 8)), "data")
     weight = Constant.of(np.eye(8, dtype="float32"))

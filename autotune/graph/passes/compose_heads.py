@@ -6,23 +6,13 @@ import itertools
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from autotune.graph import ops
 from autotune.graph.passes.composing import Reader, reshaped
 from autotune.graph.passes.fold_scale import vector_axis
-from autotune.graph.value import Constant, Node, Result, Value, apply
+from autotune.graph.passes.joined_products import Product, joined
+from autotune.graph.value import Constant, Node, Result, Value
 
 _TURNED = (0, 2, 1, 3)
-
-
-@dataclass(frozen=True)
-class _Product:
-    """``data * weight^T + bias``, the latter two known; None where nothing is added."""
-
-    data: Value
-    weight: Constant
-    bias: Constant | None
 
 
 @dataclass(frozen=True)
@@ -83,9 +73,9 @@ def _packed(reader: Reader, q: Value, k: Value, v: Value, origin: str) -> Value 
     if whole is None:
         products = [_product(reader, each) for each in (q, k, v)]
         known = [each for each in products if each is not None]
-        if len(known) < 3 or len({id(each.data) for each in known}) > 1:
+        if len(known) < 3 or len({id(data) for data, _ in known}) > 1:
             return None
-        whole = _joined(known, origin)
+        whole = joined(known[0][0], [product for _, product in known], origin)
     return reshaped(whole, shape, origin)
 
 
@@ -131,8 +121,8 @@ def _unshaped(reader: Reader, value: Value) -> Value:
     return value
 
 
-def _product(reader: Reader, value: Value) -> _Product | None:
-    """Return the product of known weights that a value is, if nobody else reads it."""
+def _product(reader: Reader, value: Value) -> tuple[Value, Product] | None:
+    """Return data and the product of it that a value is, if nobody else reads that."""
     while reader.is_read_once(value) and (moved := reader.made_by(value, ops.Reshape)):
         value = moved.inputs[0]
     bias: Constant | None = None
@@ -146,24 +136,4 @@ def _product(reader: Reader, value: Value) -> _Product | None:
     dense = reader.made_by(value, ops.Dense) if reader.is_read_once(value) else None
     if dense is None or not isinstance(dense.inputs[1], Constant):
         return None
-    return _Product(dense.inputs[0], dense.inputs[1], bias)
-
-
-def _joined(products: list[_Product], origin: str) -> Value:
-    """Return products of the same data as one."""
-    first = products[0]
-    weight = apply(ops.Concatenate(0), *[each.weight for each in products], origin=origin)
-    result = apply(ops.Dense(), first.data, weight, origin=origin)
-    if not any(each.bias for each in products):
-        return result
-    biases = [_vector(each, origin) for each in products]
-    bias = apply(ops.Concatenate(0), *biases, origin=origin)
-    return apply(ops.Add(), result, bias, origin=origin)
-
-
-def _vector(product: _Product, origin: str) -> Value:
-    """Return the bias of a product, zeros where there is none."""
-    width = product.weight.shape[0]
-    if product.bias is None:
-        return Constant.of(np.zeros(width), dtype=product.weight.dtype)
-    return reshaped(product.bias, (width,), origin)
+    return dense.inputs[0], Product(dense.inputs[1], bias)

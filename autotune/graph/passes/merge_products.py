@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from autotune.graph import ops
 from autotune.graph.graph import Graph
 from autotune.graph.passes.fold_constant import fold_constant
 from autotune.graph.passes.fold_scale import vector_axis
+from autotune.graph.passes.joined_products import Product, joined
 from autotune.graph.value import Constant, Node, Result, Value, apply
 
 # Rows of data below which it pays: products of more fill a device each by itself.
@@ -21,11 +20,11 @@ class _Group:
     """Products of the same data, and the one that they become.
 
     Attributes:
-        products: weights and biases, these None where there is none, in order.
+        products: in order.
         merged: all of them, once it is made.
     """
 
-    products: list[tuple[Constant, Constant | None]] = field(default_factory=list)
+    products: list[Product] = field(default_factory=list)
     merged: Value | None = None
 
 
@@ -48,7 +47,7 @@ def merge_products(graph: Graph) -> Graph:
             parts[end] = group, len(group.products)
             weight = node.inputs[1]
             assert isinstance(weight, Constant)
-            group.products.append((weight, bias))
+            group.products.append(Product(weight, bias))
     several = {end: each for end, each in parts.items() if len(each[0].products) > 1}
     if not several:
         return graph
@@ -58,8 +57,8 @@ def merge_products(graph: Graph) -> Graph:
             return None
         group, number = several[node]
         if group.merged is None:
-            group.merged = _merged(group, _data(node, inputs), node.origin)
-        begin = sum(weight.shape[0] for weight, _ in group.products[:number])
+            group.merged = joined(_data(node, inputs), group.products, node.origin)
+        begin = sum(each.weight.shape[0] for each in group.products[:number])
         rows, width = node.output.shape
         cut = ops.StridedSlice((0, begin), (rows, begin + width))
         return apply(cut, group.merged, origin=node.origin)
@@ -98,20 +97,3 @@ def _data(end: Node, inputs: tuple[Value, ...]) -> Value:
     dense = next(each for each in inputs if not isinstance(each, Constant))
     assert isinstance(dense, Result)
     return dense.node.inputs[0]
-
-
-def _merged(group: _Group, data: Value, origin: str) -> Value:
-    """Return all products of a group, one behind the other in each row."""
-    weights = [weight for weight, _ in group.products]
-    weight = apply(ops.Concatenate(0), *weights, origin=origin)
-    result = apply(ops.Dense(), data, weight, origin=origin)
-    if all(bias is None for _, bias in group.products):
-        return result
-    vectors = [
-        apply(ops.Reshape((weight.shape[0],)), bias, origin=origin)
-        if bias is not None
-        else Constant.of(np.zeros(weight.shape[0]), dtype=data.dtype)
-        for weight, bias in group.products
-    ]
-    bias = apply(ops.Concatenate(0), *vectors, origin=origin)
-    return apply(ops.Add(), result, bias, origin=origin)
