@@ -32,7 +32,9 @@ def check(shape: Shape) -> None:
 def candidates(shape: Shape) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     lines = common.up_to(shape.oh, (1, 2, 4, 7, 8, 14, 16, 28, 32, 56, 112))
-    return {"lanes": list(cpu_tiles.LANES), "lines": sorted({*lines, shape.oh})}
+    return {
+        "lanes": list(cpu_tiles.LANES), "lines": sorted({*lines, shape.oh}), "copied": [1, 0],
+    }
 
 
 def _copied(shape: Shape, lines: int) -> int:
@@ -56,7 +58,7 @@ def default_choice(shape: Shape, target: Target) -> dict[str, int]:
     lines = [n for n in options["lines"] if _copied(shape, n) <= _NEAR]
     most = min(_WIDE, cpu_tiles.vector_unit(target).floats)
     wide = [n for n in options["lanes"] if n <= most and n < 2 * shape.ow]
-    return {"lanes": max(wide, default=4), "lines": max(lines, default=1)}
+    return {"lanes": max(wide, default=4), "lines": max(lines, default=1), "copied": 1}
 
 
 def kernel(shape: Shape, choice: Mapping[str, int]) -> SourceKernel:
@@ -64,19 +66,21 @@ def kernel(shape: Shape, choice: Mapping[str, int]) -> SourceKernel:
     s, rest = shape, shape.epilogue
     (kh, kw), (sy, sx), (dy, dx) = s.window.size, s.window.stride, s.window.dilation
     operation = KINDS.index(s.kind) if isinstance(s, Pool) else 0
+    knobs = dict(choice)
+    copied = knobs.pop("copied")
     extents = common.defines(
         batch=s.n, channels=s.channels, multiplier=s.multiplier, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow,
         kh=kh, kw=kw, sy=sy, sx=sx, dy=dy, dx=dx, py=s.window.padding[0], px=s.window.padding[1],
         operation=operation, count_padding=isinstance(s, Pool) and s.count_padding,
         bias=rest.bias, residual=rest.residual, affine=rest.affine,
-        activation=ACTIVATIONS.index(rest.activation), **choice,
+        activation=ACTIVATIONS.index(rest.activation), **knobs,
     )  # fmt: skip
     # What there is none of is never read; the data stand in for it.
     here = {each.name for each in s.arguments()}
     names = ["data", "weight", "bias", "residual", "scale", "shift", "out"]
     return SourceKernel(
         "windows",
-        common.text("woven.h", "windows.c"),
+        common.text("woven.h", "windows.h", "windows.c" if copied else "windows_direct.c"),
         defines=extents,
         args=s.arguments(),
         calls=[call("windows", [each if each in here else "data" for each in names])],
