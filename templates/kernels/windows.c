@@ -129,7 +129,8 @@ INLINED void lines_of(
       }
 #pragma GCC unroll 8
     for (int l = 0; l < lines; ++l)
-      put(out + l * OW, residual + RESIDUAL * l * OW, sum[l], line + y + l, at, bias, scale, shift);
+      put(out + l * OW, residual + RESIDUAL * l * OW, sum[l], line + y + l, at, 0, bias, scale,
+          shift);
   }
 }
 

@@ -40,10 +40,38 @@ static inline vec finished(vec sum, float bias, float scale, float shift, vec re
   return sum;
 }
 
-// Writes the outputs from `at` on of line `y`, after what follows their sums.
+// Writes the last vector of a line, of which LAST elements exist, in parts that overlap, from registers:
+// what goes through memory in one size and back in others is waited for.
+#define LAST (OW - (VECTORS - 1) * LANES)
+#define FOUR_FROM(at) at, (at) + 1, (at) + 2, (at) + 3
+typedef float two __attribute__((vector_size(8), aligned(4), may_alias));
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
+
+INLINED void put_last(float* to, const vec from) {
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 12
+  memcpy(to, &from, LAST * sizeof *to);
+#elif LAST == LANES
+  *(vec*)to = from;
+#elif LAST >= 8
+  *(eight*)to = WOVEN(from, from, FOUR_FROM(0), FOUR_FROM(4));
+  if (LAST > 8) *(eight*)(to + LAST - 8) = WOVEN(from, from, FOUR_FROM(LAST - 8), FOUR_FROM(LAST - 4));
+#elif LAST >= 4
+  *(four*)to = WOVEN(from, from, FOUR_FROM(0));
+  if (LAST > 4) *(four*)(to + LAST - 4) = WOVEN(from, from, FOUR_FROM(LAST - 4));
+#elif LAST >= 2
+  *(two*)to = WOVEN(from, from, 0, 1);
+  if (LAST > 2) to[2] = from[2];
+#else
+  to[0] = from[0];
+#endif
+}
+
+// Writes the outputs from `at` on of line `y`, after what follows their sums. Windows of inner ones lie in
+// the image, as far as columns go.
 INLINED void put(
-    float* restrict out, const float* restrict residual, vec sum, int y, int at, float bias,
-    float scale, float shift) {
+    float* restrict out, const float* restrict residual, vec sum, int y, int at, const int is_inner,
+    float bias, float scale, float shift) {
   const int count = SMALLER(LANES, OW - at);
   vec other = {0};
   if (RESIDUAL) memcpy(&other, residual + at, count * sizeof(float));
@@ -51,10 +79,10 @@ INLINED void put(
     const int tall = COUNT_PADDING ? KH : inside(y * SY - PY, KH, DY, IH);
     vec counts = {0};
     for (int x = 0; x < LANES; ++x)
-      counts[x] = tall * (COUNT_PADDING ? KW : inside((at + x) * SX - PX, KW, DX, IW));
+      counts[x] = tall * (COUNT_PADDING || is_inner ? KW : inside((at + x) * SX - PX, KW, DX, IW));
     sum /= counts;
   }
   sum = finished(sum, bias, scale, shift, other);
   if (count == LANES) *(vec*)(out + at) = sum;
-  else memcpy(out + at, &sum, count * sizeof(float));
+  else put_last(out + at, sum);
 }

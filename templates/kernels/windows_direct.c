@@ -1,21 +1,28 @@
 // Windows over planes that are read where they lie. The sums of LINES neighbouring lines are made
 // together in registers, so that what several of them meet is loaded once. Elements of the padding
 // are what a vector finds beyond a line, and are replaced by nothing; lines of it are a line of nothing.
+// SX is 1 or 2.
 #define GROUP SMALLER(LINES, OH)
 #define LEFT_OVER (OH % GROUP)
 // How far vectors reach over the beginning and the end of a line.
 #define BEFORE PX
-#define REACHED ((VECTORS * LANES - 1) * SX + REACH_X - PX + (SX - 1) * LANES + 1)
-#define AFTER LARGER(0, REACHED - IW)
+#define AFTER LARGER(0, (VECTORS * LANES - 1) * SX + REACH_X - PX + SX - 1 - IW)
 #define PIXELS (IH * IW)
 #define TOTAL ((size_t)BATCH * CHANNELS * PIXELS)
+// Lines of the image that a group of lines meets.
+#define MET ((GROUP - 1) * SY + REACH_Y + 1)
+_Static_assert(
+    PX <= LANES * SX && (VECTORS == 1 || ((VECTORS - 1) * LANES - 1) * SX + REACH_X - PX <= IW),
+    "only the first vector of a line meets the padding at its left, and only the last that at its right");
 
-// Of each thread: a copy of a plane at the beginning or the end of the images, beyond which lies nothing
-// that may be read.
-static _Thread_local float margins[BEFORE + PIXELS + AFTER] __attribute__((aligned(64)));
+// Of each thread: copies of lines at the beginning or the end of the images, beyond which lies nothing that
+// may be read.
+static _Thread_local float margins[BEFORE + MET * IW + AFTER] __attribute__((aligned(64)));
 
+// A plane from line `top` on, and what its windows are computed with.
 typedef struct {
-  const float *image, *taps, *nothing;
+  const float *lines, *taps, *nothing;
+  int top;
   float bias, scale, shift;
 } Plane;
 
@@ -36,22 +43,19 @@ INLINED vec met_by(
   vec met;
 #if SX == 1
   met = *(const vec*)(line + first);
-#elif SX == 2
-  met = WOVEN(*(const vec*)(line + first), *(const vec*)(line + first + LANES), EVENS);
 #else
-#pragma GCC unroll 16
-  for (int x = 0; x < LANES; ++x) met[x] = line[first + x * SX];
+  met = WOVEN(*(const vec*)(line + first), *(const vec*)(line + first + LANES), EVENS);
 #endif
-  const int low = (is_left ? 0 : LANES) * SX + j * DX - PX;
-  const int high = is_right ? ((VECTORS - 1) * LANES + LANES - 1) * SX + j * DX - PX : 0;
-  if (low >= 0 && high < IW) return met;
+  // Outputs beyond the line are not written.
   bits exists;
+  int all = 1;
 #pragma GCC unroll 16
   for (int x = 0; x < LANES; ++x) {
-    const int left = (is_left ? x : LANES) * SX + j * DX - PX;
-    const int right = is_right ? ((VECTORS - 1) * LANES + x) * SX + j * DX - PX : 0;
-    exists[x] = -(left >= 0 && right < IW);
+    const int from = x * SX + j * DX - PX, end = from + (VECTORS - 1) * LANES * SX;
+    const int is_met = (!is_left || from >= 0) && (!is_right || end < IW || x >= LAST);
+    exists[x] = -is_met, all &= is_met;
   }
+  if (all) return met;
   const vec nothing = (vec){0} + NOTHING;
   return (vec)(((bits)met & exists) | ((bits)nothing & ~exists));
 }
@@ -66,7 +70,8 @@ INLINED void vectors_of(
 #pragma GCC unroll 64
   for (int r = 0; r < (lines - 1) * SY + REACH_Y + 1; ++r) {
     const int from = y * SY - PY + r;
-    const float* line = from >= 0 && from < IH ? plane->image + from * IW : plane->nothing;
+    const float* line =
+        from >= 0 && from < IH ? plane->lines + (from - plane->top) * IW : plane->nothing;
 #pragma GCC unroll 16
     for (int j = 0; j < KW; ++j) {
       const vec met = met_by(j, line, at, is_left, is_right);
@@ -82,8 +87,8 @@ INLINED void vectors_of(
   }
 #pragma GCC unroll 16
   for (int l = 0; l < lines; ++l)
-    put(out + l * OW, residual + RESIDUAL * l * OW, sum[l], y + l, at, plane->bias, plane->scale,
-        plane->shift);
+    put(out + l * OW, residual + RESIDUAL * l * OW, sum[l], y + l, at, !is_left && !is_right,
+        plane->bias, plane->scale, plane->shift);
 }
 
 // Writes neighbouring lines of outputs.
@@ -108,14 +113,15 @@ void windows(
 #pragma omp parallel for collapse(2) schedule(static)
   for (int c = 0; c < BATCH * CHANNELS; ++c)
     for (int y = 0; y < OH; y += GROUP) {
-      const size_t begin = (size_t)c * PIXELS;
-      const float* image = data + begin;
-      if (begin < BEFORE || begin + PIXELS + AFTER > TOTAL)
-        image = memcpy(margins + BEFORE, image, PIXELS * sizeof *image);
+      const int top = LARGER(0, y * SY - PY), end = SMALLER(IH, y * SY - PY + MET);
+      const size_t begin = (size_t)c * PIXELS + top * IW, count = LARGER(0, end - top) * IW;
+      const float* lines = data + begin;
+      if (begin < BEFORE || begin + count + AFTER > TOTAL)
+        lines = memcpy(margins + BEFORE, lines, count * sizeof *lines);
       for (int m = 0; m < MULTIPLIER; ++m) {
         const int filter = c % CHANNELS * MULTIPLIER + m;
         const Plane plane = {
-            image, weight + (OPERATION ? 0 : filter * KH * KW), none + BEFORE,
+            lines, weight + (OPERATION ? 0 : filter * KH * KW), none + BEFORE, top,
             BIAS ? bias[filter] : 0.0f, AFFINE ? scale[filter] : 1.0f, AFFINE ? shift[filter] : 0.0f};
         const size_t to = (((size_t)c * MULTIPLIER + m) * OH + y) * OW;
         const float* other = residual + RESIDUAL * to;

@@ -290,16 +290,40 @@ SHAPES = {
 def test_windows_of_a_channel_match_their_reference(name):
     shape = SHAPES[name]
     for lanes, lines in ((4, 2), (8, shape.oh), (16, 1)):
-        run_over_nan(shape, window_cpu, {"lanes": lanes, "lines": lines})
+        run_over_nan(shape, window_cpu, {"lanes": lanes, "lines": lines, "copied": 1})
     choice = window_cpu.default_choice(shape, Target("llvm"))
     assert window_cpu.violation(shape, choice, Target("llvm")) is None
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_windows_that_are_read_where_they_lie_match_their_reference(name):
+    shape, tried = SHAPES[name], 0
+    for lanes, lines in ((4, 2), (4, 3), (8, shape.oh), (16, 4)):
+        choice = {"lanes": lanes, "lines": min(lines, shape.oh), "copied": 0}
+        if window_cpu.violation(shape, choice, Target("llvm")) is None:
+            run_over_nan(shape, window_cpu, choice)
+            tried += 1
+    copies = window_cpu.default_choice(shape, Target("llvm"))["copied"]
+    assert (tried > 0) == (copies < 1) == (shape.window.stride[1] <= 2)
+
+
+def test_lines_whose_neighbours_would_push_each_other_out_of_the_cache_are_few_together():
+    lines = [
+        window_cpu.default_choice(
+            Depthwise(1, 32, width, 4, Window((3, 3), (1, 1), (1, 1, 1, 1))), Target("llvm")
+        )["lines"]
+        for width in (1000, 1024)
+    ]
+    assert lines == [16, 2]
 
 
 @pytest.mark.parametrize("width", [3, 6, 9, 14])
 def test_windows_of_images_padded_above_and_not_at_the_left_see_all_lines(width):
     window = Window((3, 3), (1, 1), (1, 0, 0, 0))
-    run_over_nan(Pool(2, 6, width, 3, window, "NCHW", "max"), window_cpu, {"lanes": 8, "lines": 5})
-    run_over_nan(Depthwise(2, 6, width, 3, window), window_cpu, {"lanes": 4, "lines": 5})
+    for copied in (0, 1):
+        choice = {"lanes": 8, "lines": 5, "copied": copied}
+        run_over_nan(Pool(2, 6, width, 3, window, "NCHW", "max"), window_cpu, choice)
+        run_over_nan(Depthwise(2, 6, width, 3, window), window_cpu, {**choice, "lanes": 4})
 
 
 def test_what_a_cpu_does_not_compute_of_windows_is_said():
@@ -309,15 +333,16 @@ def test_what_a_cpu_does_not_compute_of_windows_is_said():
         create("depthwise_conv2d.cpu", (1, 8, 8, 4, 1, 3, 3, 1, 1, False, "silu"), "llvm")
 
 
+@pytest.mark.parametrize("copied", [0, 1])
 @pytest.mark.parametrize("lanes", [4, 8, 16])
-def test_windows_of_short_lines_read_nothing_beyond_the_images(lanes):
+def test_windows_of_short_lines_read_nothing_beyond_the_images(lanes, copied):
     shape, page = Depthwise(1, 9, 9, 2, Window((3, 3), (2, 2), (1, 1, 1, 1))), mmap.PAGESIZE
     memory = mmap.mmap(-1, 3 * page)
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     protect = ctypes.CDLL(None, use_errno=True).mprotect
     protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     assert protect(start, page, 0) == protect(start + 2 * page, page, 0) == 0
-    kernel = window_cpu.kernel(shape, {"lanes": lanes, "lines": 5})
+    kernel = window_cpu.kernel(shape, {"lanes": lanes, "lines": 5, "copied": copied})
     with Target("llvm"):
         module = build(kernel, name="f")
     rng = np.random.default_rng(0)
