@@ -10,10 +10,10 @@ import numpy as np
 
 from autotune import te
 from autotune.graph.ops.elementwise import Elementwise
+from autotune.graph.ops.sums import sums_of
 from autotune.graph.types import Array, TensorType
 from autotune.ir import Expr
 
-_HALVES = ("float16", "bfloat16")
 # Of GELU's approximation.
 _TANH_ROOT, _TANH_CUBE = math.sqrt(2 / math.pi), 0.044715
 
@@ -24,7 +24,7 @@ class Activation(Elementwise):
 
     def expression(self, value: Expr, dtype: str) -> Expr:
         """Return the result for one element."""
-        kind = "float32" if dtype in _HALVES else dtype
+        kind = sums_of(dtype)
         result = self.of_float(value.astype(kind), kind)
         return result.astype(dtype) if kind != dtype else result
 

@@ -20,6 +20,7 @@ from autotune.graph.ops.layout import (
     each,
 )
 from autotune.graph.ops.layout import sides as sides_of
+from autotune.graph.ops.sums import rounded, sums_of
 from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 from autotune.topi.nn import conv2d_transpose_nchw, conv3d
@@ -147,24 +148,28 @@ class Conv2d(Convolution):
     def compute(self, *inputs: Tensor) -> Tensor:
         """Convolve by the operator of the layout."""
         data, weight = inputs
+        return rounded(self._sums(data, weight, sums_of(data.dtype)), data.dtype)
+
+    def _sums(self, data: Tensor, weight: Tensor, kind: str) -> Tensor:
+        """Return the sums of products, in a type."""
         (top, bottom), (left, right) = self.sides
         rest = (list(self.steps), [top, left, bottom, right], list(self.holes))
-        types = [TensorType.of(one) for one in inputs]
+        types = [TensorType.of(one) for one in (data, weight)]
         if self.is_depthwise(*types):
             if self.data_layout == "NCHW":
-                return topi.nn.depthwise_conv2d_nchw(data, weight, *rest)
+                return topi.nn.depthwise_conv2d_nchw(data, weight, *rest, kind)
             if self.kernel_layout == "HWOI":
-                return topi.nn.depthwise_conv2d_nhwc(data, weight, *rest)
+                return topi.nn.depthwise_conv2d_nhwc(data, weight, *rest, kind)
         if self.groups > 1:
             if self.data_layout == "NCHW":
-                return topi.nn.group_conv2d_nchw(data, weight, *rest, self.groups)
+                return topi.nn.group_conv2d_nchw(data, weight, *rest, self.groups, kind)
             if self.kernel_layout == "HWIO":
-                return topi.nn.group_conv2d_nhwc(data, weight, *rest, self.groups)
+                return topi.nn.group_conv2d_nhwc(data, weight, *rest, self.groups, kind)
             expected = "NCHW, HWIO, or HWOI with one filter a channel, where there are groups"
             self.refuse("layouts", expected, (self.data_layout, self.kernel_layout))
         if self.data_layout == "NCHW":
-            return topi.nn.conv2d_nchw(data, weight, *rest)
-        return topi.nn.conv2d_nhwc(data, weight, *rest)
+            return topi.nn.conv2d_nchw(data, weight, *rest, kind)
+        return topi.nn.conv2d_nhwc(data, weight, *rest, kind)
 
 
 @dataclass(frozen=True)
@@ -181,9 +186,11 @@ class Conv3d(Convolution):
         if self.groups > 1:
             self.refuse("groups", "1, as no kernel is there for others", self.groups)
         data, weight = inputs
-        return conv3d(
-            data, weight, self.steps, self.sides, self.holes, self.data_layout, self.kernel_layout
-        )
+        total = conv3d(
+            data, weight, self.steps, self.sides, self.holes, self.data_layout,
+            self.kernel_layout, sums_of(data.dtype),
+        )  # fmt: skip
+        return rounded(total, data.dtype)
 
 
 @dataclass(frozen=True)
@@ -233,7 +240,9 @@ class Conv2dTranspose(Operator):
         data, weight = inputs
         steps, ((top, bottom), (left, right)), more = self.moves
         sides = (top, left, bottom, right)
-        return conv2d_transpose_nchw(data, weight, steps, sides, output_padding=more)
+        kind = sums_of(data.dtype)
+        total = conv2d_transpose_nchw(data, weight, steps, sides, kind, more)
+        return rounded(total, data.dtype)
 
     def reference(self, *inputs: Array) -> Array:
         """Spread the data, and convolve it by the filters turned around."""

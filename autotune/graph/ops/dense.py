@@ -9,6 +9,7 @@ import numpy as np
 
 from autotune import topi
 from autotune.graph.operator import Operator, Pattern
+from autotune.graph.ops.sums import rounded, sums_of
 from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 
@@ -32,7 +33,8 @@ class Dense(Operator):
     def compute(self, *inputs: Tensor) -> Tensor:
         """Multiply."""
         data, weight = inputs
-        return topi.nn.dense(data, weight)
+        total = topi.nn.dense(data, weight, out_dtype=sums_of(data.dtype))
+        return rounded(total, data.dtype)
 
     def reference(self, *inputs: Array) -> Array:
         """Multiply."""
@@ -67,7 +69,8 @@ class BatchMatmul(Operator):
     def compute(self, *inputs: Tensor) -> Tensor:
         """Multiply."""
         a, b = inputs
-        return topi.batch_matmul(a, b, transpose_a=self.transpose_a, transpose_b=self.transpose_b)
+        total = topi.batch_matmul(a, b, None, sums_of(a.dtype), self.transpose_a, self.transpose_b)
+        return rounded(total, a.dtype)
 
     def reference(self, *inputs: Array) -> Array:
         """Multiply."""

@@ -12,6 +12,7 @@ import numpy as np
 from autotune import te, topi
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.broadcast import along
+from autotune.graph.ops.sums import sums_of
 from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 
@@ -88,8 +89,8 @@ class Norm(Operator):
         """Normalise in stages: statistics, and what is made of them."""
         data, *vectors = inputs
         shape = TensorType.of(data).shape
-        half = data.dtype in ("float16", "bfloat16")
-        kind = "float32" if half else data.dtype
+        kind = sums_of(data.dtype)
+        half = kind != data.dtype
         seen, over = self.seen_as(shape)
         x = topi.cast(data, kind) if half else data
         x = x if seen == shape else topi.reshape(x, seen)

@@ -10,6 +10,7 @@ import numpy as np
 from autotune import topi
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.broadcast import along
+from autotune.graph.ops.sums import summed
 from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 
@@ -103,7 +104,7 @@ class Softmax(Operator):
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Do it in four stages."""
-        return topi.nn.softmax(inputs[0], self.axis_of_sum)
+        return summed(lambda x: topi.nn.softmax(x, self.axis_of_sum), inputs[0])
 
     def reference(self, *inputs: Array) -> Array:
         """Divide the powers of e by their sum."""
@@ -124,7 +125,7 @@ class LogSoftmax(Softmax):
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Do it without the quotient."""
-        return topi.nn.log_softmax(inputs[0], self.axis_of_sum)
+        return summed(lambda x: topi.nn.log_softmax(x, self.axis_of_sum), inputs[0])
 
     def reference(self, *inputs: Array) -> Array:
         """Subtract the logarithm of the sum."""

@@ -19,6 +19,7 @@ from autotune.graph.ops.layout import (
     each,
 )
 from autotune.graph.ops.layout import sides as sides_of
+from autotune.graph.ops.sums import summed
 from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 from autotune.topi.nn import global_pool3d
@@ -73,17 +74,21 @@ class Pool2d(Operator):
     def compute(self, *inputs: Tensor) -> Tensor:
         """Pool."""
         (top, bottom), (left, right) = sides_of(self, self.padding, 2)
-        return topi.nn.pool2d(
-            inputs[0],
-            each(self, "pool_size", self.pool_size, 2),
-            each(self, "strides", self.strides, 2),
-            each(self, "dilation", self.dilation, 2),
-            [top, left, bottom, right],
-            self.kind,
-            self.ceil_mode,
-            self.layout,
-            self.count_include_pad,
-        )
+
+        def pooled(data: Tensor) -> Tensor:
+            return topi.nn.pool2d(
+                data,
+                each(self, "pool_size", self.pool_size, 2),
+                each(self, "strides", self.strides, 2),
+                each(self, "dilation", self.dilation, 2),
+                [top, left, bottom, right],
+                self.kind,
+                self.ceil_mode,
+                self.layout,
+                self.count_include_pad,
+            )
+
+        return pooled(inputs[0]) if self.kind == "max" else summed(pooled, inputs[0])
 
     def reference(self, *inputs: Array) -> Array:
         """Pool."""
@@ -150,9 +155,12 @@ class GlobalPool(Operator):
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Pool."""
-        if self.dims == 3:
-            return global_pool3d(inputs[0], self.kind, self.layout)
-        return topi.nn.global_pool(inputs[0], self.kind, self.layout)
+        whole = global_pool3d if self.dims == 3 else topi.nn.global_pool
+
+        def pooled(data: Tensor) -> Tensor:
+            return whole(data, self.kind, self.layout)
+
+        return pooled(inputs[0]) if self.kind == "max" else summed(pooled, inputs[0])
 
     def reference(self, *inputs: Array) -> Array:
         """Pool."""

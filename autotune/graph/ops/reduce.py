@@ -10,6 +10,7 @@ import numpy as np
 
 from autotune import topi
 from autotune.graph.operator import Operator, Pattern
+from autotune.graph.ops.sums import summed
 from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 
@@ -54,11 +55,15 @@ def _reduction(
     compute: Callable[..., Tensor],
     reference: Callable[..., Array],
     dtype: str | None = None,
+    adds: bool = False,
 ) -> type[Reduction]:
-    """Make the operator of a reduction."""
+    """Make the operator of a reduction; one that adds or multiplies rounds its result only."""
 
     def write(self: Reduction, x: Tensor) -> Tensor:
-        return compute(x, axis=self.over(x.ndim), keepdims=self.keepdims)
+        def reduced(values: Tensor) -> Tensor:
+            return compute(values, axis=self.over(x.ndim), keepdims=self.keepdims)
+
+        return summed(reduced, x) if adds else reduced(x)
 
     def run(self: Reduction, x: Array) -> Array:
         return reference(x, axis=self.over(x.ndim), keepdims=self.keepdims)
@@ -70,11 +75,11 @@ def _reduction(
     return result
 
 
-Sum = _reduction("sum", topi.sum, np.sum)
-Mean = _reduction("mean", topi.mean, np.mean)
+Sum = _reduction("sum", topi.sum, np.sum, adds=True)
+Mean = _reduction("mean", topi.mean, np.mean, adds=True)
 Max = _reduction("max", topi.max, np.max)
 Min = _reduction("min", topi.min, np.min)
-Prod = _reduction("prod", topi.prod, np.prod)
+Prod = _reduction("prod", topi.prod, np.prod, adds=True)
 
 
 def _first(choose: Callable[..., Array]) -> Callable[..., Array]:

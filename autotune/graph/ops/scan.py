@@ -10,12 +10,10 @@ import numpy as np
 
 from autotune import te, topi
 from autotune.graph.operator import Operator, Pattern
+from autotune.graph.ops.sums import sums_of
 from autotune.graph.types import Array, TensorType
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
-
-# What 16-bit floats are added up in.
-_SUMS = {"float16": "float32", "bfloat16": "float32"}
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Cumsum(Operator):
         """
         (x,) = inputs
         shape, at = TensorType.of(x).shape, self.axis(self.along, len(x.shape), "along")
-        extent, kind = shape[at], _SUMS.get(x.dtype, x.dtype)
+        extent, kind = shape[at], sums_of(x.dtype)
         piece = max(1, math.isqrt(extent))
         pieces = -(-extent // piece)
         zero, outside = te.const(0, kind), (shape[:at], shape[at + 1 :])

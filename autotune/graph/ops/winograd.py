@@ -10,6 +10,7 @@ import numpy as np
 from autotune import topi
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.conv import Conv2d, Convolution
+from autotune.graph.ops.sums import rounded, sums_of
 from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 from autotune.topi.nn import transform_fractions
@@ -85,10 +86,11 @@ class WinogradConv2d(Operator):
         (top, bottom), (left, right) = self._plain(*[TensorType.of(one) for one in inputs])[
             0
         ].sides
-        return topi.nn.conv2d_winograd_nhwc(
-            data, weight, 1, [top, left, bottom, right], pre_computed=True,
-            tile_size=self.tile_size,
+        total = topi.nn.conv2d_winograd_nhwc(
+            data, weight, 1, [top, left, bottom, right], out_dtype=sums_of(data.dtype),
+            pre_computed=True, tile_size=self.tile_size,
         )  # fmt: skip
+        return rounded(total, data.dtype)
 
     def reference(self, *inputs: Array) -> Array:
         """Transform tiles of the data, multiply each point, and transform back."""

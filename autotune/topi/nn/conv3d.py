@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from autotune import te
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
-from autotune.topi.arguments import asks
+from autotune.topi.arguments import asks, dtype_or_none
 from autotune.topi.nn.pad import pad_axes
 from autotune.topi.nn.window import arrange, check_channels, extents
 from autotune.topi.utils import axis_names
@@ -24,6 +24,7 @@ def conv3d(
     dilation: Sequence[int],
     data_layout: str = "NCDHW",
     kernel_layout: str = "",
+    out_dtype: str | None = None,
 ) -> Tensor:
     """Convolve images of depth, height and width.
 
@@ -35,6 +36,7 @@ def conv3d(
         dilation: for depth, height and width.
         data_layout: ``"NCDHW"`` or ``"NDHWC"``.
         kernel_layout: the one that goes with it, or nothing.
+        out_dtype: of products and sums; None for that of the data.
     """
     check = asks(_WHAT)
     check.one_of("data_layout", data_layout, _LAYOUTS)
@@ -54,13 +56,17 @@ def conv3d(
     around = pad_axes(data, before, after, 0.0, "pad_temp", axis_names(5, "i"))
     names = zip("IDHW", ("rc", "rz", "ry", "rx"), strict=True)
     element = {axis: te.reduce_axis((0, filters[axis]), name=name) for axis, name in names}
+    sums = dtype_or_none(check, "out_dtype", out_dtype) or data.dtype
 
     def body(*index: Expr) -> object:
         at = dict(zip(data_layout, index, strict=True))
         places = {a: at[a] * steps[a] + element[a] * holes[a] for a in "DHW"}
         image = around(*arrange(data_layout, {**at, **places, "C": element["I"]}))
         weight = kernel(*arrange(filters_layout, {**element, "O": at["C"]}))
-        return te.sum(image * weight, axis=[element[a] for a in filters_layout if a in element])
+        return te.sum(
+            image.astype(sums) * weight.astype(sums),
+            axis=[element[a] for a in filters_layout if a in element],
+        )
 
     called = arrange(data_layout, {"N": "nn", "C": "ff", "D": "zz", "H": "yy", "W": "xx"})
     name = f"conv3d_{data_layout.lower()}"
