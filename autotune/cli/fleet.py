@@ -82,22 +82,11 @@ def worker(
     distributed()
     from autotune.fleet.serve import security_of, serve
 
-    if not insecure and not (scheduler.startswith("tls://") or is_loopback(scheduler)):
-        raise FleetError(
-            f"{scheduler} is on another host and not encrypted: whoever can reach it could run "
-            "code here. Use TLS (tls://..., --tls-ca-file, --tls-cert, --tls-key), or say "
-            "--insecure where the network itself keeps others out"
-        )
     alone = not insecure and not scheduler.startswith("tls://")
     if alone:
         # By default Dask's workers listen to all the network.
         host = host or _loopback(scheduler)
-        if not is_loopback(f"{host}:{port}"):
-            raise FleetError(
-                f"--host {host}: others could reach this worker there without TLS, and run code "
-                "here. Use TLS, leave --host out, or say --insecure where the network itself "
-                "keeps others out"
-            )
+        _require_loopback(scheduler, host, port)
     security = security_of(ca, cert, key)
     chosen = None if not devices else [] if devices == ("none",) else list(devices)
     agent = Agent(name or f"{socket.gethostname()}-{os.getpid()}", chosen, builders)
@@ -113,6 +102,22 @@ def worker(
         ready=lambda address: say(f"{facts.name}: joined {scheduler} as {address}"),
         allows=_is_closed if alone else lambda address: True,
     )
+
+
+def _require_loopback(scheduler: str, host: str, port: int) -> None:
+    """Refuses a scheduler, or a worker's own address, that others reach without TLS."""
+    if not is_loopback(scheduler):
+        raise FleetError(
+            f"{scheduler} is on another host and not encrypted: whoever can reach it could run "
+            "code here. Use TLS (tls://..., --tls-ca-file, --tls-cert, --tls-key), or say "
+            "--insecure where the network itself keeps others out"
+        )
+    if not is_loopback(f"{host}:{port}"):
+        raise FleetError(
+            f"--host {host}: others could reach this worker there without TLS, and run code "
+            "here. Use TLS, leave --host out, or say --insecure where the network itself "
+            "keeps others out"
+        )
 
 
 def _loopback(address: str) -> str:

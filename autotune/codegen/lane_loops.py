@@ -45,7 +45,6 @@ MOST_STEPS = 16
 # How helpers begin: in a long function GCC would call them, and vectorise nothing around a call.
 INLINED = "static inline __attribute__((always_inline))"
 _TYPES = {"float32": "float", "float64": "double", "int32": "int"}
-_OPERATORS = (Add, Sub, Mul, Div)
 
 # Tuned for some CPUs, GCC 12 loads an operand again for each product that it is in.
 VECTOR_BYTES = """#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)

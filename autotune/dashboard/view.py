@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from autotune.errors import RecordError
@@ -17,7 +17,6 @@ BARS, ROWS = 400, 100
 MOST_ROWS = 500
 # What a request may hold at most, so that none costs more than a moment.
 _MOST, _LONGEST = 1000, 1000
-SORTABLE = ("trial", "time", "seconds", "spread", "all_cost", "error", "device", "run", "roofline")
 
 
 @dataclass(frozen=True)
@@ -71,10 +70,6 @@ class View:
     def timed(self) -> bool:
         """Whether trials are left out by their time."""
         return self.seconds != (0.0, math.inf)
-
-    def without_table(self) -> View:
-        """Return the same trials, whatever part of the table and timeline is shown."""
-        return replace(self, timeline_end=None, sort="trial", descending=True, offset=0, rows=0)
 
     @staticmethod
     def from_json(data: Any) -> View:

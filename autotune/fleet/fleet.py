@@ -16,7 +16,6 @@ from autotune.fleet.messages import Sender
 from autotune.fleet.queue import FleetQueue
 from autotune.fleet.routes import Routes
 from autotune.fleet.runner import FleetRunner
-from autotune.runtime import Descriptor
 from autotune.utils.check import Check
 
 
@@ -127,15 +126,6 @@ class Fleet(Mapping[str, object]):
             if place.kind == "run":
                 found[place.device_class] = found.get(place.device_class, 0) + 1
         return found
-
-    def options_by_class(self) -> dict[Descriptor, dict[str, object]]:
-        """Return a measure option for each class of devices that is here, by what it is."""
-        found = {
-            facts.descriptor.key: facts.descriptor
-            for member in self._members.all()
-            for facts in member.facts.devices
-        }
-        return {descriptor: self.of_class(key) for key, descriptor in found.items()}
 
     def __getitem__(self, key: str) -> object:
         return self._made[key]

@@ -182,18 +182,7 @@ async def _serve(
     pause_s = _FIRST_S
     while not over.is_set():
         try:
-            worker: Any = Worker(
-                scheduler,
-                nthreads=1,
-                name=f"{agent.facts.name}-{os.urandom(3).hex()}",
-                memory_limit=0,
-                plugins=(_Lent(agent),),
-                security=security,
-                host=host,
-                port=port,
-                dashboard=False,
-                silence_logs=logging.WARNING,
-            )
+            worker = _worker(scheduler, agent, security, host, port)
             async with _joined(worker, over) as here:
                 if not here:
                     return
@@ -209,6 +198,24 @@ async def _serve(
         if not over.is_set():
             await _first(asyncio.sleep(pause_s), over.wait())
             pause_s = min(2 * pause_s, _MOST_S)
+
+
+def _worker(
+    scheduler: str, agent: Agent, security: Security | None, host: str | None, port: int
+) -> Any:
+    """Returns a worker of Dask that lends an agent; it has not joined yet."""
+    return Worker(
+        scheduler,
+        nthreads=1,
+        name=f"{agent.facts.name}-{os.urandom(3).hex()}",
+        memory_limit=0,
+        plugins=(_Lent(agent),),
+        security=security,
+        host=host,
+        port=port,
+        dashboard=False,
+        silence_logs=logging.WARNING,
+    )
 
 
 @asynccontextmanager

@@ -10,6 +10,9 @@ from autotune.ir.analysis_affine import Affine, AtomKind
 from autotune.ir.expr import Var
 from autotune.lowering.plan import Thread
 
+# A thread's variable, its weight in an index, and its extent.
+Digit = tuple[Var, int, int]
+
 
 @dataclass(frozen=True)
 class Owner:
@@ -18,7 +21,7 @@ class Owner:
     Element ``e`` belongs to the thread whose digits those of ``e % span`` are.
     """
 
-    digits: tuple[tuple[Var, int, int], ...]
+    digits: tuple[Digit, ...]
     span: int
 
 
@@ -49,24 +52,11 @@ def owner_of(
     smallest of them, or a multiple of them all. ``below`` holds the largest values of variables
     that conditions around have limited.
     """
-    weights = {}
     extents = {thread.var: thread.count for thread in block}
-    for atom, k in form.terms.items():
-        if atom.vars.isdisjoint(extents):
-            continue
-        if atom.kind is not AtomKind.VAR or k <= 0:
-            return None
-        (var,) = atom.vars
-        weights[var] = k
-    if len(weights) != len(extents):
+    digits = _digits_of(form, extents)
+    if digits is None:
         return None
-    digits = sorted(((v, k, extents[v]) for v, k in weights.items()), key=lambda digit: digit[1])
-    step = digits[0][1]
-    span = step
-    for _, weight, extent in digits:
-        if weight != span:
-            return None
-        span *= extent
+    step, span = digits[0][1], digits[-1][1] * digits[-1][2]
     low = form.const + min(distance, 0)
     high = form.const + max(distance, 0)
     for atom, k in form.terms.items():
@@ -82,4 +72,25 @@ def owner_of(
         high += int(k * (most if k > 0 else atom.low))
     if low < 0 or high >= step:
         return None
-    return Owner(tuple(digits), span)
+    return Owner(digits, span)
+
+
+def _digits_of(form: Affine, extents: Mapping[Var, int]) -> tuple[Digit, ...] | None:
+    """Returns the threads' terms as digits, the lowest first; None where they are none."""
+    weights = {}
+    for atom, k in form.terms.items():
+        if atom.vars.isdisjoint(extents):
+            continue
+        if atom.kind is not AtomKind.VAR or k <= 0:
+            return None
+        (var,) = atom.vars
+        weights[var] = k
+    if len(weights) != len(extents):
+        return None
+    digits = sorted(((v, k, extents[v]) for v, k in weights.items()), key=lambda digit: digit[1])
+    span = digits[0][1]
+    for _, weight, extent in digits:
+        if weight != span:
+            return None
+        span *= extent
+    return tuple(digits)

@@ -237,26 +237,30 @@ class _Lanes:
             case CompareOp() | LogicalOp():
                 return None
             case BinaryOp(a, b):
-                left, right = self.of(a), self.of(b)
-                if left is None or right is None:
-                    return None
-                return type(expr)(_spread(left, self.lanes), _spread(right, self.lanes))
+                vectors = self._all(a, b)
+                return None if vectors is None else type(expr)(*vectors)
             case Cast(value, dtype):
                 inner = self.of(value)
                 return None if inner is None else Cast(inner, with_lanes(dtype, self.lanes))
             case Call(name, args, dtype):
-                made = [self.of(arg) for arg in args]
-                if any(each is None for each in made):
-                    return None
-                spread = tuple([_spread(each, self.lanes) for each in made if each is not None])
-                return Call(name, spread, with_lanes(dtype, self.lanes))
+                vectors = self._all(*args)
+                kind = with_lanes(dtype, self.lanes)
+                return None if vectors is None else Call(name, vectors, kind)
             case IfThenElse(cond, then, other) if self.var not in self.uses.of(cond).vars:
-                first, second = self.of(then), self.of(other)
-                if first is None or second is None:
-                    return None
-                return IfThenElse(cond, _spread(first, self.lanes), _spread(second, self.lanes))
+                vectors = self._all(then, other)
+                return None if vectors is None else IfThenElse(cond, *vectors)
             case _:
                 return None
+
+    def _all(self, *parts: Expr) -> tuple[Expr, ...] | None:
+        """Returns the vectors of some expressions, scalars spread; None if one has none."""
+        made: list[Expr] = []
+        for part in parts:
+            vector = self.of(part)
+            if vector is None:
+                return None
+            made.append(_spread(vector, self.lanes))
+        return tuple(made)
 
     def _ramp(self, index: Expr) -> Expr | None:
         form = self.simplifier.form_of(index)

@@ -51,32 +51,22 @@ class Epilogue:
         """
         if self.activation != "none" or value not in node.inputs:
             return None
-        match node.op:
-            case ops.Relu():
-                return replace(self, activation="relu")
-            case ops.Clip(a_min=0.0, a_max=6.0):
-                return replace(self, activation="relu6")
-            case ops.Silu():
-                return replace(self, activation="silu")
-            case ops.Gelu(approximate="none"):
-                return replace(self, activation="gelu")
-            case ops.Gelu(approximate="tanh"):
-                return replace(self, activation="gelu_tanh")
+        activation = _activation_of(node.op)
+        if activation is not None:
+            return replace(self, activation=activation)
         if not isinstance(node.op, ops.Add | ops.Multiply) or node.inputs.count(value) != 1:
             return None
         (other,) = [each for each in node.inputs if each is not value]
-        adds, along = isinstance(node.op, ops.Add), vector_axis(other, value)
-        if adds and other.type == value.type and along is None:
+        along = vector_axis(other, value)
+        if isinstance(node.op, ops.Add) and other.type == value.type and along is None:
             free = not self.kept and self._free("residual", "scale")
             return replace(self, residual=other) if free else None
         if channel is None or along != channel:
             return None
-        if not adds:
+        if isinstance(node.op, ops.Multiply):
             # (x + shift) * scale is not x * scale + shift.
             return replace(self, scale=other) if self._free("scale", "shift") else None
-        if self.scale is not None:
-            return replace(self, shift=other) if self._free("shift") else None
-        if self.kept:
+        if self.kept or self.scale is not None:
             return replace(self, shift=other) if self._free("shift") else None
         return replace(self, bias=other) if self._free("bias") else None
 
@@ -123,6 +113,23 @@ class Layer:
             if isinstance(layout, str):
                 return layout
         return None
+
+
+def _activation_of(op: Operator) -> str | None:
+    """Returns the name of an activation; None of any other operator."""
+    match op:
+        case ops.Relu():
+            return "relu"
+        case ops.Clip(a_min=0.0, a_max=6.0):
+            return "relu6"
+        case ops.Silu():
+            return "silu"
+        case ops.Gelu(approximate="none"):
+            return "gelu"
+        case ops.Gelu(approximate="tanh"):
+            return "gelu_tanh"
+        case _:
+            return None
 
 
 def _channel_axis(node: Node) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from autotune.auto_scheduler import ComputeDAG, HardwareParams, LayoutRewriteOption, SearchTask
@@ -52,14 +52,11 @@ def extract_tasks(
         check.path("dump_workload_to_dag_log", dump_workload_to_dag_log)
     chosen = target if isinstance(target, Target) else Target(target)
     simpler = pipeline_for(chosen)(graph.bind({} if params is None else params), opt_level)
-    groups: dict[str, list[Function]] = {}
-    for function in partition(simpler, opt_level):
-        groups.setdefault(function.signature, []).append(function)
     tasks: dict[str, ComputeDAG] = {}
     weights: dict[str, int] = {}
     names: dict[str, dict[str, None]] = {}
     options: dict[str, LayoutRewriteOption] = {}
-    for group in groups.values():
+    for group in _equal_functions(partition(simpler, opt_level)):
         if not (include_simple_tasks or group[0].has_reduction) or group[0].is_free:
             continue
         dag = ComputeDAG(list(group[0].tensors()))
@@ -81,3 +78,11 @@ def extract_tasks(
         for key, dag in tasks.items()
     ]  # fmt: skip
     return made, list(weights.values())
+
+
+def _equal_functions(functions: Iterable[Function]) -> list[list[Function]]:
+    """Returns functions in groups of equal structure, in the order of running."""
+    groups: dict[str, list[Function]] = {}
+    for function in functions:
+        groups.setdefault(function.signature, []).append(function)
+    return list(groups.values())

@@ -345,8 +345,3 @@ def _reduces_across_threads(state: StateObject, stage_id: int) -> bool:
         for each in family
         for loop in state.stages[each].iters
     )
-
-
-def spatial_extents(stage: Stage) -> list[int]:
-    """Return the extents of the data axes of a stage."""
-    return [extent_of(axis) or 1 for axis in stage.op.axis]

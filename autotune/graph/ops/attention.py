@@ -12,6 +12,7 @@ from autotune import te, topi
 from autotune.graph.operator import Operator, Pattern
 from autotune.graph.types import Array, TensorType
 from autotune.ir import Expr
+from autotune.ir.itervar import IterVar
 from autotune.te.tensor import Tensor
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -71,20 +72,11 @@ class Attention(Operator):
         """Write the scores to memory: products, softmax and products in stages."""
         q, k, v = inputs
         kind = "float64" if q.dtype == "float64" else "float32"
-        batch, heads, queries, size = TensorType.of(q).shape
-        kv_heads, keys = TensorType.of(k).shape[1:3]
-        group = heads // kv_heads
+        size = TensorType.of(q).shape[3]
+        queries, keys = TensorType.of(q).shape[2], TensorType.of(k).shape[2]
         factor = te.const(self.factor(size), kind)
         each, key = te.reduce_axis((0, size), "d"), te.reduce_axis((0, keys), "j")
-        scores = te.compute(
-            (batch, heads, queries, keys),
-            lambda b, h, i, j: te.sum(
-                q(b, h, i, each.var).astype(kind)
-                * k(b, te.indexdiv(h, group), j, each.var).astype(kind),
-                axis=each,
-            ),
-            "T_scores",
-        )
+        scores = _scores(q, k, each, kind)
 
         def seen(i: Expr, j: Expr, value: Expr, other: Expr) -> Expr:
             return te.Select(j <= i + (keys - queries), value, other) if self.causal else value
@@ -103,14 +95,7 @@ class Attention(Operator):
             "T_powers",
         )
         total = topi.sum(powers, 3, True)
-        sums = te.compute(
-            q.shape,
-            lambda b, h, i, d: te.sum(
-                powers(b, h, i, key.var) * v(b, te.indexdiv(h, group), key.var, d).astype(kind),
-                axis=key,
-            ),
-            "T_sums",
-        )
+        sums = _weighted(powers, v, key, kind)
         least = te.const(_LEAST, kind)
         result: Tensor = te.compute(
             q.shape,
@@ -142,3 +127,36 @@ class Attention(Operator):
         if self.causal:
             pairs = sum(max(0, min(keys, i + 1 + keys - queries)) for i in range(queries))
         return 4.0 * q.shape[0] * q.shape[1] * q.shape[3] * pairs
+
+
+def _scores(q: Tensor, k: Tensor, each: IterVar, kind: str) -> Tensor:
+    """Returns the products of all queries with the keys of their heads, summed over ``each``."""
+    batch, heads, queries, _ = TensorType.of(q).shape
+    kv_heads, keys = TensorType.of(k).shape[1:3]
+    group = heads // kv_heads
+    scores: Tensor = te.compute(
+        (batch, heads, queries, keys),
+        lambda b, h, i, j: te.sum(
+            q(b, h, i, each.var).astype(kind)
+            * k(b, te.indexdiv(h, group), j, each.var).astype(kind),
+            axis=each,
+        ),
+        "T_scores",
+    )
+    return scores
+
+
+def _weighted(powers: Tensor, v: Tensor, key: IterVar, kind: str) -> Tensor:
+    """Returns the sums over ``key`` of the values of each head, weighted by powers."""
+    batch, heads, queries, _ = TensorType.of(powers).shape
+    kv_heads, _, size = TensorType.of(v).shape[1:4]
+    group = heads // kv_heads
+    sums: Tensor = te.compute(
+        (batch, heads, queries, size),
+        lambda b, h, i, d: te.sum(
+            powers(b, h, i, key.var) * v(b, te.indexdiv(h, group), key.var, d).astype(kind),
+            axis=key,
+        ),
+        "T_sums",
+    )
+    return sums

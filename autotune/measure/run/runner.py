@@ -103,13 +103,15 @@ class LocalRunner(Runner):
         fine = _fine(timing, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
         _check(timeout, fine, cooldown_interval, module_loader)
         check_number("LocalRunner", "seed", seed, 0, whole=True)
+        _check_flags(
+            enable_cpu_cache_flush=enable_cpu_cache_flush,
+            flush_l2=flush_l2,
+            exclusive=exclusive,
+            use_graph=False if use_graph is None else use_graph,
+        )
         check = Check(MeasureError, "LocalRunner")
         if memory_bytes is not None:
             check.whole("memory_bytes", memory_bytes, least=0)
-        check.flag("enable_cpu_cache_flush", enable_cpu_cache_flush)
-        check.flag("flush_l2", flush_l2)
-        check.flag("exclusive", exclusive)
-        check.flag("use_graph", bool(use_graph) if use_graph is None else use_graph)
         if ref_input is not None:
             check.sequence("ref_input", ref_input, "a list of arrays")
         self.devices = _choose([device] if devices is None else devices)
@@ -283,6 +285,12 @@ def _choose(devices: object) -> tuple[int, ...]:
             f"LocalRunner: devices must be distinct, and one at least, got {list(chosen)}"
         )
     return tuple(int(device) for device in chosen)
+
+
+def _check_flags(**flags: object) -> None:
+    check = Check(MeasureError, "LocalRunner")
+    for name, value in flags.items():
+        check.flag(name, value)
 
 
 def _check(

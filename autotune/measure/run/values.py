@@ -14,8 +14,3 @@ def read_values(path: str, dtype: str) -> Array:
     """Map a file of values into memory; numpy forgets the name of types it does not know."""
     values = np.load(path, mmap_mode="r", allow_pickle=False)
     return np.asarray(values.view(numpy_dtype(dtype)) if values.dtype.kind == "V" else values)
-
-
-def same_bytes(a: Array, b: Array) -> bool:
-    """Whether two dense arrays of one dtype hold the same bytes, NaNs included."""
-    return np.array_equal(np.ravel(a).view(np.uint8), np.ravel(b).view(np.uint8))
