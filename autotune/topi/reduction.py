@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from autotune import te
 from autotune.ir import Expr
+from autotune.ir.dtype import is_float
 from autotune.te.tensor import Extent, Tensor
 from autotune.topi import tag
 from autotune.topi.arguments import flag, takes, tensor
@@ -99,6 +101,14 @@ def mean(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return elementwise(total, lambda v: v / te.const(count, data.dtype))
 
 
+def _least(dtype: str) -> Expr:
+    return te.const(-math.inf, dtype) if is_float(dtype) else te.min_value(dtype)
+
+
+def _most(dtype: str) -> Expr:
+    return te.const(math.inf, dtype) if is_float(dtype) else te.max_value(dtype)
+
+
 def _index_of(
     what: str,
     data: Tensor,
@@ -107,10 +117,16 @@ def _index_of(
     better: Callable[[Expr, Expr], Expr],
     worst: Callable[[str], Expr],
 ) -> Tensor:
-    """Reduce pairs of index and value; of equal values the first index is kept."""
+    """Reduce pairs of index and value; of equal values the first index is kept.
+
+    As in numpy a NaN goes before all numbers, so what comes out is always an index of the data.
+    """
+    is_real = is_float(data.dtype)
 
     def combine(x: Indexed, y: Indexed) -> Indexed:
         first = te.any(better(x[1], y[1]), te.all(x[1] == y[1], x[0] <= y[0]))
+        if is_real:  # only a NaN differs from itself
+            first = te.any(first, te.all(x[1] != x[1], te.any(y[1] == y[1], x[0] <= y[0])))
         return te.Select(first, x[0], y[0]), te.Select(first, x[1], y[1])
 
     def identity(index: str, value: str) -> Indexed:
@@ -141,10 +157,10 @@ def _index_of(
 @_taken
 def argmax(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Find the index (int32, within the reduced axes, row-major) of the first maximum."""
-    return _index_of("argmax", data, axis, keepdims, lambda a, b: a > b, te.min_value)
+    return _index_of("argmax", data, axis, keepdims, lambda a, b: a > b, _least)
 
 
 @_taken
 def argmin(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Find the index (int32, within the reduced axes, row-major) of the first minimum."""
-    return _index_of("argmin", data, axis, keepdims, lambda a, b: a < b, te.max_value)
+    return _index_of("argmin", data, axis, keepdims, lambda a, b: a < b, _most)

@@ -73,3 +73,22 @@ def test_built_operator_matches_numpy(name):
     got = np.zeros(wanted.shape, out.dtype)
     function(*arrays, got)
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("target", ["llvm", "cuda -emulate"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_places_of_infinities_and_of_what_is_no_number_are_those_of_numpy(name, dtype, target):
+    rng, infinity, nan = np.random.default_rng(0), np.inf, np.nan
+    rows = rng.standard_normal((6, 9)).astype(dtype)
+    rows[0], rows[1], rows[2] = -infinity, infinity, nan
+    rows[3, 4], rows[4, [2, 7]], rows[5, [1, 3]] = nan, nan, (infinity, -infinity)
+    x = te.placeholder(rows.shape, dtype, name="x")
+    out = getattr(topi, name)(x, 1)
+    schedule = te.create_schedule([out.op])
+    if target != "llvm":
+        for tensor in (out.op.input_tensors[0], out):
+            schedule[tensor].bind(tensor.op.axis[0], te.thread_axis("blockIdx.x"))
+    got = np.full(6, -7, "int32")
+    autotune.build(schedule, [x, out], target)(rows, got)
+    np.testing.assert_array_equal(got, getattr(np, name)(rows, axis=1))

@@ -184,7 +184,10 @@ class BoundedWriter:
         if isinstance(expr, CompareOp):
             return self._comparison(expr.symbol, a, b)
         if isinstance(expr, And | Or):
-            error = f"fmax({a.bound}, {b.bound})" if a.error or b.error else ""
+            # One side that is certain may decide: false of "and", true of "or".
+            sign = "!" if isinstance(expr, And) else ""
+            sure = " || ".join(f"({sign}{one.text} && !({one.bound} > 0))" for one in (a, b))
+            error = f"{sure} ? 0.0 : fmax({a.bound}, {b.bound})" if a.error or b.error else ""
             return self._new("bool", f"{a.text} {expr.symbol} {b.text}", error)
         if isinstance(expr, Min | Max):
             op = "<" if isinstance(expr, Min) else ">"
@@ -231,7 +234,8 @@ class BoundedWriter:
 
     def _comparison(self, symbol: str, a: Bounded, b: Bounded) -> Bounded:
         error = ""
-        if a.error or b.error:
+        # Whether a value is itself tells a NaN, and rounding makes none.
+        if (a.error or b.error) and a is not b:
             both = f"({a.bound} + {b.bound})"
             distance = f"fabs((double){a.text} - (double){b.text})"
             error = f"{both} > 0 && !({distance} > {both}) ? 1.0 : 0.0"
