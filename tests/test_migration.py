@@ -1,11 +1,6 @@
-"""AutoTVM scripts work with only their import lines changed mechanically, or with none."""
+"""Import lines of AutoTVM are changed mechanically; names of TVM are found or explained."""
 
-import os
-import re
-import subprocess
-import sys
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -13,6 +8,7 @@ import pytest
 import autotune
 from autotune.tvm.names import GONE
 from autotune.utils.names import load
+from tests.scripts import rewritten, run_python
 
 # What the rule of docs/migrating.md makes of import lines as scripts have them.
 DIFF = """\
@@ -215,52 +211,6 @@ ALIASES = {
     "autotune.tvm.autotvm.tuner.gridsearch_tuner": "autotune.tuner",
     "autotune.tvm.autotvm.tuner.metric": "autotune.cost_model.metrics",
 }
-# AutoTVM's matrix multiplication, with the import lines it has in TVM.
-SCRIPT = """
-import tvm
-from tvm import autotvm
-from tvm import te
-import tvm.testing
-from tvm.autotvm.task.space import SplitEntity
-from tvm.autotvm.tuner.index_based_tuner import RandomTuner
-from tvm.contrib.util import tempdir
-import numpy as np
-
-@autotvm.template("migration/matmul")
-def matmul(n, dtype):
-    A = te.placeholder((n, n), name="A", dtype=dtype)
-    B = te.placeholder((n, n), name="B", dtype=dtype)
-    k = te.reduce_axis((0, n), name="k")
-    C = te.compute((n, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
-    s = te.create_schedule(C.op)
-    y, x = s[C].op.axis
-    cfg = autotvm.get_config()
-    cfg.define_split("tile_y", y, num_outputs=2)
-    cfg.define_split("tile_x", x, num_outputs=2)
-    assert isinstance(cfg["tile_y"], SplitEntity)
-    yo, yi = cfg["tile_y"].apply(s, C, y)
-    xo, xi = cfg["tile_x"].apply(s, C, x)
-    s[C].reorder(yo, xo, s[C].op.reduce_axis[0], yi, xi)
-    return s, [A, B, C]
-
-log = tempdir().relpath("matmul.log")
-task = autotvm.task.create("migration/matmul", args=(32, "float32"), target="llvm")
-option = autotvm.measure_option(
-    builder=autotvm.LocalBuilder(), runner=autotvm.LocalRunner(number=1, cooldown_interval=0)
-)
-RandomTuner(task).tune(
-    n_trial=3, measure_option=option, callbacks=[autotvm.callback.log_to_file(log)]
-)
-with autotvm.apply_history_best(log), tvm.target.Target("llvm"):
-    s, args = matmul(32, "float32")
-    func = tvm.build(s, args)
-a, b = np.random.rand(2, 32, 32).astype("float32")
-c = tvm.nd.empty((32, 32))
-func(tvm.nd.array(a), tvm.nd.array(b), c)
-tvm.testing.assert_allclose(c.numpy(), a @ b, rtol=1e-4)
-print("done")
-"""
-
 
 LINES = list(
     zip(
@@ -269,13 +219,6 @@ LINES = list(
         strict=True,
     )
 )
-
-
-def rewritten(line):
-    """Change an import line as docs/migrating.md says."""
-    if line in ("import tvm", "import tvm as tvm"):
-        return "from autotune import tvm"
-    return re.sub(r"^(import|from) tvm\b", r"\1 autotune.tvm", line)
 
 
 def run(line):
@@ -365,106 +308,6 @@ def test_what_is_neither_here_nor_known_is_the_usual_error():
         run("import autotune; autotune.measure.Tpyo")
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'autotune\.tpyo'"):
         run("import autotune.tpyo")
-
-
-def run_python(*arguments, cwd=None):
-    ended = subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(Path(autotune.__file__).parent.parent)},
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended
-
-
-def test_a_script_runs_with_only_its_import_lines_changed():
-    changed = re.sub("(?m)^(import|from) tvm.*", lambda found: rewritten(found[0]), SCRIPT)
-    assert "from tvm" not in changed
-    assert run_python("-c", changed).stdout.strip().endswith("done")
-
-
-def test_a_script_runs_unchanged(tmp_path):
-    (tmp_path / "matmul.py").write_text(SCRIPT)
-    ended = run_python("-m", "autotune.tvm", "matmul.py", cwd=tmp_path)
-    assert ended.stdout.strip().endswith("done")
-
-
-def test_a_module_runs_unchanged_and_gets_its_arguments(tmp_path):
-    (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "show.py").write_text(
-        "import sys\nfrom tvm.autotvm.task.space import SplitEntity\n"
-        "print(SplitEntity.__name__, *sys.argv[1:])\n"
-    )
-    ended = run_python("-m", "autotune.tvm", "-m", "tools.show", "-m", "x", cwd=tmp_path)
-    assert ended.stdout == "SplitEntity -m x\n"
-
-
-# Imports TVM at the top, where a spawned child runs it again, and inside of the function.
-SPAWNING = """
-import multiprocessing
-import sys
-import tvm
-
-def loops(n):
-    from tvm import te
-    a = te.placeholder((n,), name="A")
-    b = te.compute((n,), lambda i: a[i] + 1.0, name="B")
-    return str(tvm.lower(te.create_schedule(b.op), [a, b]))
-
-if __name__ == "__main__":
-    context = multiprocessing.get_context(sys.argv[1])
-    with context.Pool(1) as pool:
-        assert pool.map(loops, [4, 8]) == [loops(4), loops(8)]
-    print("done")
-"""
-
-
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_children_of_an_unchanged_script_find_tvm_too(tmp_path, method):
-    (tmp_path / "script.py").write_text(SPAWNING)
-    assert run_python("-m", "autotune.tvm", tmp_path / "script.py", method).stdout == "done\n"
-
-
-def test_a_served_module_is_the_one_of_the_wing(tmp_path):
-    (tmp_path / "script.py").write_text(
-        "import tvm.autotvm.tuner.xgboost_tuner as served\nfrom tvm import te\n"
-        "import autotune.tvm.autotvm.tuner.xgboost_tuner as wing\nimport autotune.tvm.te\n"
-        "assert served is wing and te is autotune.tvm.te\n"
-        "assert wing.__spec__.name == 'autotune.tvm.autotvm.tuner.xgboost_tuner'\n"
-        "try:\n    from tvm import relax\n"
-        "except ImportError as error:\n    print(error)\n"
-    )
-    ended = run_python("-m", "autotune.tvm", tmp_path / "script.py")
-    assert ended.stdout == f"autotune.tvm.relax is not here: {GONE['autotune.tvm.relax']}\n"
-
-
-def test_an_unchanged_script_comes_before_a_tvm_that_is_installed(tmp_path):
-    (tmp_path / "tvm").mkdir()
-    (tmp_path / "tvm" / "__init__.py").write_text("raise ImportError('not this one')\n")
-    (tmp_path / "script.py").write_text("import tvm\nprint(tvm.__name__)\n")
-    ended = run_python("-m", "autotune.tvm", "script.py", cwd=tmp_path)
-    assert ended.stdout == "autotune.tvm\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"), [([], "usage: "), (["-m"], "usage: "), (["nowhere.py"], "nowhere.py")]
-)
-def test_nothing_to_run_is_said(arguments, said):
-    ended = subprocess.run(
-        [sys.executable, "-m", "autotune.tvm", *arguments], capture_output=True, text=True
-    )
-    assert ended.returncode == 1
-    assert said in ended.stderr
-    assert "Traceback" not in ended.stderr
-
-
-def test_autotvms_commands_on_logs_run(tmp_path):
-    (tmp_path / "empty.log").write_text("")
-    ended = run_python("-m", "autotune.tvm.autotvm.record", "--i", tmp_path / "empty.log")
-    assert (ended.stdout, ended.stderr) == ("", "")
 
 
 # `import autotune as autotvm` needs no other change in scripts that import nothing else of TVM.
