@@ -117,7 +117,7 @@ class Timing:
         noise_floor: spread of one sample relative to the median, by the median absolute
             deviation; a difference below it between two kernels says nothing. None of one sample.
         dropped: samples thrown away because the device throttled, or several threads were timed
-            and one lost its core.
+            and one lost its core, or, in a race on a busy host, others took less.
         throttled: whether every sample was throttled; they are kept then, there are no others.
         preempted: of the samples that count, those in which what was timed lost its core.
         cpu_time: whether these count CPU time, see `Clocks`.

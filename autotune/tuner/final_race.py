@@ -13,6 +13,8 @@ from autotune.workload import Candidate, Workload
 
 logger = logging.getLogger("autotvm")
 
+_EMULATED = "there was no final race: how long the emulator takes says little of a GPU"
+
 
 class FinalRace:
     """Lets the best trials of one run decide side by side which of them is the fastest.
@@ -43,8 +45,19 @@ class FinalRace:
         """Take note of the best trial; where it won a race, those it beat need no other."""
         self._decided = beaten_by(winner[1])
 
+    @property
+    def note(self) -> str:
+        """Why there was no race though trials succeeded, in words; empty where nothing is told."""
+        return _EMULATED if self._most > 1 and self.trials and self._is_emulated else ""
+
+    @property
+    def _is_emulated(self) -> bool:
+        return self._workload.target is not None and self._workload.target.emulate
+
     def field(self, session: Session) -> list[Pair]:
         """Return the trials that a race must decide between; none when there is no such need."""
+        if self._is_emulated:
+            return []
         field = finalists(self.trials, self._most)
         decided = self._decided.issuperset(inp.key for inp, _ in field)
         wanted = self._most > 1 and not decided
@@ -59,7 +72,7 @@ class FinalRace:
         try:
             self.default = measured_default(self._workload, self.trials, session)
             field = with_default(field, self.default)
-            if len(field) < 2:
+            if len(field) < 2 and not _is_doubtful(field[0]):
                 return None
             winner = run_off(field, self.trials, session, self.default)
         except MeasureError as error:
@@ -67,3 +80,9 @@ class FinalRace:
             return None
         self.decide(winner)
         return winner
+
+
+def _is_doubtful(trial: Pair) -> bool:
+    """Return whether threads of a trial lost their cores, so that it took longer than it does."""
+    evidence = trial[1].evidence
+    return bool(evidence.preempted) and evidence.clock != "cpu"

@@ -387,5 +387,5 @@ class Run:
             trial_seconds=trial_of(best[1]) if best else None,
             filtered=board.filtered,
             filtered_why=self._proposals.screening.example,
-            notes=tuple(filter(None, [self._host_note])),
+            notes=tuple(filter(None, [self._host_note, self._race.note])),
         )

@@ -24,6 +24,7 @@ from autotune.measure.run.host import (
     is_quantised,
     let_threads_rest,
 )
+from autotune.measure.run.race_rounds import race_rounds
 from autotune.runtime import Clocks, summarize
 from tests.busy import linux, shared_core
 
@@ -118,6 +119,30 @@ def test_the_watch_sees_its_own_work_and_that_of_others():
     assert 0 < use.own_s <= use.wall_s * 1.1
     if os.path.exists("/proc/stat"):
         assert use.busy_s > use.own_s
+
+
+class Work:
+    """A sampler of what takes its thread 0.2 ms, by the wall clock."""
+
+    input_sets, alone = 1, False
+
+    def sample(self, number):
+        started, end = time.perf_counter(), time.thread_time() + number * 2e-4
+        while time.thread_time() < end:
+            pass
+        return time.perf_counter() - started
+
+    def clocks(self):
+        return None
+
+
+@linux
+def test_a_race_beside_another_program_on_the_same_core_tells_what_an_idle_core_would_take():
+    with shared_core(), HostWatch() as watch:
+        [timing] = race_rounds([Work()], 12, 20e-3, seed=0, is_busy=watch.is_waiting)
+    assert watch.use.waited > 0.1
+    assert timing.dropped > len(timing.samples_s)
+    assert timing.median < 3e-4
 
 
 def test_what_does_not_run_on_the_host_is_not_watched():

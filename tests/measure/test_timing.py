@@ -131,6 +131,23 @@ def test_long_runs_are_made_no_more_often_for_the_clock():
     assert sampler.numbers == [1, 1, 4, 4, 4]
 
 
+def test_where_threads_wait_for_cores_the_least_samples_of_a_race_count():
+    def waits(seconds):
+        late = [*[20 * seconds] * 9, seconds]
+        return Clockwork(*[t for _ in range(80) for t in late])
+
+    samplers = [waits(1e-3), waits(1.2e-3)]
+    timings = race_rounds(samplers, 5, 2e-3, seed=0, is_busy=lambda: True)
+    assert [t.median for t in timings] == [pytest.approx(1e-3), pytest.approx(1.2e-3)]
+    # One before the host was known to be busy, and of eight times as many a sixteenth counts.
+    assert [(len(t.samples_s), t.dropped) for t in timings] == [(3, 38), (3, 38)]
+
+
+def test_on_an_idle_host_all_samples_of_a_race_count():
+    [timing] = race_rounds([Clockwork(1e-3, 3e-3, 1e-3)], 5, 2e-3, seed=0)
+    assert (len(timing.samples_s), timing.dropped) == (5, 0)
+
+
 class Restoring(Clockwork):
     """A sampler that spends two milliseconds before each run, and tells of the run."""
 

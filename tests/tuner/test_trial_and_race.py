@@ -13,6 +13,7 @@ from autotune.measure import (
 )
 from autotune.measure.final.race import race
 from autotune.tuner import GridSearchTuner
+from autotune.tuner.callback import log_to_file
 
 # Where each run is over restored arguments, it is timed by itself.
 ARGS = {
@@ -59,3 +60,23 @@ def test_a_large_argument_to_restore_costs_a_race_no_more_than_a_small_one():
         2, option
     )
     assert result.wall_s < 25
+
+
+def test_what_the_emulator_takes_is_not_raced_and_the_summary_says_so(tmp_path):
+    @at.template("test_trial_and_race.emulated")
+    def emulated():
+        at.get_config().define_knob("ways", [1, 2])
+        ways = at.get_config()["ways"].val
+        code = """extern "C" __global__ void f(const float *x, float *y) {
+          for (int w = 0; w < WAYS; w++) y[threadIdx.x] = 2 * x[threadIdx.x];
+        }"""
+        return SourceKernel("f", code, ARGS["out"], defines={"WAYS": ways}, block=(16, 1, 1))
+
+    task = at.create("test_trial_and_race.emulated", (), target="cuda -emulate")
+    option = measure_option(LocalBuilder(n_parallel=1, timeout=60), LocalRunner())
+    log = tmp_path / "log"
+    result = GridSearchTuner(task).tune(2, option, callbacks=[log_to_file(str(log))])
+    assert result.best_config is not None
+    told = "there was no final race: how long the emulator takes says little of a GPU"
+    assert told in result.notes
+    assert "# race" not in log.read_text()

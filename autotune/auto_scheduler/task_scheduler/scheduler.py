@@ -341,7 +341,7 @@ class TaskScheduler:
             return
         for each in self.progress:
             field = finalists(each.good, _FINALISTS)
-            if len(field) < 2:
+            if len(field) < 2 or field[0][0].target.emulate:
                 continue
             try:
                 session.prepare(each.task)

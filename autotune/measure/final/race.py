@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autotune.errors import MeasureError
 from autotune.measure.base import Runner, runs_on_host, target_of
@@ -198,7 +198,12 @@ def _together(heats: Sequence[Timing]) -> Timing:
     if len(heats) == 1:
         return heats[0]
     samples = [sample for one in heats for sample in one.samples_s]
-    return summarize(samples, heats[0].number, input_sets=heats[0].input_sets)
+    return replace(
+        summarize(samples, heats[0].number, input_sets=heats[0].input_sets),
+        dropped=sum(one.dropped for one in heats),
+        preempted=sum(one.preempted for one in heats),
+        cpu_time=any(one.cpu_time for one in heats),
+    )
 
 
 def _join(pairs: Sequence[BuiltTrial], timings: Sequence[Sequence[Timing]]) -> list[Finalist]:

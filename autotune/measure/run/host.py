@@ -62,6 +62,11 @@ class HostUse:
             self.waited_s + other.waited_s,
         )
 
+    @property
+    def waited(self) -> float:
+        """Share of their time that threads of this process stood in line for a core."""
+        return self.waited_s / (self.waited_s + self.own_s) if self.waited_s else 0.0
+
     def to_json(self) -> dict[str, object]:
         """Return it as plain data."""
         return asdict(self)
@@ -85,13 +90,21 @@ class HostWatch:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.use = self.so_far()
+
+    def so_far(self) -> HostUse:
+        """Return the use of the host since ``with`` began."""
         if not self._concerns:
-            return
+            return HostUse()
         wall, own, busy, stolen, waited = (
             max(0.0, after - before)
             for after, before in zip(self._now(), self._before, strict=True)
         )
-        self.use = HostUse(wall, len(self._cores), own, busy, stolen, waited)
+        return HostUse(wall, len(self._cores), own, busy, stolen, waited)
+
+    def is_waiting(self) -> bool:
+        """Whether threads have waited for cores so long that times tell of other programs."""
+        return self.so_far().waited > _WAITED
 
     def _now(self) -> tuple[float, float, float, float, float]:
         busy, stolen = core_times(_text("/proc/stat"), self._cores)
@@ -235,9 +248,8 @@ def disturbances(use: HostUse) -> list[str]:
     stolen = use.stolen_s / (use.wall_s * use.cores)
     if stolen > _STOLEN:
         found.append(f"the hypervisor took {stolen:.0%} of the cores' time")
-    waited = use.waited_s / (use.waited_s + use.own_s) if use.waited_s else 0.0
-    if waited > _WAITED:
-        found.append(f"timed threads waited {waited:.0%} of their time for a core")
+    if use.waited > _WAITED:
+        found.append(f"timed threads waited {use.waited:.0%} of their time for a core")
     return found
 
 

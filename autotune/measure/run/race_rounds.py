@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from autotune.measure.run.timing import least_batch_s, runs_lasting
 from autotune.runtime.timing import (
@@ -15,6 +18,11 @@ from autotune.runtime.timing import (
     summarize,
 )
 
+# Where threads wait for cores samples are so many times shorter, to fit between two waits; there
+# are so many times more rounds, as far as they take no longer than this; and of so many samples of
+# a candidate the least counts, of more the same share.
+_SHORTER, _MORE, _LONGEST_S, _LEAST_OF = 8, 8, 1.0, 16
+
 
 def race_rounds(
     samplers: Sequence[Sampler],
@@ -22,8 +30,14 @@ def race_rounds(
     least_s: float,
     seed: int,
     rest: Callable[[], object] = lambda: None,
+    is_busy: Callable[[], bool] = lambda: False,
 ) -> list[Timing]:
     """Take one sample of each candidate a round, in an order drawn anew each round.
+
+    Where the host is busy a median tells of who else runs there: threads of a kernel wait for each
+    other, and each of them for a core, so that most samples are several times too long. Then there
+    are more and shorter ones, of which the least count; the others count as dropped, as do those
+    from before that was known.
 
     Args:
         samplers: the candidates.
@@ -32,25 +46,68 @@ def race_rounds(
         seed: of the orders.
         rest: called before each turn. Candidates with threads of their own (a BLAS, another
             OpenMP runtime) need `autotune.measure.run.host.let_threads_rest`.
+        is_busy: whether what was timed so far waited for cores; asked after each round.
     """
-    numbers = [_runs_for(sampler, max(least_s, least_batch_s(sampler))) for sampler in samplers]
-    seconds: list[list[float]] = [[] for _ in samplers]
-    clocks: list[list[Clocks | None]] = [[] for _ in samplers]
+    turns = [_Turns(sampler, least_s) for sampler in samplers]
     rng = random.Random(seed)
     order = list(range(len(samplers)))
-    for _ in range(rounds):
+
+    def take_round() -> None:
         rng.shuffle(order)
         for i in order:
             rest()
-            if numbers[i] > 1:  # what ran before has left its own data and threads behind
-                samplers[i].sample(1)
-            taken_s, numbers[i] = grown_sample(samplers[i], numbers[i], least_batch_s(samplers[i]))
-            seconds[i].append(taken_s / numbers[i])
-            clocks[i].append(samplers[i].clocks())
-    return [
-        summarize(seconds[i], numbers[i], clocks[i], input_sets=samplers[i].input_sets)
-        for i in range(len(samplers))
-    ]
+            turns[i].take()
+
+    for _ in range(rounds):
+        take_round()
+        if is_busy():
+            break
+    else:
+        return [each.timing(each.count) for each in turns]
+    for each in turns:
+        each.begin_again()
+    end, made = time.perf_counter() + _LONGEST_S, 0
+    while made < rounds or (made < _MORE * rounds and time.perf_counter() < end):
+        take_round()
+        made += 1
+    return [each.timing(math.ceil(made / _LEAST_OF)) for each in turns]
+
+
+class _Turns:
+    """The samples of one candidate."""
+
+    def __init__(self, sampler: Sampler, least_s: float) -> None:
+        self._sampler = sampler
+        self._number = _runs_for(sampler, max(least_s, least_batch_s(sampler)))
+        self._samples: list[tuple[float, Clocks | None]] = []
+        self._forgotten = 0
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._samples)
+
+    def take(self) -> None:
+        """Take one sample."""
+        if self._number > 1:  # what ran before has left its own data and threads behind
+            self._sampler.sample(1)
+        least_s = least_batch_s(self._sampler)
+        taken_s, self._number = grown_sample(self._sampler, self._number, least_s)
+        self._samples.append((taken_s / self._number, self._sampler.clocks()))
+
+    def begin_again(self) -> None:
+        """Forget all samples, and take shorter ones."""
+        self._forgotten += self.count
+        self._samples.clear()
+        self._number = max(1, self._number // _SHORTER)
+
+    def timing(self, most: int) -> Timing:
+        """Sum up the least of the samples, in the order in which they were taken."""
+        ranks = sorted(range(self.count), key=lambda i: self._samples[i][0])[:most]
+        seconds, clocks = zip(*(self._samples[i] for i in sorted(ranks)), strict=True)
+        sets = self._sampler.input_sets
+        found = summarize(seconds, self._number, clocks, input_sets=sets)
+        return replace(found, dropped=found.dropped + self._forgotten + self.count - len(ranks))
 
 
 def _runs_for(sampler: Sampler, least_s: float) -> int:

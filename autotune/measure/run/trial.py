@@ -161,7 +161,9 @@ def _race(bench: Bench, job: RaceJob, speak: Speak) -> Reply:
             samplers.append(bench.sampler(executable, buffers, options))
         speak("quiet")
         with bench.alone(speak), bench.watch() as watch:
-            timings = race_rounds(samplers, job.rounds, job.least_s, job.seed)
+            timings = race_rounds(
+                samplers, job.rounds, job.least_s, job.seed, is_busy=watch.is_waiting
+            )
     finally:
         for executable in executables:
             executable.close()
