@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 
 from autotune.auto_scheduler.errors import TuningOptionError
 from autotune.auto_scheduler.loop_state import HasSteps
@@ -120,10 +119,5 @@ class ProgramMeasurer:
     def __enter__(self) -> ProgramMeasurer:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

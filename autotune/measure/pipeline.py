@@ -10,7 +10,6 @@ from concurrent.futures import CancelledError, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import AbstractContextManager, suppress
 from queue import Empty, SimpleQueue
-from types import TracebackType
 
 from autotune.measure.session import Session, wait_for
 from autotune.measure.trial_future import Ended, TrialFuture, nobody
@@ -220,12 +219,7 @@ class Pipeline:
     def __enter__(self) -> Pipeline:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

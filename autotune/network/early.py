@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
 
 from autotune.errors import AutotuneError
 from autotune.graph.fuse import Function
@@ -63,11 +62,6 @@ class EarlyModules(Mapping[str, Module]):
     def __enter__(self) -> EarlyModules:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Give up what nobody waits for."""
         self._pool.shutdown(cancel_futures=True)

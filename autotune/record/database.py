@@ -6,7 +6,6 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import TracebackType
 from typing import TypeVar
 
 from autotune.errors import RecordError
@@ -118,12 +117,7 @@ class Database(ABC):
     def __enter__(self: D) -> D:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
