@@ -6,9 +6,9 @@ from autotune.lowering.buffers import Home, Homes
 from autotune.lowering.extents import known
 from autotune.lowering.function import LoweredFunction, LoweredKernel, buffer_bytes
 from autotune.lowering.lower import Hook, lower, lower_schedule
-from autotune.lowering.passes import PASSES, Pass
+from autotune.lowering.passes.table import PASSES, Pass
+from autotune.lowering.passes.verify import verify_gpu
 from autotune.lowering.plan import Plan, StagePlan
-from autotune.lowering.verify import verify_gpu
 
 __all__ = [
     "PASSES",

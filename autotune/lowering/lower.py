@@ -17,11 +17,11 @@ from autotune.lowering.arguments import checked_arguments, sizes_of
 from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.bounds import infer_bounds
 from autotune.lowering.buffers import Homes
-from autotune.lowering.draft import Draft
 from autotune.lowering.extents import as_extent, expr_of
 from autotune.lowering.function import LoweredFunction, LoweredKernel
 from autotune.lowering.nest import make_nests
-from autotune.lowering.passes import PASSES
+from autotune.lowering.passes.draft import Draft
+from autotune.lowering.passes.table import PASSES
 from autotune.lowering.plan import Plan
 from autotune.target import Limits
 from autotune.target.backends import of_language, of_threads

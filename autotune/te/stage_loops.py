@@ -262,10 +262,10 @@ class LoopPrimitives(StageState):
         that come of it; ``unroll_explicit`` (0 or 1) says whether we write them out or leave that
         to the compiler. ``tensor_core`` and ``wgmma`` have a nest of a product of 16-bit floats,
         or of floats in TF32, computed by instructions of one warp or of four, see
-        `autotune.lowering.tensor_cores` and `autotune.lowering.warpgroups`. ``persistent`` marks a
-        loop, inside of all threads, over the tiles that one block computes in turn: asynchronous
-        copies for the next begin before the results of one are stored. Other keys are kept and
-        mean nothing yet.
+        `autotune.lowering.passes.tensor_cores` and `autotune.lowering.passes.warpgroups`.
+        ``persistent`` marks a loop, inside of all threads, over the tiles that one block computes
+        in turn: asynchronous copies for the next begin before the results of one are stored.
+        Other keys are kept and mean nothing yet.
 
         for i in 0..n:  ->  for i in 0..n:  # auto_unroll_max_step=16
           ...                 ...

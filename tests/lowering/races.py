@@ -27,9 +27,9 @@ from autotune.ir.expr import (
 )
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, Barrier, Buffer, For, ForKind, If, LetStmt, Seq, Store, seq
-from autotune.lowering.barriers import insert_barriers
-from autotune.lowering.draft import Draft
-from autotune.lowering.ownership import Slot
+from autotune.lowering.passes.barriers import insert_barriers
+from autotune.lowering.passes.draft import Draft
+from autotune.lowering.passes.ownership import Slot
 from autotune.lowering.plan import Thread
 
 ONE = FloatImm(1.0)

@@ -19,7 +19,7 @@ from autotune.ir.stmt import (
     Store,
     seq,
 )
-from autotune.lowering.ownership import Slot
+from autotune.lowering.passes.ownership import Slot
 
 # Straight code.
 

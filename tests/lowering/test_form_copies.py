@@ -7,7 +7,7 @@ import pytest
 
 from autotune.ir import Var
 from autotune.ir.analysis_affine import Affine, AffineSpace, constant, scale_affine
-from autotune.lowering.form_copies import form_copies
+from autotune.lowering.passes.form_copies import form_copies
 
 EXTENTS = {"t": 7, "i": 40, "j": 5}
 

@@ -228,7 +228,7 @@ def test_every_pass_says_in_a_line_what_it_does():
     ).stdout
     assert [line.split()[0] for line in shown.splitlines()] == [each.name for each in PASSES]
     assert all(each.summary.endswith(".") for each in PASSES)
-    assert "barriers   Puts barriers where" in shown
+    assert "barriers     Puts barriers where" in shown
 
 
 def test_parallel_loops_have_buffers_of_their_own():

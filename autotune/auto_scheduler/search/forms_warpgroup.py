@@ -34,7 +34,7 @@ _TURNED_BYTES = 2
 _TURNED_COPY, _SINGLE_COPY = 4.3, 9.0
 # Turns beyond the fewest that are looked at, and the part of the device that has to be busy.
 _MOST_TURNS, _BUSY = 8, 0.7
-# Buffers with which lowering leaves products at work, see `autotune.lowering.pipeline`.
+# Buffers with which lowering leaves products at work, see `autotune.lowering.passes.pipeline`.
 _LATE = 4
 
 

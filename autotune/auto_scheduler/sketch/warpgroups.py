@@ -1,6 +1,6 @@
 """A rule for products of 16-bit floats and of TF32 on Hopper: four warps multiply by ``wgmma``.
 
-Which loops a thread has is what `autotune.lowering.warpgroups` asks for; where the rule of
+Which loops a thread has is what `autotune.lowering.passes.warpgroups` asks for; where the rule of
 `TensorCores` fits too, both sketches are searched.
 """
 

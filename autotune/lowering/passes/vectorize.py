@@ -28,12 +28,12 @@ from autotune.ir.expr import (
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, For, ForKind, If, Seq, Stmt, Store, seq
 from autotune.ir.visitor import StmtRewriter, Visitor
-from autotune.lowering.draft import Draft
 from autotune.lowering.extents import constant_iterations
-from autotune.lowering.instances import Templates
 from autotune.lowering.pass_context import PassContext
-from autotune.lowering.uses import Uses
-from autotune.lowering.written import read_buffers
+from autotune.lowering.passes.draft import Draft
+from autotune.lowering.passes.instances import Templates
+from autotune.lowering.passes.uses import Uses
+from autotune.lowering.passes.written import read_buffers
 
 VECTOR_BITS = 128
 WIDTHS = (16, 8, 4, 2)

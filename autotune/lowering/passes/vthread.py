@@ -25,10 +25,10 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.visitor import Rewriter, StmtRewriter, StmtVisitor
-from autotune.lowering.draft import Draft
 from autotune.lowering.extents import constant_iterations, known
-from autotune.lowering.instances import Templates
-from autotune.lowering.uses import Uses
+from autotune.lowering.passes.draft import Draft
+from autotune.lowering.passes.instances import Templates
+from autotune.lowering.passes.uses import Uses
 
 # Copies of a statement that are written out; more than that stay a loop.
 MOST_PER_THREAD = 15

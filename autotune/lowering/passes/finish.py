@@ -8,8 +8,8 @@ from autotune.errors import LoweringError
 from autotune.ir.expr import Expr, Load, Var
 from autotune.ir.stmt import Allocate, AsyncCopy, Buffer, For, LetStmt, Stmt, Store
 from autotune.ir.visitor import StmtVisitor, Visitor
-from autotune.lowering.draft import Draft
 from autotune.lowering.function import LoweredKernel
+from autotune.lowering.passes.draft import Draft
 from autotune.lowering.plan import Thread
 
 

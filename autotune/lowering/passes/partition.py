@@ -34,7 +34,7 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.visitor import StmtRewriter, Visitor
-from autotune.lowering.draft import Draft
+from autotune.lowering.passes.draft import Draft
 
 # Kinds of loops that are taken apart; one that is written out has no conditions left anyway.
 _KINDS = (ForKind.SERIAL, ForKind.VECTORIZED)

@@ -9,7 +9,7 @@ from autotune.ir.expr import Expr, Var
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Buffer
 from autotune.lowering.function import LoweredKernel
-from autotune.lowering.ownership import Slot
+from autotune.lowering.passes.ownership import Slot
 from autotune.lowering.plan import Thread
 from autotune.target import Limits
 

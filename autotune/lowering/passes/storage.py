@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autotune.ir.stmt import Allocate, Buffer, For, ForKind, Stmt
 from autotune.ir.visitor import StmtRewriter
-from autotune.lowering.draft import Draft
+from autotune.lowering.passes.draft import Draft
 
 
 def hoist_allocations(stmt: Stmt, draft: Draft) -> Stmt:

@@ -14,9 +14,9 @@ from autotune.ir.dtype import bits_of, lanes_of
 from autotune.ir.expr import Load
 from autotune.ir.stmt import Stmt, Store
 from autotune.ir.visitor import Visitor
-from autotune.lowering.draft import Draft
-from autotune.lowering.finish import describe_kernel
 from autotune.lowering.function import LoweredFunction, LoweredKernel
+from autotune.lowering.passes.draft import Draft
+from autotune.lowering.passes.finish import describe_kernel
 from autotune.target import Limits, Target
 
 # A thread has 255 registers of 4 bytes; private arrays far beyond that spill so much that the

@@ -18,10 +18,10 @@ from autotune.ir.expr import Call, IntImm, Load, Ramp, Var
 from autotune.ir.stmt import Allocate, Buffer, Evaluate, For, If, Seq, Stmt, Store, seq
 from autotune.ir.structure import variables
 from autotune.ir.visitor import StmtRewriter
-from autotune.lowering.draft import Draft
-from autotune.lowering.slots import Move
-from autotune.lowering.tensor_cores import COLUMNS, ROWS
-from autotune.lowering.warpgroups import UNIT, multiplies
+from autotune.lowering.passes.draft import Draft
+from autotune.lowering.passes.slots import Move
+from autotune.lowering.passes.tensor_cores import COLUMNS, ROWS
+from autotune.lowering.passes.warpgroups import UNIT, multiplies
 
 # The functions with which four threads exchange pairs, by dtype.
 EXCHANGES = {"float16": "exchange_pairs_f16", "bfloat16": "exchange_pairs_bf16"}

@@ -33,9 +33,9 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.visitor import StmtRewriter, Visitor
-from autotune.lowering.draft import Draft
-from autotune.lowering.instances import Templates
 from autotune.lowering.pass_context import PassContext
+from autotune.lowering.passes.draft import Draft
+from autotune.lowering.passes.instances import Templates
 from autotune.utils.closed import assert_never
 
 MAX_STEP = "auto_unroll_max_step"

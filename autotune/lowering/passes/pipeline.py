@@ -56,14 +56,14 @@ from autotune.ir.stmt import (
     seq,
 )
 from autotune.ir.visitor import Rewriter, StmtRewriter
-from autotune.lowering.draft import Draft, Slots
 from autotune.lowering.extents import constant_iterations
-from autotune.lowering.ownership import Slot
-from autotune.lowering.slots import Move, ToCopies, padded_size
+from autotune.lowering.passes.draft import Draft, Slots
+from autotune.lowering.passes.ownership import Slot
+from autotune.lowering.passes.slots import Move, ToCopies, padded_size
+from autotune.lowering.passes.staging import stage_through_registers
+from autotune.lowering.passes.warpgroups import waited, without_waits
+from autotune.lowering.passes.written import read_buffers, written_buffers
 from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
-from autotune.lowering.staging import stage_through_registers
-from autotune.lowering.warpgroups import waited, without_waits
-from autotune.lowering.written import read_buffers, written_buffers
 
 # Marks a loop over the turns of a block, whose pipelines begin a turn ahead.
 PERSISTENT = "persistent"

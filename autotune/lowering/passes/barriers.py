@@ -37,11 +37,11 @@ from autotune.ir.stmt import (
 )
 from autotune.ir.structure import children
 from autotune.ir.visitor import StmtVisitor
-from autotune.lowering.draft import Draft
-from autotune.lowering.ownership import Owner, Slot, owner_of
+from autotune.lowering.passes.draft import Draft
+from autotune.lowering.passes.ownership import Owner, Slot, owner_of
+from autotune.lowering.passes.uses import Uses
+from autotune.lowering.passes.written import written_buffers
 from autotune.lowering.plan import Thread
-from autotune.lowering.uses import Uses
-from autotune.lowering.written import written_buffers
 from autotune.utils.closed import assert_never
 
 

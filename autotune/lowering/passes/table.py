@@ -12,19 +12,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from autotune.ir.stmt import Stmt
-from autotune.lowering.barriers import insert_barriers
-from autotune.lowering.draft import Draft
-from autotune.lowering.finish import describe
-from autotune.lowering.partition import partition_loops
-from autotune.lowering.pipeline import pipeline_loops
-from autotune.lowering.storage import hoist_allocations
-from autotune.lowering.tensor_cores import use_tensor_cores
-from autotune.lowering.unroll import unroll_loops
-from autotune.lowering.vectorize import vectorize_loops
-from autotune.lowering.verify import check_limits
-from autotune.lowering.vthread import inject_vthreads
-from autotune.lowering.warpgroups import show_to_warpgroups, use_warpgroups
-from autotune.lowering.wide_stores import widen_stores
+from autotune.lowering.passes.barriers import insert_barriers
+from autotune.lowering.passes.draft import Draft
+from autotune.lowering.passes.finish import describe
+from autotune.lowering.passes.partition import partition_loops
+from autotune.lowering.passes.pipeline import pipeline_loops
+from autotune.lowering.passes.storage import hoist_allocations
+from autotune.lowering.passes.tensor_cores import use_tensor_cores
+from autotune.lowering.passes.unroll import unroll_loops
+from autotune.lowering.passes.vectorize import vectorize_loops
+from autotune.lowering.passes.verify import check_limits
+from autotune.lowering.passes.vthread import inject_vthreads
+from autotune.lowering.passes.warpgroups import show_to_warpgroups, use_warpgroups
+from autotune.lowering.passes.wide_stores import widen_stores
 
 
 @dataclass(frozen=True)
@@ -66,4 +66,4 @@ PASSES = (
 
 def passes_text() -> str:
     """Returns the list of passes, one a line: name, what it does, where it stands."""
-    return "\n".join(f"{each.name:<10} {each.summary}  [{each.module}]" for each in PASSES)
+    return "\n".join(f"{each.name:<12} {each.summary}  [{each.module}]" for each in PASSES)

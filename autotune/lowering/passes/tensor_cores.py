@@ -29,8 +29,8 @@ from autotune.ir.dtype import bits_of
 from autotune.ir.expr import Add, Call, Cast, Expr, Load, Mul, Var
 from autotune.ir.stmt import Allocate, Buffer, Evaluate, For, ForKind, Seq, Stmt, Store, seq
 from autotune.ir.visitor import StmtRewriter
-from autotune.lowering.draft import Draft
 from autotune.lowering.extents import constant_iterations
+from autotune.lowering.passes.draft import Draft
 from autotune.te import math as te_math
 
 TENSOR_CORE = "tensor_core"

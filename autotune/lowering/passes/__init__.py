@@ -1,0 +1,4 @@
+"""The passes over the statements of a kernel, one a file, and what they share.
+
+`table` has their order.
+"""
