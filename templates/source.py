@@ -19,6 +19,7 @@ from . import (
     conv2d_bf16x3,
     conv2d_cpu,
     conv2d_cuda,
+    conv2d_patches,
     gemm_bf16x3,
     gemm_cpu,
     gemm_cuda,
@@ -138,8 +139,10 @@ def conv2d_nchw_cuda(
         affine, two(OWNER, dilation), groups, activation, kept, shift,
     )  # fmt: skip
     plain = fma or conv2d_bf16x3.chosen_before(get_config())
-    split = not plain and conv2d_bf16x3.offered(shape, Target.current() or Target("cuda"))
-    return tunable(conv2d_bf16x3 if split else conv2d_cuda, shape, "cuda")
+    target = Target.current() or Target("cuda")
+    families = [] if plain else [conv2d_bf16x3, conv2d_patches]
+    offered = (family for family in families if family.offered(shape, target))
+    return tunable(next(offered, conv2d_cuda), shape, "cuda")
 
 
 @template("conv2d_nchw.cpu")

@@ -1,0 +1,58 @@
+// Copies of windows of NCHW images that do not overlap, as rows of a matrix, and of these and of filters as three
+// bfloat16 each, for gemm_bf16x3.cu. With BEGINS a sum has one product more than a window has elements, and whole
+// vectors: of the bias, which stands behind each filter, and one.
+//
+// A block has a tile of rows over a chunk of K, as in pack_bf16x3.cu: it writes their floats, which tiles that must
+// be multiplied otherwise are read from, then packs what it wrote.
+#if BEGINS
+#define BIAS_PARAMETER const float *__restrict__ bias,
+typedef float Filter;
+#else
+#define BIAS_PARAMETER
+typedef const float Filter;
+#endif
+
+// Writes ROWS rows of a matrix over a chunk, from `row` and `k` on, VEC neighbours at a time; `read` says what they are.
+template <int ROWS, int EXTENT, int VEC, class Read>
+__device__ __forceinline__ void write_rows(float* matrix, int row, int k, Read read) {
+#pragma unroll 4
+  for (int i = threadIdx.x; i < ROWS * CHUNK / VEC; i += PACK_THREADS) {
+    const int m = row + i / (CHUNK / VEC), at = k + i % (CHUNK / VEC) * VEC;
+    if (m >= EXTENT || at >= K) continue;
+    float x[VEC] = {};
+    read(x, m, at);
+    store_vector<VEC>(matrix + static_cast<size_t>(m) * K + at, x);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(PACK_THREADS) patches_bf16x3(
+    const float* __restrict__ data, const float* __restrict__ weight, BIAS_PARAMETER Filter* filters, float* windows,
+    uint4* __restrict__ packed_a, uint4* __restrict__ packed_b, int* __restrict__ flags) {
+  let_next_begin();
+  constexpr int A_TILES = BLOCKS_M, ALL = CHUNKS * SPLIT, TAPS = KH * KW;
+  const int chunk = blockIdx.x % ALL, k0 = chunk * CHUNK, number = blockIdx.x / ALL;
+  int* const flag = flags + blockIdx.x;
+  if (number < A_TILES) {
+#if BEGINS
+    write_rows<TILE_M, M, A_VEC>(filters, number * TILE_M, k0, [&](float(&x)[A_VEC], int m, int k) {
+      if (k < WINDOW) load_vector<A_VEC>(x, weight + static_cast<size_t>(m) * WINDOW + k);
+      if (k == WINDOW) x[0] = bias[m];
+    });
+    __syncthreads();
+#endif
+    pack_tile<TILE_M, M, true>(
+        filters, packed_a + static_cast<size_t>(blockIdx.x) * (A_BYTES / 16), flag, number, chunk);
+  } else {
+    const int image = (number - A_TILES) / BLOCKS_N, tile = (number - A_TILES) % BLOCKS_N;
+    const float* const from = data + static_cast<size_t>(image) * (CI * IH * IW);
+    float* const matrix = windows + static_cast<size_t>(image) * B_STRIDE;
+    write_rows<TILE_N, N, B_VEC>(matrix, tile * TILE_N, k0, [&](float(&x)[B_VEC], int n, int k) {
+      const int line = n / OW * SY + k % TAPS / KW, column = n % OW * SX + k % KW;
+      if (k < WINDOW) load_vector<B_VEC>(x, from + (k / TAPS * IH + line) * IW + column);
+      if (k == WINDOW) x[0] = 1.0f;
+    });
+    __syncthreads();
+    const size_t place = blockIdx.x - A_TILES * ALL;
+    pack_tile<TILE_N, N, true>(matrix, packed_b + place * (B_BYTES / 16), flag, tile, chunk);
+  }
+}

@@ -1,0 +1,82 @@
+"""Convolutions whose windows do not overlap, as products: right, and where they are offered."""
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+from autotune.templates import conv2d_cuda, conv2d_patches
+from autotune.templates.conv2d_shape import Conv2d
+
+from autotune.emulator import EmulatedKernel, compile_emulated
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from autotune.task import ConfigEntity, create
+from autotune.task.kinds import OtherOptionEntity
+from tests.templates.emulated import arrays_of
+
+HOPPER = Target("cuda -arch=sm_90")
+CHOICE = {"tile_n": 128, "chunk": 32, "stages": 3, "in_turn": 0, "split": 1, "band": 1}
+PATCHES = (1, 224, 224, 768, 3, 16, 16, 16, 0, True)
+LAYERS = {
+    "begun": (Conv2d(2, 24, 33, 70, 3, 8, 8, (8, 8), (0, 0), True, False, activation="gelu"), {}),
+    "gaps": (
+        Conv2d(2, 15, 16, 70, 16, 3, 3, (4, 3), (0, 0), False, True),
+        {"chunk": 64, "stages": 2},
+    ),
+    "odd": (Conv2d(1, 29, 30, 40, 3, 14, 14, (14, 14), (0, 0), True, False), {}),
+}
+
+
+@pytest.mark.parametrize("strange", [False, True], ids=["exact", "flagged"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_sums_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path):
+    shape, change = LAYERS[name]
+    source = conv2d_patches.kernel(shape, {**CHOICE, **change})
+    kernel, arrays = source.kernel("cuda"), arrays_of(source)
+    if strange:
+        arrays[0].flat[5], arrays[1].flat[7], arrays[1].flat[-1] = 1e30, 1e-42, np.nan
+    # Its checks know of no barriers but those of blocks and warps.
+    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
+    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    exists = ~np.isnan(wanted)  # a ReLU makes 0 of those
+    assert strange or exists.all()
+    np.testing.assert_allclose(arrays[-1].astype(np.float64)[exists], wanted[exists], 1e-5, 3e-5)
+
+
+def test_patches_of_a_vision_transformer_run_so_untuned():
+    task = create("conv2d_nchw.cuda", PATCHES, HOPPER)
+    source = task.instantiate(task.default())
+    assert [one.entry for one in source.calls] == ["patches_bf16x3", "gemm_bf16x3"]
+    assert launch_violation(source.kernel("cuda"), HOPPER.limits) is None
+    assert [one.name for one in source.args] == ["data", "weight", "bias", "out"]
+
+
+def test_a_configuration_from_before_still_builds_its_kernel():
+    shape = Conv2d(1, 224, 224, 768, 3, 16, 16, (16, 16), (0, 0), True, False)
+    choice = conv2d_cuda.default_choice(shape, HOPPER)
+    entities = {name: OtherOptionEntity(value) for name, value in choice.items()}
+    task = create("conv2d_nchw.cuda", PATCHES, HOPPER)
+    source = task.instantiate(ConfigEntity(7, None, entities))
+    assert source.text() == conv2d_cuda.kernel(shape, choice).text()
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Conv2d(1, 224, 224, 768, 3, 16, 16, (8, 8), (0, 0), True, False),
+        Conv2d(1, 224, 224, 768, 3, 16, 16, (16, 16), (1, 1), True, False),
+        Conv2d(1, 224, 224, 768, 3, 16, 16, (16, 16), (0, 0), True, False, residual=True),
+        Conv2d(1, 224, 224, 96, 3, 4, 4, (4, 4), (0, 0), True, False),
+        Conv2d(1, 56, 56, 256, 256, 1, 1, (1, 1), (0, 0), True, False),
+    ],
+    ids=["overlapping", "padded", "residual", "short", "pixels"],
+)
+def test_other_windows_are_not_offered(shape):
+    assert not conv2d_patches.offered(shape, HOPPER)
+
+
+def test_other_targets_keep_their_spaces():
+    shape = Conv2d(1, 224, 224, 768, 3, 16, 16, (16, 16), (0, 0), True, False)
+    assert conv2d_patches.offered(shape, HOPPER)
+    for target in ("cuda -arch=sm_80", "cuda -emulate"):
+        assert not conv2d_patches.offered(shape, Target(target))
