@@ -27,6 +27,8 @@ LIE, PACKED, STREAMED, BY_TILES = 0, 1, 2, 3
 _MOST_SUMS, _MOST_READ, _MOST_STREAMED = 1 << 18, 1 << 19, 1 << 20
 # Floats of whole rows of b whose pages a core can name at once, of which a part is fetched ahead.
 _NEAR_FLOATS = 1 << 17
+# Rows up to which a product waits for b, where it has more bytes than a second cache.
+_WAITING, _NEARBY = 256, 1 << 20
 
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
@@ -39,7 +41,8 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
         "block_m": common.up_to(2 * shape.m, (4, 16, 32, 64, 128, 256, 512, 1024)),
         "panels": _panels(shape.m),
         "depth": common.up_to(
-            2 * shape.k, (*((8, 16) if few else ()), 32, 64, 128, 256, 384, 512, 1024, 2048)
+            max(2 * shape.k, 32),
+            (*((8, 16) if few else ()), 32, 64, 128, 256, 384, 512, 1024, 2048),
         ),
         "pack": [PACKED, LIE, STREAMED] if few else [PACKED, BY_TILES],
     }
@@ -144,6 +147,16 @@ def _of_one_row(shape: Gemm, options: Mapping[str, list[int]], target: Target) -
     return {"vectors": vectors, "lanes": lanes, **here}
 
 
+def _fetched(shape: Gemm, choice: Mapping[str, int]) -> int:
+    """Return how many rows of what is packed next a tile fetches with each 16 steps.
+
+    The tiles of a task share them. Where there are many tiles, waiting for b takes little of all.
+    """
+    if shape.m > _WAITING or 4 * shape.n * shape.k <= _NEARBY:
+        return 0
+    return common.ceil_div(16, common.ceil_div(min(choice["block_m"], shape.m), choice["rows"]))
+
+
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     knobs = dict(choice)
@@ -152,6 +165,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     if pack in (PACKED, BY_TILES):
         parts: tuple[str, ...] = ("panel.h", "strip.h", "gemm_nn.c")
         extents["by_tiles"] = pack == BY_TILES
+        extents["fetched"] = _fetched(shape, choice)
     elif shape.m == 1:
         parts = ("gemm_row.c",)
     else:

@@ -20,8 +20,9 @@ Shape = Depthwise | Pool
 ACTIVATIONS = ("none", "relu", "relu6")
 # Bytes of the planes of a task, untuned, which are a part of a first cache, and at most.
 _NEAR, _MOST = 18 << 10, 1 << 21
-# Floats of a vector, untuned: wider ones reach over lines, and over lines of cache, too often.
-_WIDE = 8
+# Floats of a vector that are nearly always right, and lines that are computed together where not
+# all are; untuned.
+_WIDE, _FEW = 8, 8
 # Of what is not copied: lines of outputs that are computed together, multiply-adds of a column of
 # them, lines and columns of a window, which are all one piece of code; floats of a line.
 _TOGETHER, _UNROLLED, _TAPS, _LONGEST = 16, 1024, 16, 1 << 14
@@ -86,17 +87,26 @@ def violation(shape: Shape, choice: Mapping[str, int], target: Target) -> str | 
 
 def default_choice(shape: Shape, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
-    options = candidates(shape)
-    most = min(_WIDE, cpu_tiles.vector_unit(target).floats)
-    wide = [n for n in options["lanes"] if n <= most and n < 2 * shape.ow]
-    lanes = max(wide, default=4)
+    options, lanes = candidates(shape), _lanes(shape, cpu_tiles.vector_unit(target))
     direct = [{"lanes": lanes, "lines": n, "copied": 0} for n in options["lines"]]
     fits = [c["lines"] for c in direct if violation(shape, c, target) is None]
     if fits:
-        near = [n for n in fits if _stay(shape, n)] or fits[:1]
+        few = [n for n in fits if n <= _FEW or n == shape.oh]
+        near = [n for n in few if _stay(shape, n)] or fits[:1]
         return {"lanes": lanes, "lines": min(near, key=lambda n: _loaded(shape, n)), "copied": 0}
     lines = [n for n in options["lines"] if _copied(shape, n) <= _NEAR]
-    return {"lanes": lanes, "lines": max(lines, default=1), "copied": 1}
+    return {"lanes": min(lanes, _WIDE), "lines": max(lines, default=1), "copied": 1}
+
+
+def _lanes(shape: Shape, unit: cpu_tiles.VectorUnit) -> int:
+    """Return the floats of a vector: few enough to reach little over lines, and lines of cache.
+
+    The widest ones hold a line that takes two of others, or are as fast as others.
+    """
+    pays = shape.window.stride[1] == 1 and shape.ow > _WIDE
+    most = 2 * _WIDE if pays and (shape.ow <= 2 * _WIDE or not unit.halves) else _WIDE
+    wide = [n for n in cpu_tiles.LANES if n <= min(most, unit.floats) and n < 2 * shape.ow]
+    return max(wide, default=4)
 
 
 def _loaded(shape: Shape, lines: int) -> int:

@@ -153,7 +153,7 @@ static void task(
         strip(
             some, channels * TAPS, filters, unfolded->panels + (size_t)p * DEPTH * WIDTH,
             to + pixel, &columns, c0 == 0, last, rest_at(rest, m0 + m, pixel),
-            p + 1 == span.panels);
+            p + 1 == span.panels, NULL);
       }
       if (span.tail)
         dots(some, channels * TAPS, filters, unfolded->tail, to + PANELLED, c0 == 0, last,

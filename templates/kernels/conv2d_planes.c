@@ -57,7 +57,7 @@ static void task(
         strip(
             SMALLER(ROWS, rows - m), channels, weight + (size_t)(m0 + m) * LDA + c0 * TAPS,
             planes + at, out + (size_t)(m0 + m) * PIXELS + line * OW, &columns, c0 == 0, last,
-            rest_at(rest, m0 + m, line * OW), at + WIDTH >= sums);
+            rest_at(rest, m0 + m, line * OW), at + WIDTH >= sums, NULL);
       }
   }
 }

@@ -34,6 +34,16 @@ INLINED void first_tile(
   put(sum, ROWS, c, columns, first, 0, (Rest){0});
 }
 
+// Where in b that begins what the tiles from row `m` on fetch: they share what is packed next, the rows
+// below or else the panels beside, if there is any left.
+static const float* next_of(int m, int k0, int first_column, const float* b) {
+  const int below = k0 + DEPTH < K, row = m / ROWS * (DEPTH / NEAR) * FETCHED;
+  const int rows = SMALLER(DEPTH, below ? K - k0 - DEPTH : K);
+  const int column = below ? first_column : first_column + PANELS * WIDTH;
+  if (row + DEPTH / NEAR * FETCHED > rows || column + PANELS * WIDTH > N) return NULL;
+  return b + (size_t)((below ? k0 + DEPTH : 0) + row) * N + column;
+}
+
 static void task(
     int m0, int first_column, const float* restrict a, const float* restrict b,
     float* restrict c) {
@@ -47,6 +57,7 @@ static void task(
     if (!in_passing) pack(panels, from + first_column, depth, end - first_column);
     for (int m = 0; m < rows; m += ROWS) {
       const float* left = a + (size_t)(m0 + m) * K + k0;
+      const float* next = next_of(m, k0, first_column, b);
       float* panel = panels;
       for (int n = first_column; n < end; n += WIDTH, panel += DEPTH * WIDTH) {
         const Columns columns = first_columns(N - n);
@@ -58,7 +69,7 @@ static void task(
         if (in_passing && m == 0) pack(panel, from + n, depth, end - n);
         strip(
             SMALLER(ROWS, rows - m), depth, left, panel, to, &columns, k0 == 0, k0 + DEPTH >= K,
-            (Rest){0}, n + WIDTH >= end);
+            (Rest){0}, n + WIDTH >= end, next ? next + n - first_column : NULL);
       }
     }
   }

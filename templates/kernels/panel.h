@@ -6,12 +6,24 @@
 // Elements of a in a line of cache.
 #define NEAR 16
 
-// Where `ahead` is set, what the tile below will need of a is fetched meanwhile.
+// Rows of what will be packed next, N floats apart, of which so many are fetched with each NEAR steps.
+#ifndef FETCHED
+#define FETCHED 0
+#define N 0
+#endif
+
+// Where `ahead` is set, what the tile below will need of a is fetched meanwhile, and where there is a
+// `next`, rows from there on.
 INLINED void sum_up(
     vec sum[ROWS][VECTORS], const int rows, int depth, const float* restrict a,
-    const float* restrict b, int ahead) {
+    const float* restrict b, int ahead, const float* next) {
+  HIDE(depth);
   for (int near = 0; near < depth; near += NEAR) {
     if (ahead) fetch(rows, a + near);
+    if (FETCHED && next)
+#pragma GCC unroll 4
+      for (int i = 0; i < FETCHED; ++i, next += N)
+        for (int j = 0; j < WIDTH; j += NEAR) __builtin_prefetch(next + j, 0, 2);
     const int end = SMALLER(near + NEAR, depth);
     for (int k = near; k < end; ++k) step(sum, 0, rows, a + k, b + (size_t)k * PITCH);
   }

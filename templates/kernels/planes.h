@@ -1,5 +1,5 @@
 // The sums of a tile over planes of an image, one line of WIDTH sums long: `channels` times what the
-// taps of a filter meet. Each tap lies at its own distance from the first, the same for all sums.
+// taps of a filter meet. Nothing is packed, so there is no `next`. Each tap lies at its own distance from the first, the same for all sums.
 #define TAPS (KH * KW)
 // Lines of a plane are so far apart that what taps meet beyond the end of one is not yet the next.
 #define PITCH (OW + (KW - 1) / SX)
@@ -11,7 +11,9 @@
 
 INLINED void sum_up(
     vec sum[ROWS][VECTORS], const int rows, int channels, const float* restrict a,
-    const float* restrict b, int ahead) {
+    const float* restrict b, int ahead, const float* next) {
+  (void)next;
+  HIDE(channels);
   for (int c = 0; c < channels; ++c, a += TAPS, b += CHANNEL) {
     if (ahead) fetch(rows, a);
 #pragma GCC unroll 4

@@ -33,6 +33,10 @@
 #pragma GCC optimize("ira-region=one")
 #endif
 
+// Keeps a compiler from knowing a number of steps: those that it writes out, GCC 12 orders so that sums go
+// to memory and back, which takes twice as long.
+#define HIDE(number) __asm__("" : "+r"(number))
+
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 

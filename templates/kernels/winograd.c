@@ -157,7 +157,8 @@ static void multiply(
       for (int t = 0; t < count; t += WIDTH)
         strip(
             SMALLER(ROWS, rows - m), channels, weight + (size_t)m * LDA, with->panels[e] + t,
-            with->sums[e] + m * GROUP + t, &columns, first, 0, (Rest){0}, t + WIDTH >= count);
+            with->sums[e] + m * GROUP + t, &columns, first, 0, (Rest){0}, t + WIDTH >= count,
+            NULL);
 }
 
 // Transforms the sums of an output channel back.
