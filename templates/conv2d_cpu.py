@@ -20,6 +20,8 @@ from .conv2d_shape import Conv2d
 
 # Bytes that a task may copy of its input, and that it does untuned, where vectors hold filters.
 _MOST_COPIED, _MET = 1 << 21, 1 << 18
+# Pixels that are too few to turn filters for, which then may meet more.
+_FEW = 64
 # What it takes to unfold an element, and to multiply and add two, as a multiple of turning an
 # element of a filter, or a sum.
 _OF_UNFOLDED, _OF_PRODUCT = 10, 0.16
@@ -192,7 +194,11 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
     blocks = [b for b in options["block_m"] if b >= shape.co or b % width == 0]
     # What is not copied is read where it lies, and only stays near.
     met = _MET if is_copied else 4 * _MET
-    tall = [n for n in options["lines"][1:] if _met(shape, n) <= met] or options["lines"][1:2]
+    tall = [
+        n
+        for n in options["lines"][1:]
+        if _met(shape, n) <= met or (n * shape.ow <= _FEW and _met(shape, n) <= 4 * _MET)
+    ] or options["lines"][1:2]
     # Filters are turned for each group of lines anew, and lines copied for each block of filters.
     fresh = sy * sx / shape.taps
     block_m, lines = cpu_tiles.tasks(

@@ -16,7 +16,7 @@ from autotune.runtime import cpu_instructions
 from . import common
 
 # Rows of sums that a tile may have; 8 and more are for machines of 32 registers.
-ROWS = (1, 2, 3, 4, 6, 7, 8, 9, 12, 14)
+ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 14)
 VECTORS, LANES = (1, 2, 3, 4), (4, 8, 16)
 # Multiply-adds, and loads, of vectors that a core begins in a cycle; cycles until a sum is there.
 _EACH_CYCLE, _LATENCY = 2, 4
