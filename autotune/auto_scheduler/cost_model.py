@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from math import inf, isfinite, log2
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class CostModel:
         model.shared = SharedTrials()
         return model
 
-    def __init_subclass__(cls, **named: Any) -> None:
+    def __init_subclass__(cls, **named: object) -> None:
         """Let a `predict` of a script's own choose."""
         super().__init_subclass__(**named)
         if "predict" in vars(cls) and "chooses" not in vars(cls):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.hardware_params import HardwareParams
@@ -127,7 +127,7 @@ class RecordedTask:
         )
 
 
-def _parts(key: str) -> list[Any]:
+def _parts(key: str) -> list[object]:
     """Returns name and arguments of a key; a key that is no JSON list is its own name."""
     try:
         parts = json.loads(key)

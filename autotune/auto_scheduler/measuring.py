@@ -141,7 +141,9 @@ class LocalRPCMeasureContext:
         server: None; there is no server.
     """
 
-    def __init__(self, priority: int = 1, n_parallel: int = 1, *more: Any, **named: Any) -> None:
+    def __init__(
+        self, priority: int = 1, n_parallel: int = 1, *more: object, **named: Any
+    ) -> None:
         del priority, n_parallel
         names = ("timeout", "number", "repeat", "min_repeat_ms", "cooldown_interval")
         given = {**dict(zip(names, more, strict=False)), **named}
@@ -199,7 +201,7 @@ class TuningOptions:
             count = check.whole("early_stopping", self.early_stopping, -1)
             object.__setattr__(self, "early_stopping", count if count > 0 else None)
 
-    def measure_option(self) -> dict[str, Any]:
+    def measure_option(self) -> dict[str, object]:
         """Return builder and runner as objects, new ones where none were given."""
         builder = LocalBuilder() if self.builder == "local" else self.builder
         runner = LocalRunner() if self.runner == "local" else self.runner

@@ -200,13 +200,13 @@ def _torch_cuda(copies: Sequence[Sequence[Array]]) -> Sampler:
     )
 
 
-def _layouts(torch: Any) -> tuple[Any, Any]:
+def _layouts(torch: Any) -> tuple[object, object]:
     """Return both layouts that the library has kernels for; the faster one counts."""
     return torch.contiguous_format, torch.channels_last
 
 
 def _torch_layer(
-    torch: Any, tensors: Sequence[Sequence[Any]], layout: Any
+    torch: Any, tensors: Sequence[Sequence[object]], layout: object
 ) -> list[Callable[[], object]]:
     def layer(data: Any, weight: Any, bias: Any) -> Callable[[], object]:
         data, weight = (one.contiguous(memory_format=layout) for one in (data, weight))

@@ -28,7 +28,7 @@ _NAMED = 5
 
 def _arguments(
     context: click.Context, option: click.Parameter, value: str | None
-) -> list[Any] | None:
+) -> list[object] | None:
     """Return the JSON array that was given."""
     if value is None:
         return None
@@ -64,7 +64,7 @@ def import_(
     append: bool,
     form: str | None,
     task: str | None,
-    args: list[Any] | None,
+    args: list[object] | None,
     target: str | None,
     t1: Path | None,
 ) -> None:

@@ -6,7 +6,6 @@ import ipaddress
 import os
 import socket
 from collections.abc import Callable
-from typing import Any
 
 import click
 
@@ -29,7 +28,7 @@ _HEADS = (
 )  # fmt: skip
 
 
-def tls(command: Callable[..., Any]) -> Callable[..., Any]:
+def tls(command: Callable[..., object]) -> Callable[..., object]:
     """Give a command the options of TLS."""
     for option in reversed(_TLS):
         command = option(command)

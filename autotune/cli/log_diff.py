@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -133,7 +132,7 @@ def _say_all(rows: Sequence[Compared]) -> None:
     say(f"\ngeometric mean of {both} workloads: {mean - 1:+.1%}" + (f" ({ends})" if ends else ""))
 
 
-def _row(one: Compared, regression: bool) -> dict[str, Any]:
+def _row(one: Compared, regression: bool) -> dict[str, object]:
     before, after = one.before, one.after
     ends = one.interval
     return {

@@ -47,7 +47,7 @@ class Entry:
         return f"{source_name(self.path)}:{self.line}"
 
     @property
-    def knobs(self) -> dict[str, Any]:
+    def knobs(self) -> dict[str, object]:
         """The choices, as they stand in the log; of the auto-scheduler those that have a name."""
         config = self.inp.config
         if isinstance(config, ConfigEntity):
@@ -55,7 +55,7 @@ class Entry:
         return {name: value for name, _, value in named_choices(config)}
 
     @property
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """All of it under fixed names."""
         row = row_of(self.inp, self.result)
         knobs = {key: value for key, value in row.items() if not key.startswith(KNOB)}
@@ -81,7 +81,7 @@ class Group:
         return self.entries[0].inp.task
 
     @property
-    def args(self) -> list[Any]:
+    def args(self) -> list[object]:
         """What tells it from others of its name."""
         return list(getattr(self.task, "args", (self.task.key,)))
 

@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import click
 import rich.table
@@ -58,13 +57,13 @@ def _width() -> int:
     return console.width if console.is_terminal else _UNKNOWN_WIDTH
 
 
-def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
+def as_json(rows: Sequence[Mapping[str, object]]) -> str:
     """Return rows as a JSON array of objects, one a line; JSON has no infinity: it is null."""
     lines = [json.dumps(_finite(row), allow_nan=False, default=str) for row in rows]
     return "[\n" + ",\n".join(lines) + "\n]" if lines else "[]"
 
 
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
     """Return rows as CSV under all the keys they have; see `cell`."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     out = io.StringIO()
@@ -75,7 +74,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue().rstrip("\n")
 
 
-def _finite(value: object) -> Any:
+def _finite(value: object) -> object:
     match value:
         case float():
             return value if math.isfinite(value) else None

@@ -29,7 +29,7 @@ def pieces(model: Model, view: View, kind: str) -> Iterator[str]:
     return _csv(rows, model.knob_names(view)) if kind == "csv" else _json(rows)
 
 
-def _json(parts: Iterator[list[dict[str, Any]]]) -> Iterator[str]:
+def _json(parts: Iterator[list[dict[str, object]]]) -> Iterator[str]:
     before = "[\n"
     for part in parts:
         yield before + ",\n".join(map(to_text, part))
@@ -37,7 +37,7 @@ def _json(parts: Iterator[list[dict[str, Any]]]) -> Iterator[str]:
     yield "\n]\n" if before == ",\n" else "[]\n"
 
 
-def _csv(parts: Iterator[list[dict[str, Any]]], knobs: list[str]) -> Iterator[str]:
+def _csv(parts: Iterator[list[dict[str, object]]], knobs: list[str]) -> Iterator[str]:
     fields = ["log", "target", "trial", "line", "key", "seconds", "spread", "error", "error_msg",
               "all_cost", "time", "timestamp", "device", "roofline"]  # fmt: skip
     yield _lines([[*fields, *(f"config.{name}" for name in knobs)]])
@@ -45,11 +45,11 @@ def _csv(parts: Iterator[list[dict[str, Any]]], knobs: list[str]) -> Iterator[st
         yield _lines([_values(row, fields, knobs) for row in part])
 
 
-def _values(row: Mapping[str, Any], fields: list[str], knobs: list[str]) -> list[Any]:
+def _values(row: Mapping[str, Any], fields: list[str], knobs: list[str]) -> list[object]:
     return [*(row[name] for name in fields), *(row["config"].get(name) for name in knobs)]
 
 
-def _lines(rows: list[list[Any]]) -> str:
+def _lines(rows: list[list[object]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerows([[cell(value) for value in row] for row in rows])

@@ -14,7 +14,7 @@ from autotune.measure.types import MeasureErrorNo
 MOST_TEXTS = 50
 
 
-def failures_of(selection: Selection) -> list[dict[str, Any]]:
+def failures_of(selection: Selection) -> list[dict[str, object]]:
     """Return the kinds of failure among the trials of a view, the most frequent first.
 
     Each has the texts of compiler, device or checker, how often each occurs, and where first.
@@ -29,7 +29,7 @@ def failures_of(selection: Selection) -> list[dict[str, Any]]:
     ]
 
 
-def _kind(selection: Selection, places: Any, number: int, count: int) -> dict[str, Any]:
+def _kind(selection: Selection, places: Any, number: int, count: int) -> dict[str, object]:
     text, first, counts = np.unique(selection.text[places], return_index=True, return_counts=True)
     # Runs count texts for themselves; to a reader equal texts are one.
     merged: dict[str, list[int]] = {}

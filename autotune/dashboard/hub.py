@@ -8,7 +8,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
 
 from autotune.dashboard.importance import importance
 from autotune.dashboard.model import Model
@@ -67,7 +66,7 @@ class Hub:
         """Return the message that tells of one workload."""
         return self._message(view.key, lambda: {"type": "view", **self.model.view(view)})
 
-    def _message(self, key: str, make: Callable[[], dict[str, Any]]) -> str:
+    def _message(self, key: str, make: Callable[[], dict[str, object]]) -> str:
         name = self.model.revision, key
         known = self._made.get(name)
         if known is None:
@@ -109,7 +108,7 @@ class Reader:
     """
 
     def __init__(
-        self, hub: Hub, send: Callable[[str], Awaitable[Any]], give_up: Callable[[], None]
+        self, hub: Hub, send: Callable[[str], Awaitable[object]], give_up: Callable[[], None]
     ) -> None:
         self._hub, self._send, self._give_up = hub, send, give_up
         self.view: View | None = None

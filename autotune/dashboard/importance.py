@@ -39,7 +39,7 @@ class Importance:
     explained: float = 0.0
     trials: int = 0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return it as the page gets it."""
         shares = {name: round(share, 4) for name, share in self.shares.items()}
         explained = round(self.explained, 3)

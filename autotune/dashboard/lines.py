@@ -109,7 +109,7 @@ def _encoded(inp: Any, result: MeasureResult) -> str:
 ALL_LINES = Lines(_decode, _encoded, lambda line: line.startswith(NETWORK_NOTE))
 
 
-def is_recorded(task: Any) -> TypeGuard[RecordedTask]:
+def is_recorded(task: object) -> TypeGuard[RecordedTask]:
     """Return whether a task is one of the auto-scheduler, as a record names it."""
     if isinstance(task, Task):
         return False
@@ -128,7 +128,7 @@ def name_of(task: Workload | RecordedTask) -> Name:
     return Name("graph", f"{task.name}\n{task.key}", _short(task.name))
 
 
-def choices_of(candidate: Candidate) -> list[tuple[str, object, Any]]:
+def choices_of(candidate: Candidate) -> list[tuple[str, object, object]]:
     """Return name, an object that is the same where the choice is, and its value as in a record.
 
     Of a template these are its knobs; of the auto-scheduler how loops are split and what is
@@ -143,7 +143,7 @@ def choices_of(candidate: Candidate) -> list[tuple[str, object, Any]]:
     return []
 
 
-def _step(row: list[Any]) -> tuple[str, object, Any] | None:
+def _step(row: list[object]) -> tuple[str, object, object] | None:
     if row[:1] == ["SP"] and len(row) >= 5:
         return f"split {row[1]}.{row[2]}", None, row[4]
     if row[:1] == ["PR"] and len(row) >= 4:
@@ -159,7 +159,7 @@ def _scheduled_title(key: str) -> str:
     return _short(f"{str(name)[:12]} {_shown(args)}")
 
 
-def _shown(args: Any) -> str:
+def _shown(args: object) -> str:
     """Return arguments of a task in few letters: of a tensor its shape and element type."""
     if isinstance(args, (list, tuple)):
         if len(args) == 3 and args[0] == "TENSOR" and isinstance(args[1], (list, tuple)):

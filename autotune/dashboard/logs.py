@@ -57,7 +57,7 @@ class Log:
         self.runs: dict[tuple[str, str, str], Run] = {}
         self._reader = LineReader()
         self._line = self._unreadable = 0
-        self._problems: list[dict[str, Any]] = []
+        self._problems: list[dict[str, object]] = []
         self._tried = ""
         # By the task of a record, which the records of a template share.
         self._run_of: dict[int, tuple[object, Run]] = {}
@@ -120,7 +120,7 @@ class Log:
             self._run_of[id(task)] = task, run
         return run
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         """Return the state of the log."""
         return {
             "id": self.number,

@@ -54,7 +54,7 @@ class Model:
         ]
         self.sources = sources or Sources()
         self.revision = 0
-        self.workers: list[dict[str, Any]] = []
+        self.workers: list[dict[str, object]] = []
         self._runs_made = 0
         self._importance: dict[str, Importance] = {}
 
@@ -136,11 +136,11 @@ class Model:
             "table": self._table(selection),
         }
 
-    def table(self, view: View) -> dict[str, Any]:
+    def table(self, view: View) -> dict[str, object]:
         """Return a part of the table of one workload."""
         return self._table(Selection(self._runs_of(view), view))
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """Return everything that a page without a server shows.
 
         What many views have in common stands there once, and in them its number.
@@ -161,7 +161,7 @@ class Model:
             "others": self._bests(),
         }
 
-    def rows(self, view: View, at_once: int) -> Iterator[list[dict[str, Any]]]:
+    def rows(self, view: View, at_once: int) -> Iterator[list[dict[str, object]]]:
         """Yield all trials of a view in full, one object a trial, so many at a time."""
         selection = Selection(self._runs_of(view), view)
         ordered = self._ordered(selection)
@@ -217,12 +217,12 @@ class Model:
         workloads = self.workloads()
         return workloads[view.workload] if view.workload < len(workloads) else []
 
-    def _knobs(self, selection: Selection) -> list[dict[str, Any]]:
+    def _knobs(self, selection: Selection) -> list[dict[str, object]]:
         return [
             {"name": knob.name, "labels": _told(knob, selection)[0]} for knob in selection.knobs
         ]
 
-    def _roofline(self, runs: Sequence[Run]) -> dict[str, Any]:
+    def _roofline(self, runs: Sequence[Run]) -> dict[str, object]:
         """Return the roofs of the runs, and where the best of other workloads stand."""
         own = {run.number for run in runs}
         roofs = [
@@ -233,7 +233,7 @@ class Model:
         others = [one for one in self._bests() if one["run"] not in own]
         return {"roofs": roofs, "others": others}
 
-    def _bests(self) -> list[dict[str, Any]]:
+    def _bests(self) -> list[dict[str, object]]:
         """Return the best of each run that says how much it does."""
         known = ((run, run.roof, run.best) for run in self.runs if run.roof and run.best)
         return [
@@ -242,7 +242,7 @@ class Model:
             for run, roof, best in itertools.islice(known, _MOST_VALUES) if roof and best
         ]  # fmt: skip
 
-    def _table(self, selection: Selection) -> dict[str, Any]:
+    def _table(self, selection: Selection) -> dict[str, object]:
         view = selection.view
         ordered = self._ordered(selection)
         part = ordered[view.offset : view.offset + view.rows]
@@ -278,13 +278,15 @@ class Model:
 
     def _rows(
         self, selection: Selection, places: Any, whole: bool = False
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, object]]:
         fields = {name: selection.field(name) for name in
                   ("line", "seconds", "spread", "error", "all_cost", "device", "roofline",
                    "timestamp")}  # fmt: skip
         return [self._row(selection, fields, int(place), whole) for place in places]
 
-    def _row(self, selection: Selection, fields: Any, place: int, whole: bool) -> dict[str, Any]:
+    def _row(
+        self, selection: Selection, fields: Any, place: int, whole: bool
+    ) -> dict[str, object]:
         run = selection.runs[selection.run[place]]
         trial = int(selection.number[place])
         return {
@@ -314,7 +316,7 @@ def _key(runs: Sequence[Run]) -> str:
     return "\n".join((runs[0].name.kind, runs[0].name.key)) if runs else ""
 
 
-def _workload(runs: Sequence[Run]) -> dict[str, Any]:
+def _workload(runs: Sequence[Run]) -> dict[str, object]:
     """Return one line of the table of what was tuned."""
     all_of = [run.summary() for run in runs]
     best = min(all_of, key=lambda one: one["best_seconds"] or float("inf"))
@@ -332,7 +334,7 @@ def _workload(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _points(selection: Selection) -> dict[str, Any]:
+def _points(selection: Selection) -> dict[str, object]:
     """Return the trials that charts show, column by column."""
     at = selection.shown
     runs = np.array([run.number for run in selection.runs], dtype=int)
@@ -365,7 +367,7 @@ def _told(knob: Knob, selection: Selection) -> tuple[list[str], list[int]]:
     return [knob.labels[i] for i in used], numbers.tolist()
 
 
-def _best(selection: Selection) -> list[dict[str, Any]]:
+def _best(selection: Selection) -> list[dict[str, object]]:
     """Return, for each run, the trials that were faster than all before, of all that match."""
     found = []
     seconds = selection.field("seconds")

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from autotune.dashboard.numbers import to_text
 
@@ -39,7 +38,7 @@ def bundle() -> str:
     return "(() => {\n" + "\n".join(parts) + "})();\n"
 
 
-def one_file(data: Mapping[str, Any], title: str, above: str = "") -> str:
+def one_file(data: Mapping[str, object], title: str, above: str = "") -> str:
     """Return the page with its data in it: one file that asks nothing of anybody.
 
     Args:

@@ -46,7 +46,7 @@ class Run:
         self.best: Pair | None = None
         self.best_line = self.best_trial = 0
         self.roof: tuple[float, ...] | None = None
-        self._summary: tuple[tuple[int, int], dict[str, Any]] | None = None
+        self._summary: tuple[tuple[int, int], dict[str, object]] | None = None
         self._paused: tuple[Float, int] = np.empty(0), 0
         # Of a knob the number of each choice that was met, by the object that stands for it; the
         # object is kept, so that no other gets its address.
@@ -142,7 +142,7 @@ class Run:
             self._summary = state, self._summed()
         return self._summary[1]
 
-    def _summed(self) -> dict[str, Any]:
+    def _summed(self) -> dict[str, object]:
         error = self.trials.column("error")
         stamps = self.trials.column("timestamp")
         best, spent = self.best, self.since_start()
@@ -179,7 +179,7 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _code_of(value: Any, labels: Labels) -> int:
+def _code_of(value: object, labels: Labels) -> int:
     """Return the number of a value; a long one is shown by its begin and a hash of the rest."""
     text = json.dumps(value, separators=(",", ":"), default=str)
     if len(text) <= _LONGEST_LABEL:

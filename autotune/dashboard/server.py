@@ -81,7 +81,7 @@ class Guarded(RequestHandler):
 
     needs_token = True
 
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
+    def write_error(self, status_code: int, **kwargs: object) -> None:
         """Say in one line what is wrong; nothing of the request is repeated."""
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(f"{status_code} {self._reason}\n")
@@ -174,7 +174,7 @@ class Live(Guarded, WebSocketHandler):
         """Return whether the page that asks is ours."""
         return self.guard.knows_origin(origin, self.request.host or "")
 
-    async def get(self, *args: Any, **kwargs: Any) -> None:
+    async def get(self, *args: object, **kwargs: object) -> None:
         """Refuse what is not from a page of ours; what does not say so is no browser."""
         # Asked here too: tornado knows origins that it takes for the server's own.
         if not self.check_origin(self.request.headers.get("Origin") or ""):
@@ -227,7 +227,7 @@ class Bounded(HTTPServer):
         self._open: dict[IOStream, None] = {}
         self.answering: set[IOStream | None] = set()
 
-    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
+    def handle_stream(self, stream: IOStream, address: tuple[object, ...]) -> None:
         """Take a connection."""
         for old in [one for one in self._open if one.closed()]:
             del self._open[old]

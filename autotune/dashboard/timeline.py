@@ -18,7 +18,7 @@ _COLUMNS = ("timestamp", "all_cost", "asked", "build_began", "build_ended", "run
             "device", "error", "seconds")  # fmt: skip
 
 
-def timeline_of(runs: Sequence[Run], view: View) -> dict[str, Any]:
+def timeline_of(runs: Sequence[Run], view: View) -> dict[str, object]:
     """Return bars of the latest trials of some runs, on lanes of builders and of devices.
 
     Builders are told apart by their bars alone: those that overlap are on different lanes. A
@@ -73,7 +73,7 @@ class _Lanes:
     """Bars on lanes, each as low as there is room."""
 
     def __init__(self, start: float) -> None:
-        self.bars: list[dict[str, Any]] = []
+        self.bars: list[dict[str, object]] = []
         self._start = start
         self._numbers: dict[str, int] = {}
         # Of each kind of lane, when each is free again, and its number.
@@ -85,7 +85,7 @@ class _Lanes:
         """The names of the lanes, in the order of their numbers."""
         return list(self._numbers)
 
-    def trial(self, moments: dict[str, float], about: dict[str, Any]) -> None:
+    def trial(self, moments: dict[str, float], about: dict[str, object]) -> None:
         """Draw one trial."""
         end, ran = moments["timestamp"], moments["run_began"]
         if not math.isfinite(moments["build_began"]):
@@ -109,7 +109,7 @@ class _Lanes:
         return f"{kind} {number}"
 
     def _bar(
-        self, lane: str, what: str, began: float, end: float, about: dict[str, Any],
+        self, lane: str, what: str, began: float, end: float, about: dict[str, object],
         waited: float = 0.0,
     ) -> None:  # fmt: skip
         number = self._numbers.setdefault(lane, len(self._numbers))

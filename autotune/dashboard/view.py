@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from autotune.errors import RecordError
 
@@ -72,7 +71,7 @@ class View:
         return self.seconds != (0.0, math.inf)
 
     @staticmethod
-    def from_json(data: Any) -> View:
+    def from_json(data: object) -> View:
         """Read what the page asks for.
 
         Raises:

@@ -21,7 +21,7 @@ LEAST_SAMPLES = 3
 _NOT_LOADED = "it comes when the run ends, or with `autotune serve FILE.py LOG`"
 
 
-def winner_of(run: Run, source: tuple[str, str]) -> dict[str, Any] | None:
+def winner_of(run: Run, source: tuple[str, str]) -> dict[str, object] | None:
     """Return the record of a run that is replayed; None where nothing succeeded.
 
     Args:
@@ -55,7 +55,7 @@ def winner_of(run: Run, source: tuple[str, str]) -> dict[str, Any] | None:
     }
 
 
-def _race(race: Race) -> dict[str, Any]:
+def _race(race: Race) -> dict[str, object]:
     ran = sorted(race.candidates, key=lambda one: one.seconds or float("inf"))
     return {
         "default": race.default,
@@ -131,7 +131,7 @@ class Sources:
         return self._known[name]
 
 
-def winners_of(runs: Sequence[Run], sources: Sources) -> list[dict[str, Any]]:
+def winners_of(runs: Sequence[Run], sources: Sources) -> list[dict[str, object]]:
     """Return the winner of each run that has one."""
     found = [winner_of(one, sources.of(one)) for one in runs]
     return [one for one in found if one is not None]

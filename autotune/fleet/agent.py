@@ -12,7 +12,6 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any
 
 import numpy as np
 
@@ -77,9 +76,9 @@ class Agent:
         }
         self._intake = ThreadPoolExecutor(2, "autotune-intake")
 
-    def answer(self, message: Mapping[str, Any]) -> Future[dict[str, Any]]:
+    def answer(self, message: Mapping[str, object]) -> Future[dict[str, object]]:
         """Begin to do what a message asks for; its answer is a message, too."""
-        told: Future[dict[str, Any]] = Future()
+        told: Future[dict[str, object]] = Future()
 
         def tell(done: Future[Answer]) -> None:
             answer: Answer = Unable("its client wanted no more of it")
@@ -211,7 +210,7 @@ class Agent:
                     except FleetError:  # another numpy, other numbers: the client sends its own
                         return
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Return what changes: lines, rates, failures, by place."""
         desks = {"builders": self._builders, **self._devices}
         return {

@@ -53,7 +53,7 @@ class Fleet(Mapping[str, object]):
 
     def __init__(
         self,
-        where: Any,
+        where: object,
         *,
         build: Mapping[str, Any] | None = None,
         run: Mapping[str, Any] | None = None,
@@ -61,7 +61,7 @@ class Fleet(Mapping[str, object]):
         patience_s: float = 60.0,
         lease_s: float = 15.0,
         timeout_s: float = 10.0,
-        security: Any = None,
+        security: object = None,
         install: bool = True,
     ) -> None:
         check = Check(MeasureError, "Fleet")

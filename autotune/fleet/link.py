@@ -119,7 +119,7 @@ class Link:
         FleetError: there is none.
     """
 
-    def __init__(self, where: Any, timeout_s: float = 10.0, security: Any = None) -> None:
+    def __init__(self, where: object, timeout_s: float = 10.0, security: object = None) -> None:
         self._package = distributed()
         # Dask's own way to a loop leaves it behind where no scheduler answers.
         self._loop: Loop | None = None
@@ -146,7 +146,7 @@ class Link:
             raise
         atexit.register(self.close)
 
-    def _connected(self, timeout_s: float) -> Any:
+    def _connected(self, timeout_s: float) -> object:
         begun = self._begun(self._met(timeout_s))
         try:
             return begun.result(timeout_s + _MORE_S)
@@ -154,7 +154,7 @@ class Link:
             begun.cancel()
             raise self._no_answer(error) from error
 
-    async def _met(self, timeout_s: float) -> Any:
+    async def _met(self, timeout_s: float) -> object:
         client = self._package.Client(
             self.address,
             timeout=timeout_s,
@@ -201,27 +201,27 @@ class Link:
             for address, one in told["workers"].items()
         }
 
-    def ask(self, address: str, message: Mapping[str, Any]) -> Future[Any]:
+    def ask(self, address: str, message: Mapping[str, object]) -> Future[object]:
         """Send a message to the agent of a worker."""
         # A worker of another version reads no bytes, and shall say so.
         sent = message if message["ask"] == _GREETING else packed(message)
         return self._begun(self._asked(address, sent))
 
-    async def _asked(self, address: str, message: Mapping[str, Any] | bytes) -> Any:
+    async def _asked(self, address: str, message: Mapping[str, object] | bytes) -> object:
         remote = self._client.rpc(address)
         answer = await getattr(remote, HANDLER)(
             message=message, serializers=_FAMILIES, deserializers=_FAMILIES
         )
         return unpacked(answer)
 
-    def install(self, plugin: Any) -> None:
+    def install(self, plugin: object) -> None:
         """Give all workers of this scheduler, and those to come, a plugin of ours."""
         self._begun(self._installed(plugin)).result(_INSTALL_S)
 
-    async def _installed(self, plugin: Any) -> None:
+    async def _installed(self, plugin: object) -> None:
         await self._client.register_plugin(plugin, name=PLUGIN)
 
-    def _begun(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def _begun(self, work: Coroutine[object, object, T]) -> Future[T]:
         loop = self._client.loop if self._loop is None else self._loop
         try:
             return asyncio.run_coroutine_threadsafe(work, loop.asyncio_loop)

@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from typing import Any
 from weakref import WeakValueDictionary
 
 from autotune.errors import FleetError
@@ -54,7 +53,7 @@ class Member:
         self._digests = digests
         self._broken = broken
         self._lock = threading.Lock()
-        self._calls: set[Future[Any]] = set()
+        self._calls: set[Future[object]] = set()
         self._lost = ""
         self._sent: OrderedDict[str, None] = OrderedDict()
         self._sending: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
@@ -78,9 +77,9 @@ class Member:
             raise PlaceUnable(answer.reason, answer.for_good)
         return answer
 
-    def begin(self, ask: Ask) -> Future[Any]:
+    def begin(self, ask: Ask) -> Future[object]:
         """Send a message; its answer is a message, or `PlaceLost`."""
-        call: Future[Any] = Future()
+        call: Future[object] = Future()
         with self._lock:
             if self._lost:
                 call.set_exception(PlaceLost(self._lost))
@@ -93,7 +92,7 @@ class Member:
         call.add_done_callback(lambda _: asked.cancel())
         return call
 
-    def _over(self, call: Future[Any]) -> None:
+    def _over(self, call: Future[object]) -> None:
         with self._lock:
             self._calls.discard(call)
 
@@ -136,7 +135,7 @@ class Member:
                 call.set_exception(PlaceLost(why))
 
 
-def _settle(call: Future[Any], done: Future[Any]) -> None:
+def _settle(call: Future[object], done: Future[object]) -> None:
     with suppress(InvalidStateError):  # given up meanwhile
         if done.cancelled():
             call.set_exception(PlaceLost("the connection to it was closed"))

@@ -83,7 +83,7 @@ class Members:
         self._heard: dict[str, tuple[float, float]] = {}
         self._noted = time.monotonic()
         self._answer_s = min(_ANSWER_S, max(_POLL_S, patience_s / 2))
-        self._asked: dict[str, Future[Any]] = {}
+        self._asked: dict[str, Future[object]] = {}
         # Why workers are not used, by their addresses: which agent, and what is wrong with it.
         self._refused: dict[str, tuple[str, str]] = {}
         # Those that do not say who they are, and why.
@@ -246,7 +246,7 @@ class Members:
                 del self._asked[address]
                 self._met(address, asked, seen[address].agent)
 
-    def _met(self, address: str, asked: Future[Any], agent: str) -> None:
+    def _met(self, address: str, asked: Future[object], agent: str) -> None:
         if asked.cancelled():
             return
         if (error := asked.exception()) is not None:  # asked again with the next look

@@ -141,7 +141,7 @@ class Done:
         queued_s: seconds that it waited for what its own client had there before it.
     """
 
-    reply: Mapping[str, Any]
+    reply: Mapping[str, object]
     waited_s: float = 0.0
     queued_s: float = 0.0
 
@@ -175,13 +175,13 @@ class Unable:
 class Told:
     """Plain data that was asked for."""
 
-    data: Mapping[str, Any]
+    data: Mapping[str, object]
 
 
 Answer = Built | Done | Missing | Taken | Unable | Told
 
 
-def ask_to_plain(ask: Ask) -> dict[str, Any]:
+def ask_to_plain(ask: Ask) -> dict[str, object]:
     """Return a question as a message."""
     message = {"ask": type(ask).__name__, "protocol": PROTOCOL}
     match ask:
@@ -286,7 +286,7 @@ def _parcel(message: Mapping[str, Any]) -> Parcel:
     )
 
 
-_ASKS: dict[str, Callable[[Mapping[str, Any]], Ask]] = {
+_ASKS: dict[str, Callable[[Mapping[str, object]], Ask]] = {
     "Build": _build,
     "Run": _run,
     "Parcel": _parcel,
@@ -295,7 +295,7 @@ _ASKS: dict[str, Callable[[Mapping[str, Any]], Ask]] = {
 }
 
 
-def answer_to_plain(answer: Answer) -> dict[str, Any]:
+def answer_to_plain(answer: Answer) -> dict[str, object]:
     """Return an answer as a message."""
     fields = {name: getattr(answer, name) for name in answer.__dataclass_fields__}
     return {"answer": type(answer).__name__, **fields}
@@ -333,7 +333,7 @@ def _built(message: Mapping[str, Any]) -> Built:
     )
 
 
-def _done(message: Mapping[str, Any]) -> Done:
+def _done(message: Mapping[str, object]) -> Done:
     waited_s, queued_s = (max(0.0, number(message[name])) for name in ("waited_s", "queued_s"))
     return Done(mapping(message["reply"]), waited_s, queued_s)
 

@@ -38,7 +38,7 @@ _DEEPEST, _DEEPEST_MESSAGE = 12, 24
 Made = TypeVar("Made")
 
 
-def with_lists(data: Any, depth: int = _DEEPEST_MESSAGE) -> Any:
+def with_lists(data: object, depth: int = _DEEPEST_MESSAGE) -> Any:
     """Return plain data as JSON has it: msgpack makes tuples of lists.
 
     Raises:
@@ -55,7 +55,7 @@ def with_lists(data: Any, depth: int = _DEEPEST_MESSAGE) -> Any:
     return data
 
 
-def to_plain(value: object) -> Any:
+def to_plain(value: object) -> object:
     """Return frozen data as plain data.
 
     Raises:

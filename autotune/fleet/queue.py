@@ -46,9 +46,9 @@ class Work:
         hopeless: what comes of it when place after place is lost over it.
     """
 
-    do: Callable[[int], Any]
-    is_bad: Callable[[Any], bool]
-    hopeless: Callable[[str], Any]
+    do: Callable[[int], object]
+    is_bad: Callable[[object], bool]
+    hopeless: Callable[[str], object]
 
 
 @dataclass(eq=False)
@@ -56,7 +56,7 @@ class _Ordered(Entry):
     """An entry with what it stands for."""
 
     work: Work | None = None
-    future: Future[Any] | None = None
+    future: Future[object] | None = None
 
     @property
     def wanted(self) -> bool:

@@ -51,9 +51,9 @@ class FleetDevices:
         self._needs = needs
         self._target = str(target)
         self._plan = plan
-        self._under_way: set[Future[Any]] = set()
+        self._under_way: set[Future[object]] = set()
 
-    def put(self, work: Work, device: int | None = None) -> Future[Any]:
+    def put(self, work: Work, device: int | None = None) -> Future[object]:
         """Queue work for one device, or for whichever is free first."""
         parts, plan = self._parts, self._plan
 
@@ -70,7 +70,7 @@ class FleetDevices:
             return work(station)
 
         needs = replace(self._needs, only=device)
-        future: Future[Any] = parts.queue.put(needs, QueuedWork(do, _is_doubtful, _hopeless))
+        future: Future[object] = parts.queue.put(needs, QueuedWork(do, _is_doubtful, _hopeless))
         self._under_way.add(future)
         future.add_done_callback(self._under_way.discard)
         return future

@@ -99,7 +99,7 @@ class _Lent(WorkerPlugin):
 def _attach(worker: Worker, agent: Agent) -> None:
     """Let a worker hand messages to an agent, and say in its heartbeats that it has one."""
 
-    async def autotune_fleet(message: Any) -> Any:
+    async def autotune_fleet(message: object) -> object:
         answer = await asyncio.wrap_future(agent.answer(unpacked(message)))
         return packed(answer) if is_packed(message) else answer
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, wait
-from typing import Any
 
 from autotune.errors import FleetError
 from autotune.fleet.facts import AgentFacts
@@ -48,7 +47,7 @@ def rows_of(
     return rows + [_unused(address, why) for address, why in members.unused().items()]
 
 
-def _places(told: Future[Any]) -> Mapping[str, Mapping[str, float]]:
+def _places(told: Future[object]) -> Mapping[str, Mapping[str, float]]:
     """Return the state of each place of a worker; nothing where it did not answer in time."""
     if not told.done() or told.cancelled() or told.exception() is not None:
         return {}

@@ -14,7 +14,7 @@ _BYTES = (bytes, bytearray, memoryview)
 _TEXT = "surrogatepass"
 
 
-def packed(message: Mapping[str, Any]) -> bytes:
+def packed(message: Mapping[str, object]) -> bytes:
     """Return a message as bytes."""
     import msgpack  # comes with Dask, which is not everywhere
 
@@ -27,7 +27,7 @@ def is_packed(message: object) -> bool:
     return isinstance(message, _BYTES)
 
 
-def unpacked(data: Any) -> Any:
+def unpacked(data: object) -> Any:
     """Return the message in bytes, None where they hold none; what is not bytes as it is."""
     import msgpack
 

@@ -17,13 +17,13 @@ from autotune.errors import RecordError
 # Most steps, values of a list, characters of a text, and bits of a number of an expression.
 _MOST, _LONGEST, _BITS = 100_000, 10_000, 4096
 
-_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+_BINARY: Mapping[type[ast.operator], Callable[[object, object], object]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
     ast.Pow: operator.pow, ast.LShift: operator.lshift, ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_,
 }  # fmt: skip
-_UNARY: Mapping[type[ast.unaryop], Callable[[Any], Any]] = {
+_UNARY: Mapping[type[ast.unaryop], Callable[[Any], object]] = {
     ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_,
 }  # fmt: skip
 _COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -76,7 +76,7 @@ class Expression:
                 raise ExpressionRefused(f"{text[:80]!r}: {type(one).__name__} is not evaluated")
         return Expression(text, frozenset(asked - made - _FUNCTIONS.keys()), node)
 
-    def __call__(self, values: Mapping[str, Any]) -> Any:
+    def __call__(self, values: Mapping[str, object]) -> object:
         """Return the value, with these under its names; they may be symbols.
 
         Raises:
@@ -93,7 +93,7 @@ class Expression:
 class _Evaluation:
     """One evaluation: the names that have values, and how many parts may still be looked at."""
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, values: Mapping[str, object]) -> None:
         self._values = dict(values)
         self._left = _MOST
 
@@ -129,35 +129,35 @@ class _Evaluation:
         if self._left < 0:
             raise ExpressionRefused("it takes too many steps")
 
-    def _touched(self, *values: Any) -> None:
+    def _touched(self, *values: object) -> None:
         """Count what goes through lists and texts as many steps as they have parts."""
         self._spend(sum(len(one) for one in values if isinstance(one, (list, str))))
 
-    def _called(self, name: str, args: list[Any]) -> Any:
+    def _called(self, name: str, args: list[object]) -> object:
         self._touched(*args)
         found = _FUNCTIONS[name](*args)
         self._touched(found)
         return found
 
-    def _applied(self, op: type[ast.operator], left: Any, right: Any) -> Any:
+    def _applied(self, op: type[ast.operator], left: object, right: object) -> object:
         self._touched(left, right)
         return _bounded(op, left, right)
 
-    def _named(self, name: str) -> Any:
+    def _named(self, name: str) -> object:
         if name not in self._values:
             raise ExpressionRefused(f"nothing is called {name[:80]!r}")
         return self._values[name]
 
-    def _joined(self, every: bool, parts: list[ast.expr]) -> Any:
+    def _joined(self, every: bool, parts: list[ast.expr]) -> object:
         """Return what ``and`` or ``or`` gives: the first part that decides, or the last."""
-        found: Any = every
+        found: object = every
         for part in parts:
             found = self.value(part)
             if bool(found) is not every:
                 break
         return found
 
-    def _compared(self, left: ast.expr, ops: list[ast.cmpop], rights: list[ast.expr]) -> Any:
+    def _compared(self, left: ast.expr, ops: list[ast.cmpop], rights: list[ast.expr]) -> object:
         before, result = self.value(left), True
         for op, right in zip(ops, rights, strict=True):
             after = self.value(right)
@@ -168,7 +168,7 @@ class _Evaluation:
             before = after
         return result
 
-    def _listed(self, part: ast.expr, name: str, loop: ast.comprehension) -> list[Any]:
+    def _listed(self, part: ast.expr, name: str, loop: ast.comprehension) -> list[object]:
         outer, found = dict(self._values), []
         for one in self.value(loop.iter):
             self._values[name] = one
@@ -178,7 +178,7 @@ class _Evaluation:
         return found
 
 
-def _bounded(op: type[ast.operator], left: Any, right: Any) -> Any:
+def _bounded(op: type[ast.operator], left: object, right: object) -> object:
     """Return the result of an operation that cannot use up the memory."""
     sizes = [len(one) for one in (left, right) if isinstance(one, (list, str))]
     if sizes and op is not ast.Add:
@@ -205,7 +205,7 @@ def _range(*args: Any) -> list[int]:
     return list(found)
 
 
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+_FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "range": _range, "list": list, "tuple": list, "min": min, "max": max, "abs": abs,
     "len": len, "sum": lambda values: sum(values), "int": int, "float": float,
 }  # fmt: skip

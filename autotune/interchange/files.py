@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from autotune.errors import RecordError
 from autotune.record.paths import LogPath, log_path
@@ -48,7 +47,7 @@ def read_text(path: LogPath) -> str:
         raise ForeignFileError(f"{where} is no text in UTF-8: expected a JSON file") from error
 
 
-def parse(text: str, where: Path) -> Any:
+def parse(text: str, where: Path) -> object:
     """Return JSON data.
 
     Raises:
@@ -62,7 +61,7 @@ def parse(text: str, where: Path) -> Any:
         raise ForeignFileError(f"{where} is no JSON: {str(error)[:200]}") from error
 
 
-def an_object(value: object, what: str, where: Path) -> Mapping[str, Any]:
+def an_object(value: object, what: str, where: Path) -> Mapping[str, object]:
     """Return a value that is a JSON object.
 
     Raises:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from autotune.errors import RecordError
 from autotune.interchange import kernel_tuner, t4, triton
@@ -23,7 +22,7 @@ READERS: Mapping[str, Callable[[LogPath], Trials]] = {
     "t4": t4.read_t4,
     "triton": triton.read_triton,
 }
-_FROM_JSON: Mapping[str, Callable[[Any, Path], Trials]] = {
+_FROM_JSON: Mapping[str, Callable[[object, Path], Trials]] = {
     "kernel-tuner": kernel_tuner.trials_of,
     "t4": t4.trials_of,
     "triton": triton.trials_of,
@@ -101,7 +100,7 @@ def import_files(
     *,
     form: str | None = None,
     name: str | None = None,
-    args: Sequence[Any] | None = None,
+    args: Sequence[object] | None = None,
     target: Target | str | None = None,
     t1: Problem | None = None,
 ) -> Iterator[Imported]:

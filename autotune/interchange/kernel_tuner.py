@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from autotune.interchange.files import (
     ForeignFileError,
@@ -91,7 +90,7 @@ def trials_of(data: object, where: Path) -> Trials:
     )
 
 
-def problem_of(size: object) -> tuple[Any, ...]:
+def problem_of(size: object) -> tuple[object, ...]:
     """Return the size of a problem as arguments of a task: a number, several, or a text."""
     parts = size if isinstance(size, list) else [size]
     return tuple(one for one in parts if isinstance(one, (int, float, str)))
@@ -121,7 +120,7 @@ def _trial(entry: object, keys: list[str]) -> Trial:
     )
 
 
-def _failure(entry: Mapping[str, Any]) -> tuple[MeasureErrorNo, str]:
+def _failure(entry: Mapping[str, object]) -> tuple[MeasureErrorNo, str]:
     """Return why a configuration failed: an objective is a word then, or of old a huge time."""
     words = [value for value in entry.values() if isinstance(value, str) and value in FAILURES]
     if words:
@@ -137,7 +136,7 @@ def _failure(entry: Mapping[str, Any]) -> tuple[MeasureErrorNo, str]:
     return MeasureErrorNo.NO_ERROR, ""
 
 
-def _parse(text: str, where: Path) -> tuple[Any, list[str]]:
+def _parse(text: str, where: Path) -> tuple[object, list[str]]:
     """Return the data of a cache, closing what a run that did not end left open."""
     try:
         return parse(text, where), []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from autotune.errors import AutotuneError, RecordError
 from autotune.interchange.trials import Trial, Trials
@@ -57,9 +56,9 @@ def records_of(
     trials: Trials,
     *,
     name: str | None = None,
-    args: Sequence[Any] | None = None,
+    args: Sequence[object] | None = None,
     target: Target | str | None = None,
-    knobs: Mapping[str, Sequence[Any]] | None = None,
+    knobs: Mapping[str, Sequence[object]] | None = None,
     end_s: float = 0.0,
 ) -> list[Pair]:
     """Return trials of another tuner as records.
@@ -102,7 +101,7 @@ def records_of(
 class _Numbered:
     """The space of all combinations of values, those that trials have without being listed too."""
 
-    def __init__(self, knobs: Mapping[str, Sequence[Any]], trials: Sequence[Trial]) -> None:
+    def __init__(self, knobs: Mapping[str, Sequence[object]], trials: Sequence[Trial]) -> None:
         self._places: dict[str, dict[str, int]] = {}
         for name, values in knobs.items():
             places = self._places[name] = {}

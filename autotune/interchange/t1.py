@@ -22,11 +22,11 @@ from autotune.utils.check import shown
 class Space(Protocol):
     """What a template defines its knobs in, as `autotune.get_config` gives it."""
 
-    def define_knob(self, name: str, candidate: list[Any]) -> Any:
+    def define_knob(self, name: str, candidate: list[object]) -> object:
         """Add a knob with these values."""
         ...
 
-    def multi_filter(self, filter: Callable[[Any], Any]) -> Any:
+    def multi_filter(self, filter: Callable[[object], object]) -> object:
         """Add a constraint."""
         ...
 
@@ -45,8 +45,8 @@ class Problem:
     """
 
     name: str
-    args: tuple[Any, ...]
-    knobs: Mapping[str, Sequence[Any]]
+    args: tuple[object, ...]
+    knobs: Mapping[str, Sequence[object]]
     conditions: tuple[Expression, ...]
     language: str
     kernel_file: str
@@ -68,7 +68,9 @@ class Problem:
             config.multi_filter(_filter(condition, self.knobs))
 
 
-def _filter(condition: Expression, knobs: Mapping[str, Sequence[Any]]) -> Callable[[Any], Any]:
+def _filter(
+    condition: Expression, knobs: Mapping[str, Sequence[object]]
+) -> Callable[[Any], object]:
     asked = [name for name in knobs if name in condition.names]
     return lambda config: condition({name: config[name].val for name in asked})
 
@@ -114,14 +116,14 @@ def problem_of(data: object, where: Path) -> Problem:
     )
 
 
-def _objects(of: Mapping[str, Any], name: str, where: Path) -> list[Mapping[str, Any]]:
+def _objects(of: Mapping[str, object], name: str, where: Path) -> list[Mapping[str, object]]:
     found = of.get(name, [])
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise ForeignFileError(f"{where}: expected {name!r} to be an array of objects")
     return found
 
 
-def _knob(of: Mapping[str, Any], where: Path) -> tuple[str, Sequence[Any]]:
+def _knob(of: Mapping[str, object], where: Path) -> tuple[str, Sequence[object]]:
     name, values = of.get("Name"), of.get("Values")
     if not isinstance(name, str) or not name:
         raise ForeignFileError(f"{where}: a tuning parameter without a name")

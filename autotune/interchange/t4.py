@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from autotune.interchange.files import (
     ForeignFileError,
@@ -104,12 +103,12 @@ def trials_of(data: object, where: Path) -> Trials:
     )
 
 
-def _arguments(about: Mapping[str, Any]) -> tuple[Any, ...]:
+def _arguments(about: Mapping[str, object]) -> tuple[object, ...]:
     args = about.get("arguments")
     return tuple(args) if isinstance(args, list) else ()
 
 
-def _device(about: Mapping[str, Any]) -> str | None:
+def _device(about: Mapping[str, object]) -> str | None:
     """Return the device by the metadata, with the interface that it is used by."""
     names = [one_line(about.get("device")), one_line(about.get("compute_api"))]
     return " ".join(filter(None, names)) or None
@@ -146,7 +145,7 @@ def _trial(result: object, unit_s: float) -> Trial:
     )
 
 
-def _outcome(result: Mapping[str, Any]) -> tuple[MeasureErrorNo, str]:
+def _outcome(result: Mapping[str, object]) -> tuple[MeasureErrorNo, str]:
     """Return why a result is none, and the words that are known of it."""
     word = result.get("invalidity", CORRECT)
     if not isinstance(word, str) or word not in INVALIDITY:
@@ -181,7 +180,7 @@ def _share(value: object) -> float | None:
     return found if found is not None and found >= 0 else None
 
 
-def _measured_time(result: Mapping[str, Any], unit_s: float) -> float | None:
+def _measured_time(result: Mapping[str, object], unit_s: float) -> float | None:
     for one in _measurements(result):
         if one.get("name") == "time":
             own = one.get("unit")
@@ -190,12 +189,12 @@ def _measured_time(result: Mapping[str, Any], unit_s: float) -> float | None:
     return None
 
 
-def _measurement(result: Mapping[str, Any], name: str) -> Any:
+def _measurement(result: Mapping[str, object], name: str) -> object:
     return next(
         (one.get("value") for one in _measurements(result) if one.get("name") == name), None
     )
 
 
-def _measurements(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _measurements(result: Mapping[str, object]) -> list[Mapping[str, object]]:
     found = result.get("measurements")
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from autotune.errors import RecordError
 from autotune.interchange.kernel_tuner import TOOL
@@ -27,7 +26,7 @@ _PER_S = 1e3
 _INTERFACES = {"cuda": "CUDA", "opencl": "OpenCL", "vulkan": "Vulkan"}
 
 
-def to_t4(pairs: Iterable[Pair]) -> dict[str, Any]:
+def to_t4(pairs: Iterable[Pair]) -> dict[str, object]:
     """Return the trials of one workload as the JSON of a T4 file, times in milliseconds.
 
     A result has as ``runtimes`` what its record keeps of its samples: the one or two in the
@@ -75,10 +74,10 @@ def _write(where: Path, text: str) -> None:
         raise RecordError(f"cannot write {where}: {error.strerror}") from error
 
 
-def _about(task: Task, records: Sequence[Pair]) -> dict[str, Any]:
+def _about(task: Task, records: Sequence[Pair]) -> dict[str, object]:
     target = records[0][0].target
     first = min(result.timestamp for _, result in records)
-    about: dict[str, Any] = {
+    about: dict[str, object] = {
         "timeunit": "milliseconds",
         "autotuner": "autotune",
         "autotuner_version": __version__,
@@ -93,7 +92,7 @@ def _about(task: Task, records: Sequence[Pair]) -> dict[str, Any]:
     return about
 
 
-def _result(inp: MeasureInput, result: MeasureResult) -> dict[str, Any]:
+def _result(inp: MeasureInput, result: MeasureResult) -> dict[str, object]:
     number = MeasureErrorNo(result.error_no)
     word = WORD_OF[number]
     told = result.evidence.others.get(IMPORTED)
@@ -108,12 +107,12 @@ def _result(inp: MeasureInput, result: MeasureResult) -> dict[str, Any]:
     }
 
 
-def _choices(inp: MeasureInput) -> dict[str, Any]:
+def _choices(inp: MeasureInput) -> dict[str, object]:
     entities = ConfigEntity.of(inp.config).to_json_dict()["entity"]
     return {name: plain(value) for name, _, value in entities}
 
 
-def _times(result: MeasureResult, told: Mapping[str, Any]) -> dict[str, Any]:
+def _times(result: MeasureResult, told: Mapping[str, object]) -> dict[str, object]:
     """Return the times of a result; what a record of ours does not tell apart is `framework`."""
     runtimes = _samples(told) or [cost * _PER_S for cost in result.costs]
     compiled = told.get("compile_time")
@@ -123,14 +122,14 @@ def _times(result: MeasureResult, told: Mapping[str, Any]) -> dict[str, Any]:
     return {**known, "runtimes": runtimes, "framework": rest}
 
 
-def _samples(told: Mapping[str, Any]) -> list[float]:
+def _samples(told: Mapping[str, object]) -> list[float]:
     """Return the samples in milliseconds that a record of Kernel Tuner's trial still has."""
     found = told.get("times")
     kept = isinstance(found, list) and told.get("from") == TOOL and samples_of(found, 1 / _PER_S)
     return list(found) if kept and isinstance(found, list) else []
 
 
-def _measurements(result: MeasureResult) -> list[dict[str, Any]]:
+def _measurements(result: MeasureResult) -> list[dict[str, object]]:
     """Return what is known of a result, in units that stand beside it."""
     if not result.ok:
         rows = [(ERROR_NO, int(result.error_no), ""), (ERROR_MSG, result.error_msg, "")]
@@ -148,7 +147,7 @@ def _measurements(result: MeasureResult) -> list[dict[str, Any]]:
     return found
 
 
-def _row(name: str, value: object, unit: str) -> dict[str, Any]:
+def _row(name: str, value: object, unit: str) -> dict[str, object]:
     return {"name": str(name), "value": value, "unit": unit}
 
 

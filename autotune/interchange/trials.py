@@ -29,7 +29,7 @@ class Trial:
         entry: all else that the file says of it, in the file's own names and units.
     """
 
-    choices: Mapping[str, Any]
+    choices: Mapping[str, object]
     samples_s: tuple[float, ...] = ()
     seconds: float | None = None
     spread: float | None = None
@@ -37,7 +37,7 @@ class Trial:
     error_msg: str = ""
     all_cost: float = 0.0
     timestamp: float | None = None
-    entry: Mapping[str, Any] = field(default_factory=dict)
+    entry: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Trials:
 
     tool: str
     name: str
-    args: tuple[Any, ...]
+    args: tuple[object, ...]
     device: str | None
-    knobs: Mapping[str, Sequence[Any]]
+    knobs: Mapping[str, Sequence[object]]
     trials: Sequence[Trial]
     problems: Sequence[str] = ()
     target: str = ""
@@ -95,14 +95,14 @@ def samples_of(values: object, unit_s: float) -> tuple[float, ...]:
     return tuple(one for one in samples if one is not None) if None not in samples else ()
 
 
-def spent_s(entry: Mapping[str, Any], names: Sequence[str], unit_s: float) -> float:
+def spent_s(entry: Mapping[str, object], names: Sequence[str], unit_s: float) -> float:
     """Return the sum of the times that an entry has under these names; others count nothing."""
     found = [number(entry.get(name)) for name in names]
     total = sum(one * unit_s for one in found if one is not None and one > 0)
     return total if total <= _MOST_S else 0.0
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return JSON data without infinities and NaN, which stand there as texts."""
     match value:
         case float():

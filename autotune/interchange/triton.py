@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 from autotune.interchange.files import ForeignFileError, an_object, kind_of, parse, read_text
 from autotune.interchange.trials import Trial, Trials, number, plain, seconds_of
@@ -99,7 +98,7 @@ def _trial(row: object) -> Trial:
     if not isinstance(own, dict):
         raise ValueError("its 'kwargs' are no object")
     options = {name: config[name] for name in _OPTIONS if config.get(name) is not None}
-    choices: dict[str, Any] = plain({**own, **options})
+    choices: dict[str, object] = plain({**own, **options})
     if not choices:
         raise ValueError("it chooses nothing")
     times = timing if isinstance(timing, list) else [timing]
@@ -113,7 +112,7 @@ def _trial(row: object) -> Trial:
     return Trial(choices, seconds=seconds, spread=_spread(times), entry=entry)
 
 
-def _spread(times: list[Any]) -> float | None:
+def _spread(times: list[object]) -> float | None:
     """Return the spread of one sample, estimated from the quantiles at 20% and at 80%."""
     known = [number(one) for one in times]
     if len(known) != 3 or None in known:

@@ -21,7 +21,7 @@ def operator_of(owner: str, kind: type[Operator], given: object) -> Operator:
         TunerError: there is no such attribute, or one is of another type or no good.
     """
     check = Check(TunerError, owner)
-    attributes: Mapping[str, Any] = {} if given is None else given  # type: ignore[assignment]
+    attributes: Mapping[str, object] = {} if given is None else given  # type: ignore[assignment]
     check.kind("key(...)", attributes, Mapping, f"a dict of attributes of {kind.name}")
     hints = get_type_hints(kind)
     known = [each.name for each in fields(kind)]
@@ -42,7 +42,7 @@ def operator_of(owner: str, kind: type[Operator], given: object) -> Operator:
         raise TunerError(f"{owner}: attributes of {kind.name}: {error}") from error
 
 
-def _plain(value: Any, hint: Any) -> Any:
+def _plain(value: object, hint: object) -> object:
     """Return an attribute as operators keep it: one number stands for a tuple of one."""
     value = _plain_part(value)
     if isinstance(value, int) and not isinstance(value, bool) and not _is(value, hint):
@@ -50,7 +50,7 @@ def _plain(value: Any, hint: Any) -> Any:
     return value
 
 
-def _plain_part(value: Any) -> Any:
+def _plain_part(value: Any) -> object:
     """Return a value without lists, and without numbers of numpy."""
     if isinstance(value, np.generic):
         return value.item()
@@ -58,7 +58,7 @@ def _plain_part(value: Any) -> Any:
     return tuple(map(_plain_part, value)) if nested else value
 
 
-def _is(value: Any, hint: Any) -> bool:
+def _is(value: object, hint: Any) -> bool:
     """Return whether a value is of a type, as fields of operators are annotated."""
     if get_origin(hint) in (Union, types.UnionType):
         return any(_is(value, each) for each in get_args(hint))

@@ -6,7 +6,7 @@ import itertools
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from autotune.driver import build
 from autotune.errors import AutotuneError, FrozenError
@@ -137,5 +137,7 @@ def _default(asked: Asked, target: Target, version: int) -> Choice:
     return Choice(build(asked.rule(), target=target), "rule", (), version)
 
 
-def _choice(module: Module, origin: Origin, way: Way, of: tuple[Any, ...], version: int) -> Choice:
+def _choice(
+    module: Module, origin: Origin, way: Way, of: tuple[object, ...], version: int
+) -> Choice:
     return Choice(module, origin, of, version, way.operands, way.task.name)

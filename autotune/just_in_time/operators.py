@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from autotune.errors import AutotuneError, GraphError, TunerError
 from autotune.graph import OPERATORS, Graph, Node, Operator, TensorType, Variable
@@ -31,7 +30,7 @@ class OfOperator:
         if self.name not in OPERATORS:
             refuse_source(self.name)
 
-    def asked(self, given: object, args: Sequence[Any], target: Target) -> Asked:
+    def asked(self, given: object, args: Sequence[object], target: Target) -> Asked:
         """Return all templates that compute it, and how it is computed by rule."""
         op = operator_of(self.owner, OPERATORS[self.name], given)
         if not op.has_compute:
@@ -49,7 +48,7 @@ class OfOperator:
         ]
         return Asked(title, tuple(ways), lambda: fallback_kernel(function, target))
 
-    def _function(self, op: Operator, args: Sequence[Any]) -> Function:
+    def _function(self, op: Operator, args: Sequence[object]) -> Function:
         """Return the operator applied to what was given, whose results must be of its types."""
         owner = f"{self.owner}: {self.name}"
         types = [_type_of(owner, number, value) for number, value in enumerate(args)]
@@ -89,7 +88,7 @@ def _is_whole(offer: FunctionOffer) -> bool:
     return not offer.prepared
 
 
-def _type_of(owner: str, number: int, value: Any) -> TensorType:
+def _type_of(owner: str, number: int, value: object) -> TensorType:
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None:
         Check(TunerError, owner).refuse(f"argument {number}", "an array", value)

@@ -33,7 +33,7 @@ class Way:
     task: Task
     operands: tuple[int, ...] | None = None
 
-    def dispatched(self) -> Any:
+    def dispatched(self) -> object:
         """Run the template with the configuration that the contexts around have for it."""
         task = self.task
         call = Call(task.func, task.args)
@@ -53,7 +53,7 @@ class Asked:
 
     title: str
     ways: tuple[Way, ...]
-    rule: Callable[[], Any] | None = None
+    rule: Callable[[], object] | None = None
 
 
 class Source(Protocol):
@@ -64,7 +64,7 @@ class Source(Protocol):
         """The name of the template or the operator."""
         ...
 
-    def asked(self, given: object, args: Sequence[Any], target: Target) -> Asked:
+    def asked(self, given: object, args: Sequence[object], target: Target) -> Asked:
         """Return what a call asks for; ``given`` is what the user's function made of it."""
         ...
 
@@ -74,14 +74,14 @@ class OfTemplate:
     """One template; the user's function gives its arguments."""
 
     owner: str
-    template: Callable[..., Any]
+    template: Callable[..., object]
 
     @property
     def name(self) -> str:
         """The name of the task."""
         return str(getattr(self.template, "task_name", self.template))
 
-    def asked(self, given: object, args: Sequence[Any], target: Target) -> Asked:
+    def asked(self, given: object, args: Sequence[object], target: Target) -> Asked:
         """Return the task."""
         check = Check(TunerError, self.owner)
         workload = tuple(check.sequence("key(...)", given, "arguments of the template"))
@@ -93,13 +93,13 @@ class OfTemplate:
 
 
 def arranged(
-    args: Sequence[Any], operands: Sequence[int], shapes: Sequence[tuple[int, ...]]
-) -> list[Any]:
+    args: Sequence[object], operands: Sequence[int], shapes: Sequence[tuple[int, ...]]
+) -> list[object]:
     """Return the arguments that a kernel takes, in the shapes in which it sees them."""
     return [_seen_as(args[i], shape, i) for i, shape in zip(operands, shapes, strict=True)]
 
 
-def _seen_as(value: Any, shape: tuple[int, ...], number: int) -> Any:
+def _seen_as(value: Any, shape: tuple[int, ...], number: int) -> object:
     """Return an array in another shape of as many elements, in the same memory.
 
     Raises:
@@ -128,7 +128,7 @@ def _reshapes() -> bool:
     return tuple(map(int, np.__version__.split(".")[:2])) >= (2, 1)
 
 
-def _reshaped(value: Any, shape: tuple[int, ...]) -> Any:
+def _reshaped(value: Any, shape: tuple[int, ...]) -> object:
     seen = value.view()
     seen.shape = shape
     return seen
@@ -146,7 +146,7 @@ def source_of(owner: str, asked: object) -> Source:
         return made
     if getattr(asked, "task_name", None) is None:
         refuse_source(asked)
-    return OfTemplate(owner, cast("Callable[..., Any]", asked))
+    return OfTemplate(owner, cast("Callable[..., object]", asked))
 
 
 def refuse_source(asked: object) -> NoReturn:

@@ -96,7 +96,7 @@ class TiledLayout:
             found.append(place if outermost else place % extent)
         return tuple(found)
 
-    def indices(self, places: Sequence[Any]) -> tuple[Any, ...]:
+    def indices(self, places: Sequence[object]) -> tuple[object, ...]:
         """Return the indices of the element that lies at these places; undoes `places`."""
         found: list[Any] = [0] * len(self.shape)
         for (dimension, extent), place in zip(self.parts, places, strict=True):

@@ -12,7 +12,7 @@ Size = int | str | tuple[str, "Size", "Size"]
 Value = TypeVar("Value")
 
 # Quotients and remainders are of numbers that are not negative.
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+OPERATORS: dict[str, Callable[[object, object], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,

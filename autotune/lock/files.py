@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from autotune.errors import AutotuneError, LockError
 from autotune.lock.entries import Locked
@@ -88,7 +87,7 @@ def read_functions(path: str | os.PathLike[str]) -> list[LockedFunction]:
     return [function_of_row(f"{where}: function {n}", row) for n, row in enumerate(rows, 1)]
 
 
-def _rows(path: str | os.PathLike[str], key: str) -> list[Any]:
+def _rows(path: str | os.PathLike[str], key: str) -> list[object]:
     Check(LockError, "lock").path("path", path)
     name = os.fspath(path)
     try:
@@ -110,7 +109,7 @@ def _rows(path: str | os.PathLike[str], key: str) -> list[Any]:
     return rows
 
 
-def _entry(where: str, row: Any) -> Locked:
+def _entry(where: str, row: object) -> Locked:
     if not isinstance(row, dict):
         raise LockError(f"{where}: expected a table, got {row!r:.80}")
     missing = [key for key in _TEXTS if not isinstance(row.get(key), str)]

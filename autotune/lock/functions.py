@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass, fields
-from typing import Any
 
 from autotune.errors import LockError
 
@@ -59,13 +58,13 @@ class LockedFunction:
         return self.signature, self.device_class, self.target
 
     @property
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """What stands in the lock, under the names that it has there."""
         row = {name: _listed(value) for name, value in asdict(self).items()}
         return {name: value for name, value in row.items() if value != []}
 
 
-def function_of_row(where: str, row: Any) -> LockedFunction:
+def function_of_row(where: str, row: object) -> LockedFunction:
     """Read what `LockedFunction.row` gave.
 
     Raises:
@@ -102,7 +101,7 @@ def function_of_row(where: str, row: Any) -> LockedFunction:
     )
 
 
-def _is_list(value: Any, kind: type) -> bool:
+def _is_list(value: object, kind: type) -> bool:
     if not isinstance(value, list) or not all(type(each) is kind for each in value):
         return False
     return kind is not float or all(map(math.isfinite, value))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from autotune.errors import LoweringError
 from autotune.ir.expr import Var, as_expr
@@ -34,7 +33,7 @@ from autotune.utils.math import product
 # A tensor of a schedule: its stage, and which of the stage's outputs it is.
 Place = tuple[Stage, int]
 # Called after each pass with its name and what it left.
-Hook = Callable[[str, Any], None]
+Hook = Callable[[str, object], None]
 
 
 def lower(

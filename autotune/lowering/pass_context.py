@@ -34,7 +34,7 @@ class PassContext:
         opt_level: int = 2,
         required_pass: Sequence[str] | None = None,
         disabled_pass: Sequence[str] | None = None,
-        instruments: Sequence[Any] | None = None,
+        instruments: Sequence[object] | None = None,
         config: Mapping[str, Any] | None = None,
         trace: object = None,
     ) -> None:
@@ -54,7 +54,7 @@ class PassContext:
 
     def _unrolling(self) -> tuple[int, bool]:
         options = self.config.get(_UNROLL, {})
-        step: Any = options.get("auto_max_step", 0) if isinstance(options, Mapping) else None
+        step: object = options.get("auto_max_step", 0) if isinstance(options, Mapping) else None
         if not hasattr(step, "__index__"):
             raise LoweringError(
                 f"PassContext: {_UNROLL} must be a dict such as {{'auto_max_step': 16}}, got "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine, constant
@@ -45,7 +45,7 @@ class Level:
     thread: Thread | None
     kind: ForKind
     is_reduce: bool
-    pragmas: Mapping[str, Any]
+    pragmas: Mapping[str, object]
     children: Sequence[Stage]
 
 

@@ -239,7 +239,7 @@ def _arms(
         return arms
     sketch = SketchTuner(SketchPolicy(task, model, seed=seed, verbose=0))
     run = sketch.new_run(Stop(_NO_END), [RecordToFile(log.path)])
-    states: list[Any] = [
+    states: list[object] = [
         (MeasureInput(task.target, task, inp.config), result)
         for inp, result in log.states
         if inp.task.workload_key == task.workload_key

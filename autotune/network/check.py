@@ -15,7 +15,7 @@ from autotune.network.plan import Place, Step
 from autotune.runtime.arrays.array import array, empty
 from autotune.utils.check import Check, shown
 
-Numbers = dict[Value, Any]
+Numbers = dict[Value, object]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class NetworkCheck:
 
 
 def check(
-    instance: NetworkInstance, arrays: Sequence[Any], tolerance: float = 1e-5
+    instance: NetworkInstance, arrays: Sequence[object], tolerance: float = 1e-5
 ) -> NetworkCheck:
     """Run each kernel by itself on what float64 says it is given, and compare its results.
 
@@ -114,7 +114,7 @@ def check(
     return NetworkCheck(tuple(found), tolerance)
 
 
-def _given(name: str, place: Place, value: object) -> Any:
+def _given(name: str, place: Place, value: object) -> object:
     """Return what an input gets, rounded to its dtype."""
     try:
         with np.errstate(over="ignore"):
@@ -130,7 +130,7 @@ def _given(name: str, place: Place, value: object) -> Any:
     return numbers
 
 
-def _numbers(value: Value, known: Numbers, given: dict[str, Any]) -> Any:
+def _numbers(value: Value, known: Numbers, given: dict[str, object]) -> Any:
     """Return the numbers of a value; of what only has another shape, from what it is made of."""
     if value not in known:
         if isinstance(value, Constant):
@@ -144,7 +144,7 @@ def _numbers(value: Value, known: Numbers, given: dict[str, Any]) -> Any:
     return known[value]
 
 
-def _computed(instance: NetworkInstance, step: Step, known: Numbers) -> Iterable[Any]:
+def _computed(instance: NetworkInstance, step: Step, known: Numbers) -> Iterable[object]:
     """Run the kernel of a step on arrays of its own."""
     assert step.unit is not None
     executable = instance.network.modules[step.kernel].executable
@@ -161,7 +161,7 @@ def _computed(instance: NetworkInstance, step: Step, known: Numbers) -> Iterable
     return [each.numpy() for each in arrays[-count:]]
 
 
-def _error(got: Any, want: Any) -> float:
+def _error(got: object, want: Any) -> float:
     wide = np.asarray(got, "float64").reshape(np.shape(want))
     size = float(np.linalg.norm(np.asarray(want, "float64")))
     error = float(np.linalg.norm(wide - want)) / (size or 1.0)

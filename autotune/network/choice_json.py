@@ -53,9 +53,9 @@ def rewrite_option(
     return LayoutRewriteOption.get_target_default(target, in_relay_integration=True)
 
 
-def choice_to_json(choice: Choice) -> dict[str, Any]:
+def choice_to_json(choice: Choice) -> dict[str, object]:
     """Return a choice as plain data, from which it is made again without any trials."""
-    row: dict[str, Any] = {"kind": choice.kind}
+    row: dict[str, object] = {"kind": choice.kind}
     if choice.workload is not None:
         row |= {"task": choice.workload.key, "candidate": choice.candidate.to_json()}
     return row

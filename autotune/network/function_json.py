@@ -13,13 +13,13 @@ from autotune.graph import OPERATORS, Constant, Graph, Node, Operator, TensorTyp
 from autotune.graph.fuse import Function, function_of
 
 
-def function_to_json(function: Function) -> dict[str, Any]:
+def function_to_json(function: Function) -> dict[str, object]:
     """Return operators, shapes and types; of numbers only those without a dimension.
 
     Values are known by their places: ``["p", i]`` is input ``i``, ``["n", i, j]`` result ``j`` of
     node ``i``, ``["s", dtype, number]`` a number.
     """
-    names: dict[Value, list[Any]] = {v: ["p", i] for i, v in enumerate(function.graph.inputs)}
+    names: dict[Value, list[object]] = {v: ["p", i] for i, v in enumerate(function.graph.inputs)}
     nodes = []
     for number, node in enumerate(function.graph.nodes):
         inputs = [names.get(value) or _scalar(value) for value in node.inputs]
@@ -36,12 +36,12 @@ def function_to_json(function: Function) -> dict[str, Any]:
     }
 
 
-def _scalar(value: Value) -> list[Any]:
+def _scalar(value: Value) -> list[object]:
     assert isinstance(value, Constant), "graphs of functions hold no other constants"
     return ["s", value.dtype, value.array.item()]
 
 
-def function_from_json(row: Mapping[str, Any]) -> Function:
+def function_from_json(row: Mapping[str, object]) -> Function:
     """Read what `function_to_json` gave; weights are zeros.
 
     Raises:
@@ -60,7 +60,7 @@ def _read(row: Mapping[str, Any]) -> Function:
         inputs.append(_weights(kind) if known else Variable(kind, f"p{number}"))
     nodes: list[Node] = []
 
-    def value_of(reference: Sequence[Any]) -> Value:
+    def value_of(reference: Sequence[object]) -> Value:
         match reference:
             case ["p", int(number)]:
                 return inputs[number]
@@ -80,11 +80,11 @@ def _weights(kind: TensorType) -> Constant:
     return Constant(kind, lambda: np.zeros(kind.shape, kind.dtype))
 
 
-def _operator(name: str, attributes: Mapping[str, Any]) -> Operator:
+def _operator(name: str, attributes: Mapping[str, object]) -> Operator:
     if name not in OPERATORS:
         raise GraphError(f"there is no operator {name!r:.80}")
     return OPERATORS[name](**{key: _tuples(value) for key, value in attributes.items()})
 
 
-def _tuples(value: Any) -> Any:
+def _tuples(value: object) -> object:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

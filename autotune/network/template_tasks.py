@@ -9,7 +9,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
 from autotune.errors import GraphError, TemplateError
 from autotune.graph import Graph, Operator, TensorType, Value, ops
@@ -37,7 +36,7 @@ class LayerTask:
     """
 
     name: str
-    args: tuple[Any, ...]
+    args: tuple[object, ...]
 
 
 def template_tasks(

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from autotune.errors import AutotuneError, GraphError, RecordError
 from autotune.graph import Graph, digest
@@ -184,7 +183,7 @@ class _Tuning:
 
     # ---- trials
 
-    def tune(self, option: Any, seed: int | None) -> bool:
+    def tune(self, option: object, seed: int | None) -> bool:
         """Make trials until their time is over; return whether there is anything to race."""
         given = measure_option("local", "local") if option is None else option
         session = Session.of(given)

@@ -58,7 +58,7 @@ def _new_name(target: Target, name: str, template_key: str) -> str:
     return name
 
 
-def _new_args(args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _new_args(args: tuple[Any, ...]) -> tuple[object, ...]:
     """Translate (data, kernel, strides, padding, [dilation], [layout], dtype)."""
     data, kernel, strides, padding, *rest = (a for a in args if a not in _LAYOUTS)
     dilation = rest[0] if isinstance(rest[0], tuple) else (1, 1)

@@ -68,7 +68,7 @@ class _Function:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any) -> object:
         match self._name, args:
             case "OrderedDict", ():
                 return {}
@@ -102,7 +102,7 @@ _ALLOWED: dict[tuple[str, str], object] = {
 class _Restricted(pickle.Unpickler):
     """An unpickler that knows only the names of `_ALLOWED`."""
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         """Return an allowed name.
 
         Raises:

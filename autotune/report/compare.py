@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class Side:
 
     seconds: float
     interval: tuple[float, float] | None
-    choices: Mapping[str, Any]
+    choices: Mapping[str, object]
     key: str
 
 
@@ -68,7 +68,7 @@ class Compared:
     """
 
     name: str
-    args: tuple[Any, ...]
+    args: tuple[object, ...]
     target: str
     before: Side | None
     after: Side | None
@@ -89,7 +89,7 @@ class Compared:
         return ratio_interval(self.before, self.after)
 
     @property
-    def changed(self) -> dict[str, tuple[Any, Any]]:
+    def changed(self) -> dict[str, tuple[object, object]]:
         """The knobs whose values differ, with both values."""
         if self.before is None or self.after is None:
             return {}
@@ -109,7 +109,7 @@ class _Records:
     """The records of one workload, by the log they are from."""
 
     name: str
-    args: tuple[Any, ...]
+    args: tuple[object, ...]
     before: list[Pair] = field(default_factory=list)
     after: list[Pair] = field(default_factory=list)
 
@@ -162,7 +162,7 @@ def _side(pairs: Sequence[Pair]) -> Side | None:
     return Side(result.seconds, interval_of(result), choices, inp.key)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value.to_json() if hasattr(value, "to_json") else value
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import jinja2
 
@@ -72,7 +71,7 @@ def _span(rows: Sequence[Compared]) -> float:
     return min(1.0, max([_LEAST_SPAN, *ends]))
 
 
-def _row(one: Compared, span: float) -> dict[str, Any]:
+def _row(one: Compared, span: float) -> dict[str, object]:
     arguments = f" {one.args}" if one.args else ""
     changed = ", ".join(f"{name}: {a} -> {b}" for name, (a, b) in one.changed.items())
     return {
@@ -102,7 +101,7 @@ def _at(change: float, span: float) -> float:
     return round(_WIDTH / 2 * (1 + share), 1)
 
 
-def _overall(rows: Sequence[Compared]) -> dict[str, Any] | None:
+def _overall(rows: Sequence[Compared]) -> dict[str, object] | None:
     found, both = overall(rows), sum(one.ratio is not None for one in rows)
     if found is None or both < 2:
         return None

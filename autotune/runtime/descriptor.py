@@ -14,7 +14,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
 
 from autotune.errors import DeviceError
 from autotune.runtime.device import Device
@@ -80,7 +79,7 @@ class Descriptor:
         return asdict(self)
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Descriptor:
+    def from_json(data: Mapping[str, object]) -> Descriptor:
         """Read what `to_json` wrote; columns that a later version added are passed over.
 
         Raises:

@@ -109,7 +109,7 @@ class ConfigEntity:
         entity = [[name, e.tag, e.to_json()] for name, e in self._entity_map.items()]
         return {"index": int(self.index), "code_hash": self.code_hash, "entity": entity}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the form that stands in logs."""
         return self.to_json_dict()
 

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from typing import Any
 
 from autotune.errors import MeasureError
 from autotune.measure.process.pending import Pending
@@ -65,7 +64,7 @@ class Dispatch:
         """The devices that have not left."""
         return tuple(s.device for s in self._stations if s.device not in self._left)
 
-    def put(self, work: Work, device: int | None = None) -> Future[Any]:
+    def put(self, work: Work, device: int | None = None) -> Future[object]:
         """Queue work for one device, or for whichever is free first."""
         entry = Pending(work, Future(), device)
         with self._changed:

@@ -73,7 +73,7 @@ class LocalRunner(Runner):
     station: ClassVar[type[Station]] = Station
     can_race = True
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         """Let no race time past a `run` that says itself what counts as a time."""
         super().__init_subclass__(**kwargs)
         if "run" in vars(cls) and not {"race", "can_race"} & set(vars(cls)):

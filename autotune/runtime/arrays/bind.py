@@ -110,7 +110,7 @@ def _number(where: str, argument: Scalar, value: object) -> NDArray:
     return array(np.array(scalar_value(where, argument.dtype, plain), numpy_dtype(argument.dtype)))
 
 
-def _find(where: str, argument: Argument, value: Any, stream: int) -> NDArray | HostArray:
+def _find(where: str, argument: Argument, value: object, stream: int) -> NDArray | HostArray:
     """Return the value as an array of ours or of numpy, without copying."""
     if isinstance(value, (NDArray, np.ndarray)):
         return value
@@ -126,7 +126,7 @@ def _find(where: str, argument: Argument, value: Any, stream: int) -> NDArray | 
     )
 
 
-def _without_gradient(where: str, value: Any) -> Any:
+def _without_gradient(where: str, value: Any) -> object:
     """Return a tensor as one that no gradient is recorded for, where none is wanted.
 
     Raises:

@@ -184,7 +184,7 @@ def _release(address: int) -> None:
         managed.deleter(ctypes.byref(managed))
 
 
-def _capsule_of(source: Any, stream: int) -> Any:
+def _capsule_of(source: Any, stream: int) -> object:
     if not hasattr(source, "__dlpack__"):
         if type(source).__name__ == "PyCapsule":
             return source
@@ -208,7 +208,7 @@ def _capsule_of(source: Any, stream: int) -> Any:
         ) from error
 
 
-def _is_negated(source: Any) -> bool:
+def _is_negated(source: object) -> bool:
     """Return whether it is a tensor of torch that is minus what its memory holds.
 
     Torch lends such memory without a word.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
-Raise = Callable[[Sequence[Any]], object]
+Raise = Callable[[Sequence[object]], object]
 
 
 @cache

@@ -27,7 +27,7 @@ class Callee(Protocol):
         entry: its description for the C launcher; None if calls go through Python.
     """
 
-    entry: Any
+    entry: object
 
     def start(self, arrays: Sequence[NDArray], stream: int) -> None:
         """Run once on arrays that fit; where a device runs by itself, only queue it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from autotune.errors import KernelError
 from autotune.kernel.kernel import Kernel, Scalar
@@ -58,7 +57,7 @@ class Dispatch:
         self._load = load
         self._lock = threading.RLock()
         self._callees: dict[tuple[object, ...], Callee] = {}
-        self._entries: list[Any] = []
+        self._entries: list[object] = []
         native = None if target.emulate else launcher()
         self.call: Callable[..., None] = (
             self.call_by_python

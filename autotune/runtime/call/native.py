@@ -30,7 +30,7 @@ _NAME = "autotune_launcher"
 _PARTS = ("views.c", "entries.c", "entry_type.c", "callers.c", "forward.c", "launcher.c")
 _TIMEOUT_S = 120.0
 _lock = threading.Lock()
-_found: list[tuple[Any, str]] = []
+_found: list[tuple[object, str]] = []
 
 
 def launcher() -> Any:
@@ -43,14 +43,14 @@ def why_not() -> str:
     return _launcher()[1]
 
 
-def _launcher() -> tuple[Any, str]:
+def _launcher() -> tuple[object, str]:
     with _lock:
         if not _found:
             _found.append(_make())
         return _found[0]
 
 
-def _make() -> tuple[Any, str]:
+def _make() -> tuple[object, str]:
     # A module that does not say that it needs no lock would bring the lock back for everybody.
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         return None, "this Python runs without a global lock"

@@ -17,7 +17,7 @@ from autotune.utils.check import Check
 _HANDLES = ("cuda_stream", "ptr", "handle")
 
 
-def stream_handle(given: Any, index: int) -> int:
+def stream_handle(given: object, index: int) -> int:
     """Return the handle of a stream on device ``index``; of the current one if None is given.
 
     Raises:
@@ -64,7 +64,7 @@ def current_streams() -> list[int]:
     return [ask(sys.modules[name], None) for name, ask in _CURRENT.items() if name in sys.modules]
 
 
-def _of_torch(torch: Any, index: int | None) -> int:
+def _of_torch(torch: object, index: int | None) -> int:
     cuda = getattr(torch, "cuda", None)  # missing while another thread imports torch
     if cuda is None or not cuda.is_initialized():
         return 0

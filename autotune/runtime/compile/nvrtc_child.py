@@ -31,7 +31,7 @@ def _library(path: Path) -> ctypes.CDLL:
     return nvrtc
 
 
-def _compile(request: dict[str, Any]) -> dict[str, Any]:
+def _compile(request: dict[str, Any]) -> dict[str, object]:
     """Compile one kernel and return the reply."""
     nvrtc = _library(Path(request["library"]))
     names = [name.encode() for name in request["headers"]]

@@ -7,7 +7,6 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any
 
 from autotune.errors import DeviceError
 from autotune.kernel.kernel import Kernel
@@ -114,7 +113,7 @@ class CudaCallee:
 
 
 @cache
-def driven_launcher() -> Any:
+def driven_launcher() -> object:
     """Return the C launcher once it knows the driver; None where there is none."""
     found = launcher()
     if found is not None:

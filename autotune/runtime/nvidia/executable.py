@@ -46,7 +46,7 @@ class _Owned:
     """What of the driver's belongs to one executable: its module, and a stream of PyCUDA's."""
 
     module: Loaded | None
-    stream: Any
+    stream: object
 
     def unload(self) -> None:
         """Give the module back."""
@@ -96,7 +96,7 @@ class CudaExecutable(Executable):
         return self._owned.stream
 
     @stream.setter
-    def stream(self, stream: Any) -> None:
+    def stream(self, stream: object) -> None:
         self._owned.stream = stream
 
     def fill_constants(self, arrays: Sequence[NDArray]) -> None:

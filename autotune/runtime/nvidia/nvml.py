@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from functools import cache, lru_cache
-from typing import Any
 
 from autotune.runtime.timing import Clocks
 
@@ -29,7 +28,7 @@ _THROTTLE = 0x08 | 0x20 | 0x40 | 0x80
 
 
 @cache
-def handle(pci_bus_id: str) -> Any:
+def handle(pci_bus_id: str) -> object:
     """Return NVML's handle of the device at a PCI address, or None."""
     if pynvml is None:
         return None

@@ -52,7 +52,7 @@ class CudaProgram(Program):
         self._queued = list(zip(executables, pointers, self.steps, strict=True))
         with activated(device.index):
             # Its own and those beside it. Nobody else keeps them, but executables for their time.
-            self._streams: list[Any] = [driver.Stream()]
+            self._streams: list[object] = [driver.Stream()]
             given_back_after(self, device.index, self._streams.clear)
             for executable, step in zip(executables, self.steps, strict=True):
                 executable.fill_constants(step.arrays)
