@@ -6,7 +6,14 @@ from dataclasses import replace
 import pytest
 
 from autotune import te, topi
-from autotune.auto_scheduler import ComputeDAG, HardwareParams, SearchTask, State
+from autotune.auto_scheduler import (
+    ComputeDAG,
+    HardwareParams,
+    RandomModel,
+    SearchTask,
+    SketchPolicy,
+    State,
+)
 from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.sketch import PreloadCustomSketchRule, facts, generate_sketches
 from autotune.auto_scheduler.transform_steps import SplitStep
@@ -207,12 +214,32 @@ def test_constant_matrices_of_winograd_are_inlined_and_their_loops_unrolled():
             assert hung["input_tile"] == "data_pack"
 
 
+def sums_by_weights(rows=24, columns=40):
+    """A product that reads the second result of a reduction, which has two."""
+    a = te.placeholder((rows, columns), name="A")
+    w = te.placeholder((rows, columns), name="W")
+    both = te.comm_reducer(
+        lambda x, y: (x[0] + y[0], x[1] + y[1]), lambda s, t: (te.const(0, s), te.const(0, t))
+    )
+    j, i = te.reduce_axis((0, columns), name="j"), te.reduce_axis((0, rows), name="i")
+    _, squares = te.compute((rows,), lambda r: both((a[r, j], a[r, j] * a[r, j]), axis=j))
+    return [a, w, te.compute((columns,), lambda c: te.sum(squares[i] * w[i, c], axis=i), "B")]
+
+
 def test_two_products_that_share_a_reader_are_both_tiled():
     for target in ("llvm", "cuda"):
         for state in sketches(sum_of_products(), target):
             products = [s for s in state.stages if s.op.reduce_axis]
             assert len(products) == 2
             assert all(facts.is_tiled(stage) for stage in products)
+
+
+def test_a_product_of_the_second_result_of_a_reduction_has_sketches_on_a_gpu():
+    tensors = sums_by_weights()
+    found = sketches(tensors, "cuda")
+    assert {"A", "W.shared"} <= {stage.name for state in found for stage in state.stages}
+    task = SearchTask(compute_dag=ComputeDAG(tensors), target="cuda")
+    assert SketchPolicy(task, RandomModel(), seed=1, verbose=0).propose(4)
 
 
 def same_but_for_lengths(sketch, recorded):
@@ -322,6 +349,7 @@ SMALL = {
     "softmax": lambda: softmax(6, 40),
     "winograd": lambda: winograd(2, 4, 2),
     "total": lambda: total(12),
+    "second": lambda: sums_by_weights(6, 12),
 }
 
 

@@ -54,9 +54,13 @@ def producers(context: SketchContext, state: State, stage_id: int) -> list[int]:
 
 
 def reads_directly(context: SketchContext, state: State, stage_id: int, source: int) -> bool:
-    """Returns whether the body of a stage reads another one itself."""
-    direct = context.access(state).direct_producers(state.stages[stage_id].op)
-    return state.stages[source].op in direct
+    """Returns whether the body of a stage itself reads another one's first result.
+
+    That is the one which caches hold, of operations that have several.
+    """
+    reader, read = state.stages[stage_id].op, state.stages[source].op
+    direct = context.access(state).direct_producers(reader)
+    return read in direct and read.outputs[0] in reader.input_tensors
 
 
 def single_consumer(context: SketchContext, state: State, stage_id: int) -> int | None:

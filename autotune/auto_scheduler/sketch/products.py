@@ -238,7 +238,9 @@ def _factors(body: Reduce) -> tuple[ProducerLoad, ProducerLoad] | None:
             return None
     if a.tensor.dtype != b.tensor.dtype or a.tensor.dtype not in dtypes:
         return None
-    return None if a.tensor.op is b.tensor.op else (a, b)
+    # Views and copies are of the first result of an operation that has several.
+    first = all(each.tensor is each.tensor.op.outputs[0] for each in (a, b))
+    return (a, b) if first and a.tensor.op is not b.tensor.op else None
 
 
 def untiled_product(
