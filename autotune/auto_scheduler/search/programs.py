@@ -42,6 +42,8 @@ OUR_RULES: tuple[SketchRule, ...] = (
     CopyPermuted(),
     TileTransposed(),
 )
+# Sketches of a task: each costs some 10 ms before the first proposal, and has to be tried.
+_MOST_SKETCHES = 64
 # In how many parts a reduction is split that blocks or cores share.
 _PARTS = (2, 4, 8, 16, 32, 64)
 # The same where several reductions are split, each of which multiplies the programs.
@@ -54,8 +56,9 @@ def sketches_of(
     custom_rules: Sequence[SketchRule] = (),
     policy: object = None,
 ) -> list[StateObject]:
-    """Return the sketches of a task by TVM's rules and ours."""
-    found = generate_sketches(task, params, (*custom_rules, *OUR_RULES), policy)
+    """Return the sketches of a task by TVM's rules and ours; of very many, some."""
+    rules = (*custom_rules, *OUR_RULES)
+    found = generate_sketches(task, params, rules, policy, _MOST_SKETCHES)
     return [each.state_object for each in found]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch.caches import CacheRead, CacheWrite
@@ -49,7 +50,22 @@ CPU_RULES: tuple[SketchRule, ...] = (
     Skip(),
 )
 # More sketches than this, or longer derivations, come only of a rule that goes round in circles.
-_MOST, _LONGEST = 4096, 1024
+_MOST, _FIRST, _LONGEST = 4096, 64, 16
+
+
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """A state on its way to a sketch.
+
+    Attributes:
+        state: what it has become.
+        stage_id: the stage at which it goes on; negative when it is a sketch.
+        chosen: which of several ways it went, by the names of rules and the numbers of results.
+    """
+
+    state: State
+    stage_id: int
+    chosen: tuple[tuple[str, int], ...] = ()
 
 
 def generate_sketches(
@@ -57,8 +73,11 @@ def generate_sketches(
     params: Mapping[str, object] | None = None,
     custom_rules: Sequence[SketchRule] = (),
     policy: object = None,
+    most: int | None = None,
 ) -> list[State]:
     """Returns the sketches of a task: states of open lengths, in the order of TVM.
+
+    A graph of many products has as many sketches as all their alternatives multiply to.
 
     Args:
         task: what is searched.
@@ -66,6 +85,8 @@ def generate_sketches(
             ``gpu_multi_level_tiling_structure`` count.
         custom_rules: stand before all others.
         policy: what custom rules are called with.
+        most: how many are derived at most; of more, those are kept first that went the same ways
+            at all stages, and others at random.
 
     Raises:
         TunerError: a structure has other letters than S and R, or a rule never comes to an end.
@@ -78,32 +99,55 @@ def generate_sketches(
         policy,
     )
     rules = (*custom_rules, *(GPU_RULES if is_gpu(task) else CPU_RULES))
-    return [open_lengths(state) for state in _derive(context, rules)]
+    found = _derive(context, rules, most, _MOST if custom_rules else None)
+    return [open_lengths(state) for state in found]
 
 
-def _derive(context: SketchContext, rules: Sequence[SketchRule]) -> list[State]:
+def _derive(
+    context: SketchContext, rules: Sequence[SketchRule], most: int | None, bound: int | None
+) -> list[State]:
     """Returns what the rules derive, the shortest derivations first."""
     start = context.search_task.compute_dag.get_init_state()
-    now = [(start, len(start.stages) - 1)]
-    done: list[State] = []
-    for _ in range(_LONGEST):
+    now, done = [_Begun(start, len(start.stages) - 1)], list[_Begun]()
+    longest = _FIRST + _LONGEST * len(start.stages)
+    for _ in range(longest):
+        done += [each for each in now if each.stage_id < 0]
+        now = [
+            new for each in now if each.stage_id >= 0 for new in _following(context, rules, each)
+        ]
+        if bound is not None and len(now) > bound:
+            raise _circles(f"over {bound} states are being derived")
+        if most is not None and len(done) + len(now) > most:
+            kept = _most_alike([*done, *now], most)
+            done, now = [each for each in done if each in kept], [e for e in now if e in kept]
         if not now:
-            return done
-        following: list[Derived] = []
-        for state, stage_id in now:
-            if stage_id < 0:
-                done.append(state)
-                continue
-            for rule in rules:
-                fits = rule.condition(context, state, stage_id)
-                if fits is not Condition.PASS:
-                    following += rule.apply(context, state, stage_id)
-                if fits is Condition.APPLY_AND_SKIP_REST:
-                    break
-        if len(following) > _MOST:
-            raise _circles(f"over {_MOST} states are being derived")
-        now = following
-    raise _circles(f"no end after {_LONGEST} steps")
+            return [each.state for each in done]
+    raise _circles(f"no end after {longest} steps")
+
+
+def _following(
+    context: SketchContext, rules: Sequence[SketchRule], begun: _Begun
+) -> Sequence[_Begun]:
+    """Returns what rules make of a state at its stage."""
+    found: list[tuple[str, int, Derived]] = []
+    for rule in rules:
+        fits = rule.condition(context, begun.state, begun.stage_id)
+        if fits is not Condition.PASS:
+            results = rule.apply(context, begun.state, begun.stage_id)
+            found += [(rule.name, i, each) for i, each in enumerate(results)]
+        if fits is Condition.APPLY_AND_SKIP_REST:
+            break
+    several = len(found) > 1
+    return [
+        _Begun(state, stage_id, (*begun.chosen, (name, i)) if several else begun.chosen)
+        for name, i, (state, stage_id) in found
+    ]
+
+
+def _most_alike(begun: Sequence[_Begun], most: int) -> set[_Begun]:
+    """Returns some of many states: those that chose the fewest different ways, others at random."""
+    chance = random.Random(0)
+    return set(sorted(begun, key=lambda each: (len(set(each.chosen)), chance.random()))[:most])
 
 
 def _circles(what: str) -> TunerError:
