@@ -242,6 +242,35 @@ def test_a_product_of_the_second_result_of_a_reduction_has_sketches_on_a_gpu():
     assert SketchPolicy(task, RandomModel(), seed=1, verbose=0).propose(4)
 
 
+def layers(count, n=32):
+    """Dense layers one after the other."""
+    y = te.placeholder((n, n), name="X")
+    tensors = [y]
+    for i in range(count):
+        tensors.append(te.placeholder((n, n), name=f"W{i}"))
+        y = topi.nn.relu(topi.nn.dense(y, tensors[-1]))
+    return [*tensors, y]
+
+
+def test_of_many_sketches_those_that_treat_all_stages_alike_are_kept():
+    every = {str(each.transform_steps) for each in sketches(layers(3), "llvm")}
+    assert len(every) == 27
+    some = [str(each.transform_steps) for each in sketches(layers(3), "llvm", most=9)]
+    assert len(some) == 9
+    assert set(some) < every
+    assert {min(every, key=len), max(every, key=len)} <= set(some)
+    assert some == [str(each.transform_steps) for each in sketches(layers(3), "llvm", most=9)]
+
+
+@pytest.mark.parametrize("target", ["llvm", "cuda -arch=sm_90"])
+def test_many_products_in_one_graph_are_searched(target):
+    tensors = layers(8, 64)
+    task = SearchTask(compute_dag=ComputeDAG(tensors), target=target)
+    policy = SketchPolicy(task, RandomModel(), seed=1, verbose=0)
+    assert len(policy.propose(4)) == 4
+    assert len(policy.sketches) <= 64
+
+
 def same_but_for_lengths(sketch, recorded):
     """Compare two steps; TVM's evolution changes lengths, also those that a rule had set."""
     if isinstance(sketch, SplitStep) and isinstance(recorded, SplitStep):

@@ -27,7 +27,14 @@ from autotune.auto_scheduler.search.stage_gpu import (
     STAGE_FEATURES,
     StageForms,
 )
-from autotune.auto_scheduler.search.tiles import Column, Tiled, TiledAxis, TileInput, tiled_stages
+from autotune.auto_scheduler.search.tiles import (
+    Column,
+    Tiled,
+    TiledAxis,
+    TileInput,
+    columns_of,
+    tiled_stages,
+)
 from autotune.ir.dtype import bits_of
 from autotune.utils.math import product
 
@@ -138,6 +145,21 @@ class GpuForms:
             fits &= StageForms(tiled, rows, self.model).feasible
         return fits
 
+    def apart(self, rows: Rows) -> list[tuple[list[int], Mask]]:
+        """Return the columns of tiled stages, and which rows keep their limits.
+
+        Stages that have columns in common count as one.
+        """
+        found: list[tuple[set[int], Mask]] = []
+        for tiled in self.tiled:
+            columns, fits = columns_of(tiled), StageForms(tiled, rows, self.model).feasible
+            together = [each for each in found if each[0] & columns]
+            found = [each for each in found if not each[0] & columns]
+            for others, also in together:
+                columns, fits = columns | others, fits & also
+            found.append((columns, fits))
+        return [(sorted(columns), fits) for columns, fits in found]
+
     def limits(self) -> Limits:
         """Return what rows have to keep, for a `Sampler`."""
         budgets = []
@@ -153,7 +175,7 @@ class GpuForms:
                 budgets.append(Budget(places, float(most)))
             deep = {step: (0, 1) for step in chunks if step is not None}
             budgets.append(Budget(deep, float(_MOST_DEPTH)))
-        return Limits(budgets, self.repair, self.feasible)
+        return Limits(budgets, self.repair, self.feasible, self.apart)
 
     def _step_of(self, axis: TiledAxis) -> int | None:
         columns = self.program.columns

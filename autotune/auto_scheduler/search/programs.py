@@ -42,12 +42,14 @@ OUR_RULES: tuple[SketchRule, ...] = (
     CopyPermuted(),
     TileTransposed(),
 )
-# Sketches of a task: each costs some 10 ms before the first proposal, and has to be tried.
-_MOST_SKETCHES = 64
+# Most sketches of a task, and of large graphs stages of all sketches together: each takes about a
+# millisecond before anything is proposed, and each sketch has to be tried.
+_MOST_SKETCHES, _FEWEST_SKETCHES, _MOST_STAGES = 64, 16, 640
 # In how many parts a reduction is split that blocks or cores share.
 _PARTS = (2, 4, 8, 16, 32, 64)
-# The same where several reductions are split, each of which multiplies the programs.
-_FEW = (8, 32)
+# The same where two reductions are split, each of which multiplies the programs; and where more
+# are, of which the first that divides is taken.
+_FEW, _ONE = (8, 32), (16, 8, 32, 4, 2, 64)
 
 
 def sketches_of(
@@ -58,7 +60,9 @@ def sketches_of(
 ) -> list[StateObject]:
     """Return the sketches of a task by TVM's rules and ours; of very many, some."""
     rules = (*custom_rules, *OUR_RULES)
-    found = generate_sketches(task, params, rules, policy, _MOST_SKETCHES)
+    most = _MOST_STAGES // len(task.compute_dag.init_state.stages)
+    most = min(max(most, _FEWEST_SKETCHES), _MOST_SKETCHES)
+    found = generate_sketches(task, params, rules, policy, most)
     return [each.state_object for each in found]
 
 
@@ -98,7 +102,7 @@ def with_parts(sketch: StateObject) -> list[StateObject]:
     """
     done = [plain_state(sketch.dag)]
     steps = sketch.transform_steps
-    several = sum(isinstance(step, RfactorStep) for step in steps) > 1
+    several = sum(isinstance(step, RfactorStep) for step in steps)
     for place, step in enumerate(steps):
         following = steps[place + 1] if place + 1 < len(steps) else None
         done = [new for state in done for new in _take(state, step, following, several)]
@@ -106,7 +110,7 @@ def with_parts(sketch: StateObject) -> list[StateObject]:
 
 
 def _take(
-    state: StateObject, step: TransformStep, following: TransformStep | None, several: bool
+    state: StateObject, step: TransformStep, following: TransformStep | None, several: int
 ) -> Iterable[StateObject]:
     """Take a step, with each length that is to be decided; extents are noted as they are now."""
     if not isinstance(step, SplitStep):
@@ -116,6 +120,8 @@ def _take(
     if step.lengths != (None,) or not isinstance(following, RfactorStep):
         return [step.apply(state)]
     outer = following.iter_id == step.iter_id
-    parts = [n for n in (_FEW if several else _PARTS) if n < extent and n in divisors(extent)]
+    tried = _PARTS if several == 1 else _FEW if several == 2 else _ONE
+    parts = [n for n in tried if n < extent and n in divisors(extent)]
+    parts = parts[:1] if tried is _ONE else parts
     lengths = [extent // n if outer else n for n in parts]
     return [replace(step, lengths=(length,)).apply(state) for length in lengths]

@@ -27,6 +27,8 @@ _TRIES = 8
 _FEWEST = 256
 # Places of a table that are tried for one row.
 _PICKS = 12
+# Where less than this part of what is drawn keeps all limits, stages are drawn apart.
+_RARE = 1 / 16
 # Programs of at most so many rows are enumerated.
 TINY = 4096
 
@@ -52,11 +54,14 @@ class Limits:
         budgets: products that must stay small.
         repair: returns rows with choices changed that their lengths do not allow.
         feasible: says which rows keep all limits.
+        apart: the same for stages that have no column in common: the columns of each, and which
+            rows keep its limits.
     """
 
     budgets: Sequence[Budget]
     repair: Callable[[Rows], Rows]
     feasible: Callable[[Rows], Mask]
+    apart: Callable[[Rows], Sequence[tuple[list[int], Mask]]] = lambda rows: ()
 
 
 class Sampler:
@@ -102,7 +107,10 @@ class Sampler:
         while len(found) < count and left > 0:
             wanted = (count - len(found)) * self._drawn_for_one
             looked_at = min(max(math.ceil(wanted), _FEWEST), left)
-            kept = self.kept(self._drawn(looked_at))
+            drawn = self._drawn(looked_at)
+            kept = self.kept(drawn)
+            if len(kept) < _RARE * looked_at:
+                kept = np.concatenate([kept, self.kept(self._composed(drawn))])
             found, left = distinct(np.concatenate([found, kept])), left - looked_at
             self._drawn_for_one = looked_at / max(len(kept), 1)
         mixed: Rows = found[self.rng.permutation(len(found))]
@@ -165,6 +173,25 @@ class Sampler:
         repaired = self.limits.repair(rows)
         kept: Rows = repaired[self.limits.feasible(repaired)]
         return kept
+
+    def _composed(self, rows: Rows) -> Rows:
+        """Return rows whose stages each keep their limits, taken from different ones of some rows.
+
+        Of several stages next to no row keeps the limits of all, though many keep those of each.
+        """
+        new: Rows = self.limits.repair(rows)
+        parts = self.limits.apart(new)
+        if len(parts) < 2:
+            return rows[:0]
+        source, which = new.copy(), self._which(new)
+        for number in range(len(self._programs)):
+            own = np.flatnonzero(which == number)
+            for columns, fits in parts:
+                good = own[fits[own]]
+                if len(good):
+                    taken = good[self.rng.integers(len(good), size=len(own))]
+                    new[np.ix_(own, columns)] = source[np.ix_(taken, columns)]
+        return new
 
     def _which(self, rows: Rows) -> Rows:
         """Return the number of the program of each row."""

@@ -119,9 +119,14 @@ class StackedForms:
         """Return which rows keep the limits of the device."""
         return self._of(rows).feasible(rows[:, :-1])
 
+    def apart(self, rows: Rows) -> list[tuple[list[int], Mask]]:
+        """Return the same of stages that have no column in common; see `GpuForms`."""
+        return self._of(rows).apart(rows[:, :-1])
+
     def limits(self) -> Limits:
         """Return what rows of a stack have to keep, for a `Sampler`."""
-        return Limits(self._members[0].limits().budgets, self.repair, self.feasible)
+        budgets = self._members[0].limits().budgets
+        return Limits(budgets, self.repair, self.feasible, self.apart)
 
     def _of(self, rows: Rows) -> GpuForms:
         """Return closed forms that take the number of each row's program for it."""

@@ -141,6 +141,15 @@ class Tiled:
     lanes: int = -1
 
 
+def columns_of(tiled: Tiled) -> set[int]:
+    """Return the columns of a row that a tiled stage depends on."""
+    runs = [axis.columns for axis in (*tiled.data, *tiled.reductions) if axis.columns is not None]
+    single = [tiled.unroll, tiled.pipeline]
+    single += [column for each in tiled.inputs for column in (each.vector, each.row)]
+    found = {column for column in single if column is not None}
+    return found.union(*(range(each.start, each.stop) for each in runs))
+
+
 def is_used(factor: Number) -> bool:
     """Return whether an index depends on the axis whose coefficient this is."""
     return not isinstance(factor, int) or factor != 0

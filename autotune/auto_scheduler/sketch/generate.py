@@ -145,7 +145,7 @@ def _following(
 
 
 def _most_alike(begun: Sequence[_Begun], most: int) -> set[_Begun]:
-    """Returns some of many states: those that chose the fewest different ways, others at random."""
+    """Returns some of many states: those that went the fewest different ways, others at random."""
     chance = random.Random(0)
     return set(sorted(begun, key=lambda each: (len(set(each.chosen)), chance.random()))[:most])
 
