@@ -154,3 +154,27 @@ def test_a_shared_stage_made_from_another_one_is_right(how):
     out = np.full(8, -99, "float32")
     run(lower_schedule(s, [A, B]), [a, out])
     np.testing.assert_allclose(out, 2 * (a[:, ::-1] + a).sum(axis=0))
+
+
+@pytest.mark.parametrize("how", ["double_buffer", "async_copy"])
+def test_rows_that_indices_choose_are_copied_ahead_from_the_step_they_are_of(how):
+    A, rows = te.placeholder((6, 20), name="A"), te.placeholder((8,), "int32", name="rows")
+    chosen = te.compute((8, 20), lambda i, j: A[rows[i], j], name="chosen")
+    k = te.reduce_axis((0, 20), name="k")
+    B = te.compute((8,), lambda i: te.sum(chosen[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    local = s.cache_write(B, "local")
+    (i,) = s[B].op.axis
+    s[B].bind(i, te.thread_axis("threadIdx.x"))
+    s[local].compute_at(s[B], i)
+    ko, ki = s[local].split(s[local].op.reduce_axis[0], factor=4)
+    s[local].reorder(ko, ki, *s[local].op.axis)
+    s[chosen].set_scope("shared")
+    s[chosen].compute_at(s[local], ko)
+    s[chosen].bind(s[chosen].op.axis[0], te.thread_axis("threadIdx.x"))
+    getattr(s[chosen], how)()
+    rng = np.random.default_rng(0)
+    a, which = rng.integers(-4, 5, (6, 20)).astype("float32"), rng.integers(0, 6, 8, "int32")
+    out = np.full(8, -99, "float32")
+    run(lower_schedule(s, [A, rows, B]), [a, which, out])
+    np.testing.assert_allclose(out, a[which].sum(axis=1))

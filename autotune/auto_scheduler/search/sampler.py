@@ -190,7 +190,7 @@ class Sampler:
                 good = own[fits[own]]
                 if len(good):
                     taken = good[self.rng.integers(len(good), size=len(own))]
-                    new[np.ix_(own, columns)] = source[np.ix_(taken, columns)]
+                    new[own[:, None], columns] = source[taken[:, None], columns]
         return new
 
     def _which(self, rows: Rows) -> Rows:

@@ -69,7 +69,7 @@ class Move(Rewriter):
     def _index(self, buffer: Buffer, index: Expr) -> Expr:
         if isinstance(index, Ramp):
             return Ramp(self._index(buffer, index.base), index.stride, index.lanes)
-        form = self.simplifier.form(self.rewrite_inside(index), self.env)
+        form = self._form(index)
         ring = self.rings.get(buffer)
         if ring is None:
             return self.simplifier.expr(form)
@@ -78,10 +78,12 @@ class Move(Rewriter):
         self.places.add((ring, place))
         return place
 
-    def rewrite_inside(self, index: Expr) -> Expr:
-        """Move loads inside an index; a plain index has none and stays the object it is."""
+    def _form(self, index: Expr) -> Affine:
+        """Return the form of an index with variables replaced, and loads inside it moved."""
         form = self.simplifier.known_form(index)
-        return index if form is not None and form.is_plain else self.rewrite(index)
+        if form is not None and form.is_plain:
+            return self.simplifier.form(index, self.env)
+        return self.simplifier.form(self.rewrite(index))
 
 
 class ToCopies(Rewriter):
