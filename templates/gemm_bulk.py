@@ -38,6 +38,7 @@ from . import common, gemm_wgmma
 from .epilogue import Epilogue
 from .gemm_bulk_estimate import estimate
 from .gemm_bulk_tiling import FORMS, KNOB, MULTIPROCESSORS, PANEL, BulkTiling, Form
+from .gemm_mma import depth
 from .gemm_shape import HALVES, Product, first_names, result_name
 from .gemm_wgmma import ARCH
 
@@ -60,17 +61,35 @@ TEXTS = (
     "wgmma.h", "activations.h", "bulk.h", "gemm_bulk.h", "begin_sums.h", "gemm_bulk_copies.h",
     "gemm_bulk_results.h", "gemm_bulk_swapped.h", "gemm_bulk.cu", "gemm_bulk_sums.cu",
 )  # fmt: skip
+# Those of integers, of which nothing follows.
+INTEGER_TEXTS = tuple(
+    name
+    for text in TEXTS
+    for name in ([text, "wgmma_int8.h"] if text == "wgmma.h" else [text])
+    if name != "elements.h"
+)
 # Up to as many results, a kernel that adds up what the blocks of a split wrote is worth its time.
 FEW_RESULTS = 2**20
 
 
 def refusal(shape: Product) -> str | None:
     """Return why these copies cannot serve a shape, or None."""
+    integers = shape.dtype == "int8"
+    along_k = shape.transpose_b and not shape.transpose_a
     rules = [
-        (shape.dtype not in HALVES, "operands must be 16-bit floats"),
+        (shape.dtype not in (*HALVES, "int8"), "operands must be 16-bit floats or 8-bit integers"),
         (shape.gathers, "operands must be matrices"),
+        (
+            integers and not (along_k and shape.k % 16 == 0),
+            "integers must stand along K: a as [m, k] and b as [n, k], with a k that 16 divides",
+        ),
     ]
-    return common.first_broken(rules) or gemm_wgmma.refusal(shape)
+    return common.first_broken(rules) or (None if integers else gemm_wgmma.refusal(shape))
+
+
+def offered(shape: Product, target: Target) -> bool:
+    """Return whether a target has what these kernels are of, and they can multiply a shape."""
+    return gemm_wgmma.has_wgmma(target) and refusal(shape) is None
 
 
 def widths(columns: int) -> list[int]:
@@ -84,18 +103,26 @@ def widths(columns: int) -> list[int]:
     return sorted({8, 16, 24, 32} | narrowest)
 
 
+def _fragments(shape: Product) -> list[int]:
+    """Return how many fragments of 8 columns tiles may have: products of integers any of 16."""
+    if shape.dtype != "int8":
+        return sorted({*widths(shape.n), *widths(shape.m)})
+    return sorted({width + width % 2 for width in widths(shape.n)})
+
+
 def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     few = shape.batch * shape.m * shape.n <= FEW_RESULTS
+    plain = shape.dtype == "int8"
     return {
-        KNOB: [form.knob for form in FORMS],
+        KNOB: [form.knob for form in FORMS if not (plain and form.swapped)],
         "warps_m": [4, 8, 12],
         "warps_n": [1],
         "frags_m": [1, 2],
-        "frags_n": sorted({*widths(shape.n), *widths(shape.m)}),
+        "frags_n": _fragments(shape),
         "chunk": [64, 128],
         "stages": [2, 3, 4, 5, 6, 8],
-        "split": common.up_to(max(1, shape.k // 128), (1, 2, 4, 8)) if few else [1],
+        "split": common.up_to(max(1, depth(shape) // 128), (1, 2, 4, 8)) if few else [1],
         "band": [1, 2, 4, 8, 16],
     }
 
@@ -108,9 +135,9 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
 def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tuple[bool, str]]:
     """Return the rules of `violation`; choices may be arrays of them."""
     tiling, limits, c = BulkTiling(shape, choice), target.limits, choice
-    form, offered = tiling.form, refusal(shape) is None and gemm_wgmma.offered(shape, target)
+    form = tiling.form
     return [
-        (not offered, "no wgmma by boxes"),
+        (not offered(shape, target), "no wgmma by boxes"),
         (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
         (tiling.fits(1, target) == 0, "too many registers"),
         (tiling.tile_m > LARGEST_BOX, "a box of too many rows"),
@@ -154,13 +181,14 @@ def _of_swapped(tiling: BulkTiling) -> list[tuple[bool, str]]:
     return [
         (swapped & more, "more than a bias and an activation after swapped operands"),
         (swapped & (tiling.choice["split"] > 1), "a split of swapped operands"),
+        (swapped & tiling.integers, "swapped operands of integers"),
     ]
 
 
 def _of_k(tiling: BulkTiling) -> list[tuple[bool, str]]:
     """Return the rules of ranges of K: no box may lie outside of a matrix as a whole."""
     c = tiling.choice
-    beyond = c["chunk"] * tiling.all_chunks - tiling.shape.k
+    beyond = c["chunk"] * tiling.all_chunks - tiling.k
     return [
         (beyond >= PANEL, "a box beyond the reduction"),
         (
@@ -256,10 +284,12 @@ def kernel(
         raise TemplateError(f"gemm of {shape.dtype} by boxes: {reason}, got {shape}")
     defines = {**_defines(tiling, asked), **tiling.maps(asked)}
     calls = _calls(tiling, asked)
-    source = common.cuda_kernel(asked, TEXTS, defines, calls, flags=[f"-arch={ARCH}"])
+    texts = INTEGER_TEXTS if tiling.integers else TEXTS
+    source = common.cuda_kernel(asked, texts, defines, calls, flags=[f"-arch={ARCH}"])
     if choice["split"] == 1:
         return source
-    parts = workspace("parts", (choice["split"] * tiling.part_size,), "float32")
+    sums = "int32" if tiling.integers else "float32"
+    parts = workspace("parts", (choice["split"] * tiling.part_size,), sums)
     return replace(source, workspace=[parts])
 
 
@@ -267,19 +297,20 @@ def _defines(tiling: BulkTiling, asked: Product) -> dict[str, int | str]:
     """Return what the text of a kernel is told, but for the maps of its matrices."""
     shape, c, form = tiling.shape, tiling.choice, tiling.form
     sizes = common.defines(
-        m=tiling.m, n=tiling.n, k=shape.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
+        m=tiling.m, n=tiling.n, k=tiling.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
         resident=tiling.resident(HOPPER), cluster=0, tf32=0,
-        bfloat16=shape.dtype == "bfloat16",
+        bfloat16=shape.dtype == "bfloat16", int8=tiling.integers,
         groups=tiling.team_groups, frags_m=c["frags_m"], tile_n=tiling.tile_n, chunk=c["chunk"],
         stages=c["stages"], split=c["split"], band=c["band"], teams=form.teams, share=form.share,
         swapped=form.swapped, box_rows=tiling.written_rows, ordered=tiling.ordered,
-        element=1 + HALVES.index(shape.dtype),
         boxes=tiling.boxes and (asked.n % 8 == 0 or tiling.strips),
     )  # fmt: skip
+    element = {} if tiling.integers else {"ELEMENT": 1 + HALVES.index(shape.dtype)}
     return {
         **sizes,
+        **element,
         **shape.operands(),
-        **gemm_wgmma.product_text(tiling.tile_n),
+        **gemm_wgmma.product_text(tiling.tile_n, tiling.integers),
         **gemm_wgmma.begin_and_end(asked.rest, c["split"] == 1),
         **(swapped_operands(shape) if form.swapped else {}),
     }

@@ -14,6 +14,7 @@ from autotune import Target
 
 from . import common
 from .epilogue import Epilogue
+from .gemm_mma import depth
 from .gemm_shape import Product
 from .gemm_wgmma import PRODUCT_REGISTERS
 from .tensor_map import initializer, tensor_map
@@ -81,7 +82,9 @@ class BulkTiling:
         self.groups = self.team_groups * self.teams
         self.threads = 128 * (self.groups + 1)
         self.tile_m, self.tile_n = c["warps_m"] * c["frags_m"] * 16, c["frags_n"] * 8
-        self.all_chunks = common.ceil_div(shape.k, c["chunk"])
+        self.integers, self.k = shape.dtype == "int8", depth(shape)
+        self.result_size = 4 if self.integers else 2
+        self.all_chunks = common.ceil_div(self.k, c["chunk"])
         self.chunks = common.ceil_div(self.all_chunks, c["split"])
         swapped = self.form.swapped
         self.m, self.n = (
@@ -112,8 +115,9 @@ class BulkTiling:
         Rows of 128 bytes that do not begin at a line reach into two; some begin at one.
         """
         shape, swapped = self.shape, self.form.swapped
-        a_lines = 2 - math.gcd(shape.a_run, PANEL) / PANEL
-        b_lines = 2 - math.gcd(shape.b_run, PANEL) / PANEL
+        line = 2 * PANEL if self.integers else PANEL
+        a_lines = 2 - math.gcd(shape.a_run, line) / line
+        b_lines = 2 - math.gcd(shape.b_run, line) / line
         left = common.pick(swapped, b_lines, a_lines) * self.tile_m
         right = common.pick(swapped, a_lines, b_lines)
         right = common.larger(right, 1 + self.across * (self.tile_n % PANEL > 0)) * self.b_columns
@@ -122,7 +126,7 @@ class BulkTiling:
     @cached_property
     def strips(self) -> int:
         """Whether rows of c that begin anywhere are written in strips of 64 columns."""
-        plain = self.shape.rest == Epilogue()
+        plain = self.shape.rest == Epilogue() and not self.integers
         return plain & (self.form.swapped == 0) & (self.tile_n % PANEL == 0)
 
     @cached_property
@@ -132,10 +136,11 @@ class BulkTiling:
 
     @cached_property
     def result_bytes(self) -> int:
-        """Bytes of results that are written from where the ring was, 64 columns at a time."""
-        columns = common.ceil_div(self.tile_n, PANEL) * PANEL
+        """Bytes of results that are written from where the ring was, a box at a time."""
+        wide = 128 // self.result_size
+        columns = common.ceil_div(self.tile_n, wide) * wide
         written = common.pick(self.form.swapped, self.tile_n, columns)
-        return ITEM_BYTES * self.tile_m * written
+        return self.result_size * self.tile_m * written
 
     @cached_property
     def ordered(self) -> int:
@@ -211,17 +216,20 @@ class BulkTiling:
 
     def maps(self, asked: Product) -> dict[str, str]:
         """Return the maps of a, b and c, of which those of a and b may be padded copies."""
-        s, c = self.shape, self.choice
+        s, c, k = self.shape, self.choice, self.k
         turns = (s.transpose_a, s.transpose_b)
         if self.form.swapped:
             turns = (not s.transpose_b, not s.transpose_a)
         share = self.tile_n // self.form.share
-        a = (s.k, self.m, c["chunk"]) if turns[0] else (self.m, s.k, self.tile_m)
-        b = (self.n, s.k, share) if turns[1] else (s.k, self.n, c["chunk"])
+        a = (k, self.m, c["chunk"]) if turns[0] else (self.m, k, self.tile_m)
+        b = (self.n, k, share) if turns[1] else (k, self.n, c["chunk"])
         sides = {"A_MAP": a, "B_MAP": b}
         if self.boxes and asked.n % 8 == 0:
             sides["C_MAP"] = (asked.m, asked.n, self.written_rows)
+        # Copies leave numbers as they are: a map needs to know no more of integers than their size.
+        kinds = {"C_MAP": "tf32"} if self.integers else {}
+        kind = "float16" if self.integers else s.dtype
         return {
-            name: initializer(tensor_map(rows, columns, s.dtype, box_rows))
+            name: initializer(tensor_map(rows, columns, kinds.get(name, kind), box_rows))
             for name, (rows, columns, box_rows) in sides.items()
         }

@@ -82,17 +82,18 @@ class WgmmaTiling:
         )
 
 
-def product_text(columns: int) -> dict[str, str]:
+def product_text(columns: int, integers: bool = False) -> dict[str, str]:
     """Return what ``wgmma.h`` writes a product of 64 rows and so many columns with: its operands.
 
     Args:
         columns: a multiple of 8 up to 256.
+        integers: whether sums are.
     """
-    words = columns // 2
+    words, register = columns // 2, "r" if integers else "f"
     return {
         "OWN_COLUMNS": f'"{columns}"',
         "OWN_NAMES": '"' + ", ".join(f"%{i}" for i in range(words)) + '"',
-        "OWN_SUMS": ", ".join(f'"+f"(sum[{i}])' for i in range(words)),
+        "OWN_SUMS": ", ".join(f'"+{register}"(sum[{i}])' for i in range(words)),
         "OWN_LEFT": f'"%{words}"',
         "OWN_RIGHT": f'"%{words + 1}"',
         "OWN_ADD": f'"%{words + 2}"',
@@ -129,10 +130,15 @@ def refusal(shape: Product) -> str | None:
     return common.first_broken(rules)
 
 
+def has_wgmma(target: Target) -> bool:
+    """Return whether a target has these instructions."""
+    hopper = target.kind == "cuda" and target.arch in (ARCH, ARCH.rstrip("a"))
+    return hopper and not target.emulate
+
+
 def offered(shape: Product, target: Target) -> bool:
     """Return whether a target has these instructions, and they can multiply a shape."""
-    hopper = target.kind == "cuda" and target.arch in (ARCH, ARCH.rstrip("a"))
-    return hopper and not target.emulate and refusal(shape) is None
+    return has_wgmma(target) and refusal(shape) is None
 
 
 def candidates(shape: Product) -> dict[str, list[int]]:

@@ -1,5 +1,6 @@
 // C[M, N] = A[M, K] B[K, N] of 16-bit floats on Hopper's tensor cores, sums in float32; operands.h says how A and B
-// are stored. Of the rows and columns of C those before C_M and C_N exist.
+// are stored. With INT8 two integers of 8 bits stand in each 16-bit place, K counts those, and C and the sums are of
+// 32 bits. Of the rows and columns of C those before C_M and C_N exist.
 //
 // A block owns a tile of TILE_M x TILE_N of C and one of SPLIT ranges of K, or, with TEAMS, walks over tiles. One
 // thread of its first warpgroup has chunks of A and B copied into a ring of STAGES slots of shared memory, of one
@@ -21,7 +22,7 @@ __device__ __forceinline__ constexpr int bytes_to(int across, int k) {
 // Begins the products of a chunk from one item along K to another.
 template <int FROM, int TO>
 __device__ __forceinline__ void begin_products(
-    float (&sum)[FRAGS_M][WORDS], descriptor left, descriptor right, bool add) {
+    Sum (&sum)[FRAGS_M][WORDS], descriptor left, descriptor right, bool add) {
 #pragma unroll
   for (int k = FROM; k < TO; k += DEPTH) {
 #pragma unroll
@@ -40,7 +41,7 @@ __device__ __forceinline__ void leave_slot(const Room& room, int slot) {
 // chunk when the team before has got its last. That the products of the chunk before are done, and its slot free, is
 // asked in the middle of a chunk, so that some are always in line. Groups take the last ORDERED chunks in order.
 __device__ __forceinline__ void multiply_tile(
-    float (&sum)[FRAGS_M][WORDS], const Room& room, Place& place, Turn<(EACH > 1)>& turn, Turn<(ORDERED > 0)>& order,
+    Sum (&sum)[FRAGS_M][WORDS], const Room& room, Place& place, Turn<(EACH > 1)>& turn, Turn<(ORDERED > 0)>& order,
     descriptor left, descriptor right, int chunks) {
   turn.take();
   int before = place.slot;
@@ -67,18 +68,18 @@ __device__ __forceinline__ void multiply_tile(
 }
 
 #if SPLIT > 1
-typedef float4 Written;
+typedef FourSums Written;
 
 // Writes the sums of this range of K, each warp 512 bytes at a time.
 __device__ __forceinline__ void keep_part(
-    float4* __restrict__ parts, const float (&sum)[FRAGS_M][WORDS], unsigned tile, int thread) {
-  float4* const to = parts + (static_cast<size_t>(blockIdx.z) * TILES + tile) * (TILE_M * TILE_N / 4) + thread;
+    FourSums* __restrict__ parts, const Sum (&sum)[FRAGS_M][WORDS], unsigned tile, int thread) {
+  FourSums* const to = parts + (static_cast<size_t>(blockIdx.z) * TILES + tile) * (TILE_M * TILE_N / 4) + thread;
 #pragma unroll
   for (int i = 0; i < FRAGS_M; ++i)
 #pragma unroll
     for (int j = 0; j < WORDS / 4; ++j)
       to[(i * (WORDS / 4) + j) * (GROUPS * 128)] =
-          make_float4(sum[i][j * 4], sum[i][j * 4 + 1], sum[i][j * 4 + 2], sum[i][j * 4 + 3]);
+          {sum[i][j * 4], sum[i][j * 4 + 1], sum[i][j * 4 + 2], sum[i][j * 4 + 3]};
 }
 #else
 typedef Finished Written;
@@ -116,7 +117,7 @@ __device__ __forceinline__ void multiply_tiles(
 #pragma unroll 1
   for (unsigned at = blockIdx.x + team * gridDim.x; at < TILES; at += EACH * gridDim.x) {
     const Tile tile = tile_of(at);
-    float sum[FRAGS_M][WORDS];
+    Sum sum[FRAGS_M][WORDS];
     BEGIN(sum);
     multiply_tile(sum, room, place, turn, order, left, right, chunks);
 #if SPLIT > 1

@@ -1,4 +1,12 @@
 // The sizes of gemm_bulk.cu, which tiles blocks have, and places in their rings.
+#if INT8
+typedef int4 FourSums;
+typedef int Finished;
+#else
+typedef float Sum;
+typedef float4 FourSums;
+typedef half_bits Finished;
+#endif
 constexpr int TILE_M = GROUPS * FRAGS_M * 64, WORDS = TILE_N / 2;
 constexpr bool WALKS = TEAMS > 0;
 constexpr int EACH = WALKS ? TEAMS : 1;  // teams
@@ -11,6 +19,8 @@ constexpr int ALL_CHUNKS = (K + CHUNK - 1) / CHUNK, CHUNKS = (ALL_CHUNKS + SPLIT
 // Columns that stand across K come in whole panels, of which the last may reach into the next tile.
 constexpr int PANELS_N = (TILE_N + PANEL - 1) / PANEL, B_COLUMNS = TRANSPOSE_B ? TILE_N : PANELS_N * PANEL;
 constexpr int A_BYTES = TILE_M * CHUNK * 2, B_BYTES = B_COLUMNS * CHUNK * 2, SLOT_BYTES = A_BYTES + B_BYTES;
+// Columns of a box of results, a row of which is 128 bytes, and how many of these a tile has side by side.
+constexpr int BOX_COLUMNS = 128 / sizeof(Finished), BOXES_N = (TILE_N + BOX_COLUMNS - 1) / BOX_COLUMNS;
 // What follows a sum, but for a bias that it began as and an activation, is many instructions.
 #if BOXES && FOLLOWS && !SWAPPED && (BIAS || RESIDUAL || AFFINE || defined(ALPHA) || defined(SHIFT))
 #define STAGED 1
@@ -22,7 +32,8 @@ constexpr int A_BYTES = TILE_M * CHUNK * 2, B_BYTES = B_COLUMNS * CHUNK * 2, SLO
 constexpr int BOX_BYTES = BOX_ROWS * 128, BOXES_EACH = WALKS ? 2 : FRAGS_M * TILE_N / BOX_ROWS, BOXED = GROUPS;
 #else
 // Boxes of 16 rows, of a warp.
-constexpr int BOX_BYTES = 16 * 128, BOXES_EACH = WALKS || STAGED ? 2 : FRAGS_M * PANELS_N, BOXED = WARPS;
+constexpr int BOX_BYTES = 16 * 128, BOXED = WARPS;
+constexpr int BOXES_EACH = WALKS || STAGED ? 2 : FRAGS_M * BOXES_N;
 #endif
 // Or, where rows of C begin anywhere, a strip of 16 of them.
 constexpr int STRIP = !WALKS && TILE_N % 128 == 0 ? 128 : 64, STRIP_PITCH = STRIP * 2 + 16;

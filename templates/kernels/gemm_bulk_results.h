@@ -1,5 +1,4 @@
 // How warps that have sums finish and write them: of gemm_bulk.cu, or of gemm_bulk_sums.cu, which adds up parts.
-typedef half_bits Finished;
 #if FOLLOWS
 #define FINISH(low, high, n, at) \
   finish_pair(low, high, rest, n, at), low = last_step(low), high = last_step(high)
@@ -10,7 +9,7 @@ typedef half_bits Finished;
 // Writes the sums of one thread, whose first is at row m and column n, pair by pair.
 template <int COUNT>
 __device__ __forceinline__ void write_pairs(
-    Finished* __restrict__ out, float (&sum)[COUNT], int m0, int n0, const Rest& rest) {
+    Finished* __restrict__ out, Sum (&sum)[COUNT], int m0, int n0, const Rest& rest) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int m = m0 + half * 8;
@@ -19,7 +18,7 @@ __device__ __forceinline__ void write_pairs(
     for (int j = 0; j < COUNT / 4; ++j) {
       const int n = n0 + j * 8;
       if (!WHOLE_COLUMNS && n >= C_N) continue;
-      float &low = sum[j * 4 + half * 2], &high = sum[j * 4 + half * 2 + 1];
+      Sum &low = sum[j * 4 + half * 2], &high = sum[j * 4 + half * 2 + 1];
       const size_t at = static_cast<size_t>(m) * C_N + n;
       FINISH(low, high, n, at);
       write_pair(out, at, n, low, high);
@@ -148,23 +147,35 @@ struct Boxes {
   int next;
 };
 
-// Writes those COLUMNS, fewer than 64, of a box that are the tile's last.
+// Writes those COLUMNS, fewer than BOX_COLUMNS, of a box that are the tile's last.
 template <int COLUMNS>
 __device__ __forceinline__ void write_rest(Finished* __restrict__ out, unsigned box, int m0, int n0, int lane) {
+  constexpr int NUMBERS = 16 / sizeof(Finished), VECTORS = COLUMNS / NUMBERS;
 #pragma unroll
-  for (int i = 0; i < COLUMNS * 2; i += 32) {
-    const int v = i + lane, row = v / (COLUMNS / 8), j = v % (COLUMNS / 8), m = m0 + row, n = n0 + j * 8;
-    if (v >= COLUMNS * 2 || (!WHOLE_ROWS && m >= C_M) || (!WHOLE_COLUMNS && n >= C_N)) continue;
+  for (int i = 0; i < 16 * VECTORS; i += 32) {
+    const int v = i + lane, row = v / VECTORS, j = v % VECTORS, m = m0 + row, n = n0 + j * NUMBERS;
+    if (v >= 16 * VECTORS || (!WHOLE_ROWS && m >= C_M) || (!WHOLE_COLUMNS && n >= C_N)) continue;
     const void* const from = static_cast<char*>(__cvta_shared_to_generic(box)) + row * 128 + (j ^ row % 8) * 16;
     *reinterpret_cast<uint4*>(out + static_cast<size_t>(m) * C_N + n) = *static_cast<const uint4*>(from);
   }
 }
 
-// Writes a warp's 16 rows, 64 columns at a time: a row of a box is a whole cache line.
+// Puts two neighbours of fragment j into a row of a box, of which 16 bytes are exchanged as in an operand.
+__device__ __forceinline__ void put_pair(char* row, const Sum* pair, int j, int lane) {
+#if INT8
+  *reinterpret_cast<int2*>(row + (j * 2 + lane % 4 / 2 ^ lane / 4) * 16 + lane % 2 * 8) = make_int2(pair[0], pair[1]);
+#else
+  *reinterpret_cast<unsigned*>(row + (j ^ lane / 4) * 16 + lane % 4 * 4) =
+      pack_pair(last_step(pair[0]), last_step(pair[1]));
+#endif
+}
+
+// Writes a warp's 16 rows, a box of columns at a time: a row of a box is a whole cache line.
 __device__ __forceinline__ void write_boxes(
-    Finished* __restrict__ out, const float (&sum)[TILE_N / 2], int m0, int n0, int lane, Boxes& boxes) {
+    Finished* __restrict__ out, const Sum (&sum)[TILE_N / 2], int m0, int n0, int lane, Boxes& boxes) {
+  constexpr int FRAGMENTS = BOX_COLUMNS / 8, LEFT = TILE_N % BOX_COLUMNS;
 #pragma unroll
-  for (int part = 0; part < PANELS_N; ++part) {
+  for (int part = 0; part < BOXES_N; ++part) {
     const unsigned box = boxes.at + boxes.next * BOX_BYTES;
     if (WALKS) {
       if (elected()) stores_wait<1>();
@@ -172,22 +183,19 @@ __device__ __forceinline__ void write_boxes(
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = lane / 4 + half * 8;
-      char* const to = static_cast<char*>(__cvta_shared_to_generic(box)) + row * 128 + lane % 4 * 4;
+      char* const row = static_cast<char*>(__cvta_shared_to_generic(box)) + (lane / 4 + half * 8) * 128;
 #pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        if (part * 8 + j >= TILE_N / 8) continue;
-        const float* const pair = sum + (part * 8 + j) * 4 + half * 2;
-        *reinterpret_cast<unsigned*>(to + (j ^ lane / 4) * 16) = pack_pair(last_step(pair[0]), last_step(pair[1]));
-      }
+      for (int j = 0; j < FRAGMENTS; ++j)
+        if (part * FRAGMENTS + j < TILE_N / 8)
+          put_pair(row, sum + (part * FRAGMENTS + j) * 4 + half * 2, j, lane);
     }
-    const bool whole = part < TILE_N / 64;
+    const bool whole = part < TILE_N / BOX_COLUMNS;
     if (whole) show_to_stores();
     __syncwarp();
-    if (!whole) write_rest<TILE_N % 64 ? TILE_N % 64 : 64>(out, box, m0, n0 + part * 64, lane);
+    if (!whole) write_rest<LEFT ? LEFT : BOX_COLUMNS>(out, box, m0, n0 + part * BOX_COLUMNS, lane);
     if (elected()) {
-      if (whole && (WHOLE_ROWS || m0 < C_M) && (WHOLE_COLUMNS || n0 + part * 64 < C_N))
-        store_box(out, c_map, n0 + part * 64, m0, box);
+      if (whole && (WHOLE_ROWS || m0 < C_M) && (WHOLE_COLUMNS || n0 + part * BOX_COLUMNS < C_N))
+        store_box(out, c_map, n0 + part * BOX_COLUMNS, m0, box);
       stores_commit();
     }
     boxes.next = (boxes.next + 1) % BOXES_EACH;

@@ -4,14 +4,14 @@
 constexpr int SUM_THREADS = 256;
 
 extern "C" __global__ void __launch_bounds__(SUM_THREADS) gemm_bulk_sums(
-    const float4* __restrict__ parts, REST_PARAMETERS Finished* __restrict__ out) {
+    const FourSums* __restrict__ parts, REST_PARAMETERS Finished* __restrict__ out) {
   constexpr int TEAM = GROUPS * 128, OF_FRAGMENT = WORDS / 4 * TEAM, OF_TILE = FRAGS_M * OF_FRAGMENT;
   const unsigned at = blockIdx.x * SUM_THREADS + threadIdx.x;
   const int thread = at % TEAM, j = at / TEAM % (WORDS / 4), fragment = at / OF_FRAGMENT % FRAGS_M;
-  float4 part[SPLIT];
+  FourSums part[SPLIT];
 #pragma unroll
   for (int range = 0; range < SPLIT; ++range) part[range] = parts[static_cast<size_t>(range) * TILES * OF_TILE + at];
-  float sum[4] = {part[0].x, part[0].y, part[0].z, part[0].w};
+  Sum sum[4] = {part[0].x, part[0].y, part[0].z, part[0].w};
 #pragma unroll
   for (int range = 1; range < SPLIT; ++range)
     sum[0] += part[range].x, sum[1] += part[range].y, sum[2] += part[range].z, sum[3] += part[range].w;
