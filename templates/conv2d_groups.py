@@ -1,0 +1,140 @@
+"""Convolutions of NHWC images of 16-bit floats in groups of few channels, on tensor cores.
+
+As a batch of products (`gemm_mma`) groups of 8 channels fill an eighth of a tile's columns, and
+every window is copied 16 bytes at a time, nine times over for a filter of 3x3. Here a block copies
+a tile of images once, and windows are read from shared memory, two taps of 8 channels as the depth
+of one product; the filters of a group stay in the registers of a warp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from autotune import SourceKernel, Target, call
+
+from . import common
+from .conv2d_nhwc import Conv2dNhwc
+from .gemm_shape import HALVES, first_names, result_name
+
+# Words of filters that a thread has room for.
+MOST_FILTERS = 72
+# Of a thread, beside its filters and sums.
+OTHER_REGISTERS = 48
+
+
+def _words(shape: Conv2dNhwc) -> int:
+    """Return the words of filters that a thread has."""
+    octets = shape.window.taps * shape.a_run // 8
+    return 2 * common.ceil_div(octets, 2) * (shape.n // 8)
+
+
+def offered(shape: Conv2dNhwc) -> bool:
+    """Return whether a convolution is one that these kernels compute."""
+    eights = shape.a_run % 8 == 0 and shape.n % 8 == 0
+    grouped = shape.groups > 1 and shape.dtype in HALVES and not shape.transpose_b
+    return grouped and eights and _words(shape) <= MOST_FILTERS
+
+
+class GroupsTiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    def __init__(self, shape: Conv2dNhwc, choice: Mapping[str, int]) -> None:
+        c, w = choice, shape.window
+        self.threads = 32 * c["groups"] * c["warps"]
+        (sy, sx), (dy, dx), (kh, kw) = w.stride, w.dilation, w.size
+        self.window_pixels = ((c["tile_h"] - 1) * sy + (kh - 1) * dy + 1) * (
+            (c["tile_w"] - 1) * sx + (kw - 1) * dx + 1
+        )
+        self.octets = c["groups"] * shape.a_run // 8
+        self.pixels = c["tile_h"] * c["tile_w"]
+        pitch = self.octets + 1 - self.octets % 2
+        results = self.pixels * (c["groups"] * shape.n + 8)
+        self.shared_bytes = 16 * self.window_pixels * pitch + 2 * results
+        oh, ow = w.results(shape.h, shape.w)
+        down, across = common.ceil_div(oh, c["tile_h"]), common.ceil_div(ow, c["tile_w"])
+        self.blocks = shape.images * down * across
+        self.registers = _words(shape) + shape.n // 2 + OTHER_REGISTERS
+
+    @property
+    def frags(self) -> int:
+        """Fragments of 16 pixels of a tile."""
+        return common.ceil_div(self.pixels, 16)
+
+
+def _side(extent: int) -> list[int]:
+    """Return how many pixels along a side tiles may have."""
+    even = {common.ceil_div(extent, parts) for parts in (1, 2, 3, 4, 8)}
+    return sorted({size for size in even | {1, 2, 4, 8, 16, 32} if size <= min(extent, 64)})
+
+
+def candidates(shape: Conv2dNhwc) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    oh, ow = shape.window.results(shape.h, shape.w)
+    return {
+        "tile_h": _side(oh),
+        "tile_w": _side(ow),
+        "groups": [each for each in (1, 2, 4, 8, 16) if shape.groups % each == 0],
+        "warps": [1, 2, 4, 8],
+    }
+
+
+def violation(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(_rules(choice, shape, target))
+
+
+def _rules(
+    choice: Mapping[str, int], shape: Conv2dNhwc, target: Target
+) -> list[tuple[bool, str]]:
+    """Return the rules of `violation`; choices may be arrays of them."""
+    tiling = GroupsTiling(shape, choice)
+    return [
+        *common.limit_rules(tiling, target.limits),
+        (tiling.pixels > 512, "a tile of too many pixels"),
+        (choice["warps"] > tiling.frags, "warps without pixels"),
+        (tiling.threads > 512, "too many warps"),
+    ]
+
+
+def estimate(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: copies, matrix loads and products, and a beginning."""
+    tiling, c = GroupsTiling(shape, choice), choice
+    blocks = tiling.blocks * (shape.groups // c["groups"])
+    occupied = common.occupancy(
+        target, blocks, tiling.threads, tiling.registers, tiling.shared_bytes
+    )
+    steps = _words(shape) // (shape.n // 4)
+    products = tiling.frags * c["groups"] * steps * (4 + 2 * (shape.n // 8))
+    results = tiling.pixels * c["groups"] * shape.n * 2
+    copies = (16 * tiling.window_pixels * tiling.octets + 2 * results) / 32
+    return occupied.waves * (1500 + occupied.together * (products + copies))
+
+
+def default_choice(shape: Conv2dNhwc, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best by estimate."""
+    return common.best_drawn_at_once(
+        candidates(shape),
+        3000,
+        partial(_rules, shape=shape, target=target),
+        partial(estimate, shape, target=target),
+    )
+
+
+def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    tiling, c = GroupsTiling(shape, choice), choice
+    sizes = common.defines(
+        kh=shape.window.size[0], group_co=shape.n, co=shape.co, c_n=shape.co, int8=0, tf32=0,
+        bfloat16=shape.dtype == "bfloat16", element=1 + HALVES.index(shape.dtype),
+        threads=tiling.threads, tile_h=c["tile_h"], tile_w=c["tile_w"],
+        block_groups=c["groups"], warps=c["warps"],
+    )  # fmt: skip
+    names = [*first_names(shape), result_name(shape)]
+    grid = (tiling.blocks, shape.groups // c["groups"])
+    return common.cuda_kernel(
+        shape,
+        ["elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "conv2d_groups.cu"],
+        {**sizes, **shape.operands(), "M": shape.m, "N": shape.n, "K": shape.k},
+        [call("conv2d_groups", names, grid, tiling.threads, tiling.shared_bytes)],
+    )

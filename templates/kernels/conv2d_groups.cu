@@ -1,0 +1,129 @@
+// A convolution of NHWC images of 16-bit floats in groups of few channels, on tensor cores with sums in float32.
+//
+// A block owns TILE_H x TILE_W output pixels of an image and BLOCK_GROUPS groups. It copies the pixels that its windows
+// cover, of these groups, to shared memory. There eight channels of a pixel are 16 bytes, an octet, and a row of what a
+// matrix load brings: two octets, of two taps or of one, are the depth of a product of 16 pixels by 8 output channels.
+// A warp keeps the filters of one group in registers, and goes over the pixels of the tile, 16 at a time. Where the
+// octets of a window are odd in number, the last is multiplied by zeros.
+constexpr int WINDOW_H = (TILE_H - 1) * SY + (KH - 1) * DY + 1, WINDOW_W = (TILE_W - 1) * SX + (KW - 1) * DX + 1;
+constexpr int OCTETS_EACH = GROUP_CI / 8, OCTETS = BLOCK_GROUPS * OCTETS_EACH;  // of a pixel: of a group, and of all
+constexpr int PITCH = OCTETS | 1;  // octets from one pixel to the next: an odd number meets each bank once
+constexpr int STEPS = (KH * KW * OCTETS_EACH + 1) / 2, FRAGS_N = GROUP_CO / 8;
+constexpr int PIXELS = TILE_H * TILE_W, FRAGS = (PIXELS + 15) / 16;
+constexpr int BLOCK_CO = BLOCK_GROUPS * GROUP_CO, OUT_PITCH = BLOCK_CO + 8, OUT_OCTETS = BLOCK_CO / 8;
+constexpr int TILES_X = (OW + TILE_W - 1) / TILE_W, TILES_Y = (OH + TILE_H - 1) / TILE_H;
+static_assert(THREADS == 32 * BLOCK_GROUPS * WARPS, "warps that groups do not share");
+
+// Where an octet of a window stands, in 16 bytes from the first of its group's in the tile; of those beyond the last,
+// where the first does.
+__device__ __forceinline__ constexpr int octet_place(int octet) {
+  return octet < KH * KW * OCTETS_EACH
+             ? (octet / OCTETS_EACH / KW * DY * WINDOW_W + octet / OCTETS_EACH % KW * DX) * PITCH + octet % OCTETS_EACH
+             : 0;
+}
+
+// Where the window of a pixel of the tile begins; those beyond the last have the first's.
+__device__ __forceinline__ int window_place(int pixel) {
+  if (PIXELS % 16 && pixel >= PIXELS) pixel = 0;
+  return (pixel / TILE_W * SY * WINDOW_W + pixel % TILE_W * SX) * PITCH;
+}
+
+__device__ __forceinline__ void stage_windows(Item* tile, const Item* __restrict__ image, int y0, int x0, int tid) {
+#pragma unroll 4
+  for (int i = tid; i < WINDOW_H * WINDOW_W * OCTETS; i += THREADS) {
+    const int octet = i % OCTETS, pixel = i / OCTETS, y = y0 + pixel / WINDOW_W, x = x0 + pixel % WINDOW_W;
+    const bool valid = y >= 0 && y < IH && x >= 0 && x < IW;
+    const Item* const from = image + (valid ? (static_cast<long long>(y) * IW + x) * CI + octet * 8 : 0);
+    copy_async<4>(reinterpret_cast<float*>(tile + (pixel * PITCH + octet) * 8), reinterpret_cast<const float*>(from), valid);
+  }
+  copy_commit();
+}
+
+// Reads the filters of a group: as right operands, words of two neighbours along K.
+__device__ __forceinline__ void read_filters(
+    unsigned (&right)[FRAGS_N][STEPS][2], const Item* __restrict__ weight, int lane) {
+#pragma unroll
+  for (int j = 0; j < FRAGS_N; ++j)
+#pragma unroll
+    for (int step = 0; step < STEPS; ++step)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int octet = step * 2 + half;
+        const Item* const from = weight + static_cast<size_t>(octet * 8 + lane % 4 * 2) * CO + j * 8 + lane / 4;
+        const bool exists = octet < KH * KW * OCTETS_EACH;
+        right[j][step][half] = exists ? from[0] | static_cast<unsigned>(from[CO]) << 16 : 0u;
+      }
+}
+
+// Loads the left operand of a step, of the 16 pixels whose windows begin at `windows`.
+__device__ __forceinline__ void load_pixels(unsigned (&left)[4], const Item* tile, int first, int step, int lane) {
+#ifdef AUTOTUNE_EMULATE
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+    const int place = window_place(first + lane / 4 + r % 2 * 8) + octet_place(step * 2 + r / 2);
+    left[r] = load_word<true>(tile + place * 8, 0, 0, lane % 4 * 2);
+  }
+#else
+  const int place = window_place(first + lane % 16) + (lane < 16 ? octet_place(step * 2) : octet_place(step * 2 + 1));
+  load_blocks<false>(left, tile + place * 8);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) conv2d_groups(
+    const Item* __restrict__ data, const Item* __restrict__ weight, REST_PARAMETERS Item* __restrict__ out) {
+  extern __shared__ float4 shared_memory[];
+  Item* const tile = reinterpret_cast<Item*>(shared_memory);
+  const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32, group = warp % BLOCK_GROUPS;
+  const int x0 = blockIdx.x % TILES_X * TILE_W, y0 = blockIdx.x / TILES_X % TILES_Y * TILE_H;
+  const int image = blockIdx.x / (TILES_X * TILES_Y), first_co = blockIdx.y * BLOCK_CO;
+  stage_windows(tile, data + static_cast<size_t>(image) * IH * IW * CI + blockIdx.y * (OCTETS * 8), y0 * SY - PY,
+                x0 * SX - PX, tid);
+  unsigned right[FRAGS_N][STEPS][2];
+  read_filters(right, weight + first_co + group * GROUP_CO, lane);
+  Item* const results = tile + WINDOW_H * WINDOW_W * PITCH * 8;
+#if FOLLOWS
+  const Rest rest = {bias, residual, scale, shift};
+#endif
+  copy_wait<0>();
+  __syncthreads();
+#pragma unroll 1
+  for (int frag = warp / BLOCK_GROUPS; frag < FRAGS; frag += WARPS) {
+    float sum[FRAGS_N][4];
+#pragma unroll
+    for (int j = 0; j < FRAGS_N; ++j)
+#pragma unroll
+      for (int r = 0; r < 4; ++r) sum[j][r] = 0.0f;
+#pragma unroll
+    for (int step = 0; step < STEPS; ++step) {
+      unsigned left[4];
+      load_pixels(left, tile + group * (OCTETS_EACH * 8), frag * 16, step, lane);
+#pragma unroll
+      for (int j = 0; j < FRAGS_N; ++j) multiply_add(sum[j], left, right[j][step][0], right[j][step][1], lane);
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int pixel = frag * 16 + half * 8 + lane / 4, y = y0 + pixel / TILE_W, x = x0 + pixel % TILE_W;
+      if (PIXELS % 16 && pixel >= PIXELS) continue;
+#pragma unroll
+      for (int j = 0; j < FRAGS_N; ++j) {
+        float low = sum[j][half * 2], high = sum[j][half * 2 + 1];
+        const int inside = group * GROUP_CO + j * 8 + lane % 4 * 2;
+#if FOLLOWS
+        if (y < OH && x < OW) {
+          const size_t at = ((static_cast<size_t>(image) * OH + y) * OW + x) * CO + first_co + inside;
+          finish_pair(low, high, rest, first_co + inside, at);
+        }
+#endif
+        *reinterpret_cast<unsigned*>(results + pixel * OUT_PITCH + inside) = pack_pair(low, high);
+      }
+    }
+  }
+  __syncthreads();
+#pragma unroll 4
+  for (int i = tid; i < PIXELS * OUT_OCTETS; i += THREADS) {
+    const int octet = i % OUT_OCTETS, pixel = i / OUT_OCTETS, y = y0 + pixel / TILE_W, x = x0 + pixel % TILE_W;
+    if ((OH % TILE_H && y >= OH) || (OW % TILE_W && x >= OW)) continue;
+    const size_t at = ((static_cast<size_t>(image) * OH + y) * OW + x) * CO + first_co + octet * 8;
+    *reinterpret_cast<uint4*>(out + at) = *reinterpret_cast<const uint4*>(results + pixel * OUT_PITCH + octet * 8);
+  }
+}
