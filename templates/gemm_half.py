@@ -56,12 +56,24 @@ def _family(knob: int) -> Family:
     return gemm_wgmma if knob == 1 else gemm_bulk
 
 
+def offered(shape: Product, target: Target) -> bool:
+    """Return whether a target has wgmma, and one of its families can multiply a shape."""
+    return gemm_wgmma.offered(shape, target) or gemm_bulk.offered(shape, target)
+
+
 def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape, with either instruction."""
-    families = [gemm_mma, gemm_wgmma, *([gemm_bulk] if gemm_bulk.refusal(shape) is None else [])]
+    families: list[Family] = [gemm_mma]
+    knobs = [0]
+    if gemm_wgmma.refusal(shape) is None:
+        families.append(gemm_wgmma)
+        knobs.append(1)
+    if gemm_bulk.refusal(shape) is None:
+        families.append(gemm_bulk)
+        knobs += gemm_bulk.candidates(shape)[KNOB]
     options = [family.candidates(shape) for family in families]
     shared = {name: sorted({v for each in options for v in each[name]}) for name in options[0]}
-    return {KNOB: [0, 1, *options[2][KNOB]] if options[2:] else [0, 1], **shared}
+    return {KNOB: knobs, **shared}
 
 
 def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
@@ -92,8 +104,8 @@ def default_choice(shape: Product, target: Target) -> dict[str, int]:
 
 
 def choice_without_boxes(shape: Product, target: Target) -> dict[str, int]:
-    """Return a good guess with copies of 16 bytes: by wgmma, also for few rows."""
-    if suits_wgmma(shape):
+    """Return a good guess with copies of 16 bytes: by wgmma, also for few rows, but for integers."""
+    if suits_wgmma(shape) and gemm_wgmma.refusal(shape) is None:
         return {KNOB: 1, **gemm_wgmma.default_choice(shape, target)}
     return {KNOB: 0, **gemm_mma.default_choice(shape, target)}
 

@@ -24,10 +24,10 @@ from . import (
     gemm_cpu,
     gemm_cuda,
     gemm_half,
+    gemm_int8,
     gemm_mma,
     gemm_padded,
     gemm_turned,
-    gemm_wgmma,
     long_rows,
     matvec_cuda,
     rows_cuda,
@@ -193,8 +193,8 @@ def gemm_cuda_any(
             ``gemm_nn.cuda`` (halves there with rows in memory that 8 divides); ``"tf32"``, of
             float32 arrays that tensor cores (sm_80 and later) multiply after rounding to 11 bits
             (or cutting, by ``wgmma``);
-            ``"int8"``, with c int32, ``transpose_b`` and a k that 4 divides, of which nothing
-            follows.
+            ``"int8"``, with c int32, of which nothing follows; on sm_90 by ``wgmma``, where
+            ``transpose_b`` and a k that 16 divides spare copies.
         transpose_a, transpose_b: whether a is stored as [k, m], and b as [n, k].
         activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"``, ``"gelu"`` or
             ``"gelu_tanh"``.
@@ -242,6 +242,10 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
         family = gemm_padded.Padded(tensor_core_family(gemm_padded.padded(shape)))
         return tunable(family, shape, "cuda")
     old = gemm_half.chosen_before(get_config())
+    gains = not old and shape.dtype == "int8" and gemm_int8.gains(shape, target)
+    if shape.dtype == "int8" and (gemm_int8.is_needed(shape) or gains):
+        family = gemm_int8.AlongK(tensor_core_family(gemm_int8.along_k(shape)))
+        return tunable(family, shape, "cuda")
     if not old and gemm_turned.is_needed(shape, target):
         return tunable(gemm_turned, shape, "cuda")
     return tunable(tensor_core_family(shape), shape, "cuda")
@@ -257,7 +261,7 @@ def tensor_core_family(shape: Product) -> Family[Any]:
     """Return the kernels of products on tensor cores that a target and a configuration ask for."""
     if gemm_half.chosen_before(get_config()):
         return gemm_mma
-    offered = gemm_wgmma.offered(shape, Target.current() or Target("cuda"))
+    offered = gemm_half.offered(shape, Target.current() or Target("cuda"))
     return gemm_half if offered else gemm_mma
 
 

@@ -1,0 +1,87 @@
+// Copies of matrices of 8-bit integers for products that read them along K: rows of K integers, a multiple of 16, of
+// which those beyond K_PLAIN are 0. Matrices have ACROSS rows of K_PLAIN integers, or TURNED, K_PLAIN rows of ACROSS.
+// A block takes a tile of 64 of ACROSS by 128 along K.
+constexpr int TURN_THREADS = 256, TURN_ACROSS = 64, TURN_K = 128, TURN_PITCH = TURN_K / 4 + 1;
+constexpr int K_COPY = K_PLAIN + (16 - K_PLAIN % 16) % 16;
+
+// Returns the four integers from `at` on of which those before `end` exist, as one word; the others are 0.
+template <bool ALIGNED>
+__device__ __forceinline__ unsigned four_integers(const signed char* at, const signed char* end) {
+  if (at >= end) return 0;
+  if (ALIGNED) return *reinterpret_cast<const unsigned*>(at);
+  unsigned word = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (at + i < end) word |= static_cast<unsigned>(static_cast<unsigned char>(at[i])) << i * 8;
+  return word;
+}
+
+// Turns 4 x 4 integers: byte i of word j becomes byte j of word i.
+__device__ __forceinline__ void turn_four(unsigned (&word)[4]) {
+  const unsigned low = __byte_perm(word[0], word[1], 0x5140), low2 = __byte_perm(word[2], word[3], 0x5140);
+  const unsigned high = __byte_perm(word[0], word[1], 0x7362), high2 = __byte_perm(word[2], word[3], 0x7362);
+  word[0] = __byte_perm(low, low2, 0x5410), word[1] = __byte_perm(low, low2, 0x7632);
+  word[2] = __byte_perm(high, high2, 0x5410), word[3] = __byte_perm(high, high2, 0x7632);
+}
+
+template <bool TURNED, int ACROSS>
+__device__ __forceinline__ void copy_along_k(
+    const signed char* __restrict__ from, signed char* __restrict__ to, unsigned (&tile)[TURN_ACROSS][TURN_PITCH],
+    int block) {
+  constexpr int TILES = (K_COPY + TURN_K - 1) / TURN_K, BANDS = (ACROSS + TURN_ACROSS - 1) / TURN_ACROSS;
+  constexpr bool ALIGNED = (TURNED ? ACROSS : K_PLAIN) % 4 == 0;
+  const int k0 = block % TILES * TURN_K, across0 = block / TILES % BANDS * TURN_ACROSS;
+  const size_t matrix = block / TILES / BANDS;
+  from += matrix * ACROSS * K_PLAIN, to += matrix * ACROSS * K_COPY;
+  const int tid = threadIdx.x;
+  if (TURNED) {
+    // A thread turns 4 x 4 integers: threads side by side read rows along ACROSS.
+#pragma unroll
+    for (int i = tid; i < TURN_ACROSS / 4 * (TURN_K / 4); i += TURN_THREADS) {
+      const int four = i % (TURN_ACROSS / 4) * 4, k = k0 + i / (TURN_ACROSS / 4) * 4;
+      unsigned word[4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const signed char* const row = from + static_cast<size_t>(k + j) * ACROSS;
+        word[j] = k + j < K_PLAIN ? four_integers<ALIGNED>(row + across0 + four, row + ACROSS) : 0;
+      }
+      turn_four(word);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) tile[four + j][i / (TURN_ACROSS / 4)] = word[j];
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int i = tid; i < TURN_ACROSS * (TURN_K / 16); i += TURN_THREADS) {
+    const int inside = i / (TURN_K / 16), across = across0 + inside, vector = i % (TURN_K / 16), k = k0 + vector * 16;
+    if (across >= ACROSS || k >= K_COPY) continue;
+    unsigned word[4];
+    const signed char* const row = from + static_cast<size_t>(across) * K_PLAIN;
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      word[j] = TURNED ? tile[inside][vector * 4 + j] : four_integers<ALIGNED>(row + k + j * 4, row + K_PLAIN);
+    *reinterpret_cast<uint4*>(to + static_cast<size_t>(across) * K_COPY + k) =
+        make_uint4(word[0], word[1], word[2], word[3]);
+  }
+}
+
+typedef unsigned TurnTile[TURN_ACROSS][TURN_PITCH];
+
+#if COPY_A && COPY_B
+extern "C" __global__ void __launch_bounds__(TURN_THREADS) along_k(
+    const signed char* __restrict__ a, signed char* __restrict__ copy_a, const signed char* __restrict__ b,
+    signed char* __restrict__ copy_b) {
+  __shared__ TurnTile tile;
+  let_next_begin();
+  const int block = static_cast<int>(blockIdx.x);
+  if (block < A_BLOCKS) copy_along_k<TURN_A, A_ROWS>(a, copy_a, tile, block);
+  else copy_along_k<TURN_B, B_ROWS>(b, copy_b, tile, block - A_BLOCKS);
+}
+#else
+extern "C" __global__ void __launch_bounds__(TURN_THREADS) along_k(
+    const signed char* __restrict__ from, signed char* __restrict__ to) {
+  __shared__ TurnTile tile;
+  let_next_begin();
+  copy_along_k<(COPY_A ? TURN_A : TURN_B), (COPY_A ? A_ROWS : B_ROWS)>(from, to, tile, static_cast<int>(blockIdx.x));
+}
+#endif
