@@ -2,9 +2,11 @@
 
     python -m benchmarks.volumes                     # untuned; layer, bias and ReLU
     python -m benchmarks.volumes --only transposed --report
+    python -m benchmarks.volumes --unknown           # weights are inputs, and nothing follows
 
 Each layer with its bias and ReLU is a network of its own, compiled as networks are, which convolve
-images instead (`to_conv2d`), and with that pass left out. PyTorch runs it in both layouts, with
+images instead (`to_conv2d`), and with that pass left out. Where weights are inputs, as in a call of
+the operator by name, that pass does nothing. PyTorch runs it in both layouts, with
 cuDNN's choice by measuring, in strict float32. All are timed in turns as CUDA graphs. PyTorch must
 be installed.
 """
@@ -80,9 +82,10 @@ LAYERS = {
 def torch_calls(
     layer: Layer, arrays: Sequence[np.ndarray[Any, Any]], torch: Any
 ) -> dict[str, Callable[[], Any]]:
-    """Return PyTorch's layer with bias and ReLU, in each layout, on the GPU."""
+    """Return PyTorch's layer in each layout, on the GPU; bias and ReLU follow if there is a bias."""
     functional, op, dims = torch.nn.functional, layer.op, len(layer.data) - 2
-    data, weight, bias = [torch.from_numpy(each).cuda() for each in arrays]
+    data, weight, *rest = [torch.from_numpy(each).cuda() for each in arrays]
+    bias = rest[0] if rest else None
     last = torch.channels_last_3d if dims == 3 else torch.channels_last
     calls = {}
     for name, layout in (("PyTorch", torch.contiguous_format), ("channels last", last)):
@@ -90,9 +93,11 @@ def torch_calls(
 
         def run(x: Any = x, w: Any = w) -> Any:
             if isinstance(op, ops.Conv3d):
-                return functional.conv3d(x, w, bias, op.strides, op.padding).relu_()
-            rest = (op.strides, op.padding, op.output_padding)
-            return functional.conv_transpose2d(x, w, bias, *rest).relu_()
+                y = functional.conv3d(x, w, bias, op.strides, op.padding)
+            else:
+                rest = (op.strides, op.padding, op.output_padding)
+                y = functional.conv_transpose2d(x, w, bias, *rest)
+            return y if bias is None else y.relu_()
 
         calls[name] = run
     return calls
@@ -116,15 +121,19 @@ def timed(name: str, layer: Layer, options: argparse.Namespace, torch: Any) -> f
     shapes = (layer.data, layer.weight, (layer.filters,))
     data, weight, bias = [rng.normal(size=s, scale=0.05).astype("float32") for s in shapes]
     x = Variable(TensorType(layer.data), "data")
-    y = apply(layer.op, x, Constant.of(weight))
-    biased = apply(ops.Add(), y, Constant.of(bias.reshape(-1, *[1] * dims)))
-    graph = Graph.of(apply(ops.Relu(), biased))
-    calls = torch_calls(layer, (data, weight, bias), torch)
+    if options.unknown:
+        graph = Graph.of(apply(layer.op, x, Variable(TensorType(layer.weight), "weight")))
+        given, calls = (data, weight), torch_calls(layer, (data, weight), torch)
+    else:
+        y = apply(layer.op, x, Constant.of(weight))
+        biased = apply(ops.Add(), y, Constant.of(bias.reshape(-1, *[1] * dims)))
+        graph = Graph.of(apply(ops.Relu(), biased))
+        given, calls = (data,), torch_calls(layer, (data, weight, bias), torch)
     exact = next(iter(calls.values()))().cpu().numpy()
     samplers = {key: _replayed(torch, run) for key, run in calls.items()}
-    for key, passes in (("ours", OWN), ("without", WITHOUT)):
+    for key, passes in (("ours", OWN), *([] if options.unknown else [("without", WITHOUT)])):
         instance = compile_network(graph, options.target, passes).instance()
-        found = instance(data)[0].numpy()
+        found = instance(*given)[0].numpy()
         error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
         assert error < 1e-5, f"{name}: {key} differs from PyTorch by {error:.1e}"
         if options.report and passes is OWN:
@@ -147,14 +156,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="layers whose name holds this")
     parser.add_argument("--target", default="cuda")
+    parser.add_argument("--unknown", action="store_true", help="weights are inputs")
     parser.add_argument("--report", action="store_true", help="show the kernels")
     options = parser.parse_args(argv)
     import torch
 
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    print("| layer, us | PyTorch | channels last | ours | without `to_conv2d` | library / ours |")
-    print("|---|---|---|---|---|---|")
+    without = "" if options.unknown else " without `to_conv2d` |"
+    print(f"| layer, us | PyTorch | channels last | ours |{without} library / ours |")
+    print("|---|---|---|---|---|" + "---|" * bool(without))
     with torch.no_grad():
         ratios = [
             timed(name, layer, options, torch)

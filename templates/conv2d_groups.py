@@ -8,7 +8,7 @@ of one product; the filters of a group stay in the registers of a warp.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import partial
 
 from autotune import SourceKernel, Target, call
@@ -34,6 +34,11 @@ def offered(shape: Conv2dNhwc) -> bool:
     eights = shape.a_run % 8 == 0 and shape.n % 8 == 0
     grouped = shape.groups > 1 and shape.dtype in HALVES and not shape.transpose_b
     return grouped and eights and _words(shape) <= MOST_FILTERS
+
+
+def chosen_before(knobs: Container[str]) -> bool:
+    """Return whether knobs were chosen when there was only ``mma.sync``: old logs stay valid."""
+    return "warps_m" in knobs
 
 
 class GroupsTiling:

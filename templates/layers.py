@@ -20,6 +20,7 @@ from . import layers_rows as layers_rows  # enters itself
 from . import layers_winograd as layers_winograd  # enters itself, before what is slower
 from .layers_cuda import FLOAT32, FLOATS, enter_windows, given, takes, unusual
 from .rows_shape import Rows
+from .volumes import Spread
 
 
 def _plain_conv2d(layer: Layer) -> tuple[Any, ...] | None:
@@ -141,6 +142,32 @@ def _by_tvm_name(template: str) -> Callable[[Layer], Offer | None]:
         return Offer(template, args, layer.inputs)
 
     return operator
+
+
+@implements("nn.conv3d", "cuda", "conv3d.cuda", ("NCDHW", "NDHWC"), FLOAT32, ("none",))
+def conv3d(layer: Layer) -> Offer | None:
+    """Offer the kernels for volumes without what follows."""
+    op = layer.op
+    assert isinstance(op, ops.Conv3d)
+    if op.groups != 1 or layer.epilogue != Epilogue():
+        return None
+    data, weight = (each.shape for each in layer.inputs)
+    args = (data, weight, op.strides, op.padding, op.dilation, op.data_layout)
+    return Offer("conv3d.cuda", args, layer.inputs)
+
+
+@implements(
+    "nn.conv2d_transpose", "cuda", "conv2d_transpose.cuda", None, FLOAT32, ("none",)
+)  # fmt: skip
+def conv2d_transpose(layer: Layer) -> Offer | None:
+    """Offer the kernels for transposed convolutions without what follows."""
+    op = layer.op
+    assert isinstance(op, ops.Conv2dTranspose)
+    data, weight = (each.shape for each in layer.inputs)
+    if layer.epilogue != Epilogue() or not Spread(op, data, weight).is_woven:
+        return None
+    args = (data, weight, op.strides, op.padding, op.output_padding)
+    return Offer("conv2d_transpose.cuda", args, layer.inputs)
 
 
 _enter("cpu")

@@ -28,6 +28,16 @@ CASES = {
     "groups, bare": (1, 6, 5, 8, 4, 3, 3, 1, 1, False, "none", False, False, 1, "float32", 4),
     "float16, groups": (1, 5, 6, 12, 8, 3, 3, 1, 1, True, "relu", True, True, 1, "float16", 2),
     "bfloat16, groups": (2, 5, 4, 6, 6, 2, 3, 2, 1, True, "gelu", False, False, 2, "bfloat16", 3),
+    "float16, groups of 8": (
+        2, 9, 7, 32, 32, 3, 3, 1, 1, True, "relu", True, True, 1, "float16", 4,
+    ),
+    "bfloat16, groups of 16": (
+        1, 9, 10, 48, 48, 3, 5, (2, 1), (0, 2, 1, 1), False, "none", False, False, (1, 2),
+        "bfloat16", 3,
+    ),
+    "float16, more out of groups": (
+        1, 9, 10, 32, 16, 2, 3, (1, 2), (0, 2, 1, 1), True, "gelu", False, False, 1, "float16", 2,
+    ),
     "tf32, groups": (1, 5, 6, 15, 3, 3, 3, 1, 1, True, "none", True, False, 1, "tf32", 3),
 }  # fmt: skip
 

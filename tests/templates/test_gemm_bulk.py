@@ -151,12 +151,52 @@ def test_products_read_their_operands_where_boxes_put_them(name, tmp_path, monke
     np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=2e-2, atol=2e-2)
 
 
+# The same of 8-bit integers, two of which stand in a place.
+INTEGERS = {
+    "whole": (Gemm(64, 64, 128, "int8", 1, False, True), {}),
+    "edges": (Gemm(66, 72, 144, "int8", 1, False, True), {"stages": 4}),
+    "odd-columns": (Gemm(66, 71, 144, "int8", 2, False, True, "b"), {"frags_n": 6}),
+    "walk": (
+        Gemm(200, 264, 272, "int8", 1, False, True),
+        {"wgmma": 4, "stages": 3, "band": 4, "frags_n": 10},
+    ),
+    "two-teams": (
+        Gemm(130, 136, 272, "int8", 3, False, True, "a"),
+        {"wgmma": 6, "stages": 4, "frags_n": 16},
+    ),
+    "split": (
+        Gemm(72, 136, 640, "int8", 1, False, True),
+        {"split": 2, "frags_m": 2, "frags_n": 16},
+    ),
+    "in-order": (
+        Gemm(200, 136, 656, "int8", 1, False, True),
+        {"warps_m": 8, "frags_n": 16, "stages": 5},
+    ),
+    "narrow": (Gemm(65, 24, 480, "int8", 1, False, True), {"frags_n": 3, "chunk": 128}),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_products_of_integers_are_exact(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(gemm_bulk_tiling, "MULTIPROCESSORS", 2)
+    shape, change = INTEGERS[name]
+    source = gemm_bulk.kernel(shape, {**CHOICE, **change})
+    kernel, (a, b, c) = source.kernel("cuda"), arrays_of(source)
+    rng = np.random.default_rng(0)
+    a[:], b[:] = rng.integers(-128, 128, a.shape), rng.integers(-128, 128, b.shape)
+    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run([a, b, c], order=7, checked=False)
+    np.testing.assert_array_equal(c, source.reference(a, b))
+
+
 SHAPES = [
     Gemm(512, 512, 64, "float16", 96, False, True),
     Gemm(512, 512, 8192, "float16"),
     Gemm(2048, 2048, 2048, "bfloat16", rest=REST),
     Gemm(1000, 1048, 1016, "bfloat16", 3, True, False, "b"),
+    Gemm(512, 4096, 4096, "int8", 1, False, True),
     Gemm(1, 8, 8, "float16"),
+    Gemm(1, 8, 16, "int8", 1, False, True),
 ]
 
 
@@ -183,7 +223,7 @@ def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
-@pytest.mark.parametrize("shape", SHAPES[:4], ids=str)
+@pytest.mark.parametrize("shape", SHAPES[:5], ids=str)
 def test_products_are_not_serialized_and_sums_stay_in_registers(shape, tmp_path):
     for choice in drawn(shape, 2):
         kernel, text = gemm_bulk.kernel(shape, choice).kernel("cuda"), tmp_path / "kernel.cu"
@@ -245,8 +285,10 @@ def test_what_swapped_operands_cannot_be_is_an_error_that_says_so(rest, split, m
     [
         (Gemm(128, 132, 128, "float16"), "must be multiples of 8 elements"),
         (Gemm(128, 128, 128, "tf32", 1, False, True), "must be 16-bit floats"),
+        (Gemm(128, 128, 128, "int8"), "integers must stand along K"),
+        (Gemm(128, 128, 136, "int8", 1, False, True), "a k that 16 divides"),
     ],
-    ids=["odd", "tf32"],
+    ids=["odd", "tf32", "int8 across K", "int8 of any k"],
 )
 def test_what_boxes_cannot_bring_is_an_error_that_says_so(shape, message):
     with pytest.raises(TemplateError, match=message):

@@ -194,8 +194,11 @@ def test_shapes_beyond_what_kernels_count_are_left_to_others(name):
         (("nn.softmax", "cuda", None, "float32"), ["softmax.cuda", "te/softmax.cuda"]),
         (("nn.global_avg_pool3d", "cuda", "NDHWC"), ["reduce.cuda"]),
         (("add", "cuda"), ["elementwise.cuda"]),
-        (("nn.conv3d", "cuda", "NDHWC"), ["conv3d_ndhwc.cuda"]),
-        (("nn.conv2d_transpose", "cuda"), ["conv2d_transpose_nchw.cuda"]),
+        (("nn.conv3d", "cuda", "NDHWC"), ["conv3d.cuda", "conv3d_ndhwc.cuda"]),
+        (
+            ("nn.conv2d_transpose", "cuda"),
+            ["conv2d_transpose.cuda", "conv2d_transpose_nchw.cuda"],
+        ),
         (("nn.layer_norm", "cpu"), []),
     ],
 )

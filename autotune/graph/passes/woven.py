@@ -59,7 +59,7 @@ class Woven:
 
 
 @dataclass(frozen=True)
-class _Axis:
+class PhaseAxis:
     """How one axis is convolved.
 
     Attributes:
@@ -73,12 +73,12 @@ class _Axis:
     padding: Pair
 
     @staticmethod
-    def of(extent: int, out: int, taps: int, step: int, cut: int) -> _Axis:
+    def of(extent: int, out: int, taps: int, step: int, cut: int) -> PhaseAxis:
         """Return it for so many elements of data and of a result, some of which are cut off."""
         first = -((taps - 1 - cut) // step)
         count = (step - 1 + cut) // step - first + 1
         after = ceil_div(out, step) - extent + first + count - 1
-        return _Axis(first, count, (-first, after))
+        return PhaseAxis(first, count, (-first, after))
 
     def source(self, phase: int, tap: int, step: int, cut: int) -> int:
         """Return which tap of the transposed filter is this one of a phase's filter."""
@@ -98,8 +98,8 @@ def as_woven(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Woven] | Non
         return None
     (sy, sx), (rows, columns), _ = op.moves
     shape = node.outputs[0].shape
-    y = _Axis.of(data.shape[2], shape[2], weight.shape[2], sy, rows[0])
-    x = _Axis.of(data.shape[3], shape[3], weight.shape[3], sx, columns[0])
+    y = PhaseAxis.of(data.shape[2], shape[2], weight.shape[2], sy, rows[0])
+    x = PhaseAxis.of(data.shape[3], shape[3], weight.shape[3], sx, columns[0])
     # More is cut off than filters reach beyond the data.
     if min(*y.padding, *x.padding) < 0:
         return None
@@ -113,7 +113,7 @@ def as_woven(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Woven] | Non
     return apply(conv, data, filters, origin=node.origin), Woven(shape, (sy, sx))
 
 
-def _phases(weight: Array, axes: tuple[_Axis, _Axis], steps: Pair, cut: Pair) -> Array:
+def _phases(weight: Array, axes: tuple[PhaseAxis, PhaseAxis], steps: Pair, cut: Pair) -> Array:
     """Return filters [out, phase, phase, in, tap, tap] of those of a transposed convolution."""
     (y, x), (ci, co, kh, kw) = axes, weight.shape
     filters = np.zeros((co, *steps, ci, y.taps, x.taps), weight.dtype)

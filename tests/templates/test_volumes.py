@@ -1,0 +1,103 @@
+"""Convolutions of volumes, and transposed ones, as those of images between copies."""
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import pytest
+from autotune.templates.volumes import Spread
+
+from autotune.errors import TemplateError
+from autotune.graph import ops
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from autotune.task import create
+from tests.templates.emulated import check_emulated
+
+# Arguments, and the kernels that run.
+BOTH = ["arrange_data", "conv2d_nchw", "arrange_out"]
+VOLUMES = {
+    "cubes": (((1, 3, 5, 6, 7), (4, 3, 3, 3, 3), (1,), (1,)), BOTH),
+    "steps, holes, sides": (
+        ((2, 3, 5, 6, 4), (4, 3, 2, 3, 1), (2, 1, 2), (1, 0, 1, 0, 2, 1), (2, 1, 1)),
+        BOTH,
+    ),
+    "one result": (
+        ((1, 4, 3, 6, 5), (8, 4, 3, 3, 3), (1,), (0, 1, 1)),
+        ["arrange_data", "conv2d_nchw"],
+    ),
+    "along depth": (((1, 4, 4, 6, 5), (8, 4, 3, 1, 1), (1,), (1, 0, 0)), ["conv2d_nchw"]),
+    "one plane": (((2, 4, 1, 6, 5), (8, 4, 1, 3, 3), (1,), (0, 1, 1)), ["conv2d_nchw"]),
+    "elements": (((1, 4, 3, 6, 5), (8, 4, 1, 1, 1)), ["conv2d_nchw"]),
+    "channels last": (
+        ((2, 5, 6, 4, 3), (2, 3, 1, 3, 4), (2, 1, 2), (1, 0, 1, 0, 2, 1), (2, 1, 1), "NDHWC"),
+        ["arrange_data", "arrange_weight", "gemm_nn"],
+    ),
+    "channels last, along depth": (
+        ((1, 4, 6, 5, 4), (3, 1, 1, 4, 8), (1,), (1, 0, 0), (1,), "NDHWC"),
+        ["gemm_nn"],
+    ),
+    "channels last, planes": (
+        ((2, 4, 6, 5, 4), (1, 3, 3, 4, 8), (1,), (0, 1, 1), (1,), "NDHWC"),
+        ["gemm_nn"],
+    ),
+}
+WOVEN = ["arrange_weight", "conv2d_nchw", "arrange_out"]
+SPREAD = {
+    "4x4 of 2": (((2, 3, 5, 6), (3, 4, 4, 4), (2,), (1,)), WOVEN),
+    "uneven": (((1, 70, 4, 3), (70, 5, 3, 2), (2, 3), (1, 0), (1, 2)), WOVEN),
+    "of 1": (((1, 5, 4, 4), (5, 6, 4, 4), (1,), (0,)), WOVEN[:2]),
+    "16x16 of 8": (((1, 4, 3, 3), (4, 3, 16, 16), (8,), (4,)), WOVEN),
+    "of rows": (((1, 4, 5, 3), (4, 3, 3, 3), (2, 1), (1, 0, 0, 1), (1, 0)), WOVEN),
+}
+
+
+@pytest.mark.parametrize(
+    ("template", "case"),
+    [
+        *(("conv3d.cuda", case) for case in VOLUMES.values()),
+        *(("conv2d_transpose.cuda", case) for case in SPREAD.values()),
+    ],
+    ids=[*VOLUMES, *SPREAD],
+)
+def test_kernels_match_their_reference_in_the_emulator(template, case):
+    args, entries = case
+    task = create(template, args, "cuda -emulate")
+    assert [each.entry for each in task.instantiate(task.default()).calls] == entries
+    check_emulated(template, args, 2)
+
+
+@pytest.mark.parametrize(
+    ("template", "args"),
+    [
+        ("conv3d.cuda", ((1, 64, 8, 28, 28), (64, 64, 3, 3, 3), (1,), (1,))),
+        ("conv3d.cuda", ((1, 8, 28, 28, 64), (3, 3, 3, 64, 64), (1,), (1,), (1,), "NDHWC")),
+        ("conv2d_transpose.cuda", ((8, 128, 16, 16), (128, 64, 4, 4), (2,), (1,))),
+        ("conv2d_transpose.cuda", ((1, 4, 3, 3), (4, 3, 64, 64), (32,), (16,))),
+    ],
+)
+def test_defaults_fit_the_device(template, args):
+    task = create(template, args, "cuda -arch=sm_90")
+    kernel = task.instantiate(task.default()).kernel("cuda")
+    assert launch_violation(kernel, task.target.limits) is None
+    assert task.target.limits == Target("cuda -arch=sm_90").limits
+
+
+def test_sums_are_counted_once():
+    shape = Spread(ops.Conv2dTranspose((2,), (1,)), (1, 3, 5, 6), (3, 4, 4, 4))
+    assert shape.out == (1, 4, 10, 12)
+    assert shape.flop == 2 * 3 * 5 * 6 * 4 * 4 * 4
+    assert shape.bytes == 4 * (3 * 30 + 3 * 4 * 16 + 4 * 120)
+
+
+@pytest.mark.parametrize(
+    ("template", "args", "message"),
+    [
+        ("conv3d.cuda", ((1, 3, 5, 6, 7), (4, 2, 3, 3, 3)), "3 input channels"),
+        ("conv3d.cuda", ((1, 3, 2, 6, 7), (4, 3, 3, 3, 3)), "no larger than the padded data"),
+        ("conv2d_transpose.cuda", ((1, 3, 5, 6), (2, 4, 3, 3)), r"\[in, out, height, width\]"),
+        ("conv2d_transpose.cuda", ((1, 3, 5, 6), (3, 4, 1, 1), (1,), (1,)), "more is cut off"),
+    ],
+)
+def test_what_cannot_be_is_an_error_that_says_so(template, args, message):
+    with pytest.raises(TemplateError, match=message):
+        create(template, args, "cuda")
+
+
