@@ -5,8 +5,8 @@
     python -m benchmarks.volumes --unknown           # weights are inputs, and nothing follows
 
 Each layer with its bias and ReLU is a network of its own, compiled as networks are, which convolve
-images instead (`to_conv2d`), and with that pass left out. Where weights are inputs, as in a call of
-the operator by name, that pass does nothing. PyTorch runs it in both layouts, with
+images instead (`to_conv2d`), and with that pass left out. Where weights are inputs, as in a call
+of the operator by name, that pass does nothing. PyTorch runs it in both layouts, with
 cuDNN's choice by measuring, in strict float32. All are timed in turns as CUDA graphs. PyTorch must
 be installed.
 """
@@ -82,7 +82,7 @@ LAYERS = {
 def torch_calls(
     layer: Layer, arrays: Sequence[np.ndarray[Any, Any]], torch: Any
 ) -> dict[str, Callable[[], Any]]:
-    """Return PyTorch's layer in each layout, on the GPU; bias and ReLU follow if there is a bias."""
+    """Return PyTorch's layer in each layout, on the GPU, with what follows if there is a bias."""
     functional, op, dims = torch.nn.functional, layer.op, len(layer.data) - 2
     data, weight, *rest = [torch.from_numpy(each).cuda() for each in arrays]
     bias = rest[0] if rest else None

@@ -14,12 +14,20 @@ from pathlib import Path
 
 from autotune import hub
 
-from . import operators, source, source_rows, source_volumes, source_windows, te_conv2d, te_gemm
-from . import te_softmax
+from . import (
+    operators,
+    source,
+    source_rows,
+    source_volumes,
+    source_windows,
+    te_conv2d,
+    te_gemm,
+    te_softmax,
+)
 
 __all__ = [
-    "operators", "source", "source_rows", "source_volumes", "source_windows", "te_conv2d", "te_gemm",
-    "te_softmax",
+    "operators", "source", "source_rows", "source_volumes", "source_windows", "te_conv2d",
+    "te_gemm", "te_softmax",
 ]  # fmt: skip
 
 # Packs of tuned records of these templates: used where a program gives no other.

@@ -125,4 +125,3 @@ class AsImages:
 def blocks_for(size: int, width: int = 1) -> int:
     """Return the blocks that copy so many elements, of which threads copy ``width`` together."""
     return common.ceil_div(size // width, THREADS * EACH)
-

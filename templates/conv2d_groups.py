@@ -89,9 +89,7 @@ def violation(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> s
     return common.first_broken(_rules(choice, shape, target))
 
 
-def _rules(
-    choice: Mapping[str, int], shape: Conv2dNhwc, target: Target
-) -> list[tuple[bool, str]]:
+def _rules(choice: Mapping[str, int], shape: Conv2dNhwc, target: Target) -> list[tuple[bool, str]]:
     """Return the rules of `violation`; choices may be arrays of them."""
     tiling = GroupsTiling(shape, choice)
     return [

@@ -226,7 +226,7 @@ class BulkTiling:
         sides = {"A_MAP": a, "B_MAP": b}
         if self.boxes and asked.n % 8 == 0:
             sides["C_MAP"] = (asked.m, asked.n, self.written_rows)
-        # Copies leave numbers as they are: a map needs to know no more of integers than their size.
+        # Copies leave numbers as they are: of integers a map need only know the size.
         kinds = {"C_MAP": "tf32"} if self.integers else {}
         kind = "float16" if self.integers else s.dtype
         return {

@@ -104,7 +104,7 @@ def default_choice(shape: Product, target: Target) -> dict[str, int]:
 
 
 def choice_without_boxes(shape: Product, target: Target) -> dict[str, int]:
-    """Return a good guess with copies of 16 bytes: by wgmma, also for few rows, but for integers."""
+    """Return a good guess with copies of 16 bytes: of floats by wgmma, also for few rows."""
     if suits_wgmma(shape) and gemm_wgmma.refusal(shape) is None:
         return {KNOB: 1, **gemm_wgmma.default_choice(shape, target)}
     return {KNOB: 0, **gemm_mma.default_choice(shape, target)}

@@ -82,7 +82,9 @@ class AlongK:
             turn_b=not shape.transpose_b, k_plain=shape.k, a_rows=shape.m, b_rows=shape.n,
             a_blocks=blocks.get("a", 0),
         )  # fmt: skip
-        rooms = [workspace(copy, (math.prod(sizes[name]),), "int8") for name, copy in names.items()]
+        rooms = [
+            workspace(copy, (math.prod(sizes[name]),), "int8") for name, copy in names.items()
+        ]
         return replace(
             source,
             name=calls[0].entry,

@@ -40,7 +40,9 @@ class _Layer:
     @property
     def flop(self) -> int:
         """Multiplications and additions."""
-        return int(self.op.flop(*(TensorType(each) for each in (self.data, self.weight, self.out))))
+        return int(
+            self.op.flop(*(TensorType(each) for each in (self.data, self.weight, self.out)))
+        )
 
     @property
     def bytes(self) -> int:
@@ -139,7 +141,11 @@ class Volume(_Layer):
             h = extents[0] * (extents[1] if joined == 0 else 1)
             w = extents[2] * (extents[1] if joined == 1 else 1)
         (top, bottom), (left, right) = op.sides[y], op.sides[x]
-        steps, sides, holes = (op.steps[y], op.steps[x]), (top, left, bottom, right), (op.holes[y], op.holes[x])
+        steps, sides, holes = (
+            (op.steps[y], op.steps[x]),
+            (top, left, bottom, right),
+            (op.holes[y], op.holes[x]),
+        )
         if first:
             size = (taps[y], taps[x])
             return Conv2d(n, h, w, co, ci, *size, steps, sides, False, False, dilation=holes)
@@ -211,7 +217,9 @@ class Spread(_Layer):
         """How rows and columns are convolved."""
         steps, sides, _ = self.op.moves
         rows, columns = (
-            PhaseAxis.of(self.data[i + 2], self.out[i + 2], self.weight[i + 2], steps[i], sides[i][0])
+            PhaseAxis.of(
+                self.data[i + 2], self.out[i + 2], self.weight[i + 2], steps[i], sides[i][0]
+            )
             for i in range(2)
         )
         return rows, columns
@@ -263,5 +271,3 @@ class Spread(_Layer):
             spread_cut_x=columns[0], spread_ci_tile=self.tiles[0], spread_co_tile=self.tiles[1],
         )  # fmt: skip
         return {**sizes, **woven}
-
-

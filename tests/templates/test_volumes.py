@@ -99,5 +99,3 @@ def test_sums_are_counted_once():
 def test_what_cannot_be_is_an_error_that_says_so(template, args, message):
     with pytest.raises(TemplateError, match=message):
         create(template, args, "cuda")
-
-

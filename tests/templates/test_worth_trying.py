@@ -103,6 +103,16 @@ CASES = {
          (ops.Gelu(), (512, 512)), (ops.Silu(), (512, 512), "bfloat16")],
         [(ops.Relu(), (255, 512)), (ops.Clip(0.0, 1e39), (512, 512)),
          (ops.Relu(), (512, 512), "int8")]),
+    "conv3d.cuda": (
+        [(ops.Conv3d(), (1, 2, 5, 5, 5), (3, 2, 3, 3, 3)),
+         (ops.Conv3d(data_layout="NDHWC", kernel_layout="DHWIO"), (1, 5, 5, 5, 2),
+          (3, 3, 3, 2, 3))],
+        [(ops.Conv3d(), (1, 2, 5, 5, 5), (3, 2, 3, 3, 3), "float16"),
+         (ops.Conv3d(groups=2), (1, 2, 5, 5, 5), (4, 1, 3, 3, 3))]),
+    "conv2d_transpose.cuda": (
+        [(ops.Conv2dTranspose(), (1, 2, 5, 5), (2, 3, 3, 3))],
+        [(ops.Conv2dTranspose(), (1, 2, 5, 5), (2, 3, 3, 3), "float16"),
+         (ops.Conv2dTranspose(padding=(1,)), (1, 2, 5, 5), (2, 3, 1, 1))]),
     "conv3d_ncdhw.cuda": (
         [(ops.Conv3d(), (1, 2, 5, 5, 5), (3, 2, 3, 3, 3))],
         [(ops.Conv3d(), (1, 2, 5, 5, 5), (3, 2, 3, 3, 3), "float16")]),
