@@ -87,7 +87,7 @@ def torch_calls(
     data, weight, *rest = [torch.from_numpy(each).cuda() for each in arrays]
     bias = rest[0] if rest else None
     last = torch.channels_last_3d if dims == 3 else torch.channels_last
-    calls = {}
+    calls: dict[str, Callable[[], Any]] = {}
     for name, layout in (("PyTorch", torch.contiguous_format), ("channels last", last)):
         x, w = (each.contiguous(memory_format=layout) for each in (data, weight))
 
@@ -121,6 +121,7 @@ def timed(name: str, layer: Layer, options: argparse.Namespace, torch: Any) -> f
     shapes = (layer.data, layer.weight, (layer.filters,))
     data, weight, bias = [rng.normal(size=s, scale=0.05).astype("float32") for s in shapes]
     x = Variable(TensorType(layer.data), "data")
+    given: tuple[np.ndarray[Any, Any], ...] = (data,)
     if options.unknown:
         graph = Graph.of(apply(layer.op, x, Variable(TensorType(layer.weight), "weight")))
         given, calls = (data, weight), torch_calls(layer, (data, weight), torch)
@@ -128,7 +129,7 @@ def timed(name: str, layer: Layer, options: argparse.Namespace, torch: Any) -> f
         y = apply(layer.op, x, Constant.of(weight))
         biased = apply(ops.Add(), y, Constant.of(bias.reshape(-1, *[1] * dims)))
         graph = Graph.of(apply(ops.Relu(), biased))
-        given, calls = (data,), torch_calls(layer, (data, weight, bias), torch)
+        calls = torch_calls(layer, (data, weight, bias), torch)
     exact = next(iter(calls.values()))().cpu().numpy()
     samplers = {key: _replayed(torch, run) for key, run in calls.items()}
     for key, passes in (("ours", OWN), *([] if options.unknown else [("without", WITHOUT)])):

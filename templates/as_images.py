@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from autotune import SourceKernel, Target, call, workspace
+from autotune.kernel import KernelCall
 
 from . import common
 
@@ -101,7 +102,8 @@ class AsImages:
             replace(one, args=tuple(rooms.get(name, name) for name in one.args))
             for one in source.calls
         ]
-        before, after = [], []
+        before: list[KernelCall] = []
+        after: list[KernelCall] = []
         for each in copies:
             ends = (each.name, rooms[each.name])
             place, ends = (after, ends[::-1]) if each.name == "out" else (before, ends)
@@ -110,7 +112,7 @@ class AsImages:
         return replace(
             source,
             name=calls[0].entry,
-            source="\n".join([source.source, *([common.text(shape.text)] if copies else [])]),
+            source=f"{source.source}\n{common.text(*([shape.text] if copies else []))}",
             defines={**source.defines, **shape.defines()},
             args=shape.arguments(),
             calls=calls,

@@ -36,7 +36,7 @@ from autotune.kernel import KernelCall
 
 from . import common, gemm_wgmma
 from .epilogue import Epilogue
-from .gemm_bulk_estimate import estimate
+from .gemm_bulk_estimate import estimate as estimate
 from .gemm_bulk_tiling import FORMS, KNOB, MULTIPROCESSORS, PANEL, BulkTiling, Form
 from .gemm_mma import depth
 from .gemm_shape import HALVES, Product, first_names, result_name

@@ -244,8 +244,8 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
     old = gemm_half.chosen_before(get_config())
     gains = not old and shape.dtype == "int8" and gemm_int8.gains(shape, target)
     if shape.dtype == "int8" and (gemm_int8.is_needed(shape) or gains):
-        family = gemm_int8.AlongK(tensor_core_family(gemm_int8.along_k(shape)))
-        return tunable(family, shape, "cuda")
+        copied = gemm_int8.AlongK(tensor_core_family(gemm_int8.along_k(shape)))
+        return tunable(copied, shape, "cuda")
     if not old and gemm_turned.is_needed(shape, target):
         return tunable(gemm_turned, shape, "cuda")
     return tunable(tensor_core_family(shape), shape, "cuda")

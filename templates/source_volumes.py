@@ -10,7 +10,7 @@ from autotune.errors import GraphError, TemplateError
 from autotune.graph import ops
 
 from . import conv2d_bf16x3, conv2d_cuda, gemm_cuda
-from .as_images import AsImages, Images
+from .as_images import AsImages
 from .conv2d_shape import Conv2d
 from .source import tunable
 from .volumes import Spread, Volume
@@ -31,8 +31,8 @@ def conv3d_cuda(
         strides, dilation: one for all axes, or one each.
         padding: one for all, one each, or those before and those after.
     """
-    order = {"data_layout": layout, "kernel_layout": "OIDHW" if layout == "NCDHW" else "DHWIO"}
-    op = ops.Conv3d(tuple(strides), tuple(padding), tuple(dilation), **order)
+    filters = "OIDHW" if layout == "NCDHW" else "DHWIO"
+    op = ops.Conv3d(tuple(strides), tuple(padding), tuple(dilation), 1, layout, filters)
     shape = Volume(op, tuple(data), tuple(weight))
     _checked("conv3d.cuda", shape)
     return tunable(AsImages(_family(shape.images)), shape, "cuda")
@@ -66,12 +66,10 @@ def _checked(name: str, shape: Volume | Spread) -> None:
         raise TemplateError(f"{name}: {error}") from error
 
 
-def _family(images: Any) -> Images:
-    """Return the kernels of a convolution of images."""
+def _family(images: Any) -> Any:
+    """Return the kernels of a convolution of images, a family as `AsImages` takes it."""
     if not isinstance(images, Conv2d):
-        family: Any = gemm_cuda
-        return family
+        return gemm_cuda
     old = conv2d_bf16x3.chosen_before(get_config())
     split = not old and conv2d_bf16x3.offered(images, Target.current() or Target("cuda"))
-    family = conv2d_bf16x3 if split else conv2d_cuda
-    return family
+    return conv2d_bf16x3 if split else conv2d_cuda
