@@ -130,6 +130,25 @@ REFERENCED = {
     "groups, float16": (
         "conv2d_nhwc.cuda", (2, 15, 13, 48, 24, 3, 3, 1, 1, *RELU, 2, "float16", 4), 3e-3,
     ),
+    "groups of 8, float16": (
+        "conv2d_nhwc.cuda", (2, 15, 13, 64, 64, 3, 3, 1, 1, *RELU, 1, "float16", 8), 3e-3,
+    ),
+    "groups of 16, bfloat16": (
+        "conv2d_nhwc.cuda", (2, 15, 14, 96, 96, 3, 5, 2, 2, *RELU, 1, "bfloat16", 6), 2e-2,
+    ),
+    "volume": ("conv3d.cuda", ((2, 16, 6, 15, 13), (40, 16, 3, 3, 3), (1, 2, 1), (1,)), 1e-5),
+    "volume, along depth": (
+        "conv3d.cuda", ((1, 64, 16, 28, 28), (64, 64, 3, 1, 1), (1,), (1, 0, 0)), 1e-5,
+    ),
+    "volume, channels last": (
+        "conv3d.cuda",
+        ((2, 6, 15, 13, 16), (3, 3, 3, 16, 40), (1, 2, 1), (1,), (1,), "NDHWC"),
+        1e-5,
+    ),
+    "transposed": ("conv2d_transpose.cuda", ((2, 70, 9, 7), (70, 36, 4, 4), (2,), (1,)), 1e-5),
+    "transposed, uneven": (
+        "conv2d_transpose.cuda", ((1, 33, 9, 8), (33, 5, 3, 2), (2, 3), (1, 0), (1, 2)), 1e-5,
+    ),
     "groups, tf32": (
         "conv2d_nhwc.cuda", (1, 15, 13, 35, 21, 3, 3, 1, 1, *RELU, 1, "tf32", 7), 2e-3,
     ),
