@@ -118,7 +118,7 @@ def default_choice(shape: Conv2dNhwc, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate."""
     return common.best_drawn_at_once(
         candidates(shape),
-        3000,
+        5000,
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )

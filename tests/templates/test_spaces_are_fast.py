@@ -18,7 +18,12 @@ STANDARD = {
     "conv2d_nchw.cuda": [
         CONV, (1, 224, 224, 64, 3, 7, 7, 2, 3), (16, 28, 28, 128, 128, 3, 3, 1, 1)
     ],
-    "conv2d_nhwc.cuda": [CONV, (*CONV, "relu", True, False, 1, "float16")],
+    "conv2d_nhwc.cuda": [
+        CONV, (*CONV, "relu", True, False, 1, "float16"),
+        (8, 112, 112, 256, 256, 3, 3, 1, 1, True, "relu", True, False, 1, "float16", 32),
+    ],
+    "conv2d_transpose.cuda": [((1, 512, 28, 28), (512, 256, 2, 2), (2,))],
+    "conv3d.cuda": [((1, 64, 16, 56, 56), (64, 64, 3, 3, 3), (1,), (1,))],
     "cumsum.cuda": [ROWS],
     "depthwise_conv2d.cpu": [(1, 112, 112, 96, 1, 3, 3, 2, 1)],
     "depthwise_conv2d.cuda": [(1, 112, 112, 96, 1, 3, 3, 2, 1)],
