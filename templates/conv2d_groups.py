@@ -59,7 +59,7 @@ class GroupsTiling:
         oh, ow = w.results(shape.h, shape.w)
         down, across = common.ceil_div(oh, c["tile_h"]), common.ceil_div(ow, c["tile_w"])
         self.blocks = shape.images * down * across
-        self.registers = _words(shape) + shape.n // 2 + OTHER_REGISTERS
+        self.registers = _words(shape) + c["together"] * (shape.n // 2 + 8) + OTHER_REGISTERS
 
     @property
     def frags(self) -> int:
@@ -81,6 +81,7 @@ def candidates(shape: Conv2dNhwc) -> dict[str, list[int]]:
         "tile_w": _side(ow),
         "groups": [each for each in (1, 2, 4, 8, 16) if shape.groups % each == 0],
         "warps": [1, 2, 4, 8],
+        "together": [1, 2, 4] if shape.n <= 16 else [1, 2],
     }
 
 
@@ -95,7 +96,7 @@ def _rules(choice: Mapping[str, int], shape: Conv2dNhwc, target: Target) -> list
     return [
         *common.limit_rules(tiling, target.limits),
         (tiling.pixels > 512, "a tile of too many pixels"),
-        (choice["warps"] > tiling.frags, "warps without pixels"),
+        (choice["warps"] * choice["together"] > tiling.frags, "warps without pixels"),
         (tiling.threads > 512, "too many warps"),
     ]
 
@@ -107,11 +108,15 @@ def estimate(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> fl
     occupied = common.occupancy(
         target, blocks, tiling.threads, tiling.registers, tiling.shared_bytes
     )
-    steps = _words(shape) // (shape.n // 4)
-    products = tiling.frags * c["groups"] * steps * (4 + 2 * (shape.n // 8))
+    steps, fragments = _words(shape) // (shape.n // 4), shape.n // 8
+    # A warp waits for its loads and products, unless others are at work or several are together.
+    turns = common.ceil_div(common.ceil_div(tiling.frags, c["warps"]), c["together"])
+    latency = turns * (100 + 40 * steps + c["together"] * (90 + steps * (4 + 4 * fragments)))
+    issued = turns * c["together"] * (90 + steps * (6 + 4 * fragments))
+    busy = tiling.threads / 32 * occupied.together / 4
     results = tiling.pixels * c["groups"] * shape.n * 2
-    copies = (16 * tiling.window_pixels * tiling.octets + 2 * results) / 32
-    return occupied.waves * (1500 + occupied.together * (products + copies))
+    copies = (16 * tiling.window_pixels * tiling.octets + 2 * results) / 24
+    return occupied.waves * (2000 + max(latency, issued * busy) + occupied.together * copies)
 
 
 def default_choice(shape: Conv2dNhwc, target: Target) -> dict[str, int]:
@@ -131,7 +136,7 @@ def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
         kh=shape.window.size[0], group_co=shape.n, co=shape.co, c_n=shape.co, int8=0, tf32=0,
         bfloat16=shape.dtype == "bfloat16", element=1 + HALVES.index(shape.dtype),
         threads=tiling.threads, tile_h=c["tile_h"], tile_w=c["tile_w"],
-        block_groups=c["groups"], warps=c["warps"],
+        block_groups=c["groups"], warps=c["warps"], together=c["together"],
     )  # fmt: skip
     names = [*first_names(shape), result_name(shape)]
     grid = (tiling.blocks, shape.groups // c["groups"])

@@ -3,7 +3,8 @@
 // A block owns TILE_H x TILE_W output pixels of an image and BLOCK_GROUPS groups. It copies the pixels that its windows
 // cover, of these groups, to shared memory. There eight channels of a pixel are 16 bytes, an octet, and a row of what a
 // matrix load brings: two octets, of two taps or of one, are the depth of a product of 16 pixels by 8 output channels.
-// A warp keeps the filters of one group in registers, and goes over the pixels of the tile, 16 at a time. Where the
+// A warp keeps the filters of one group in registers, and goes over the pixels of the tile, TOGETHER times 16 of them at
+// a time, so that it need not wait for one product after another. Where the
 // octets of a window are odd in number, the last is multiplied by zeros.
 constexpr int WINDOW_H = (TILE_H - 1) * SY + (KH - 1) * DY + 1, WINDOW_W = (TILE_W - 1) * SX + (KW - 1) * DX + 1;
 constexpr int OCTETS_EACH = GROUP_CI / 8, OCTETS = BLOCK_GROUPS * OCTETS_EACH;  // of a pixel: of a group, and of all
@@ -24,7 +25,7 @@ __device__ __forceinline__ constexpr int octet_place(int octet) {
 
 // Where the window of a pixel of the tile begins; those beyond the last have the first's.
 __device__ __forceinline__ int window_place(int pixel) {
-  if (PIXELS % 16 && pixel >= PIXELS) pixel = 0;
+  if (pixel >= PIXELS) pixel = 0;
   return (pixel / TILE_W * SY * WINDOW_W + pixel % TILE_W * SX) * PITCH;
 }
 
@@ -87,26 +88,31 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_groups(
   copy_wait<0>();
   __syncthreads();
 #pragma unroll 1
-  for (int frag = warp / BLOCK_GROUPS; frag < FRAGS; frag += WARPS) {
-    float sum[FRAGS_N][4];
+  for (int frag = warp / BLOCK_GROUPS * TOGETHER; frag < FRAGS; frag += WARPS * TOGETHER) {
+    float sum[TOGETHER][FRAGS_N][4];
 #pragma unroll
-    for (int j = 0; j < FRAGS_N; ++j)
+    for (int i = 0; i < TOGETHER * FRAGS_N; ++i)
 #pragma unroll
-      for (int r = 0; r < 4; ++r) sum[j][r] = 0.0f;
+      for (int r = 0; r < 4; ++r) sum[i / FRAGS_N][i % FRAGS_N][r] = 0.0f;
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) {
-      unsigned left[4];
-      load_pixels(left, tile + group * (OCTETS_EACH * 8), frag * 16, step, lane);
+      unsigned left[TOGETHER][4];
 #pragma unroll
-      for (int j = 0; j < FRAGS_N; ++j) multiply_add(sum[j], left, right[j][step][0], right[j][step][1], lane);
+      for (int i = 0; i < TOGETHER; ++i)
+        load_pixels(left[i], tile + group * (OCTETS_EACH * 8), (frag + i) * 16, step, lane);
+#pragma unroll
+      for (int i = 0; i < TOGETHER; ++i)
+#pragma unroll
+        for (int j = 0; j < FRAGS_N; ++j)
+          multiply_add(sum[i][j], left[i], right[j][step][0], right[j][step][1], lane);
     }
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
+    for (int half = 0; half < 2 * TOGETHER; ++half) {
       const int pixel = frag * 16 + half * 8 + lane / 4, y = y0 + pixel / TILE_W, x = x0 + pixel % TILE_W;
-      if (PIXELS % 16 && pixel >= PIXELS) continue;
+      if (pixel >= PIXELS) continue;
 #pragma unroll
       for (int j = 0; j < FRAGS_N; ++j) {
-        float low = sum[j][half * 2], high = sum[j][half * 2 + 1];
+        float low = sum[half / 2][j][half % 2 * 2], high = sum[half / 2][j][half % 2 * 2 + 1];
         const int inside = group * GROUP_CO + j * 8 + lane % 4 * 2;
 #if FOLLOWS
         if (y < OH && x < OW) {
