@@ -54,8 +54,9 @@ class GroupsTiling:
         self.octets = c["groups"] * shape.a_run // 8
         self.pixels = c["tile_h"] * c["tile_w"]
         pitch = self.octets + 1 - self.octets % 2
-        results = self.pixels * (c["groups"] * shape.n + 8)
-        self.shared_bytes = 16 * self.window_pixels * pitch + 2 * results
+        rows = self.pixels + shape.window.taps * shape.a_run
+        self.shared_bytes = 16 * self.window_pixels * pitch
+        self.shared_bytes += 2 * rows * (c["groups"] * shape.n + 8)
         oh, ow = w.results(shape.h, shape.w)
         down, across = common.ceil_div(oh, c["tile_h"]), common.ceil_div(ow, c["tile_w"])
         self.blocks = shape.images * down * across

@@ -12,6 +12,7 @@ constexpr int PITCH = OCTETS | 1;  // octets from one pixel to the next: an odd 
 constexpr int STEPS = (KH * KW * OCTETS_EACH + 1) / 2, FRAGS_N = GROUP_CO / 8;
 constexpr int PIXELS = TILE_H * TILE_W, FRAGS = (PIXELS + 15) / 16;
 constexpr int BLOCK_CO = BLOCK_GROUPS * GROUP_CO, OUT_PITCH = BLOCK_CO + 8, OUT_OCTETS = BLOCK_CO / 8;
+constexpr int FILTER_ROWS = KH * KW * GROUP_CI;
 constexpr int TILES_X = (OW + TILE_W - 1) / TILE_W, TILES_Y = (OH + TILE_H - 1) / TILE_H;
 static_assert(THREADS == 32 * BLOCK_GROUPS * WARPS, "warps that groups do not share");
 
@@ -37,23 +38,38 @@ __device__ __forceinline__ void stage_windows(Item* tile, const Item* __restrict
     const Item* const from = image + (valid ? (static_cast<long long>(y) * IW + x) * CI + octet * 8 : 0);
     copy_async<4>(reinterpret_cast<float*>(tile + (pixel * PITCH + octet) * 8), reinterpret_cast<const float*>(from), valid);
   }
-  copy_commit();
 }
 
-// Reads the filters of a group: as right operands, words of two neighbours along K.
-__device__ __forceinline__ void read_filters(
-    unsigned (&right)[FRAGS_N][STEPS][2], const Item* __restrict__ weight, int lane) {
+__device__ __forceinline__ void stage_filters(Item* filters, const Item* __restrict__ weight, int tid) {
+#pragma unroll 4
+  for (int i = tid; i < FILTER_ROWS * OUT_OCTETS; i += THREADS) {
+    const int row = i / OUT_OCTETS, octet = i % OUT_OCTETS;
+    copy_async<4>(reinterpret_cast<float*>(filters + row * OUT_PITCH + octet * 8),
+                  reinterpret_cast<const float*>(weight + static_cast<size_t>(row) * CO + octet * 8), true);
+  }
+}
+
+// Loads the filters of a group: as right operands, words of two neighbours along K.
+__device__ __forceinline__ void load_filters(unsigned (&right)[FRAGS_N * STEPS * 2], const Item* filters, int lane) {
 #pragma unroll
-  for (int j = 0; j < FRAGS_N; ++j)
+  for (int i = 0; i < FRAGS_N * STEPS * 2; i += 4) {
+    unsigned words[4];
+#ifdef AUTOTUNE_EMULATE
 #pragma unroll
-    for (int step = 0; step < STEPS; ++step)
+    for (int r = 0; r < 4; ++r) {
+      const int octet = (i + r) % (STEPS * 2), j = (i + r) / (STEPS * 2);
+      const bool exists = octet * 8 < FILTER_ROWS && j < FRAGS_N;
+      words[r] = exists ? load_word<false>(filters + j * 8, OUT_PITCH, lane / 4, octet * 8 + lane % 4 * 2) : 0u;
+    }
+#else
+    const int own = i + lane / 8, octet = own % (STEPS * 2), j = own / (STEPS * 2);
+    const bool exists = octet * 8 < FILTER_ROWS && j < FRAGS_N;
+    load_blocks<true>(words, filters + (exists ? (octet * 8 + lane % 8) * OUT_PITCH + j * 8 : 0));
+#endif
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int octet = step * 2 + half;
-        const Item* const from = weight + static_cast<size_t>(octet * 8 + lane % 4 * 2) * CO + j * 8 + lane / 4;
-        const bool exists = octet < KH * KW * OCTETS_EACH;
-        right[j][step][half] = exists ? from[0] | static_cast<unsigned>(from[CO]) << 16 : 0u;
-      }
+    for (int r = 0; r < 4 && i + r < FRAGS_N * STEPS * 2; ++r)
+      right[i + r] = (i + r) % (STEPS * 2) * 8 < FILTER_ROWS ? words[r] : 0u;
+  }
 }
 
 // Loads the left operand of a step, of the 16 pixels whose windows begin at `windows`.
@@ -79,14 +95,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_groups(
   const int image = blockIdx.x / (TILES_X * TILES_Y), first_co = blockIdx.y * BLOCK_CO;
   stage_windows(tile, data + static_cast<size_t>(image) * IH * IW * CI + blockIdx.y * (OCTETS * 8), y0 * SY - PY,
                 x0 * SX - PX, tid);
-  unsigned right[FRAGS_N][STEPS][2];
-  read_filters(right, weight + first_co + group * GROUP_CO, lane);
   Item* const results = tile + WINDOW_H * WINDOW_W * PITCH * 8;
+  Item* const filters = results + PIXELS * OUT_PITCH;
 #if FOLLOWS
   const Rest rest = {bias, residual, scale, shift};
 #endif
+  stage_filters(filters, weight + first_co, tid);
+  copy_commit();
   copy_wait<0>();
   __syncthreads();
+  unsigned right[FRAGS_N * STEPS * 2];
+  load_filters(right, filters + group * GROUP_CO, lane);
 #pragma unroll 1
   for (int frag = warp / BLOCK_GROUPS * TOGETHER; frag < FRAGS; frag += WARPS * TOGETHER) {
     float sum[TOGETHER][FRAGS_N][4];
@@ -104,7 +123,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_groups(
       for (int i = 0; i < TOGETHER; ++i)
 #pragma unroll
         for (int j = 0; j < FRAGS_N; ++j)
-          multiply_add(sum[i][j], left[i], right[j][step][0], right[j][step][1], lane);
+          multiply_add(
+              sum[i][j], left[i], right[(j * STEPS + step) * 2], right[(j * STEPS + step) * 2 + 1], lane);
     }
 #pragma unroll
     for (int half = 0; half < 2 * TOGETHER; ++half) {
