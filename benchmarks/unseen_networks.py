@@ -201,32 +201,26 @@ def _volume(n: int, ci: int, depth: int, side: int, co: int, size: int) -> Layer
     import torch
 
     pad = size // 2
-    args = (
-        ("TENSOR", (n, ci, depth, side, side), "float32"),
-        ("TENSOR", (co, ci, size, size, size), "float32"), (1,) * 3, (pad,) * 6, (1,) * 3,
-    )  # fmt: skip
+    args = ((n, ci, depth, side, side), (co, ci, size, size, size), (1,), (pad,))
 
     def compute(arrays: Arrays) -> Any:
         torch.backends.cudnn.allow_tf32 = False
         return torch.nn.functional.conv3d(*arrays, padding=pad)
 
-    return eager("conv NCDHW float32", "conv3d_ncdhw.cuda", args, compute)
+    return eager("conv NCDHW float32", "conv3d.cuda", args, compute)
 
 
 def _spread(n: int, ci: int, side: int, co: int, size: int, step: int, pad: int) -> Layer:
     """Return a transposed convolution."""
     import torch
 
-    args = (
-        ("TENSOR", (n, ci, side, side), "float32"), ("TENSOR", (ci, co, size, size), "float32"),
-        (step, step), (pad,) * 4, "float32", (0, 0), 1,
-    )  # fmt: skip
+    args = ((n, ci, side, side), (ci, co, size, size), (step,), (pad,))
 
     def compute(arrays: Arrays) -> Any:
         torch.backends.cudnn.allow_tf32 = False
         return torch.nn.functional.conv_transpose2d(*arrays, stride=step, padding=pad)
 
-    return eager("conv transposed float32", "conv2d_transpose_nchw.cuda", args, compute)
+    return eager("conv transposed float32", "conv2d_transpose.cuda", args, compute)
 
 
 def _sums() -> Iterator[tuple[str, tuple[Any, ...]]]:

@@ -8,7 +8,7 @@ from autotune import Target
 
 from . import common
 from .epilogue import Epilogue
-from .gemm_bulk_tiling import MULTIPROCESSORS, BulkTiling
+from .gemm_bulk_tiling import ITEM_BYTES, MULTIPROCESSORS, BulkTiling
 from .gemm_shape import Product
 
 # Cycles until the products of a block begin, and from their end to that of the kernel.
@@ -49,7 +49,9 @@ def _writing_cycles(tiling: BulkTiling) -> float:
     rest, swapped = tiling.shape.rest, tiling.form.swapped
     results = tiling.tile_m * tiling.tile_n
     # Rows of tiles that end within 32 bytes are written twice, and boxes of few rows slowly.
-    each = tiling.result_size / 81 + 0.02 * (tiling.choice["frags_n"] % 2) * (1 - swapped)
+    each = (0.16 if tiling.integers else ITEM_BYTES / 81) + 0.02 * (
+        tiling.choice["frags_n"] % 2
+    ) * (1 - swapped)
     each += 0.1 * swapped * (tiling.form.teams > 0) * (32 / tiling.box_rows - 1)
     if rest != Epilogue():
         each += (8 + 8 * (rest.activation in ("gelu", "gelu_tanh", "silu"))) / 64

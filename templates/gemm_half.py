@@ -84,7 +84,8 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
         (common.is_none_of(choice[name], values), f"{name} of the other")
         for name, values in own.items()
     ]
-    beaten = suits_wgmma(shape) and shape.m >= FULL_ROWS
+    full = gemm_bulk.suits_integers if shape.dtype == "int8" else suits_wgmma
+    beaten = full(shape) and shape.m >= FULL_ROWS
     slow = [(family is gemm_mma and beaten, "mma.sync where wgmma has full tiles")]
     return common.first_broken(slow + strange) or family.violation(shape, choice, target)
 

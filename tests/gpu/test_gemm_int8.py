@@ -1,5 +1,6 @@
 """Products of 8-bit integers on a device: exact in all layouts and sizes, tuned or not."""
 
+import autotune.templates  # registers the tasks
 import numpy as np
 import pytest
 

@@ -42,6 +42,9 @@ CASES = {
 }  # fmt: skip
 
 
+RELU = (True, "relu", True, False)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_match_their_reference_in_the_emulator(name):
     rtol = 2e-2 if "16" in name or "tf32" in name else 1e-4
@@ -70,6 +73,16 @@ def test_configurations_of_resnets_layers_fit_the_device(dtype):
     sources = [*drawn(task, 20, sample=20), task.instantiate(task.default())]
     assert limits == Target("cuda -arch=sm_90").limits
     assert all(launch_violation(s.kernel("cuda"), limits) is None for s in sources)
+
+
+@pytest.mark.parametrize("sizes", [(8, 28, 256, 32), (1, 1, 16, 2), (1, 7, 1024, 64)], ids=str)
+def test_groups_of_few_channels_have_defaults_that_fit_the_device(sizes):
+    n, side, channels, groups = sizes
+    args = (n, side, side, channels, channels, 3, 3, 1, 1, *RELU, 1, "float16", groups)
+    task = create("conv2d_nhwc.cuda", args, "cuda -arch=sm_90")
+    source = task.instantiate(task.default())
+    assert [each.entry for each in source.calls] == ["conv2d_groups"]
+    assert launch_violation(source.kernel("cuda"), task.target.limits) is None
 
 
 @pytest.mark.parametrize(

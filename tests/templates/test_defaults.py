@@ -3,8 +3,7 @@
 from functools import partial
 
 import pytest
-from autotune.templates import common, conv2d_groups, gemm_mma, gemm_wgmma, window_cuda
-from autotune.templates.conv2d_nhwc import Conv2dNhwc
+from autotune.templates import common, gemm_mma, gemm_wgmma, window_cuda
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.gemm_shape import Gemm
 from autotune.templates.window_shape import Depthwise, Pool, Window
@@ -21,11 +20,6 @@ CASES = {
     "no wgmma": (gemm_wgmma, Gemm(512, 512, 512, "float16"), AMPERE),
     "mma": (gemm_mma, Gemm(63, 130, 1025, "tf32"), AMPERE),
     "mma, int8": (gemm_mma, Gemm(1024, 1024, 1024, "int8", 1, False, True), HOPPER),
-    "groups": (
-        conv2d_groups,
-        Conv2dNhwc(8, 28, 28, 256, 256, WINDOW, "float16", GELU, 32),
-        HOPPER,
-    ),
     "depthwise": (window_cuda, Depthwise(2, 57, 57, 144, WINDOW, "NHWC"), HOPPER),
     "pool": (window_cuda, Pool(1, 112, 112, 64, WINDOW, "NCHW", "max"), AMPERE),
 }

@@ -319,6 +319,19 @@ def test_products_that_are_known_to_gain_run_by_boxes_untuned(shape, teams, tile
     assert gemm_half.violation(shape, choice, HOPPER) is None
 
 
+@pytest.mark.parametrize(
+    ("sizes", "boxes"),
+    [((512, 4096, 4096), True), ((32, 4096, 4096), True), ((999, 1001, 1008), True),
+     ((16, 4096, 4096), False), ((64, 512, 512), False), ((1024, 1024, 64), False)],
+    ids=str,
+)  # fmt: skip
+def test_products_of_integers_are_by_boxes_untuned_where_these_win(sizes, boxes):
+    shape = Gemm(*sizes, "int8", 1, False, True)
+    choice = gemm_half.default_choice(shape, HOPPER)
+    assert (choice["wgmma"] > 1) == boxes
+    assert gemm_half.violation(shape, choice, HOPPER) is None
+
+
 @pytest.mark.parametrize("n", [1280, 1536, 1792, 2304, 2560, 3072])
 def test_tiles_are_such_that_few_multiprocessors_wait_in_the_last_step(n):
     shape = Gemm(n, n, n, "float16")
