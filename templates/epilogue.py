@@ -13,6 +13,8 @@ from autotune.kernel import Argument
 
 from .common import Array
 
+# Sums are float32 when they are multiplied.
+_LARGEST = float(np.finfo(np.float32).max)
 # Names of activations; kernels get the place in this list.
 ACTIVATIONS = ("none", "relu", "relu6", "silu", "gelu", "gelu_tanh")
 
@@ -73,8 +75,8 @@ class Epilogue:
             )
         if self.affine and self.shift:
             raise TemplateError("a shift without a scale and both of them cannot follow a sum")
-        if not math.isfinite(self.alpha):
-            raise TemplateError(f"alpha must be a finite number, got {self.alpha!r}")
+        if not abs(self.alpha) <= _LARGEST:
+            raise TemplateError(f"alpha must be a finite float32, got {self.alpha!r}")
 
     def arguments(
         self, channels: int, result: tuple[int, ...], dtype: str = "float32"

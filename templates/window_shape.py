@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -22,25 +23,34 @@ LAYOUTS = ("NCHW", "NHWC")
 
 def two(owner: str, value: int | Sequence[int]) -> tuple[int, int]:
     """Return ``value`` for both directions: an int or a pair (y, x)."""
-    if isinstance(value, int):
-        return value, value
-    if len(value) != 2:
+    numbers = _whole_numbers(value)
+    if len(numbers) == 1:
+        numbers *= 2
+    if len(numbers) != 2:
         raise TemplateError(f"{owner}: expected an int or a pair (y, x), got {value!r}")
-    return int(value[0]), int(value[1])
+    y, x = numbers
+    return y, x
 
 
 def four(owner: str, value: int | Sequence[int]) -> tuple[int, int, int, int]:
     """Return paddings (top, left, bottom, right): of an int, a pair (y, x), or all four."""
-    if isinstance(value, int) or len(value) == 2:
-        y, x = two(owner, value)
-        return y, x, y, x
-    if len(value) != 4:
+    numbers = _whole_numbers(value)
+    if len(numbers) in (1, 2):
+        numbers *= 4 // len(numbers)
+    if len(numbers) != 4:
         raise TemplateError(
             f"{owner}: padding must be an int, a pair (y, x) or (top, left, bottom, right), "
             f"got {value!r}"
         )
-    top, left, bottom, right = (int(each) for each in value)
+    top, left, bottom, right = numbers
     return top, left, bottom, right
+
+
+def _whole_numbers(value: object) -> list[int]:
+    """Return what is given as one whole number or as several; nothing of anything else."""
+    given = list(value) if isinstance(value, Sequence) else [value]
+    whole = all(isinstance(each, Integral) and not isinstance(each, bool) for each in given)
+    return [int(each) for each in given] if whole and given != [] else []
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from autotune.network import FunctionOffer, fallback_kernel, offers_of
 from autotune.runtime.arrays.array import dtype_name
 from autotune.target import Target
 from autotune.utils.check import Check
+from autotune.utils.names import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class OfOperator:
 
     def __post_init__(self) -> None:
         if self.name not in OPERATORS:
-            refuse_source(self.name)
+            refuse_source(self.name, did_you_mean(self.name, OPERATORS))
 
     def asked(self, given: object, args: Sequence[object], target: Target) -> Asked:
         """Return all templates that compute it, and how it is computed by rule."""

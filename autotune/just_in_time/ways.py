@@ -149,7 +149,7 @@ def source_of(owner: str, asked: object) -> Source:
     return OfTemplate(owner, cast("Callable[..., object]", asked))
 
 
-def refuse_source(asked: object) -> NoReturn:
-    """Raise: it is neither a template nor an operator."""
+def refuse_source(asked: object, meant: str = "") -> NoReturn:
+    """Raise: it is neither a template nor an operator; ``meant`` says which it may be."""
     expected = "a function decorated with @autotune.template('name'), or the name of an operator"
-    Check(TunerError, "jit").refuse("template", f"{expected} such as 'nn.conv2d'", asked)
+    Check(TunerError, "jit").refuse("template", f"{expected} such as 'nn.conv2d'", asked, meant)

@@ -17,14 +17,17 @@ from importlib import import_module
 from inspect import signature
 
 from autotune.errors import AutotuneError, GraphError
-from autotune.graph import Graph, Node, Operator, Value, Variable
+from autotune.graph import OPERATORS, Graph, Node, Operator, TensorType, Value, Variable
 from autotune.graph.fuse import Function, function_of
 from autotune.network.layer import Layer, layers_of
 from autotune.network.template_tasks import layer_tasks
 from autotune.target import Target
 from autotune.task import Task, create
 from autotune.utils.check import Check
+from autotune.utils.names import did_you_mean
 
+# Of data, of one to three dimensions.
+LAYOUTS = ("NCW", "NWC", "NCHW", "NHWC", "NCDHW", "NDHWC")
 # Where the templates that come with autotune enter themselves.
 _LIBRARY = "autotune.templates.layers"
 
@@ -211,11 +214,32 @@ def templates_for(
         kind: ``"cuda"`` or ``"cpu"``, or a target.
         layout: of its data, such as ``"NHWC"``; None for any.
         dtype: of operands and result; None for any.
+
+    Raises:
+        GraphError: there is no such operator, layout or dtype.
+        TargetError: there is no such target.
     """
     _load_library()
+    _check_query(operator, layout, dtype)
     known = "cpu" if kind == "cpu" else _kind_of(Target(kind))
     entries = [each for each in _TABLE.get((operator, known), ()) if each.serves(layout, dtype)]
     return list({each.template or id(each): each for each in reversed(entries)}.values())[::-1]
+
+
+def _check_query(operator: str, layout: str | None, dtype: str | None) -> None:
+    """Refuse what no layer can have, which is a slip."""
+    check = Check(GraphError, "templates_for")
+    names = {*OPERATORS, *(name for name, _ in _TABLE)}
+    if operator not in names:
+        meant = did_you_mean(str(operator), names)
+        check.refuse("operator", "the name of one, such as 'nn.conv2d'", operator, meant)
+    if layout is not None:
+        entered = {
+            each for entries in _TABLE.values() for e in entries for each in e.layouts or ()
+        }
+        check.one_of("layout", layout, sorted({*LAYOUTS, *entered}))
+    if dtype is not None:
+        TensorType((1,), dtype)
 
 
 def _kind_of(target: Target) -> str:

@@ -198,6 +198,8 @@ def test_names_that_are_no_operators_are_refused():
     for wrong in ("nn.convolution", "", "tests.jit.rows", 3):
         with pytest.raises(TunerError, match=r"template must be .* name of an operator"):
             autotune.jit(wrong, key=lambda *args: {})
+    with pytest.raises(TunerError, match=r"got 'nn.conv2'; did you mean 'nn.conv2d'"):
+        autotune.jit("nn.conv2", key=lambda *args: {})
 
 
 def test_what_is_no_array_is_refused(shares):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autotune.errors import AutotuneError
+from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
 from autotune.network import compile_network, templates_for
@@ -151,3 +151,16 @@ def test_templates_are_listed_for_targets_too(target, kind):
     assert templates_for("nn.conv2d", target) == templates_for("nn.conv2d", kind) != []
     with pytest.raises(AutotuneError, match="hexagon"):
         templates_for("nn.conv2d", "hexagon")
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (("nn.conv2", "cuda"), "operator must be .* got 'nn.conv2'; did you mean 'nn.conv2d'"),
+        (("nn.conv2d", "cuda", "NHCW"), "layout must be one of .* got 'NHCW'"),
+        (("nn.conv2d", "cuda", None, "fp16"), "dtype 'fp16' is unknown; expected one of"),
+    ],
+)
+def test_a_slip_in_a_question_to_the_registry_is_no_empty_answer(query, message):
+    with pytest.raises(GraphError, match=message):
+        templates_for(*query)
