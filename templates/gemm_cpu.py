@@ -34,11 +34,13 @@ _WAITING, _NEARBY = 256, 1 << 20
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     few = shape.m <= FEW
+    # There is a block for the highest tile, which may have more than four rows.
+    highest = max(2 * shape.m, 16 if shape.m > 4 else 0)
     return {
         "rows": common.up_to(shape.m, cpu_tiles.ROWS),
         "vectors": list(cpu_tiles.VECTORS),
         "lanes": list(cpu_tiles.LANES),
-        "block_m": common.up_to(2 * shape.m, (4, 16, 32, 64, 128, 256, 512, 1024)),
+        "block_m": common.up_to(highest, (4, 16, 32, 64, 128, 256, 512, 1024)),
         "panels": _panels(shape.m),
         "depth": common.up_to(
             max(2 * shape.k, 32),

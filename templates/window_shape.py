@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
+from operator import index
 from typing import ClassVar
 
 import numpy as np
@@ -46,11 +46,13 @@ def four(owner: str, value: int | Sequence[int]) -> tuple[int, int, int, int]:
     return top, left, bottom, right
 
 
-def _whole_numbers(value: object) -> list[int]:
+def _whole_numbers(value: int | Sequence[int]) -> list[int]:
     """Return what is given as one whole number or as several; nothing of anything else."""
     given = list(value) if isinstance(value, Sequence) else [value]
-    whole = all(isinstance(each, Integral) and not isinstance(each, bool) for each in given)
-    return [int(each) for each in given] if whole and given != [] else []
+    try:
+        return [] if bool in map(type, given) else [index(each) for each in given]
+    except TypeError:
+        return []
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Spaces of CUDA templates for shapes of every size: none is empty, and defaults lie in them."""
+"""Spaces of templates for shapes of every size: none is empty, and defaults lie in them."""
 
 import autotune.templates  # noqa: F401 - registers the tasks
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from autotune.kernel import launch_violation
@@ -49,3 +49,28 @@ def test_every_shape_has_configurations_and_its_default_is_one(case):
     assert default is not None
     kernel = task.instantiate(default).kernel("cuda")
     assert launch_violation(kernel, TARGET.limits) is None
+
+
+CPU_CASES = st.one_of(
+    st.tuples(st.just("gemm_nn"), st.tuples(extent, extent, extent)),
+    st.tuples(st.just("softmax"), st.tuples(extent, extent)),
+    st.tuples(
+        st.just("conv2d_nchw"),
+        st.tuples(
+            st.just(1), extent, extent, extent, extent, st.just(3), st.just(3), st.integers(1, 2),
+            st.just(1),
+        ),
+    ),
+    st.tuples(st.just("winograd_conv2d"), st.tuples(st.just(1), extent, extent, extent, extent)),
+)  # fmt: skip
+
+
+@settings(max_examples=30, deadline=None)
+@given(CPU_CASES, st.sampled_from(["llvm -mcpu=haswell", "llvm -mcpu=skylake-avx512"]))
+@example(("gemm_nn", (7, 48, 16)), "llvm -mcpu=skylake-avx512")
+@example(("gemm_nn", (6, 40, 40)), "llvm -mcpu=haswell")
+def test_every_shape_has_a_default_on_a_cpu_that_its_own_rules_allow(case, target):
+    name, args = case
+    task = create(f"{name}.cpu", args, target)
+    assert len(task.config_space) >= 1
+    assert task.default() is not None
