@@ -38,16 +38,31 @@ GEMMS = (
 )  # fmt: skip
 # Of float16: squares, long sums, odd sizes, few rows.
 HALF_GEMMS = (
-    (1024, 1024, 1024), (1536, 1536, 1536), (2048, 2048, 2048), (4096, 4096, 4096),
-    (197, 3072, 768), (512, 512, 8192), (16, 4096, 4096), (197, 3071, 767), (1023, 1025, 1027),
+    (512, 512, 512), (768, 768, 768), (1000, 1000, 1000), (1024, 1024, 1024), (1536, 1536, 1536),
+    (2048, 2048, 2048), (4096, 4096, 4096), (197, 3072, 768), (197, 768, 3072), (128, 768, 768),
+    (512, 512, 8192), (1024, 1024, 8192), (197, 3071, 767), (1023, 1025, 1027),
+    *((rows, *sizes) for rows in (8, 16, 32)
+      for sizes in ((4096, 4096), (11008, 4096), (4096, 11008))),
 )  # fmt: skip
-# Linear layers of float16 with the weights as networks have them: rows (BERT 128 and 384, ViT 197,
-# GPT-2 1024), columns and products a sum.
+# Linear layers of float16 as networks ask for them, with the weights as networks have them, and
+# with what is joined to them: rows (BERT 128 and 384, ViT 197, GPT-2 1024), columns, products a
+# sum, and whether there is a bias, the activation, and whether there is a residual.
 LINEARS = tuple(
-    (rows, columns, k)
+    (rows, *layer)
     for rows in (128, 197, 384, 1024)
-    for columns, k in ((768, 768), (3072, 768), (768, 3072), (2304, 768))
-)
+    for layer in (
+        (2304, 768, True, "none", False), (768, 768, True, "none", True),
+        (3072, 768, True, "gelu", False), (768, 3072, True, "none", True),
+    )
+)  # fmt: skip
+# Those of few rows, as language models have them when they write a word for each of some texts.
+FEW_ROWS = tuple(
+    (rows, *sizes, False, "none", False)
+    for rows in (8, 16, 32)
+    for sizes in (
+        (4096, 4096), (11008, 4096), (4096, 11008), (768, 3072), (3072, 768), (1024, 4096),
+    )
+)  # fmt: skip
 MAPS = {
     "softmax": ((4096, 4096), (1024, 1024), (64, 1000), (1536, 128), (2364, 197)),
     "layer norm": ((4096, 4096), (197, 768), (1024, 768), (384, 1024)),
@@ -89,8 +104,11 @@ def _products() -> Layers:
     found: Layers = {f"gemm {by(sizes)}": ("gemm_nn.cuda", sizes) for sizes in GEMMS}
     for sizes in HALF_GEMMS:
         found[f"fp16 gemm {by(sizes)}"] = ("gemm_nn.cuda", (*sizes, "float16"))
-    for sizes in LINEARS:
-        found[f"fp16 linear {by(sizes)}"] = ("gemm.cuda", (*sizes, "float16", 1, False, True))
+    for *sizes, bias, activation, residual in (*LINEARS, *FEW_ROWS):
+        follows = [" bias"] * bias + [f" {activation}"] * (activation != "none")
+        name = f"fp16 linear {by(sizes)}{''.join(follows)}{' residual' * residual}"
+        rest = (bias, activation, residual, False)
+        found[name] = ("gemm.cuda", (*sizes, "float16", 1, False, True, *rest))
     for heads, queries, keys, size, causal in ATTENTION:
         name = f"attention {by((heads, queries, keys, size))}{' causal' if causal else ''}"
         found[name] = ("attention.cuda", (1, heads, queries, keys, size, 0, causal))

@@ -167,20 +167,26 @@ def _winograds(workload: Make) -> Iterator[Any]:
 
 
 def _attentions(workload: Make) -> Iterator[Any]:
-    from autotune.templates import attention_both, attention_cuda, attention_wgmma
+    from autotune.templates import attention_both, attention_cuda
+
+    from autotune.target import Target
 
     for name, (*sizes, kv_heads, causal) in ATTENTION.items():
         batch, heads, queries, keys, size = sizes
         shape = attention_cuda.Attention(batch, heads, kv_heads, queries, keys, size, causal)
         rivals = partial(attention_rivals, causal=causal)
         wanted = partial(attention_wanted, causal=causal)
-        few = attention_wgmma.refusal(shape) or shape.rows < attention_wgmma.FULL_ROWS
-        family = attention_cuda if few else attention_both
+        hopper = Target("cuda -arch=sm_90")
+        family = attention_both.both_of(shape, hopper) or attention_cuda
         yield workload(f"layer {name}", family, shape, rivals, wanted)
 
 
 def linear_rivals(
-    tensors: list[Any], turned: tuple[bool, bool], gelu: bool, tf32: bool = False
+    tensors: list[Any],
+    turned: tuple[bool, bool],
+    gelu: bool,
+    tf32: bool = False,
+    residual: bool = False,
 ) -> Named:
     """Yield cuBLAS through PyTorch, with what follows as PyTorch does it."""
     import torch
@@ -201,6 +207,9 @@ def linear_rivals(
         return torch.addmm(bias[0], a, right) if a.dim() == 2 else torch.matmul(a, right) + bias[0]
 
     after = torch.nn.functional.gelu
+    if residual:
+        yield "cuBLAS, then addition", lambda: sums() + bias[1]
+        return
     yield "cuBLAS, then GELU" if gelu else "cuBLAS", (lambda: after(sums())) if gelu else sums
 
 

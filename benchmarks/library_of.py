@@ -37,7 +37,10 @@ def _product(args: tuple[Any, ...], tensors: list[Any]) -> Named:
 
 
 def _linear(args: tuple[Any, ...], tensors: list[Any]) -> Named:
-    return layer_workloads.linear_rivals(tensors, turned=tuple(args[5:7]), gelu=False)
+    _bias, activation, residual = (*args[7:10], *(False, "none", False)[len(args[7:10]) :])
+    return layer_workloads.linear_rivals(
+        tensors, turned=tuple(args[5:7]), gelu=activation == "gelu", residual=residual
+    )
 
 
 def _attention(args: tuple[Any, ...], tensors: list[Any]) -> Named:

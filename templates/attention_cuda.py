@@ -96,6 +96,12 @@ class Attention:
         return self.batch * self.kv_heads
 
     @property
+    def key_pitch(self) -> int:
+        """Elements from a row of k, or of v, to the next of the same head."""
+        beside = {"BHSD": 1, "BSHD": self.kv_heads, "packed": self.heads + 2 * self.kv_heads}
+        return beside[self.layout] * self.size
+
+    @property
     def factor(self) -> float:
         """What scores are multiplied by."""
         return self.scale or self.size**-0.5
@@ -266,7 +272,7 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
     rows = shape.matrices * shape.rows
     if split:
         blocks = common.ceil_div(rows * shape.size // 2, 128)
-        calls.append(call("attention_join", ["partial", "out"], blocks, 128))
+        calls.append(call("attention_join", ["partial", "out"], blocks, 128, early=True))
     parts = (c["split"], rows * (shape.size + 2)) if split else None
-    texts = ["mma.h", "attention.h", "attention.cu"]
+    texts = ["early.h", "mma.h", "attention.h", "attention.cu"]
     return common.cuda_kernel(shape, texts, defines(shape, c, tiling.threads), calls, parts)

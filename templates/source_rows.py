@@ -10,7 +10,6 @@ from autotune.errors import TemplateError
 from . import (
     attention_both,
     attention_cuda,
-    attention_wgmma,
     elementwise_cuda,
     reduce_cuda,
     rows_cuda,
@@ -104,10 +103,10 @@ def attention_cuda_heads(
         batch, heads, kv_heads or heads, queries, keys, size, causal, scale, dtype, layout
     )
     target = Target.current() or Target("cuda")
-    both = attention_wgmma.offered(shape, target) and not attention_both.chosen_before(
-        get_config()
-    )
-    return tunable(attention_both if both else attention_cuda, shape, "cuda")
+    both = attention_both.both_of(shape, target)
+    if both is None or both.chosen_before(get_config()):
+        return tunable(attention_cuda, shape, "cuda")
+    return tunable(both, shape, "cuda")
 
 
 @template("reduce.cuda")

@@ -23,16 +23,19 @@ RANK, WORDS = 4, 32
 LOW_PLACES, HIGH_PLACES = 2**28, 2**20
 
 
-def tensor_map(rows: int, columns: int, dtype: str, box_rows: int) -> tuple[int, ...]:
-    """Return the 32-bit words of the map of a matrix stored by rows, without gaps.
+def tensor_map(
+    rows: int, columns: int, dtype: str, box_rows: int, pitch: int = 0
+) -> tuple[int, ...]:
+    """Return the 32-bit words of the map of a matrix stored by rows.
 
     Args:
         box_rows: rows of a box, at most 256; they are 128 bytes wide.
+        pitch: elements from one row to the next; 0 stands for ``columns``.
     """
     size = ITEM_BYTES[dtype]
     words = [0] * WORDS
     words[2] = FLAGS | KINDS[dtype] << 7 | RANK - 1 << 4
-    strides = [columns * size, 16, 2**32]
+    strides = [(pitch or columns) * size, 16, 2**32]
     words[3:6] = (stride >> 4 & 0xFFFFFFFF for stride in strides)
     words[7] = sum((stride >> 36) << 4 * i for i, stride in enumerate(strides))
     words[8:12] = (extent - 1 for extent in (columns, rows, LOW_PLACES, HIGH_PLACES))

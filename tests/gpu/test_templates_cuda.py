@@ -125,6 +125,8 @@ REFERENCED = {
     "heads of 72": ("attention.cuda", (1, 3, 130, 130, 72, 3, False, 0.0, "bfloat16"), 2e-2),
     "heads of 80": ("attention.cuda", (2, 4, 196, 196, 80, 4, False), 3e-3),
     "heads of 256": ("attention.cuda", (1, 4, 200, 333, 256, 2, True), 3e-3),
+    "one query": ("attention.cuda", (3, 28, 1, 1777, 128, 4), 3e-3),
+    "few queries": ("attention.cuda", (2, 6, 5, 1000, 64, 3, True, 0.0, "bfloat16", "BSHD"), 2e-2),
     "few keys": ("attention.cuda", (1, 4, 500, 77, 64, 4, False), 3e-3),
     "groups": ("conv2d_nhwc.cuda", (2, 15, 13, 36, 24, 3, 3, 2, 1, *RELU, 1, "float32", 4), 1e-5),
     "groups, float16": (

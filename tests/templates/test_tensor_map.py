@@ -33,5 +33,11 @@ def test_rows_further_apart_than_32_bits_of_16_bytes_keep_their_upper_bits():
     assert (words[3], words[7]) == (2**38 >> 4 & 0xFFFFFFFF, 2**38 >> 36)
 
 
+def test_rows_of_a_part_of_a_matrix_are_as_far_apart_as_those_of_the_whole():
+    part, whole = tensor_map(99, 64, "float16", 16, pitch=512), tensor_map(99, 512, "float16", 16)
+    assert {i for i in range(32) if part[i] != whole[i]} == {8}
+    assert (part[8], part[3]) == (63, 64)
+
+
 def test_an_initializer_is_what_c_reads():
     assert initializer((0, 255)) == "0x0u, 0xffu"
