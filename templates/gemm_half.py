@@ -2,8 +2,8 @@
 
 One space holds both: the knob ``wgmma`` says which family reads the others, which all share: 0 is
 ``mma.sync``, 1 ``wgmma`` with copies of 16 bytes, and from 2 on ``wgmma`` with copies by boxes, in
-one of the forms of `gemm_bulk`. Where there is only ``mma.sync``, that family's own space is used,
-without this knob.
+one of the forms of `gemm_bulk` or, the last, of `gemm_few`. Where there is only ``mma.sync``, that
+family's own space is used, without this knob.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 
 from autotune import SourceKernel, Target
 
-from . import common, gemm_bulk, gemm_mma, gemm_wgmma
+from . import common, gemm_bulk, gemm_few, gemm_mma, gemm_wgmma
 from .gemm_shape import Product
 
 
@@ -53,6 +53,8 @@ def _family(knob: int) -> Family:
     """Return the family that a value of the knob stands for."""
     if knob == 0:
         return gemm_mma
+    if knob == gemm_few.VALUE:
+        return gemm_few
     return gemm_wgmma if knob == 1 else gemm_bulk
 
 
@@ -68,9 +70,10 @@ def candidates(shape: Product) -> dict[str, list[int]]:
     if gemm_wgmma.refusal(shape) is None:
         families.append(gemm_wgmma)
         knobs.append(1)
-    if gemm_bulk.refusal(shape) is None:
-        families.append(gemm_bulk)
-        knobs += gemm_bulk.candidates(shape)[KNOB]
+    for boxes in (gemm_bulk, gemm_few):
+        if boxes.refusal(shape) is None:
+            families.append(boxes)
+            knobs += boxes.candidates(shape)[KNOB]
     options = [family.candidates(shape) for family in families]
     shared = {name: sorted({v for each in options for v in each[name]}) for name in options[0]}
     return {KNOB: knobs, **shared}
@@ -97,6 +100,10 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
 
 def default_choice(shape: Product, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: by boxes where these win."""
+    if gemm_few.suits(shape):
+        choice = gemm_few.default_choice(shape, target)
+        if gemm_few.violation(shape, choice, target) is None:
+            return choice
     if gemm_bulk.refusal(shape) is None:
         choice = gemm_bulk.default_choice(shape, target, gemm_bulk.suits_strips(shape))
         if gemm_bulk.wins(shape, choice, target):
@@ -116,6 +123,8 @@ def kernel(
 ) -> SourceKernel:
     """Return the kernel of a choice of knobs; ``plain`` is as in the families."""
     own = {name: value for name, value in choice.items() if name != KNOB}
+    if choice.get(KNOB) == gemm_few.VALUE:
+        return gemm_few.kernel(shape, choice, plain)
     if choice.get(KNOB, 0) > 1:
         return gemm_bulk.kernel(shape, choice, plain)
     if choice.get(KNOB):

@@ -142,4 +142,9 @@ __device__ __forceinline__ void barriers_are_ready() {
 __device__ __forceinline__ void cluster_meet() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
+
+// The same, and until what they did to each other's shared memory, and wrote to memory, is done.
+__device__ __forceinline__ void cluster_part() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 #endif

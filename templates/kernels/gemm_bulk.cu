@@ -197,8 +197,11 @@ extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gem
     if (MOVE_REGISTERS) take_registers<SUM_REGISTERS>();
     multiply_tiles(room, REST_ARGUMENTS out, threadIdx.x / 128 - 1);
   }
-#if SHARE > 1
-  // Blocks of a cluster write to each other's shared memory, and so end together.
+#if SHARE > 1 && SPLIT > 1
+  // Blocks of a cluster write to each other's shared memory, and so end together: parts of sums are written so soon
+  // that one may have ended when the other tells it that a slot is free.
+  cluster_part();
+#elif SHARE > 1
   cluster_meet();
 #endif
 }

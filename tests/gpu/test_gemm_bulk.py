@@ -1,9 +1,12 @@
-"""Products by boxes on a Hopper device: drawn configurations of every form are right."""
+"""Products by boxes on a Hopper device: drawn configurations of every form are right.
+
+So are those of few rows, whose blocks add up in clusters.
+"""
 
 import ml_dtypes
 import numpy as np
 import pytest
-from autotune.templates import gemm_bulk, gemm_wgmma
+from autotune.templates import gemm_bulk, gemm_few, gemm_wgmma
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.gemm_shape import Gemm
 
@@ -23,6 +26,12 @@ SHAPES = {
     "long": Gemm(200, 328, 8136, "bfloat16", rest=FULL),
     "short": Gemm(512, 512, 64, "float16", 48, False, True),
 }
+FEW_SHAPES = {
+    "few-rows": Gemm(16, 4096, 2048, "float16"),
+    "few-rows-turned": Gemm(5, 1000, 2040, "bfloat16", 1, False, True, "", FULL),
+    "few-rows-of-batches": Gemm(64, 520, 1000, "float16", 3, True, False, "b", FULL),
+    "one-row": Gemm(1, 4096, 4096, "float16", 1, False, True),
+}
 DRAWN = 6
 
 
@@ -32,28 +41,29 @@ def hopper(device_needed):
         pytest.skip("no wgmma")
 
 
-def choices(shape):
+def choices(shape, family):
     """Draw some choices, the default one first."""
-    rng, options, target = np.random.default_rng(0), gemm_bulk.candidates(shape), Target("cuda")
-    found = [gemm_bulk.default_choice(shape, target)]
+    rng, options, target = np.random.default_rng(0), family.candidates(shape), Target("cuda")
+    found = [family.default_choice(shape, target)]
     while len(found) < DRAWN:
         choice = {name: int(rng.choice(values)) for name, values in options.items()}
-        if gemm_bulk.violation(shape, choice, target) is None and choice not in found:
+        if family.violation(shape, choice, target) is None and choice not in found:
             found.append(choice)
     return found
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", [*SHAPES, *FEW_SHAPES])
 def test_drawn_configurations_are_right(name):
-    shape, rng = SHAPES[name], np.random.default_rng(1)
+    family = gemm_few if name in FEW_SHAPES else gemm_bulk
+    shape, rng = {**SHAPES, **FEW_SHAPES}[name], np.random.default_rng(1)
     dtype = np.dtype(getattr(ml_dtypes, shape.dtype, shape.dtype))
     inputs = [
         rng.standard_normal(a.shape, np.float32).astype(dtype) for a in shape.arguments()[:-1]
     ]
     wanted = shape.reference()(*(x.astype(np.float64) for x in inputs))
     bound = 2e-2 if shape.dtype == "bfloat16" else 4e-3
-    for choice in choices(shape):
-        function = autotune.build(gemm_bulk.kernel(shape, choice), target="cuda")
+    for choice in choices(shape, family):
+        function = autotune.build(family.kernel(shape, choice), target="cuda")
         out = nd.array(np.full(function.kernel.args[-1].shape, np.nan, dtype), cuda(0))
         for _ in range(3):
             function(*(nd.array(x, cuda(0)) for x in inputs), out)

@@ -91,7 +91,7 @@ def test_full_tiles_are_left_to_wgmma():
 
 def test_few_rows_have_both_instructions_in_one_space():
     space = create("gemm_nn.cuda", (16, 4096, 4096, "float16"), HOPPER).config_space
-    sampled = [space.get(i) for i in space.sample(100, np.random.default_rng(0))]
+    sampled = [space.get(i) for i in space.sample(400, np.random.default_rng(0))]
     assert {config["wgmma"].val for config in sampled} >= {0, 1}
 
 

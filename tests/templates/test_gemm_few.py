@@ -1,0 +1,111 @@
+"""Products of few rows by boxes: operands, sums added up, choices."""
+
+import shutil
+import subprocess
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+from autotune.templates import gemm_few, gemm_half, gemm_padded
+from autotune.templates.epilogue import Epilogue
+from autotune.templates.gemm_shape import Gemm
+
+from autotune.emulator import EmulatedKernel, compile_emulated
+from autotune.errors import TemplateError
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from autotune.task import create
+from tests.templates.emulated import arrays_of
+
+HOPPER = Target("cuda -arch=sm_90a")
+CHOICE = {
+    "warps_m": 4, "warps_n": 1, "frags_m": 1, "chunk": 64, "stages": 3, "split": 1, "band": 1,
+}  # fmt: skip
+REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu")
+PRODUCTS = {
+    "plain": (Gemm(16, 192, 256, "float16"), {}),
+    "turned": (
+        Gemm(16, 200, 248, "float16", 1, False, True), {"warps_m": 8, "chunk": 128},
+    ),
+    "batch": (Gemm(5, 72, 200, "bfloat16", 2, False, True, "", REST), {}),
+    "shared": (Gemm(24, 72, 200, "float16", 2, True, False, "b"), {}),
+    "many-rows": (Gemm(64, 136, 136, "bfloat16", 1, False, True), {"stages": 2}),
+    "one-row": (Gemm(1, 64, 320, "float16", 1, False, True), {}),
+    "odd-on-copies": (Gemm(9, 77, 71, "float16", 1, False, False, "", REST), {}),
+}  # fmt: skip
+
+
+def choice_of(shape, **change):
+    (columns,) = gemm_few.candidates(shape)["frags_n"]
+    return {"wgmma": gemm_few.VALUE, **CHOICE, "frags_n": columns, **change}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_match_their_reference_in_the_emulator(name, tmp_path):
+    shape, change = PRODUCTS[name]
+    family = gemm_padded.Padded(gemm_few) if gemm_padded.is_needed(shape) else gemm_few
+    source = family.kernel(shape, choice_of(shape, **change))
+    kernel, arrays = source.kernel("cuda"), arrays_of(source)
+    # Its checks know of no barriers but those of blocks and warps.
+    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
+    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=2e-2, atol=4e-2)
+
+
+@pytest.mark.parametrize("args", [(16, 4096, 4096), (64, 768, 3072), (1, 8, 64)])
+def test_drawn_choices_of_few_rows_can_be_launched(args):
+    space = create("gemm_nn.cuda", (*args, "float16"), HOPPER).config_space
+    task = create("gemm_nn.cuda", (*args, "float16"), HOPPER)
+    every = (space.get(i) for i in space.sample(200, np.random.default_rng(0)))
+    few = [config for config in every if config["wgmma"].val == gemm_few.VALUE]
+    assert few or args[2] == 64
+    for config in few:
+        kernel = task.instantiate(config).kernel("cuda")
+        assert kernel.name == "gemm_few"
+        assert launch_violation(kernel, HOPPER.limits) is None
+
+
+@pytest.mark.parametrize("m", [1, 8, 9, 33, 64])
+def test_defaults_are_choices_of_the_space(m):
+    shape = Gemm(m, 4096, 11008, "float16", 1, False, True)
+    choice = gemm_few.default_choice(shape, HOPPER)
+    assert gemm_few.violation(shape, choice, HOPPER) is None
+    assert gemm_half.violation(shape, choice, HOPPER) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "streamed"),
+    [
+        (Gemm(16, 4096, 4096, "float16"), True),
+        (Gemm(64, 4096, 4096, "float16"), True),
+        (Gemm(64, 11008, 4096, "float16"), False),
+        (Gemm(16, 768, 768, "float16"), False),
+        (Gemm(16, 4096, 4096, "float16", 4), False),
+    ],
+    ids=["near", "64-rows", "64-rows-far", "small", "batch"],
+)
+def test_large_weights_of_few_rows_are_streamed_untuned(shape, streamed):
+    assert (gemm_half.default_choice(shape, HOPPER)["wgmma"] == gemm_few.VALUE) == streamed
+
+
+def test_many_rows_are_refused_in_words():
+    shape = Gemm(65, 4096, 4096, "float16")
+    with pytest.raises(TemplateError, match="more than 64 rows"):
+        gemm_few.kernel(shape, {"wgmma": gemm_few.VALUE, **CHOICE, "frags_n": 8})
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize(("m", "split"), [(16, 1), (16, 8), (64, 4)])
+def test_products_are_not_serialized_and_nothing_is_spilled(m, split, tmp_path):
+    shape = Gemm(m, 4096, 4096, "float16", 1, False, True, "", REST)
+    kernel = gemm_few.kernel(shape, choice_of(shape, split=split)).kernel("cuda")
+    path = tmp_path / "kernel.cu"
+    path.write_text(kernel.source)
+    command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", str(path)]
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "cubin")], capture_output=True, text=True, check=True
+    )
+    assert "0 bytes spill stores" in done.stderr
+    # These say that the assembler waits for products where the kernel does not.
+    assert "(C75" not in done.stderr
