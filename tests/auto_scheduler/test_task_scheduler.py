@@ -98,11 +98,12 @@ def test_round_robin_gives_each_task_the_same_and_a_log_is_gone_on_with(tmp_path
     assert len(set(keys)) == len(keys), "what the log holds is not measured again"
 
 
-def test_a_run_that_the_log_already_holds_measures_nothing(tmp_path):
+def test_a_run_that_the_log_already_holds_measures_nothing_and_says_so(tmp_path, caplog):
     log, tasks = tmp_path / "net.json", products(4)
     TaskScheduler(tasks, callbacks=[]).tune(options(4, RecordToFile(log), per_round=2))
     before = log.read_bytes()
     TaskScheduler(tasks, load_log_file=log, callbacks=[]).tune(options(4, RecordToFile(log)))
+    assert "holds 4 trials, and num_measure_trials=4 counts these" in caplog.text
     assert [row for row in log.read_bytes().splitlines() if row[:1] != b"#"] == [
         row for row in before.splitlines() if row[:1] != b"#"
     ]

@@ -284,6 +284,12 @@ class TaskScheduler:
         self, rounds: Rounds, options: TuningOptions, patience: int | None, deadline: float
     ) -> None:
         begun = self.ct
+        if begun and begun >= options.num_measure_trials:
+            logger.warning(
+                "TaskScheduler: %s holds %d trials, and num_measure_trials=%d counts these: "
+                "nothing is measured; ask for more to go on", self.load_log_file, begun,
+                options.num_measure_trials,
+            )  # fmt: skip
         while True:
             index = self._next(rounds) if len(rounds.busy) < _AT_ONCE else None
             room = min(self.num_measures_per_round, options.num_measure_trials - begun)
