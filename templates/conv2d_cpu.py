@@ -25,6 +25,8 @@ _FEW = 64
 # What it takes to unfold an element, and to multiply and add two, as a multiple of turning an
 # element of a filter, or a sum.
 _OF_UNFOLDED, _OF_PRODUCT = 10, 0.16
+# Filters that are too few for panels that a first cache does not hold.
+_FEW_FILTERS, _FIRST_CACHE = 64, 32 << 10
 # Channels that are read where they lie at a time: more would push each other's lines out of the
 # cache, which sums that are made of halves do not wait for.
 _READ = 64
@@ -140,6 +142,9 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     left = cpu_tiles.tail_of(pixels, width, lanes)
     panelled, packed = pixels - left, 4 * choice["channels"] * shape.taps
     panels = [p for p in options["panels"] if p == 1 or p * width < 2 * panelled]
+    if unit.floats <= 8 and shape.co <= _FEW_FILTERS:  # which pass panels a few times only
+        each = 4 * width * min(choice["channels"], shape.ci) * shape.taps
+        panels = [p for p in panels if p == 1 or p * each <= _FIRST_CACHE]
     # Each element is unfolded for each block anew, and weights come from far away for each group.
     block_m, together = cpu_tiles.tasks(
         target, blocks, panels, (shape.co, panelled), width,

@@ -91,7 +91,8 @@ def tile(unit: VectorUnit, rows: int, columns: int, tails: bool = False) -> tupl
         return _step(high, vectors) * common.ceil_div(rows, high) * across
 
     lanes = [n for n in LANES if n <= unit.floats]
-    choices = product([r for r in ROWS if r <= rows], VECTORS, lanes)
+    # What five rows leave over takes up to two smaller tiles.
+    choices = product([r for r in ROWS if r <= rows and (r != 5 or rows == 5)], VECTORS, lanes)
     return min((each for each in choices if not unit.spills(*each)), key=cycles)
 
 

@@ -121,6 +121,8 @@ static void dots(
         for (int v = 0; v < 4; ++v)
           sums[v] += *(const vec*)(filter + k + v * LANES) *
                      *(const vec*)(b + t * DEPTH + k + v * LANES);
+      for (; k + LANES <= depth; k += LANES)
+        sums[0] += *(const vec*)(filter + k) * *(const vec*)(b + t * DEPTH + k);
       const vec all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
       vec sum = {first ? 0.0f : *to};
       for (int v = 0; v < LANES; ++v) sum[0] += all[v];

@@ -183,6 +183,29 @@ def test_products_that_fetch_what_they_pack_next_give_the_right_sums(shape):
     run_over_nan(shape, gemm_cpu, choice)
 
 
+@pytest.mark.parametrize("rows", [5, 6, 7])
+def test_untuned_rows_of_one_block_are_not_parted(rows):
+    choice = gemm_cpu.default_choice(Gemm(rows, 640, 192), Target("llvm -mcpu=x86-64-v3"))
+    assert -(-choice["block_m"] // choice["rows"]) * choice["rows"] >= rows
+
+
+@pytest.mark.parametrize("channels", [5, 21, 32, 96])
+def test_pixels_left_over_by_whole_panels_get_the_right_sums(channels):
+    shape = Conv2d(1, 7, 7, 6, channels, 1, 1, (1, 1), (0, 0), True, True)
+    tile = {"rows": 3, "vectors": 3, "block_m": 4, "panels": 1, "lines": 0, "tail": 1}
+    for lanes in (4, 8, 16):
+        choice = {**tile, "lanes": lanes, "channels": 64, "across": 0}
+        run_over_nan(shape, conv2d_cpu, choice)
+
+
+def test_few_filters_have_no_more_panels_than_a_first_cache_holds():
+    target, panels = Target("llvm -mcpu=x86-64-v3"), {}
+    for filters in (24, 256):
+        shape = Conv2d(1, 56, 56, filters, 144, 1, 1, (1, 1), (0, 0), True, True)
+        panels[filters] = conv2d_cpu.default_choice(shape, target)["panels"]
+    assert panels == {24: 2, 256: 8}
+
+
 @pytest.mark.parametrize("steps", [3, 4, 15, 16])
 def test_untuned_products_of_few_steps_take_them_at_once(steps):
     shape = Gemm(100, 90, steps)
