@@ -341,3 +341,18 @@ def test_what_a_template_needs_is_named(options, message):
 def test_a_built_function_needs_no_key():
     with pytest.raises(KernelError, match="key must be left out"):
         autotune.torch.as_op(built(DOUBLE), "autotune_tests::never", key=abs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_tensors_of_the_host_that_are_not_contiguous_are_copied_and_written_back(dtype):
+    function = autotune.jit("nn.softmax", key=lambda *arrays: {}, target="llvm")
+    wide, turned, one = (torch.randn(s).to(dtype) for s in ((8, 20), (10, 8), (1, 10)))
+    for x in (wide[:, ::2], turned.T, one.expand(8, 10)):
+        around = torch.zeros(10, 16, dtype=dtype)
+        out = around[:, ::2].T
+        function(x, out)
+        tolerance = {torch.float32: 1e-6, torch.bfloat16: 1e-2}[dtype]
+        torch.testing.assert_close(out, x.float().softmax(1).to(dtype), atol=tolerance, rtol=0)
+        assert (around[:, 1::2] == 0).all()
+    with pytest.raises(KernelError, match="written by the kernel, but the array is read-only"):
+        function(x, torch.zeros(1, 10, dtype=dtype).expand(8, 10))

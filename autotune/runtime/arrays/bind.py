@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from autotune.runtime.arrays.array import (
     from_dlpack,
     numpy_dtype,
 )
+from autotune.runtime.arrays.dlpack import strided_on_host
 from autotune.runtime.arrays.memory import Block
 from autotune.runtime.arrays.versions import note_written
 from autotune.runtime.device import Device, cpu
@@ -119,11 +121,33 @@ def _find(where: str, argument: Argument, value: object, stream: int) -> NDArray
         try:
             return from_dlpack(plain, stream)
         except KernelError as error:
-            raise KernelError(f"{where}: {error}") from error
+            apart = _apart(plain)
+            if apart is None:
+                raise KernelError(f"{where}: {error}") from error
+            return apart
     raise KernelError(
         f"{where}: expected an array (autotune, numpy, torch, anything with __dlpack__), got "
         f"{type(value).__name__}"
     )
+
+
+def _apart(source: object) -> HostArray | None:
+    """Return an array of the host whose elements lie apart as one of numpy; None for others."""
+    try:
+        found = strided_on_host(source)
+    except KernelError:
+        return None
+    if found is None:
+        return None
+    shape, strides, dtype, block = found
+    kind = numpy_dtype(dtype)
+    memory: Any = (ctypes.c_char * block.bytes).from_address(block.pointer)
+    memory.owner = block  # the array keeps this object, and it the memory
+    steps = [step * kind.itemsize for step in strides]
+    array: HostArray = np.ndarray(shape, kind, memory, strides=steps)
+    # Elements of an expanded array are one: what is written there would be lost.
+    array.flags.writeable = all(step or n == 1 for n, step in zip(shape, strides, strict=True))
+    return array
 
 
 def _without_gradient(where: str, value: Any) -> object:

@@ -149,12 +149,7 @@ def adopt(
     Raises:
         KernelError: it cannot be used as it is; the message says why.
     """
-    capsule = _capsule_of(source, stream)
-    if not _is_valid(capsule, _FRESH):
-        raise KernelError("from_dlpack: the capsule was used before; ask its owner for a new one")
-    address = _pointer_of(capsule, _FRESH)
-    managed = _DLManagedTensor.from_address(address)
-    tensor = managed.dl_tensor
+    capsule, address, tensor = _shown(source, stream)
     device, shape, dtype = _device(tensor), tuple(tensor.shape[: tensor.ndim]), _dtype(tensor)
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None
     if strides is not None and not _is_dense(shape, strides):
@@ -164,11 +159,46 @@ def adopt(
         )
     if not tensor.data and 0 not in shape:
         raise KernelError(f"from_dlpack: the {type(source).__name__} holds no memory")
+    owner = _borrowed(capsule, address)
+    size = product(shape) * ITEM_BYTES[dtype]
+    return device, shape, dtype, Block((tensor.data or 0) + tensor.byte_offset, size, owner)
+
+
+def strided_on_host(source: object) -> tuple[tuple[int, ...], tuple[int, ...], str, Block] | None:
+    """Take the memory of an array of the host whose elements lie apart.
+
+    Returns:
+        Shape, strides in elements, dtype, and the bytes from the first element to the last; None
+        where it is dense, or lies elsewhere.
+    """
+    capsule, address, tensor = _shown(source, _LEGACY_STREAM)
+    if tensor.device.device_type not in _ON_CPU or not tensor.strides or not tensor.data:
+        return None
+    shape, strides = tuple(tensor.shape[: tensor.ndim]), tuple(tensor.strides[: tensor.ndim])
+    if 0 in shape or min(strides, default=0) < 0 or _is_dense(shape, strides):
+        return None
+    dtype = _dtype(tensor)
+    last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+    begin = tensor.data + tensor.byte_offset
+    size = (last + 1) * ITEM_BYTES[dtype]
+    return shape, strides, dtype, Block(begin, size, _borrowed(capsule, address))
+
+
+def _shown(source: object, stream: int) -> tuple[object, int, Any]:
+    """Return a capsule that was not taken yet, its address, and what is said in it."""
+    capsule = _capsule_of(source, stream)
+    if not _is_valid(capsule, _FRESH):
+        raise KernelError("from_dlpack: the capsule was used before; ask its owner for a new one")
+    address = _pointer_of(capsule, _FRESH)
+    return capsule, address, _DLManagedTensor.from_address(address).dl_tensor
+
+
+def _borrowed(capsule: object, address: int) -> _Borrowed:
+    """Take a capsule; its memory is given back when what is returned ends."""
     _rename(capsule, _USED)
     owner = _Borrowed()
     weakref.finalize(owner, _release, address)
-    size = product(shape) * ITEM_BYTES[dtype]
-    return device, shape, dtype, Block((tensor.data or 0) + tensor.byte_offset, size, owner)
+    return owner
 
 
 class _Borrowed:
