@@ -252,6 +252,20 @@ def layers(count, n=32):
     return [*tensors, y]
 
 
+def test_a_long_sum_that_is_copied_to_shared_memory_has_a_kernel_of_its_own(tmp_path):
+    a, b, c = matmul(4, 8, 512)
+    w = te.placeholder((8, 16), name="W")
+    k = te.reduce_axis((0, 8), name="r")
+    d = te.compute((4, 16), lambda i, j: te.sum(c[i, k] * w[k, j], axis=k), name="D")
+    task = SearchTask(compute_dag=ComputeDAG([a, b, w, d]), target="cuda")
+    policy = SketchPolicy(task, RandomModel(), seed=1, verbose=0)
+    together = [s for s in policy.generate_sketches() if facts.is_cross_thread_reduced(s, 2)]
+    assert together
+    assert not any(places(state)[1].get("C") for state in together)
+    states = [RecordedState(tuple(s.transform_steps)) for s in policy.propose(12)]
+    assert_states_compute_the_same(task.compute_dag, states, "cuda", tmp_path, 2e-3, 2e-4)
+
+
 def test_of_many_sketches_those_that_treat_all_stages_alike_are_kept():
     every = {str(each.transform_steps) for each in sketches(layers(3), "llvm")}
     assert len(every) == 27

@@ -65,6 +65,8 @@ def _kernel(context: SketchContext, state: State, stage_id: int) -> int | None:
     reader = single_consumer(context, state, stage_id)
     if reader is None or needs_tiling(context, state, reader):
         return None
+    if state.stages[reader].name.endswith(".shared"):
+        return None  # threads copy an element each, so none of them could share a sum
     if _common(context, state, stage_id, reader) < 1:
         return None
     splits = split_steps(state, reader)
