@@ -12,7 +12,8 @@ from functools import cached_property
 
 from autotune import Target
 
-from . import common
+from . import bulk_windows, common
+from .conv2d_nhwc import Conv2dNhwc
 from .epilogue import Epilogue
 from .gemm_mma import depth
 from .gemm_shape import Product
@@ -229,7 +230,10 @@ class BulkTiling:
         # Copies leave numbers as they are: of integers a map need only know the size.
         kinds = {"C_MAP": "tf32"} if self.integers else {}
         kind = "float16" if self.integers else s.dtype
-        return {
-            name: initializer(tensor_map(rows, columns, kinds.get(name, kind), box_rows))
+        maps = {
+            name: tensor_map(rows, columns, kinds.get(name, kind), box_rows)
             for name, (rows, columns, box_rows) in sides.items()
         }
+        if isinstance(s, Conv2dNhwc):
+            maps["A_MAP"] = bulk_windows.map_of(s, self.tile_m)
+        return {name: initializer(words) for name, words in maps.items()}

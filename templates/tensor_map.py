@@ -21,6 +21,8 @@ FLAGS = 0x46000
 RANK, WORDS = 4, 32
 # Extents of the dimensions along which places are 16 and 2^32 bytes apart.
 LOW_PLACES, HIGH_PLACES = 2**28, 2**20
+# The mode of maps of windows.
+IM2COL = 1
 
 
 def tensor_map(
@@ -42,6 +44,37 @@ def tensor_map(
     words[13] = ROW_BYTES // size - 1 << 24
     words[14] = box_rows - 1
     words[16] = ROW_BYTES * box_rows
+    words[18] = 8 * ROW_BYTES
+    return tuple(words)
+
+
+def windows_map(
+    images: tuple[int, int, int, int], dtype: str, pixels: int, lower: tuple[int, int],
+    upper: tuple[int, int], stride: tuple[int, int],
+) -> tuple[int, ...]:  # fmt: skip
+    """Return the words of the map by which windows of NHWC images are copied ("im2col").
+
+    The first two words, the address, are 0. A copy has the channels of 128 bytes.
+
+    Args:
+        images: how many, rows, columns and channels.
+        pixels: of the result, of a copy; at most 1024.
+        lower: the column and row that windows begin at the least, -128 to 127.
+        upper: the same at most, from the last column and row of an image on.
+        stride: columns and rows from one window to the next, at most 8.
+    """
+    (count, height, width, channels), size = images, ITEM_BYTES[dtype]
+    words = [0] * WORDS
+    words[2] = FLAGS | KINDS[dtype] << 7 | RANK - 1 << 4 | IM2COL
+    pixel = channels * size
+    strides = [pixel, width * pixel, height * width * pixel]
+    words[3:6] = (stride >> 4 & 0xFFFFFFFF for stride in strides)
+    words[7] = sum((stride >> 36) << 4 * i for i, stride in enumerate(strides))
+    words[8:12] = (extent - 1 for extent in (channels, width, height, count))
+    words[13] = ROW_BYTES // size - 1 << 24 | stride[0] - 1 << 3 | stride[1] - 1 << 6
+    words[14] = sum((x & 255) << 8 * i for i, x in enumerate([*lower, *upper]))
+    words[15] = pixels - 1
+    words[16] = ROW_BYTES * pixels
     words[18] = 8 * ROW_BYTES
     return tuple(words)
 

@@ -173,6 +173,11 @@ __device__ __forceinline__ void multiply_tiles(
 #else
 #define SHARED_SHAPE
 #endif
+#if CONV
+#define MAPS_PARAMETER , TensorMap *__restrict__ maps
+#else
+#define MAPS_PARAMETER
+#endif
 #if FOLLOWS
 #define REST_ARGUMENTS bias, residual, scale, shift,
 #else
@@ -181,10 +186,15 @@ __device__ __forceinline__ void multiply_tiles(
 
 extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_bulk(
     const Item* __restrict__ a, const Item* __restrict__ b,
-    REST_PARAMETERS Written* __restrict__ out) {
+    REST_PARAMETERS Written* __restrict__ out MAPS_PARAMETER) {
   extern __shared__ float4 shared_memory[];
   const Room room = room_of(shared_memory);
-  if (threadIdx.x < 32 && elected()) begin_copies(room, a, b);
+#if CONV
+  const Left left = own_map(maps, a);
+#else
+  const Left left = a;
+#endif
+  if (threadIdx.x < 32 && elected()) begin_copies(room, a, b, left);
   if (threadIdx.x / 32 == 1 && elected()) make_other_barriers(room);
   __syncthreads();
 #if SHARE > 1
@@ -192,7 +202,7 @@ extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gem
 #endif
   if (threadIdx.x < 128) {
     if (MOVE_REGISTERS) give_registers<COPY_REGISTERS>();
-    if (threadIdx.x < 32) copy_tiles(room, a, b);
+    if (threadIdx.x < 32) copy_tiles(room, left, b);
   } else {
     if (MOVE_REGISTERS) take_registers<SUM_REGISTERS>();
     multiply_tiles(room, REST_ARGUMENTS out, threadIdx.x / 128 - 1);

@@ -38,22 +38,52 @@ __device__ __forceinline__ int bytes_of(int first) {
   return (there < COUNT ? there : COUNT) * STEP * CHUNK * 2;
 }
 
+// What says where A is: a matrix, or the map of windows.
+#if CONV
+typedef TensorMap* Left;
+#else
+typedef const Item* Left;
+#endif
+
 struct Copier {
   const Room& room;
-  const Item *a, *b;
+  Left a;
+  const Item* b;
   Place place;
 
-  // Begins the copies of a chunk into a slot that is free; with BLOCKS of a cluster, a share of B for all of them.
+  __device__ __forceinline__ unsigned full() const { return room.full + place.slot * 8; }
+  __device__ __forceinline__ unsigned slot() const { return room.slots + place.slot * SLOT_BYTES; }
+
+  // Says what arrives of a chunk.
+  __device__ __forceinline__ void expect(Tile tile) {
+    barrier_expect(full(), bytes_of<A_ALONG_K, TILE_M, M, WHOLE_M || CONV, 1>(tile.m) +
+                               bytes_of<B_ALONG_K, TILE_N, N, WHOLE_N, SHARE>(tile.n));
+  }
+
+  // Begins to copy B; with BLOCKS of a cluster, a share of it for all of them.
+  template <int BLOCKS>
+  __device__ __forceinline__ void begin_right(Tile tile, int chunk) {
+    copy_operand<TILE_N, N, WHOLE_N, SHARE, BLOCKS>(
+        Side<B_ALONG_K>(), slot() + A_BYTES, b_map, b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n,
+        chunk * CHUNK, full());
+  }
+
+  __device__ __forceinline__ void begin_left(Tile tile, int chunk) {
+#if CONV
+    copy_chunk_of_windows(slot(), a, tile.m, chunk * CHUNK, full());
+#else
+    copy_operand<TILE_M, M, WHOLE_M, 1, 1>(
+        Side<A_ALONG_K>(), slot(), a_map, a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m, chunk * CHUNK,
+        full());
+#endif
+  }
+
+  // Begins the copies of a chunk into a slot that is free.
   template <int BLOCKS>
   __device__ __forceinline__ void begin(Tile tile, int chunk) {
-    const unsigned full = room.full + place.slot * 8, to = room.slots + place.slot * SLOT_BYTES;
-    const int k = chunk * CHUNK;
-    barrier_expect(full, bytes_of<A_ALONG_K, TILE_M, M, WHOLE_M, 1>(tile.m) +
-                             bytes_of<B_ALONG_K, TILE_N, N, WHOLE_N, SHARE>(tile.n));
-    copy_operand<TILE_M, M, WHOLE_M, 1, 1>(
-        Side<A_ALONG_K>(), to, a_map, a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m, k, full);
-    copy_operand<TILE_N, N, WHOLE_N, SHARE, BLOCKS>(
-        Side<B_ALONG_K>(), to + A_BYTES, b_map, b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n, k, full);
+    expect(tile);
+    begin_left(tile, chunk);
+    begin_right<BLOCKS>(tile, chunk);
   }
 };
 
@@ -85,27 +115,39 @@ __device__ __forceinline__ void make_other_barriers(const Room& room) {
   barriers_are_ready();
 }
 
-// What the first thread of a block does first. Rings are empty, so the copies need not wait.
-__device__ __forceinline__ void begin_copies(const Room& room, const Item* a, const Item* b) {
-  fetch_map(a_map);
+// What the first thread of a block does first. Rings are empty, so the copies need not wait. Those of windows wait
+// for their map.
+__device__ __forceinline__ void begin_copies(const Room& room, const Item* a, const Item* b, Left left) {
+  if (!CONV) fetch_map(a_map);
   fetch_map(b_map);
   make_full_barriers(room);
-  Copier copier = {room, a, b, {0, 1}};
+  Copier copier = {room, left, b, {0, 1}};
   const Tile tile = tile_of(blockIdx.x);
-  const int chunks = chunks_here();
+  const int chunks = chunks_here(), first = blockIdx.z * CHUNKS;
   wait_for_kernel_before();
+#if CONV
 #pragma unroll 1
   for (int chunk = 0; chunk < EARLY && chunk < chunks; ++chunk) {
-    copier.begin<1>(tile, blockIdx.z * CHUNKS + chunk);
+    copier.expect(tile);
+    copier.begin_right<1>(tile, first + chunk);
+    copier.place.next();
+  }
+  write_map(left, a_map, a);
+  copier.place = {0, 1};
+#endif
+#pragma unroll 1
+  for (int chunk = 0; chunk < EARLY && chunk < chunks; ++chunk) {
+    if (CONV) copier.begin_left(tile, first + chunk);
+    else copier.begin<1>(tile, first + chunk);
     copier.place.next();
   }
 }
 
 // What a whole warp does from there on; its first thread begins the copies.
-__device__ __forceinline__ void copy_tiles(const Room& room, const Item* a, const Item* b) {
+__device__ __forceinline__ void copy_tiles(const Room& room, Left left, const Item* b) {
   const int chunks = chunks_here();
   const int early = EARLY < chunks ? EARLY : chunks;
-  Copier copier = {room, a, b, {0, 1}};
+  Copier copier = {room, left, b, {0, 1}};
   copier.place.skip(early);
   wait_for_kernel_before();
   int chunk = early;

@@ -4,7 +4,7 @@ import ctypes
 import struct
 
 import pytest
-from autotune.templates.tensor_map import KINDS, tensor_map
+from autotune.templates.tensor_map import KINDS, tensor_map, windows_map
 
 from autotune.target.query import cuda_device
 
@@ -49,3 +49,35 @@ def test_a_map_is_the_drivers(dtype, rows, columns, box_rows):
     assert tensor_map(rows, columns, dtype, box_rows) == drivers_map(
         rows, columns, dtype, box_rows
     )
+
+
+def drivers_windows(images, dtype, pixels, lower, upper, stride):
+    (n, h, w, c), size, rank = images, 4 if dtype == "tf32" else 2, 4
+    longs, ints, signed = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank, ctypes.c_int * 2
+    room = (ctypes.c_ubyte * 256)()
+    at = -(-ctypes.addressof(room) // 64) * 64
+    driver = ctypes.CDLL("libcuda.so.1")
+    make_context_current(driver)
+    status = driver.cuTensorMapEncodeIm2col(
+        ctypes.c_void_p(at), TYPES[dtype], rank, None, longs(c, w, h, n),
+        longs(c * size, w * c * size, h * w * c * size), signed(*lower), signed(*upper),
+        128 // size, pixels, ints(1, *stride, 1), 0, SWIZZLE_128, PROMOTION_128, 0,
+    )  # fmt: skip
+    assert status == 0
+    return struct.unpack("<32I", ctypes.string_at(at, 128))
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize(
+    ("images", "pixels", "lower", "upper", "stride"),
+    [
+        ((16, 28, 28, 64), 128, (-1, -1), (-1, -2), (2, 2)),
+        ((1, 500, 3000, 1280), 256, (-127, 0), (3, -128), (1, 8)),
+    ],
+)
+def test_a_map_of_windows_is_the_drivers(dtype, images, pixels, lower, upper, stride):
+    device = cuda_device()
+    if device is None or device.arch != "sm_90":
+        pytest.skip("maps are those of sm_90")
+    args = (images, dtype, pixels, lower, upper, stride)
+    assert windows_map(*args) == drivers_windows(*args)

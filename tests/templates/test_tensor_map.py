@@ -1,7 +1,7 @@
 """Tensor maps as constants: their words are those that the driver writes."""
 
 import pytest
-from autotune.templates.tensor_map import initializer, tensor_map
+from autotune.templates.tensor_map import initializer, tensor_map, windows_map
 
 # Rows, columns, type and rows of a box; words that are not 0 of what `cuTensorMapEncodeTiled` of
 # driver 580 wrote on an H200 for address 0, 4 dimensions and the swizzle of 128 bytes.
@@ -26,6 +26,21 @@ def test_a_map_is_what_the_driver_wrote(args):
     words = tensor_map(*args)
     assert len(words) == 32
     assert {i: word for i, word in enumerate(words) if word} == WRITTEN[args]
+
+
+# The same of `cuTensorMapEncodeIm2col`: of windows that begin 1 before an image, the last ones 1
+# and 2 before its last column and row, by steps of 2.
+WINDOWS = {
+    2: 0x46331, 3: 8, 4: 0xE0, 5: 0x1880, 8: 0x3F, 9: 0x1B, 10: 0x1B, 11: 0xF, 13: 0x3F000048,
+    14: 0xFEFFFFFF, 15: 0x7F, 16: 0x4000, 18: 0x400,
+}  # fmt: skip
+
+
+def test_a_map_of_windows_is_what_the_driver_wrote():
+    words = windows_map(
+        (16, 28, 28, 64), "float16", 128, lower=(-1, -1), upper=(-1, -2), stride=(2, 2)
+    )
+    assert {i: word for i, word in enumerate(words) if word} == WINDOWS
 
 
 def test_rows_further_apart_than_32_bits_of_16_bytes_keep_their_upper_bits():

@@ -1,0 +1,72 @@
+"""Windows by the copy engine on a Hopper device: drawn configurations are right."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from autotune.templates import gemm_bulk, gemm_wgmma
+from autotune.templates.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.epilogue import Epilogue
+from autotune.templates.gemm_shape import Gemm
+from autotune.templates.window_shape import Window
+
+import autotune
+from autotune.runtime import cuda
+from autotune.target import Target
+from autotune.tvm import nd
+
+pytestmark = pytest.mark.gpu
+
+FULL = Epilogue(bias=True, residual=True, affine=True, activation="gelu")
+BIAS = Epilogue(bias=True, activation="silu")
+SAME = Window((3, 3), (1, 1), (1, 1, 1, 1))
+SHAPES = {
+    "same": Conv2dNhwc(2, 64, 64, 320, 320, SAME, "float16", BIAS),
+    "strides": Conv2dNhwc(
+        3, 31, 27, 136, 64, Window((3, 3), (2, 3), (0, 1, 2, 1)), "bfloat16", FULL
+    ),
+    "dilated": Conv2dNhwc(
+        2, 33, 30, 104, 128, Window((3, 2), (1, 1), (4, 3, 4, 2), (4, 6)), "float16"
+    ),
+    "small-images": Conv2dNhwc(9, 8, 8, 320, 640, SAME, "float16", FULL),
+    "patches": Conv2dNhwc(2, 56, 56, 192, 128, Window((2, 2), (2, 2)), "float16", BIAS),
+}
+DRAWN = 6
+BOUNDS = {"bfloat16": 2e-2, "float16": 4e-3}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hopper(device_needed):
+    if not gemm_wgmma.offered(Gemm(64, 64, 64, "float16"), Target("cuda")):
+        pytest.skip("no wgmma")
+
+
+def choices(shape):
+    """Draw some choices."""
+    rng, options, target = np.random.default_rng(0), gemm_bulk.candidates(shape), Target("cuda")
+    found = []
+    while len(found) < DRAWN:
+        choice = {name: int(rng.choice(values)) for name, values in options.items()}
+        if gemm_bulk.violation(shape, choice, target) is None and choice not in found:
+            found.append(choice)
+    return found
+
+
+def run(source, inputs, dtype):
+    function = autotune.build(source, target="cuda")
+    out = nd.array(np.full(function.kernel.args[-1].shape, np.nan, dtype), cuda(0))
+    for _ in range(3):
+        function(*(nd.array(x, cuda(0)) for x in inputs), out)
+    return out.numpy().astype(np.float64)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_drawn_configurations_of_windows_are_right(name):
+    shape, rng = SHAPES[name], np.random.default_rng(1)
+    dtype = np.dtype(getattr(ml_dtypes, shape.dtype, shape.dtype))
+    inputs = [
+        rng.standard_normal(a.shape, np.float32).astype(dtype) for a in shape.arguments()[:-1]
+    ]
+    wanted = shape.reference()(*(x.astype(np.float64) for x in inputs))
+    for choice in [gemm_bulk.default_choice(shape, Target("cuda")), *choices(shape)]:
+        error = np.abs(run(gemm_bulk.kernel(shape, choice), inputs, dtype) - wanted).max()
+        assert error <= BOUNDS[shape.dtype] * np.abs(wanted).max(), choice

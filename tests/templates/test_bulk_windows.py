@@ -1,0 +1,119 @@
+"""Convolutions whose windows the copy engine reads: right in the emulator, where they gain."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from autotune.templates import gemm_bulk, gemm_bulk_tiling, gemm_half
+from autotune.templates.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.epilogue import Epilogue
+from autotune.templates.window_shape import Window
+
+from autotune.emulator import EmulatedKernel, compile_emulated
+from autotune.errors import TemplateError
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from tests.templates.emulated import arrays_of
+
+HOPPER = Target("cuda -arch=sm_90")
+REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu")
+BIAS = Epilogue(bias=True, activation="silu")
+CHOICE = {
+    "wgmma": 2, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 3,
+    "split": 1, "band": 1,
+}  # fmt: skip
+SAME = Window((3, 3), (1, 1), (1, 1, 1, 1))
+UNEVEN = Window((3, 3), (2, 1), (1, 2, 0, 1), (1, 2))
+LAYERS = {
+    "uneven": (Conv2dNhwc(2, 9, 7, 72, 64, UNEVEN, "float16"), {}),
+    "bias": (
+        Conv2dNhwc(2, 11, 8, 136, 128, SAME, "bfloat16", BIAS),
+        {"frags_n": 16, "chunk": 128, "stages": 2},
+    ),
+    "split": (Conv2dNhwc(1, 9, 16, 72, 64, SAME, "float16", REST), {"split": 2}),
+    "two-teams": (
+        Conv2dNhwc(3, 9, 16, 264, 64, Window((1, 3), padding=(0, 1, 0, 1)), "float16", REST),
+        {"wgmma": 6, "stages": 4},
+    ),
+    "patches": (
+        Conv2dNhwc(5, 8, 12, 40, 64, Window((4, 4), (4, 4)), "float16"),
+        {"wgmma": 4, "frags_n": 5},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_windows_stand_where_products_read_them(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(gemm_bulk_tiling, "MULTIPROCESSORS", 2)  # few tiles are several steps
+    shape, change = LAYERS[name]
+    source = gemm_bulk.kernel(shape, {**CHOICE, **change})
+    kernel, arrays = source.kernel("cuda"), arrays_of(source)
+    # Its checks know of no barriers but those of blocks and warps.
+    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
+    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        (Conv2dNhwc(1, 9, 9, 64, 96, SAME, "float16"), "multiples of 64 channels"),
+        (Conv2dNhwc(1, 9, 9, 64, 64, SAME, "float16", groups=2), "one group"),
+        (
+            Conv2dNhwc(1, 50, 50, 64, 64, Window((3, 3), padding=(128,) * 4), "float16"),
+            "within 127 pixels",
+        ),
+        (Conv2dNhwc(1, 300, 300, 64, 64, Window((130, 1)), "float16"), "within 127 pixels"),
+        (Conv2dNhwc(1, 70, 70, 64, 64, Window((9, 9), (9, 9)), "float16"), "at most 8"),
+    ],
+    ids=["channels", "groups", "padding", "end", "stride"],
+)  # fmt: skip
+def test_windows_that_the_engine_does_not_know_are_an_error_that_says_so(shape, message):
+    assert message in gemm_bulk.refusal(shape)
+    with pytest.raises(TemplateError, match=message):
+        gemm_bulk.kernel(shape, CHOICE)
+    assert max(gemm_half.candidates(shape)["wgmma"]) == 1
+
+
+def test_the_untuned_choice_fits_a_block_and_is_of_a_form_that_windows_have():
+    shape = Conv2dNhwc(2, 64, 64, 320, 320, SAME, "float16", BIAS)
+    choice = gemm_bulk.default_choice(shape, HOPPER)
+    assert gemm_bulk.violation(shape, choice, HOPPER) is None
+    kernel = gemm_bulk.kernel(shape, choice).kernel("cuda")
+    assert launch_violation(kernel, HOPPER.limits) is None
+    forms = [gemm_bulk.Form.of(knob) for knob in gemm_bulk.candidates(shape)["wgmma"]]
+    assert not any(form.swapped for form in forms)
+
+
+@pytest.mark.parametrize(
+    ("shape", "boxes"),
+    [
+        (Conv2dNhwc(2, 16, 16, 1280, 2560, SAME, "float16", BIAS), True),
+        (Conv2dNhwc(2, 64, 64, 320, 320, UNEVEN, "float16"), True),
+        (Conv2dNhwc(8, 28, 28, 128, 128, SAME, "bfloat16", REST), True),
+        (Conv2dNhwc(1, 56, 56, 64, 64, SAME, "float16", BIAS), False),
+        (Conv2dNhwc(1, 28, 28, 128, 128, SAME, "float16", BIAS), False),
+        (Conv2dNhwc(8, 56, 56, 128, 96, SAME, "float16", BIAS), False),
+    ],
+    ids=["long", "stride", "rest", "short", "split", "channels"],
+)
+def test_layers_that_are_known_to_gain_run_by_boxes_untuned(shape, boxes):
+    choice = gemm_half.default_choice(shape, HOPPER)
+    assert (choice["wgmma"] > 1) == boxes
+    assert gemm_half.violation(shape, choice, HOPPER) is None
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+def test_products_of_windows_are_not_serialized_and_sums_stay_in_registers(tmp_path):
+    shape = Conv2dNhwc(2, 64, 64, 320, 320, SAME, "float16", BIAS)
+    choice = gemm_bulk.default_choice(shape, HOPPER)
+    kernel, text = gemm_bulk.kernel(shape, choice).kernel("cuda"), tmp_path / "kernel.cu"
+    text.write_text(kernel.source)
+    command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    # These say that the assembler waits for products where the kernel does not.
+    assert "(C75" not in done.stderr
+    assert " 0 bytes spill stores" in done.stderr
