@@ -20,7 +20,7 @@ from . import layers_rows as layers_rows  # enters itself
 from . import layers_winograd as layers_winograd  # enters itself, before what is slower
 from .layers_cuda import FLOAT32, FLOATS, enter_windows, given, takes, unusual
 from .rows_shape import Rows
-from .volumes import Spread
+from .volumes import Spread, Volume
 
 
 def _plain_conv2d(layer: Layer) -> tuple[Any, ...] | None:
@@ -149,9 +149,9 @@ def conv3d(layer: Layer) -> Offer | None:
     """Offer the kernels for volumes without what follows."""
     op = layer.op
     assert isinstance(op, ops.Conv3d)
-    if op.groups != 1 or layer.epilogue != Epilogue():
-        return None
     data, weight = (each.shape for each in layer.inputs)
+    if op.groups != 1 or layer.epilogue != Epilogue() or not Volume(op, data, weight).is_taken:
+        return None
     args = (data, weight, op.strides, op.padding, op.dilation, op.data_layout)
     return Offer("conv3d.cuda", args, layer.inputs)
 
@@ -164,7 +164,7 @@ def conv2d_transpose(layer: Layer) -> Offer | None:
     op = layer.op
     assert isinstance(op, ops.Conv2dTranspose)
     data, weight = (each.shape for each in layer.inputs)
-    if layer.epilogue != Epilogue() or not Spread(op, data, weight).is_woven:
+    if layer.epilogue != Epilogue() or not Spread(op, data, weight).is_taken:
         return None
     args = (data, weight, op.strides, op.padding, op.output_padding)
     return Offer("conv2d_transpose.cuda", args, layer.inputs)

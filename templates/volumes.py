@@ -8,6 +8,7 @@ from functools import cached_property
 from math import prod
 
 from autotune import arg
+from autotune.errors import TemplateError
 from autotune.graph import TensorType, ops
 from autotune.graph.passes.woven import PhaseAxis
 from autotune.kernel import Argument
@@ -36,6 +37,19 @@ class _Layer:
     def out(self) -> Shape:
         """Shape of the result."""
         return self.op.infer(TensorType(self.data), TensorType(self.weight)).shape
+
+    @property
+    def images(self) -> Conv2d | Conv2dNhwc:
+        """The convolution of images that computes it."""
+        raise NotImplementedError
+
+    @property
+    def is_taken(self) -> bool:
+        """Returns whether the images of a layer that can be are not too large for kernels."""
+        try:
+            return self.images is not None
+        except TemplateError:
+            return False
 
     @property
     def flop(self) -> int:
@@ -229,6 +243,11 @@ class Spread(_Layer):
         """Whether it can be: no more is cut off than filters reach beyond the data."""
         y, x = self.axes
         return min(*y.padding, *x.padding) >= 0 and prod(self.weight[2:]) <= MOST_TAPS
+
+    @property
+    def is_taken(self) -> bool:
+        """Returns whether it can be woven, of images that are not too large for kernels."""
+        return self.is_woven and super().is_taken
 
     @cached_property
     def images(self) -> Conv2d:
