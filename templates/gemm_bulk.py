@@ -215,7 +215,8 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     begun (768), or have few, narrow tiles (512x512x2048). With a bias and GELU they did for all 5
     of 1024x4096x1024 and more. Other steps after a sum and few rows were not measured. Of 23
     layers of 3x3 windows they did for 18 of the 19 that take 7 us and more, the other took as
-    long, and for one of four shorter ones: a block first writes the map of its images.
+    long, and for one of four shorter ones: a block first writes the map of its images. With a
+    residual they did for all three.
     """
     rest = shape.rest
     more = rest != Epilogue(bias=rest.bias, activation=rest.activation)
