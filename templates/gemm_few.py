@@ -78,6 +78,11 @@ def suits(shape: Product) -> bool:
     return few and shape.batch == 1 and other >= LEAST and refusal(shape) is None
 
 
+def streams(shape: Product, target: Target) -> bool:
+    """Return whether a product runs so on a target where nothing was tuned."""
+    return suits(shape) and gemm_wgmma.offered(shape, target)
+
+
 def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {

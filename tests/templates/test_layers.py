@@ -113,6 +113,23 @@ def test_a_template_that_does_no_relu6_computes_the_sum_and_leaves_the_rest():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("rows", "width", "arch", "names"),
+    [
+        (4, 2048, "sm_90", ["gemm.cuda"]),
+        (4, 2048, "sm_80", ["matvec.cuda", "gemm.cuda"]),
+        (4, 512, "sm_90", ["matvec.cuda", "gemm.cuda"]),
+        (3, 2048, "sm_90", ["matvec.cuda"]),
+    ],
+    ids=["streamed", "other-device", "small", "fewer"],
+)
+def test_weights_that_four_rows_stream_are_not_read_by_vectors(rows, width, arch, names):
+    data, weight = (Variable(TensorType((n, width), "float16"), "x") for n in (rows, width))
+    (function,) = partition(Graph.of(apply(ops.Dense(), data, weight)))
+    offers = offers_of(function, Target(f"cuda -arch={arch}"))
+    assert [offer.task.name for offer in offers] == names
+
+
 def test_other_limits_than_those_of_relu6_are_a_kernel_of_their_own():
     data = variable(1, 4, 7, 6)
     plain = apply(ops.Conv2d(padding=(1,)), data, constant(6, 4, 3, 3))
