@@ -62,6 +62,7 @@ def refusal(shape: Product) -> str | None:
     """Return why this kernel cannot serve a shape, or None."""
     rules = [
         (shape.dtype not in HALVES, "operands must be 16-bit floats"),
+        (shape.gathers, "operands must be matrices"),
         (shape.m > MOST_ROWS, f"more than {MOST_ROWS} rows"),
     ]
     return common.first_broken(rules) or gemm_bulk.refusal(shape)
