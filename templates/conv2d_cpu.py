@@ -25,8 +25,8 @@ _FEW = 64
 # What it takes to unfold an element, and to multiply and add two, as a multiple of turning an
 # element of a filter, or a sum.
 _OF_UNFOLDED, _OF_PRODUCT = 10, 0.16
-# Filters that are too few for panels that a first cache does not hold.
-_FEW_FILTERS, _FIRST_CACHE = 64, 32 << 10
+# Filters that are too few for panels that do not stay in the first cache, and a part of it.
+_FEW_FILTERS, _FIRST_CACHE = 64, 16 << 10
 # Channels that are read where they lie at a time: more would push each other's lines out of the
 # cache, which sums that are made of halves do not wait for.
 _READ = 64
