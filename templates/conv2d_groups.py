@@ -9,6 +9,7 @@ of one product; the filters of a group stay in the registers of a warp.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,15 @@ LEAST_THREADS = 128
 OTHER_REGISTERS = 48
 
 
+def joined(shape: Conv2dNhwc) -> Conv2dNhwc:
+    """Return the shape with so many groups as one that these have 8 channels, if they had 2 or 4.
+
+    Filters of such a group have zeros where channels of two given ones meet.
+    """
+    several = 8 // shape.a_run if shape.a_run in (2, 4) else 1
+    return replace(shape, groups=shape.groups // several) if shape.groups % several == 0 else shape
+
+
 def _words(shape: Conv2dNhwc) -> int:
     """Return the words of filters that a thread has."""
     octets = shape.window.taps * shape.a_run // 8
@@ -34,9 +44,10 @@ def _words(shape: Conv2dNhwc) -> int:
 
 def offered(shape: Conv2dNhwc) -> bool:
     """Return whether a convolution is one that these kernels compute."""
-    eights = shape.a_run % 8 == 0 and shape.n % 8 == 0
+    whole = joined(shape)
+    eights = whole.a_run % 8 == 0 and whole.n % 8 == 0 and (shape.n % 8 == 0 or shape.n in (2, 4))
     grouped = shape.groups > 1 and shape.dtype in HALVES and not shape.transpose_b
-    return grouped and eights and _words(shape) <= MOST_FILTERS
+    return grouped and eights and _words(whole) <= MOST_FILTERS
 
 
 def chosen_before(knobs: Container[str]) -> bool:
@@ -48,6 +59,7 @@ class GroupsTiling:
     """The sizes that follow from a shape and a choice of knobs."""
 
     def __init__(self, shape: Conv2dNhwc, choice: Mapping[str, int]) -> None:
+        shape = joined(shape)
         c, w = choice, shape.window
         self.threads = 32 * c["groups"] * c["warps"]
         (sy, sx), (dy, dx), (kh, kw) = w.stride, w.dilation, w.size
@@ -79,6 +91,7 @@ def _side(extent: int) -> list[int]:
 
 def candidates(shape: Conv2dNhwc) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
+    shape = joined(shape)
     oh, ow = shape.window.results(shape.h, shape.w)
     return {
         "tile_h": _side(oh),
@@ -111,6 +124,7 @@ def estimate(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> fl
     The constants were fitted to 450 choices for 11 layers of 1 to 32 images on an H200; the choice
     of the least takes 1.08 times as long as the best of 40 (geometric mean).
     """
+    shape = joined(shape)
     tiling, c = GroupsTiling(shape, choice), choice
     blocks = tiling.blocks * (shape.groups // c["groups"])
     occupied = common.occupancy(
@@ -144,18 +158,18 @@ def default_choice(shape: Conv2dNhwc, target: Target) -> dict[str, int]:
 
 def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
-    tiling, c = GroupsTiling(shape, choice), choice
+    tiling, c, whole = GroupsTiling(shape, choice), choice, joined(shape)
     sizes = common.defines(
-        kh=shape.window.size[0], group_co=shape.n, co=shape.co, c_n=shape.co, int8=0, tf32=0,
+        kh=shape.window.size[0], group_co=whole.n, joined=shape.groups // whole.groups, co=shape.co, c_n=shape.co, int8=0, tf32=0,
         bfloat16=shape.dtype == "bfloat16", element=1 + HALVES.index(shape.dtype),
         threads=tiling.threads, tile_h=c["tile_h"], tile_w=c["tile_w"],
         block_groups=c["groups"], warps=c["warps"], together=c["together"],
     )  # fmt: skip
     names = [*first_names(shape), result_name(shape)]
-    grid = (tiling.blocks, shape.groups // c["groups"])
+    grid = (tiling.blocks, whole.groups // c["groups"])
     return common.cuda_kernel(
         shape,
         ["elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "conv2d_groups.cu"],
-        {**sizes, **shape.operands(), "M": shape.m, "N": shape.n, "K": shape.k},
+        {**sizes, **whole.operands(), "M": whole.m, "N": whole.n, "K": whole.k},
         [call("conv2d_groups", names, grid, tiling.threads, tiling.shared_bytes)],
     )

@@ -40,6 +40,20 @@ __device__ __forceinline__ void stage_windows(Item* tile, const Item* __restrict
   }
 }
 
+#if JOINED > 1
+// JOINED groups of fewer than 8 channels are one, in whose filters zeros stand where the channels of two of them meet.
+__device__ __forceinline__ void stage_filters(Item* filters, const Item* __restrict__ weight, int tid) {
+  constexpr int OWN_CI = GROUP_CI / JOINED, OWN_CO = GROUP_CO / JOINED, PIECE = OWN_CO < 8 ? OWN_CO : 8;
+#pragma unroll 4
+  for (int i = tid; i < FILTER_ROWS * (BLOCK_CO / PIECE); i += THREADS) {
+    const int row = i / (BLOCK_CO / PIECE), co = i % (BLOCK_CO / PIECE) * PIECE, ci = row % GROUP_CI;
+    const bool own = co % GROUP_CO / OWN_CO == ci / OWN_CI;
+    const Item* const from = weight + static_cast<size_t>(row / GROUP_CI * OWN_CI + ci % OWN_CI) * CO + co;
+    copy_async<PIECE / 2>(
+        reinterpret_cast<float*>(filters + row * OUT_PITCH + co), reinterpret_cast<const float*>(from), own);
+  }
+}
+#else
 __device__ __forceinline__ void stage_filters(Item* filters, const Item* __restrict__ weight, int tid) {
 #pragma unroll 4
   for (int i = tid; i < FILTER_ROWS * OUT_OCTETS; i += THREADS) {
@@ -48,6 +62,8 @@ __device__ __forceinline__ void stage_filters(Item* filters, const Item* __restr
                   reinterpret_cast<const float*>(weight + static_cast<size_t>(row) * CO + octet * 8), true);
   }
 }
+
+#endif
 
 // Loads the filters of a group: as right operands, words of two neighbours along K.
 __device__ __forceinline__ void load_filters(unsigned (&right)[FRAGS_N * STEPS * 2], const Item* filters, int lane) {

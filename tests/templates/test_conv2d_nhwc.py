@@ -38,6 +38,15 @@ CASES = {
     "float16, more out of groups": (
         1, 9, 10, 32, 16, 2, 3, (1, 2), (0, 2, 1, 1), True, "gelu", False, False, 1, "float16", 2,
     ),
+    "float16, groups of 4": (
+        2, 9, 7, 32, 32, 3, 3, 1, 1, True, "relu", True, True, 1, "float16", 8,
+    ),
+    "float16, two groups of 4": (
+        1, 6, 5, 8, 8, 3, 3, 1, 1, False, "none", False, False, 1, "float16", 2,
+    ),
+    "bfloat16, groups of 2": (
+        1, 9, 7, 64, 32, 3, 3, (2, 1), 1, False, "none", False, False, 1, "bfloat16", 16,
+    ),
     "tf32, groups": (1, 5, 6, 15, 3, 3, 3, 1, 1, True, "none", True, False, 1, "tf32", 3),
 }  # fmt: skip
 
