@@ -160,7 +160,8 @@ def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     tiling, c, whole = GroupsTiling(shape, choice), choice, joined(shape)
     sizes = common.defines(
-        kh=shape.window.size[0], group_co=whole.n, joined=shape.groups // whole.groups, co=shape.co, c_n=shape.co, int8=0, tf32=0,
+        kh=shape.window.size[0], group_co=whole.n, joined=shape.groups // whole.groups,
+        co=shape.co, c_n=shape.co, int8=0, tf32=0,
         bfloat16=shape.dtype == "bfloat16", element=1 + HALVES.index(shape.dtype),
         threads=tiling.threads, tile_h=c["tile_h"], tile_w=c["tile_w"],
         block_groups=c["groups"], warps=c["warps"], together=c["together"],
