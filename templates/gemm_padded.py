@@ -3,8 +3,8 @@
 Tensor cores are fed by copies of 4 or 16 bytes, for which rows must begin at multiples of that.
 Where they do not, one kernel before copies what is in the way to rows of a multiple of 8 elements;
 the product writes its result as it is asked for. That reads and writes b once more, which counts
-where m is small: who multiplies by the same b again and again does better to store it with an
-even n. Rows that are even are read by ``mma.sync`` as they are where copies do not pay.
+where m is small. `gemm_unaligned` reads b, and many rows of a, as they are: its choices are part
+of the same space. Rows that are even are read by ``mma.sync`` as they are where copies do not pay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Protocol
 from autotune import SourceKernel, Target, call, workspace
 from autotune.kernel import KernelCall
 
-from . import common, gemm_bulk, gemm_half, gemm_wgmma
+from . import common, gemm_bulk, gemm_half, gemm_unaligned, gemm_wgmma
 from .epilogue import Epilogue
 from .gemm_shape import Gemm
 
@@ -83,15 +83,26 @@ class Padded:
 
     def candidates(self, shape: Gemm) -> dict[str, list[int]]:
         """Return the values each knob may take."""
-        return self.family.candidates(padded(shape))
+        options = self.family.candidates(padded(shape))
+        if self.family is not gemm_half or not gemm_unaligned.forms(shape):
+            return options
+        others = gemm_unaligned.candidates(shape)
+        return {name: sorted({*values, *others[name]}) for name, values in options.items()}
 
     def violation(self, shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
         """Return why a choice cannot run, or None."""
+        if _as_it_is(choice):
+            return gemm_unaligned.violation(shape, choice, target)
         return self.family.violation(padded(shape), choice, target)
 
     def default_choice(self, shape: Gemm, target: Target) -> dict[str, int]:
         """Return the choice to use where nothing was tuned."""
         whole = padded(shape)
+        if self.family is gemm_half and gemm_unaligned.forms(shape):
+            choice = gemm_unaligned.default_choice(shape, target)
+            valid = gemm_unaligned.violation(shape, choice, target) is None
+            if valid and gemm_unaligned.gains(shape, choice):
+                return choice
         if self.family is not gemm_half or shape.n % 8 == 0:
             return self.family.default_choice(whole, target)
         if _suits_boxes(shape):
@@ -103,12 +114,17 @@ class Padded:
     def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: copies, and the product."""
         whole = padded(shape)
-        source = gemm_half.kernel(whole, choice, shape)
+        if _as_it_is(choice):
+            source = gemm_unaligned.kernel(shape, choice, whole.k)
+        else:
+            source = gemm_half.kernel(whole, choice, shape)
         sizes = {name: math.prod(stored) for name, stored in zip("ab", whole.shapes, strict=False)}
         places = {
-            "a": (whole.m, whole.k) != (shape.m, shape.k),
-            "b": (whole.k, whole.n) != (shape.k, shape.n),
+            "a": (whole.m, whole.k) != (shape.m, shape.k) and not _both_are(choice),
+            "b": (whole.k, whole.n) != (shape.k, shape.n) and not _as_it_is(choice),
         }
+        if not any(places.values()):
+            return source
         names = {name: f"padded_{name}" if there else name for name, there in places.items()}
         copied = {name: sizes[name] for name, there in places.items() if there}
         product = [
@@ -133,6 +149,16 @@ class Padded:
             workspace=[*source.workspace, *rooms],
             reference=shape.reference(),
         )
+
+
+def _as_it_is(choice: Mapping[str, int]) -> bool:
+    """Return whether b is read as it is stored."""
+    return choice.get(gemm_half.KNOB) in gemm_unaligned.FORMS
+
+
+def _both_are(choice: Mapping[str, int]) -> bool:
+    """Return whether a is read as it is stored too."""
+    return choice.get(gemm_half.KNOB) in (gemm_unaligned.BOTH, gemm_unaligned.BOTH_SHARED)
 
 
 def _suits_boxes(shape: Gemm) -> bool:

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from autotune.templates import gemm_half, gemm_padded, gemm_wgmma
+from autotune.templates import gemm_half, gemm_padded, gemm_unaligned, gemm_wgmma
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.gemm_shape import Gemm
 
@@ -23,10 +23,14 @@ SHAPES = {
     "nt-shared": Gemm(130, 259, 201, "bfloat16", 4, False, True, "b", FULL),
     "tn": Gemm(515, 257, 203, "float16", 2, True),
     "tt": Gemm(259, 263, 201, "float16", 1, True, True),
+    "nt-many-rows": Gemm(2049, 515, 767, "bfloat16", 1, False, True),
+    "nn-few-rows": Gemm(9, 1003, 1021, "float16"),
+    "nn-rest-long": Gemm(533, 771, 1021, "bfloat16", rest=FULL),
     "even": Gemm(330, 1006, 514, "bfloat16"),
     "walks": Gemm(2047, 2049, 129, "float16", 2),
 }
-DRAWN = 5
+# Of each kind.
+DRAWN = 4
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -36,17 +40,17 @@ def hopper(device_needed):
 
 
 def choices(family, shape):
-    """Draw some choices by boxes, the default one first."""
+    """Draw some choices by boxes, and some that read rows as they are; the default one first."""
     rng, options, target = np.random.default_rng(0), family.candidates(shape), Target("cuda")
-    found = [family.default_choice(shape, target)]
+    default = family.default_choice(shape, target)
+    found = {"boxes": [default], **{form: [] for form in gemm_unaligned.forms(shape)}}
     for _ in range(20000):
         choice = {name: int(rng.choice(values)) for name, values in options.items()}
-        boxes = choice[gemm_half.KNOB] > 1
-        if boxes and family.violation(shape, choice, target) is None and choice not in found:
-            found.append(choice)
-        if len(found) == DRAWN:
-            break
-    return found
+        kind = choice[gemm_half.KNOB] if choice[gemm_half.KNOB] in found else "boxes"
+        boxes = choice[gemm_half.KNOB] > 1 and len(found[kind]) < DRAWN
+        if boxes and family.violation(shape, choice, target) is None:
+            found[kind].append(choice)
+    return [choice for each in found.values() for choice in each]
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -1,0 +1,153 @@
+"""Products of 16-bit floats that read rows where they begin: right in the emulator, and chosen."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from autotune.templates import gemm_half, gemm_padded, gemm_unaligned
+from autotune.templates.epilogue import Epilogue
+from autotune.templates.gemm_shape import Gemm
+from autotune.templates.gemm_unaligned import BOTH, B
+
+from autotune.emulator import EmulatedKernel, compile_emulated
+from autotune.errors import TemplateError
+from autotune.target import Target
+from tests.templates.emulated import arrays_of
+
+HOPPER = Target("cuda -arch=sm_90")
+PADDED = gemm_padded.Padded(gemm_half)
+REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
+GELU = Epilogue(bias=True, activation="gelu")
+CHOICE = {
+    "wgmma": BOTH, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 2, "chunk": 64,
+    "stages": 2, "split": 1, "band": 1,
+}  # fmt: skip
+# Shapes with edges everywhere, and how their choices differ from that above.
+PRODUCTS = {
+    "both": (Gemm(66, 71, 75, "float16"), {}),
+    "both-bfloat16-wide": (Gemm(131, 275, 199, "bfloat16"), {"warps_m": 8, "band": 8}),
+    "both-whole-columns": (Gemm(66, 72, 203, "float16"), {"stages": 3}),
+    "both-even": (Gemm(74, 70, 198, "float16"), {}),
+    "both-classes-of-two-tiles": (Gemm(529, 64, 129, "float16"), {"frags_n": 8}),
+    "both-rest": (Gemm(70, 200, 67, "float16", rest=REST), {"warps_m": 12}),
+    "both-short": (Gemm(9, 65, 3, "float16"), {}),
+    "both-57-left": (Gemm(24, 65, 121, "float16"), {}),
+    "both-58-left": (Gemm(24, 65, 122, "float16"), {}),
+    "both-63-left": (Gemm(24, 65, 127, "bfloat16"), {}),
+    "both-1-left": (Gemm(24, 65, 193, "float16"), {"stages": 4}),
+    "both-nt": (Gemm(66, 71, 75, "float16", 1, False, True), {"stages": 3}),
+    "both-nt-wide": (Gemm(131, 275, 199, "bfloat16", 1, False, True), {"warps_m": 8, "band": 8}),
+    "both-nt-58-left": (Gemm(24, 65, 122, "float16", 1, False, True), {}),
+    "both-nt-short": (Gemm(9, 65, 5, "float16", 1, False, True, rest=REST), {}),
+    "b-nt-batch": (
+        Gemm(65, 59, 75, "float16", 2, False, True, rest=GELU),
+        {"wgmma": B, "frags_n": 9},
+    ),
+    "b": (Gemm(66, 71, 72, "float16"), {"wgmma": B, "frags_n": 9}),
+    "b-few-rows": (Gemm(3, 131, 128, "float16"), {"wgmma": B, "warps_m": 8}),
+    "b-batch-rest": (Gemm(65, 59, 72, "float16", 2, rest=REST), {"wgmma": B, "frags_n": 9}),
+    "b-batch-shared": (
+        Gemm(65, 67, 136, "bfloat16", 3, shared="a", rest=GELU),
+        {"wgmma": B, "frags_n": 6},
+    ),
+    "b-and-copies-of-a": (Gemm(40, 133, 75, "float16", 2), {"wgmma": B, "frags_n": 5}),
+}
+
+
+def in_the_emulator(made, folder, arrays):
+    """Run a kernel, and return its result and the right one."""
+    kernel = made.kernel("cuda")
+    # Its checks know of no barriers but those of blocks and warps.
+    library = compile_emulated(kernel, folder / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
+    with np.errstate(invalid="ignore"):
+        wanted = made.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    return arrays[-1].astype(np.float64), wanted
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_are_right(name, tmp_path):
+    shape, changes = PRODUCTS[name]
+    made = PADDED.kernel(shape, {**CHOICE, **changes})
+    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
+    scale = np.abs(wanted).max()
+    np.testing.assert_allclose(
+        got / scale, wanted / scale, rtol=0, atol=4e-3 if shape.dtype == "float16" else 2e-2
+    )
+
+
+@pytest.mark.parametrize(("operand", "turned"), [(0, False), (1, False), (0, True), (1, True)])
+def test_what_is_infinite_stays_in_its_row_or_column(operand, turned, tmp_path):
+    made = PADDED.kernel(Gemm(24, 65, 75, "float16", 1, False, turned), CHOICE)
+    arrays = arrays_of(made)
+    arrays[operand][(3, -1) if operand == 0 or turned else (-1, 3)] = np.inf
+    got, wanted = in_the_emulator(made, tmp_path, arrays)
+    assert np.array_equal(np.isfinite(got), np.isfinite(wanted))
+
+
+def test_only_rows_that_begin_anywhere_are_copied():
+    def copied(shape, knob):
+        calls = PADDED.kernel(shape, {**CHOICE, "wgmma": knob}).calls
+        return [argument for call in calls if call.entry == "pad" for argument in call.args]
+
+    assert copied(Gemm(66, 71, 75, "float16"), BOTH) == []
+    assert copied(Gemm(66, 71, 75, "float16"), B) == ["a", "padded_a"]
+    assert copied(Gemm(66, 71, 72, "float16"), B) == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "knob", "reason"),
+    [
+        (Gemm(66, 71, 75, "float16", 1, True), B, r"a must be stored as \[m, k\]"),
+        (Gemm(66, 71, 75, "float16", 2), BOTH, "matrices of a batch begin anywhere"),
+        (Gemm(66, 71, 72, "float16"), BOTH, "all rows of a begin at multiples of 16 bytes"),
+        (Gemm(7, 71, 75, "float16"), BOTH, "there must be a row of a of each class"),
+    ],
+)
+def test_other_operands_are_refused(shape, knob, reason):
+    assert knob not in gemm_unaligned.forms(shape)
+    with pytest.raises(TemplateError, match=reason):
+        gemm_unaligned.kernel(shape, {**CHOICE, "wgmma": knob})
+
+
+def test_the_space_of_odd_products_has_choices_without_copies():
+    shape = Gemm(1023, 1023, 1023, "float16")
+    options = PADDED.candidates(shape)
+    assert {B, BOTH} < set(options["wgmma"])
+    assert PADDED.violation(shape, {**CHOICE, "frags_n": 16, "stages": 8}, HOPPER) is None
+    assert PADDED.violation(shape, {**CHOICE, "frags_m": 2}, HOPPER) is not None
+    assert PADDED.violation(shape, {**CHOICE, "frags_n": 16}, Target("cuda -arch=sm_80"))
+
+
+def test_a_choice_of_another_shape_is_no_choice_of_this_one():
+    turned = replace(Gemm(1023, 1023, 1023, "float16"), transpose_a=True)
+    assert PADDED.violation(turned, {**CHOICE, "frags_n": 16}, HOPPER) is not None
+
+
+LARGE = [
+    Gemm(2047, 2047, 2047, "float16"),
+    Gemm(1024, 50257, 768, "bfloat16"),
+    Gemm(197, 50257, 769, "float16", 1, False, True),
+    Gemm(333, 2049, 511, "float16"),
+]
+
+
+@pytest.mark.parametrize("shape", LARGE, ids=str)
+def test_products_known_to_gain_are_read_as_they_are_untuned(shape):
+    choice = PADDED.default_choice(shape, HOPPER)
+    assert choice["wgmma"] in gemm_unaligned.FORMS
+    assert PADDED.violation(shape, choice, HOPPER) is None
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(1023, 1023, 1023, "float16"),
+        Gemm(2050, 2050, 2050, "float16"),
+        Gemm(2047, 2047, 2047, "float16", 1, False, True),
+        Gemm(2047, 2047, 2047, "float16", rest=GELU),
+    ],
+    ids=str,
+)
+def test_other_products_run_on_copies_untuned(shape):
+    assert PADDED.default_choice(shape, HOPPER)["wgmma"] not in gemm_unaligned.FORMS
