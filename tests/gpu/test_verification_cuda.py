@@ -45,7 +45,7 @@ def modes():
 
 def test_each_fault_costs_its_own_trial_and_says_what_it_is():
     task = at.create("gpu_verification.modes", (), target="cuda")
-    option = measure_option(LocalBuilder(), LocalRunner(cooldown_interval=0))
+    option = measure_option(LocalBuilder(timeout=60), LocalRunner(cooldown_interval=0))
     with Pipeline(task, option) as pipeline:
         space = task.config_space
         pipeline.submit([MeasureInput(task.target, task, space.get(i)) for i in range(len(MODES))])
@@ -97,7 +97,7 @@ def test_right_softmaxes_of_long_rows_are_taken(shape):
     import autotune.templates  # noqa: F401 - registers the tasks
 
     task = at.create("te/softmax.cuda", shape, target="cuda")
-    option = measure_option(LocalBuilder(), LocalRunner(cooldown_interval=0))
+    option = measure_option(LocalBuilder(timeout=60), LocalRunner(cooldown_interval=0))
     with Pipeline(task, option) as pipeline:
         inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in range(10)]
         pipeline.submit(inputs)
