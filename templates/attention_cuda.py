@@ -13,12 +13,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
 from autotune import SourceKernel, Target, arg, call
 from autotune.errors import TemplateError
-from autotune.kernel import Argument
+from autotune.kernel import Argument, KernelCall
 
 from . import common
 from .common import Array
@@ -262,17 +263,32 @@ def defines(shape: Attention, choice: Mapping[str, int], threads: int) -> dict[s
     }  # fmt: skip
 
 
+class _Tiling(Protocol):
+    """What a launch needs to know."""
+
+    blocks: int
+    threads: int
+    shared_bytes: int
+
+
+def launches(
+    shape: Attention, entry: str, tiling: _Tiling, split: int
+) -> tuple[list[KernelCall], tuple[int, int] | None]:
+    """Return a kernel's call, with that of what joins a split, and the shape of its parts."""
+    names = [*shape.read, "partial" if split > 1 else "out"]
+    grid = (tiling.blocks, split)
+    calls = [call(entry, names, grid, tiling.threads, tiling.shared_bytes)]
+    if split == 1:
+        return calls, None
+    rows = shape.matrices * shape.rows
+    blocks = common.ceil_div(rows * shape.size // 2, 128)
+    calls.append(call("attention_join", ["partial", "out"], blocks, 128, early=True))
+    return calls, (split, rows * (shape.size + 2))
+
+
 def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     tiling, c = AttentionTiling(shape, choice), choice
-    split = c["split"] > 1
-    names = [*shape.read, "partial" if split else "out"]
-    grid = (tiling.blocks, c["split"])
-    calls = [call("attention", names, grid, tiling.threads, tiling.shared_bytes)]
-    rows = shape.matrices * shape.rows
-    if split:
-        blocks = common.ceil_div(rows * shape.size // 2, 128)
-        calls.append(call("attention_join", ["partial", "out"], blocks, 128, early=True))
-    parts = (c["split"], rows * (shape.size + 2)) if split else None
+    calls, parts = launches(shape, "attention", tiling, c["split"])
     texts = ["early.h", "mma.h", "attention.h", "attention.cu"]
     return common.cuda_kernel(shape, texts, defines(shape, c, tiling.threads), calls, parts)

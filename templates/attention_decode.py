@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from autotune import SourceKernel, Target, call
+from autotune import SourceKernel, Target
 from autotune.errors import TemplateError
 
 from . import common
-from .attention_cuda import Attention, defines
+from .attention_cuda import Attention, defines, launches
 from .tensor_map import initializer, tensor_map
 
 # Rows of a tile of products, and of queries that share keys up to which these are few.
@@ -137,15 +137,7 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
     if reason := refusal(shape):
         raise TemplateError(f"attention of few queries: {reason}, got {shape}")
     tiling, c = DecodeTiling(shape, choice), choice
-    split = c["split"] > 1
-    names = [*shape.read, "partial" if split else "out"]
-    grid = (tiling.blocks, c["split"])
-    calls = [call("attention_decode", names, grid, tiling.threads, tiling.shared_bytes)]
-    rows = shape.matrices * shape.rows
-    if split:
-        blocks = common.ceil_div(rows * shape.size // 2, 128)
-        calls.append(call("attention_join", ["partial", "out"], blocks, 128, early=True))
-    parts = (c["split"], rows * (shape.size + 2)) if split else None
+    calls, parts = launches(shape, "attention_decode", tiling, c["split"])
     texts = ["early.h", "mma.h", "barriers.h", "bulk.h", "attention.h", "attention_decode.cu"]
     row = tensor_map(shape.keys, shape.size, shape.dtype, c["keys"], shape.key_pitch)
     told = {
