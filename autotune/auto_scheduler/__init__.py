@@ -2,15 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from autotune.auto_scheduler import feature, record_codec, workload_registry
-from autotune.auto_scheduler.best_record import (
-    FAR,
-    decode_workload_key,
-    fair,
-    load_best,
-    load_best_record,
-    workload_distance,
-)
+from autotune.auto_scheduler import feature, workload_registry
 from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.cost_model import CostModel, PythonBasedModel, RandomModel, XGBModel
 from autotune.auto_scheduler.equivalent_keys import equivalent_keys, structural_hash
@@ -28,13 +20,22 @@ from autotune.auto_scheduler.measuring import (
     TuningOptions,
 )
 from autotune.auto_scheduler.program_measurer import ProgramMeasurer
-from autotune.auto_scheduler.record_file import (
+from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.records import codec as record_codec
+from autotune.auto_scheduler.records.best import (
+    FAR,
+    decode_workload_key,
+    fair,
+    load_best,
+    load_best_record,
+    workload_distance,
+)
+from autotune.auto_scheduler.records.file import (
     RecordReader,
     RecordToFile,
     load_records,
     save_records,
 )
-from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.recover import recover_measure_input
 from autotune.auto_scheduler.search.tuner import SketchTuner
 from autotune.auto_scheduler.search_policy import (

@@ -13,9 +13,9 @@ import numpy as np
 
 from autotune.auto_scheduler.loop_state import HasSteps
 from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
-from autotune.auto_scheduler.record_codec import GRAPH_HASH
-from autotune.auto_scheduler.record_file import RecordReader
 from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.records.codec import GRAPH_HASH
+from autotune.auto_scheduler.records.file import RecordReader
 from autotune.auto_scheduler.search.params import DEFAULT_PARAMS
 from autotune.auto_scheduler.search.programs import sketches_of
 from autotune.auto_scheduler.search.proposer import Proposer

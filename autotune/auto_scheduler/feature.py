@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.record_file import RecordReader
+from autotune.auto_scheduler.records.file import RecordReader
 from autotune.auto_scheduler.recover import recover_measure_input
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.state_features import (

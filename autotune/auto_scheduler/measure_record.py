@@ -10,9 +10,9 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from autotune.auto_scheduler.best_record import load_best, load_best_record
-from autotune.auto_scheduler.distill import distill_record_file
-from autotune.auto_scheduler.record_file import (
+from autotune.auto_scheduler.records.best import load_best, load_best_record
+from autotune.auto_scheduler.records.distill import distill_record_file
+from autotune.auto_scheduler.records.file import (
     RecordReader,
     RecordToFile,
     dump_record_to_string,

@@ -17,9 +17,9 @@ from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.measuring import MeasureCallback, TuningOptions
 from autotune.auto_scheduler.program_measurer import ProgramMeasurer
-from autotune.auto_scheduler.record_file import RecordToFile, as_input
 from autotune.auto_scheduler.recorded_state import RecordedState, recorded
-from autotune.auto_scheduler.resume import measured_states
+from autotune.auto_scheduler.records.file import RecordToFile, as_input
+from autotune.auto_scheduler.records.resume import measured_states
 from autotune.auto_scheduler.search.params import DEFAULT_PARAMS, Param, checked_params
 from autotune.auto_scheduler.search.programs import sketches_of
 from autotune.auto_scheduler.search.proposer import Proposer

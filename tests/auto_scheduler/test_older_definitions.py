@@ -21,7 +21,7 @@ from autotune.auto_scheduler import (
 )
 from autotune.auto_scheduler.errors import NoScheduleError
 from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.resume import measured_states
+from autotune.auto_scheduler.records.resume import measured_states
 from autotune.measure.types import MeasureResult
 
 OK = MeasureResult((1.5e-5,), 0, 1.25, 1700000000.75)

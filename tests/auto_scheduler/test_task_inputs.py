@@ -12,7 +12,7 @@ from autotune.auto_scheduler import (
     SearchTask,
     recover_measure_input,
 )
-from autotune.auto_scheduler.record_file import dump_record_to_string, load_record_from_string
+from autotune.auto_scheduler.records.file import dump_record_to_string, load_record_from_string
 from autotune.auto_scheduler.task_inputs import (
     TASK_INPUT_BUFFER_TABLE,
     TASK_INPUT_CHECK_FUNC_REGISTRY,

@@ -20,10 +20,10 @@ from autotune.auto_scheduler import (
     register_workload,
     workload_registry,
 )
-from autotune.auto_scheduler.best_record import load_best_record
 from autotune.auto_scheduler.measure_record import RecordReader, distill_record_file
-from autotune.auto_scheduler.record_codec import NOTE, decode
 from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.records.best import load_best_record
+from autotune.auto_scheduler.records.codec import NOTE, decode
 from autotune.auto_scheduler.recover import recover_measure_input
 from autotune.auto_scheduler.tune_task import cuda_text
 from autotune.codegen import kernel_of_schedule

@@ -17,7 +17,7 @@ from autotune.auto_scheduler import (
     feature,
     save_records,
 )
-from autotune.auto_scheduler.record_codec import GRAPH_HASH
+from autotune.auto_scheduler.records.codec import GRAPH_HASH
 from autotune.features import per_store_features
 from autotune.measure import MeasureResult
 from tests.auto_scheduler.graphs import matmul, tutorial_layer

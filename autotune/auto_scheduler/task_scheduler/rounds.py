@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from autotune.auto_scheduler.measuring import MeasureCallback
-from autotune.auto_scheduler.record_file import RecordToFile, as_input
+from autotune.auto_scheduler.records.file import RecordToFile, as_input
 from autotune.auto_scheduler.task_scheduler.progress import Progress
 from autotune.measure import MeasureInput, MeasureResult, Session
 from autotune.measure.session import wait_for

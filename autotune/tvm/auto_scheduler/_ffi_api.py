@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.loops import Stage
-from autotune.auto_scheduler.record_codec import decode_task, encode_task
+from autotune.auto_scheduler.records.codec import decode_task, encode_task
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.search_task import SearchTask
 from autotune.auto_scheduler.sketch import facts

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from autotune.auto_scheduler.best_record import decode_workload_key
-from autotune.auto_scheduler.best_record import workload_distance as calc_workload_dis_factor
+from autotune.auto_scheduler.records.best import decode_workload_key
+from autotune.auto_scheduler.records.best import workload_distance as calc_workload_dis_factor
 from autotune.auto_scheduler.workload_registry import func_name_of as get_func_name
 from autotune.task.workload import serialize_args
 from autotune.task.workload import tuples as list_to_tuple

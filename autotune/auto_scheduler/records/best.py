@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 
 from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.record_codec import RecordedPair, decode
-from autotune.auto_scheduler.record_file import RecordReader
+from autotune.auto_scheduler.records.codec import RecordedPair, decode
+from autotune.auto_scheduler.records.file import RecordReader
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureResult
 from autotune.record.best import beaten_by, is_race

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.record_codec import (
+from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.records.codec import (
     NOTE,
     OF_TEMPLATE,
     RecordedPair,
@@ -16,7 +17,6 @@ from autotune.auto_scheduler.record_codec import (
     encode_note,
     encode_race,
 )
-from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput as TrialInput

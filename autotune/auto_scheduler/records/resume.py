@@ -8,8 +8,8 @@ from pathlib import Path
 
 from autotune.auto_scheduler.equivalent_keys import equivalent_keys, structural_hash
 from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.record_codec import is_of_graph, says_graph
-from autotune.auto_scheduler.record_file import RecordReader
+from autotune.auto_scheduler.records.codec import is_of_graph, says_graph
+from autotune.auto_scheduler.records.file import RecordReader
 from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.errors import AutotuneError
 from autotune.measure import MeasureResult

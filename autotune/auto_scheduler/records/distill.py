@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from autotune.auto_scheduler.best_record import Workload, decode_workload_key, fair
-from autotune.auto_scheduler.record_codec import RecordedPair
-from autotune.auto_scheduler.record_file import RecordReader, lines_of
+from autotune.auto_scheduler.records.best import Workload, decode_workload_key, fair
+from autotune.auto_scheduler.records.codec import RecordedPair
+from autotune.auto_scheduler.records.file import RecordReader, lines_of
 from autotune.record.paths import LogPath, log_path
 from autotune.utils.files import write_atomically
 
