@@ -89,8 +89,8 @@ class Tiling:
 
     @property
     def groups(self) -> int:
-        """Warpgroups that multiply, each 64 columns of c."""
-        return self.choice["warps_m"] // 4
+        """Warpgroups that multiply, each 64 columns of c; 1 of other families' choices of less."""
+        return common.larger(self.choice["warps_m"] // 4, 1)
 
     @property
     def threads(self) -> int:
@@ -205,7 +205,10 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
 def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
     own = candidates(shape).items()
-    strange = [(choice[name] not in values, f"{name} of another family") for name, values in own]
+    strange = [
+        (common.is_none_of(choice[name], values), f"{name} of another family")
+        for name, values in own
+    ]
     return (
         refusal(shape, choice[KNOB])
         or common.first_broken(strange)
