@@ -51,8 +51,8 @@ def test_a_race_times_every_candidate_as_often(pair):
     for device in runner.race_devices():
         timings = runner.race(list(zip(inputs, built, strict=True)), 5, 1e-5, device)
         (counted,) = {len(each.samples_s) for each in timings}
-        # On a busy host there are more samples, of which only the least count.
-        assert counted == 5 or all(each.dropped for each in timings)
+        # On a busy host more samples are taken than were asked for, of which the least count.
+        assert counted == 5 or all(counted + each.dropped > 5 for each in timings)
 
 
 def test_it_can_be_used_again_after_close(pair):

@@ -158,6 +158,15 @@ class Restoring(Clockwork):
         return super().sample(number)
 
 
+def test_two_samples_count_at_least_on_a_busy_host_so_that_there_is_a_spread(monkeypatch):
+    # No more rounds than were asked for, as of kernels that take long.
+    monkeypatch.setattr("autotune.measure.run.race_rounds._LONGEST_S", 0.0)
+    [timing] = race_rounds([Clockwork(1e-3)], 5, 2e-3, seed=0, is_busy=lambda: True)
+    assert len(timing.samples_s) == 2
+    assert timing.dropped == 4  # the other three, and the one from before it was known
+    assert timing.noise_floor is not None
+
+
 def test_of_runs_timed_one_by_one_counts_how_long_all_of_it_takes():
     sampler = Restoring(1e-9)
     take_samples(sampler, TimingPolicy(number=4, repeat=3), None)

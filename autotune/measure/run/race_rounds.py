@@ -20,7 +20,7 @@ from autotune.runtime.timing import (
 
 # Where threads wait for cores samples are so many times shorter, to fit between two waits; there
 # are so many times more rounds, as far as they take no longer than this; and of so many samples of
-# a candidate the least counts, of more the same share.
+# a candidate the least counts, of more the same share, but two at least, which have a spread.
 _SHORTER, _MORE, _LONGEST_S, _LEAST_OF = 8, 8, 1.0, 16
 
 
@@ -70,7 +70,7 @@ def race_rounds(
     while made < rounds or (made < _MORE * rounds and time.perf_counter() < end):
         take_round()
         made += 1
-    return [each.timing(math.ceil(made / _LEAST_OF)) for each in turns]
+    return [each.timing(max(2, math.ceil(made / _LEAST_OF))) for each in turns]
 
 
 class _Turns:
