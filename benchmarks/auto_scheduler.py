@@ -52,8 +52,8 @@ from autotune.auto_scheduler import (
     XGBModel,
     fallback_schedule,
 )
-from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search import prior, task_search
+from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.tune_task import cuda_text
 from autotune.driver import kernel_of
 from autotune.measure.run.host import let_threads_rest

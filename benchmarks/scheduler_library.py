@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from autotune.auto_scheduler import SearchTask
-from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.driver import kernel_of
 from autotune.kernel import Kernel
 from autotune.measure import exclusive

@@ -3,15 +3,11 @@
 from typing import TYPE_CHECKING
 
 from autotune.auto_scheduler import feature, workload_registry
-from autotune.auto_scheduler.compute_dag import ComputeDAG
 from autotune.auto_scheduler.cost_model import CostModel, PythonBasedModel, RandomModel, XGBModel
-from autotune.auto_scheduler.equivalent_keys import equivalent_keys, structural_hash
 from autotune.auto_scheduler.fallback import fallback_schedule
-from autotune.auto_scheduler.hardware_params import HardwareParams
-from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
-from autotune.auto_scheduler.loop_state import StateObject
-from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
-from autotune.auto_scheduler.measuring import (
+from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput, RecordedTask
+from autotune.auto_scheduler.measuring.measure_options import (
     LocalBuilder,
     LocalRPCMeasureContext,
     LocalRunner,
@@ -19,8 +15,10 @@ from autotune.auto_scheduler.measuring import (
     RPCRunner,
     TuningOptions,
 )
-from autotune.auto_scheduler.program_measurer import ProgramMeasurer
-from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.measuring.program_measurer import ProgramMeasurer
+from autotune.auto_scheduler.problem.compute_dag import ComputeDAG
+from autotune.auto_scheduler.problem.equivalent_keys import equivalent_keys, structural_hash
+from autotune.auto_scheduler.problem.hardware_params import HardwareParams
 from autotune.auto_scheduler.records import codec as record_codec
 from autotune.auto_scheduler.records.best import (
     FAR,
@@ -36,16 +34,17 @@ from autotune.auto_scheduler.records.file import (
     load_records,
     save_records,
 )
-from autotune.auto_scheduler.recover import recover_measure_input
 from autotune.auto_scheduler.search.tuner import SketchTuner
 from autotune.auto_scheduler.search_policy import (
     EmptyPolicy,
     PreloadMeasuredStates,
     SketchPolicy,
 )
-from autotune.auto_scheduler.search_task import SearchTask, create_task
+from autotune.auto_scheduler.search_task import SearchTask, create_task, recover_measure_input
 from autotune.auto_scheduler.sketch import PreloadCustomSketchRule
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.loop_state import StateObject
+from autotune.auto_scheduler.states.recorded_state import RecordedState
+from autotune.auto_scheduler.states.state import State
 from autotune.auto_scheduler.task_scheduler import (
     LogEstimatedLatency,
     PrintTableInfo,
@@ -113,8 +112,9 @@ if not TYPE_CHECKING:
     # What TVM has here and we have elsewhere: networks and TVM's names, of rows above.
     _LENT = (
         "ApplyHistoryBest ApplyHistoryBestOrSample DispatchContext MeasureCallback MeasureErrorNo "
-        "MeasureResult dispatcher extract_tasks get_shape_from_rewritten_layout "
-        "is_auto_scheduler_enabled measure register_task_input_check_func relay_integration utils"
+        "MeasureResult compute_dag dispatcher extract_tasks get_shape_from_rewritten_layout "
+        "is_auto_scheduler_enabled loop_state measure register_task_input_check_func "
+        "relay_integration utils"
     )
     _HOMES = {name: f"autotune.tvm.auto_scheduler:{name}" for name in _LENT.split()}
     __getattr__ = lazy(__name__, {"measure_record": f"{__name__}.measure_record"} | _HOMES)

@@ -11,9 +11,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from autotune.auto_scheduler.loop_state import HasSteps
-from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
-from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput, RecordedTask
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.records.codec import GRAPH_HASH
 from autotune.auto_scheduler.records.file import RecordReader
 from autotune.auto_scheduler.search.params import DEFAULT_PARAMS
@@ -21,11 +20,12 @@ from autotune.auto_scheduler.search.programs import sketches_of
 from autotune.auto_scheduler.search.proposer import Proposer
 from autotune.auto_scheduler.search.shared import SharedTrials
 from autotune.auto_scheduler.search.task_search import proposer_of
-from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.state_features import (
     get_per_store_features_from_states,
     operations_of,
 )
+from autotune.auto_scheduler.states.loop_state import HasSteps
+from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.transform_steps import TransformStep
 from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, RecordError

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.measure_input import MeasureInput
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.records.file import RecordReader
-from autotune.auto_scheduler.recover import recover_measure_input
-from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.search_task import recover_measure_input
 from autotune.auto_scheduler.state_features import (
     DEFAULT_FEATURE_VEC_LEN,
     DEFAULT_MAX_N_BUFS,

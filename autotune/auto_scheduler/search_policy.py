@@ -13,11 +13,11 @@ import numpy as np
 
 from autotune.auto_scheduler.cost_model import CostModel, RandomModel, XGBModel
 from autotune.auto_scheduler.errors import TuningOptionError
-from autotune.auto_scheduler.loop_state import StateObject
-from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.measuring import MeasureCallback, TuningOptions
-from autotune.auto_scheduler.program_measurer import ProgramMeasurer
-from autotune.auto_scheduler.recorded_state import RecordedState, recorded
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput
+from autotune.auto_scheduler.measuring.measure_options import MeasureCallback, TuningOptions
+from autotune.auto_scheduler.measuring.program_measurer import ProgramMeasurer
+from autotune.auto_scheduler.measuring.verbose import loops_text, title, trial_text
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.records.file import RecordToFile, as_input
 from autotune.auto_scheduler.records.resume import measured_states
 from autotune.auto_scheduler.search.params import DEFAULT_PARAMS, Param, checked_params
@@ -25,10 +25,10 @@ from autotune.auto_scheduler.search.programs import sketches_of
 from autotune.auto_scheduler.search.proposer import Proposer
 from autotune.auto_scheduler.search.task_search import proposer_of
 from autotune.auto_scheduler.search.tuner import SketchTuner
-from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch import PreloadCustomSketchRule, SketchRule, generate_sketches
-from autotune.auto_scheduler.state import State
-from autotune.auto_scheduler.verbose import loops_text, title, trial_text
+from autotune.auto_scheduler.states.loop_state import StateObject
+from autotune.auto_scheduler.states.recorded_state import RecordedState, recorded
+from autotune.auto_scheduler.states.state import State
 from autotune.errors import RecordError
 from autotune.measure import MeasureInput as TrialInput
 from autotune.measure import MeasureResult

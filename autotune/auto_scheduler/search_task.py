@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from autotune.auto_scheduler.hardware_params import HardwareParams
-from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
-from autotune.auto_scheduler.measuring import TuningOptions
+from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput, RecordedTask
+from autotune.auto_scheduler.measuring.measure_options import TuningOptions
+from autotune.auto_scheduler.problem.hardware_params import HardwareParams
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.search_policy import SearchPolicy
-from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.states.loop_state import HasSteps
 from autotune.auto_scheduler.tune_task import apply_best, print_best, tune_task
 from autotune.target import Target
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import Tensor
 
-__all__ = ["LayoutRewriteOption", "SearchTask", "create_task"]
+__all__ = ["LayoutRewriteOption", "SearchTask", "create_task", "recover_measure_input"]
 
 
 class SearchTask(SearchProblem):
@@ -110,3 +112,21 @@ def create_task(
         func=func, args=args, target=target, target_host=target_host,
         hardware_params=hardware_params,
     )  # fmt: skip
+
+
+def recover_measure_input(inp: MeasureInput, rebuild_state: bool = False) -> MeasureInput:
+    """Returns an input of a record with the task as it is in this process.
+
+    Args:
+        inp: as a record was read.
+        rebuild_state: whether the state gets its loops too, with ranges, so that it prints.
+
+    Raises:
+        TemplateError: the workload is not registered in this process.
+        ScheduleError: a step does not fit the graph.
+    """
+    task = inp.task.recovered(SearchTask) if isinstance(inp.task, RecordedTask) else inp.task
+    state: HasSteps = inp.state
+    if rebuild_state:
+        state = task.compute_dag.infer_bound_from_state(state)
+    return MeasureInput(task, state)

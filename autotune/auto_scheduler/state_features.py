@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.loop_state import HasSteps
-from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
+from autotune.auto_scheduler.states.loop_state import HasSteps
 from autotune.errors import AutotuneError
 from autotune.features import per_store_feature_names, per_store_features
 

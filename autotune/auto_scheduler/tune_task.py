@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autotune.auto_scheduler.cost_model import XGBModel
-from autotune.auto_scheduler.equivalent_keys import equivalent_keys
 from autotune.auto_scheduler.errors import NoScheduleError, PrintModeError, TuningOptionError
-from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
-from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.measuring import TuningOptions
-from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput
+from autotune.auto_scheduler.measuring.measure_options import TuningOptions
+from autotune.auto_scheduler.problem.equivalent_keys import equivalent_keys
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.records.best import best_of, size_factor
 from autotune.auto_scheduler.records.resume import Definition
 from autotune.auto_scheduler.search_policy import SearchPolicy, SketchPolicy
-from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, TunerError
 from autotune.kernel import KernelCall

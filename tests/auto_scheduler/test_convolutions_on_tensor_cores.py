@@ -5,7 +5,7 @@ import pytest
 
 from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask
-from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput, RecordedTask
 from autotune.auto_scheduler.records.codec import decode, encode
 from autotune.auto_scheduler.search.forms_tensor import TensorForms
 from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms

@@ -6,7 +6,7 @@ import pytest
 
 from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG
-from autotune.auto_scheduler.equivalent_keys import equivalent_keys, structural_hash
+from autotune.auto_scheduler.problem.equivalent_keys import equivalent_keys, structural_hash
 from tests.auto_scheduler.graphs import matmul, tutorial_layer
 from tests.auto_scheduler.resnet18 import build, printed_tasks
 

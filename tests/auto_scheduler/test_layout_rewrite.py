@@ -23,7 +23,7 @@ from autotune.auto_scheduler import (
     load_best,
     save_records,
 )
-from autotune.auto_scheduler.layout_graph import TRANSFORM
+from autotune.auto_scheduler.layouts.layout_graph import TRANSFORM
 from autotune.auto_scheduler.records.resume import measured_states
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.transform_steps import CacheReadStep

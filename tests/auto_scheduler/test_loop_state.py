@@ -4,8 +4,8 @@ import pytest
 
 from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG
-from autotune.auto_scheduler.loops import ComputeAtKind
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.loops import ComputeAtKind
+from autotune.auto_scheduler.states.state import State
 from autotune.errors import ScheduleError
 from tests.auto_scheduler.graphs import matmul
 

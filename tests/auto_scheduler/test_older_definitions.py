@@ -20,7 +20,7 @@ from autotune.auto_scheduler import (
     workload_registry,
 )
 from autotune.auto_scheduler.errors import NoScheduleError
-from autotune.auto_scheduler.measure_input import MeasureInput
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput
 from autotune.auto_scheduler.records.resume import measured_states
 from autotune.measure.types import MeasureResult
 

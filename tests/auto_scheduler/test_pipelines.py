@@ -5,8 +5,8 @@ import json
 import pytest
 
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
-from autotune.auto_scheduler.loop_state import plain_state
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
+from autotune.auto_scheduler.states.loop_state import plain_state
 from autotune.auto_scheduler.transform_steps import PragmaStep
 from autotune.auto_scheduler.transform_steps.loops import PIPELINE
 from autotune.auto_scheduler.transform_steps.rows import step_from_row

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from autotune.auto_scheduler import measure_record as records
-from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
-from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput, RecordedTask
 from autotune.auto_scheduler.records.best import decode_workload_key, workload_distance
 from autotune.auto_scheduler.records.codec import decode, encode, encode_note
-from autotune.auto_scheduler.recover import recover_measure_input
-from autotune.auto_scheduler.search_task import SearchTask
+from autotune.auto_scheduler.search_task import SearchTask, recover_measure_input
+from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.transform_steps import STEPS, SplitStep
 from autotune.auto_scheduler.workload_registry import WORKLOAD_FUNC_REGISTRY, register_workload
 from autotune.errors import RecordError

@@ -16,7 +16,7 @@ from autotune.auto_scheduler import (
     TuningOptions,
     XGBModel,
 )
-from autotune.auto_scheduler.verbose import result_text, title
+from autotune.auto_scheduler.measuring.verbose import result_text, title
 from autotune.errors import AutotuneError
 from autotune.measure import MeasureErrorNo, MeasureResult
 from tests.auto_scheduler.graphs import matmul

@@ -14,7 +14,7 @@ from autotune.auto_scheduler import (
     register_workload,
     workload_registry,
 )
-from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.target import Target
 from tests.auto_scheduler.graphs import conv2d_layer, matmul
 

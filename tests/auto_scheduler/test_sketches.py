@@ -14,8 +14,8 @@ from autotune.auto_scheduler import (
     SketchPolicy,
     State,
 )
-from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.sketch import PreloadCustomSketchRule, facts, generate_sketches
+from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.transform_steps import SplitStep
 from autotune.errors import TunerError
 from tests.auto_scheduler.graphs import matmul

@@ -12,14 +12,14 @@ from autotune.auto_scheduler import (
     SearchTask,
     recover_measure_input,
 )
-from autotune.auto_scheduler.records.file import dump_record_to_string, load_record_from_string
-from autotune.auto_scheduler.task_inputs import (
+from autotune.auto_scheduler.problem.task_inputs import (
     TASK_INPUT_BUFFER_TABLE,
     TASK_INPUT_CHECK_FUNC_REGISTRY,
     get_task_input_buffer,
     register_task_input_buffer,
     register_task_input_check_func,
 )
+from autotune.auto_scheduler.records.file import dump_record_to_string, load_record_from_string
 from autotune.measure import MeasureResult
 from autotune.runtime import array
 

@@ -6,9 +6,9 @@ import pytest
 
 from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
-from autotune.auto_scheduler.loop_state import plain_state
 from autotune.auto_scheduler.search.programs import sketches_of
 from autotune.auto_scheduler.sketch.transposing import TILES, transposed_read
+from autotune.auto_scheduler.states.loop_state import plain_state
 from tests.auto_scheduler.running import assert_states_compute_the_same, kernel_of
 
 PARAMS = SketchPolicy.DEFAULT_PARAMS

@@ -7,7 +7,7 @@ import pytest
 
 from autotune import te
 from autotune.auto_scheduler import workload_registry as registry
-from autotune.auto_scheduler.compute_dag import ComputeDAG
+from autotune.auto_scheduler.problem.compute_dag import ComputeDAG
 from autotune.errors import TemplateError
 from tests.auto_scheduler.graphs import conv2d_layer, matmul
 

@@ -6,8 +6,8 @@ import math
 
 from autotune import auto_scheduler as search
 from autotune.auto_scheduler import measure_record as records
-from autotune.auto_scheduler.measure_input import MeasureInput
 from autotune.auto_scheduler.measure_record import dump_record_to_string
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput
 from autotune.measure.types import MeasureResult
 from tests.auto_scheduler.graphs import matmul
 from tests.badcalls import pools as bad

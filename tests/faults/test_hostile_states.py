@@ -21,10 +21,10 @@ from autotune.auto_scheduler import (
     workload_registry,
 )
 from autotune.auto_scheduler.measure_record import RecordReader, distill_record_file
-from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.records.best import load_best_record
 from autotune.auto_scheduler.records.codec import NOTE, decode
-from autotune.auto_scheduler.recover import recover_measure_input
+from autotune.auto_scheduler.search_task import recover_measure_input
+from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.tune_task import cuda_text
 from autotune.codegen import kernel_of_schedule
 from autotune.errors import AutotuneError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 
-from autotune.auto_scheduler.measure_input import MeasureInput
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput
 from autotune.auto_scheduler.records.codec import RecordedPair, decode
 from autotune.auto_scheduler.records.file import RecordReader
 from autotune.errors import RecordError

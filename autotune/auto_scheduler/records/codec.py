@@ -13,10 +13,10 @@ import json
 import re
 from dataclasses import fields
 
-from autotune.auto_scheduler.hardware_params import HardwareParams
-from autotune.auto_scheduler.measure_input import MeasureInput, RecordedTask
-from autotune.auto_scheduler.recorded_state import RecordedState
-from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput, RecordedTask
+from autotune.auto_scheduler.problem.hardware_params import HardwareParams
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
+from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.errors import AutotuneError, RecordError
 from autotune.measure.types import MeasureResult
 from autotune.record.extras import shorten_message, writable

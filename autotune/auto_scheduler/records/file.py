@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.records.codec import (
     NOTE,
     OF_TEMPLATE,
@@ -17,7 +17,7 @@ from autotune.auto_scheduler.records.codec import (
     encode_note,
     encode_race,
 )
-from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput as TrialInput
 from autotune.measure.types import MeasureResult

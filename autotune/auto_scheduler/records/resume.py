@@ -6,11 +6,11 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from autotune.auto_scheduler.equivalent_keys import equivalent_keys, structural_hash
-from autotune.auto_scheduler.measure_input import MeasureInput
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput
+from autotune.auto_scheduler.problem.equivalent_keys import equivalent_keys, structural_hash
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.records.codec import is_of_graph, says_graph
 from autotune.auto_scheduler.records.file import RecordReader
-from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.errors import AutotuneError
 from autotune.measure import MeasureResult
 

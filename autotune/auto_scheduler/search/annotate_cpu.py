@@ -7,15 +7,15 @@ loop of a tiled stage is always a vector.
 
 from __future__ import annotations
 
-from autotune.auto_scheduler.attach_map import hanging, hanging_at
-from autotune.auto_scheduler.hardware_params import HardwareParams
-from autotune.auto_scheduler.loop_state import StateObject, plain_state
-from autotune.auto_scheduler.loops import Annotation, ComputeAtKind, IterKind, Stage
-from autotune.auto_scheduler.reads import reads_of
+from autotune.auto_scheduler.graph.reads import reads_of
+from autotune.auto_scheduler.problem.hardware_params import HardwareParams
 from autotune.auto_scheduler.search.program import FactorSlot, Program, Slot
 from autotune.auto_scheduler.search.steps import Annotator
 from autotune.auto_scheduler.sketch.lanes import SHARING
 from autotune.auto_scheduler.sketch.packing import packed_dimension
+from autotune.auto_scheduler.states.attach_map import hanging, hanging_at
+from autotune.auto_scheduler.states.loop_state import StateObject, plain_state
+from autotune.auto_scheduler.states.loops import Annotation, ComputeAtKind, IterKind, Stage
 from autotune.auto_scheduler.transform_steps import PragmaStep, ReorderStep, SplitStep
 from autotune.auto_scheduler.transform_steps.loops import UNROLL
 

@@ -10,22 +10,22 @@ from collections.abc import Set
 from dataclasses import replace
 from itertools import pairwise
 
-from autotune.auto_scheduler.access import AccessAnalyzer
-from autotune.auto_scheduler.hardware_params import HardwareParams
-from autotune.auto_scheduler.loop_state import StateObject, plain_state
-from autotune.auto_scheduler.loops import (
+from autotune.auto_scheduler.graph.access import AccessAnalyzer
+from autotune.auto_scheduler.graph.reads import reads_of
+from autotune.auto_scheduler.problem.hardware_params import HardwareParams
+from autotune.auto_scheduler.search.program import ChoiceSlot, Program, Slot
+from autotune.auto_scheduler.search.rounded_tiles import rounded_tiles
+from autotune.auto_scheduler.search.steps import Annotator, splits_of, tiling_splits
+from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, Product, product_of
+from autotune.auto_scheduler.sketch.warpgroups import WARPS
+from autotune.auto_scheduler.states.loop_state import StateObject, plain_state
+from autotune.auto_scheduler.states.loops import (
     Annotation,
     ComputeAtKind,
     Iterator,
     IterKind,
     Stage,
 )
-from autotune.auto_scheduler.reads import reads_of
-from autotune.auto_scheduler.search.program import ChoiceSlot, Program, Slot
-from autotune.auto_scheduler.search.rounded_tiles import rounded_tiles
-from autotune.auto_scheduler.search.steps import Annotator, splits_of, tiling_splits
-from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, Product, product_of
-from autotune.auto_scheduler.sketch.warpgroups import WARPS
 from autotune.auto_scheduler.transform_steps import (
     AnnotationStep,
     PragmaStep,

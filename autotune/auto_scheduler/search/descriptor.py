@@ -8,8 +8,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.reads import reads_of
-from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.graph.reads import reads_of
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.ir import IterVar
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autotune.auto_scheduler.hardware_params import HardwareParams
+from autotune.auto_scheduler.problem.hardware_params import HardwareParams
 from autotune.target import Target
 
 # Where no device can be asked: those of a large datacentre GPU.

@@ -7,16 +7,16 @@ from math import inf
 
 import numpy as np
 
-from autotune.auto_scheduler.access import AccessAnalyzer
-from autotune.auto_scheduler.compute_dag import ComputeDAG
-from autotune.auto_scheduler.flop import count_flop
-from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
-from autotune.auto_scheduler.recorded_state import RecordedState
+from autotune.auto_scheduler.graph.access import AccessAnalyzer
+from autotune.auto_scheduler.graph.flop import count_flop
+from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
+from autotune.auto_scheduler.problem.compute_dag import ComputeDAG
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.search.arm import ClosedForms
 from autotune.auto_scheduler.search.params import DEFAULT_PARAMS
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.sampler import Sampler
-from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.errors import AutotuneError
 from autotune.lowering import lower_schedule
 from autotune.target import Target

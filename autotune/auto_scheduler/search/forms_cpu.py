@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.hardware_params import HardwareParams
-from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
+from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
+from autotune.auto_scheduler.problem.hardware_params import HardwareParams
 from autotune.auto_scheduler.search.columns_gpu import Levels, footprint, unrolled_steps
 from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.host_model import HostModel

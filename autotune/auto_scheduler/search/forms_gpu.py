@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.loops import ComputeAtKind
 from autotune.auto_scheduler.search.annotate_gpu import ROW_UNIT, UNROLL_LIMITS
 from autotune.auto_scheduler.search.columns_gpu import Levels, Shape, footprint, strides_of
 from autotune.auto_scheduler.search.device_model import GpuModel
@@ -35,6 +34,7 @@ from autotune.auto_scheduler.search.tiles import (
     columns_of,
     tiled_stages,
 )
+from autotune.auto_scheduler.states.loops import ComputeAtKind
 from autotune.ir.dtype import bits_of
 from autotune.utils.math import product
 

@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.reads import reads_of
+from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.search.device_model import GpuModel
 from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.forms_gpu import FEATURES, kernels_seconds

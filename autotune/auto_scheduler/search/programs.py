@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from autotune.auto_scheduler.loop_state import StateObject, plain_state
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.search.annotate_cpu import cpu_program
 from autotune.auto_scheduler.search.annotate_gpu import gpu_program
 from autotune.auto_scheduler.search.arm import ClosedForms
@@ -19,7 +19,6 @@ from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
 from autotune.auto_scheduler.search.host_model import HostModel
 from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search.program import Program
-from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
 from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
 from autotune.auto_scheduler.sketch.lanes import ElementsInOneRun, LanesAlongChannels
@@ -28,6 +27,7 @@ from autotune.auto_scheduler.sketch.permuted import CopyPermuted
 from autotune.auto_scheduler.sketch.tensor_cores import TensorCores
 from autotune.auto_scheduler.sketch.transposing import TileTransposed
 from autotune.auto_scheduler.sketch.warpgroups import WarpgroupTensorCores
+from autotune.auto_scheduler.states.loop_state import StateObject, plain_state
 from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
 from autotune.auto_scheduler.transform_steps.loops import WGMMA
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.recorded_state import RecordedState
 from autotune.auto_scheduler.search.arm import Arm, ClosedForms, Row, trials_of
 from autotune.auto_scheduler.search.descriptor import Descriptor
 from autotune.auto_scheduler.search.forms_product import ProductForms
@@ -18,6 +17,7 @@ from autotune.auto_scheduler.search.row_model import Features, RowModel
 from autotune.auto_scheduler.search.sampler import Sampler, distinct
 from autotune.auto_scheduler.search.shared import Family, Member
 from autotune.auto_scheduler.search.stack import Stack, stacks_of
+from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.transform_steps import TransformStep
 from autotune.cost_model import load_meanwhile
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.search.program import FactorSlot, Slot
 from autotune.auto_scheduler.search.steps import tiling_splits
 from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, product_of
 from autotune.auto_scheduler.sketch.tensor_cores import OWN
 from autotune.auto_scheduler.sketch.warpgroups import PANEL, TILE, UNIT
+from autotune.auto_scheduler.states.loop_state import StateObject
 from autotune.auto_scheduler.transform_steps import SplitStep
 from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WGMMA
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from autotune.auto_scheduler.attach_map import hanging_at
-from autotune.auto_scheduler.loop_state import StateObject
-from autotune.auto_scheduler.loops import Annotation, IterKind, Stage
 from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot, Program, Slot
+from autotune.auto_scheduler.states.attach_map import hanging_at
+from autotune.auto_scheduler.states.loop_state import StateObject
+from autotune.auto_scheduler.states.loops import Annotation, IterKind, Stage
 from autotune.auto_scheduler.transform_steps import (
     AnnotationStep,
     CacheReadStep,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from autotune.auto_scheduler.loop_state import StateObject
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.search.arm import ClosedForms
 from autotune.auto_scheduler.search.descriptor import Descriptor, described
 from autotune.auto_scheduler.search.forms_gpu import GpuForms
@@ -15,7 +15,7 @@ from autotune.auto_scheduler.search.prior import gpu_prior
 from autotune.auto_scheduler.search.programs import programs_of
 from autotune.auto_scheduler.search.proposer import Effort, Proposer
 from autotune.auto_scheduler.search.shared import Family, SharedTrials
-from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.states.loop_state import StateObject
 from autotune.auto_scheduler.transform_steps import TransformStep
 
 

@@ -15,15 +15,15 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.access import AccessAnalyzer
-from autotune.auto_scheduler.layout_rewrite import reads_freely
-from autotune.auto_scheduler.loops import Stage
-from autotune.auto_scheduler.reads import reads_of
+from autotune.auto_scheduler.graph.access import AccessAnalyzer
+from autotune.auto_scheduler.graph.reads import reads_of
+from autotune.auto_scheduler.layouts.layout_rewrite import reads_freely
 from autotune.auto_scheduler.search.annotate_gpu import spatial_splits
 from autotune.auto_scheduler.search.program import Program, Rows
 from autotune.auto_scheduler.search.steps import splits_of
 from autotune.auto_scheduler.sketch.facts import original_names
 from autotune.auto_scheduler.sketch.lanes import lanes_of
+from autotune.auto_scheduler.states.loops import Stage
 from autotune.auto_scheduler.transform_steps import PragmaStep, StorageAlignStep
 from autotune.auto_scheduler.transform_steps.loops import PIPELINE, UNROLL
 from autotune.ir import Add, Expr, IntImm, IterVar, Mul, Sub, Var

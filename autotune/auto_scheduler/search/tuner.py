@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from autotune.auto_scheduler.recorded_state import RecordedState
-from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
+from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.tuner.tuner import Tuner
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from autotune.auto_scheduler.loops import Iterator, IterKind, Stage
 from autotune.auto_scheduler.sketch.facts import (
     consumers,
     has_cache_write,
@@ -20,7 +19,8 @@ from autotune.auto_scheduler.sketch.facts import (
     sizes,
 )
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.loops import Iterator, IterKind, Stage
+from autotune.auto_scheduler.states.state import State
 
 # More results than this fill a GPU without splitting their sums; shorter sums are not worth it.
 _MOST_RESULTS, _SHORTEST = 2**20, 128

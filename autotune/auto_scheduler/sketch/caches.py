@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from autotune.auto_scheduler.loops import Iterator, IterKind, Stage
 from autotune.auto_scheduler.sketch.facts import (
     NO_SPLIT_AT_INNER,
     axis_names,
@@ -18,7 +17,8 @@ from autotune.auto_scheduler.sketch.facts import (
     reads_directly,
 )
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.loops import Iterator, IterKind, Stage
+from autotune.auto_scheduler.states.state import State
 
 
 class CacheRead:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from autotune.auto_scheduler.loop_state import StateObject
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.loop_state import StateObject
+from autotune.auto_scheduler.states.state import State
 from autotune.errors import TunerError
 
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator as Iter
 
-from autotune.auto_scheduler.attach_map import hanging
-from autotune.auto_scheduler.loops import Annotation, ComputeAtKind, Iterator, IterKind, Stage
 from autotune.auto_scheduler.sketch.rule import SketchContext
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.attach_map import hanging
+from autotune.auto_scheduler.states.loops import (
+    Annotation,
+    ComputeAtKind,
+    Iterator,
+    IterKind,
+    Stage,
+)
+from autotune.auto_scheduler.states.state import State
 from autotune.auto_scheduler.transform_steps import (
     CacheReadStep,
     CacheWriteStep,

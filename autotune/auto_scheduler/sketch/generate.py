@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.sketch.caches import CacheRead, CacheWrite
 from autotune.auto_scheduler.sketch.inline import AlwaysInline, Skip, SpecialComputeLocation
 from autotune.auto_scheduler.sketch.reductions import CrossThreadReduction, Rfactor
@@ -24,7 +24,7 @@ from autotune.auto_scheduler.sketch.tiling import (
     MultiLevelTilingWithFusion,
     SimplifyConstTensor,
 )
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.state import State
 from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
 from autotune.errors import TunerError
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from autotune.auto_scheduler.loops import Annotation
 from autotune.auto_scheduler.sketch.facts import (
     CONSTANT_INDICES,
     consumers,
@@ -14,7 +13,8 @@ from autotune.auto_scheduler.sketch.facts import (
     producers,
 )
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.loops import Annotation
+from autotune.auto_scheduler.states.state import State
 
 
 def should_inline(context: SketchContext, state: State, stage_id: int) -> bool:

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from autotune.auto_scheduler.loops import Stage
-from autotune.auto_scheduler.reads import reads_of
+from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.sketch.facts import (
     fusible_consumer,
     is_tiled,
@@ -22,7 +21,8 @@ from autotune.auto_scheduler.sketch.facts import (
 )
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.sketch.tiling import fused_at_levels
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.loops import Stage
+from autotune.auto_scheduler.states.state import State
 from autotune.ir import IterVar, Var
 from autotune.ir.structure import walk
 from autotune.te.relation import extent_of

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
-from autotune.auto_scheduler.layout_rewrite import reads_freely
-from autotune.auto_scheduler.loops import IterKind, Stage
-from autotune.auto_scheduler.reads import reads_of
+from autotune.auto_scheduler.graph.reads import reads_of
+from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
+from autotune.auto_scheduler.layouts.layout_rewrite import reads_freely
 from autotune.auto_scheduler.sketch.facts import (
     consumers,
     has_cache_read,
@@ -26,7 +25,8 @@ from autotune.auto_scheduler.sketch.facts import (
 from autotune.auto_scheduler.sketch.inline import should_inline
 from autotune.auto_scheduler.sketch.lanes import lanes_of
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.loops import IterKind, Stage
+from autotune.auto_scheduler.states.state import State
 from autotune.ir import Var
 from autotune.ir.structure import walk
 from autotune.te.relation import extent_of

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from autotune.auto_scheduler.loops import Iterator
-from autotune.auto_scheduler.reads import reads_of
-from autotune.auto_scheduler.replay import permuted_scope, view_scope
+from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.sketch.caches import CacheRead
 from autotune.auto_scheduler.sketch.products import Product, bind_together, one_loop, product_of
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.loops import Iterator
+from autotune.auto_scheduler.states.replay import permuted_scope, view_scope
+from autotune.auto_scheduler.states.state import State
 from autotune.auto_scheduler.transform_steps.loops import WGMMA
 from autotune.ir import (
     Add,

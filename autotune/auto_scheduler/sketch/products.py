@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from autotune.auto_scheduler.loops import Iterator
-from autotune.auto_scheduler.reads import reads_of
-from autotune.auto_scheduler.replay import view_scope
+from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.sketch.across_blocks import longest_reduction, summed_in_parts
 from autotune.auto_scheduler.sketch.facts import fusible_consumer, is_untouched
 from autotune.auto_scheduler.sketch.rule import SketchContext
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.loops import Iterator
+from autotune.auto_scheduler.states.replay import view_scope
+from autotune.auto_scheduler.states.state import State
 from autotune.auto_scheduler.transform_steps.loops import TENSOR_CORE, WGMMA
 from autotune.ir import (
     Call,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from autotune.auto_scheduler.loops import Iterator, IterKind
 from autotune.auto_scheduler.sketch.facts import (
     has_cache_write,
     has_reduction,
@@ -16,7 +15,8 @@ from autotune.auto_scheduler.sketch.facts import (
     split_steps,
 )
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.loops import Iterator, IterKind
+from autotune.auto_scheduler.states.state import State
 
 
 def fuse_reductions(state: State, stage_id: int) -> Iterator:

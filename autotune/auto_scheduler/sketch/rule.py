@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Protocol
 
-from autotune.auto_scheduler.access import AccessAnalyzer
-from autotune.auto_scheduler.search_problem import SearchProblem
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.graph.access import AccessAnalyzer
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
+from autotune.auto_scheduler.states.state import State
 from autotune.te.tensor import Operation
 
 CPU_STRUCTURE = "SSRSRS"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from autotune.auto_scheduler.loops import Annotation, Iterator, IterKind
 from autotune.auto_scheduler.sketch.facts import (
     CONSTANT_INDICES,
     NO_SPLIT_AT_INNER,
@@ -16,7 +15,8 @@ from autotune.auto_scheduler.sketch.facts import (
     original_names,
 )
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.loops import Annotation, Iterator, IterKind
+from autotune.auto_scheduler.states.state import State
 
 # After how many levels of data tiles the stage that reads takes over.
 _CPU_FUSION, _GPU_FUSION = (1, 2), (3,)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from autotune.auto_scheduler.loops import Iterator
 from autotune.auto_scheduler.sketch.groups import by_groups
 from autotune.auto_scheduler.sketch.permuted import as_it_lies_and_permuted
 from autotune.auto_scheduler.sketch.products import (
@@ -25,7 +24,8 @@ from autotune.auto_scheduler.sketch.products import (
     whole_and_in_parts,
 )
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.loops import Iterator
+from autotune.auto_scheduler.states.state import State
 from autotune.auto_scheduler.transform_steps.loops import PERSISTENT, WGMMA
 
 # Rows of a thread in each tile of its warpgroup, warps of one, neighbouring columns of a thread.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.task_scheduler.progress import Progress
 
 Objective = Callable[[list[float]], float]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from autotune.auto_scheduler.errors import TuningOptionError
-from autotune.auto_scheduler.measuring import TuningOptions
+from autotune.auto_scheduler.measuring.measure_options import TuningOptions
 from autotune.auto_scheduler.search_task import SearchTask
 from autotune.auto_scheduler.task_scheduler.allocation import Objective
 from autotune.utils.check import Check

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.search_policy import SearchPolicy
-from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.measure.types import Pair
 from autotune.tuner.failures import Failures
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from autotune.auto_scheduler.measuring import MeasureCallback
+from autotune.auto_scheduler.measuring.measure_options import MeasureCallback
 from autotune.auto_scheduler.records.file import RecordToFile, as_input
 from autotune.auto_scheduler.task_scheduler.progress import Progress
 from autotune.measure import MeasureInput, MeasureResult, Session

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from autotune.auto_scheduler.cost_model import CostModel, RandomModel, XGBModel
 from autotune.auto_scheduler.errors import TuningOptionError
-from autotune.auto_scheduler.measuring import TuningOptions
+from autotune.auto_scheduler.measuring.measure_options import TuningOptions
 from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search_policy import (
     PreloadMeasuredStates,

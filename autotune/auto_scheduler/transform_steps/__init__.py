@@ -1,6 +1,6 @@
 """Transform steps: what a loop state is made of, one frozen class a kind."""
 
-from autotune.auto_scheduler.loop_state import STEPS, TransformStep
+from autotune.auto_scheduler.states.loop_state import STEPS, TransformStep
 from autotune.auto_scheduler.transform_steps.location import (
     ComputeAtStep,
     ComputeInlineStep,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from autotune.auto_scheduler.attach_map import attach_stage, detach_stage, hanging, hangs_in
-from autotune.auto_scheduler.loop_state import Readers, StateObject, TransformStep
-from autotune.auto_scheduler.loops import ComputeAtKind, Stage
-from autotune.auto_scheduler.refusal import refuse
-from autotune.auto_scheduler.replay import Replay
+from autotune.auto_scheduler.states.attach_map import attach_stage, detach_stage, hanging, hangs_in
+from autotune.auto_scheduler.states.loop_state import Readers, StateObject, TransformStep
+from autotune.auto_scheduler.states.loops import ComputeAtKind, Stage
+from autotune.auto_scheduler.states.refusal import refuse
+from autotune.auto_scheduler.states.replay import Replay
 from autotune.auto_scheduler.transform_steps.rows import whole
 
 

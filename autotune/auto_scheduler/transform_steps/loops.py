@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar
 
-from autotune.auto_scheduler.attach_map import detach_stage, hanging_at, move_attached
-from autotune.auto_scheduler.loop_state import Readers, StateObject, TransformStep
-from autotune.auto_scheduler.loops import (
+from autotune.auto_scheduler.states.attach_map import detach_stage, hanging_at, move_attached
+from autotune.auto_scheduler.states.loop_state import Readers, StateObject, TransformStep
+from autotune.auto_scheduler.states.loops import (
     Annotation,
     Iterator,
     IterKind,
     IterRange,
     plain,
 )
-from autotune.auto_scheduler.refusal import refuse
-from autotune.auto_scheduler.replay import Replay
+from autotune.auto_scheduler.states.refusal import refuse
+from autotune.auto_scheduler.states.replay import Replay
 from autotune.auto_scheduler.transform_steps.rows import positive, text, whole, wholes
 from autotune.errors import ScheduleError
 

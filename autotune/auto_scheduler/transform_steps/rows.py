@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from autotune.auto_scheduler.loop_state import STEPS, TransformStep
+from autotune.auto_scheduler.states.loop_state import STEPS, TransformStep
 from autotune.errors import RecordError
 
 # A record is a text that anybody may have written. No field of a step is larger, or longer.

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from autotune.auto_scheduler.attach_map import move_attached
-from autotune.auto_scheduler.loop_state import Readers, StateObject, TransformStep
-from autotune.auto_scheduler.loops import Iterator, IterRange, plain
-from autotune.auto_scheduler.refusal import refuse
-from autotune.auto_scheduler.replay import Replay
+from autotune.auto_scheduler.states.attach_map import move_attached
+from autotune.auto_scheduler.states.loop_state import Readers, StateObject, TransformStep
+from autotune.auto_scheduler.states.loops import Iterator, IterRange, plain
+from autotune.auto_scheduler.states.refusal import refuse
+from autotune.auto_scheduler.states.replay import Replay
 from autotune.auto_scheduler.transform_steps.rows import flag, positive, positives, whole, wholes
 from autotune.errors import RecordError
 from autotune.te.intrinsics import ceildiv

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from autotune.auto_scheduler.attach_map import hanging
-from autotune.auto_scheduler.loop_state import Readers, StateObject, TransformStep
-from autotune.auto_scheduler.loops import IterKind, stage_of
-from autotune.auto_scheduler.refusal import refuse
-from autotune.auto_scheduler.replay import Replay
-from autotune.auto_scheduler.stage_ops import ops_after
+from autotune.auto_scheduler.states.attach_map import hanging
+from autotune.auto_scheduler.states.loop_state import Readers, StateObject, TransformStep
+from autotune.auto_scheduler.states.loops import IterKind, stage_of
+from autotune.auto_scheduler.states.refusal import refuse
+from autotune.auto_scheduler.states.replay import Replay
+from autotune.auto_scheduler.states.stage_ops import ops_after
 from autotune.auto_scheduler.transform_steps.rows import text, whole, wholes
 
 

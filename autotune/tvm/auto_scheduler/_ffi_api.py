@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from autotune.auto_scheduler.loop_state import StateObject
-from autotune.auto_scheduler.loops import Stage
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.records.codec import decode_task, encode_task
-from autotune.auto_scheduler.search_problem import SearchProblem
 from autotune.auto_scheduler.search_task import SearchTask
 from autotune.auto_scheduler.sketch import facts
 from autotune.auto_scheduler.sketch.rule import SketchContext
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.states.loop_state import StateObject
+from autotune.auto_scheduler.states.loops import Stage
+from autotune.auto_scheduler.states.state import State
 
 
 def SearchPolicyUtilsIsTiled(stage: Stage) -> bool:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from autotune.auto_scheduler.compute_dag import ComputeDAG
-from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
+from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
+from autotune.auto_scheduler.problem.compute_dag import ComputeDAG
 from autotune.tvm.names import resolver
 from autotune.utils.math import product
 

@@ -11,9 +11,9 @@ from autotune.auto_scheduler import (
     PythonBasedMeasureCallback,
     RPCRunner,
 )
-from autotune.auto_scheduler.measure_input import MeasureInput
-from autotune.auto_scheduler.recover import recover_measure_input
-from autotune.auto_scheduler.task_inputs import register_task_input_check_func
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput
+from autotune.auto_scheduler.problem.task_inputs import register_task_input_check_func
+from autotune.auto_scheduler.search_task import recover_measure_input
 from autotune.measure import Builder as ProgramBuilder
 from autotune.measure import Runner as ProgramRunner
 from autotune.measure.types import BuildResult, MeasureErrorNo

@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from autotune.auto_scheduler import TuningOptions
-from autotune.auto_scheduler.hardware_params import HardwareParams
-from autotune.auto_scheduler.search_task import SearchTask, create_task
-from autotune.auto_scheduler.task_inputs import (
+from autotune.auto_scheduler.problem.hardware_params import HardwareParams
+from autotune.auto_scheduler.problem.task_inputs import (
     TASK_INPUT_BUFFER_TABLE,
     get_task_input_buffer,
     register_task_input_buffer,
 )
+from autotune.auto_scheduler.search_task import SearchTask, create_task
 from autotune.tvm.names import resolver
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any
 
 from autotune import measure
 from autotune.auto_scheduler.errors import TuningOptionError
-from autotune.auto_scheduler.measure_input import MeasureInput
+from autotune.auto_scheduler.measuring.measure_input import MeasureInput
 from autotune.measure import Builder, Runner
 from autotune.utils.check import Check
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune.auto_scheduler.attach_map import AttachMap, hanging_at
-from autotune.auto_scheduler.loops import ComputeAtKind, Stage
+from autotune.auto_scheduler.states.attach_map import AttachMap, hanging_at
+from autotune.auto_scheduler.states.loops import ComputeAtKind, Stage
 
 
 def state_text(stages: Sequence[Stage], attach: AttachMap) -> str:

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from autotune.auto_scheduler.access import AccessAnalyzer
-from autotune.auto_scheduler.bounds import infer_bound
-from autotune.auto_scheduler.compute_graph import ComputeGraph
-from autotune.auto_scheduler.layout_graph import LayoutRewriteOption, rewritten
-from autotune.auto_scheduler.layout_rewrite import free_placeholders, layouts_of
-from autotune.auto_scheduler.loop_state import HasSteps, StateObject, TransformStep, plain_state
-from autotune.auto_scheduler.python_text import runnable_text, schedule_text
-from autotune.auto_scheduler.replay import apply_steps
-from autotune.auto_scheduler.state import State
+from autotune.auto_scheduler.graph.access import AccessAnalyzer
+from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
+from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption, rewritten
+from autotune.auto_scheduler.layouts.layout_rewrite import free_placeholders, layouts_of
+from autotune.auto_scheduler.states.bounds import infer_bound
+from autotune.auto_scheduler.states.loop_state import (
+    HasSteps,
+    StateObject,
+    TransformStep,
+    plain_state,
+)
+from autotune.auto_scheduler.states.python_text import runnable_text, schedule_text
+from autotune.auto_scheduler.states.replay import apply_steps
+from autotune.auto_scheduler.states.state import State
 from autotune.auto_scheduler.workload_registry import workload_key_to_tensors
 from autotune.errors import ScheduleError
 from autotune.kernel.layout import TiledLayout

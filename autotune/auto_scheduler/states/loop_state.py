@@ -2,7 +2,7 @@
 
 A `StateObject` is a frozen value; a step gives a new one that shares what did not change. The
 face that scripts use, with primitives that change it in place, is
-`autotune.auto_scheduler.state.State`.
+`autotune.auto_scheduler.states.state.State`.
 Idea and names: Ansor (Zheng et al., OSDI 2020), https://arxiv.org/abs/2006.06762.
 """
 
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
-from autotune.auto_scheduler.attach_map import AttachMap, made_room
-from autotune.auto_scheduler.compute_graph import ComputeGraph
-from autotune.auto_scheduler.loops import Iterator, Stage, stage_of
-from autotune.auto_scheduler.refusal import check_loops, refuse
-from autotune.auto_scheduler.replay import Replay
-from autotune.auto_scheduler.state_text import state_text
+from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
+from autotune.auto_scheduler.states.attach_map import AttachMap, made_room
+from autotune.auto_scheduler.states.loops import Iterator, Stage, stage_of
+from autotune.auto_scheduler.states.refusal import check_loops, refuse
+from autotune.auto_scheduler.states.replay import Replay
+from autotune.auto_scheduler.states.state_text import state_text
 from autotune.te.tensor import Operation
 
 # How the fields of a step are read from a row, in their order; each raises ValueError.

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from autotune.auto_scheduler.compute_dag import ComputeDAG
-from autotune.auto_scheduler.hardware_params import HardwareParams
-from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
-from autotune.auto_scheduler.loop_state import HasSteps
-from autotune.auto_scheduler.recorded_state import RecordedState, recorded
-from autotune.auto_scheduler.search_problem import SearchProblem
+from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
+from autotune.auto_scheduler.problem.compute_dag import ComputeDAG
+from autotune.auto_scheduler.problem.hardware_params import HardwareParams
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
+from autotune.auto_scheduler.states.loop_state import HasSteps
+from autotune.auto_scheduler.states.recorded_state import RecordedState, recorded
 from autotune.auto_scheduler.workload_registry import (
     workload_args,
     workload_key_to_tensors,

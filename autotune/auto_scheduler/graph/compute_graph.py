@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from autotune.auto_scheduler.access import AccessAnalyzer
-from autotune.auto_scheduler.flop import count_flop
-from autotune.auto_scheduler.relink import linked_ops
-from autotune.auto_scheduler.topology import outputs_of
+from autotune.auto_scheduler.graph.access import AccessAnalyzer
+from autotune.auto_scheduler.graph.flop import count_flop
+from autotune.auto_scheduler.graph.relink import linked_ops
+from autotune.auto_scheduler.graph.topology import outputs_of
 from autotune.errors import ExpressionError
 from autotune.te.dag import post_order
 from autotune.te.reduction import NUMBERED

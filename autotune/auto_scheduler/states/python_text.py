@@ -6,10 +6,10 @@ import keyword
 import re
 from collections.abc import Iterable, Sequence
 
-from autotune.auto_scheduler.compute_graph import ComputeGraph
-from autotune.auto_scheduler.loop_state import TransformStep
-from autotune.auto_scheduler.loops import Annotation, clean_name
-from autotune.auto_scheduler.replay import Replay, parts_of, permuted_order, view_groups
+from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
+from autotune.auto_scheduler.states.loop_state import TransformStep
+from autotune.auto_scheduler.states.loops import Annotation, clean_name
+from autotune.auto_scheduler.states.replay import Replay, parts_of, permuted_order, view_groups
 from autotune.ir import IterVar
 from autotune.te.relation import SplitRelation
 from autotune.te.tensor import ComputeOp, Tensor

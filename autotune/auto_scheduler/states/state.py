@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from autotune.auto_scheduler.compute_graph import ComputeGraph
-from autotune.auto_scheduler.loop_state import StateObject, TransformStep
-from autotune.auto_scheduler.loops import THREADS, Annotation, Iterator, Stage
+from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
+from autotune.auto_scheduler.states.loop_state import StateObject, TransformStep
+from autotune.auto_scheduler.states.loops import THREADS, Annotation, Iterator, Stage
 from autotune.auto_scheduler.transform_steps import (
     AnnotationStep,
     CacheReadStep,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autotune.auto_scheduler.loop_state import StateObject
-from autotune.auto_scheduler.loops import ComputeAtKind, IterRange, Stage, plain
-from autotune.auto_scheduler.replay import Replay
+from autotune.auto_scheduler.states.loop_state import StateObject
+from autotune.auto_scheduler.states.loops import ComputeAtKind, IterRange, Stage, plain
+from autotune.auto_scheduler.states.replay import Replay
 from autotune.errors import LoweringError
 from autotune.ir import IterVar, Range
 from autotune.lowering import infer_bound as schedule_bounds

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
-from autotune.auto_scheduler.compute_graph import ComputeGraph
-from autotune.auto_scheduler.loop_state import TransformStep
-from autotune.auto_scheduler.relink import linked_ops
-from autotune.auto_scheduler.replay import Replay
+from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
+from autotune.auto_scheduler.graph.relink import linked_ops
+from autotune.auto_scheduler.states.loop_state import TransformStep
+from autotune.auto_scheduler.states.replay import Replay
 from autotune.te.tensor import Operation
 
 Ops = tuple[Operation, ...]

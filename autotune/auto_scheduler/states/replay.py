@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from autotune.auto_scheduler.compute_graph import ComputeGraph
-from autotune.auto_scheduler.loops import Annotation
-from autotune.auto_scheduler.refusal import brief, check_loops
+from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
+from autotune.auto_scheduler.states.loops import Annotation
+from autotune.auto_scheduler.states.refusal import brief, check_loops
 from autotune.errors import ScheduleError
 from autotune.ir import IterVar
 from autotune.te.intrinsics import thread_axis

@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterable, Sequence
 
 from autotune.auto_scheduler.errors import TuningOptionError
-from autotune.auto_scheduler.loop_state import HasSteps
-from autotune.auto_scheduler.measuring import MeasureCallback
-from autotune.auto_scheduler.recorded_state import RecordedState, recorded
+from autotune.auto_scheduler.measuring.measure_options import MeasureCallback
+from autotune.auto_scheduler.measuring.verbose import loops_text, trial_text
+from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.records.file import as_input
-from autotune.auto_scheduler.search_problem import SearchProblem
-from autotune.auto_scheduler.verbose import loops_text, trial_text
+from autotune.auto_scheduler.states.loop_state import HasSteps
+from autotune.auto_scheduler.states.recorded_state import RecordedState, recorded
 from autotune.measure import Builder, MeasureInput, MeasureResult, Runner, Session
 from autotune.utils.check import Check
 

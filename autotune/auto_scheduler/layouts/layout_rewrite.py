@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator as Iter
 from collections.abc import Sequence
 
-from autotune.auto_scheduler.bounds import infer_bound
-from autotune.auto_scheduler.compute_graph import ComputeGraph
-from autotune.auto_scheduler.loop_state import StateObject, TransformStep, plain_state
-from autotune.auto_scheduler.loops import Iterator, clean_name
-from autotune.auto_scheduler.reads import reads_of
+from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
+from autotune.auto_scheduler.graph.reads import reads_of
+from autotune.auto_scheduler.states.bounds import infer_bound
+from autotune.auto_scheduler.states.loop_state import StateObject, TransformStep, plain_state
+from autotune.auto_scheduler.states.loops import Iterator, clean_name
 from autotune.ir import IntImm, IterVar, Var
 from autotune.kernel.layout import TiledLayout
 from autotune.te.tensor import Operation, PlaceholderOp, Tensor

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from autotune.auto_scheduler.loop_state import HasSteps, TransformStep
+from autotune.auto_scheduler.states.loop_state import HasSteps, TransformStep
 from autotune.auto_scheduler.transform_steps import step_from_row
 from autotune.errors import RecordError
 

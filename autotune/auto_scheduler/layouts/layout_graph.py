@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 
-from autotune.auto_scheduler.compute_graph import ComputeGraph
-from autotune.auto_scheduler.layout_rewrite import FREE, Layouts, free_placeholders, layouts_of
-from autotune.auto_scheduler.loop_state import TransformStep
-from autotune.auto_scheduler.loops import Annotation
-from autotune.auto_scheduler.reads import reads_of
+from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
+from autotune.auto_scheduler.graph.reads import reads_of
+from autotune.auto_scheduler.layouts.layout_rewrite import (
+    FREE,
+    Layouts,
+    free_placeholders,
+    layouts_of,
+)
+from autotune.auto_scheduler.states.loop_state import TransformStep
+from autotune.auto_scheduler.states.loops import Annotation
 from autotune.auto_scheduler.transform_steps import AnnotationStep, CacheReadStep, FuseStep
 from autotune.ir import Expr, ProducerLoad, Rewriter, Var
 from autotune.kernel.layout import TiledLayout

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
-from autotune.auto_scheduler.compute_dag import ComputeDAG
-from autotune.auto_scheduler.relink import linked_ops
+from autotune.auto_scheduler.graph.relink import linked_ops
+from autotune.auto_scheduler.problem.compute_dag import ComputeDAG
 from autotune.ir import Expr, Reduce, Var, substitute, to_text
 from autotune.te.schedule import create_schedule
 from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp

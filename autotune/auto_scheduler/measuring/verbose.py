@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from autotune.auto_scheduler.compute_dag import ComputeDAG
-from autotune.auto_scheduler.loop_state import HasSteps
+from autotune.auto_scheduler.problem.compute_dag import ComputeDAG
+from autotune.auto_scheduler.states.loop_state import HasSteps
 from autotune.errors import AutotuneError
 from autotune.measure import MeasureResult
 

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from autotune.auto_scheduler.reads import (
+from autotune.auto_scheduler.graph.reads import (
     CONSTANT_INDICES,
     has_branch,
     has_expensive_call,

@@ -8,14 +8,14 @@ from copy import copy
 from functools import cached_property
 from typing import Any
 
-from autotune.auto_scheduler.compute_dag import ComputeDAG
-from autotune.auto_scheduler.equivalent_keys import structural_hash
 from autotune.auto_scheduler.errors import SearchTaskError
-from autotune.auto_scheduler.hardware_params import HardwareParams
-from autotune.auto_scheduler.layout_graph import LayoutRewriteOption
-from autotune.auto_scheduler.loop_state import HasSteps
-from autotune.auto_scheduler.recorded_state import RecordedState
-from autotune.auto_scheduler.task_inputs import check_shapes, given_values, values_by_place
+from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
+from autotune.auto_scheduler.problem.compute_dag import ComputeDAG
+from autotune.auto_scheduler.problem.equivalent_keys import structural_hash
+from autotune.auto_scheduler.problem.hardware_params import HardwareParams
+from autotune.auto_scheduler.problem.task_inputs import check_shapes, given_values, values_by_place
+from autotune.auto_scheduler.states.loop_state import HasSteps
+from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.workload_registry import (
     is_registered,
     make_workload_key,

@@ -1,0 +1,1 @@
+"""The graph of computes: its operations, how they read each other, what they count."""
