@@ -4,9 +4,10 @@
 // SX is 1 or 2.
 #define GROUP SMALLER(LINES, OH)
 #define LEFT_OVER (OH % GROUP)
-// How far vectors reach over the beginning and the end of a line.
+// How far vectors reach over the beginning and the end of a line. What they find there of lines of nothing
+// is added up too, though not written: with numbers too small to be normal that would take ten times as long.
 #define BEFORE PX
-#define AFTER LARGER(0, (VECTORS * LANES - 1) * SX + REACH_X - PX + SX - 1 - IW)
+#define AFTER LARGER(0, VECTORS * LANES * SX + REACH_X - PX - IW)
 #define PIXELS (IH * IW)
 #define TOTAL ((size_t)BATCH * CHANNELS * PIXELS)
 // Lines of the image that a group of lines meets.

@@ -137,15 +137,16 @@ def test_products_of_few_rows_pack_what_they_need_next(shape, knobs):
 
 @pytest.mark.parametrize("m", [1, 3])
 def test_nothing_beyond_the_end_of_b_is_read(m):
-    shape, page = Gemm(m, 29, 19), mmap.PAGESIZE
+    # A multiple of 16 bytes: arrays that lie elsewhere are copied.
+    shape, page = Gemm(m, 29, 20), mmap.PAGESIZE
     memory = mmap.mmap(-1, 2 * page)
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     protect = ctypes.CDLL(None, use_errno=True).mprotect
     protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     assert protect(start + page, page, 0) == 0
-    b = np.frombuffer(memory, "float32", 29 * 19, page - 4 * 29 * 19).reshape(19, 29)
+    b = np.frombuffer(memory, "float32", 29 * 20, page - 4 * 29 * 20).reshape(20, 29)
     rng = np.random.default_rng(0)
-    b[:], a = rng.standard_normal((19, 29)), rng.standard_normal((m, 19)).astype("float32")
+    b[:], a = rng.standard_normal((20, 29)), rng.standard_normal((m, 20)).astype("float32")
     for pack in (0, 1) if m == 1 else (0, 1, 2):
         c = np.full((m, 29), np.nan, "float32")
         with Target("llvm"):
@@ -371,21 +372,30 @@ def test_what_a_cpu_does_not_compute_of_windows_is_said():
         create("depthwise_conv2d.cpu", (1, 8, 8, 4, 1, 3, 3, 1, 1, False, "silu"), "llvm")
 
 
+# (size, taps, stride, padding, lines, lanes); of the last some lines end a float less before the
+# end of the images than vectors reach beyond them.
+SHORT = [(9, 3, 2, 1, 5, 4), (9, 3, 2, 1, 5, 8), (9, 3, 2, 1, 5, 16), (5, 7, 1, 3, 1, 8)]
+
+
 @pytest.mark.parametrize("copied", [0, 1])
-@pytest.mark.parametrize("lanes", [4, 8, 16])
-def test_windows_of_short_lines_read_nothing_beyond_the_images(lanes, copied):
-    shape, page = Depthwise(1, 9, 9, 2, Window((3, 3), (2, 2), (1, 1, 1, 1))), mmap.PAGESIZE
+@pytest.mark.parametrize(("size", "taps", "stride", "padding", "lines", "lanes"), SHORT)
+def test_windows_of_short_lines_read_nothing_beyond_the_images(
+    size, taps, stride, padding, lines, lanes, copied
+):
+    window = Window((taps, taps), (stride, stride), (padding,) * 4)
+    # A multiple of 16 bytes: arrays that lie elsewhere are copied.
+    shape, page = Depthwise(1, size, size, 4, window), mmap.PAGESIZE
     memory = mmap.mmap(-1, 3 * page)
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     protect = ctypes.CDLL(None, use_errno=True).mprotect
     protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     assert protect(start, page, 0) == protect(start + 2 * page, page, 0) == 0
-    kernel = window_cpu.kernel(shape, {"lanes": lanes, "lines": 5, "copied": copied})
+    kernel = window_cpu.kernel(shape, {"lanes": lanes, "lines": lines, "copied": copied})
     with Target("llvm"):
         module = build(kernel, name="f")
     rng = np.random.default_rng(0)
-    for at in (page, 2 * page - 4 * 2 * 81):
-        data = np.frombuffer(memory, "float32", 2 * 81, at).reshape(1, 2, 9, 9)
+    for at in (page, 2 * page - 4 * 4 * size**2):
+        data = np.frombuffer(memory, "float32", 4 * size**2, at).reshape(1, 4, size, size)
         data[:] = rng.standard_normal(data.shape)
         weight = rng.standard_normal(kernel.args[1].shape).astype("float32")
         out = np.full(kernel.args[-1].shape, np.nan, "float32")
