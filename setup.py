@@ -81,7 +81,11 @@ setup(
         "Topic :: Software Development :: Compilers",
         "Typing :: Typed",
     ],
-    packages=[*find_packages(include=["autotune", "autotune.*"]), "autotune.templates"],
+    packages=[
+        *find_packages(include=["autotune", "autotune.*"]),
+        "autotune.templates",
+        *[f"autotune.templates.{folder}" for folder in find_packages("templates")],
+    ],
     package_dir={"autotune": "autotune", "autotune.templates": "templates"},
     package_data={
         "autotune": [

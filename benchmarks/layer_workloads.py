@@ -92,9 +92,9 @@ def layers(workload: Make) -> Iterator[Any]:
 
 
 def _products(workload: Make) -> Iterator[Any]:
-    from autotune.templates import gemm_cuda, gemm_padded
     from autotune.templates.epilogue import Epilogue
-    from autotune.templates.gemm_shape import HALVES, Gemm
+    from autotune.templates.products import gemm_cuda, gemm_padded
+    from autotune.templates.products.gemm_shape import HALVES, Gemm
 
     for name, (*sizes, follows) in PRODUCTS.items():
         rest = Epilogue(bias=follows, activation="gelu" if follows else "none")
@@ -110,7 +110,7 @@ def _products(workload: Make) -> Iterator[Any]:
 
 def _on_tensor_cores(shape: Any) -> Any:
     """Return the kernels that a Hopper GPU has for a product."""
-    from autotune.templates import gemm_half, gemm_mma, gemm_turned, gemm_wgmma
+    from autotune.templates.products import gemm_half, gemm_mma, gemm_turned, gemm_wgmma
 
     from autotune.target import Target
 
@@ -121,9 +121,9 @@ def _on_tensor_cores(shape: Any) -> Any:
 
 
 def _matvecs(workload: Make) -> Iterator[Any]:
-    from autotune.templates import matvec_cuda
     from autotune.templates.epilogue import Epilogue
-    from autotune.templates.gemm_shape import Gemm
+    from autotune.templates.products import matvec_cuda
+    from autotune.templates.products.gemm_shape import Gemm
 
     for name, (n, k, m, dtype) in MATVECS.items():
         shape = Gemm(m, n, k, dtype, transpose_b=True, rest=Epilogue(bias=True))
@@ -132,10 +132,11 @@ def _matvecs(workload: Make) -> Iterator[Any]:
 
 
 def _convolutions(workload: Make) -> Iterator[Any]:
-    from autotune.templates import conv2d_padded, gemm_cuda
-    from autotune.templates.conv2d_nhwc import Conv2dNhwc
-    from autotune.templates.gemm_shape import HALVES
-    from autotune.templates.window_shape import Window
+    from autotune.templates.convolutions import conv2d_padded
+    from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
+    from autotune.templates.convolutions.window_shape import Window
+    from autotune.templates.products import gemm_cuda
+    from autotune.templates.products.gemm_shape import HALVES
 
     for name, (images, extent, co, ci, size, stride, padding, dtype) in NHWC.items():
         window = Window((size, size), (stride, stride), (padding,) * 4)
@@ -148,8 +149,8 @@ def _convolutions(workload: Make) -> Iterator[Any]:
 
 
 def _windows(workload: Make) -> Iterator[Any]:
-    from autotune.templates import window_cuda
-    from autotune.templates.window_shape import Depthwise, Window
+    from autotune.templates.convolutions import window_cuda
+    from autotune.templates.convolutions.window_shape import Depthwise, Window
 
     for name, (images, channels, extent, stride, layout, dtype) in WINDOWS.items():
         window = Window((3, 3), (stride, stride), (1, 1, 1, 1))
@@ -159,7 +160,7 @@ def _windows(workload: Make) -> Iterator[Any]:
 
 
 def _winograds(workload: Make) -> Iterator[Any]:
-    from autotune.templates import winograd_cuda
+    from autotune.templates.convolutions import winograd_cuda
 
     for name, (images, extent, channels, tile) in WINOGRAD.items():
         shape = winograd_cuda.Winograd(images, extent, extent, channels, channels, tile)
@@ -167,7 +168,7 @@ def _winograds(workload: Make) -> Iterator[Any]:
 
 
 def _attentions(workload: Make) -> Iterator[Any]:
-    from autotune.templates import attention_both, attention_cuda
+    from autotune.templates.attention import attention_both, attention_cuda
 
     from autotune.target import Target
 

@@ -161,8 +161,8 @@ def workloads() -> Iterator[Workload]:
 
 
 def _convolutions() -> Iterator[Workload]:
-    from autotune.templates import conv2d_bf16x3, conv2d_cuda
-    from autotune.templates.conv2d_shape import Conv2d
+    from autotune.templates.convolutions import conv2d_bf16x3, conv2d_cuda
+    from autotune.templates.convolutions.conv2d_shape import Conv2d
 
     for name, (*sizes, stride, padding) in CONVS.items():
         shape = Conv2d(*sizes, (stride, stride), (padding, padding), False, False)
@@ -172,8 +172,8 @@ def _convolutions() -> Iterator[Workload]:
 
 
 def _windows() -> Iterator[Workload]:
-    from autotune.templates import window_cuda
-    from autotune.templates.window_shape import Depthwise, Pool, Window
+    from autotune.templates.convolutions import window_cuda
+    from autotune.templates.convolutions.window_shape import Depthwise, Pool, Window
 
     for layout in ("NCHW", "NHWC"):
         for channels, extent, stride in DEPTHWISE:
@@ -192,8 +192,8 @@ def _windows() -> Iterator[Workload]:
 
 
 def _products() -> Iterator[Workload]:
-    from autotune.templates import gemm_bf16x3, gemm_cuda, gemm_half, gemm_padded
-    from autotune.templates.gemm_shape import Gemm
+    from autotune.templates.products import gemm_bf16x3, gemm_cuda, gemm_half, gemm_padded
+    from autotune.templates.products.gemm_shape import Gemm
 
     for name, sizes in GEMMS.items():
         yield _workload(name, gemm_cuda, Gemm(*sizes), matmul_rivals)
@@ -207,8 +207,8 @@ def _products() -> Iterator[Workload]:
 
 
 def _rows() -> Iterator[Workload]:
-    from autotune.templates import reduce_cuda, rows_cuda
-    from autotune.templates.rows_shape import Reduction, Rows
+    from autotune.templates.rows import reduce_cuda, rows_cuda
+    from autotune.templates.rows.rows_shape import Reduction, Rows
 
     for operation, every in MAPS.items():
         for size in every:
@@ -223,8 +223,9 @@ def _rows() -> Iterator[Workload]:
 
 
 def _moves() -> Iterator[Workload]:
-    from autotune.templates import scan_cuda, transpose_cuda
-    from autotune.templates.transpose_shape import Transpose
+    from autotune.templates.data_movement import transpose_cuda
+    from autotune.templates.data_movement.transpose_shape import Transpose
+    from autotune.templates.rows import scan_cuda
 
     for size in SCANS:
         shape = scan_cuda.Scan(*size)

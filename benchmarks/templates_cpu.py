@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from autotune.templates import source, source_windows
-from autotune.templates.winograd_cuda import transformed_filters
+from autotune.templates.convolutions.winograd_cuda import transformed_filters
 
 import autotune
 from autotune.cli.demo_rivals import Called

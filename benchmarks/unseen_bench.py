@@ -164,7 +164,7 @@ class Bench:
     def _inputs_of(self, way: Way) -> list[Any]:
         """Return the arrays that a way takes: filters are transformed for Winograd's method."""
         import torch
-        from autotune.templates.winograd_cuda import transformed_filters
+        from autotune.templates.convolutions.winograd_cuda import transformed_filters
 
         if not way.tile:
             return self.inputs

@@ -183,8 +183,8 @@ def timed(
 
 def workloads_of(part: str) -> Iterator[Any]:
     """Yield the workloads of a part."""
-    from autotune.templates import gemm_half
-    from autotune.templates.gemm_shape import Gemm
+    from autotune.templates.products import gemm_half
+    from autotune.templates.products.gemm_shape import Gemm
 
     from benchmarks.layer_workloads import linear_rivals
     from benchmarks.template_workloads import _workload, workloads

@@ -15,10 +15,10 @@ HALF, BRAIN = 4e-3, 2e-2
 
 def products() -> Iterator[tuple[str, Any, dict[str, int]]]:
     """Yield names, shapes and changes of `BASE`: each form of operand, and whatever follows."""
-    from autotune.templates.conv2d_nhwc import Conv2dNhwc
+    from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
+    from autotune.templates.convolutions.window_shape import Window
     from autotune.templates.epilogue import Epilogue
-    from autotune.templates.gemm_shape import Gemm
-    from autotune.templates.window_shape import Window
+    from autotune.templates.products.gemm_shape import Gemm
 
     full, bias = Epilogue(True, True, True, "gelu", 0.5), Epilogue(True)
     half, brain = "float16", "bfloat16"
@@ -106,8 +106,8 @@ def products() -> Iterator[tuple[str, Any, dict[str, int]]]:
 def boxes() -> Iterator[tuple[str, Any, dict[str, int]]]:
     """Yield names, shapes and changes of `BASE` for copies by boxes, in each form of blocks."""
     from autotune.templates.epilogue import Epilogue
-    from autotune.templates.gemm_bulk import Form
-    from autotune.templates.gemm_shape import Gemm
+    from autotune.templates.products.gemm_bulk import Form
+    from autotune.templates.products.gemm_shape import Gemm
 
     full, half, brain = Epilogue(True, True, True, "gelu", 0.5), "float16", "bfloat16"
     simple = Epilogue(True, activation="gelu")
@@ -199,8 +199,8 @@ def boxes() -> Iterator[tuple[str, Any, dict[str, int]]]:
 def in_order() -> Iterator[tuple[str, Any, dict[str, int]]]:
     """Yield those whose groups multiply the last chunks of a tile one after another."""
     from autotune.templates.epilogue import Epilogue
-    from autotune.templates.gemm_bulk import Form
-    from autotune.templates.gemm_shape import Gemm
+    from autotune.templates.products.gemm_bulk import Form
+    from autotune.templates.products.gemm_shape import Gemm
 
     full, half, brain = Epilogue(True, True, True, "gelu", 0.5), "float16", "bfloat16"
     simple, two = Epilogue(True, activation="gelu"), {"warps_m": 8, "stages": 4}
@@ -228,7 +228,7 @@ def in_order() -> Iterator[tuple[str, Any, dict[str, int]]]:
 
 def attentions() -> Iterator[tuple[str, Any, dict[str, int]]]:
     """Yield names, shapes and choices of attention."""
-    from autotune.templates.attention_cuda import Attention
+    from autotune.templates.attention.attention_cuda import Attention
 
     cases = (
         ("64", Attention(2, 3, 3, 333, 517, 64), (4, 64, 2)),
@@ -249,7 +249,8 @@ def attentions() -> Iterator[tuple[str, Any, dict[str, int]]]:
 
 def kernels() -> Iterator[tuple[str, Any, float]]:
     """Yield names, kernels and the largest error that is right, relative to the largest result."""
-    from autotune.templates import attention_wgmma, gemm_half, gemm_padded, gemm_turned
+    from autotune.templates.attention import attention_wgmma
+    from autotune.templates.products import gemm_half, gemm_padded, gemm_turned
 
     for name, shape, change in (*products(), *boxes()):
         family = gemm_turned if name.startswith("turned") else gemm_half

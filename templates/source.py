@@ -15,11 +15,11 @@ from autotune import SourceKernel, Target, get_config, template
 from autotune.errors import TemplateError
 from autotune.task import OtherOptionEntity
 
-from . import (
-    conv2d_bf16x3,
-    conv2d_cpu,
-    conv2d_cuda,
-    conv2d_patches,
+from .convolutions import conv2d_bf16x3, conv2d_cpu, conv2d_cuda, conv2d_patches
+from .convolutions.conv2d_shape import OWNER, Conv2d
+from .convolutions.window_shape import four, two
+from .epilogue import Epilogue
+from .products import (
     gemm_bf16x3,
     gemm_cpu,
     gemm_cuda,
@@ -28,19 +28,14 @@ from . import (
     gemm_mma,
     gemm_padded,
     gemm_turned,
-    long_rows,
     matvec_cuda,
-    rows_cuda,
-    softmax_cpu,
 )
-from .conv2d_shape import OWNER, Conv2d
-from .epilogue import Epilogue
-from .gemm_shape import HALVES, Gemm, Product
-from .long_rows import LongRows
-from .rows_shape import Rows
-from .scan_cuda import Scan
-from .softmax_shape import Softmax
-from .window_shape import four, two
+from .products.gemm_shape import HALVES, Gemm, Product
+from .rows import long_rows, rows_cuda, softmax_cpu
+from .rows.long_rows import LongRows
+from .rows.rows_shape import Rows
+from .rows.scan_cuda import Scan
+from .rows.softmax_shape import Softmax
 
 Extents = int | Sequence[int]
 

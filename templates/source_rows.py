@@ -7,23 +7,17 @@ from collections.abc import Sequence
 from autotune import SourceKernel, Target, get_config, template
 from autotune.errors import TemplateError
 
-from . import (
-    attention_both,
-    attention_cuda,
-    elementwise_cuda,
-    reduce_cuda,
-    rows_cuda,
-    scan_cuda,
-    take_cuda,
-    transpose_cuda,
-)
-from .attention_cuda import Attention
-from .elementwise_cuda import Elementwise
-from .rows_shape import Reduction, Rows
-from .scan_cuda import Scan
+from .attention import attention_both, attention_cuda
+from .attention.attention_cuda import Attention
+from .data_movement import take_cuda, transpose_cuda
+from .data_movement.take_cuda import TakeRows
+from .data_movement.transpose_shape import Transpose
+from .elementwise import elementwise_cuda
+from .elementwise.elementwise_cuda import Elementwise
+from .rows import reduce_cuda, rows_cuda, scan_cuda
+from .rows.rows_shape import Reduction, Rows
+from .rows.scan_cuda import Scan
 from .source import tunable, tunable_rows
-from .take_cuda import TakeRows
-from .transpose_shape import Transpose
 
 
 @template("log_softmax.cuda")

@@ -9,11 +9,12 @@ from autotune import SourceKernel, Target, get_config, template
 from autotune.errors import GraphError, TemplateError
 from autotune.graph import ops
 
-from . import conv2d_bf16x3, conv2d_cuda, gemm_cuda
-from .as_images import AsImages
-from .conv2d_shape import Conv2d
+from .convolutions import conv2d_bf16x3, conv2d_cuda
+from .convolutions.as_images import AsImages
+from .convolutions.conv2d_shape import Conv2d
+from .convolutions.volumes import Spread, Volume
+from .products import gemm_cuda
 from .source import tunable
-from .volumes import Spread, Volume
 
 Extents = Sequence[int]
 

@@ -8,23 +8,20 @@ from dataclasses import replace
 from autotune import SourceKernel, Target, get_config, template
 from autotune.errors import TemplateError
 
-from . import (
+from .convolutions import (
     conv2d_groups,
     conv2d_nhwc,
     conv2d_padded,
-    gemm_cuda,
-    gemm_half,
-    gemm_mma,
-    gemm_turned,
     window_cpu,
     window_cuda,
     winograd_cpu,
     winograd_cuda,
 )
+from .convolutions.window_shape import Depthwise, Pool, Window, four, two
 from .epilogue import Epilogue
-from .gemm_shape import HALVES, TF32
+from .products import gemm_cuda, gemm_half, gemm_mma, gemm_turned
+from .products.gemm_shape import HALVES, TF32
 from .source import product, tensor_core_family, tunable
-from .window_shape import Depthwise, Pool, Window, four, two
 
 Extents = int | Sequence[int]
 

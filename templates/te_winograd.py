@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from autotune import get_config, te, template, topi
 
 from . import te_common
+from .convolutions.window_shape import four
 from .te_common import Scheduled
-from .window_shape import four
 
 # Rows of the data of which tiles of 4 outputs are cut; others have tiles of 2.
 _COARSE = 8

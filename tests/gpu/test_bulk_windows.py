@@ -3,11 +3,11 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from autotune.templates import gemm_bulk, gemm_wgmma
-from autotune.templates.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.gemm_shape import Gemm
-from autotune.templates.window_shape import Window
+from autotune.templates.products import gemm_bulk, gemm_wgmma
+from autotune.templates.products.gemm_shape import Gemm
 
 import autotune
 from autotune.runtime import cuda

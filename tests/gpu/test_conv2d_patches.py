@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from autotune.templates import conv2d_bf16x3, conv2d_patches
-from autotune.templates.conv2d_shape import Conv2d
+from autotune.templates.convolutions import conv2d_bf16x3, conv2d_patches
+from autotune.templates.convolutions.conv2d_shape import Conv2d
 
 import autotune
 from autotune.runtime import cuda

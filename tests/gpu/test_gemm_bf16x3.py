@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from autotune.templates import gemm_bf16x3
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.gemm_shape import Gemm
+from autotune.templates.products import gemm_bf16x3
+from autotune.templates.products.gemm_shape import Gemm
 
 import autotune
 from autotune.runtime import cuda

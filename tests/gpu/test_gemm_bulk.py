@@ -6,9 +6,9 @@ So are those of few rows, whose blocks add up in clusters.
 import ml_dtypes
 import numpy as np
 import pytest
-from autotune.templates import gemm_bulk, gemm_few, gemm_wgmma
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.gemm_shape import Gemm
+from autotune.templates.products import gemm_bulk, gemm_few, gemm_wgmma
+from autotune.templates.products.gemm_shape import Gemm
 
 import autotune
 from autotune.runtime import cuda

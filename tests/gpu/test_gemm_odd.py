@@ -3,9 +3,9 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from autotune.templates import gemm_half, gemm_padded, gemm_unaligned, gemm_wgmma
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.gemm_shape import Gemm
+from autotune.templates.products import gemm_half, gemm_padded, gemm_unaligned, gemm_wgmma
+from autotune.templates.products.gemm_shape import Gemm
 
 import autotune
 from autotune.runtime import cuda

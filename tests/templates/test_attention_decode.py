@@ -6,8 +6,8 @@ import subprocess
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates import attention_both, attention_cuda, attention_decode
-from autotune.templates.attention_cuda import Attention
+from autotune.templates.attention import attention_both, attention_cuda, attention_decode
+from autotune.templates.attention.attention_cuda import Attention
 
 from autotune.emulator import run_emulated
 from autotune.errors import TemplateError

@@ -7,8 +7,8 @@ from dataclasses import replace
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates import attention_both, attention_cuda, attention_wgmma
-from autotune.templates.attention_cuda import Attention
+from autotune.templates.attention import attention_both, attention_cuda, attention_wgmma
+from autotune.templates.attention.attention_cuda import Attention
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError

@@ -5,10 +5,10 @@ import subprocess
 
 import numpy as np
 import pytest
-from autotune.templates import gemm_bulk, gemm_bulk_tiling, gemm_half
-from autotune.templates.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.window_shape import Window
+from autotune.templates.products import gemm_bulk, gemm_bulk_tiling, gemm_half
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError

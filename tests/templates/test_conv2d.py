@@ -3,9 +3,9 @@
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates import conv2d_cuda
-from autotune.templates.conv2d_shape import Conv2d
-from autotune.templates.window_shape import Depthwise, Window
+from autotune.templates.convolutions import conv2d_cuda
+from autotune.templates.convolutions.conv2d_shape import Conv2d
+from autotune.templates.convolutions.window_shape import Depthwise, Window
 
 from autotune.emulator import run_emulated
 from autotune.errors import TemplateError

@@ -9,8 +9,8 @@ from itertools import product
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates import conv2d_bf16x3, conv2d_cuda
-from autotune.templates.conv2d_shape import Conv2d
+from autotune.templates.convolutions import conv2d_bf16x3, conv2d_cuda
+from autotune.templates.convolutions.conv2d_shape import Conv2d
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.kernel import launch_violation

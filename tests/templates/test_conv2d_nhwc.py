@@ -3,9 +3,9 @@
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates.conv2d_nhwc import Conv2dNhwc
-from autotune.templates.conv2d_shape import Conv2d
-from autotune.templates.window_shape import Window
+from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.convolutions.conv2d_shape import Conv2d
+from autotune.templates.convolutions.window_shape import Window
 
 from autotune.errors import TemplateError
 from autotune.kernel import launch_violation

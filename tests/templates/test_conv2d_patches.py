@@ -3,8 +3,8 @@
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates import conv2d_cuda, conv2d_patches
-from autotune.templates.conv2d_shape import Conv2d
+from autotune.templates.convolutions import conv2d_cuda, conv2d_patches
+from autotune.templates.convolutions.conv2d_shape import Conv2d
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.kernel import launch_violation

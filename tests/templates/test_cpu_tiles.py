@@ -7,12 +7,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from autotune.templates import conv2d_cpu, cpu_tiles, gemm_cpu, window_cpu
-from autotune.templates.conv2d_shape import Conv2d
+from autotune.templates import cpu_tiles
+from autotune.templates.convolutions import conv2d_cpu, window_cpu
+from autotune.templates.convolutions.conv2d_shape import Conv2d
+from autotune.templates.convolutions.window_shape import Depthwise, Pool, Window
 from autotune.templates.cpu_tiles import VectorUnit
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.gemm_shape import Gemm
-from autotune.templates.window_shape import Depthwise, Pool, Window
+from autotune.templates.products import gemm_cpu
+from autotune.templates.products.gemm_shape import Gemm
 
 from autotune import Target
 from autotune.driver import build

@@ -3,10 +3,12 @@
 from functools import partial
 
 import pytest
-from autotune.templates import common, gemm_mma, gemm_wgmma, window_cuda
+from autotune.templates import common
+from autotune.templates.convolutions import window_cuda
+from autotune.templates.convolutions.window_shape import Depthwise, Pool, Window
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.gemm_shape import Gemm
-from autotune.templates.window_shape import Depthwise, Pool, Window
+from autotune.templates.products import gemm_mma, gemm_wgmma
+from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.target import Target
 

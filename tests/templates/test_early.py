@@ -4,8 +4,8 @@ import shutil
 import subprocess
 
 import pytest
-from autotune.templates import gemm_bf16x3, gemm_half, gemm_padded, gemm_turned
-from autotune.templates.gemm_shape import Gemm
+from autotune.templates.products import gemm_bf16x3, gemm_half, gemm_padded, gemm_turned
+from autotune.templates.products.gemm_shape import Gemm
 
 PADDED = gemm_padded.Padded(gemm_half)
 ODD = Gemm(1023, 1023, 1023, "float16")

@@ -3,7 +3,7 @@
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates.elementwise_cuda import Elementwise
+from autotune.templates.elementwise.elementwise_cuda import Elementwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

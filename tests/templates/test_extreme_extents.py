@@ -2,7 +2,7 @@
 
 import autotune.templates  # noqa: F401 - registers the tasks
 import pytest
-from autotune.templates import gemm_cuda
+from autotune.templates.products import gemm_cuda
 
 from autotune.errors import TemplateError
 from autotune.kernel import launch_violation

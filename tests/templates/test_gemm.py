@@ -3,9 +3,9 @@
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates import gemm_mma
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.gemm_shape import Gemm, as_tf32
+from autotune.templates.products import gemm_mma
+from autotune.templates.products.gemm_shape import Gemm, as_tf32
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

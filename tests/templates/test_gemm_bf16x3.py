@@ -9,9 +9,9 @@ from itertools import product
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates import gemm_bf16x3, gemm_cuda
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.gemm_shape import Gemm
+from autotune.templates.products import gemm_bf16x3, gemm_cuda
+from autotune.templates.products.gemm_shape import Gemm
 from hypothesis import example, given
 from hypothesis import strategies as st
 

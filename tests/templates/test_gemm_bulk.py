@@ -5,9 +5,9 @@ import subprocess
 
 import numpy as np
 import pytest
-from autotune.templates import gemm_bulk, gemm_bulk_tiling, gemm_half, gemm_padded
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.gemm_shape import Gemm
+from autotune.templates.products import gemm_bulk, gemm_bulk_tiling, gemm_half, gemm_padded
+from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError

@@ -6,9 +6,9 @@ import subprocess
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates import gemm_few, gemm_half, gemm_padded
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.gemm_shape import Gemm
+from autotune.templates.products import gemm_few, gemm_half, gemm_padded
+from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError

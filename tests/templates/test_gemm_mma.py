@@ -3,8 +3,8 @@
 import itertools
 
 import pytest
-from autotune.templates import gemm_mma
-from autotune.templates.gemm_shape import Gemm
+from autotune.templates.products import gemm_mma
+from autotune.templates.products.gemm_shape import Gemm
 
 CHOICE = {
     "warps_m": 1, "warps_n": 1, "frags_m": 1, "frags_n": 2, "chunk": 16, "stages": 2, "band": 1,

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from autotune.templates import gemm_half, gemm_padded, source
-from autotune.templates.gemm_shape import Gemm
+from autotune.templates import source
+from autotune.templates.products import gemm_half, gemm_padded
+from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.target import Target

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from autotune.templates import gemm_half, gemm_padded, gemm_unaligned
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.gemm_shape import Gemm
-from autotune.templates.gemm_unaligned import BOTH, B
+from autotune.templates.products import gemm_half, gemm_padded, gemm_unaligned
+from autotune.templates.products.gemm_shape import Gemm
+from autotune.templates.products.gemm_unaligned import BOTH, B
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError

@@ -6,17 +6,17 @@ import subprocess
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates import (
+from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.convolutions.window_shape import Window
+from autotune.templates.epilogue import Epilogue, activated
+from autotune.templates.products import (
     gemm_half,
     gemm_mma,
     gemm_padded,
     gemm_turned,
     gemm_wgmma,
 )
-from autotune.templates.conv2d_nhwc import Conv2dNhwc
-from autotune.templates.epilogue import Epilogue, activated
-from autotune.templates.gemm_shape import Gemm
-from autotune.templates.window_shape import Window
+from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from autotune.templates import layers_chains
+from autotune.templates.layers import chains
 
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
@@ -14,7 +14,7 @@ SHAPE = (3, 20, 24)
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(layers_chains, "MANY", 1)
+    monkeypatch.setattr(chains, "MANY", 1)
 
 
 def variable(*shape, name="x", dtype="float32"):
@@ -107,12 +107,12 @@ DECLINED = {
 @pytest.mark.parametrize("name", DECLINED)
 def test_others_are_declined(name):
     for function in partition(Graph.of(DECLINED[name]()), 3):
-        assert layers_chains.chain(function) is None
-        assert layers_chains.transpose(function) is None
+        assert chains.chain(function) is None
+        assert chains.transpose(function) is None
 
 
 def test_small_ones_are_left_to_the_rule(monkeypatch):
-    monkeypatch.setattr(layers_chains, "MANY", 2**12)
+    monkeypatch.setattr(chains, "MANY", 2**12)
     assert run(Graph.of(scaled_and_masked()))[0] == ["by"]
 
 

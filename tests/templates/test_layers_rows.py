@@ -134,7 +134,7 @@ def elementwise_cases(rows, columns):
 
 @pytest.mark.parametrize("name", elementwise_cases(1, 1))
 def test_elementwise_operators_are_called_by_name(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("autotune.templates.layers_elementwise.MANY", 1)
+    monkeypatch.setattr("autotune.templates.layers.elementwise.MANY", 1)
     op, shapes = elementwise_cases(5, 24)[name]
     got, want, choice = by_name(op, shapes, "float32", EMULATED, tmp_path)
     assert choice.template == "elementwise.cuda"

@@ -2,8 +2,8 @@
 
 import autotune.templates  # noqa: F401 - registers the tasks
 import pytest
-from autotune.templates import matvec_cuda
-from autotune.templates.gemm_shape import Gemm
+from autotune.templates.products import matvec_cuda
+from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.errors import TemplateError
 from autotune.kernel import launch_violation

@@ -6,9 +6,9 @@ import math
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates import reduce_cuda, rows_cuda
-from autotune.templates.rows_shape import Reduction, Rows
-from autotune.templates.transpose_shape import merged
+from autotune.templates.data_movement.transpose_shape import merged
+from autotune.templates.rows import reduce_cuda, rows_cuda
+from autotune.templates.rows.rows_shape import Reduction, Rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -8,9 +8,11 @@ import autotune.templates  # noqa: F401 - registers the tasks
 import ml_dtypes
 import numpy as np
 import pytest
-from autotune.templates import common, conv2d_cuda, gemm_cuda
-from autotune.templates.conv2d_shape import Conv2d
-from autotune.templates.gemm_shape import Gemm
+from autotune.templates import common
+from autotune.templates.convolutions import conv2d_cuda
+from autotune.templates.convolutions.conv2d_shape import Conv2d
+from autotune.templates.products import gemm_cuda
+from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.emulator import run_emulated
 from autotune.errors import TemplateError

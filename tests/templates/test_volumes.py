@@ -2,7 +2,7 @@
 
 import autotune.templates  # noqa: F401 - registers the tasks
 import pytest
-from autotune.templates.volumes import Spread
+from autotune.templates.convolutions.volumes import Spread
 
 from autotune.errors import TemplateError
 from autotune.graph import ops

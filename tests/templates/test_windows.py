@@ -3,8 +3,8 @@
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates import window_cuda
-from autotune.templates.window_shape import Depthwise, Pool, Window
+from autotune.templates.convolutions import window_cuda
+from autotune.templates.convolutions.window_shape import Depthwise, Pool, Window
 
 from autotune.emulator import run_emulated
 from autotune.errors import TemplateError

@@ -6,9 +6,9 @@ import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
 from autotune.templates import common
-from autotune.templates.conv2d_shape import Conv2d
+from autotune.templates.convolutions.conv2d_shape import Conv2d
+from autotune.templates.convolutions.winograd_cuda import Winograd, transformed_filters
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.winograd_cuda import Winograd, transformed_filters
 
 from autotune.errors import TemplateError
 from autotune.kernel import launch_violation

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from autotune.templates import cpu_tiles, winograd_cpu
-from autotune.templates.conv2d_shape import Conv2d
+from autotune.templates import cpu_tiles
+from autotune.templates.convolutions import winograd_cpu
+from autotune.templates.convolutions.conv2d_shape import Conv2d
+from autotune.templates.convolutions.winograd_cpu import Winograd, tile_of
+from autotune.templates.convolutions.winograd_cuda import transformed_filters
 from autotune.templates.cpu_tiles import VectorUnit
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.winograd_cpu import Winograd, tile_of
-from autotune.templates.winograd_cuda import transformed_filters
 
 from autotune import Target
 from autotune.driver import build

@@ -1,0 +1,1 @@
+"""Attention for CUDA: by warps, by warpgroups on Hopper, and for few queries."""

@@ -1,0 +1,105 @@
+"""Attention where a shape has two kinds of kernel.
+
+One space holds both, as in `gemm_half`: a knob says which of the two reads the others, which both
+share. Beside `attention_cuda` many queries have `attention_wgmma`, where a device has these
+instructions, and few `attention_decode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from autotune import SourceKernel, Target
+
+from .. import common
+from . import attention_cuda, attention_decode, attention_wgmma
+from .attention_cuda import Attention
+
+# Up to as many keys, as of a prompt, chunks of 64 are hardly filled: on an H200 77 keys and
+# 4096 queries of 20 heads took 19.0 us by wgmma, and 15.7 by ``mma.sync`` with chunks of 16.
+FEW_KEYS = 96
+
+
+class Family(Protocol):
+    """What the kinds of kernels of attention have in common."""
+
+    def offered(self, shape: Attention, target: Target) -> bool:
+        """Return whether a target can run these, and they suit a shape."""
+
+    def candidates(self, shape: Attention) -> dict[str, list[int]]:
+        """Return the values each knob may take for a shape."""
+
+    def violation(self, shape: Attention, choice: Mapping[str, int], target: Target) -> str | None:
+        """Return why a choice cannot run, or None."""
+
+    def estimate(self, shape: Attention, choice: Mapping[str, int], target: Target) -> float:
+        """Return a rough number of cycles."""
+
+    def default_choice(self, shape: Attention, target: Target) -> dict[str, int]:
+        """Return a good guess for a shape that was never tuned."""
+
+    def kernel(self, shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
+        """Return the kernel of a choice of knobs."""
+
+
+@dataclass(frozen=True)
+class Both:
+    """The kernels of `attention_cuda`, and others.
+
+    Attributes:
+        knob: its name; 0 stands for those of `attention_cuda`, 1 for the others.
+        other: the others.
+        suits: whether a shape runs by these where nothing was tuned.
+    """
+
+    knob: str
+    other: Family
+    suits: Callable[[Attention], bool]
+
+    def chosen_before(self, knobs: Container[str]) -> bool:
+        """Return whether knobs were chosen when there was one kind only: old logs stay valid."""
+        return "warps" in knobs and self.knob not in knobs
+
+    def candidates(self, shape: Attention) -> dict[str, list[int]]:
+        """Return the values each knob may take for a shape, with either kind."""
+        one, other = attention_cuda.candidates(shape), self.other.candidates(shape)
+        return {self.knob: [0, 1], **{name: sorted({*one[name], *other[name]}) for name in one}}
+
+    def violation(self, shape: Attention, choice: Mapping[str, int], target: Target) -> str | None:
+        """Return why a choice cannot run or is sure to be slow, or None."""
+        family = self.other if choice[self.knob] else attention_cuda
+        strange = [
+            (common.is_none_of(choice[name], values), f"{name} of the other")
+            for name, values in family.candidates(shape).items()
+        ]
+        return common.first_broken(strange) or family.violation(shape, choice, target)
+
+    def estimate(self, shape: Attention, choice: Mapping[str, int], target: Target) -> float:
+        """Return a rough number of cycles."""
+        if choice[self.knob]:
+            return self.other.estimate(shape, choice, target)
+        return attention_cuda.estimate(shape, choice, target)
+
+    def default_choice(self, shape: Attention, target: Target) -> dict[str, int]:
+        """Return a good guess for a shape that was never tuned."""
+        if self.suits(shape):
+            return {self.knob: 1, **self.other.default_choice(shape, target)}
+        return {self.knob: 0, **attention_cuda.default_choice(shape, target)}
+
+    def kernel(self, shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
+        """Return the kernel of a choice of knobs."""
+        if choice[self.knob]:
+            return self.other.kernel(shape, choice)
+        return attention_cuda.kernel(shape, choice)
+
+
+MANY_QUERIES = Both("wgmma", attention_wgmma, lambda shape: shape.keys > FEW_KEYS)
+FEW_QUERIES = Both("apart", attention_decode, lambda shape: True)
+
+
+def both_of(shape: Attention, target: Target) -> Both | None:
+    """Return the kinds a shape has on a target, or None where there is `attention_cuda` only."""
+    offered = (both for both in (MANY_QUERIES, FEW_QUERIES) if both.other.offered(shape, target))
+    return next(offered, None)

@@ -1,0 +1,147 @@
+"""Attention of few queries for CUDA, as in decoding: keys and values come as fast as memory gives.
+
+As `attention_cuda`, on tensor cores by ``mma.sync``; but the warps of a block take keys of their
+own, not rows, threads copy what they read themselves, so that no barrier and no conflict of banks
+is in the way, and what the warps found is joined in shared memory. The blocks of a split are
+joined by a second kernel, which begins while the first ends. Heads are multiples of 64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from autotune import SourceKernel, Target
+from autotune.errors import TemplateError
+
+from .. import common
+from ..tensor_map import initializer, tensor_map
+from .attention_cuda import Attention, defines, launches
+
+# Rows of a tile of products, and of queries that share keys up to which these are few.
+TILE_ROWS, MOST_ROWS = 16, 32
+# Of heads, beyond which sums and queries are too many registers.
+MOST_SIZE = 192
+# Multiprocessors of an H100 or H200, whose number the kernels of a split are to fill.
+MULTIPROCESSORS = 132
+# Of keys and values, beyond which little of them stays in the L2 cache.
+NEAR_BYTES = 40 * 2**20
+
+
+class DecodeTiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    def __init__(self, shape: Attention, choice: Mapping[str, int]) -> None:
+        c = choice
+        self.threads = 32 * c["warps"]
+        self.tiles = common.ceil_div(shape.rows, TILE_ROWS)
+        self.chunks = common.ceil_div(shape.keys, c["keys"])
+        self.per_split = common.ceil_div(self.chunks, c["split"])
+        self.chunk_bytes = 4 * c["keys"] * shape.size
+        found = 4 * min(shape.rows, TILE_ROWS) * (shape.size + 4)
+        # A ring and its barriers of each warp, and room to begin at a multiple of 1024.
+        ring = c["stages"] * self.chunk_bytes
+        self.shared_bytes = c["warps"] * (common.larger(ring, found) + 8 * c["stages"]) + 1024
+        self.registers = 3 * shape.size // 4 + c["keys"] // 2 + 64
+        self.blocks = self.tiles * shape.matrices
+
+    def resident(self) -> int:
+        """Return how many blocks a multiprocessor has room for."""
+        by_registers = 65536 // (self.threads * self.registers)
+        return max(1, min(by_registers, 228 * 1024 // (self.shared_bytes + 1024)))
+
+
+def refusal(shape: Attention) -> str | None:
+    """Return why this kernel cannot serve a shape, or None."""
+    whole = shape.size % 64 == 0 and shape.size <= MOST_SIZE
+    return None if whole else f"size must be a multiple of 64 up to {MOST_SIZE}"
+
+
+def offered(shape: Attention, target: Target) -> bool:
+    """Return whether a target has the copy engine, and a shape's rows are few."""
+    hopper = target.kind == "cuda" and target.arch in ("sm_90", "sm_90a") and not target.emulate
+    return hopper and refusal(shape) is None and shape.rows <= MOST_ROWS
+
+
+def candidates(shape: Attention) -> dict[str, list[int]]:
+    """Return the values each knob may take; splits are also those that fill a device."""
+    most = max(1, shape.keys // 16)
+    blocks = common.ceil_div(shape.rows, TILE_ROWS) * shape.matrices
+    full = {min(most, max(1, MULTIPROCESSORS * i // blocks)) for i in range(1, 5)}
+    return {
+        "warps": [1, 2, 4, 8],
+        "keys": [16, 32, 64],
+        "stages": [2, 3, 4, 6],
+        "split": sorted({*common.up_to(most, (1, 2, 4, 8, 16, 32, 64, 128)), *full}),
+    }
+
+
+def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    tiling, c = DecodeTiling(shape, choice), choice
+    rules = [
+        (refusal(shape) is not None, "a size that it has no text for"),
+        *common.limit_rules(tiling, target.limits),
+        ((c["warps"] > 1) & (c["warps"] > tiling.per_split), "a warp without keys"),
+        ((c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= tiling.chunks), "empty range"),
+        (
+            (c["stages"] > 2) & (c["warps"] * (c["stages"] - 2) >= tiling.per_split),
+            "stages beyond the chunks",
+        ),
+    ]
+    return common.first_broken(rules)
+
+
+def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: of copies, or products and exponentials, and of joining."""
+    tiling, c = DecodeTiling(shape, choice), choice
+    sms = target.limits.sm_count if target.limits.sm_count > 1 else MULTIPROCESSORS
+    blocks, resident = tiling.blocks * c["split"], tiling.resident()
+    together = min(resident, common.ceil_div(blocks, sms))
+    chunks = common.ceil_div(tiling.per_split, c["warps"])
+    # A warp's chunk is multiplied, and its slot filled anew; so many bytes a cycle reach a
+    # multiprocessor, and all of memory gives as many.
+    far = shape.bytes > NEAR_BYTES
+    held = c["warps"] * tiling.chunk_bytes
+    computing = (150 + 58 * c["keys"] * shape.size / 128) * max(1.0, together * c["warps"] / 12)
+    filling = (2000 if far else 1400) / (c["stages"] - 1)
+    arriving = together * held / 30
+    reading = min(blocks, sms * together) * held / (2150 if far else 2900)
+    # Of few warps none reads while all multiply.
+    alone = 1 + 0.03 * max(0.0, 1 - together * c["warps"] / 8)
+    each = max(computing, filling, arriving, reading) * alone + 40 + 60 / (c["stages"] - 1)
+    joining = 0.0
+    if c["split"] > 1:
+        elements = c["split"] * shape.matrices * shape.rows * (shape.size + 2)
+        joining = 2000.0 + 100 * c["split"] + 8 * elements / (20 * sms)
+    waves = common.ceil_div(blocks, sms * resident)
+    return waves * (chunks * each + 4500 + 60 * c["warps"]) + joining
+
+
+def default_choice(shape: Attention, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    return common.best_drawn(
+        candidates(shape),
+        1000,
+        partial(violation, shape, target=target),
+        partial(estimate, shape, target=target),
+    )
+
+
+def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs.
+
+    Raises:
+        TemplateError: this kernel cannot serve the shape; the message says why.
+    """
+    if reason := refusal(shape):
+        raise TemplateError(f"attention of few queries: {reason}, got {shape}")
+    tiling, c = DecodeTiling(shape, choice), choice
+    calls, parts = launches(shape, "attention_decode", tiling, c["split"])
+    texts = ["early.h", "mma.h", "barriers.h", "bulk.h", "attention.h", "attention_decode.cu"]
+    row = tensor_map(shape.keys, shape.size, shape.dtype, c["keys"], shape.key_pitch)
+    told = {
+        **defines(shape, {**c, "warps": 1}, tiling.threads),
+        "KEY_WARPS": c["warps"], "CLUSTER": 0, "ROW_MAP": initializer(row),
+    }  # fmt: skip
+    return common.cuda_kernel(shape, texts, told, calls, parts)

@@ -1,0 +1,156 @@
+"""Attention for CUDA by Hopper's asynchronous tensor core products (``wgmma``), forward.
+
+As `attention_cuda` it never writes scores to memory. One warpgroup of a block copies, each of the
+others has 64 rows of queries; the exponentials of a chunk of keys are computed while the values of
+the chunk before are multiplied, and the scores of other warpgroups (Shah et al.,
+"FlashAttention-3", 2024, without its bulk copies). Of two warpgroups each begins products in its
+turn. The knobs are those of `attention_cuda`, and mean the same; ``warps`` are those that
+multiply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from autotune import SourceKernel, Target, call
+from autotune.errors import TemplateError
+
+from .. import common
+from ..products import gemm_wgmma
+from .attention_cuda import Attention, defines
+
+# Of a copying thread; the kernel text has the same.
+COPY_REGISTERS = 40
+# What a multiplying thread needs beside scores, their exponentials and sums.
+OTHER_REGISTERS = 36
+# Of heads whose tiles are worth filling: rows in shared memory are multiples of 64.
+LEAST_SIZE = 32
+# Of queries that share keys; with fewer, tiles are not full.
+FULL_ROWS = 64
+
+
+class AttentionWgmmaTiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    def __init__(self, shape: Attention, choice: Mapping[str, int]) -> None:
+        c = choice
+        self.groups = common.larger(c["warps"] // 4, 1)
+        self.threads, self.tile_q = 128 * (self.groups + 1), 16 * c["warps"]
+        self.tiles = common.ceil_div(shape.rows, self.tile_q)
+        self.chunks = common.ceil_div(shape.keys, c["keys"])
+        self.blocks = self.tiles * shape.matrices
+        # Queries, a ring of keys and values, barriers, and room to begin at a multiple of 1024.
+        staged = self.tile_q + 2 * c["stages"] * c["keys"]
+        wide, deep = (by * common.ceil_div(shape.size, by) for by in (64, 16))
+        barriers = 1 + 4 * c["stages"] + self.groups
+        self.shared_bytes = 2 * staged * wide + 8 * barriers + 1024
+        self.registers = c["keys"] // 2 + c["keys"] // 4 + deep // 2 + OTHER_REGISTERS
+
+    def fits(self, resident: int, target: Target) -> bool:
+        """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""
+        limits = target.limits
+        entry = limits.registers // (self.threads * resident) // 8 * 8
+        for_sums = (entry * (self.groups + 1) - COPY_REGISTERS) // self.groups
+        return (
+            (self.registers <= for_sums)
+            & (self.registers <= 240)
+            & (resident * (self.shared_bytes + 1024) <= limits.shared_bytes_optin + 1024)
+        )
+
+
+def refusal(shape: Attention) -> str | None:
+    """Return why these instructions cannot serve a shape, or None."""
+    return f"size must be {LEAST_SIZE} at least" if shape.size < LEAST_SIZE else None
+
+
+def offered(shape: Attention, target: Target) -> bool:
+    """Return whether a target has these instructions, they serve a shape, and tiles get full."""
+    hopper = target.kind == "cuda" and target.arch in ("sm_90", gemm_wgmma.ARCH)
+    return hopper and not target.emulate and refusal(shape) is None and shape.rows >= FULL_ROWS
+
+
+def candidates(shape: Attention) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    return {"warps": [4, 8, 12], "keys": [64, 128], "stages": [2, 3, 4], "split": [1]}
+
+
+def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    tiling, c = AttentionWgmmaTiling(shape, choice), choice
+    rules = [
+        (not offered(shape, target), "no wgmma"),
+        (tiling.shared_bytes > target.limits.shared_bytes_optin, "too much shared memory"),
+        (tiling.fits(1, target) == 0, "too many registers"),
+        ((c["warps"] > 4) & (tiling.tile_q >= 2 * shape.rows), "rows beyond the queries"),
+        ((c["keys"] > 64) & (c["keys"] >= 2 * shape.keys), "keys beyond the last"),
+        ((c["stages"] > 2) & (c["stages"] > tiling.chunks + 1), "stages beyond the chunks"),
+    ]
+    return common.first_broken(rules)
+
+
+def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: the slower of products and exponentials, and copies."""
+    tiling, c = AttentionWgmmaTiling(shape, choice), choice
+    multiprocessors = target.limits.sm_count if target.limits.sm_count > 1 else 132
+    resident = 2 if tiling.fits(2, target) else 1
+    waves = common.ceil_div(tiling.blocks, multiprocessors * resident)
+    groups = tiling.groups * min(resident, common.ceil_div(tiling.blocks, multiprocessors))
+    # Products of 64 x 8 x 16 take 4 cycles. A scheduler has 16 rows of each group: an exponential
+    # of a warp takes it 8 cycles, and some six instructions more.
+    products = groups * 2 * c["keys"] * shape.size / 128 * 4
+    powers = groups * 16 * c["keys"] / 32 * 14 + groups * (shape.size / 2 + 80)
+    copies = 4 * c["keys"] * shape.size / 42 * groups / tiling.groups
+    both = common.overlapped_cycles(products, powers, 0.8 if groups > 1 else 0.5)
+    waiting = 700 / (c["stages"] - 1) / groups
+    seen = 0.6 if shape.causal and shape.queries > 1 else 1.0
+    return waves * (tiling.chunks * (max(both, copies) + waiting) * seen + 2500)
+
+
+def default_choice(shape: Attention, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    return common.best_drawn(
+        candidates(shape),
+        200,
+        partial(violation, shape, target=target),
+        partial(estimate, shape, target=target),
+    )
+
+
+def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs.
+
+    Raises:
+        TemplateError: these instructions cannot serve the shape; the message says why.
+    """
+    if reason := refusal(shape):
+        raise TemplateError(f"attention by wgmma: {reason}, got {shape}")
+    tiling = AttentionWgmmaTiling(shape, choice)
+    hopper = Target(f"cuda -arch={gemm_wgmma.ARCH}")
+    resident = 2 if tiling.fits(2, hopper) else 1
+    run = call(
+        "attention_wgmma", [*shape.read, "out"], tiling.blocks, tiling.threads,
+        tiling.shared_bytes,
+    )  # fmt: skip
+    own = {**defines(shape, choice, tiling.threads), **_values_text(shape)}
+    return common.cuda_kernel(
+        shape,
+        ["mma.h", "barriers.h", "wgmma.h", "attention.h", "attention_wgmma.cu"],
+        {**own, "RESIDENT": resident, "CLUSTER": 0},
+        [run],
+        flags=[f"-arch={gemm_wgmma.ARCH}"],
+    )
+
+
+def _values_text(shape: Attention) -> dict[str, str]:
+    """Return what ``wgmma.h`` writes a product by values with: exponentials are in registers."""
+    columns = 16 * common.ceil_div(shape.size, 16)
+    text = gemm_wgmma.product_text(columns)
+    first = columns // 2
+    left = ", ".join(f"%{first + i}" for i in range(4))
+    return {
+        **text,
+        "OWN_LEFT": f'"{left}"',
+        "OWN_RIGHT": f'"%{first + 4}"',
+        "OWN_ADD": f'"%{first + 5}"',
+    }

@@ -1,0 +1,1 @@
+"""Convolutions of images and volumes - direct, as products, by Winograd's method - and pooling."""

@@ -1,0 +1,271 @@
+"""Convolution for a CPU: sums in vector registers, of neighbouring pixels or of filters.
+
+Vectors of pixels: either the input that a task meets is unfolded into panels, which stay in cache
+for all filters (`kernels/conv2d_nchw.c`); or its lines are copied as they are, and the sums of
+several lines are computed as one long line (`kernels/conv2d_planes.c`). That copies a ninth of it
+for 3x3 filters, and computes some sums for nothing: fewer, the longer lines are.
+
+Vectors of filters (`kernels/conv2d_across.c`, as oneDNN has them): elements of the input are read
+one by one, wherever they lie, so nothing is unfolded; filters and sums are transposed instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autotune import SourceKernel, Target, call
+
+from .. import common, cpu_tiles
+from .conv2d_shape import Conv2d
+
+# Bytes that a task may copy of its input, and that it does untuned, where vectors hold filters.
+_MOST_COPIED, _MET = 1 << 21, 1 << 18
+# Pixels that are too few to turn filters for, which then may meet more.
+_FEW = 64
+# What it takes to unfold an element, and to multiply and add two, as a multiple of turning an
+# element of a filter, or a sum.
+_OF_UNFOLDED, _OF_PRODUCT = 10, 0.16
+# Filters that are too few for panels that do not stay in the first cache, and a part of it.
+_FEW_FILTERS, _FIRST_CACHE = 64, 16 << 10
+# Channels that are read where they lie at a time: more would push each other's lines out of the
+# cache, which sums that are made of halves do not wait for.
+_READ = 64
+# Bytes of filters that are turned at a time, untuned: long vectors of them come in time from the
+# second cache, short ones from the first.
+_TURNED, _TURNED_SHORT = 160 << 10, 32 << 10
+
+
+def candidates(shape: Conv2d) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    return {
+        "rows": common.up_to(shape.co, cpu_tiles.ROWS),
+        "vectors": list(cpu_tiles.VECTORS),
+        "lanes": list(cpu_tiles.LANES),
+        "block_m": common.up_to(2 * shape.co, (4, 8, 16, 32, 64, 128, 256, 512)),
+        "panels": [1, 2, 4, 8],
+        "channels": common.up_to(
+            2 * shape.ci, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+        ),
+        "tail": [0, 1],
+        # Lines of a task whose input is not unfolded; 0 unfolds.
+        "lines": [0, *common.up_to(shape.oh, (1, 2, 4, 7, 8, 14, 16, 28, 56))],
+        # Whether a vector holds filters. A task has all channels then, whose filters are turned
+        # some channels at a time, and no panels.
+        "across": [0, 1],
+    }
+
+
+def _pitch(shape: Conv2d) -> int:
+    """Return how far lines of sums are apart where nothing is unfolded."""
+    return shape.ow + (shape.kw - 1) // shape.stride[1]
+
+
+def _copied(shape: Conv2d, channels: int, lines: int) -> int:
+    """Return the bytes of the planes of a task that unfolds nothing."""
+    sy, sx = shape.stride
+    phases = min(shape.kh, sy) * min(shape.kw, sx)
+    held = lines + (shape.kh - 1) // sy
+    return 4 * channels * phases * held * _pitch(shape)
+
+
+def _met(shape: Conv2d, lines: int) -> int:
+    """Return the bytes of all channels that some lines of the output meet."""
+    sy, sx = shape.stride
+    columns = (shape.ow - 1) * sx + shape.kw
+    return 4 * shape.ci * columns * ((lines - 1) * sy + shape.kh)
+
+
+def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice is sure to be slow, or None."""
+    c, unit = choice, cpu_tiles.vector_unit(target)
+    rules = [
+        (unit.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
+        (c["block_m"] < c["rows"], "a tile beyond its block"),
+    ]
+    if c["across"] > 0:
+        return common.first_broken([*rules, *_rules_of_filters(shape, c)])
+    return common.first_broken([*rules, *_rules_of_pixels(shape, c)])
+
+
+def _rules_of_filters(shape: Conv2d, c: Mapping[str, int]) -> list[tuple[bool, str]]:
+    width = c["vectors"] * c["lanes"]
+    return [
+        (c["lines"] < 1, "vectors of filters, unfolded"),
+        ((c["panels"] > 1) | (c["tail"] > 0), "panels of what is not unfolded"),
+        (c["rows"] > shape.ow, "a tile beyond its line"),
+        (width >= shape.co + c["lanes"], "filters beyond the output"),
+        ((c["block_m"] < shape.co) & (c["block_m"] % width > 0), "vectors beyond their block"),
+        (_met(shape, c["lines"]) > _MOST_COPIED, "lines beyond the cache"),
+    ]
+
+
+def _rules_of_pixels(shape: Conv2d, c: Mapping[str, int]) -> list[tuple[bool, str]]:
+    pixels, width = shape.oh * shape.ow, c["vectors"] * c["lanes"]
+    left = pixels % width
+    packed = 4 * c["panels"] * width * c["channels"] * shape.taps
+    unfolds = c["lines"] < 1
+    copied = _copied(shape, c["channels"], c["lines"])
+    return [
+        (width >= pixels + c["lanes"], "pixels beyond the output"),
+        (c["panels"] > 1 and c["panels"] * width >= 2 * pixels, "panels beyond the output"),
+        (unfolds & (c["channels"] > 1) & (packed > _MOST_COPIED), "panels beyond the cache"),
+        ((c["tail"] > 0) & (pixels < width), "no whole panel before the tail"),
+        ((c["tail"] > 0) & ((left < 1) | (2 * left > c["lanes"])), "a tail of none or of many"),
+        ((not unfolds) & ((c["panels"] > 1) | (c["tail"] > 0)), "panels of what is not unfolded"),
+        ((not unfolds) & (4 * shape.ow < 3 * _pitch(shape)), "many sums for nothing"),
+        ((not unfolds) & (c["channels"] > 1) & (copied > _MOST_COPIED), "lines beyond the cache"),
+    ]
+
+
+def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned."""
+    options, pixels = candidates(shape), shape.oh * shape.ow
+    unit = cpu_tiles.vector_unit(target)
+    if _turns_filters(shape, unit):
+        return _of_filters(shape, options, target)
+    rows, vectors, lanes = cpu_tiles.tile(unit, shape.co, pixels, tails=True)
+    width = vectors * lanes
+    blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
+    choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "across": 0}
+    choice |= {"panels": 1, "tail": 0, "lines": 0}
+    near = [c for c in options["channels"] if c <= min(256, 576 // shape.taps)]
+    choice["channels"] = max(near, default=1)
+    if unit.floats <= 8 and _leaves_lines(shape):
+        fits = [
+            n for n in options["lines"][1:] if _copied(shape, choice["channels"], n) <= 1 << 18
+        ]
+        block_m, lines = cpu_tiles.tasks(
+            target, blocks, fits or [1], (shape.co, shape.oh), 1,
+            lambda high, tall: 4 / high + (shape.kh - 1) / (high * tall) + 0.1 / tall, shape.n,
+        )  # fmt: skip
+        return choice | {"block_m": block_m, "lines": lines}
+    left = cpu_tiles.tail_of(pixels, width, lanes)
+    panelled, packed = pixels - left, 4 * choice["channels"] * shape.taps
+    panels = [p for p in options["panels"] if p == 1 or p * width < 2 * panelled]
+    if unit.floats <= 8 and shape.co <= _FEW_FILTERS:  # which pass panels a few times only
+        each = 4 * width * min(choice["channels"], shape.ci) * shape.taps
+        panels = [p for p in panels if p == 1 or p * each <= _FIRST_CACHE]
+    # Each element is unfolded for each block anew, and weights come from far away for each group.
+    block_m, together = cpu_tiles.tasks(
+        target, blocks, panels, (shape.co, panelled), width,
+        lambda high, wide: 16 / high + 8 / wide + wide * packed / 8e6, shape.n,
+    )  # fmt: skip
+    return choice | {"block_m": block_m, "panels": together, "tail": int(left > 0)}
+
+
+def _turns_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
+    """Return whether filters and sums take less to turn than elements to unfold.
+
+    Where tiles cover a line badly all else takes longer with filters in vectors. What meets the
+    padding is left out with them. Lines that are copied to panels as they are take so little that
+    short vectors hold their pixels, as do long ones that filters would leave idle in part.
+    """
+    pixels, depth = shape.oh * shape.ow, shape.ci * shape.taps
+    is_short, idle = unit.floats <= 8, -shape.co % unit.floats
+    is_whole = shape.taps == 1 and shape.stride == (1, 1) and not any(shape.padding)
+    if is_whole and (is_short or 4 * idle > shape.co):
+        return False
+    spared: float = depth * pixels
+    if shape.ow >= 12 and shape.taps > 1 if is_short else shape.ow >= 4:
+        left_out = shape.taps * pixels - _products(shape)
+        spared = _OF_UNFOLDED * spared + _OF_PRODUCT * shape.co * shape.ci * left_out
+    return spared > shape.co * (pixels + depth) and _met(shape, 1) <= _MOST_COPIED
+
+
+def _products(shape: Conv2d) -> int:
+    """Return how many elements of a channel all pixels meet, without those of the padding."""
+    (sy, sx), (py, px) = shape.stride, shape.padding[:2]
+
+    def met(taps: int, pixels: int, stride: int, padding: int, extent: int) -> int:
+        places = (at * stride + tap - padding for at in range(pixels) for tap in range(taps))
+        return sum(0 <= place < extent for place in places)
+
+    return met(shape.kh, shape.oh, sy, py, shape.h) * met(shape.kw, shape.ow, sx, px, shape.w)
+
+
+def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
+    """Return the choice of what holds filters in vectors."""
+    unit = cpu_tiles.vector_unit(target)
+    rows, vectors, lanes = cpu_tiles.line_tile(
+        unit, shape.ow, shape.co, shape.ci * shape.taps, options["rows"]
+    )
+    width, (sy, sx) = vectors * lanes, shape.stride
+    is_copied = any(shape.padding) or lanes <= 8
+    turned = _TURNED if lanes > 8 else _TURNED_SHORT
+    some = shape.ci if is_copied or unit.halves else _READ
+    near = [
+        c for c in options["channels"] if c < 2 * some and 4 * width * c * shape.taps <= turned
+    ]
+    blocks = [b for b in options["block_m"] if b >= shape.co or b % width == 0]
+    # What is not copied is read where it lies, and only stays near.
+    met = _MET if is_copied else 4 * _MET
+    tall = [
+        n
+        for n in options["lines"][1:]
+        if _met(shape, n) <= met or (n * shape.ow <= _FEW and _met(shape, n) <= 4 * _MET)
+    ] or options["lines"][1:2]
+    # Filters are turned for each group of lines anew, and lines copied for each block of filters.
+    fresh = sy * sx / shape.taps
+    block_m, lines = cpu_tiles.tasks(
+        target, [b for b in blocks if b >= rows], tall, (shape.co, shape.oh), 1,
+        lambda high, tall: (
+            10 / (tall * shape.ow) + 8 * fresh * (1 + (shape.kh - sy) / (tall * sy)) / high
+        ),
+        shape.n,
+    )  # fmt: skip
+    return {
+        "rows": rows,
+        "vectors": vectors,
+        "lanes": lanes,
+        "block_m": block_m,
+        "panels": 1,
+        "channels": max(near, default=1),
+        "tail": 0,
+        "lines": lines,
+        "across": 1,
+    }
+
+
+def _leaves_lines(shape: Conv2d) -> bool:
+    """Return whether lines as they are pay: few sums are for nothing, and taps share much.
+
+    Only for short vectors: where one fills a line of cache, nearly all that begin anywhere reach
+    over two, and a panel that is unfolded has each in a line of its own.
+    """
+    few = 20 * (_pitch(shape) - shape.ow) <= shape.ow
+    return few and shape.taps > 1 and (shape.stride == (1, 1) or shape.ci <= 4)
+
+
+def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    s, across = shape, choice["across"]
+    width = choice["vectors"] * choice["lanes"]
+    tail = choice["tail"] * (s.oh * s.ow % width)
+    reached = choice["lines"] and not across
+    runs = (width + _pitch(s) - 2) // _pitch(s) + 1 if reached else 1
+    extents = common.defines(
+        batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
+        sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1], bias=s.bias,
+        residual=s.residual, affine=s.affine, relu=s.relu, kept=s.kept, shift=s.shift,
+        lda=s.ci * s.taps, ldc=s.oh * s.ow, most_runs=runs, **{**choice, "tail": tail},
+        **({"apart": s.stride[1]} if across else {}),
+    )  # fmt: skip
+    # What there is none of is never read; the filters stand in for it.
+    here = {each.name for each in s.arguments()}
+    rest = ["bias", "residual", "scale", "shift"]
+    read = [each if each in here else "weight" for each in rest]
+    names = ["data", "weight", *read, *(["kept"] if s.kept else []), "out"]
+    parts: tuple[str, ...] = ("panel.h", "strip.h", "conv2d_nchw.c")
+    if across:
+        parts = ("woven.h", "turn.h", "conv2d_across.c")
+    elif choice["lines"]:
+        parts = ("planes.h", "strip.h", "conv2d_planes.c")
+    return SourceKernel(
+        "conv2d_nchw",
+        common.text("tile.h", *parts),
+        defines=extents,
+        args=s.arguments(),
+        calls=[call("conv2d_nchw", names)],
+        reference=s.reference(),
+        language="c",
+    )

@@ -1,0 +1,160 @@
+"""Convolutions of NHWC images as products of matrices (implicit GEMM), and their reference.
+
+Row m of the left operand is what the window of output pixel m covers; it is never written down,
+but gathered while tiles are staged (Chetlur et al., cuDNN, 2014). Filters (kh, kw, ci, co) are the
+right operand and NHWC results the product as they are, so the kernels of products compute
+convolutions, with all that may follow: in float32 those of `gemm_cuda`, of 16-bit floats, and of
+floats as TF32, those of `gemm_mma`, and on Hopper, of 16-bit floats with a multiple of 8 channels
+on either side, those of `gemm_wgmma`. Groups of channels are a batch of products whose rows lie
+side by side; `gemm_wgmma` does not take these. Windows of one pixel are no windows at all: such
+layers are products of matrices as they are, and have all kernels of `gemm.cuda`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from autotune import arg
+from autotune.errors import TemplateError
+from autotune.kernel import Argument
+
+from ..common import Array, defines
+from ..epilogue import Epilogue
+from ..products.gemm_shape import LARGEST, TF32, Gemm, as_tf32, stored
+from .window_shape import Window
+
+OWNER = "conv2d_nhwc"
+
+
+@dataclass(frozen=True)
+class Conv2dNhwc:
+    """A convolution of ``images`` images of h x w pixels of ``ci`` channels by ``co`` filters.
+
+    Attributes:
+        groups: of channels: as many products, a batch of them, whose rows lie side by side.
+        transpose_b: whether kernels read a turned copy of the filters, (co, kh, kw, ci).
+    """
+
+    images: int
+    h: int
+    w: int
+    co: int
+    ci: int
+    window: Window
+    dtype: str = "float32"
+    rest: Epilogue = field(default_factory=Epilogue)
+    groups: int = 1
+    transpose_a: bool = False
+    transpose_b: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.images, self.h, self.w, self.co, self.ci, self.groups) < 1:
+            raise TemplateError(f"{OWNER}: extents must be at least 1, got {self}")
+        if self.co % self.groups or self.ci % self.groups:
+            raise TemplateError(f"{OWNER}: groups must divide co and ci, got {self}")
+        self.window.check(OWNER, self.h, self.w)
+        if max(self.m, self.n, self.k) > LARGEST:
+            raise TemplateError(f"{OWNER}: kernels index by 32 bits, got {self}")
+
+    @property
+    def m(self) -> int:
+        """Output pixels."""
+        oh, ow = self.window.results(self.h, self.w)
+        return self.images * oh * ow
+
+    @property
+    def n(self) -> int:
+        """Output channels of a group."""
+        return self.co // self.groups
+
+    @property
+    def k(self) -> int:
+        """Elements of a window of a group."""
+        return self.window.taps * self.a_run
+
+    @property
+    def batch(self) -> int:
+        """Products."""
+        return self.groups
+
+    @property
+    def gathers(self) -> bool:
+        """Rows of the left operand are windows."""
+        return True
+
+    @cached_property
+    def pointwise(self) -> Gemm | None:
+        """The product of matrices that it is, where a window is a pixel and none is left out."""
+        w = self.window
+        alone = w.taps == 1 and w.stride == (1, 1) and not any(w.padding) and self.groups == 1
+        return Gemm(self.m, self.n, self.k, self.dtype, rest=self.rest) if alone else None
+
+    @property
+    def a_run(self) -> int:
+        """Channels of a pixel stand side by side, those of a group after those of another."""
+        return self.ci // self.groups
+
+    @property
+    def b_run(self) -> int:
+        """Output channels stand side by side, or in a turned copy of the filters windows."""
+        return self.k if self.transpose_b else self.n
+
+    @property
+    def flop(self) -> int:
+        """Multiplications and additions of the convolution itself."""
+        return 2 * self.m * self.co * self.k
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once."""
+        return sum(a.bytes for a in self.arguments())
+
+    def arguments(self) -> list[Argument]:
+        """Return data, weight, those of bias, residual, scale and shift asked for, and out."""
+        result = (self.images, *self.window.results(self.h, self.w), self.co)
+        kind = stored(self.dtype)
+        return [
+            arg("data", (self.images, self.h, self.w, self.ci), kind),
+            arg("weight", (*self.window.size, self.a_run, self.co), kind),
+            *self.rest.arguments(self.co, result, kind),
+            arg("out", result, kind, role="out"),
+        ]
+
+    def operands(self) -> dict[str, int | str]:
+        """Return what ``operands.h`` is parameterised by."""
+        w, (oh, ow) = self.window, self.window.results(self.h, self.w)
+        return {
+            **defines(
+                batch=self.batch, transpose_a=False, transpose_b=self.transpose_b,
+                a_stride=self.a_run, b_stride=self.n, conv=1, follows=self.rest != Epilogue(),
+                ih=self.h, iw=self.w, oh=oh, ow=ow, ci=self.ci, group_ci=self.a_run,
+                **({"grouped": 1} if self.groups > 1 else {}),
+                kw=w.size[1], sy=w.stride[0], sx=w.stride[1], py=w.padding[0], px=w.padding[1],
+                dy=w.dilation[0], dx=w.dilation[1],
+            ),
+            **defines(**self.rest.defines()),
+            **self.rest.factor(),
+        }  # fmt: skip
+
+    def reference(self) -> Callable[..., Array]:
+        """Return numpy in, numpy out: the arguments but for the last; sums are in float32."""
+
+        def conv2d(data: Array, weight: Array, *others: Array) -> Array:
+            kind = np.float64 if data.dtype == np.float64 else np.float32
+            images, filters = data.astype(kind).transpose(0, 3, 1, 2), weight.astype(kind)
+            if self.dtype == TF32:
+                images, filters = as_tf32(images), as_tf32(filters)
+            sums = np.zeros((self.images, *self.window.results(self.h, self.w), self.co), kind)
+            for ky, kx, taps in self.window.views(images, 0.0):
+                parts = np.split(taps.transpose(0, 2, 3, 1), self.groups, axis=3)
+                by = np.split(filters[ky, kx], self.groups, axis=1)
+                every = [part @ weight for part, weight in zip(parts, by, strict=True)]
+                sums += np.concatenate(every, axis=3)
+            rest = tuple(each.astype(kind) for each in others)
+            return self.rest.apply(sums, rest, 3).astype(data.dtype)
+
+        return conv2d

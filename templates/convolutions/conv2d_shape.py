@@ -1,0 +1,182 @@
+"""The shape of a two-dimensional NCHW convolution, and its numpy reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from autotune import arg
+from autotune.errors import TemplateError
+from autotune.kernel import Argument
+
+from ..common import Array
+from ..epilogue import Epilogue
+from .window_shape import INT32_MAX, Window, four
+
+OWNER = "conv2d_nchw"
+
+
+@dataclass(frozen=True)
+class Conv2d:
+    """A convolution of ``n`` images; extents as in its arguments.
+
+    What follows the sum: ``(sum + bias + residual) * scale + shift``, then a ReLU or another
+    activation. Bias, scale and shift have a number a channel, the residual is as large as the
+    output.
+
+    Attributes:
+        padding: (y, x), or (top, left, bottom, right).
+        groups: of channels: the filters of each see its input channels only.
+        kept: whether ``sum + bias + residual`` is a result too, the first of two.
+        shift: whether only a shift follows, without a scale.
+    """
+
+    n: int
+    h: int
+    w: int
+    co: int
+    ci: int
+    kh: int
+    kw: int
+    stride: tuple[int, int]
+    padding: tuple[int, ...]
+    bias: bool
+    relu: bool
+    residual: bool = False
+    affine: bool = False
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+    activation: str = "none"
+    kept: bool = False
+    shift: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.n, self.h, self.w, self.co, self.ci, self.groups) < 1:
+            raise TemplateError(f"{OWNER}: extents must be at least 1, got {self}")
+        self.window.check(OWNER, self.h, self.w)
+        if self.co % self.groups or self.ci % self.groups:
+            raise TemplateError(f"{OWNER}: groups must divide co and ci, got {self}")
+        if self.relu and self.activation != "none":
+            raise TemplateError(f"{OWNER}: relu is an activation, another is given: {self}")
+        weights = self.co * self.ci // self.groups * self.taps
+        largest = max(self.n * self.ci * self.h * self.w, self.outputs, weights)
+        if largest > INT32_MAX:
+            raise TemplateError(
+                f"{OWNER}: kernels index up to {INT32_MAX} elements, an array has {largest}"
+            )
+
+    @cached_property
+    def window(self) -> Window:
+        """Where the filters stand."""
+        padding = four(OWNER, self.padding)
+        return Window((self.kh, self.kw), self.stride, padding, self.dilation)
+
+    @cached_property
+    def epilogue(self) -> Epilogue:
+        """What follows the sum."""
+        activation = "relu" if self.relu else self.activation
+        return Epilogue(
+            self.bias, self.residual, self.affine, activation, 1.0, self.kept, self.shift
+        )
+
+    @cached_property
+    def one_group(self) -> Conv2d:
+        """The same work with each group of each image as an image of its own."""
+        if self.groups == 1:
+            return self
+        g = self.groups
+        return replace(self, n=self.n * g, co=self.co // g, ci=self.ci // g, groups=1)
+
+    @cached_property
+    def flat(self) -> Conv2d:
+        """The same work on images of one row, where each pixel is a sum of its own channels only.
+
+        Tiles then end where an image does, and not in each of its rows.
+        """
+        return self.in_rows_of(self.h * self.w)
+
+    def in_rows_of(self, pixels: int) -> Conv2d:
+        """Return the same work on images of rows so long, if their pixels may be parted so."""
+        own = self.taps == 1 and self.stride == (1, 1) and not any(self.window.padding)
+        rows, left = divmod(self.h * self.w, pixels)
+        return replace(self, h=rows, w=pixels) if own and not left else self
+
+    @cached_property
+    def alone(self) -> Conv2d:
+        """The convolution with nothing behind it, on which its best tiles hardly depend."""
+        return replace(
+            self, bias=False, relu=False, residual=False, affine=False, activation="none",
+            kept=False, shift=False,
+        )  # fmt: skip
+
+    @cached_property
+    def oh(self) -> int:
+        """Output rows."""
+        return self.window.results(self.h, self.w)[0]
+
+    @cached_property
+    def ow(self) -> int:
+        """Output columns."""
+        return self.window.results(self.h, self.w)[1]
+
+    @property
+    def outputs(self) -> int:
+        """Elements of the output."""
+        return self.n * self.co * self.oh * self.ow
+
+    @property
+    def taps(self) -> int:
+        """Filter elements of one input channel."""
+        return self.kh * self.kw
+
+    @property
+    def flop(self) -> int:
+        """Multiplications and additions of the convolution itself."""
+        return 2 * self.outputs * self.ci // self.groups * self.taps
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once."""
+        weights = self.co * self.ci // self.groups * self.taps
+        read = self.n * self.ci * self.h * self.w + weights
+        return 4 * (read + self.epilogue.elements(self.co, self.outputs) + self.outputs)
+
+    def arguments(self) -> list[Argument]:
+        """Return data, weight, those of bias, residual, scale and shift that are, and results."""
+        result = (self.n, self.co, self.oh, self.ow)
+        return [
+            arg("data", (self.n, self.ci, self.h, self.w)),
+            arg("weight", (self.co, self.ci // self.groups, self.kh, self.kw)),
+            *self.epilogue.arguments(self.co, result),
+            *self.epilogue.results(result),
+            arg("out", result, role="out"),
+        ]
+
+    def reference(self) -> Callable[..., Array | tuple[Array, Array]]:
+        """Return numpy in, numpy out: the arguments but for the last."""
+
+        def conv2d(data: Array, weight: Array, *others: Array) -> Array | tuple[Array, Array]:
+            filters = np.split(weight, self.groups)
+            images = np.split(data, self.groups, axis=1)
+            parts = [self._convolved(x, w) for x, w in zip(images, filters, strict=True)]
+            out = parts[0] if self.groups == 1 else np.concatenate(parts, axis=1)
+            both = self.epilogue.both(out, others, 1)
+            return both if self.kept else both[1]
+
+        return conv2d
+
+    def _convolved(self, data: Array, weight: Array) -> Array:
+        """Return the sums of one group, by a product of matrices."""
+        top, left, bottom, right = self.window.padding
+        (sy, sx), (dy, dx) = self.stride, self.dilation
+        padded = np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, self.window.reach, axis=(2, 3))[
+            :, :, ::sy, ::sx, ::dy, ::dx
+        ]
+        columns = windows.transpose(0, 2, 3, 1, 4, 5).reshape(-1, weight[0].size)
+        flat = columns @ weight.reshape(len(weight), -1).T
+        sums: Array = flat.reshape(self.n, self.oh, self.ow, len(weight)).transpose(0, 3, 1, 2)
+        return sums

@@ -1,0 +1,149 @@
+"""Depthwise convolution and pooling for a CPU: neighbouring outputs of a line in vectors.
+
+Lines of the image are read where they lie, and what a vector finds beyond them is masked
+(`kernels/windows_direct.c`); or they are copied with the padding, parted by the places in the
+stride (`kernels/windows.c`), for strides beyond two and for large windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import gcd
+
+from autotune import SourceKernel, Target, call
+from autotune.errors import TemplateError
+
+from .. import common, cpu_tiles
+from .window_shape import KINDS, Depthwise, Pool
+
+Shape = Depthwise | Pool
+ACTIVATIONS = ("none", "relu", "relu6")
+# Bytes of the planes of a task, untuned, which are a part of a first cache, and at most.
+_NEAR, _MOST = 18 << 10, 1 << 21
+# Floats of a vector that are nearly always right, and lines that are computed together where not
+# all are; untuned.
+_WIDE, _FEW = 8, 8
+# Of what is not copied: lines of outputs that are computed together, multiply-adds of a column of
+# them, lines and columns of a window, which are all one piece of code; floats of a line.
+_TOGETHER, _UNROLLED, _TAPS, _LONGEST = 16, 1024, 16, 1 << 14
+# Bytes after which lines of cache push each other out, and how many there may be.
+_ALIAS, _WAYS = 4096, 8
+
+
+def check(shape: Shape) -> None:
+    """Raise `TemplateError` for what the kernel does not compute."""
+    if shape.layout != "NCHW":
+        raise TemplateError(f"{shape.owner}: layout must be NCHW on a CPU, got {shape.layout!r}")
+    if shape.epilogue.activation not in ACTIVATIONS:
+        raise TemplateError(
+            f"{shape.owner}: activation must be one of {', '.join(ACTIVATIONS)} on a CPU, got "
+            f"{shape.epilogue.activation!r}"
+        )
+
+
+def candidates(shape: Shape) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    lines = common.up_to(shape.oh, (1, 2, 4, 7, 8, 14, 16, 28, 32, 56, 112))
+    return {
+        "lanes": list(cpu_tiles.LANES),
+        # Of a task that copies, else of sums that are made together.
+        "lines": sorted({*lines, shape.oh}),
+        "copied": [1, 0],
+    }
+
+
+def _copied(shape: Shape, lines: int) -> int:
+    """Return the bytes of the planes of a task."""
+    (sy, sx), (ry, rx) = shape.window.stride, shape.window.reach
+    return 4 * sy * sx * (lines + (ry - 1) // sy) * (shape.ow + 16 + (rx - 1) // sx)
+
+
+def _met(shape: Shape, lines: int) -> int:
+    """Return how many lines of the image some neighbouring lines of outputs meet."""
+    return (lines - 1) * shape.window.stride[0] + shape.window.reach[0]
+
+
+def violation(shape: Shape, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice is sure to be slow, or None."""
+    lines, lanes = choice["lines"], choice["lanes"]
+    copied, direct = choice["copied"] > 0, choice["copied"] < 1
+    (kh, kw), sx = shape.window.size, shape.window.stride[1]
+    left, most = shape.window.padding[1], lines * shape.window.taps
+    last = (shape.ow - 1) // lanes * lanes
+    reached = (last - 1) * sx + shape.window.reach[1] - left
+    large = max(kh, kw) > _TAPS or sx > 2 or shape.w > _LONGEST
+    return common.first_broken([
+        (copied & (lines > 1) & (_copied(shape, lines) > _MOST), "lines beyond the cache"),
+        ((lanes > 4) & (lanes >= 2 * shape.ow), "lanes beyond the line"),
+        (direct & large, "windows or strides too large not to copy"),
+        (direct & ((lines > _TOGETHER) | (most > _UNROLLED)), "too many sums together"),
+        (direct & (_met(shape, lines) > 4 * _TOGETHER), "too many lines together"),
+        (
+            direct & ((left > lanes * sx) | ((last > 0) & (reached > shape.w))),
+            "padding beyond a vector",
+        ),
+    ])  # fmt: skip
+
+
+def default_choice(shape: Shape, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned."""
+    options, lanes = candidates(shape), _lanes(shape, cpu_tiles.vector_unit(target))
+    direct = [{"lanes": lanes, "lines": n, "copied": 0} for n in options["lines"]]
+    fits = [c["lines"] for c in direct if violation(shape, c, target) is None]
+    if fits:
+        few = [n for n in fits if n <= _FEW or n == shape.oh]
+        near = [n for n in few if _stay(shape, n)] or fits[:1]
+        return {"lanes": lanes, "lines": min(near, key=lambda n: _loaded(shape, n)), "copied": 0}
+    lines = [n for n in options["lines"] if _copied(shape, n) <= _NEAR]
+    return {"lanes": min(lanes, _WIDE), "lines": max(lines, default=1), "copied": 1}
+
+
+def _lanes(shape: Shape, unit: cpu_tiles.VectorUnit) -> int:
+    """Return the floats of a vector: few enough to reach little over lines, and lines of cache.
+
+    The widest ones hold a line that takes two of others, or are as fast as others.
+    """
+    pays = shape.window.stride[1] == 1 and shape.ow > _WIDE
+    most = 2 * _WIDE if pays and (shape.ow <= 2 * _WIDE or not unit.halves) else _WIDE
+    wide = [n for n in cpu_tiles.LANES if n <= min(most, unit.floats) and n < 2 * shape.ow]
+    return max(wide, default=4)
+
+
+def _loaded(shape: Shape, lines: int) -> int:
+    """Return how many lines are loaded for a plane where so many are computed together."""
+    groups, left = divmod(shape.oh, lines)
+    return groups * _met(shape, lines) + (_met(shape, left) if left else 0)
+
+
+def _stay(shape: Shape, lines: int) -> bool:
+    """Return whether what lines that are computed together meet stays in the first cache."""
+    places = _ALIAS // gcd(_ALIAS, 4 * shape.w)
+    return _met(shape, lines) + lines <= _WAYS * places
+
+
+def kernel(shape: Shape, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    s, rest = shape, shape.epilogue
+    (kh, kw), (sy, sx), (dy, dx) = s.window.size, s.window.stride, s.window.dilation
+    operation = KINDS.index(s.kind) if isinstance(s, Pool) else 0
+    knobs = dict(choice)
+    copied = knobs.pop("copied")
+    extents = common.defines(
+        batch=s.n, channels=s.channels, multiplier=s.multiplier, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow,
+        kh=kh, kw=kw, sy=sy, sx=sx, dy=dy, dx=dx, py=s.window.padding[0], px=s.window.padding[1],
+        operation=operation, count_padding=isinstance(s, Pool) and s.count_padding,
+        bias=rest.bias, residual=rest.residual, affine=rest.affine,
+        activation=ACTIVATIONS.index(rest.activation), **knobs,
+    )  # fmt: skip
+    # What there is none of is never read; the data stand in for it.
+    here = {each.name for each in s.arguments()}
+    names = ["data", "weight", "bias", "residual", "scale", "shift", "out"]
+    return SourceKernel(
+        "windows",
+        common.text("woven.h", "windows.h", "windows.c" if copied else "windows_direct.c"),
+        defines=extents,
+        args=s.arguments(),
+        calls=[call("windows", [each if each in here else "data" for each in names])],
+        reference=s.reference(),
+        language="c",
+    )

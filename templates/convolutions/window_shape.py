@@ -1,0 +1,321 @@
+"""Windows over images: depthwise convolution and pooling, and their numpy references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import index
+from typing import ClassVar
+
+import numpy as np
+
+from autotune import arg
+from autotune.errors import TemplateError
+from autotune.kernel import Argument
+
+from ..common import Array
+from ..epilogue import Epilogue
+from ..rows.rows_shape import DTYPES
+
+INT32_MAX = 2**31 - 1
+LAYOUTS = ("NCHW", "NHWC")
+
+
+def two(owner: str, value: int | Sequence[int]) -> tuple[int, int]:
+    """Return ``value`` for both directions: an int or a pair (y, x)."""
+    numbers = _whole_numbers(value)
+    if len(numbers) == 1:
+        numbers *= 2
+    if len(numbers) != 2:
+        raise TemplateError(f"{owner}: expected an int or a pair (y, x), got {value!r}")
+    y, x = numbers
+    return y, x
+
+
+def four(owner: str, value: int | Sequence[int]) -> tuple[int, int, int, int]:
+    """Return paddings (top, left, bottom, right): of an int, a pair (y, x), or all four."""
+    numbers = _whole_numbers(value)
+    if len(numbers) in (1, 2):
+        numbers *= 4 // len(numbers)
+    if len(numbers) != 4:
+        raise TemplateError(
+            f"{owner}: padding must be an int, a pair (y, x) or (top, left, bottom, right), "
+            f"got {value!r}"
+        )
+    top, left, bottom, right = numbers
+    return top, left, bottom, right
+
+
+def _whole_numbers(value: int | Sequence[int]) -> list[int]:
+    """Return what is given as one whole number or as several; nothing of anything else."""
+    given = list(value) if isinstance(value, Sequence) else [value]
+    try:
+        return [] if bool in map(type, given) else [index(each) for each in given]
+    except TypeError:
+        return []
+
+
+@dataclass(frozen=True)
+class Window:
+    """Where windows stand on an image: extents, steps, paddings and distances, each (y, x)."""
+
+    size: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """Rows and columns from a window's first element to its last."""
+        (ky, kx), (dy, dx) = self.size, self.dilation
+        return (ky - 1) * dy + 1, (kx - 1) * dx + 1
+
+    @property
+    def taps(self) -> int:
+        """Elements of a window."""
+        return self.size[0] * self.size[1]
+
+    def results(self, h: int, w: int) -> tuple[int, int]:
+        """Return how many windows an image of ``h`` by ``w`` has; none is less than 1."""
+        (top, left, bottom, right), (ry, rx) = self.padding, self.reach
+        sy, sx = self.stride
+        return (h + top + bottom - ry) // sy + 1, (w + left + right - rx) // sx + 1
+
+    def check(self, owner: str, h: int, w: int) -> None:
+        """Raise `TemplateError` for windows that cannot be, or do not fit into the image."""
+        if min(*self.size, *self.stride, *self.dilation) < 1 or min(self.padding) < 0:
+            raise TemplateError(
+                f"{owner}: extents, strides and dilations must be at least 1 and paddings 0, "
+                f"got {self}"
+            )
+        if min(self.results(h, w)) < 1:
+            size = f"{self.size[0]}x{self.size[1]}"
+            raise TemplateError(
+                f"{owner}: a {size} filter does not fit into the {h}x{w} image with padding "
+                f"{self.padding} and dilation {self.dilation}"
+            )
+
+    def views(self, images: Array, nothing: float) -> Iterator[tuple[int, int, Array]]:
+        """Yield (ky, kx, elements) of all windows of NCHW images; ``nothing`` is the padding."""
+        top, left, bottom, right = self.padding
+        (sy, sx), (dy, dx) = self.stride, self.dilation
+        oh, ow = self.results(*images.shape[2:])
+        sides = ((0, 0), (0, 0), (top, bottom), (left, right))
+        padded = np.pad(images, sides, constant_values=nothing)
+        for ky in range(self.size[0]):
+            for kx in range(self.size[1]):
+                rows = slice(ky * dy, ky * dy + (oh - 1) * sy + 1, sy)
+                columns = slice(kx * dx, kx * dx + (ow - 1) * sx + 1, sx)
+                yield ky, kx, padded[:, :, rows, columns]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """What depthwise convolution and pooling have in common: images and the windows on them."""
+
+    # What the messages and the kernel's defines call it.
+    owner: ClassVar[str] = "windows"
+    operation: ClassVar[int] = 0
+
+    n: int
+    h: int
+    w: int
+    channels: int
+    window: Window
+    layout: str = "NCHW"
+    dtype: str = field(default="float32", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise TemplateError(
+                f"{self.owner}: dtype must be one of {', '.join(DTYPES)}, got {self.dtype!r}"
+            )
+        if self.layout not in LAYOUTS:
+            raise TemplateError(f"{self.owner}: layout must be NCHW or NHWC, got {self.layout!r}")
+        if min(self.n, self.h, self.w, self.channels, self.multiplier) < 1:
+            raise TemplateError(f"{self.owner}: extents must be at least 1, got {self}")
+        self.window.check(self.owner, self.h, self.w)
+        largest = max(self.n * self.channels * self.h * self.w, self.outputs)
+        if largest > INT32_MAX:
+            raise TemplateError(
+                f"{self.owner}: kernels index up to {INT32_MAX} elements, an array has {largest}"
+            )
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
+        return DTYPES[self.dtype]
+
+    @property
+    def multiplier(self) -> int:
+        """Output channels of an input channel."""
+        return 1
+
+    @property
+    def epilogue(self) -> Epilogue:
+        """What follows."""
+        return Epilogue()
+
+    @property
+    def oh(self) -> int:
+        """Output rows."""
+        return self.window.results(self.h, self.w)[0]
+
+    @property
+    def ow(self) -> int:
+        """Output columns."""
+        return self.window.results(self.h, self.w)[1]
+
+    @property
+    def co(self) -> int:
+        """Output channels."""
+        return self.channels * self.multiplier
+
+    @property
+    def outputs(self) -> int:
+        """Elements of the output."""
+        return self.n * self.co * self.oh * self.ow
+
+    def images(self, channels: int, h: int, w: int) -> tuple[int, int, int, int]:
+        """Return the extents of images in this layout."""
+        return (self.n, channels, h, w) if self.layout == "NCHW" else (self.n, h, w, channels)
+
+    def as_nchw(self, images: Array) -> Array:
+        """Return images of this layout as NCHW."""
+        return images if self.layout == "NCHW" else images.transpose(0, 3, 1, 2)
+
+    def as_laid_out(self, images: Array) -> Array:
+        """Return NCHW images in this layout."""
+        return images if self.layout == "NCHW" else images.transpose(0, 2, 3, 1)
+
+
+@dataclass(frozen=True)
+class Depthwise(Windows):
+    """A convolution of each channel by ``multiplier`` filters of its own.
+
+    Filters are (channels, multiplier, kh, kw) of NCHW images, and (kh, kw, channels, multiplier)
+    of NHWC ones, as in TVM.
+    """
+
+    owner: ClassVar[str] = "depthwise_conv2d"
+
+    filters: int = 1
+    rest: Epilogue = field(default_factory=Epilogue)
+
+    @property
+    def multiplier(self) -> int:
+        """Output channels of an input channel."""
+        return self.filters
+
+    @property
+    def epilogue(self) -> Epilogue:
+        """What follows."""
+        return self.rest
+
+    @property
+    def flop(self) -> int:
+        """Multiplications and additions of the convolution itself."""
+        return 2 * self.outputs * self.window.taps
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once."""
+        read = self.n * self.channels * self.h * self.w + self.co * self.window.taps
+        others = self.rest.elements(self.co, self.outputs) + self.outputs
+        return self.element_bytes * (read + others)
+
+    def arguments(self) -> list[Argument]:
+        """Return data, weight, what the epilogue takes, and out."""
+        each, taps = (self.channels, self.multiplier), self.window.size
+        weight = (*each, *taps) if self.layout == "NCHW" else (*taps, *each)
+        result = self.images(self.co, self.oh, self.ow)
+        return [
+            arg("data", self.images(self.channels, self.h, self.w), self.dtype),
+            arg("weight", weight, self.dtype),
+            *self.rest.arguments(self.co, result, self.dtype),
+            arg("out", result, self.dtype, role="out"),
+        ]
+
+    def reference(self) -> Callable[..., Array]:
+        """Return numpy in, numpy out: the arguments but for the last; sums are in float32."""
+
+        def depthwise(data: Array, weight: Array, *others: Array) -> Array:
+            images, filters, *rest = (_wide(each) for each in (data, weight, *others))
+            filters = filters if self.layout == "NCHW" else filters.transpose(2, 3, 0, 1)
+            shape = (self.n, self.channels, self.multiplier, self.oh, self.ow)
+            sums = np.zeros(shape, images.dtype)
+            for ky, kx, taps in self.window.views(self.as_nchw(images), 0.0):
+                sums += taps[:, :, None] * filters[None, :, :, ky, kx, None, None]
+            out = self.as_laid_out(sums.reshape(self.n, self.co, self.oh, self.ow))
+            channel = 1 if self.layout == "NCHW" else 3
+            result = self.rest.apply(out, tuple(rest), channel)
+            return np.ascontiguousarray(result.astype(data.dtype))
+
+        return depthwise
+
+
+def _wide(x: Array) -> Array:
+    """Return numbers as float32 at least."""
+    wide: Array = x.astype(np.float64 if x.dtype == np.float64 else np.float32)
+    return wide
+
+
+KINDS = ("depthwise", "max", "avg")
+
+
+@dataclass(frozen=True)
+class Pool(Windows):
+    """The maximum (``"max"``) or average (``"avg"``) of each window.
+
+    An average divides by the elements of the window that lie in the image, or, with
+    ``count_padding``, by all.
+    """
+
+    owner: ClassVar[str] = "pool2d"
+
+    kind: str = "max"
+    count_padding: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.kind not in KINDS[1:]:
+            raise TemplateError(f"pool2d: kind must be max or avg, got {self.kind!r}")
+
+    @property
+    def flop(self) -> int:
+        """Comparisons or additions."""
+        return self.outputs * self.window.taps
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once."""
+        read = self.n * self.channels * self.h * self.w
+        return self.element_bytes * (read + self.outputs)
+
+    def arguments(self) -> list[Argument]:
+        """Return data and out."""
+        result = self.images(self.co, self.oh, self.ow)
+        return [
+            arg("data", self.images(self.channels, self.h, self.w), self.dtype),
+            arg("out", result, self.dtype, role="out"),
+        ]
+
+    def reference(self) -> Callable[..., Array]:
+        """Return numpy in, numpy out."""
+
+        def pool(data: Array) -> Array:
+            images = self.as_nchw(_wide(data))
+            largest = self.kind == "max"
+            views = [v for *_, v in self.window.views(images, -np.inf if largest else 0.0)]
+            if largest:
+                most = self.as_laid_out(np.maximum.reduce(views))
+                return np.ascontiguousarray(most.astype(data.dtype))
+            counts: Array | int = self.window.taps
+            if not self.count_padding:
+                ones = np.ones((1, 1, self.h, self.w), images.dtype)
+                inside = [v for *_, v in self.window.views(ones, 0.0)]
+                counts = np.maximum(np.sum(inside, axis=0), 1)
+            sums = np.sum(views, axis=0)
+            return np.ascontiguousarray(self.as_laid_out(sums / counts).astype(data.dtype))
+
+        return pool

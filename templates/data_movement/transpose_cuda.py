@@ -1,0 +1,133 @@
+"""Permutations of axes for CUDA: tiles turned in registers, and through shared memory.
+
+Rows of a tile are read, and its columns written, in neighbours (Ruetsch and Micikevicius,
+"Optimizing matrix transpose in CUDA", 2009); vectors are exchanged where they would meet a bank of
+shared memory twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+from autotune import SourceKernel, Target, call
+
+from .. import common
+from .transpose_shape import Transpose
+
+# Elements of the smallest planes, of many, that are worth a block each. By a thread for each
+# element 524,288 floats in planes of 2x16 took 3.7 us, by blocks of 4 threads some 20; of 2x56 the
+# two take as long (one H200).
+_LEAST_PLANE = 128
+
+
+class Planes:
+    """The plane of two axes that is turned, and the others, over which it is repeated."""
+
+    def __init__(self, shape: Transpose) -> None:
+        extents, axes = shape.least
+        last = len(extents) - 1
+        strides = _strides(extents)
+        result = _strides([extents[a] for a in axes])
+        into = {axis: result[place] for place, axis in enumerate(axes)}
+        turned = axes[-1]
+        self.columns, self.rows = extents[last], extents[turned]
+        self.in_pitch, self.out_pitch = strides[turned], into[last]
+        others = [a for a in axes if a not in (last, turned)]
+        self.batch = math.prod(extents[a] for a in others)
+        self.in_offset = _offset([(extents[a], strides[a]) for a in others])
+        self.out_offset = _offset([(extents[a], into[a]) for a in others])
+
+
+def fills_blocks(shape: Transpose) -> bool:
+    """Returns whether planes are large enough for a block each; one alone always is."""
+    planes = Planes(shape)
+    large = planes.rows * planes.columns >= _LEAST_PLANE
+    return not shape.moved or planes.batch == 1 or large
+
+
+def _strides(extents: Sequence[int]) -> list[int]:
+    return [math.prod(extents[i + 1 :]) for i in range(len(extents))]
+
+
+def _offset(axes: Sequence[tuple[int, int]]) -> str:
+    """Return where ``plane`` begins, as text: the last of (extent, stride) runs fastest."""
+    terms, inner = ["0"], 1
+    for extent, stride in reversed(axes):
+        terms.append(f"static_cast<size_t>(plane / {inner} % {extent}) * {stride}")
+        inner *= extent
+    return "(" + " + ".join(terms) + ")"
+
+
+def _blocks(shape: Transpose, choice: Mapping[str, int]) -> int:
+    planes, v = Planes(shape), choice["v"]
+    threads = choice["lanes_x"] * choice["lanes_y"]
+    if not shape.moved:
+        return common.ceil_div(planes.batch * planes.columns // v, threads)
+    across = common.ceil_div(planes.columns, choice["lanes_x"] * v)
+    return planes.batch * across * common.ceil_div(planes.rows, choice["lanes_y"] * v)
+
+
+def kernel(shape: Transpose, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    planes, threads = Planes(shape), choice["lanes_x"] * choice["lanes_y"]
+    knobs: dict[str, int | str] = {name.upper(): value for name, value in choice.items()}
+    knobs |= common.defines(
+        bytes=shape.element_bytes, elements=shape.elements, moved=shape.moved, rows=planes.rows,
+        columns=planes.columns, batch=planes.batch, in_pitch=planes.in_pitch,
+        out_pitch=planes.out_pitch, threads=threads,
+    )  # fmt: skip
+    knobs |= {"IN_OFFSET": planes.in_offset, "OUT_OFFSET": planes.out_offset}
+    calls = [call("transpose", ["data", "out"], _blocks(shape, choice), threads)]
+    return common.cuda_kernel(shape, ["transpose.cu"], knobs, calls)
+
+
+def candidates(shape: Transpose) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    planes = Planes(shape)
+    both = (planes.rows, planes.columns) if shape.moved else (planes.columns,)
+    widest = 16 // shape.element_bytes
+    fits = [v for v in (1, 2, 4, 8, 16) if v <= widest and all(e % v == 0 for e in both)]
+    # Sixteen bytes turned at a time would take 16 registers of 16 elements each.
+    return {
+        "v": [v for v in fits if not shape.moved or v <= 8],
+        "lanes_x": [1, 2, 4, 8, 16, 32, 64],
+        "lanes_y": [1, 2, 4, 8, 16, 32, 64],
+        "staged": [0, 1] if shape.moved else [0],
+    }
+
+
+def violation(shape: Transpose, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    planes, limits, v = Planes(shape), target.limits, choice["v"]
+    lanes_x, lanes_y = choice["lanes_x"], choice["lanes_y"]
+    threads, plane = lanes_x * lanes_y, planes.columns * (planes.rows if shape.moved else 1)
+    shared = choice["staged"] * threads * v * v * shape.element_bytes
+    rules = [
+        (threads > limits.threads_per_block, "too many threads"),
+        (threads < min(32, max(1, plane // 8)), "too few threads"),
+        (shared > limits.shared_bytes, "too much shared memory"),
+        ((lanes_x > 1) & (lanes_x * v >= 2 * planes.columns), "columns beyond the plane"),
+        ((lanes_y > 1) & shape.moved & (lanes_y * v >= 2 * planes.rows), "rows beyond the plane"),
+    ]
+    return common.first_broken(rules)
+
+
+def default_choice(shape: Transpose, target: Target) -> dict[str, int]:
+    """Return a good guess: the widest vectors, long pieces both ways, through shared memory.
+
+    Planes of a few rows or columns have nothing to share: a thread turns what it has of all.
+    """
+    options, planes = candidates(shape), Planes(shape)
+    first = ((16, 16), (8, 16), (16, 8), (8, 8), (32, 4), (4, 32), (32, 2), (2, 32))
+    flat = ((64, 1), (1, 64), (32, 1), (1, 32))
+    few = shape.moved and min(planes.rows, planes.columns) in options["v"]
+    lanes = (*(flat if few else ()), *first, *product(options["lanes_x"], options["lanes_y"]))
+    staged = 0 if few else max(options["staged"])
+    every = (
+        {"v": v, "lanes_x": x, "lanes_y": y, "staged": staged}
+        for v in options["v"][::-1]
+        for x, y in lanes
+    )
+    return next(choice for choice in every if violation(shape, choice, target) is None)

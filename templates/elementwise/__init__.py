@@ -1,0 +1,1 @@
+"""Chains of elementwise operations, given as an expression."""

@@ -1,0 +1,155 @@
+"""Elementwise functions given as text: checked, then said in CUDA C++ and in numpy.
+
+The text is an expression in Python's syntax, of names of operands, numbers, ``+ - * / **``,
+comparisons, ``where(condition, a, b)`` and the functions of `FUNCTIONS`. It is never evaluated as
+Python: a tree of it is made, of which every node must be known here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from autotune.errors import TemplateError
+
+from ..common import Array
+from ..epilogue import activated
+
+Values = Mapping[str, Array]
+
+
+def _erf(x: Array) -> Array:
+    from scipy.special import erf  # scipy takes half a second to load
+
+    values: Array = erf(x)
+    return values
+
+
+# By name: how many operands, what it is in CUDA C++ on floats, what it is in numpy.
+FUNCTIONS: dict[str, tuple[int, str, Callable[..., Any]]] = {
+    "exp": (1, "expf", np.exp),
+    "log": (1, "logf", np.log),
+    "sqrt": (1, "sqrtf", np.sqrt),
+    "rsqrt": (1, "rsqrtf", lambda x: 1 / np.sqrt(x)),
+    "sin": (1, "sinf", np.sin),
+    "cos": (1, "cosf", np.cos),
+    "tanh": (1, "tanhf", np.tanh),
+    "erf": (1, "erff", _erf),
+    "abs": (1, "fabsf", np.abs),
+    "floor": (1, "floorf", np.floor),
+    "ceil": (1, "ceilf", np.ceil),
+    "sigmoid": (1, "sigmoid", lambda x: 1 / (1 + np.exp(-x))),
+    "relu": (1, "relu", lambda x: np.maximum(x, 0)),
+    "gelu": (1, "gelu", lambda x: activated(x, "gelu")),
+    "max": (2, "fmaxf", np.maximum),
+    "min": (2, "fminf", np.minimum),
+    "pow": (2, "powf", np.power),
+}
+_BINARY: dict[type[ast.operator], tuple[str, Callable[..., Any]]] = {
+    ast.Add: ("+", np.add),
+    ast.Sub: ("-", np.subtract),
+    ast.Mult: ("*", np.multiply),
+    ast.Div: ("/", np.divide),
+}
+_COMPARED: dict[type[ast.cmpop], tuple[str, Callable[..., Any]]] = {
+    ast.Lt: ("<", np.less),
+    ast.LtE: ("<=", np.less_equal),
+    ast.Gt: (">", np.greater),
+    ast.GtE: (">=", np.greater_equal),
+}
+# How deep an expression may be: both texts are made by recursion.
+DEEPEST = 100
+
+
+class Expression:
+    """A checked expression of the operands ``names``."""
+
+    def __init__(self, text: str, names: Sequence[str]) -> None:
+        self.text, self.names = text, tuple(names)
+        try:
+            self.tree = ast.parse(text, mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise TemplateError(f"elementwise: {text!r} is no expression: {error}") from None
+        self._check_depth()
+        self.flop = 0
+        self.cuda = self._cuda(self.tree)
+        self.flop = max(
+            1, sum(isinstance(n, ast.operator | ast.Call) for n in ast.walk(self.tree))
+        )
+
+    def _check_depth(self) -> None:
+        level: list[ast.AST] = [self.tree]
+        for _ in range(DEEPEST):
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+            if not level:
+                return
+        raise TemplateError(f"elementwise: {self.text[:60]!r}... is nested too deeply")
+
+    def _refuse(self, node: ast.AST, expected: str) -> TemplateError:
+        return TemplateError(
+            f"elementwise: {ast.unparse(node)!r} in {self.text!r} must be {expected}"
+        )
+
+    def _call(self, node: ast.Call) -> tuple[str, list[ast.expr]]:
+        """Return the function's name and its operands."""
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        count = 3 if name == "where" else FUNCTIONS.get(name, (0,))[0]
+        if not count or len(node.args) != count or node.keywords:
+            known = ", ".join(("where", *FUNCTIONS))
+            raise self._refuse(node, f"a call, with as many operands as it has, of {known}")
+        return name, node.args
+
+    def _cuda(self, node: ast.AST) -> str:
+        match node:
+            case ast.Name(id=name) if name in self.names:
+                return f"x({self.names.index(name)})"
+            case ast.Constant(value=bool()):
+                pass
+            case ast.Constant(value=int() | float() as number) if abs(number) < 3e38:
+                return f"{float(number)!r}f"
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return f"(-{self._cuda(operand)})"
+            case ast.BinOp(op=ast.Pow(), left=left, right=right):
+                return f"powf({self._cuda(left)}, {self._cuda(right)})"
+            case ast.BinOp(op=op, left=left, right=right) if type(op) in _BINARY:
+                return f"({self._cuda(left)} {_BINARY[type(op)][0]} {self._cuda(right)})"
+            case ast.Call():
+                return self._cuda_call(node)
+        raise self._refuse(node, f"a number, an operation, or one of {', '.join(self.names)}")
+
+    def _cuda_call(self, node: ast.Call) -> str:
+        name, operands = self._call(node)
+        if name == "where":
+            condition, then, otherwise = operands
+            return f"({self._cuda_test(condition)} ? {self._cuda(then)} : {self._cuda(otherwise)})"
+        return f"{FUNCTIONS[name][1]}({', '.join(self._cuda(each) for each in operands)})"
+
+    def _cuda_test(self, node: ast.AST) -> str:
+        match node:
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARED:
+                return f"({self._cuda(left)} {_COMPARED[type(op)][0]} {self._cuda(right)})"
+        raise self._refuse(node, "one comparison: <, <=, > or >=")
+
+    def numpy(self, values: Values, node: ast.AST | None = None) -> Any:
+        """Return the value of the expression, or of a part of it."""
+        match self.tree if node is None else node:
+            case ast.Name(id=name):
+                return values[name]
+            case ast.Constant(value=number):
+                return number
+            case ast.UnaryOp(operand=operand):
+                return -self.numpy(values, operand)
+            case ast.BinOp(op=ast.Pow(), left=left, right=right):
+                return np.power(self.numpy(values, left), self.numpy(values, right))
+            case ast.BinOp(op=op, left=left, right=right):
+                return _BINARY[type(op)][1](self.numpy(values, left), self.numpy(values, right))
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return _COMPARED[type(op)][1](self.numpy(values, left), self.numpy(values, right))
+            case ast.Call() as call:
+                name, operands = self._call(call)
+                run = np.where if name == "where" else FUNCTIONS[name][2]
+                return run(*(self.numpy(values, each) for each in operands))
+        raise AssertionError(ast.dump(self.tree))

@@ -1,0 +1,180 @@
+"""Layers of networks that templates compute on a CPU, or by tensor expressions, and volumes.
+
+Those that only a GPU has are in `cuda`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from autotune.graph import ops
+from autotune.network.implementations import Offer, implements
+from autotune.network.layer import Epilogue, Layer
+from autotune.network.template_tasks import layer_tasks
+
+from ..convolutions.volumes import Spread, Volume
+from ..rows.rows_shape import Rows
+from . import chains as chains  # enters itself
+from . import elementwise as elementwise  # enters itself
+from . import products as products  # enters itself
+from . import rows as rows  # enters itself
+from . import winograd as winograd  # enters itself, before what is slower
+from .cuda import FLOAT32, FLOATS, enter_windows, given, takes, unusual
+
+
+def _plain_conv2d(layer: Layer) -> tuple[Any, ...] | None:
+    """Return extents, strides and padding of a convolution NCHW as templates take them."""
+    op = layer.op
+    assert isinstance(op, ops.Conv2d)
+    (top, bottom), (left, right) = op.sides
+    if op.holes != (1, 1) or (top, left) != (bottom, right):
+        return None
+    n, ci, h, w = layer.inputs[0].shape
+    co, _, kh, kw = layer.inputs[1].shape
+    return n, h, w, co, ci, kh, kw, op.steps, (top, left)
+
+
+@implements("nn.conv2d", "cpu", "conv2d_nchw.cpu", layouts=["NCHW"], dtypes=FLOAT32, keeps=True)
+def conv2d_nchw_cpu(layer: Layer) -> Offer | None:
+    """Offer the C kernel for whole convolutions with all that may follow."""
+    shape, rest = _plain_conv2d(layer), layer.epilogue
+    if shape is None or layer.op.groups != 1:  # type: ignore[attr-defined]
+        return None
+    if (rest.scale is None) != (rest.shift is None) and not rest.shifts:
+        return None
+    args: tuple[Any, ...] = (*shape, rest.bias is not None, rest.relu)
+    if rest.residual is not None or rest.scale is not None or rest.kept:
+        args = (*args, rest.residual is not None, rest.scale is not None)
+    if rest.kept:
+        args = (*args, True, *([True] if rest.shifts else []))
+    return Offer("conv2d_nchw.cpu", args, (*layer.inputs, *given(rest)))
+
+
+enter_windows("cpu", ("NCHW",))
+
+
+def _depthwise(template: str) -> Callable[[Layer], Offer | None]:
+    def depthwise(layer: Layer) -> Offer | None:
+        shape, op = _plain_conv2d(layer), layer.op
+        assert isinstance(op, ops.Conv2d)
+        each = op.is_depthwise(*(value.type for value in layer.inputs))
+        if shape is None or not each or layer.epilogue != Epilogue():
+            return None
+        n, h, w, co, ci, *rest = shape
+        args = (n, h, w, ci, co // ci, *rest)
+        return Offer(template, args, layer.inputs)
+
+    return depthwise
+
+
+def _te_conv2d(template: str) -> Callable[[Layer], Offer | None]:
+    def conv2d(layer: Layer) -> Offer | None:
+        shape = _plain_conv2d(layer)
+        whole = layer.op.groups == 1  # type: ignore[attr-defined]
+        if shape is None or not whole or layer.epilogue != Epilogue():
+            return None
+        return Offer(template, shape, layer.inputs)
+
+    return conv2d
+
+
+def _dense(template: str) -> Callable[[Layer], Offer | None]:
+    def dense(layer: Layer) -> Offer | None:
+        if layer.epilogue != Epilogue():
+            return None
+        data, weight = layer.inputs
+        return Offer(template, (*data.shape[:1], *weight.shape), layer.inputs)
+
+    return dense
+
+
+def _gemm(template: str) -> Callable[[Layer], Offer | None]:
+    def gemm(layer: Layer) -> Offer | None:
+        """Offer the product with weights that are transposed once; rows of few do not fill it."""
+        data, weight = layer.inputs
+        known = weight in layer.constants
+        if not known or data.shape[0] < 4 or layer.epilogue != Epilogue():
+            return None
+        (m, k), n = data.shape, weight.shape[0]
+        return Offer(template, (m, n, k), layer.inputs, {weight: ops.Transpose((1, 0))})
+
+    return gemm
+
+
+def _softmax(template: str) -> Callable[[Layer], Offer | None]:
+    def softmax(layer: Layer) -> Offer | None:
+        op, (data,) = layer.op, layer.inputs
+        assert isinstance(op, ops.Softmax)
+        axis: Any = op.axis_of_sum
+        last = axis in (-1, data.type.ndim - 1)
+        if not last or data.type.ndim < 1 or layer.epilogue != Epilogue():
+            return None
+        columns = data.shape[-1]
+        args = (data.type.size // columns, columns, *unusual(data.dtype))
+        return Offer(template, args, layer.inputs) if takes(Rows, "softmax", *args) else None
+
+    return softmax
+
+
+def _enter(kind: str) -> None:
+    """Enter what a CPU and a GPU both have."""
+    more = FLOATS if kind == "cuda" else FLOAT32
+    for operator, template, matcher, layouts, dtypes in (
+        ("nn.conv2d", "te/depthwise_conv2d_nchw", _depthwise, ("NCHW",), FLOAT32),
+        ("nn.conv2d", "te/conv2d_nchw", _te_conv2d, ("NCHW",), FLOAT32),
+        ("nn.dense", "gemm_nn", _gemm, None, FLOAT32),
+        ("nn.dense", "te/dense", _dense, None, FLOAT32),
+        ("nn.softmax", "softmax", _softmax, None, more),
+        ("nn.softmax", "te/softmax", _softmax, None, FLOAT32),
+    ):
+        name = f"{template}.{kind}"
+        implements(operator, kind, name, layouts, dtypes)(matcher(name))
+
+
+def _by_tvm_name(template: str) -> Callable[[Layer], Offer | None]:
+    def operator(layer: Layer) -> Offer | None:
+        """Offer the template that has the arguments of TVM's logs."""
+        tasks = layer_tasks(layer.op, layer.inputs, layer.result.dtype, layer.target)
+        args = next((task.args for task in tasks if task.name == template), None)
+        if args is None or layer.epilogue != Epilogue() or getattr(layer.op, "groups", 1) != 1:
+            return None
+        return Offer(template, args, layer.inputs)
+
+    return operator
+
+
+@implements("nn.conv3d", "cuda", "conv3d.cuda", ("NCDHW", "NDHWC"), FLOAT32, ("none",))
+def conv3d(layer: Layer) -> Offer | None:
+    """Offer the kernels for volumes without what follows."""
+    op = layer.op
+    assert isinstance(op, ops.Conv3d)
+    data, weight = (each.shape for each in layer.inputs)
+    if op.groups != 1 or layer.epilogue != Epilogue() or not Volume(op, data, weight).is_taken:
+        return None
+    args = (data, weight, op.strides, op.padding, op.dilation, op.data_layout)
+    return Offer("conv3d.cuda", args, layer.inputs)
+
+
+@implements(
+    "nn.conv2d_transpose", "cuda", "conv2d_transpose.cuda", None, FLOAT32, ("none",)
+)  # fmt: skip
+def conv2d_transpose(layer: Layer) -> Offer | None:
+    """Offer the kernels for transposed convolutions without what follows."""
+    op = layer.op
+    assert isinstance(op, ops.Conv2dTranspose)
+    data, weight = (each.shape for each in layer.inputs)
+    if layer.epilogue != Epilogue() or not Spread(op, data, weight).is_taken:
+        return None
+    args = (data, weight, op.strides, op.padding, op.output_padding)
+    return Offer("conv2d_transpose.cuda", args, layer.inputs)
+
+
+_enter("cpu")
+_enter("cuda")
+for _operator, _template, _layouts in (
+    ("nn.conv3d", "conv3d_ncdhw.cuda", ("NCDHW",)),
+    ("nn.conv3d", "conv3d_ndhwc.cuda", ("NDHWC",)),
+    ("nn.conv2d_transpose", "conv2d_transpose_nchw.cuda", None),
+):
+    implements(_operator, "cuda", _template, _layouts, FLOAT32)(_by_tvm_name(_template))

@@ -1,0 +1,90 @@
+"""Functions of networks that compute element by element, or only move elements, whole.
+
+A chain of elementwise operators is one expression, which the CUDA template of expressions takes; a
+transpose between reshapes is one of data that is seen in another shape.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+
+from autotune.graph import Constant, Operator, Pattern, Value, ops
+from autotune.graph.fuse import Function
+from autotune.network.implementations import Offer, implements_whole
+
+from ..data_movement.transpose_shape import ELEMENT_BYTES
+from ..elementwise.elementwise_cuda import Elementwise
+from .cuda import FLOATS, takes, turned
+from .elementwise import MANY, text_of
+
+# Letters of an expression: what is read several times stands in it as often.
+_LONGEST = 2000
+_SEEN_ANEW = (ops.Reshape, ops.BatchFlatten, ops.ExpandDims, ops.Squeeze)
+
+
+@implements_whole("cuda", "elementwise.cuda")
+def chain(function: Function) -> Offer | None:
+    """Offer the expression of a chain, where there is enough to read."""
+    graph = function.graph
+    nodes, result = graph.nodes, graph.outputs[0]
+    plain = len(graph.outputs) == 1 and result.type.size >= MANY
+    if not plain or any(node.op.pattern > Pattern.BROADCAST for node in nodes):
+        return None
+    if any(value.dtype != result.dtype for node in nodes for value in node.inputs):
+        return None
+    if result.dtype not in FLOATS or len(graph.inputs) > len(string.ascii_lowercase):
+        return None
+    texts: dict[Value, str] = dict(zip(graph.inputs, string.ascii_lowercase, strict=False))
+    for node in nodes:
+        parts = [texts.get(each) or _number(each) for each in node.inputs]
+        texts[node.output] = _text(node.op, [each for each in parts if each])
+        if not texts[node.output] or len(texts[node.output]) > _LONGEST:
+            return None
+    shapes = tuple((texts[each], each.shape) for each in graph.inputs)
+    args = (texts[result], shapes, result.dtype)
+    fits = takes(Elementwise, *args) and Elementwise(*args).shape == result.shape
+    return Offer("elementwise.cuda", args, graph.inputs) if fits else None
+
+
+def _number(value: Value) -> str:
+    """Return a constant without dimensions as text, if it is a plain number."""
+    if not isinstance(value, Constant) or not value.is_scalar:
+        return ""
+    number = float(value.array)
+    return f"({number!r})" if math.isfinite(number) else ""
+
+
+def _text(op: Operator, parts: list[str]) -> str:
+    """Return the expression of an operator applied to others; nothing where there is none."""
+    text = text_of(op)
+    if text is None or isinstance(op, ops.BiasAdd | ops.Prelu):
+        return ""
+    names = dict(zip("abc", parts, strict=False))
+    words = [names.get(word, word) for word in _words(text)]
+    return f"({''.join(words)})"
+
+
+def _words(text: str) -> list[str]:
+    """Return an expression in pieces, of which names and numbers are whole ones."""
+    return re.findall(r"\w+|\W", text)
+
+
+@implements_whole("cuda", "transpose.cuda")
+def transpose(function: Function) -> Offer | None:
+    """Offer the copy with other axes, of data that is seen in other shapes before and after."""
+    graph = function.graph
+    turns = [node for node in graph.nodes if not isinstance(node.op, _SEEN_ANEW)]
+    if len(turns) != 1 or len(graph.nodes) < 2 or len(graph.inputs) != 1:
+        return None
+    (node,) = turns
+    if not isinstance(node.op, ops.Transpose) or len(graph.outputs) != 1:
+        return None
+    (data,) = node.inputs
+    rank = data.type.ndim
+    axes = tuple(axis % rank for axis in node.op.axes or tuple(reversed(range(rank))))
+    moves = axes != tuple(sorted(axes)) and data.type.size >= MANY
+    if not moves or data.dtype not in ELEMENT_BYTES:
+        return None
+    return turned(graph.inputs, data.shape, axes, data.dtype)

@@ -1,0 +1,226 @@
+"""Which layers of networks the templates of windows, reductions, transposes and takes compute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from autotune.errors import TemplateError
+from autotune.graph import Value, ops
+from autotune.network.implementations import Offer, implements
+from autotune.network.layer import Epilogue, Layer
+
+from ..convolutions.window_cpu import ACTIVATIONS as CPU_ACTIVATIONS
+from ..data_movement.take_cuda import INDICES, TakeRows
+from ..data_movement.transpose_cuda import fills_blocks
+from ..data_movement.transpose_shape import ELEMENT_BYTES, Transpose
+from ..epilogue import ACTIVATIONS as ACTIVATIONS
+from ..rows.rows_shape import Reduction
+
+FLOAT32 = ("float32",)
+FLOATS = ("float32", "float16", "bfloat16")
+IMAGES = ("NCHW", "NHWC")
+VOLUMES = ("NCDHW", "NDHWC")
+
+
+def given(rest: Epilogue) -> tuple[Any, ...]:
+    """Return the operands of an epilogue that are there, as kernels take them."""
+    every = (rest.bias, rest.residual, rest.scale, rest.shift)
+    return tuple(each for each in every if each is not None)
+
+
+def padding_of(sides: Any) -> tuple[int, ...]:
+    """Return paddings as templates take them: (y, x), or all four where sides differ."""
+    (top, bottom), (left, right) = sides
+    even = (top, left) == (bottom, right)
+    return (top, left) if even else (top, left, bottom, right)
+
+
+def takes(shape: Callable[..., object], *args: object) -> bool:
+    """Return whether a template takes these extents: the class of its shapes refuses others."""
+    try:
+        shape(*args)
+    except TemplateError:
+        return False
+    return True
+
+
+def images(layout: str, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """Return number, rows, columns and channels of images."""
+    n, h, w, c = (shape[layout.index(letter)] for letter in "NHWC")
+    return n, h, w, c
+
+
+def of_each_channel(layer: Layer) -> bool:
+    """Return whether each channel has filters of its own, one or several."""
+    op, (data, weight) = layer.op, layer.inputs
+    assert isinstance(op, ops.Conv2d)
+    channels = data.shape[op.data_layout.index("C")]
+    single = weight.shape[op.kernel_layout.index("I")] == 1
+    own = op.kernel_layout == "OIHW" and single and op.groups == channels > 1
+    return own or op.is_depthwise(data.type, weight.type)
+
+
+@implements(
+    "nn.conv2d", "cuda", "conv2d_nchw.cuda", layouts=["NCHW"], dtypes=FLOAT32,
+    activations=ACTIVATIONS, keeps=True,
+)  # fmt: skip
+def conv2d_nchw(layer: Layer) -> Offer | None:
+    """Offer the kernel for all but depthwise convolutions, with all that may follow."""
+    op, rest = layer.op, layer.epilogue
+    assert isinstance(op, ops.Conv2d)
+    if of_each_channel(layer):
+        return None
+    if (rest.scale is None) != (rest.shift is None) and not rest.shifts:
+        return None
+    n, ci, h, w = layer.inputs[0].shape
+    co, _, kh, kw = layer.inputs[1].shape
+    args: tuple[Any, ...] = (n, h, w, co, ci, kh, kw, op.steps, padding_of(op.sides))
+    args += (rest.bias is not None, rest.relu)
+    follows = (rest.residual is not None, rest.scale is not None)
+    other = "none" if rest.relu else rest.activation
+    beyond: tuple[Any, ...] = (op.holes, op.groups, other)
+    beyond += ((True, True) if rest.shifts else (True,)) if rest.kept else ()
+    # What has its default is left out: so do scripts, and records name arguments.
+    if beyond != ((1, 1), 1, "none"):
+        args += (*follows, *beyond)
+    elif any(follows):
+        args += follows
+    return Offer("conv2d_nchw.cuda", args, (*layer.inputs, *given(rest)))
+
+
+def depthwise_conv2d(template: str, layer: Layer) -> Offer | None:
+    """Offer a kernel for convolutions of each channel, with all that may follow."""
+    op, rest = layer.op, layer.epilogue
+    assert isinstance(op, ops.Conv2d)
+    if not of_each_channel(layer):
+        return None
+    if (rest.scale is None) != (rest.shift is None):
+        return None
+    n, h, w, channels = images(op.data_layout, layer.inputs[0].shape)
+    weight = layer.inputs[1].shape
+    kh, kw = (weight[op.kernel_layout.index(letter)] for letter in "HW")
+    filters = math.prod(weight) // (channels * kh * kw)
+    args = (
+        n, h, w, channels, filters, kh, kw, op.steps, padding_of(op.sides),
+        rest.bias is not None, rest.activation, rest.residual is not None,
+        rest.scale is not None, op.holes, op.data_layout, *unusual(layer.result.dtype),
+    )  # fmt: skip
+    return Offer(template, args, (*layer.inputs, *given(rest)))
+
+
+def unusual(dtype: str) -> tuple[str, ...]:
+    """Return a type as an argument that is left out where it has its default."""
+    return () if dtype == "float32" else (dtype,)
+
+
+def pool2d(template: str, layer: Layer) -> Offer | None:
+    """Offer a kernel for the maximum and the average of windows, with nothing behind it."""
+    op = layer.op
+    assert isinstance(op, ops.Pool2d)
+    # A window that reaches beyond the padding has fewer elements than the kernel would count.
+    counts_beyond = op.ceil_mode and op.kind == "avg" and op.count_include_pad
+    if layer.epilogue != Epilogue() or counts_beyond:
+        return None
+    size, step, sides, hole = zip(*op.windows(), strict=True)
+    args = (
+        op.kind, *images(op.layout, layer.inputs[0].shape), size, step, padding_of(sides), hole,
+        op.count_include_pad, op.layout, *unusual(layer.result.dtype),
+    )  # fmt: skip
+    return Offer(template, args, layer.inputs)
+
+
+def global_pool(layer: Layer) -> Offer | None:
+    """Offer the reduction of rows, or down columns, for the pooling of whole images."""
+    op = layer.op
+    assert isinstance(op, ops.GlobalPool)
+    if layer.epilogue != Epilogue():
+        return None
+    name = {"avg": "mean", "max": "max"}[op.kind]
+    shape = layer.inputs[0].shape
+    pixels = math.prod(e for e, axis in zip(shape, op.layout, strict=True) if axis not in "NC")
+    inner = 1 if op.layout.endswith(("H", "W")) else shape[-1]
+    outer = math.prod(shape) // (pixels * inner)
+    args = (name, outer, pixels, inner, layer.result.dtype)
+    return Offer("reduce.cuda", args, layer.inputs) if takes(Reduction, *args) else None
+
+
+def reduction(layer: Layer) -> Offer | None:
+    """Offer the reduction along neighbouring axes."""
+    op, shape = layer.op, layer.inputs[0].shape
+    assert isinstance(op, ops.Reduction)
+    over = op.over(len(shape))
+    neighbours = bool(over) and over == tuple(range(over[0], over[-1] + 1))
+    if not neighbours or layer.epilogue != Epilogue():
+        return None
+    outer, depth = math.prod(shape[: over[0]]), math.prod(shape[over[0] : over[-1] + 1])
+    args = (op.name, outer, depth, math.prod(shape[over[-1] + 1 :]), layer.inputs[0].dtype)
+    return Offer("reduce.cuda", args, layer.inputs) if takes(Reduction, *args) else None
+
+
+def _enter(
+    operators: tuple[str, ...], template: str, matcher: Callable[[Layer], Offer | None],
+    dtypes: tuple[str, ...], layouts: tuple[str, ...] | None = None,
+) -> None:  # fmt: skip
+    for operator in operators:
+        implements(operator, "cuda", template, layouts, dtypes)(matcher)
+
+
+def enter_windows(kind: str, layouts: tuple[str, ...]) -> None:
+    """Enter the templates of windows over images for a kind of target."""
+    name, dtypes = f"depthwise_conv2d.{kind}", FLOATS if kind == "cuda" else FLOAT32
+    matcher = partial(depthwise_conv2d, name)
+    activations = ACTIVATIONS if kind == "cuda" else CPU_ACTIVATIONS
+    implements("nn.conv2d", kind, name, layouts, dtypes, activations)(matcher)
+    for operator in ("nn.max_pool2d", "nn.avg_pool2d"):
+        name = f"pool2d.{kind}"
+        implements(operator, kind, name, layouts, dtypes)(partial(pool2d, name))
+
+
+enter_windows("cuda", IMAGES)
+_enter(
+    ("nn.global_avg_pool2d", "nn.global_max_pool2d"), "reduce.cuda", global_pool, FLOATS, IMAGES
+)
+_enter(("nn.global_avg_pool3d",), "reduce.cuda", global_pool, FLOATS, VOLUMES)
+_enter(("sum", "mean", "max", "min", "prod"), "reduce.cuda", reduction, FLOATS)
+# Places are whole numbers, whatever the elements are.
+_enter(("argmax", "argmin"), "reduce.cuda", reduction, (*FLOATS, "int32"))
+
+
+def transpose(layer: Layer) -> Offer | None:
+    """Offer the copy with other axes, where nothing else is done with it."""
+    op, (data,) = layer.op, layer.inputs
+    assert isinstance(op, ops.Transpose)
+    axes = op.axes or tuple(reversed(range(len(data.shape))))
+    axes = tuple(axis % len(data.shape) for axis in axes)
+    if layer.epilogue != Epilogue() or axes == tuple(sorted(axes)):
+        return None
+    return turned(layer.inputs, tuple(data.shape), axes, data.dtype)
+
+
+def turned(
+    inputs: tuple[Value, ...], shape: tuple[int, ...], axes: tuple[int, ...], dtype: str
+) -> Offer | None:
+    """Offer a permutation of the axes of an input that is seen in a shape, if it is worth it."""
+    args = (shape, axes, dtype)
+    if not takes(Transpose, *args) or not fills_blocks(Transpose(*args)):
+        return None
+    return Offer("transpose.cuda", args, inputs)
+
+
+def take_rows(layer: Layer) -> Offer | None:
+    """Offer the copy of rows of a table by their numbers."""
+    op, (table, index) = layer.op, layer.inputs
+    assert isinstance(op, ops.Take)
+    first = op.along in (0, -len(table.shape))
+    if not first or layer.epilogue != Epilogue() or index.dtype not in INDICES:
+        return None
+    rows, *rest = table.shape
+    args = (rows, math.prod(rest), math.prod(index.shape), table.dtype, index.dtype)
+    return Offer("take_rows.cuda", args, layer.inputs) if takes(TakeRows, *args) else None
+
+
+_enter(("transpose",), "transpose.cuda", transpose, tuple(ELEMENT_BYTES))
+_enter(("take",), "take_rows.cuda", take_rows, tuple(ELEMENT_BYTES))

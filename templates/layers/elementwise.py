@@ -1,0 +1,102 @@
+"""Which elementwise operators the CUDA template of expressions computes.
+
+By rule each element has a thread, which is as fast where there are few; beyond, the template is
+worth trying: its threads read vectors of 16 bytes, several at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from autotune.graph import OPERATORS, Operator, ops
+from autotune.network.implementations import Offer, implements
+from autotune.network.layer import Epilogue, Layer
+
+from ..elementwise.elementwise_cuda import Elementwise
+from .cuda import FLOATS, takes
+
+# Elements from which on it is worth trying. Of sums of two arrays of float32 on an H200 it took
+# 1.05 of the time of the rule with 2**16 elements, 0.91 with 2**17, 0.73 with 2**18.
+MANY = 2**17
+# What an expression writes as a call of the same name.
+_CALLS = (
+    "exp",
+    "log",
+    "sqrt",
+    "rsqrt",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "sin",
+    "cos",
+    "floor",
+    "ceil",
+    "abs",
+)
+# By operator: the expression, of operands a, b and c.
+_TEXTS: dict[str, str] = {
+    **{name: f"{name}(a)" for name in _CALLS},
+    "negative": "-a",
+    "copy": "a",
+    "nn.relu": "relu(a)",
+    "nn.silu": "a * sigmoid(a)",
+    "add": "a + b",
+    "subtract": "a - b",
+    "multiply": "a * b",
+    "divide": "a / b",
+    "power": "a ** b",
+    "maximum": "max(a, b)",
+    "minimum": "min(a, b)",
+    "nn.bias_add": "a + b",
+    "nn.prelu": "where(a > 0, a, a * b)",
+    "where": "where(abs(a) > 0, b, c)",
+}
+
+
+def _leaky(op: Operator) -> str:
+    assert isinstance(op, ops.LeakyRelu)
+    return f"where(a > 0, a, a * {op.alpha!r})"
+
+
+def _clip(op: Operator) -> str:
+    assert isinstance(op, ops.Clip)
+    least = "a" if op.a_max == math.inf else f"min(a, {op.a_max!r})"
+    return least if op.a_min == -math.inf else f"max({least}, {op.a_min!r})"
+
+
+def _gelu(op: Operator) -> str:
+    assert isinstance(op, ops.Gelu)
+    by_tanh = f"a * sigmoid({2 * math.sqrt(2 / math.pi)!r} * a * (1 + 0.044715 * a * a))"
+    return by_tanh if op.approximate == "tanh" else "gelu(a)"
+
+
+# Those whose expressions depend on attributes.
+_WRITTEN: dict[str, Callable[[Operator], str]] = {
+    "nn.leaky_relu": _leaky, "clip": _clip, "nn.gelu": _gelu,
+}  # fmt: skip
+
+
+def text_of(op: Operator) -> str | None:
+    """Return the expression of operands a, b and c that an operator is; None where it is none."""
+    return _WRITTEN[op.name](op) if op.name in _WRITTEN else _TEXTS.get(op.name)
+
+
+def elementwise(layer: Layer) -> Offer | None:
+    """Offer the expression, where nothing follows it and there is enough to read."""
+    op, result = layer.op, layer.result
+    if layer.epilogue != Epilogue() or result.size < MANY:
+        return None
+    text = text_of(op)
+    assert text is not None
+    shapes = [value.shape for value in layer.inputs]
+    if isinstance(op, ops.BiasAdd | ops.Prelu):
+        at = op.axis_of_bias if isinstance(op, ops.BiasAdd) else op.axis_of_slope
+        shapes[1] = (*shapes[1], *[1] * (result.ndim - 1 - at % result.ndim))
+    args = (text, tuple(zip("abc", shapes, strict=False)), result.dtype)
+    return Offer("elementwise.cuda", args, layer.inputs) if takes(Elementwise, *args) else None
+
+
+for _name in (*_TEXTS, *_WRITTEN):
+    assert _name in OPERATORS, _name
+    implements(_name, "cuda", "elementwise.cuda", dtypes=FLOATS)(elementwise)

@@ -1,0 +1,103 @@
+"""Which layers of networks the CUDA templates compute as products of matrices.
+
+Each says for which shapes it is worth trying: few rows are read fastest by `matvec.cuda`, more
+fill the tiles of `gemm.cuda`; in between both are tried, and where nothing was tuned the first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autotune.graph import Operator, Value, ops
+from autotune.network.implementations import Offer, implements
+from autotune.network.layer import Epilogue, Layer
+
+from ..products import gemm_few
+from ..products.gemm_shape import Gemm
+from .cuda import ACTIVATIONS, FLOATS, given, images, of_each_channel, padding_of
+
+# Rows from which on tiles are worth trying, and up to which weights are read once: on an H200 a
+# product of 5 rows of bfloat16 by 4096x11008 took 28.8 us in tiles and 38.6 so, of 8 rows of
+# float16 by 4096x4096 9.9 and 19.1, of 8 rows of float32 by 1000x512 4.6 and 3.3.
+FILLED, FEW = 4, {"float32": 8, "float16": 4, "bfloat16": 4}
+
+
+def _follows(rest: Epilogue) -> tuple[bool, str, bool, bool] | None:
+    """Return bias, activation, residual and affine as templates take them."""
+    if (rest.scale is None) != (rest.shift is None):
+        return None
+    flags = (rest.bias is not None, rest.residual is not None, rest.scale is not None)
+    return flags[0], rest.activation, flags[1], flags[2]
+
+
+@implements(
+    "nn.conv2d", "cuda", "conv2d_nhwc.cuda", layouts=["NHWC"], dtypes=FLOATS,
+    activations=ACTIVATIONS,
+)  # fmt: skip
+def conv2d_nhwc(layer: Layer) -> Offer | None:
+    """Offer the kernel, also for groups; filters that lie otherwise are laid out anew once."""
+    op, follows = layer.op, _follows(layer.epilogue)
+    assert isinstance(op, ops.Conv2d)
+    data, weight = layer.inputs
+    prepared: dict[Value, Operator] = {}
+    if op.kernel_layout != "HWIO":
+        if weight not in layer.constants:
+            return None
+        prepared[weight] = ops.Transpose(tuple(map(op.kernel_layout.index, "HWIO")))
+    kh, kw, ci, co = (weight.shape[op.kernel_layout.index(letter)] for letter in "HWIO")
+    groups, dtype = op.groups, layer.result.dtype
+    # Of groups of 16-bit floats no copies are made.
+    odd = groups > 1 and dtype != "float32" and (ci % 2 > 0 or co // groups % 2 > 0)
+    if follows is None or odd or of_each_channel(layer):
+        return None
+    n, h, w, channels = images(op.data_layout, data.shape)
+    args: tuple[Any, ...] = (n, h, w, co, channels, kh, kw, op.steps, padding_of(op.sides))
+    args = (*args, *follows, op.holes, dtype, *([groups] if groups > 1 else []))
+    return Offer("conv2d_nhwc.cuda", args, (*layer.inputs, *given(layer.epilogue)), prepared)
+
+
+@implements("nn.dense", "cuda", "matvec.cuda", dtypes=FLOATS, activations=ACTIVATIONS)
+def matvec(layer: Layer) -> Offer | None:
+    """Offer the kernel for few rows, with all that may follow."""
+    follows, (data, weight) = _follows(layer.epilogue), layer.inputs
+    (m, k), n = data.shape, weight.shape[0]
+    if follows is None or m > FEW[layer.result.dtype]:
+        return None
+    # On an H200 4 rows of float16 by 4096x4096 took 11.67 us so, and 7.52 streamed in tiles.
+    product = Gemm(m, n, k, layer.result.dtype, transpose_b=True)
+    if m >= FILLED and gemm_few.streams(product, layer.target):
+        return None
+    args = (n, k, m, layer.result.dtype, *follows)
+    return Offer("matvec.cuda", args, (*layer.inputs, *given(layer.epilogue)))
+
+
+@implements("nn.dense", "cuda", "gemm.cuda", dtypes=FLOATS, activations=ACTIVATIONS)
+def dense(layer: Layer) -> Offer | None:
+    """Offer the kernel for more rows; weights that are known are transposed once, for float32."""
+    follows, (data, weight) = _follows(layer.epilogue), layer.inputs
+    (m, k), n, dtype = data.shape, weight.shape[0], layer.result.dtype
+    if follows is None or m < FILLED:
+        return None
+    # Without what follows the template of plain products offers the same.
+    turned = weight in layer.constants and dtype == "float32"
+    if turned and layer.epilogue == Epilogue():
+        return None
+    prepared: dict[Value, Operator] = {weight: ops.Transpose((1, 0))} if turned else {}
+    args = (m, n, k, dtype, 1, False, not turned, *follows)
+    return Offer("gemm.cuda", args, (*layer.inputs, *given(layer.epilogue)), prepared)
+
+
+@implements("nn.batch_matmul", "cuda", "gemm.cuda", dtypes=FLOATS, activations=ACTIVATIONS)
+def batch_matmul(layer: Layer) -> Offer | None:
+    """Offer the kernel for batches of products, one matrix of which may serve all."""
+    op, follows, (a, b) = layer.op, _follows(layer.epilogue), layer.inputs
+    assert isinstance(op, ops.BatchMatmul)
+    batch, m, n = layer.result.shape
+    k = a.shape[1 if op.transpose_a else 2]
+    if follows is None:
+        return None
+    shared = "" if a.shape[0] == b.shape[0] else "a" if a.shape[0] == 1 else "b"
+    args: tuple[Any, ...] = (m, n, k, layer.result.dtype, batch, op.transpose_a, op.transpose_b)
+    args = (*args, *follows)
+    args = (*args, 1.0, shared) if shared else args
+    return Offer("gemm.cuda", args, (*layer.inputs, *given(layer.epilogue)))

@@ -1,0 +1,139 @@
+"""Which layers of networks the CUDA templates of norms, cumulative sums and attention compute.
+
+Rows must lie along the last axes: what is apart in memory is left to tensor expressions. Rows of
+any number and length are worth trying, for the kernels give a row as many threads as suit it and
+divide few long ones among blocks; attention is where heads have a size that tensor cores take.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from autotune.graph import ops
+from autotune.network.implementations import Offer, implements
+from autotune.network.layer import Epilogue, Layer
+
+from ..attention.attention_cuda import Attention
+from ..products.gemm_shape import HALVES
+from ..rows.rows_shape import Rows
+from ..rows.scan_cuda import Scan
+from .cuda import FLOATS, takes
+
+
+def _rows(layer: Layer, axis: int) -> tuple[int, int] | None:
+    """Return how many rows data has along its last axis, and of how many elements."""
+    shape = layer.inputs[0].shape
+    last = bool(shape) and axis in (-1, len(shape) - 1)
+    return (math.prod(shape[:-1]), shape[-1]) if last and layer.epilogue == Epilogue() else None
+
+
+def _vectors(layer: Layer) -> tuple[Any, ...]:
+    """Return data, and gamma and beta as far as they are used."""
+    op, (data, *vectors) = layer.op, layer.inputs
+    assert isinstance(op, ops.Norm)
+    return (data, *op.used(vectors).values())
+
+
+@implements("nn.layer_norm", "cuda", "layer_norm.cuda", dtypes=FLOATS)
+def layer_norm(layer: Layer) -> Offer | None:
+    """Offer the map of rows, with the vectors that follow."""
+    op = layer.op
+    assert isinstance(op, ops.LayerNorm)
+    extents = _rows(layer, op.axis_of_norm)
+    if extents is None:
+        return None
+    args = (*extents, op.epsilon, op.scale, op.center, layer.result.dtype)
+    shape = ("layer_norm", *extents, layer.result.dtype, op.epsilon)
+    return Offer("layer_norm.cuda", args, _vectors(layer)) if takes(Rows, *shape) else None
+
+
+@implements("nn.rms_norm", "cuda", "rms_norm.cuda", dtypes=FLOATS)
+def rms_norm(layer: Layer) -> Offer | None:
+    """Offer the map of rows, with the vector that follows."""
+    op = layer.op
+    assert isinstance(op, ops.RmsNorm)
+    extents = _rows(layer, op.axis_of_norm)
+    if extents is None:
+        return None
+    args = (*extents, op.epsilon, op.scale, layer.result.dtype)
+    shape = ("rms_norm", *extents, layer.result.dtype, op.epsilon)
+    return Offer("rms_norm.cuda", args, _vectors(layer)) if takes(Rows, *shape) else None
+
+
+def group_norm(layer: Layer) -> Offer | None:
+    """Offer the map of rows that are groups of channels, with the vectors that follow."""
+    op = layer.op
+    assert isinstance(op, ops.GroupNorm | ops.InstanceNorm)
+    images, channels, *pixels = layer.inputs[0].shape
+    groups = op.num_groups if isinstance(op, ops.GroupNorm) else channels
+    spatial = math.prod(pixels)
+    rows = ("layer_norm", images * groups, channels // groups * spatial, layer.result.dtype)
+    if not takes(Rows, *rows, op.epsilon) or layer.epilogue != Epilogue():
+        return None
+    args = (images, channels, spatial, groups, op.epsilon, op.scale, op.center)
+    return Offer("group_norm.cuda", (*args, layer.result.dtype), _vectors(layer))
+
+
+implements("nn.group_norm", "cuda", "group_norm.cuda", dtypes=FLOATS)(group_norm)
+implements("nn.instance_norm", "cuda", "group_norm.cuda", dtypes=FLOATS)(group_norm)
+
+
+@implements("nn.log_softmax", "cuda", "log_softmax.cuda", dtypes=FLOATS)
+def log_softmax(layer: Layer) -> Offer | None:
+    """Offer the map of rows."""
+    assert isinstance(layer.op, ops.LogSoftmax)
+    extents = _rows(layer, layer.op.axis_of_sum)
+    if extents is None:
+        return None
+    args = (*extents, layer.result.dtype)
+    fits = takes(Rows, "log_softmax", *args)
+    return Offer("log_softmax.cuda", args, layer.inputs) if fits else None
+
+
+@implements("cumsum", "cuda", "cumsum.cuda", dtypes=FLOATS)
+def cumsum(layer: Layer) -> Offer | None:
+    """Offer the scan of rows."""
+    assert isinstance(layer.op, ops.Cumsum)
+    extents = _rows(layer, layer.op.along)
+    if extents is None:
+        return None
+    args = (*extents, layer.result.dtype)
+    return Offer("cumsum.cuda", args, layer.inputs) if takes(Scan, *args) else None
+
+
+def _heads_of(layer: Layer) -> tuple[str, tuple[int, ...]]:
+    """Return how the arrays of attention lie, and batch, heads, kv_heads, queries, keys, size."""
+    op, (q, *others) = layer.op, layer.inputs
+    if isinstance(op, ops.PackedAttention):
+        batch, rows, every, size = q.shape
+        kv_heads = op.kv_heads or every // 3
+        return "packed", (batch, every - 2 * kv_heads, kv_heads, rows, rows, size)
+    k = others[0].shape
+    if isinstance(op, ops.RowsFirstAttention):
+        batch, queries, heads, size = q.shape
+        return "BSHD", (batch, heads, k[2], queries, k[1], size)
+    batch, heads, queries, size = q.shape
+    return "BHSD", (batch, heads, k[1], queries, k[2], size)
+
+
+def attention(layer: Layer) -> Offer | None:
+    """Offer the kernel that keeps scores to itself, for heads of a multiple of 8 elements."""
+    op = layer.op
+    assert isinstance(op, ops.Attention)
+    layout, (batch, heads, kv_heads, queries, keys, size) = _heads_of(layer)
+    factor = op.factor(size)
+    # What has its default is left out, so that records of it are found.
+    scale = 0.0 if factor == size**-0.5 else factor
+    rest = (op.causal, scale, layer.result.dtype, *([layout] if layout != "BHSD" else []))
+    serves = factor > 0 and takes(Attention, batch, heads, kv_heads, queries, keys, size, *rest)
+    if not serves or layer.epilogue != Epilogue():
+        return None
+    grouped = kv_heads if kv_heads < heads else 0
+    return Offer(
+        "attention.cuda", (batch, heads, queries, keys, size, grouped, *rest), layer.inputs
+    )
+
+
+for _name in ("scaled_dot_product", "rows_first", "packed"):
+    implements(f"nn.{_name}_attention", "cuda", "attention.cuda", dtypes=HALVES)(attention)

@@ -1,0 +1,1 @@
+"""Products of matrices: for CUDA cores, each kind of tensor core instructions, and CPUs."""

@@ -1,0 +1,217 @@
+"""Products of float32 on Hopper's tensor cores: each float as the sum of three of bfloat16.
+
+A float32 has 24 binary digits and a bfloat16 8, with the same exponents: every float32 is the sum
+of three bfloat16, each the nearest to what the ones before leave. The nine products of two such
+sums are exact in float32, and tensor cores make them some fifteen times as fast as the
+floating-point units make one. What follows from it:
+
+- A kernel before the product splits both operands, and writes the pieces in the order in which
+  they will stand in shared memory, edges filled with zeros. So the product has each tile of an
+  operand copied by one instruction of the bulk copy engine, whatever the extents and however the
+  operands are stored.
+- Tensor cores cut, rather than round, what they add to a sum: long sums would be too small. So
+  they add up one chunk of K only, the small products first, and these sums are added as floats
+  are. The result is nearer to the exact one than what a chain of ``fmaf`` comes to.
+- The three smallest products, of second and third pieces, are left out. Together they are at most
+  2^-25 of what they belong to, which is half of what rounding it to a float32 may change, and
+  mostly far less. With all nine, sums had the same errors to two digits, and took 1.4 times as
+  long (one H200, CUDA 13.0, sums of 32 to 4096 products, uniform, normal, and spread over 40
+  binary orders of magnitude).
+- Some floats cannot be multiplied so: infinities, NaNs, those of 2^56 and more, whose sums could
+  overflow on the way, and those under 2^-110 with digits that bfloat16 lacks. Where a tile of an
+  operand has one, the tiles of the result that it concerns are multiplied by ``fmaf``, which is
+  slow, but has the results and errors that float32 has.
+
+Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For
+Higher-Precision Computations", 2019, has the method, with six and nine products. cuBLAS has the
+latter as "BF16x9" for devices after this one (its documentation, "Floating Point Emulation").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import replace
+from functools import partial
+
+from autotune import SourceKernel, Target, call, workspace
+
+from .. import common
+from .gemm_shape import Gemm, first_names, result_name
+from .gemm_wgmma import ARCH
+
+# Of the nine, the largest so many.
+PRODUCTS = 6
+# Rows of a tile: two warpgroups multiply 64 each.
+TILE_M = 128
+THREADS, PACK_THREADS = 384, 256
+# Three pieces of 16 bits.
+ITEM_BYTES = 6
+# Up to as many products a sum, those by ``fmaf`` were faster whatever stood where.
+SHORT_SUM = 64
+# Multiprocessors of the devices that these kernels run on, where a target does not say.
+MULTIPROCESSORS = 132
+
+
+class Bf16x3Tiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
+        c = choice
+        self.shape, self.choice = shape, choice
+        # Columns that are multiplied at a time: of twice as many, sums would fill the registers.
+        self.part_n = common.pick(c["tile_n"] % 192 == 0, 192, 128)
+        self.chunks = common.ceil_div(common.ceil_div(shape.k, c["chunk"]), c["split"])
+        self.per_split = c["chunk"] * self.chunks
+        self.a_bytes = ITEM_BYTES * TILE_M * c["chunk"]
+        self.b_bytes = ITEM_BYTES * c["tile_n"] * c["chunk"]
+        self.ring_bytes = c["stages"] * (self.a_bytes + self.b_bytes)
+        # Two barriers a slot.
+        self.shared_bytes = self.ring_bytes + 16 * c["stages"]
+        self.part_bytes = 4 * TILE_M * (c["tile_n"] + 8)
+        self.blocks = (common.ceil_div(shape.m, TILE_M), common.ceil_div(shape.n, c["tile_n"]))
+        of_a, of_b = self.counts
+        all_chunks = c["split"] * self.chunks
+        self.a_tiles = of_a * self.blocks[0] * all_chunks
+        self.b_tiles = of_b * self.blocks[1] * all_chunks
+        # Of the product.
+        self.all_blocks = shape.batch * self.blocks[0] * self.blocks[1] * c["split"]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many matrices a and b have."""
+        of_a, of_b = (1 if name == self.shape.shared else self.shape.batch for name in "ab")
+        return of_a, of_b
+
+    def defines(self, products: int) -> Mapping[str, int | str]:
+        """Return everything the kernel text is parameterised by."""
+        s, c = self.shape, self.choice
+        (of_a, of_b), (down, across) = self.counts, self.blocks
+        knobs = common.defines(
+            m=s.m, n=s.n, k=s.k, c_n=s.n, tile_m=TILE_M, part_n=self.part_n, threads=THREADS,
+            chunks=self.chunks, a_count=of_a, b_count=of_b, a_bytes=self.a_bytes,
+            b_bytes=self.b_bytes, blocks_m=down, blocks_n=across, cluster=c["split"] > 1,
+            products=products, bfloat16=1, tf32=0, **{name: c[name] for name in candidates(s)},
+        )  # fmt: skip
+        return {**knobs, **s.operands()}
+
+
+def offered(shape: Gemm, target: Target) -> bool:
+    """Return whether a target has these instructions, and they pay for a shape."""
+    hopper = target.kind == "cuda" and target.arch in (ARCH, ARCH.rstrip("a"))
+    if shape.dtype != "float32" or not hopper or target.emulate:
+        return False
+    likely = {"tile_n": 128, "chunk": 32, "stages": 4, "in_turn": 1, "band": 1}
+    splits = candidates(shape)["split"]
+    cycles = min(estimate(shape, {**likely, "split": split}, target) for split in splits)
+    return cycles < _fma_cycles(shape, target)
+
+
+def _fma_cycles(shape: Gemm, target: Target) -> float:
+    """Return the cycles that products of some hundred rows and columns take by ``fmaf``.
+
+    What stands across a vector is copied float by float: on an H200 3136x96x384 with b transposed
+    took 31.0 us, 1922x263x223 25.9, and here 13.8 and 17.5. Of short sums writing takes most.
+    """
+    each = 128 * 0.65 * _multiprocessors(target)
+    singly = (shape.transpose_b or shape.n % 4 > 0) and shape.k >= SHORT_SUM
+    products = shape.batch * shape.m * shape.n * shape.k * (1.75 if singly else 1)
+    return 8000 + products / each
+
+
+def _multiprocessors(target: Target) -> int:
+    return target.limits.sm_count if target.limits.sm_count > 1 else MULTIPROCESSORS
+
+
+def chosen_before(knobs: Container[str]) -> bool:
+    """Return whether knobs were chosen for products by ``fmaf``: old logs stay valid."""
+    return "rows" in knobs
+
+
+def candidates(shape: Gemm) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    return {
+        "tile_n": [128, 192, 256],
+        "chunk": [32, 64],
+        "stages": [2, 3, 4],
+        "in_turn": [0, 1],
+        "split": common.up_to(max(1, shape.k // 128), (1, 2, 4)),
+        "band": [1, 4, 8, 16],
+    }
+
+
+def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    tiling, c = Bf16x3Tiling(shape, choice), choice
+    split = c["split"] > 1
+    rules = [
+        (tiling.shared_bytes > target.limits.shared_bytes_optin, "too much shared memory"),
+        (c["tile_n"] >= 2 * max(shape.n, 64), "columns beyond the output"),
+        (c["stages"] > common.larger(tiling.chunks + 1, 2), "stages beyond the chunks"),
+        (split & (tiling.per_split * (c["split"] - 1) >= shape.k), "an empty range"),
+        (split & (tiling.part_bytes > tiling.ring_bytes), "parts beyond the ring"),
+        ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
+        (tiling.all_blocks > 2**31 - 1, "too many blocks"),
+        (tiling.a_tiles + tiling.b_tiles > 2**31 - 1, "too many blocks"),
+    ]
+    return common.first_broken(rules)
+
+
+def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: the slower of products and copies, packing, adding up."""
+    tiling, c = Bf16x3Tiling(shape, choice), choice
+    multiprocessors = _multiprocessors(target)
+    # A cluster stays within one of the groups that multiprocessors come in, and leaves gaps there.
+    multiprocessors -= 4 * c["split"] if c["split"] > 2 else 0
+    waves = common.ceil_div(tiling.all_blocks, multiprocessors)
+    # A multiprocessor makes 2048 multiply-adds a cycle, with gaps; 42 bytes a cycle come from the
+    # L2 cache.
+    gaps = 1.13 if c["in_turn"] else 1.15
+    products = gaps * PRODUCTS * TILE_M * c["tile_n"] * c["chunk"] / 2048
+    copies = (tiling.a_bytes + tiling.b_bytes) / 42
+    waiting = max(0.0, 1200 + copies - (c["stages"] - 1) * products)
+    adding = 1000 + 250 * c["split"] if c["split"] > 1 else 0.0
+    writing = 4 * TILE_M * c["tile_n"] / 16
+    # Packing reads 4 bytes for 6 that it writes.
+    packed = (tiling.a_tiles * tiling.a_bytes + tiling.b_tiles * tiling.b_bytes) * 10 / ITEM_BYTES
+    packing = 1500 + packed / (16 * _multiprocessors(target))
+    # More slots bridge copies that are late.
+    work = tiling.chunks * max(products, copies) + waiting + 1000 / c["stages"]
+    return waves * (work + 2000 + adding + writing) + packing
+
+
+def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    return common.best_drawn(
+        candidates(shape),
+        1000,
+        partial(violation, shape, target=target),
+        partial(estimate, shape, target=target),
+    )
+
+
+def kernel(shape: Gemm, choice: Mapping[str, int], products: int = PRODUCTS) -> SourceKernel:
+    """Return the kernels of a choice of knobs: splitting, and the product.
+
+    Args:
+        products: how many of the nine, the largest first.
+    """
+    tiling = Bf16x3Tiling(shape, choice)
+    a, b, *rest = first_names(shape)
+    packed = ["packed_a", "packed_b"]
+    tiles, blocks = (tiling.a_tiles, tiling.b_tiles), tiling.all_blocks // choice["split"]
+    names = [*packed, "flags", a, b, *rest, result_name(shape)]
+    grid = (blocks, 1, choice["split"])
+    calls = [
+        call("pack_bf16x3", [a, b, *packed, "flags"], sum(tiles), PACK_THREADS),
+        call("gemm_bf16x3", names, grid, THREADS, tiling.shared_bytes, early=True),
+    ]
+    texts = [
+        "epilogue.h", "operands.h", "mma.h", "pairs.h", "barriers.h", "early.h", "wgmma.h",
+        "packed.h", "pack_bf16x3.cu", "gemm_bf16x3.cu",
+    ]  # fmt: skip
+    source = common.cuda_kernel(
+        shape, texts, tiling.defines(products), calls, flags=[f"-arch={ARCH}"]
+    )
+    sizes = (tiles[0] * tiling.a_bytes // 2, tiles[1] * tiling.b_bytes // 2)
+    rooms = [workspace(n, (size,), "bfloat16") for n, size in zip(packed, sizes, strict=True)]
+    return replace(source, workspace=[*rooms, workspace("flags", (sum(tiles),), "int32")])

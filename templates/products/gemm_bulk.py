@@ -1,0 +1,371 @@
+"""Matrix multiplication by ``wgmma`` whose operands the bulk copy engine brings, box by box.
+
+In `gemm_wgmma` 128 threads of a block copy 16 bytes at a time, all the while. Here one thread
+tells Hopper's copy engine which box of a matrix to bring; the engine places rows as the
+instruction wants them, and a barrier counts the bytes that arrive. What follows from it:
+
+- The engine is told of a matrix by a tensor map. `tensor_map` says how one that is a constant of
+  the program serves plain pointers. Rows of a and b must begin at multiples of 16 bytes.
+- Where a shape has many tiles, blocks can walk over them: the copies of the next begin while one
+  is being written. Several teams of warpgroups take tiles in turn, and one writes while another
+  multiplies: where sums are short, filling and draining tiles takes half of the time otherwise.
+- Of NHWC images the engine brings the windows of a tile's pixels (`bulk_windows`).
+- Two blocks of a cluster with tiles of the same columns can copy half of b each for both
+  ("multicast").
+- Where a shape has too few tiles to fill the device, ``split`` blocks take a range of K each and
+  write their sums as they hold them; a second kernel adds these up.
+- Results of 16 bits are stored by the copy engine too, in whole cache lines.
+- Tiles have any multiple of 8 columns, so that as many of them as there are multiprocessors cover
+  a result of any size. Boxes of columns that stand across K are best whole cache lines: then the
+  operands are swapped, rows of tiles are columns of c, in lines of 64, and columns its rows.
+
+CUTLASS has kernels of this kind under the names "persistent", "cooperative" and "ping-pong" (its
+documentation, "Efficient GEMM in CUDA", of warp-specialized kernels for Hopper), and "swap AB".
+The knobs are those of `gemm_wgmma`, and mean the same for one team. ``wgmma``, the knob by which
+`gemm_half` tells the families apart, says how blocks go about their tiles: see `Form`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from autotune import SourceKernel, Target, call, workspace
+from autotune.errors import TemplateError
+from autotune.kernel import KernelCall
+
+from .. import common, tensor_map
+from ..convolutions import bulk_windows
+from ..convolutions.conv2d_nhwc import Conv2dNhwc
+from ..epilogue import Epilogue
+from . import gemm_wgmma
+from .gemm_bulk_estimate import estimate as estimate
+from .gemm_bulk_tiling import FORMS, KNOB, MULTIPROCESSORS, PANEL, BulkTiling, Form
+from .gemm_mma import depth
+from .gemm_shape import HALVES, Product, first_names, result_name
+from .gemm_wgmma import ARCH
+
+HOPPER = Target(f"cuda -arch={ARCH}")
+# Of a block that adds up what a split wrote, four sums each.
+SUM_THREADS = 256
+# Rows of a box of the copy engine, at most.
+LARGEST_BOX = 256
+# Fragments of 8 columns that the narrowest tile has.
+LEAST_WIDTH = 2
+# Rows, columns and products a sum from which on results that begin anywhere gain by strips.
+LEAST_IN_STRIPS = 192
+# Estimated cycles up to which copies of 16 bytes, which begin sooner, are faster.
+SHORT_RUN = 8000
+# The same of products that a bias or an activation follows.
+FOLLOWED_RUN = 18000
+# The same of windows of images.
+WINDOWS_RUN = 11000
+# Of integers, rows, elements of a sum and multiply-adds up to which ``mma.sync`` is as fast.
+FEW_ROWS, SHORT_SUM, FEW_PRODUCTS = 32, 128, 2**25
+# The kernels, and what they are made of.
+TEXTS = (
+    "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "barriers.h", "early.h",
+    "wgmma.h", "activations.h", "bulk.h", "gemm_bulk.h", "begin_sums.h",
+    "bulk_windows.h", "gemm_bulk_copies.h",
+    "gemm_bulk_results.h", "gemm_bulk_swapped.h", "gemm_bulk.cu", "gemm_bulk_sums.cu",
+)  # fmt: skip
+# Those of integers, of which nothing follows.
+INTEGER_TEXTS = tuple(
+    name
+    for text in TEXTS
+    for name in ([text, "wgmma_int8.h"] if text == "wgmma.h" else [text])
+    if name != "elements.h"
+)
+# Up to as many results, a kernel that adds up what the blocks of a split wrote is worth its time.
+FEW_RESULTS = 2**20
+
+
+def refusal(shape: Product) -> str | None:
+    """Return why these copies cannot serve a shape, or None."""
+    integers = shape.dtype == "int8"
+    along_k = shape.transpose_b and not shape.transpose_a
+    rules = [
+        (shape.dtype not in (*HALVES, "int8"), "operands must be 16-bit floats or 8-bit integers"),
+        (
+            integers and not (along_k and shape.k % 16 == 0),
+            "integers must stand along K: a as [m, k] and b as [n, k], with a k that 16 divides",
+        ),
+    ]
+    reason = bulk_windows.refusal(shape) if shape.gathers else None
+    every = common.first_broken(rules) or reason
+    return every or (None if integers else gemm_wgmma.refusal(shape))
+
+
+def offered(shape: Product, target: Target) -> bool:
+    """Return whether a target has what these kernels are of, and they can multiply a shape."""
+    return gemm_wgmma.has_wgmma(target) and refusal(shape) is None
+
+
+def widths(columns: int) -> list[int]:
+    """Return how wide tiles may be, in fragments: of as many tiles side by side, the narrowest."""
+    fragments = common.ceil_div(columns, 8)
+    narrowest = {
+        width
+        for width in range(LEAST_WIDTH, 33)
+        if common.ceil_div(fragments, common.ceil_div(fragments, width)) == width
+    }
+    return sorted({8, 16, 24, 32} | narrowest)
+
+
+def _fragments(shape: Product) -> list[int]:
+    """Return how many fragments of 8 columns tiles may have: products of integers any of 16."""
+    if shape.dtype != "int8":
+        return sorted({*widths(shape.n), *widths(shape.m)})
+    return sorted({width + width % 2 for width in widths(shape.n)})
+
+
+def candidates(shape: Product) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    few = shape.batch * shape.m * shape.n <= FEW_RESULTS
+    # Of integers blocks copy for themselves: of six configurations drawn for 512x1024x1024 one
+    # ended in a launch failure on an H200, and five of them shared copies.
+    alone = shape.dtype == "int8"
+    plain = alone or shape.gathers
+    return {
+        KNOB: [f.knob for f in FORMS if not ((plain and f.swapped) or (alone and f.share > 1))],
+        "warps_m": [4, 8, 12],
+        "warps_n": [1],
+        "frags_m": [1, 2],
+        "frags_n": _fragments(shape),
+        "chunk": [64, 128],
+        "stages": [2, 3, 4, 5, 6, 8],
+        "split": common.up_to(max(1, depth(shape) // 128), (1, 2, 4, 8)) if few else [1],
+        "band": [1, 2, 4, 8, 16],
+    }
+
+
+def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(_rules(choice, shape, target))
+
+
+def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tuple[bool, str]]:
+    """Return the rules of `violation`; choices may be arrays of them."""
+    tiling, limits, c = BulkTiling(shape, choice), target.limits, choice
+    form = tiling.form
+    return [
+        (not offered(shape, target), "no wgmma by boxes"),
+        (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
+        (tiling.fits(1, target) == 0, "too many registers"),
+        (tiling.tile_m > LARGEST_BOX, "a box of too many rows"),
+        (tiling.tile_m >= 2 * common.larger(tiling.m, 64), "rows beyond the output"),
+        (tiling.tile_n >= 2 * common.larger(tiling.n, 64), "columns beyond the output"),
+        (
+            (form.teams == 0) & (c["stages"] > common.larger(tiling.chunks + 1, 2)),
+            "stages beyond the chunks",
+        ),
+        *_of_k(tiling),
+        ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
+        ((c["split"] > 1) & (form.teams > 0), "a split that walks"),
+        (
+            (form.teams == 0) & (tiling.result_bytes > c["stages"] * tiling.slot_bytes),
+            "results beyond the ring",
+        ),
+        (
+            (form.teams > 0)
+            & (tiling.tiles <= MULTIPROCESSORS * common.larger(form.teams - 1, 1)),
+            "a team without a tile",
+        ),
+        ((form.share > 1) & (c["band"] % form.share > 0), "a band of no whole clusters"),
+        ((form.share > 1) & (tiling.tile_m >= tiling.m), "a block without rows"),
+        *_of_swapped(tiling),
+        (
+            (form.share > 1) & (tiling.tile_n % (tiling.least * form.share) > 0),
+            "a share of a panel",
+        ),
+        (
+            (c["split"] > 1) & (tiling.tile_m * tiling.tile_n % (4 * SUM_THREADS) > 0),
+            "sums of no whole blocks",
+        ),
+        (tiling.tiles > 2**31 - 1, "too many blocks"),
+    ]
+
+
+def _of_swapped(tiling: BulkTiling) -> list[tuple[bool, str]]:
+    """Return the rules of products of which rows of tiles are columns of c."""
+    rest, swapped = tiling.shape.rest, tiling.form.swapped > 0
+    more = rest != Epilogue(bias=rest.bias, activation=rest.activation)
+    return [
+        (swapped & tiling.shape.gathers, "windows as the right operand"),
+        (swapped & more, "more than a bias and an activation after swapped operands"),
+        (swapped & (tiling.choice["split"] > 1), "a split of swapped operands"),
+        (swapped & tiling.integers, "swapped operands of integers"),
+    ]
+
+
+def _of_k(tiling: BulkTiling) -> list[tuple[bool, str]]:
+    """Return the rules of ranges of K: no box may lie outside of a matrix as a whole."""
+    c = tiling.choice
+    beyond = c["chunk"] * tiling.all_chunks - tiling.k
+    return [
+        (beyond >= PANEL, "a box beyond the reduction"),
+        (
+            (c["split"] > 1) & (tiling.chunks * (c["split"] - 1) >= tiling.all_chunks),
+            "an empty range",
+        ),
+    ]
+
+
+def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
+    """Return whether a choice is known to beat `gemm_wgmma` where nothing was tuned.
+
+    On an H200 it did for 24 of 26 plain products; the others are over before the copy engine has
+    begun (768), or have few, narrow tiles (512x512x2048). With a bias and GELU they did for all 5
+    of 1024x4096x1024 and more. Other steps after a sum and few rows were not measured. Of 23
+    layers of 3x3 windows they did for 18 of the 19 that take 7 us and more, the other took as
+    long, and for one of four shorter ones: a block first writes the map of its images. With a
+    residual they did for all three.
+    """
+    rest = shape.rest
+    more = rest != Epilogue(bias=rest.bias, activation=rest.activation)
+    if shape.dtype == "int8":
+        return suits_integers(shape) and violation(shape, choice, target) is None
+    if shape.m < PANEL or violation(shape, choice, target):
+        return False
+    if shape.gathers:
+        return bool(estimate(shape, choice, target) > WINDOWS_RUN)
+    if more:
+        return False
+    if shape.n % 8 > 0:
+        return suits_strips(shape)
+    run = estimate(shape, choice, target)
+    if rest != Epilogue():
+        return run > FOLLOWED_RUN
+    walks, split = Form.of(choice[KNOB]).teams > 0, choice["split"] > 1
+    return walks or split or (choice["frags_n"] * 8 > PANEL and run > SHORT_RUN)
+
+
+def suits_integers(shape: Product) -> bool:
+    """Return whether products of integers are by boxes untuned, and by ``mma.sync`` else.
+
+    On an H200 boxes made 11 of 15 products 1.01 to 2.6 times as fast, among them 32x4096x4096 and
+    96x1000x512; 16x4096x4096, 1024x1024x64, 256 and 64x512x512 lost.
+    """
+    products = shape.batch * shape.m * shape.n * shape.k
+    return shape.m >= FEW_ROWS and shape.k > SHORT_SUM and products >= FEW_PRODUCTS
+
+
+def suits_strips(shape: Product) -> bool:
+    """Return whether a product is by boxes untuned whose results begin anywhere in memory.
+
+    On an H200 those were 5 to 73% faster for six such shapes with b as [n, k], from 197x1001x768
+    to 1024x50257x768.
+    """
+    odd = shape.n % 8 > 0 and shape.a_run % 8 == 0 and shape.b_run % 8 == 0
+    long = min(shape.m, shape.n, shape.k) >= LEAST_IN_STRIPS
+    return odd and long and shape.rest == Epilogue() and shape.dtype != "int8"
+
+
+def default_choice(shape: Product, target: Target, strips: bool = False) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best by estimate.
+
+    Of choices that are as good the first has the deepest ring, and tall tiles.
+
+    Args:
+        strips: whether rows of c begin anywhere, and only tiles count that are written in strips.
+    """
+    options = candidates(shape)
+    if strips:
+        options |= {
+            KNOB: [form.knob for form in FORMS if form.share == 1 and not form.swapped],
+            "frags_n": [8, 16, 24, 32],
+            "split": [1],
+        }
+    few = min(shape.m, shape.n) < 8 * LARGEST_BOX
+    options |= {
+        "frags_m": [2, 1],
+        "stages": [8, 6, 5, 4, 3, 2] if shape.k < 256 else [8, 6, 5, 4, 3],
+        "band": [8, 4, 2, 1] if few else [8],
+    }
+    return common.best_of_all(
+        options,
+        partial(_rules, shape=shape, target=target),
+        partial(estimate, shape, target=target),
+    )
+
+
+def swapped_operands(shape: Product) -> dict[str, int | str]:
+    """Return how operands stand that were exchanged and turned."""
+    given = shape.operands()
+    return {
+        "A_STRIDE": given["B_STRIDE"], "B_STRIDE": given["A_STRIDE"],
+        "TRANSPOSE_A": int(not shape.transpose_b), "TRANSPOSE_B": int(not shape.transpose_a),
+    }  # fmt: skip
+
+
+def kernel(
+    shape: Product, choice: Mapping[str, int], plain: Product | None = None
+) -> SourceKernel:
+    """Return the kernel of a choice of knobs, and of a split the one that adds up.
+
+    Args:
+        plain: what is asked for, where ``shape`` is that of padded copies of a and b: the kernel
+            takes its arguments and writes its result.
+
+    Raises:
+        TemplateError: these copies cannot serve the shape, or a box of this choice would lie
+            outside of its matrix; the message says why.
+    """
+    tiling, asked = BulkTiling(shape, choice), plain or shape
+    if reason := refusal(shape) or common.first_broken(_of_k(tiling) + _of_swapped(tiling)):
+        raise TemplateError(f"gemm of {shape.dtype} by boxes: {reason}, got {shape}")
+    defines = {**_defines(tiling, asked), **tiling.maps(asked)}
+    calls = _calls(tiling, asked)
+    texts = INTEGER_TEXTS if tiling.integers else TEXTS
+    source = common.cuda_kernel(asked, texts, defines, calls, flags=[f"-arch={ARCH}"])
+    rooms = []
+    if choice["split"] > 1:
+        sums = "int32" if tiling.integers else "float32"
+        rooms.append(workspace("parts", (choice["split"] * tiling.part_size,), sums))
+    if shape.gathers:  # with one map more, the others can begin at a multiple of their size
+        maps = 1 + math.prod(calls[0].launch.grid)
+        rooms.append(workspace("maps", (maps * tensor_map.WORDS,), "int32"))
+    return replace(source, workspace=rooms)
+
+
+def _defines(tiling: BulkTiling, asked: Product) -> dict[str, int | str]:
+    """Return what the text of a kernel is told, but for the maps of its matrices."""
+    shape, c, form = tiling.shape, tiling.choice, tiling.form
+    sizes = common.defines(
+        m=tiling.m, n=tiling.n, k=tiling.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
+        resident=tiling.resident(HOPPER), cluster=0, tf32=0,
+        bfloat16=shape.dtype == "bfloat16", int8=tiling.integers,
+        groups=tiling.team_groups, frags_m=c["frags_m"], tile_n=tiling.tile_n, chunk=c["chunk"],
+        stages=c["stages"], split=c["split"], band=c["band"], teams=form.teams, share=form.share,
+        swapped=form.swapped, box_rows=tiling.written_rows, ordered=tiling.ordered,
+        boxes=tiling.boxes and (asked.n % 8 == 0 or tiling.strips),
+    )  # fmt: skip
+    element = {} if tiling.integers else {"ELEMENT": 1 + HALVES.index(shape.dtype)}
+    images = {"IMAGES": shape.images} if isinstance(shape, Conv2dNhwc) else {}
+    return {
+        **sizes,
+        **images,
+        **element,
+        **shape.operands(),
+        **gemm_wgmma.product_text(tiling.tile_n, tiling.integers),
+        **gemm_wgmma.begin_and_end(asked.rest, c["split"] == 1),
+        **(swapped_operands(shape) if form.swapped else {}),
+    }
+
+
+def _calls(tiling: BulkTiling, asked: Product) -> list[KernelCall]:
+    """Return the launch of the products and, of a split, that of the kernel that adds up."""
+    a, b, *rest = first_names(asked)
+    if tiling.form.swapped:
+        a, b = b, a
+    result, ranges = result_name(asked), tiling.choice["split"]
+    written = result if ranges == 1 else "parts"
+    maps = ["maps"] if tiling.shape.gathers else []
+    names, grid = [a, b, *rest, written, *maps], (tiling.grid(HOPPER), 1, ranges)
+    products = call("gemm_bulk", names, grid, tiling.threads, tiling.shared_bytes)
+    if ranges == 1:
+        return [products]
+    blocks = tiling.part_size // (4 * SUM_THREADS)
+    return [products, call("gemm_bulk_sums", ["parts", *rest, result], blocks, SUM_THREADS)]

@@ -1,0 +1,240 @@
+"""The sizes of products by boxes: forms of blocks, tiles, shared memory, registers, tensor maps.
+
+Rules and estimates are also asked about many choices at once, with arrays in place of numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from autotune import Target
+
+from .. import common
+from ..convolutions import bulk_windows
+from ..convolutions.conv2d_nhwc import Conv2dNhwc
+from ..epilogue import Epilogue
+from ..tensor_map import initializer, tensor_map
+from .gemm_mma import depth
+from .gemm_shape import Product
+from .gemm_wgmma import PRODUCT_REGISTERS
+
+KNOB = "wgmma"
+ITEM_BYTES = 2
+# Elements of a row of shared memory, of 128 bytes.
+PANEL = 64
+# Of a thread that begins copies; the kernel text has the same.
+COPY_REGISTERS = 40
+# What a multiplying thread needs beside its sums.
+OTHER_REGISTERS = 40
+# And where it walks over tiles.
+WALK_REGISTERS = 16
+# Of a box of results.
+BOX_BYTES = 16 * 128
+# Of 16 rows of 128 results, each 16 bytes from a multiple of 128.
+STRIP_BYTES = 16 * (2 * 128 + 16)
+# Fragments of 8 columns of products that keep the tensor cores busy by themselves.
+WIDE = 15
+# Blocks that walk are as many as multiprocessors of an H100 or H200 take at a time.
+MULTIPROCESSORS = 132
+# Smaller values of the knob are other families.
+FIRST = 2
+
+
+@dataclass(frozen=True)
+class Form:
+    """How blocks go about their tiles.
+
+    Attributes:
+        teams: of warpgroups, that take tiles in turn; 0: a block has one tile.
+        share: blocks of a cluster that copy the right operand together.
+        swapped: whether a tile's rows are columns of c: a product of b and a, both transposed.
+    """
+
+    teams: int
+    share: int
+    swapped: int = 0
+
+    @classmethod
+    def of(cls, knob: int) -> Form:
+        """Return the form of a value of the knob."""
+        return cls((knob - FIRST) % 6 // 2, knob % 2 + 1, (knob - FIRST) // 6)
+
+    @property
+    def knob(self) -> int:
+        """The value of the knob."""
+        return FIRST + 6 * self.swapped + 2 * self.teams + self.share - 1
+
+
+FORMS = tuple(
+    Form(teams, share, swapped) for swapped in (0, 1) for teams in range(3) for share in (1, 2)
+)
+
+
+class BulkTiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    def __init__(self, shape: Product, choice: Mapping[str, int]) -> None:
+        c = choice
+        self.shape, self.choice, self.form = shape, choice, Form.of(c[KNOB])
+        self.teams = common.larger(self.form.teams, 1)
+        self.team_groups = common.larger(c["warps_m"] // 4, 1)
+        self.groups = self.team_groups * self.teams
+        self.threads = 128 * (self.groups + 1)
+        self.tile_m, self.tile_n = c["warps_m"] * c["frags_m"] * 16, c["frags_n"] * 8
+        self.integers, self.k = shape.dtype == "int8", depth(shape)
+        self.result_size = 4 if self.integers else 2
+        self.all_chunks = common.ceil_div(self.k, c["chunk"])
+        self.chunks = common.ceil_div(self.all_chunks, c["split"])
+        swapped = self.form.swapped
+        self.m, self.n = (
+            common.pick(swapped, shape.n, shape.m),
+            common.pick(swapped, shape.m, shape.n),
+        )
+        # Columns that stand across K come in whole panels.
+        self.across = common.pick(swapped, shape.transpose_a + 0, 1 - shape.transpose_b)
+        self.least = 8 + (PANEL - 8) * self.across
+        whole = 1 + (PANEL - 1) * self.across
+        self.b_columns = common.ceil_div(self.tile_n, whole) * whole
+        self.slot_bytes = ITEM_BYTES * c["chunk"] * (self.tile_m + self.b_columns)
+        # Blocks that share columns come in whole clusters, of which some may have no rows.
+        rows = common.ceil_div(self.m, self.tile_m)
+        clusters = common.ceil_div(rows, self.form.share)
+        self.blocks = (clusters * self.form.share, common.ceil_div(self.n, self.tile_n))
+        self.tiles = shape.batch * self.blocks[0] * self.blocks[1]
+
+    @property
+    def part_size(self) -> int:
+        """Sums that the blocks of a split write."""
+        return self.tiles * self.tile_m * self.tile_n
+
+    @cached_property
+    def copied_bytes(self) -> float:
+        """Bytes that a block copies of a chunk, in whole lines of the cache.
+
+        Rows of 128 bytes that do not begin at a line reach into two; some begin at one.
+        """
+        shape, swapped = self.shape, self.form.swapped
+        line = 2 * PANEL if self.integers else PANEL
+        a_lines = 2 - math.gcd(shape.a_run, line) / line
+        b_lines = 2 - math.gcd(shape.b_run, line) / line
+        left = common.pick(swapped, b_lines, a_lines) * self.tile_m
+        right = common.pick(swapped, a_lines, b_lines)
+        right = common.larger(right, 1 + self.across * (self.tile_n % PANEL > 0)) * self.b_columns
+        return ITEM_BYTES * self.choice["chunk"] * (left + right / self.form.share)
+
+    @cached_property
+    def strips(self) -> int:
+        """Whether rows of c that begin anywhere are written in strips of 64 columns."""
+        plain = self.shape.rest == Epilogue() and not self.integers
+        return plain & (self.form.swapped == 0) & (self.tile_n % PANEL == 0)
+
+    @cached_property
+    def boxes(self) -> int:
+        """Whether results go through shared memory: boxes of 64 columns, or strips."""
+        return (self.choice["split"] == 1) & ((self.shape.n % 8 == 0) | self.strips)
+
+    @cached_property
+    def result_bytes(self) -> int:
+        """Bytes of results that are written from where the ring was, a box at a time."""
+        wide = 128 // self.result_size
+        columns = common.ceil_div(self.tile_n, wide) * wide
+        written = common.pick(self.form.swapped, self.tile_n, columns)
+        return self.result_size * self.tile_m * written
+
+    @cached_property
+    def ordered(self) -> int:
+        """Chunks at the end of a tile that its groups multiply one after another; 0: all at once.
+
+        So the first group writes while the others multiply, where it finds room to write from. Of
+        two teams one does so anyway, and narrow products of one group leave tensor cores idle.
+        """
+        stages = self.choice["stages"]
+        last = self.all_chunks - self.chunks * (self.choice["split"] - 1)
+        fits = (self.team_groups - 1) * self.group_bytes <= self.slot_bytes
+        fits |= (self.form.teams > 0) | (self.boxes == 0)
+        suits = (self.form.teams < 2) & (self.choice["frags_n"] >= WIDE)
+        return (stages - 1) * ((self.team_groups > 1) & (last >= stages) & suits & fits)
+
+    @cached_property
+    def group_bytes(self) -> int:
+        """Bytes that a group writes from, in a block that has one tile."""
+        return common.larger(self.result_bytes // self.team_groups, 4 * STRIP_BYTES)
+
+    @cached_property
+    def box_rows(self) -> int:
+        """Rows of a box of a warpgroup with swapped operands, where a block that walks has two."""
+        few = self.choice["frags_n"]
+        return 8 * (1 + (few % 2 == 0) + 2 * (few % 4 == 0))
+
+    @cached_property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block: slots, boxes of results and barriers.
+
+        There are two barriers a slot, one a team and one a group; and room to begin the ring at a
+        multiple of 1024.
+        """
+        stages, swapped = self.choice["stages"], self.form.swapped
+        box_bytes = common.pick(swapped, 2 * 128 * self.box_rows, 8 * BOX_BYTES)
+        return (
+            stages * self.slot_bytes + 16 * stages + 8 * self.teams + 1024
+            + 8 * self.groups * (swapped + (self.ordered > 0))
+            + self.boxes * (self.form.teams > 0) * self.groups * box_bytes
+        )  # fmt: skip
+
+    @property
+    def written_rows(self) -> int:
+        """Rows of a box of results."""
+        if not self.form.swapped:
+            return 16
+        return self.box_rows if self.form.teams else self.tile_n
+
+    def fits(self, resident: int, target: Target) -> bool:
+        """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""
+        c, limits = self.choice, target.limits
+        entry = limits.registers // (self.threads * resident) // 8 * 8
+        for_sums = (entry * (self.groups + 1) - COPY_REGISTERS) // self.groups // 8 * 8
+        needed = c["frags_m"] * c["frags_n"] * 4 + OTHER_REGISTERS
+        needed += WALK_REGISTERS * (self.form.teams > 0)
+        return (
+            (self.threads <= limits.threads_per_block)
+            & (c["frags_n"] * 4 + PRODUCT_REGISTERS <= entry)
+            & (needed <= for_sums)
+            & (needed <= 240)
+            & (resident * (self.shared_bytes + 1024) <= limits.shared_bytes_optin + 1024)
+        )
+
+    def resident(self, target: Target) -> int:
+        """Return how many blocks a multiprocessor has at a time: one, or two that fit."""
+        return 1 + self.fits(2, target)
+
+    def grid(self, target: Target) -> int:
+        """Return how many blocks there are, of each range of a split."""
+        if self.form.teams == 0:
+            return self.tiles
+        return min(self.tiles, MULTIPROCESSORS * self.resident(target))
+
+    def maps(self, asked: Product) -> dict[str, str]:
+        """Return the maps of a, b and c, of which those of a and b may be padded copies."""
+        s, c, k = self.shape, self.choice, self.k
+        turns = (s.transpose_a, s.transpose_b)
+        if self.form.swapped:
+            turns = (not s.transpose_b, not s.transpose_a)
+        share = self.tile_n // self.form.share
+        a = (k, self.m, c["chunk"]) if turns[0] else (self.m, k, self.tile_m)
+        b = (self.n, k, share) if turns[1] else (k, self.n, c["chunk"])
+        sides = {"A_MAP": a, "B_MAP": b}
+        if self.boxes and asked.n % 8 == 0:
+            sides["C_MAP"] = (asked.m, asked.n, self.written_rows)
+        # Copies leave numbers as they are: of integers a map need only know the size.
+        kinds = {"C_MAP": "tf32"} if self.integers else {}
+        kind = "float16" if self.integers else s.dtype
+        maps = {
+            name: tensor_map(rows, columns, kinds.get(name, kind), box_rows)
+            for name, (rows, columns, box_rows) in sides.items()
+        }
+        if isinstance(s, Conv2dNhwc):
+            maps["A_MAP"] = bulk_windows.map_of(s, self.tile_m)
+        return {name: initializer(words) for name, words in maps.items()}

@@ -1,0 +1,133 @@
+"""Products on tensor cores where a device has both kinds of instruction.
+
+One space holds both: the knob ``wgmma`` says which family reads the others, which all share: 0 is
+``mma.sync``, 1 ``wgmma`` with copies of 16 bytes, and from 2 on ``wgmma`` with copies by boxes, in
+one of the forms of `gemm_bulk` or, the last, of `gemm_few`. Where there is only ``mma.sync``, that
+family's own space is used, without this knob.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import Protocol
+
+from autotune import SourceKernel, Target
+
+from .. import common
+from . import gemm_bulk, gemm_few, gemm_mma, gemm_wgmma
+from .gemm_shape import Product
+
+
+class Family(Protocol):
+    """What families of kernels of products have in common."""
+
+    def candidates(self, shape: Product) -> dict[str, list[int]]:
+        """Return the values each knob may take."""
+
+    def violation(self, shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
+        """Return why a choice cannot run, or None."""
+
+    def estimate(self, shape: Product, choice: Mapping[str, int], target: Target) -> float:
+        """Return a rough number of cycles."""
+
+
+KNOB = "wgmma"
+# From as many rows on, wgmma's smallest tile is full, and ``mma.sync`` is not worth trying.
+FULL_ROWS = 64
+# Up to this length of the sum, filling and draining tiles takes most of the time, and on an H200
+# ``mma.sync`` was faster: 46.6 us against 65.8 for 96 products of 512x512x64. By boxes, with
+# blocks that walk over tiles, they take 17.7.
+SHORT_SUM = 128
+
+
+def suits_wgmma(shape: Product) -> bool:
+    """Return whether products run by wgmma, without boxes, where nothing was tuned."""
+    return shape.k > SHORT_SUM
+
+
+def chosen_before(knobs: Container[str]) -> bool:
+    """Return whether knobs were chosen when there was only ``mma.sync``: old logs stay valid."""
+    return "warps_m" in knobs and KNOB not in knobs
+
+
+def _family(knob: int) -> Family:
+    """Return the family that a value of the knob stands for."""
+    if knob == 0:
+        return gemm_mma
+    if knob == gemm_few.VALUE:
+        return gemm_few
+    return gemm_wgmma if knob == 1 else gemm_bulk
+
+
+def offered(shape: Product, target: Target) -> bool:
+    """Return whether a target has wgmma, and one of its families can multiply a shape."""
+    return gemm_wgmma.offered(shape, target) or gemm_bulk.offered(shape, target)
+
+
+def candidates(shape: Product) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape, with either instruction."""
+    families: list[Family] = [gemm_mma]
+    knobs = [0]
+    if gemm_wgmma.refusal(shape) is None:
+        families.append(gemm_wgmma)
+        knobs.append(1)
+    for boxes in (gemm_bulk, gemm_few):
+        if boxes.refusal(shape) is None:
+            families.append(boxes)
+            knobs += boxes.candidates(shape)[KNOB]
+    options = [family.candidates(shape) for family in families]
+    shared = {name: sorted({v for each in options for v in each[name]}) for name in options[0]}
+    return {KNOB: knobs, **shared}
+
+
+def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    family = _family(choice[KNOB])
+    own = family.candidates(shape)
+    strange = [
+        (common.is_none_of(choice[name], values), f"{name} of the other")
+        for name, values in own.items()
+    ]
+    full = gemm_bulk.suits_integers if shape.dtype == "int8" else suits_wgmma
+    beaten = full(shape) and shape.m >= FULL_ROWS
+    slow = [(family is gemm_mma and beaten, "mma.sync where wgmma has full tiles")]
+    return common.first_broken(slow + strange) or family.violation(shape, choice, target)
+
+
+def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles."""
+    return _family(choice[KNOB]).estimate(shape, choice, target)
+
+
+def default_choice(shape: Product, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: by boxes where these win."""
+    if gemm_few.suits(shape):
+        choice = gemm_few.default_choice(shape, target)
+        if gemm_few.violation(shape, choice, target) is None:
+            return choice
+    if gemm_bulk.refusal(shape) is None:
+        choice = gemm_bulk.default_choice(shape, target, gemm_bulk.suits_strips(shape))
+        if gemm_bulk.wins(shape, choice, target):
+            return choice
+    return choice_without_boxes(shape, target)
+
+
+def choice_without_boxes(shape: Product, target: Target) -> dict[str, int]:
+    """Return a good guess with copies of 16 bytes: of floats by wgmma, also for few rows."""
+    if suits_wgmma(shape) and gemm_wgmma.refusal(shape) is None:
+        return {KNOB: 1, **gemm_wgmma.default_choice(shape, target)}
+    return {KNOB: 0, **gemm_mma.default_choice(shape, target)}
+
+
+def kernel(
+    shape: Product, choice: Mapping[str, int], plain: Product | None = None
+) -> SourceKernel:
+    """Return the kernel of a choice of knobs; ``plain`` is as in the families."""
+    own = {name: value for name, value in choice.items() if name != KNOB}
+    if choice.get(KNOB) == gemm_few.VALUE:
+        return gemm_few.kernel(shape, choice, plain)
+    if choice.get(KNOB, 0) > 1:
+        return gemm_bulk.kernel(shape, choice, plain)
+    if choice.get(KNOB):
+        return gemm_wgmma.kernel(shape, own, plain)
+    return gemm_mma.kernel(shape, own, plain)

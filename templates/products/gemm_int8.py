@@ -1,0 +1,109 @@
+"""Products of 8-bit integers whose operands do not stand along K, on copies that do.
+
+Tensor cores read integers along K only, two in each 16-bit place: by ``mma.sync`` a k that 4
+divides, by boxes one that 16 divides (`gemm_bulk`). Kernels before the product turn what stands
+across K, and pad rows to a multiple of 16; what else is needed is as for products of 16-bit floats
+(`gemm_half`). Who multiplies by the same matrix again and again does better to store it as [n, k].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from autotune import SourceKernel, Target, call, workspace
+
+from .. import common
+from . import gemm_bulk, gemm_half
+from .gemm_padded import Products
+from .gemm_shape import Gemm
+
+# What a block of the kernel that copies takes.
+THREADS, ACROSS, ALONG = 256, 64, 128
+# Multiply-adds from which on copies pay for products that ``mma.sync`` could read as they are.
+MANY_PRODUCTS = 2**28
+
+
+def is_needed(shape: Gemm) -> bool:
+    """Return whether no kernel reads the operands as they are stored."""
+    along_k = shape.transpose_b and not shape.transpose_a
+    return not along_k or shape.k % 4 > 0
+
+
+def gains(shape: Gemm, target: Target) -> bool:
+    """Return whether copies pay for a product that ``mma.sync`` could read as it is."""
+    many = shape.batch * shape.m * shape.n * shape.k >= MANY_PRODUCTS
+    full = min(shape.m, shape.n) >= gemm_half.FULL_ROWS and shape.k > gemm_half.SHORT_SUM
+    return many and full and shape.k % 16 > 0 and gemm_bulk.offered(along_k(shape), target)
+
+
+def along_k(shape: Gemm) -> Gemm:
+    """Return the shape of the copies."""
+    return replace(shape, transpose_a=False, transpose_b=True, k=shape.k + -shape.k % 16)
+
+
+@dataclass(frozen=True)
+class AlongK:
+    """A family of products, applied to copies that stand along K."""
+
+    family: Products
+
+    def candidates(self, shape: Gemm) -> dict[str, list[int]]:
+        """Return the values each knob may take."""
+        return self.family.candidates(along_k(shape))
+
+    def violation(self, shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+        """Return why a choice cannot run, or None."""
+        return self.family.violation(along_k(shape), choice, target)
+
+    def default_choice(self, shape: Gemm, target: Target) -> dict[str, int]:
+        """Return the choice to use where nothing was tuned."""
+        return self.family.default_choice(along_k(shape), target)
+
+    def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
+        """Return the kernels of a choice: copies, and the product."""
+        whole = along_k(shape)
+        source = gemm_half.kernel(whole, choice, shape)
+        padded = shape.k % 16 > 0
+        copied = {"a": shape.transpose_a or padded, "b": not shape.transpose_b or padded}
+        names = {name: f"{name}_along_k" for name, there in copied.items() if there}
+        sizes = _sizes(shape)
+        product = [
+            replace(one, args=tuple(names.get(name, name) for name in one.args))
+            for one in source.calls
+        ]
+        if choice.get(gemm_half.KNOB):  # kernels that wait for the copies where they read them
+            product[0] = replace(product[0], launch=replace(product[0].launch, early=True))
+        blocks = {name: _blocks(sizes[name]) for name in names}
+        given = [each for pair in names.items() for each in pair]
+        calls = [call("along_k", given, sum(blocks.values()), THREADS), *product]
+        sides = common.defines(
+            copy_a=copied["a"], copy_b=copied["b"], turn_a=shape.transpose_a,
+            turn_b=not shape.transpose_b, k_plain=shape.k, a_rows=shape.m, b_rows=shape.n,
+            a_blocks=blocks.get("a", 0),
+        )  # fmt: skip
+        rooms = [
+            workspace(copy, (math.prod(sizes[name]),), "int8") for name, copy in names.items()
+        ]
+        return replace(
+            source,
+            name=calls[0].entry,
+            source=f"{source.source}\n{common.text('early.h', 'turn_int8.cu')}",
+            defines={**source.defines, **sides},
+            calls=calls,
+            workspace=[*source.workspace, *rooms],
+        )
+
+
+def _sizes(shape: Gemm) -> dict[str, tuple[int, int, int]]:
+    """Return the matrices, rows and integers of rows of the copies."""
+    of_a, of_b = (1 if name == shape.shared else shape.batch for name in "ab")
+    k = along_k(shape).k
+    return {"a": (of_a, shape.m, k), "b": (of_b, shape.n, k)}
+
+
+def _blocks(size: tuple[int, int, int]) -> int:
+    """Return the blocks that copy an operand."""
+    matrices, rows, k = size
+    return matrices * common.ceil_div(rows, ACROSS) * common.ceil_div(k, ALONG)

@@ -1,0 +1,232 @@
+"""Products on tensor cores by ``mma.sync``: 16-bit floats with sums in float32, int8 in int32.
+
+Warps have tiles of fragments (PTX ISA, "Warp-level matrix instructions"), which matrix loads bring
+from rings of chunks in shared memory, as in CUTLASS ("Efficient GEMM in CUDA").
+
+Floats are multiplied as TF32 where that is asked for (type ``"tf32"``): they are rounded to 11
+bits on their way from shared memory, and one takes the place of two 16-bit floats. Matrix loads
+cannot turn them, so what is not stored along K is read word by word.
+
+Two integers of 8 bits go where one float of 16 bits would: the instruction for them has twice the
+depth, and is fed by the same matrix loads. They must be neighbours along K, so b is stored as
+[n, k], as weights of dense layers are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from autotune import SourceKernel, Target, call
+from autotune.errors import TemplateError
+
+from .. import common
+from .gemm_shape import HALVES, TF32, Product, first_names, result_name
+
+# What its kernels take.
+DTYPES = (*HALVES, TF32, "int8")
+# Of a thread, as instructions name them.
+MOST_REGISTERS = 255
+# Narrow copies that a thread makes of a chunk by default, and twice those of windows.
+MOST_COPIES = 48
+
+
+def depth(shape: Product) -> int:
+    """Return the items along K: floats, or what stands in 16 bits."""
+    return shape.k // 2 if shape.dtype == "int8" else shape.k
+
+
+def item_bytes(shape: Product) -> int:
+    """Return the bytes of an item."""
+    return 4 if shape.dtype == TF32 else 2
+
+
+class MmaTiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    def __init__(self, shape: Product, choice: Mapping[str, int]) -> None:
+        c, size = choice, item_bytes(shape)
+        self.threads = 32 * c["warps_m"] * c["warps_n"]
+        self.tile_m = c["warps_m"] * c["frags_m"] * 16
+        self.tile_n = c["warps_n"] * c["frags_n"] * 8
+        # A multiple of 8 keeps the ranges of a split aligned for 16-byte copies.
+        self.per_split = 8 * common.ceil_div(common.ceil_div(depth(shape), c["split"]), 8)
+        self.chunks = common.ceil_div(self.per_split, c["chunk"])
+        staged = _staged(self.tile_m, c["chunk"], shape.transpose_a, size)
+        staged += _staged(self.tile_n, c["chunk"], not shape.transpose_b, size)
+        self.shared_bytes = size * c["stages"] * staged
+        self.blocks = (
+            common.ceil_div(shape.m, self.tile_m),
+            common.ceil_div(shape.n, self.tile_n),
+        )
+        sums = 4 * c["frags_m"] * c["frags_n"]
+        self.registers = sums + 2 * (4 * c["frags_m"] + 2 * c["frags_n"]) + 32
+
+
+def _staged(tile: int, chunk: int, along_tile: bool, size: int) -> int:
+    """Return the items of one staged operand, whose rows are padded."""
+    return chunk * (tile + 8) if along_tile else tile * (chunk + 16 // size)
+
+
+def copied_words(shape: Product, tiling: MmaTiling, choice: Mapping[str, int]) -> tuple[int, int]:
+    """Return how many words of 4 bytes of a and of b a thread copies together."""
+    word, narrow = 4 // item_bytes(shape), 2 if shape.dtype == "int8" else 1
+    along_k = (choice["chunk"] // word, tiling.per_split // word)
+    a_along, b_along = () if shape.transpose_a else along_k, along_k if shape.transpose_b else ()
+    return (
+        common.widest(shape.a_run // narrow // word, *a_along),
+        common.widest(shape.b_run // narrow // word, *b_along),
+    )
+
+
+def candidates(shape: Product) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    longest = 1 if shape.dtype == "int8" else shape.k // 64
+    return {
+        "warps_m": [1, 2, 4],
+        "warps_n": [1, 2, 4],
+        "frags_m": [1, 2, 4, 8],
+        "frags_n": [2, 4, 8, 16],
+        "chunk": [16, 32, 64, 128],
+        "stages": [2, 3, 4, 5],
+        "split": common.up_to(max(1, longest), (1, 2, 4, 8, 16)),
+        "band": [1, 4, 8, 16],
+    }
+
+
+def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(_rules(choice, shape, target))
+
+
+def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tuple[bool, str]]:
+    """Return the rules of `violation`; choices may be arrays of them."""
+    tiling, c = MmaTiling(shape, choice), choice
+    return [
+        *common.limit_rules(tiling, target.limits),
+        (shape.batch * tiling.blocks[0] * tiling.blocks[1] > 2**31 - 1, "too many blocks"),
+        (tiling.tile_m >= 2 * max(shape.m, 16), "rows beyond the output"),
+        (tiling.tile_n >= 2 * max(shape.n, 16), "columns beyond the output"),
+        (c["stages"] > common.larger(tiling.chunks + 1, 2), "stages beyond the chunks"),
+        (c["chunk"] >= 2 * common.larger(tiling.per_split, 16), "a chunk beyond the reduction"),
+        ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
+    ]
+
+
+def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: tensor cores, matrix loads, staging, and launches."""
+    tiling, c = MmaTiling(shape, choice), choice
+    blocks = shape.batch * tiling.blocks[0] * tiling.blocks[1] * c["split"]
+    occupied = common.occupancy(
+        target, blocks, tiling.threads, tiling.registers, tiling.shared_bytes
+    )
+    busy_warps = occupied.together * tiling.threads // 32
+    size = item_bytes(shape)
+    steps = tiling.chunks * c["chunk"] * size / 32
+    # A scheduler starts one product every 7 cycles or so; a matrix load of 512 bytes occupies the
+    # multiprocessor for 4.
+    products = 7 * c["frags_m"] * c["frags_n"] * max(busy_warps / 4, 1.0)
+    loads = 4 * (c["frags_m"] + c["frags_n"] / 2) * busy_warps
+    compute = occupied.waves * (steps * max(products, loads) + tiling.chunks * 100)
+    elements = tiling.chunks * c["chunk"] * (tiling.tile_m + tiling.tile_n)
+    staging = occupied.waves * occupied.together * elements * size / 48
+    joining = 0.0
+    if c["split"] > 1:
+        joining = 4000.0 + 8 * c["split"] * shape.batch * shape.m * shape.n / (
+            20 * occupied.multiprocessors
+        )
+    share = 0.9 if c["stages"] > 2 or occupied.together > 1 else 0.4
+    return common.overlapped_cycles(compute, staging, share) + joining
+
+
+def _kept_in_registers(
+    choice: Mapping[str, int], shape: Product, target: Target
+) -> list[tuple[bool, str]]:
+    """Return the rules of `violation`, and that addresses of copies leave room for the sums.
+
+    Of a chunk compilers keep the addresses of about every second copy of a thread that is narrower
+    than 16 bytes, and of all copies of windows (nvcc 13.0, sm_90).
+    """
+    c, size, tiling = choice, item_bytes(shape), MmaTiling(shape, choice)
+    a_words, b_words = copied_words(shape, tiling, c)
+    a_copies = tiling.tile_m * c["chunk"] * size // (4 * a_words * tiling.threads)
+    b_copies = tiling.tile_n * c["chunk"] * size // (4 * b_words * tiling.threads)
+    held = 2 * a_copies if shape.gathers else a_copies * (a_words < 4)
+    held = held + b_copies * (b_words < 4)
+    return [
+        *_rules(choice, shape, target),
+        (held > MOST_COPIES, "many addresses"),
+        (tiling.registers + held // 2 > MOST_REGISTERS, "sums that are spilled"),
+    ]
+
+
+def default_choice(shape: Product, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    return common.best_drawn_at_once(
+        candidates(shape),
+        5000,
+        partial(_kept_in_registers, shape=shape, target=target),
+        partial(estimate, shape, target=target),
+    )
+
+
+def kernel(
+    shape: Product, choice: Mapping[str, int], plain: Product | None = None
+) -> SourceKernel:
+    """Return the kernel of a choice of knobs.
+
+    Args:
+        plain: what is asked for, where ``shape`` is that of padded copies of a and b: kernels take
+            its arguments and write its result.
+
+    Raises:
+        TemplateError: rows of the matrices do not begin at a multiple of 4 bytes.
+    """
+    _check(shape)
+    tiling, c, asked = MmaTiling(shape, choice), choice, plain or shape
+    split, integers, floats = c["split"] > 1, shape.dtype == "int8", shape.dtype == TF32
+    grid = (shape.batch * tiling.blocks[0] * tiling.blocks[1], c["split"])
+    names, out = first_names(asked), result_name(asked)
+    main = [*names, "partial" if split else out]
+    calls = [call("gemm_mma", main, grid, tiling.threads, tiling.shared_bytes)]
+    size = asked.batch * asked.m * asked.n
+    if split:
+        blocks = common.ceil_div(size, 128 * (1 if asked.n % 2 else 2))
+        calls.append(call("gemm_mma_reduce", ["partial", *names[2:], out], blocks, 128))
+    result = "float" if split or floats else "int" if integers else "unsigned short"
+    halves = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
+    texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
+    return common.cuda_kernel(
+        asked,
+        [*texts, "gemm_mma.cu"],
+        {**_defines(shape, tiling, c, asked), **shape.operands(), **halves, "RESULT": result},
+        calls,
+        (c["split"], size) if split else None,
+    )
+
+
+def _defines(
+    shape: Product, tiling: MmaTiling, c: Mapping[str, int], asked: Product
+) -> Mapping[str, int]:
+    """Return what the kernel text is parameterised by beside its operands."""
+    a_words, b_words = copied_words(shape, tiling, c)
+    return common.defines(
+        m=shape.m, n=shape.n, k=depth(shape), c_m=asked.m, c_n=asked.n, threads=tiling.threads,
+        k_per_split=tiling.per_split, a_words=a_words, b_words=b_words,
+        int8=shape.dtype == "int8", tf32=shape.dtype == TF32,
+        bfloat16=shape.dtype == "bfloat16", **c,
+    )  # fmt: skip
+
+
+def _check(shape: Product) -> None:
+    if shape.dtype == "int8":
+        if shape.transpose_a or not shape.transpose_b or shape.k % 4:
+            raise TemplateError(
+                f"gemm of int8: a must be stored as [m, k] and b as [n, k] (transpose_b=True), "
+                f"with a k that 4 divides, got {shape}"
+            )
+    elif shape.dtype in HALVES and (shape.a_run % 2 or shape.b_run % 2):
+        raise TemplateError(
+            f"gemm of {shape.dtype}: rows of both operands must have an even number of elements, "
+            f"got {shape}"
+        )

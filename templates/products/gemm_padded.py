@@ -1,0 +1,197 @@
+"""Products of 16-bit floats whose n or k is no multiple of 8: on copies that vectors can read.
+
+Tensor cores are fed by copies of 4 or 16 bytes, for which rows must begin at multiples of that.
+Where they do not, one kernel before copies what is in the way to rows of a multiple of 8 elements;
+the product writes its result as it is asked for. That reads and writes b once more, which counts
+where m is small. `gemm_unaligned` reads b, and many rows of a, as they are: its choices are part
+of the same space. Rows that are even are read by ``mma.sync`` as they are where copies do not pay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from autotune import SourceKernel, Target, call, workspace
+from autotune.kernel import KernelCall
+
+from .. import common
+from ..epilogue import Epilogue
+from . import gemm_bulk, gemm_half, gemm_unaligned, gemm_wgmma
+from .gemm_shape import Gemm
+
+# Of the kernel that copies: threads of a block, and vectors of 8 elements of a thread.
+THREADS, VECTORS = 256, 4
+# Results from which on, of as many rows and columns, products by boxes are known to be faster.
+MANY_RESULTS, LEAST = 5 * 2**17, 192
+# Multiply-adds and results from which on copies of even rows are known to pay.
+EVEN_PRODUCTS, EVEN_RESULTS = 450_000_000, 9 * 2**16
+
+
+class Products(Protocol):
+    """A family of kernels of products."""
+
+    def candidates(self, shape: Gemm) -> dict[str, list[int]]:
+        """Return the values each knob may take."""
+
+    def violation(self, shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+        """Return why a choice cannot run, or None."""
+
+    def default_choice(self, shape: Gemm, target: Target) -> dict[str, int]:
+        """Return the choice to use where nothing was tuned."""
+
+    def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
+        """Return the kernel of a choice of knobs."""
+
+
+def is_needed(shape: Gemm) -> bool:
+    """Return whether rows of a or b begin at addresses that are no multiple of 4 bytes."""
+    return shape.a_run % 2 > 0 or shape.b_run % 2 > 0
+
+
+def gains(shape: Gemm, target: Target) -> bool:
+    """Return whether copies pay for a product that ``mma.sync`` could read four bytes at a time.
+
+    On an H200 copies, which wgmma can read, made products of 1028 and 2050, 197x3074x770 and
+    2048x50258x768 1.5 to 6.5 times as fast; 512x1000x1026, 333x300x202 and 64 rows lost.
+    """
+    even = (shape.a_run % 8 > 0 or shape.b_run % 8 > 0) and not is_needed(shape)
+    results = shape.m * shape.n
+    many = shape.batch * results * shape.k >= EVEN_PRODUCTS and results >= EVEN_RESULTS
+    return (
+        even
+        and many
+        and min(shape.m, shape.n) >= LEAST
+        and gemm_wgmma.offered(padded(shape), target)
+    )
+
+
+def padded(shape: Gemm) -> Gemm:
+    """Return the shape of the copies: rows in memory of a multiple of 8 elements."""
+    along_k = not shape.transpose_a or shape.transpose_b
+    extents = {"m": shape.transpose_a, "n": not shape.transpose_b, "k": along_k}
+    sizes = {name: getattr(shape, name) for name in extents}
+    return replace(shape, **{n: size + -size % 8 * extents[n] for n, size in sizes.items()})
+
+
+@dataclass(frozen=True)
+class Padded:
+    """A family of products, applied to padded copies."""
+
+    family: Products
+
+    def candidates(self, shape: Gemm) -> dict[str, list[int]]:
+        """Return the values each knob may take."""
+        options = self.family.candidates(padded(shape))
+        if self.family is not gemm_half or not gemm_unaligned.forms(shape):
+            return options
+        others = gemm_unaligned.candidates(shape)
+        return {name: sorted({*values, *others[name]}) for name, values in options.items()}
+
+    def violation(self, shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+        """Return why a choice cannot run, or None."""
+        if _as_it_is(choice):
+            return gemm_unaligned.violation(shape, choice, target)
+        return self.family.violation(padded(shape), choice, target)
+
+    def default_choice(self, shape: Gemm, target: Target) -> dict[str, int]:
+        """Return the choice to use where nothing was tuned."""
+        whole = padded(shape)
+        if self.family is gemm_half and gemm_unaligned.forms(shape):
+            choice = gemm_unaligned.default_choice(shape, target)
+            valid = gemm_unaligned.violation(shape, choice, target) is None
+            if valid and gemm_unaligned.gains(shape, choice):
+                return choice
+        if self.family is not gemm_half or shape.n % 8 == 0:
+            return self.family.default_choice(whole, target)
+        if _suits_boxes(shape):
+            choice = gemm_bulk.default_choice(whole, target, strips=True)
+            if gemm_bulk.violation(whole, choice, target) is None:
+                return choice
+        return gemm_half.choice_without_boxes(whole, target)
+
+    def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
+        """Return the kernels of a choice: copies, and the product."""
+        whole = padded(shape)
+        if _as_it_is(choice):
+            source = gemm_unaligned.kernel(shape, choice, whole.k)
+        else:
+            source = gemm_half.kernel(whole, choice, shape)
+        sizes = {name: math.prod(stored) for name, stored in zip("ab", whole.shapes, strict=False)}
+        places = {
+            "a": (whole.m, whole.k) != (shape.m, shape.k) and not _both_are(choice),
+            "b": (whole.k, whole.n) != (shape.k, shape.n) and not _as_it_is(choice),
+        }
+        if not any(places.values()):
+            return source
+        names = {name: f"padded_{name}" if there else name for name, there in places.items()}
+        copied = {name: sizes[name] for name, there in places.items() if there}
+        product = [
+            replace(one, args=tuple(names.get(name, name) for name in one.args))
+            for one in source.calls
+        ]
+        if choice.get(gemm_half.KNOB):  # kernels that wait for the copies where they read them
+            product[0] = replace(product[0], launch=replace(product[0].launch, early=True))
+        calls = [copy(copied), *product]
+        rooms = [
+            workspace(names[name], (size,), shape.dtype)
+            for name, size in sizes.items()
+            if places[name]
+        ]
+        return replace(
+            source,
+            name=calls[0].entry,
+            source=f"{source.source}\n{common.text('early.h', 'pad.cu')}",
+            args=shape.arguments(),
+            defines={**source.defines, **_pads(shape, whole, places)},
+            calls=calls,
+            workspace=[*source.workspace, *rooms],
+            reference=shape.reference(),
+        )
+
+
+def _as_it_is(choice: Mapping[str, int]) -> bool:
+    """Return whether b is read as it is stored."""
+    return choice.get(gemm_half.KNOB) in gemm_unaligned.FORMS
+
+
+def _both_are(choice: Mapping[str, int]) -> bool:
+    """Return whether a is read as it is stored too."""
+    return choice.get(gemm_half.KNOB) in (gemm_unaligned.BOTH, gemm_unaligned.BOTH_SHARED)
+
+
+def _suits_boxes(shape: Gemm) -> bool:
+    """Return whether a product whose rows of c begin anywhere is by boxes where nothing was tuned.
+
+    On an H200 those were 6 to 24% faster for six such shapes, from 333x2049x511 to 197x50257x768,
+    and not for 197x3071x767. What follows a sum is written pair by pair, as without boxes.
+    """
+    many = shape.m * shape.n >= MANY_RESULTS and min(shape.m, shape.n) >= LEAST
+    return many and shape.rest == Epilogue() and gemm_half.suits_wgmma(shape)
+
+
+def _pads(shape: Gemm, whole: Gemm, places: Mapping[str, bool]) -> Mapping[str, int]:
+    """Return what ``pad.cu`` is parameterised by."""
+    of_a, of_b = (1 if name == shape.shared else shape.batch for name in "ab")
+    (a_rows, a_row), (b_rows, b_row) = (
+        each.shapes[i][-2:] for i, each in ((0, shape), (1, shape))
+    )
+    (a_all, a_long), (b_all, b_long) = whole.shapes[0][-2:], whole.shapes[1][-2:]
+    return common.defines(
+        pad_a=places["a"], pad_b=places["b"], a_count=of_a, b_count=of_b,
+        a_rows=a_rows, a_row=a_row, a_all=a_all, a_long=a_long,
+        b_rows=b_rows, b_row=b_row, b_all=b_all, b_long=b_long,
+    )  # fmt: skip
+
+
+def copy(sizes: Mapping[str, int]) -> KernelCall:
+    """Return the launch that copies the arrays of these names to ``padded_`` and the name.
+
+    Args:
+        sizes: elements of the copies; of a first, where both operands are copied.
+    """
+    blocks = sum(common.ceil_div(size, 8 * VECTORS * THREADS) for size in sizes.values())
+    arrays = [each for name in sizes for each in (name, f"padded_{name}")]
+    return call("pad", arrays, blocks, THREADS)

@@ -1,0 +1,231 @@
+"""Shapes of products of matrices, their arguments and numpy references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from autotune import arg
+from autotune.errors import TemplateError
+from autotune.kernel import Argument
+
+from ..common import Array, defines
+from ..epilogue import Epilogue
+
+OWNER = "gemm"
+# Kernels have places of rows and columns, and of tiles beyond the last, in 32 bits.
+LARGEST = 2**30
+# What a kernel gets as 16-bit floats.
+HALVES = ("float16", "bfloat16")
+# Arrays of float32, multiplied on tensor cores after rounding to 11 bits: only where asked for.
+TF32 = "tf32"
+
+
+def stored(dtype: str) -> str:
+    """Return the type of arrays of a type of products."""
+    return "float32" if dtype == TF32 else dtype
+
+
+def as_tf32(x: Array) -> Array:
+    """Return floats rounded as TF32 has them, by sums that bounds of errors can follow.
+
+    Dekker, "A floating-point technique for extending the available precision", 1971; float64 keeps
+    more bits.
+    """
+    wide = x * x.dtype.type(2**13 + 1)
+    shorter: Array = wide - (wide - x)
+    return shorter
+
+
+class Product(Protocol):
+    """What families of kernels need to know of products: `Gemm`, or a convolution as one."""
+
+    @property
+    def m(self) -> int:
+        """Rows of c."""
+
+    @property
+    def n(self) -> int:
+        """Columns of c."""
+
+    @property
+    def k(self) -> int:
+        """How many products each sum has."""
+
+    @property
+    def batch(self) -> int:
+        """How many pairs of matrices there are."""
+
+    @property
+    def dtype(self) -> str:
+        """Type of products: that of a and b, or `TF32`."""
+
+    @property
+    def transpose_a(self) -> bool:
+        """Whether a is stored as [k, m]."""
+
+    @property
+    def transpose_b(self) -> bool:
+        """Whether b is stored as [n, k]."""
+
+    @property
+    def rest(self) -> Epilogue:
+        """What follows; its channels are the columns of c."""
+
+    @property
+    def gathers(self) -> bool:
+        """Whether rows of a are windows of images, which are gathered as they are copied."""
+
+    @property
+    def a_run(self) -> int:
+        """Elements of a that stand side by side, from a multiple of which on copies begin."""
+
+    @property
+    def b_run(self) -> int:
+        """The same of b."""
+
+    def arguments(self) -> list[Argument]:
+        """Return the arguments of the function."""
+
+    def operands(self) -> dict[str, int | str]:
+        """Return what ``operands.h`` is parameterised by."""
+
+    def reference(self) -> Callable[..., Array]:
+        """Return numpy in, numpy out."""
+
+
+def first_names(shape: Product) -> list[str]:
+    """Return what kernels take before the result: a, b, and what the rest takes."""
+    a, b = (each.name for each in shape.arguments()[:2])
+    return [a, b, *(shape.rest.names(a) if shape.rest != Epilogue() else [])]
+
+
+def result_name(shape: Product) -> str:
+    """Return the name of the result."""
+    return shape.arguments()[-1].name
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """``batch`` products c[m, n] = a[m, k] b[k, n], and what follows.
+
+    Attributes:
+        transpose_a, transpose_b: whether a is stored as [k, m], b as [n, k].
+        shared: ``"a"`` or ``"b"``, where one matrix serves the whole batch; else ``""``.
+        rest: what follows; its channels are the columns of c.
+    """
+
+    m: int
+    n: int
+    k: int
+    dtype: str = "float32"
+    batch: int = 1
+    transpose_a: bool = False
+    transpose_b: bool = False
+    shared: str = ""
+    rest: Epilogue = field(default_factory=Epilogue)
+
+    def __post_init__(self) -> None:
+        if min(self.m, self.n, self.k, self.batch) < 1:
+            raise TemplateError(f"{OWNER}: extents must be at least 1, got {self}")
+        if max(self.m, self.n, self.k, self.batch) > LARGEST:
+            raise TemplateError(f"{OWNER}: kernels take extents up to {LARGEST}, got {self}")
+        if self.shared not in ("", "a", "b"):
+            raise TemplateError(f"{OWNER}: shared must be '', 'a' or 'b', got {self.shared!r}")
+        if self.dtype == "int8" and self.rest != Epilogue():
+            raise TemplateError(f"{OWNER}: nothing follows sums of int8, got {self.rest}")
+
+    @property
+    def gathers(self) -> bool:
+        """Both operands are matrices."""
+        return False
+
+    @property
+    def flop(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.batch * self.m * self.n * self.k
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once."""
+        return sum(a.bytes for a in self.arguments())
+
+    @property
+    def result_dtype(self) -> str:
+        """Type of the elements of c."""
+        return "int32" if self.dtype == "int8" else stored(self.dtype)
+
+    @property
+    def a_run(self) -> int:
+        """Elements of a that stand side by side, from a multiple of which on copies begin."""
+        return self.m if self.transpose_a else self.k
+
+    @property
+    def b_run(self) -> int:
+        """The same of b."""
+        return self.k if self.transpose_b else self.n
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Shapes of a, b and c as they are stored."""
+        batch = () if self.batch == 1 else (self.batch,)
+        a = (self.k, self.m) if self.transpose_a else (self.m, self.k)
+        b = (self.n, self.k) if self.transpose_b else (self.k, self.n)
+        several = [() if name == self.shared else batch for name in "ab"]
+        return (*several[0], *a), (*several[1], *b), (*batch, self.m, self.n)
+
+    def arguments(self) -> list[Argument]:
+        """Return a, b, those of bias, residual, scale and shift that are there, and c."""
+        (a, b, c), kind = self.shapes, stored(self.dtype)
+        return [
+            arg("a", a, kind),
+            arg("b", b, kind),
+            *self.rest.arguments(self.n, c, kind),
+            arg("c", c, self.result_dtype, role="out"),
+        ]
+
+    def operands(self) -> dict[str, int | str]:
+        """Return what ``operands.h`` is parameterised by."""
+        # Kernels see two integers of 8 bits in one place.
+        k = self.k // 2 if self.dtype == "int8" else self.k
+        of_a, of_b = (0 if name == self.shared else 1 for name in "ab")
+        return {
+            **defines(
+                batch=self.batch, transpose_a=self.transpose_a, transpose_b=self.transpose_b,
+                a_stride=of_a * self.m * k, b_stride=of_b * k * self.n, conv=0,
+                follows=self.rest != Epilogue(),
+            ),
+            **defines(**self.rest.defines()),
+            **self.rest.factor(),
+        }  # fmt: skip
+
+    def reference(self) -> Callable[..., Array]:
+        """Return numpy in, numpy out; 16-bit floats are summed in float32, int8 in int32."""
+
+        def product(a: Array, b: Array, *others: Array) -> Array:
+            # Sums of int8 are exact in float64, for which there are fast products.
+            kept = {"float32": a.dtype, TF32: a.dtype, "int8": np.dtype(np.float64)}
+            wide = kept.get(self.dtype)
+            left, right = (
+                x.astype(wide or np.promote_types(np.float32, _known(x))) for x in (a, b)
+            )
+            if self.dtype == TF32:
+                left, right = as_tf32(left), as_tf32(right)
+            left = np.swapaxes(left, -1, -2) if self.transpose_a else left
+            right = np.swapaxes(right, -1, -2) if self.transpose_b else right
+            sums: Array = left @ right
+            rest = tuple(x.astype(sums.dtype) for x in others)
+            if self.dtype == "int8":
+                return sums.astype(np.int64).astype(np.int32)
+            return self.rest.apply(sums, rest, sums.ndim - 1).astype(a.dtype)
+
+        return product
+
+
+def _known(x: Array) -> np.dtype[np.generic]:
+    """Return a type that numpy promotes: bfloat16 is none of its own."""
+    return x.dtype if x.dtype.kind == "f" else np.dtype(np.float16)

@@ -1,0 +1,120 @@
+"""Products of floats as TF32 by ``wgmma``, whose operands do not stand along K, on copies that do.
+
+The instruction reads floats along K only. Kernels before the product turn what stands across it,
+pad rows to a multiple of 4, and round to 11 bits on the way; ``mma.sync``, with which the space is
+shared, reads operands as they are. Copies move both matrices once more, which products of some
+hundred rows and columns outweigh. Of a convolution NHWC the filters are turned; its windows stand
+along K as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from autotune import SourceKernel, Target, call, workspace
+from autotune.kernel import KernelCall
+
+from .. import common
+from ..convolutions.conv2d_nhwc import Conv2dNhwc
+from . import gemm_half, gemm_mma, gemm_wgmma
+from .gemm_shape import TF32, Gemm, first_names
+
+# From as many rows and columns on, products outweigh the copies.
+LEAST = 128
+# What can be multiplied so.
+Turned = Gemm | Conv2dNhwc
+
+
+def is_needed(shape: Turned, target: Target) -> bool:
+    """Return whether wgmma can serve a shape on copies, but not as it is."""
+    floats = shape.dtype == TF32 and gemm_wgmma.refusal(shape) is not None
+    worth = floats and min(shape.m, shape.n, shape.k) >= LEAST
+    return worth and gemm_wgmma.offered(turned(shape), target)
+
+
+def turned(shape: Turned) -> Turned:
+    """Return the shape of the copies."""
+    if isinstance(shape, Conv2dNhwc):
+        return replace(shape, transpose_b=True)
+    return replace(shape, transpose_a=False, transpose_b=True, k=shape.k + -shape.k % 4)
+
+
+def _copied(shape: Turned) -> dict[str, bool]:
+    """Return which operands are copied."""
+    if isinstance(shape, Conv2dNhwc):
+        return {"a": False, "b": True}
+    padded = shape.k % 4 > 0
+    return {"a": shape.transpose_a or padded, "b": not shape.transpose_b or padded}
+
+
+def candidates(shape: Turned) -> dict[str, list[int]]:
+    """Return the values each knob may take."""
+    return gemm_half.candidates(turned(shape))
+
+
+def violation(shape: Turned, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run, or None."""
+    return gemm_half.violation(turned(shape) if choice[gemm_half.KNOB] else shape, choice, target)
+
+
+def estimate(shape: Turned, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles."""
+    if not choice[gemm_half.KNOB]:
+        return gemm_mma.estimate(shape, choice, target)
+    multiprocessors = target.limits.sm_count if target.limits.sm_count > 1 else 132
+    sizes = [_sizes(shape)[name] for name, there in _copied(shape).items() if there]
+    moved, copies = sum(8 * math.prod(size) for size in sizes), len(sizes)
+    product = gemm_wgmma.estimate(turned(shape), choice, target)
+    return product + 2500 * copies + moved / (16 * multiprocessors)
+
+
+def default_choice(shape: Turned, target: Target) -> dict[str, int]:
+    """Return the choice to use where nothing was tuned."""
+    return gemm_half.default_choice(turned(shape), target)
+
+
+def kernel(shape: Turned, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernels of a choice: copies, and the product."""
+    if not choice[gemm_half.KNOB]:
+        return gemm_half.kernel(shape, choice)
+    whole, copied, sizes = turned(shape), _copied(shape), _sizes(shape)
+    source = gemm_half.kernel(whole, choice, shape)
+    given = dict(zip("ab", first_names(shape), strict=False))
+    names = {name: f"{given[name]}_along_k" for name, there in copied.items() if there}
+    calls = [_copy(name, given[name], names[name], sizes[name]) for name in names]
+    read = {given[name]: copy for name, copy in names.items()}
+    product = [
+        replace(one, args=tuple(read.get(name, name) for name in one.args)) for one in source.calls
+    ]
+    product[0] = replace(product[0], launch=replace(product[0].launch, early=True))
+    sides = common.defines(
+        copy_a=copied["a"], copy_b=copied["b"], turn_a=shape.transpose_a,
+        turn_b=not shape.transpose_b, k_plain=shape.k,
+    )  # fmt: skip
+    return replace(
+        source,
+        name=calls[0].entry,
+        source=f"{source.source}\n{common.text('early.h', 'turn.cu')}",
+        defines={**source.defines, **sides},
+        calls=[*calls, *product],
+        workspace=[
+            *source.workspace,
+            *(workspace(names[name], (math.prod(sizes[name]),), "float32") for name in names),
+        ],
+    )
+
+
+def _sizes(shape: Turned) -> dict[str, tuple[int, int, int]]:
+    """Return the matrices, rows and elements of rows of the copies."""
+    shared = "" if isinstance(shape, Conv2dNhwc) else shape.shared
+    of_a, of_b = (1 if name == shared else shape.batch for name in "ab")
+    k = turned(shape).k
+    return {"a": (of_a, shape.m, k), "b": (of_b, shape.n, k)}
+
+
+def _copy(name: str, given: str, copy: str, size: tuple[int, int, int]) -> KernelCall:
+    matrices, rows, k = size
+    blocks = matrices * common.ceil_div(rows, 32) * common.ceil_div(k, 32)
+    return call(f"along_k_{name}", [given, copy], blocks, 256)

@@ -1,0 +1,339 @@
+"""Multiplication of 16-bit floats by ``wgmma`` where rows begin at no multiple of 16 bytes.
+
+The copy engine brings boxes that begin at multiples of 16 bytes, and ``wgmma`` reads rows of
+shared memory that do. Rows of an odd number of elements begin anywhere. Instead of copies of both
+operands (`gemm_padded`), which take 2.7 to 39 us on an H200, this family reads them as they are:
+
+- What is multiplied is turned, c' = b' a': the left operand of ``wgmma`` may come from registers.
+  Rows of b are copied to shared memory as they lie, from the multiple of 16 bytes before them
+  on, and threads gather what they multiply two bytes at a time.
+- Rows of a that are a multiple of 8 apart begin as far behind a multiple of 16 bytes as one
+  another, so every eighth row is a matrix that boxes can have. A tile has rows of one of these,
+  and its chunks begin up to 7 elements before its rows.
+
+The knobs are those of `gemm_bulk` with swapped operands. ``wgmma`` says which operands are read as
+they are: `B` alone, where a's rows are or were made multiples of 8, or `BOTH`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from autotune import SourceKernel, Target, call
+from autotune.errors import TemplateError
+
+from .. import common
+from ..epilogue import Epilogue
+from ..tensor_map import initializer, tensor_map
+from . import gemm_bulk, gemm_few, gemm_wgmma
+from .gemm_bulk_estimate import BEGINNING
+from .gemm_bulk_tiling import KNOB, MULTIPROCESSORS
+from .gemm_shape import HALVES, Gemm, first_names, result_name
+from .gemm_wgmma import ARCH, PRODUCT_REGISTERS
+
+# Values of the knob: b read as it is, or a too.
+B = gemm_few.VALUE + 1
+BOTH = B + 1
+# And the same where two blocks of a cluster copy half of a's rows each for both.
+B_SHARED, BOTH_SHARED = B + 2, BOTH + 2
+FORMS = (B, BOTH, B_SHARED, BOTH_SHARED)
+HOPPER = Target(f"cuda -arch={ARCH}")
+ITEM_BYTES, CHUNK = 2, 64
+# Rows that are as many apart begin as far behind a multiple of 16 bytes.
+APART = 8
+# Rows of results that are written at a time.
+BATCH_ROWS = 32
+# Of a thread beside its sums; the kernel text has that of copies.
+LEFT_REGISTERS, COPY_REGISTERS = 88, 56
+# Of the kernel that copies a: cycles of its launch, and bytes that it moves in one.
+COPY_CYCLES, COPIED_BYTES = 2000, 2300
+# Of products that are known to be faster so untuned: rows, columns, elements of b, products, and
+# how wide tiles are, in fragments of 8 rows.
+LEAST, FEW_ROWS, MANY_COLUMNS, LARGE_B, MANY_PRODUCTS, WIDE = 192, 512, 2048, 2**24, 2**32, 25
+TEXTS = (
+    "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "early.h", "wgmma.h",
+    "activations.h", "bulk.h", "gemm_unaligned.h", "gemm_unaligned.cu",
+)  # fmt: skip
+
+
+def refusal(shape: Gemm, knob: int) -> str | None:
+    """Return why operands of a shape cannot be read so, or None."""
+    both = knob in (BOTH, BOTH_SHARED)
+    rules = [
+        (shape.dtype not in HALVES, "operands must be 16-bit floats"),
+        (shape.transpose_a, "a must be stored as [m, k]"),
+        (both and shape.batch > 1, "matrices of a batch begin anywhere"),
+        (both and shape.k % APART == 0, "all rows of a begin at multiples of 16 bytes"),
+        (both and shape.m < APART, "there must be a row of a of each class"),
+    ]
+    return common.first_broken(rules)
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    shape: Gemm
+    choice: Mapping[str, int]
+
+    @property
+    def apart(self) -> int:
+        """Whether rows of a tile are a multiple of 8 apart."""
+        return (self.choice[KNOB] - B) % 2
+
+    @property
+    def share(self) -> int:
+        """Blocks of a cluster, that copy a together."""
+        return 1 + (self.choice[KNOB] - B) // 2
+
+    @property
+    def groups(self) -> int:
+        """Warpgroups that multiply, each 64 columns of c; 1 of other families' choices of less."""
+        return common.larger(self.choice["warps_m"] // 4, 1)
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return 128 * (self.groups + 1)
+
+    @property
+    def tile_m(self) -> int:
+        """Rows of c of a tile."""
+        return self.choice["frags_n"] * 8
+
+    @property
+    def tile_n(self) -> int:
+        """Columns of c of a tile."""
+        return self.groups * 64
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows of the matrices that tiles divide."""
+        return common.ceil_div(self.shape.m, 1 + (APART - 1) * self.apart)
+
+    @cached_property
+    def blocks_m(self) -> int:
+        """Tiles one below another."""
+        return common.ceil_div(self.rows, self.tile_m) * (1 + (APART - 1) * self.apart)
+
+    @cached_property
+    def tiles(self) -> int:
+        """Tiles of all matrices."""
+        clusters = common.ceil_div(common.ceil_div(self.shape.n, self.tile_n), self.share)
+        return self.shape.batch * self.blocks_m * clusters * self.share
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from one row of results to the next in shared memory."""
+        return ITEM_BYTES * self.tile_n + 16
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a chunk of a and b, of which each row has room to begin anywhere."""
+        of_b = (self.tile_n, CHUNK) if self.shape.transpose_b else (CHUNK, self.tile_n)
+        return ITEM_BYTES * (CHUNK * self.tile_m + of_b[0] * (of_b[1] + APART))
+
+    @cached_property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block: slots, two rooms of results, and barriers."""
+        stages = self.choice["stages"]
+        return stages * (self.slot_bytes + 16) + 2 * BATCH_ROWS * self.pitch + 8 + 1024
+
+    def fits(self, resident: int, target: Target) -> bool:
+        """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""
+        limits, groups = target.limits, self.groups
+        entry = limits.registers // (self.threads * resident) // 8 * 8
+        for_sums = (entry * (groups + 1) - COPY_REGISTERS) // groups // 8 * 8
+        needed = self.tile_m // 2 + LEFT_REGISTERS
+        return (
+            (needed <= common.smaller(for_sums, 240))
+            & (self.tile_m // 2 + PRODUCT_REGISTERS + 4 <= entry)
+            & (entry >= COPY_REGISTERS)
+            & (resident * (self.shared_bytes + 1024) <= limits.shared_bytes_optin + 1024)
+        )
+
+    def resident(self, target: Target) -> int:
+        """Return how many blocks a multiprocessor has at a time: one, or two that fit."""
+        return 1 + self.fits(2, target)
+
+    def maps(self, stored_k: int) -> str:
+        """Return the maps of a: of its rows, or of those of each class.
+
+        Args:
+            stored_k: elements from one row of a to the next.
+        """
+        s = self.shape
+        if not self.apart:
+            maps = [tensor_map(s.m, stored_k, s.dtype, self.tile_m // self.share)]
+        else:
+            maps = [
+                tensor_map(
+                    (s.m - row + APART - 1) // APART,
+                    s.k + row * s.k % APART,
+                    s.dtype,
+                    self.tile_m // self.share,
+                    APART * s.k,
+                )
+                for row in range(APART)
+            ]
+        return ", ".join("{{" + initializer(each) + "}}" for each in maps)
+
+
+def forms(shape: Gemm) -> list[int]:
+    """Return the values of the knob that can read a shape."""
+    return [knob for knob in FORMS if refusal(shape, knob) is None]
+
+
+def candidates(shape: Gemm) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    rows = common.ceil_div(shape.m, APART)
+    widths = {4, *gemm_bulk.widths(shape.m), *gemm_bulk.widths(rows)}
+    return {
+        KNOB: forms(shape),
+        "warps_m": [4, 8, 12],
+        "warps_n": [1],
+        "frags_m": [1],
+        "frags_n": sorted(widths | {width + width % 2 for width in widths}),
+        "chunk": [CHUNK],
+        "stages": [2, 3, 4, 5, 6, 8],
+        "split": [1],
+        "band": [1, 2, 4, 8, 16],
+    }
+
+
+def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    own = candidates(shape).items()
+    strange = [
+        (common.is_none_of(choice[name], values), f"{name} of another family")
+        for name, values in own
+    ]
+    return (
+        refusal(shape, choice[KNOB])
+        or common.first_broken(strange)
+        or common.first_broken(_rules(choice, shape, target))
+    )
+
+
+def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple[bool, str]]:
+    """Return the rules of `violation`; choices may be arrays of them."""
+    tiling, limits, c = Tiling(shape, choice), target.limits, choice
+    return [
+        (not gemm_wgmma.offered(_whole(shape), target), "no wgmma"),
+        (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
+        (tiling.fits(1, target) == 0, "too many registers"),
+        (tiling.tile_m >= 2 * common.larger(tiling.rows, 64), "rows beyond the output"),
+        (tiling.tile_n >= 2 * common.larger(shape.n, 64), "columns beyond the output"),
+        ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks_m), "a band beyond the output"),
+        ((tiling.share > 1) & (tiling.tile_m % 16 > 0), "a share of rows that swizzle together"),
+        ((tiling.share > 1) & (tiling.tile_n >= shape.n), "a block without columns"),
+        (tiling.tiles > 2**31 - 1, "too many blocks"),
+    ]
+
+
+def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles, as `gemm_bulk_estimate`; choices may be arrays of them."""
+    tiling, c = Tiling(shape, choice), choice
+    sms = target.limits.sm_count if target.limits.sm_count > 1 else MULTIPROCESSORS
+    resident = tiling.resident(target)
+    together = common.smaller(resident, common.ceil_div(tiling.tiles, sms))
+    steps = common.ceil_div(tiling.tiles, sms * resident)
+    # Products of 64 x 8 x 16 take 4 cycles, where power does not slow the device down.
+    products = tiling.groups * 4 * (c["frags_n"] * 5.55 + 4)
+    # What products read of the right operand, what threads gather, what is copied: 128 bytes each.
+    of_k = CHUNK // 16 * tiling.tile_m / 4 + 128 * (1 + 0.5 * shape.transpose_b)
+    shared = tiling.groups * of_k + tiling.slot_bytes / 128
+    # Rows that begin anywhere reach into one more part of 32 bytes.
+    of_a = tiling.tile_m * (1 + 0.25 * tiling.apart) / tiling.share
+    lines = CHUNK * (of_a + tiling.tile_n) * ITEM_BYTES
+    copies = lines / 71.5
+    chunk = (products**6 + shared**6 + copies**6) ** (1 / 6)
+    away = 1300 + copies
+    waiting = common.larger(0.0, away - (c["stages"] - 1.32) * chunk) / c["stages"]
+    work = common.ceil_div(shape.k + 7 * tiling.apart, CHUNK) * (chunk * together + waiting)
+    writing = tiling.tile_m * tiling.tile_n * 0.08 * together
+    # One kernel before copies rows of a that are not read as they are.
+    copied = (1 - tiling.apart) * (shape.k % 8 > 0)
+    before = copied * (COPY_CYCLES + 4 * shape.batch * shape.m * shape.k / COPIED_BYTES)
+    cycles: float = BEGINNING + steps * (work + writing) + before
+    return cycles
+
+
+def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best by estimate."""
+    options = {**candidates(shape), "stages": [8, 6, 5, 4, 3], "band": [8, 4, 2, 1]}
+    return common.best_of_all(
+        options,
+        partial(_rules, shape=shape, target=target),
+        partial(estimate, shape, target=target),
+    )
+
+
+def gains(shape: Gemm, choice: Mapping[str, int]) -> bool:
+    """Return whether a choice is known to beat products on copies where nothing was tuned.
+
+    On an H200 choices by estimate did for few rows by many columns (1.07 to 2.2 for 197 and 333
+    rows), and where tiles are wide and copies large (2047, 4095, 1024x50257x768: 1.07 to 1.34),
+    but not for 1023, 2050 or, with b as [n, k], 2047.
+    """
+    if shape.rest != Epilogue() or shape.batch > 1:
+        return False
+    few = LEAST <= shape.m <= FEW_ROWS and shape.n >= MANY_COLUMNS
+    if shape.transpose_b:
+        return few and shape.n * shape.k >= LARGE_B
+    many = shape.m * shape.n * shape.k >= MANY_PRODUCTS and shape.m >= LEAST
+    return few or (many and choice["frags_n"] >= WIDE)
+
+
+def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceKernel:
+    """Return the kernel of a choice of knobs.
+
+    Args:
+        stored_k: elements from one row of a to the next, where a is a copy with longer rows.
+    """
+    tiling, stored_k = Tiling(shape, choice), stored_k or shape.k
+    if reason := refusal(shape, choice[KNOB]):
+        raise TemplateError(f"gemm of {shape.dtype} as it is stored: {reason}, got {shape}")
+    defines = common.defines(
+        m=shape.m, n=shape.n, k=shape.k, c_n=shape.n, cluster=0, tf32=0,
+        bfloat16=shape.dtype == "bfloat16", element=1 + HALVES.index(shape.dtype),
+        groups=tiling.groups, tile_m=tiling.tile_m, stages=choice["stages"], band=choice["band"],
+        threads=tiling.threads, resident=tiling.resident(HOPPER), by_class=tiling.apart,
+        share=tiling.share,
+    )  # fmt: skip
+    operands = shape.operands()
+    operands["A_STRIDE"] = (shape.shared != "a") * shape.m * stored_k
+    blocks = min(tiling.tiles, MULTIPROCESSORS * tiling.resident(HOPPER))
+    names = [*first_names(shape), result_name(shape)]
+    return common.cuda_kernel(
+        shape,
+        TEXTS,
+        {
+            **defines,
+            **operands,
+            **product_text(tiling.tile_m),
+            **gemm_wgmma.begin_and_end(shape.rest, False),
+            "A_MAPS": tiling.maps(stored_k),
+        },
+        [call("gemm_unaligned", names, blocks, tiling.threads, tiling.shared_bytes)],
+        flags=[f"-arch={ARCH}"],
+    )
+
+
+def product_text(columns: int) -> dict[str, str]:
+    """Return what a product of so many columns is written with, its left operand in registers."""
+    words = columns // 2
+    left = ", ".join(f"%{words + i}" for i in range(4))
+    return {
+        **gemm_wgmma.product_text(columns),
+        "OWN_LEFT": f'"{left}"',
+        "OWN_RIGHT": f'"%{words + 4}"',
+        "OWN_ADD": f'"%{words + 5}"',
+    }
+
+
+def _whole(shape: Gemm) -> Gemm:
+    """Return a shape whose rows are multiples of 8."""
+    return replace(shape, n=shape.n + -shape.n % 8, k=shape.k + -shape.k % 8)

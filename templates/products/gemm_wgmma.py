@@ -1,0 +1,260 @@
+"""Matrix multiplication on Hopper's asynchronous tensor cores (``wgmma``).
+
+A warpgroup of four warps multiplies 64 rows by up to 256 columns with one instruction, which reads
+both operands from shared memory while the warps go on; ``mma.sync``, which fetches its operands
+through registers, reaches about half that rate. What follows from it:
+
+- One warpgroup of a block only copies, the others only multiply. The copies place the operands as
+  the instruction wants them (see ``kernels/wgmma.h``), up to ``stages`` chunks of K ahead, and
+  barriers in shared memory hand a chunk over and back. Kernels get plain pointers and no tensor
+  maps, so the copies are ``cp.async`` of 16 bytes, not those of the bulk copy engine: rows of a
+  and b must begin at multiples of 16 bytes. They also gather the windows of a convolution.
+- 16-bit floats may stand along K or across it, in either operand. Floats, which are multiplied as
+  TF32, must stand along K: a as [m, k] and b as [n, k] (`gemm_turned` makes copies that do). Of
+  them the hardware ignores what is beyond 11 bits, so they are not rounded, but cut.
+- The sums stay in registers, to which the copying warps give up most of theirs (``setmaxnreg``).
+- Where a shape has too few tiles to fill the device, ``split`` blocks form a cluster, take a range
+  of K each, and add up through each other's shared memory.
+
+The knobs are those of `gemm_mma`, and mean the same: a tile has ``warps_m * frags_m * 16`` rows
+and ``warps_n * frags_n * 8`` columns. Every warpgroup multiplies all columns of a tile, so
+``warps_n`` is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from autotune import SourceKernel, Target, call
+from autotune.errors import TemplateError
+
+from .. import common
+from ..epilogue import ACTIVATIONS, Epilogue
+from .gemm_mma import item_bytes
+from .gemm_shape import HALVES, TF32, Product, first_names, result_name
+
+# Architecture-specific code: it runs on compute capability 9.0 and nowhere else.
+ARCH = "sm_90a"
+# Of a copying thread; the kernel text has the same.
+COPY_REGISTERS = 64
+# What a multiplying thread needs beside its sums.
+OTHER_REGISTERS = 40
+# The assembler refuses a product whose sums and this many more exceed the registers at entry.
+PRODUCT_REGISTERS = 26
+
+
+class WgmmaTiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    def __init__(self, shape: Product, choice: Mapping[str, int]) -> None:
+        c = choice
+        self.choice, self.groups = choice, common.larger(c["warps_m"] // 4, 1)
+        self.threads = 128 * (self.groups + 1)
+        self.tile_m, self.tile_n = c["warps_m"] * c["frags_m"] * 16, c["frags_n"] * 8
+        chunks = common.ceil_div(shape.k, c["chunk"])
+        self.chunks = common.ceil_div(chunks, c["split"])
+        self.per_split = c["chunk"] * self.chunks
+        self.slot_bytes = item_bytes(shape) * c["chunk"] * (self.tile_m + self.tile_n)
+        self.ring_bytes = c["stages"] * self.slot_bytes
+        # Two barriers a slot, and room to begin the ring at a multiple of 1024. Of a convolution,
+        # also where the window of each row begins.
+        self.shared_bytes = self.ring_bytes + 16 * c["stages"] + 1024
+        self.shared_bytes += 16 * self.tile_m * shape.gathers
+        # What the other blocks of a cluster send: their sums of this one's share.
+        self.part_bytes = 4 * self.tile_m * self.tile_n * (c["split"] - 1) // c["split"]
+        self.shared_bytes += self.part_bytes + 16 * (c["split"] > 1)
+        self.blocks = (
+            common.ceil_div(shape.m, self.tile_m),
+            common.ceil_div(shape.n, self.tile_n),
+        )
+
+    def fits(self, resident: int, target: Target) -> bool:
+        """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""
+        c, limits = self.choice, target.limits
+        entry = limits.registers // (self.threads * resident) // 8 * 8
+        for_sums = (entry * (self.groups + 1) - COPY_REGISTERS) // self.groups
+        return (
+            (c["frags_n"] * 4 + PRODUCT_REGISTERS <= entry)
+            & (c["frags_m"] * c["frags_n"] * 4 + OTHER_REGISTERS <= for_sums)
+            & (c["frags_m"] * c["frags_n"] * 4 + OTHER_REGISTERS <= 240)
+            & (resident * (self.shared_bytes + 1024) <= limits.shared_bytes_optin + 1024)
+        )
+
+
+def product_text(columns: int, integers: bool = False) -> dict[str, str]:
+    """Return what ``wgmma.h`` writes a product of 64 rows and so many columns with: its operands.
+
+    Args:
+        columns: a multiple of 8 up to 256.
+        integers: whether sums are.
+    """
+    words, register = columns // 2, "r" if integers else "f"
+    return {
+        "OWN_COLUMNS": f'"{columns}"',
+        "OWN_NAMES": '"' + ", ".join(f"%{i}" for i in range(words)) + '"',
+        "OWN_SUMS": ", ".join(f'"+{register}"(sum[{i}])' for i in range(words)),
+        "OWN_LEFT": f'"%{words}"',
+        "OWN_RIGHT": f'"%{words + 1}"',
+        "OWN_ADD": f'"%{words + 2}"',
+    }
+
+
+def begin_and_end(rest: Epilogue, whole: bool = True) -> dict[str, int]:
+    """Return what sums begin as and their last step, which is not what ``epilogue.h`` does then.
+
+    Args:
+        whole: whether blocks have whole sums to begin with the bias, unless these are multiplied
+            before it is added; activations have a text of their own.
+    """
+    first = whole and rest.bias and rest.alpha == 1
+    begins = {"BIAS_FIRST": int(first), **({"BIAS": 0} if first else {})}
+    return {**begins, "LAST": ACTIVATIONS.index(rest.activation), "ACTIVATION": 0}
+
+
+def refusal(shape: Product) -> str | None:
+    """Return why these instructions cannot multiply a shape, or None."""
+    along_k = shape.transpose_b and not shape.transpose_a
+    whole = 16 // item_bytes(shape)
+    rules = [
+        (shape.dtype not in (*HALVES, TF32), "operands must be 16-bit floats, or floats as TF32"),
+        (
+            shape.dtype == TF32 and not along_k,
+            "floats must stand along K: a as [m, k] and b as [n, k] (transpose_b=True)",
+        ),
+        (
+            shape.a_run % whole > 0 or shape.b_run % whole > 0,
+            f"rows of both operands in memory must be multiples of {whole} elements",
+        ),
+    ]
+    return common.first_broken(rules)
+
+
+def has_wgmma(target: Target) -> bool:
+    """Return whether a target has these instructions."""
+    hopper = target.kind == "cuda" and target.arch in (ARCH, ARCH.rstrip("a"))
+    return hopper and not target.emulate
+
+
+def offered(shape: Product, target: Target) -> bool:
+    """Return whether a target has these instructions, and they can multiply a shape."""
+    return has_wgmma(target) and refusal(shape) is None
+
+
+def candidates(shape: Product) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    return {
+        "warps_m": [4, 8, 12, 16],
+        "warps_n": [1],
+        "frags_m": [1, 2],
+        "frags_n": [8, 12, 16, 24, 32],
+        "chunk": [32, 64] if shape.dtype == TF32 else [64, 128],
+        "stages": [2, 3, 4, 5, 6, 8],
+        "split": common.up_to(max(1, shape.k // 64), (1, 2, 4, 8)),
+        "band": [1, 4, 8, 16],
+    }
+
+
+def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(_rules(choice, shape, target))
+
+
+def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tuple[bool, str]]:
+    """Return the rules of `violation`; choices may be arrays of them."""
+    tiling, limits, c = WgmmaTiling(shape, choice), target.limits, choice
+    return [
+        (not offered(shape, target), "no wgmma"),
+        (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
+        (tiling.fits(1, target) == 0, "too many registers"),
+        (
+            (not shape.transpose_b) & (tiling.tile_n % 64 > 0),
+            "half a panel of columns that stand across K",
+        ),
+        (tiling.tile_m >= 2 * max(shape.m, 64), "rows beyond the output"),
+        (tiling.tile_n >= 2 * max(shape.n, 64), "columns beyond the output"),
+        (c["stages"] > common.larger(tiling.chunks + 1, 2), "stages beyond the chunks"),
+        (c["chunk"] >= 2 * max(shape.k, 64), "a chunk beyond the reduction"),
+        ((c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= shape.k), "an empty range"),
+        (c["frags_m"] * c["frags_n"] // 2 % c["split"] > 0, "sums that are not shared evenly"),
+        ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
+        (shape.batch * tiling.blocks[0] * tiling.blocks[1] > 2**31 - 1, "too many blocks"),
+    ]
+
+
+def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: the slower of products and copies, and adding up."""
+    tiling, c = WgmmaTiling(shape, choice), choice
+    multiprocessors = target.limits.sm_count if target.limits.sm_count > 1 else 132
+    # A cluster stays within one of the groups that multiprocessors come in, and leaves gaps there.
+    multiprocessors -= 4 * c["split"] if c["split"] > 2 else 0
+    blocks = shape.batch * tiling.blocks[0] * tiling.blocks[1] * c["split"]
+    resident = 2 if tiling.fits(2, target) else 1
+    waves = common.ceil_div(blocks, multiprocessors * resident)
+    together = min(resident, common.ceil_div(blocks, multiprocessors))
+    # Products of 64 x 8 x 32 bytes take 4 cycles. Of the L2 cache, 42 bytes a cycle reach a
+    # multiprocessor.
+    deep = 32 // item_bytes(shape)
+    products = tiling.groups * c["frags_m"] * c["frags_n"] * 4 * (c["chunk"] // deep)
+    copies = tiling.slot_bytes / 42
+    # What the ring does not cover of the way to the cache and back: of its slots, one is being
+    # multiplied, and the one before is free only when that has begun.
+    covered = (c["stages"] - 2) * max(products, copies) * together
+    waiting = max(0.0, 1200 - covered) / max(c["stages"] - 1, 1)
+    work = tiling.chunks * (max(products, copies) * together + waiting)
+    adding = 2000 + tiling.part_bytes * c["split"] / 20 if c["split"] > 1 else 0.0
+    # What follows a sum takes some instructions, of which a scheduler begins one a cycle.
+    following = 0.0
+    if shape.rest != Epilogue():
+        instructions = 8 + 24 * (shape.rest.activation in ("gelu", "gelu_tanh", "silu"))
+        following = tiling.tile_m * tiling.tile_n * instructions / 128 * together
+    return waves * (work + 3000 + adding + following)
+
+
+def default_choice(shape: Product, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    return common.best_drawn_at_once(
+        candidates(shape),
+        5000,
+        partial(_rules, shape=shape, target=target),
+        partial(estimate, shape, target=target),
+    )
+
+
+def kernel(
+    shape: Product, choice: Mapping[str, int], plain: Product | None = None
+) -> SourceKernel:
+    """Return the kernel of a choice of knobs.
+
+    Args:
+        plain: what is asked for, where ``shape`` is that of padded copies of a and b: the kernel
+            takes its arguments and writes its result.
+
+    Raises:
+        TemplateError: these instructions cannot multiply the shape; the message says why.
+    """
+    if reason := refusal(shape):
+        raise TemplateError(f"gemm of {shape.dtype} by wgmma: {reason}, got {shape}")
+    tiling, c, asked = WgmmaTiling(shape, choice), choice, plain or shape
+    hopper = Target(f"cuda -arch={ARCH}")
+    defines = common.defines(
+        m=shape.m, n=shape.n, k=shape.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
+        k_per_split=tiling.per_split,
+        resident=2 if tiling.fits(2, hopper) else 1, cluster=c["split"] > 1,
+        tf32=shape.dtype == TF32, bfloat16=shape.dtype == "bfloat16", **choice,
+    )  # fmt: skip
+    begins = begin_and_end(shape.rest)
+    halves = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
+    grid = (shape.batch * tiling.blocks[0] * tiling.blocks[1], 1, c["split"])
+    names = [*first_names(asked), result_name(asked)]
+    run = call("gemm_wgmma", names, grid, tiling.threads, tiling.shared_bytes)
+    texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
+    texts += ["barriers.h", "early.h", "wgmma.h", "gemm_wgmma.h", "begin_sums.h"]
+    texts += ["activations.h"]
+    return common.cuda_kernel(
+        asked,
+        [*texts, "gemm_wgmma_sums.h", "gemm_wgmma.cu"],
+        {**defines, **shape.operands(), **halves, **begins},
+        [run],
+        flags=[f"-arch={ARCH}"],
+    )

@@ -1,0 +1,135 @@
+"""Products of few rows, as of a dense layer of one image: they are as fast as memory is read.
+
+b is stored as [n, k], as the weights of dense layers are, and read once by whole vectors; each
+group of neighbouring threads adds up some of its rows, and shares partial sums by shuffles
+(Bell and Garland, "Efficient sparse matrix-vector multiplication on CUDA", 2008, for dense rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from autotune import SourceKernel, Target, call
+from autotune.errors import TemplateError
+
+from .. import common
+from ..epilogue import Epilogue
+from ..rows.rows_shape import DTYPES
+from .gemm_shape import Gemm, first_names, result_name
+
+# More rows of a are the affair of tiled products.
+MOST_ROWS = 16
+# Bytes of weights from which on they are not in the L2 cache from one run to the next.
+STREAMED = 52 * 10**6
+
+
+class MatvecTiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
+        c = choice
+        self.threads = c["lanes"] * c["groups"]
+        self.shared_bytes = 4 * self.threads // 32 * c["rows"] * shape.m * (c["lanes"] > 32)
+        self.blocks = common.ceil_div(shape.n, c["rows"] * c["groups"])
+        self.steps = common.ceil_div(shape.k, c["lanes"] * c["vec"])
+        read = (c["rows"] + 1) * c["vec"] * c["ahead"]
+        self.registers = c["rows"] * shape.m + read + 2 * c["rows"] + 30
+
+
+def candidates(shape: Gemm) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    widest = 16 // DTYPES[shape.dtype]
+    return {
+        "vec": [v for v in (1, 2, 4, 8) if shape.k % v == 0 and v <= widest],
+        "lanes": [4, 8, 16, 32, 64, 128, 256],
+        "rows": common.up_to(shape.n, (1, 2, 4, 8)),
+        "groups": [1, 2, 4, 8, 16, 32],
+        "ahead": [1, 2, 4],
+    }
+
+
+def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    tiling, c = MatvecTiling(shape, choice), choice
+    rules = [
+        *common.limit_rules(tiling, target.limits),
+        (tiling.threads % 32 > 0, "no whole warps"),
+        ((c["lanes"] > 4) & (c["lanes"] * c["vec"] >= 2 * shape.k), "lanes beyond the row"),
+        (
+            (c["groups"] > 1) & (c["groups"] * c["rows"] * c["lanes"] >= 64 * shape.n),
+            "idle groups",
+        ),
+        ((c["ahead"] > 1) & (c["ahead"] > tiling.steps), "more ahead than there is"),
+    ]
+    return common.first_broken(rules)
+
+
+def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: reads, waiting for them, and adding up."""
+    tiling, c = MatvecTiling(shape, choice), choice
+    occupied = common.occupancy(
+        target, tiling.blocks, tiling.threads, tiling.registers, tiling.shared_bytes
+    )
+    size = DTYPES[shape.dtype]
+    # Bytes on their way at a time, against those that hide 800 cycles of waiting at 32 a cycle.
+    ahead = c["rows"] * c["vec"] * c["ahead"] * size * tiling.threads * occupied.together
+    fetched = tiling.steps * c["lanes"] * c["vec"] * c["rows"] * c["groups"] * size
+    reading = fetched * occupied.together / 32
+    waiting = tiling.steps / c["ahead"] * max(0.0, 800 - ahead / 32)
+    computed = tiling.steps * c["rows"] * shape.m * c["vec"] * tiling.threads / 128
+    adding = 30 * c["rows"] * shape.m
+    return occupied.waves * (max(reading, computed * occupied.together) + waiting + adding + 500)
+
+
+def _in_long_runs(shape: Gemm) -> dict[str, int]:
+    """Return the choice for weights that come from memory: many threads read a row of them.
+
+    On an H200 these took 1.00 to 1.01 times as long as the best of 36 choices, for six products of
+    1 and 3 rows, from 51865x512 to 128256x4096; those of the least estimate 1.1 to 2.4 times.
+    """
+    vec = candidates(shape)["vec"][-1]
+    single = shape.m <= 2
+    fit = [n for n in (32, 64, 128, 256) if 2 * n * vec <= shape.k and (single or n <= 64)]
+    lanes = max(fit, default=32)
+    groups = max(1, 128 // lanes)
+    return {
+        "vec": vec, "lanes": lanes, "rows": 1 if single else 2, "groups": groups, "ahead": 2,
+    }  # fmt: skip
+
+
+def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    if shape.n * shape.k * DTYPES[shape.dtype] >= STREAMED:
+        choice = _in_long_runs(shape)
+        if violation(shape, choice, target) is None:
+            return choice
+    return common.best_drawn(
+        candidates(shape),
+        2000,
+        partial(violation, shape, target=target),
+        partial(estimate, shape, target=target),
+    )
+
+
+def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs.
+
+    Raises:
+        TemplateError: it is no product of few rows, or b is stored otherwise.
+    """
+    if shape.m > MOST_ROWS or shape.batch > 1 or shape.transpose_a or not shape.transpose_b:
+        raise TemplateError(
+            f"matvec: a must have at most {MOST_ROWS} rows, and b be stored as [n, k], got {shape}"
+        )
+    tiling = MatvecTiling(shape, choice)
+    defines: dict[str, int | str] = {
+        **common.defines(m=shape.m, n=shape.n, k=shape.k, threads=tiling.threads, **choice),
+        **common.defines(element=list(DTYPES).index(shape.dtype), **shape.rest.defines()),
+        **common.defines(follows=shape.rest != Epilogue()),
+        **shape.rest.factor(),
+    }
+    names = [*first_names(shape), result_name(shape)]
+    calls = [call("matvec", names, tiling.blocks, tiling.threads)]
+    texts = ["elements.h", "epilogue.h", "operands.h", "matvec.cu"]
+    return common.cuda_kernel(shape, texts, defines, calls)

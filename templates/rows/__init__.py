@@ -1,0 +1,1 @@
+"""Maps, reductions and cumulative sums of rows: softmax, norms, sums."""

@@ -1,0 +1,159 @@
+"""Reductions for CUDA: sums, extremes and their places, along rows or down columns.
+
+One kernel text, ``reduce.cu``, with the states of ``reducers.h``. Where there are too few outputs
+to fill a device, ranges of the reduction go to blocks of their own; a second kernel joins them
+(Harris, "Optimizing parallel reduction in CUDA", 2007; threads of a warp exchange by shuffles).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from autotune import SourceKernel, Target, call, workspace
+
+from .. import common
+from .rows_shape import DTYPES, REDUCERS, Reduction
+
+
+class ReductionTiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    def __init__(self, shape: Reduction, choice: Mapping[str, int]) -> None:
+        c = choice
+        self.shape, self.choice = shape, choice
+        self.threads = c["threads"] * c["rows"]
+        # A multiple of 8 keeps the ranges of a split aligned for 16-byte reads.
+        self.per_split = 8 * common.ceil_div(common.ceil_div(shape.depth, c["split"]), 8)
+        tile = c["threads"] * c["vec"]
+        if shape.inner == 1:
+            self.blocks = common.ceil_div(shape.outer, c["rows"])
+            warps = common.ceil_div(c["threads"], 32)
+            self.shared_bytes = warps * c["rows"] * 4 * shape.state_words
+            self.sweep = tile
+        else:
+            self.blocks = shape.outer * common.ceil_div(shape.inner, tile)
+            self.shared_bytes = tile * c["rows"] * 4 * shape.state_words
+            self.sweep = c["rows"]
+
+    @property
+    def registers(self) -> int:
+        """Estimate of the registers of a thread: what is on its way, states, and addresses."""
+        c = self.choice
+        states = c["unroll"] if self.shape.inner == 1 else c["vec"]
+        return c["unroll"] * c["vec"] + states * self.shape.state_words + 24
+
+    def kernel(self) -> SourceKernel:
+        """Return the kernel of this tiling."""
+        s, c = self.shape, self.choice
+        knobs: dict[str, int | str] = {name.upper(): value for name, value in c.items()}
+        knobs |= common.defines(
+            outer=s.outer, depth=s.depth, inner=s.inner, element=list(DTYPES).index(s.dtype),
+            place=s.place, per_split=self.per_split,
+        )  # fmt: skip
+        knobs["REDUCER"] = REDUCERS[s.operation]
+        # Where nothing is split, states stay where they are.
+        names = ["data", "out", "partial"] if c["split"] > 1 else ["data", "out", "out"]
+        block = (c["threads"], c["rows"])
+        calls = [call("reduce", names, (self.blocks, c["split"]), block)]
+        parts = (s.state_words, c["split"], s.outputs)
+        if c["split"] > 1:
+            blocks = common.ceil_div(s.outputs, 128)
+            calls.append(call("reduce_join", ["partial", "out"], blocks, 128))
+        return SourceKernel(
+            "reduce",
+            common.text("device.h", "elements.h", "reducers.h", "reduce.cu"),
+            defines=knobs,
+            args=s.arguments(),
+            calls=calls,
+            workspace=[workspace("partial", parts)] if c["split"] > 1 else [],
+            reference=s.reference(),
+            flags=common.CUDA_FLAGS,
+            language="cuda",
+        )
+
+
+def candidates(shape: Reduction) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    widest = 16 // shape.element_bytes
+    across = shape.depth if shape.inner == 1 else shape.inner
+    threads = [4, 8, 16, 32, 64, 128, 256]
+    if shape.inner == 1:
+        threads = [*common.lanes(shape.depth), 32, 64, 128, 256, 512, 1024]
+    return {
+        "threads": threads,
+        "rows": [1, 2, 4, 8, 16, 32, 64],
+        "vec": [v for v in (1, 2, 4, 8) if across % v == 0 and v <= widest],
+        "unroll": [1, 2, 4, 8, 16],
+        "split": common.up_to(max(1, shape.depth // 64), (1, 2, 4, 8, 16, 32, 64, 128)),
+    }
+
+
+def least_threads(shape: Reduction) -> int:
+    """Return how many threads a block has at least: two warps, or as many as have work."""
+    least = min(64, shape.outputs * shape.depth)
+    if shape.inner == 1:
+        return least
+    options, chunk = candidates(shape), 8 * common.ceil_div(shape.depth, 8)
+    across = max(t for t in options["threads"] if t <= 4 or t < 2 * shape.inner)
+    down = max(r for r in options["rows"] if r == 1 or r < 2 * chunk)
+    return min(least, across * down)
+
+
+def violation(shape: Reduction, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    tiling, c, limits = ReductionTiling(shape, choice), choice, target.limits
+    rows = shape.outer if shape.inner == 1 else tiling.per_split
+    least = least_threads(shape)
+    apart = c["unroll"] * tiling.sweep
+    wide = (c["threads"] > (32 if shape.inner == 1 else 4)) & (
+        c["threads"] * c["vec"] >= 2 * (tiling.per_split if shape.inner == 1 else shape.inner)
+    )
+    states = c["split"] * shape.outputs * shape.state_words
+    rules = [
+        (tiling.threads > limits.threads_per_block, "too many threads"),
+        (tiling.threads < least, "too few threads"),
+        ((shape.inner == 1) & (tiling.threads % 32 > 0), "no whole warps"),
+        (tiling.registers > 200, "too many registers a thread"),
+        (tiling.registers * tiling.threads > limits.registers, "too many registers"),
+        (tiling.shared_bytes > limits.shared_bytes, "too much shared memory"),
+        ((c["rows"] > 1) & (c["rows"] >= 2 * rows), "rows beyond the array"),
+        (wide, "threads beyond the array"),
+        ((c["split"] > 1) & (states >= 2**31), "states beyond 32-bit indices"),
+        ((c["unroll"] > 1) & (apart >= 2 * tiling.per_split), "unrolled beyond the reduction"),
+    ]
+    return common.first_broken(rules)
+
+
+def estimate(shape: Reduction, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: waiting for reads, and joining."""
+    tiling, c = ReductionTiling(shape, choice), choice
+    blocks = tiling.blocks * c["split"]
+    occupied = common.occupancy(target, blocks, tiling.threads, tiling.registers, 0)
+    steps = common.ceil_div(tiling.per_split, tiling.sweep)
+    # What is left after the last whole round of reads is read step by step.
+    rounds = steps // c["unroll"] + steps % c["unroll"]
+    flight = occupied.together * tiling.threads * c["unroll"] * c["vec"] * shape.element_bytes
+    # A multiprocessor needs some 32 KiB on their way; narrow reads cost the scheduler more.
+    waiting = 700 * rounds * max(1.0, flight / 32768)
+    issue = steps * c["vec"] * 2 * occupied.together * tiling.threads / 128 * (1 + 1 / c["vec"])
+    narrow = 1.0
+    if shape.inner > 1:
+        narrow = max(1.0, 32 / (c["threads"] * c["vec"] * shape.element_bytes))
+    joining = 3000.0 + 4 * c["split"] if c["split"] > 1 else 0.0
+    return occupied.waves * (max(waiting, issue) * narrow + 800) + joining
+
+
+def default_choice(shape: Reduction, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    return common.best_drawn(
+        candidates(shape),
+        5000,
+        partial(violation, shape, target=target),
+        partial(estimate, shape, target=target),
+    )
+
+
+def kernel(shape: Reduction, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    return ReductionTiling(shape, choice).kernel()

@@ -1,0 +1,126 @@
+"""Maps of rows for CUDA - softmax, norms: one or several warps a row, one read and one write.
+
+The kernel is one, ``rows.cu``; what it computes is a map of ``row_maps.h``, of which it knows how
+the states of two parts of a row become one (as in online softmax, Milakov and Gimelshein, 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autotune import SourceKernel, Target, call
+
+from .. import common
+from .rows_shape import DTYPES, MAPS, Rows
+
+# Of a kept row a thread holds at most this many elements, the rest being addresses and sums.
+MOST_KEPT = 128
+# Vectors that a thread holds at once of a row that is not kept.
+SWEPT = 4
+# Untuned: rows that do not fill a device, and threads of a block of many short ones.
+FEW_ROWS, USUAL_BLOCK = 264, 128
+# Maps to which -inf adds nothing: their rows may be read in vectors that do not divide them.
+RAGGED = ("softmax", "log_softmax")
+TEXTS = ("elements.h", "reducers.h", "row_maps.h")
+# Floats of the largest state of a part of a row.
+STATE_WORDS = 3
+
+
+def kernel(shape: Rows, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    names = ["data", "gain" if shape.gain else "data", "shift" if shape.shift else "data", "out"]
+    blocks = common.ceil_div(shape.rows, choice["rows"])
+    calls = [call("rows", names, blocks, (choice["threads"], choice["rows"]))]
+    return common.cuda_kernel(shape, [*TEXTS, "rows.cu"], _defines(shape, choice), calls)
+
+
+def split_kernel(
+    shape: Rows, choice: Mapping[str, int], split: int, per_split: int
+) -> SourceKernel:
+    """Return the kernels that divide a row into ``split`` ranges (`long_rows`)."""
+    knobs = _defines(shape, choice) | {"SPLIT": split, "PER_SPLIT": per_split}
+    names = ["data", "gain" if shape.gain else "data", "shift" if shape.shift else "data"]
+    grid = (split, shape.rows)
+    calls = [
+        call("row_states", ["data", "partial"], grid, choice["threads"]),
+        call("rows", [*names, "partial", "out"], grid, choice["threads"]),
+    ]
+    parts = (shape.rows * split, STATE_WORDS)
+    return common.cuda_kernel(shape, [*TEXTS, "rows_split.cu"], knobs, calls, parts)
+
+
+def _defines(shape: Rows, choice: Mapping[str, int]) -> dict[str, int | str]:
+    knobs: dict[str, int | str] = {name.upper(): value for name, value in choice.items()}
+    knobs |= common.defines(
+        batch=shape.rows, depth=shape.columns, element=list(DTYPES).index(shape.dtype),
+        gain=shape.gain, shift=shape.shift, groups=shape.groups, channels=shape.row_channels,
+        spatial=shape.columns // shape.row_channels,
+    )  # fmt: skip
+    return knobs | {"EPSILON": repr(shape.epsilon), "MAP": MAPS[shape.operation]}
+
+
+def candidates(shape: Rows) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    widest, ragged = 16 // shape.element_bytes, shape.operation in RAGGED
+    return {
+        "threads": [*common.lanes(shape.columns), 32, 64, 128, 256, 512, 1024],
+        "rows": [r for r in common.side_by_side(shape.columns) if r < 2 * shape.rows],
+        "vec": [v for v in (1, 2, 4, 8) if v <= widest and (ragged or shape.columns % v == 0)],
+        "keep": [0, 1],
+    }
+
+
+def violation(shape: Rows, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(rules(shape, choice, target, shape.columns))
+
+
+def rules(
+    shape: Rows, choice: Mapping[str, int], target: Target, columns: int
+) -> list[tuple[bool, str]]:
+    """Return what may be wrong with a choice: whether it is, and in words.
+
+    Args:
+        columns: of what a block takes of a row.
+    """
+    limits, threads = target.limits, choice["threads"] * choice["rows"]
+    sweep = choice["threads"] * choice["vec"]
+    ragged = (columns % choice["vec"] > 0) * (choice["vec"] - 1)
+    kept = common.ceil_div(columns + ragged, sweep) * choice["vec"]
+    held = common.pick(choice["keep"], kept, SWEPT * choice["vec"])
+    return [
+        (threads > limits.threads_per_block, "too many threads"),
+        (held > MOST_KEPT, "a row too long to keep"),
+        ((held + 24) * threads > limits.registers, "too many registers"),
+        ((choice["threads"] > 32) & (sweep >= 2 * columns), "threads beyond the row"),
+        (threads % 32 > 0, "no whole warps"),
+    ]
+
+
+def default_choice(shape: Rows, target: Target) -> dict[str, int]:
+    """Return a good guess: 16-byte reads, about eight elements a thread, the row kept.
+
+    Where rows do not fill a device, a thread has a vector or two. Many short rows share warps and
+    blocks; a warp has them up to 768 elements. Those that are odd are read in vectors of four.
+    """
+    options = candidates(shape)
+    whole = [v for v in options["vec"] if shape.columns % v == 0]
+    ragged = max(whole) < 4 and shape.columns >= 4 * min(options["threads"])
+    vec = min(4, max(options["vec"])) if ragged else max(whole)
+    threads = min(options["threads"])
+    while threads < 1024 and _is_wider(shape, 2 * threads, vec):
+        threads *= 2
+    rows = max(r for r in options["rows"] if r == 1 or r * threads <= USUAL_BLOCK)
+    choice = {"threads": max(threads, 32 // rows), "rows": rows, "vec": vec, "keep": 1}
+    return choice if violation(shape, choice, target) is None else choice | {"keep": 0}
+
+
+def _is_wider(shape: Rows, threads: int, vec: int) -> bool:
+    """Return whether so many threads have enough of a row; the numbers were found on an H200."""
+    if shape.rows <= FEW_ROWS:
+        return threads * vec <= shape.columns
+    if threads <= 32:
+        return threads * 6 <= shape.columns
+    if shape.columns <= 1024:
+        return threads * 12 < shape.columns
+    return threads * max(8, vec) <= shape.columns

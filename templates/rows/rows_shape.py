@@ -1,0 +1,217 @@
+"""Maps of the rows of a matrix and reductions of arrays, and their numpy references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotune import arg
+from autotune.errors import TemplateError
+from autotune.kernel import Argument
+
+from ..common import Array
+
+DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2}
+# Names in templates, and in the kernels.
+MAPS = {
+    "softmax": "Softmax",
+    "log_softmax": "LogSoftmax",
+    "layer_norm": "LayerNorm",
+    "rms_norm": "RmsNorm",
+}
+REDUCERS = {
+    "sum": "Sum",
+    "mean": "Mean",
+    "prod": "Product",
+    "max": "Maximum",
+    "min": "Minimum",
+    "argmax": "Argmax",
+    "argmin": "Argmin",
+}
+
+
+# Kernels have numbers of rows and of elements along them in 32 bits.
+MOST_ROWS, LONGEST = 2**31 - 1024, 2**30
+
+
+def check_extents(owner: str, dtype: str, *extents: int) -> None:
+    """Raise `TemplateError` for extents less than 1, and unknown types."""
+    if min(extents) < 1:
+        raise TemplateError(f"{owner}: extents must be at least 1, got {extents}")
+    if dtype not in DTYPES:
+        raise TemplateError(f"{owner}: dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
+
+
+def check_rows(owner: str, rows: int, columns: int) -> None:
+    """Raise `TemplateError` for more rows, or longer ones, than kernels count."""
+    if rows > MOST_ROWS or columns > LONGEST:
+        raise TemplateError(
+            f"{owner}: kernels take up to {MOST_ROWS} rows of {LONGEST} elements, "
+            f"got {rows} of {columns}"
+        )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A map of each of ``rows`` rows of ``columns`` elements, which depends on the whole row.
+
+    Attributes:
+        operation: one of `MAPS`.
+        epsilon: of a normalisation, added to the variance or to the mean of squares.
+        gain, shift: whether factors and summands follow, one a channel.
+        channels, groups: a row has so many channels of ``columns / channels`` neighbours each, and
+            row ``i`` those of group ``i % groups``; else each column is a channel.
+    """
+
+    operation: str
+    rows: int
+    columns: int
+    dtype: str = "float32"
+    epsilon: float = 0.0
+    gain: bool = False
+    shift: bool = False
+    channels: int = 0
+    groups: int = 1
+
+    def __post_init__(self) -> None:
+        check_extents(self.operation, self.dtype, self.rows, self.columns)
+        check_rows(self.operation, self.rows, self.columns)
+        if self.columns % self.row_channels or self.rows % self.groups:
+            raise TemplateError(f"{self.operation}: channels and groups must divide, got {self}")
+        if not self.epsilon >= 0:
+            raise TemplateError(f"{self.operation}: epsilon must be at least 0, got {self}")
+
+    @property
+    def row_channels(self) -> int:
+        """Channels of a row."""
+        return self.channels or self.columns
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
+        return DTYPES[self.dtype]
+
+    @property
+    def flop(self) -> int:
+        """Operations: five an element, such as maximum, subtraction, exponential, sum, scaling."""
+        return 5 * self.rows * self.columns
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once: one read and one write."""
+        parameters = (self.gain + self.shift) * self.groups * self.row_channels
+        return self.element_bytes * (2 * self.rows * self.columns + parameters)
+
+    def arguments(self) -> list[Argument]:
+        """Return data, those of gain and shift that are there, and out."""
+        shape, parameters = (self.rows, self.columns), (self.groups * self.row_channels,)
+        return [
+            arg("data", shape, self.dtype),
+            *([arg("gain", parameters, self.dtype)] if self.gain else []),
+            *([arg("shift", parameters, self.dtype)] if self.shift else []),
+            arg("out", shape, self.dtype, role="out"),
+        ]
+
+    def reference(self) -> Callable[..., Array]:
+        """Return numpy in, numpy out."""
+
+        def normalised(data: Array, *parameters: Array) -> Array:
+            out = self._mapped(data)
+            grouped = (-1, self.groups, self.row_channels, self.columns // self.row_channels)
+            out = out.reshape(grouped)
+            others = [each.reshape(1, self.groups, self.row_channels, 1) for each in parameters]
+            if self.gain:
+                out = out * others.pop(0)
+            if self.shift:
+                out = out + others.pop(0)
+            return out.reshape(self.rows, self.columns)
+
+        return normalised
+
+    def _mapped(self, data: Array) -> Array:
+        result: Array
+        match self.operation:
+            case "softmax" | "log_softmax":
+                less = data - data.max(axis=1, keepdims=True)
+                powers = np.exp(less)
+                sums = powers.sum(axis=1, keepdims=True)
+                result = powers / sums if self.operation == "softmax" else less - np.log(sums)
+            case "layer_norm":
+                apart = data - data.mean(axis=1, keepdims=True)
+                squares = np.mean(apart * apart, axis=1, keepdims=True)
+                result = apart / np.sqrt(squares + self.epsilon)
+            case _:
+                squares = np.mean(data * data, axis=1, keepdims=True)
+                result = data / np.sqrt(squares + self.epsilon)
+        return result
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """An array ``[outer, depth, inner]`` reduced along its middle by one of `REDUCERS`."""
+
+    operation: str
+    outer: int
+    depth: int
+    inner: int = 1
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.operation not in REDUCERS:
+            raise TemplateError(
+                f"reduce: operation must be one of {', '.join(REDUCERS)}, got {self.operation!r}"
+            )
+        check_extents("reduce", self.dtype, self.outer, self.depth, self.inner)
+        if self.outer * self.inner > MOST_ROWS or self.depth > LONGEST:
+            raise TemplateError(f"reduce: kernels index outputs by 32 bits, got {self}")
+
+    @property
+    def outputs(self) -> int:
+        """Elements of the output."""
+        return self.outer * self.inner
+
+    @property
+    def place(self) -> bool:
+        """Whether results are places, int32, rather than elements."""
+        return self.operation.startswith("arg")
+
+    @property
+    def state_words(self) -> int:
+        """Numbers of a state."""
+        return 2 if self.place else 1
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
+        return DTYPES[self.dtype]
+
+    @property
+    def flop(self) -> int:
+        """Additions or comparisons."""
+        return self.outputs * self.depth
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once."""
+        written = 4 if self.place else self.element_bytes
+        return self.outputs * (self.depth * self.element_bytes + written)
+
+    def arguments(self) -> list[Argument]:
+        """Return data and out."""
+        result = "int32" if self.place else self.dtype
+        return [
+            arg("data", (self.outer, self.depth, self.inner), self.dtype),
+            arg("out", (self.outer, self.inner), result, role="out"),
+        ]
+
+    def reference(self) -> Callable[..., Array]:
+        """Return numpy in, numpy out."""
+        reduce = getattr(np, self.operation)
+
+        def reduced(data: Array) -> Array:
+            out: Array = reduce(data, axis=1)
+            return out.astype(np.int32) if self.place else out
+
+        return reduced

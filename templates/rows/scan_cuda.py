@@ -1,0 +1,137 @@
+"""Cumulative sums of rows for CUDA: warps add up along their elements, one read and one write.
+
+The threads of a warp add up what they have by shuffles, in log2(32) steps, and warps by shared
+memory (Harris, Sengupta and Owens, "Parallel prefix sum (scan) with CUDA", 2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotune import SourceKernel, Target, arg, call
+from autotune.kernel import Argument
+
+from .. import common
+from ..common import Array
+from .rows_shape import DTYPES, check_extents, check_rows
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The sums of the first 1, 2, ... elements of each of ``rows`` rows."""
+
+    rows: int
+    columns: int
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        check_extents("cumsum", self.dtype, self.rows, self.columns)
+        check_rows("cumsum", self.rows, self.columns)
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
+        return DTYPES[self.dtype]
+
+    @property
+    def flop(self) -> int:
+        """Additions."""
+        return self.rows * self.columns
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once: one read and one write."""
+        return 2 * self.element_bytes * self.rows * self.columns
+
+    def arguments(self) -> list[Argument]:
+        """Return data and out."""
+        shape = (self.rows, self.columns)
+        return [arg("data", shape, self.dtype), arg("out", shape, self.dtype, role="out")]
+
+    def reference(self) -> Callable[..., Array]:
+        """Return numpy in, numpy out."""
+
+        def cumsum(data: Array) -> Array:
+            sums: Array = np.cumsum(data, axis=1)
+            return sums
+
+        return cumsum
+
+
+def kernel(shape: Scan, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    knobs = common.defines(
+        batch=shape.rows, depth=shape.columns, element=list(DTYPES).index(shape.dtype), **choice
+    )
+    blocks = common.ceil_div(shape.rows, choice["rows"])
+    calls = [call("scan", ["data", "out"], blocks, (choice["threads"], choice["rows"]))]
+    return common.cuda_kernel(shape, ["elements.h", "scan.cu"], knobs, calls)
+
+
+def split_kernel(
+    shape: Scan, choice: Mapping[str, int], split: int, per_split: int
+) -> SourceKernel:
+    """Return the kernels that divide a row into ``split`` ranges (`long_rows`)."""
+    knobs = common.defines(
+        depth=shape.columns, element=list(DTYPES).index(shape.dtype), split=split,
+        per_split=per_split, **choice,
+    )  # fmt: skip
+    grid = (split, shape.rows)
+    calls = [
+        call("range_sums", ["data", "partial"], grid, choice["threads"]),
+        call("scan", ["data", "partial", "out"], grid, choice["threads"]),
+    ]
+    texts = ["elements.h", "scan_split.cu"]
+    return common.cuda_kernel(shape, texts, knobs, calls, (shape.rows, split))
+
+
+def candidates(shape: Scan) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    widest = 16 // shape.element_bytes
+    return {
+        "threads": [32, 64, 128, 256, 512, 1024],
+        "rows": [r for r in (1, 2, 4, 8, 16) if r < 2 * shape.rows],
+        "vec": [v for v in (1, 2, 4, 8) if shape.columns % v == 0 and v <= widest],
+        "items": [1, 2, 4, 8],
+    }
+
+
+def violation(shape: Scan, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(rules(shape, choice, target, shape.columns))
+
+
+def rules(
+    shape: Scan, choice: Mapping[str, int], target: Target, columns: int
+) -> list[tuple[bool, str]]:
+    """Return what may be wrong with a choice: whether it is, and in words.
+
+    Args:
+        columns: of what a block takes of a row.
+    """
+    limits, threads = target.limits, choice["threads"] * choice["rows"]
+    sweep, held = choice["threads"] * choice["vec"], choice["items"] * choice["vec"]
+    return [
+        (threads > limits.threads_per_block, "too many threads"),
+        ((held + choice["items"] + 32) * threads > limits.registers, "too many registers"),
+        ((choice["threads"] > 32) & (sweep >= 2 * columns), "threads beyond the row"),
+        ((choice["items"] > 1) & (choice["items"] * sweep >= 2 * columns), "items beyond"),
+    ]
+
+
+def default_choice(shape: Scan, target: Target) -> dict[str, int]:
+    """Return a good guess: 16-byte reads, four of them a thread, or as many as a row has.
+
+    Rows of a warp's share blocks.
+    """
+    vec = max(candidates(shape)["vec"])
+    threads, items = 32, 1
+    while items < 4 and items * 2 * threads * vec < 2 * shape.columns:
+        items *= 2
+    while threads < 256 and threads * 2 * vec * items < 2 * shape.columns:
+        threads *= 2
+    rows = max(r for r in candidates(shape)["rows"] if r * threads <= 256)
+    return {"threads": threads, "rows": rows, "vec": vec, "items": items}
