@@ -99,7 +99,7 @@ setup(
             "ship/files/*",
             "auto_scheduler/search/*.npz",
         ],
-        "autotune.templates": ["tuned/*", "kernels/*.cu", "kernels/*.c", "kernels/*.h"],
+        "autotune.templates": ["tuned/*", "kernels/**/*.cu", "kernels/**/*.c", "kernels/**/*.h"],
     },
     install_requires=[
         "numpy>=1.24",

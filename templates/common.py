@@ -22,9 +22,15 @@ KERNELS = Path(__file__).parent / "kernels"
 
 
 @cache
+def _kernel_files() -> Mapping[str, Path]:
+    """Return the files of the kernels folder by name; names are unique among its folders."""
+    return {path.name: path for path in KERNELS.rglob("*.*")}
+
+
+@cache
 def text(*names: str) -> str:
-    """Return the named files of the kernels folder, one after another."""
-    return "\n".join((KERNELS / name).read_text("utf-8") for name in names)
+    """Return the named files of the kernels folder, wherever in it, one after another."""
+    return "\n".join(_kernel_files()[name].read_text("utf-8") for name in names)
 
 
 def clusters_of(target: Target) -> bool:

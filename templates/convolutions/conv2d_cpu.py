@@ -1,11 +1,11 @@
 """Convolution for a CPU: sums in vector registers, of neighbouring pixels or of filters.
 
 Vectors of pixels: either the input that a task meets is unfolded into panels, which stay in cache
-for all filters (`kernels/conv2d_nchw.c`); or its lines are copied as they are, and the sums of
-several lines are computed as one long line (`kernels/conv2d_planes.c`). That copies a ninth of it
+for all filters (`conv2d_nchw.c`); or its lines are copied as they are, and the sums of
+several lines are computed as one long line (`conv2d_planes.c`). That copies a ninth of it
 for 3x3 filters, and computes some sums for nothing: fewer, the longer lines are.
 
-Vectors of filters (`kernels/conv2d_across.c`, as oneDNN has them): elements of the input are read
+Vectors of filters (`conv2d_across.c`, as oneDNN has them): elements of the input are read
 one by one, wherever they lie, so nothing is unfolded; filters and sums are transposed instead.
 """
 
@@ -257,7 +257,7 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     names = ["data", "weight", *read, *(["kept"] if s.kept else []), "out"]
     parts: tuple[str, ...] = ("panel.h", "strip.h", "conv2d_nchw.c")
     if across:
-        parts = ("woven.h", "turn.h", "conv2d_across.c")
+        parts = ("shuffle.h", "transpose_vectors.h", "conv2d_across.c")
     elif choice["lines"]:
         parts = ("planes.h", "strip.h", "conv2d_planes.c")
     return SourceKernel(

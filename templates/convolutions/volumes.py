@@ -224,7 +224,7 @@ class Spread(_Layer):
     @property
     def text(self) -> str:
         """The file of the kernels that copy."""
-        return "woven.cu"
+        return "interleave.cu"
 
     @cached_property
     def axes(self) -> tuple[PhaseAxis, PhaseAxis]:

@@ -1,8 +1,8 @@
 """Depthwise convolution and pooling for a CPU: neighbouring outputs of a line in vectors.
 
 Lines of the image are read where they lie, and what a vector finds beyond them is masked
-(`kernels/windows_direct.c`); or they are copied with the padding, parted by the places in the
-stride (`kernels/windows.c`), for strides beyond two and for large windows.
+(`windows_direct.c`); or they are copied with the padding, parted by the places in the
+stride (`windows.c`), for strides beyond two and for large windows.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def kernel(shape: Shape, choice: Mapping[str, int]) -> SourceKernel:
     names = ["data", "weight", "bias", "residual", "scale", "shift", "out"]
     return SourceKernel(
         "windows",
-        common.text("woven.h", "windows.h", "windows.c" if copied else "windows_direct.c"),
+        common.text("shuffle.h", "windows.h", "windows.c" if copied else "windows_direct.c"),
         defines=extents,
         args=s.arguments(),
         calls=[call("windows", [each if each in here else "data" for each in names])],

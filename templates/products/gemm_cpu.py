@@ -1,11 +1,11 @@
 """Matrix multiplication for a CPU: a tile of sums in vector registers, over panels of b in cache.
 
 (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008.)
-Panels are packed (`kernels/gemm_nn.c`), which pays where many rows use them. Few rows wait for
+Panels are packed (`gemm_nn.c`), which pays where many rows use them. Few rows wait for
 memory: they may pack, in the order of memory, what they need next while they add up what they have
-(`kernels/gemm_streamed.c`), or read panels where they lie, a few rows of b at a time
-(`kernels/gemm_few.c`). A single row asks for nothing but memory, which comes fastest in the
-longest runs (`kernels/gemm_row.c`).
+(`gemm_streamed.c`), or read panels where they lie, a few rows of b at a time
+(`gemm_few.c`). A single row asks for nothing but memory, which comes fastest in the
+longest runs (`gemm_row.c`).
 """
 
 from __future__ import annotations

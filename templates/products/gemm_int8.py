@@ -89,7 +89,7 @@ class AlongK:
         return replace(
             source,
             name=calls[0].entry,
-            source=f"{source.source}\n{common.text('early.h', 'turn_int8.cu')}",
+            source=f"{source.source}\n{common.text('early.h', 'transposed_int8.cu')}",
             defines={**source.defines, **sides},
             calls=calls,
             workspace=[*source.workspace, *rooms],

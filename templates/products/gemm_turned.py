@@ -96,7 +96,7 @@ def kernel(shape: Turned, choice: Mapping[str, int]) -> SourceKernel:
     return replace(
         source,
         name=calls[0].entry,
-        source=f"{source.source}\n{common.text('early.h', 'turn.cu')}",
+        source=f"{source.source}\n{common.text('early.h', 'transposed_tf32.cu')}",
         defines={**source.defines, **sides},
         calls=[*calls, *product],
         workspace=[

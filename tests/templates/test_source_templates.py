@@ -250,3 +250,8 @@ def test_a_shape_that_cannot_be_is_an_error_that_says_so(name, args, message):
     for target, kind in (("llvm", "cpu"), ("cuda", "cuda")):
         with pytest.raises(TemplateError, match=message):
             create(f"{name}.{kind}", args, target)
+
+
+def test_kernel_texts_have_names_of_their_own():
+    names = [path.name for path in common.KERNELS.rglob("*.*")]
+    assert len(names) == len(set(names))
