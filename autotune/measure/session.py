@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -34,7 +35,8 @@ class Session(Mapping[str, object]):
     machine code) travels with its trials, so trials of many workloads may be mixed. A tuner takes
     a session in place of a measure option, and leaves it open.
 
-    Any thread may submit. A builder or runner of a script that does not say that it `mixes_tasks`
+    Any thread may submit; a forked process, which has none of the threads that serve a session,
+    opens one of its own. A builder or runner of a script that does not say that it `mixes_tasks`
     is given one task at a time: a trial of another then waits until those under way have ended.
 
     Args:
@@ -67,6 +69,7 @@ class Session(Mapping[str, object]):
         self._met: set[Workload] = set()
         self._under_way = 0
         self._closed = False
+        self._process = os.getpid()
         # A runner that is given anything while it is closed would start its processes again.
         self._handing_over = threading.Lock()
 
@@ -171,16 +174,17 @@ class Session(Mapping[str, object]):
         """Let what takes time to get ready for a workload begin; a first trial does it as well.
 
         Raises:
-            MeasureError: the workload has no target, or the session was closed.
+            MeasureError: the workload has no target, or the session was closed, or is that of the
+                process from which this one was forked.
             DeviceError: there is no device for it.
         """
+        self._require_open(workload)
         with self._lock:
             self._enter(workload)
 
     def _enter(self, workload: Workload) -> None:
         """Tell builder and runner of a workload that they have not met."""
-        if self._closed:
-            raise self._was_closed(workload)
+        self._require_open(workload)
         if self._mixes:
             if workload in self._met:
                 return
@@ -199,8 +203,18 @@ class Session(Mapping[str, object]):
             self._met.clear()
         self._met.add(workload)
 
-    def _was_closed(self, workload: Workload) -> MeasureError:
-        return MeasureError(f"{workload.name}: the session was closed")
+    def _require_open(self, workload: Workload) -> None:
+        """Refuse to measure where nothing would ever come back."""
+        if self._is_parents():
+            raise MeasureError(
+                f"{workload.name}: the session is that of process {self._process}, from which "
+                "this one was forked; open one here"
+            )
+        if self._closed:
+            raise MeasureError(f"{workload.name}: the session was closed")
+
+    def _is_parents(self) -> bool:
+        return self._process != os.getpid()
 
     def host_work(self, workload: Workload) -> AbstractContextManager[object]:
         """Return a context for heavy work in this process, such as fitting a model.
@@ -231,10 +245,10 @@ class Session(Mapping[str, object]):
                 before the future has the result. What it raises becomes the future's exception.
 
         Raises:
-            MeasureError: the workload has no target, or the session was closed.
+            MeasureError: the workload has no target, or the session was closed, or is that of the
+                process from which this one was forked.
         """
-        if self._closed:
-            raise self._was_closed(measure_input.task)
+        self._require_open(measure_input.task)
         trial = TrialFuture(measure_input, on_end)
         with self._lock if not self._mixes else _NOTHING:
             if measure_input.task is not self._task:
@@ -308,8 +322,11 @@ class Session(Mapping[str, object]):
     def close(self) -> None:
         """Give up what is under way, and end all processes.
 
-        What was cut off so is no trial: it has no result, not even that of a failure.
+        What was cut off so is no trial: it has no result, not even that of a failure. A forked
+        process that leaves a session of its parent's closes nothing.
         """
+        if self._is_parents():
+            return
         with self._handing_over:
             self._closed = True
         # The runner first: it may be holding the builder in a pause.

@@ -199,6 +199,7 @@ class Child:
         os.set_blocking(output_read, False)
         os.set_blocking(self._requests, False)
         self._closed = False
+        self._parent = os.getpid()
 
     @property
     def pid(self) -> int:
@@ -320,6 +321,8 @@ class Child:
 
     def _signal(self, number: signal.Signals) -> None:
         if self._closed or (self._process.returncode is not None and number != signal.SIGKILL):
+            return
+        if os.getpid() != self._parent:  # a fork that ends: its parent still needs the process
             return
         try:
             os.killpg(self._process.pid, number)

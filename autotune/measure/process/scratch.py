@@ -41,6 +41,7 @@ class Scratch:
         self._path: Path | None = None
         self._held: int | None = None
         self._over = False
+        self._owner: int | None = None  # process that made the folder
         self._lock = threading.Lock()
 
     @property
@@ -54,7 +55,7 @@ class Scratch:
             if self._over:
                 raise MeasureError(f"temporary files of {self._purpose!r}: their owner was ended")
             if self._path is None:
-                self._path = self._make()
+                self._path, self._owner = self._make(), os.getpid()
             return self._path
 
     def folder(self, name: str) -> Path:
@@ -94,7 +95,7 @@ class Scratch:
         with self._lock:
             path, self._path = self._path, None
             held, self._held = self._held, None
-        _remove(path, held)
+        self._give_up(path, held)
 
     def end(self) -> None:
         """Remove the folder for good: there will be no other.
@@ -104,7 +105,12 @@ class Scratch:
         with self._lock:
             self._over = True
             path, held, self._held = self._path, self._held, None
-        _remove(path, held)
+        self._give_up(path, held)
+
+    def _give_up(self, path: Path | None, held: int | None) -> None:
+        """Remove a folder, unless it is that of the process from which this one was forked."""
+        if self._owner == os.getpid():
+            _remove(path, held)
 
 
 def _remove(path: Path | None, held: int | None) -> None:
