@@ -32,7 +32,7 @@ from autotune.errors import AutotuneError, RecordError
 from autotune.measure import MeasureResult
 from autotune.record.reader import LogMissingError
 from autotune.utils.check import Check
-from autotune.utils.files import write_atomically
+from autotune.utils.files import publish
 
 logger = logging.getLogger("auto_scheduler")
 
@@ -303,7 +303,11 @@ class XGBModel(CostModel):
         return self._searches[task]
 
     def save(self, file_name: str | Path) -> None:
-        """Write what the model has learned from; the trees are fitted anew in a moment."""
+        """Write what the model has learned from; the trees are fitted anew in a moment.
+
+        Raises:
+            RecordError: it cannot be written.
+        """
         tasks = [
             {
                 "workload_key": key,
@@ -317,7 +321,10 @@ class XGBModel(CostModel):
             for (key, kind, graph), trials in self._trials.items()
         ]
         path = Path(Check(RecordError, "XGBModel.save").path("file_name", file_name))
-        write_atomically(path, json.dumps({"form": _FORM, "tasks": tasks}).encode())
+        try:
+            publish(path, json.dumps({"form": _FORM, "tasks": tasks}).encode())
+        except OSError as error:
+            raise RecordError(f"cannot write {path}: {error.strerror}") from error
 
     def load(self, file_name: str | Path) -> None:
         """Learn from what `save` wrote, in addition to what is known.

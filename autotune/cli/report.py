@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -11,7 +10,7 @@ from autotune.cli.log_output import refuse_input
 from autotune.cli.modules import import_templates, module_option
 from autotune.cli.tables import say
 from autotune.errors import RecordError
-from autotune.utils.files import write_atomically
+from autotune.utils.files import publish
 
 LOG = click.Path(dir_okay=False, path_type=Path)
 
@@ -41,8 +40,7 @@ def report(paths: tuple[Path, ...], out: Path, modules: tuple[str, ...]) -> None
     import_templates(modules, files)
     text = html_report(logs).encode("utf-8", "replace")
     try:
-        write_atomically(out, text)
-        os.chmod(out, 0o644)
+        publish(out, text)
     except OSError as error:
         raise RecordError(f"cannot write {out}: {error.strerror}") from error
     say(f"{out}: {len(text) / 1000:.0f} kB, {', '.join(map(str, logs))}")

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
+from datetime import date as Date
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import urldefrag, urljoin
@@ -19,7 +20,7 @@ from autotune.record.database import row_of
 from autotune.record.origin import as_measured, with_arch
 from autotune.task import Task
 from autotune.utils import environment
-from autotune.utils.files import read_own, write_atomically
+from autotune.utils.files import publish, read_own, write_atomically
 
 INDEX = "packs.json"
 _VERSION = 1
@@ -130,7 +131,8 @@ def make_pack(
             races; more than 1 leaves out those of layers whose untuned choice suffices.
 
     Raises:
-        RecordError: there are no records, or of several architectures, or the name is none.
+        RecordError: there are no records, or of several architectures; or the name is none, or
+            the date; or the folder cannot be written.
     """
     raced = (pair for pair in of_arch(records, arch) if is_race(pair[1]))
     best = [
@@ -144,6 +146,8 @@ def make_pack(
         raise RecordError(f"hub: expected records of {arch}, got those of {found}")
     if not _NAME.fullmatch(name):
         raise RecordError(f"hub: expected a name of letters and digits, got {name!r}")
+    if not _is_date(date):
+        raise RecordError(f"hub: expected a date as YYYY-MM-DD, got {date!r}")
     ((target, _),) = kinds
     rows = sorted(row_of(*pair) for pair in best)
     content = "".join(f"{row}\n" for row in rows).encode()
@@ -159,9 +163,18 @@ def make_pack(
     listed.sort(key=lambda each: each.file)
     index = {"version": _VERSION, "packs": [_row(each) for each in listed]}
     for file, text in ((pack.file, content), (INDEX, f"{json.dumps(index, indent=1)}\n".encode())):
-        write_atomically(folder / file, text)
-        (folder / file).chmod(0o644)
+        try:
+            publish(folder / file, text)
+        except OSError as error:
+            raise RecordError(f"hub: cannot write {folder / file}: {error.strerror}") from error
     return pack
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return Date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def of_arch(records: Iterable[Pair], arch: str) -> Iterator[Pair]:

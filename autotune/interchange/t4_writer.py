@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,7 +17,7 @@ from autotune.record.paths import LogPath, log_path
 from autotune.task import ConfigEntity, Task
 from autotune.task.json_form import plain as of_numpy
 from autotune.utils.check import shown
-from autotune.utils.files import write_atomically
+from autotune.utils.files import publish
 from autotune.version import __version__
 
 SCHEMA_VERSION = "1.0.0"
@@ -68,8 +67,7 @@ def write_t4(pairs: Iterable[Pair], path: LogPath) -> None:
 
 def _write(where: Path, text: str) -> None:
     try:
-        write_atomically(where, f"{text}\n".encode())
-        os.chmod(where, 0o644)
+        publish(where, f"{text}\n".encode())
     except OSError as error:
         raise RecordError(f"cannot write {where}: {error.strerror}") from error
 

@@ -15,7 +15,7 @@ from autotune.record.codec import decode
 from autotune.record.database import RACE_NOTE
 from autotune.task import Task
 from autotune.utils.check import Check
-from autotune.utils.files import write_atomically
+from autotune.utils.files import publish
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -58,9 +58,7 @@ def write_lock(
     rows = {"kernel": [each.row for each in entries], "function": [f.row for f in functions]}
     text = tomli_w.dumps({"version": _VERSION, **{key: row for key, row in rows.items() if row}})
     try:
-        write_atomically(Path(path), (_HEAD + text).encode())
-        if Path(path).is_file():
-            Path(path).chmod(0o644)  # others who have the program use it too
+        publish(Path(path), (_HEAD + text).encode())
     except OSError as error:
         raise LockError(f"cannot write the lock {os.fspath(path)}: {error.strerror}") from error
 

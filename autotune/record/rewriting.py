@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from autotune.errors import RecordError
 from autotune.record.codec import decode
 from autotune.record.locking import locked, unlock
+from autotune.utils.files import publish
 
 # How long a row may take that another program began to write before a log was replaced.
 _STRAGGLERS_S = 0.05
@@ -62,24 +62,8 @@ def write_whole(path: Path, text: str) -> None:
     Raises:
         RecordError: it cannot be written.
     """
-    temporary = None
     with _report_errors(path):
-        if _is_special(path):
-            path.write_text(text, "utf-8")
-            return
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, path.stat().st_mode if path.exists() else 0o644)
-            os.replace(temporary, path)
-        except OSError:
-            if temporary is not None:
-                Path(temporary).unlink(missing_ok=True)
-            raise
+        publish(path, text.encode())
 
 
 @contextmanager

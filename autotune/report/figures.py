@@ -5,6 +5,7 @@ They are drawn from the same data as the live page (`autotune.dashboard`), so bo
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import RecordError
+from autotune.utils.files import publish
 from autotune.utils.quantities import microseconds
 from autotune.utils.visible import visible
 
@@ -60,10 +62,12 @@ def draw(view: View, title: str, names: Sequence[str], path: Path, panels: Seque
             for cell, paint in zip(cells, row, strict=False):
                 paint(figure.add_subplot(cell))
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(path)
+            picture = io.BytesIO()
+            figure.savefig(picture, format=path.suffix[1:])
+            publish(path, picture.getvalue())
         except (OSError, ValueError) as error:
-            raise RecordError(f"cannot draw {path}: {error}") from error
+            why = getattr(error, "strerror", None) or error
+            raise RecordError(f"cannot draw {path}: {why}") from error
 
 
 Paint = Callable[[Any], None]

@@ -27,7 +27,7 @@ from autotune.kernel.scalar import ScalarValue
 from autotune.kernel.sizes import Size, Sizes
 from autotune.target import Language, Target
 from autotune.utils.check import Check
-from autotune.utils.files import write_atomically
+from autotune.utils.files import publish
 from autotune.utils.plain_data import count, flag, listed, mapping, text
 
 _HEAD = "kernel.json"
@@ -65,10 +65,7 @@ def pack(
     place = Path(path)
     if not place.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    mode = place.stat().st_mode & 0o777 if place.is_file() else 0o644
-    write_atomically(place, content.getvalue())
-    if place.is_file():
-        place.chmod(mode)  # others may load it, as any file that a program writes
+    publish(place, content.getvalue())
 
 
 def unpack(path: str | os.PathLike[str]) -> tuple[Kernel, Target, bytes, str, dict[str, int]]:

@@ -1,17 +1,20 @@
-"""Files written whole or not at all, and read only when they are our own."""
+"""Files written whole or not at all, and our own, read only when nobody else wrote them."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
+import stat
 from pathlib import Path
 
 from autotune.utils.environment import private
 
+_OWN, _ANYBODYS = 0o600, 0o666
+
 
 def write_atomically(path: Path, content: bytes, missing_ok: bool = False) -> None:
-    """Write ``content`` to ``path`` so that no reader ever sees half of it.
+    """Write a file of our own, for this user alone, so that no reader ever sees half of it.
 
     Links are followed; what is no regular file (``/dev/stdout``, a pipe) is written as it is.
 
@@ -23,10 +26,25 @@ def write_atomically(path: Path, content: bytes, missing_ok: bool = False) -> No
     """
     try:
         _make(path.parent)
-        _write(path, content)
+        _write(path, content, _OWN)
     except OSError:
         if not missing_ok:
             raise
+
+
+def publish(path: Path, content: bytes) -> None:
+    """Write a file that the user asked for so that no reader ever sees half of it.
+
+    It may be read by whom the umask says, or by those who could read the file that it replaces.
+    Folders on the way that are missing are made. It is on the disk when this returns.
+
+    Raises:
+        OSError: it cannot be written; what was there is unchanged.
+    """
+    if not path.exists():
+        path = path.resolve()  # of a link to nothing yet
+        path.parent.mkdir(parents=True, exist_ok=True)
+    _write(path, content, _ANYBODYS, durable=True)
 
 
 def _make(folder: Path) -> None:
@@ -47,15 +65,22 @@ def read_own(path: Path) -> bytes:
         return file.read()
 
 
-def _write(path: Path, content: bytes) -> None:
-    path = path.resolve()  # a link stays, and leads to what is new
-    if path.exists() and not path.is_file():
+def _write(path: Path, content: bytes, mode: int, durable: bool = False) -> None:
+    before = path.stat() if path.exists() else None
+    if before is not None and not stat.S_ISREG(before.st_mode):
         path.write_bytes(content)  # a device or a pipe must stay what it is
         return
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    path = path.resolve()  # a link stays, and leads to what is new
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
+            file.flush()
+            if before is not None and mode != _OWN:
+                os.fchmod(handle, stat.S_IMODE(before.st_mode))
+            if durable:
+                os.fsync(handle)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -20,7 +20,7 @@ from autotune.auto_scheduler import (
     save_records,
     workload_registry,
 )
-from autotune.errors import AutotuneError
+from autotune.errors import AutotuneError, RecordError
 from autotune.measure import MeasureResult
 from tests.auto_scheduler.graphs import matmul
 
@@ -76,6 +76,8 @@ def test_a_log_and_a_file_teach_what_the_trials_themselves_do(tmp_path):
     assert loaded.predict(task, states) == taught.predict(task, states)
     assert np.corrcoef(read.predict(task, states), taught.predict(task, states))[0, 1] > 0.9
     assert (taught.num_warmup_sample, loaded.num_warmup_sample) == (100, -1)
+    with pytest.raises(RecordError, match=r"cannot write .*model\.json.other\.json"):
+        taught.save(tmp_path / "model.json" / "other.json")
 
 
 def test_the_first_lines_of_a_log_can_be_enough(tmp_path):

@@ -338,6 +338,15 @@ def test_distilling_keeps_the_best_of_each_workload_and_joins_what_was_there(tmp
     assert re.search("cannot read the log", capfd.readouterr().err)
 
 
+def test_the_best_of_a_log_may_be_read_by_others_and_says_where_it_cannot_be_written(tmp_path):
+    log, out = tmp_path / "log.json", tmp_path / "best.json"
+    records.save_records(log, [recorded("a")], [result(3e-3)])
+    records.distill_record_file(log, out)
+    assert out.stat().st_mode & 0o777 == log.stat().st_mode & 0o777
+    with pytest.raises(RecordError, match=r"cannot write .*log\.json.best\.json"):
+        records.distill_record_file(log, log / "best.json")
+
+
 def test_a_callback_logs_trials_as_measuring_names_them(tmp_path):
     log = tmp_path / "new" / "log.json"
     task = SearchTask(func="matmul", args=(16, 16, 16), target="cuda")

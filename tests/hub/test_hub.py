@@ -217,9 +217,22 @@ def test_the_commands_list_fetch_and_make_packs(folder, tmp_path):
     assert run("pull", folder) == f"{folder / 'small.log'}\n"
     log = tmp_path / "all.log"
     write_log(log, [raced(8, 4)])
-    made = ["--name", "b", "--arch", "sm_90", "--device", "d", "--date", "x", "--command", "c"]
+    made = ["--name", "b", "--arch", "sm_90", "--device", "d", "--date", "2026-11-20"]
+    made += ["--command", "c"]
     assert run("pack", log, "-o", tmp_path / "out", *made).startswith("1 records in")
     assert "b.log" in run("list", tmp_path / "out")
+
+
+@pytest.mark.parametrize("date", ["x", "2026-13-77", "20261120", "2026-11-2"])
+def test_a_pack_needs_a_date_of_the_calendar(tmp_path, date):
+    with pytest.raises(RecordError, match=f"expected a date as YYYY-MM-DD, got '{date}'"):
+        hub.make_pack([raced(8, 4)], tmp_path, "a", arch="sm_90", **{**ABOUT, "date": date})
+
+
+def test_a_folder_of_packs_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(RecordError, match=r"hub: cannot write .*file.packs.a\.log: "):
+        hub.make_pack([raced(8, 4)], tmp_path / "file" / "packs", "a", arch="sm_90", **ABOUT)
 
 
 def test_records_of_older_kernels_are_taken_out_of_packs(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Figures of logs: every picture is drawn from what the log says, whatever it says."""
 
 import json
+import resource
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -92,6 +93,18 @@ def test_what_a_log_says_is_drawn_as_text(hostile, tmp_path):
     for path in tmp_path.glob("x*.svg"):
         tags = {element.tag.rpartition("}")[2] for element in ET.parse(path).iter()}
         assert not tags & {"script", "img", "foreignObject"}
+
+
+def test_a_figure_that_cannot_be_written_leaves_nothing_behind(tuned, tmp_path):
+    out = tmp_path / "figure" / "tuning.png"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        done = CliRunner().invoke(main, ["log", "plot", str(tuned), "--out", str(out)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (done.exit_code, list(out.parent.iterdir())) == (1, [])
+    assert f"cannot draw {out}: File too large" in done.output
 
 
 def test_a_log_that_is_missing_is_said(tmp_path):

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from autotune.auto_scheduler.records.best import Workload, decode_workload_key, fair
 from autotune.auto_scheduler.records.codec import RecordedPair
 from autotune.auto_scheduler.records.file import RecordReader, lines_of
+from autotune.errors import RecordError
 from autotune.record.paths import LogPath, log_path
-from autotune.utils.files import write_atomically
+from autotune.utils.files import publish
 
 logger = logging.getLogger("auto_scheduler")
 
@@ -29,8 +30,10 @@ def distill_record_file(in_file: LogPath, out_file: LogPath) -> int:
     held = list(RecordReader(out)) if out.is_file() else []
     kept = best_of_each([*held, *pairs])
     text = "".join(lines_of(kept))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(out, text.encode())
+    try:
+        publish(out, text.encode())
+    except OSError as error:
+        raise RecordError(f"cannot write {out}: {error.strerror}") from error
     logger.info("Extract %d best records from %s to %s", len(kept), in_file, out_file)
     return len(kept)
 

@@ -1,0 +1,81 @@
+"""Files that users ask for: whole or not at all, and for whom the umask says."""
+
+import os
+import resource
+import stat
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from autotune.utils.files import publish, write_atomically
+
+
+@pytest.fixture
+def umask():
+    """Sets the umask, and sets it back."""
+    before = os.umask(0o022)
+    yield os.umask
+    os.umask(before)
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
+def test_the_umask_says_who_may_read_what_a_user_asked_for(tmp_path, umask, mask, mode):
+    umask(mask)
+    publish(tmp_path / "new" / "report.html", b"text")
+    assert mode_of(tmp_path / "new" / "report.html") == mode
+    assert mode_of(tmp_path / "new") == 0o777 & ~mask
+
+
+def test_a_file_that_is_replaced_keeps_its_mode_and_links_lead_to_it(tmp_path):
+    path, link = tmp_path / "report.html", tmp_path / "link.html"
+    path.write_text("old")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    publish(link, b"new")
+    assert (path.read_text(), mode_of(path), link.is_symlink()) == ("new", 0o640, True)
+
+
+def test_our_own_files_are_for_this_user_alone_whatever_was_there(tmp_path):
+    path = tmp_path / "cache"
+    path.write_text("old")
+    write_atomically(path, b"new")
+    assert mode_of(path) == 0o600
+
+
+def test_a_pipe_stays_what_it_is_with_the_mode_it_has(tmp_path):
+    path, got = tmp_path / "pipe", []
+    os.mkfifo(path)
+    path.chmod(0o666)
+    reader = threading.Thread(target=lambda: got.append(path.read_bytes()))
+    reader.start()
+    publish(path, b"text")
+    reader.join(20)
+    assert got == [b"text"]
+    assert (stat.S_ISFIFO(path.stat().st_mode), mode_of(path)) == (True, 0o666)
+
+
+def test_standard_output_is_a_file_to_write_to_also_where_it_is_a_pipe():
+    code = "from pathlib import Path; from autotune.utils.files import publish\n"
+    code += "publish(Path('/dev/stdout'), b'text')"
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
+    assert done.stdout == b"text"
+
+
+def test_where_there_is_no_room_the_old_file_stays_and_nothing_else(tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            publish(path, bytes(1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
