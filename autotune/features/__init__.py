@@ -8,7 +8,7 @@ from autotune.features.itervar import (
     get_itervar_feature,
     get_itervar_feature_flatten,
 )
-from autotune.features.knob import KnobFeatures
+from autotune.features.knob import KnobFeatures, raw_feature_names, raw_features
 from autotune.features.per_store import (
     per_store_feature_names,
     per_store_features,
@@ -28,4 +28,6 @@ __all__ = [
     "loop_features",
     "per_store_feature_names",
     "per_store_features",
+    "raw_feature_names",
+    "raw_features",
 ]

@@ -1,6 +1,6 @@
 """Numbers that describe a configuration, derived from its knobs alone.
 
-Cost models see each column of `ConfigSpace.features` on the scale on which it acts, and what a
+Cost models see each column of `raw_features` on the scale on which it acts, and what a
 kernel engineer would compute from several: products of sizes (threads, tile areas, work per
 thread) and how often a size can be halved (alignment, whole warps).
 """
@@ -26,6 +26,22 @@ LOG_RATIO = 4
 FEW_VALUES = 4
 # Most pairs of columns whose product becomes a feature.
 MOST_PAIRS = 80
+
+
+def raw_feature_names(space: ConfigSpace) -> list[str]:
+    """Return one name for each column of `raw_features`."""
+    return [n for name, knob in space.space_map.items() for n in knob.feature_names(name)]
+
+
+def raw_features(space: ConfigSpace, indices: object) -> FloatTable:
+    """Return sizes, orders, one-hot annotations and values of each index of a space, a row each.
+
+    A knob with a value that is not a number gives one column per value.
+    """
+    digits = space.knobs(indices)
+    knobs = enumerate(space.space_map.values())
+    columns = [knob.feature_table[digits[:, k]] for k, knob in knobs]
+    return np.concatenate([np.empty((len(digits), 0)), *columns], axis=1)
 
 
 @dataclass(frozen=True)
@@ -68,7 +84,7 @@ class KnobFeatures:
 
     def __init__(self, space: ConfigSpace) -> None:
         self._space = space
-        self._raw_names = list(space.feature_names)
+        self._raw_names = raw_feature_names(space)
         tables = [knob.feature_table for knob in space.space_map.values()]
         values = [table[:, c] for table in tables for c in range(table.shape[1])]
         levels = [np.unique(column) for column in values]
@@ -84,15 +100,15 @@ class KnobFeatures:
 
     def smooth(self, indices: object) -> FloatTable:
         """Return columns scaled to 0..1, for models that measure distances."""
-        return self.smooth_of(self._space.features(indices))
+        return self.smooth_of(raw_features(self._space, indices))
 
     def trees(self, indices: object) -> npt.NDArray[np.float32]:
         """Return plain columns, exponents of two and products, for models that compare."""
-        return self.trees_of(self._space.features(indices))
+        return self.trees_of(raw_features(self._space, indices))
 
     def plain(self, indices: object) -> FloatTable:
         """Return the raw columns that vary."""
-        return self._space.features(indices)[:, self._plain]
+        return raw_features(self._space, indices)[:, self._plain]
 
     def smooth_of(self, raw: FloatTable) -> FloatTable:
         """As `smooth`, for raw features of this or another space."""
@@ -113,10 +129,10 @@ class KnobFeatures:
 
         None when the other space lacks one of them: it is not of the same template.
         """
-        position = {name: i for i, name in enumerate(space.feature_names)}
+        position = {name: i for i, name in enumerate(raw_feature_names(space))}
         if any(name not in position for name in self._raw_names):
             return None
-        return space.features(indices)[:, [position[name] for name in self._raw_names]]
+        return raw_features(space, indices)[:, [position[name] for name in self._raw_names]]
 
 
 def exponent_of_two(values: npt.NDArray[np.number[Any]]) -> FloatTable:

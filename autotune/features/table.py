@@ -20,6 +20,7 @@ from autotune.features.itervar import (
     TOUCH_NAMES,
     ItervarTable,
 )
+from autotune.features.knob import raw_feature_names, raw_features
 from autotune.features.loops import LoopNest, loop_nest
 from autotune.task import ConfigEntity, Task
 from autotune.te import Schedule, Tensor
@@ -81,7 +82,7 @@ class LoopFeatures:
         self._rows: dict[int, Rows] = {}
         self._errors: dict[int, str] = {}
         self.columns = self._learned() if columns is None else columns
-        place = {name: i for i, name in enumerate(self._space.feature_names)}
+        place = {name: i for i, name in enumerate(raw_feature_names(self._space))}
         self._knobs = [place.get(name, -1) for name in self.columns.knobs]
 
     @property
@@ -95,7 +96,7 @@ class LoopFeatures:
         if not wanted:
             return np.empty((0, len(self.names)), dtype=np.float32)
         loops = np.stack([self._row(index) for index in wanted])
-        knobs = self._space.features(indices)
+        knobs = raw_features(self._space, indices)
         padded = np.concatenate([knobs, np.full((len(knobs), 1), np.nan)], axis=1)
         return np.concatenate([loops, padded[:, self._knobs].astype(np.float32)], axis=1)
 
@@ -164,7 +165,7 @@ class LoopFeatures:
             if key not in starts:
                 starts[key] = len(names)
                 names += [f"{key}/{field}" for field in _fields(self.kind, len(values))]
-        return Columns(starts, tuple(names), tuple(self._space.feature_names))
+        return Columns(starts, tuple(names), tuple(raw_feature_names(self._space)))
 
     def _probed(self) -> Iterator[Blocks]:
         drawn = self._space.sample(_MOST_PROBES, np.random.default_rng(0)).tolist()

@@ -158,6 +158,12 @@ def make_pack(
         tasks=tuple(sorted({inp.task.name for inp, _ in best})),
         target=target, arch=arch, device=device, date=date, command=command, source=str(folder),
     )  # fmt: skip
+    _add(pack, content, folder)
+    return pack
+
+
+def _add(pack: Pack, content: bytes, folder: Path) -> None:
+    """Write a pack to a folder, and name it in the folder's index."""
     others = packs(folder) if (folder / INDEX).exists() else []
     listed = [each for each in others if each.file != pack.file] + [pack]
     listed.sort(key=lambda each: each.file)
@@ -167,7 +173,6 @@ def make_pack(
             publish(folder / file, text)
         except OSError as error:
             raise RecordError(f"hub: cannot write {folder / file}: {error.strerror}") from error
-    return pack
 
 
 def _is_date(text: str) -> bool:

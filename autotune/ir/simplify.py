@@ -346,21 +346,17 @@ class Simplifier(AffineSpace):
 
     def _eval_cast(self, expr: Cast) -> Value:
         value = self.expr(self._eval(expr.value))
-        if value is expr.value:
-            return expr
-        return value.astype(expr.dtype)
+        return expr if value is expr.value else value.astype(expr.dtype)
 
     def _eval_call(self, expr: Call) -> Value:
         args = tuple([self.expr(self._eval(a)) for a in expr.args])
-        if all(new is old for new, old in zip(args, expr.args, strict=True)):
-            return expr
-        return Call(expr.name, args, expr.dtype)
+        same = all(new is old for new, old in zip(args, expr.args, strict=True))
+        return expr if same else Call(expr.name, args, expr.dtype)
 
     def _eval_load(self, expr: Load) -> Value:
         indices = tuple([self.expr(self._eval(i)) for i in expr.indices])
-        if all(new is old for new, old in zip(indices, expr.indices, strict=True)):
-            return expr
-        return Load(expr.buffer, indices)
+        same = all(new is old for new, old in zip(indices, expr.indices, strict=True))
+        return expr if same else Load(expr.buffer, indices)
 
     def _eval_ramp(self, expr: Ramp) -> Value:
         base = self.expr(self._eval(expr.base))

@@ -93,12 +93,11 @@ class _Inference:
             check_shared_work(stage, scope, regions, threads)
         values = axis_values(self.simplifier, stage.relations, extents, loops)
         overruns = overrun_conditions(self.simplifier, stage.relations, extents, values)
-        conditions = [condition for _, condition in overruns]
         edges = self._edges(op, regions, values)
         if scope == "local" and stage.computes_whole_tiles:
             # All threads of a warp have to take part in an instruction.
             edges = [edge for edge in edges if self._is_uniform(edge, outside)]
-        conditions += edges
+        conditions = [*(condition for _, condition in overruns), *edges]
         env = self._environment(op, regions, values)
         body = self.simplifier.body(op, env)
         plan = StagePlan(

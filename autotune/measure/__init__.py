@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from autotune.measure.base import Builder, Runner
 from autotune.measure.build.builder import LocalBuilder
-from autotune.measure.check.verify import VerifyPolicy
+from autotune.measure.check.policy import VerifyPolicy
 from autotune.measure.exclusive.devices import exclusive
 from autotune.measure.option import create_measure_batch, measure_option
 from autotune.measure.pipeline import Pipeline

@@ -43,13 +43,7 @@ def extract_tasks(
         dump_workload_to_dag_log: a file to write each key with the text of its graph to, as JSON.
         opt_level: of the passes.
     """
-    check = Check(GraphError, "extract_tasks")
-    check.kind("graph", graph, Graph, "a graph")
-    check.whole("opt_level", opt_level, least=0)
-    if hardware_params is not None:
-        check.kind("hardware_params", hardware_params, HardwareParams, "a HardwareParams or None")
-    if dump_workload_to_dag_log is not None:
-        check.path("dump_workload_to_dag_log", dump_workload_to_dag_log)
+    _check(graph, hardware_params, dump_workload_to_dag_log, opt_level)
     chosen = target if isinstance(target, Target) else Target(target)
     simpler = pipeline_for(chosen)(graph.bind({} if params is None else params), opt_level)
     tasks: dict[str, ComputeDAG] = {}
@@ -78,6 +72,16 @@ def extract_tasks(
         for key, dag in tasks.items()
     ]  # fmt: skip
     return made, list(weights.values())
+
+
+def _check(graph: Graph, hardware_params: object, log: str | None, opt_level: int) -> None:
+    check = Check(GraphError, "extract_tasks")
+    check.kind("graph", graph, Graph, "a graph")
+    check.whole("opt_level", opt_level, least=0)
+    if hardware_params is not None:
+        check.kind("hardware_params", hardware_params, HardwareParams, "a HardwareParams or None")
+    if log is not None:
+        check.path("dump_workload_to_dag_log", log)
 
 
 def _equal_functions(functions: Iterable[Function]) -> list[list[Function]]:

@@ -11,16 +11,13 @@ from autotune.task.axes import Axis
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.constraint import BoolArray, Predicate
 from autotune.task.errors import SpaceIndexError
-from autotune.task.kinds import Entity, FloatTable, TransformSpace
+from autotune.task.kinds import Entity, TransformSpace
 from autotune.task.knobs import Knobs, check_knob
-from autotune.task.membership import check_filters, check_index, lacking, position, unknown
-from autotune.task.order import nth_valid, valid_between
+from autotune.task.membership import check_filters, recorded_digits
+from autotune.task.order import bounds, nth_valid, sample_between, valid_between
 from autotune.task.radix import IndexArray, IntArray, Radix
 from autotune.task.valid_points import ValidPoints
 from autotune.utils.check import Check, shown
-
-# Draws from a part of the indices before all of that part is looked at.
-RANGE_TRIES = 1 << 10
 
 
 class ConfigSpace(Knobs):
@@ -148,7 +145,8 @@ class ConfigSpace(Knobs):
             )
         if not points.accepts_index(index):
             raise SpaceIndexError(f"Index does not correspond to a valid config: {index}")
-        return self._made(int(index), self._chosen(points.radix.digits_of(int(index))))
+        entities = self._entities_at(points.radix.digits_of(int(index)))
+        return ConfigEntity(int(index), self.code_hash, entities, space=self)
 
     def own(self, config: ConfigEntity) -> ConfigEntity:
         """Return the point that a configuration from elsewhere, such as a log, stands for.
@@ -160,43 +158,21 @@ class ConfigSpace(Knobs):
         """
         if config.space is self:
             return config
-        digits = self._digits(config)
-        strides = Radix(self.dims).strides
-        index = sum(digit * stride for digit, stride in zip(digits, strides, strict=True))
-        entities = self._chosen(digits)
-        self._check_point(config, index, entities)
-        return self._made(index, entities, config.cost)
-
-    def _digits(self, config: ConfigEntity) -> list[int]:
         radix = Radix(self.dims)
-        check_index(config.index, radix.total)
-        for name in config.recorded:
-            if name not in self.space_map:
-                raise unknown(config.index, name, self.space_map)
-        digits = []
-        meant = zip(self.space_map.items(), radix.digits_of(int(config.index)), strict=True)
-        for (name, offered), likely in meant:
-            if name not in config.recorded:
-                raise lacking(config.index, name, config.recorded)
-            digit = position(config.index, name, config.recorded[name], offered)
-            # Of equal values the first was found.
-            same = digit == likely or offered.find(offered[likely]) == digit
-            digits.append(likely if same else digit)
-        return digits
+        digits = recorded_digits(config.index, config.recorded, self.space_map, radix)
+        index = sum(digit * stride for digit, stride in zip(digits, radix.strides, strict=True))
+        entities = self._entities_at(digits)
+        self._check_point(config, index, entities)
+        return ConfigEntity(index, self.code_hash, entities, cost=config.cost, space=self)
 
     def _check_point(
         self, config: ConfigEntity, index: int, entities: Mapping[str, Entity]
     ) -> None:
         check_filters(config.index, entities, self._filters)
 
-    def _chosen(self, digits: Sequence[int]) -> dict[str, Entity]:
+    def _entities_at(self, digits: Sequence[int]) -> dict[str, Entity]:
         pairs = zip(self.space_map.items(), digits, strict=True)
         return {name: space[digit] for (name, space), digit in pairs}
-
-    def _made(
-        self, index: int, entities: Mapping[str, Entity], cost: float | None = None
-    ) -> ConfigEntity:
-        return ConfigEntity(index, self.code_hash, entities, cost=cost, space=self)
 
     def is_index_valid(self, index: int) -> bool:
         """Return whether an index is in range and no filter rejects it."""
@@ -266,12 +242,12 @@ class ConfigSpace(Knobs):
             SpaceError: there is none.
         """
         rng = rng or np.random.default_rng()
-        first, last = self._bounds(start, end)
+        first, last = bounds(self.range_length, start, end)
         excluded = set(to_exclude or ())
         if (first, last) == (0, self.range_length):
             drawn = self.sample(1, rng, excluded).tolist()
         else:
-            drawn = self._sample_between(first, last, rng, excluded)
+            drawn = sample_between(self._points, first, last, rng, excluded)
         if not drawn:
             raise SpaceError(f"every valid index of [{first}, {last}) is excluded")
         return int(drawn[0])
@@ -304,37 +280,19 @@ class ConfigSpace(Knobs):
         """
         if n == 0:
             raise SpaceError("get_next_index: n must not be 0")
-        first, last = self._bounds(start, end)
+        first, last = bounds(self.range_length, start, end)
         if not self.has_constraints:
             return index + n if first <= index + n < last else None
         return nth_valid(self._points, index, n, first, last)
 
     def subrange_length(self, start: int, end: int) -> int:
         """Count the valid indices of ``[start, end)``."""
-        first, last = self._bounds(start, end)
+        first, last = bounds(self.range_length, start, end)
         if not self.has_constraints:
             return last - first
         if not self._points.counts_exactly:
             return sum(len(valid) for valid in valid_between(self._points, first, last))
         return self._points.count_below(last) - self._points.count_below(first)
-
-    # ---- features
-
-    @property
-    def feature_names(self) -> list[str]:
-        """One name for each column of `features`."""
-        return [n for name, space in self.space_map.items() for n in space.feature_names(name)]
-
-    def features(self, indices: object) -> FloatTable:
-        """Return numeric features of each index: sizes, orders, one-hot annotations, values.
-
-        A knob with a value that is not a number gives one column per value.
-        """
-        digits = self.knobs(indices)
-        columns = [
-            space.feature_table[digits[:, k]] for k, space in enumerate(self.space_map.values())
-        ]
-        return np.concatenate([np.empty((len(digits), 0)), *columns], axis=1)
 
     def __repr__(self) -> str:
         about = "" if self.len_is_exact else "~"
@@ -351,21 +309,3 @@ class ConfigSpace(Knobs):
         if self._known_points is None:
             self._known_points = ValidPoints(self.space_map, self._filters)
         return self._known_points
-
-    def _bounds(self, start: int | None, end: int | None) -> tuple[int, int]:
-        check, total = Check(SpaceError, "space"), self.range_length
-        last = total if end is None else check.whole("end", end, least=0, most=total)
-        first = 0 if start is None else check.whole("start", start, least=0, most=last)
-        return first, last
-
-    def _sample_between(
-        self, first: int, last: int, rng: np.random.Generator, excluded: Collection[int]
-    ) -> list[int]:
-        """Return a list of one valid index of a range, or none."""
-        for _ in range(RANGE_TRIES if last > first else 0):
-            index = first + int(rng.random() * (last - first))
-            if index not in excluded and self.is_index_valid(index):
-                return [index]
-        pieces = valid_between(self._points, first, last)
-        valid = [index for piece in pieces for index in piece.tolist() if index not in excluded]
-        return [valid[rng.integers(len(valid))]] if valid else []

@@ -12,10 +12,45 @@ from collections.abc import Iterable, Mapping
 from autotune.errors import SpaceError
 from autotune.task.constraint import Predicate
 from autotune.task.kinds import Entity, TransformSpace
+from autotune.task.radix import Radix
 
 # Characters of a value in a message.
 SHOWN = 60
 _OTHER_VERSION = "It was made for another version of the template: tune again"
+
+
+def recorded_digits(
+    index: int,
+    recorded: Mapping[str, Entity],
+    space_map: Mapping[str, TransformSpace],
+    radix: Radix,
+) -> list[int]:
+    """Return which value of each knob of a space a recorded configuration has.
+
+    Args:
+        index: the recorded one, which tells equal values of a knob apart.
+        recorded: its values.
+        space_map: the knobs of the space.
+        radix: of the space.
+
+    Raises:
+        SpaceError: the space does not have them.
+    """
+    check_index(index, radix.total)
+    for name in recorded:
+        if name not in space_map:
+            raise unknown(index, name, space_map)
+    digits = []
+    for (name, offered), likely in zip(
+        space_map.items(), radix.digits_of(int(index)), strict=True
+    ):
+        if name not in recorded:
+            raise lacking(index, name, recorded)
+        digit = position(index, name, recorded[name], offered)
+        # Of equal values the first was found.
+        same = digit == likely or offered.find(offered[likely]) == digit
+        digits.append(likely if same else digit)
+    return digits
 
 
 def position(index: int, name: str, recorded: Entity, offered: TransformSpace) -> int:

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
+from autotune.errors import SpaceError
 from autotune.task.radix import IndexArray
 from autotune.task.valid_points import ValidPoints
+from autotune.utils.check import Check
 
 # Indices looked at together while searching; grows from the first to the second.
 FIRST_WIDTH, LAST_WIDTH = 64, 1 << 16
 # Blocks skipped together.
 BLOCKS = 1 << 12
+# Draws from a part of the indices before all of that part is looked at.
+RANGE_TRIES = 1 << 10
+
+
+def bounds(total: int, start: int | None, end: int | None) -> tuple[int, int]:
+    """Return the range of indices that ``start`` and ``end`` mean; by default all ``total``.
+
+    Raises:
+        SpaceError: they are no range of them.
+    """
+    check = Check(SpaceError, "space")
+    last = total if end is None else check.whole("end", end, least=0, most=total)
+    first = 0 if start is None else check.whole("start", start, least=0, most=last)
+    return first, last
 
 
 def nth_valid(points: ValidPoints, index: int, n: int, first: int, last: int) -> int | None:
@@ -40,6 +56,19 @@ def valid_between(points: ValidPoints, first: int, last: int) -> Iterator[IndexA
     for begin in range(first, last, LAST_WIDTH):
         span = points.radix.array(_range(begin, min(begin + LAST_WIDTH, last), 1))
         yield span[points.accepts(points.radix.digits(span))]
+
+
+def sample_between(
+    points: ValidPoints, first: int, last: int, rng: np.random.Generator, excluded: Collection[int]
+) -> list[int]:
+    """Return a list of one valid index of ``[first, last)`` not in ``excluded``, or of none."""
+    for _ in range(RANGE_TRIES if last > first else 0):
+        index = first + int(rng.random() * (last - first))
+        if index not in excluded and points.accepts_index(index):
+            return [index]
+    pieces = valid_between(points, first, last)
+    valid = [index for piece in pieces for index in piece.tolist() if index not in excluded]
+    return [valid[rng.integers(len(valid))]] if valid else []
 
 
 def _skip(points: ValidPoints, position: int, step: int, first: int, last: int) -> int:

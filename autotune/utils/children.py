@@ -133,6 +133,13 @@ def _command(module: str, bare: Sequence[str], pipes: Sequence[int]) -> list[str
     return [sys.executable, "-c", _BOOT, json.dumps(spec)]
 
 
+def _polling(*events_by_fd: tuple[int, int]) -> select.poll:
+    poll = select.poll()
+    for fd, events in events_by_fd:
+        poll.register(fd, events)
+    return poll
+
+
 def is_child(command: Sequence[str]) -> bool:
     """Whether a process with this command line is a `Child`."""
     return list(command[1:3]) == ["-c", _BOOT]
@@ -188,14 +195,10 @@ class Child:
         self._output_fd = output_read
         self._output = bytearray()
         self._armed_fd = armed_read
-        self._armed = select.poll()
-        self._armed.register(armed_read, select.POLLIN)
+        self._armed = _polling((armed_read, select.POLLIN))
         self._may_be_paused = False
-        self._poll = select.poll()
-        self._poll.register(reply_read, select.POLLIN)
-        self._poll.register(output_read, select.POLLIN)
-        self._room = select.poll()
-        self._room.register(self._requests, select.POLLOUT)
+        self._poll = _polling((reply_read, select.POLLIN), (output_read, select.POLLIN))
+        self._writable = _polling((self._requests, select.POLLOUT))
         os.set_blocking(output_read, False)
         os.set_blocking(self._requests, False)
         self._closed = False
@@ -221,7 +224,7 @@ class Child:
         deadline = time.monotonic() + _SEND_TIMEOUT_S
         try:
             while view:
-                if not self._room.poll(max(0.0, deadline - time.monotonic()) * 1e3):
+                if not self._writable.poll(max(0.0, deadline - time.monotonic()) * 1e3):
                     self.kill()
                     raise self._death()
                 with contextlib.suppress(BlockingIOError):

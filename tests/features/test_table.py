@@ -12,6 +12,8 @@ from autotune.features import (
     get_itervar_feature_flatten,
     loop_feature_names,
     loop_features,
+    raw_feature_names,
+    raw_features,
 )
 from autotune.kernel import SourceKernel, arg
 from autotune.task import ConfigSpace
@@ -63,12 +65,12 @@ def test_rows_hold_the_flat_features_and_the_knobs(task):
     assert table.dtype == np.float32
     assert table.shape == (len(configs), len(names))
     loops = [i for i, name in enumerate(names) if name.startswith("B/") and "local" not in name]
-    knobs = len(names) - len(task.config_space.feature_names)
+    knobs = len(names) - len(raw_feature_names(task.config_space))
     for row, config in zip(table, configs, strict=True):
         flat = get_itervar_feature_flatten(*task.instantiate(config))
         np.testing.assert_array_equal(row[loops], flat)
         np.testing.assert_array_equal(
-            row[knobs:], task.config_space.features([config.index])[0].astype(np.float32)
+            row[knobs:], raw_features(task.config_space, [config.index])[0].astype(np.float32)
         )
 
 
@@ -90,7 +92,7 @@ def test_a_configuration_that_cannot_be_lowered_has_no_numbers_for_loops(task):
     bad = configurations(task, depth=1000)
     features = LoopFeatures(task)
     table = features.matrix(bad)
-    knobs = len(task.config_space.feature_names)
+    knobs = len(raw_feature_names(task.config_space))
     assert np.isnan(table[:, :-knobs]).all()
     assert not np.isnan(table[:, -knobs:]).any()
     assert features.error(bad[0].index) == "InstantiationError: too deep"
@@ -121,7 +123,7 @@ def test_curves_make_a_matrix_too(task):
     configs = configurations(task, copy=0, depth=1)
     table = loop_features(task, configs, kind="curve")
     curves = 2 * 4 * 20 * 2
-    assert table.shape[1] == curves + len(task.config_space.feature_names)
+    assert table.shape[1] == curves + len(raw_feature_names(task.config_space))
     expected = get_buffer_curve_sample_flatten(*task.instantiate(configs[1]), sample_n=20)
     np.testing.assert_array_equal(table[1, :curves], expected)
 

@@ -21,7 +21,8 @@ from autotune.measure import (
 )
 from autotune.measure.build.realise import realise
 from autotune.measure.check.expected import Expected
-from autotune.measure.check.verify import Oracle, verify_policy
+from autotune.measure.check.policy import verify_policy
+from autotune.measure.check.verify import Oracle
 from autotune.measure.run.values import read_values
 
 SOURCE = """

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from autotune.errors import SpaceError
+from autotune.features import raw_feature_names, raw_features
 from autotune.task import (
     AnnotateEntity,
     ConfigEntity,
@@ -186,7 +187,7 @@ def test_anchors_are_all_combinations_of_positions():
     space = ConfigSpace()
     space.define_annotate("a", [1, 2, 3], "locate_cache", num_anchor=2)
     assert [list(e.anns) for e in space.space_map["a"]] == [[0, 1], [0, 2], [1, 2]]
-    assert space.features([1]).tolist() == [[0, 2]]
+    assert raw_features(space, [1]).tolist() == [[0, 2]]
     assert space.get(1).get_flatten_feature().tolist() == [0, 2]
 
 
@@ -304,9 +305,9 @@ def test_features_are_numbers_or_one_column_a_value():
     space.define_split("t", 4, num_outputs=2)
     space.define_knob("n", [0, 16])
     space.define_knob("s", ["a", "b"])
-    assert space.feature_names == ["t[0]", "t[1]", "n", "s=a", "s=b"]
+    assert raw_feature_names(space) == ["t[0]", "t[1]", "n", "s=a", "s=b"]
     index = space.indices([[2, 1, 0]])[0]
-    assert space.features([index]).tolist() == [[-1, 4, 16, 1, 0]]
+    assert raw_features(space, [index]).tolist() == [[-1, 4, 16, 1, 0]]
 
 
 def test_neighbours_differ_in_one_knob_and_are_valid():

@@ -11,6 +11,7 @@ import pytest
 
 import autotune
 from autotune.errors import SpaceError
+from autotune.features import raw_feature_names, raw_features
 from autotune.task import ConfigEntity, ConfigSpace, Entity, FallbackConfigEntity, TransformSpace
 from autotune.task.kinds import SequenceEntity, entity_from_json
 from autotune.task.membership import position
@@ -114,8 +115,8 @@ def test_points_go_through_json_and_are_found_again():
         assert again == point
         assert again is not point
         assert space.own(again) == point
-    assert space.features(range(8))[:, 0].tolist() == [0, 1, 1, 2, 1, 2, 2, 3]
-    assert space.feature_names == ["flags.count"]
+    assert raw_features(space, range(8))[:, 0].tolist() == [0, 1, 1, 2, 1, 2, 2, 3]
+    assert raw_feature_names(space) == ["flags.count"]
 
 
 def test_filters_see_the_values_whether_they_can_be_traced_or_not():

@@ -61,14 +61,10 @@ class SearchProblem:
                 workload_key, target, target_host, params = given
                 hardware_params = hardware_params or params
             func, args, compute_dag = None, None, func
-        if target is None:
-            raise SearchTaskError(
-                "SearchTask: Must specify a target, such as target='cuda' or 'llvm'"
-            )
+        self.target = _target(target, target_host)
         _check_kinds(workload_key, compute_dag, hardware_params, task_inputs)
         self.workload_key = _key(func, args, workload_key, compute_dag)
         self.compute_dag = compute_dag or ComputeDAG(workload_key_to_tensors(self.workload_key))
-        self.target = Target(target, target_host)
         self.hardware_params = hardware_params or HardwareParams(target=self.target)
         self.layout_rewrite_option = _rewrite_option(self.target, layout_rewrite_option)
         self.task_inputs = given_values(
@@ -197,6 +193,12 @@ class SearchProblem:
         self.__dict__.update(state)
         if not is_registered(self.workload_key):
             register_workload_tensors(self.workload_key, self.compute_dag.tensors)
+
+
+def _target(target: str | Target | None, target_host: str | Target | None) -> Target:
+    if target is None:
+        raise SearchTaskError("SearchTask: Must specify a target, such as target='cuda' or 'llvm'")
+    return Target(target, target_host)
 
 
 def _check_kinds(

@@ -107,6 +107,7 @@ def race(
     on_host = runs_on_host(target_of(measure_inputs[0].task))
     devices = runner.race_devices()
     shares = _shares(rounds, on_host)
+    looks = _looks(len(shares), on_host) if risk else ()
     heats: list[list[list[Timing]]] = [[] for _ in devices]
     for made, share in enumerate(shares, 1):
         for timed, device in zip(heats, devices, strict=True):
@@ -114,11 +115,7 @@ def race(
         timings = [_place(timed, place) for timed in heats]
         candidates = _join(pairs, timings)
         look = Look(heats, place, apart=on_host)
-        if (
-            risk
-            and made in _looks(len(shares), on_host)
-            and (is_decided(candidates, look, incumbent, risk / _LOOKS))
-        ):
+        if made in looks and is_decided(candidates, look, incumbent, risk / _LOOKS):
             break
     winner = choose(candidates, incumbent)
     return RaceResult(

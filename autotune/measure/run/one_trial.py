@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from autotune.measure.check.verify import VerifyPolicy, output_bytes
+from autotune.measure.check.policy import VerifyPolicy, output_bytes
 from autotune.measure.evidence import Evidence
 from autotune.measure.process.died import Died
 from autotune.measure.run.calibration import Time

@@ -14,7 +14,8 @@ from functools import partial
 from autotune.errors import MeasureError
 from autotune.measure.base import runs_on_host, target_of
 from autotune.measure.check.naive import PlainLoops
-from autotune.measure.check.verify import NONE, Oracle
+from autotune.measure.check.policy import NONE
+from autotune.measure.check.verify import Oracle
 from autotune.measure.exclusive.devices import device_lock
 from autotune.measure.process.pending import forward
 from autotune.measure.run.devices import AnyDevices, Devices

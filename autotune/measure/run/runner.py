@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from autotune.errors import MeasureError
 from autotune.measure.arguments import check_number, check_timeout
 from autotune.measure.base import Runner, takes_batches, target_of
-from autotune.measure.check.verify import VerifyPolicy, verify_policy
+from autotune.measure.check.policy import VerifyPolicy, verify_policy
 from autotune.measure.run.gate import HostGate
 from autotune.measure.run.one_trial import RunOptions
 from autotune.measure.run.pool import RunPlan, RunPool
@@ -102,18 +102,11 @@ class LocalRunner(Runner):
     ) -> None:
         fine = _fine(timing, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
         _check(timeout, fine, cooldown_interval, module_loader)
-        check_number("LocalRunner", "seed", seed, 0, whole=True)
         _check_flags(
-            enable_cpu_cache_flush=enable_cpu_cache_flush,
-            flush_l2=flush_l2,
-            exclusive=exclusive,
+            enable_cpu_cache_flush=enable_cpu_cache_flush, flush_l2=flush_l2, exclusive=exclusive,
             use_graph=False if use_graph is None else use_graph,
-        )
-        check = Check(MeasureError, "LocalRunner")
-        if memory_bytes is not None:
-            check.whole("memory_bytes", memory_bytes, least=0)
-        if ref_input is not None:
-            check.sequence("ref_input", ref_input, "a list of arrays")
+        )  # fmt: skip
+        _check_data(seed, memory_bytes, ref_input)
         self.devices = _choose([device] if devices is None else devices)
         super().__init__(timeout, len(self.devices))
         self.ref_input = ref_input
@@ -291,6 +284,15 @@ def _check_flags(**flags: object) -> None:
     check = Check(MeasureError, "LocalRunner")
     for name, value in flags.items():
         check.flag(name, value)
+
+
+def _check_data(seed: int, memory_bytes: int | None, ref_input: object) -> None:
+    check_number("LocalRunner", "seed", seed, 0, whole=True)
+    check = Check(MeasureError, "LocalRunner")
+    if memory_bytes is not None:
+        check.whole("memory_bytes", memory_bytes, least=0)
+    if ref_input is not None:
+        check.sequence("ref_input", ref_input, "a list of arrays")
 
 
 def _check(

@@ -98,13 +98,7 @@ def compile_kernel(
         CompileTimeout: it was killed after ``timeout_s``.
     """
     started = time.perf_counter()
-    check = Check(KernelError, "compile_kernel")
-    check.kind("kernel", kernel, Kernel, "a Kernel")
-    check.kind("target", target, Target, "a Target")
-    if not isinstance(timeout_s, float) or timeout_s != math.inf:
-        check.seconds("timeout_s", timeout_s)
-    check.one_of("compiler", compiler, get_args(CudaCompiler))
-    check.path("out_dir", out_dir)
+    _check(kernel, target, timeout_s, compiler, out_dir)
     kernel = replace(kernel, flags=anchor_paths(kernel.flags)) if kernel.flags else kernel
     if wrong := signature_mismatch(kernel):
         raise CompileError(f"kernel {kernel.name!r}: {wrong}")
@@ -147,6 +141,22 @@ def _recipe(kernel: Kernel, target: Target, compiler: str) -> Recipe:
         )
     make: Callable[[Kernel, Target], Recipe] = part(home)
     return make(kernel, target)
+
+
+def _check(
+    kernel: Kernel,
+    target: Target,
+    timeout_s: float,
+    compiler: str,
+    out_dir: str | os.PathLike[str],
+) -> None:
+    check = Check(KernelError, "compile_kernel")
+    check.kind("kernel", kernel, Kernel, "a Kernel")
+    check.kind("target", target, Target, "a Target")
+    if not isinstance(timeout_s, float) or timeout_s != math.inf:
+        check.seconds("timeout_s", timeout_s)
+    check.one_of("compiler", compiler, get_args(CudaCompiler))
+    check.path("out_dir", out_dir)
 
 
 @functools.cache

@@ -50,18 +50,22 @@ def conv2d_transpose_nchw(
         check.refuse("padding", "less than what the filters spread the data to", padding)
     room = (rows + kh - 1, columns + kw - 1)
     padded = _spread(data, room, (kh - 1 - top, kw - 1 - left), steps)
-    turned = te.compute(
+    flipped = te.compute(
         (co, ci, kh, kw),
         lambda o, i, h, w: kernel[i, o, kh - 1 - h, kw - 1 - w],
         "kernel_transform",
     )
-    sums = out_dtype or data.dtype
+    return _correlate(padded, flipped, (n, co, rows, columns), out_dtype or data.dtype)
+
+
+def _correlate(images: Tensor, filters: Tensor, shape: tuple[int, ...], sums: str) -> Tensor:
+    _, ci, kh, kw = static_shape(_WHAT, "kernel", filters, 4)
     dc = te.reduce_axis((0, ci), "dc")
     dh, dw = te.reduce_axis((0, kh), "dh"), te.reduce_axis((0, kw), "dw")
     result: Tensor = te.compute(
-        (n, co, rows, columns),
+        shape,
         lambda b, c, h, w: te.sum(
-            padded[b, dc, h + dh, w + dw].astype(sums) * turned[c, dc, dh, dw].astype(sums),
+            images[b, dc, h + dh, w + dw].astype(sums) * filters[c, dc, dh, dw].astype(sums),
             axis=[dc, dh, dw],
         ),
         "compute",

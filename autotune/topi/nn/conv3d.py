@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from autotune import te
 from autotune.ir import Expr
@@ -39,23 +39,20 @@ def conv3d(
         out_dtype: of products and sums; None for that of the data.
     """
     check = asks(_WHAT)
-    check.one_of("data_layout", data_layout, _LAYOUTS)
-    filters_layout = _LAYOUTS[data_layout]
-    check.one_of("kernel_layout", kernel_layout, ("", filters_layout))
+    filters_layout = _filters_layout(data_layout, kernel_layout)
     images = extents(_WHAT, "data", data, data_layout)
     filters = extents(_WHAT, "kernel", kernel, filters_layout)
     check_channels(_WHAT, images["C"], filters["I"])
     steps, holes = dict(zip("DHW", strides, strict=True)), dict(zip("DHW", dilation, strict=True))
     sides = dict(zip("DHW", padding, strict=True))
     reach = {axis: (filters[axis] - 1) * holes[axis] + 1 for axis in "DHW"}
-    room = {axis: images[axis] + sum(sides[axis]) - reach[axis] for axis in "DHW"}
-    if min(room.values()) < 0:
+    slack = {axis: images[axis] + sum(sides[axis]) - reach[axis] for axis in "DHW"}
+    if min(slack.values()) < 0:
         check.refuse("kernel", "no larger than the padded data", kernel)
-    out = {**images, "C": filters["O"], **{axis: room[axis] // steps[axis] + 1 for axis in "DHW"}}
-    before, after = ([sides.get(axis, (0, 0))[end] for axis in data_layout] for end in (0, 1))
-    around = pad_axes(data, before, after, 0.0, "pad_temp", axis_names(5, "i"))
-    names = zip("IDHW", ("rc", "rz", "ry", "rx"), strict=True)
-    element = {axis: te.reduce_axis((0, filters[axis]), name=name) for axis, name in names}
+    out = {**images, "C": filters["O"], **{axis: slack[axis] // steps[axis] + 1 for axis in "DHW"}}
+    around = _padded(data, sides, data_layout)
+    names = {"I": "rc", "D": "rz", "H": "ry", "W": "rx"}
+    element = {axis: te.reduce_axis((0, filters[axis]), name=n) for axis, n in names.items()}
     sums = dtype_or_none(check, "out_dtype", out_dtype) or data.dtype
 
     def body(*index: Expr) -> object:
@@ -63,10 +60,8 @@ def conv3d(
         places = {a: at[a] * steps[a] + element[a] * holes[a] for a in "DHW"}
         image = around(*arrange(data_layout, {**at, **places, "C": element["I"]}))
         weight = kernel(*arrange(filters_layout, {**element, "O": at["C"]}))
-        return te.sum(
-            image.astype(sums) * weight.astype(sums),
-            axis=[element[a] for a in filters_layout if a in element],
-        )
+        window = [element[a] for a in filters_layout if a in element]
+        return te.sum(image.astype(sums) * weight.astype(sums), axis=window)
 
     called = arrange(data_layout, {"N": "nn", "C": "ff", "D": "zz", "H": "yy", "W": "xx"})
     name = f"conv3d_{data_layout.lower()}"
@@ -100,3 +95,16 @@ def global_pool3d(data: Tensor, pool_type: str = "avg", layout: str = "NCDHW") -
         shape, lambda *i: pooled(*i) / count, "adaptive_pool_avg", "elemwise", varargs_names=axes
     )
     return result
+
+
+def _filters_layout(data_layout: str, kernel_layout: str) -> str:
+    """Return the layout of filters that goes with that of images."""
+    check = asks(_WHAT)
+    check.one_of("data_layout", data_layout, _LAYOUTS)
+    check.one_of("kernel_layout", kernel_layout, ("", _LAYOUTS[data_layout]))
+    return _LAYOUTS[data_layout]
+
+
+def _padded(data: Tensor, sides: Mapping[str, tuple[int, int]], layout: str) -> Tensor:
+    before, after = ([sides.get(axis, (0, 0))[end] for axis in layout] for end in (0, 1))
+    return pad_axes(data, before, after, 0.0, "pad_temp", axis_names(5, "i"))
