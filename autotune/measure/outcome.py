@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Sequence
 
 from autotune.measure.evidence import Evidence
-from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureResult
+from autotune.measure.types import LEAST_S, BuildResult, MeasureErrorNo, MeasureResult
 
 Outcome = BuildResult | MeasureResult
 
@@ -14,7 +16,8 @@ def as_result(outcome: Outcome) -> MeasureResult:
     """Return the result of a trial that ended.
 
     A failed build becomes a result. A runner written for AutoTVM puts text and exceptions where
-    costs belong; they become the message.
+    costs belong; they become the message. One that says that a trial did not fail, and gives no
+    times (NaN, 0, nothing), failed to measure it.
     """
     if isinstance(outcome, BuildResult):
         return MeasureResult(
@@ -26,10 +29,22 @@ def as_result(outcome: Outcome) -> MeasureResult:
             evidence=Evidence(resources=outcome.resources or None),
         )
     if outcome.error_no == MeasureErrorNo.NO_ERROR:
-        return outcome
+        return outcome if _are_times(outcome.costs) else _unmeasured(outcome)
     foreign = [str(c) for c in outcome.costs if not isinstance(c, (int, float))]
     message = outcome.error_msg or "\n".join(reversed(foreign))
     return outcome._replace(costs=(), error_msg=message)
+
+
+def _are_times(costs: Sequence[object]) -> bool:
+    """Whether there are times, of which there is a mean: what a record of a good trial holds."""
+    times = [cost for cost in costs if isinstance(cost, (int, float)) and cost >= LEAST_S]
+    return 0 < len(times) == len(costs) and math.isfinite(sum(times))
+
+
+def _unmeasured(outcome: MeasureResult) -> MeasureResult:
+    given = f"({', '.join(map(str, outcome.costs))})"[:200]
+    problem = f"the runner gave {given} as times: expected seconds of at least {LEAST_S:g}"
+    return outcome._replace(costs=(), error_no=MeasureErrorNo.UNKNOWN_ERROR, error_msg=problem)
 
 
 def mark_result(result: MeasureResult, built: Outcome, clock: TrialClock) -> MeasureResult:

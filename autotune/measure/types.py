@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from numbers import Integral, Real
 from typing import Any, NamedTuple, Protocol
 
 from autotune.kernel.kernel import Kernel
@@ -101,7 +102,12 @@ class _Result(NamedTuple):
 
 def _times(costs: Iterable[float]) -> tuple[float, ...]:
     """Return costs; scripts of AutoTVM may put errors in the place of times."""
-    return tuple([Seconds(each) if isinstance(each, float) else each for each in costs])
+    return tuple([Seconds(each) if _is_real(each) else each for each in costs])
+
+
+def _is_real(cost: object) -> bool:
+    """Whether it is a number that is no int: a float, numpy's of 32 bits included."""
+    return isinstance(cost, float) or (isinstance(cost, Real) and not isinstance(cost, Integral))
 
 
 class MeasureResult(_Result):

@@ -1,13 +1,16 @@
 """Builders and runners of scripts: classes derived from ours with their own `build` or `run`."""
 
+import math
 import time
 
+import numpy as np
 import pytest
 
 from autotune import SourceKernel, arg, create, get_config, measure_option, template
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput
+from autotune.record import load_from_file
 from autotune.task import TASK_TABLE
-from autotune.tuner import GridSearchTuner
+from autotune.tuner import GridSearchTuner, callback
 
 NAME = "tests.measure.user_parts"
 SOURCE = "void fill(float *y) { for (int i = 0; i < 64; i++) y[i] = ONE; }\n"
@@ -59,6 +62,47 @@ def test_trials_go_through_the_build_and_run_of_a_script(task):
     assert (result.trials, result.failures) == (4, {})
     assert builder.seen == runner.seen == [0, 1, 2, 3]
     assert (result.best_config.index, result.seconds) == (3, 7.0)  # a race would say otherwise
+
+
+class Clock(Runner):
+    """Gives what it was told for the odd configurations."""
+
+    def __init__(self, given):
+        super().__init__()
+        self.given = given
+
+    def run(self, measure_inputs, build_results):
+        results = super().run(measure_inputs, build_results)
+        return [
+            result._replace(costs=self.given) if inp.config.index % 2 else result
+            for inp, result in zip(measure_inputs, results, strict=True)
+        ]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [(math.nan,), (math.inf,), (-1.0,), (0.0,), (), ("soon",), (None,), (1.0, math.nan),
+     (1e308, 1e308, 1e308)],
+)  # fmt: skip
+def test_a_runner_that_gives_no_times_has_failed_to_measure(task, tmp_path, given):
+    log = tmp_path / "all.log"
+    logged = [callback.log_to_file(log)]
+    result = GridSearchTuner(task).tune(4, measure_option(Builder(), Clock(given)), None, logged)
+    assert (result.seconds, result.failures) == (8.0, {"UNKNOWN_ERROR": 2})
+    trials = list(load_from_file(log))  # all lines are records
+    assert [r.error_no for _, r in trials] == [0, 8, 0, 8]
+    assert trials[1][1].error_msg.startswith("the runner gave (")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, int])
+def test_times_of_a_runner_may_be_numbers_of_numpy(task, tmp_path, dtype):
+    log = tmp_path / "all.log"
+    runner = Clock((dtype(2),))
+    result = GridSearchTuner(task).tune(
+        4, measure_option(Builder(), runner), callbacks=[callback.log_to_file(log)]
+    )
+    assert (result.seconds, result.failures) == (2.0, {})
+    assert [r.costs for _, r in load_from_file(log)] == [(10.0,), (2.0,), (8.0,), (2.0,)]
 
 
 def test_what_a_script_had_at_work_when_time_was_up_is_no_trial(task):
