@@ -16,6 +16,9 @@ constexpr int B_SIZE = (TRANSPOSE_B ? TILE_N : CHUNK) * B_PITCH;
 constexpr int BLOCKS_M = (M + TILE_M - 1) / TILE_M, BLOCKS_N = (N + TILE_N - 1) / TILE_N;
 constexpr int C_ALL_N = IN_GROUPS ? ALL_N : C_N;
 #define FINISHED (FOLLOWS && SPLIT == 1)
+// Four neighbouring threads hold 8 columns of a row of a fragment, 16 bytes of 16-bit floats. Of four fragments side
+// by side each takes one instead: rows are then written 64 bytes at a time, where 16 would be half a sector.
+#define IN_EIGHTS (!INT8 && !TF32 && SPLIT == 1 && FRAGS_N % 4 == 0 && C_N % 8 == 0)
 // Where the extents divide, the tests for the edges are constant and vanish.
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0;
@@ -162,7 +165,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
     slot = slot + 1 == STAGES ? 0 : slot + 1;
   }
 
-  // Four neighbouring threads write 8 columns of a row; two fragments side by side fill a sector.
 #if FOLLOWS
   Rest rest = {bias, residual, scale, shift};
 #endif
@@ -181,18 +183,36 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int m = m0 + warp_m + i * 16 + half * 8 + lane / 4;
-      if ((!WHOLE_M || C_M < M) && m >= C_M) continue;
-#pragma unroll
-      for (int j = 0; j < FRAGS_N; ++j) {
+      const bool row_exists = (WHOLE_M && C_M >= M) || m < C_M;
+      const size_t row = matrix + static_cast<size_t>(m) * C_ALL_N;
+      auto finished = [&](int j, auto write) {
         const int n = n0 + warp_n + j * 8 + lane % 4 * 2;
-        if ((!WHOLE_N || C_N < N) && n >= C_N) continue;
-        const size_t at = matrix + static_cast<size_t>(m) * C_ALL_N + n;
         Sum low = sum[i][j][half * 2], high = sum[i][j][half * 2 + 1];
+        const bool exists = row_exists && ((WHOLE_N && C_N >= N) || n < C_N);
 #if FINISHED
-        finish_pair(low, high, rest, n, at);
+        if (exists) finish_pair(low, high, rest, n, row + n);
 #endif
-        write_pair(out, at, n, low, high);
+        write(n, low, high, exists);
+      };
+#if IN_EIGHTS
+#pragma unroll
+      for (int j = 0; j < FRAGS_N; j += 4) {
+        unsigned word[4];
+#pragma unroll
+        for (int f = 0; f < 4; ++f)
+          finished(j + f, [&](int, float low, float high, bool) { word[f] = pack_pair(low, high); });
+        transpose_four(word, lane);
+        const int n = n0 + warp_n + (j + lane % 4) * 8;
+        if (row_exists && ((WHOLE_N && C_N >= N) || n < C_N))
+          *reinterpret_cast<uint4*>(out + row + n) = make_uint4(word[0], word[1], word[2], word[3]);
       }
+#else
+#pragma unroll
+      for (int j = 0; j < FRAGS_N; ++j)
+        finished(j, [&](int n, Sum low, Sum high, bool exists) {
+          if (exists) write_pair(out, row + n, n, low, high);
+        });
+#endif
     }
 }
 
