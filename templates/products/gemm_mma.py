@@ -21,6 +21,7 @@ from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from .. import common
+from ..epilogue import ACTIVATIONS
 from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 
 # What its kernels take.
@@ -196,10 +197,13 @@ def kernel(
     result = "float" if split or floats else "int" if integers else "unsigned short"
     halves = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
     texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
+    # The last step has a text of its own, shorter for 16-bit floats.
+    last = {"LAST": ACTIVATIONS.index(shape.rest.activation), "ACTIVATION": 0}
+    told = {**_defines(shape, tiling, c, asked), **shape.operands(), **halves, **last}
     return common.cuda_kernel(
         asked,
-        [*texts, "gemm_mma.cu"],
-        {**_defines(shape, tiling, c, asked), **shape.operands(), **halves, "RESULT": result},
+        [*texts, "activations.h", "gemm_mma.cu"],
+        {**told, "RESULT": result},
         calls,
         (c["split"], size) if split else None,
     )

@@ -2,9 +2,14 @@
 
 import itertools
 
+import numpy as np
 import pytest
+from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import gemm_mma
 from autotune.templates.products.gemm_shape import Gemm
+
+from autotune.emulator import run_emulated
+from tests.templates.emulated import arrays_of
 
 CHOICE = {
     "warps_m": 1, "warps_n": 1, "frags_m": 1, "frags_n": 2, "chunk": 16, "stages": 2, "band": 1,
@@ -30,3 +35,31 @@ def test_a_kernel_is_told_of_the_aligned_range_and_copies_no_more_than_it(k, spl
     # Words are of two 16-bit elements.
     assert defines["a_words"] > 1
     assert per_split % (2 * defines["a_words"]) == 0
+
+
+# Extents reach into tiles of 32 x 64; four fragments of a warp's are side by side.
+FOUR_BESIDE = CHOICE | {"warps_n": 2, "frags_m": 2, "frags_n": 4, "split": 1}
+FINISHED = {
+    "alone, batched": (Gemm(33, 104, 16, "float16", 2), {}),
+    "bfloat16, turned": (Gemm(34, 104, 16, "bfloat16", transpose_a=True), {}),
+    "gelu of a residual": (
+        Gemm(37, 72, 24, "float16", transpose_b=True, rest=Epilogue(True, True, False, "gelu")),
+        {},
+    ),
+    "silu": (Gemm(33, 72, 16, "float16", rest=Epilogue(True, False, True, "silu")), {}),
+    "tanh": (Gemm(20, 40, 16, "float16", rest=Epilogue(True, False, False, "gelu_tanh")), {}),
+    "split": (Gemm(20, 40, 128, "float16", rest=Epilogue(activation="gelu")), {"split": 2}),
+    "rows that 8 does not divide": (
+        Gemm(20, 42, 16, "float16", rest=Epilogue(activation="relu")),
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize(("shape", "other"), FINISHED.values(), ids=FINISHED)
+def test_results_of_16_bit_floats_are_right_up_to_the_edges_however_they_are_written(shape, other):
+    source = gemm_mma.kernel(shape, FOUR_BESIDE | other)
+    arrays = arrays_of(source)
+    run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+    *given, out = (np.asarray(each, np.float64) for each in arrays)
+    assert np.allclose(out, source.reference(*given), rtol=1e-2, atol=1e-2)

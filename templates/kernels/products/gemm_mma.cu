@@ -190,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
         Sum low = sum[i][j][half * 2], high = sum[i][j][half * 2 + 1];
         const bool exists = row_exists && ((WHOLE_N && C_N >= N) || n < C_N);
 #if FINISHED
-        if (exists) finish_pair(low, high, rest, n, row + n);
+        if (exists) finish_pair(low, high, rest, n, row + n), low = last_step(low), high = last_step(high);
 #endif
         write(n, low, high, exists);
       };
@@ -228,6 +228,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm_mma_reduce(
 #if FOLLOWS
   const Rest rest = {bias, residual, scale, shift};
   finish<1>(sums, rest, static_cast<int>(i % C_ALL_N), i);
+#pragma unroll
+  for (int v = 0; v < COUNT; ++v) sums[v] = last_step(sums[v]);
 #endif
 #if TF32
   store_vector<COUNT>(out + i, sums);
