@@ -37,6 +37,7 @@ from autotune.tuner import callback as watchers
 from autotune.tuner.result import TuneResult
 from autotune.tuner.tuner import Tuner
 from autotune.utils.check import Check
+from autotune.utils.garbage import collection_paused
 
 logger = logging.getLogger("auto_scheduler")
 
@@ -224,6 +225,7 @@ class SketchPolicy(SearchPolicy):
         return sketches_of(self.task, self.params, self.custom_rules, self)
 
     @cached_property
+    @collection_paused()
     def proposer(self) -> Proposer:
         """The search over rows; it has learned what the cost model knows of the task."""
         model = self.program_cost_model

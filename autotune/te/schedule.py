@@ -261,7 +261,7 @@ class Schedule:
         """Return a schedule of its own state that shares the axes: both take the same ones."""
         result = Schedule.__new__(Schedule)
         result.__dict__.update(self.__dict__)
-        new = {id(stage): _copy_stage(stage, result) for stage in self.stages}
+        new = {id(stage): stage.copied_to(result) for stage in self.stages}
         for stage in new.values():
             if stage.attach_stage is not None:
                 stage.attach_stage = new[id(stage.attach_stage)]
@@ -312,15 +312,6 @@ class Schedule:
     def __repr__(self) -> str:
         outputs = ", ".join(op.name for op in self.outputs)
         return f"Schedule({outputs}: {len(self.stages)} stages, {len(self._steps)} steps)"
-
-
-def _copy_stage(stage: Stage, schedule: Schedule) -> Stage:
-    new = Stage.__new__(Stage)
-    for name in StageState.__slots__:
-        value = getattr(stage, name)
-        setattr(new, name, value.copy() if isinstance(value, list | dict) else value)
-    new.schedule = schedule
-    return new
 
 
 def _check_scope(primitive: str, name: str, scope: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from autotune.errors import ScheduleError
 from autotune.ir import Expr, ForKind, IterVar
@@ -23,6 +23,7 @@ class IterAttr:
 
 
 PLAIN = IterAttr()
+StageT = TypeVar("StageT", bound="StageState")
 
 
 class Owner(Protocol):
@@ -102,6 +103,25 @@ class StageState:
         self.pipeline_stages = 0
         self.store_predicate: Expr | None = None
         self.is_output = False
+
+    def copied_to(self: StageT, schedule: Owner) -> StageT:
+        """Return the same stage of a copy of its schedule; it hangs where this one does."""
+        new = type(self).__new__(type(self))
+        new.schedule, new.key, new.op, new.origin_op = schedule, self.key, self.op, self.origin_op
+        new.all_iter_vars = self.all_iter_vars[:]
+        new.leaf_iter_vars = self.leaf_iter_vars[:]
+        new.first_loops = self.first_loops[:]
+        new.relations = self.relations[:]
+        new.iter_attrs = self.iter_attrs.copy()
+        new.attach_type, new.attach_iter = self.attach_type, self.attach_iter
+        new.attach_stage = self.attach_stage
+        new.scope = self.scope
+        new.alignments = self.alignments.copy()
+        new.double_buffered = self.double_buffered
+        new.pipeline_stages = self.pipeline_stages
+        new.store_predicate = self.store_predicate
+        new.is_output = self.is_output
+        return new
 
     @property
     def name(self) -> str:

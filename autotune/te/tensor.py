@@ -191,7 +191,16 @@ def _check_index(tensor: Tensor, axis: int, index: object) -> Expr:
 class Operation:
     """What produces tensors; two operations are never equal."""
 
-    __slots__ = ("_inputs", "attrs", "axis", "name", "outputs", "reduce_axis", "tag")
+    __slots__ = (
+        "__weakref__",
+        "_inputs",
+        "attrs",
+        "axis",
+        "name",
+        "outputs",
+        "reduce_axis",
+        "tag",
+    )
     name: str
     tag: str
     attrs: Attrs

@@ -1,9 +1,13 @@
 """What the analysis of a graph finds: reads, inlining, tiling, common loops."""
 
+import gc
+import weakref
+
 import pytest
 
 from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG
+from autotune.auto_scheduler.graph.access import facts_of
 from tests.auto_scheduler.graphs import matmul, tutorial_layer
 from tests.auto_scheduler.resnet18 import build, printed_tasks
 
@@ -166,3 +170,24 @@ def test_flops_of_extents_that_are_not_constant_are_unknown():
     n = te.var("n")
     a = te.placeholder((n,), name="A")
     assert ComputeDAG([a, te.compute((n,), lambda i: a[i] + 1.0, name="B")]).flop_ct == -1
+
+
+def test_states_that_went_the_same_way_share_what_was_found_of_their_operations():
+    dag = ComputeDAG(tutorial_layer())
+    one, other = dag.get_init_state(), dag.get_init_state()
+    for state in (one, other):
+        state.cache_read(1, "shared", [3])
+    other.cache_write(4, "local")
+    before, after = one.state_object.stage_ops, other.state_object.stage_ops
+    assert [op.name for op in before[:4]] == [op.name for op in after[:4]]
+    assert all(mine is theirs for mine, theirs in zip(before[:4], after[:4], strict=True))
+    assert facts_of(before[2]) is facts_of(after[2])
+
+
+def test_what_is_found_of_operations_goes_with_them():
+    dag = ComputeDAG(tutorial_layer())
+    assert dag.access.needs_multi_level_tiling(dag.ops[3])
+    gone = weakref.ref(dag.ops[3])
+    del dag
+    gc.collect()
+    assert gone() is None

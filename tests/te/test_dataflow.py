@@ -4,6 +4,7 @@ import pytest
 
 from autotune import te
 from autotune.errors import ScheduleError
+from autotune.te.stage_state import StageState
 from tests.te.graphs import chain, diamond, matmul, row_sum
 
 
@@ -347,6 +348,17 @@ def test_a_copy_is_independent_and_shares_the_axes():
     assert t != s
     assert t[cache].attach_stage is t[c]
     assert s[cache].attach_stage is s[c]
+
+
+def test_a_stage_of_a_copy_has_every_field_of_its_own():
+    a, _, c = matmul()
+    s = te.create_schedule(c.op)
+    t = s.copy()
+    for name in set(StageState.__slots__) - {"schedule"}:
+        mine, theirs = getattr(s[a], name), getattr(t[a], name)
+        assert mine == theirs, name
+        assert mine is not theirs or not isinstance(mine, list | dict), name
+    assert t[a].schedule is t
 
 
 def test_a_factored_reduction_may_be_computed_in_a_cache():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from autotune.auto_scheduler.graph.reads import (
     CONSTANT_INDICES,
@@ -35,11 +36,13 @@ class AccessFacts:
         simple: each index that it reads at is a constant, or one of its axes, perhaps shifted.
         strictly_inlineable: it is cheap, and reads elementwise or broadcasts.
         needs_tiling: it reads elements several times, so that tiles of it are worth keeping.
+        read_again: how many operations it reads of which several of its elements need the same.
     """
 
     simple: bool
     strictly_inlineable: bool
     needs_tiling: bool
+    read_again: int
 
 
 class AccessAnalyzer:
@@ -49,19 +52,18 @@ class AccessAnalyzer:
         ops: the operations, each after those that it reads.
 
     Attributes:
-        reads: operation -> what it reads -> the indices at which it does, one tuple a read.
+        sources: operation -> those that it reads, in order of first use.
         readers: operation -> those that read it.
     """
 
     def __init__(self, ops: Sequence[Operation]) -> None:
         self.ops = tuple(ops)
-        self.reads: dict[Operation, dict[Operation, list[Indices]]] = {}
+        self.sources: dict[Operation, list[Operation]] = {}
         self.readers: dict[Operation, list[Operation]] = {op: [] for op in ops}
         for op in ops:
-            self.reads[op] = reads_of(op)
-            for source in self.reads[op]:
+            self.sources[op] = list(dict.fromkeys(tensor.op for tensor in op.input_tensors))
+            for source in self.sources[op]:
                 self.readers[source].append(op)
-        self._facts: dict[Operation, AccessFacts] = {}
 
     def is_output(self, op: Operation) -> bool:
         """Whether no other operation reads it."""
@@ -69,19 +71,19 @@ class AccessAnalyzer:
 
     def is_simple_access(self, op: Operation) -> bool:
         """Whether all its reads are at constants or at its own axes, perhaps shifted."""
-        return self._fact(op).simple
+        return facts_of(op).simple
 
     def is_strictly_inlineable(self, op: Operation) -> bool:
         """Whether it costs next to nothing to compute it anew at each read."""
-        return self._fact(op).strictly_inlineable
+        return facts_of(op).strictly_inlineable
 
     def needs_multi_level_tiling(self, op: Operation) -> bool:
         """Whether it reads elements several times."""
-        return self._fact(op).needs_tiling
+        return facts_of(op).needs_tiling
 
     def inputs_read_again(self, op: Operation) -> int:
         """Return how many operations it reads of which results at several places need the same."""
-        return self._again(op) if isinstance(op, ComputeOp) else 0
+        return facts_of(op).read_again
 
     def consumers(self, op: Operation, inlined: Container[Operation] = NOTHING) -> list[Operation]:
         """Return who reads an operation, looking through those that are inlined."""
@@ -89,11 +91,11 @@ class AccessAnalyzer:
 
     def producers(self, op: Operation, inlined: Container[Operation] = NOTHING) -> list[Operation]:
         """Return what an operation reads, looking through those that are inlined."""
-        return _reached(op, self.reads, inlined)
+        return _reached(op, self.sources, inlined)
 
     def direct_producers(self, op: Operation) -> list[Operation]:
         """Return what the body of an operation reads."""
-        return list(self.reads[op])
+        return self.sources[op][:]
 
     def elementwise_match(self, op: Operation, target: Operation) -> bool:
         """Whether ``target`` reads ``op`` elementwise, by a chain of single readers."""
@@ -125,7 +127,7 @@ class AccessAnalyzer:
         return {
             (op, source): _common_axes(op, source, indices)
             for op in self.ops
-            for source, indices in self.reads[op].items()
+            for source, indices in reads_of(op).items()
         }
 
     def _is_elementwise(self, reader: Operation, op: Operation) -> bool:
@@ -134,51 +136,57 @@ class AccessAnalyzer:
         shapes = {tensor.shape for each in (op, reader) for tensor in each.outputs}
         if len(shapes) > 1:
             return False
-        patterns = [index_pattern(reader, each) for each in self.reads[reader][op]]
+        patterns = [index_pattern(reader, each) for each in reads_of(reader)[op]]
         return all(each is not None and each.is_identity for each in patterns)
 
-    def _fact(self, op: Operation) -> AccessFacts:
-        if op not in self._facts:
-            self._facts[op] = self._find(op)
-        return self._facts[op]
 
-    def _find(self, op: Operation) -> AccessFacts:
-        if not isinstance(op, ComputeOp):
-            return AccessFacts(True, False, False)
-        patterns = [index_pattern(op, each) for some in self.reads[op].values() for each in some]
-        known = [each for each in patterns if each is not None]
-        simple = len(known) == len(patterns)
-        in_order = simple and all(each.same_order and not each.repeats for each in known)
-        cheap = not has_branch(op) and not has_expensive_call(op)
-        inlineable = not self.reads[op] or (in_order and cheap)
-        return AccessFacts(simple, inlineable, self._needs_tiling(op))
+# What rules ask of each operation again and again, in whatever graph it stands.
+_FACTS: WeakKeyDictionary[Operation, AccessFacts] = WeakKeyDictionary()
 
-    def _needs_tiling(self, op: ComputeOp) -> bool:
-        if CONSTANT_INDICES in op.attrs:
-            return False
-        missing = self._again(op)
-        return missing >= 2 or (missing >= 1 and bool(op.reduce_axis))
 
-    def _again(self, op: ComputeOp) -> int:
-        wide = {axis.var for axis in op.axis if extent_of(axis) != 1}
-        missing = 0
-        for accesses in self.reads[op].values():
-            used = {var for indices in accesses for index in indices for var in variables(index)}
-            missing += bool(wide - used)
-        return missing
+def facts_of(op: Operation) -> AccessFacts:
+    """Return what the body of an operation allows."""
+    known = _FACTS.get(op)
+    if known is None:
+        known = _FACTS[op] = _found_facts(op)
+    return known
+
+
+def _found_facts(op: Operation) -> AccessFacts:
+    if not isinstance(op, ComputeOp):
+        return AccessFacts(True, False, False, 0)
+    reads = reads_of(op)
+    patterns = [index_pattern(op, each) for some in reads.values() for each in some]
+    known = [each for each in patterns if each is not None]
+    simple = len(known) == len(patterns)
+    in_order = simple and all(each.same_order and not each.repeats for each in known)
+    cheap = not has_branch(op) and not has_expensive_call(op)
+    again = _read_again(op)
+    tiled = again >= 2 or (again >= 1 and bool(op.reduce_axis))
+    inlineable = not reads or (in_order and cheap)
+    return AccessFacts(simple, inlineable, tiled and CONSTANT_INDICES not in op.attrs, again)
+
+
+def _read_again(op: ComputeOp) -> int:
+    wide = {axis.var for axis in op.axis if extent_of(axis) != 1}
+    missing = 0
+    for accesses in reads_of(op).values():
+        used = {var for indices in accesses for index in indices for var in variables(index)}
+        missing += bool(wide - used)
+    return missing
 
 
 def _reached(
     op: Operation,
-    edges: dict[Operation, dict[Operation, list[Indices]]] | dict[Operation, list[Operation]],
+    edges: dict[Operation, list[Operation]],
     inlined: Container[Operation],
 ) -> list[Operation]:
     found: dict[Operation, None] = {}
-    todo = list(reversed(list(edges[op])))
+    todo = list(reversed(edges[op]))
     while todo:
         each = todo.pop()
         if each in inlined:
-            todo.extend(reversed(list(edges[each])))
+            todo.extend(reversed(edges[each]))
         else:
             found[each] = None
     return list(found)

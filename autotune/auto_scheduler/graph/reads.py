@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from weakref import WeakKeyDictionary
 
 from autotune.ir import Add, Call, Conditional, Expr, IntImm, ProducerLoad, Sub, Var
 from autotune.ir.structure import walk
@@ -13,6 +14,9 @@ from autotune.te.tensor import ComputeOp, Operation
 # Attribute of an operation: names of axes that index constant matrices.
 CONSTANT_INDICES = "auto_scheduler_simplify_const_tensor_indices"
 _EXPENSIVE = ("exp",)
+# What operations read, and at which indices; rules ask it of each again and again.
+Reads = Mapping[Operation, Sequence[tuple[Expr, ...]]]
+_READS: WeakKeyDictionary[Operation, Reads] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,15 @@ class IndexPattern:
         return self.axes == tuple(range(self.count))
 
 
-def reads_of(op: Operation) -> dict[Operation, list[tuple[Expr, ...]]]:
+def reads_of(op: Operation) -> Reads:
     """Return what an operation reads, in order of first use, and the indices of each read."""
+    known = _READS.get(op)
+    if known is None:
+        known = _READS[op] = _found_reads(op)
+    return known
+
+
+def _found_reads(op: Operation) -> Reads:
     found: dict[Operation, list[tuple[Expr, ...]]] = {tensor.op: [] for tensor in op.input_tensors}
     for node in _nodes(op):
         if isinstance(node, ProducerLoad):

@@ -30,6 +30,7 @@ from autotune.auto_scheduler.sketch.warpgroups import WarpgroupTensorCores
 from autotune.auto_scheduler.states.loop_state import StateObject, plain_state
 from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
 from autotune.auto_scheduler.transform_steps.loops import WGMMA
+from autotune.utils.garbage import collection_paused
 
 # The rules that TVM does not have.
 OUR_RULES: tuple[SketchRule, ...] = (
@@ -52,6 +53,7 @@ _PARTS = (2, 4, 8, 16, 32, 64)
 _FEW, _ONE = (8, 32), (16, 8, 32, 4, 2, 64)
 
 
+@collection_paused()
 def sketches_of(
     task: SearchProblem,
     params: Mapping[str, Param],

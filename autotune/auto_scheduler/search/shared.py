@@ -131,12 +131,15 @@ class Member:
 
     def _similar(self) -> list[Member]:
         """Return the most similar of the tasks with trials of a program of a kind of ours."""
+        others = [each for each in self.family.members.values() if each is not self]
+        tried = [each for each in others if any(arm.rows for arm in each.arms)]
+        if not tried:
+            return []
         own = {arm.kind.signature for arm in self.arms if arm.forms.tiles}
         known = [
             (float(np.abs(other.descriptor - self.descriptor).sum()), other.key, other)
-            for other in self.family.members.values()
-            if other is not self
-            and any(arm.rows and arm.kind.signature in own for arm in other.arms)
+            for other in tried
+            if any(arm.rows and arm.kind.signature in own for arm in other.arms)
         ]
         return [other for _, _, other in sorted(known, key=lambda each: each[:2])[:_TASKS]]
 

@@ -146,19 +146,30 @@ class StateObject:
 
     def taken(self, step: TransformStep, attach: AttachMap | None = None) -> StateObject:
         """Return the state with a step noted."""
-        return replace(
-            self,
-            transform_steps=(*self.transform_steps, step),
-            attach=self.attach if attach is None else attach,
-        )
+        return self._changed(self.stages, step, attach, self.concrete)
 
     def with_stage(
-        self, step: TransformStep, stage: Stage, attach: AttachMap | None = None
+        self,
+        step: TransformStep,
+        stage: Stage,
+        attach: AttachMap | None = None,
+        concrete: bool | None = None,
     ) -> StateObject:
         """Return the state with the stage of a step replaced."""
-        at = step.stage_id
-        state = self.taken(step, attach)
-        return replace(state, stages=(*self.stages[:at], stage, *self.stages[at + 1 :]))
+        at, stages = step.stage_id, self.stages
+        new = (*stages[:at], stage, *stages[at + 1 :])
+        return self._changed(new, step, attach, self.concrete if concrete is None else concrete)
+
+    def _changed(
+        self,
+        stages: tuple[Stage, ...],
+        step: TransformStep,
+        attach: AttachMap | None,
+        concrete: bool,
+    ) -> StateObject:
+        # Tens of thousands are made before a first batch: `replace` takes three times as long.
+        attach = self.attach if attach is None else attach
+        return StateObject(self.dag, stages, (*self.transform_steps, step), attach, concrete)
 
     def with_loops(
         self,
@@ -169,8 +180,8 @@ class StateObject:
     ) -> StateObject:
         """Return the state with the loops of the stage of a step replaced."""
         check_loops(step, [loop.name for loop in iters])
-        state = self.with_stage(step, replace(self.stages[step.stage_id], iters=iters), attach)
-        return state if concrete is None else replace(state, concrete=concrete)
+        stage = self.stages[step.stage_id].with_iters(iters)
+        return self.with_stage(step, stage, attach, concrete)
 
     def with_added_stage(
         self,
@@ -187,11 +198,10 @@ class StateObject:
             ops: the operations of all stages that there are then.
             new: the stages that begin anew, by their numbers.
         """
-        state = self.taken(step, made_room(self.attach, at))
         rest = list(self.stages)
         rest.insert(at, new[at])
-        stages = [new.get(i) or _of(stage, ops[i]) for i, stage in enumerate(rest)]
-        return replace(state, stages=tuple(stages))
+        stages = tuple([new.get(i) or stage.of(ops[i]) for i, stage in enumerate(rest)])
+        return self._changed(stages, step, made_room(self.attach, at), self.concrete)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StateObject):
@@ -203,10 +213,6 @@ class StateObject:
 
     def __str__(self) -> str:
         return state_text(self.stages, self.attach)
-
-
-def _of(stage: Stage, op: Operation) -> Stage:
-    return stage if stage.op is op else replace(stage, op=op)
 
 
 def plain_state(dag: ComputeGraph) -> StateObject:

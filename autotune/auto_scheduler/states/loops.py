@@ -167,6 +167,14 @@ class Stage:
         """The name of the operation."""
         return self.op.name
 
+    def of(self, op: Operation) -> Stage:
+        """Return the stage of another operation with the same loops."""
+        return self if op is self.op else Stage(op, self.iters, self.compute_at, self.attrs)
+
+    def with_iters(self, iters: tuple[Iterator, ...]) -> Stage:
+        """Return the stage with other loops."""
+        return Stage(self.op, iters, self.compute_at, self.attrs)
+
 
 def stage_of(op: Operation) -> Stage:
     """Return the plain stage of an operation: one loop for each of its axes."""

@@ -116,6 +116,18 @@ class Replay:
             raise ScheduleError(f"{brief(step)}: {error}") from error
         self.steps.append(step)
 
+    def copy(self) -> Replay:
+        """Return a replay that goes on from here apart from this one."""
+        new = Replay.__new__(Replay)
+        new.schedule = self.schedule.copy()
+        new.names, new.axes = self.names[:], [axes[:] for axes in self.axes]
+        new.renamed_axes, new.steps = self.renamed_axes.copy(), self.steps[:]
+        new.marks = {
+            axis: (new.schedule[stage.op], annotation)
+            for axis, (stage, annotation) in self.marks.items()
+        }
+        return new
+
     def finish(self) -> Schedule:
         """Mark the loops that are left as the steps said, and return the schedule."""
         for axis, (stage, annotation) in self.marks.items():

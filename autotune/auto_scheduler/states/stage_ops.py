@@ -7,29 +7,53 @@ analysed, and all have the names that TVM gives them.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
-from autotune.auto_scheduler.graph.relink import linked_ops
+from autotune.auto_scheduler.graph.relink import Links, linked_ops
 from autotune.auto_scheduler.states.loop_state import TransformStep
 from autotune.auto_scheduler.states.replay import Replay
 from autotune.te.tensor import Operation
 
 Ops = tuple[Operation, ...]
-_Known = dict[tuple[TransformStep | None, ...], Ops]
-# What was found stays as long as its graph: states of one sketch share it.
+_Taken = tuple[TransformStep, ...]
+# Most schedules that are kept of a graph to go on from: those of states that are derived together.
+_MOST_SCHEDULES = 256
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What was found of a graph: states that share steps share it.
+
+    Attributes:
+        ops: by the steps that were taken.
+        schedules: the same of schedules, those used last at the end.
+        links: operations that were made to read the newest of others.
+    """
+
+    ops: dict[_Taken, Ops] = field(default_factory=dict)
+    schedules: OrderedDict[_Taken, Replay] = field(default_factory=OrderedDict)
+    links: Links = field(default_factory=dict)
+
+
+# It stays as long as the graph.
 _known: WeakKeyDictionary[ComputeGraph, _Known] = WeakKeyDictionary()
 
 
 def ops_after(dag: ComputeGraph, steps: Sequence[TransformStep]) -> Ops:
     """Return the operations of all stages after some steps on a graph."""
-    needed = _needed(steps)
-    found = _known.setdefault(dag, {})
-    key = tuple(needed)
-    if key not in found:
-        found[key] = _find(dag, needed)
-    return found[key]
+    key = tuple(_needed(steps))
+    known = _known.get(dag)
+    if known is None:
+        known = _known.setdefault(dag, _Known())
+    if key not in known.ops:
+        replay = _replayed(dag, key, known.schedules)
+        wanted = replay.schedule, replay.names, replay.renamed_axes
+        known.ops[key] = linked_ops(*wanted, links=known.links)
+    return known.ops[key]
 
 
 def _needed(steps: Sequence[TransformStep]) -> list[TransformStep]:
@@ -71,8 +95,15 @@ def _shaped(steps: Sequence[TransformStep], stage: int) -> bool:
     return False
 
 
-def _find(dag: ComputeGraph, steps: Sequence[TransformStep]) -> Ops:
-    replay = Replay(dag)
-    for step in steps:
+def _replayed(dag: ComputeGraph, steps: _Taken, known: OrderedDict[_Taken, Replay]) -> Replay:
+    """Return a schedule on which steps were taken, from the longest beginning that is known on."""
+    taken = next((n for n in range(len(steps), 0, -1) if steps[:n] in known), 0)
+    if taken:
+        known.move_to_end(steps[:taken])
+    replay = known[steps[:taken]].copy() if taken else Replay(dag)
+    for step in steps[taken:]:
         replay.take(step)
-    return linked_ops(replay.schedule, replay.names, replay.renamed_axes)
+    known[steps] = replay
+    if len(known) > _MOST_SCHEDULES:
+        known.popitem(last=False)
+    return replay
