@@ -159,10 +159,10 @@ def offered(shape: Conv2d, target: Target) -> bool:
 @lru_cache(maxsize=1024)
 def _pays(shape: Conv2d, target: Target) -> bool:
     best = estimate(shape, default_choice(shape, target), target)
-    return best < _fma_cycles(shape, target)
+    return best < fma_cycles(shape, target)
 
 
-def _fma_cycles(shape: Conv2d, target: Target) -> float:
+def fma_cycles(shape: Conv2d, target: Target) -> float:
     """Return the cycles that convolutions took by ``fmaf``, untuned: short ones wait a lot."""
     products = shape.flop / 2
     waiting = 11000 * min(1.0, products / 5e7)

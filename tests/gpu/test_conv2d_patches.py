@@ -1,4 +1,4 @@
-"""Windows that do not overlap, as products, on a Hopper device: as exact as floats are."""
+"""Windows written as a matrix, as products, on a Hopper device: as exact as floats are."""
 
 import numpy as np
 import pytest
@@ -16,6 +16,8 @@ SHAPES = {
     "16": Conv2d(2, 224, 224, 768, 3, 16, 16, (16, 16), (0, 0), True, False),
     "14": Conv2d(1, 336, 336, 1024, 3, 14, 14, (14, 14), (0, 0), False, True),
     "gaps": Conv2d(3, 61, 63, 200, 24, 3, 3, (4, 3), (0, 0), True, False, activation="gelu"),
+    "line": Conv2d(1, 1, 3000, 512, 512, 1, 3, (1, 2), (0, 1), True, False, activation="gelu"),
+    "uneven": Conv2d(2, 19, 31, 136, 40, 3, 4, (2, 2), (0, 2, 3, 4), False, True, dilation=(2, 1)),
 }
 DRAWN = 4
 

@@ -1,4 +1,4 @@
-"""Convolutions whose windows do not overlap, as products: right, and where they are offered."""
+"""Convolutions whose windows are written as a matrix: right, and where they are offered."""
 
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
@@ -16,12 +16,22 @@ from tests.templates.emulated import arrays_of
 HOPPER = Target("cuda -arch=sm_90")
 CHOICE = {"tile_n": 128, "chunk": 32, "stages": 3, "in_turn": 0, "split": 1, "band": 1}
 PATCHES = (1, 224, 224, 768, 3, 16, 16, 16, 0, True)
+LINE = (1, 1, 3000, 512, 512, 1, 3, (1, 2), (0, 1, 0, 1), True)
 LAYERS = {
     "begun": (Conv2d(2, 24, 33, 70, 3, 8, 8, (8, 8), (0, 0), True, False, activation="gelu"), {}),
     "gaps": (
         Conv2d(2, 15, 16, 70, 16, 3, 3, (4, 3), (0, 0), False, True),
         {"chunk": 64, "stages": 2},
     ),
+    "line": (
+        Conv2d(2, 1, 61, 40, 48, 1, 3, (1, 2), (0, 1), True, False, activation="gelu"),
+        {"chunk": 64, "stages": 2},
+    ),
+    "uneven": (
+        Conv2d(1, 9, 16, 70, 15, 3, 4, (2, 2), (0, 2, 3, 4), False, True, dilation=(2, 1)),
+        {},
+    ),
+    "dilated": (Conv2d(1, 1, 50, 70, 32, 1, 5, (1, 1), (0, 8), True, False, dilation=(1, 4)), {}),
     "odd": (Conv2d(1, 29, 30, 40, 3, 14, 14, (14, 14), (0, 0), True, False), {}),
 }
 
@@ -43,8 +53,9 @@ def test_sums_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path
     np.testing.assert_allclose(arrays[-1].astype(np.float64)[exists], wanted[exists], 1e-5, 3e-5)
 
 
-def test_patches_of_a_vision_transformer_run_so_untuned():
-    task = create("conv2d_nchw.cuda", PATCHES, HOPPER)
+@pytest.mark.parametrize("args", [PATCHES, LINE], ids=["patches", "line"])
+def test_patches_of_vision_transformers_and_lines_of_speech_run_so_untuned(args):
+    task = create("conv2d_nchw.cuda", args, HOPPER)
     source = task.instantiate(task.default())
     assert [one.entry for one in source.calls] == ["patches_bf16x3", "gemm_bf16x3"]
     assert launch_violation(source.kernel("cuda"), HOPPER.limits) is None
@@ -63,13 +74,12 @@ def test_a_configuration_from_before_still_builds_its_kernel():
 @pytest.mark.parametrize(
     "shape",
     [
-        Conv2d(1, 224, 224, 768, 3, 16, 16, (8, 8), (0, 0), True, False),
-        Conv2d(1, 224, 224, 768, 3, 16, 16, (16, 16), (1, 1), True, False),
+        Conv2d(1, 1, 4000, 64, 64, 1, 3, (1, 1), (0, 1), True, False),
         Conv2d(1, 224, 224, 768, 3, 16, 16, (16, 16), (0, 0), True, False, residual=True),
         Conv2d(1, 224, 224, 96, 3, 4, 4, (4, 4), (0, 0), True, False),
         Conv2d(1, 56, 56, 256, 256, 1, 1, (1, 1), (0, 0), True, False),
     ],
-    ids=["overlapping", "padded", "residual", "short", "pixels"],
+    ids=["few-filters", "residual", "short", "pixels"],
 )
 def test_other_windows_are_not_offered(shape):
     assert not conv2d_patches.offered(shape, HOPPER)

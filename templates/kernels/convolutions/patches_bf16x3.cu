@@ -1,4 +1,4 @@
-// Copies of windows of NCHW images that do not overlap, as rows of a matrix, and of these and of filters as three
+// Copies of windows of NCHW images, as rows of a matrix, and of these and of filters as three
 // bfloat16 each, for gemm_bf16x3.cu. With BEGINS a sum has one product more than a window has elements, and whole
 // vectors: of the bias, which stands behind each filter, and one.
 //
@@ -47,8 +47,9 @@ extern "C" __global__ void __launch_bounds__(PACK_THREADS) patches_bf16x3(
     const float* const from = data + static_cast<size_t>(image) * (CI * IH * IW);
     float* const matrix = windows + static_cast<size_t>(image) * B_STRIDE;
     write_rows<TILE_N, N, B_VEC>(matrix, tile * TILE_N, k0, [&](float(&x)[B_VEC], int n, int k) {
-      const int line = n / OW * SY + k % TAPS / KW, column = n % OW * SX + k % KW;
-      if (k < WINDOW) load_vector<B_VEC>(x, from + (k / TAPS * IH + line) * IW + column);
+      const int line = n / OW * SY - PY + k % TAPS / KW * DY, column = n % OW * SX - PX + k % KW * DX;
+      const bool inside = !PADDED || (line >= 0 && line < IH && column >= 0 && column < IW);
+      if (k < WINDOW && inside) load_vector<B_VEC>(x, from + (k / TAPS * IH + line) * IW + column);
       if (k == WINDOW) x[0] = 1.0f;
     });
     __syncthreads();
