@@ -50,7 +50,9 @@ template <int PENDING> static inline void stores_wait() {}
 static inline void show_to_stores() {}
 
 template <int BLOCKS>
-static inline void arrive_at(unsigned barrier, unsigned) { barrier_arrive(barrier); }
+static inline void arrive_at(unsigned barrier, unsigned, bool asked) {
+  if (asked) barrier_arrive(barrier);
+}
 
 static inline void barriers_are_ready() {}
 #else
@@ -121,15 +123,20 @@ __device__ __forceinline__ void show_to_stores() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Arrives at the barrier of this address in the block `rank` of a cluster of BLOCKS. What it hands over was read
-// by products, which are done; a release to the cluster would also wait for all that was written to memory.
+// Arrives at the barrier of this address in the block `rank` of a cluster of BLOCKS, if asked to: without a branch, so
+// that products around it stay in line. What it hands over was read by products, which are done; a release to the
+// cluster would also wait for all that was written to memory.
 template <int BLOCKS>
-__device__ __forceinline__ void arrive_at(unsigned barrier, unsigned rank) {
-  if (BLOCKS == 1) return barrier_arrive(barrier);
+__device__ __forceinline__ void arrive_at(unsigned barrier, unsigned rank, bool asked) {
+  if (BLOCKS == 1) {
+    if (asked) barrier_arrive(barrier);
+    return;
+  }
   asm volatile(
-      "{ .reg .u32 remote;\n"
+      "{ .reg .u32 remote;\n.reg .pred asked;\n"
+      "setp.ne.u32 asked, %2, 0;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.shared::cluster.b64 _, [remote]; }" ::"r"(barrier), "r"(rank)
+      "@asked mbarrier.arrive.shared::cluster.b64 _, [remote]; }" ::"r"(barrier), "r"(rank), "r"(asked ? 1 : 0)
       : "memory");
 }
 
@@ -141,10 +148,5 @@ __device__ __forceinline__ void barriers_are_ready() {
 // Waits for all threads of a cluster, of which none is to see what others wrote to memory.
 __device__ __forceinline__ void cluster_meet() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
-}
-
-// The same, and until what they did to each other's shared memory, and wrote to memory, is done.
-__device__ __forceinline__ void cluster_part() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 #endif

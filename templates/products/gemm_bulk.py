@@ -124,12 +124,9 @@ def _fragments(shape: Product) -> list[int]:
 def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     few = shape.batch * shape.m * shape.n <= FEW_RESULTS
-    # Of integers blocks copy for themselves: of six configurations drawn for 512x1024x1024 one
-    # ended in a launch failure on an H200, and five of them shared copies.
-    alone = shape.dtype == "int8"
-    plain = alone or shape.gathers
+    plain = shape.dtype == "int8" or shape.gathers
     return {
-        KNOB: [f.knob for f in FORMS if not ((plain and f.swapped) or (alone and f.share > 1))],
+        KNOB: [form.knob for form in FORMS if not (plain and form.swapped)],
         "warps_m": [4, 8, 12],
         "warps_n": [1],
         "frags_m": [1, 2],

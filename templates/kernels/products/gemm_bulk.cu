@@ -10,6 +10,12 @@
 // multiplies the next. SHARE blocks of a cluster have tiles of the same columns, and copy a part of B each for all
 // of them. The blocks of a split write their sums as they hold them; gemm_bulk_sums.cu adds them up. With SWAPPED A and
 // B have changed places, and rows of tiles, of which there are M, are columns of C; C_M and C_N are as ever.
+//
+// Blocks of a cluster write to each other's shared memory, which is there until a block ends, but none waits for the
+// others at the end. They have as many tiles and chunks as one another, and what comes from another block is a part of
+// a chunk or says that a slot is free. Products wait for all parts of all chunks. That a slot is free is told only where
+// another chunk is copied into it, and that copy waits until all have told. So a block waits for whatever comes, and
+// nothing is under way to one that has ended.
 
 // How many bytes behind its begin an operand of TILE rows or columns has those from `across` on, and of
 // these what is `k` further along K.
@@ -32,17 +38,26 @@ __device__ __forceinline__ void begin_products(
   }
 }
 
-// Tells those who copy into a slot that a warp is done with it.
-__device__ __forceinline__ void leave_slot(const Room& room, int slot) {
-  if (threadIdx.x % 32 < SHARE) arrive_at<SHARE>(room.empty + slot * 8, threadIdx.x % 32);
+// Returns how many chunks of a tile leave slots that are filled again: all but the last STAGES of a block's walk.
+__device__ __forceinline__ int refilled(unsigned at, int chunks) {
+  const unsigned tiles = WALKS ? (TILES - 1 - at) / gridDim.x : 0;
+  return chunks - STAGES + static_cast<int>(tiles < STAGES ? tiles : STAGES) * chunks;
+}
+
+// Tells those who copy into a slot that a warp is done with a chunk, of which there is none before the first. If the
+// slot is not filled again, none but a group of this block may wait for its room.
+__device__ __forceinline__ void leave_slot(const Room& room, int slot, int chunk, int again) {
+  const unsigned lane = threadIdx.x % 32, to = chunk < again ? lane : blockIdx.x % SHARE;
+  const bool awaited = SHARE == 1 || chunk < again || (ORDERED > 0 && !WALKS);
+  arrive_at<SHARE>(room.empty + slot * 8, to, lane < SHARE && chunk >= 0 && awaited);
 }
 
 // Multiplies the chunks of one tile. Barriers tell a phase only from the one before, so a team waits for its first
-// chunk when the team before has got its last. That the products of the chunk before are done, and its slot free, is
+// chunk when the team before has got its last. The first `again` chunks leave slots that are filled again. That the products of the chunk before are done, and its slot free, is
 // asked in the middle of a chunk, so that some are always in line. Groups take the last ORDERED chunks in order.
 __device__ __forceinline__ void multiply_tile(
     Sum (&sum)[FRAGS_M][WORDS], const Room& room, Place& place, Turn<(EACH > 1)>& turn, Turn<(ORDERED > 0)>& order,
-    descriptor left, descriptor right, int chunks) {
+    descriptor left, descriptor right, int chunks, int again) {
   turn.take();
   int before = place.slot;
 #pragma unroll 1
@@ -54,7 +69,7 @@ __device__ __forceinline__ void multiply_tile(
     begin_products<0, CHUNK / 2>(sum, left + slot, right + slot, BIAS_FIRST || chunk > 0);
     products_commit();
     products_wait<1>();
-    if (chunk > 0) leave_slot(room, before);
+    leave_slot(room, before, chunk - 1, again);
     before = place.slot;
     place.next();
     begin_products<CHUNK / 2, CHUNK>(sum, left + slot, right + slot, true);
@@ -64,7 +79,7 @@ __device__ __forceinline__ void multiply_tile(
   products_wait<0>();
 #pragma unroll
   for (int i = 0; i < FRAGS_M; ++i) sums_are_new(sum[i]);
-  leave_slot(room, before);
+  leave_slot(room, before, chunks - 1, again);
 }
 
 #if SPLIT > 1
@@ -119,7 +134,7 @@ __device__ __forceinline__ void multiply_tiles(
     const Tile tile = tile_of(at);
     Sum sum[FRAGS_M][WORDS];
     BEGIN(sum);
-    multiply_tile(sum, room, place, turn, order, left, right, chunks);
+    multiply_tile(sum, room, place, turn, order, left, right, chunks, refilled(at, chunks));
 #if SPLIT > 1
     keep_part(out, sum, at, threadIdx.x - 128);
 #else
@@ -207,11 +222,4 @@ extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gem
     if (MOVE_REGISTERS) take_registers<SUM_REGISTERS>();
     multiply_tiles(room, REST_ARGUMENTS out, threadIdx.x / 128 - 1);
   }
-#if SHARE > 1 && SPLIT > 1
-  // Blocks of a cluster write to each other's shared memory, and so end together: parts of sums are written so soon
-  // that one may have ended when the other tells it that a slot is free.
-  cluster_part();
-#elif SHARE > 1
-  cluster_meet();
-#endif
 }

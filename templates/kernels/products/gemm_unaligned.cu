@@ -10,7 +10,9 @@
 //
 // The first warpgroup copies chunks of A and B into a ring of STAGES slots; the others multiply, each 64 columns of C.
 // A slot goes around by two barriers: `full` when all copies into it have arrived, `empty` when all warps are done.
-// SHARE blocks of a cluster have tiles of the same rows of C, and copy a part of A each for both.
+// SHARE blocks of a cluster have tiles of the same rows of C, and copy a part of A each for both. They have as many
+// chunks as one another, and a block waits for whatever another sends: for the parts of all chunks, and that a slot is
+// free, which is told only where another chunk is copied into it. So each may end when it is done.
 #define DEFINE_OWN_PRODUCT(NAME, TURN) \
   DEFINE_LEFT_PRODUCT(NAME, TURN, OWN_COLUMNS, TILE_M / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 DEFINE_OWN_PRODUCT(begin_product, ", 0")
@@ -175,6 +177,7 @@ struct Multiplier {
   Place place, before;
   unsigned even, odd;  // in a slot
   descriptor right;
+  int again;  // How many chunks from the next on leave slots that are filled again.
 
   __device__ __forceinline__ void load(Left& left) {
     barrier_wait(room.full + place.slot * 8, place.parity);
@@ -194,14 +197,17 @@ struct Multiplier {
     if (!first) {
       products_wait<1>();
       left_is_read(before_left);
-      leave(before);
+      leave();
     }
     before = place;
     place.next();
   }
 
-  __device__ __forceinline__ void leave(Place at) const {
-    if (threadIdx.x % 32 < SHARE) arrive_at<SHARE>(room.empty + at.slot * 8, threadIdx.x % 32);
+  // Says that a warp is done with the chunk before.
+  __device__ __forceinline__ void leave() {
+    const unsigned lane = threadIdx.x % 32;
+    arrive_at<SHARE>(room.empty + before.slot * 8, lane, lane < SHARE && (SHARE == 1 || again > 0));
+    if (SHARE > 1) --again;
   }
 
   // Multiplies the chunks of a tile: while one is multiplied, the left operand of the next is loaded.
@@ -228,7 +234,7 @@ struct Multiplier {
     left_is_read(left);
     left_is_read(other);
     sums_are_new(sum);
-    leave(before);
+    leave();
   }
 };
 
@@ -281,11 +287,22 @@ struct Writer {
   }
 };
 
+// Returns how many chunks follow a tile in a block's walk, or at least STAGES.
+__device__ __forceinline__ int chunks_behind(unsigned number) {
+  int chunks = 0;
+#pragma unroll 1
+  for (number += gridDim.x; number < TILES && chunks < STAGES; number += gridDim.x) {
+    const Tile tile = tile_of(number);
+    if (tile.exists()) chunks += tile.chunks();
+  }
+  return chunks;
+}
+
 // What a multiplying warpgroup does.
 __device__ __forceinline__ void multiply_tiles(
     const Room& room, REST_PARAMETERS half_bits* __restrict__ out, int group) {
   const int lane = threadIdx.x % 32, own = group * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4, pair = lane % 4 * 2;
-  Multiplier multiplier = {room, {0, 0}, {0, 0}, 0, 0, describe(room.slots, 0)};
+  Multiplier multiplier = {room, {0, 0}, {0, 0}, 0, 0, describe(room.slots, 0), 0};
   Meeting meeting = {room.meeting, 0};
   unsigned next_room = room.results;
 #pragma unroll 1
@@ -299,6 +316,7 @@ __device__ __forceinline__ void multiply_tiles(
       barrier_wait(room.full + multiplier.place.slot * 8, multiplier.place.parity);
       clear_before(room.slots + multiplier.place.slot * SLOT_BYTES, tile.shift, meeting);
     }
+    if (SHARE > 1) multiplier.again = tile.chunks() + chunks_behind(number) - STAGES;
     float sum[WORDS];
     multiplier.multiply(sum, tile.shift, tile.chunks() > WHOLE_CHUNKS);
     const size_t matrix = static_cast<size_t>(tile.matrix) * M * N;
@@ -373,8 +391,4 @@ extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gem
     if (MOVE_REGISTERS) take_registers<SUM_REGISTERS>();
     multiply_tiles(room, REST_ARGUMENTS out, threadIdx.x / 128 - 1);
   }
-#if SHARE > 1
-  // Blocks of a cluster write to each other's shared memory, and so end together.
-  cluster_meet();
-#endif
 }
