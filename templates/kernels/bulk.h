@@ -34,7 +34,7 @@ static inline void barrier_expect(unsigned barrier, int) { barrier_arrive(barrie
 
 template <int BLOCKS>
 static inline void copy_box(
-    unsigned to, const TensorMap& map, const Item* matrix, int column, int row, unsigned) {
+    unsigned to, const TensorMap& map, const Item* matrix, int column, int row, unsigned, unsigned = 0) {
   emulate_box(to, map, matrix, column, row,
               [](char* to, const Item* from) { *reinterpret_cast<Item*>(to) = from ? *from : Item(0); });
 }
@@ -75,11 +75,12 @@ __device__ __forceinline__ void barrier_expect(unsigned barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-// Copies the box whose first element is at `column` and `row` of a matrix; with BLOCKS of a cluster into
-// the shared memory of each, and tells the barrier at this address in each.
+// Copies the box whose first element is at `column` and `row` of a matrix; with several BLOCKS of a cluster, those
+// whose bits are set, into the shared memory of each, and tells the barrier at this address in each.
 template <int BLOCKS>
 __device__ __forceinline__ void copy_box(
-    unsigned to, const TensorMap& map, const void* matrix, int column, int row, unsigned barrier) {
+    unsigned to, const TensorMap& map, const void* matrix, int column, int row, unsigned barrier,
+    unsigned blocks = (1 << BLOCKS) - 1) {
   const unsigned long long address = reinterpret_cast<unsigned long long>(matrix);
   const int low = static_cast<int>(address >> 4 & 0xfffffff), high = static_cast<int>(address >> 32);
   if (BLOCKS == 1)
@@ -93,7 +94,7 @@ __device__ __forceinline__ void copy_box(
         "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
         "[%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(to),
         "l"(&map), "r"(column), "r"(row), "r"(low), "r"(high), "r"(barrier),
-        "h"(static_cast<unsigned short>((1 << BLOCKS) - 1))
+        "h"(static_cast<unsigned short>(blocks))
         : "memory");
 }
 

@@ -42,7 +42,15 @@ from ..convolutions.conv2d_nhwc import Conv2dNhwc
 from ..epilogue import Epilogue
 from . import gemm_wgmma
 from .gemm_bulk_estimate import estimate as estimate
-from .gemm_bulk_tiling import FORMS, KNOB, MULTIPROCESSORS, PANEL, BulkTiling, Form
+from .gemm_bulk_tiling import (
+    CLUSTERED,
+    FORMS,
+    KNOB,
+    MULTIPROCESSORS,
+    PANEL,
+    BulkTiling,
+    Form,
+)
 from .gemm_mma import depth
 from .gemm_shape import HALVES, Product, first_names, result_name
 from .gemm_wgmma import ARCH
@@ -126,7 +134,7 @@ def candidates(shape: Product) -> dict[str, list[int]]:
     few = shape.batch * shape.m * shape.n <= FEW_RESULTS
     plain = shape.dtype == "int8" or shape.gathers
     return {
-        KNOB: [form.knob for form in FORMS if not (plain and form.swapped)],
+        KNOB: [f.knob for f in FORMS if not (plain and (f.swapped or f.beside > 1))],
         "warps_m": [4, 8, 12],
         "warps_n": [1],
         "frags_m": [1, 2],
@@ -172,6 +180,7 @@ def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tu
         ),
         ((form.share > 1) & (c["band"] % form.share > 0), "a band of no whole clusters"),
         ((form.share > 1) & (tiling.tile_m >= tiling.m), "a block without rows"),
+        *_of_clusters(tiling),
         *_of_swapped(tiling),
         (
             (form.share > 1) & (tiling.tile_n % (tiling.least * form.share) > 0),
@@ -182,6 +191,22 @@ def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tu
             "sums of no whole blocks",
         ),
         (tiling.tiles > 2**31 - 1, "too many blocks"),
+    ]
+
+
+def _of_clusters(tiling: BulkTiling) -> list[tuple[bool, str]]:
+    """Return the rules of clusters whose blocks share both operands."""
+    beside = tiling.form.beside
+    return [
+        ((beside > 1) & (tiling.tile_n >= tiling.n), "a block without columns"),
+        (
+            (beside > 1) & (tiling.left_across > 0) & (tiling.tile_m % (PANEL * beside) > 0),
+            "a share of a panel",
+        ),
+        (
+            (beside > 1) & (tiling.tiles * tiling.choice["split"] > CLUSTERED),
+            "more clusters than are at work at a time",
+        ),
     ]
 
 
@@ -336,7 +361,8 @@ def _defines(tiling: BulkTiling, asked: Product) -> dict[str, int | str]:
         bfloat16=shape.dtype == "bfloat16", int8=tiling.integers,
         groups=tiling.team_groups, frags_m=c["frags_m"], tile_n=tiling.tile_n, chunk=c["chunk"],
         stages=c["stages"], split=c["split"], band=c["band"], teams=form.teams, share=form.share,
-        swapped=form.swapped, box_rows=tiling.written_rows, ordered=tiling.ordered,
+        swapped=form.swapped, beside=form.beside, box_rows=tiling.written_rows,
+        ordered=tiling.ordered,
         boxes=tiling.boxes and (asked.n % 8 == 0 or tiling.strips),
     )  # fmt: skip
     element = {} if tiling.integers else {"ELEMENT": 1 + HALVES.index(shape.dtype)}

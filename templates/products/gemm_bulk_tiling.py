@@ -39,8 +39,10 @@ STRIP_BYTES = 16 * (2 * 128 + 16)
 WIDE = 15
 # Blocks that walk are as many as multiprocessors of an H100 or H200 take at a time.
 MULTIPROCESSORS = 132
-# Smaller values of the knob are other families.
-FIRST = 2
+# And blocks of clusters of four, and of eight, that fit between those that are missing of a die.
+CLUSTERED = 120
+# Smaller values of the knob are other families, and so are those from the second to the third.
+FIRST, FEW, LARGE = 2, 14, 19
 
 
 @dataclass(frozen=True)
@@ -51,25 +53,34 @@ class Form:
         teams: of warpgroups, that take tiles in turn; 0: a block has one tile.
         share: blocks of a cluster that copy the right operand together.
         swapped: whether a tile's rows are columns of c: a product of b and a, both transposed.
+        beside: blocks of a cluster that copy the left operand together.
     """
 
     teams: int
     share: int
     swapped: int = 0
+    beside: int = 1
 
     @classmethod
     def of(cls, knob: int) -> Form:
         """Return the form of a value of the knob."""
-        return cls((knob - FIRST) % 6 // 2, knob % 2 + 1, (knob - FIRST) // 6)
+        large = knob >= LARGE
+        place = common.pick(large, 0, knob - FIRST)
+        share = common.pick(large, 2 + 2 * ((knob - LARGE) % 2), knob % 2 + 1)
+        swapped = common.pick(large, (knob - LARGE) // 2, place // 6)
+        return cls(place % 6 // 2, share, swapped, 1 + large)
 
     @property
     def knob(self) -> int:
         """The value of the knob."""
+        if self.beside > 1:
+            return LARGE + 2 * self.swapped + self.share // 2 - 1
         return FIRST + 6 * self.swapped + 2 * self.teams + self.share - 1
 
 
-FORMS = tuple(
-    Form(teams, share, swapped) for swapped in (0, 1) for teams in range(3) for share in (1, 2)
+FORMS = (
+    *(Form(teams, share, swapped) for swapped in (0, 1) for teams in range(3) for share in (1, 2)),
+    *(Form(0, share, swapped, 2) for swapped in (0, 1) for share in (2, 4)),
 )
 
 
@@ -95,14 +106,16 @@ class BulkTiling:
         )
         # Columns that stand across K come in whole panels.
         self.across = common.pick(swapped, shape.transpose_a + 0, 1 - shape.transpose_b)
+        self.left_across = common.pick(swapped, 1 - shape.transpose_b, shape.transpose_a + 0)
         self.least = 8 + (PANEL - 8) * self.across
         whole = 1 + (PANEL - 1) * self.across
         self.b_columns = common.ceil_div(self.tile_n, whole) * whole
         self.slot_bytes = ITEM_BYTES * c["chunk"] * (self.tile_m + self.b_columns)
-        # Blocks that share columns come in whole clusters, of which some may have no rows.
+        # Blocks that share copies come in whole clusters: some may have no rows or columns.
         rows = common.ceil_div(self.m, self.tile_m)
         clusters = common.ceil_div(rows, self.form.share)
-        self.blocks = (clusters * self.form.share, common.ceil_div(self.n, self.tile_n))
+        columns = common.ceil_div(common.ceil_div(self.n, self.tile_n), self.form.beside)
+        self.blocks = (clusters * self.form.share, columns * self.form.beside)
         self.tiles = shape.batch * self.blocks[0] * self.blocks[1]
 
     @property
@@ -120,7 +133,7 @@ class BulkTiling:
         line = 2 * PANEL if self.integers else PANEL
         a_lines = 2 - math.gcd(shape.a_run, line) / line
         b_lines = 2 - math.gcd(shape.b_run, line) / line
-        left = common.pick(swapped, b_lines, a_lines) * self.tile_m
+        left = common.pick(swapped, b_lines, a_lines) * self.tile_m / self.form.beside
         right = common.pick(swapped, a_lines, b_lines)
         right = common.larger(right, 1 + self.across * (self.tile_n % PANEL > 0)) * self.b_columns
         return ITEM_BYTES * self.choice["chunk"] * (left + right / self.form.share)
@@ -223,7 +236,8 @@ class BulkTiling:
         if self.form.swapped:
             turns = (not s.transpose_b, not s.transpose_a)
         share = self.tile_n // self.form.share
-        a = (k, self.m, c["chunk"]) if turns[0] else (self.m, k, self.tile_m)
+        a_rows = self.tile_m // self.form.beside
+        a = (k, self.m, c["chunk"]) if turns[0] else (self.m, k, a_rows)
         b = (self.n, k, share) if turns[1] else (k, self.n, c["chunk"])
         sides = {"A_MAP": a, "B_MAP": b}
         if self.boxes and asked.n % 8 == 0:

@@ -17,8 +17,7 @@ from autotune.errors import TemplateError
 from .. import common
 from . import gemm_bulk, gemm_wgmma
 from .gemm_bulk_tiling import (
-    FIRST,
-    FORMS,
+    FEW,
     ITEM_BYTES,
     KNOB,
     MULTIPROCESSORS,
@@ -29,7 +28,7 @@ from .gemm_bulk_tiling import (
 from .gemm_shape import HALVES, Product, first_names, result_name
 
 # The value of the knob that tells families apart: behind the forms of `gemm_bulk`.
-VALUE = FIRST + len(FORMS)
+VALUE = FEW
 SWAPPED = Form(teams=0, share=1, swapped=1)
 # Rows up to which products are of few rows: one tile has them all.
 MOST_ROWS = 64
@@ -179,7 +178,7 @@ def kernel(
         resident=tiling.resident(), cluster=c["split"] > 1, tf32=0,
         bfloat16=shape.dtype == "bfloat16", groups=bulk.team_groups, frags_m=1,
         tile_n=bulk.tile_n, chunk=c["chunk"], stages=c["stages"], split=c["split"], band=c["band"],
-        teams=0, share=1, swapped=1, box_rows=bulk.tile_n, ordered=0, boxes=0,
+        teams=0, share=1, beside=1, swapped=1, box_rows=bulk.tile_n, ordered=0, boxes=0,
         element=1 + HALVES.index(shape.dtype),
     )  # fmt: skip
     told = {

@@ -8,7 +8,7 @@
 // around by two barriers: `full` when the copies into it have arrived, `empty` when all multiplying warps are
 // done with it. With several teams of GROUPS warpgroups each has every other tile, and writes one while another
 // multiplies the next. SHARE blocks of a cluster have tiles of the same columns, and copy a part of B each for all
-// of them. The blocks of a split write their sums as they hold them; gemm_bulk_sums.cu adds them up. With SWAPPED A and
+// of them, BESIDE blocks those of the same rows, and so with A. The blocks of a split write their sums as they hold them; gemm_bulk_sums.cu adds them up. With SWAPPED A and
 // B have changed places, and rows of tiles, of which there are M, are columns of C; C_M and C_N are as ever.
 //
 // Blocks of a cluster write to each other's shared memory, which is there until a block ends, but none waits for the
@@ -44,12 +44,19 @@ __device__ __forceinline__ int refilled(unsigned at, int chunks) {
   return chunks - STAGES + static_cast<int>(tiles < STAGES ? tiles : STAGES) * chunks;
 }
 
+// Returns the rank of one of those in its cluster that copy what a block multiplies: of its columns, then of its rows.
+__device__ __forceinline__ unsigned neighbour(unsigned number) {
+  const unsigned down = down_in_cluster(blockIdx.x), across = across_in_cluster(blockIdx.x);
+  if (BESIDE == 1 || number < SHARE) return across * SHARE + number;
+  return (number - SHARE + (number - SHARE >= across)) * SHARE + down;
+}
+
 // Tells those who copy into a slot that a warp is done with a chunk, of which there is none before the first. If the
 // slot is not filled again, none but a group of this block may wait for its room.
 __device__ __forceinline__ void leave_slot(const Room& room, int slot, int chunk, int again) {
-  const unsigned lane = threadIdx.x % 32, to = chunk < again ? lane : blockIdx.x % SHARE;
-  const bool awaited = SHARE == 1 || chunk < again || (ORDERED > 0 && !WALKS);
-  arrive_at<SHARE>(room.empty + slot * 8, to, lane < SHARE && chunk >= 0 && awaited);
+  const unsigned lane = threadIdx.x % 32, to = chunk < again ? neighbour(lane) : blockIdx.x % CLUSTER_BLOCKS;
+  const bool awaited = CLUSTER_BLOCKS == 1 || chunk < again || (ORDERED > 0 && !WALKS);
+  arrive_at<NEIGHBOURS>(room.empty + slot * 8, to, lane < NEIGHBOURS && chunk >= 0 && awaited);
 }
 
 // Multiplies the chunks of one tile. Barriers tell a phase only from the one before, so a team waits for its first
@@ -183,8 +190,8 @@ __device__ __forceinline__ void multiply_tiles(
 #endif
 }
 
-#if SHARE > 1
-#define SHARED_SHAPE __cluster_dims__(SHARE, 1, 1)
+#if SHARE * BESIDE > 1
+#define SHARED_SHAPE __cluster_dims__(SHARE * BESIDE, 1, 1)
 #else
 #define SHARED_SHAPE
 #endif
@@ -212,7 +219,7 @@ extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gem
   if (threadIdx.x < 32 && elected()) begin_copies(room, a, b, left);
   if (threadIdx.x / 32 == 1 && elected()) make_other_barriers(room);
   __syncthreads();
-#if SHARE > 1
+#if SHARE * BESIDE > 1
   cluster_meet();
 #endif
   if (threadIdx.x < 128) {

@@ -11,9 +11,14 @@ constexpr int TILE_M = GROUPS * FRAGS_M * 64, WORDS = TILE_N / 2;
 constexpr bool WALKS = TEAMS > 0;
 constexpr int EACH = WALKS ? TEAMS : 1;  // teams
 constexpr int WARPS = GROUPS * 4;        // of a team
-// Blocks that share copies come in whole clusters; the last may have a block without rows.
-constexpr int ROWS_OF_TILES = (M + TILE_M - 1) / TILE_M;
-constexpr int BLOCKS_M = (ROWS_OF_TILES + SHARE - 1) / SHARE * SHARE, BLOCKS_N = (N + TILE_N - 1) / TILE_N;
+// Blocks that share copies come in whole clusters, of SHARE rows of tiles and BESIDE columns; the last may have blocks
+// without rows or columns.
+constexpr int ROWS_OF_TILES = (M + TILE_M - 1) / TILE_M, COLUMNS_OF_TILES = (N + TILE_N - 1) / TILE_N;
+constexpr int BLOCKS_M = (ROWS_OF_TILES + SHARE - 1) / SHARE * SHARE;
+constexpr int BLOCKS_N = (COLUMNS_OF_TILES + BESIDE - 1) / BESIDE * BESIDE;
+constexpr int CLUSTER_BLOCKS = SHARE * BESIDE, CLUSTERS_M = BLOCKS_M / SHARE, CLUSTERS_N = BLOCKS_N / BESIDE;
+// Blocks that copy what a block multiplies, itself among them.
+constexpr int NEIGHBOURS = SHARE + BESIDE - 1;
 constexpr unsigned TILES = static_cast<unsigned>(BLOCKS_M) * BLOCKS_N * BATCH;
 constexpr int ALL_CHUNKS = (K + CHUNK - 1) / CHUNK, CHUNKS = (ALL_CHUNKS + SPLIT - 1) / SPLIT;
 // Columns that stand across K come in whole panels, of which the last may reach into the next tile.
@@ -44,7 +49,7 @@ static_assert(WALKS || BOXES * BOXED * RESULT_BYTES <= STAGES * SLOT_BYTES, "res
 // How many chunks of a tile, its last, one group after another multiplies: the first writes while others multiply.
 static_assert(ORDERED < STAGES && ORDERED <= CHUNKS, "a ring too small for an order of groups");
 // Where the extents divide, the tests for the edges are constant and vanish.
-constexpr bool WHOLE_M = BLOCKS_M * TILE_M == M, WHOLE_N = N % TILE_N == 0;
+constexpr bool WHOLE_M = BLOCKS_M * TILE_M == M, WHOLE_N = BLOCKS_N * TILE_N == N;
 constexpr bool WHOLE_ROWS = WHOLE_M && C_M == M && !SWAPPED, WHOLE_COLUMNS = WHOLE_N && C_N == N && !SWAPPED;
 // Copies need few registers: they leave theirs to the sums.
 constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 40;
@@ -88,14 +93,21 @@ struct Tile {
   int m, n, matrix;
 };
 
-// Tiles run in columns of BAND tiles of M, so that those at work at one time share rows and columns of
+// The place of a tile, or of a block, among those of its cluster.
+__device__ __forceinline__ int down_in_cluster(unsigned number) { return number % SHARE; }
+__device__ __forceinline__ int across_in_cluster(unsigned number) { return number % CLUSTER_BLOCKS / SHARE; }
+
+// Tiles, by clusters, run in columns of BAND tiles of M, so that those at work at one time share rows and columns of
 // the inputs in the L2 cache.
 __device__ __forceinline__ Tile tile_of(unsigned number) {
-  const int matrix = number / (BLOCKS_M * BLOCKS_N), tile = number % (BLOCKS_M * BLOCKS_N);
-  const int band = tile / (BAND * BLOCKS_N), first = band * BAND;
-  const int height = BLOCKS_M - first < BAND ? BLOCKS_M - first : BAND;
-  const int inside = tile - first * BLOCKS_N;
-  return {(first + inside % height) * TILE_M, inside / height * TILE_N, matrix};
+  constexpr int HIGHEST = BAND > SHARE ? BAND / SHARE : 1;
+  const int clusters = number / CLUSTER_BLOCKS, matrix = clusters / (CLUSTERS_M * CLUSTERS_N);
+  const int cluster = clusters % (CLUSTERS_M * CLUSTERS_N), band = cluster / (HIGHEST * CLUSTERS_N);
+  const int first = band * HIGHEST, height = CLUSTERS_M - first < HIGHEST ? CLUSTERS_M - first : HIGHEST;
+  const int inside = cluster - first * CLUSTERS_N;
+  const int down = (first + inside % height) * SHARE + down_in_cluster(number);
+  const int across = inside / height * BESIDE + across_in_cluster(number);
+  return {down * TILE_M, across * TILE_N, matrix};
 }
 
 // Of the chunks of a block, how many exist: the last range of a split may be shorter.

@@ -5,28 +5,32 @@ __constant__ __align__(128) TensorMap a_map = {{A_MAP}}, b_map = {{B_MAP}};
 template <bool ALONG_K> struct Side {};
 
 // Begins to copy a chunk of an operand's TILE rows or columns from `first` on, of which those before EXTENT exist,
-// or with WHOLE all: of them the share of this block, for all BLOCKS of its cluster. Boxes along K have one of PARTS.
+// or with WHOLE all. With several BLOCKS that is the share of this one, of a rank among them, for all of them, whose bits
+// are set in `blocks`. Boxes along K have one of PARTS.
 template <int TILE, int EXTENT, bool WHOLE, int PARTS, int BLOCKS>
 __device__ __forceinline__ void copy_operand(
-    Side<true>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full) {
+    Side<true>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full, int rank,
+    unsigned blocks) {
 #pragma unroll
   for (int part = 0; part < PARTS / BLOCKS; ++part) {
-    const int share = (BLOCKS > 1 ? blockIdx.x % BLOCKS : part) * (TILE / PARTS);
+    const int share = (BLOCKS > 1 ? rank : part) * (TILE / PARTS);
     if (!WHOLE && first + share >= EXTENT) return;
 #pragma unroll
     for (int i = 0; i < CHUNK; i += PANEL)
-      copy_box<BLOCKS>(to + (i / PANEL * TILE + share) * 128, map, operand, k + i, first + share, full);
+      copy_box<BLOCKS>(to + (i / PANEL * TILE + share) * 128, map, operand, k + i, first + share, full,
+                       blocks);
   }
 }
 
 template <int TILE, int EXTENT, bool WHOLE, int PARTS, int BLOCKS>
 __device__ __forceinline__ void copy_operand(
-    Side<false>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full) {
-  const int share = BLOCKS > 1 ? blockIdx.x % BLOCKS * (TILE / BLOCKS) : 0;
+    Side<false>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full, int rank,
+    unsigned blocks) {
+  const int share = BLOCKS > 1 ? rank * (TILE / BLOCKS) : 0;
 #pragma unroll
   for (int i = 0; i < TILE / BLOCKS; i += PANEL)
     if (WHOLE || first + share + i < EXTENT)
-      copy_box<BLOCKS>(to + (share + i) * (CHUNK * 2), map, operand, first + share + i, k, full);
+      copy_box<BLOCKS>(to + (share + i) * (CHUNK * 2), map, operand, first + share + i, k, full, blocks);
 }
 
 // Returns how many bytes the boxes of a chunk have that copies of all blocks of a cluster bring.
@@ -56,40 +60,46 @@ struct Copier {
 
   // Says what arrives of a chunk.
   __device__ __forceinline__ void expect(Tile tile) {
-    barrier_expect(full(), bytes_of<A_ALONG_K, TILE_M, M, WHOLE_M || CONV, 1>(tile.m) +
+    barrier_expect(full(), bytes_of<A_ALONG_K, TILE_M, M, WHOLE_M || CONV, BESIDE>(tile.m) +
                                bytes_of<B_ALONG_K, TILE_N, N, WHOLE_N, SHARE>(tile.n));
   }
 
-  // Begins to copy B; with BLOCKS of a cluster, a share of it for all of them.
+  // Begins to copy B; with several BLOCKS, a share of it for those of the cluster that have tiles of these columns.
   template <int BLOCKS>
   __device__ __forceinline__ void begin_right(Tile tile, int chunk) {
     copy_operand<TILE_N, N, WHOLE_N, SHARE, BLOCKS>(
         Side<B_ALONG_K>(), slot() + A_BYTES, b_map, b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n,
-        chunk * CHUNK, full());
+        chunk * CHUNK, full(), down_in_cluster(blockIdx.x),
+        ((1 << SHARE) - 1) << across_in_cluster(blockIdx.x) * SHARE);
   }
 
+  // The same of A, and of those that have tiles of these rows.
+  template <int BLOCKS>
   __device__ __forceinline__ void begin_left(Tile tile, int chunk) {
 #if CONV
     copy_chunk_of_windows(slot(), a, tile.m, chunk * CHUNK, full());
 #else
-    copy_operand<TILE_M, M, WHOLE_M, 1, 1>(
+    unsigned blocks = 0;
+#pragma unroll
+    for (int i = 0; i < BESIDE; ++i) blocks |= 1 << (down_in_cluster(blockIdx.x) + i * SHARE);
+    copy_operand<TILE_M, M, WHOLE_M, BESIDE, BLOCKS>(
         Side<A_ALONG_K>(), slot(), a_map, a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m, chunk * CHUNK,
-        full());
+        full(), across_in_cluster(blockIdx.x), blocks);
 #endif
   }
 
   // Begins the copies of a chunk into a slot that is free.
-  template <int BLOCKS>
+  template <bool SHARED>
   __device__ __forceinline__ void begin(Tile tile, int chunk) {
     expect(tile);
-    begin_left(tile, chunk);
-    begin_right<BLOCKS>(tile, chunk);
+    begin_left<SHARED ? BESIDE : 1>(tile, chunk);
+    begin_right<SHARED ? SHARE : 1>(tile, chunk);
   }
 };
 
 // Chunks that are copied before other threads know of the barriers: of blocks by themselves, a ring full. Blocks of a
 // cluster copy a chunk, each for itself, that arrives while they meet.
-constexpr int EARLY = SHARE > 1 ? 1 : STAGES;
+constexpr int EARLY = CLUSTER_BLOCKS > 1 ? 1 : STAGES;
 
 // Makes the barriers by which copies are waited for.
 __device__ __forceinline__ void make_full_barriers(const Room& room) {
@@ -101,7 +111,7 @@ __device__ __forceinline__ void make_full_barriers(const Room& room) {
 // Makes the others.
 __device__ __forceinline__ void make_other_barriers(const Room& room) {
 #pragma unroll
-  for (int slot = 0; slot < STAGES; ++slot) barrier_init(room.empty + slot * 8, SHARE * WARPS);
+  for (int slot = 0; slot < STAGES; ++slot) barrier_init(room.empty + slot * 8, NEIGHBOURS * WARPS);
 #pragma unroll
   for (int team = 0; team < EACH; ++team) barrier_init(room.turns + team * 8, WARPS);
 #if SWAPPED
@@ -137,8 +147,8 @@ __device__ __forceinline__ void begin_copies(const Room& room, const Item* a, co
 #endif
 #pragma unroll 1
   for (int chunk = 0; chunk < EARLY && chunk < chunks; ++chunk) {
-    if (CONV) copier.begin_left(tile, first + chunk);
-    else copier.begin<1>(tile, first + chunk);
+    if (CONV) copier.begin_left<1>(tile, first + chunk);
+    else copier.begin<false>(tile, first + chunk);
     copier.place.next();
   }
 }
@@ -157,7 +167,7 @@ __device__ __forceinline__ void copy_tiles(const Room& room, Left left, const It
 #pragma unroll 1
     for (; chunk < chunks; ++chunk) {
       barrier_wait(room.empty + copier.place.slot * 8, copier.place.parity);
-      if (elected()) copier.begin<SHARE>(tile, blockIdx.z * CHUNKS + chunk);
+      if (elected()) copier.begin<true>(tile, blockIdx.z * CHUNKS + chunk);
       __syncwarp();
       copier.place.next();
     }
