@@ -281,6 +281,22 @@ def test_what_swapped_operands_cannot_be_is_an_error_that_says_so(rest, split, m
 
 
 @pytest.mark.parametrize(
+    ("shape", "width", "message"),
+    [
+        (Gemm(704, 1000, 1000, "float16", 1, False, True), 16, None),
+        (Gemm(704, 64, 1000, "float16", 1, False, True), 8, "a block without columns"),
+        (Gemm(704, 1000, 1000, "float16", 1, True), 16, "a share of a panel"),
+        (Gemm(2048, 2048, 1024, "float16"), 16, "more clusters than are at work at a time"),
+    ],
+    ids=["fits", "few-columns", "left-across", "many-tiles"],
+)
+def test_clusters_that_share_both_operands_have_rules_of_their_own(shape, width, message):
+    form = gemm_bulk.Form(0, 2, 0, 2)
+    choice = {**CHOICE, "wgmma": form.knob, "frags_n": width, "band": 8}
+    assert gemm_bulk.violation(shape, choice, HOPPER) == message
+
+
+@pytest.mark.parametrize(
     ("shape", "message"),
     [
         (Gemm(128, 132, 128, "float16"), "must be multiples of 8 elements"),

@@ -8,14 +8,15 @@
 // around by two barriers: `full` when the copies into it have arrived, `empty` when all multiplying warps are
 // done with it. With several teams of GROUPS warpgroups each has every other tile, and writes one while another
 // multiplies the next. SHARE blocks of a cluster have tiles of the same columns, and copy a part of B each for all
-// of them, BESIDE blocks those of the same rows, and so with A. The blocks of a split write their sums as they hold them; gemm_bulk_sums.cu adds them up. With SWAPPED A and
-// B have changed places, and rows of tiles, of which there are M, are columns of C; C_M and C_N are as ever.
+// of them; BESIDE blocks have tiles of the same rows, and do so with A. The blocks of a split write their sums as they
+// hold them; gemm_bulk_sums.cu adds them up. With SWAPPED A and B have changed places, and rows of tiles, of which
+// there are M, are columns of C; C_M and C_N are as ever.
 //
 // Blocks of a cluster write to each other's shared memory, which is there until a block ends, but none waits for the
 // others at the end. They have as many tiles and chunks as one another, and what comes from another block is a part of
-// a chunk or says that a slot is free. Products wait for all parts of all chunks. That a slot is free is told only where
-// another chunk is copied into it, and that copy waits until all have told. So a block waits for whatever comes, and
-// nothing is under way to one that has ended.
+// a chunk or says that a slot is free. Products wait for all parts of all chunks. That a slot is free is told only
+// where another chunk is copied into it, and that copy waits until all have told. So a block waits for whatever comes,
+// and nothing is under way to one that has ended.
 
 // How many bytes behind its begin an operand of TILE rows or columns has those from `across` on, and of
 // these what is `k` further along K.
@@ -60,8 +61,9 @@ __device__ __forceinline__ void leave_slot(const Room& room, int slot, int chunk
 }
 
 // Multiplies the chunks of one tile. Barriers tell a phase only from the one before, so a team waits for its first
-// chunk when the team before has got its last. The first `again` chunks leave slots that are filled again. That the products of the chunk before are done, and its slot free, is
-// asked in the middle of a chunk, so that some are always in line. Groups take the last ORDERED chunks in order.
+// chunk when the team before has got its last. The first `again` chunks leave slots that are filled again. That the
+// products of the chunk before are done, and its slot free, is asked in the middle of a chunk, so that some are always
+// in line. Groups take the last ORDERED chunks in order.
 __device__ __forceinline__ void multiply_tile(
     Sum (&sum)[FRAGS_M][WORDS], const Room& room, Place& place, Turn<(EACH > 1)>& turn, Turn<(ORDERED > 0)>& order,
     descriptor left, descriptor right, int chunks, int again) {

@@ -5,8 +5,8 @@ __constant__ __align__(128) TensorMap a_map = {{A_MAP}}, b_map = {{B_MAP}};
 template <bool ALONG_K> struct Side {};
 
 // Begins to copy a chunk of an operand's TILE rows or columns from `first` on, of which those before EXTENT exist,
-// or with WHOLE all. With several BLOCKS that is the share of this one, of a rank among them, for all of them, whose bits
-// are set in `blocks`. Boxes along K have one of PARTS.
+// or with WHOLE all. With several BLOCKS that is the share of this one, of a rank among them, for all of them, whose
+// bits are set in `blocks`. Boxes along K have one of PARTS.
 template <int TILE, int EXTENT, bool WHOLE, int PARTS, int BLOCKS>
 __device__ __forceinline__ void copy_operand(
     Side<true>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full, int rank,
