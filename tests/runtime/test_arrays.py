@@ -6,8 +6,9 @@ import pytest
 
 import autotune.runtime as runtime
 from autotune.errors import DeviceError, KernelError
+from autotune.kernel import arg
 from autotune.kernel.kernel import ITEM_BYTES
-from autotune.runtime import array, cpu, device, empty, from_dlpack
+from autotune.runtime import array, cpu, device, empty, from_dlpack, random_inputs
 from autotune.runtime.arrays import dlpack
 from autotune.runtime.arrays.array import numpy_dtype
 from autotune.target import Target
@@ -237,3 +238,12 @@ def test_dlpack_memory_begins_at_its_offset(first, count):
     theirs = from_dlpack(capsule)
     np.testing.assert_array_equal(theirs.numpy(), np.arange(first, first + count))
     assert theirs.pointer == ours.pointer + 4 * first
+
+
+@pytest.mark.parametrize("elements", [2**50, 2**61, 2**63, 10**40])
+def test_arrays_that_no_memory_holds_are_refused_in_our_words(elements):
+    one = arg("x", (elements,))
+    with pytest.raises(DeviceError, match=rf"no memory for the inputs 'x' of {one.bytes} bytes"):
+        random_inputs([one])
+    with pytest.raises(DeviceError, match=r"no memory for .* bytes"):
+        empty((elements,), "float32")

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from autotune.errors import KernelError
+from autotune.errors import DeviceError, KernelError
 from autotune.kernel.kernel import Argument, Scalar
 from autotune.runtime.arrays.array import HostArray, NDArray, array, dtype_name, empty, numpy_dtype
-from autotune.runtime.arrays.memory import ALIGNMENT, Block
+from autotune.runtime.arrays.memory import ALIGNMENT, NO_MEMORY, Block
 from autotune.runtime.device import Device, cpu
 from autotune.utils.check import Check, shown
 
@@ -225,10 +225,19 @@ def random_inputs(args: Sequence[Argument], seed: int = 0) -> list[HostArray]:
 
     Floats lie in [-1, 1], integers in [1, 9]: zeros would hide wrong indices and run faster.
     Scalars that have a value get it.
+
+    Raises:
+        KernelError: these are no arguments, or the seed is none.
+        DeviceError: the host has no memory for them.
     """
     Check(KernelError, "random_inputs").whole("seed", seed, least=0)
     rng = np.random.default_rng(seed)
-    return [_random(rng, a) for a in _arguments("random_inputs", args) if a.role != "out"]
+    read = [a for a in _arguments("random_inputs", args) if a.role != "out"]
+    try:
+        return [_random(rng, a) for a in read]
+    except NO_MEMORY as error:
+        inputs = ", ".join(f"{a.name!r} of {a.bytes} bytes" for a in read)
+        raise DeviceError(f"{cpu()}: no memory for the inputs {inputs}") from error
 
 
 def _arguments(owner: str, args: Any) -> tuple[Argument, ...]:
@@ -248,8 +257,10 @@ def _random(rng: np.random.Generator, argument: Argument) -> HostArray:
     if "float" not in argument.dtype:
         return rng.integers(1, 10, argument.shape).astype(dtype)
     wide = np.float64 if argument.dtype == "float64" else np.float32
-    values = rng.random(argument.shape, wide) * wide(2) - wide(1)
-    values = np.asarray(values).astype(dtype)
+    values = np.asarray(rng.random(argument.shape, wide))
+    values *= 2  # in place: inputs may be a good part of the memory
+    values -= 1
+    values = values.astype(dtype, copy=False)
     values[values == 0] = 0.5
     return values
 

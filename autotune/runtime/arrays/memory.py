@@ -19,6 +19,9 @@ from autotune.target.backends import of_device, part
 # A cache line; also the widest vector of any CPU we meet.
 ALIGNMENT = 64
 
+# What numpy raises for an array that there is no memory for, or that no memory could hold.
+NO_MEMORY = (MemoryError, OverflowError, ValueError)
+
 
 @dataclass(frozen=True, eq=False)
 class Block:
@@ -75,7 +78,7 @@ class HostMemory:
         """Return aligned bytes owned by a numpy array."""
         try:
             owner = np.empty(size + ALIGNMENT, np.uint8)
-        except MemoryError as error:
+        except NO_MEMORY as error:
             raise DeviceError(f"{device}: no memory for {size} bytes") from error
         address = owner.ctypes.data
         return Block(address + -address % ALIGNMENT, size, owner)
