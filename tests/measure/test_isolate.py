@@ -175,3 +175,24 @@ def test_a_trial_inherits_its_own_pipes_and_what_it_prints_to_and_nothing_else()
         cwd=Path(__file__).parent.parent.parent,
     )
     assert int(done.stdout) == 5
+
+
+LIMITED = """
+    import resource
+    import autotune
+    from tests.measure import test_local
+
+    limit = 6 << 30
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    task = autotune.create("measure_test.copy", args=(4096,), target="c")
+    print(autotune.tuner.GridSearchTuner(task).tune(2, test_local.local()).failures)
+"""
+
+
+def test_trials_run_where_the_user_may_map_less_memory_than_the_machine_has():
+    root = Path(__file__).parent.parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(LIMITED)],
+        capture_output=True, text=True, check=True, timeout=120, cwd=root,
+    )  # fmt: skip
+    assert done.stdout == "{}\n"

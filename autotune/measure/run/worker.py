@@ -145,5 +145,9 @@ def _guard(bench: Bench, job: Job, speak: Speak) -> Reply:
 
 
 def _limit_memory(most_bytes: int) -> None:
-    if most_bytes:
-        resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
+    """Limit what this process may map; a limit that it is under already (`ulimit -v`) stands."""
+    if not most_bytes:
+        return
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    soft, hard = (most_bytes if at < 0 else min(at, most_bytes) for at in limits)
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
