@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable
 
+from autotune.errors import InstantiationError
 from autotune.measure import MeasureErrorNo, MeasureResult
 from autotune.workload import Workload
 
@@ -159,8 +160,10 @@ def _without_numbers(line: str) -> str:
 
 
 def _line(message: str) -> str:
-    """Return the first line with text."""
-    return next((line.strip() for line in message.splitlines() if line.strip()), "(no message)")
+    """Return the first line with text, without the name of the exception that its kind tells."""
+    lines = (line.strip() for line in message.splitlines())
+    first = next((line for line in lines if line), "(no message)")
+    return first.removeprefix(f"{InstantiationError.__name__}: ")
 
 
 def _cut(line: str) -> str:

@@ -74,6 +74,11 @@ def test_a_cause_is_one_line_whatever_its_offsets(kind, messages):
     assert f"{len(messages)}  {kind.name}: {messages[0]}" in row
 
 
+def test_a_refusal_is_not_named_twice():
+    table = counted((Kind.INSTANTIATION_ERROR, "InstantiationError: 96 KiB are too many\nat a.py"))
+    assert table.example == "INSTANTIATION_ERROR: 96 KiB are too many" == table.whole_example
+
+
 def test_another_argument_or_line_of_text_is_another_cause():
     messages = ["byte 1 of 'a'", "byte 1 of 'b'", "index is nan", "index is infinite"]
     table = counted(*((Kind.RUNTIME_DEVICE, message) for message in messages))
