@@ -265,6 +265,14 @@ def test_a_value_that_is_read_twice_is_not_rebuilt():
     assert names(after) == names(graph)
 
 
+def test_networks_may_be_deeper_than_the_stack():
+    x, y = variable((4, 8), "x"), variable((8,), "y")
+    for number in range(1200):
+        y = apply(ops.Exp() if number % 2 else ops.Tanh(), y)
+    graph = Graph.of(apply(ops.Multiply(), x, y))
+    assert names(passes.fold_affine(graph)) == names(graph)
+
+
 def test_a_value_that_was_rebuilt_has_the_readers_it_had_before():
     x = variable(IMAGES)
     for number in range(3):

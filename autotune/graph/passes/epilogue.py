@@ -40,21 +40,30 @@ def fold_affine(graph: Graph) -> Graph:
 
 def _constant_operand(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Value] | None:
     for value, constant in (inputs, inputs[::-1]):
-        known = isinstance(constant, Constant) or _is_constant(constant)
         if (
-            known
-            and value.type == node.outputs[0].type
+            value.type == node.outputs[0].type
             and vector_axis(constant, value) is not None
+            and _is_constant(constant)
         ):
             return value, constant
     return None
 
 
 def _is_constant(value: Value) -> bool:
-    """Returns whether a value is made of constants only, by nodes that were just made."""
-    return isinstance(value, Result) and all(
-        isinstance(each, Constant) or _is_constant(each) for each in value.node.inputs
-    )
+    """Returns whether a value is one, or made of constants only by nodes that were just made.
+
+    Networks may be deeper than Python's stack.
+    """
+    todo, seen = [value], set[Value]()
+    while todo:
+        each = todo.pop()
+        if isinstance(each, Constant) or each in seen:
+            continue
+        if not isinstance(each, Result):
+            return False
+        seen.add(each)
+        todo += each.node.inputs
+    return True
 
 
 def _inner(value: Value, kind: type[Operator]) -> tuple[Value, Value] | None:
