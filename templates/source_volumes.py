@@ -9,9 +9,10 @@ from autotune import SourceKernel, Target, get_config, template
 from autotune.errors import GraphError, TemplateError
 from autotune.graph import ops
 
-from .convolutions import conv2d_bf16x3, conv2d_cuda
+from .convolutions import conv2d_bf16x3, conv2d_cuda, phases
 from .convolutions.as_images import AsImages
 from .convolutions.conv2d_shape import Conv2d
+from .convolutions.phases import Phases
 from .convolutions.volumes import Spread, Volume
 from .products import gemm_cuda
 from .source import tunable
@@ -56,7 +57,18 @@ def conv2d_transpose_cuda(
     _checked("conv2d_transpose.cuda", shape)
     if not shape.is_woven:
         raise TemplateError(f"conv2d_transpose.cuda: more is cut off than filters reach: {shape}")
-    return tunable(AsImages(_family(shape.images)), shape, "cuda")
+    if phases.chosen_before(get_config()):
+        return tunable(AsImages(_family(shape.images)), shape, "cuda")
+    return tunable(_phases(shape), shape, "cuda")
+
+
+def _phases(shape: Spread) -> Phases:
+    """Return the family that is likely to be the faster, and the ways that it serves."""
+    target = Target.current() or Target("cuda")
+    families = {way: _family(way.images) for way in phases.ways(shape)}
+    best = min(families, key=lambda way: phases.cycles(families[way], way, target))
+    same = [way for way, family in families.items() if family is families[best]]
+    return Phases(families[best], tuple(int(way.apart) for way in same))
 
 
 def _checked(name: str, shape: Volume | Spread) -> None:

@@ -28,11 +28,13 @@ class Copy:
         name: of the argument of the convolution of images: ``data``, ``weight`` or ``out``.
         size: elements of what is in that order.
         blocks: that copy it.
+        early: whether it may begin before the kernel before it ends, which its text waits for.
     """
 
     name: str
     size: int
     blocks: int
+    early: bool = False
 
 
 class Arranged(Protocol):
@@ -107,12 +109,13 @@ class AsImages:
         for each in copies:
             ends = (each.name, rooms[each.name])
             place, ends = (after, ends[::-1]) if each.name == "out" else (before, ends)
-            place.append(call(f"arrange_{each.name}", list(ends), each.blocks, THREADS))
+            entry = f"arrange_{each.name}"
+            place.append(call(entry, list(ends), each.blocks, THREADS, early=each.early))
         calls = [*before, *inner, *after]
         return replace(
             source,
             name=calls[0].entry,
-            source=f"{source.source}\n{common.text(*([shape.text] if copies else []))}",
+            source=f"{source.source}\n{common.text(*(['early.h', shape.text] if copies else []))}",
             defines={**source.defines, **shape.defines()},
             args=shape.arguments(),
             calls=calls,

@@ -217,9 +217,16 @@ class Volume(_Layer):
 
 @dataclass(frozen=True)
 class Spread(_Layer):
-    """A transposed convolution: those of stride 1 for all phases of the result, woven together."""
+    """A transposed convolution: those of stride 1 for all phases of the result, woven together.
+
+    Attributes:
+        apart: whether phases are groups, which have the data where their filters begin, and not
+            channels, whose filters have zeros where only those of another phase have taps: 16 taps
+            for those of 4x4 with stride 2, not 36.
+    """
 
     op: ops.Conv2dTranspose
+    apart: bool = False
 
     @property
     def text(self) -> str:
@@ -253,9 +260,30 @@ class Spread(_Layer):
     def images(self) -> Conv2d:
         """The convolution of images whose channels are phases."""
         (n, ci, h, w), (y, x), (sy, sx) = self.data, self.axes, self.op.moves[0]
-        sides = (y.padding[0], x.padding[0], y.padding[1], x.padding[1])
         co = self.weight[1] * sy * sx
+        if self.apart:
+            (rows, columns), (high, wide) = self.results, self.phase_taps
+            seen = (rows + high - 1, columns + wide - 1)
+            return Conv2d(
+                n, *seen, co, ci * sy * sx, high, wide, (1, 1), (0, 0), False, False,
+                groups=sy * sx,
+            )  # fmt: skip
+        sides = (y.padding[0], x.padding[0], y.padding[1], x.padding[1])
         return Conv2d(n, h, w, co, ci, y.taps, x.taps, (1, 1), sides, False, False)
+
+    @property
+    def phase_taps(self) -> tuple[int, int]:
+        """Rows and columns of taps of the filters of a phase."""
+        if not self.apart:
+            return self.axes[0].taps, self.axes[1].taps
+        (sy, sx), (kh, kw) = self.op.moves[0], self.weight[2:]
+        return common.ceil_div(kh, sy), common.ceil_div(kw, sx)
+
+    @property
+    def results(self) -> tuple[int, int]:
+        """Rows and columns of the result of a phase."""
+        (sy, sx), (h, w) = self.op.moves[0], self.out[2:]
+        return common.ceil_div(h, sy), common.ceil_div(w, sx)
 
     @property
     def tiles(self) -> tuple[int, int]:
@@ -268,25 +296,38 @@ class Spread(_Layer):
     def copies(self) -> list[Copy]:
         """What is copied: the weight, and but for a stride of 1 the result."""
         images, (ci, co) = self.images, self.tiles
-        size = images.co * images.ci * images.taps
+        size = images.co * images.ci // images.groups * images.taps
         blocks = common.ceil_div(self.weight[0], ci) * common.ceil_div(self.weight[1], co)
         copies = [Copy("weight", size, blocks)]
+        if self.apart:
+            data = images.n * images.ci * images.h * images.w
+            copies.append(Copy("data", data, blocks_for(data), early=True))
         if self.op.moves[0] != (1, 1):
-            copies.append(Copy("out", images.outputs, blocks_for(prod(self.out))))
+            copies.append(Copy("out", images.outputs, blocks_for(prod(self.out)), early=True))
         return copies
 
     def defines(self) -> Mapping[str, int | str]:
         """Return what the kernels that copy are parameterised by."""
         (ci, co, kh, kw), (y, x) = self.weight, self.axes
         (sy, sx), (rows, columns), _ = self.op.moves
-        woven = {} if (sy, sx) == (1, 1) else common.defines(
-            woven_h=self.out[2], woven_w=self.out[3], woven_images=self.out[0] * co,
-            woven_rows=self.images.oh, woven_columns=self.images.ow,
-        )  # fmt: skip
+        woven: dict[str, int | str] = {}
+        if (sy, sx) != (1, 1):
+            woven |= common.defines(
+                woven_h=self.out[2], woven_w=self.out[3], woven_images=self.out[0] * co,
+                woven_rows=self.images.oh, woven_columns=self.images.ow,
+            )  # fmt: skip
+        high, wide = self.phase_taps
+        firsts = (1 - high, 1 - wide) if self.apart else (y.first, x.first)
+        if self.apart:
+            woven |= common.defines(
+                spread_n=self.data[0], spread_h=self.data[2], spread_w=self.data[3],
+                spread_seen_h=self.images.h, spread_seen_w=self.images.w,
+            )  # fmt: skip
         sizes = common.defines(
             spread_ci=ci, spread_co=co, spread_kh=kh, spread_kw=kw,
-            spread_phase_h=y.taps, spread_phase_w=x.taps, spread_sy=sy, spread_sx=sx,
-            spread_first_y=y.first, spread_first_x=x.first, spread_cut_y=rows[0],
+            spread_phase_h=high, spread_phase_w=wide, spread_sy=sy, spread_sx=sx,
+            spread_apart=self.apart,
+            spread_first_y=firsts[0], spread_first_x=firsts[1], spread_cut_y=rows[0],
             spread_cut_x=columns[0], spread_ci_tile=self.tiles[0], spread_co_tile=self.tiles[1],
         )  # fmt: skip
         return {**sizes, **woven}

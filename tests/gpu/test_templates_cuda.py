@@ -154,6 +154,9 @@ REFERENCED = {
     "groups, tf32": (
         "conv2d_nhwc.cuda", (1, 15, 13, 35, 21, 3, 3, 1, 1, *RELU, 1, "tf32", 7), 2e-3,
     ),
+    "transposed, apart": (
+        "conv2d_transpose.cuda", ((2, 128, 9, 8), (128, 64, 6, 5), (3, 2), (1, 2)), 1e-5,
+    ),
     "turned filters": (
         "conv2d_nhwc.cuda", (2, 15, 13, 130, 132, 3, 3, 1, 1, *RELU, 1, "tf32"), 2e-3,
     ),

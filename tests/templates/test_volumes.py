@@ -1,16 +1,21 @@
 """Convolutions of volumes, and transposed ones, as those of images between copies."""
 
 import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
 import pytest
+from autotune.templates.convolutions import conv2d_bf16x3, conv2d_cuda
+from autotune.templates.convolutions.as_images import AsImages
 from autotune.templates.convolutions.volumes import Spread
 
+from autotune.emulator import run_emulated
 from autotune.errors import TemplateError
 from autotune.graph import ops
 from autotune.kernel import launch_violation
 from autotune.target import Target
-from autotune.task import create
-from tests.templates.emulated import check_emulated
+from autotune.task import ConfigEntity, OtherOptionEntity, create
+from tests.templates.emulated import arrays_of, check_emulated
 
+HOPPER, RNG = Target("cuda -arch=sm_90"), np.random.default_rng
 # Arguments, and the kernels that run.
 BOTH = ["arrange_data", "conv2d_nchw", "arrange_out"]
 VOLUMES = {
@@ -40,11 +45,12 @@ VOLUMES = {
     ),
 }
 WOVEN = ["arrange_weight", "conv2d_nchw", "arrange_out"]
+APART = ["arrange_weight", "arrange_data", "conv2d_nchw", "arrange_out"]
 SPREAD = {
-    "4x4 of 2": (((2, 3, 5, 6), (3, 4, 4, 4), (2,), (1,)), WOVEN),
+    "4x4 of 2": (((2, 3, 5, 6), (3, 4, 4, 4), (2,), (1,)), APART),
     "uneven": (((1, 70, 4, 3), (70, 5, 3, 2), (2, 3), (1, 0), (1, 2)), WOVEN),
     "of 1": (((1, 5, 4, 4), (5, 6, 4, 4), (1,), (0,)), WOVEN[:2]),
-    "16x16 of 8": (((1, 4, 3, 3), (4, 3, 16, 16), (8,), (4,)), WOVEN),
+    "16x16 of 8": (((1, 4, 3, 3), (4, 3, 16, 16), (8,), (4,)), APART),
     "of rows": (((1, 4, 5, 3), (4, 3, 3, 3), (2, 1), (1, 0, 0, 1), (1, 0)), WOVEN),
 }
 
@@ -78,6 +84,47 @@ def test_defaults_fit_the_device(template, args):
     kernel = task.instantiate(task.default()).kernel("cuda")
     assert launch_violation(kernel, task.target.limits) is None
     assert task.target.limits == Target("cuda -arch=sm_90").limits
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("name", SPREAD)
+def test_phases_are_right_as_groups_and_as_channels(name, apart):
+    (data, weight, strides, padding, *more), _ = SPREAD[name]
+    op = ops.Conv2dTranspose(strides, padding, *more)
+    shape, target = Spread(op, data, weight, apart), Target("cuda -emulate")
+    family = AsImages(conv2d_cuda)
+    source = family.kernel(shape, family.default_choice(shape, target))
+    arrays = arrays_of(source)
+    run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+    wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    np.testing.assert_allclose(arrays[-1], wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_the_space_has_phases_as_channels_and_as_groups():
+    task = create("conv2d_transpose.cuda", ((1, 512, 8, 8), (512, 256, 4, 4), (2,), (1,)), HOPPER)
+    configs = [task.config_space.get(i) for i in task.config_space.sample(20, RNG(0))]
+    assert {config["apart"].val for config in configs} == {0, 1}
+    kernels = {config["apart"].val: task.instantiate(config) for config in configs}
+    assert [[call.entry for call in kernels[way].calls] for way in (0, 1)] == [
+        ["arrange_weight", "conv2d_bf16x3", "arrange_out"],
+        ["arrange_weight", "arrange_data", "conv2d_bf16x3", "arrange_out"],
+    ]
+
+
+def test_few_pixels_have_phases_as_groups_untuned():
+    few = create("conv2d_transpose.cuda", ((1, 512, 8, 8), (512, 256, 4, 4), (2,), (1,)), HOPPER)
+    many = create("conv2d_transpose.cuda", ((1, 64, 128, 128), (64, 3, 4, 4), (2,), (1,)), HOPPER)
+    assert (few.default()["apart"].val, many.default()["apart"].val) == (1, 0)
+
+
+def test_a_configuration_from_before_still_builds_its_kernel():
+    task = create("conv2d_transpose.cuda", ((1, 512, 8, 8), (512, 256, 4, 4), (2,), (1,)), HOPPER)
+    shape = Spread(ops.Conv2dTranspose((2,), (1,)), (1, 512, 8, 8), (512, 256, 4, 4))
+    knobs = conv2d_bf16x3.default_choice(shape.images, HOPPER)
+    old = ConfigEntity(0, None, {name: OtherOptionEntity(v) for name, v in knobs.items()})
+    assert [each.entry for each in task.instantiate(old).calls] == [
+        "arrange_weight", "conv2d_bf16x3", "arrange_out",
+    ]  # fmt: skip
 
 
 def test_sums_are_counted_once():
