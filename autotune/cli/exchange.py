@@ -19,7 +19,7 @@ from autotune.interchange import READERS, Imported, import_files, read_t1, write
 from autotune.record import LogWriter, best_of, write_log
 from autotune.task import Task
 from autotune.tuner.result import title
-from autotune.utils.quantities import microseconds
+from autotune.utils.quantities import counted, microseconds
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 # Left-out entries that are named.
@@ -92,7 +92,7 @@ def import_(
     for one in found:
         _say_of(one, target is None)
     units = " and ".join(sorted({one.unit for one in found}))
-    say(f"\n{len(records)} records in {out}; times were {units} and are seconds there")
+    say(f"\n{counted(len(records), 'record')} in {out}; times were {units} and are seconds there")
 
 
 def _table(found: Sequence[Imported]) -> Table:
@@ -196,9 +196,10 @@ def _write_t4(paths: Sequence[Path | str], out: Path, tasks: Sequence[str]) -> N
     for number, group in enumerate(groups):
         path = out if len(groups) == 1 else out.with_suffix(f".{number:03d}{out.suffix}")
         write_t4(_trials(group), path)
-        say(f"{path}: {group.title} on {group.target}, {len(group.trials)} results")
+        say(f"{path}: {group.title} on {group.target}, {counted(len(group.trials), 'result')}")
     if len(groups) < len(logs.groups):
-        say(f"{len(logs.groups) - len(groups)} workloads without a template were left out")
+        left = counted(len(logs.groups) - len(groups), "workload")
+        say(f"left out, without a template: {left}")
     for problem in logs.problems:
         say(problem)
 

@@ -15,6 +15,7 @@ from autotune.measure.types import Pair
 from autotune.record import load_from_file
 from autotune.record.current import current_only
 from autotune.record.reader import source_name
+from autotune.utils.quantities import counted
 
 
 @click.group()
@@ -95,7 +96,7 @@ def pack(
         pairs, out, name,
         arch=arch, device=device, date=date, command=command, least_gain=least_gain,
     )  # fmt: skip
-    say(f"{made.records} records in {out / made.file}")
+    say(f"{counted(made.records, 'record')} in {out / made.file}")
 
 
 @hub.command()

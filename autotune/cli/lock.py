@@ -30,7 +30,7 @@ from autotune.network import check_functions
 from autotune.record import load_from_file
 from autotune.record.current import current_only
 from autotune.record.reader import source_name
-from autotune.utils.quantities import microseconds
+from autotune.utils.quantities import counted, microseconds
 
 _SAMPLES = 9
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -80,7 +80,9 @@ def write(
     if not entries:
         raise click.ClickException("there is nothing to lock: no record of a template that worked")
     write_lock(out, entries, _functions_in(out))
-    say(f"{len(entries)} kernels are locked in {out}")
+    say(
+        f"{counted(len(entries), 'kernel')} {'is' if len(entries) == 1 else 'are'} locked in {out}"
+    )
 
 
 def _us(times: tuple[float, ...]) -> str:

@@ -32,7 +32,7 @@ from autotune.record.store import open_database
 from autotune.record.tools import compact as compact_log
 from autotune.record.tools import pick_best, split_workload
 from autotune.tuner.result import default_of, title
-from autotune.utils.quantities import microseconds
+from autotune.utils.quantities import counted, microseconds
 from autotune.utils.visible import visible
 from autotune.workload import key_to_json
 
@@ -211,7 +211,8 @@ def pick(path: Path | str, out: Path | str) -> None:
     Where OUT is a database the best are added to what it holds.
     """
     refuse_input(out, [path])
-    say(f"{pick_best(path, out, ALL_LINES)} best records in {source_name(out)}")
+    best = counted(pick_best(path, out, ALL_LINES), "best record")
+    say(f"{best} in {source_name(out)}")
 
 
 @log.command()
@@ -248,4 +249,4 @@ def split(path: Path, clean: bool) -> None:
 def compact(path: Path | str, out: Path | None) -> None:
     """Drop unreadable lines, and all but the last record of each configuration."""
     kept, dropped = compact_log(path, out, ALL_LINES)
-    say(f"{kept} records kept, {dropped} lines dropped")
+    say(f"{counted(kept, 'record')} kept, {counted(dropped, 'line')} dropped")

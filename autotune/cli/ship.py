@@ -14,7 +14,7 @@ from autotune.record.origin import as_measured
 from autotune.record.reader import source_name
 from autotune.ship import gather, library_name, write_project
 from autotune.tuner.result import title
-from autotune.utils.quantities import microseconds
+from autotune.utils.quantities import counted, microseconds
 
 
 def ship(
@@ -46,4 +46,4 @@ def ship(
     say(Table(("workload", "for", "best us", "function"), rows, right=(2,)))
     for line in shipment.left_out:
         say(f"left out: {line}")
-    say(f"{len(rows)} kernels in {out}; see {out / 'README.md'}")
+    say(f"{counted(len(rows), 'kernel')} in {out}; see {out / 'README.md'}")

@@ -23,6 +23,7 @@ from autotune.runtime.compile.toolchain import host_cpu, host_toolchain, nvcc_to
 from autotune.target import Target, cuda_device
 from autotune.task import ConfigEntity, Task
 from autotune.task.workload import Workload
+from autotune.utils.quantities import counted
 
 # Hexadecimal digits of a hash that people are shown.
 SHOWN = 12
@@ -94,7 +95,7 @@ def _evidence(result: MeasureResult) -> str:
     if known.race is not None:
         said.append(f"winner of a race of {len(known.race.candidates)}")
     if known.samples:
-        said.append(f"median of {known.samples} samples")
+        said.append(f"median of {counted(known.samples, 'sample')}")
     if known.ci95:
         low, high = (f"{1e6 * seconds:.4g}" for seconds in known.ci95)
         said.append(f"95% within {low} to {high} us")

@@ -21,6 +21,7 @@ from autotune.task import ConfigEntity, Task
 from autotune.task.dispatcher import Config, DispatchContext, check_config, warn_once
 from autotune.task.refusals import Attempt, Refusal, ignored
 from autotune.task.workload import Workload
+from autotune.utils.quantities import counted
 
 # Other shapes or targets named in an explanation.
 NAMED = 3
@@ -110,8 +111,8 @@ class ApplyHistoryBest(DispatchContext):
             )
         if failed := self._failed[workload]:
             return (
-                f"{source} has {failed} trials of this workload, none of which succeeded; "
-                "'autotune log show' says why."
+                f"{source} has {counted(failed, 'trial')} of this workload, none of which "
+                "succeeded; 'autotune log show' says why."
             )
         workloads = dict.fromkeys(Task.of(inp.task).workload for inp, _ in held)
         shapes = [w for w in workloads if w[0] == workload[0]]
@@ -119,7 +120,7 @@ class ApplyHistoryBest(DispatchContext):
             some = "; ".join(str(w[1:]) for w in shapes[:NAMED])
             return (
                 f"{source} holds no record for these arguments of {workload[0]!r}; it has "
-                f"{len(shapes)} other workloads of it: {some}"
+                f"{counted(len(shapes), 'other workload')} of it: {some}"
                 f"{'; ...' if len(shapes) > NAMED else '.'}"
             )
         names = Counter(name for name, *_ in workloads)

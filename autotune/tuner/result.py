@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autotune.measure import MeasureResult
 from autotune.task import ConfigEntity
-from autotune.utils.quantities import duration, microseconds, rate
+from autotune.utils.quantities import counted, duration, microseconds, rate
 from autotune.workload import Candidate, Workload
 
 # Part of a time by which two runs of a program differ, however little samples of one run do:
@@ -95,7 +95,9 @@ class TuneResult:
         return f"{count}; {sum(self.failures.values())} failed{f' ({kinds})' if kinds else ''}"
 
     def _filtered(self) -> str:
-        return f"{self.filtered} proposals that cannot run, most for {self.filtered_why}"
+        return (
+            f"{counted(self.filtered, 'proposal')} that cannot run, most for {self.filtered_why}"
+        )
 
     def _best(self) -> str:
         if self.best_config is None:

@@ -381,7 +381,7 @@ class Run:
             trials=self.measured,
             resumed=board.resumed,
             failures=self.failures.kinds,
-            stop_reason=self._why or f"all {self.stop.n_trial} trials were made",
+            stop_reason=self._why or self.stop.all_made,
             log=self.watchers.log,
             wall_s=time.monotonic() - self._started,
             trial_seconds=trial_of(best[1]) if best else None,

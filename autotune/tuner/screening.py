@@ -85,11 +85,13 @@ class Screening:
             return None
         if not self._passed and not measured:
             task = self._scoreboard.workload
-            tried = "the first" if self.hopeless else "all"
+            count = self._scoreboard.filtered
+            tried = f"{'the first' if self.hopeless else 'all'} {count} configurations"
+            if count == 1:
+                tried = "the only configuration"
             raise TunerError(
-                f"task {task.name!r}{args_of(task)} for {task.target}: {tried} "
-                f"{self._scoreboard.filtered} configurations proposed cannot run, most because "
-                f"of: {self._causes.whole_example}. Change the template or its knobs; "
-                f"tune(count_invalid=True) makes each of them a failed trial"
+                f"task {task.name!r}{args_of(task)} for {task.target}: {tried} proposed cannot "
+                f"run, most because of: {self._causes.whole_example}. Change the template or its "
+                f"knobs; tune(count_invalid=True) makes each of them a failed trial"
             )
         return f"the last {self.in_a_row} proposals cannot run" if self.hopeless else None

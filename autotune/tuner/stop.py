@@ -84,6 +84,15 @@ class Stop:
                 "must declare what it computes and moves with cfg.add_flop and cfg.add_bytes"
             )
 
+    @property
+    def all_made(self) -> str:
+        """Why a run ends that nothing stopped, in words."""
+        return (
+            "the one trial was made"
+            if self.n_trial == 1
+            else f"all {self.n_trial} trials were made"
+        )
+
     def reason(self, state: Progress) -> str:
         """Return why no other trial is made, in words; empty where one is, or all were made."""
         if self.early_stopping and state.measured >= self.last_trial(state.best_iter):

@@ -7,6 +7,11 @@ _STEP = 1000.0
 _MINUTE_S, _HOUR_S = 60.0, 3600.0
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things: ``1 trial``, ``2 trials``."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
 def microseconds(seconds: float, spread: float | None = None) -> str:
     """Return a time of a kernel, ``12.35 us +- 1.2%``: always in one unit, so that times compare.
 

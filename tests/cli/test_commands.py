@@ -49,10 +49,10 @@ def test_a_log_is_summarised_with_its_failures(log):
 
 def test_logs_are_picked_split_and_compacted(log, tmp_path):
     best = tmp_path / "best.log"
-    assert run("log", "pick", log, best).output == f"1 best records in {best}\n"
+    assert run("log", "pick", log, best).output == f"1 best record in {best}\n"
     assert run("log", "split", log).output.splitlines() == [f"{log}.000.wkl", f"{log}.001.wkl"]
     out = tmp_path / "out.log"
-    assert run("log", "compact", log, "--out", out).output == "3 records kept, 1 lines dropped\n"
+    assert run("log", "compact", log, "--out", out).output == "3 records kept, 1 line dropped\n"
     assert len(list(load_from_file(out))) == 3
     assert len(list(load_from_file(log))) == 4
 

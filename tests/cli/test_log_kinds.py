@@ -77,7 +77,7 @@ def test_every_command_that_rewrites_keeps_a_log_of_the_auto_scheduler(tmp_path)
 
 def test_a_network_log_is_compacted_without_losing_any_kind_of_line(network_log):
     before = rows("show", network_log)
-    assert "4 records kept, 1 lines dropped" in log("compact", network_log).output
+    assert "4 records kept, 1 line dropped" in log("compact", network_log).output
     assert [one["trials"] for one in before] == [1, 2, 1, 1]
     assert [one["trials"] for one in rows("show", network_log)] == [1, 1, 1, 1]
     assert network_log.read_text().count(NOTE) == 2

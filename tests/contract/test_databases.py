@@ -291,7 +291,7 @@ def test_the_log_commands_read_it(where, tmp_path):
     assert json.loads(run("show", where, "--json"))[0]["index"] == 1
     assert "best" in run("best", "--no-source", where)
     assert "same" in run("diff", where, where)
-    assert run("pick", where, str(tmp_path / "best.log")).startswith("1 best records")
+    assert run("pick", where, str(tmp_path / "best.log")).startswith("1 best record")
     assert "3 of 3 lines are new" in run("copy", where, str(tmp_path / "copy.log"))
     assert "0 of 3 lines are new" in run("copy", str(tmp_path / "copy.log"), where)
     kept = run("compact", where, "--out", str(tmp_path / "small.log"))

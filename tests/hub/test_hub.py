@@ -219,7 +219,7 @@ def test_the_commands_list_fetch_and_make_packs(folder, tmp_path):
     write_log(log, [raced(8, 4)])
     made = ["--name", "b", "--arch", "sm_90", "--device", "d", "--date", "2026-11-20"]
     made += ["--command", "c"]
-    assert run("pack", log, "-o", tmp_path / "out", *made).startswith("1 records in")
+    assert run("pack", log, "-o", tmp_path / "out", *made).startswith("1 record in")
     assert "b.log" in run("list", tmp_path / "out")
 
 

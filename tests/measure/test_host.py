@@ -98,9 +98,9 @@ def test_what_was_corrected_is_said_of_a_busy_host():
     meter, use = HostMeter(), HostUse(10, 2, 10, 19)
     lost = [Clocks(preempted=True, cpu_time=True), None]
     meter.add(use, [summarize([1e-3, 1e-3], 10, lost)])
-    assert "lost its core (1 samples), CPU time counts. Times are less certain" in meter.note
+    assert "lost its core (1 sample), CPU time counts. Times are less certain" in meter.note
     meter.add(use, [summarize([1e-3], 10, [Clocks(preempted=True)])])
-    assert "(1 samples), CPU time counts. Times are longer and less certain" in meter.note
+    assert "(1 sample), CPU time counts. Times are longer and less certain" in meter.note
 
 
 def test_the_watch_sees_its_own_work_and_that_of_others():

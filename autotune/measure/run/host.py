@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from autotune.runtime.timing import Timing
+from autotune.utils.quantities import counted
 
 logger = logging.getLogger("autotvm")
 
@@ -227,9 +228,8 @@ class HostMeter:
             only = corrected and corrected == self._preempted
         if not found:
             return ""
-        by_cpu = (
-            f"Where a kernel of one thread lost its core ({corrected} samples), CPU time counts"
-        )
+        samples = counted(corrected, "sample")
+        by_cpu = f"Where a kernel of one thread lost its core ({samples}), CPU time counts"
         times = "are less certain" if only else "are longer and less certain"
         return (
             f"the host is busy: while kernels were timed, {'; '.join(found)}. "
