@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from importlib import import_module
 
 import click
@@ -50,6 +51,9 @@ COMMANDS = {
     ),
 }
 
+# Where something is written there is no room left.
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
 
 class LazyGroup(click.Group):
     """A group that imports a subcommand when it is called, and prints our errors plainly."""
@@ -77,6 +81,11 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except AutotuneError as error:
             raise click.ClickException(visible(str(error), lines=True)) from error
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            what = error.filename or "what is printed"
+            raise click.ClickException(f"cannot write {what}: {error.strerror}") from error
 
 
 @click.group(cls=LazyGroup)

@@ -1,5 +1,11 @@
 """What commands write: never over what they read, nowhere by accident, and what they left out."""
 
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -90,3 +96,15 @@ def test_a_log_that_is_not_there_yet_is_named_beside_the_link(trials, tmp_path, 
     assert shown[0].endswith("soon.log: http://here/")
     assert shown[1] == f"Not there yet, and shown as soon as it is: {tmp_path / 'soon.log'}"
     assert len(said("serve", trials).output.splitlines()) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is full")
+def test_where_there_is_no_room_for_what_is_printed_that_is_one_line(trials):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "autotune", "log", "show", trials],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    no_room = os.strerror(errno.ENOSPC)
+    assert done.stderr == f"Error: cannot write what is printed: {no_room}\n"
+    assert done.returncode == 1
