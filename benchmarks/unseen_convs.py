@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -116,7 +116,9 @@ class Conv:
             ways = self._depthwise()
         else:
             ways = self._nhwc() if self.layout == "NHWC" else self._nchw()
-        return Layer(kind, ways, self.compute, self.rivals, self.dtype == "tf32")
+        linear = replace(self, after=self.after.linear)
+        tf32 = self.dtype == "tf32"
+        return Layer(kind, ways, self.compute, self.rivals, tf32, sums=linear.compute)
 
     def _depthwise(self) -> tuple[Way, ...]:
         after = (self.after.bias, self.after.activation, self.after.residual, self.after.affine)

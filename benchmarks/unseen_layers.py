@@ -6,7 +6,7 @@ What a layer computes is said in PyTorch too, apart from the references of the t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.rivals import Named
@@ -39,6 +39,7 @@ class Layer:
         compute: the result, of the arrays that the first way takes.
         rivals: what PyTorch offers, each to be captured before the next is asked for.
         network: one that has the layer, if it is known for that.
+        sums: what a clipping activation is applied to, as sums have the errors that it shows.
     """
 
     kind: str
@@ -47,6 +48,7 @@ class Layer:
     rivals: Callable[[Arrays], Named]
     tf32: bool = False
     network: str = ""
+    sums: Compute | None = None
 
     @property
     def name(self) -> str:
@@ -70,6 +72,11 @@ class After:
     affine: bool = False
     activation: str = "none"
     alpha: float = 1.0
+
+    @property
+    def linear(self) -> After:
+        """The same without an activation."""
+        return replace(self, activation="none")
 
     def __call__(self, sums: Any, rest: Arrays, shape: tuple[int, ...]) -> Any:
         """Apply it to sums, whose channels lie along the axis where ``shape`` is not 1."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.rivals import Named
@@ -68,4 +68,6 @@ class Product:
         if self.m <= most and self.transpose_b and self.batch == 1 and not self.transpose_a:
             ways.insert(0, Way("matvec.cuda", (self.n, self.k, self.m, self.dtype, *rest)))
         kind = f"product {self.dtype}"
-        return Layer(kind, tuple(ways), self.compute, self.rivals, self.dtype == "tf32")
+        linear = replace(self, after=self.after.linear)
+        tf32 = self.dtype == "tf32"
+        return Layer(kind, tuple(ways), self.compute, self.rivals, tf32, sums=linear.compute)

@@ -129,6 +129,8 @@ def _move(rng: random.Random) -> Layer:
     while _count(shape) > _MOST_ELEMENTS:
         shape = tuple(max(2, each // 2) for each in shape)
     axes = rng.sample(range(len(shape)), len(shape))
+    while axes == sorted(axes):  # PyTorch copies nothing then
+        axes = rng.sample(range(len(shape)), len(shape))
     return permute(shape, tuple(axes), dtype)
 
 
