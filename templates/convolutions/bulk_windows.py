@@ -7,7 +7,7 @@ through all images, so that tiles are those of any other product.
 from __future__ import annotations
 
 from .. import common
-from ..products.gemm_shape import HALVES, Product
+from ..products.gemm_shape import HALVES, TF32, Product
 from ..tensor_map import ITEM_BYTES, ROW_BYTES, windows_map
 from .conv2d_nhwc import Conv2dNhwc
 
@@ -23,7 +23,10 @@ def refusal(shape: Product) -> str | None:
     window, panel = shape.window, ROW_BYTES // ITEM_BYTES[shape.dtype]
     away = max(*window.padding[:2], *(abs(each) for each in _behind(shape)))
     rules = [
-        (shape.dtype not in HALVES, "windows must be of 16-bit floats"),
+        (
+            shape.dtype not in (*HALVES, TF32),
+            "windows must be of 16-bit floats, or floats as TF32",
+        ),
         (shape.groups > 1, "windows must be of one group of channels"),
         (shape.ci % panel > 0, f"pixels of images must be multiples of {panel} channels"),
         (away > MOST_AWAY, f"windows must begin within {MOST_AWAY} pixels of an image's ends"),

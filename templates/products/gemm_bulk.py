@@ -52,7 +52,7 @@ from .gemm_bulk_tiling import (
     Form,
 )
 from .gemm_mma import depth
-from .gemm_shape import HALVES, Product, first_names, result_name
+from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 from .gemm_wgmma import ARCH
 
 HOPPER = Target(f"cuda -arch={ARCH}")
@@ -79,12 +79,13 @@ TEXTS = (
     "bulk_windows.h", "gemm_bulk_copies.h",
     "gemm_bulk_results.h", "gemm_bulk_swapped.h", "gemm_bulk.cu", "gemm_bulk_sums.cu",
 )  # fmt: skip
+# Those of floats.
+FLOAT_TEXTS = tuple(text for text in TEXTS if text != "elements.h")
 # Those of integers, of which nothing follows.
 INTEGER_TEXTS = tuple(
     name
-    for text in TEXTS
+    for text in FLOAT_TEXTS
     for name in ([text, "wgmma_int8.h"] if text == "wgmma.h" else [text])
-    if name != "elements.h"
 )
 # Up to as many results, a kernel that adds up what the blocks of a split wrote is worth its time.
 FEW_RESULTS = 2**20
@@ -95,7 +96,10 @@ def refusal(shape: Product) -> str | None:
     integers = shape.dtype == "int8"
     along_k = shape.transpose_b and not shape.transpose_a
     rules = [
-        (shape.dtype not in (*HALVES, "int8"), "operands must be 16-bit floats or 8-bit integers"),
+        (
+            shape.dtype not in (*HALVES, TF32, "int8"),
+            "operands must be 16-bit floats, floats as TF32 or 8-bit integers",
+        ),
         (
             integers and not (along_k and shape.k % 16 == 0),
             "integers must stand along K: a as [m, k] and b as [n, k], with a k that 16 divides",
@@ -132,14 +136,14 @@ def _fragments(shape: Product) -> list[int]:
 def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     few = shape.batch * shape.m * shape.n <= FEW_RESULTS
-    plain = shape.dtype == "int8" or shape.gathers
+    plain = shape.dtype in ("int8", TF32) or shape.gathers
     return {
         KNOB: [f.knob for f in FORMS if not (plain and (f.swapped or f.beside > 1))],
         "warps_m": [4, 8, 12],
         "warps_n": [1],
         "frags_m": [1, 2],
         "frags_n": _fragments(shape),
-        "chunk": [64, 128],
+        "chunk": [32, 64] if shape.dtype == TF32 else [64, 128],
         "stages": [2, 3, 4, 5, 6, 8],
         "split": common.up_to(max(1, depth(shape) // 128), (1, 2, 4, 8)) if few else [1],
         "band": [1, 2, 4, 8, 16],
@@ -170,7 +174,9 @@ def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tu
         ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
         ((c["split"] > 1) & (form.teams > 0), "a split that walks"),
         (
-            (form.teams == 0) & (tiling.result_bytes > c["stages"] * tiling.slot_bytes),
+            (form.teams == 0)
+            & (not tiling.floats)
+            & (tiling.result_bytes > c["stages"] * tiling.slot_bytes),
             "results beyond the ring",
         ),
         (
@@ -218,7 +224,7 @@ def _of_swapped(tiling: BulkTiling) -> list[tuple[bool, str]]:
         (swapped & tiling.shape.gathers, "windows as the right operand"),
         (swapped & more, "more than a bias and an activation after swapped operands"),
         (swapped & (tiling.choice["split"] > 1), "a split of swapped operands"),
-        (swapped & tiling.integers, "swapped operands of integers"),
+        (swapped & (tiling.integers or tiling.floats), "swapped operands of integers or floats"),
     ]
 
 
@@ -227,7 +233,7 @@ def _of_k(tiling: BulkTiling) -> list[tuple[bool, str]]:
     c = tiling.choice
     beyond = c["chunk"] * tiling.all_chunks - tiling.k
     return [
-        (beyond >= PANEL, "a box beyond the reduction"),
+        (beyond >= tiling.panel, "a box beyond the reduction"),
         (
             (c["split"] > 1) & (tiling.chunks * (c["split"] - 1) >= tiling.all_chunks),
             "an empty range",
@@ -243,13 +249,16 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     of 1024x4096x1024 and more. Other steps after a sum and few rows were not measured. Of 23
     layers of 3x3 windows they did for 18 of the 19 that take 7 us and more, the other took as
     long, and for one of four shorter ones: a block first writes the map of its images. With a
-    residual they did for all three.
+    residual they did for all three. Of floats as TF32 they did for four such layers, 1.13 to 1.43
+    times as fast, not for 8x7x7 pixels (0.95) and 64 filters (0.9), and for none of six products.
     """
     rest = shape.rest
     more = rest != Epilogue(bias=rest.bias, activation=rest.activation)
     if shape.dtype == "int8":
         return suits_integers(shape) and violation(shape, choice, target) is None
     if shape.m < PANEL or violation(shape, choice, target):
+        return False
+    if shape.dtype == TF32 and (not shape.gathers or shape.n <= PANEL):
         return False
     if shape.gathers:
         return bool(estimate(shape, choice, target) > WINDOWS_RUN)
@@ -300,6 +309,11 @@ def default_choice(shape: Product, target: Target, strips: bool = False) -> dict
             "frags_n": [8, 16, 24, 32],
             "split": [1],
         }
+    if shape.dtype == TF32:
+        # Longer chunks took as long in 12 pairs of configurations. Narrow tiles read windows again
+        # and again: 56 columns took 18.2 us, 128 with a split 14.3 (256 channels, eight of 14x14).
+        wide = [width for width in options["frags_n"] if 8 * width > PANEL]
+        options |= {"chunk": options["chunk"][:1], "frags_n": wide}
     few = min(shape.m, shape.n) < 8 * LARGEST_BOX
     options |= {
         "frags_m": [2, 1],
@@ -340,7 +354,7 @@ def kernel(
         raise TemplateError(f"gemm of {shape.dtype} by boxes: {reason}, got {shape}")
     defines = {**_defines(tiling, asked), **tiling.maps(asked)}
     calls = _calls(tiling, asked)
-    texts = INTEGER_TEXTS if tiling.integers else TEXTS
+    texts = INTEGER_TEXTS if tiling.integers else FLOAT_TEXTS if tiling.floats else TEXTS
     source = common.cuda_kernel(asked, texts, defines, calls, flags=[f"-arch={ARCH}"])
     rooms = []
     if choice["split"] > 1:
@@ -357,7 +371,7 @@ def _defines(tiling: BulkTiling, asked: Product) -> dict[str, int | str]:
     shape, c, form = tiling.shape, tiling.choice, tiling.form
     sizes = common.defines(
         m=tiling.m, n=tiling.n, k=tiling.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
-        resident=tiling.resident(HOPPER), cluster=0, tf32=0,
+        resident=tiling.resident(HOPPER), cluster=0, tf32=tiling.floats,
         bfloat16=shape.dtype == "bfloat16", int8=tiling.integers,
         groups=tiling.team_groups, frags_m=c["frags_m"], tile_n=tiling.tile_n, chunk=c["chunk"],
         stages=c["stages"], split=c["split"], band=c["band"], teams=form.teams, share=form.share,
@@ -365,7 +379,7 @@ def _defines(tiling: BulkTiling, asked: Product) -> dict[str, int | str]:
         ordered=tiling.ordered,
         boxes=tiling.boxes and (asked.n % 8 == 0 or tiling.strips),
     )  # fmt: skip
-    element = {} if tiling.integers else {"ELEMENT": 1 + HALVES.index(shape.dtype)}
+    element = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
     images = {"IMAGES": shape.images} if isinstance(shape, Conv2dNhwc) else {}
     return {
         **sizes,

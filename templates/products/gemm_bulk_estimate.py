@@ -8,7 +8,7 @@ from autotune import Target
 
 from .. import common
 from ..epilogue import Epilogue
-from .gemm_bulk_tiling import ITEM_BYTES, MULTIPROCESSORS, BulkTiling
+from .gemm_bulk_tiling import MULTIPROCESSORS, BulkTiling
 from .gemm_shape import Product
 
 # Cycles until the products of a block begin, and from their end to that of the kernel.
@@ -49,7 +49,7 @@ def _writing_cycles(tiling: BulkTiling) -> float:
     rest, swapped = tiling.shape.rest, tiling.form.swapped
     results = tiling.tile_m * tiling.tile_n
     # Rows of tiles that end within 32 bytes are written twice, and boxes of few rows slowly.
-    each = (0.16 if tiling.integers else ITEM_BYTES / 81) + 0.02 * (
+    each = (0.16 if tiling.integers else tiling.item / 81) + 0.02 * (
         tiling.choice["frags_n"] % 2
     ) * (1 - swapped)
     each += 0.1 * swapped * (tiling.form.teams > 0) * (32 / tiling.box_rows - 1)
@@ -62,11 +62,12 @@ def _writing_cycles(tiling: BulkTiling) -> float:
 
 def _chunk_cycles(tiling: BulkTiling, together: int) -> float:
     """Return the cycles of a chunk where ``together`` blocks are at work on a multiprocessor."""
-    # Products of 64 x 8 x 16 take 4 cycles where power does not slow the device down; narrow ones
-    # wait for their left operand. Of the copy engine, 71 bytes a cycle reach a multiprocessor.
+    # Products of 64 x 8 x 32 bytes take 4 cycles where power does not slow the device down; narrow
+    # ones wait for their left operand. Of the copy engine, 71 bytes a cycle reach a
+    # multiprocessor.
     c = tiling.choice
     one = common.larger(c["frags_n"] * 5.55 + 4, 32 + c["frags_n"] * 3.6)
-    products = tiling.team_groups * c["frags_m"] * c["chunk"] / 16 * one
+    products = tiling.team_groups * c["frags_m"] * c["chunk"] * tiling.item / 32 * one
     # Three groups are in each other's way.
     products *= 1 + 0.04 * (tiling.team_groups > 2)
     copies = tiling.copied_bytes / 71.5

@@ -16,14 +16,13 @@ from .. import common
 from ..convolutions import bulk_windows
 from ..convolutions.conv2d_nhwc import Conv2dNhwc
 from ..epilogue import Epilogue
-from ..tensor_map import initializer, tensor_map
-from .gemm_mma import depth
-from .gemm_shape import Product
+from ..tensor_map import ROW_BYTES, initializer, tensor_map
+from .gemm_mma import depth, item_bytes
+from .gemm_shape import TF32, Product
 from .gemm_wgmma import PRODUCT_REGISTERS
 
 KNOB = "wgmma"
-ITEM_BYTES = 2
-# Elements of a row of shared memory, of 128 bytes.
+# Elements of a row of shared memory, of 128 bytes, of 16-bit floats.
 PANEL = 64
 # Of a thread that begins copies; the kernel text has the same.
 COPY_REGISTERS = 40
@@ -96,7 +95,8 @@ class BulkTiling:
         self.threads = 128 * (self.groups + 1)
         self.tile_m, self.tile_n = c["warps_m"] * c["frags_m"] * 16, c["frags_n"] * 8
         self.integers, self.k = shape.dtype == "int8", depth(shape)
-        self.result_size = 4 if self.integers else 2
+        self.floats, self.item = shape.dtype == TF32, item_bytes(shape)
+        self.result_size = 4 if self.integers or self.floats else 2
         self.all_chunks = common.ceil_div(self.k, c["chunk"])
         self.chunks = common.ceil_div(self.all_chunks, c["split"])
         swapped = self.form.swapped
@@ -110,13 +110,18 @@ class BulkTiling:
         self.least = 8 + (PANEL - 8) * self.across
         whole = 1 + (PANEL - 1) * self.across
         self.b_columns = common.ceil_div(self.tile_n, whole) * whole
-        self.slot_bytes = ITEM_BYTES * c["chunk"] * (self.tile_m + self.b_columns)
+        self.slot_bytes = self.item * c["chunk"] * (self.tile_m + self.b_columns)
         # Blocks that share copies come in whole clusters: some may have no rows or columns.
         rows = common.ceil_div(self.m, self.tile_m)
         clusters = common.ceil_div(rows, self.form.share)
         columns = common.ceil_div(common.ceil_div(self.n, self.tile_n), self.form.beside)
         self.blocks = (clusters * self.form.share, columns * self.form.beside)
         self.tiles = shape.batch * self.blocks[0] * self.blocks[1]
+
+    @property
+    def panel(self) -> int:
+        """Items of a row of shared memory, of 128 bytes."""
+        return ROW_BYTES // self.item
 
     @property
     def part_size(self) -> int:
@@ -130,24 +135,31 @@ class BulkTiling:
         Rows of 128 bytes that do not begin at a line reach into two; some begin at one.
         """
         shape, swapped = self.shape, self.form.swapped
-        line = 2 * PANEL if self.integers else PANEL
+        line = 2 * PANEL if self.integers else self.panel
         a_lines = 2 - math.gcd(shape.a_run, line) / line
         b_lines = 2 - math.gcd(shape.b_run, line) / line
         left = common.pick(swapped, b_lines, a_lines) * self.tile_m / self.form.beside
         right = common.pick(swapped, a_lines, b_lines)
         right = common.larger(right, 1 + self.across * (self.tile_n % PANEL > 0)) * self.b_columns
-        return ITEM_BYTES * self.choice["chunk"] * (left + right / self.form.share)
+        return self.item * self.choice["chunk"] * (left + right / self.form.share)
 
     @cached_property
     def strips(self) -> int:
         """Whether rows of c that begin anywhere are written in strips of 64 columns."""
-        plain = self.shape.rest == Epilogue() and not self.integers
+        plain = self.shape.rest == Epilogue() and self.result_size == 2
         return plain & (self.form.swapped == 0) & (self.tile_n % PANEL == 0)
 
     @cached_property
     def boxes(self) -> int:
-        """Whether results go through shared memory: boxes of 64 columns, or strips."""
-        return (self.choice["split"] == 1) & ((self.shape.n % 8 == 0) | self.strips)
+        """Whether results go through shared memory: boxes of 64 columns, or strips.
+
+        Floats do not: the two that a thread holds are, with its neighbours', a whole sector.
+        """
+        return (
+            (not self.floats)
+            & (self.choice["split"] == 1)
+            & ((self.shape.n % 8 == 0) | self.strips)
+        )
 
     @cached_property
     def result_bytes(self) -> int:

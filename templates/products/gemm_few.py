@@ -18,7 +18,6 @@ from .. import common
 from . import gemm_bulk, gemm_wgmma
 from .gemm_bulk_tiling import (
     FEW,
-    ITEM_BYTES,
     KNOB,
     MULTIPROCESSORS,
     PANEL,
@@ -27,6 +26,8 @@ from .gemm_bulk_tiling import (
 )
 from .gemm_shape import HALVES, Product, first_names, result_name
 
+# Of 16-bit floats.
+ITEM_BYTES = 2
 # The value of the knob that tells families apart: behind the forms of `gemm_bulk`.
 VALUE = FEW
 SWAPPED = Form(teams=0, share=1, swapped=1)

@@ -6,8 +6,8 @@ import pytest
 from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_bulk, gemm_wgmma
-from autotune.templates.products.gemm_shape import Gemm
+from autotune.templates.products import gemm_bulk, gemm_turned, gemm_wgmma
+from autotune.templates.products.gemm_shape import Gemm, stored
 
 import autotune
 from autotune.runtime import cuda
@@ -28,10 +28,14 @@ SHAPES = {
         2, 33, 30, 104, 128, Window((3, 2), (1, 1), (4, 3, 4, 2), (4, 6)), "float16"
     ),
     "small-images": Conv2dNhwc(9, 8, 8, 320, 640, SAME, "float16", FULL),
+    "tf32": Conv2dNhwc(8, 28, 28, 128, 128, SAME, "tf32", BIAS),
+    "tf32-strides": Conv2dNhwc(
+        3, 31, 27, 137, 96, Window((3, 3), (2, 3), (0, 1, 2, 1)), "tf32", FULL
+    ),
     "patches": Conv2dNhwc(2, 56, 56, 192, 128, Window((2, 2), (2, 2)), "float16", BIAS),
 }
 DRAWN = 6
-BOUNDS = {"bfloat16": 2e-2, "float16": 4e-3}
+BOUNDS = {"bfloat16": 2e-2, "float16": 4e-3, "tf32": 2e-3}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -41,10 +45,12 @@ def hopper(device_needed):
 
 
 def choices(shape):
-    """Draw some choices."""
-    rng, options, target = np.random.default_rng(0), gemm_bulk.candidates(shape), Target("cuda")
-    found = []
-    while len(found) < DRAWN:
+    """Return the untuned choice and some that are drawn."""
+    rng, target = np.random.default_rng(0), Target("cuda")
+    shape = gemm_turned.turned(shape) if shape.dtype == "tf32" else shape
+    options = gemm_bulk.candidates(shape)
+    found = [gemm_bulk.default_choice(shape, target)]
+    while len(found) <= DRAWN:
         choice = {name: int(rng.choice(values)) for name, values in options.items()}
         if gemm_bulk.violation(shape, choice, target) is None and choice not in found:
             found.append(choice)
@@ -62,11 +68,12 @@ def run(source, inputs, dtype):
 @pytest.mark.parametrize("name", SHAPES)
 def test_drawn_configurations_of_windows_are_right(name):
     shape, rng = SHAPES[name], np.random.default_rng(1)
-    dtype = np.dtype(getattr(ml_dtypes, shape.dtype, shape.dtype))
+    dtype = np.dtype(getattr(ml_dtypes, stored(shape.dtype), stored(shape.dtype)))
+    family = gemm_turned if shape.dtype == "tf32" else gemm_bulk
     inputs = [
         rng.standard_normal(a.shape, np.float32).astype(dtype) for a in shape.arguments()[:-1]
     ]
     wanted = shape.reference()(*(x.astype(np.float64) for x in inputs))
-    for choice in [gemm_bulk.default_choice(shape, Target("cuda")), *choices(shape)]:
-        error = np.abs(run(gemm_bulk.kernel(shape, choice), inputs, dtype) - wanted).max()
+    for choice in choices(shape):
+        error = np.abs(run(family.kernel(shape, choice), inputs, dtype) - wanted).max()
         assert error <= BOUNDS[shape.dtype] * np.abs(wanted).max(), choice

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import gemm_bulk, gemm_few, gemm_wgmma
-from autotune.templates.products.gemm_shape import Gemm
+from autotune.templates.products.gemm_shape import Gemm, stored
 
 import autotune
 from autotune.runtime import cuda
@@ -24,6 +24,7 @@ SHAPES = {
     "rest": Gemm(777, 1032, 136, "float16", 3, False, True, "", FULL),
     "odd-columns": Gemm(328, 1003, 200, "float16", 3, True, True, "a", FULL),
     "long": Gemm(200, 328, 8136, "bfloat16", rest=FULL),
+    "tf32": Gemm(777, 1032, 136, "tf32", 3, False, True, "", FULL),
     "short": Gemm(512, 512, 64, "float16", 48, False, True),
 }
 FEW_SHAPES = {
@@ -56,7 +57,7 @@ def choices(shape, family):
 def test_drawn_configurations_are_right(name):
     family = gemm_few if name in FEW_SHAPES else gemm_bulk
     shape, rng = {**SHAPES, **FEW_SHAPES}[name], np.random.default_rng(1)
-    dtype = np.dtype(getattr(ml_dtypes, shape.dtype, shape.dtype))
+    dtype = np.dtype(getattr(ml_dtypes, stored(shape.dtype), stored(shape.dtype)))
     inputs = [
         rng.standard_normal(a.shape, np.float32).astype(dtype) for a in shape.arguments()[:-1]
     ]

@@ -8,7 +8,7 @@ import pytest
 from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_bulk, gemm_bulk_tiling, gemm_half
+from autotune.templates.products import gemm_bulk, gemm_bulk_tiling, gemm_half, gemm_turned
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError
@@ -36,6 +36,14 @@ LAYERS = {
         Conv2dNhwc(3, 9, 16, 264, 64, Window((1, 3), padding=(0, 1, 0, 1)), "float16", REST),
         {"wgmma": 6, "stages": 4},
     ),
+    "tf32": (
+        Conv2dNhwc(2, 9, 7, 71, 32, UNEVEN, "tf32", BIAS),
+        {"frags_n": 9, "chunk": 32},
+    ),
+    "tf32-two-teams": (
+        Conv2dNhwc(3, 9, 16, 136, 96, Window((3, 1), padding=(1, 0, 1, 0)), "tf32", REST),
+        {"wgmma": 6, "chunk": 32, "stages": 4},
+    ),
     "patches": (
         Conv2dNhwc(5, 8, 12, 40, 64, Window((4, 4), (4, 4)), "float16"),
         {"wgmma": 4, "frags_n": 5},
@@ -47,7 +55,8 @@ LAYERS = {
 def test_windows_stand_where_products_read_them(name, tmp_path, monkeypatch):
     monkeypatch.setattr(gemm_bulk_tiling, "MULTIPROCESSORS", 2)  # few tiles are several steps
     shape, change = LAYERS[name]
-    source = gemm_bulk.kernel(shape, {**CHOICE, **change})
+    family = gemm_turned if shape.dtype == "tf32" else gemm_bulk
+    source = family.kernel(shape, {**CHOICE, **change})
     kernel, arrays = source.kernel("cuda"), arrays_of(source)
     # Its checks know of no barriers but those of blocks and warps.
     library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)

@@ -130,6 +130,16 @@ PRODUCTS = {
         Gemm(77, 91, 136, "float16", 1, False, True, "", BIAS),
         {"wgmma": SWAPPED.knob, "frags_n": 10},
     ),
+    "tf32": (Gemm(66, 71, 76, "tf32", 1, False, True, "", REST), {"chunk": 32}),
+    "tf32-walk": (
+        Gemm(200, 264, 136, "tf32", 2, False, True, "b", BIAS),
+        {"wgmma": 6, "frags_n": 11, "chunk": 32, "stages": 4},
+    ),
+    "tf32-split": (Gemm(72, 136, 320, "tf32", 1, False, True), {"chunk": 64, "split": 2}),
+    "tf32-in-order": (
+        Gemm(136, 137, 264, "tf32", 1, False, True),
+        {"warps_m": 8, "frags_n": 16, "chunk": 32, "stages": 3},
+    ),
     "odd-on-copies": (Gemm(65, 77, 71, "bfloat16", 1, False, False, "", REST), {}),
 }
 
@@ -300,11 +310,11 @@ def test_clusters_that_share_both_operands_have_rules_of_their_own(shape, width,
     ("shape", "message"),
     [
         (Gemm(128, 132, 128, "float16"), "must be multiples of 8 elements"),
-        (Gemm(128, 128, 128, "tf32", 1, False, True), "must be 16-bit floats"),
+        (Gemm(128, 128, 128, "tf32"), "must stand along K"),
         (Gemm(128, 128, 128, "int8"), "integers must stand along K"),
         (Gemm(128, 128, 136, "int8", 1, False, True), "a k that 16 divides"),
     ],
-    ids=["odd", "tf32", "int8 across K", "int8 of any k"],
+    ids=["odd", "tf32 across K", "int8 across K", "int8 of any k"],
 )
 def test_what_boxes_cannot_bring_is_an_error_that_says_so(shape, message):
     with pytest.raises(TemplateError, match=message):

@@ -1,5 +1,5 @@
-// C[M, N] = A[M, K] B[K, N] of 16-bit floats on Hopper's tensor cores, sums in float32; operands.h says how A and B
-// are stored. With INT8 two integers of 8 bits stand in each 16-bit place, K counts those, and C and the sums are of
+// C[M, N] = A[M, K] B[K, N] of 16-bit floats, or floats as TF32, on Hopper's tensor cores, sums in float32; operands.h
+// says how A and B are stored. With INT8 two integers of 8 bits stand in each 16-bit place, K counts those, and C and the sums are of
 // 32 bits. Of the rows and columns of C those before C_M and C_N exist.
 //
 // A block owns a tile of TILE_M x TILE_N of C and one of SPLIT ranges of K, or, with TEAMS, walks over tiles. One
@@ -22,7 +22,7 @@
 // these what is `k` further along K.
 template <bool ALONG_K, int TILE>
 __device__ __forceinline__ constexpr int bytes_to(int across, int k) {
-  return ALONG_K ? k / PANEL * TILE * 128 + k % PANEL * 2 + across * 128
+  return ALONG_K ? k / PANEL * TILE * 128 + k % PANEL * static_cast<int>(sizeof(Item)) + across * 128
                  : across / PANEL * CHUNK * 128 + k * 128;
 }
 

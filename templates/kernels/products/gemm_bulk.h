@@ -5,7 +5,11 @@ typedef int Finished;
 #else
 typedef float Sum;
 typedef float4 FourSums;
+#if TF32
+typedef float Finished;
+#else
 typedef half_bits Finished;
+#endif
 #endif
 constexpr int TILE_M = GROUPS * FRAGS_M * 64, WORDS = TILE_N / 2;
 constexpr bool WALKS = TEAMS > 0;
@@ -23,7 +27,9 @@ constexpr unsigned TILES = static_cast<unsigned>(BLOCKS_M) * BLOCKS_N * BATCH;
 constexpr int ALL_CHUNKS = (K + CHUNK - 1) / CHUNK, CHUNKS = (ALL_CHUNKS + SPLIT - 1) / SPLIT;
 // Columns that stand across K come in whole panels, of which the last may reach into the next tile.
 constexpr int PANELS_N = (TILE_N + PANEL - 1) / PANEL, B_COLUMNS = TRANSPOSE_B ? TILE_N : PANELS_N * PANEL;
-constexpr int A_BYTES = TILE_M * CHUNK * 2, B_BYTES = B_COLUMNS * CHUNK * 2, SLOT_BYTES = A_BYTES + B_BYTES;
+constexpr int ITEM_BYTES = sizeof(Item);
+constexpr int A_BYTES = TILE_M * CHUNK * ITEM_BYTES, B_BYTES = B_COLUMNS * CHUNK * ITEM_BYTES;
+constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
 // Columns of a box of results, a row of which is 128 bytes, and how many of these a tile has side by side.
 constexpr int BOX_COLUMNS = 128 / sizeof(Finished), BOXES_N = (TILE_N + BOX_COLUMNS - 1) / BOX_COLUMNS;
 // What follows a sum, but for a bias that it began as and an activation, is many instructions.
@@ -62,7 +68,10 @@ constexpr bool A_ALONG_K = !TRANSPOSE_A, B_ALONG_K = TRANSPOSE_B;
 #define DEFINE_OWN_PRODUCT(NAME, TURNS) \
   DEFINE_PRODUCT(NAME, TURNS, OWN_COLUMNS, TILE_N / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 
-#if TRANSPOSE_A && TRANSPOSE_B
+#if TF32
+static_assert(A_ALONG_K && B_ALONG_K, "floats must stand along K in both operands");
+DEFINE_OWN_PRODUCT(begin_product, "")
+#elif TRANSPOSE_A && TRANSPOSE_B
 DEFINE_OWN_PRODUCT(begin_product, ", 1, 0")
 #elif TRANSPOSE_A
 DEFINE_OWN_PRODUCT(begin_product, ", 1, 1")

@@ -30,16 +30,16 @@ __device__ __forceinline__ void copy_operand(
 #pragma unroll
   for (int i = 0; i < TILE / BLOCKS; i += PANEL)
     if (WHOLE || first + share + i < EXTENT)
-      copy_box<BLOCKS>(to + (share + i) * (CHUNK * 2), map, operand, first + share + i, k, full, blocks);
+      copy_box<BLOCKS>(to + (share + i) * (CHUNK * ITEM_BYTES), map, operand, first + share + i, k, full, blocks);
 }
 
 // Returns how many bytes the boxes of a chunk have that copies of all blocks of a cluster bring.
 template <bool ALONG_K, int TILE, int EXTENT, bool WHOLE, int BLOCKS>
 __device__ __forceinline__ int bytes_of(int first) {
   constexpr int STEP = ALONG_K ? TILE / BLOCKS : PANEL, COUNT = (TILE + STEP - 1) / STEP;
-  if (WHOLE) return COUNT * STEP * CHUNK * 2;
+  if (WHOLE) return COUNT * STEP * CHUNK * ITEM_BYTES;
   const int there = first < EXTENT ? (EXTENT - first + STEP - 1) / STEP : 0;
-  return (there < COUNT ? there : COUNT) * STEP * CHUNK * 2;
+  return (there < COUNT ? there : COUNT) * STEP * CHUNK * ITEM_BYTES;
 }
 
 // What says where A is: a matrix, or the map of windows.
