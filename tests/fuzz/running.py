@@ -1,8 +1,14 @@
 """Building and running many small kernels at little cost: one compiler call for a batch."""
 
+import atexit
+import contextlib
+import os
 import pickle
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +16,8 @@ from autotune.emulator import compile_emulated
 from autotune.errors import CompileError
 
 WORKER = Path(__file__).with_name("worker.py")
-RUN_TIMEOUT_S = 60
+# The worker itself ends batches by their CPU time; this is for one that sleeps.
+RUN_TIMEOUT_S = 300
 
 
 @dataclass(frozen=True)
@@ -59,20 +66,67 @@ def run_batch(jobs, folder):
 
 def _run_some(library, jobs):
     """Run jobs until one crashes or hangs, which is then the last outcome."""
-    text = pickle.dumps([(library, job.kernel, job.inputs, job.order) for job in jobs])
-    died = "crashed"
-    try:
-        done = subprocess.run(
-            [sys.executable, str(WORKER)], input=text, capture_output=True, timeout=RUN_TIMEOUT_S
+    outcomes, died = _worker().run([(library, job.kernel, job.inputs, job.order) for job in jobs])
+    return outcomes if died is None else [*outcomes, died]
+
+
+def _worker():
+    """Returns the worker of this process, started on first use and after one was killed."""
+    if not (_workers and _workers[-1].alive):
+        _workers[:] = [_Worker()]
+    return _workers[-1]
+
+
+class _Worker:
+    """A process that has imported what kernels need, and forks one for each batch.
+
+    Importing takes longer than most batches run.
+    """
+
+    def __init__(self):
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
+        self._process = subprocess.Popen(
+            [sys.executable, str(WORKER)], **pipes, start_new_session=True
         )
-        data, died = done.stdout, f"crashed with status {done.returncode}: {done.stderr[-500:]!r}"
-    except subprocess.TimeoutExpired as error:
-        data, died = error.stdout or b"", f"did not end in {RUN_TIMEOUT_S} s"
-    outcomes = []
-    while data:
+        self.alive = True
+        atexit.register(self._stop)
+
+    def run(self, jobs):
+        """Returns the outcomes of jobs, and how their process died, or None."""
+        self._errors.seek(0)  # the processes share the place where they write
+        self._errors.truncate()
+        timer = threading.Timer(RUN_TIMEOUT_S, self._kill)
+        timer.start()
+        outcomes = []
         try:
-            outcomes.append(pickle.loads(data))
-        except (pickle.UnpicklingError, EOFError):
-            break
-        data = data[len(pickle.dumps(outcomes[-1])) :]
-    return outcomes if len(outcomes) == len(jobs) else [*outcomes, died]
+            pickle.dump(jobs, self._process.stdin)
+            self._process.stdin.flush()
+            while not isinstance(outcome := pickle.load(self._process.stdout), int):
+                outcomes.append(outcome)
+        except (EOFError, pickle.UnpicklingError, OSError):
+            self._stop()
+            return outcomes, f"did not end in {RUN_TIMEOUT_S} s"
+        finally:
+            timer.cancel()
+        if outcome == 0:
+            return outcomes, None
+        self._errors.seek(0)
+        return outcomes, f"crashed with status {outcome}: {self._errors.read()[-500:]!r}"
+
+    def _stop(self):
+        """Kills it, and what it forked."""
+        atexit.unregister(self._stop)
+        self._kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._errors):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+        self.alive = False
+
+    def _kill(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+_workers: list[_Worker] = []

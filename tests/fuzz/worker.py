@@ -1,11 +1,14 @@
-"""Runs kernels in a process of its own, as a wrong one may crash or never end.
+"""Runs kernels in processes of their own, as a wrong one may crash or never end.
 
-Reads pickled jobs from the standard input and writes one pickled outcome for each to the standard
-output: the output arrays, or a message.
+This process imports what that needs once. Of each batch, a pickled list of jobs from the standard
+input, it forks one that writes a pickled outcome for each job to the standard output, the output
+arrays or a message, and then says itself how that one ended.
 """
 
 import ctypes
+import os
 import pickle
+import resource
 import sys
 
 import numpy as np
@@ -13,7 +16,9 @@ import numpy as np
 from autotune.emulator import EmulatedKernel, GuardedBuffer
 from autotune.errors import DeviceError
 
-DTYPES = {"float16": np.float16, "bool": np.bool_}
+# A batch that never ends is killed after so many seconds of CPU time, which a busy machine does not
+# make more.
+CPU_S = 60
 
 
 def run_emulated(library, kernel, inputs, order):
@@ -37,8 +42,8 @@ def run_c(library, kernel, inputs):
     return outputs
 
 
-def main():
-    for library, kernel, inputs, order in pickle.load(sys.stdin.buffer):
+def run_all(jobs):
+    for library, kernel, inputs, order in jobs:
         try:
             if kernel.language == "cuda":
                 outcome = run_emulated(library, kernel, inputs, order)
@@ -46,8 +51,27 @@ def main():
                 outcome = run_c(library, kernel, inputs)
         except DeviceError as error:
             outcome = str(error)
-        pickle.dump(outcome, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        tell(outcome)
+
+
+def tell(what):
+    pickle.dump(what, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+def main():
+    while True:
+        try:
+            jobs = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        child = os.fork()
+        if child == 0:
+            resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+            run_all(jobs)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        tell(os.waitstatus_to_exitcode(status))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,12 @@
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __attribute__((aligned(n)))
+// Where nothing is optimised a copy of a function for each call takes longer to compile than calls.
+#ifdef __OPTIMIZE__
 #define __forceinline__ inline __attribute__((always_inline))
+#else
+#define __forceinline__ inline
+#endif
 #ifndef __noinline__
 #define __noinline__ __attribute__((noinline))
 #endif
