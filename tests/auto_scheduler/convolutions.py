@@ -110,7 +110,7 @@ def forms_of(conv, kind, arch="sm_90"):
 def check_kernels(conv, kind, calls, folder):
     """Check that some kernels of a convolution call such instructions, and are right."""
     task, (forms, *_) = forms_of(conv, kind)
-    _, found = kernels(task, forms, 3)
+    _, found = kernels(task, forms, 2)
     rng, dtype = np.random.default_rng(0), TYPES[conv.dtype]
     inputs = [
         rng.uniform(-1, 1, each.shape).astype(dtype) for each in found[0].args if each.role == "in"

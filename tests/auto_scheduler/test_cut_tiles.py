@@ -42,15 +42,15 @@ def test_products_of_any_number_of_rows_and_columns_are_exact(name, tmp_path):
     jobs = []
     for kind in KINDS if min(m, n) >= 64 else KINDS[:1]:
         task, (forms, *_) = programs(product(m, n, k, **options), kind)
-        rows, found = kernels(task, forms, 3)
-        assert len(found) == 3
+        rows, found = kernels(task, forms, 2)
+        assert len(found) == 2
         check_launches(task, forms.shape(rows), found)
         shapes = [each.shape for each in found[0].args if each.role == "in"]
         inputs = [rng.integers(-3, 4, each).astype(dtype) for each in shapes]
         wanted = wanted_of(options, *inputs)
         jobs += [(Job(each, inputs, i), wanted) for i, each in enumerate(found)]
         for (_, want), got in zip(
-            jobs[-3:], run_batch([job for job, _ in jobs[-3:]], tmp_path), strict=True
+            jobs[-2:], run_batch([job for job, _ in jobs[-2:]], tmp_path), strict=True
         ):
             assert not isinstance(got, str), got
             np.testing.assert_array_equal(got[0].astype(np.float64), want)
