@@ -4,14 +4,14 @@ One takes 16 steps of 16-bit floats, or 8 of floats, which it cuts to TF32. Oper
 shared memory in panels: rows of 128 bytes, the eight vectors of 16 bytes of each exchanged by the
 last three bits of its number (PTX ISA, "Asynchronous warpgroup level matrix operations", 128-byte
 swizzle), and panels one after another. Along a row items are neighbours in the reduction, or, of
-an operand of 16 bits that is turned, across it. A call gets the tile, which begins at a multiple
-of `ALIGNMENT` bytes, and where in it the operand begins. The emulator, which has no such
-instruction, lets each thread add up its own sums.
+a transposed operand of 16 bits, across it. A call gets the tile, which begins at a multiple of
+`ALIGNMENT` bytes, and where in it the operand begins. The emulator, which has no such instruction,
+lets each thread add up its own sums.
 """
 
 from __future__ import annotations
 
-# Type of an item, and how the instruction is told which operands are turned.
+# Type of an item, and how the instruction is told which operands are transposed.
 _TURNS = ", %{turn_a}, %{turn_b}"
 _KINDS = {"f16": ("__half", _TURNS), "bf16": ("__nv_bfloat16", _TURNS), "tf32": ("float", "")}
 _BYTES = {"f16": 2, "bf16": 2, "tf32": 4}

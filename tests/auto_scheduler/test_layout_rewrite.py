@@ -300,7 +300,7 @@ def test_weights_in_another_order_than_the_kernel_reads_them_are_a_wrong_answer(
     dag = ComputeDAG(dense(4, 16, 16))
     task = SearchTask(compute_dag=dag, target="c", layout_rewrite_option=AHEAD)
 
-    def turned(task, candidate):
+    def transposed(task, candidate):
         """Take rows of the weights for columns: the shapes stay the same."""
         return tuple(
             None
@@ -309,7 +309,7 @@ def test_weights_in_another_order_than_the_kernel_reads_them_are_a_wrong_answer(
             for each in task.compute_dag.layouts_from_state(candidate)
         )
 
-    monkeypatch.setattr(SearchTask, "layouts_of", turned)
+    monkeypatch.setattr(SearchTask, "layouts_of", transposed)
     wrong = []
 
     def note(policy, inputs, results):

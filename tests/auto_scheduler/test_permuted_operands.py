@@ -95,7 +95,7 @@ CONVOLUTIONS = {
 PRODUCTS = {
     "across": (70, 72, 64, {"dtype": "tf32", "across": True}),
     "batch": (64, 64, 32, {"dtype": "tf32", "batch": 2}),
-    "turned": (64, 100, 32, {"dtype": "tf32", "transposed": True, "across": True}),
+    "both transposed": (64, 100, 32, {"dtype": "tf32", "transposed": True, "across": True}),
 }
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from autotune.emulator import EmulatedKernel, GuardedBuffer
 from autotune.errors import DeviceError
 
-# A batch that never ends is killed after so many seconds of CPU time, which a busy machine does not
-# make more.
+# A batch that never ends is killed after so many seconds of CPU time, not of the clock: that runs
+# on while others compute.
 CPU_S = 60
 
 

@@ -24,12 +24,12 @@ def hopper():
         pytest.skip("needs compute capability 9.0")
 
 
-def check(module, arguments, turned=(False, True)):
+def check(module, arguments, transposed=(False, True)):
     """Compare with integers, whose sums are exact, five times: a race would move."""
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-3, 4, each.shape).astype(numpy_type(each)) for each in arguments[:2])
     left, right = (x.astype(np.float64) for x in (a, b))
-    exact = (left.T if turned[0] else left) @ (right if turned[1] else right.T)
+    exact = (left.T if transposed[0] else left) @ (right if transposed[1] else right.T)
     wanted = exact.astype(numpy_type(arguments[2]))
     for _ in range(5):
         out = np.full(wanted.shape, np.nan, wanted.dtype)
@@ -47,7 +47,7 @@ def test_products_of_warpgroups_are_right_on_the_device(name):
     tiles, options = CASES[name]
     schedule, tensors = product(*SIZES, tiles, **options)
     module = build(schedule, tensors, target="cuda", name="product")
-    check(module, tensors, options.get("turned", (False, True)))
+    check(module, tensors, options.get("transposed", (False, True)))
 
 
 @pytest.mark.gpu

@@ -1,4 +1,4 @@
-"""Networks of NHWC images with their channels first: what is turned around, what is not."""
+"""Networks of NHWC images with their channels first: what is transposed, what is not."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def conv(x, filters=6, **kwargs):
     return apply(op, x, constant(3, 3, x.shape[3], filters))
 
 
-def turned(*outputs):
+def rewritten(*outputs):
     """Returns the graph after the pass, which computes the same."""
     graph = Graph.of(*outputs)
     after = passes.fold_constant(channels_first(graph))
@@ -38,21 +38,21 @@ def names(graph):
     return [node.op.name for node in graph.nodes]
 
 
-def test_a_chain_is_turned_around_once_at_each_end():
+def test_a_chain_is_transposed_once_at_each_end():
     x = conv(image(1, 5, 6, 4))
     x = apply(ops.Relu(), apply(ops.Add(), x, constant(6)))
     x = apply(ops.Multiply(), conv(x), constant(5, 1, 1))  # a number a row
-    after = turned(apply(ops.Add(), x, Constant.of(np.float32(2))))
+    after = rewritten(apply(ops.Add(), x, Constant.of(np.float32(2))))
     assert names(after) == [
         "transpose", "nn.conv2d", "add", "nn.relu", "nn.conv2d", "multiply", "add", "transpose",
     ]  # fmt: skip
     assert "data_layout='NHWC'" not in graph_text(after)
 
 
-def test_branches_are_joined_along_the_channels_and_residuals_stay_turned():
+def test_branches_are_joined_along_the_channels_and_residuals_stay_transposed():
     first = apply(ops.MaxPool2d(pool_size=(3,), padding=(1,), layout="NHWC"), image(1, 5, 6, 4))
     both = apply(ops.Concatenate(3), conv(first, 4), apply(ops.Add(), first, conv(first, 4)))
-    after = turned(apply(ops.GlobalAvgPool2d(layout="NHWC"), both))
+    after = rewritten(apply(ops.GlobalAvgPool2d(layout="NHWC"), both))
     assert names(after).count("transpose") == 1
     # What has one pixel lies in memory alike in both orders.
     assert names(after)[-1] == "reshape"
@@ -62,23 +62,23 @@ def test_who_knows_the_order_of_axes_gets_the_old_one():
     x = apply(ops.BatchFlatten(), conv(image(1, 5, 6, 4)))
     softmax = apply(ops.Softmax(3), conv(image(1, 5, 6, 4)))
     for out, last in ((x, "nn.batch_flatten"), (softmax, "nn.softmax")):
-        assert names(turned(out)) == ["transpose", "nn.conv2d", "transpose", last]
+        assert names(rewritten(out)) == ["transpose", "nn.conv2d", "transpose", last]
 
 
-def test_a_gate_for_each_channel_and_an_image_that_comes_from_elsewhere_are_turned_too():
+def test_a_gate_for_each_channel_and_an_image_that_comes_from_elsewhere_are_transposed_too():
     x = conv(image(1, 5, 6, 8))
     gate = Variable(TensorType((1, 1, 1, 6)), "gate")
-    after = turned(apply(ops.Multiply(), apply(ops.Add(), x, image(1, 5, 6, 6)), gate))
+    after = rewritten(apply(ops.Multiply(), apply(ops.Add(), x, image(1, 5, 6, 6)), gate))
     assert names(after).count("transpose") == 3  # data, the other image, and back
     row = Variable(TensorType((6,)), "row")
-    assert names(turned(apply(ops.Add(), conv(image(1, 5, 6, 4)), row)))[-2:] == [
+    assert names(rewritten(apply(ops.Add(), conv(image(1, 5, 6, 4)), row)))[-2:] == [
         "transpose", "add",
     ]  # fmt: skip
 
 
 def test_depthwise_filters_keep_their_channels():
     op = ops.Conv2d(groups=4, data_layout="NHWC", kernel_layout="HWOI", padding=(1,))
-    after = turned(conv(apply(op, image(2, 5, 6, 4), constant(3, 3, 4, 1))))
+    after = rewritten(conv(apply(op, image(2, 5, 6, 4), constant(3, 3, 4, 1))))
     shapes = [each.inputs[1].shape for each in after.nodes if each.op.name == "nn.conv2d"]
     assert shapes == [(4, 1, 3, 3), (6, 4, 3, 3)]
     # By itself it computes little.

@@ -213,10 +213,10 @@ Q, K, V = (variable(2, n, 12, name=name) for n, name in ((4, "q"), (5, "k"), (5,
 
 
 def bert(scale=lambda scores: over(scores, number(2.0)), mask=None):
-    """Return attention as ONNX has it: keys turned around, scores seen as heads."""
+    """Return attention as ONNX has it: keys transposed, scores seen as heads."""
     q, k, v = heads(Q, 3), heads(K, 3), heads(V, 3)
-    turned = reshape(apply(ops.Transpose((0, 1, 3, 2)), k), 6, 4, 5)
-    scores = scale(reshape(product(joined(q), turned, False), 2, 3, 4, 5))
+    swapped = reshape(apply(ops.Transpose((0, 1, 3, 2)), k), 6, 4, 5)
+    scores = scale(reshape(product(joined(q), swapped, False), 2, 3, 4, 5))
     scores = scores if mask is None else mask(scores)
     return reshape(product(joined(softmax(scores)), joined(v), False), 2, 3, 4, 4)
 

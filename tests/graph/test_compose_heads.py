@@ -1,4 +1,4 @@
-"""Attention reads heads where products leave them: nothing is turned around for it."""
+"""Attention reads heads where products leave them: nothing is transposed for it."""
 
 import itertools
 
@@ -158,12 +158,12 @@ def test_products_that_others_read_too_stay_apart():
 
 def test_heads_that_stay_first_are_attended_to_as_they_are():
     q, k, v = (variable(BATCH, 4, ROWS, SIZE, name=name) for name in "qkv")
-    turned = [apply(TURN, each) for each in (q, k, v)]
+    heads_first = [apply(TURN, each) for each in (q, k, v)]
     cases = [
         apply(ops.Attention(), q, k, v),
         apply(TURN, apply(ops.Attention(), q, k, v)),
-        apply(ops.Attention(), *turned),
-        apply(ops.Transpose((0, 2, 3, 1)), apply(ops.Attention(), *turned)),
+        apply(ops.Attention(), *heads_first),
+        apply(ops.Transpose((0, 2, 3, 1)), apply(ops.Attention(), *heads_first)),
     ]
     for case in cases:
         graph = Graph.of(case)
@@ -172,7 +172,7 @@ def test_heads_that_stay_first_are_attended_to_as_they_are():
         same(graph, found)
 
 
-def test_what_no_template_computes_stays_turned_around():
+def test_what_no_template_computes_stays_transposed():
     graph = Graph.of(products())
     plain = composed(graph, lambda node: node.op.name == "nn.scaled_dot_product_attention")
     assert work_of(plain).count("transpose") == 4

@@ -19,9 +19,12 @@ from tests.topi.evaluate import cut_to_tf32
 HOPPER = Target("cuda -arch=sm_90")
 CASES = {
     "plain": (Tiles(), {}),
-    "columns along the reduction": (Tiles(columns=32, tall=2), {"turned": (False, False)}),
-    "rows across it": (Tiles(rows=64, depth=32, stages=2), {"turned": (True, True)}),
-    "both the other way": (Tiles(rows=64, stages=4), {"turned": (True, False), "out": "float32"}),
+    "columns along the reduction": (Tiles(columns=32, tall=2), {"transposed": (False, False)}),
+    "rows across it": (Tiles(rows=64, depth=32, stages=2), {"transposed": (True, True)}),
+    "both the other way": (
+        Tiles(rows=64, stages=4),
+        {"transposed": (True, False), "out": "float32"},
+    ),
     "bfloat16, two panels": (
         Tiles(columns=128, depth=128, stages=2),
         {"dtype": "bfloat16", "out": "float32"},
@@ -36,11 +39,11 @@ CASES = {
     "in turn, two slots, as many tiles": (Tiles(rows=64, stages=2, blocks=2), {}),
     "TF32 along the reduction": (
         Tiles(depth=32, stages=4),
-        {"dtype": "tf32", "turned": (False, False), "out": "float32"},
+        {"dtype": "tf32", "transposed": (False, False), "out": "float32"},
     ),
     "TF32 across it": (
         Tiles(rows=64, columns=32, depth=64, stages=2),
-        {"dtype": "tf32", "turned": (True, True), "out": "float32"},
+        {"dtype": "tf32", "transposed": (True, True), "out": "float32"},
     ),
 }
 TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "tf32": np.float32}
@@ -54,12 +57,13 @@ def test_products_of_warpgroups_compute_what_numpy_does(tmp_path):
     rng, jobs, wanted = np.random.default_rng(0), [], []
     for i, (tiles, options) in enumerate(CASES.values()):
         kernel = kernel_of(tiles, f"k{i}", **options)
-        dtype, turned = options.get("dtype", "float16"), options.get("turned", (False, True))
+        dtype = options.get("dtype", "float16")
+        transposed = options.get("transposed", (False, True))
         inputs = [each for each in kernel.args if each.role == "in"]
         a, b = (rng.uniform(-1, 1, each.shape).astype(TYPES[dtype]) for each in inputs)
         exact = [cut_to_tf32(x) if dtype == "tf32" else x for x in (a, b)]
         left, right = (x.astype(np.float64) for x in exact)
-        wanted.append((left.T if turned[0] else left) @ (right if turned[1] else right.T))
+        wanted.append((left.T if transposed[0] else left) @ (right if transposed[1] else right.T))
         jobs.append(Job(kernel, [a, b], i))
         assert "wgmma_m64n" in kernel.source
     for name, got, right in zip(CASES, run_batch(jobs, tmp_path), wanted, strict=True):

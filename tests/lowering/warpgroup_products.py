@@ -20,19 +20,19 @@ class Tiles:
     blocks: int = 0
 
 
-def definition(m, n, k, dtype="float16", turned=(False, True), out="float16"):
-    """A product; ``turned`` says which operands are stored with their steps outermost.
+def definition(m, n, k, dtype="float16", transposed=(False, True), out="float16"):
+    """A product; ``transposed`` says which operands are stored with their steps outermost.
 
     With ``"tf32"`` they are floats that are cut.
     """
     stored = "float32" if dtype == "tf32" else dtype
-    a = te.placeholder((k, m) if turned[0] else (m, k), stored, name="A")
-    b = te.placeholder((k, n) if turned[1] else (n, k), stored, name="B")
+    a = te.placeholder((k, m) if transposed[0] else (m, k), stored, name="A")
+    b = te.placeholder((k, n) if transposed[1] else (n, k), stored, name="B")
     r = te.reduce_axis((0, k), name="k")
     wide = te.tf32 if dtype == "tf32" else lambda x: x.astype("float32")
 
     def total(i, j):
-        left, right = a(r, i) if turned[0] else a(i, r), b(r, j) if turned[1] else b(j, r)
+        left, right = a(r, i) if transposed[0] else a(i, r), b(r, j) if transposed[1] else b(j, r)
         return te.sum(wide(left) * wide(right), axis=r)
 
     c = te.compute((m, n), total, name="C")
@@ -43,7 +43,7 @@ def product(m, n, k, tiles, mark="wgmma", **options):
     """A schedule and its arguments."""
     a, b, c, d = definition(m, n, k, **options)
     words = 2 if options.get("dtype") == "tf32" else 1
-    turned = options.get("turned", (False, True))
+    transposed = options.get("transposed", (False, True))
     s = te.create_schedule(d.op)
     s[c].set_scope("local")
     lane, warps = _tile(s[d], tiles)
@@ -53,7 +53,7 @@ def product(m, n, k, tiles, mark="wgmma", **options):
     outer, inner = s[c].split(chunk, factor=tiles.depth // steps)
     s[c].reorder(outer, inner, step, *c.op.axis)
     s[c].pragma(inner, mark, 1)
-    for source, across in zip((a, b), turned, strict=True):
+    for source, across in zip((a, b), transposed, strict=True):
         shared = s[s.cache_read(source, "shared", [c])]
         shared.compute_at(s[c], outer)
         _fetch(shared, warps, 8 // words, across and words == 2)

@@ -218,12 +218,12 @@ def _row_dimension(work: Annotator, stage_id: int, target: int) -> int | None:
     return found
 
 
-def row_gap(product: Product, turned: bool) -> tuple[int, int]:
+def row_gap(product: Product, transposed: bool) -> tuple[int, int]:
     """Return the unit and the rest by which rows of a tile are long, so that banks differ.
 
     Threads of a warp that read together are rows apart, or steps apart.
     """
-    if product.item == _WORD and turned:
+    if product.item == _WORD and transposed:
         return product.vector * 2, product.vector
     return 16, 8
 
@@ -237,11 +237,11 @@ def _copy_by_warps(work: Annotator, stage_id: int, instructions: str) -> None:
     target, _ = work.state.attach[stage_id]
     product = product_of(work.stage(target).op, instructions)
     assert product is not None
-    turned = product.is_turned(work.stage(stage_id).op)
+    transposed = product.is_transposed(work.stage(stage_id).op)
     rows = len(work.stage(stage_id).iters) - 2
     if instructions == TENSOR_CORE:
-        work.take(StorageAlignStep(stage_id, rows, *row_gap(product, turned)))
-    if instructions == WGMMA and turned and product.item == _WORD:
+        work.take(StorageAlignStep(stage_id, rows, *row_gap(product, transposed)))
+    if instructions == WGMMA and transposed and product.item == _WORD:
         _share_patches(work, stage_id)
     else:
         work.fuse(stage_id, 0, len(work.stage(stage_id).iters))
@@ -261,7 +261,7 @@ def _copy_by_warps(work: Annotator, stage_id: int, instructions: str) -> None:
 
 
 def _share_patches(work: Annotator, stage_id: int) -> None:
-    """Let a warp copy 8 neighbours, 32 bytes, of 4 rows: turned they are in 32 banks."""
+    """Let a warp copy 8 neighbours, 32 bytes, of 4 rows: transposed they are in 32 banks."""
     last = len(work.stage(stage_id).iters) - 1
     work.split(stage_id, last, [ROWS])
     work.split(stage_id, last - 1, [COLUMNS])

@@ -69,11 +69,11 @@ class TensorShape(ProductShape):
     @cached_property
     def shared_bytes(self) -> Column:
         """Bytes of shared memory of a block."""
-        sides = zip((self.tile_rows, self.tile_columns), self.product.turned, strict=True)
+        sides = zip((self.tile_rows, self.tile_columns), self.product.transposed, strict=True)
         elements = np.zeros(len(self.rows))
-        for across, turned in sides:
-            rows, width = (self.depth, across) if turned else (across, self.depth)
-            unit, offset = row_gap(self.product, turned)
+        for across, transposed in sides:
+            rows, width = (self.depth, across) if transposed else (across, self.depth)
+            unit, offset = row_gap(self.product, transposed)
             elements = elements + rows * (width + (offset - width) % unit)
         return np.asarray(elements * self.product.item * self.several)
 

@@ -27,11 +27,11 @@ _OTHERS = 40
 _SHARED_BYTES = 128.0
 # Cycles that a chunk takes beside its products where these are waited for.
 _ARRIVAL = 600.0
-# Bytes of the elements that instructions read across the reduction; others are turned when copied.
-_TURNED_BYTES = 2
+# Bytes of the elements that instructions read across the reduction; copies transpose others.
+_TRANSPOSABLE_BYTES = 2
 # Cycles by which one such copy of a warp makes a chunk longer, and one of an element whose place
 # has to be found by divisions: products of 2048 and 4096, and a convolution of NCHW, on an H200.
-_TURNED_COPY, _SINGLE_COPY = 4.3, 9.0
+_TRANSPOSED_COPY, _SINGLE_COPY = 4.3, 9.0
 # Turns beyond the fewest that are looked at, and the part of the device that has to be busy.
 _MOST_TURNS, _BUSY = 8, 0.7
 # Buffers with which lowering leaves products at work, see `autotune.lowering.passes.pipeline`.
@@ -50,8 +50,8 @@ class WarpgroupForms(ProductForms):
     @property
     def divides_steps(self) -> bool:
         """Whether steps are a multiple of those of one instruction, and of a row in memory."""
-        turned = self.product.item == _TURNED_BYTES and all(self.product.turned)
-        return self.extents[2] % (self.product.depth if turned else self.product.panel) == 0
+        transposed = self.product.item == _TRANSPOSABLE_BYTES and all(self.product.transposed)
+        return self.extents[2] % (self.product.depth if transposed else self.product.panel) == 0
 
     def budgets(self) -> Sequence[Budget]:
         """Return what products of numbers may be at most."""
@@ -107,10 +107,12 @@ class WarpgroupShape(ProductShape):
         """Whether a block of such tiles fits the device."""
         model = self.model
         fits = self.fills_a_tile
-        turned = self.product.turned if self.product.item == _TURNED_BYTES else (False, False)
-        if not all(turned):
+        transposed = (
+            self.product.transposed if self.product.item == _TRANSPOSABLE_BYTES else (False, False)
+        )
+        if not all(transposed):
             fits &= self.depth % self.product.panel == 0
-        if turned[1]:
+        if transposed[1]:
             fits &= self.tile_columns % PANEL == 0
         fits &= (self.runs >= 4) & (self.tile_columns <= _MOST_COLUMNS)
         fits &= (self.sums <= _MOST_SUMS) & (self.threads <= model.block_threads)
@@ -169,11 +171,12 @@ class WarpgroupShape(ProductShape):
         """Cycles that copies of single elements add to a chunk, 32 at a time."""
         cycles = np.zeros(len(self.runs))
         sides = (self.tile_rows, self.tile_columns)
-        for side, turned, singly in zip(sides, self.product.turned, self.singly, strict=True):
+        operands = zip(sides, self.product.transposed, self.singly, strict=True)
+        for side, transposed, singly in operands:
             if singly:
                 cycles = cycles + side * self.depth / 32 * _SINGLE_COPY
-            elif turned and self.product.item != _TURNED_BYTES:
-                cycles = cycles + side * self.depth / 32 * _TURNED_COPY
+            elif transposed and self.product.item != _TRANSPOSABLE_BYTES:
+                cycles = cycles + side * self.depth / 32 * _TRANSPOSED_COPY
         return cycles
 
     @property

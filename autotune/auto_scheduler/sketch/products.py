@@ -63,7 +63,7 @@ class Product:
         columns: those of the other, among them the last of all.
         steps: those of the reduction, in the order in which they are fused.
         operands: with rows, and with columns.
-        turned: of each, whether the reduction is not the index of neighbours in memory.
+        transposed: of each, whether the reduction is not the index of neighbours in memory.
         dtype: of both, of which float32 is cut to TF32.
     """
 
@@ -72,7 +72,7 @@ class Product:
     columns: tuple[IterVar, ...]
     steps: tuple[IterVar, ...]
     operands: tuple[Operation, Operation]
-    turned: tuple[bool, bool]
+    transposed: tuple[bool, bool]
     dtype: str
 
     @property
@@ -107,9 +107,9 @@ class Product:
         """Whether steps are of several axes, so that rows of a view lie in pieces."""
         return sum(extent_of(axis) != 1 for axis in self.steps) > 1
 
-    def is_turned(self, operand: Operation) -> bool:
+    def is_transposed(self, operand: Operation) -> bool:
         """Return whether the reduction is not the index of an operand's neighbours."""
-        return self.turned[self.operands.index(operand)]
+        return self.transposed[self.operands.index(operand)]
 
     def fits(self, rows: int, columns: int, steps: int) -> bool:
         """Return whether there is such a tile, and steps are a multiple of its."""
@@ -147,10 +147,10 @@ def product_of(op: Operation, instructions: str) -> Product | None:
     wide = product([extent_of(axis) or 1 for axis in rows]) >= COLUMNS * _TOGETHER
     if together[0] and (not together[1] or (rows[-1] is op.axis[-1] and wide)):
         pair, rows, columns = pair[::-1], columns, rows
-    turned = _is_turned(pair[0], rows, op), _is_turned(pair[1], columns, op)
-    steps = _in_memory(op.reduce_axis, pair[turned[0] and not turned[1]])
+    transposed = _is_transposed(pair[0], rows, op), _is_transposed(pair[1], columns, op)
+    steps = _in_memory(op.reduce_axis, pair[transposed[0] and not transposed[1]])
     operands = (pair[0].tensor.op, pair[1].tensor.op)
-    return Product(batch, rows, columns, steps, operands, turned, pair[0].tensor.dtype)
+    return Product(batch, rows, columns, steps, operands, transposed, pair[0].tensor.dtype)
 
 
 def multiplied(op: ComputeOp) -> tuple[ProducerLoad, ProducerLoad] | None:
@@ -188,7 +188,7 @@ def _stay_together(axes: Sequence[IterVar], dimensions: Sequence[IterVar], own: 
     return (extent_of(axes[-1]) or 1) % own == 0 and run % _TOGETHER == 0
 
 
-def _is_turned(load: ProducerLoad, own: Sequence[IterVar], op: ComputeOp) -> bool:
+def _is_transposed(load: ProducerLoad, own: Sequence[IterVar], op: ComputeOp) -> bool:
     """Return whether neighbours in memory are not steps of the reduction, or not these alone."""
     used = set(walk(load.indices[-1]))
     by_steps = any(axis.var in used for axis in op.reduce_axis)
@@ -206,13 +206,13 @@ def _views(op: ComputeOp, found: Product) -> list[tuple[Operation, list[list[int
     """Return the operands that are no matrices yet, and the axes that their dimensions are."""
     numbers = {axis: i for i, axis in enumerate((*op.axis, *op.reduce_axis))}
     reads, views = reads_of(op), []
-    sides = zip(found.operands, (found.rows, found.columns), found.turned, strict=True)
-    for operand, own, turned in sides:
+    sides = zip(found.operands, (found.rows, found.columns), found.transposed, strict=True)
+    for operand, own, transposed in sides:
         if len(own) == len(found.steps) == 1 and _is_matrix(reads[operand][0], own[0], found):
             continue
         used = {node for index in reads[operand][0] for node in walk(index)}
         batch = [(axis,) for axis in found.batch if axis.var in used]
-        order = (found.steps, own) if turned else (own, found.steps)
+        order = (found.steps, own) if transposed else (own, found.steps)
         views.append((operand, [[numbers[axis] for axis in each] for each in (*batch, *order)]))
     return views
 

@@ -14,7 +14,7 @@ from autotune.graph.ops.attention import Attention
 from autotune.graph.types import Array, TensorType
 from autotune.te.tensor import Tensor
 
-_TURNED = (0, 2, 1, 3)
+_HEADS_FIRST = (0, 2, 1, 3)
 
 
 @dataclass(frozen=True)
@@ -28,22 +28,22 @@ class RowsFirstAttention(Attention):
 
     def infer(self, *inputs: TensorType) -> TensorType:
         """Return the type of q."""
-        return _turned(super().infer(*map(_turned, inputs)))
+        return _swapped(super().infer(*map(_swapped, inputs)))
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Turn inputs and result around."""
-        turned = [topi.transpose(each, _TURNED) for each in inputs]
-        result: Tensor = topi.transpose(super().compute(*turned), _TURNED)
+        heads_first = [topi.transpose(each, _HEADS_FIRST) for each in inputs]
+        result: Tensor = topi.transpose(super().compute(*heads_first), _HEADS_FIRST)
         return result
 
     def reference(self, *inputs: Array) -> Array:
         """Turn inputs and result around."""
-        turned = super().reference(*[x.swapaxes(1, 2) for x in inputs])
-        return np.asarray(turned.swapaxes(1, 2))
+        heads_first = super().reference(*[x.swapaxes(1, 2) for x in inputs])
+        return np.asarray(heads_first.swapaxes(1, 2))
 
     def flop(self, *types: TensorType) -> float:
         """Return two operations for each product, of both multiplications, with keys seen."""
-        return super().flop(*map(_turned, types))
+        return super().flop(*map(_swapped, types))
 
 
 @dataclass(frozen=True)
@@ -76,22 +76,22 @@ class PackedAttention(Attention):
         if not self.kv_heads and every % 3:
             self.refuse("data", "of three heads, or a multiple, where kv_heads is 0", data)
         parts = [TensorType((batch, n, rows, size), data.dtype) for n in self._sizes(data.shape)]
-        return _turned(super().infer(*parts))
+        return _swapped(super().infer(*parts))
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Take heads apart, and turn them and the result around."""
         (data,) = inputs
         shape = TensorType.of(data).shape
         parts = [topi.strided_slice(data, begin, end) for begin, end in self.parts(shape)]
-        turned = [topi.transpose(each, _TURNED) for each in parts]
-        result: Tensor = topi.transpose(super().compute(*turned), _TURNED)
+        heads_first = [topi.transpose(each, _HEADS_FIRST) for each in parts]
+        result: Tensor = topi.transpose(super().compute(*heads_first), _HEADS_FIRST)
         return result
 
     def reference(self, *inputs: Array) -> Array:
         """Take heads apart, and turn them and the result around."""
         parts = [inputs[0][:, :, a[2] : b[2]] for a, b in self.parts(inputs[0].shape)]
-        turned = super().reference(*[x.swapaxes(1, 2) for x in parts])
-        return np.asarray(turned.swapaxes(1, 2))
+        heads_first = super().reference(*[x.swapaxes(1, 2) for x in parts])
+        return np.asarray(heads_first.swapaxes(1, 2))
 
     def flop(self, *types: TensorType) -> float:
         """Return two operations for each product, of both multiplications, with keys seen."""
@@ -115,7 +115,7 @@ class PackedAttention(Attention):
         return self._heads(shape[2]), kv_heads, kv_heads
 
 
-def _turned(kind: TensorType) -> TensorType:
+def _swapped(kind: TensorType) -> TensorType:
     """Return a type whose second and third dimension have changed places; others as they are."""
     if kind.ndim != 4:
         return kind

@@ -236,7 +236,7 @@ class Conv2dTranspose(Operator):
         return TensorType((data.shape[0], weight.shape[1], *spread), data.dtype)
 
     def compute(self, *inputs: Tensor) -> Tensor:
-        """Spread the data, and convolve it by the filters turned around."""
+        """Spread the data, and convolve it by the flipped filters."""
         data, weight = inputs
         steps, ((top, bottom), (left, right)), more = self.moves
         sides = (top, left, bottom, right)
@@ -245,7 +245,7 @@ class Conv2dTranspose(Operator):
         return rounded(total, data.dtype)
 
     def reference(self, *inputs: Array) -> Array:
-        """Spread the data, and convolve it by the filters turned around."""
+        """Spread the data, and convolve it by the flipped filters."""
         data, weight = inputs
         steps, sides, more = self.moves
         n, c, h, w = data.shape
@@ -260,8 +260,8 @@ class Conv2dTranspose(Operator):
         spread = spread[:, :, max(-top, 0) :, max(-left, 0) :]
         spread = spread[:, :, : min(bottom, 0) or None, : min(right, 0) or None]
         around = [(max(b, 0), max(a, 0)) for b, a in around]
-        turned = weight[:, :, ::-1, ::-1].transpose(1, 0, 2, 3)
-        return convolve(spread, turned, (1, 1), around, (1, 1))
+        flipped = weight[:, :, ::-1, ::-1].transpose(1, 0, 2, 3)
+        return convolve(spread, flipped, (1, 1), around, (1, 1))
 
     def flop(self, *types: TensorType) -> float:
         """Return two operations for each product of an element and a filter's."""

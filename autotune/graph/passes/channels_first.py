@@ -1,6 +1,6 @@
 """Images with their channels last become images with their channels first.
 
-Templates know more of the latter. A value is turned around where it comes in, and back only where
+Templates know more of the latter. A value is transposed where it comes in, and back only where
 something reads it that knows the order of its axes: what lies between computes the same of either.
 """
 
@@ -21,7 +21,7 @@ _FILTERS = "OIHW"
 _TO_FIRST = tuple(_LAST.index(letter) for letter in _FIRST)
 _TO_LAST = tuple(_FIRST.index(letter) for letter in _LAST)
 _RANK = len(_FIRST)
-# Operations of convolutions for each byte that is turned around, from which on that is done.
+# Operations of convolutions for each byte that is transposed, from which on that is done.
 _LEAST_FLOP = 4
 
 
@@ -29,7 +29,7 @@ def channels_first(graph: Graph) -> Graph:
     """Give convolutions and pools of NHWC images in float32 the layout NCHW.
 
     Graphs whose convolutions are none of these stay as they are, and those in which they compute
-    little for what would be turned around.
+    little for what would be transposed.
     """
     flop = sum(node.flop for node in graph.nodes if _is_whole(node) and _turns(node))
     if not flop:
@@ -56,7 +56,7 @@ def _moved(node: Node) -> int:
 def _turns(node: Node) -> bool:
     """Return whether a node's images have the channels last, and another kernel if they are first.
 
-    Weights must be known, so that they are turned around ahead of time.
+    Weights must be known, so that they are transposed ahead of time.
     """
     op = node.op
     if node.outputs[0].dtype != "float32":
@@ -70,17 +70,17 @@ class _Turning:
     """One run of the pass.
 
     Attributes:
-        first: what was turned around, by the value with the channels last that it stands for.
+        first: what was transposed, by the value with the channels last that it stands for.
     """
 
     def __init__(self) -> None:
         self.first: dict[Value, Value] = {}
 
     def run(self, graph: Graph) -> Graph:
-        """Return the graph with its images turned around."""
-        return graph.rewrite(self._turned)
+        """Return the graph with its images transposed."""
+        return graph.rewrite(self._new)
 
-    def _turned(self, node: Node, inputs: tuple[Value, ...]) -> Value | tuple[Value, ...] | None:
+    def _new(self, node: Node, inputs: tuple[Value, ...]) -> Value | tuple[Value, ...] | None:
         if _turns(node):
             return self._back(self._layer(node, inputs), node)
         if any(value in self.first for value in inputs):
@@ -107,11 +107,11 @@ class _Turning:
             assert isinstance(op, ops.Pool2d | ops.GlobalPool)
             return apply(replace(op, layout=_FIRST), data, origin=node.origin)
         axes = tuple([op.kernel_layout.index(letter) for letter in _FILTERS])
-        turned = replace(op, data_layout=_FIRST, kernel_layout=_FILTERS)
-        return apply(turned, data, _transposed(inputs[1], axes, node), origin=node.origin)
+        new = replace(op, data_layout=_FIRST, kernel_layout=_FILTERS)
+        return apply(new, data, _transposed(inputs[1], axes, node), origin=node.origin)
 
     def _between(self, node: Node, inputs: tuple[Value, ...]) -> Value | None:
-        """Return what an operator that knows no layout makes of turned images, or None."""
+        """Return what an operator that knows no layout makes of transposed images, or None."""
         if node.outputs[0].type.ndim != _RANK or len(node.outputs) != 1:
             return None
         if isinstance(node.op, ops.Concatenate):
@@ -131,7 +131,7 @@ class _Turning:
         return apply(node.op, *[each for each in operands if each is not None], origin=node.origin)
 
     def _operand(self, value: Value, node: Node) -> Value | None:
-        """Return an operand beside turned images, turned as they are; None where it cannot be."""
+        """Return an operand of transposed images, transposed as they are; None if it cannot be."""
         if value in self.first:
             return self.first[value]
         if value.type.ndim == _RANK and not isinstance(value, Constant):

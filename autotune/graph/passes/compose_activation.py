@@ -76,8 +76,8 @@ def _exponent(reader: Reader, value: Value) -> Value | None:
     if negative := reader.made_by(power.inputs[0], ops.Negative):
         return negative.inputs[0]
     product = reader.made_by(power.inputs[0], ops.Multiply)
-    turned = with_scalar(product.inputs) if product else None
-    return turned[0] if turned and turned[1] == -1 else None
+    found = with_scalar(product.inputs) if product else None
+    return found[0] if found and found[1] == -1 else None
 
 
 def _gelu(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Applied | None:

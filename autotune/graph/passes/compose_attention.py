@@ -39,8 +39,8 @@ def attention(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | 
     if scores is None:
         return None
     q, k = scores.product.inputs
-    k = k if scores.product.op.transpose_b else _turned(reader, k, origin)
-    v = _turned(reader, inputs[1], origin) if node.op.transpose_b else inputs[1]
+    k = k if scores.product.op.transpose_b else _transposed(reader, k, origin)
+    v = _transposed(reader, inputs[1], origin) if node.op.transpose_b else inputs[1]
     # One matrix for all heads is read by products as it is; here each head has its own.
     if not q.shape[0] == k.shape[0] == v.shape[0] == node.output.shape[0] or k.shape != v.shape:
         return None
@@ -133,12 +133,12 @@ def _seen(hidden: Array, queries: int, keys: int) -> Array | None:
     return seen[0] if (seen == seen[:1]).all() else None
 
 
-def _turned(reader: Reader, value: Value, origin: str) -> Value:
-    """Return matrices turned around; what turned them before is undone."""
+def _transposed(reader: Reader, value: Value, origin: str) -> Value:
+    """Return matrices transposed; an earlier transpose is undone."""
     moved = reader.made_by(value, ops.Reshape)
     if moved is not None and moved.inputs[0].shape[-2:] == value.shape[-2:]:
-        turned = _turned(reader, moved.inputs[0], origin)
-        return reshaped(turned, (*value.shape[:-2], *value.shape[:-3:-1]), origin)
+        transposed = _transposed(reader, moved.inputs[0], origin)
+        return reshaped(transposed, (*value.shape[:-2], *value.shape[:-3:-1]), origin)
     rank = value.type.ndim
     last = (*range(rank - 2), rank - 1, rank - 2)
     before = reader.made_by(value, ops.Transpose)
@@ -157,8 +157,8 @@ def _unscaled(reader: Reader, value: Value, origin: str) -> tuple[Value, float]:
         return value, 1.0
     if found := _factor(reader, value):
         return found
-    turned, seen = reader.made_by(value, ops.Transpose), reader.made_by(value, ops.Reshape)
-    moved = turned or seen
+    transposed, seen = reader.made_by(value, ops.Transpose), reader.made_by(value, ops.Reshape)
+    moved = transposed or seen
     if moved is None:
         return value, 1.0
     inner, factor = _unscaled(reader, moved.inputs[0], origin)

@@ -1,4 +1,4 @@
-"""Attention that reads heads where products leave them: nothing is turned around for it."""
+"""Attention that reads heads where products leave them: nothing is transposed for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autotune.graph.passes.fold_scale import vector_axis
 from autotune.graph.passes.joined_products import Product, joined
 from autotune.graph.value import Constant, Node, Result, Value
 
-_TURNED = (0, 2, 1, 3)
+_ROWS_AND_HEADS = (0, 2, 1, 3)
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class _Part:
 
 
 def untransposed(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
-    """Return attention with rows before heads, where its inputs and its result are turned around.
+    """Return attention with rows before heads, where its inputs and its result are transposed.
 
     Where q, k and v are products of the same data, or parts of one product, that is one product,
     and attention reads all three in it.
@@ -58,9 +58,9 @@ def untransposed(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value
 
 def _turns(op: object) -> bool:
     """Return whether an operator changes the places of rows and heads."""
-    if not isinstance(op, ops.Transpose) or not op.axes or len(op.axes) != len(_TURNED):
+    if not isinstance(op, ops.Transpose) or not op.axes or len(op.axes) != len(_ROWS_AND_HEADS):
         return False
-    return tuple(axis % len(_TURNED) for axis in op.axes) == _TURNED
+    return tuple(axis % len(_ROWS_AND_HEADS) for axis in op.axes) == _ROWS_AND_HEADS
 
 
 def _packed(reader: Reader, q: Value, k: Value, v: Value, origin: str) -> Value | None:

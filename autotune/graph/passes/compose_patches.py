@@ -12,7 +12,7 @@ from autotune.graph.value import Constant, Node, Value, apply
 def patches(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return the product that a convolution NCHW is whose windows lie side by side.
 
-    So the first layer of a vision transformer is. Each patch is a row, turned around from the
+    So the first layer of a vision transformer is. Each patch is a row, transposed from the
     image; that is worth it where no template computes the convolution, and one the product.
     """
     op, data, weight = node.op, inputs[0], inputs[-1]
@@ -32,9 +32,9 @@ def patches(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | No
         return apply(ops.Reshape(shape), value, origin=origin)
 
     apart = reshape(data, images, channels, down, height, across, width)
-    turned = apply(ops.Transpose((0, 2, 4, 1, 3, 5)), apart, origin=origin)
+    transposed = apply(ops.Transpose((0, 2, 4, 1, 3, 5)), apart, origin=origin)
     product = reader.composed(
-        ops.Dense(), reshape(turned, -1, depth), reshape(weight, filters, depth), origin=origin
+        ops.Dense(), reshape(transposed, -1, depth), reshape(weight, filters, depth), origin=origin
     )
     if product is None or reader.composed(op, data, weight, origin=origin) is not None:
         return None

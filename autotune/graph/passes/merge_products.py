@@ -1,4 +1,4 @@
-"""Products of the same data whose results are turned around become one product, cut in parts."""
+"""Products of the same data whose results are transposed become one product, cut in parts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def merge_products(graph: Graph) -> Graph:
 
 
 def _product(graph: Graph, node: Node) -> tuple[Node, Constant | None] | None:
-    """Return where a product with known weights ends, with its bias, if it is turned around."""
+    """Return where a product with known weights ends, with its bias, if it is transposed."""
     if not isinstance(node.op, ops.Dense) or node.inputs[0].shape[0] >= _FEW:
         return None
     if not isinstance(node.inputs[1], Constant):
@@ -80,8 +80,8 @@ def _product(graph: Graph, node: Node) -> tuple[Node, Constant | None] | None:
         end, bias, reader = reader, other, _reader(graph, reader)
     if reader is None or not isinstance(reader.op, ops.Reshape):
         return None
-    turned = _reader(graph, reader)
-    return (end, bias) if turned is not None and isinstance(turned.op, ops.Transpose) else None
+    last = _reader(graph, reader)
+    return (end, bias) if last is not None and isinstance(last.op, ops.Transpose) else None
 
 
 def _reader(graph: Graph, node: Node) -> Node | None:

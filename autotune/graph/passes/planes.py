@@ -109,8 +109,8 @@ def _filters(weight: Constant, first: bool) -> Constant:
         out, channels, deep, height, width = weight.shape
         return _folded(ops.Reshape((out, channels * deep, height, width)), weight)
     deep, height, width, channels, out = weight.shape
-    turned = _folded(ops.Transpose((1, 2, 0, 3, 4)), weight)
-    return _folded(ops.Reshape((height, width, deep * channels, out)), turned)
+    transposed = _folded(ops.Transpose((1, 2, 0, 3, 4)), weight)
+    return _folded(ops.Reshape((height, width, deep * channels, out)), transposed)
 
 
 def _folded(op: ops.Reshape | ops.Transpose, value: Constant) -> Constant:
@@ -134,9 +134,9 @@ def _side_by_side(op: ops.Conv3d, data: Value, taps: int, order: Planes, origin:
     if first:
         n, channels, _, height, width = data.shape
         stacked = apply(ops.Stack(2), *seen, origin=origin)
-        turned = apply(ops.Transpose((0, 3, 1, 2, 4, 5)), stacked, origin=origin)
+        transposed = apply(ops.Transpose((0, 3, 1, 2, 4, 5)), stacked, origin=origin)
         shape = (n * depth, channels * taps, height, width)
-        return apply(ops.Reshape(shape), turned, origin=origin)
+        return apply(ops.Reshape(shape), transposed, origin=origin)
     n, _, height, width, channels = data.shape
     stacked = apply(ops.Stack(4), *seen, origin=origin)
     return apply(ops.Reshape((n * depth, height, width, taps * channels)), stacked, origin=origin)

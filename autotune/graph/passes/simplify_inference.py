@@ -33,7 +33,7 @@ def _simpler(node: Node, inputs: tuple[Value, ...]) -> Value | None:
         case ops.LayerNorm() as op:
             return _layer_norm(op, inputs, node.origin)
         case ops.RowsFirstAttention() | ops.PackedAttention() as op:
-            return _turned_attention(op, inputs, node.origin)
+            return _transposed_attention(op, inputs, node.origin)
         case ops.Attention() as op:
             return _attention(op, inputs, node.origin)
     return None
@@ -89,17 +89,17 @@ def _layer_norm(op: ops.LayerNorm, inputs: tuple[Value, ...], origin: str) -> Va
     return out
 
 
-def _turned_attention(
+def _transposed_attention(
     op: ops.RowsFirstAttention | ops.PackedAttention, inputs: tuple[Value, ...], origin: str
 ) -> Value:
     """Turn inputs and result of attention around, of which the rows come first."""
     if isinstance(op, ops.PackedAttention):
         cuts = [ops.StridedSlice(*each) for each in op.parts(inputs[0].shape)]
         inputs = tuple(apply(cut, inputs[0], origin=origin) for cut in cuts)
-    turned = ops.Transpose((0, 2, 1, 3))
-    heads_first = tuple(apply(turned, each, origin=origin) for each in inputs)
+    swap = ops.Transpose((0, 2, 1, 3))
+    heads_first = tuple(apply(swap, each, origin=origin) for each in inputs)
     plain = ops.Attention(op.causal, op.scale)
-    return apply(turned, _attention(plain, heads_first, origin), origin=origin)
+    return apply(swap, _attention(plain, heads_first, origin), origin=origin)
 
 
 def _attention(op: ops.Attention, inputs: tuple[Value, ...], origin: str) -> Value:

@@ -49,9 +49,9 @@ class Woven:
         n, channels = self.shape[:2]
         (sy, sx), (rows, columns) = self.strides, images.shape[2:]
         apart = ops.Reshape((n, channels, sy, sx, rows, columns))
-        turned = ops.Transpose((0, 1, 4, 2, 5, 3))
+        interleaved = ops.Transpose((0, 1, 4, 2, 5, 3))
         whole = ops.Reshape((n, channels, rows * sy, columns * sx))
-        for op in (apart, turned, whole):
+        for op in (apart, interleaved, whole):
             images = apply(op, images, origin=origin)
         if images.shape == self.shape:
             return images

@@ -5,7 +5,7 @@ which the eight vectors of 16 bytes are exchanged by the last three bits of the 
 ("128-byte swizzle"), so that neither copies nor products meet a bank twice. A layout without
 exchange, in columns of vectors, takes apart the 32 bytes that arrive together: 693 us for a
 product of 4096 on an H200. Rows run along the reduction or, of 16-bit floats, across it; other
-floats that lie across it are turned by the stages that copy them.
+floats that lie across it are transposed by the stages that copy them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
 # Bytes of a row of a panel, of a vector of it, and rows after which exchanges repeat.
 _ROW, _VECTOR, TURN = 128, 16, 8
 # Bytes of the elements that instructions read from rows across the reduction.
-_TURNED_BYTES = 2
+_TRANSPOSABLE_BYTES = 2
 
 
 def row_of(dtype: str) -> int:
@@ -36,14 +36,14 @@ def row_of(dtype: str) -> int:
 class Tile:
     """An operand in shared memory: ``rows`` of ``width`` neighbours, and where they are now.
 
-    Neighbours, before they were laid out, are steps of the reduction, or, if it is ``turned``,
+    Neighbours, before they were laid out, are steps of the reduction, or, if it is ``transposed``,
     rows of the left operand or columns of the right.
     """
 
     buffer: Buffer
     rows: int
     width: int
-    turned: bool
+    transposed: bool
 
     @property
     def item(self) -> int:
@@ -53,18 +53,18 @@ class Tile:
     @property
     def across(self) -> bool:
         """Whether rows of panels run across the reduction."""
-        return self.turned and self.item == _TURNED_BYTES
+        return self.transposed and self.item == _TRANSPOSABLE_BYTES
 
     @property
     def fits(self) -> bool:
         """Whether rows of panels are whole."""
-        width = self.width if self.across == self.turned else self.rows
+        width = self.width if self.across == self.transposed else self.rows
         return width % row_of(self.buffer.dtype) == 0
 
     @property
     def panel(self) -> int:
         """Elements of a panel."""
-        rows = self.rows if self.across == self.turned else self.width
+        rows = self.rows if self.across == self.transposed else self.width
         return rows * row_of(self.buffer.dtype)
 
     def begin(self, simplifier: Simplifier, across: Affine, step: Affine) -> Affine:
@@ -84,7 +84,7 @@ class Tile:
         """Return where an element is that was at ``index``."""
         row = simplifier.floordiv(index, self.width)
         column = simplifier.floormod(index, self.width)
-        if self.turned and not self.across:
+        if self.transposed and not self.across:
             row, column = column, row
         length, neighbours = row_of(self.buffer.dtype), _VECTOR // self.item
         vector = simplifier.floordiv(simplifier.floormod(column, length), neighbours)

@@ -204,14 +204,14 @@ class _Multiplier(StmtRewriter):
         if outer.iterations != 1:
             wanted[outer.var] = depth * step
         deep = constant_iterations(outer, WGMMA) * depth
-        turned = step != 1
-        rows, width = (deep, across) if turned else (across, deep)
+        transposed = step != 1
+        rows, width = (deep, across) if transposed else (across, deep)
         plain = operand.of == wanted and {one, step} == {1, width}
         size = prod(known(buffer.shape, buffer.name))
         if not plain or size != rows * width or buffer.scope != "shared" or buffer in self.tiles:
             return None
         new = Buffer(buffer.name, (size,), buffer.dtype, buffer.scope)
-        tile = Tile(new, rows, width, turned)
+        tile = Tile(new, rows, width, transposed)
         return tile if tile.fits else None
 
     def _multiplied(

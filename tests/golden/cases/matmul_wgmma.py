@@ -13,7 +13,7 @@ def matmul_wgmma():
 def matmul_wgmma_in_turn():
     """Three blocks take eight tiles in turn."""
     tiles = Tiles(rows=64, columns=32, depth=64, stages=4, blocks=3)
-    return product(128, 128, 256, tiles, turned=(False, False), out="float32")
+    return product(128, 128, 256, tiles, transposed=(False, False), out="float32")
 
 
 @case("cuda")
@@ -24,6 +24,6 @@ def matmul_wgmma_wide_stores():
 
 @case("cuda")
 def matmul_wgmma_tf32():
-    """The second operand lies across the reduction, and is turned where it is copied."""
+    """The second operand lies across the reduction, and is transposed where it is copied."""
     tiles = Tiles(rows=64, columns=64, depth=32, stages=2)
     return product(128, 128, 128, tiles, dtype="tf32", out="float32")
