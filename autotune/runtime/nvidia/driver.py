@@ -54,11 +54,11 @@ def activated(index: int) -> Iterator[None]:
     try:
         context.push()
     except driver.Error as error:
-        raise DeviceError(f"cuda:{index}: {error}") from error
+        raise DeviceError(f"cuda:{index}: {error}{libcuda.advice(str(error))}") from error
     try:
         yield
     except driver.Error as error:
-        raise DeviceError(f"cuda:{index}: {error}") from error
+        raise DeviceError(f"cuda:{index}: {error}{libcuda.advice(str(error))}") from error
     finally:
         driver.Context.pop()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 from collections.abc import Iterator
 from functools import cache
 
@@ -19,6 +20,20 @@ _NONE, _ACTIVE = 0, 1
 # CUresult: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED to CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD.
 _CAPTURE_ERRORS = range(900, 909)
 _POINTER = ctypes.c_void_p
+# The driver's words for a context that a kernel has broken: CUDA_ERROR_ILLEGAL_ADDRESS, _ASSERT,
+# _HARDWARE_STACK_ERROR to _LAUNCH_FAILED. Every later call in it fails with the same words.
+_BREAKING = (
+    "an illegal memory access was encountered",
+    "device-side assert triggered",
+    "hardware stack error",
+    "an illegal instruction was encountered",
+    "misaligned address",
+    "operation not supported on global/shared address space",
+    "invalid program counter",
+    "unspecified launch failure",
+)
+_NOT_INITIALISED = "initialization error"
+_broken_by: set[str] = set()
 
 
 class CaptureError(DeviceError):
@@ -32,10 +47,36 @@ def library() -> ctypes.CDLL:
     Raises:
         DeviceError: there is none.
     """
+    _first_process()
     try:
         return ctypes.CDLL("libcuda.so.1")
     except OSError as error:
         raise DeviceError(f"the driver of NVIDIA devices cannot be loaded: {error}") from error
+
+
+@cache
+def _first_process() -> int:
+    """Return the process that loaded the driver: this one, or the one that it was forked from."""
+    return os.getpid()
+
+
+def advice(words: str) -> str:
+    """Return what the words of an error of the driver leave out, to be put behind them.
+
+    A context is broken for good by a faulty kernel; the first error says what happened, and those
+    that follow would say that it happened again. CUDA works on neither side of a fork that comes
+    after its first use but the parent's.
+    """
+    if words.endswith(_NOT_INITIALISED) and os.getpid() != _first_process():
+        return (
+            "; a process that is forked after CUDA was used cannot use it: start it by "
+            'multiprocessing.get_context("spawn")'
+        )
+    for breaking in filter(words.endswith, _BREAKING):
+        if breaking in _broken_by:
+            return " earlier, and this process cannot use the GPU any more: start another"
+        _broken_by.add(breaking)
+    return ""
 
 
 def call(name: str, *args: object) -> None:
@@ -55,7 +96,7 @@ def check(name: str, status: int) -> None:
     library().cuGetErrorString(ctypes.c_int(status), ctypes.byref(text))
     words = (text.value or b"unknown error").decode()
     kind = CaptureError if status in _CAPTURE_ERRORS else DeviceError
-    raise kind(f"{name} failed: {words}")
+    raise kind(f"{name} failed: {words}{advice(words)}")
 
 
 def address(name: str) -> int:
