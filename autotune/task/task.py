@@ -6,7 +6,7 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -321,7 +321,7 @@ def _check_output(name: str, output: object) -> None:
     None passes: a template may define knobs only, for a runner that builds nothing.
     """
     pair = output if isinstance(output, (tuple, list)) else (output, ())
-    if len(pair) != 2 or isinstance(pair[0], _NO_KERNEL):
+    if len(pair) != 2 or isinstance(pair[0], _NO_KERNEL) or not isinstance(pair[1], Iterable):
         raise TemplateError(
             f"template {name!r}: expected it to return a SourceKernel or (schedule, [tensors]), "
             f"got {output!r}"

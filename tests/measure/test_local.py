@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -257,6 +258,19 @@ def test_the_rounds_of_a_race_on_a_cpu_are_spread_over_processes(task, monkeypat
     result = race(inputs_of(task, [0]), option, rounds=29, least_s=1e-4, risk=0)
     assert shares == [3] * 5 + [2] * 7
     assert [len(timing.samples_s) for (timing,) in result.timings] == [29]
+
+
+def test_a_race_over_which_its_runner_is_closed_says_so(task, monkeypatch):
+    option = local()
+    ask = option["runner"].race
+
+    def cut_off(*race):
+        threading.Timer(0.2, option["runner"].close).start()
+        return ask(*race)
+
+    monkeypatch.setattr(option["runner"], "race", cut_off)
+    with pytest.raises(MeasureError, match="the race was cut off: its runner was closed"):
+        race(inputs_of(task, [0]), option, rounds=999, least_s=0.1, risk=0)
 
 
 def test_a_race_that_is_decided_ends_and_its_proof_says_so(task):

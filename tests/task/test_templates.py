@@ -427,7 +427,7 @@ def test_arguments_that_do_not_fit_the_template_are_named(args, message):
         create("test.scale", args=args, target="llvm")
 
 
-@pytest.mark.parametrize("output", [(1, 2, 3), "a kernel", ("a", []), {}])
+@pytest.mark.parametrize("output", [(1, 2, 3), "a kernel", ("a", []), {}, (object(), object())])
 def test_a_template_that_returns_no_kernel_is_refused_when_its_task_is_made(output):
     template("test.no_kernel", lambda: output)
     with pytest.raises(TemplateError, match="expected it to return a SourceKernel or"):

@@ -6,7 +6,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -224,6 +224,8 @@ class RunPool:
             timeout_s = plan.options.timeout_s * _RACE_SHARE * len(runs)
             job = RaceJob(runs, rounds, least_s, timeout_s, seed=len(runs))
             reply = devices.queue.put(lambda station: station.run(job), device).result()
+        except CancelledError:
+            raise MeasureError("the race was cut off: its runner was closed") from None
         finally:
             self._end_trial(standing)
         if not isinstance(reply, Raced):
