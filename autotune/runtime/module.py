@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import weakref
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from autotune.runtime.load import load
 from autotune.runtime.timing import TimeOptions, Timing
 from autotune.target import Target
 from autotune.utils.check import Check
+from autotune.utils.files import remove_own
 
 # Kernels of other sizes that stay loaded.
 _MOST_LOADED = 8
@@ -205,7 +205,7 @@ class Module:
 
     def _load(self, kernel: Kernel) -> Executable:
         folder = tempfile.mkdtemp(prefix="autotune-load-")
-        remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        remove = weakref.finalize(self, remove_own, folder, os.getpid())
         path = Path(folder, f"{identifier(self.name)}{self.suffix}")
         path.write_bytes(self._artifact_of(kernel))
         found = load(path, kernel, self.device)

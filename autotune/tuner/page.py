@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import json
 import logging
-import shutil
+import os
 import signal
 import subprocess
 import sys
@@ -30,6 +30,7 @@ from autotune.record import RACE_NOTE, LogWriter, encode
 from autotune.tuner.result import TuneResult
 from autotune.tuner.watchers import Callback
 from autotune.utils.check import Check
+from autotune.utils.files import remove_own
 from autotune.utils.visible import visible
 from autotune.workload import Candidate
 
@@ -62,7 +63,7 @@ class LivePage(Callback):
         if log is None:
             folder = tempfile.mkdtemp(prefix="autotune-page-")
             # Not with this callback: the page goes on to read what the run wrote last.
-            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            atexit.register(remove_own, folder, os.getpid())
             log = Path(folder) / "run.log"
             self._writer = LogWriter(log)
         self._log, self._port = log.resolve(), port

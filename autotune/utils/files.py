@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import stat
 from pathlib import Path
 
@@ -30,6 +31,17 @@ def write_atomically(path: Path, content: bytes, missing_ok: bool = False) -> No
     except OSError:
         if not missing_ok:
             raise
+
+
+def remove_own(folder: str, process: int) -> None:
+    """Remove a temporary folder at the end of what made it, but not at that of a fork of it.
+
+    Args:
+        folder: of that process.
+        process: which made it; one that was forked from it leaves the folder alone.
+    """
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def publish(path: Path, content: bytes) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import weakref
 from pathlib import Path
+
+from autotune.utils.files import remove_own
 
 __all__ = ["TempDirectory", "tempdir"]
 
@@ -25,7 +26,7 @@ class TempDirectory:
 
     def __init__(self) -> None:
         self.temp_dir = tempfile.mkdtemp(prefix="autotune-")
-        self._remove = weakref.finalize(self, shutil.rmtree, self.temp_dir, ignore_errors=True)
+        self._remove = weakref.finalize(self, remove_own, self.temp_dir, os.getpid())
 
     @property
     def path(self) -> Path:
