@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
 import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
@@ -123,6 +124,7 @@ class Link:
         self._package = distributed()
         # Dask's own way to a loop leaves it behind where no scheduler answers.
         self._loop: Loop | None = None
+        self._process = os.getpid()
         self.scheduler = ""
         if isinstance(where, self._package.Client):
             if where.scheduler is None:
@@ -232,8 +234,11 @@ class Link:
             return failed
 
     def close(self) -> None:
-        """Leave the scheduler; a client that was given stays open."""
-        if self._loop is None:
+        """Leave the scheduler; a client that was given stays open.
+
+        A forked process that ends leaves nothing: the threads of the client are its parent's.
+        """
+        if self._loop is None or os.getpid() != self._process:
             return
         atexit.unregister(self.close)
         with suppress(Exception):  # whether or not it hears of it

@@ -2,6 +2,8 @@
 
 import json
 import subprocess
+import sys
+import textwrap
 import time
 
 import pytest
@@ -18,7 +20,7 @@ from tests.dashboard.serving import Socket
 from tests.fleet.test_chaos import FAST
 from tests.fleet.test_faults import measured, task_of, troop  # noqa: F401 - a fixture
 from tests.fleet.workers import started_scheduler
-from tests.forked import Script
+from tests.forked import ROOT, Script
 
 
 def test_between_hosts_a_worker_asks_for_tls():
@@ -168,3 +170,21 @@ def test_the_live_page_shows_who_measures(troop, scheduler, tmp_path, caplog):  
     assert any(row["clock"] == 1 for row in devices)
     # What waits for another of its own program waits for no other program.
     assert "the device was shared" not in caplog.text
+
+
+LEAVES = """
+    import os, sys, time
+    from autotune.fleet.link import Link
+
+    link, begun = Link(sys.argv[1]), time.monotonic()
+    if os.fork() == 0:
+        sys.exit()
+    os.wait()
+    assert time.monotonic() - begun < 6, "the fork waited for threads of its parent"
+    link.close()
+"""
+
+
+def test_a_fork_of_a_process_with_a_fleet_ends_at_once(scheduler):
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(LEAVES)]
+    subprocess.run([*command, scheduler], check=True, timeout=60, cwd=ROOT)
