@@ -76,19 +76,24 @@ def _is_zen4() -> bool:
     return (first.get("vendor_id"), first.get("cpu family")) == ("AuthenticAMD", "25")
 
 
-def tile(unit: VectorUnit, rows: int, columns: int, tails: bool = False) -> tuple[int, int, int]:
+def tile(
+    unit: VectorUnit, rows: int, columns: int, *, tails: bool = False, narrow: bool = False
+) -> tuple[int, int, int]:
     """Return rows, vectors and lanes of the tile that covers a matrix in the fewest cycles.
 
     A step of a tile takes as long as its multiply-adds or its loads, whichever are more, and at
     least until the sums of the step before are there. With ``tails`` a few columns that are left
-    over by whole tiles cost a part of a tile only (see `tail_of`).
+    over by whole tiles cost a part of a tile only (see `tail_of`); where the last tiles are
+    ``narrow``, they have as many vectors as there are columns left.
     """
 
     def cycles(choice: tuple[int, int, int]) -> float:
         high, vectors, lanes = choice
         left = tail_of(columns, vectors * lanes, lanes) if tails else 0
-        across = common.ceil_div(columns - left, vectors * lanes) + _OF_TAIL * left
-        return _step(high, vectors) * common.ceil_div(rows, high) * across
+        whole, rest = divmod(columns - left, vectors * lanes)
+        last = common.ceil_div(rest, lanes) if narrow else vectors
+        across = (whole + _OF_TAIL * left) * _step(high, vectors)
+        return common.ceil_div(rows, high) * (across + (rest > 0) * _step(high, last))
 
     lanes = [n for n in LANES if n <= unit.floats]
     # What five rows leave over takes up to two smaller tiles.

@@ -1,8 +1,4 @@
 // The sums of a tile over a packed panel of b: WIDTH columns, `depth` rows.
-// How far rows of a panel are apart.
-#ifndef PITCH
-#define PITCH WIDTH
-#endif
 // Elements of a in a line of cache.
 #define NEAR 16
 
@@ -12,11 +8,11 @@
 #define N 0
 #endif
 
-// Where `ahead` is set, what the tile below will need of a is fetched meanwhile, and where there is a
-// `next`, rows from there on.
+// Of the first `vectors` of a panel, rows of which lie `pitch` apart. Where `ahead` is set, what the tile
+// below will need of a is fetched meanwhile, and where there is a `next`, rows from there on.
 INLINED void sum_up(
-    vec sum[ROWS][VECTORS], const int rows, int depth, const float* restrict a,
-    const float* restrict b, int ahead, const float* next) {
+    vec sum[ROWS][VECTORS], const int vectors, const size_t pitch, const int rows, int depth,
+    const float* restrict a, const float* restrict b, int ahead, const float* next) {
   HIDE(depth);
   for (int near = 0; near < depth; near += NEAR) {
     if (ahead) fetch(rows, a + near);
@@ -25,10 +21,15 @@ INLINED void sum_up(
       for (int i = 0; i < FETCHED; ++i, next += N)
         for (int j = 0; j < WIDTH; j += NEAR) __builtin_prefetch(next + j, 0, 2);
     const int end = SMALLER(near + NEAR, depth);
-    for (int k = near; k < end; ++k) step(sum, 0, rows, a + k, b + (size_t)k * PITCH);
+    for (int k = near; k < end; ++k) narrow_step(sum, vectors, 0, rows, a + k, b + k * pitch);
   }
 }
 
-static inline Columns first_columns(int count) {
-  return (Columns){1, count >= WIDTH, {{0, SMALLER(count, WIDTH), 0}}};
+// Vectors of the last panel of an extent: as many as there are columns left.
+#define LAST_VECTORS(extent) (((extent) - 1) % WIDTH / LANES + 1)
+
+// The columns of a panel of `vectors`, of which `count` exist, or more.
+INLINED Columns first_columns(const int vectors, int count) {
+  const int width = vectors * LANES;
+  return (Columns){1, count >= width, {{0, SMALLER(count, width), 0}}};
 }

@@ -1,28 +1,28 @@
 // Tiles of sums, each as `sum_up` makes it, one below the other.
 INLINED void tile(
-    const int rows, int depth, const float* restrict a, const float* restrict b,
-    float* restrict c, const Columns* columns, const int first, const int last, const Rest rest,
-    int ahead, const float* next) {
+    const int vectors, const size_t pitch, const int rows, int depth, const float* restrict a,
+    const float* restrict b, float* restrict c, const Columns* columns, const int first,
+    const int last, const Rest rest, int ahead, const float* next) {
   vec sum[ROWS][VECTORS];
-  fetch_result(rows, c, columns);
+  fetch_result(rows, vectors * LANES, c, columns);
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 8
-    for (int v = 0; v < VECTORS; ++v) sum[i][v] = (vec){0};
-  sum_up(sum, rows, depth, a, b, ahead, next);
-  put(sum, rows, c, columns, first, last, rest);
+    for (int v = 0; v < vectors; ++v) sum[i][v] = (vec){0};
+  sum_up(sum, vectors, pitch, rows, depth, a, b, ahead, next);
+  put(sum, vectors, rows, c, columns, first, last, rest);
 }
 
 // Runs the tile over `rows` rows: whole tiles first, then what is left in ever smaller ones.
-static inline void strip(
-    int rows, int depth, const float* restrict a, const float* restrict b, float* restrict c,
-    const Columns* columns, int first, int last, Rest rest, int ahead,
-    const float* next) {
+INLINED void strip(
+    const int vectors, const size_t pitch, int rows, int depth, const float* restrict a,
+    const float* restrict b, float* restrict c, const Columns* columns, int first, int last,
+    Rest rest, int ahead, const float* next) {
   int i = 0;
-#define TILES(height)                                                                           \
-  for (; height <= ROWS && i + height <= rows; i += height)                                     \
-    tile(height, depth, a + (size_t)i * LDA, b, c + (size_t)i * LDC, columns, first, last,      \
-         rest_at(rest, i, 0), ahead, next)
+#define TILES(height)                                                                          \
+  for (; height <= ROWS && i + height <= rows; i += height)                                    \
+    tile(vectors, pitch, height, depth, a + (size_t)i * LDA, b, c + (size_t)i * LDC, columns,  \
+         first, last, rest_at(rest, i, 0), ahead, next)
   TILES(ROWS);
   TILES(4);
   TILES(2);

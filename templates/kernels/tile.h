@@ -84,20 +84,27 @@ INLINED void add_product(vec* sum, const vec a, const vec b) {
 #endif
 }
 
-// What neighbouring steps have in common is loaded again: kept, it would push sums out of registers.
-INLINED void step(
-    vec sum[ROWS][VECTORS], const int first, const int end, const float* restrict a,
-    const float* restrict b) {
+// Of the first `vectors` of a tile. What neighbouring steps have in common is loaded again: kept, it would
+// push sums out of registers.
+INLINED void narrow_step(
+    vec sum[ROWS][VECTORS], const int vectors, const int first, const int end,
+    const float* restrict a, const float* restrict b) {
   __asm__ volatile("" ::: "memory");
   vec right[VECTORS];
 #pragma GCC unroll 8
-  for (int v = 0; v < VECTORS; ++v) right[v] = *(const vec*)(b + v * LANES);
+  for (int v = 0; v < vectors; ++v) right[v] = *(const vec*)(b + v * LANES);
 #pragma GCC unroll 16
   for (int i = first; i < end; ++i) {
     const vec left = a[(size_t)i * APART] - (vec){0};
 #pragma GCC unroll 8
-    for (int v = 0; v < VECTORS; ++v) add_product(&sum[i][v], right[v], left);
+    for (int v = 0; v < vectors; ++v) add_product(&sum[i][v], right[v], left);
   }
+}
+
+INLINED void step(
+    vec sum[ROWS][VECTORS], const int first, const int end, const float* restrict a,
+    const float* restrict b) {
+  narrow_step(sum, VECTORS, first, end, a, b);
 }
 
 // Fetches the line of cache around a column of the `rows` rows of a below a tile.
@@ -106,14 +113,14 @@ INLINED void fetch(const int rows, const float* a) {
   for (int i = 0; i < rows; ++i) __builtin_prefetch(a + (size_t)(rows + i) * LDA);
 }
 
-// Fetches what a tile will be added to, or written over, while it is computed.
-INLINED void fetch_result(const int rows, const float* c, const Columns* columns) {
-  const int end = WIDTH - 1;
+// Fetches what a tile of `width` columns will be added to, or written over, while it is computed.
+INLINED void fetch_result(
+    const int rows, const int width, const float* c, const Columns* columns) {
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
     const float* to = c + (size_t)i * LDC + columns->run[0].to;
-    for (int j = 0; j < WIDTH; j += 16) __builtin_prefetch(to + j, 1);
-    __builtin_prefetch(to + end, 1);
+    for (int j = 0; j < width; j += 16) __builtin_prefetch(to + j, 1);
+    __builtin_prefetch(to + width - 1, 1);
   }
 }
 
@@ -132,10 +139,11 @@ static inline void give(float* restrict row, const float* restrict part, const C
   }
 }
 
-// Adds a tile to c, or writes it when these are the first sums; after the last the rest follows.
+// Adds the first `vectors` of a tile to c, or writes them when these are the first sums; after the last the
+// rest follows.
 INLINED void put(
-    vec sum[ROWS][VECTORS], const int rows, float* restrict c, const Columns* columns,
-    const int first, const int last, const Rest rest) {
+    vec sum[ROWS][VECTORS], const int vectors, const int rows, float* restrict c,
+    const Columns* columns, const int first, const int last, const Rest rest) {
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
     float* restrict row = c + (size_t)i * LDC;
@@ -152,7 +160,7 @@ INLINED void put(
     float* kept = before;
     if (KEPT && whole) kept = rest.kept + (size_t)i * LDC + columns->run[0].to;
 #pragma GCC unroll 8
-    for (int v = 0; v < VECTORS; ++v) {
+    for (int v = 0; v < vectors; ++v) {
       if (!first) sum[i][v] += *(const vec*)(to + v * LANES);
       if (last)
         finish(&sum[i][v], rest, i, (const vec*)(residual + v * LANES), (vec*)(kept + v * LANES));

@@ -1,16 +1,17 @@
 """Matrix multiplication for a CPU: a tile of sums in vector registers, over panels of b in cache.
 
 (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008.)
-Panels are packed (`gemm_nn.c`), which pays where many rows use them. Few rows wait for
-memory: they may pack, in the order of memory, what they need next while they add up what they have
-(`gemm_streamed.c`), or read panels where they lie, a few rows of b at a time
-(`gemm_few.c`). A single row asks for nothing but memory, which comes fastest in the
-longest runs (`gemm_row.c`).
+Panels are packed (`gemm_nn.c`), which pays where many rows use them; or read in place, all their
+depth at once, where b is near. Few rows of a larger b wait for memory: they may pack, in the order
+of memory, what they need next while they add up what they have (`gemm_streamed.c`), or read panels
+where they lie, a few rows of b at a time (`gemm_few.c`). A single row asks for nothing but memory,
+which comes fastest in the longest runs (`gemm_row.c`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import gcd
 
 from autotune import SourceKernel, Target
 
@@ -20,15 +21,18 @@ from .gemm_shape import Gemm
 # Rows up to which panels may be read where they lie or be streamed; where they lie, untuned.
 FEW, _UNPACKED = 64, 8
 # Values of "pack": panels are read where they lie, packed at first, packed all along, while sums
-# are made, or packed by the tiles of the first rows.
-LIE, PACKED, STREAMED, BY_TILES = 0, 1, 2, 3
+# are made, packed by the tiles of the first rows, or read in place.
+LIE, PACKED, STREAMED, BY_TILES, IN_PLACE = 0, 1, 2, 3, 4
 # Bytes of sums, and of the rows of b beside them, of a task that packs nothing; of all of what
 # streams.
 _MOST_SUMS, _MOST_READ, _MOST_STREAMED = 1 << 18, 1 << 19, 1 << 20
 # Floats of whole rows of b whose pages a core can name at once, of which a part is fetched ahead.
 _NEAR_FLOATS = 1 << 17
-# Rows up to which a product waits for b, where it has more bytes than a second cache.
-_WAITING, _NEARBY = 256, 1 << 20
+# Rows up to which a product waits for b, where it has more bytes than a second cache; up to which
+# panels are read in place, untuned, where it has fewer.
+_WAITING, _NEARBY, _IN_PLACE = 256, 1 << 20, 128
+# Bytes of a first cache, those after which its lines push each other out, and how many do not yet.
+_FIRST_CACHE, _ALIAS, _WAYS = 32 << 10, 4096, 8
 
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
@@ -40,13 +44,15 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
         "rows": common.up_to(shape.m, cpu_tiles.ROWS),
         "vectors": list(cpu_tiles.VECTORS),
         "lanes": list(cpu_tiles.LANES),
-        "block_m": common.up_to(highest, (4, 16, 32, 64, 128, 256, 512, 1024)),
+        "block_m": common.up_to(
+            highest, (4, *((8, 16, 24, 32, 48) if few else (16, 32)), 64, 128, 256, 512, 1024)
+        ),
         "panels": _panels(shape.m),
         "depth": common.up_to(
             max(2 * shape.k, 32),
             (*((8, 16) if few else ()), 32, 64, 128, 256, 384, 512, 1024, 2048),
         ),
-        "pack": [PACKED, LIE, STREAMED] if few else [PACKED, BY_TILES],
+        "pack": [PACKED, *([LIE, STREAMED] if few else [BY_TILES]), IN_PLACE],
     }
 
 
@@ -66,14 +72,14 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
     c, unit = choice, cpu_tiles.vector_unit(target)
     width = c["vectors"] * c["lanes"]
     task = c["panels"] * width
-    lies, streamed = c["pack"] == LIE, c["pack"] == STREAMED
+    lies, streamed, in_place = (c["pack"] == way for way in (LIE, STREAMED, IN_PLACE))
     rules = [
         (unit.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
         (c["block_m"] < c["rows"], "a tile beyond its block"),
         (width >= shape.n + c["lanes"], "columns beyond the output"),
         (c["panels"] > 1 and task >= 2 * shape.n, "panels beyond the output"),
-        (4 * task * c["depth"] > 1 << 21, "panels beyond the cache"),
-        ((lies | streamed) & (width > shape.n), "panels of too few columns, not packed"),
+        ((c["pack"] != IN_PLACE) & (4 * task * c["depth"] > 1 << 21), "panels beyond the cache"),
+        ((lies | streamed | in_place) & (width > shape.n), "panels of few columns, not packed"),
         (streamed & (shape.m < 2), "a row that streams"),
         (lies & (4 * task * c["block_m"] > _MOST_SUMS), "sums beyond the cache"),
         (lies & (8 * task * c["depth"] > _MOST_READ), "rows of b beyond the cache"),
@@ -87,14 +93,25 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
-    options = candidates(shape)
-    rows, vectors, lanes = cpu_tiles.tile(cpu_tiles.vector_unit(target), shape.m, shape.n)
+    options, unit = candidates(shape), cpu_tiles.vector_unit(target)
+    is_near = _is_near(shape, unit)
+    rows, vectors, lanes = cpu_tiles.tile(unit, shape.m, shape.n, narrow=is_near or shape.m > FEW)
     width = vectors * lanes
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     panels = [p for p in options["panels"] if p <= common.ceil_div(shape.n, width)]
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes}
     if shape.m == 1 and width <= shape.n:
         return choice | _of_one_row(shape, options, target)
+    if is_near and width <= shape.n:
+        # Each block, of whole tiles, reads all of b, and each group of panels all of a.
+        whole = {common.ceil_div(b, rows) * rows: b for b in reversed(blocks)}
+        block, together = cpu_tiles.tasks(
+            target, list(whole), panels, (shape.m, shape.n), width,
+            lambda high, wide: 4 / high + 1 / wide,
+        )  # fmt: skip
+        depth = min(d for d in options["depth"] if d >= min(shape.k, max(options["depth"])))
+        here = {"block_m": whole[block], "panels": together, "depth": depth, "pack": IN_PLACE}
+        return choice | here
     covering = min((b for b in blocks if b >= shape.m), default=max(blocks))
     if min(rows, _UNPACKED) < shape.m <= FEW and width <= shape.n:
         # Read where it lies, a panel would be read again from far away for the tiles below.
@@ -118,6 +135,17 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     # By tiles the first sums are made while rows come from far away, where tiles are as high.
     pack = BY_TILES if shape.m > FEW else PACKED
     return choice | {"block_m": block_m, "panels": together, "depth": depth, "pack": pack}
+
+
+def _is_near(shape: Gemm, unit: cpu_tiles.VectorUnit) -> bool:
+    """Return whether panels are read in place: they come in time from a second cache, at first.
+
+    Tiles of short vectors take half the steps' time: their panels have to stay in the first cache.
+    """
+    if shape.m > _IN_PLACE or 4 * shape.n * shape.k > _NEARBY:
+        return False
+    stays = shape.k <= _WAYS * (_ALIAS // gcd(_ALIAS, 4 * shape.n))
+    return unit.floats > 8 or (stays and 12 * unit.floats * shape.k <= _FIRST_CACHE)
 
 
 def _streamed(
@@ -164,9 +192,9 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     knobs = dict(choice)
     pack = knobs.pop("pack")
     extents = {"m": shape.m, "n": shape.n, "k": shape.k, "lda": shape.k, "ldc": shape.n}
-    if pack in (PACKED, BY_TILES):
+    if pack in (PACKED, BY_TILES, IN_PLACE):
         parts: tuple[str, ...] = ("panel.h", "strip.h", "gemm_nn.c")
-        extents["by_tiles"] = pack == BY_TILES
+        extents["by_tiles"], extents["in_place"] = pack == BY_TILES, pack == IN_PLACE
         extents["fetched"] = _fetched(shape, choice)
     elif shape.m == 1:
         parts = ("gemm_row.c",)

@@ -139,6 +139,29 @@ def test_products_of_few_rows_pack_what_they_need_next(shape, knobs):
     run_over_nan(shape, gemm_cpu, choice)
 
 
+# Besides: columns that whole vectors leave over and that they do not, and panels that are packed.
+@pytest.mark.parametrize(("shape", "knobs"), [*STREAMED, (Gemm(11, 44, 20), {"vectors": 3})])
+@pytest.mark.parametrize("pack", [1, 4])
+def test_the_last_panel_is_as_wide_as_columns_are_left(shape, knobs, pack):
+    choice = FEW | {"pack": pack} | knobs
+    assert gemm_cpu.violation(shape, choice, Target("llvm")) is None
+    run_over_nan(shape, gemm_cpu, choice)
+
+
+@pytest.mark.parametrize("floats", [8, 16])
+def test_untuned_products_of_few_rows_stay_in_place_where_b_is_near(floats):
+    target, packs = SimpleNamespace(limits=Limits(sm_count=2), attrs={}), {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu_tiles, "vector_unit", lambda _: VectorUnit(floats, 2 * floats))
+        for m, n, k in ((16, 1000, 147), (16, 512, 512), (16, 768, 768), (129, 1000, 147)):
+            choice = gemm_cpu.default_choice(Gemm(m, n, k), target)
+            assert gemm_cpu.violation(Gemm(m, n, k), choice, target) is None
+            packs[m, n] = choice["pack"]
+    # Short vectors wait for rows that push each other out of the first cache.
+    near = 4 if floats == 16 else 2
+    assert packs == {(16, 1000): 4, (16, 512): near, (16, 768): 2, (129, 1000): 3}
+
+
 @pytest.mark.parametrize("m", [1, 3])
 def test_nothing_beyond_the_end_of_b_is_read(m):
     # A multiple of 16 bytes: arrays that lie elsewhere are copied.
@@ -151,7 +174,7 @@ def test_nothing_beyond_the_end_of_b_is_read(m):
     b = np.frombuffer(memory, "float32", 29 * 20, page - 4 * 29 * 20).reshape(20, 29)
     rng = np.random.default_rng(0)
     b[:], a = rng.standard_normal((20, 29)), rng.standard_normal((m, 20)).astype("float32")
-    for pack in (0, 1) if m == 1 else (0, 1, 2):
+    for pack in (0, 1, 4) if m == 1 else (0, 1, 2, 4):
         c = np.full((m, 29), np.nan, "float32")
         with Target("llvm"):
             module = build(gemm_cpu.kernel(shape, FEW | {"rows": m, "pack": pack}), name="f")

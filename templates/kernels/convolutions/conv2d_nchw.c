@@ -151,9 +151,9 @@ static void task(
       float* to = out + (size_t)(m0 + m) * PIXELS;
       for (int p = 0; p < span.panels; ++p) {
         const int pixel = span.first + p * WIDTH;
-        const Columns columns = first_columns(PANELLED - pixel);
+        const Columns columns = first_columns(VECTORS, PANELLED - pixel);
         strip(
-            some, channels * TAPS, filters, unfolded->panels + (size_t)p * DEPTH * WIDTH,
+            VECTORS, WIDTH, some, channels * TAPS, filters, unfolded->panels + (size_t)p * DEPTH * WIDTH,
             to + pixel, &columns, c0 == 0, last, rest_at(rest, m0 + m, pixel),
             p + 1 == span.panels, NULL);
       }

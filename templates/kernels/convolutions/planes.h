@@ -1,5 +1,6 @@
 // The sums of a tile over planes of an image, one line of WIDTH sums long: `channels` times what the
-// taps of a filter meet. Nothing is packed, so there is no `next`. Each tap lies at its own distance from the first, the same for all sums.
+// taps of a filter meet. Nothing is packed, so there are neither rows that lie `pitch` apart nor a
+// `next`. Each tap lies at its own distance from the first, the same for all sums.
 #define TAPS (KH * KW)
 // Lines of a plane are so far apart that what taps meet beyond the end of one is not yet the next.
 #define PITCH (OW + (KW - 1) / SX)
@@ -10,9 +11,9 @@
 #define CHANNEL (PHASES_Y * PHASES_X * PLANE)
 
 INLINED void sum_up(
-    vec sum[ROWS][VECTORS], const int rows, int channels, const float* restrict a,
-    const float* restrict b, int ahead, const float* next) {
-  (void)next;
+    vec sum[ROWS][VECTORS], const int vectors, const size_t pitch, const int rows, int channels,
+    const float* restrict a, const float* restrict b, int ahead, const float* next) {
+  (void)pitch, (void)next;
   HIDE(channels);
   for (int c = 0; c < channels; ++c, a += TAPS, b += CHANNEL) {
     if (ahead) fetch(rows, a);
@@ -21,7 +22,8 @@ INLINED void sum_up(
 #pragma GCC unroll 8
       for (int j = 0; j < KW; ++j) {
         const int phase = i % SY * PHASES_X + j % SX;
-        step(sum, 0, rows, a + i * KW + j, b + phase * PLANE + i / SY * PITCH + j / SX);
+        narrow_step(
+            sum, vectors, 0, rows, a + i * KW + j, b + phase * PLANE + i / SY * PITCH + j / SX);
       }
   }
 }

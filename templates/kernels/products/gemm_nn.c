@@ -1,8 +1,10 @@
 // C[M, N] = A[M, K] B[K, N], row-major float32. A task owns BLOCK rows and PANELS panels of WIDTH
-// columns; it packs DEPTH rows of its panels at a time, which then stay in cache for all its rows.
+// columns; it packs DEPTH rows of its panels at a time, which then stay in cache for all its rows. What is
+// near already may stay IN_PLACE: then only columns that whole vectors leave over are packed.
+#define LAST LAST_VECTORS(N)
 
 // Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
-static _Thread_local float panels[PANELS * DEPTH * WIDTH] __attribute__((aligned(64)));
+static _Thread_local float panels[(IN_PLACE ? 1 : PANELS) * DEPTH * WIDTH] __attribute__((aligned(64)));
 
 // Copies row by row, as far as the panels go: rows of a wide matrix lie in pages of their own.
 static void pack(float* restrict to, const float* restrict b, int depth, int columns) {
@@ -20,7 +22,7 @@ INLINED void first_tile(
     int depth, const float* restrict a, const float* restrict b, float* restrict panel,
     float* restrict c, const Columns* columns, const int first) {
   vec sum[ROWS][VECTORS];
-  fetch_result(ROWS, c, columns);
+  fetch_result(ROWS, WIDTH, c, columns);
 #pragma GCC unroll 16
   for (int i = 0; i < ROWS; ++i)
 #pragma GCC unroll 8
@@ -31,7 +33,7 @@ INLINED void first_tile(
     for (int v = 0; v < VECTORS; ++v)
       *(vec*)(panel + v * LANES) = *(const vec*)(b + v * LANES);
   }
-  put(sum, ROWS, c, columns, first, 0, (Rest){0});
+  put(sum, VECTORS, ROWS, c, columns, first, 0, (Rest){0});
 }
 
 // Where in b that begins what the tiles from row `m` on fetch: they share what is packed next, the rows
@@ -42,6 +44,23 @@ static const float* next_of(int m, int k0, int first_column, const float* b) {
   const int column = below ? first_column : first_column + PANELS * WIDTH;
   if (row + DEPTH / NEAR * FETCHED > rows || column + PANELS * WIDTH > N) return NULL;
   return b + (size_t)((below ? k0 + DEPTH : 0) + row) * N + column;
+}
+
+// Adds what `depth` rows of a panel, `pitch` apart, give to `rows` rows of c, or writes it when these are the
+// first. Of the panel `count` columns exist.
+INLINED void panel_strip(
+    int rows, int depth, const float* restrict a, const float* restrict panel, const size_t pitch,
+    float* restrict c, int count, int k0, int ahead, const float* next) {
+#define STRIP(vectors)                                                                        \
+  const Columns columns = first_columns(vectors, count);                                      \
+  strip(vectors, pitch, rows, depth, a, panel, c, &columns, k0 == 0, k0 + DEPTH >= K,         \
+        (Rest){0}, ahead, next)
+  if (LAST < VECTORS && count < WIDTH) {
+    STRIP(LAST);
+  } else {
+    STRIP(VECTORS);
+  }
+#undef STRIP
 }
 
 static void task(
@@ -60,16 +79,39 @@ static void task(
       const float* next = next_of(m, k0, first_column, b);
       float* panel = panels;
       for (int n = first_column; n < end; n += WIDTH, panel += DEPTH * WIDTH) {
-        const Columns columns = first_columns(N - n);
         float* to = c + (size_t)(m0 + m) * N + n;
-        if (in_passing && m == 0 && columns.is_whole) {
+        if (in_passing && m == 0 && n + WIDTH <= end) {
+          const Columns columns = first_columns(VECTORS, WIDTH);
           first_tile(depth, left, from + n, panel, to, &columns, k0 == 0);
           continue;
         }
         if (in_passing && m == 0) pack(panel, from + n, depth, end - n);
-        strip(
-            SMALLER(ROWS, rows - m), depth, left, panel, to, &columns, k0 == 0, k0 + DEPTH >= K,
-            (Rest){0}, n + WIDTH >= end, next ? next + n - first_column : NULL);
+        const float* beside = next ? next + n - first_column : NULL;
+        panel_strip(
+            SMALLER(ROWS, rows - m), depth, left, panel, WIDTH, to, N - n, k0, n + WIDTH >= end,
+            beside);
+      }
+    }
+  }
+}
+
+// Of what is near: each panel meets all rows at once.
+static void task_in_place(
+    int m0, int first_column, const float* restrict a, const float* restrict b,
+    float* restrict c) {
+  const int rows = SMALLER(BLOCK, M - m0);
+  const int end = SMALLER(first_column + PANELS * WIDTH, N);
+  for (int k0 = 0; k0 < K; k0 += DEPTH) {
+    const int depth = SMALLER(DEPTH, K - k0);
+    const float* left = a + (size_t)m0 * K + k0;
+    for (int n = first_column; n < end; n += WIDTH) {
+      const float* right = b + (size_t)k0 * N + n;
+      float* to = c + (size_t)m0 * N + n;
+      if (N % LANES == 0 || n + WIDTH <= end) {
+        panel_strip(rows, depth, left, right, N, to, end - n, k0, 1, NULL);
+      } else {
+        pack(panels, right, depth, end - n);
+        panel_strip(rows, depth, left, panels, WIDTH, to, end - n, k0, 1, NULL);
       }
     }
   }
@@ -78,5 +120,7 @@ static void task(
 void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
 #pragma omp parallel for collapse(2) schedule(dynamic)
   for (int m = 0; m < M; m += BLOCK)
-    for (int n = 0; n < N; n += PANELS * WIDTH) task(m, n, a, b, c);
+    for (int n = 0; n < N; n += PANELS * WIDTH)
+      if (IN_PLACE) task_in_place(m, n, a, b, c);
+      else task(m, n, a, b, c);
 }
