@@ -82,7 +82,8 @@ def tile(
     """Return rows, vectors and lanes of the tile that covers a matrix in the fewest cycles.
 
     A step of a tile takes as long as its multiply-adds or its loads, whichever are more, and at
-    least until the sums of the step before are there. With ``tails`` a few columns that are left
+    least until the sums of the step before are there. Rows that whole tiles leave over have one of
+    their own. With ``tails`` a few columns that are left
     over by whole tiles cost a part of a tile only (see `tail_of`); where the last tiles are
     ``narrow``, they have as many vectors as there are columns left.
     """
@@ -92,12 +93,16 @@ def tile(
         left = tail_of(columns, vectors * lanes, lanes) if tails else 0
         whole, rest = divmod(columns - left, vectors * lanes)
         last = common.ceil_div(rest, lanes) if narrow else vectors
-        across = (whole + _OF_TAIL * left) * _step(high, vectors)
-        return common.ceil_div(rows, high) * (across + (rest > 0) * _step(high, last))
+
+        def across(part: int) -> float:
+            wide = (whole + _OF_TAIL * left) * _step(part, vectors)
+            return wide + (rest > 0) * _step(part, last)
+
+        down, below = divmod(rows, high)
+        return down * across(high) + (below > 0) * across(below)
 
     lanes = [n for n in LANES if n <= unit.floats]
-    # What five rows leave over takes up to two smaller tiles.
-    choices = product([r for r in ROWS if r <= rows and (r != 5 or rows == 5)], VECTORS, lanes)
+    choices = product([r for r in ROWS if r <= rows], VECTORS, lanes)
     return min((each for each in choices if not unit.spills(*each)), key=cycles)
 
 
@@ -106,8 +111,8 @@ def line_tile(
 ) -> tuple[int, int, int]:
     """Return rows, vectors and lanes of the tile that covers lines of pixels in the fewest cycles.
 
-    Of whole tiles in a line the rest is covered by tiles of 8, 4, 2 and 1 pixels. A step reads its
-    filters from the second cache, and after ``depth`` steps the sums are transposed.
+    Pixels that whole tiles of a line leave over have one of their own. A step reads its filters
+    from the second cache, and after ``depth`` steps the sums are transposed.
     """
 
     def cycles(choice: tuple[int, int, int]) -> float:
@@ -120,10 +125,8 @@ def line_tile(
                 turned *= _CROWDED
             return step + (_OF_FILTER + turned) * vectors
 
-        line, left = pixels // high * each(high), pixels % high
-        for part in (8, 4, 2, 1):
-            if part <= high:
-                line, left = line + left // part * each(part), left % part
+        whole, left = divmod(pixels, high)
+        line = whole * each(high) + (left > 0) * each(left)
         return line * common.ceil_div(filters, vectors * lanes)
 
     def holds(vectors: int, lanes: int) -> bool:

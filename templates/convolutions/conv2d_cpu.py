@@ -248,6 +248,7 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
         sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1], bias=s.bias,
         residual=s.residual, affine=s.affine, relu=s.relu, kept=s.kept, shift=s.shift,
         lda=s.ci * s.taps, ldc=s.oh * s.ow, most_runs=runs, **{**choice, "tail": tail},
+        rows_left=(s.ow if across else s.co) % choice["rows"],
         **({"apart": s.stride[1]} if across else {}),
     )  # fmt: skip
     # What there is none of is never read; the filters stand in for it.

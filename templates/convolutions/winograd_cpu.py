@@ -115,8 +115,7 @@ def kernel(shape: Winograd, choice: Mapping[str, int]) -> SourceKernel:
         batch=s.images, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=oh, ow=ow, kernel=FILTER,
         tile=s.tile, py=s.padding[0], px=s.padding[1], bias=rest.bias, residual=rest.residual,
         affine=rest.affine, relu=rest.activation == "relu", lda=s.ci, ldc=group, group=group,
-        pitch=group + choice["lanes"], most_runs=1,
-        **choice,
+        pitch=group + choice["lanes"], most_runs=1, rows_left=s.co % choice["rows"], **choice,
     )  # fmt: skip
     return SourceKernel(
         "winograd_conv2d",

@@ -13,19 +13,16 @@ INLINED void tile(
   put(sum, vectors, rows, c, columns, first, last, rest);
 }
 
-// Runs the tile over `rows` rows: whole tiles first, then what is left in ever smaller ones.
+// Runs the tile over `rows` rows: whole tiles, then one of the ROWS_LEFT rows that no whole tile has.
 INLINED void strip(
     const int vectors, const size_t pitch, int rows, int depth, const float* restrict a,
     const float* restrict b, float* restrict c, const Columns* columns, int first, int last,
     Rest rest, int ahead, const float* next) {
   int i = 0;
-#define TILES(height)                                                                          \
-  for (; height <= ROWS && i + height <= rows; i += height)                                    \
-    tile(vectors, pitch, height, depth, a + (size_t)i * LDA, b, c + (size_t)i * LDC, columns,  \
-         first, last, rest_at(rest, i, 0), ahead, next)
-  TILES(ROWS);
-  TILES(4);
-  TILES(2);
-  TILES(1);
-#undef TILES
+#define TILE(height)                                                                       \
+  tile(vectors, pitch, height, depth, a + (size_t)i * LDA, b, c + (size_t)i * LDC, columns, \
+       first, last, rest_at(rest, i, 0), ahead, next)
+  for (; i + ROWS <= rows; i += ROWS) TILE(ROWS);
+  if (ROWS_LEFT && i < rows) TILE(ROWS_LEFT);
+#undef TILE
 }

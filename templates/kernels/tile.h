@@ -27,10 +27,11 @@
 #define INLINED static inline __attribute__((always_inline))
 
 // Tuned for some CPUs, GCC 12 loads an operand again for each product that it is in. Registers that are
-// given out loop by loop would be exchanged from loop to loop.
+// given out loop by loop would be exchanged from loop to loop. Calls leave no vector in its register: a
+// loop that copies a part of a tile must not become one, or the tile's other sums live in memory.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
 #pragma GCC target("tune=generic")
-#pragma GCC optimize("ira-region=one")
+#pragma GCC optimize("ira-region=one", "no-tree-loop-distribute-patterns")
 #endif
 
 // Keeps a compiler from knowing a number of steps: those that it writes out, GCC 12 orders so that sums go

@@ -192,6 +192,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     knobs = dict(choice)
     pack = knobs.pop("pack")
     extents = {"m": shape.m, "n": shape.n, "k": shape.k, "lda": shape.k, "ldc": shape.n}
+    extents["rows_left"] = shape.m % choice["rows"]
     if pack in (PACKED, BY_TILES, IN_PLACE):
         parts: tuple[str, ...] = ("panel.h", "strip.h", "gemm_nn.c")
         extents["by_tiles"], extents["in_place"] = pack == BY_TILES, pack == IN_PLACE

@@ -202,26 +202,18 @@ INLINED void tile(
     for (int v = 0; v < VECTORS; ++v) *(vec*)(sums + i * WIDTH + v * LANES) = sum[i][v];
 }
 
-// Computes a line: whole tiles first, then what is left in ever smaller ones.
+// Computes a line: whole tiles, then one of the pixels that are left.
 static void strip(
     int filters, const Part part, const float* from, const float* filter, float* sums,
     const Rest rest, float* restrict out) {
 #define TILE(count, is_left, is_right)                                                       \
   tile(count, is_left, is_right, filters, part, from + x * SX, filter, sums + x * WIDTH,     \
        rest_at(rest, 0, x), out + x)
-#define LEFT (OW % ROWS)
-#define REST(count, left) \
-  if (count < ROWS && LEFT & count) x = OW - (left), TILE(count, OW == (left), (left) == count)
   int x = 0;
   if (ROWS <= OW) TILE(ROWS, 1, ROWS == OW);
-  for (x = ROWS; x + ROWS + (LEFT == 0) <= OW; x += ROWS) TILE(ROWS, 0, 0);
-  if (LEFT == 0 && OW > ROWS) TILE(ROWS, 0, 1);
-  REST(8, LEFT);
-  REST(4, LEFT % 8);
-  REST(2, LEFT % 4);
-  REST(1, LEFT % 2);
-#undef REST
-#undef LEFT
+  for (x = ROWS; x + ROWS + !ROWS_LEFT <= OW; x += ROWS) TILE(ROWS, 0, 0);
+  if (!ROWS_LEFT && OW > ROWS) TILE(ROWS, 0, 1);
+  if (ROWS_LEFT) x = OW - ROWS_LEFT, TILE(ROWS_LEFT, OW < ROWS, 1);
 #undef TILE
 }
 

@@ -46,7 +46,7 @@ INLINED void add(
     for (int v = 0; v < VECTORS; ++v) *(vec*)(to + i * WIDTH + v * LANES) = sum[i][v];
 }
 
-// Adds to `rows` rows of a panel: whole tiles first, then what is left in ever smaller ones.
+// Adds to `rows` rows of a panel: whole tiles, then one of the rows that are left.
 static inline void add_all(
     Scratch* with, int rows, int depth, const float* b, float* restrict to, int ahead) {
   int i = 0;
@@ -55,14 +55,10 @@ static inline void add_all(
     for (int k = 0; k < depth; ++k) memcpy(with->copy[k], b + (size_t)k * N, sizeof with->copy[k]);
   else
     add(ROWS, N, M > ROWS, depth, with->rows[0], b, to, copy, ahead), i = ROWS;
-#define TILES(height)                                       \
-  for (; height <= ROWS && i + height <= rows; i += height) \
-    add(height, WIDTH, 0, depth, with->rows[i], copy, to + i * WIDTH, copy, 0)
-  TILES(ROWS);
-  TILES(4);
-  TILES(2);
-  TILES(1);
-#undef TILES
+#define TILE(height) add(height, WIDTH, 0, depth, with->rows[i], copy, to + i * WIDTH, copy, 0)
+  for (; i + ROWS <= rows; i += ROWS) TILE(ROWS);
+  if (ROWS_LEFT && i < rows) TILE(ROWS_LEFT);
+#undef TILE
 }
 
 static void task(

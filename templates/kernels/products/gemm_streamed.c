@@ -69,21 +69,18 @@ INLINED void add(
     for (int v = 0; v < VECTORS; ++v) *(vec*)(to + i * WIDTH + v * LANES) = sum[i][v];
 }
 
-// Adds to `rows` rows of a panel: whole tiles first, then what is left in ever smaller ones. All
-// together make `copies`.
+// Adds to `rows` rows of a panel: whole tiles, then one of the rows that are left. All together make
+// `copies`.
 static inline void add_all(
     Scratch* with, int rows, int depth, int copies, const float* b, float* restrict to,
     Cursor* next) {
   int i = 0;
-#define TILES(height)                                                                        \
-  for (; height <= ROWS && i + height <= rows; i += height)                                  \
-    add(height, depth, copies * (i + height) / rows - copies * i / rows, with->rows[i], b, \
-        to + i * WIDTH, next)
-  TILES(ROWS);
-  TILES(4);
-  TILES(2);
-  TILES(1);
-#undef TILES
+#define TILE(height)                                                                     \
+  add(height, depth, copies * (i + height) / rows - copies * i / rows, with->rows[i], b, \
+      to + i * WIDTH, next)
+  for (; i + ROWS <= rows; i += ROWS) TILE(ROWS);
+  if (ROWS_LEFT && i < rows) TILE(ROWS_LEFT);
+#undef TILE
 }
 
 static void task(
