@@ -1,8 +1,8 @@
 """Matrix multiplication for a CPU: a tile of sums in vector registers, over panels of b in cache.
 
 (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008.)
-Panels are packed (`gemm_nn.c`), which pays where many rows use them; or read in place, all their
-depth at once, where b is near. Few rows of a larger b wait for memory: they may pack, in the order
+Panels are packed (`gemm_nn.c`), which pays where many rows use them, or where vectors are short; or
+read in place, all their depth at once, where b is near. Few rows of a larger b wait for memory: they may pack, in the order
 of memory, what they need next while they add up what they have (`gemm_streamed.c`), or read panels
 where they lie, a few rows of b at a time (`gemm_few.c`). A single row asks for nothing but memory,
 which comes fastest in the longest runs (`gemm_row.c`).
@@ -11,7 +11,6 @@ which comes fastest in the longest runs (`gemm_row.c`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import gcd
 
 from autotune import SourceKernel, Target
 
@@ -31,8 +30,6 @@ _NEAR_FLOATS = 1 << 17
 # Rows up to which a product waits for b, where it has more bytes than a second cache; up to which
 # panels are read in place, untuned, where it has fewer.
 _WAITING, _NEARBY, _IN_PLACE = 256, 1 << 20, 128
-# Bytes of a first cache, those after which its lines push each other out, and how many do not yet.
-_FIRST_CACHE, _ALIAS, _WAYS = 32 << 10, 4096, 8
 
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
@@ -52,7 +49,7 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
             max(2 * shape.k, 32),
             (*((8, 16) if few else ()), 32, 64, 128, 256, 384, 512, 1024, 2048),
         ),
-        "pack": [PACKED, *([LIE, STREAMED] if few else [BY_TILES]), IN_PLACE],
+        "pack": [PACKED, *([LIE, STREAMED] if few else []), BY_TILES, IN_PLACE],
     }
 
 
@@ -94,7 +91,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options, unit = candidates(shape), cpu_tiles.vector_unit(target)
-    is_near = _is_near(shape, unit)
+    is_near = 4 * shape.n * shape.k <= _NEARBY
     rows, vectors, lanes = cpu_tiles.tile(unit, shape.m, shape.n, narrow=is_near or shape.m > FEW)
     width = vectors * lanes
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
@@ -102,7 +99,8 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes}
     if shape.m == 1 and width <= shape.n:
         return choice | _of_one_row(shape, options, target)
-    if is_near and width <= shape.n:
+    # Tiles of short vectors take half the time: their panels have to come from the first cache.
+    if is_near and shape.m <= _IN_PLACE and unit.floats > 8 and width <= shape.n:
         # Each block, of whole tiles, reads all of b, and each group of panels all of a.
         whole = {common.ceil_div(b, rows) * rows: b for b in reversed(blocks)}
         block, together = cpu_tiles.tasks(
@@ -113,10 +111,11 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
         here = {"block_m": whole[block], "panels": together, "depth": depth, "pack": IN_PLACE}
         return choice | here
     covering = min((b for b in blocks if b >= shape.m), default=max(blocks))
-    if min(rows, _UNPACKED) < shape.m <= FEW and width <= shape.n:
+    waits = shape.m <= FEW and width <= shape.n and not (is_near and shape.m > rows)
+    if waits and shape.m > min(rows, _UNPACKED):
         # Read where it lies, a panel would be read again from far away for the tiles below.
         return choice | {"block_m": covering} | _streamed(shape, options, panels, width, target)
-    if shape.m <= FEW and width <= shape.n:
+    if waits:
         # Long runs of a row of b come faster, and sums go to the nearer cache and back.
         block_m, together = cpu_tiles.tasks(
             target, [covering], [p for p in panels if p <= 32], (shape.m, shape.n), width,
@@ -130,22 +129,9 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
         target, blocks, panels, (shape.m, shape.n), width,
         lambda high, wide: 8 / high + 4 / wide + 1e-4 * wide,
     )  # fmt: skip
-    deep = 384 if shape.m > FEW else 256
-    depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
+    depth = max(d for d in options["depth"] if d <= max(384, min(options["depth"])))
     # By tiles the first sums are made while rows come from far away, where tiles are as high.
-    pack = BY_TILES if shape.m > FEW else PACKED
-    return choice | {"block_m": block_m, "panels": together, "depth": depth, "pack": pack}
-
-
-def _is_near(shape: Gemm, unit: cpu_tiles.VectorUnit) -> bool:
-    """Return whether panels are read in place: they come in time from a second cache, at first.
-
-    Tiles of short vectors take half the steps' time: their panels have to stay in the first cache.
-    """
-    if shape.m > _IN_PLACE or 4 * shape.n * shape.k > _NEARBY:
-        return False
-    stays = shape.k <= _WAYS * (_ALIAS // gcd(_ALIAS, 4 * shape.n))
-    return unit.floats > 8 or (stays and 12 * unit.floats * shape.k <= _FIRST_CACHE)
+    return choice | {"block_m": block_m, "panels": together, "depth": depth, "pack": BY_TILES}
 
 
 def _streamed(
