@@ -16,7 +16,7 @@ from autotune.runtime import cpu_instructions
 from . import common
 
 # Rows of sums that a tile may have; 8 and more are for machines of 32 registers.
-ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 14)
+ROWS = tuple(range(1, 15))
 VECTORS, LANES = (1, 2, 3, 4), (4, 8, 16)
 # Multiply-adds, and loads, of vectors that a core begins in a cycle; cycles until a sum is there.
 _EACH_CYCLE, _LATENCY = 2, 4
@@ -94,9 +94,11 @@ def tile(
         whole, rest = divmod(columns - left, vectors * lanes)
         last = common.ceil_div(rest, lanes) if narrow else vectors
 
+        parts = 2 if unit.halves and lanes > 8 else 1
+
         def across(part: int) -> float:
-            wide = (whole + _OF_TAIL * left) * _step(part, vectors)
-            return wide + (rest > 0) * _step(part, last)
+            wide = (whole + _OF_TAIL * left) * _step(part, vectors, parts)
+            return wide + (rest > 0) * _step(part, last, parts)
 
         down, below = divmod(rows, high)
         return down * across(high) + (below > 0) * across(below)
@@ -140,10 +142,10 @@ def line_tile(
     return min(fits, key=cycles)
 
 
-def _step(high: int, vectors: int) -> float:
-    """Return the cycles of one step of a tile."""
+def _step(high: int, vectors: int, parts: int = 1) -> float:
+    """Return the cycles of one step of a tile, of vectors that are computed in ``parts``."""
     loads = (high + vectors) / _EACH_CYCLE
-    return max(high * vectors / _EACH_CYCLE, loads, _LATENCY) + 0.2 * loads + 0.25
+    return max(high * vectors * parts / _EACH_CYCLE, loads, _LATENCY) + 0.2 * loads + 0.25
 
 
 def tail_of(columns: int, width: int, lanes: int) -> int:

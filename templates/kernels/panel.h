@@ -8,10 +8,10 @@
 #define N 0
 #endif
 
-// Of the first `vectors` of a panel, rows of which lie `pitch` apart. Where `ahead` is set, what the tile
+// Of the first `wide` columns of a panel, rows of which lie `pitch` apart. Where `ahead` is set, what the tile
 // below will need of a is fetched meanwhile, and where there is a `next`, rows from there on.
 INLINED void sum_up(
-    vec sum[ROWS][VECTORS], const int vectors, const size_t pitch, const int rows, int depth,
+    vec sum[ROWS][VECTORS], const int wide, const size_t pitch, const int rows, int depth,
     const float* restrict a, const float* restrict b, int ahead, const float* next) {
   HIDE(depth);
   for (int near = 0; near < depth; near += NEAR) {
@@ -21,15 +21,14 @@ INLINED void sum_up(
       for (int i = 0; i < FETCHED; ++i, next += N)
         for (int j = 0; j < WIDTH; j += NEAR) __builtin_prefetch(next + j, 0, 2);
     const int end = SMALLER(near + NEAR, depth);
-    for (int k = near; k < end; ++k) narrow_step(sum, vectors, 0, rows, a + k, b + k * pitch);
+    for (int k = near; k < end; ++k) narrow_step(sum, wide, 0, rows, a + k, b + k * pitch);
   }
 }
 
-// Vectors of the last panel of an extent: as many as there are columns left.
-#define LAST_VECTORS(extent) (((extent) - 1) % WIDTH / LANES + 1)
+// Columns of the last panel of an extent.
+#define LAST_OF(extent) (((extent) - 1) % WIDTH + 1)
 
-// The columns of a panel of `vectors`, of which `count` exist, or more.
-INLINED Columns first_columns(const int vectors, int count) {
-  const int width = vectors * LANES;
-  return (Columns){1, count >= width, {{0, SMALLER(count, width), 0}}};
+// The columns of a panel that is `wide`, of which `count` exist, or more.
+INLINED Columns first_columns(const int wide, int count) {
+  return (Columns){1, count >= wide, {{0, SMALLER(count, wide), 0}}};
 }

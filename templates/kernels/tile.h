@@ -41,6 +41,55 @@
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
+// Loads the first `count` floats of a vector, and zeros for the others; writes them, and no others.
+#if (defined(__AVX512VL__) && LANES <= 16) || (defined(__AVX2__) && LANES <= 8)
+#include <immintrin.h>
+#if defined(__AVX512VL__) && LANES == 16
+#define MASK(count) ((__mmask16)((1u << (count)) - 1))
+#define LOADED(from, mask) _mm512_maskz_loadu_ps(mask, from)
+#define STORE(to, mask, what) _mm512_mask_storeu_ps(to, mask, (__m512)(what))
+#elif defined(__AVX512VL__)
+#define MASK(count) ((__mmask8)((1u << (count)) - 1))
+#if LANES == 8
+#define LOADED(from, mask) _mm256_maskz_loadu_ps(mask, from)
+#define STORE(to, mask, what) _mm256_mask_storeu_ps(to, mask, (__m256)(what))
+#else
+#define LOADED(from, mask) _mm_maskz_loadu_ps(mask, from)
+#define STORE(to, mask, what) _mm_mask_storeu_ps(to, mask, (__m128)(what))
+#endif
+#elif LANES == 8
+#define MASK(count) ((__m256i)((bits){0, 1, 2, 3, 4, 5, 6, 7} < (count)))
+#define LOADED(from, mask) _mm256_maskload_ps(from, mask)
+#define STORE(to, mask, what) _mm256_maskstore_ps(to, mask, (__m256)(what))
+#else
+#define MASK(count) ((__m128i)((bits){0, 1, 2, 3} < (count)))
+#define LOADED(from, mask) _mm_maskload_ps(from, mask)
+#define STORE(to, mask, what) _mm_maskstore_ps(to, mask, (__m128)(what))
+#endif
+INLINED vec load_some(const float* from, int count) { return (vec)LOADED(from, MASK(count)); }
+INLINED void store_some(float* to, vec what, int count) { STORE(to, MASK(count), what); }
+#else
+INLINED vec load_some(const float* from, int count) {
+  vec some = {0};
+  for (int j = 0; j < count; ++j) some[j] = from[j];
+  return some;
+}
+INLINED void store_some(float* to, vec what, int count) {
+  for (int j = 0; j < count; ++j) to[j] = what[j];
+}
+#endif
+
+// Vectors that hold so many columns; loads or writes that one of them, whole but for the last.
+#define VECTORS_OF(wide) (((wide) + LANES - 1) / LANES)
+INLINED vec load_part(const float* row, const int v, const int wide) {
+  if ((v + 1) * LANES <= wide) return *(const vec*)(row + v * LANES);
+  return load_some(row + v * LANES, LARGER(0, wide - v * LANES));
+}
+INLINED void store_part(float* row, const int v, const int wide, const vec what) {
+  if ((v + 1) * LANES <= wide) *(vec*)(row + v * LANES) = what;
+  else store_some(row + v * LANES, what, LARGER(0, wide - v * LANES));
+}
+
 // What follows the last addition: numbers of each row, and a tensor as large as c, from the first
 // row and column of what is computed on. Where it is KEPT, the sum before it is scaled goes to `kept`.
 typedef struct {
@@ -85,27 +134,27 @@ INLINED void add_product(vec* sum, const vec a, const vec b) {
 #endif
 }
 
-// Of the first `vectors` of a tile. What neighbouring steps have in common is loaded again: kept, it would
-// push sums out of registers.
+// Of the first `wide` columns of a tile: no others are read. What neighbouring steps have in common is
+// loaded again: kept, it would push sums out of registers.
 INLINED void narrow_step(
-    vec sum[ROWS][VECTORS], const int vectors, const int first, const int end,
+    vec sum[ROWS][VECTORS], const int wide, const int first, const int end,
     const float* restrict a, const float* restrict b) {
   __asm__ volatile("" ::: "memory");
   vec right[VECTORS];
 #pragma GCC unroll 8
-  for (int v = 0; v < vectors; ++v) right[v] = *(const vec*)(b + v * LANES);
+  for (int v = 0; v < VECTORS_OF(wide); ++v) right[v] = load_part(b, v, wide);
 #pragma GCC unroll 16
   for (int i = first; i < end; ++i) {
     const vec left = a[(size_t)i * APART] - (vec){0};
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; ++v) add_product(&sum[i][v], right[v], left);
+    for (int v = 0; v < VECTORS_OF(wide); ++v) add_product(&sum[i][v], right[v], left);
   }
 }
 
 INLINED void step(
     vec sum[ROWS][VECTORS], const int first, const int end, const float* restrict a,
     const float* restrict b) {
-  narrow_step(sum, VECTORS, first, end, a, b);
+  narrow_step(sum, WIDTH, first, end, a, b);
 }
 
 // Fetches the line of cache around a column of the `rows` rows of a below a tile.
@@ -114,14 +163,14 @@ INLINED void fetch(const int rows, const float* a) {
   for (int i = 0; i < rows; ++i) __builtin_prefetch(a + (size_t)(rows + i) * LDA);
 }
 
-// Fetches what a tile of `width` columns will be added to, or written over, while it is computed.
+// Fetches what a tile of `wide` columns will be added to, or written over, while it is computed.
 INLINED void fetch_result(
-    const int rows, const int width, const float* c, const Columns* columns) {
+    const int rows, const int wide, const float* c, const Columns* columns) {
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
     const float* to = c + (size_t)i * LDC + columns->run[0].to;
-    for (int j = 0; j < width; j += 16) __builtin_prefetch(to + j, 1);
-    __builtin_prefetch(to + width - 1, 1);
+    for (int j = 0; j < wide; j += 16) __builtin_prefetch(to + j, 1);
+    __builtin_prefetch(to + wide - 1, 1);
   }
 }
 
@@ -140,34 +189,44 @@ static inline void give(float* restrict row, const float* restrict part, const C
   }
 }
 
-// Adds the first `vectors` of a tile to c, or writes them when these are the first sums; after the last the
-// rest follows.
+// Adds a row of a tile to the first `wide` columns of a row of c, or writes it when these are the first
+// sums; after the last the rest follows, of which `residual` and `kept` are rows too.
+INLINED void put_row(
+    vec sum[VECTORS], const int vectors, int wide, float* restrict row, const int first,
+    const int last, const Rest rest, int i, const float* residual, float* kept) {
+#pragma GCC unroll 8
+  for (int v = 0; v < vectors; ++v) {
+    vec other = {0}, before;
+    if (!first) sum[v] += load_part(row, v, wide);
+    if (RESIDUAL && last) other = load_part(residual, v, wide);
+    if (last) finish(&sum[v], rest, i, &other, &before);
+    if (KEPT && last) store_part(kept, v, wide, before);
+    store_part(row, v, wide, sum[v]);
+  }
+}
+
+// Puts the first `wide` columns of a tile to c.
 INLINED void put(
-    vec sum[ROWS][VECTORS], const int vectors, const int rows, float* restrict c,
+    vec sum[ROWS][VECTORS], const int wide, const int rows, float* restrict c,
     const Columns* columns, const int first, const int last, const Rest rest) {
+  const int vectors = VECTORS_OF(wide), to = columns->run[0].to;
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
-    float* restrict row = c + (size_t)i * LDC;
-    float part[WIDTH], other[WIDTH], before[WIDTH];
-    const int whole = columns->is_whole;
-    float* restrict to = whole ? row + columns->run[0].to : part;
-    if (!first && !whole) take(part, row, columns);
-    const float* residual = other;
-    if (RESIDUAL && last) {
-      residual = rest.residual + (size_t)i * LDC;
-      if (whole) residual += columns->run[0].to;
-      else take(other, residual, columns), residual = other;
+    const size_t at = (size_t)i * LDC;
+    const float* residual = RESIDUAL ? rest.residual + at : NULL;
+    float* kept = KEPT ? rest.kept + at : NULL;
+    if (columns->is_whole) {
+      put_row(sum[i], vectors, wide, c + at + to, first, last, rest, i, residual + to, kept + to);
+    } else if (MOST_RUNS == 1) {
+      const int count = columns->run[0].count;
+      put_row(sum[i], vectors, count, c + at + to, first, last, rest, i, residual + to, kept + to);
+    } else {
+      float part[WIDTH], other[WIDTH], before[WIDTH];
+      if (!first) take(part, c + at, columns);
+      if (RESIDUAL && last) take(other, residual, columns);
+      put_row(sum[i], vectors, WIDTH, part, first, last, rest, i, other, before);
+      give(c + at, part, columns);
+      if (KEPT && last) give(kept, before, columns);
     }
-    float* kept = before;
-    if (KEPT && whole) kept = rest.kept + (size_t)i * LDC + columns->run[0].to;
-#pragma GCC unroll 8
-    for (int v = 0; v < vectors; ++v) {
-      if (!first) sum[i][v] += *(const vec*)(to + v * LANES);
-      if (last)
-        finish(&sum[i][v], rest, i, (const vec*)(residual + v * LANES), (vec*)(kept + v * LANES));
-      *(vec*)(to + v * LANES) = sum[i][v];
-    }
-    if (!whole) give(row, part, columns);
-    if (KEPT && last && !whole) give(rest.kept + (size_t)i * LDC, before, columns);
   }
 }

@@ -7,6 +7,7 @@
 #define PIXELS (OH * OW)
 #define DEPTH (CHANNELS * TAPS)
 #define PANELLED (PIXELS - TAIL)
+#define LAST LAST_OF(PANELLED)
 // Whether each pixel meets one of the image, and whether neighbours meet neighbours.
 #define IS_PLAIN (TAPS == 1 && !PY && !PX)
 #define IS_WHOLE (IS_PLAIN && SY == 1 && SX == 1)
@@ -151,11 +152,18 @@ static void task(
       float* to = out + (size_t)(m0 + m) * PIXELS;
       for (int p = 0; p < span.panels; ++p) {
         const int pixel = span.first + p * WIDTH;
-        const Columns columns = first_columns(VECTORS, PANELLED - pixel);
-        strip(
-            VECTORS, WIDTH, some, channels * TAPS, filters, unfolded->panels + (size_t)p * DEPTH * WIDTH,
-            to + pixel, &columns, c0 == 0, last, rest_at(rest, m0 + m, pixel),
-            p + 1 == span.panels, NULL);
+#define STRIP(wide)                                                                       \
+  const Columns columns = first_columns(wide, PANELLED - pixel);                          \
+  strip(                                                                                  \
+      wide, WIDTH, some, channels * TAPS, filters,                                        \
+      unfolded->panels + (size_t)p * DEPTH * WIDTH, to + pixel, &columns, c0 == 0, last,  \
+      rest_at(rest, m0 + m, pixel), p + 1 == span.panels, NULL)
+        if (LAST < WIDTH && PANELLED - pixel < WIDTH) {
+          STRIP(LAST);
+        } else {
+          STRIP(WIDTH);
+        }
+#undef STRIP
       }
       if (span.tail)
         dots(some, channels * TAPS, filters, unfolded->tail, to + PANELLED, c0 == 0, last,

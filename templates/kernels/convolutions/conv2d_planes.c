@@ -55,7 +55,7 @@ static void task(
       for (int at = 0; at < sums; at += WIDTH) {
         const Columns columns = columns_at(at, lines);
         strip(
-            VECTORS, PITCH, SMALLER(ROWS, rows - m), channels, weight + (size_t)(m0 + m) * LDA + c0 * TAPS,
+            WIDTH, PITCH, SMALLER(ROWS, rows - m), channels, weight + (size_t)(m0 + m) * LDA + c0 * TAPS,
             planes + at, out + (size_t)(m0 + m) * PIXELS + line * OW, &columns, c0 == 0, last,
             rest_at(rest, m0 + m, line * OW), at + WIDTH >= sums, NULL);
       }

@@ -11,7 +11,7 @@
 #define CHANNEL (PHASES_Y * PHASES_X * PLANE)
 
 INLINED void sum_up(
-    vec sum[ROWS][VECTORS], const int vectors, const size_t pitch, const int rows, int channels,
+    vec sum[ROWS][VECTORS], const int wide, const size_t pitch, const int rows, int channels,
     const float* restrict a, const float* restrict b, int ahead, const float* next) {
   (void)pitch, (void)next;
   HIDE(channels);
@@ -23,7 +23,7 @@ INLINED void sum_up(
       for (int j = 0; j < KW; ++j) {
         const int phase = i % SY * PHASES_X + j % SX;
         narrow_step(
-            sum, vectors, 0, rows, a + i * KW + j, b + phase * PLANE + i / SY * PITCH + j / SX);
+            sum, wide, 0, rows, a + i * KW + j, b + phase * PLANE + i / SY * PITCH + j / SX);
       }
   }
 }

@@ -151,12 +151,12 @@ static void transform(
 static void multiply(
     Scratch* restrict with, const float* restrict weight, int rows, int channels, int count,
     int first) {
-  const Columns columns = first_columns(VECTORS, WIDTH);
+  const Columns columns = first_columns(WIDTH, WIDTH);
   for (int e = 0; e < POINTS; ++e, weight += (size_t)CO * CI)
     for (int m = 0; m < rows; m += ROWS)
       for (int t = 0; t < count; t += WIDTH)
         strip(
-            VECTORS, PITCH, SMALLER(ROWS, rows - m), channels, weight + (size_t)m * LDA,
+            WIDTH, PITCH, SMALLER(ROWS, rows - m), channels, weight + (size_t)m * LDA,
             with->panels[e] + t, with->sums[e] + m * GROUP + t, &columns, first, 0, (Rest){0},
             t + WIDTH >= count, NULL);
 }

@@ -1,10 +1,10 @@
 // C[M, N] = A[M, K] B[K, N], row-major float32. A task owns BLOCK rows and PANELS panels of WIDTH
 // columns; it packs DEPTH rows of its panels at a time, which then stay in cache for all its rows. What is
-// near already may stay IN_PLACE: then only columns that whole vectors leave over are packed.
-#define LAST LAST_VECTORS(N)
+// near already may stay IN_PLACE.
+#define LAST LAST_OF(N)
 
 // Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
-static _Thread_local float panels[(IN_PLACE ? 1 : PANELS) * DEPTH * WIDTH] __attribute__((aligned(64)));
+static _Thread_local float panels[IN_PLACE ? 1 : PANELS * DEPTH * WIDTH] __attribute__((aligned(64)));
 
 // Copies row by row, as far as the panels go: rows of a wide matrix lie in pages of their own.
 static void pack(float* restrict to, const float* restrict b, int depth, int columns) {
@@ -33,7 +33,7 @@ INLINED void first_tile(
     for (int v = 0; v < VECTORS; ++v)
       *(vec*)(panel + v * LANES) = *(const vec*)(b + v * LANES);
   }
-  put(sum, VECTORS, ROWS, c, columns, first, 0, (Rest){0});
+  put(sum, WIDTH, ROWS, c, columns, first, 0, (Rest){0});
 }
 
 // Where in b that begins what the tiles from row `m` on fetch: they share what is packed next, the rows
@@ -51,14 +51,14 @@ static const float* next_of(int m, int k0, int first_column, const float* b) {
 INLINED void panel_strip(
     int rows, int depth, const float* restrict a, const float* restrict panel, const size_t pitch,
     float* restrict c, int count, int k0, int ahead, const float* next) {
-#define STRIP(vectors)                                                                        \
-  const Columns columns = first_columns(vectors, count);                                      \
-  strip(vectors, pitch, rows, depth, a, panel, c, &columns, k0 == 0, k0 + DEPTH >= K,         \
+#define STRIP(wide)                                                                       \
+  const Columns columns = first_columns(wide, count);                                     \
+  strip(wide, pitch, rows, depth, a, panel, c, &columns, k0 == 0, k0 + DEPTH >= K,        \
         (Rest){0}, ahead, next)
-  if (LAST < VECTORS && count < WIDTH) {
+  if (LAST < WIDTH && count < WIDTH) {
     STRIP(LAST);
   } else {
-    STRIP(VECTORS);
+    STRIP(WIDTH);
   }
 #undef STRIP
 }
@@ -81,7 +81,7 @@ static void task(
       for (int n = first_column; n < end; n += WIDTH, panel += DEPTH * WIDTH) {
         float* to = c + (size_t)(m0 + m) * N + n;
         if (in_passing && m == 0 && n + WIDTH <= end) {
-          const Columns columns = first_columns(VECTORS, WIDTH);
+          const Columns columns = first_columns(WIDTH, WIDTH);
           first_tile(depth, left, from + n, panel, to, &columns, k0 == 0);
           continue;
         }
@@ -107,12 +107,7 @@ static void task_in_place(
     for (int n = first_column; n < end; n += WIDTH) {
       const float* right = b + (size_t)k0 * N + n;
       float* to = c + (size_t)m0 * N + n;
-      if (N % LANES == 0 || n + WIDTH <= end) {
-        panel_strip(rows, depth, left, right, N, to, end - n, k0, 1, NULL);
-      } else {
-        pack(panels, right, depth, end - n);
-        panel_strip(rows, depth, left, panels, WIDTH, to, end - n, k0, 1, NULL);
-      }
+      panel_strip(rows, depth, left, right, N, to, end - n, k0, 1, NULL);
     }
   }
 }
