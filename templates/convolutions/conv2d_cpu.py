@@ -123,7 +123,7 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     unit = cpu_tiles.vector_unit(target)
     if _turns_filters(shape, unit):
         return _of_filters(shape, options, target)
-    rows, vectors, lanes = cpu_tiles.tile(unit, shape.co, pixels, tails=True)
+    rows, vectors, lanes = cpu_tiles.tile(unit, shape.co, pixels, tails=True, narrow=True)
     width = vectors * lanes
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "across": 0}

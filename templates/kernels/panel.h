@@ -9,10 +9,12 @@
 #endif
 
 // Of the first `wide` columns of a panel, rows of which lie `pitch` apart. Where `ahead` is set, what the tile
-// below will need of a is fetched meanwhile, and where there is a `next`, rows from there on.
+// below will need of a is fetched meanwhile, and where there is a `next`, rows from there on. What is packed
+// may be read to the end of its last vector.
 INLINED void sum_up(
     vec sum[ROWS][VECTORS], const int wide, const size_t pitch, const int rows, int depth,
     const float* restrict a, const float* restrict b, int ahead, const float* next) {
+  const int read = pitch == WIDTH ? VECTORS_OF(wide) * LANES : wide;
   HIDE(depth);
   for (int near = 0; near < depth; near += NEAR) {
     if (ahead) fetch(rows, a + near);
@@ -21,14 +23,12 @@ INLINED void sum_up(
       for (int i = 0; i < FETCHED; ++i, next += N)
         for (int j = 0; j < WIDTH; j += NEAR) __builtin_prefetch(next + j, 0, 2);
     const int end = SMALLER(near + NEAR, depth);
-    for (int k = near; k < end; ++k) narrow_step(sum, wide, 0, rows, a + k, b + k * pitch);
+    for (int k = near; k < end; ++k) narrow_step(sum, read, 0, rows, a + k, b + k * pitch);
   }
 }
 
 // Columns of the last panel of an extent.
 #define LAST_OF(extent) (((extent) - 1) % WIDTH + 1)
 
-// The columns of a panel that is `wide`, of which `count` exist, or more.
-INLINED Columns first_columns(const int wide, int count) {
-  return (Columns){1, count >= wide, {{0, SMALLER(count, wide), 0}}};
-}
+// The columns of a panel that is `wide`.
+INLINED Columns first_columns(const int wide) { return (Columns){1, 1, {{0, wide, 0}}}; }

@@ -44,6 +44,10 @@ typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 // Loads the first `count` floats of a vector, and zeros for the others; writes them, and no others.
 #if (defined(__AVX512VL__) && LANES <= 16) || (defined(__AVX2__) && LANES <= 8)
 #include <immintrin.h>
+#ifndef __AVX512VL__
+// Where masks begin: a vector of them that is compared for would take a register from the sums.
+static const int edge[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+#endif
 #if defined(__AVX512VL__) && LANES == 16
 #define MASK(count) ((__mmask16)((1u << (count)) - 1))
 #define LOADED(from, mask) _mm512_maskz_loadu_ps(mask, from)
@@ -58,11 +62,11 @@ typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 #define STORE(to, mask, what) _mm_mask_storeu_ps(to, mask, (__m128)(what))
 #endif
 #elif LANES == 8
-#define MASK(count) ((__m256i)((bits){0, 1, 2, 3, 4, 5, 6, 7} < (count)))
+#define MASK(count) ((__m256i)*(const bits*)(edge + 8 - (count)))
 #define LOADED(from, mask) _mm256_maskload_ps(from, mask)
 #define STORE(to, mask, what) _mm256_maskstore_ps(to, mask, (__m256)(what))
 #else
-#define MASK(count) ((__m128i)((bits){0, 1, 2, 3} < (count)))
+#define MASK(count) ((__m128i)*(const bits*)(edge + 8 - (count)))
 #define LOADED(from, mask) _mm_maskload_ps(from, mask)
 #define STORE(to, mask, what) _mm_maskstore_ps(to, mask, (__m128)(what))
 #endif
@@ -192,10 +196,10 @@ static inline void give(float* restrict row, const float* restrict part, const C
 // Adds a row of a tile to the first `wide` columns of a row of c, or writes it when these are the first
 // sums; after the last the rest follows, of which `residual` and `kept` are rows too.
 INLINED void put_row(
-    vec sum[VECTORS], const int vectors, int wide, float* restrict row, const int first,
-    const int last, const Rest rest, int i, const float* residual, float* kept) {
+    vec sum[VECTORS], const int wide, float* restrict row, const int first, const int last,
+    const Rest rest, int i, const float* residual, float* kept) {
 #pragma GCC unroll 8
-  for (int v = 0; v < vectors; ++v) {
+  for (int v = 0; v < VECTORS_OF(wide); ++v) {
     vec other = {0}, before;
     if (!first) sum[v] += load_part(row, v, wide);
     if (RESIDUAL && last) other = load_part(residual, v, wide);
@@ -209,22 +213,21 @@ INLINED void put_row(
 INLINED void put(
     vec sum[ROWS][VECTORS], const int wide, const int rows, float* restrict c,
     const Columns* columns, const int first, const int last, const Rest rest) {
-  const int vectors = VECTORS_OF(wide), to = columns->run[0].to;
+  const int to = columns->run[0].to;
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
     const size_t at = (size_t)i * LDC;
     const float* residual = RESIDUAL ? rest.residual + at : NULL;
     float* kept = KEPT ? rest.kept + at : NULL;
     if (columns->is_whole) {
-      put_row(sum[i], vectors, wide, c + at + to, first, last, rest, i, residual + to, kept + to);
-    } else if (MOST_RUNS == 1) {
-      const int count = columns->run[0].count;
-      put_row(sum[i], vectors, count, c + at + to, first, last, rest, i, residual + to, kept + to);
+      if (RESIDUAL) residual += to;
+      if (KEPT) kept += to;
+      put_row(sum[i], wide, c + at + to, first, last, rest, i, residual, kept);
     } else {
       float part[WIDTH], other[WIDTH], before[WIDTH];
       if (!first) take(part, c + at, columns);
       if (RESIDUAL && last) take(other, residual, columns);
-      put_row(sum[i], vectors, WIDTH, part, first, last, rest, i, other, before);
+      put_row(sum[i], WIDTH, part, first, last, rest, i, other, before);
       give(c + at, part, columns);
       if (KEPT && last) give(kept, before, columns);
     }

@@ -153,7 +153,7 @@ static void task(
       for (int p = 0; p < span.panels; ++p) {
         const int pixel = span.first + p * WIDTH;
 #define STRIP(wide)                                                                       \
-  const Columns columns = first_columns(wide, PANELLED - pixel);                          \
+  const Columns columns = first_columns(wide);                                             \
   strip(                                                                                  \
       wide, WIDTH, some, channels * TAPS, filters,                                        \
       unfolded->panels + (size_t)p * DEPTH * WIDTH, to + pixel, &columns, c0 == 0, last,  \

@@ -151,7 +151,7 @@ static void transform(
 static void multiply(
     Scratch* restrict with, const float* restrict weight, int rows, int channels, int count,
     int first) {
-  const Columns columns = first_columns(WIDTH, WIDTH);
+  const Columns columns = first_columns(WIDTH);
   for (int e = 0; e < POINTS; ++e, weight += (size_t)CO * CI)
     for (int m = 0; m < rows; m += ROWS)
       for (int t = 0; t < count; t += WIDTH)

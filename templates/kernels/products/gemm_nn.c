@@ -52,7 +52,7 @@ INLINED void panel_strip(
     int rows, int depth, const float* restrict a, const float* restrict panel, const size_t pitch,
     float* restrict c, int count, int k0, int ahead, const float* next) {
 #define STRIP(wide)                                                                       \
-  const Columns columns = first_columns(wide, count);                                     \
+  const Columns columns = first_columns(wide);                                            \
   strip(wide, pitch, rows, depth, a, panel, c, &columns, k0 == 0, k0 + DEPTH >= K,        \
         (Rest){0}, ahead, next)
   if (LAST < WIDTH && count < WIDTH) {
@@ -81,7 +81,7 @@ static void task(
       for (int n = first_column; n < end; n += WIDTH, panel += DEPTH * WIDTH) {
         float* to = c + (size_t)(m0 + m) * N + n;
         if (in_passing && m == 0 && n + WIDTH <= end) {
-          const Columns columns = first_columns(WIDTH, WIDTH);
+          const Columns columns = first_columns(WIDTH);
           first_tile(depth, left, from + n, panel, to, &columns, k0 == 0);
           continue;
         }
