@@ -20,8 +20,8 @@ ROWS = tuple(range(1, 15))
 VECTORS, LANES = (1, 2, 3, 4), (4, 8, 16)
 # Multiply-adds, and loads, of vectors that a core begins in a cycle; cycles until a sum is there.
 _EACH_CYCLE, _LATENCY = 2, 4
-# What a column that is computed by itself takes, as a part of a tile.
-_OF_TAIL = 0.15
+# Cycles of a step of one sum in a column that is computed by itself.
+_OF_TAIL = 0.25
 # Cycles of a vector of filters from the second cache, and of a block of 16 vectors of sums to be
 # transposed; as a factor, what more that takes where both need more registers than there are, and
 # what more than their cycles tiles of more than 12 pixels took on a Xeon and on an EPYC.
@@ -83,9 +83,9 @@ def tile(
 
     A step of a tile takes as long as its multiply-adds or its loads, whichever are more, and at
     least until the sums of the step before are there. Rows that whole tiles leave over have one of
-    their own. With ``tails`` a few columns that are left
-    over by whole tiles cost a part of a tile only (see `tail_of`); where the last tiles are
-    ``narrow``, they have as many vectors as there are columns left.
+    their own. With ``tails`` a few columns that are left over by whole tiles are computed one by
+    one (see `tail_of`); where the last tiles are ``narrow``, they have as many vectors as there are
+    columns left.
     """
 
     def cycles(choice: tuple[int, int, int]) -> float:
@@ -93,11 +93,10 @@ def tile(
         left = tail_of(columns, vectors * lanes, lanes) if tails else 0
         whole, rest = divmod(columns - left, vectors * lanes)
         last = common.ceil_div(rest, lanes) if narrow else vectors
-
         parts = 2 if unit.halves and lanes > 8 else 1
 
         def across(part: int) -> float:
-            wide = (whole + _OF_TAIL * left) * _step(part, vectors, parts)
+            wide = whole * _step(part, vectors, parts) + _OF_TAIL * left * part
             return wide + (rest > 0) * _step(part, last, parts)
 
         down, below = divmod(rows, high)
