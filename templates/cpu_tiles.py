@@ -84,8 +84,8 @@ def tile(
     A step of a tile takes as long as its multiply-adds or its loads, whichever are more, and at
     least until the sums of the step before are there. Rows that whole tiles leave over have one of
     their own. With ``tails`` a few columns that are left over by whole tiles are computed one by
-    one (see `tail_of`); where the last tiles are ``narrow``, they have as many vectors as there are
-    columns left.
+    one (see `tail_of`); where the last tiles are ``narrow``, they have as many vectors as there
+    are columns left.
     """
 
     def cycles(choice: tuple[int, int, int]) -> float:

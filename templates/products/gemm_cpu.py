@@ -1,11 +1,11 @@
 """Matrix multiplication for a CPU: a tile of sums in vector registers, over panels of b in cache.
 
 (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008.)
-Panels are packed (`gemm_nn.c`), which pays where many rows use them, or where vectors are short; or
-read in place, all their depth at once, where b is near. Few rows of a larger b wait for memory: they may pack, in the order
-of memory, what they need next while they add up what they have (`gemm_streamed.c`), or read panels
-where they lie, a few rows of b at a time (`gemm_few.c`). A single row asks for nothing but memory,
-which comes fastest in the longest runs (`gemm_row.c`).
+Panels are packed (`gemm_nn.c`), which pays where many rows use them, or where vectors are short;
+or read in place, all their depth at once, where b is near. Few rows of a larger b wait for memory:
+they may pack, in the order of memory, what they need next while they add up what they have
+(`gemm_streamed.c`), or read panels where they lie, a few rows of b at a time (`gemm_few.c`). A
+single row asks for nothing but memory, which comes fastest in the longest runs (`gemm_row.c`).
 """
 
 from __future__ import annotations

@@ -148,6 +148,32 @@ def test_the_last_panel_is_as_wide_as_columns_are_left(shape, knobs, pack):
     run_over_nan(shape, gemm_cpu, choice)
 
 
+@pytest.mark.parametrize("pack", [0, 1, 2, 3, 4])
+def test_rows_that_whole_tiles_leave_over_have_a_tile_of_their_own(pack):
+    choice = FEW | {"rows": 5, "pack": pack}
+    assert {"ROWS": "5", "ROWS_LEFT": "3"}.items() <= _defines(Gemm(13, 37, 35), choice).items()
+    run_over_nan(Gemm(13, 37, 35), gemm_cpu, choice)
+
+
+def _defines(shape, choice):
+    return {name: str(value) for name, value in gemm_cpu.kernel(shape, choice).defines.items()}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names of x86 CPUs")
+@pytest.mark.parametrize("lanes", [4, 8])
+@pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v3"])
+def test_parts_of_vectors_are_read_and_written_with_masks_and_without(cpu, lanes):
+    shape = Gemm(5, 2 * lanes + 3, 20)
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype("float32") for s in ((5, 20), (20, shape.n)))
+    kernel = gemm_cpu.kernel(shape, FEW | {"lanes": lanes, "pack": 4})
+    with Target(f"llvm -mcpu={cpu}"):
+        module = build(kernel, name="f")
+    c = np.full((5, shape.n), np.nan, "float32")
+    module(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("floats", [8, 16])
 def test_untuned_products_of_few_rows_stay_in_place_or_are_packed_where_b_is_near(floats):
     target, packs = SimpleNamespace(limits=Limits(sm_count=2), attrs={}), {}
