@@ -77,15 +77,16 @@ def _is_zen4() -> bool:
 
 
 def tile(
-    unit: VectorUnit, rows: int, columns: int, *, tails: bool = False, narrow: bool = False
-) -> tuple[int, int, int]:
+    unit: VectorUnit, rows: int, columns: int, *, tails: bool = False, narrow: bool = False,
+    most: int = max(ROWS),
+) -> tuple[int, int, int]:  # fmt: skip
     """Return rows, vectors and lanes of the tile that covers a matrix in the fewest cycles.
 
     A step of a tile takes as long as its multiply-adds or its loads, whichever are more, and at
     least until the sums of the step before are there. Rows that whole tiles leave over have one of
     their own. With ``tails`` a few columns that are left over by whole tiles are computed one by
     one (see `tail_of`); where the last tiles are ``narrow``, they have as many vectors as there
-    are columns left.
+    are columns left. None has more than ``most`` rows.
     """
 
     def cycles(choice: tuple[int, int, int]) -> float:
@@ -103,7 +104,7 @@ def tile(
         return down * across(high) + (below > 0) * across(below)
 
     lanes = [n for n in LANES if n <= unit.floats]
-    choices = product([r for r in ROWS if r <= rows], VECTORS, lanes)
+    choices = product([r for r in ROWS if r <= min(rows, most)], VECTORS, lanes)
     return min((each for each in choices if not unit.spills(*each)), key=cycles)
 
 

@@ -30,6 +30,8 @@ _NEAR_FLOATS = 1 << 17
 # Rows up to which a product waits for b, where it has more bytes than a second cache; up to which
 # panels are read in place, untuned, where it has fewer.
 _WAITING, _NEARBY, _IN_PLACE = 256, 1 << 20, 128
+# Bytes after which lines share a place of a first cache, and how many rows it holds there beside b.
+_ALIAS, _TOGETHER = 4096, 6
 
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
@@ -69,14 +71,14 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
     c, unit = choice, cpu_tiles.vector_unit(target)
     width = c["vectors"] * c["lanes"]
     task = c["panels"] * width
-    lies, streamed, in_place = (c["pack"] == way for way in (LIE, STREAMED, IN_PLACE))
+    lies, streamed = c["pack"] == LIE, c["pack"] == STREAMED
     rules = [
         (unit.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
         (c["block_m"] < c["rows"], "a tile beyond its block"),
         (width >= shape.n + c["lanes"], "columns beyond the output"),
         (c["panels"] > 1 and task >= 2 * shape.n, "panels beyond the output"),
         ((c["pack"] != IN_PLACE) & (4 * task * c["depth"] > 1 << 21), "panels beyond the cache"),
-        ((lies | streamed | in_place) & (width > shape.n), "panels of few columns, not packed"),
+        ((lies | streamed) & (width > shape.n), "panels of too few columns, not packed"),
         (streamed & (shape.m < 2), "a row that streams"),
         (lies & (4 * task * c["block_m"] > _MOST_SUMS), "sums beyond the cache"),
         (lies & (8 * task * c["depth"] > _MOST_READ), "rows of b beyond the cache"),
@@ -92,7 +94,10 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options, unit = candidates(shape), cpu_tiles.vector_unit(target)
     is_near = 4 * shape.n * shape.k <= _NEARBY
-    rows, vectors, lanes = cpu_tiles.tile(unit, shape.m, shape.n, narrow=is_near or shape.m > FEW)
+    in_rows = is_near or shape.m > FEW
+    # Rows of a whose elements share a place of the first cache push each other out of it.
+    most = _TOGETHER if in_rows and 4 * shape.k % _ALIAS == 0 else max(cpu_tiles.ROWS)
+    rows, vectors, lanes = cpu_tiles.tile(unit, shape.m, shape.n, narrow=in_rows, most=most)
     width = vectors * lanes
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     panels = [p for p in options["panels"] if p <= common.ceil_div(shape.n, width)]
@@ -100,7 +105,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     if shape.m == 1 and width <= shape.n:
         return choice | _of_one_row(shape, options, target)
     # Tiles of short vectors take half the time: their panels have to come from the first cache.
-    if is_near and shape.m <= _IN_PLACE and unit.floats > 8 and width <= shape.n:
+    if is_near and shape.m <= _IN_PLACE and unit.floats > 8:
         # Each block, of whole tiles, reads all of b, and each group of panels all of a.
         whole = {common.ceil_div(b, rows) * rows: b for b in reversed(blocks)}
         block, together = cpu_tiles.tasks(
