@@ -22,10 +22,10 @@ VECTORS, LANES = (1, 2, 3, 4), (4, 8, 16)
 _EACH_CYCLE, _LATENCY = 2, 4
 # Cycles of a step of one sum in a column that is computed by itself.
 _OF_TAIL = 0.25
-# Cycles of a vector of filters from the second cache, and of a block of 16 vectors of sums to be
+# Cycles of a vector from the second cache, and of a block of 16 vectors of sums to be
 # transposed; as a factor, what more that takes where both need more registers than there are, and
 # what more than their cycles tiles of more than 12 pixels took on a Xeon and on an EPYC.
-_OF_FILTER, _OF_TURN, _CROWDED, _HIGH = 0.35, 100, 1.28, 1.06
+_OF_VECTOR, _OF_TURN, _CROWDED, _HIGH = 0.35, 100, 1.28, 1.06
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,23 @@ def _is_zen4() -> bool:
 
 def tile(
     unit: VectorUnit, rows: int, columns: int, *, tails: bool = False, narrow: bool = False,
-    most: int = max(ROWS),
+    is_far: bool = False, rows_of_tile: Iterable[int] = ROWS,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Return rows, vectors and lanes of the tile that covers a matrix in the fewest cycles.
 
     A step of a tile takes as long as its multiply-adds or its loads, whichever are more, and at
-    least until the sums of the step before are there. Rows that whole tiles leave over have one of
-    their own. With ``tails`` a few columns that are left over by whole tiles are computed one by
-    one (see `tail_of`); where the last tiles are ``narrow``, they have as many vectors as there
-    are columns left. None has more than ``most`` rows.
+    least until the sums of the step before are there. Rows that whole tiles leave over have a tile
+    of their own.
+
+    Args:
+        unit: the vector registers.
+        rows: of the matrix.
+        columns: of the matrix.
+        tails: whether a few columns that are left over by whole tiles are computed one by one (see
+            `tail_of`).
+        narrow: whether the last tiles have as many vectors as there are columns left.
+        is_far: whether what a step meets of the columns comes from the second cache.
+        rows_of_tile: that a tile may have.
     """
 
     def cycles(choice: tuple[int, int, int]) -> float:
@@ -96,15 +104,18 @@ def tile(
         last = common.ceil_div(rest, lanes) if narrow else vectors
         parts = 2 if unit.halves and lanes > 8 else 1
 
+        def step(part: int, wide: int) -> float:
+            return _step(part, wide, parts) + is_far * _OF_VECTOR * wide * parts
+
         def across(part: int) -> float:
-            wide = whole * _step(part, vectors, parts) + _OF_TAIL * left * part
-            return wide + (rest > 0) * _step(part, last, parts)
+            wide = whole * step(part, vectors) + _OF_TAIL * left * part
+            return wide + (rest > 0) * step(part, last)
 
         down, below = divmod(rows, high)
         return down * across(high) + (below > 0) * across(below)
 
     lanes = [n for n in LANES if n <= unit.floats]
-    choices = product([r for r in ROWS if r <= min(rows, most)], VECTORS, lanes)
+    choices = product([r for r in rows_of_tile if r <= rows], VECTORS, lanes)
     return min((each for each in choices if not unit.spills(*each)), key=cycles)
 
 
@@ -125,7 +136,7 @@ def line_tile(
             turned = _OF_TURN * common.ceil_div(part, lanes) * lanes / 16 / depth
             if part * vectors + lanes > unit.registers:
                 turned *= _CROWDED
-            return step + (_OF_FILTER + turned) * vectors
+            return step + (_OF_VECTOR + turned) * vectors
 
         whole, left = divmod(pixels, high)
         line = whole * each(high) + (left > 0) * each(left)

@@ -19,10 +19,10 @@ INLINED void strip(
     const float* restrict b, float* restrict c, const Columns* columns, int first, int last,
     Rest rest, int ahead, const float* next) {
   int i = 0;
-#define TILE(height)                                                                     \
+#define TILE_OF(height)                                                                  \
   tile(wide, pitch, height, depth, a + (size_t)i * LDA, b, c + (size_t)i * LDC, columns, \
        first, last, rest_at(rest, i, 0), ahead, next)
-  for (; i + ROWS <= rows; i += ROWS) TILE(ROWS);
-  if (ROWS_LEFT && i < rows) TILE(ROWS_LEFT);
-#undef TILE
+  for (; i + ROWS <= rows; i += ROWS) TILE_OF(ROWS);
+  if (ROWS_LEFT && i < rows) TILE_OF(ROWS_LEFT);
+#undef TILE_OF
 }

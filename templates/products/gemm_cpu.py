@@ -29,8 +29,8 @@ _MOST_SUMS, _MOST_READ, _MOST_STREAMED = 1 << 18, 1 << 19, 1 << 20
 _NEAR_FLOATS = 1 << 17
 # Rows up to which a product waits for b, where it has more bytes than a second cache; up to which
 # panels are read in place, untuned, where it has fewer.
-_WAITING, _NEARBY, _IN_PLACE = 256, 1 << 20, 128
-# Bytes after which lines share a place of a first cache, and how many rows it holds there beside b.
+_WAITING, _NEARBY, _IN_PLACE = 256, 1 << 20, 32
+# Bytes after which lines share a place of a first cache, and how many rows that holds beside b.
 _ALIAS, _TOGETHER = 4096, 6
 
 
@@ -95,17 +95,23 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     options, unit = candidates(shape), cpu_tiles.vector_unit(target)
     is_near = 4 * shape.n * shape.k <= _NEARBY
     in_rows = is_near or shape.m > FEW
+    # Tiles of short vectors take half the time: their panels have to come from the first cache.
+    in_place = is_near and shape.m <= _IN_PLACE and unit.floats > 8
     # Rows of a whose elements share a place of the first cache push each other out of it.
     most = _TOGETHER if in_rows and 4 * shape.k % _ALIAS == 0 else max(cpu_tiles.ROWS)
-    rows, vectors, lanes = cpu_tiles.tile(unit, shape.m, shape.n, narrow=in_rows, most=most)
+    # What waits for b reads it once, where registers allow that.
+    least = shape.m if not in_rows and shape.m <= _UNPACKED and unit.registers > 16 else 1
+    rows, vectors, lanes = cpu_tiles.tile(
+        unit, shape.m, shape.n, narrow=in_rows, is_far=in_place,
+        rows_of_tile=range(least, most + 1),
+    )  # fmt: skip
     width = vectors * lanes
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     panels = [p for p in options["panels"] if p <= common.ceil_div(shape.n, width)]
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes}
     if shape.m == 1 and width <= shape.n:
         return choice | _of_one_row(shape, options, target)
-    # Tiles of short vectors take half the time: their panels have to come from the first cache.
-    if is_near and shape.m <= _IN_PLACE and unit.floats > 8:
+    if in_place or (is_near and _UNPACKED < shape.m <= rows):
         # Each block, of whole tiles, reads all of b, and each group of panels all of a.
         whole = {common.ceil_div(b, rows) * rows: b for b in reversed(blocks)}
         block, together = cpu_tiles.tasks(
@@ -116,7 +122,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
         here = {"block_m": whole[block], "panels": together, "depth": depth, "pack": IN_PLACE}
         return choice | here
     covering = min((b for b in blocks if b >= shape.m), default=max(blocks))
-    waits = shape.m <= FEW and width <= shape.n and not (is_near and shape.m > rows)
+    waits = shape.m <= FEW and width <= shape.n and not (is_near and shape.m > min(rows, _UNPACKED))
     if waits and shape.m > min(rows, _UNPACKED):
         # Read where it lies, a panel would be read again from far away for the tiles below.
         return choice | {"block_m": covering} | _streamed(shape, options, panels, width, target)
