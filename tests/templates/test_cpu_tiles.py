@@ -225,7 +225,7 @@ def test_untuned_products_pack_where_many_rows_use_what_is_packed(cores):
     assert packs[1, 4096] == packs[3, 1000] == 0
     assert packs[16, 4096] == packs[20, 1000] == packs[64, 4096] == 2
     # Of three columns none is a whole panel.
-    assert packs[16, 3] == 1
+    assert packs[16, 3] in (3, 4)
     assert all(packs[512, n] == 3 for n in (4096, 1000, 3, 17))
 
 
