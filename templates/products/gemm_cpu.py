@@ -106,43 +106,66 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
         rows_of_tile=range(least, most + 1),
     )  # fmt: skip
     width = vectors * lanes
-    blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     panels = [p for p in options["panels"] if p <= common.ceil_div(shape.n, width)]
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes}
     if shape.m == 1 and width <= shape.n:
         return choice | _of_one_row(shape, options, target)
     if in_place or (is_near and _UNPACKED < shape.m <= rows):
-        # Each block, of whole tiles, reads all of b, and each group of panels all of a.
-        whole = {common.ceil_div(b, rows) * rows: b for b in reversed(blocks)}
-        block, together = cpu_tiles.tasks(
-            target, list(whole), panels, (shape.m, shape.n), width,
-            lambda high, wide: 4 / high + 1 / wide,
-        )  # fmt: skip
-        depth = min(d for d in options["depth"] if d >= min(shape.k, max(options["depth"])))
-        here = {"block_m": whole[block], "panels": together, "depth": depth, "pack": IN_PLACE}
-        return choice | here
-    covering = min((b for b in blocks if b >= shape.m), default=max(blocks))
-    waits = shape.m <= FEW and width <= shape.n and not (is_near and shape.m > min(rows, _UNPACKED))
-    if waits and shape.m > min(rows, _UNPACKED):
+        return choice | _in_place(shape, options, panels, choice, target)
+    parted = shape.m > min(rows, _UNPACKED)
+    if shape.m <= FEW and width <= shape.n and not (is_near and parted):
         # Read where it lies, a panel would be read again from far away for the tiles below.
-        return choice | {"block_m": covering} | _streamed(shape, options, panels, width, target)
-    if waits:
-        # Long runs of a row of b come faster, and sums go to the nearer cache and back.
-        block_m, together = cpu_tiles.tasks(
-            target, [covering], [p for p in panels if p <= 32], (shape.m, shape.n), width,
-            lambda high, wide: 40 / wide + high * wide / (1 << 19),
-        )  # fmt: skip
-        deep = min(max(_NEAR_FLOATS // shape.n, 16), 64)
-        depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
-        return choice | {"block_m": block_m, "panels": together, "depth": depth, "pack": LIE}
+        waiting = _streamed if parted else _lying
+        blocks = _blocks(options, rows)
+        block_m = min((b for b in blocks if b >= shape.m), default=max(blocks))
+        return choice | {"block_m": block_m} | waiting(shape, options, panels, width, target)
     # A panel is packed for each block anew, and rows come from far away for each group of panels.
     block_m, together = cpu_tiles.tasks(
-        target, blocks, panels, (shape.m, shape.n), width,
+        target, _blocks(options, rows), panels, (shape.m, shape.n), width,
         lambda high, wide: 8 / high + 4 / wide + 1e-4 * wide,
     )  # fmt: skip
     depth = max(d for d in options["depth"] if d <= max(384, min(options["depth"])))
     # By tiles the first sums are made while rows come from far away, where tiles are as high.
     return choice | {"block_m": block_m, "panels": together, "depth": depth, "pack": BY_TILES}
+
+
+def _blocks(options: Mapping[str, list[int]], rows: int) -> list[int]:
+    """Return the blocks that hold a tile of so many rows, or the largest."""
+    return [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
+
+
+def _in_place(
+    shape: Gemm, options: Mapping[str, list[int]], panels: list[int], tile: Mapping[str, int],
+    target: Target,
+) -> dict[str, int]:  # fmt: skip
+    """Return block, panels and depth of what reads b in place.
+
+    Each block, of whole tiles, reads all of b, and each group of panels all of a.
+    """
+    rows = tile["rows"]
+    whole = {common.ceil_div(b, rows) * rows: b for b in reversed(_blocks(options, rows))}
+    block, together = cpu_tiles.tasks(
+        target, list(whole), panels, (shape.m, shape.n), tile["vectors"] * tile["lanes"],
+        lambda high, wide: 4 / high + 1 / wide,
+    )  # fmt: skip
+    depth = min(d for d in options["depth"] if d >= min(shape.k, max(options["depth"])))
+    return {"block_m": whole[block], "panels": together, "depth": depth, "pack": IN_PLACE}
+
+
+def _lying(
+    shape: Gemm, options: Mapping[str, list[int]], panels: list[int], width: int, target: Target
+) -> dict[str, int]:
+    """Return panels and depth of what packs nothing.
+
+    Long runs of a row of b come faster, and sums go to the nearer cache and back.
+    """
+    _, together = cpu_tiles.tasks(
+        target, [shape.m], [p for p in panels if p <= 32], (shape.m, shape.n), width,
+        lambda high, wide: 40 / wide + high * wide / (1 << 19),
+    )  # fmt: skip
+    deep = min(max(_NEAR_FLOATS // shape.n, 16), 64)
+    depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
+    return {"panels": together, "depth": depth, "pack": LIE}
 
 
 def _streamed(
