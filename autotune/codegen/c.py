@@ -115,4 +115,5 @@ C = Dialect(
     nan={"float": "NAN", "double": "NAN"},
     heap_bytes=64 * 1024,
     array_alignment=64,
+    second_of_nan=True,
 )

@@ -126,4 +126,5 @@ CUDA = replace(
     assume="__builtin_assume(0 <= {name} && {name} < {extent});",
     heap_bytes=0,
     array_alignment=0,
+    second_of_nan=False,
 )

@@ -54,6 +54,8 @@ class Dialect:
         heap_bytes: a local array of more bytes is taken from the heap; 0 for never.
         array_alignment: bytes at whose multiples local arrays begin where vector loops use them;
             0 for a dialect whose vector loops are not loops of vector types.
+        second_of_nan: whether `min` and `max` of floats are the second one where either is a NaN,
+            as one instruction of a CPU has it; otherwise they are the other one.
     """
 
     scalars: Mapping[str, Scalar]
@@ -73,3 +75,4 @@ class Dialect:
     assume: str = ""
     heap_bytes: int = 0
     array_alignment: int = 0
+    second_of_nan: bool = False

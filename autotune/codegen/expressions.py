@@ -81,6 +81,17 @@ THREADS = {f"{word}Idx.{d}": word[0] + d for word in ("block", "thread") for d i
 _ROUNDED = (Add, Mul)
 
 
+def in_order_of_nan(node: Min | Max) -> tuple[Expr, Expr]:
+    """Return the sides of a function that is the second one where either is a NaN.
+
+    What was found so far stands first in reductions, and is kept when a NaN comes; a constant is
+    what a NaN becomes.
+    """
+    if not is_float(node.dtype) or isinstance(node.b, FloatImm):
+        return node.a, node.b
+    return node.b, node.a
+
+
 class ExpressionPrinter:
     """Prints scalar expressions. Equal nodes are printed once: the text of each is kept.
 
@@ -211,7 +222,8 @@ class ExpressionPrinter:
 
     def min_max(self, node: Min | Max) -> Text:
         """The smaller or larger of two values, by the function table."""
-        return self.call(Call("min" if isinstance(node, Min) else "max", (node.a, node.b)))
+        sides = in_order_of_nan(node) if self.dialect.second_of_nan else (node.a, node.b)
+        return self.call(Call("min" if isinstance(node, Min) else "max", sides))
 
     def negation(self, node: Not) -> Text:
         """Logical negation."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autotune.codegen.expressions import UNARY, ExpressionPrinter
+from autotune.codegen.expressions import UNARY, ExpressionPrinter, in_order_of_nan
 from autotune.ir import (
     Add,
     BinaryOp,
@@ -196,7 +196,8 @@ class _Lanes:
         if isinstance(expr, Max | Min):
             helper = f"{'max' if isinstance(expr, Max) else 'min'}_{self.name}"
             self.printer.needs.add(helper)
-            sides = ", ".join(self._text(self._spread(each)) for each in (left, right))
+            ordered = (left, right) if in_order_of_nan(expr)[0] is a else (right, left)
+            sides = ", ".join(self._text(self._spread(each)) for each in ordered)
             return self._vector(f"{helper}({sides})")
         assert isinstance(expr, BinaryOp)
         return self._marked(type(expr)(left, right))

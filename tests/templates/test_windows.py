@@ -1,11 +1,12 @@
 """Depthwise convolution and pooling compute what their references do, which are torch-like."""
 
-import autotune.templates  # noqa: F401 - registers the tasks
+import autotune.templates  # registers the tasks
 import numpy as np
 import pytest
 from autotune.templates.convolutions import window_cuda
 from autotune.templates.convolutions.window_shape import Depthwise, Pool, Window
 
+import autotune
 from autotune.emulator import run_emulated
 from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
@@ -110,6 +111,19 @@ def test_the_maximum_of_a_window_with_a_nan_is_that():
     run_emulated(window_cuda.kernel(shape, choice).kernel("cuda"), [data, out], orders=(0,))
     for result in (shape.reference()(data), out):
         assert np.isnan(result[0, 0, 0]).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_maximum_pooling_on_a_cpu_passes_over_a_nan(stride):
+    task = create("pool2d.cpu", ("max", 1, 13, 40, 3, 3, stride, 1), target="llvm")
+    source = task.instantiate(task.default())
+    data = np.random.default_rng(0).standard_normal((1, 3, 13, 40)).astype("float32")
+    data.flat[::5] = np.nan
+    module = autotune.build(source, target="llvm")
+    results = [np.zeros(source.args[-1].shape, "float32") for _ in range(2)]
+    module(data, results[0])
+    module(np.where(np.isnan(data), -np.inf, data), results[1])
+    np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.parametrize(

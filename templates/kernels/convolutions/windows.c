@@ -123,7 +123,7 @@ INLINED void lines_of(
           const int phase = i * DY % SY * SX + j * DX % SX;
           const vec met = *(const vec*)(planes + phase * PLANE + (y + r) * PITCH + j * DX / SX + at);
           if (OPERATION == 0) sum[l] += met * filter[i * KW + j];
-          if (OPERATION == 1) sum[l] = larger(sum[l], met);
+          if (OPERATION == 1) sum[l] = larger(met, sum[l]);
           if (OPERATION == 2) sum[l] += met;
         }
       }

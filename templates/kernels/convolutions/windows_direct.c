@@ -81,7 +81,7 @@ INLINED void vectors_of(
         const int l = (r - i * DY) / SY;
         if (r < i * DY || (r - i * DY) % SY || l >= lines) continue;
         if (OPERATION == 0) sum[l] += met * plane->taps[i * KW + j];
-        if (OPERATION == 1) sum[l] = larger(sum[l], met);
+        if (OPERATION == 1) sum[l] = larger(met, sum[l]);
         if (OPERATION == 2) sum[l] += met;
       }
     }

@@ -19,7 +19,7 @@ void chain_attached_c(const float* restrict X, float* restrict c) {
         b[0] = tanhf(a[i_inner]);
       }
       if (i_outer * 16 + i_inner < 1000) {
-        c[i_outer * 16 + i_inner] = max_float(a[i_inner], b[0]);
+        c[i_outer * 16 + i_inner] = max_float(b[0], a[i_inner]);
       }
     }
   }

@@ -6,6 +6,6 @@ static inline __attribute__((always_inline)) float max_float(float a, float b) {
 
 void chain_inline_c(const float* restrict X, float* restrict c) {
   for (int i = 0; i < 1000; ++i) {
-    c[i] = max_float(X[i] * 2.0f + 1.0f, tanhf(X[i] * 2.0f + 1.0f));
+    c[i] = max_float(tanhf(X[i] * 2.0f + 1.0f), X[i] * 2.0f + 1.0f);
   }
 }

@@ -12,6 +12,6 @@ void chain_root_c(const float* restrict X, float* restrict c, float* restrict a,
     b[i] = tanhf(a[i]);
   }
   for (int i = 0; i < 1000; ++i) {
-    c[i] = max_float(a[i], b[i]);
+    c[i] = max_float(b[i], a[i]);
   }
 }

@@ -13,7 +13,7 @@ void softmax_plain_c(
   for (int i = 0; i < 8; ++i) {
     T_max[i] = -3.4028235e+38f;
     for (int k = 0; k < 100; ++k) {
-      T_max[i] = max_float(T_max[i], X[i * 100 + k]);
+      T_max[i] = max_float(X[i * 100 + k], T_max[i]);
     }
   }
   for (int i = 0; i < 8; ++i) {
