@@ -137,7 +137,7 @@ def _text(name: str) -> bytes:
 
 @cache
 def _templates() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("autotune.ship", "files"),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -145,3 +145,10 @@ def _templates() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
+    environment.filters["comment"] = _in_comment
+    return environment
+
+
+def _in_comment(text: str) -> str:
+    """Return a text that ends no comment of C that it stands in."""
+    return text.replace("*/", "* /")

@@ -108,6 +108,14 @@ def register(name: str, func: Function | None = None, override: bool = False) ->
     return decorate if func is None else decorate(func)
 
 
+def _one_line(argument: str, name: object, such_as: str) -> str:
+    """Return the name of a task: no log holds one with a control character, such as a newline."""
+    text = _CHECK.text(argument, name, such_as)
+    if not text.isprintable():
+        _CHECK.refuse(argument, "a printable text of one line", name)
+    return text
+
+
 def register_operator(name: str) -> Callable[[F], F]:
     """Make a function the template of a task whose arguments begin with tensors.
 
@@ -120,7 +128,7 @@ def register_operator(name: str) -> Callable[[F], F]:
     Raises:
         TemplateError: the name is taken.
     """
-    _CHECK.text("name", name, "conv2d_nchw.cuda")
+    _one_line("name", name, "conv2d_nchw.cuda")
 
     def decorate(function: F) -> F:
         _CHECK.function("func", function)
@@ -151,11 +159,11 @@ def template(task_name: str | Function, func: Function | None = None) -> Any:
     function's name. In a notebook, running its cell again replaces it.
 
     Raises:
-        TemplateError: the name is taken.
+        TemplateError: the name is taken, or none that a log can hold.
     """
     if not isinstance(task_name, str) and callable(task_name):
         return template(getattr(task_name, "__name__", ""), task_name)
-    name = _CHECK.text("task_name", task_name, "my_gemm")
+    name = _one_line("task_name", task_name, "my_gemm")
 
     def decorate(function: Function) -> Function:
         _CHECK.function("func", function)

@@ -291,6 +291,17 @@ def test_a_name_that_c_or_python_does_not_take_is_refused():
             library_name(name)
 
 
+def test_the_name_of_a_task_cannot_end_a_comment_of_the_header(tmp_path, monkeypatch):
+    name = "tests.ship */ int evil; /*"
+    entry = autotune.task.TASK_TABLE["tests.ship.copied"]
+    monkeypatch.setitem(autotune.task.TASK_TABLE, name, entry)
+    log = exported.write(tmp_path / "a.log", (name, (5, "float32")))
+    out = tmp_path / "tuned"
+    done = CliRunner().invoke(main, ["export", str(log), "--to", "c", "-o", str(out)])
+    assert done.exit_code == 0, done.output
+    assert "tests.ship * / int evil; /*: 1 workload\n" in (out / "include/tuned.h").read_text()
+
+
 def test_records_of_both_kinds_of_device_are_not_mixed(log, tmp_path):
     cuda = exported.write(
         tmp_path / "cuda.log", ("gemm_nn.cuda", (64, 64, 64)), target="cuda -arch=sm_90"

@@ -34,6 +34,7 @@ from autotune.task import (
     get_config,
     get_workload,
     register,
+    register_operator,
     register_topi_compute,
     register_topi_schedule,
     serialize_args,
@@ -225,6 +226,13 @@ def test_keyword_arguments_stand_at_their_place_in_the_workload():
     assert seen == [("test.scale", 16), ("test.scale", 16), ("test.scale", 16, "float16")]
     with pytest.raises(TemplateError, match=r"template 'test.scale': missing.*'n'"):
         scale(size=3)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\0", "\x1b[2J"])
+def test_a_name_that_no_log_can_hold_is_refused(name):
+    for declare in (template, register_operator):
+        with pytest.raises(TemplateError, match="must be a printable text of one line, got"):
+            declare(name)
 
 
 def test_a_name_is_registered_once():
