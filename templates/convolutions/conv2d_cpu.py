@@ -1,9 +1,10 @@
 """Convolution for a CPU: sums in vector registers, of neighbouring pixels or of filters.
 
 Vectors of pixels: either the input that a task meets is unfolded into panels, which stay in cache
-for all filters (`conv2d_nchw.c`); or its lines are copied as they are, and the sums of
-several lines are computed as one long line (`conv2d_planes.c`). That copies a ninth of it
-for 3x3 filters, and computes some sums for nothing: fewer, the longer lines are.
+for all filters (`conv2d_nchw.c`), or for few filters of 1x1 read in place; or its lines are copied
+as they are, and the sums of several lines are computed as one long line (`conv2d_planes.c`). That
+copies a ninth of it for 3x3 filters, and computes some sums for nothing: fewer, the longer lines
+are.
 
 Vectors of filters (`conv2d_across.c`, as oneDNN has them): elements of the input are read
 one by one, wherever they lie, so nothing is unfolded; filters and sums are transposed instead.
@@ -27,6 +28,8 @@ _FEW = 64
 _OF_UNFOLDED, _OF_PRODUCT = 10, 0.16
 # Filters that are too few for panels that do not stay in the first cache, and a part of it.
 _FEW_FILTERS, _FIRST_CACHE = 64, 16 << 10
+# Filters, and channels, each in a page of its own, up to which 1x1 layers stay in place, untuned.
+_FEW_IN_PLACE, _PAGES = 32, 512
 # Channels that are read where they lie at a time: more would push each other's lines out of the
 # cache, which sums that are made of halves do not wait for.
 _READ = 64
@@ -52,7 +55,13 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
         # Whether a vector holds filters. A task has all channels then, whose filters are turned
         # some channels at a time, and no panels.
         "across": [0, 1],
+        "in_place": [0, 1] if _is_whole(shape) else [0],
     }
+
+
+def _is_whole(shape: Conv2d) -> bool:
+    """Return whether each pixel meets one of the image, and neighbours meet neighbours."""
+    return shape.taps == 1 and shape.stride == (1, 1) and not any(shape.padding)
 
 
 def _pitch(shape: Conv2d) -> int:
@@ -90,7 +99,7 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
 def _rules_of_filters(shape: Conv2d, c: Mapping[str, int]) -> list[tuple[bool, str]]:
     width = c["vectors"] * c["lanes"]
     return [
-        (c["lines"] < 1, "vectors of filters, unfolded"),
+        ((c["lines"] < 1) | (c["in_place"] > 0), "vectors of filters, unfolded or in place"),
         ((c["panels"] > 1) | (c["tail"] > 0), "panels of what is not unfolded"),
         (c["rows"] > shape.ow, "a tile beyond its line"),
         (width >= shape.co + c["lanes"], "filters beyond the output"),
@@ -108,7 +117,14 @@ def _rules_of_pixels(shape: Conv2d, c: Mapping[str, int]) -> list[tuple[bool, st
     return [
         (width >= pixels + c["lanes"], "pixels beyond the output"),
         (c["panels"] > 1 and c["panels"] * width >= 2 * pixels, "panels beyond the output"),
-        (unfolds & (c["channels"] > 1) & (packed > _MOST_COPIED), "panels beyond the cache"),
+        (
+            unfolds & (c["in_place"] < 1) & (c["channels"] > 1) & (packed > _MOST_COPIED),
+            "panels beyond the cache",
+        ),
+        (
+            (c["in_place"] > 0) & ((not unfolds) | (c["tail"] > 0)),
+            "lines or a tail of what is in place",
+        ),
         ((c["tail"] > 0) & (pixels < width), "no whole panel before the tail"),
         ((c["tail"] > 0) & ((left < 1) | (2 * left > c["lanes"])), "a tail of none or of many"),
         ((not unfolds) & ((c["panels"] > 1) | (c["tail"] > 0)), "panels of what is not unfolded"),
@@ -121,12 +137,15 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options, pixels = candidates(shape), shape.oh * shape.ow
     unit = cpu_tiles.vector_unit(target)
+    is_few = shape.co <= _FEW_IN_PLACE and shape.ci <= _PAGES
+    if unit.floats > 8 and _is_whole(shape) and is_few:
+        return _in_place(shape, options, target)
     if _turns_filters(shape, unit):
         return _of_filters(shape, options, target)
     rows, vectors, lanes = cpu_tiles.tile(unit, shape.co, pixels, tails=True, narrow=True)
     width = vectors * lanes
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
-    choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "across": 0}
+    choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "across": 0, "in_place": 0}
     choice |= {"panels": 1, "tail": 0, "lines": 0}
     near = [c for c in options["channels"] if c <= min(256, 576 // shape.taps)]
     choice["channels"] = max(near, default=1)
@@ -153,6 +172,25 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     return choice | {"block_m": block_m, "panels": together, "tail": int(left > 0)}
 
 
+def _in_place(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
+    """Return the choice of what reads images in place: all channels, and all filters at once."""
+    pixels = shape.oh * shape.ow
+    rows, vectors, lanes = cpu_tiles.tile(
+        cpu_tiles.vector_unit(target), shape.co, pixels, narrow=True, is_far=True
+    )
+    width = vectors * lanes
+    block_m = min((b for b in options["block_m"] if b >= shape.co), default=rows)
+    panels = [p for p in options["panels"] if p == 1 or p * width < 2 * pixels]
+    _, together = cpu_tiles.tasks(
+        target, [block_m], panels, (shape.co, pixels), width, lambda _, wide: 1 / wide, shape.n
+    )
+    deepest = max(options["channels"])
+    channels = min(c for c in options["channels"] if c >= min(shape.ci, deepest))
+    tile = {"rows": rows, "vectors": vectors, "lanes": lanes, "across": 0, "tail": 0, "lines": 0}
+    here = {"block_m": block_m, "panels": together, "channels": channels, "in_place": 1}
+    return tile | here
+
+
 def _turns_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     """Return whether filters and sums take less to turn than elements to unfold.
 
@@ -162,8 +200,7 @@ def _turns_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     """
     pixels, depth = shape.oh * shape.ow, shape.ci * shape.taps
     is_short, idle = unit.floats <= 8, -shape.co % unit.floats
-    is_whole = shape.taps == 1 and shape.stride == (1, 1) and not any(shape.padding)
-    if is_whole and (is_short or 4 * idle > shape.co):
+    if _is_whole(shape) and (is_short or 4 * idle > shape.co):
         return False
     spared: float = depth * pixels
     if shape.ow >= 12 and shape.taps > 1 if is_short else shape.ow >= 4:
@@ -223,6 +260,7 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
         "tail": 0,
         "lines": lines,
         "across": 1,
+        "in_place": 0,
     }
 
 
@@ -247,7 +285,8 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
         batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
         sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1], bias=s.bias,
         residual=s.residual, affine=s.affine, relu=s.relu, kept=s.kept, shift=s.shift,
-        lda=s.ci * s.taps, ldc=s.oh * s.ow, most_runs=runs, **{**choice, "tail": tail},
+        lda=s.ci * s.taps, ldc=s.oh * s.ow, most_runs=runs,
+        **{"in_place": 0, **choice, "tail": tail},
         rows_left=(s.ow if across else s.co) % choice["rows"],
         **({"apart": s.stride[1]} if across else {}),
     )  # fmt: skip

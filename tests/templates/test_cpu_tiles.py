@@ -251,6 +251,31 @@ def test_pixels_left_over_by_whole_panels_get_the_right_sums(channels):
         run_over_nan(shape, conv2d_cpu, choice)
 
 
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_images_that_are_read_in_place_give_the_right_sums(lanes):
+    shape = Conv2d(2, 7, 9, 11, 13, 1, 1, (1, 1), (0, 0), True, True, True, True)
+    tile = {"rows": 3, "vectors": 2, "lanes": lanes, "block_m": 8, "panels": 2, "channels": 8}
+    choice = {**tile, "tail": 0, "lines": 0, "across": 0, "in_place": 1}
+    assert conv2d_cpu.violation(shape, choice, Target("llvm")) is None
+    run_over_nan(shape, conv2d_cpu, choice)
+
+
+def test_untuned_layers_of_few_filters_stay_in_place():
+    target, found = SimpleNamespace(limits=Limits(sm_count=2), attrs={}), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu_tiles, "vector_unit", lambda _: VectorUnit(16, 32))
+        for filters, channels, taps in ((8, 72, 1), (64, 72, 1), (8, 1024, 1), (8, 72, 3)):
+            shape = Conv2d(1, 30, 30, filters, channels, taps, taps, (1, 1), (0, 0), True, True)
+            choice, options = (
+                conv2d_cpu.default_choice(shape, target),
+                conv2d_cpu.candidates(shape),
+            )
+            assert conv2d_cpu.violation(shape, choice, target) is None
+            assert all(choice[name] in options[name] for name in options)
+            found.append(choice["in_place"])
+    assert found == [1, 0, 0, 0]
+
+
 def test_few_filters_have_no_more_panels_than_a_first_cache_holds():
     target, panels = Target("llvm -mcpu=x86-64-v3"), {}
     for filters in (24, 256):

@@ -2,12 +2,15 @@
 // owns BLOCK output channels and PANELS panels of WIDTH output pixels of one image; it unfolds
 // CHANNELS input channels of its panels at a time, which then stay in cache for all its filters.
 // Where TAIL pixels of an image are left over by whole panels, they are not worth one of their own:
-// each is a scalar product for each filter.
+// each is a scalar product for each filter. Where neighbours meet neighbours, panels may be read
+// IN_PLACE, which pays for few filters: each panel meets all filters of a task at once.
 #define TAPS (KH * KW)
 #define PIXELS (OH * OW)
 #define DEPTH (CHANNELS * TAPS)
 #define PANELLED (PIXELS - TAIL)
 #define LAST LAST_OF(PANELLED)
+// Filters that a panel meets one after another.
+#define TOGETHER (IN_PLACE ? BLOCK : ROWS)
 // Whether each pixel meets one of the image, and whether neighbours meet neighbours.
 #define IS_PLAIN (TAPS == 1 && !PY && !PX)
 #define IS_WHOLE (IS_PLAIN && SY == 1 && SX == 1)
@@ -18,7 +21,7 @@
 #define LINE (MOST_ROWS * OW + WIDTH)
 
 typedef struct {
-  float panels[PANELS * DEPTH * WIDTH] __attribute__((aligned(64)));
+  float panels[IN_PLACE ? 1 : PANELS * DEPTH * WIDTH] __attribute__((aligned(64)));
   float tail[TAIL * DEPTH + 1];
   float patch[PATCH_ROWS * PATCH_COLUMNS];
   float lines[KW][LINE];
@@ -145,19 +148,21 @@ static void task(
   const int rows = SMALLER(BLOCK, CO - m0);
   for (int c0 = 0; c0 < CI; c0 += CHANNELS) {
     const int channels = SMALLER(CHANNELS, CI - c0), last = c0 + CHANNELS >= CI;
-    unfold(unfolded, image + (size_t)c0 * IH * IW, channels, span);
-    for (int m = 0; m < rows; m += ROWS) {
+    if (!IN_PLACE) unfold(unfolded, image + (size_t)c0 * IH * IW, channels, span);
+    for (int m = 0; m < rows; m += TOGETHER) {
       const float* filters = weight + (size_t)(m0 + m) * LDA + c0 * TAPS;
-      const int some = SMALLER(ROWS, rows - m);
+      const int some = SMALLER(TOGETHER, rows - m);
       float* to = out + (size_t)(m0 + m) * PIXELS;
       for (int p = 0; p < span.panels; ++p) {
         const int pixel = span.first + p * WIDTH;
+        const float* panel = IN_PLACE ? image + (size_t)c0 * PIXELS + pixel
+                                      : unfolded->panels + (size_t)p * DEPTH * WIDTH;
 #define STRIP(wide)                                                                       \
-  const Columns columns = first_columns(wide);                                             \
+  const Columns columns = first_columns(wide);                                            \
   strip(                                                                                  \
-      wide, WIDTH, some, channels * TAPS, filters,                                        \
-      unfolded->panels + (size_t)p * DEPTH * WIDTH, to + pixel, &columns, c0 == 0, last,  \
-      rest_at(rest, m0 + m, pixel), p + 1 == span.panels, NULL)
+      wide, IN_PLACE ? PIXELS : WIDTH, some, channels * TAPS, filters, panel, to + pixel, \
+      &columns, c0 == 0, last, rest_at(rest, m0 + m, pixel),                              \
+      IN_PLACE || p + 1 == span.panels, NULL)
         if (LAST < WIDTH && PANELLED - pixel < WIDTH) {
           STRIP(LAST);
         } else {
