@@ -137,7 +137,14 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
             20 * occupied.multiprocessors
         )
     share = 0.9 if c["stages"] > 2 or occupied.together > 1 else 0.4
-    return common.overlapped_cycles(compute, staging, share) + joining
+    # Of short sums the blocks' ends count: rows to write, and powers, for whose results a warp
+    # that has a scheduler for itself waits.
+    ends = occupied.waves * occupied.together * (50 + tiling.tile_m / 4)
+    if shape.rest.activation in ("gelu", "gelu_tanh", "silu"):
+        results = tiling.tile_m * tiling.tile_n
+        shared = max(occupied.together / 128, 2.3 / tiling.threads)
+        ends += 6 * occupied.waves * results * shared
+    return common.overlapped_cycles(compute, staging, share) + joining + ends
 
 
 def _kept_in_registers(
