@@ -23,6 +23,7 @@ from .products import (
     gemm_bf16x3,
     gemm_cpu,
     gemm_cuda,
+    gemm_few_int8,
     gemm_half,
     gemm_int8,
     gemm_mma,
@@ -238,6 +239,8 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
         return tunable(family, shape, "cuda")
     old = gemm_half.chosen_before(get_config())
     gains = not old and shape.dtype == "int8" and gemm_int8.gains(shape, target)
+    if gemm_few_int8.suits(shape, get_config()):
+        return tunable(gemm_few_int8, shape, "cuda")
     if shape.dtype == "int8" and (gemm_int8.is_needed(shape) or gains):
         copied = gemm_int8.AlongK(tensor_core_family(gemm_int8.along_k(shape)))
         return tunable(copied, shape, "cuda")

@@ -21,6 +21,7 @@ from .gemm_shape import Gemm
 
 # What a block of the kernel that copies takes.
 THREADS, ACROSS, ALONG = 256, 64, 128
+TEXTS = ("early.h", "transpose_int8.h", "transposed_int8.cu")
 # Multiply-adds from which on copies pay for products that ``mma.sync`` could read as they are.
 MANY_PRODUCTS = 2**28
 
@@ -89,7 +90,7 @@ class AlongK:
         return replace(
             source,
             name=calls[0].entry,
-            source=f"{source.source}\n{common.text('early.h', 'transposed_int8.cu')}",
+            source=f"{source.source}\n{common.text(*TEXTS)}",
             defines={**source.defines, **sides},
             calls=calls,
             workspace=[*source.workspace, *rooms],

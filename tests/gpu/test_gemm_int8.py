@@ -21,6 +21,8 @@ PRODUCTS = {
     "any sizes": (777, 1003, 1001, 1, False, True, ""),
     "any sizes, nn": (333, 517, 385, 2, False, False, "a"),
     "few rows": (17, 1030, 516, 1, False, True, ""),
+    "few rows, streamed": (17, 1030, 528, 1, False, True, ""),
+    "few rows, nn, streamed": (33, 1032, 4112, 1, False, False, ""),
     "one row": (1, 24, 130, 1, False, True, ""),
     "long": (136, 200, 16400, 1, False, True, ""),
 }

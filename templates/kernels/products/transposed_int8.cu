@@ -16,14 +16,6 @@ __device__ __forceinline__ unsigned four_integers(const signed char* at, const s
   return word;
 }
 
-// Turns 4 x 4 integers: byte i of word j becomes byte j of word i.
-__device__ __forceinline__ void turn_four(unsigned (&word)[4]) {
-  const unsigned low = __byte_perm(word[0], word[1], 0x5140), low2 = __byte_perm(word[2], word[3], 0x5140);
-  const unsigned high = __byte_perm(word[0], word[1], 0x7362), high2 = __byte_perm(word[2], word[3], 0x7362);
-  word[0] = __byte_perm(low, low2, 0x5410), word[1] = __byte_perm(low, low2, 0x7632);
-  word[2] = __byte_perm(high, high2, 0x5410), word[3] = __byte_perm(high, high2, 0x7632);
-}
-
 template <bool TURNED, int ACROSS>
 __device__ __forceinline__ void copy_along_k(
     const signed char* __restrict__ from, signed char* __restrict__ to, unsigned (&tile)[TURN_ACROSS][TURN_PITCH],
@@ -45,7 +37,7 @@ __device__ __forceinline__ void copy_along_k(
         const signed char* const row = from + static_cast<size_t>(k + j) * ACROSS;
         word[j] = k + j < K_PLAIN ? four_integers<ALIGNED>(row + across0 + four, row + ACROSS) : 0;
       }
-      turn_four(word);
+      transpose_int8(word);
 #pragma unroll
       for (int j = 0; j < 4; ++j) tile[four + j][i / (TURN_ACROSS / 4)] = word[j];
     }

@@ -1,0 +1,150 @@
+"""Products of few rows of 8-bit integers: the other operand is streamed, once, by each warp.
+
+As where a language model with quantised weights writes a word for each of some texts. Warps read
+both operands from global memory to registers, a step ahead, and multiply by ``mma.sync``
+(``gemm_few_int8.cu`` says how); blocks of a cluster take ranges of the sum of one tile. The other
+operand may be stored as [k, n] or as [n, k], and is not copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from functools import partial
+
+from autotune import SourceKernel, Target, call
+
+from .. import common
+from .gemm_half import FULL_ROWS
+from .gemm_shape import Gemm, first_names, result_name
+
+# Rows of one and of two fragments, the most that registers hold; a lane has so many columns of c.
+FRAGMENT, MOST_FRAGMENTS, LANES = 16, 2, 8
+# Integers along K that a warp takes at a time.
+STEP = 64
+# Integers of the other operand from which on it is streamed where nothing was tuned.
+LEAST = 2**18
+# Of a multiprocessor, and how many a device has.
+REGISTERS, SHARED_BYTES, MULTIPROCESSORS = 65536, 228 * 1024, 132
+MOST_REGISTERS = 250
+
+
+class FewTiling:
+    """The sizes that follow from a shape and a choice of knobs."""
+
+    def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
+        c = choice
+        self.frags_m = min(common.ceil_div(shape.m, FRAGMENT), MOST_FRAGMENTS)
+        self.rows, self.strip = self.frags_m * FRAGMENT, LANES * c["vec"]
+        self.threads = 32 * c["strips"] * c["ranges"]
+        # Rows of sums in shared memory are an eighth longer than strips.
+        self.shared_bytes = c["strips"] * c["ranges"] * self.rows * 9 * c["vec"] * 4
+        self.steps = common.ceil_div(common.ceil_div(shape.k, STEP), c["ranges"] * c["split"])
+        self.tiles = (
+            common.ceil_div(shape.n, self.strip * c["strips"]),
+            common.ceil_div(shape.m, self.rows),
+        )
+        self.blocks = self.tiles[0] * self.tiles[1] * c["split"]
+        held = 4 * c["vec"] + 8 * self.frags_m
+        # Sums, what is on its way, and addresses.
+        self.registers = 4 * self.frags_m * c["vec"] + (c["ahead"] + 1) * held + 40
+
+    @property
+    def resident(self) -> int:
+        """How many blocks a multiprocessor has room for."""
+        by_registers = REGISTERS // (self.registers * self.threads)
+        by_memory = SHARED_BYTES // (self.shared_bytes + 1024)
+        return common.larger(1, common.smaller(by_registers, by_memory))
+
+
+def refusal(shape: Gemm) -> str | None:
+    """Return why this kernel cannot serve a shape, or None."""
+    rules = [
+        (shape.dtype != "int8", "operands must be 8-bit integers"),
+        (shape.transpose_a, "a must be stored as [m, k]"),
+        (shape.k % 16 > 0, "16 must divide k"),
+        (not shape.transpose_b and shape.n % 4 > 0, "4 must divide n where b is stored as [k, n]"),
+        (shape.batch > 1, "there must be one matrix"),
+    ]
+    return common.first_broken(rules)
+
+
+def suits(shape: Gemm, knobs: Container[str] = ()) -> bool:
+    """Return whether a product runs so, unless ``knobs`` were chosen for other kernels."""
+    few = shape.m <= (FULL_ROWS // 2 if shape.transpose_b else FULL_ROWS)
+    return few and shape.n * shape.k >= LEAST and refusal(shape) is None and "warps_m" not in knobs
+
+
+def candidates(shape: Gemm) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    longest = common.ceil_div(shape.k, STEP)
+    return {
+        "vec": [v for v in (4, 8) if shape.transpose_b or shape.n % v == 0],
+        "strips": [1, 2],
+        # Fewer warps leave a multiprocessor waiting, and larger clusters leave some of them idle.
+        "ranges": common.up_to(longest, (1, 2, 4, 8, 16))[-3:],
+        "split": common.up_to(longest, (1, 2)),
+        "ahead": [1, 2, 3],
+    }
+
+
+def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(_rules(choice, shape, target))
+
+
+def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple[bool, str]]:
+    """Return the rules of `violation`; choices may be arrays of them."""
+    tiling, c = FewTiling(shape, choice), choice
+    return [
+        (tiling.threads > target.limits.threads_per_block, "too many threads"),
+        (tiling.registers > MOST_REGISTERS, "too many registers a thread"),
+        (tiling.registers * tiling.threads > REGISTERS, "too many registers"),
+        (tiling.shared_bytes > target.limits.shared_bytes_optin, "too much shared memory"),
+        ((c["split"] > 1) & (not common.clusters_of(target)), "no clusters"),
+        (tiling.strip * c["strips"] >= 2 * max(shape.n, 64), "columns beyond the output"),
+        (c["ahead"] > tiling.steps, "ahead beyond the steps"),
+        (tiling.tiles[0] > target.limits.grid_dim[0], "too many blocks"),
+    ]
+
+
+def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: of steps that are waited for, and of adding up.
+
+    Its constants are a fit, without negative ones, to 164 choices of 8 products timed on an H200.
+    Of those of a product the one with the least estimate took 1.00 to 1.08 times as long as the
+    fastest. Choices may be arrays of them.
+    """
+    tiling, c = FewTiling(shape, choice), choice
+    resident = tiling.resident
+    waves = common.ceil_div(tiling.blocks, MULTIPROCESSORS * resident)
+    here = common.smaller(resident, common.ceil_div(tiling.blocks, MULTIPROCESSORS))
+    warps = here * c["strips"] * c["ranges"]
+    each = c["vec"] * (4.2 if shape.transpose_b else 13.5) + 20 * tiling.frags_m
+    meeting = 2380 * (c["split"] > 1) + 2.7 * warps * tiling.rows * c["vec"]
+    cycles: float = waves * (tiling.steps * (440 + warps * each) + meeting)
+    return cycles
+
+
+def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best by estimate."""
+    return common.best_of_all(
+        candidates(shape),
+        partial(_rules, shape=shape, target=target),
+        partial(estimate, shape, target=target),
+    )
+
+
+def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    tiling, c = FewTiling(shape, choice), choice
+    told = common.defines(
+        m=shape.m, n=shape.n, k=shape.k, transpose_b=shape.transpose_b, frags_m=tiling.frags_m,
+        threads=tiling.threads, resident=tiling.resident, cluster=c["split"] > 1, int8=1, tf32=0,
+        bfloat16=0, **c,
+    )  # fmt: skip
+    run = call(
+        "gemm_few_int8", [*first_names(shape), result_name(shape)], (*tiling.tiles, c["split"]),
+        tiling.threads, tiling.shared_bytes,
+    )  # fmt: skip
+    texts = ["mma.h", "transpose_int8.h", "gemm_few_int8.cu"]
+    return common.cuda_kernel(shape, texts, told, [run])
