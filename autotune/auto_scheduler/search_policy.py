@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,11 +13,12 @@ import numpy as np
 from autotune.auto_scheduler.cost_model import CostModel, RandomModel, XGBModel
 from autotune.auto_scheduler.errors import TuningOptionError
 from autotune.auto_scheduler.measuring.measure_input import MeasureInput
-from autotune.auto_scheduler.measuring.measure_options import MeasureCallback, TuningOptions
+from autotune.auto_scheduler.measuring.measure_options import TuningOptions
 from autotune.auto_scheduler.measuring.program_measurer import ProgramMeasurer
-from autotune.auto_scheduler.measuring.verbose import loops_text, title, trial_text
+from autotune.auto_scheduler.measuring.trial_callbacks import AdaptedCallback, EachTrial
+from autotune.auto_scheduler.measuring.verbose import title
 from autotune.auto_scheduler.problem.search_problem import SearchProblem
-from autotune.auto_scheduler.records.file import RecordToFile, as_input
+from autotune.auto_scheduler.records.file import as_input
 from autotune.auto_scheduler.records.resume import measured_states
 from autotune.auto_scheduler.search.params import DEFAULT_PARAMS, Param, checked_params
 from autotune.auto_scheduler.search.programs import sketches_of
@@ -35,7 +35,6 @@ from autotune.measure import MeasureResult
 from autotune.record.best import beaten_by
 from autotune.tuner import callback as watchers
 from autotune.tuner.result import TuneResult
-from autotune.tuner.tuner import Tuner
 from autotune.utils.check import Check
 from autotune.utils.garbage import collection_paused
 
@@ -145,12 +144,12 @@ class SearchPolicy:
         self.set_verbose(options.verbose)
         tuner = SketchTuner(self, options.num_measures_per_round)
         calls: list[Callable[..., None]] = [
-            _Adapted(self, each) for each in options.measure_callbacks or ()
+            AdaptedCallback(self, each) for each in options.measure_callbacks or ()
         ]
         if options.verbose == 1:
             calls.append(watchers.progress_bar(options.num_measure_trials))
         elif options.verbose:
-            calls.append(_EachTrial(self.task))
+            calls.append(EachTrial(self.task))
         try:
             result = tuner.tune(
                 options.num_measure_trials,
@@ -349,48 +348,6 @@ class PreloadMeasuredStates:
         else:
             print(f"SearchPolicy: No measurement records found in {self.filename} for {key}")
         return found
-
-
-class _Adapted:
-    """A measure callback of a script, as the loop of a tuner calls it."""
-
-    def __init__(self, policy: SearchPolicy, callback: MeasureCallback) -> None:
-        self._policy = policy
-        self._callback = getattr(callback, "callback", callback)
-        self._given = callback
-        self.at_once = isinstance(callback, RecordToFile)
-        if isinstance(callback, RecordToFile):
-            self.path = Path(callback.filename)  # the summary of a run names the log
-        for name in ("raced", "tuned"):
-            if hasattr(callback, name):
-                setattr(self, name, getattr(callback, name))
-
-    def __call__(
-        self, tuner: object, inputs: Sequence[TrialInput], results: Sequence[MeasureResult]
-    ) -> None:
-        del tuner
-        named: list[MeasureInput] = [as_input(inp) for inp in inputs]
-        self._callback(self._policy, named, list(results))
-
-
-class _EachTrial:
-    """Shows every trial of a run with its loops."""
-
-    def __init__(self, task: SearchProblem) -> None:
-        self._task = task
-        self._count = 0
-        self._best = 0.0
-
-    def __call__(
-        self, tuner: Tuner, inputs: Sequence[TrialInput], results: Sequence[MeasureResult]
-    ) -> None:
-        del tuner
-        for inp, result in zip(inputs, results, strict=True):
-            self._count += 1
-            rate = self._task.flop / result.seconds / 1e9 if result.ok else 0.0
-            self._best = max(self._best, rate)
-            loops = loops_text(self._task.compute_dag, as_input(inp).state)
-            print(trial_text(self._count, rate, self._best, result, loops))
 
 
 __all__ = [
