@@ -95,15 +95,32 @@ def loop_nest(schedule: Schedule, args: Sequence[Tensor]) -> LoopNest:
     Raises:
         LoweringError: bounds cannot be inferred; the message says for which stage and why.
     """
+    return _Lister(*planned(schedule, args)).listed()
+
+
+def planned(schedule: Schedule, args: Sequence[Tensor]) -> tuple[Plan, BodySimplifier, Homes]:
+    """Infer the bounds of a schedule; return the plan, and what reads bodies and buffers in it.
+
+    Raises:
+        LoweringError: bounds cannot be inferred; the message says for which stage and why.
+    """
     simplifier = BodySimplifier(schedule.stage_map)
-    given = buffers_of(schedule, args)
+    given = _buffers_of(schedule, args)
     kept = [stage for stage, _ in given if isinstance(stage.op, ComputeOp)]
     plan = infer_bounds(schedule, simplifier, kept, is_bound(schedule))
-    homes = Homes(plan, simplifier, schedule.stage_map, given)
-    return _Lister(plan, simplifier, homes).listed()
+    return plan, simplifier, Homes(plan, simplifier, schedule.stage_map, given)
 
 
-def buffers_of(schedule: Schedule, args: Sequence[Tensor]) -> dict[tuple[Stage, int], Buffer]:
+def attached_stages(plan: Plan) -> dict[tuple[Stage, IterVar | None], list[Stage]]:
+    """Return which stages are computed within a loop of another, in the order of the schedule."""
+    attached: dict[tuple[Stage, IterVar | None], list[Stage]] = {}
+    for stage in plan.schedule.stages:
+        if stage in plan.stages and stage.attachment is not None:
+            attached.setdefault(stage.attachment, []).append(stage)
+    return attached
+
+
+def _buffers_of(schedule: Schedule, args: Sequence[Tensor]) -> dict[tuple[Stage, int], Buffer]:
     """Return the buffers of what a function takes, by stage and number of the output."""
     return {(schedule[tensor], tensor.value_index): _buffer(tensor) for tensor in args}
 
@@ -142,10 +159,7 @@ class _Lister:
         self.loops: list[Loop] = []
         self.accesses: list[Access] = []
         self.numbers: Counter[str] = Counter()
-        self.attached: dict[tuple[Stage, IterVar | None], list[Stage]] = {}
-        for stage in plan.schedule.stages:
-            if stage in plan.stages and stage.attachment is not None:
-                self.attached.setdefault(stage.attachment, []).append(stage)
+        self.attached = attached_stages(plan)
 
     def listed(self) -> LoopNest:
         """Return all loops and accesses."""

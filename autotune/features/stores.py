@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autotune.features.loops import buffers_of, is_bound
+from autotune.features.loops import attached_stages, planned
 from autotune.ir import Call, Cast, Conditional, Expr, ForKind, IterVar, ProducerLoad, Var
 from autotune.ir.analysis_affine import Affine, AtomKind
 from autotune.ir.base import BinaryOp, Not
@@ -19,10 +19,9 @@ from autotune.ir.dtype import bits_of, is_float
 from autotune.ir.expr import Select
 from autotune.ir.operators import Add, CompareOp, Extremum, LogicalOp, Mul, Sub
 from autotune.ir.visitor import Visitor
-from autotune.lowering import BodySimplifier, Homes, Plan, StagePlan, infer_bounds, known
+from autotune.lowering import BodySimplifier, Homes, Plan, StagePlan, known
 from autotune.te import Schedule
-from autotune.te.stage import Stage
-from autotune.te.tensor import ComputeOp, Tensor
+from autotune.te.tensor import Tensor
 
 _UNROLL = "auto_unroll_max_step"
 
@@ -96,12 +95,7 @@ def stores_of(schedule: Schedule, args: Sequence[Tensor]) -> list[Store]:
     Raises:
         LoweringError: bounds cannot be inferred; the message says for which stage and why.
     """
-    simplifier = BodySimplifier(schedule.stage_map)
-    given = buffers_of(schedule, args)
-    kept = [stage for stage, _ in given if isinstance(stage.op, ComputeOp)]
-    plan = infer_bounds(schedule, simplifier, kept, is_bound(schedule))
-    homes = Homes(plan, simplifier, schedule.stage_map, given)
-    return _Lister(plan, simplifier, homes).listed()
+    return _Lister(*planned(schedule, args)).listed()
 
 
 class _Lister:
@@ -111,10 +105,7 @@ class _Lister:
         self.plan, self.simplifier, self.homes = plan, simplifier, homes
         self.stores: list[Store] = []
         self.names: dict[Tensor, str] = {}
-        self.attached: dict[tuple[Stage, IterVar | None], list[Stage]] = {}
-        for stage in plan.schedule.stages:
-            if stage in plan.stages and stage.attachment is not None:
-                self.attached.setdefault(stage.attachment, []).append(stage)
+        self.attached = attached_stages(plan)
 
     def listed(self) -> list[Store]:
         """Return all statements."""
