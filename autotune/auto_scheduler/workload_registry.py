@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar, overload
 
 from autotune.errors import TemplateError
+from autotune.task.template import may_replace
 from autotune.task.workload import serialize_args
 from autotune.te.declare import placeholder
 from autotune.te.tensor import Tensor
@@ -42,7 +43,7 @@ def register_workload(
 
     The function returns the list of input and output tensors, in the order of the kernel's
     arguments. It is called with the arguments of the task after these went through JSON: nested
-    tuples are lists.
+    tuples are lists. In a notebook, running its cell again replaces it.
 
     Args:
         func_name: the name in keys and logs, or the function itself, whose qualified name it is.
@@ -68,7 +69,8 @@ def register_workload(
         )
 
     def register(function: Function) -> Function:
-        if func_name in WORKLOAD_FUNC_REGISTRY and not override:
+        before = WORKLOAD_FUNC_REGISTRY.get(func_name)
+        if before is not None and not (override or may_replace(before, function)):
             raise TemplateError(
                 f"workload {func_name!r} has been registered already; give this one another "
                 "name, or pass override=True"

@@ -69,7 +69,7 @@ def find_template(name: str) -> TaskTemplate:
     return TASK_TABLE[name]
 
 
-def may_replace(old: Function, new: Function) -> bool:
+def may_replace(old: object, new: object) -> bool:
     """Return whether a template may take the place of another of its name, unasked.
 
     A notebook or a prompt runs a definition again after each edit. Its functions are of

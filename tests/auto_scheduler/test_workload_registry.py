@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import sys
 
 import pytest
 
@@ -74,6 +75,18 @@ def test_a_name_is_taken_once():
         registry.register_workload("product", f=matmul)
     registry.register_workload("product", f=conv2d_layer, override=True)
     assert registry.WORKLOAD_FUNC_REGISTRY["product"] is conv2d_layer
+
+
+def test_a_cell_of_a_notebook_may_define_its_workload_again(monkeypatch):
+    monkeypatch.setattr(sys, "ps1", "In [1]: ", raising=False)
+    for n in (4, 6):
+        cell = lambda n=n: matmul(n, n, n)
+        cell.__module__, cell.__qualname__ = "__main__", "product"
+        registry.register_workload(cell)
+        first, *_ = registry.workload_key_to_tensors(registry.make_workload_key(cell, ()))
+        assert first.shape == (n, n)
+    with pytest.raises(TemplateError, match="has been registered already"):
+        registry.register_workload("product", f=matmul)
 
 
 @pytest.mark.parametrize("key", ["", "[]", "{}", "[1, 2]", "matmul", None, 5])
