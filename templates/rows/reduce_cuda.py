@@ -130,9 +130,11 @@ def estimate(shape: Reduction, choice: Mapping[str, int], target: Target) -> flo
     tiling, c = ReductionTiling(shape, choice), choice
     blocks = tiling.blocks * c["split"]
     occupied = common.occupancy(target, blocks, tiling.threads, tiling.registers, 0)
-    steps = common.ceil_div(tiling.per_split, tiling.sweep)
-    # What is left after the last whole round of reads is read step by step.
-    rounds = steps // c["unroll"] + steps % c["unroll"]
+    steps, unroll = common.ceil_div(tiling.per_split, tiling.sweep), c["unroll"]
+    # Threads have as many reads as others or one less, and what is left after the last whole round
+    # of them is read one by one: where a round takes all reads of some, others do all theirs so.
+    fewer = tiling.per_split // tiling.sweep
+    rounds = max(steps // unroll + steps % unroll, fewer // unroll + fewer % unroll)
     flight = occupied.together * tiling.threads * c["unroll"] * c["vec"] * shape.element_bytes
     # A multiprocessor needs some 32 KiB on their way; narrow reads cost the scheduler more.
     waiting = 700 * rounds * max(1.0, flight / 32768)
