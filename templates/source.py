@@ -28,6 +28,7 @@ from .products import (
     gemm_int8,
     gemm_mma,
     gemm_padded,
+    gemm_short,
     gemm_turned,
     matvec_cuda,
 )
@@ -230,6 +231,8 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
     if shape.dtype not in dtypes:
         raise TemplateError(f"{name}: dtype must be {', '.join(dtypes)}, got {shape.dtype!r}")
     target = Target.current() or Target("cuda")
+    if gemm_short.suits(shape, get_config()):
+        return tunable(gemm_short, shape, "cuda")
     if shape.dtype == "float32":
         plain = fma or gemm_bf16x3.chosen_before(get_config())
         split = not plain and gemm_bf16x3.offered(shape, target)

@@ -21,6 +21,7 @@ LAYERS = [
     ("gemm_nn.cuda", (1024, 1024, 1024)),
     ("gemm_nn.cuda", (1000, 999, 130)),
     ("gemm_nn.cuda", (1, 4096, 4096)),
+    ("gemm_nn.cuda", (2049, 1030, 31)),
     ("softmax.cuda", (4096, 4096)),
     ("softmax.cuda", (100, 1001)),
     ("te/conv2d_nchw.cuda", (1, 14, 14, 64, 64, 3, 3, 1, 1)),
@@ -82,7 +83,7 @@ def test_template_is_right_on_the_device(name, args):
     assert checked
 
 
-@pytest.mark.parametrize(("name", "args"), LAYERS[:10])
+@pytest.mark.parametrize(("name", "args"), LAYERS[:11])
 def test_untuned_template_is_right_on_the_device(name, args):
     task, rng = create(name, args, "cuda"), np.random.default_rng(1)
     with autotune.FallbackContext(), autotune.Target("cuda"):
