@@ -99,7 +99,8 @@ class ProgramMeasurer:
         self.ct += 1
         self.error_ct = 0 if result.ok else self.error_ct + 1
         flops = task.flop / result.seconds if result.ok else 0.0
-        if result.ok and flops >= self.best_flops.get(key, 0.0):
+        # Of states that are equally fast the first is the best, as it is to a policy.
+        if result.ok and flops > self.best_flops.get(key, -1.0):
             self.best_flops[key], self.best_state[key], self.best_ct[key] = flops, state, self.ct
         if self.verbose > 1 or self.error_ct > self.max_continuous_error:
             best = self.best_flops.get(key, 0.0)
