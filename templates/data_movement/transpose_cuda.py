@@ -1,4 +1,4 @@
-"""Permutations of axes for CUDA: tiles turned in registers, and through shared memory.
+"""Permutations of axes for CUDA: tiles transposed in registers, and through shared memory.
 
 Rows of a tile are read, and its columns written, in neighbours (Ruetsch and Micikevicius,
 "Optimizing matrix transpose in CUDA", 2009); vectors are exchanged where they would meet a bank of
@@ -23,7 +23,7 @@ _LEAST_PLANE = 128
 
 
 class Planes:
-    """The plane of two axes that is turned, and the others, over which it is repeated."""
+    """The plane of two axes that is transposed, and the others, over which it is repeated."""
 
     def __init__(self, shape: Transpose) -> None:
         extents, axes = shape.least
@@ -31,10 +31,10 @@ class Planes:
         strides = _strides(extents)
         result = _strides([extents[a] for a in axes])
         into = {axis: result[place] for place, axis in enumerate(axes)}
-        turned = axes[-1]
-        self.columns, self.rows = extents[last], extents[turned]
-        self.in_pitch, self.out_pitch = strides[turned], into[last]
-        others = [a for a in axes if a not in (last, turned)]
+        transposed = axes[-1]
+        self.columns, self.rows = extents[last], extents[transposed]
+        self.in_pitch, self.out_pitch = strides[transposed], into[last]
+        others = [a for a in axes if a not in (last, transposed)]
         self.batch = math.prod(extents[a] for a in others)
         self.in_offset = _offset([(extents[a], strides[a]) for a in others])
         self.out_offset = _offset([(extents[a], into[a]) for a in others])
@@ -89,7 +89,7 @@ def candidates(shape: Transpose) -> dict[str, list[int]]:
     both = (planes.rows, planes.columns) if shape.moved else (planes.columns,)
     widest = 16 // shape.element_bytes
     fits = [v for v in (1, 2, 4, 8, 16) if v <= widest and all(e % v == 0 for e in both)]
-    # Sixteen bytes turned at a time would take 16 registers of 16 elements each.
+    # Sixteen bytes transposed at a time would take 16 registers of 16 elements each.
     return {
         "v": [v for v in fits if not shape.moved or v <= 8],
         "lanes_x": [1, 2, 4, 8, 16, 32, 64],

@@ -16,7 +16,7 @@ from autotune.network.implementations import Offer, implements_whole
 
 from ..data_movement.transpose_shape import ELEMENT_BYTES
 from ..elementwise.elementwise_cuda import Elementwise
-from .cuda import FLOATS, takes, turned
+from .cuda import FLOATS, takes, transposition
 from .elementwise import MANY, text_of
 
 # Letters of an expression: what is read several times stands in it as often.
@@ -87,4 +87,4 @@ def transpose(function: Function) -> Offer | None:
     moves = axes != tuple(sorted(axes)) and data.type.size >= MANY
     if not moves or data.dtype not in ELEMENT_BYTES:
         return None
-    return turned(graph.inputs, data.shape, axes, data.dtype)
+    return transposition(graph.inputs, data.shape, axes, data.dtype)

@@ -197,10 +197,10 @@ def transpose(layer: Layer) -> Offer | None:
     axes = tuple(axis % len(data.shape) for axis in axes)
     if layer.epilogue != Epilogue() or axes == tuple(sorted(axes)):
         return None
-    return turned(layer.inputs, tuple(data.shape), axes, data.dtype)
+    return transposition(layer.inputs, tuple(data.shape), axes, data.dtype)
 
 
-def turned(
+def transposition(
     inputs: tuple[Value, ...], shape: tuple[int, ...], axes: tuple[int, ...], dtype: str
 ) -> Offer | None:
     """Offer a permutation of the axes of an input that is seen in a shape, if it is worth it."""

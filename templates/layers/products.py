@@ -79,11 +79,11 @@ def dense(layer: Layer) -> Offer | None:
     if follows is None or m < FILLED:
         return None
     # Without what follows the template of plain products offers the same.
-    turned = weight in layer.constants and dtype == "float32"
-    if turned and layer.epilogue == Epilogue():
+    transposed = weight in layer.constants and dtype == "float32"
+    if transposed and layer.epilogue == Epilogue():
         return None
-    prepared: dict[Value, Operator] = {weight: ops.Transpose((1, 0))} if turned else {}
-    args = (m, n, k, dtype, 1, False, not turned, *follows)
+    prepared: dict[Value, Operator] = {weight: ops.Transpose((1, 0))} if transposed else {}
+    args = (m, n, k, dtype, 1, False, not transposed, *follows)
     return Offer("gemm.cuda", args, (*layer.inputs, *given(layer.epilogue)), prepared)
 
 
