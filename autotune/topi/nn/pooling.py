@@ -38,7 +38,8 @@ def pool2d(
         dilation: an int or (vertical, horizontal).
         padding: see `get_pad_tuple`.
         pool_type: ``"max"`` or ``"avg"``.
-        ceil_mode: round the output size up: windows may reach beyond the padding.
+        ceil_mode: round the output size up, as TVM does: windows may reach beyond the padding, and
+            one may lie there as a whole, which PyTorch leaves out.
         layout: ``"NCHW"`` or ``"NHWC"``.
         count_include_pad: whether an average counts elements of the padding.
     """
