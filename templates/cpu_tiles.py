@@ -20,8 +20,9 @@ ROWS = tuple(range(1, 15))
 VECTORS, LANES = (1, 2, 3, 4), (4, 8, 16)
 # Multiply-adds, and loads, of vectors that a core begins in a cycle; cycles until a sum is there.
 _EACH_CYCLE, _LATENCY = 2, 4
-# Cycles of a step of one sum in a column that is computed by itself.
-_OF_TAIL = 0.25
+# What a tile of rows that are left over takes, as a multiple of one of many, so that of what takes
+# the same, tiles of one size are taken; cycles of a step of a sum in a column computed by itself.
+_OF_REST, _OF_TAIL = 1.01, 0.25
 # Cycles of a vector from the second cache, and of a block of 16 vectors of sums to be
 # transposed; as a factor, what more that takes where both need more registers than there are, and
 # what more than their cycles tiles of more than 12 pixels took on a Xeon and on an EPYC.
@@ -112,7 +113,7 @@ def tile(
             return wide + (rest > 0) * step(part, last)
 
         down, below = divmod(rows, high)
-        return down * across(high) + (below > 0) * across(below)
+        return down * across(high) + (_OF_REST * across(below) if below else 0)
 
     lanes = [n for n in LANES if n <= unit.floats]
     choices = product([r for r in rows_of_tile if r <= rows], VECTORS, lanes)
