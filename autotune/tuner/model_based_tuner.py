@@ -16,6 +16,7 @@ from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
 from autotune.task.radix import IndexArray, IntArray
 from autotune.tuner.points import FloatArray, PointTuner
+from autotune.tuner.resume import history_of
 from autotune.utils.check import Check
 
 # The last part of each plan is drawn at random.
@@ -155,7 +156,7 @@ class ModelBasedTuner(PointTuner):
     ) -> None:
         """Fit a base model to earlier records, and make the first plan with it."""
         base = self.cost_model.spawn_base_model()
-        if not base.fit_log(data_set, self.plan_size, min_seed_records):
+        if not base.fit_log(history_of(data_set), self.plan_size, min_seed_records):
             return
         self._plan(base)
         self.cost_model.load_basemodel(base)

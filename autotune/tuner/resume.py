@@ -93,6 +93,22 @@ def _pairs(records: Records) -> Iterable[Pair]:
     return records
 
 
+def history_of(data_set: object) -> list[Pair]:
+    """Return the records that `Tuner.load_history` was given.
+
+    Raises:
+        TunerError: it was given something else, such as the path of a log.
+    """
+    given = isinstance(data_set, Iterable) and not isinstance(data_set, (str, bytes))
+    pairs: list[Pair] = list(data_set) if given else []  # type: ignore[call-overload]
+    if not given or not all(map(_is_pair, pairs)):
+        raise TunerError(
+            "load_history(data_set=...): expected pairs of input and result, such as "
+            f"load_from_file(path) gives, got {shown(data_set)}"
+        )
+    return pairs
+
+
 def _is_empty(place: str | os.PathLike[str]) -> bool:
     """Return whether no log is there, as in a folder of logs to which nobody has written yet."""
     path = log_path(place)

@@ -12,7 +12,7 @@ from autotune.measure.types import Pair
 from autotune.task import ConfigSpace
 from autotune.tuner.page import page_of
 from autotune.tuner.result import TuneResult
-from autotune.tuner.resume import Records
+from autotune.tuner.resume import Records, history_of
 from autotune.tuner.run import Run
 from autotune.tuner.scoreboard import Scoreboard, Shown
 from autotune.tuner.stop import Stop
@@ -105,7 +105,11 @@ class Tuner:
         """Learn from earlier records, of this task or of others of the same template.
 
         Strategies that cannot use them ignore them.
+
+        Raises:
+            TunerError: these are no pairs of input and result.
         """
+        history_of(data_set)
 
     def reset(self) -> None:
         """Forget the best configuration and the state of the last run."""

@@ -18,6 +18,7 @@ from autotune.tuner.model_based_tuner import CostModel, ModelOptimizer
 from autotune.tuner.points import FloatArray, PointTuner
 from autotune.tuner.prior import Expectation, Prior
 from autotune.tuner.resources import report_of
+from autotune.tuner.resume import history_of
 from autotune.tuner.surrogate import Surrogate, Trials
 from autotune.tuner.xgboost_cost_model import XGBoostCostModel, loops_of
 from autotune.utils.check import Check
@@ -339,7 +340,7 @@ class XGBTuner(PointTuner):
             data_set: records; those of other templates and failures are passed over.
             min_seed_records: fewest usable records to learn from.
         """
-        prior = Prior(self.task, self.features, data_set)
+        prior = Prior(self.task, self.features, history_of(data_set))
         if prior.records < min_seed_records:
             logger.debug(
                 "load_history: %d usable records, %d are needed; ignored",
