@@ -211,3 +211,9 @@ def test_products_are_not_serialized_and_sums_stay_in_registers(number, split, t
         assert "C7510" not in done.stderr
         spilled = int(done.stderr.partition(" bytes spill stores")[0].split()[-1])
         assert spilled <= 32, f"{choice}: {spilled} bytes"
+
+
+def test_large_products_of_floats_have_two_groups_of_warps_untuned():
+    shape = Gemm(2048, 2048, 2048, "tf32", 1, False, True)
+    choice = gemm_wgmma.default_choice(shape, HOPPER)
+    assert (choice["warps_m"], choice["frags_m"] * choice["frags_n"]) in ((8, 32), (4, 64))
