@@ -269,8 +269,9 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     run = estimate(shape, choice, target)
     if rest != Epilogue():
         return run > FOLLOWED_RUN
-    walks, split = Form.of(choice[KNOB]).teams > 0, choice["split"] > 1
-    return walks or split or (choice["frags_n"] * 8 > PANEL and run > SHORT_RUN)
+    form, split = Form.of(choice[KNOB]), choice["split"] > 1
+    wide = choice["frags_n"] * 8 > PANEL or form.beside > 1
+    return form.teams > 0 or split or (wide and run > SHORT_RUN)
 
 
 def suits_integers(shape: Product) -> bool:

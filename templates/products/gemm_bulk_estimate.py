@@ -19,7 +19,8 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     """Return a rough number of cycles: the slower of products and copies, and what goes with them.
 
     The constants were fitted to 1010 choices for 50 shapes from 197x3072x768 to 4096 on an H200,
-    the fast ones above all. Choices may be arrays of them.
+    the fast ones above all; those of copies, and of clusters, once more to 866 for 71 products, of
+    which the choices taken are 0.8% slower than the fastest. Choices may be arrays of them.
     """
     tiling, c = BulkTiling(shape, choice), choice
     form, split = tiling.form, c["split"]
@@ -28,9 +29,9 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     blocks = tiling.tiles * split
     steps = common.ceil_div(blocks, sms * resident)
     together = common.smaller(resident, common.ceil_div(blocks, sms))
-    work = tiling.chunks * _chunk_cycles(tiling, together)
-    # Blocks of a cluster meet first, and wait for each other in every chunk.
-    meeting = (form.share - 1) * 84
+    work = tiling.chunks * _chunk_cycles(tiling, together, _crowding(blocks / together, steps))
+    # Blocks of a cluster meet first.
+    meeting = 40 * (form.share + form.beside - 2)
     # Until the first chunk is there, and from the last product on.
     writing = _writing_cycles(tiling) * together
     ends = BEGINNING + writing
@@ -39,6 +40,8 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     # Blocks that walk begin once. Of two teams one writes while the other multiplies.
     in_turn = common.larger(work, (work + ends) / tiling.teams)
     walking = common.pick(form.teams > 1, in_turn, work + 480 + writing)
+    # Those that share wait for each other from tile to tile: most were 1 to 2% slower.
+    walking *= 1 + 0.015 * (form.share - 1)
     one = common.pick(form.teams > 0, walking, work + ends)
     once = common.pick(form.teams > 1, ends, BEGINNING * (form.teams > 0))
     return meeting + steps * one + once + adding
@@ -49,7 +52,7 @@ def _writing_cycles(tiling: BulkTiling) -> float:
     rest, swapped = tiling.shape.rest, tiling.form.swapped
     results = tiling.tile_m * tiling.tile_n
     # Rows of tiles that end within 32 bytes are written twice, and boxes of few rows slowly.
-    each = (0.16 if tiling.integers else tiling.item / 81) + 0.02 * (
+    each = (0.16 if tiling.integers else tiling.item / 81) + 0.11 * (
         tiling.choice["frags_n"] % 2
     ) * (1 - swapped)
     each += 0.1 * swapped * (tiling.form.teams > 0) * (32 / tiling.box_rows - 1)
@@ -60,22 +63,37 @@ def _writing_cycles(tiling: BulkTiling) -> float:
     return cycles
 
 
-def _chunk_cycles(tiling: BulkTiling, together: int) -> float:
+def _crowding(blocks: float, steps: int) -> float:
+    """Return how much longer copies take where several multiprocessors share a way to the cache.
+
+    The times fit an H200 of 8 such groups (GPCs) with 16 to 18 multiprocessors each: up to 128
+    blocks spread over them evenly, of 130 the largest group has 18, and all wait for it.
+    """
+    most = common.pick(steps > 1, 17.9, common.pick(blocks <= 128, blocks / 8, 18.0))
+    crowding: float = common.larger(1.0, most / 16)
+    return crowding
+
+
+def _chunk_cycles(tiling: BulkTiling, together: int, crowding: float) -> float:
     """Return the cycles of a chunk where ``together`` blocks are at work on a multiprocessor."""
     # Products of 64 x 8 x 32 bytes take 4 cycles where power does not slow the device down; narrow
-    # ones wait for their left operand. Of the copy engine, 71 bytes a cycle reach a
-    # multiprocessor.
-    c = tiling.choice
+    # ones wait for their left operand. Of the copy engine, 66 bytes a cycle reach a
+    # multiprocessor, and 50 where some of them go to several blocks.
+    c, form = tiling.choice, tiling.form
     one = common.larger(c["frags_n"] * 5.55 + 4, 32 + c["frags_n"] * 3.6)
     products = tiling.team_groups * c["frags_m"] * c["chunk"] * tiling.item / 32 * one
     # Three groups are in each other's way.
     products *= 1 + 0.04 * (tiling.team_groups > 2)
-    copies = tiling.copied_bytes / 71.5
+    copies = tiling.asked_bytes * crowding / 66
     # Where both take long they are in each other's way.
-    cycles: float = (products**6 + copies**6) ** (1 / 6) * together
+    cycles = (products**6 + copies**6) ** (1 / 6)
+    # A ring that is filled again waits for the slowest block of a cluster.
+    others, again = form.share + form.beside - 2, tiling.chunks > c["stages"]
+    brought = tiling.slot_bytes / 50 * (others > 0) * again
+    cycles = common.larger(cycles, brought) * together
     # A slot is free in the middle of the next chunk, and full again some time later:
-    # later where another block has to be done with it too.
-    away = 1150 + 620 * (tiling.form.share - 1) + copies
+    # later where other blocks have to be done with it too.
+    away = 1150 + 370 * others + copies
     waiting = common.larger(0.0, away - (c["stages"] - 1.32) * cycles) / c["stages"]
-    waiting *= tiling.chunks > c["stages"]
-    return cycles + waiting + 11 + 41 * (tiling.form.share - 1)
+    total: float = cycles + waiting * again + 11 + 2 * others
+    return total

@@ -40,6 +40,9 @@ WIDE = 15
 MULTIPROCESSORS = 132
 # And blocks of clusters of four, and of eight, that fit between those that are missing of a die.
 CLUSTERED = 120
+# What the bytes of a row that reaches into one line more count for beside others, and those of a
+# panel of which a part is multiplied: fitted with the estimate.
+STRADDLED, PARTIAL = 1.7, 0.72
 # Smaller values of the knob are other families, and so are those from the second to the third.
 FIRST, FEW, LARGE = 2, 14, 19
 
@@ -104,11 +107,11 @@ class BulkTiling:
             common.pick(swapped, shape.n, shape.m),
             common.pick(swapped, shape.m, shape.n),
         )
-        # Columns that stand across K come in whole panels.
+        # Columns that stand across K come in whole panels, others one by one.
         self.across = common.pick(swapped, shape.transpose_a + 0, 1 - shape.transpose_b)
         self.left_across = common.pick(swapped, 1 - shape.transpose_b, shape.transpose_a + 0)
-        self.least = 8 + (PANEL - 8) * self.across
         whole = 1 + (PANEL - 1) * self.across
+        self.least = whole
         self.b_columns = common.ceil_div(self.tile_n, whole) * whole
         self.slot_bytes = self.item * c["chunk"] * (self.tile_m + self.b_columns)
         # Blocks that share copies come in whole clusters: some may have no rows or columns.
@@ -129,18 +132,20 @@ class BulkTiling:
         return self.tiles * self.tile_m * self.tile_n
 
     @cached_property
-    def copied_bytes(self) -> float:
-        """Bytes that a block copies of a chunk, in whole lines of the cache.
+    def asked_bytes(self) -> float:
+        """Bytes that a block asks for of a chunk, as more where rows do not begin at a line.
 
-        Rows of 128 bytes that do not begin at a line reach into two; some begin at one.
+        Rows of 128 bytes that do not begin at a line of the cache reach into two; some begin at
+        one. Of the last panel of columns that stand across K a part may not be multiplied.
         """
         shape, swapped = self.shape, self.form.swapped
         line = 2 * PANEL if self.integers else self.panel
-        a_lines = 2 - math.gcd(shape.a_run, line) / line
-        b_lines = 2 - math.gcd(shape.b_run, line) / line
+        a_lines = 1 + STRADDLED * (1 - math.gcd(shape.a_run, line) / line)
+        b_lines = 1 + STRADDLED * (1 - math.gcd(shape.b_run, line) / line)
         left = common.pick(swapped, b_lines, a_lines) * self.tile_m / self.form.beside
         right = common.pick(swapped, a_lines, b_lines)
-        right = common.larger(right, 1 + self.across * (self.tile_n % PANEL > 0)) * self.b_columns
+        partial = self.across * (self.tile_n % PANEL > 0)
+        right = common.larger(right, 1 + PARTIAL * partial) * self.b_columns
         return self.item * self.choice["chunk"] * (left + right / self.form.share)
 
     @cached_property

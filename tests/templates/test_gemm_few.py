@@ -57,7 +57,7 @@ def test_products_match_their_reference_in_the_emulator(name, tmp_path):
 def test_drawn_choices_of_few_rows_can_be_launched(args):
     space = create("gemm_nn.cuda", (*args, "float16"), HOPPER).config_space
     task = create("gemm_nn.cuda", (*args, "float16"), HOPPER)
-    every = (space.get(i) for i in space.sample(200, np.random.default_rng(0)))
+    every = (space.get(i) for i in space.sample(1000, np.random.default_rng(0)))
     few = [config for config in every if config["wgmma"].val == gemm_few.VALUE]
     assert few or args[2] == 64
     for config in few:
