@@ -17,7 +17,7 @@ KINDS = {"float16": 6, "bfloat16": 10, "tf32": 7}
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "tf32": 4}
 # Rows of boxes are 128 bytes, placed with the 128-byte swizzle; the cache fetches 128 bytes.
 ROW_BYTES = 128
-FLAGS = 0x46000
+FLAGS, SWIZZLE = 0x46000, 0x6000
 RANK, WORDS = 4, 32
 # Extents of the dimensions along which places are 16 and 2^32 bytes apart.
 LOW_PLACES, HIGH_PLACES = 2**28, 2**20
@@ -45,6 +45,23 @@ def tensor_map(
     words[14] = box_rows - 1
     words[16] = ROW_BYTES * box_rows
     words[18] = 8 * ROW_BYTES
+    return tuple(words)
+
+
+def lines_map(
+    rows: int, columns: int, dtype: str, box: tuple[int, int], pitch: int
+) -> tuple[int, ...]:
+    """Return the words of the map of a matrix whose boxes are rows as they are, unswizzled.
+
+    Args:
+        box: rows and columns of a box, at most 256 each, rows of a multiple of 16 bytes.
+        pitch: elements from one row to the next.
+    """
+    words = list(tensor_map(rows, columns, dtype, box[0], pitch))
+    words[2] &= ~SWIZZLE
+    words[13] = box[1] - 1 << 24
+    words[16] = ITEM_BYTES[dtype] * box[0] * box[1]
+    words[18] = 16
     return tuple(words)
 
 

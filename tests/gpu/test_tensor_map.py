@@ -4,14 +4,14 @@ import ctypes
 import struct
 
 import pytest
-from autotune.templates.tensor_map import KINDS, tensor_map, windows_map
+from autotune.templates.tensor_map import KINDS, lines_map, tensor_map, windows_map
 
 from autotune.target.query import cuda_device
 
 pytestmark = pytest.mark.gpu
 # Of the driver's enumerations: types of elements, the swizzle and the cache's promotion.
 TYPES = {"float16": 6, "bfloat16": 9, "tf32": 7}
-SWIZZLE_128, PROMOTION_128 = 3, 2
+NO_SWIZZLE, SWIZZLE_128, PROMOTION_128 = 0, 3, 2
 
 
 def make_context_current(driver):
@@ -21,7 +21,7 @@ def make_context_current(driver):
     assert driver.cuCtxSetCurrent(context) == 0
 
 
-def drivers_map(rows, columns, dtype, box_rows):
+def drivers_map(rows, columns, dtype, box, pitch, swizzle):
     size, rank = 4 if dtype == "tf32" else 2, 4
     longs, ints = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
     room = (ctypes.c_ubyte * 256)()
@@ -30,8 +30,8 @@ def drivers_map(rows, columns, dtype, box_rows):
     make_context_current(driver)
     status = driver.cuTensorMapEncodeTiled(
         ctypes.c_void_p(at), TYPES[dtype], rank, None, longs(columns, rows, 2**28, 2**20),
-        longs(columns * size, 16, 2**32), ints(128 // size, box_rows, 1, 1), ints(1, 1, 1, 1),
-        0, SWIZZLE_128, PROMOTION_128, 0,
+        longs(pitch * size, 16, 2**32), ints(box[1], box[0], 1, 1), ints(1, 1, 1, 1),
+        0, swizzle, PROMOTION_128, 0,
     )  # fmt: skip
     assert status == 0
     return struct.unpack("<32I", ctypes.string_at(at, 128))
@@ -46,8 +46,23 @@ def test_a_map_is_the_drivers(dtype, rows, columns, box_rows):
     device = cuda_device()
     if device is None or device.arch != "sm_90":
         pytest.skip("maps are those of sm_90")
+    box = (box_rows, 32 if dtype == "tf32" else 64)
     assert tensor_map(rows, columns, dtype, box_rows) == drivers_map(
-        rows, columns, dtype, box_rows
+        rows, columns, dtype, box, columns, SWIZZLE_128
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("rows", "columns", "box", "pitch"),
+    [(255, 2054, (8, 136), 16376), (8, 72, (16, 72), 2**20), (513, 300, (64, 200), 304)],
+)
+def test_a_map_of_lines_is_the_drivers(dtype, rows, columns, box, pitch):
+    device = cuda_device()
+    if device is None or device.arch != "sm_90":
+        pytest.skip("maps are those of sm_90")
+    assert lines_map(rows, columns, dtype, box, pitch) == drivers_map(
+        rows, columns, dtype, box, pitch, NO_SWIZZLE
     )
 
 

@@ -1,15 +1,17 @@
 // The sizes of gemm_unaligned.cu, which tiles blocks have, and places in their rings.
-constexpr int TILE_N = GROUPS * 64, WORDS = TILE_M / 2, CHUNK = 64;
-// Rows of B in memory, of which a chunk has LINES from one vector of eight on, and of C: in shared memory they begin as
-// far behind a multiple of 16 bytes as in memory. Where rows of B run across K, neither eight neighbours of each of
-// four of them, two rows from one another, nor such results meet a bank twice.
-constexpr int LINES = TRANSPOSE_B ? TILE_N : CHUNK, VECTORS = (TRANSPOSE_B ? CHUNK : TILE_N) / 8 + 1;
-constexpr int LINE = TRANSPOSE_B ? K : N, B_PITCH = VECTORS * 16, PITCH = TILE_N * 2 + 16;
-// Bytes from a number of B to that behind it along K, and to that beside it.
-constexpr int ALONG_K = TRANSPOSE_B ? 2 : B_PITCH, ACROSS_K = TRANSPOSE_B ? B_PITCH : 2;
-constexpr int A_BYTES = TILE_M * CHUNK * 2, B_BYTES = LINES * B_PITCH, SLOT_BYTES = A_BYTES + B_BYTES;
+constexpr int TILE_N = GROUPS * 64, WORDS = TILE_M / 2, CHUNK = 64, MULTIPLIERS = GROUPS * 128;
+// Rows of B in memory, of LINE elements: those that are LINE_CLASSES apart begin as far behind a multiple of 16 bytes
+// as one another. A box has those of a class, from the multiple of 16 bytes before the tile's part of them on, and so
+// one vector more than that part. Its rows are an odd number of 16 bytes.
+constexpr int LINE = TRANSPOSE_B ? K : N, LINES = TRANSPOSE_B ? TILE_N : CHUNK;
+constexpr int ALIKE = TRANSPOSE_B ? 1 : N % 2 ? 1 : N % 4 ? 2 : N % 8 ? 4 : 8, LINE_CLASSES = 8 / ALIKE;
+constexpr int B_PITCH = (TRANSPOSE_B ? CHUNK : TILE_N) * 2 + 16, BOX_LINES = LINES / LINE_CLASSES;
+constexpr int BOX_BYTES = BOX_LINES * B_PITCH, A_BYTES = TILE_M * CHUNK * 2;
+// So many warps copy, since one would take longer to ask for eight boxes than a small chunk takes to multiply.
+constexpr int COPIERS = LINE_CLASSES < 4 ? LINE_CLASSES : 4;
+constexpr int B_BYTES = LINES * B_PITCH, SLOT_BYTES = A_BYTES + B_BYTES;
 // Results are written so many rows at a time, from two rooms in turn.
-constexpr int BATCH_ROWS = 32, ROOM_BYTES = BATCH_ROWS * PITCH;
+constexpr int BATCH_ROWS = 32, PITCH = TILE_N * 2 + 16, ROOM_BYTES = BATCH_ROWS * PITCH;
 // With BY_CLASS rows of a tile are those of a class: a multiple of 8 rows from one another.
 constexpr int CLASSES = BY_CLASS ? 8 : 1;
 constexpr int BLOCKS_M = ((M + CLASSES - 1) / CLASSES + TILE_M - 1) / TILE_M * CLASSES;
@@ -20,8 +22,8 @@ constexpr unsigned TILES = static_cast<unsigned>(BLOCKS_M) * BLOCKS_N * BATCH;
 // of which chunks begin before their rows have up to 7 elements more.
 constexpr int MOST_BEFORE = BY_CLASS && K % 8 > 0 ? 7 : 0, LEFT_OVER_K = (K % CHUNK + MOST_BEFORE) % CHUNK;
 constexpr int WHOLE_CHUNKS = (K + MOST_BEFORE) / CHUNK, REST_DEPTHS = (LEFT_OVER_K + DEPTH - 1) / DEPTH;
-// Copies need few registers: they leave theirs to the sums.
-constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 56;
+// Copies need few registers: their warpgroup leaves its to the sums.
+constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 40;
 constexpr int LEFT_OVER = (ENTRY_REGISTERS * (GROUPS + 1) - COPY_REGISTERS) / GROUPS / 8 * 8;
 constexpr int SUM_REGISTERS = LEFT_OVER < 240 ? LEFT_OVER : 240;
 constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240 && ENTRY_REGISTERS > COPY_REGISTERS;
@@ -33,16 +35,14 @@ struct Tile {
   __device__ __forceinline__ bool exists() const { return first * CLASSES + row_class < M; }
   __device__ __forceinline__ int chunks() const { return (K + shift + CHUNK - 1) / CHUNK; }
   __device__ __forceinline__ int row(int place) const { return (first + place) * CLASSES + row_class; }
-  // Where the tile's part of a chunk that begins at k begins in the matrix of B.
-  __device__ __forceinline__ long long begin_of_b(int k) const {
-    return TRANSPOSE_B ? static_cast<long long>(n) * K + k : static_cast<long long>(k) * N + n;
-  }
-  // How far behind a multiple of 16 bytes a line of B begins in all chunks, in elements.
+  // How far behind a multiple of 16 bytes the tile's part of a row of B begins, in elements: of rows that run across K,
+  // of one so far behind the begin of a chunk; else of one so far behind the tile's first.
   __device__ __forceinline__ int shift_of_line(int line) const {
-    return static_cast<int>((static_cast<long long>(matrix) * B_STRIDE + begin_of_b(-shift) + line * (LINE % 8)) & 7);
+    const int from = TRANSPOSE_B ? line * (K % 8) - shift : (line - shift) * (N % 8);
+    return (static_cast<int>(matrix * (B_STRIDE % 8)) + from) & 7;
   }
   __device__ __forceinline__ int shift_of_result(int m) const {
-    return static_cast<int>((static_cast<long long>(matrix) * M * N + static_cast<long long>(m) * N + n) & 7);
+    return (static_cast<int>(matrix % 8) * (M % 8) * (N % 8) + m % 8 * (N % 8)) & 7;
   }
 };
 
@@ -68,15 +68,15 @@ struct Place {
   }
 };
 
-// The shared memory of a block: slots, rooms of results, and barriers of 8 bytes each.
+// The shared memory of a block: rooms of results, slots, before which threads may read, and barriers of 8 bytes each.
 struct Room {
-  unsigned slots, results, full, empty, meeting;
+  unsigned results, slots, full, empty, meeting;
 };
 
 __device__ __forceinline__ Room room_of(const void* shared) {
-  const unsigned slots = (shared_address(shared) + 1023) / 1024 * 1024, results = slots + STAGES * SLOT_BYTES;
-  const unsigned full = results + 2 * ROOM_BYTES, empty = full + STAGES * 8;
-  return {slots, results, full, empty, empty + STAGES * 8};
+  const unsigned results = shared_address(shared), slots = (results + 2 * ROOM_BYTES + 1023) / 1024 * 1024;
+  const unsigned full = slots + STAGES * SLOT_BYTES, empty = full + STAGES * 8;
+  return {results, slots, full, empty, empty + STAGES * 8};
 }
 
 // Where all multiplying warps of a block wait for one another; the emulator takes a barrier.
@@ -88,7 +88,29 @@ struct Meeting {
     barrier_wait(barrier, parity);
     parity ^= 1;
 #else
-    asm volatile("bar.sync 1, %0;" ::"n"(GROUPS * 128) : "memory");
+    asm volatile("bar.sync 1, %0;" ::"n"(MULTIPLIERS) : "memory");
 #endif
   }
 };
+
+// Copies a box of rows as they are, one behind another: the same to the engine, whose map says so.
+#ifdef AUTOTUNE_EMULATE
+static inline void copy_lines(
+    unsigned to, const TensorMap& map, const Item* matrix, int column, int row, unsigned) {
+  const int columns = map.words[8] + 1, rows = map.words[9] + 1;
+  const int width = (map.words[13] >> 24) + 1, height = (map.words[14] & 0xff) + 1;
+  const long long pitch = map.words[3] * 8ll;
+  if (row < 0 || row >= rows || column < 0 || column >= columns) abort();
+  Item* const at = static_cast<Item*>(__cvta_shared_to_generic(to));
+  for (int i = 0; i < height; ++i)
+    for (int j = 0; j < width; ++j) {
+      const int y = row + i, x = column + j;
+      at[i * width + j] = y < rows && x < columns ? matrix[y * pitch + x] : Item(0);
+    }
+}
+#else
+__device__ __forceinline__ void copy_lines(
+    unsigned to, const TensorMap& map, const void* matrix, int column, int row, unsigned barrier) {
+  copy_box<1>(to, map, matrix, column, row, barrier);
+}
+#endif
