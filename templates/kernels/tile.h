@@ -38,6 +38,8 @@
 // to memory and back, which takes twice as long.
 #define HIDE(number) __asm__("" : "+r"(number))
 
+// Functions of vectors are inlined always, so that how a call would pass a wide one is of no interest.
+#pragma GCC diagnostic ignored "-Wpsabi"
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
