@@ -98,12 +98,19 @@ class Padded:
 
     def default_choice(self, shape: Gemm, target: Target) -> dict[str, int]:
         """Return the choice to use where nothing was tuned."""
+        copied = self._choice_on_copies(shape, target)
+        if self.family is not gemm_half or not gemm_unaligned.forms(shape):
+            return copied
+        choice = gemm_unaligned.default_choice(shape, target)
+        if gemm_unaligned.violation(shape, choice, target) is not None:
+            return copied
+        on_copies = gemm_half.estimate(padded(shape), copied, target) + _copying_cycles(shape)
+        gain = on_copies / gemm_unaligned.estimate(shape, choice, target)
+        return choice if gemm_unaligned.gains(shape, choice, gain) else copied
+
+    def _choice_on_copies(self, shape: Gemm, target: Target) -> dict[str, int]:
+        """Return the choice for a product on copies where nothing was tuned."""
         whole = padded(shape)
-        if self.family is gemm_half and gemm_unaligned.forms(shape):
-            choice = gemm_unaligned.default_choice(shape, target)
-            valid = gemm_unaligned.violation(shape, choice, target) is None
-            if valid and gemm_unaligned.gains(shape, choice):
-                return choice
         if self.family is not gemm_half or shape.n % 8 == 0:
             return self.family.default_choice(whole, target)
         if _suits_boxes(shape):
@@ -150,6 +157,13 @@ class Padded:
             workspace=[*source.workspace, *rooms],
             reference=shape.reference(),
         )
+
+
+def _copying_cycles(shape: Gemm) -> float:
+    """Return a rough number of cycles of an H200 that the copies of a shape take."""
+    stored = zip(padded(shape).shapes[:2], shape.shapes[:2], strict=True)
+    sizes = [math.prod(copied) for copied, own in stored if copied != own]
+    return gemm_unaligned.copying_cycles(sum(sizes))
 
 
 def _as_it_is(choice: Mapping[str, int]) -> bool:

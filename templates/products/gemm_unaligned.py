@@ -52,6 +52,8 @@ BEGINNING, COPY_CYCLES, COPIED_BYTES = 6000, 2000, 2300
 # Of products that are known to be faster so untuned: rows, columns, elements of b, products, and
 # how wide tiles are, in fragments of 8 rows.
 LEAST, FEW_ROWS, MANY_COLUMNS, LARGE_B, MANY_PRODUCTS, WIDE = 192, 512, 2048, 2**24, 2**32, 25
+# Of those whose estimates differ: products, and the time on copies as a multiple.
+SOME_PRODUCTS, WELL_APART = 2**30, 1.4
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "early.h", "wgmma.h",
     "activations.h", "bulk.h", "gemm_unaligned.h",
@@ -295,7 +297,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     writing = tiling.tile_m * tiling.tile_n * 0.23 * together
     # One kernel before copies rows of a that are not read as they are.
     copied = (1 - tiling.apart) * (shape.k % 8 > 0)
-    before = copied * (COPY_CYCLES + 4 * shape.batch * shape.m * shape.k / COPIED_BYTES)
+    before = copied * copying_cycles(shape.batch * shape.m * shape.k)
     cycles: float = BEGINNING + steps * (work + writing) + before
     return cycles
 
@@ -310,19 +312,30 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     )
 
 
-def gains(shape: Gemm, choice: Mapping[str, int]) -> bool:
+def copying_cycles(elements: int) -> float:
+    """Return a rough number of cycles of an H200 that a kernel takes which copies so many."""
+    return COPY_CYCLES + 4 * elements / COPIED_BYTES
+
+
+def gains(shape: Gemm, choice: Mapping[str, int], gain: float) -> bool:
     """Return whether a choice is known to beat products on copies where nothing was tuned.
 
     On an H200 choices by estimate did for few rows by many columns (1.01 to 2.2 for 197 and 333
-    rows, with b as [n, k] where b is large), and where tiles are wide and copies large (2047 with
-    b stored either way, 4095, 1024x50257x768: 1.08 to 1.34), but not for 1023, 1028 or 2050.
+    rows, with b as [n, k] where b is large), where tiles are wide and copies large (2047 with b
+    stored either way, 4095, 1024x50257x768: 1.08 to 1.34), and from 1023x1025x1027 on where the
+    estimates are well apart (that one, and 1028: 1.19 and 1.37), but not for 1023 or 2050.
+
+    Args:
+        gain: the estimated time on copies, as a multiple of that of the choice.
     """
     if shape.rest != Epilogue() or shape.batch > 1:
         return False
     large = not shape.transpose_b or shape.n * shape.k >= LARGE_B
     few = LEAST <= shape.m <= FEW_ROWS and shape.n >= MANY_COLUMNS and large
-    many = shape.m * shape.n * shape.k >= MANY_PRODUCTS and shape.m >= LEAST
-    return few or (many and choice["frags_n"] >= WIDE)
+    products = shape.m * shape.n * shape.k
+    wide = products >= MANY_PRODUCTS and choice["frags_n"] >= WIDE
+    apart = products >= SOME_PRODUCTS and gain >= WELL_APART
+    return few or (shape.m >= LEAST and (wide or apart))
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceKernel:
