@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
+import sys
 from importlib import import_module
 
 import click
@@ -84,8 +87,16 @@ class LazyGroup(click.Group):
         except OSError as error:
             if error.errno not in _FULL:
                 raise
+            if not error.filename:
+                _forget_what_is_printed()
             what = error.filename or "what is printed"
             raise click.ClickException(f"cannot write {what}: {error.strerror}") from error
+
+
+def _forget_what_is_printed() -> None:
+    """Lead the standard output nowhere: Python would write what it still holds when it ends."""
+    with contextlib.suppress(OSError), open(os.devnull, "w", encoding="utf-8") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 @click.group(cls=LazyGroup)
