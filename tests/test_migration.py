@@ -164,6 +164,14 @@ DIFF = """\
 + from autotune.tvm.driver.build_module import build
 - from tvm import convert, transform
 + from autotune.tvm import convert, transform
+- from tvm.topi.utils import simplify, ravel_index, unravel_index, const_matrix
++ from autotune.tvm.topi.utils import simplify, ravel_index, unravel_index, const_matrix
+- from tvm.contrib import dlpack
++ from autotune.tvm.contrib import dlpack
+- from tvm.contrib.dlpack import to_pytorch_func
++ from autotune.tvm.contrib.dlpack import to_pytorch_func
+- from tvm import expr, module, schedule, stmt, tensor
++ from autotune.tvm import expr, module, schedule, stmt, tensor
 - import tvm.contrib.utils
 + import autotune.tvm.contrib.utils
 """
@@ -186,6 +194,7 @@ REFUSED = [
     ),
     ("import autotune.tvm.autotvm.graph_tuner as runtime", "leave it out"),
     ("from autotune.tvm.contrib import nvcc", "tvm.build"),
+    ("from autotune.tvm.contrib import cblas", "SourceKernel"),
     ("from autotune.tvm.contrib.nvcc import compile_cuda", "tvm.build"),
     ("from autotune.tvm.autotvm.database import RedisDatabase", "SqliteDatabase"),
     ("import autotune.tvm.autotvm.tophub", "apply_history_best"),
@@ -200,7 +209,7 @@ ALIASES = {
     "autotune.tvm.runtime.ndarray": "autotune.runtime",
     "autotune.tvm.contrib.util": "autotune.tvm.contrib.utils",
     "autotune.tvm.te": "autotune.te",
-    "autotune.tvm.topi.util": "autotune.topi.utils",
+    "autotune.tvm.topi.util": "autotune.tvm.topi.utils",
     "autotune.tvm.topi.nn.util": "autotune.topi.nn",
     "autotune.tvm.topi.nn.utils": "autotune.topi.nn",
     "autotune.tvm.topi.nn.winograd_util": "autotune.topi.nn",

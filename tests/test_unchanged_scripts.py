@@ -68,6 +68,37 @@ def test_a_script_runs_unchanged(tmp_path):
     assert ended.stdout.strip().endswith("done")
 
 
+# As scripts were before TVM 0.7: expressions at the top, and topi a package of its own.
+OLD_SCRIPT = """
+import numpy as np
+import topi
+import tvm
+from topi.util import get_const_tuple, simplify
+from tvm.contrib.dlpack import to_pytorch_func
+
+A = tvm.placeholder((4, 6), name="A")
+k = tvm.reduce_axis((0, 6), "k")
+B = tvm.compute((4,), lambda i: tvm.sum(A[i, k], axis=k), name="B")
+C = topi.nn.relu(tvm.compute(B.shape, lambda i: tvm.select(B[i] > 2.0, tvm.exp(B[i]), B[i])))
+assert isinstance(C, tvm.tensor.Tensor) and get_const_tuple(C.shape) == (simplify(4),)
+tvm.build(tvm.create_schedule(C.op), [A, C], "llvm", name="rows").export_library("rows.so")
+a = np.random.rand(4, 6).astype("float32")
+c = tvm.ndarray.empty((4,), "float32", tvm.context("llvm", 0))
+with tvm.target.create("llvm"):
+    assert tvm.target.current_target().kind.name == "llvm"
+to_pytorch_func(tvm.module.load("rows.so"))(tvm.nd.array(a), c)
+sums = a.sum(1)
+tvm.testing.assert_allclose(c.asnumpy(), np.where(sums > 2, np.exp(sums), sums), rtol=1e-5)
+print("done")
+"""
+
+
+def test_a_script_of_tvm_0_6_runs_unchanged(tmp_path):
+    (tmp_path / "old.py").write_text(OLD_SCRIPT)
+    ended = run_python("-m", "autotune.tvm", "old.py", cwd=tmp_path)
+    assert ended.stdout.strip().endswith("done")
+
+
 def test_a_module_runs_unchanged_and_gets_its_arguments(tmp_path):
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "show.py").write_text(

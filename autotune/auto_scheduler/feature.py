@@ -22,6 +22,7 @@ from autotune.auto_scheduler.state_features import (
     Features,
     get_per_store_feature_names,
     get_per_store_features_from_states,
+    matrices,
 )
 from autotune.errors import AutotuneError
 from autotune.measure import MeasureResult
@@ -44,7 +45,7 @@ def get_per_store_features_from_measure_pairs(
         skip_first_n_feature_extraction: trials at the beginning whose matrices stay empty.
         max_n_bufs: buffers of a statement that are told apart; 5 by default.
     """
-    features: Features = []
+    features: list[npt.NDArray[np.float32]] = []
     seconds: list[float] = []
     numbers: list[int] = []
     tasks: dict[tuple[str, str], tuple[int, SearchProblem]] = {}
@@ -61,10 +62,10 @@ def get_per_store_features_from_measure_pairs(
             tasks[key] = (len(tasks), found)
         number, task = tasks[key]
         skipped = i < skip_first_n_feature_extraction or not result.ok
-        features += (
-            [np.zeros((0, width), np.float32)]
+        features.append(
+            np.zeros((0, width), np.float32)
             if skipped
-            else get_per_store_features_from_states([inp.state], task, max_n_bufs)
+            else get_per_store_features_from_states([inp.state], task, max_n_bufs)[0]
         )
         seconds.append(result.seconds if result.ok else np.inf)
         numbers.append(number)
@@ -73,7 +74,7 @@ def get_per_store_features_from_measure_pairs(
     rates = [
         least[n] / s if np.isfinite(s) else 0.0 for n, s in zip(numbers, seconds, strict=True)
     ]
-    return features, np.array(rates), which
+    return matrices(features), np.array(rates), which
 
 
 def get_per_store_features_from_file(

@@ -16,7 +16,8 @@ from autotune.features import per_store_feature_names, per_store_features
 DEFAULT_MAX_N_BUFS = 5
 DEFAULT_FEATURE_VEC_LEN = len(per_store_feature_names(DEFAULT_MAX_N_BUFS))
 
-Features = list[npt.NDArray[np.float32]]
+# An array of matrices, each of its own shape: scripts pick from it by masks and lists of indices.
+Features = npt.NDArray[np.object_]
 
 
 def get_per_store_feature_names(max_n_bufs: int | None = None) -> list[str]:
@@ -46,7 +47,15 @@ def get_per_store_features_from_states(
             found.append(per_store_features(schedule, args, on_gpu, line, most))
         except AutotuneError:
             found.append(np.zeros((0, len(per_store_feature_names(most))), np.float32))
-    return found
+    return matrices(found)
+
+
+def matrices(found: Sequence[npt.NDArray[np.float32]]) -> Features:
+    """Return matrices as an array of one dimension, also where all have one shape."""
+    features = np.empty(len(found), object)
+    for i, matrix in enumerate(found):
+        features[i] = matrix
+    return features
 
 
 def operations_of(features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

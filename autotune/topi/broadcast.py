@@ -49,6 +49,16 @@ greater = _operator("greater", operator.gt)
 greater_equal = _operator("greater_equal", operator.ge)
 logical_and = _operator("logical_and", te.all)
 logical_or = _operator("logical_or", te.any)
+logical_xor = _operator("logical_xor", lambda a, b: _is_set(a) != _is_set(b))
+bitwise_and = _operator("bitwise_and", operator.and_)
+bitwise_or = _operator("bitwise_or", operator.or_)
+bitwise_xor = _operator("bitwise_xor", operator.xor)
+left_shift = _operator("left_shift", operator.lshift)
+right_shift = _operator("right_shift", operator.rshift)
+
+
+def _is_set(value: Expr) -> Expr:
+    return value if value.dtype == "bool" else te.const(0, value.dtype) != value
 
 
 @takes(data=tensor, shape=extents_of)

@@ -11,7 +11,7 @@ from autotune.ir import Expr
 from autotune.ir.dtype import is_float
 from autotune.te.tensor import Extent, Tensor
 from autotune.topi import tag
-from autotune.topi.arguments import flag, takes, tensor
+from autotune.topi.arguments import asks, flag, takes, tensor
 from autotune.topi.elemwise import elementwise
 from autotune.topi.utils import axis_names, get_const_tuple, normal_axes
 
@@ -64,9 +64,28 @@ def _reduction(
 def sum(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Sum over axes; over all of them by default. Of bools it tells whether any is true."""
     if data.dtype == "bool":
-        either = te.comm_reducer(lambda x, y: te.any(x, y), lambda t: te.const(False, t), "any")
-        return _reduction("sum", data, axis, keepdims, either)
+        return any(data, axis, keepdims)
     return _reduction("sum", data, axis, keepdims, te.sum)
+
+
+@_taken
+def any(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Tell whether any element over axes is true; over all of them by default."""
+    either = te.comm_reducer(lambda x, y: te.any(x, y), lambda t: te.const(False, t), "any")
+    return _reduction("any", _bools("any", data), axis, keepdims, either)
+
+
+@_taken
+def all(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Tell whether all elements over axes are true; over all of them by default."""
+    both = te.comm_reducer(lambda x, y: te.all(x, y), lambda t: te.const(True, t), "all")
+    return _reduction("all", _bools("all", data), axis, keepdims, both)
+
+
+def _bools(what: str, data: Tensor) -> Tensor:
+    if data.dtype != "bool":
+        asks(what).refuse("data", "a tensor of bools", data)
+    return data
 
 
 @_taken

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from numbers import Real
 
 from autotune import te
 from autotune.errors import ExpressionError
-from autotune.ir import Expr
+from autotune.ir import Expr, is_int
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
 from autotune.topi.arguments import (
@@ -29,7 +30,9 @@ from autotune.topi.utils import (
     get_const_tuple,
     normal_axes,
     normal_axis,
+    ravel_index,
     static_shape,
+    unravel_index,
 )
 from autotune.utils.check import Check
 from autotune.utils.math import product
@@ -67,23 +70,6 @@ def _order(ndim: int, axes: Sequence[int] | None) -> list[int]:
     return order
 
 
-def _unravel(index: Expr, shape: Sequence[int]) -> list[Expr]:
-    """Return the indices of the element at a row-major offset."""
-    result: list[Expr] = []
-    for axis, extent in enumerate(reversed(shape)):
-        last = axis == len(shape) - 1
-        result.append(index if last else te.indexmod(index, extent))
-        index = te.indexdiv(index, extent)
-    return result[::-1]
-
-
-def _ravel(indices: Sequence[Expr], shape: Sequence[int]) -> Expr:
-    offset: Expr | int = 0
-    for index, extent in zip(indices, shape, strict=True):
-        offset = offset * extent + index
-    return te.const(offset, "int32") if isinstance(offset, int) else offset
-
-
 @takes(a=tensor)
 def reshape(a: Tensor, newshape: Sequence[int]) -> Tensor:
     """Give the elements, in row-major order, another shape; one extent may be -1."""
@@ -93,7 +79,7 @@ def reshape(a: Tensor, newshape: Sequence[int]) -> Tensor:
         new[new.index(-1)] = product(old) // max(-product(new), 1)
     if product(old) != product(new) or min([*new, 1]) < 1:
         check.refuse("newshape", f"extents of {product(old)} elements, as {a} has", newshape)
-    return _moved(new, lambda *i: a(*_unravel(_ravel(i, new), old)), "T_reshape")
+    return _moved(new, lambda *i: a(*unravel_index(ravel_index(i, new), old)), "T_reshape")
 
 
 @takes(a=tensor, num_newaxis=integer(0))
@@ -143,6 +129,114 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
     total = [*shapes[0]]
     total[at] = sum(shape[at] for shape in shapes)
     return _moved(total, body, "T_concat")
+
+
+@takes(tensors=tensors)
+def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Join tensors of one shape along a new axis."""
+    at = normal_axis("stack", axis, tensors[0].ndim + 1)
+    for i, other in enumerate(tensors):
+        same_shape(asks("stack"), f"tensors[{i}]", other, tensors[0].shape)
+
+    def body(*i: Expr) -> Expr:
+        rest = (*i[:at], *i[at + 1 :])
+        value = tensors[0](*rest)
+        for k, other in enumerate(tensors[1:], 1):
+            value = te.if_then_else(i[at] >= k, other(*rest), value)
+        return value
+
+    shape = tensors[0].shape
+    return _moved([*shape[:at], len(tensors), *shape[at:]], body, "T_stack")
+
+
+@takes(ary=tensor)
+def split(ary: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """Cut a tensor along an axis: into so many equal parts, or before each of some indices."""
+    check, name = asks("split"), "indices_or_sections"
+    at = normal_axis("split", axis, ary.ndim)
+    extent = static_shape("split", "ary", ary, ary.ndim)[at]
+    if isinstance(indices_or_sections, Sequence):
+        cuts = integers(1)(check, name, indices_or_sections)
+    else:
+        parts = integer(1)(check, name, indices_or_sections)
+        if extent % parts:
+            check.refuse(name, f"a number that divides {extent}", indices_or_sections)
+        cuts = list(range(extent // parts, extent, extent // parts))
+    ends = [0, *cuts, extent]
+    if any(a >= b for a, b in pairwise(ends)):
+        check.refuse(name, f"ascending and less than {extent}", indices_or_sections)
+
+    def part(first: int, last: int) -> Tensor:
+        def body(*i: Expr) -> Expr:
+            return ary(*i[:at], i[at] + first, *i[at + 1 :])
+
+        return _moved([*ary.shape[:at], last - first, *ary.shape[at + 1 :]], body, "T_split")
+
+    return [part(a, b) for a, b in pairwise(ends)]
+
+
+@takes(a=tensor, repeats=integer(1))
+def repeat(a: Tensor, repeats: int, axis: int = 0) -> Tensor:
+    """Put each element of an axis there ``repeats`` times, one after the other."""
+    at = normal_axis("repeat", axis, a.ndim)
+
+    def body(*i: Expr) -> Expr:
+        return a(*i[:at], te.indexdiv(i[at], repeats), *i[at + 1 :])
+
+    return _moved([*a.shape[:at], a.shape[at] * repeats, *a.shape[at + 1 :]], body, "T_repeat")
+
+
+@takes(a=tensor)
+def tile(a: Tensor, reps: int | Sequence[int]) -> Tensor:
+    """Put whole copies of a tensor side by side, ``reps`` of them along each axis, as numpy."""
+    times = integers(1)(asks("tile"), "reps", [reps] if isinstance(reps, Real) else reps)
+    times = [1] * (a.ndim - len(times)) + times
+    new = len(times) - a.ndim
+    own = [1] * new + [*a.shape]
+
+    def body(*i: Expr) -> Expr:
+        copied = zip(i[new:], a.shape, times[new:], strict=True)
+        return a(*[te.indexmod(at, n) if count > 1 else at for at, n, count in copied])
+
+    return _moved([n * count for n, count in zip(own, times, strict=True)], body, "T_tile")
+
+
+@takes(a=tensor, indices=tensor)
+def take(
+    a: Tensor, indices: Tensor, axis: int | None = None, batch_dims: int = 0, mode: str = "clip"
+) -> Tensor:
+    """Read the elements that indices name: along an axis, or of all in row-major order.
+
+    Args:
+        a: what to read.
+        indices: whole numbers, which may be any array.
+        axis: what they are indices of; None for the elements of the whole tensor.
+        batch_dims: only 0 is known.
+        mode: ``"clip"`` brings indices into the axis, ``"wrap"`` counts around it, and ``"fast"``
+            trusts them.
+    """
+    check = asks("take")
+    check.one_of("mode", mode, ("clip", "wrap", "fast"))
+    integer(0, 0)(check, "batch_dims", batch_dims)
+    if not is_int(indices.dtype):
+        check.refuse("indices", "a tensor of whole numbers", indices)
+    shape = static_shape("take", "a", a, a.ndim)
+    at = None if axis is None else normal_axis("take", axis, a.ndim)
+    extent = product(shape) if at is None else shape[at]
+
+    def place(index: Expr) -> Expr:
+        if mode == "wrap":
+            return te.floormod(te.floormod(index, extent) + extent, extent)
+        return index if mode == "fast" else te.min(te.max(index, 0), extent - 1)
+
+    def body(*i: Expr) -> Expr:
+        if at is None:
+            return a(*unravel_index(place(indices(*i)), shape))
+        named = place(indices(*i[at : at + indices.ndim]))
+        return a(*i[:at], named, *i[at + indices.ndim :])
+
+    kept = ([], []) if at is None else ([*shape[:at]], [*shape[at + 1 :]])
+    return _moved([*kept[0], *indices.shape, *kept[1]], body, "T_take")
 
 
 @takes(a=tensor)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
+from autotune import te
 from autotune.errors import ExpressionError
-from autotune.ir import FloatImm, IntImm
+from autotune.ir import Expr, FloatImm, IntImm
+from autotune.ir.simplify import simplify as simplified
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import ComputeOp, Operation
 from autotune.topi import tag
@@ -89,6 +91,29 @@ def normal_axes(what: str, axis: object, ndim: int) -> list[int]:
 def axis_names(ndim: int, prefix: str = "ax") -> list[str]:
     """Return the names of the axes of an operator: ax0, ax1, ..."""
     return [f"{prefix}{i}" for i in range(ndim)]
+
+
+def simplify(expr: Any) -> Any:
+    """Return an expression in its simplest form; any other thing as it is."""
+    return simplified(expr) if isinstance(expr, Expr) else expr
+
+
+def unravel_index(idx: Expr, shape: Sequence[int]) -> list[Expr]:
+    """Return the indices of the element at a row-major offset."""
+    result: list[Expr] = []
+    for axis, extent in enumerate(reversed(shape)):
+        last = axis == len(shape) - 1
+        result.append(idx if last else te.indexmod(idx, extent))
+        idx = te.indexdiv(idx, extent)
+    return result[::-1]
+
+
+def ravel_index(indices: Sequence[Expr], shape: Sequence[int]) -> Expr:
+    """Return the row-major offset of the element at some indices."""
+    offset: Expr | int = 0
+    for index, extent in zip(indices, shape, strict=True):
+        offset = offset * extent + index
+    return te.const(offset, "int32") if isinstance(offset, int) else offset
 
 
 def traverse_inline(

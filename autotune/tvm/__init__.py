@@ -56,6 +56,23 @@ _HOMES = {
     "device": "autotune.runtime:device",
     "gpu": "autotune.runtime:gpu",
     "lower": "autotune.driver:lower",
+    # TVM 0.6 had expressions and schedules at the top.
+    "expr": "autotune.tvm.tir.expr",
+    "module": "autotune.tvm.runtime.module",
+    "ndarray": "autotune.tvm.nd",
+    "schedule": "autotune.tvm.te.schedule",
+    "stmt": "autotune.tvm.tir.stmt",
+    "tensor": "autotune.tvm.te.tensor",
+    **{
+        name: f"autotune.te:{name}"
+        for name in (
+            "abs", "all", "any", "ceil", "comm_reducer", "compute", "const", "create_schedule",
+            "div", "erf", "exp", "floor", "floordiv", "floormod", "if_then_else", "indexdiv",
+            "indexmod", "log", "max", "max_value", "min", "min_value", "placeholder", "popcount",
+            "power", "reduce_axis", "round", "rsqrt", "select", "sigmoid", "size_var", "sqrt",
+            "sum", "tag_scope", "tanh", "thread_axis", "trunc", "truncdiv", "truncmod", "var",
+        )
+    },
 }  # fmt: skip
 
 __all__ = [

@@ -39,7 +39,9 @@ _GONE = {
     "loops are not as long as data says; write the kernel as an autotune.SourceKernel": """
         topi.nn.sparse_dense topi.nn.sparse_transpose topi.sparse""",
     "write such a kernel in CUDA C++ or C, and tune it as an autotune.SourceKernel": """
-        contrib.cublas contrib.cudnn te.decl_tensor_intrin te.extern te.hybrid te.scan
+        contrib.cblas contrib.cublas contrib.cublaslt contrib.cudnn contrib.cutlass contrib.miopen
+        contrib.mkl contrib.mkldnn contrib.mps contrib.nnpack contrib.random contrib.rocblas
+        contrib.sort contrib.thrust te.decl_tensor_intrin te.extern te.hybrid te.scan
         tir.call_intrin tir.decl_buffer tir.ir_builder""",
     'the targets are "cuda", "llvm" and "c", with options as in Target("cuda -arch=sm_90")': """
         autotvm.measure.measure_methods.set_cuda_target_arch contrib.ndk ext_dev metal micro
@@ -59,12 +61,7 @@ _GONE = {
         autotvm.tuner.model_based_tuner.knob2point autotvm.tuner.model_based_tuner.point2knob""",
     "the process has one scope: set autotvm.env.GLOBAL_SCOPE.silent": """
         autotvm.env.AutotvmGlobalScope autotvm.env.reset_global_scope""",
-    "TVM moved it in 0.7: write tvm.te.<name>": """
-        all any compute const create_schedule if_then_else max_value min_value placeholder
-        reduce_axis select sum thread_axis var""",
     "write function.__name__": "autotvm.util.get_func_name autotvm.utils.get_func_name",
-    "built functions take torch tensors and all other DLPack arrays as they are": """
-        contrib.dlpack""",
     "time_evaluator times; Target('cuda -emulate') finds faults": "contrib.debugger",
     "use urllib.request.urlretrieve": "contrib.download",
     "module.export_library(path) and autotune.load_module(path) need no packer": "contrib.tar",
@@ -78,7 +75,6 @@ _GONE = {
         autotvm.tophub""",
     "use te.compute for the gradient": "te.gradient",
     "indices are simplified by themselves; expressions are in autotune.ir": "arith",
-    "write tvm.nd": "ndarray",
 }
 GONE = {
     f"autotune.tvm.{name}": advice for advice, names in _GONE.items() for name in names.split()

@@ -12,8 +12,10 @@ from importlib.util import spec_from_loader
 from pathlib import Path
 from types import CodeType, ModuleType
 
-# Holds a package of the name `tvm`, which calls `alias_tvm`.
+# Holds packages of the names below, which call `alias_tvm`.
 _FOLDER = str(Path(__file__).parent / "served")
+# What is served, and where it is. Until 0.7 TVM's `topi` was a package of its own.
+_SERVED = {"tvm": "autotune.tvm", "topi": "autotune.tvm.topi"}
 
 
 def serve_tvm() -> None:
@@ -27,23 +29,25 @@ def serve_tvm() -> None:
 
 
 def alias_tvm() -> None:
-    """Make ``tvm`` and all below it other names of the modules of this package."""
+    """Make ``tvm``, ``topi`` and all below them other names of the modules of this package."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
-    sys.modules["tvm"] = import_module("autotune.tvm")
+    for name, home in _SERVED.items():
+        sys.modules[name] = import_module(home)
 
 
 class _Finder(MetaPathFinder):
-    """Finds ``tvm.x`` at ``autotune.tvm.x``."""
+    """Finds ``tvm.x`` at ``autotune.tvm.x``, and ``topi.x`` below that."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return how to load a module of TVM; None for any other."""
-        if not fullname.startswith("tvm."):
+        """Return how to load a module of TVM's; None for any other."""
+        served, dot, rest = fullname.partition(".")
+        if not dot or served not in _SERVED:
             return None
         # Imported here, so that an error names the module as it is looked for.
-        module = import_module(f"autotune.{fullname}")
+        module = import_module(f"{_SERVED[served]}.{rest}")
         return spec_from_loader(fullname, _Alias(module))
 
 

@@ -166,6 +166,8 @@ def test_a_log_gives_features_throughputs_and_tasks(tmp_path):
     assert [len(each) for each in features] == [4, 4, 0]
     assert rates == pytest.approx([1.0, 0.5, 0.0], abs=1e-3)
     assert list(tasks) == [0, 0, 0]
+    assert [len(each) for each in features[rates < 0.9]] == [4, 0]  # scripts pick by masks
+    assert features[:2].shape == (2,)  # also where all have one shape
 
 
 def test_a_scalar_without_loops_has_features():

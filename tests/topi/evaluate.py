@@ -31,7 +31,8 @@ CALLS = {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "rsqrt": lambda x: 1 / np.sqrt(x), "pow": np.power,
     "exp10": lambda x: np.power(np.float32(10), x), "copysign": np.copysign,
     "erf": np.vectorize(math.erf, otypes=[np.float32]), "round": np.round, "abs": np.abs,
-    "nearbyint": np.rint, "tf32": lambda x: rounded_to_tf32(x),
+    "shift_left": np.left_shift, "shift_right": np.right_shift, "nearbyint": np.rint,
+    "tf32": lambda x: rounded_to_tf32(x),
 }  # fmt: skip
 FOLDS = {"sum": np.sum, "min": np.min, "max": np.max}
 

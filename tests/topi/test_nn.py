@@ -61,6 +61,69 @@ def test_conv2d_in_each_layout(stride, padding, dilation):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("stride", "padding", "dilation"), [(1, "VALID", 1), (2, (1, 2), 1), ([1], "SAME", 2)]
+)
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_convolution_of_sequences_is_one_of_images_of_one_row(stride, padding, dilation, groups):
+    sides = {"VALID": (0, 0), "SAME": (2, 2)}.get(padding, padding)
+    step = stride if isinstance(stride, int) else stride[0]
+
+    def reference(x, w):
+        holed = testing.dilate_python(w, [1, 1, dilation])[:, :, None]
+        around = (0, sides[0], 0, sides[1])
+        out = testing.conv2d_nchw_python(x[:, :, None], holed, (1, step), around, groups)
+        return out[:, :, 0]
+
+    check(
+        lambda x, w: topi.nn.conv1d(x, w, stride, padding, dilation, groups),
+        reference, (2, 4, 11), (6, 4 // groups, 3),
+    )  # fmt: skip
+    if groups == 1:
+        check(
+            lambda x, w: topi.nn.conv1d_nwc(x, w, stride, padding, dilation),
+            lambda x, w: reference(x.swapaxes(1, 2), w.transpose()).swapaxes(1, 2),
+            (2, 11, 4), (3, 4, 6),
+        )  # fmt: skip
+        check(
+            lambda x, w: topi.nn.conv1d_ncw(x, w, stride, padding, dilation),
+            reference, (2, 4, 11), (6, 4, 3),
+        )  # fmt: skip
+
+
+def test_conv3d_has_tvms_names_and_arguments():
+    def reference(x, w, steps=(1, 1, 1)):
+        out = [[sum(map(correlate, i, f, ["valid"] * len(f))) for f in w] for i in x]
+        return np.array(out)[(..., *[slice(None, None, s) for s in steps])]
+
+    def padded(x, sides):
+        return np.pad(x, [(0, 0), (0, 0), *sides])
+
+    check(
+        lambda x, w: topi.nn.conv3d_ncdhw(x, w, 2, 1),
+        lambda x, w: reference(padded(x, [(1, 1)] * 3), w, (2, 2, 2)),
+        (2, 3, 5, 6, 7), (4, 3, 3, 3, 2),
+    )  # fmt: skip
+    check(
+        lambda x, w: topi.nn.conv3d_ndhwc(x, w, [1, 2, 1], (1, 0, 1, 0, 0, 2)),
+        lambda x, w: np.moveaxis(
+            reference(
+                padded(np.moveaxis(x, -1, 1), [(1, 0), (0, 0), (1, 2)]),
+                w.transpose(4, 3, 0, 1, 2),
+                (1, 2, 1),
+            ), 1, -1,
+        ),
+        (1, 5, 6, 7, 3), (3, 3, 2, 3, 4),
+    )  # fmt: skip
+
+
+def test_dilation_puts_a_value_between_elements():
+    check(
+        lambda x: topi.nn.dilate(x, [1, 2, 3], 7.0),
+        lambda x: testing.dilate_python(x, [1, 2, 3], 7.0), (2, 3, 4),
+    )  # fmt: skip
+
+
 def test_numpy_reference_of_conv2d_agrees_with_scipy():
     data = RNG.standard_normal((1, 3, 9, 8)).astype(np.float32)
     weight = RNG.standard_normal((2, 3, 3, 3)).astype(np.float32)
@@ -255,6 +318,12 @@ def test_activations_and_scale_shift():
         (lambda x, w: topi.nn.pool2d(x, 2, 0), "stride must be a whole number of at least 1"),
         (lambda x, w: topi.nn.pool2d(x, 2, 1, pool_type="sum"), "pool_type must be"),
         (lambda x, w: topi.nn.adaptive_pool(x, 3), "must be a size that divides 5x5"),
+        (lambda x, w: topi.nn.dilate(x, [2, 2]), "strides must be 4 distances"),
+        (lambda x, w: topi.nn.conv1d_ncw(x, w), "data must be a tensor of 3 dimensions"),
+        (
+            lambda x, w: topi.nn.conv3d_ncdhw(x, w, 1, (1, 2)),
+            "padding must be 1 or 3 or 6 whole numbers",
+        ),
         (lambda x, w: topi.nn.pad(x, [1, 1]), "pad_before must be 4 paddings"),
         (
             lambda x, w: topi.nn.conv2d_transpose_nchw(

@@ -21,7 +21,7 @@ def run(operator, *arrays):
 
 UNARY = (
     "exp log log2 log10 sqrt rsqrt tanh sigmoid sin cos tan sinh cosh asin acos atan erf floor "
-    "ceil trunc round abs isnan isinf negative identity sign"
+    "ceil trunc round abs isnan isinf isfinite negative identity sign"
 )
 BINARY = (
     "add subtract multiply divide maximum minimum power equal not_equal less less_equal greater "
@@ -59,12 +59,19 @@ def test_operators_on_integers():
     np.testing.assert_array_equal(run(topi.floor_divide, a, b), a // b)
     np.testing.assert_array_equal(run(topi.floor_mod, a, b), a % b)
     np.testing.assert_array_equal(run(topi.mod, a, b), a % b)
+    for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"):
+        np.testing.assert_array_equal(run(getattr(topi, name), a, b), getattr(np, name)(a, b))
+    np.testing.assert_array_equal(run(topi.bitwise_not, a), ~a)
 
 
 def test_logic():
     a, b = X > 0.5, X > 0.3
     np.testing.assert_array_equal(run(topi.logical_and, a, b), a & b)
     np.testing.assert_array_equal(run(topi.logical_or, a, b), a | b)
+    np.testing.assert_array_equal(run(topi.logical_xor, a, b[:1]), a ^ b[:1])
+    np.testing.assert_array_equal(run(topi.logical_not, a), ~a)
+    np.testing.assert_array_equal(run(lambda x: topi.any(x, 1), a), a.any(1))
+    np.testing.assert_array_equal(run(lambda x: topi.all(x, 0, True), b), b.all(0, keepdims=True))
 
 
 def test_values_and_casts():
@@ -116,9 +123,34 @@ def test_transforms():
     same(run(lambda x: topi.strided_slice(x, [2, 3], [0, 0], [-1, -2]), X), X[2:0:-1, 3:0:-2])
 
 
+def test_copies_and_parts():
+    same = np.testing.assert_array_equal
+    for reps in (2, [3, 1], [2, 1, 3]):
+        same(run(lambda x, reps=reps: topi.tile(x, reps), X), np.tile(X, reps))
+    same(run(lambda x: topi.repeat(x, 3, -1), X), np.repeat(X, 3, 1))
+    same(run(lambda x, y: topi.stack([x, y, x], -1), X, -X), np.stack([X, -X, X], -1))
+    for at in (2, [1, 3]):
+        for i, wanted in enumerate(np.split(X, at, 1)):
+            same(run(lambda x, at=at, i=i: topi.split(x, at, 1)[i], X), wanted)
+
+
+@pytest.mark.parametrize("mode", ["clip", "wrap"])
+def test_elements_are_taken_by_indices(mode):
+    indices = np.array([[0, 2], [7, -1]], np.int32)
+    for axis in (0, 1, None):
+        got = run(lambda x, i, axis=axis: topi.take(x, i, axis, mode=mode), X, indices)
+        np.testing.assert_array_equal(got, np.take(X, indices, axis, mode=mode))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda x: topi.split(x, 3, 1), "indices_or_sections must be a number that divides 4"),
+        (lambda x: topi.split(x, [3, 2], 1), "indices_or_sections must be ascending"),
+        (lambda x: topi.tile(x, 0), r"reps\[0\] must be a whole number of at least 1"),
+        (lambda x: topi.stack([x, topi.transpose(x)]), r"tensors\[1\] must be a tensor of shape"),
+        (lambda x: topi.take(x, x), "indices must be a tensor of whole numbers"),
+        (lambda x: topi.any(x), "data must be a tensor of bools"),
         (lambda x: topi.transpose(x, (0, 0)), "axes must be different"),
         (lambda x: topi.reshape(x, (5, -1)), "newshape must be extents of 12 elements"),
         (lambda x: topi.squeeze(x, 0), "axis must be axes of extent 1"),

@@ -1,5 +1,6 @@
 """Operators of neural networks."""
 
+from autotune.topi.nn.conv1d import conv1d, conv1d_ncw, conv1d_nwc
 from autotune.topi.nn.conv2d import (
     conv2d,
     conv2d_hwcn,
@@ -9,9 +10,10 @@ from autotune.topi.nn.conv2d import (
     group_conv2d_nhwc,
 )
 from autotune.topi.nn.conv2d_transpose import conv2d_transpose_nchw
-from autotune.topi.nn.conv3d import conv3d, global_pool3d
+from autotune.topi.nn.conv3d import conv3d, conv3d_ncdhw, conv3d_ndhwc, global_pool3d
 from autotune.topi.nn.dense import batch_matmul, dense, matmul
 from autotune.topi.nn.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_nhwc
+from autotune.topi.nn.dilate import dilate
 from autotune.topi.nn.elementwise import (
     bias_add,
     flatten,
@@ -38,6 +40,9 @@ __all__ = [
     "batch_matmul",
     "bias_add",
     "const_matrix",
+    "conv1d",
+    "conv1d_ncw",
+    "conv1d_nwc",
     "conv2d",
     "conv2d_hwcn",
     "conv2d_nchw",
@@ -47,9 +52,12 @@ __all__ = [
     "conv2d_winograd_nhwc",
     "conv2d_winograd_weight_transform",
     "conv3d",
+    "conv3d_ncdhw",
+    "conv3d_ndhwc",
     "dense",
     "depthwise_conv2d_nchw",
     "depthwise_conv2d_nhwc",
+    "dilate",
     "flatten",
     "get_pad_tuple",
     "global_pool",

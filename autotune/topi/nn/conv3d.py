@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 
 from autotune import te
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
-from autotune.topi.arguments import asks, dtype_or_none
+from autotune.topi.arguments import asks, dtype_or_none, integer, integers
 from autotune.topi.nn.pad import pad_axes
 from autotune.topi.nn.window import arrange, check_channels, extents
 from autotune.topi.utils import axis_names
+from autotune.utils.check import Check
+
+OneOrMore = int | Sequence[int]
 
 _WHAT = "conv3d"
 _LAYOUTS = {"NCDHW": "OIDHW", "NDHWC": "DHWIO"}
@@ -68,6 +72,72 @@ def conv3d(
     attrs = {"layout_free_placeholders": [kernel]}
     result: Tensor = te.compute(arrange(data_layout, out), body, name, name, attrs, called)
     return result
+
+
+def conv3d_ncdhw(
+    data: Tensor,
+    kernel: Tensor,
+    stride: OneOrMore,
+    padding: OneOrMore,
+    dilation: OneOrMore = 1,
+    groups: int = 1,
+    out_dtype: str | None = None,
+) -> Tensor:
+    """Convolve data [batch, in, depth, height, width] by filters [out, in, d, h, w].
+
+    Args:
+        data: the images.
+        kernel: the filters.
+        stride: one for all, or of depth, height and width.
+        padding: zeros on all sides, of each dimension, or of the three fronts and the three backs.
+        dilation: one for all, or of depth, height and width.
+        groups: only 1 is known.
+        out_dtype: of products and sums; None for that of the data.
+    """
+    return _called_by_layout("NCDHW", data, kernel, stride, padding, dilation, groups, out_dtype)
+
+
+def conv3d_ndhwc(
+    data: Tensor,
+    kernel: Tensor,
+    stride: OneOrMore,
+    padding: OneOrMore,
+    dilation: OneOrMore = 1,
+    groups: int = 1,
+    out_dtype: str | None = None,
+) -> Tensor:
+    """Convolve data [batch, d, h, w, in] by filters [d, h, w, in, out]; see `conv3d_ncdhw`."""
+    return _called_by_layout("NDHWC", data, kernel, stride, padding, dilation, groups, out_dtype)
+
+
+def _called_by_layout(
+    layout: str,
+    data: Tensor,
+    kernel: Tensor,
+    stride: OneOrMore,
+    padding: OneOrMore,
+    dilation: OneOrMore,
+    groups: int,
+    out_dtype: str | None,
+) -> Tensor:
+    check = asks(f"conv3d_{layout.lower()}")
+    integer(1, 1)(check, "groups", groups)
+    sides = _several(check, "padding", padding, 0, (1, 3, 6))
+    fronts, backs = (sides[:3], sides[3:]) if len(sides) == 6 else (sides, sides)
+    around = list(zip(fronts, backs, strict=True))
+    steps = _several(check, "stride", stride, 1, (1, 3))
+    holes = _several(check, "dilation", dilation, 1, (1, 3))
+    return conv3d(data, kernel, steps, around, holes, layout, out_dtype=out_dtype)
+
+
+def _several(
+    check: Check, name: str, value: OneOrMore, least: int, counts: tuple[int, ...]
+) -> list[int]:
+    """Return three whole numbers, or six: one that stands alone is meant for all three."""
+    given = integers(least)(check, name, [value] if isinstance(value, Integral) else value)
+    if len(given) not in counts:
+        check.refuse(name, f"{' or '.join(map(str, counts))} whole numbers", value)
+    return given * 3 if len(given) == 1 else given
 
 
 def global_pool3d(data: Tensor, pool_type: str = "avg", layout: str = "NCDHW") -> Tensor:

@@ -10,7 +10,7 @@ from autotune.runtime.module import BenchmarkResult, Module
 from autotune.tvm.names import resolver
 from autotune.utils.check import Check
 
-__all__ = ["BenchmarkResult", "Module", "load_module"]
+__all__ = ["BenchmarkResult", "Module", "load", "load_module"]
 
 
 def load_module(path: str | os.PathLike[str], fmt: str = "") -> Any:
@@ -25,6 +25,9 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Any:
     from autotune.tvm.relay.build_module import GraphExecutorFactoryModule
 
     return GraphExecutorFactoryModule(load_network(path))
+
+
+load = load_module  # its name in TVM 0.6
 
 
 if not TYPE_CHECKING:

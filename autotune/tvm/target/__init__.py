@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from autotune.target import *
 from autotune.target import __all__ as _ours
 from autotune.tvm.names import resolver
-from autotune.tvm.target.target import create
+from autotune.tvm.target.target import create, current_target
 
-__all__ = [*_ours, "create"]
+__all__ = [*_ours, "create", "current_target"]
 
 if not TYPE_CHECKING:
     __getattr__ = resolver(__name__)

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 from autotune.target import Target
 from autotune.tvm.names import resolver
 
-__all__ = ["Target", "create"]
+__all__ = ["Target", "create", "current_target"]
+
+current_target = Target.current  # its name in TVM 0.6
 
 
 def create(target: str | Target, host: str | Target | None = None) -> Target:

@@ -2,22 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from autotune.topi.utils import (
-    equal_const_int,
-    get_const_float,
-    get_const_int,
-    get_const_tuple,
-    traverse_inline,
-)
 from autotune.tvm.names import resolver
+from autotune.tvm.topi.utils import *
+from autotune.tvm.topi.utils import __all__ as _same
 
-__all__ = [
-    "equal_const_int",
-    "get_const_float",
-    "get_const_int",
-    "get_const_tuple",
-    "traverse_inline",
-]
+__all__ = [*_same]
 
 if not TYPE_CHECKING:
     __getattr__ = resolver(__name__)
