@@ -116,7 +116,7 @@ def _on_tensor_cores(shape: Any) -> Any:
 
     if not gemm_wgmma.refusal(shape):
         return gemm_half
-    turned = not shape.gathers and gemm_turned.is_needed(shape, Target("cuda -arch=sm_90"))
+    turned = gemm_turned.is_needed(shape, Target("cuda -arch=sm_90"))
     return gemm_turned if turned else gemm_mma
 
 

@@ -145,12 +145,4 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
 def _values_text(shape: Attention) -> dict[str, str]:
     """Return what ``wgmma.h`` writes a product by values with: exponentials are in registers."""
     columns = 16 * common.ceil_div(shape.size, 16)
-    text = gemm_wgmma.product_text(columns)
-    first = columns // 2
-    left = ", ".join(f"%{first + i}" for i in range(4))
-    return {
-        **text,
-        "OWN_LEFT": f'"{left}"',
-        "OWN_RIGHT": f'"%{first + 4}"',
-        "OWN_ADD": f'"%{first + 5}"',
-    }
+    return gemm_wgmma.product_text(columns, loaded=True)

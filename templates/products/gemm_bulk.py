@@ -10,6 +10,9 @@ instruction wants them, and a barrier counts the bytes that arrive. What follows
   is being written. Several teams of warpgroups take tiles in turn, and one writes while another
   multiplies: where sums are short, filling and draining tiles takes half of the time otherwise.
 - Of NHWC images the engine brings the windows of a tile's pixels (`bulk_windows`).
+- Of floats, multiplied as TF32, the instruction reads the right operand along K only, but the left
+  one from registers too: threads load it there, however it stands. So b may stand as [k, n] where
+  operands are swapped, and a as [k, m] where they are not.
 - Two blocks of a cluster with tiles of the same columns can copy half of b each for both
   ("multicast").
 - Where a shape has too few tiles to fill the device, ``split`` blocks take a range of K each and
@@ -37,29 +40,20 @@ from autotune.errors import TemplateError
 from autotune.kernel import KernelCall
 
 from .. import common, tensor_map
-from ..convolutions import bulk_windows
 from ..convolutions.conv2d_nhwc import Conv2dNhwc
 from ..epilogue import Epilogue
 from . import gemm_wgmma
 from .gemm_bulk_estimate import estimate as estimate
-from .gemm_bulk_tiling import (
-    CLUSTERED,
-    FORMS,
-    KNOB,
-    MULTIPROCESSORS,
-    PANEL,
-    BulkTiling,
-    Form,
-)
+from .gemm_bulk_rules import LARGEST_BOX, SUM_THREADS, of_k, of_operands, rules
+from .gemm_bulk_rules import offered as offered
+from .gemm_bulk_rules import refusal as refusal
+from .gemm_bulk_rules import violation as violation
+from .gemm_bulk_tiling import FORMS, KNOB, PANEL, BulkTiling, Form, in_place
 from .gemm_mma import depth
 from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 from .gemm_wgmma import ARCH
 
 HOPPER = Target(f"cuda -arch={ARCH}")
-# Of a block that adds up what a split wrote, four sums each.
-SUM_THREADS = 256
-# Rows of a box of the copy engine, at most.
-LARGEST_BOX = 256
 # Fragments of 8 columns that the narrowest tile has.
 LEAST_WIDTH = 2
 # Rows, columns and products a sum from which on results that begin anywhere gain by strips.
@@ -91,30 +85,6 @@ INTEGER_TEXTS = tuple(
 FEW_RESULTS = 2**20
 
 
-def refusal(shape: Product) -> str | None:
-    """Return why these copies cannot serve a shape, or None."""
-    integers = shape.dtype == "int8"
-    along_k = shape.transpose_b and not shape.transpose_a
-    rules = [
-        (
-            shape.dtype not in (*HALVES, TF32, "int8"),
-            "operands must be 16-bit floats, floats as TF32 or 8-bit integers",
-        ),
-        (
-            integers and not (along_k and shape.k % 16 == 0),
-            "integers must stand along K: a as [m, k] and b as [n, k], with a k that 16 divides",
-        ),
-    ]
-    reason = bulk_windows.refusal(shape) if shape.gathers else None
-    every = common.first_broken(rules) or reason
-    return every or (None if integers else gemm_wgmma.refusal(shape))
-
-
-def offered(shape: Product, target: Target) -> bool:
-    """Return whether a target has what these kernels are of, and they can multiply a shape."""
-    return gemm_wgmma.has_wgmma(target) and refusal(shape) is None
-
-
 def widths(columns: int) -> list[int]:
     """Return how wide tiles may be, in fragments: of as many tiles side by side, the narrowest."""
     fragments = common.ceil_div(columns, 8)
@@ -136,9 +106,12 @@ def _fragments(shape: Product) -> list[int]:
 def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     few = shape.batch * shape.m * shape.n <= FEW_RESULTS
-    plain = shape.dtype in ("int8", TF32) or shape.gathers
+    floats = shape.dtype == TF32
+    plain = shape.dtype == "int8" or shape.gathers
+    forms = [f for f in FORMS if not plain or f.beside == 1]
+    forms = [f for f in forms if not plain or not f.swapped or (floats and f.share == 1)]
     return {
-        KNOB: [f.knob for f in FORMS if not (plain and (f.swapped or f.beside > 1))],
+        KNOB: [f.knob for f in forms],
         "warps_m": [4, 8, 12],
         "warps_n": [1],
         "frags_m": [1, 2],
@@ -148,97 +121,6 @@ def candidates(shape: Product) -> dict[str, list[int]]:
         "split": common.up_to(max(1, depth(shape) // 128), (1, 2, 4, 8)) if few else [1],
         "band": [1, 2, 4, 8, 16],
     }
-
-
-def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
-    """Return why a choice cannot run or is sure to be slow, or None."""
-    return common.first_broken(_rules(choice, shape, target))
-
-
-def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tuple[bool, str]]:
-    """Return the rules of `violation`; choices may be arrays of them."""
-    tiling, limits, c = BulkTiling(shape, choice), target.limits, choice
-    form = tiling.form
-    return [
-        (not offered(shape, target), "no wgmma by boxes"),
-        (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
-        (tiling.fits(1, target) == 0, "too many registers"),
-        (tiling.tile_m > LARGEST_BOX, "a box of too many rows"),
-        (tiling.tile_m >= 2 * common.larger(tiling.m, 64), "rows beyond the output"),
-        (tiling.tile_n >= 2 * common.larger(tiling.n, 64), "columns beyond the output"),
-        (
-            (form.teams == 0) & (c["stages"] > common.larger(tiling.chunks + 1, 2)),
-            "stages beyond the chunks",
-        ),
-        *_of_k(tiling),
-        ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
-        ((c["split"] > 1) & (form.teams > 0), "a split that walks"),
-        (
-            (form.teams == 0)
-            & (not tiling.floats)
-            & (tiling.result_bytes > c["stages"] * tiling.slot_bytes),
-            "results beyond the ring",
-        ),
-        (
-            (form.teams > 0)
-            & (tiling.tiles <= MULTIPROCESSORS * common.larger(form.teams - 1, 1)),
-            "a team without a tile",
-        ),
-        ((form.share > 1) & (c["band"] % form.share > 0), "a band of no whole clusters"),
-        ((form.share > 1) & (tiling.tile_m >= tiling.m), "a block without rows"),
-        *_of_clusters(tiling),
-        *_of_swapped(tiling),
-        (
-            (form.share > 1) & (tiling.tile_n % (tiling.least * form.share) > 0),
-            "a share of a panel",
-        ),
-        (
-            (c["split"] > 1) & (tiling.tile_m * tiling.tile_n % (4 * SUM_THREADS) > 0),
-            "sums of no whole blocks",
-        ),
-        (tiling.tiles > 2**31 - 1, "too many blocks"),
-    ]
-
-
-def _of_clusters(tiling: BulkTiling) -> list[tuple[bool, str]]:
-    """Return the rules of clusters whose blocks share both operands."""
-    beside = tiling.form.beside
-    return [
-        ((beside > 1) & (tiling.tile_n >= tiling.n), "a block without columns"),
-        (
-            (beside > 1) & (tiling.left_across > 0) & (tiling.tile_m % (PANEL * beside) > 0),
-            "a share of a panel",
-        ),
-        (
-            (beside > 1) & (tiling.tiles * tiling.choice["split"] > CLUSTERED),
-            "more clusters than are at work at a time",
-        ),
-    ]
-
-
-def _of_swapped(tiling: BulkTiling) -> list[tuple[bool, str]]:
-    """Return the rules of products of which rows of tiles are columns of c."""
-    rest, swapped = tiling.shape.rest, tiling.form.swapped > 0
-    more = rest != Epilogue(bias=rest.bias, activation=rest.activation)
-    return [
-        (swapped & tiling.shape.gathers, "windows as the right operand"),
-        (swapped & more, "more than a bias and an activation after swapped operands"),
-        (swapped & (tiling.choice["split"] > 1), "a split of swapped operands"),
-        (swapped & (tiling.integers or tiling.floats), "swapped operands of integers or floats"),
-    ]
-
-
-def _of_k(tiling: BulkTiling) -> list[tuple[bool, str]]:
-    """Return the rules of ranges of K: no box may lie outside of a matrix as a whole."""
-    c = tiling.choice
-    beyond = c["chunk"] * tiling.all_chunks - tiling.k
-    return [
-        (beyond >= tiling.panel, "a box beyond the reduction"),
-        (
-            (c["split"] > 1) & (tiling.chunks * (c["split"] - 1) >= tiling.all_chunks),
-            "an empty range",
-        ),
-    ]
 
 
 def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
@@ -253,7 +135,6 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     times as fast, not for 8x7x7 pixels (0.95) and 64 filters (0.9), and for none of six products.
     """
     rest = shape.rest
-    more = rest != Epilogue(bias=rest.bias, activation=rest.activation)
     if shape.dtype == "int8":
         return suits_integers(shape) and violation(shape, choice, target) is None
     if shape.m < PANEL or violation(shape, choice, target):
@@ -262,12 +143,12 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
         return False
     if shape.gathers:
         return bool(estimate(shape, choice, target) > WINDOWS_RUN)
-    if more:
+    if not in_place(rest):
         return False
     if shape.n % 8 > 0:
         return suits_strips(shape)
     run = estimate(shape, choice, target)
-    if rest != Epilogue():
+    if rest != Epilogue(alpha=rest.alpha):
         return run > FOLLOWED_RUN
     form, split = Form.of(choice[KNOB]), choice["split"] > 1
     wide = choice["frags_n"] * 8 > PANEL or form.beside > 1
@@ -295,15 +176,20 @@ def suits_strips(shape: Product) -> bool:
     return odd and long and shape.rest == Epilogue() and shape.dtype != "int8"
 
 
-def default_choice(shape: Product, target: Target, strips: bool = False) -> dict[str, int]:
+def default_choice(
+    shape: Product, target: Target, strips: bool = False, swapped: int | None = None
+) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate.
 
     Of choices that are as good the first has the deepest ring, and tall tiles.
 
     Args:
         strips: whether rows of c begin anywhere, and only tiles count that are written in strips.
+        swapped: whether operands are; None leaves it open.
     """
     options = candidates(shape)
+    if swapped is not None:
+        options[KNOB] = [knob for knob in options[KNOB] if Form.of(knob).swapped == swapped]
     if strips:
         options |= {
             KNOB: [form.knob for form in FORMS if form.share == 1 and not form.swapped],
@@ -323,7 +209,7 @@ def default_choice(shape: Product, target: Target, strips: bool = False) -> dict
     }
     return common.best_of_all(
         options,
-        partial(_rules, shape=shape, target=target),
+        partial(rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )
 
@@ -351,7 +237,7 @@ def kernel(
             outside of its matrix; the message says why.
     """
     tiling, asked = BulkTiling(shape, choice), plain or shape
-    if reason := refusal(shape) or common.first_broken(_of_k(tiling) + _of_swapped(tiling)):
+    if reason := refusal(shape) or common.first_broken(of_k(tiling) + of_operands(tiling)):
         raise TemplateError(f"gemm of {shape.dtype} by boxes: {reason}, got {shape}")
     defines = {**_defines(tiling, asked), **tiling.maps(asked)}
     calls = _calls(tiling, asked)
@@ -387,7 +273,7 @@ def _defines(tiling: BulkTiling, asked: Product) -> dict[str, int | str]:
         **images,
         **element,
         **shape.operands(),
-        **gemm_wgmma.product_text(tiling.tile_n, tiling.integers),
+        **gemm_wgmma.product_text(tiling.tile_n, tiling.integers, tiling.loaded > 0),
         **gemm_wgmma.begin_and_end(asked.rest, c["split"] == 1),
         **(swapped_operands(shape) if form.swapped else {}),
     }

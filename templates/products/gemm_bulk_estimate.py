@@ -55,8 +55,8 @@ def _writing_cycles(tiling: BulkTiling) -> float:
     each = (0.16 if tiling.integers else tiling.item / 81) + 0.11 * (
         tiling.choice["frags_n"] % 2
     ) * (1 - swapped)
-    each += 0.1 * swapped * (tiling.form.teams > 0) * (32 / tiling.box_rows - 1)
-    if rest != Epilogue():
+    each += 0.1 * swapped * tiling.boxes * (tiling.form.teams > 0) * (32 / tiling.box_rows - 1)
+    if rest != Epilogue(alpha=rest.alpha):
         each += (8 + 8 * (rest.activation in ("gelu", "gelu_tanh", "silu"))) / 64
     # Of groups in order the others write while one still multiplies.
     cycles: float = results * each / common.pick(tiling.ordered > 0, tiling.team_groups, 1)

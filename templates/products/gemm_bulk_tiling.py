@@ -86,6 +86,14 @@ FORMS = (
 )
 
 
+def in_place(rest: Epilogue) -> bool:
+    """Return whether threads finish sums where they hold them, before boxes or columns of c."""
+    return rest in (
+        Epilogue(bias=rest.bias, activation=rest.activation),
+        Epilogue(activation=rest.activation, alpha=rest.alpha),
+    )
+
+
 class BulkTiling:
     """The sizes that follow from a shape and a choice of knobs."""
 
@@ -110,6 +118,8 @@ class BulkTiling:
         # Columns that stand across K come in whole panels, others one by one.
         self.across = common.pick(swapped, shape.transpose_a + 0, 1 - shape.transpose_b)
         self.left_across = common.pick(swapped, 1 - shape.transpose_b, shape.transpose_a + 0)
+        # Floats that stand across K get to products by registers.
+        self.loaded = self.left_across * self.floats
         whole = 1 + (PANEL - 1) * self.across
         self.least = whole
         self.b_columns = common.ceil_div(self.tile_n, whole) * whole
@@ -228,6 +238,7 @@ class BulkTiling:
         for_sums = (entry * (self.groups + 1) - COPY_REGISTERS) // self.groups // 8 * 8
         needed = c["frags_m"] * c["frags_n"] * 4 + OTHER_REGISTERS
         needed += WALK_REGISTERS * (self.form.teams > 0)
+        needed += self.loaded * c["frags_m"] * c["chunk"] // 2
         return (
             (self.threads <= limits.threads_per_block)
             & (c["frags_n"] * 4 + PRODUCT_REGISTERS <= entry)
@@ -267,5 +278,6 @@ class BulkTiling:
             for name, (rows, columns, box_rows) in sides.items()
         }
         if isinstance(s, Conv2dNhwc):
-            maps["A_MAP"] = bulk_windows.map_of(s, self.tile_m)
+            side, pixels = ("B_MAP", self.tile_n) if self.form.swapped else ("A_MAP", self.tile_m)
+            maps[side] = bulk_windows.map_of(s, pixels)
         return {name: initializer(words) for name, words in maps.items()}

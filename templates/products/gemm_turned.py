@@ -1,10 +1,12 @@
-"""Products of floats as TF32 by ``wgmma``, whose operands do not stand along K, on copies that do.
+"""Products of floats as TF32 by ``wgmma``, whose operands do not both stand along K.
 
-The instruction reads floats along K only. Kernels before the product turn what stands across it,
-pad rows to a multiple of 4, and round to 11 bits on the way; ``mma.sync``, with which the space is
-shared, reads operands as they are. Copies move both matrices once more, which products of some
-hundred rows and columns outweigh. Of a convolution NHWC the filters are turned; its windows stand
-along K as they are.
+The instruction reads floats along K only from shared memory, and its left operand from registers
+too, to which threads read floats that stand across K. So boxes serve where one operand stands
+along K, the right one, and with operands swapped that may be a (`gemm_bulk`). Otherwise kernels
+before the product turn what stands across it, pad rows to a multiple of 4, and round to 11 bits on
+the way; ``mma.sync``, with which the space is shared, reads operands as they are. Copies move a
+matrix once more, which products of some hundred rows and columns outweigh. Of a convolution NHWC
+filters stand across K; its windows stand along K as they are.
 """
 
 from __future__ import annotations
@@ -12,13 +14,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from autotune import SourceKernel, Target, call, workspace
 from autotune.kernel import KernelCall
 
 from .. import common
 from ..convolutions.conv2d_nhwc import Conv2dNhwc
-from . import gemm_half, gemm_mma, gemm_wgmma
+from . import gemm_bulk, gemm_half, gemm_mma, gemm_wgmma
+from .gemm_bulk_tiling import Form
 from .gemm_shape import TF32, Gemm, first_names
 
 # From as many rows and columns on, products outweigh the copies; those of windows sooner, which
@@ -30,26 +34,40 @@ Turned = Gemm | Conv2dNhwc
 
 
 def is_needed(shape: Turned, target: Target) -> bool:
-    """Return whether wgmma can serve a shape on copies, but not as it is."""
+    """Return whether wgmma can serve a shape by registers or on copies, but not as it is."""
     floats = shape.dtype == TF32 and gemm_wgmma.refusal(shape) is not None
     least = LEAST_OF_WINDOWS if shape.gathers else LEAST
     worth = floats and min(shape.m, shape.n, shape.k) >= least
     return worth and gemm_wgmma.offered(turned(shape), target)
 
 
-def turned(shape: Turned) -> Turned:
-    """Return the shape of the copies."""
+def turned(shape: Turned, knob: int = 1) -> Turned:
+    """Return the shape of what is multiplied: of copies, where operands are copied.
+
+    Args:
+        knob: by which `gemm_half` tells families apart. Those by boxes read the left operand, or
+            b where operands are swapped, as it stands.
+    """
     if isinstance(shape, Conv2dNhwc):
-        return replace(shape, transpose_b=True)
-    return replace(shape, transpose_a=False, transpose_b=True, k=shape.k + -shape.k % 4)
+        return replace(shape, transpose_b=_copied(shape, knob)["b"])
+    copied = _copied(shape, knob)
+    return replace(
+        shape,
+        transpose_a=shape.transpose_a and not copied["a"],
+        transpose_b=shape.transpose_b or copied["b"],
+        k=shape.k + -shape.k % 4,
+    )
 
 
-def _copied(shape: Turned) -> dict[str, bool]:
-    """Return which operands are copied."""
+def _copied(shape: Turned, knob: int) -> dict[str, bool]:
+    """Return which operands are copied: what does not stand as a family reads it."""
+    swapped = Form.of(knob).swapped > 0
+    b = not shape.transpose_b and not (knob > 1 and swapped and shape.b_run % 4 == 0)
     if isinstance(shape, Conv2dNhwc):
-        return {"a": False, "b": True}
+        return {"a": False, "b": b}
+    a = shape.transpose_a and not (knob > 1 and not swapped and shape.a_run % 4 == 0)
     padded = shape.k % 4 > 0
-    return {"a": shape.transpose_a or padded, "b": not shape.transpose_b or padded}
+    return {"a": a or padded, "b": b or padded}
 
 
 def candidates(shape: Turned) -> dict[str, list[int]]:
@@ -59,30 +77,46 @@ def candidates(shape: Turned) -> dict[str, list[int]]:
 
 def violation(shape: Turned, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run, or None."""
-    return gemm_half.violation(turned(shape) if choice[gemm_half.KNOB] else shape, choice, target)
+    knob = choice[gemm_half.KNOB]
+    return gemm_half.violation(turned(shape, knob) if knob else shape, choice, target)
 
 
 def estimate(shape: Turned, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles."""
-    if not choice[gemm_half.KNOB]:
+    knob = choice[gemm_half.KNOB]
+    if not knob:
         return gemm_mma.estimate(shape, choice, target)
     multiprocessors = target.limits.sm_count if target.limits.sm_count > 1 else 132
-    sizes = [_sizes(shape)[name] for name, there in _copied(shape).items() if there]
+    sizes = [_sizes(shape)[name] for name, there in _copied(shape, knob).items() if there]
     moved, copies = sum(8 * math.prod(size) for size in sizes), len(sizes)
-    product = gemm_half.estimate(turned(shape), choice, target)
+    product = gemm_half.estimate(turned(shape, knob), choice, target)
     return product + 2500 * copies + moved / (16 * multiprocessors)
 
 
 def default_choice(shape: Turned, target: Target) -> dict[str, int]:
-    """Return the choice to use where nothing was tuned."""
-    return gemm_half.default_choice(turned(shape), target)
+    """Return the choice to use where nothing was tuned: the best by estimate of each way.
+
+    Copies of filters are soon made: short layers run as `gemm_bulk.wins` says of windows.
+    """
+    choices = [gemm_half.default_choice(turned(shape), target)]
+    for swapped in (0, 1):
+        whole = turned(shape, Form(0, 1, swapped).knob)
+        if gemm_bulk.refusal(whole) is None:
+            choice = gemm_bulk.default_choice(whole, target, swapped=swapped)
+            run = gemm_bulk.estimate(whole, choice, target)
+            if run > gemm_bulk.WINDOWS_RUN or not shape.gathers:
+                choices.append(choice)
+    able = [choice for choice in choices if violation(shape, choice, target) is None]
+    return min(able, key=partial(estimate, shape, target=target))
 
 
 def kernel(shape: Turned, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernels of a choice: copies, and the product."""
-    if not choice[gemm_half.KNOB]:
+    knob = choice[gemm_half.KNOB]
+    copied = _copied(shape, knob) if knob else {}
+    if not any(copied.values()):
         return gemm_half.kernel(shape, choice)
-    whole, copied, sizes = turned(shape), _copied(shape), _sizes(shape)
+    whole, sizes = turned(shape, knob), _sizes(shape)
     source = gemm_half.kernel(whole, choice, shape)
     given = dict(zip("ab", first_names(shape), strict=False))
     names = {name: f"{given[name]}_along_k" for name, there in copied.items() if there}
@@ -94,7 +128,7 @@ def kernel(shape: Turned, choice: Mapping[str, int]) -> SourceKernel:
     product[0] = replace(product[0], launch=replace(product[0].launch, early=True))
     sides = common.defines(
         copy_a=copied["a"], copy_b=copied["b"], turn_a=shape.transpose_a,
-        turn_b=not shape.transpose_b, k_plain=shape.k,
+        turn_b=not shape.transpose_b, k_plain=shape.k, rows_a=shape.m, rows_b=shape.n,
     )  # fmt: skip
     return replace(
         source,

@@ -364,7 +364,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceK
         {
             **defines,
             **operands,
-            **product_text(tiling.tile_m),
+            **gemm_wgmma.product_text(tiling.tile_m, loaded=True),
             **gemm_wgmma.begin_and_end(shape.rest, False),
             "A_MAPS": tiling.maps(stored_k),
             "B_MAPS": tiling.line_maps(),
@@ -372,18 +372,6 @@ def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceK
         [call("gemm_unaligned", names, blocks, tiling.threads, tiling.shared_bytes)],
         flags=[f"-arch={ARCH}"],
     )
-
-
-def product_text(columns: int) -> dict[str, str]:
-    """Return what a product of so many columns is written with, its left operand in registers."""
-    words = columns // 2
-    left = ", ".join(f"%{words + i}" for i in range(4))
-    return {
-        **gemm_wgmma.product_text(columns),
-        "OWN_LEFT": f'"{left}"',
-        "OWN_RIGHT": f'"%{words + 4}"',
-        "OWN_ADD": f'"%{words + 5}"',
-    }
 
 
 def _whole(shape: Gemm) -> Gemm:

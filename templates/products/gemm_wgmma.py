@@ -82,21 +82,23 @@ class WgmmaTiling:
         )
 
 
-def product_text(columns: int, integers: bool = False) -> dict[str, str]:
+def product_text(columns: int, integers: bool = False, loaded: bool = False) -> dict[str, str]:
     """Return what ``wgmma.h`` writes a product of 64 rows and so many columns with: its operands.
 
     Args:
         columns: a multiple of 8 up to 256.
         integers: whether sums are.
+        loaded: whether the left operand stands in registers.
     """
     words, register = columns // 2, "r" if integers else "f"
+    right = words + (4 if loaded else 1)
     return {
         "OWN_COLUMNS": f'"{columns}"',
         "OWN_NAMES": '"' + ", ".join(f"%{i}" for i in range(words)) + '"',
         "OWN_SUMS": ", ".join(f'"+{register}"(sum[{i}])' for i in range(words)),
-        "OWN_LEFT": f'"%{words}"',
-        "OWN_RIGHT": f'"%{words + 1}"',
-        "OWN_ADD": f'"%{words + 2}"',
+        "OWN_LEFT": '"' + ", ".join(f"%{i}" for i in range(words, right)) + '"',
+        "OWN_RIGHT": f'"%{right}"',
+        "OWN_ADD": f'"%{right + 1}"',
     }
 
 

@@ -47,7 +47,7 @@ def hopper(device_needed):
 def choices(shape):
     """Return the untuned choice and some that are drawn."""
     rng, target = np.random.default_rng(0), Target("cuda")
-    shape = gemm_turned.turned(shape) if shape.dtype == "tf32" else shape
+    shape = gemm_turned.turned(shape) if gemm_bulk.refusal(shape) else shape
     options = gemm_bulk.candidates(shape)
     found = [gemm_bulk.default_choice(shape, target)]
     while len(found) <= DRAWN:
@@ -69,7 +69,7 @@ def run(source, inputs, dtype):
 def test_drawn_configurations_of_windows_are_right(name):
     shape, rng = SHAPES[name], np.random.default_rng(1)
     dtype = np.dtype(getattr(ml_dtypes, stored(shape.dtype), stored(shape.dtype)))
-    family = gemm_turned if shape.dtype == "tf32" else gemm_bulk
+    family = gemm_turned if gemm_bulk.refusal(shape) else gemm_bulk
     inputs = [
         rng.standard_normal(a.shape, np.float32).astype(dtype) for a in shape.arguments()[:-1]
     ]

@@ -25,6 +25,9 @@ SHAPES = {
     "odd-columns": Gemm(328, 1003, 200, "float16", 3, True, True, "a", FULL),
     "long": Gemm(200, 328, 8136, "bfloat16", rest=FULL),
     "tf32": Gemm(777, 1032, 136, "tf32", 3, False, True, "", FULL),
+    "tf32-swapped": Gemm(777, 1032, 136, "tf32", 3, False, False, "", FULL),
+    "tf32-left-across": Gemm(780, 1033, 136, "tf32", 2, True, True, "b", FULL),
+    "factor": Gemm(384, 392, 64, "float16", 9, False, True, "", Epilogue(alpha=0.125)),
     "short": Gemm(512, 512, 64, "float16", 48, False, True),
 }
 FEW_SHAPES = {

@@ -19,6 +19,7 @@ from tests.templates.emulated import arrays_of
 HOPPER = Target("cuda -arch=sm_90")
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu")
 BIAS = Epilogue(bias=True, activation="silu")
+SWAPPED = gemm_bulk.Form(0, 1, 1)
 CHOICE = {
     "wgmma": 2, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 3,
     "split": 1, "band": 1,
@@ -35,6 +36,18 @@ LAYERS = {
     "two-teams": (
         Conv2dNhwc(3, 9, 16, 264, 64, Window((1, 3), padding=(0, 1, 0, 1)), "float16", REST),
         {"wgmma": 6, "stages": 4},
+    ),
+    "tf32-filters-as-they-are": (
+        Conv2dNhwc(2, 9, 7, 72, 32, UNEVEN, "tf32", BIAS),
+        {"wgmma": SWAPPED.knob, "frags_n": 5, "chunk": 32},
+    ),
+    "tf32-filters-walk": (
+        Conv2dNhwc(3, 9, 7, 136, 64, SAME, "tf32", REST),
+        {"wgmma": SWAPPED.knob + 2, "warps_m": 8, "frags_n": 3, "chunk": 32},
+    ),
+    "tf32-filters-split": (
+        Conv2dNhwc(2, 9, 7, 72, 64, SAME, "tf32", REST),
+        {"wgmma": SWAPPED.knob, "split": 2, "chunk": 32},
     ),
     "tf32": (
         Conv2dNhwc(2, 9, 7, 71, 32, UNEVEN, "tf32", BIAS),
@@ -55,7 +68,7 @@ LAYERS = {
 def test_windows_stand_where_products_read_them(name, tmp_path, monkeypatch):
     monkeypatch.setattr(gemm_bulk_tiling, "MULTIPROCESSORS", 2)  # few tiles are several steps
     shape, change = LAYERS[name]
-    family = gemm_turned if shape.dtype == "tf32" else gemm_bulk
+    family = gemm_turned if shape.dtype == "tf32" and "filters" not in name else gemm_bulk
     source = family.kernel(shape, {**CHOICE, **change})
     kernel, arrays = source.kernel("cuda"), arrays_of(source)
     # Its checks know of no barriers but those of blocks and warps.

@@ -19,6 +19,7 @@ HOPPER = Target("cuda -arch=sm_90")
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
 BIAS = Epilogue(bias=True, activation="silu")
 GELU = Epilogue(bias=True, activation="gelu")
+FACTOR = Epilogue(alpha=0.125)
 SWAPPED = gemm_bulk.Form(0, 1, 1)
 CHOICE = {
     "wgmma": 2, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 2,
@@ -140,6 +141,31 @@ PRODUCTS = {
         Gemm(136, 137, 264, "tf32", 1, False, True),
         {"warps_m": 8, "frags_n": 16, "chunk": 32, "stages": 3},
     ),
+    "tf32-left-across": (
+        Gemm(68, 71, 120, "tf32", 1, True, True, "", REST),
+        {"chunk": 64, "frags_m": 2},
+    ),
+    "tf32-swapped": (Gemm(67, 72, 76, "tf32"), {"wgmma": SWAPPED.knob, "chunk": 32}),
+    "tf32-swapped-in-order": (
+        Gemm(139, 200, 264, "tf32", 1, False, False, "", BIAS),
+        {"wgmma": SWAPPED.knob, "warps_m": 8, "frags_n": 16, "chunk": 32, "stages": 4},
+    ),
+    "tf32-swapped-two-teams": (
+        Gemm(139, 200, 264, "tf32", 2, False, False, "b", REST),
+        {"wgmma": SWAPPED.knob + 4, "frags_n": 4, "chunk": 32, "stages": 3},
+    ),
+    "tf32-swapped-split": (
+        Gemm(139, 200, 264, "tf32", 1, False, False, "", REST),
+        {"wgmma": SWAPPED.knob, "chunk": 32, "split": 2},
+    ),
+    "factor": (
+        Gemm(200, 264, 200, "float16", 2, False, True, "", FACTOR),
+        {"wgmma": 6, "frags_n": 16, "stages": 3},
+    ),
+    "swapped-factor": (
+        Gemm(77, 264, 136, "float16", 1, False, True, "", FACTOR),
+        {"wgmma": SWAPPED.knob, "frags_n": 10},
+    ),
     "odd-on-copies": (Gemm(65, 77, 71, "bfloat16", 1, False, False, "", REST), {}),
 }
 
@@ -205,6 +231,7 @@ SHAPES = [
     Gemm(2048, 2048, 2048, "bfloat16", rest=REST),
     Gemm(1000, 1048, 1016, "bfloat16", 3, True, False, "b"),
     Gemm(512, 4096, 4096, "int8", 1, False, True),
+    Gemm(1024, 2048, 1024, "tf32", rest=GELU),
     Gemm(1, 8, 8, "float16"),
     Gemm(1, 8, 16, "int8", 1, False, True),
 ]
@@ -233,7 +260,7 @@ def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
-@pytest.mark.parametrize("shape", SHAPES[:5], ids=str)
+@pytest.mark.parametrize("shape", SHAPES[:6], ids=str)
 def test_products_are_not_serialized_and_sums_stay_in_registers(shape, tmp_path):
     for choice in drawn(shape, 2):
         kernel, text = gemm_bulk.kernel(shape, choice).kernel("cuda"), tmp_path / "kernel.cu"
@@ -277,7 +304,7 @@ def test_a_box_outside_of_its_matrix_is_not_asked_for():
 @pytest.mark.parametrize(
     ("rest", "split", "message"),
     [
-        (REST, 1, "more than a bias and an activation after swapped operands"),
+        (REST, 1, "more than a bias or a factor, and an activation, after swapped operands"),
         (BIAS, 2, "a split of swapped operands"),
     ],
     ids=["residual", "split"],
@@ -310,11 +337,12 @@ def test_clusters_that_share_both_operands_have_rules_of_their_own(shape, width,
     ("shape", "message"),
     [
         (Gemm(128, 132, 128, "float16"), "must be multiples of 8 elements"),
-        (Gemm(128, 128, 128, "tf32"), "must stand along K"),
+        (Gemm(128, 128, 128, "tf32", 1, True), "must stand along K in one operand"),
+        (Gemm(128, 128, 128, "tf32"), "floats of the right operand across K"),
         (Gemm(128, 128, 128, "int8"), "integers must stand along K"),
         (Gemm(128, 128, 136, "int8", 1, False, True), "a k that 16 divides"),
     ],
-    ids=["odd", "tf32 across K", "int8 across K", "int8 of any k"],
+    ids=["odd", "tf32 across K", "tf32 on the right across K", "int8 across K", "int8 of any k"],
 )
 def test_what_boxes_cannot_bring_is_an_error_that_says_so(shape, message):
     with pytest.raises(TemplateError, match=message):
@@ -362,8 +390,8 @@ def test_products_of_integers_are_by_boxes_untuned_where_these_win(sizes, boxes)
 def test_tiles_are_such_that_few_multiprocessors_wait_in_the_last_step(n):
     shape = Gemm(n, n, n, "float16")
     tiling = gemm_bulk.BulkTiling(shape, gemm_bulk.default_choice(shape, HOPPER))
-    steps = -(-tiling.tiles // gemm_bulk.MULTIPROCESSORS)
-    assert n * n > 0.8 * steps * gemm_bulk.MULTIPROCESSORS * tiling.tile_m * tiling.tile_n
+    steps = -(-tiling.tiles // gemm_bulk_tiling.MULTIPROCESSORS)
+    assert n * n > 0.8 * steps * gemm_bulk_tiling.MULTIPROCESSORS * tiling.tile_m * tiling.tile_n
 
 
 def test_of_tiles_side_by_side_the_narrowest_are_offered():

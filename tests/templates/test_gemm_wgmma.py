@@ -115,7 +115,7 @@ def test_a_configuration_from_before_wgmma_still_builds_its_kernel():
     assert source.text() == gemm_mma.kernel(shape, choice).text()
 
 
-def test_floats_that_do_not_stand_along_k_run_by_wgmma_on_copies_only():
+def test_floats_that_do_not_stand_along_k_run_by_boxes_as_they_are_and_else_on_copies():
     shape = Gemm(256, 256, 256, "tf32")
     with pytest.raises(TemplateError, match=r"stand along K.*transpose_b=True"):
         gemm_wgmma.kernel(shape, CHOICE)
@@ -127,7 +127,27 @@ def test_floats_that_do_not_stand_along_k_run_by_wgmma_on_copies_only():
     assert entries == ["along_k_b", "gemm_wgmma"]
     untuned = gemm_turned.default_choice(shape, HOPPER)
     assert gemm_turned.violation(shape, untuned, HOPPER) is None
-    assert gemm_turned.kernel(shape, untuned).calls[-1].entry == "gemm_wgmma"
+    assert gemm_turned.kernel(shape, untuned).calls[0].entry == "gemm_bulk"
+
+
+@pytest.mark.parametrize(
+    ("shape", "copied"),
+    [
+        (Gemm(512, 512, 512, "tf32"), []),
+        (Gemm(512, 512, 512, "tf32", 1, True, True), []),
+        (Gemm(512, 512, 512, "tf32", 1, True), ["along_k_b"]),
+        (Gemm(512, 511, 512, "tf32"), ["along_k_b"]),
+        (Gemm(511, 512, 512, "tf32", 1, True, True), ["along_k_a"]),
+        (Gemm(512, 512, 511, "tf32", 1, True, True), ["along_k_a", "along_k_b"]),
+    ],
+    ids=["nn", "tt", "tn", "odd columns", "odd rows", "odd sums"],
+)
+def test_floats_are_copied_where_no_products_read_them_as_they_stand(shape, copied):
+    entries = [
+        one.entry
+        for one in gemm_turned.kernel(shape, gemm_turned.default_choice(shape, HOPPER)).calls
+    ]
+    assert [entry for entry in entries if entry.startswith("along")] == copied
 
 
 def test_sums_that_are_short_run_by_the_older_instruction_unless_boxes_serve_and_keep_both():
@@ -139,9 +159,10 @@ def test_sums_that_are_short_run_by_the_older_instruction_unless_boxes_serve_and
     assert gemm_half.violation(older[768], choice, HOPPER) == "mma.sync where wgmma has full tiles"
 
 
-def test_copies_of_small_floats_are_not_worth_it():
+def test_small_floats_run_by_mma_sync_untuned_and_are_never_copied():
     task = create("gemm.cuda", (64, 64, 64, "tf32"), HOPPER)
-    assert "wgmma" not in task.config_space.space_map
+    assert 1 not in task.config_space.space_map["wgmma"]
+    assert task.default()["wgmma"].val == 0
 
 
 def test_rows_that_cannot_be_copied_are_an_error_that_says_so():

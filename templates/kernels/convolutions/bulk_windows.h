@@ -22,12 +22,13 @@ static inline TensorMap* own_map(TensorMap*, const Item* images) {
 static inline void write_map(TensorMap*, const TensorMap&, const Item*) {}
 
 // Copies as the engine does, of the images at the address that the map stands for here.
+template <int PIXELS>
 static inline void copy_windows(
     unsigned to, const TensorMap* map, int channel, Window first, int x, int y, unsigned) {
   const Item* const images = reinterpret_cast<const Item*>(map);
   char* const begin = static_cast<char*>(__cvta_shared_to_generic(to));
   Window window = first;
-  for (int row = 0; row < TILE_M; ++row) {
+  for (int row = 0; row < PIXELS; ++row) {
     const int column = window.x + x, line = window.y + y;
     const bool exists = window.image < IMAGES && column >= 0 && column < IW && line >= 0 && line < IH;
     const Item* const from = images + ((static_cast<size_t>(window.image) * IH + line) * IW + column) * CI + channel;
@@ -61,7 +62,8 @@ __device__ __forceinline__ void write_map(TensorMap* own, const TensorMap& map, 
       : "memory");
 }
 
-// Copies the channels from `channel` on of the tap at `x` and `y` of as many windows as the map says.
+// Copies the channels from `channel` on of the tap at `x` and `y` of PIXELS windows, as many as the map says.
+template <int PIXELS>
 __device__ __forceinline__ void copy_windows(
     unsigned to, const TensorMap* map, int channel, Window first, int x, int y, unsigned barrier) {
   asm volatile(
@@ -73,14 +75,15 @@ __device__ __forceinline__ void copy_windows(
 }
 #endif
 
-// Begins to copy what a chunk from `k` on covers of the windows of TILE_M pixels.
+// Begins to copy what a chunk from `k` on covers of the windows of PIXELS pixels.
+template <int PIXELS>
 __device__ __forceinline__ void copy_chunk_of_windows(
     unsigned to, const TensorMap* map, int m, int k, unsigned barrier) {
   const Window first = window_of(m);
 #pragma unroll
   for (int i = 0; i < CHUNK; i += PANEL) {
     const int tap = (k + i) / CI;
-    copy_windows(to + i / PANEL * (TILE_M * 128), map, (k + i) % CI, first, tap % KW * DX, tap / KW * DY, barrier);
+    copy_windows<PIXELS>(to + i / PANEL * (PIXELS * 128), map, (k + i) % CI, first, tap % KW * DX, tap / KW * DY, barrier);
   }
 }
 #endif

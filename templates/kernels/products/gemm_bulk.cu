@@ -26,10 +26,65 @@ __device__ __forceinline__ constexpr int bytes_to(int across, int k) {
                  : across / PANEL * CHUNK * 128 + k * 128;
 }
 
+#if LOADED
+// Where a thread reads its words of the left operand, of which a panel has a row for each k. Products take those of k
+// and k + 4 of eight; threads of every other four rows read the latter first, so that none meets a bank twice.
+typedef unsigned LeftPlace;
+
+__device__ __forceinline__ unsigned load_shared(unsigned at) {
+#ifdef AUTOTUNE_EMULATE
+  return *static_cast<const unsigned*>(__cvta_shared_to_generic(at));
+#else
+  unsigned word;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(at) : "memory");
+  return word;
+#endif
+}
+
+__device__ __forceinline__ LeftPlace left_place(unsigned slots, int group) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, k = lane % 4 + lane / 16 * 4;
+  const int column = warp % 2 * 16 + lane / 4;
+  return slots + bytes_to<A_ALONG_K, TILE_M>(group * FRAGS_M * 64 + warp / 2 * 32, k) + (column * 4 ^ k * 16);
+}
+
+// Begins the products of a chunk from one item along K to another, when those that read these registers are done.
+template <int FROM, int TO>
+__device__ __forceinline__ void begin_products(
+    Sum (&sum)[FRAGS_M][WORDS], LeftPlace left, descriptor right, bool add) {
+  constexpr int STEPS = (TO - FROM) / DEPTH;
+  unsigned words[STEPS][FRAGS_M][4];
+  const bool later_first = threadIdx.x % 32 >= 16;
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step)
+#pragma unroll
+    for (int i = 0; i < FRAGS_M; ++i) {
+      const unsigned at = bytes_to<A_ALONG_K, TILE_M>(i * 64, FROM + step * DEPTH);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const unsigned first = load_shared((left ^ half * 32) + at);
+        const unsigned second = load_shared((left ^ half * 32 ^ (4 * 128 + 4 * 16)) + at);
+        words[step][i][half] = later_first ? second : first, words[step][i][2 + half] = later_first ? first : second;
+      }
+    }
+  products_fence();
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step)
+#pragma unroll
+    for (int i = 0; i < FRAGS_M; ++i)
+      begin_product(sum[i], words[step][i], right + further(bytes_to<B_ALONG_K, TILE_N>(0, FROM + step * DEPTH)),
+                    add || FROM + step > 0);
+}
+#else
+typedef descriptor LeftPlace;
+
+__device__ __forceinline__ LeftPlace left_place(unsigned slots, int group) {
+  return describe(slots + group * bytes_to<A_ALONG_K, TILE_M>(FRAGS_M * 64, 0), A_ALONG_K ? 0 : CHUNK * 128);
+}
+
 // Begins the products of a chunk from one item along K to another.
 template <int FROM, int TO>
 __device__ __forceinline__ void begin_products(
-    Sum (&sum)[FRAGS_M][WORDS], descriptor left, descriptor right, bool add) {
+    Sum (&sum)[FRAGS_M][WORDS], LeftPlace left, descriptor right, bool add) {
 #pragma unroll
   for (int k = FROM; k < TO; k += DEPTH) {
 #pragma unroll
@@ -37,6 +92,12 @@ __device__ __forceinline__ void begin_products(
       begin_product(sum[i], left + further(bytes_to<A_ALONG_K, TILE_M>(i * 64, k)),
                     right + further(bytes_to<B_ALONG_K, TILE_N>(0, k)), add || k > 0);
   }
+}
+#endif
+
+// Returns how much further a left operand is in a slot.
+__device__ __forceinline__ LeftPlace in_slot(int slot) {
+  return (LOADED ? SLOT_BYTES : further(SLOT_BYTES)) * static_cast<LeftPlace>(slot);
 }
 
 // Returns how many chunks of a tile leave slots that are filled again: all but the last STAGES of a block's walk.
@@ -66,22 +127,24 @@ __device__ __forceinline__ void leave_slot(const Room& room, int slot, int chunk
 // in line. Groups take the last ORDERED chunks in order.
 __device__ __forceinline__ void multiply_tile(
     Sum (&sum)[FRAGS_M][WORDS], const Room& room, Place& place, Turn<(EACH > 1)>& turn, Turn<(ORDERED > 0)>& order,
-    descriptor left, descriptor right, int chunks, int again) {
+    LeftPlace left, descriptor right, int chunks, int again) {
   turn.take();
   int before = place.slot;
 #pragma unroll 1
   for (int chunk = 0; chunk < chunks; ++chunk) {
     if (ORDERED > 0 && chunk == chunks - ORDERED) order.take();
     barrier_wait(room.full + place.slot * 8, place.parity);
-    products_fence();
+    if (LOADED) products_wait<1>();
+    else products_fence();
+    const LeftPlace here = left + in_slot(place.slot);
     const descriptor slot = further(SLOT_BYTES) * static_cast<descriptor>(place.slot);
-    begin_products<0, CHUNK / 2>(sum, left + slot, right + slot, BIAS_FIRST || chunk > 0);
+    begin_products<0, CHUNK / 2>(sum, here, right + slot, BIAS_FIRST || chunk > 0);
     products_commit();
     products_wait<1>();
     leave_slot(room, before, chunk - 1, again);
     before = place.slot;
     place.next();
-    begin_products<CHUNK / 2, CHUNK>(sum, left + slot, right + slot, true);
+    begin_products<CHUNK / 2, CHUNK>(sum, here, right + slot, true);
     products_commit();
     if (chunk == chunks - 1) turn.pass_on(), order.pass_on();
   }
@@ -122,10 +185,9 @@ __device__ __forceinline__ void multiply_tiles(
     const Room& room, REST_PARAMETERS Written* __restrict__ out, int number) {
   const int team = number / GROUPS, group = number % GROUPS, lane = threadIdx.x % 32;
   const int row = group * FRAGS_M * 64 + threadIdx.x / 32 % 4 * 16, chunks = chunks_here();
-  const descriptor left =
-      describe(room.slots + group * bytes_to<A_ALONG_K, TILE_M>(FRAGS_M * 64, 0), A_ALONG_K ? 0 : CHUNK * 128);
+  const LeftPlace left = left_place(room.slots, group);
   const descriptor right = describe(room.slots + A_BYTES, B_ALONG_K ? 0 : CHUNK * 128);
-#if SWAPPED
+#if SWAPPED && BOXES
   Boxes boxes = {room.boxes + number * GROUP_BYTES, room.groups + number * 8, number, 0, 0};
 #elif BOXES
   unsigned own_room = room.boxes + (threadIdx.x / 32 - 4) * RESULT_BYTES;
@@ -168,7 +230,7 @@ __device__ __forceinline__ void multiply_tiles(
 #endif
     }
 #endif
-#if SWAPPED
+#if SWAPPED && BOXES
     write_swapped(out + matrix, sum, tile.m + group * FRAGS_M * 64, tile.n, lane, boxes);
 #elif STAGED
     write_finished(out + matrix, sum, own_room, tile.m + row, tile.n, lane, rest);
@@ -179,6 +241,8 @@ __device__ __forceinline__ void multiply_tiles(
       write_strips(out + matrix, sum[i], own_room, tile.m + row + i * 64, tile.n, lane);
 #elif BOXES
       write_boxes(out + matrix, sum[i], tile.m + row + i * 64, tile.n, lane, boxes);
+#elif SWAPPED
+      write_across(out + matrix, sum[i], tile.m + row + i * 64 + lane / 4, tile.n + lane % 4 * 2, rest);
 #else
       write_pairs(out + matrix, sum[i], tile.m + row + i * 64 + lane / 4, tile.n + lane % 4 * 2, rest);
 #endif
@@ -199,8 +263,10 @@ __device__ __forceinline__ void multiply_tiles(
 #endif
 #if CONV
 #define MAPS_PARAMETER , TensorMap *__restrict__ maps
+#define MAPS_ARGUMENT , maps
 #else
 #define MAPS_PARAMETER
+#define MAPS_ARGUMENT
 #endif
 #if FOLLOWS
 #define REST_ARGUMENTS bias, residual, scale, shift,
@@ -213,12 +279,8 @@ extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gem
     REST_PARAMETERS Written* __restrict__ out MAPS_PARAMETER) {
   extern __shared__ float4 shared_memory[];
   const Room room = room_of(shared_memory);
-#if CONV
-  const Left left = own_map(maps, a);
-#else
-  const Left left = a;
-#endif
-  if (threadIdx.x < 32 && elected()) begin_copies(room, a, b, left);
+  const Sources from = sources(a, b MAPS_ARGUMENT);
+  if (threadIdx.x < 32 && elected()) begin_copies(room, from);
   if (threadIdx.x / 32 == 1 && elected()) make_other_barriers(room);
   __syncthreads();
 #if SHARE * BESIDE > 1
@@ -226,7 +288,7 @@ extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gem
 #endif
   if (threadIdx.x < 128) {
     if (MOVE_REGISTERS) give_registers<COPY_REGISTERS>();
-    if (threadIdx.x < 32) copy_tiles(room, left, b);
+    if (threadIdx.x < 32) copy_tiles(room, from);
   } else {
     if (MOVE_REGISTERS) take_registers<SUM_REGISTERS>();
     multiply_tiles(room, REST_ARGUMENTS out, threadIdx.x / 128 - 1);

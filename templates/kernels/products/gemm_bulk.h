@@ -32,8 +32,8 @@ constexpr int A_BYTES = TILE_M * CHUNK * ITEM_BYTES, B_BYTES = B_COLUMNS * CHUNK
 constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
 // Columns of a box of results, a row of which is 128 bytes, and how many of these a tile has side by side.
 constexpr int BOX_COLUMNS = 128 / sizeof(Finished), BOXES_N = (TILE_N + BOX_COLUMNS - 1) / BOX_COLUMNS;
-// What follows a sum, but for a bias that it began as and an activation, is many instructions.
-#if BOXES && FOLLOWS && !SWAPPED && (BIAS || RESIDUAL || AFFINE || defined(ALPHA) || defined(SHIFT))
+// What follows a sum, but for a bias that it began as, a factor and an activation, is many instructions.
+#if BOXES && FOLLOWS && !SWAPPED && (BIAS || RESIDUAL || AFFINE || defined(SHIFT))
 #define STAGED 1
 #else
 #define STAGED 0
@@ -64,12 +64,38 @@ constexpr int SUM_REGISTERS = LEFT_OVER < 240 ? LEFT_OVER : 240;
 constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240;
 // Which operands' rows of shared memory run along K.
 constexpr bool A_ALONG_K = !TRANSPOSE_A, B_ALONG_K = TRANSPOSE_B;
+#if TF32 && TRANSPOSE_A
+#define LOADED 1
+#else
+#define LOADED 0
+#endif
+static_assert(!TF32 || B_ALONG_K, "floats of the right operand must stand along K");
 // Of TILE_N columns, any multiple of 8 up to 256: gemm_wgmma.py's `product_text` has written its operands out.
 #define DEFINE_OWN_PRODUCT(NAME, TURNS) \
   DEFINE_PRODUCT(NAME, TURNS, OWN_COLUMNS, TILE_N / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 
-#if TF32
-static_assert(A_ALONG_K && B_ALONG_K, "floats must stand along K in both operands");
+#if LOADED && defined(AUTOTUNE_EMULATE)
+static inline void begin_product(
+    float (&sum)[TILE_N / 2], const unsigned (&left)[4], descriptor right, bool add) {
+  const int lane = threadIdx.x % 32;
+  for (int half = 0; half < 2; ++half) {
+    float row[DEPTH];
+    for (int k = 0; k < DEPTH; ++k) {
+      const unsigned word = __shfl_sync(0xffffffffu, left[k / 4 * 2 + half], lane / 4 * 4 + k % 4);
+      row[k] = __uint_as_float(word & ~0x1fffu);
+    }
+    for (int i = 0; i < TILE_N / 4; ++i) {
+      float& total = sum[i / 2 * 4 + half * 2 + i % 2];
+      if (!add) total = 0.0f;
+      for (int k = 0; k < DEPTH; ++k)
+        total += row[k] * value_of(operand_item(right, false, i / 2 * 8 + lane % 4 * 2 + i % 2, k));
+    }
+  }
+}
+#elif LOADED
+// Floats that stand across K get to products by registers; in shared memory these read floats along K alone.
+DEFINE_LEFT_PRODUCT(begin_product, "", OWN_COLUMNS, TILE_N / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
+#elif TF32
 DEFINE_OWN_PRODUCT(begin_product, "")
 #elif TRANSPOSE_A && TRANSPOSE_B
 DEFINE_OWN_PRODUCT(begin_product, ", 1, 0")

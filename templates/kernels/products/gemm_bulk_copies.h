@@ -42,17 +42,27 @@ __device__ __forceinline__ int bytes_of(int first) {
   return (there < COUNT ? there : COUNT) * STEP * CHUNK * ITEM_BYTES;
 }
 
-// What says where A is: a matrix, or the map of windows.
+// Where operands are copied from; one may be windows of images, which a map of this block's own knows.
+struct Sources {
+  const Item *a, *b;
+  TensorMap* windows;
+};
+
 #if CONV
-typedef TensorMap* Left;
+constexpr bool LEFT_WINDOWS = !SWAPPED, RIGHT_WINDOWS = SWAPPED;
+
+__device__ __forceinline__ Sources sources(const Item* a, const Item* b, TensorMap* maps) {
+  return {a, b, own_map(maps, SWAPPED ? b : a)};
+}
 #else
-typedef const Item* Left;
+constexpr bool LEFT_WINDOWS = false, RIGHT_WINDOWS = false;
+
+__device__ __forceinline__ Sources sources(const Item* a, const Item* b) { return {a, b, nullptr}; }
 #endif
 
 struct Copier {
   const Room& room;
-  Left a;
-  const Item* b;
+  const Sources& from;
   Place place;
 
   __device__ __forceinline__ unsigned full() const { return room.full + place.slot * 8; }
@@ -60,30 +70,34 @@ struct Copier {
 
   // Says what arrives of a chunk.
   __device__ __forceinline__ void expect(Tile tile) {
-    barrier_expect(full(), bytes_of<A_ALONG_K, TILE_M, M, WHOLE_M || CONV, BESIDE>(tile.m) +
-                               bytes_of<B_ALONG_K, TILE_N, N, WHOLE_N, SHARE>(tile.n));
+    barrier_expect(full(), bytes_of<A_ALONG_K, TILE_M, M, WHOLE_M || LEFT_WINDOWS, BESIDE>(tile.m) +
+                               bytes_of<B_ALONG_K, TILE_N, N, WHOLE_N || RIGHT_WINDOWS, SHARE>(tile.n));
   }
 
   // Begins to copy B; with several BLOCKS, a share of it for those of the cluster that have tiles of these columns.
   template <int BLOCKS>
   __device__ __forceinline__ void begin_right(Tile tile, int chunk) {
+#if CONV && SWAPPED
+    copy_chunk_of_windows<TILE_N>(slot() + A_BYTES, from.windows, tile.n, chunk * CHUNK, full());
+#else
     copy_operand<TILE_N, N, WHOLE_N, SHARE, BLOCKS>(
-        Side<B_ALONG_K>(), slot() + A_BYTES, b_map, b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n,
+        Side<B_ALONG_K>(), slot() + A_BYTES, b_map, from.b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n,
         chunk * CHUNK, full(), down_in_cluster(blockIdx.x),
         ((1 << SHARE) - 1) << across_in_cluster(blockIdx.x) * SHARE);
+#endif
   }
 
   // The same of A, and of those that have tiles of these rows.
   template <int BLOCKS>
   __device__ __forceinline__ void begin_left(Tile tile, int chunk) {
-#if CONV
-    copy_chunk_of_windows(slot(), a, tile.m, chunk * CHUNK, full());
+#if CONV && !SWAPPED
+    copy_chunk_of_windows<TILE_M>(slot(), from.windows, tile.m, chunk * CHUNK, full());
 #else
     unsigned blocks = 0;
 #pragma unroll
     for (int i = 0; i < BESIDE; ++i) blocks |= 1 << (down_in_cluster(blockIdx.x) + i * SHARE);
     copy_operand<TILE_M, M, WHOLE_M, BESIDE, BLOCKS>(
-        Side<A_ALONG_K>(), slot(), a_map, a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m, chunk * CHUNK,
+        Side<A_ALONG_K>(), slot(), a_map, from.a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m, chunk * CHUNK,
         full(), across_in_cluster(blockIdx.x), blocks);
 #endif
   }
@@ -127,11 +141,11 @@ __device__ __forceinline__ void make_other_barriers(const Room& room) {
 
 // What the first thread of a block does first. Rings are empty, so the copies need not wait. Those of windows wait
 // for their map.
-__device__ __forceinline__ void begin_copies(const Room& room, const Item* a, const Item* b, Left left) {
-  if (!CONV) fetch_map(a_map);
-  fetch_map(b_map);
+__device__ __forceinline__ void begin_copies(const Room& room, const Sources& from) {
+  if (!LEFT_WINDOWS) fetch_map(a_map);
+  if (!RIGHT_WINDOWS) fetch_map(b_map);
   make_full_barriers(room);
-  Copier copier = {room, left, b, {0, 1}};
+  Copier copier = {room, from, {0, 1}};
   const Tile tile = tile_of(blockIdx.x);
   const int chunks = chunks_here(), first = blockIdx.z * CHUNKS;
   wait_for_kernel_before();
@@ -139,25 +153,27 @@ __device__ __forceinline__ void begin_copies(const Room& room, const Item* a, co
 #pragma unroll 1
   for (int chunk = 0; chunk < EARLY && chunk < chunks; ++chunk) {
     copier.expect(tile);
-    copier.begin_right<1>(tile, first + chunk);
+    if (LEFT_WINDOWS) copier.begin_right<1>(tile, first + chunk);
+    else copier.begin_left<1>(tile, first + chunk);
     copier.place.next();
   }
-  write_map(left, a_map, a);
+  write_map(from.windows, LEFT_WINDOWS ? a_map : b_map, LEFT_WINDOWS ? from.a : from.b);
   copier.place = {0, 1};
 #endif
 #pragma unroll 1
   for (int chunk = 0; chunk < EARLY && chunk < chunks; ++chunk) {
-    if (CONV) copier.begin_left<1>(tile, first + chunk);
+    if (LEFT_WINDOWS) copier.begin_left<1>(tile, first + chunk);
+    else if (RIGHT_WINDOWS) copier.begin_right<1>(tile, first + chunk);
     else copier.begin<false>(tile, first + chunk);
     copier.place.next();
   }
 }
 
 // What a whole warp does from there on; its first thread begins the copies.
-__device__ __forceinline__ void copy_tiles(const Room& room, Left left, const Item* b) {
+__device__ __forceinline__ void copy_tiles(const Room& room, const Sources& from) {
   const int chunks = chunks_here();
   const int early = EARLY < chunks ? EARLY : chunks;
-  Copier copier = {room, left, b, {0, 1}};
+  Copier copier = {room, from, {0, 1}};
   copier.place.skip(early);
   wait_for_kernel_before();
   int chunk = early;

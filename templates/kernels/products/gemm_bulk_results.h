@@ -6,6 +6,14 @@
 #define FINISH(low, high, n, at)
 #endif
 
+// The last steps of a sum that is written by way of boxes, as it is.
+__device__ __forceinline__ float boxed(float x) {
+#ifdef ALPHA
+  x *= ALPHA;
+#endif
+  return last_step(x);
+}
+
 // Writes the sums of one thread, whose first is at row m and column n, pair by pair.
 template <int COUNT>
 __device__ __forceinline__ void write_pairs(
@@ -166,7 +174,7 @@ __device__ __forceinline__ void put_pair(char* row, const Sum* pair, int j, int 
   *reinterpret_cast<int2*>(row + (j * 2 + lane % 4 / 2 ^ lane / 4) * 16 + lane % 2 * 8) = make_int2(pair[0], pair[1]);
 #else
   *reinterpret_cast<unsigned*>(row + (j ^ lane / 4) * 16 + lane % 4 * 4) =
-      pack_pair(last_step(pair[0]), last_step(pair[1]));
+      pack_pair(boxed(pair[0]), boxed(pair[1]));
 #endif
 }
 

@@ -23,6 +23,10 @@ extern "C" __global__ void __launch_bounds__(SUM_THREADS) gemm_bulk_sums(
   const Rest rest = {};
 #endif
   const int row = (thread / 128 * FRAGS_M + fragment) * 64 + thread % 128 / 32 * 16 + thread % 32 / 4;
+#if SWAPPED
+  write_across(out + matrix, sum, tile.m + row, tile.n + j * 8 + thread % 4 * 2, rest);
+#else
   write_pairs(out + matrix, sum, tile.m + row, tile.n + j * 8 + thread % 4 * 2, rest);
+#endif
 }
 #endif

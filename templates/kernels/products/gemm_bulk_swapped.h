@@ -67,7 +67,7 @@ __device__ __forceinline__ void write_swapped(
     for (int j = 0; j < BOX_ROWS / 8; ++j) {
       float* const quad = sum[i] + (first / 8 + j) * 4;
 #pragma unroll
-      for (int v = 0; v < 4; ++v) quad[v] = last_step(quad[v]);
+      for (int v = 0; v < 4; ++v) quad[v] = boxed(quad[v]);
       store_swapped(box, quad, j * 8, lane);
     }
     show_to_stores();
@@ -80,15 +80,28 @@ __device__ __forceinline__ void write_swapped(
   }
 }
 #else
-__device__ __forceinline__ void write_swapped(
-    Finished* __restrict__ out, float (&sum)[FRAGS_M][WORDS], int m0, int n0, int lane, Boxes&) {
-  m0 += threadIdx.x / 32 % 4 * 16 + lane / 4, n0 += lane % 4 * 2;
+__device__ __forceinline__ Finished finished(float x) {
+#if TF32
+  return x;
+#else
+  return static_cast<half_bits>(pack_pair(x, x));
+#endif
+}
+
+// Writes the sums of one thread, whose first is at row m and column n of its tile: eight threads have neighbours of C.
+template <int COUNT>
+__device__ __forceinline__ void write_across(
+    Finished* __restrict__ out, Sum (&sum)[COUNT], int m0, int n0, const Rest& rest) {
 #pragma unroll
-  for (int i = 0; i < FRAGS_M * WORDS; ++i) {
-    const int m = m0 + i / WORDS * 64 + i / 2 % 2 * 8, n = n0 + i % WORDS / 4 * 8 + i % 2;
-    const float x = last_step(sum[i / WORDS][i % WORDS]);
-    if (m < C_N && n < C_M)
-      out[static_cast<size_t>(n) * C_N + m] = static_cast<half_bits>(pack_pair(x, x) & 0xffff);
+  for (int i = 0; i < COUNT; ++i) {
+    const int m = m0 + i / 2 % 2 * 8, n = n0 + i / 4 * 8 + i % 2;
+    if (m >= C_N || n >= C_M) continue;
+    const size_t at = static_cast<size_t>(n) * C_N + m;
+    float one[1] = {sum[i]};
+#if FOLLOWS
+    finish<1>(one, rest, m, at);
+#endif
+    out[at] = finished(last_step(one[0]));
   }
 }
 #endif

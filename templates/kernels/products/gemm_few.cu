@@ -102,10 +102,11 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
   const int thread = threadIdx.x, lane = thread % 32;
   float sum[WORDS];
   // The last warp copies.
-  if (thread >= ADDERS && elected()) begin_copies(room, a, b, a);
+  const Sources from = sources(a, b);
+  if (thread >= ADDERS && elected()) begin_copies(room, from);
   if (thread < 32 && elected()) make_other_barriers(room);
   __syncthreads();
-  if (thread >= ADDERS) copy_tiles(room, a, b);
+  if (thread >= ADDERS) copy_tiles(room, from);
   else multiply(sum, room, thread / 128);
   // All that was copied has been multiplied.
   __syncthreads();

@@ -29,7 +29,7 @@ __device__ __forceinline__ void copy_along_k(const float* __restrict__ from, flo
 extern "C" __global__ void __launch_bounds__(256) along_k_a(
     const float* __restrict__ a, float* __restrict__ copy) {
   let_next_begin();
-  copy_along_k<TURN_A, M>(a, copy);
+  copy_along_k<TURN_A, ROWS_A>(a, copy);
 }
 #endif
 
@@ -37,6 +37,6 @@ extern "C" __global__ void __launch_bounds__(256) along_k_a(
 extern "C" __global__ void __launch_bounds__(256) along_k_b(
     const float* __restrict__ b, float* __restrict__ copy) {
   let_next_begin();
-  copy_along_k<TURN_B, N>(b, copy);
+  copy_along_k<TURN_B, ROWS_B>(b, copy);
 }
 #endif

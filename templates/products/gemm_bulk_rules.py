@@ -1,0 +1,149 @@
+"""Which products boxes serve, and which choices of knobs: the rules of `gemm_bulk`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autotune import Target
+
+from .. import common
+from ..convolutions import bulk_windows
+from . import gemm_wgmma
+from .gemm_bulk_tiling import CLUSTERED, MULTIPROCESSORS, PANEL, BulkTiling, in_place
+from .gemm_mma import item_bytes
+from .gemm_shape import HALVES, TF32, Product
+
+# Of a block that adds up what a split wrote, four sums each.
+SUM_THREADS = 256
+# Rows of a box of the copy engine, at most.
+LARGEST_BOX = 256
+
+
+def refusal(shape: Product) -> str | None:
+    """Return why these copies cannot serve a shape, or None."""
+    integers, whole = shape.dtype == "int8", 16 // item_bytes(shape)
+    along_k = shape.transpose_b and not shape.transpose_a
+    across_k = shape.transpose_a and not shape.transpose_b
+    reasons = [
+        (
+            shape.dtype not in (*HALVES, TF32, "int8"),
+            "operands must be 16-bit floats, floats as TF32 or 8-bit integers",
+        ),
+        (
+            integers and not (along_k and shape.k % 16 == 0),
+            "integers must stand along K: a as [m, k] and b as [n, k], with a k that 16 divides",
+        ),
+        (
+            shape.dtype == TF32 and across_k,
+            "floats must stand along K in one operand: a as [m, k], or b as [n, k] (transpose_b)",
+        ),
+        (
+            shape.a_run % whole > 0 or shape.b_run % whole > 0,
+            f"rows of both operands in memory must be multiples of {whole} elements",
+        ),
+    ]
+    reason = bulk_windows.refusal(shape) if shape.gathers else None
+    return common.first_broken(reasons) or reason
+
+
+def offered(shape: Product, target: Target) -> bool:
+    """Return whether a target has what these kernels are of, and they can multiply a shape."""
+    return gemm_wgmma.has_wgmma(target) and refusal(shape) is None
+
+
+def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(rules(choice, shape, target))
+
+
+def rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tuple[bool, str]]:
+    """Return the rules of `violation`; choices may be arrays of them."""
+    tiling, limits, c = BulkTiling(shape, choice), target.limits, choice
+    form = tiling.form
+    return [
+        (not offered(shape, target), "no wgmma by boxes"),
+        (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
+        (tiling.fits(1, target) == 0, "too many registers"),
+        (tiling.tile_m > LARGEST_BOX, "a box of too many rows"),
+        (tiling.tile_m >= 2 * common.larger(tiling.m, 64), "rows beyond the output"),
+        (tiling.tile_n >= 2 * common.larger(tiling.n, 64), "columns beyond the output"),
+        (
+            (form.teams == 0) & (c["stages"] > common.larger(tiling.chunks + 1, 2)),
+            "stages beyond the chunks",
+        ),
+        *of_k(tiling),
+        ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
+        ((c["split"] > 1) & (form.teams > 0), "a split that walks"),
+        (
+            (form.teams == 0)
+            & (not tiling.floats)
+            & (tiling.result_bytes > c["stages"] * tiling.slot_bytes),
+            "results beyond the ring",
+        ),
+        (
+            (form.teams > 0)
+            & (tiling.tiles <= MULTIPROCESSORS * common.larger(form.teams - 1, 1)),
+            "a team without a tile",
+        ),
+        ((form.share > 1) & (c["band"] % form.share > 0), "a band of no whole clusters"),
+        ((form.share > 1) & (tiling.tile_m >= tiling.m), "a block without rows"),
+        *_of_clusters(tiling),
+        *of_operands(tiling),
+        (
+            (form.share > 1) & (tiling.tile_n % (tiling.least * form.share) > 0),
+            "a share of a panel",
+        ),
+        (
+            (c["split"] > 1) & (tiling.tile_m * tiling.tile_n % (4 * SUM_THREADS) > 0),
+            "sums of no whole blocks",
+        ),
+        (tiling.tiles > 2**31 - 1, "too many blocks"),
+    ]
+
+
+def _of_clusters(tiling: BulkTiling) -> list[tuple[bool, str]]:
+    """Return the rules of clusters whose blocks share both operands."""
+    beside = tiling.form.beside
+    return [
+        ((beside > 1) & (tiling.tile_n >= tiling.n), "a block without columns"),
+        (
+            (beside > 1) & (tiling.left_across > 0) & (tiling.tile_m % (PANEL * beside) > 0),
+            "a share of a panel",
+        ),
+        (
+            (beside > 1) & (tiling.tiles * tiling.choice["split"] > CLUSTERED),
+            "more clusters than are at work at a time",
+        ),
+    ]
+
+
+def of_operands(tiling: BulkTiling) -> list[tuple[bool, str]]:
+    """Return the rules of how operands stand, and of rows of tiles that are columns of c."""
+    shape, swapped = tiling.shape, tiling.form.swapped > 0
+    more = not in_place(shape.rest)
+    halves = swapped & (not tiling.floats)
+    shares = tiling.form.share > 1
+    return [
+        (tiling.floats & (tiling.across > 0), "floats of the right operand across K"),
+        (swapped & tiling.integers, "swapped operands of integers"),
+        (halves & shape.gathers, "16-bit windows as the right operand"),
+        (swapped & shape.gathers & shares, "windows as the right operand, that blocks share"),
+        (
+            halves & more,
+            "more than a bias or a factor, and an activation, after swapped operands",
+        ),
+        (halves & (tiling.choice["split"] > 1), "a split of swapped operands"),
+    ]
+
+
+def of_k(tiling: BulkTiling) -> list[tuple[bool, str]]:
+    """Return the rules of ranges of K: no box may lie outside of a matrix as a whole."""
+    c = tiling.choice
+    beyond = c["chunk"] * tiling.all_chunks - tiling.k
+    return [
+        (beyond >= tiling.panel, "a box beyond the reduction"),
+        (
+            (c["split"] > 1) & (tiling.chunks * (c["split"] - 1) >= tiling.all_chunks),
+            "an empty range",
+        ),
+    ]
