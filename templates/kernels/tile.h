@@ -43,37 +43,39 @@
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
-// Loads the first `count` floats of a vector, and zeros for the others; writes them, and no others.
-#if (defined(__AVX512VL__) && LANES <= 16) || (defined(__AVX2__) && LANES <= 8)
-#include <immintrin.h>
-#ifndef __AVX512VL__
+// Loads the first `count` floats of a vector, and zeros for the others; writes them, and no others. By what
+// GCC and Clang have built in: <immintrin.h> takes longer to read than all the rest to compile.
+#ifdef __has_builtin
+#if defined(__AVX512VL__) && LANES <= 16 && __has_builtin(__builtin_ia32_storeups512_mask)
+#define MASK(count) ((1u << (count)) - 1)
+#if LANES == 16
+#define LOADED(from, mask) __builtin_ia32_loadups512_mask(from, (full){0}, mask)
+#define STORE __builtin_ia32_storeups512_mask
+#elif LANES == 8
+#define LOADED(from, mask) __builtin_ia32_loadups256_mask(from, (full){0}, mask)
+#define STORE __builtin_ia32_storeups256_mask
+#else
+#define LOADED(from, mask) __builtin_ia32_loadups128_mask(from, (full){0}, mask)
+#define STORE __builtin_ia32_storeups128_mask
+#endif
+#elif defined(__AVX2__) && LANES <= 8 && __has_builtin(__builtin_ia32_maskstoreps256)
 // Where masks begin: a vector of them that is compared for would take a register from the sums.
 static const int edge[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-#endif
-#if defined(__AVX512VL__) && LANES == 16
-#define MASK(count) ((__mmask16)((1u << (count)) - 1))
-#define LOADED(from, mask) _mm512_maskz_loadu_ps(mask, from)
-#define STORE(to, mask, what) _mm512_mask_storeu_ps(to, mask, (__m512)(what))
-#elif defined(__AVX512VL__)
-#define MASK(count) ((__mmask8)((1u << (count)) - 1))
+#define MASK(count) ((full_bits)*(const bits*)(edge + 8 - (count)))
 #if LANES == 8
-#define LOADED(from, mask) _mm256_maskz_loadu_ps(mask, from)
-#define STORE(to, mask, what) _mm256_mask_storeu_ps(to, mask, (__m256)(what))
+#define LOADED(from, mask) __builtin_ia32_maskloadps256((const full*)(from), mask)
+#define STORE(to, what, mask) __builtin_ia32_maskstoreps256((full*)(to), mask, what)
 #else
-#define LOADED(from, mask) _mm_maskz_loadu_ps(mask, from)
-#define STORE(to, mask, what) _mm_mask_storeu_ps(to, mask, (__m128)(what))
+#define LOADED(from, mask) __builtin_ia32_maskloadps((const full*)(from), mask)
+#define STORE(to, what, mask) __builtin_ia32_maskstoreps((full*)(to), mask, what)
 #endif
-#elif LANES == 8
-#define MASK(count) ((__m256i)*(const bits*)(edge + 8 - (count)))
-#define LOADED(from, mask) _mm256_maskload_ps(from, mask)
-#define STORE(to, mask, what) _mm256_maskstore_ps(to, mask, (__m256)(what))
-#else
-#define MASK(count) ((__m128i)*(const bits*)(edge + 8 - (count)))
-#define LOADED(from, mask) _mm_maskload_ps(from, mask)
-#define STORE(to, mask, what) _mm_maskstore_ps(to, mask, (__m128)(what))
 #endif
+#endif
+#ifdef STORE
+typedef float full __attribute__((vector_size(4 * LANES)));
+typedef int full_bits __attribute__((vector_size(4 * LANES)));
 INLINED vec load_some(const float* from, int count) { return (vec)LOADED(from, MASK(count)); }
-INLINED void store_some(float* to, vec what, int count) { STORE(to, MASK(count), what); }
+INLINED void store_some(float* to, vec what, int count) { STORE(to, (full)what, MASK(count)); }
 #else
 INLINED vec load_some(const float* from, int count) {
   vec some = {0};
