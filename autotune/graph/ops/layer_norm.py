@@ -149,17 +149,13 @@ class _Affine(Norm):
 
 
 @dataclass(frozen=True)
-class LayerNorm(_Affine):
-    """Normalise along an axis; inputs are data, gamma if ``scale``, and beta if ``center``.
+class _AlongAxis(Norm):
+    """A norm along one axis, of which gamma and beta have a number for each index."""
 
-    Both vectors may be given in any case, as TVM does.
-    """
-
-    name: ClassVar[str] = "nn.layer_norm"
-    axis_of_norm: int = -1
-    epsilon: float = 1e-5
-    center: bool = True
-    scale: bool = True
+    @property
+    def axis_of_norm(self) -> int:
+        """Which; negative ones count from the end."""
+        raise NotImplementedError
 
     def channel(self, ndim: int) -> int:
         """Return the axis that is normalised."""
@@ -171,7 +167,21 @@ class LayerNorm(_Affine):
 
 
 @dataclass(frozen=True)
-class RmsNorm(Norm):
+class LayerNorm(_AlongAxis, _Affine):
+    """Normalise along an axis; inputs are data, gamma if ``scale``, and beta if ``center``.
+
+    Both vectors may be given in any case, as TVM does.
+    """
+
+    name: ClassVar[str] = "nn.layer_norm"
+    axis_of_norm: int = -1
+    epsilon: float = 1e-5
+    center: bool = True
+    scale: bool = True
+
+
+@dataclass(frozen=True)
+class RmsNorm(_AlongAxis):
     """Divide by the root of the mean of squares along an axis; inputs are data and gamma.
 
     Without ``scale`` there is no gamma. B. Zhang and R. Sennrich, "Root Mean Square Layer
@@ -183,14 +193,6 @@ class RmsNorm(Norm):
     axis_of_norm: int = -1
     epsilon: float = 1e-6
     scale: bool = True
-
-    def channel(self, ndim: int) -> int:
-        """Return the axis that is normalised."""
-        return self.axis(self.axis_of_norm, ndim)
-
-    def seen_as(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the shape as it is, and the axis."""
-        return shape, (self.channel(len(shape)),)
 
 
 @dataclass(frozen=True)
