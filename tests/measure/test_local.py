@@ -133,8 +133,7 @@ def test_a_record_keeps_what_proves_its_time(task):
     assert abs(result.timestamp - time.time()) < 60
 
 
-def test_a_record_carries_its_part_of_the_ceiling(tmp_path, monkeypatch):
-    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))  # where it is not known yet
+def test_a_record_carries_its_part_of_the_ceiling():
     task = at.create("measure_test.copy", (1 << 20,), target="c")
     with Pipeline(task, local(timing=TimingPolicy(hopeless=0))) as pipeline:
         pipeline.submit(inputs_of(task, [0, 1]))
