@@ -46,9 +46,10 @@ def serve(
     says otherwise; then the link that is printed holds a token, without which nobody can.
     """
     from autotune.dashboard import Guard, Model, is_local, new_token, run
+    from autotune.record.paths import log_path
 
     files = [path for path in paths if path.suffix == ".py"]
-    logs = [path for path in paths if path not in files]
+    logs = [log_path(path) for path in paths if path not in files]
     if not logs:
         raise click.UsageError("there is no LOG among the arguments")
     import_templates(modules, files)

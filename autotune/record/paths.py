@@ -23,7 +23,8 @@ def log_path(path: LogPath) -> Path:
     """Return the path of a log, whatever kind of path it is.
 
     Raises:
-        RecordError: it is no path, or the URL of something else than a file.
+        RecordError: it is no path, or the URL of something else than a file, or no file can be
+            there for us.
     """
     try:
         text = os.fsdecode(path)
@@ -38,7 +39,14 @@ def log_path(path: LogPath) -> Path:
                 "reads and appends records takes URLs of databases"
             )
         text = text[len(_FILE) :]
-    return Path(text)
+    found = Path(text)
+    try:
+        found.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # not there yet, or what opens it says what is in the way
+    except OSError as error:  # a name too long, a folder that may not be looked into
+        raise RecordError(f"cannot use the path {text}: {error.strerror}") from error
+    return found
 
 
 def log_source(source: LogPath) -> Path | str:

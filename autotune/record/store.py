@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from autotune.errors import RecordError
@@ -56,7 +57,8 @@ def is_sqlite(path: Path) -> bool:
 
 def is_store(source: Path | str) -> bool:
     """Return whether records lie in more than one plain file there."""
-    return isinstance(source, str) or source.is_dir() or is_sqlite(source)
+    # Not `source.is_dir()`: what opens a path that cannot be looked at says why it cannot.
+    return isinstance(source, str) or os.path.isdir(source) or is_sqlite(source)
 
 
 def existing(source: Path | str) -> Database:

@@ -336,3 +336,15 @@ def test_a_log_without_a_success_is_drawn_beside_one_with(logs, tmp_path):
     done = run("plot", "--task", "gemm", "--out", tmp_path / "x.svg", bad, logs[0])
     assert done.exit_code == 0, done.output
     assert (tmp_path / "x.svg").stat().st_size
+
+
+@pytest.mark.parametrize(
+    "command", ["log show", "log best", "report -o r.html", "verify", "import -o o.log", "serve"]
+)
+def test_a_path_where_no_file_can_be_is_an_error_in_one_line(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ended = CliRunner().invoke(main, [*command.split(), "x" * 300])
+    assert ended.exit_code in (1, 2)
+    assert "File name too long" in ended.output
+    assert "Traceback" not in ended.output
+    assert isinstance(ended.exception, SystemExit)

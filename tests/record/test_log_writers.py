@@ -21,10 +21,18 @@ from autotune.record import (
     encode,
     load_from_file,
     locking,
+    open_database,
     pick_best,
     split_workload,
 )
+from autotune.tuner.callback import log_to_file
 from tests.record.records import TVM_ROW, failed, good, make_config, make_input
+
+
+def load(path):
+    """Read all records of a log."""
+    return list(load_from_file(path))
+
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -293,3 +301,13 @@ def test_a_folder_that_cannot_be_made_is_no_full_disk(tmp_path, rescue_folder):
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordError, match="choose another path"):
         LogWriter(tmp_path / "file" / "log").append(make_input(), good())
+
+
+@pytest.mark.parametrize("use", [LogWriter, open_database, log_to_file, load])
+def test_a_path_where_no_file_can_be_is_refused_in_words(tmp_path, use):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for path, reason in ((tmp_path / ("x" * 300), "name too long"), (loop / "a.log", "symbolic")):
+        with pytest.raises(RecordError, match=f"cannot use the path .*{reason}"):
+            use(path)
+        assert not path.parent.is_dir() or list(path.parent.iterdir()) == [loop]
