@@ -1,11 +1,12 @@
 """Matrix multiplication for a CPU: a tile of sums in vector registers, over panels of b in cache.
 
 (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008.)
-Panels are packed (`gemm_nn.c`), which pays where many rows use them, or where vectors are short;
-or read in place, all their depth at once, where b is near. Few rows of a larger b wait for memory:
-they may pack, in the order of memory, what they need next while they add up what they have
-(`gemm_streamed.c`), or read panels where they lie, a few rows of b at a time (`gemm_few.c`). A
-single row asks for nothing but memory, which comes fastest in the longest runs (`gemm_row.c`).
+Panels are packed (`gemm_nn.c`), which pays where many rows use them, or where vectors are short:
+some together, for the second cache, or one by one, for the first; or read in place, all their
+depth at once, where b is near. Few rows of a larger b wait for memory: they may pack, in the order
+of memory, what they need next while they add up what they have (`gemm_streamed.c`), or read panels
+where they lie, a few rows of b at a time (`gemm_few.c`). A single row asks for nothing but memory,
+which comes fastest in the longest runs (`gemm_row.c`).
 """
 
 from __future__ import annotations
@@ -20,16 +21,24 @@ from .gemm_shape import Gemm
 # Rows up to which panels may be read where they lie or be streamed; where they lie, untuned.
 FEW, _UNPACKED = 64, 8
 # Values of "pack": panels are read where they lie, packed at first, packed all along, while sums
-# are made, packed by the tiles of the first rows, or read in place.
-LIE, PACKED, STREAMED, BY_TILES, IN_PLACE = 0, 1, 2, 3, 4
+# are made, packed by the tiles of the first rows, or read in place; or each panel is packed by the
+# tile of the first rows, and meets all others before the next one is.
+LIE, PACKED, STREAMED, BY_TILES, IN_PLACE, ONE_BY_ONE = 0, 1, 2, 3, 4, 5
 # Bytes of sums, and of the rows of b beside them, of a task that packs nothing; of all of what
 # streams.
 _MOST_SUMS, _MOST_READ, _MOST_STREAMED = 1 << 18, 1 << 19, 1 << 20
-# Floats of whole rows of b whose pages a core can name at once, of which a part is fetched ahead.
-_NEAR_FLOATS = 1 << 17
-# Rows up to which a product waits for b, where it has more bytes than a second cache; up to which
-# panels are read in place, untuned, where it has fewer.
-_WAITING, _NEARBY, _IN_PLACE = 256, 1 << 20, 32
+# Bytes and rows of a panel that stays in the first cache while all rows of a task meet it; bytes
+# that it may have.
+_PANEL, _DEEP, _MOST_PANEL = 24 << 10, 192, 1 << 17
+# Rows up to which panels are packed one by one, and products of more bytes than a second cache
+# wait for b; from which that pays where there are few.
+_MANY, _SOME = 256, 24
+# Rows of tiles of few: at the least, that add to copies of what lies far away; at the most, of
+# short vectors, which are wide then and find more of a row of b in one place.
+_HIGH, _LOW = 8, 4
+# Bytes of a b that is near; rows up to which panels are read in place then, untuned; bytes of a b
+# whose pages a core can name at once, about; floats of rows of it, a part of which is fetched.
+_NEARBY, _IN_PLACE, _NAMED, _NEAR_FLOATS = 1 << 20, 32, 12 << 20, 1 << 17
 # Bytes after which lines share a place of a first cache, and how many rows that holds beside b.
 _ALIAS, _TOGETHER = 4096, 6
 
@@ -49,9 +58,9 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
         "panels": _panels(shape.m),
         "depth": common.up_to(
             max(2 * shape.k, 32),
-            (*((8, 16) if few else ()), 32, 64, 128, 256, 384, 512, 1024, 2048),
+            (*((8, 16) if few else ()), 32, 64, 96, 128, 192, 256, 384, 512, 1024, 2048),
         ),
-        "pack": [PACKED, *([LIE, STREAMED] if few else []), BY_TILES, IN_PLACE],
+        "pack": [PACKED, *([LIE, STREAMED] if few else []), BY_TILES, IN_PLACE, ONE_BY_ONE],
     }
 
 
@@ -77,7 +86,11 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         (c["block_m"] < c["rows"], "a tile beyond its block"),
         (width >= shape.n + c["lanes"], "columns beyond the output"),
         (c["panels"] > 1 and task >= 2 * shape.n, "panels beyond the output"),
-        ((c["pack"] != IN_PLACE) & (4 * task * c["depth"] > 1 << 21), "panels beyond the cache"),
+        ((c["pack"] < IN_PLACE) & (4 * task * c["depth"] > 1 << 21), "panels beyond the cache"),
+        (
+            (c["pack"] > IN_PLACE) & (4 * width * c["depth"] > _MOST_PANEL),
+            "a panel beyond the cache",
+        ),
         ((lies | streamed) & (width > shape.n), "panels of too few columns, not packed"),
         (streamed & (shape.m < 2), "a row that streams"),
         (lies & (4 * task * c["block_m"] > _MOST_SUMS), "sums beyond the cache"),
@@ -93,40 +106,83 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options, unit = candidates(shape), cpu_tiles.vector_unit(target)
-    is_near = 4 * shape.n * shape.k <= _NEARBY
-    in_rows = is_near or shape.m > FEW
-    # Tiles of short vectors take half the time: their panels have to come from the first cache.
-    in_place = is_near and shape.m <= _IN_PLACE and unit.floats > 8
+    pack = _way(shape, unit)
+    in_rows = pack not in (LIE, STREAMED)
     # Rows of a whose elements share a place of the first cache push each other out of it.
     most = _TOGETHER if in_rows and 4 * shape.k % _ALIAS == 0 else max(cpu_tiles.ROWS)
-    # What waits for b reads it once, where registers allow that.
-    least = shape.m if not in_rows and shape.m <= _UNPACKED and unit.registers > 16 else 1
+    if pack == ONE_BY_ONE and unit.floats <= 8 and shape.m <= FEW and not _is_near(shape):
+        most = _LOW
+    least = 1 if pack != LIE else shape.m if shape.m <= _tallest(unit) else _HIGH
     rows, vectors, lanes = cpu_tiles.tile(
-        unit, shape.m, shape.n, narrow=in_rows, is_far=in_place,
+        unit, shape.m, shape.n, narrow=in_rows, is_far=pack == IN_PLACE and unit.floats > 8,
         rows_of_tile=range(least, most + 1),
     )  # fmt: skip
     width = vectors * lanes
-    panels = [p for p in options["panels"] if p <= common.ceil_div(shape.n, width)]
-    choice = {"rows": rows, "vectors": vectors, "lanes": lanes}
+    panels = [p for p in options["panels"] if p == 1 or 2 * p * width < 3 * shape.n]
+    choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "pack": pack}
     if shape.m == 1 and width <= shape.n:
         return choice | _of_one_row(shape, options, target)
-    if in_place or (is_near and _UNPACKED < shape.m <= rows):
+    if pack == IN_PLACE or (_is_near(shape) and _UNPACKED < shape.m <= rows):
         return choice | _in_place(shape, options, panels, choice, target)
-    parted = shape.m > min(rows, _UNPACKED)
-    if shape.m <= FEW and width <= shape.n and not (is_near and parted):
-        # Read where it lies, a panel would be read again from far away for the tiles below.
-        waiting = _streamed if parted else _lying
-        blocks = _blocks(options, rows)
-        block_m = min((b for b in blocks if b >= shape.m), default=max(blocks))
-        return choice | {"block_m": block_m} | waiting(shape, options, panels, width, target)
-    # A panel is packed for each block anew, and rows come from far away for each group of panels.
+    if in_rows or width > shape.n:
+        return choice | _packed(shape, options, panels, choice, target)
+    waiting = _lying if pack == LIE else _streamed
+    blocks = _blocks(options, rows)
+    block_m = min((b for b in blocks if b >= shape.m), default=max(blocks))
+    return choice | {"block_m": block_m} | waiting(shape, options, panels, width, target)
+
+
+def _is_near(shape: Gemm) -> bool:
+    return 4 * shape.n * shape.k <= _NEARBY
+
+
+def _tallest(unit: cpu_tiles.VectorUnit) -> int:
+    """Return the rows up to which one tile has them all, of a product that waits for b."""
+    return _UNPACKED if unit.halves else (unit.registers - 1) // 2 - 1
+
+
+def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
+    """Return how b is read: one of the values of "pack".
+
+    What waits for b reads it once, where registers allow that. Else panels are packed one by one
+    as far as a core can name all pages at once, and many rows share each panel or vectors are
+    short; beyond, b is read in longer runs.
+    """
+    is_short = unit.floats <= 8
+    if shape.m > FEW:
+        return ONE_BY_ONE if shape.m <= _MANY else BY_TILES
+    if _is_near(shape):
+        return IN_PLACE if shape.m <= (_UNPACKED if is_short else _IN_PLACE) else ONE_BY_ONE
+    if shape.m <= _tallest(unit):
+        return LIE
+    # Rows of b that share a place of a cache push each other out of it before they are copied.
+    if unit.halves or (not is_short and 4 * shape.n % _ALIAS == 0):
+        return STREAMED
+    if 4 * shape.n * shape.k <= _NAMED and (is_short or shape.m >= _SOME):
+        return ONE_BY_ONE
+    return STREAMED if is_short else LIE
+
+
+def _packed(
+    shape: Gemm, options: Mapping[str, list[int]], panels: list[int], tile: Mapping[str, int],
+    target: Target,
+) -> dict[str, int]:  # fmt: skip
+    """Return block, panels and depth of what packs b by the tiles of the first rows.
+
+    The first sums are made then while rows come from far away. A panel is packed for each block
+    anew, and rows come from far away for each group of panels. Few tiles of rows wait less for
+    panels of the first cache, while others are on their way to the second; many wait for what they
+    are added to, which deep panels ask for more rarely.
+    """
+    width, is_one = tile["vectors"] * tile["lanes"], shape.m <= _MANY
+    depth, of_panels = (min(_DEEP, _PANEL // (4 * width)), 0.0) if is_one else (384, 1e-4)
     block_m, together = cpu_tiles.tasks(
-        target, _blocks(options, rows), panels, (shape.m, shape.n), width,
-        lambda high, wide: 8 / high + 4 / wide + 1e-4 * wide,
+        target, _blocks(options, tile["rows"]), panels, (shape.m, shape.n), width,
+        lambda high, wide: 8 / high + 4 / wide + of_panels * wide,
     )  # fmt: skip
-    depth = max(d for d in options["depth"] if d <= max(384, min(options["depth"])))
-    # By tiles the first sums are made while rows come from far away, where tiles are as high.
-    return choice | {"block_m": block_m, "panels": together, "depth": depth, "pack": BY_TILES}
+    deepest = max(d for d in options["depth"] if d <= max(depth, min(options["depth"])))
+    pack = ONE_BY_ONE if is_one else BY_TILES
+    return {"block_m": block_m, "panels": together, "depth": deepest, "pack": pack}
 
 
 def _blocks(options: Mapping[str, list[int]], rows: int) -> list[int]:
@@ -159,11 +215,12 @@ def _lying(
 
     Long runs of a row of b come faster, and sums go to the nearer cache and back.
     """
+    some = [p for p in panels if 4 * p * width * shape.m <= _MOST_SUMS and p <= 32]
     _, together = cpu_tiles.tasks(
-        target, [shape.m], [p for p in panels if p <= 32], (shape.m, shape.n), width,
+        target, [shape.m], some or panels[:1], (shape.m, shape.n), width,
         lambda high, wide: 40 / wide + high * wide / (1 << 19),
     )  # fmt: skip
-    deep = min(max(_NEAR_FLOATS // shape.n, 16), 64)
+    deep = min(max(_NEAR_FLOATS // shape.n, 16), 32)
     depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
     return {"panels": together, "depth": depth, "pack": LIE}
 
@@ -202,9 +259,10 @@ def _fetched(shape: Gemm, choice: Mapping[str, int]) -> int:
 
     The tiles of a task share them. Where there are many tiles, waiting for b takes little of all.
     """
-    if shape.m > _WAITING or 4 * shape.n * shape.k <= _NEARBY:
+    if shape.m > _MANY or _is_near(shape):
         return 0
-    return common.ceil_div(16, common.ceil_div(min(choice["block_m"], shape.m), choice["rows"]))
+    tiles = common.ceil_div(min(choice["block_m"], shape.m), choice["rows"])
+    return common.ceil_div(16, max(tiles - (choice["pack"] != PACKED), 1))
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
@@ -213,9 +271,10 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     pack = knobs.pop("pack")
     extents = {"m": shape.m, "n": shape.n, "k": shape.k, "lda": shape.k, "ldc": shape.n}
     extents["rows_left"] = shape.m % choice["rows"]
-    if pack in (PACKED, BY_TILES, IN_PLACE):
+    if pack not in (LIE, STREAMED):
         parts: tuple[str, ...] = ("panel.h", "strip.h", "gemm_nn.c")
-        extents["by_tiles"], extents["in_place"] = pack == BY_TILES, pack == IN_PLACE
+        extents["by_tiles"], extents["in_place"] = pack in (BY_TILES, ONE_BY_ONE), pack == IN_PLACE
+        extents["group"] = choice["panels"] if pack in (PACKED, BY_TILES) else 1
         extents["fetched"] = _fetched(shape, choice)
     elif shape.m == 1:
         parts = ("gemm_row.c",)

@@ -1,20 +1,18 @@
 // C[M, N] = A[M, K] B[K, N], row-major float32. A task owns BLOCK rows and PANELS panels of WIDTH
-// columns; it packs DEPTH rows of its panels at a time, which then stay in cache for all its rows. What is
-// near already may stay IN_PLACE.
+// columns; of a GROUP of panels it packs DEPTH rows at a time, which then stay in cache for all its rows: in
+// the first where it is one panel, which meets them all before the next; else in the second, and each tile of
+// rows meets all of the group. What is near already may stay IN_PLACE.
 #define LAST LAST_OF(N)
 
 // Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
-static _Thread_local float panels[IN_PLACE ? 1 : PANELS * DEPTH * WIDTH] __attribute__((aligned(64)));
+static _Thread_local float panels[IN_PLACE ? 1 : GROUP * DEPTH * WIDTH] __attribute__((aligned(64)));
 
-// Copies row by row, as far as the panels go: rows of a wide matrix lie in pages of their own.
+// Copies a panel, of which `columns` or more than a whole one exist.
 static void pack(float* restrict to, const float* restrict b, int depth, int columns) {
-  for (int k = 0; k < depth; ++k, to += WIDTH, b += N) {
-    int n = 0;
-    for (; n + WIDTH <= columns; n += WIDTH)
-      memcpy(to + (size_t)n * DEPTH, b + n, WIDTH * sizeof(float));
-    if (n < columns)
-      for (int j = 0; j < WIDTH; ++j) to[(size_t)n * DEPTH + j] = n + j < columns ? b[n + j] : 0.0f;
-  }
+  for (int k = 0; k < depth; ++k, to += WIDTH, b += N)
+    if (columns >= WIDTH) memcpy(to, b, WIDTH * sizeof(float));
+    else
+      for (int j = 0; j < WIDTH; ++j) to[j] = j < columns ? b[j] : 0.0f;
 }
 
 // Computes a tile of whole panels from b where it lies, and leaves a copy for the tiles below.
@@ -36,14 +34,14 @@ INLINED void first_tile(
   put(sum, WIDTH, ROWS, c, columns, first, 0, (Rest){0});
 }
 
-// Where in b that begins what the tiles from row `m` on fetch: they share what is packed next, the rows
-// below or else the panels beside, if there is any left.
-static const float* next_of(int m, int k0, int first_column, const float* b) {
-  const int below = k0 + DEPTH < K, row = m / ROWS * (DEPTH / NEAR) * FETCHED;
-  const int rows = SMALLER(DEPTH, below ? K - k0 - DEPTH : K);
-  const int column = below ? first_column : first_column + PANELS * WIDTH;
-  if (row + DEPTH / NEAR * FETCHED > rows || column + PANELS * WIDTH > N) return NULL;
-  return b + (size_t)((below ? k0 + DEPTH : 0) + row) * N + column;
+// Where in b that begins what the tiles from row `m` on fetch: they share the group that is packed after that
+// of column `n`, which lies beside it or else below the first, if there is one.
+static const float* next_of(int m, int k0, int n, int first_column, int end, const float* b) {
+  const int tile = LARGER(0, m / ROWS - BY_TILES), row = tile * (DEPTH / NEAR) * FETCHED;
+  if (n + GROUP * WIDTH < end) n += GROUP * WIDTH;
+  else n = first_column, k0 += DEPTH;
+  if (row + DEPTH / NEAR * FETCHED > SMALLER(DEPTH, K - k0) || n + GROUP * WIDTH > N) return NULL;
+  return b + (size_t)(k0 + row) * N + n;
 }
 
 // Adds what `depth` rows of a panel, `pitch` apart, give to `rows` rows of c, or writes it when these are the
@@ -63,51 +61,28 @@ INLINED void panel_strip(
 #undef STRIP
 }
 
-static void task(
-    int m0, int first_column, const float* restrict a, const float* restrict b,
-    float* restrict c) {
-  const int rows = SMALLER(BLOCK, M - m0);
-  const int end = SMALLER(first_column + PANELS * WIDTH, N);
-  // Packing takes a pass of its own, or goes on while the first tiles are computed.
-  const int in_passing = BY_TILES && rows >= ROWS;
-  for (int k0 = 0; k0 < K; k0 += DEPTH) {
-    const int depth = SMALLER(DEPTH, K - k0);
-    const float* from = b + (size_t)k0 * N;
-    if (!in_passing) pack(panels, from + first_column, depth, end - first_column);
-    for (int m = 0; m < rows; m += ROWS) {
-      const float* left = a + (size_t)(m0 + m) * K + k0;
-      const float* next = next_of(m, k0, first_column, b);
-      float* panel = panels;
-      for (int n = first_column; n < end; n += WIDTH, panel += DEPTH * WIDTH) {
-        float* to = c + (size_t)(m0 + m) * N + n;
-        if (in_passing && m == 0 && n + WIDTH <= end) {
-          const Columns columns = first_columns(WIDTH);
-          first_tile(depth, left, from + n, panel, to, &columns, k0 == 0);
-          continue;
-        }
-        if (in_passing && m == 0) pack(panel, from + n, depth, end - n);
-        const float* beside = next ? next + n - first_column : NULL;
-        panel_strip(
-            SMALLER(ROWS, rows - m), depth, left, panel, WIDTH, to, N - n, k0, n + WIDTH >= end,
-            beside);
-      }
-    }
-  }
-}
-
-// Of what is near: each panel meets all rows at once.
-static void task_in_place(
-    int m0, int first_column, const float* restrict a, const float* restrict b,
-    float* restrict c) {
-  const int rows = SMALLER(BLOCK, M - m0);
-  const int end = SMALLER(first_column + PANELS * WIDTH, N);
-  for (int k0 = 0; k0 < K; k0 += DEPTH) {
-    const int depth = SMALLER(DEPTH, K - k0);
-    const float* left = a + (size_t)m0 * K + k0;
-    for (int n = first_column; n < end; n += WIDTH) {
+// Multiplies `rows` rows by a group of panels, from column `first` to `end`, and row `k0` on.
+static void group(
+    int rows, int k0, int first, int end, const float* restrict a, const float* restrict b,
+    float* restrict c, int first_column, int last_column) {
+  const int depth = SMALLER(DEPTH, K - k0);
+  for (int m = 0; m < rows; m += ROWS) {
+    const float* left = a + (size_t)m * LDA + k0;
+    const float* next = FETCHED ? next_of(m, k0, first, first_column, last_column, b) : NULL;
+    float* panel = panels;
+    for (int n = first; n < end; n += WIDTH, panel += DEPTH * WIDTH) {
       const float* right = b + (size_t)k0 * N + n;
-      float* to = c + (size_t)m0 * N + n;
-      panel_strip(rows, depth, left, right, N, to, end - n, k0, 1, NULL);
+      float* to = c + (size_t)m * N + n;
+      // Packing takes a pass of its own, or goes on while the first tile is computed.
+      if (BY_TILES && m == 0 && rows >= ROWS && n + WIDTH <= end) {
+        const Columns columns = first_columns(WIDTH);
+        first_tile(depth, left, right, panel, to, &columns, k0 == 0);
+        continue;
+      }
+      if (!IN_PLACE && m == 0) pack(panel, right, depth, end - n);
+      panel_strip(
+          SMALLER(ROWS, rows - m), depth, left, IN_PLACE ? right : panel, IN_PLACE ? N : WIDTH, to,
+          end - n, k0, n + WIDTH >= end, next ? next + n - first : NULL);
     }
   }
 }
@@ -115,7 +90,12 @@ static void task_in_place(
 void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
 #pragma omp parallel for collapse(2) schedule(dynamic)
   for (int m = 0; m < M; m += BLOCK)
-    for (int n = 0; n < N; n += PANELS * WIDTH)
-      if (IN_PLACE) task_in_place(m, n, a, b, c);
-      else task(m, n, a, b, c);
+    for (int first = 0; first < N; first += PANELS * WIDTH) {
+      const int end = SMALLER(first + PANELS * WIDTH, N);
+      for (int k = 0; k < K; k += DEPTH)
+        for (int n = first; n < end; n += GROUP * WIDTH)
+          group(
+              SMALLER(BLOCK, M - m), k, n, SMALLER(n + GROUP * WIDTH, end), a + (size_t)m * K, b,
+              c + (size_t)m * N, first, end);
+    }
 }
