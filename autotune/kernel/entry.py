@@ -55,9 +55,12 @@ def plain_name(entry: str) -> str:
 
 def declaration_advice(entry: str) -> str:
     """Say how a kernel is declared so that it can be launched as ``entry``."""
+    name = plain_name(entry)
+    if "<" in entry:
+        return f"declare it as `template <...> __global__ void {name}(...)`"
     if is_expression(entry):
-        return f"declare it as `template <...> __global__ void {plain_name(entry)}(...)`"
+        return f'declare it as `__global__ void {name}(...)`; one of `extern "C"` is {name!r}'
     return (
-        f'declare it as `extern "C" __global__ void {entry}(...)`, or name an instance of a '
-        f"template: '{entry}<...>'"
+        f'declare it as `extern "C" __global__ void {name}(...)`, or name it as C++ does: '
+        f"'::{name}' without `extern \"C\"`, '{name}<...>' for an instance of a template"
     )

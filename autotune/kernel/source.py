@@ -136,8 +136,8 @@ class SourceKernel:
     """A hand-written kernel whose knobs arrive as ``#define``\\ s or Jinja2 variables.
 
     Args:
-        name: entry point; in CUDA sources it has C linkage (``extern "C"``), or is an instance of
-            a template, such as ``"gemm<float, 4>"``.
+        name: entry point; in CUDA sources it has C linkage (``extern "C"``), or is named as C++
+            names it: ``"::gemm"``, or ``"gemm<float, 4>"`` for an instance of a template.
         source: source text, a path to a file (`pathlib.Path` or a one-line string that ends in
             ``.cu``, ``.c``, ``.cpp``, ``.cuh`` or ``.j2``), or a `jinja2.Template`.
         args: what callers pass, in the order the entry takes them; see `arg` and `constant`.

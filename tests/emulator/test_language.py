@@ -16,15 +16,15 @@ from autotune.kernel import SourceKernel, arg, call, workspace
 F32 = np.float32
 
 
-def run(text, arrays, written=-1, orders=(0, 1, 2), **options):
-    """Run entry `f` on arrays, of which one is written; return that one."""
+def run(text, arrays, written=-1, orders=(0, 1, 2), name="f", **options):
+    """Run an entry on arrays, of which one is written; return that one."""
     written %= len(arrays)
     dtypes = [a.dtype.name for a in arrays]
     args = [
         arg(f"a{i}", array.shape, dtypes[i], "out" if i == written else "in")
         for i, array in enumerate(arrays)
     ]
-    kernel = SourceKernel("f", text, args, **options).kernel("cuda")
+    kernel = SourceKernel(name, text, args, **options).kernel("cuda")
     run_emulated(kernel, arrays, orders)
     return arrays[written]
 
@@ -441,4 +441,12 @@ def test_what_a_device_could_not_launch_is_refused_with_the_cure(head):
 def test_a_kernel_may_be_declared_in_several_ways(head):
     tail = "}" * head.count("{")
     out = run(f"{head} a[threadIdx.x] = threadIdx.x; {tail}", [np.ones(8, F32)], block=8)
+    np.testing.assert_array_equal(out, np.arange(8))
+
+
+def test_a_kernel_without_c_linkage_is_named_as_cpp_names_it():
+    text = "__global__ void f(float* a) { a[threadIdx.x] = threadIdx.x; }"
+    with pytest.raises(CompileError, match="'::f' without `extern"):
+        run(text, [np.ones(8, F32)], block=8)
+    out = run(text, [np.ones(8, F32)], block=8, name="::f")
     np.testing.assert_array_equal(out, np.arange(8))

@@ -289,6 +289,18 @@ def test_a_cubin_without_the_kernel_is_refused_where_it_is_compiled(source, name
 
 
 @needs_nvcc
+def test_a_kernel_without_c_linkage_is_compiled_by_its_cpp_name(tmp_path):
+    text = f"#define N 64\n#define FACTOR 2\n{SOURCE}"
+    plain = replace(reverse(), source=text.replace('extern "C" ', ""))
+    with pytest.raises(CompileError, match="'::reverse' without `extern"):
+        compile_kernel(plain, SM90, out_dir=tmp_path)
+    named = replace(plain, calls=tuple(replace(one, entry="::reverse") for one in plain.calls))
+    assert compile_kernel(named, SM90, out_dir=tmp_path).artifact
+    with pytest.raises(CompileError, match="one of `extern \"C\"` is 'reverse'"):
+        compile_kernel(replace(named, source=text), SM90, out_dir=tmp_path)
+
+
+@needs_nvcc
 def test_an_nvcc_that_writes_nothing_is_no_verdict_and_is_quoted(tmp_path):
     with pytest.raises(CompilerCrashed, match=r"success but wrote no \.cubin[\s\S]*NVVM_BRANCH"):
         compile_kernel(reverse(flags=["--dryrun"]), SM90, out_dir=tmp_path)
