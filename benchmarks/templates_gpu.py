@@ -62,6 +62,7 @@ def make_templates_importable() -> None:
         )
         module = importlib.util.module_from_spec(spec)
         sys.modules["autotune.templates"] = autotune.templates = module
+        spec.loader.exec_module(module)
 
 
 class Bench:
