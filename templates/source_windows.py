@@ -9,6 +9,7 @@ from autotune import SourceKernel, Target, get_config, template
 from autotune.errors import TemplateError
 
 from .convolutions import (
+    conv2d_few,
     conv2d_groups,
     conv2d_nhwc,
     conv2d_padded,
@@ -154,6 +155,8 @@ def conv2d_nhwc_cuda(
     if groups > 1:
         direct = conv2d_groups.offered(shape) and not conv2d_groups.chosen_before(get_config())
         return tunable(conv2d_groups if direct else gemm_mma, shape, "cuda")
+    if conv2d_few.offered(shape) and not conv2d_few.chosen_before(get_config()):
+        return tunable(conv2d_few, shape, "cuda")
     old = gemm_half.chosen_before(get_config())
     if not old and gemm_turned.is_needed(shape, Target.current() or Target("cuda")):
         return tunable(gemm_turned, shape, "cuda")

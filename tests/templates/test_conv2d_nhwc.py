@@ -47,6 +47,14 @@ CASES = {
     "bfloat16, groups of 2": (
         1, 9, 7, 64, 32, 3, 3, (2, 1), 1, False, "none", False, False, 1, "bfloat16", 16,
     ),
+    "float16, few filters": (2, 9, 10, 3, 16, 3, 3, 1, 1, True, "relu", True, True, 1, "float16"),
+    "bfloat16, few filters": (
+        1, 10, 9, 2, 40, 3, 2, (2, 1), (0, 1, 2, 1), False, "none", False, False, (1, 2),
+        "bfloat16",
+    ),
+    "float16, one filter of many taps": (
+        1, 12, 9, 1, 8, 5, 7, 1, (2, 3), True, "silu", False, False, 1, "float16",
+    ),
     "tf32, groups": (1, 5, 6, 15, 3, 3, 3, 1, 1, True, "none", True, False, 1, "tf32", 3),
 }  # fmt: skip
 
@@ -57,7 +65,9 @@ RELU = (True, "relu", True, False)
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_match_their_reference_in_the_emulator(name):
     rtol = 2e-2 if "16" in name or "tf32" in name else 1e-4
-    check_emulated("conv2d_nhwc.cuda", CASES[name], 3 if "groups" in name else 1, rtol=rtol)
+    check_emulated(
+        "conv2d_nhwc.cuda", CASES[name], 3 if "groups" in name or "few" in name else 1, rtol=rtol
+    )
 
 
 @pytest.mark.parametrize("groups", [1, 2])
@@ -92,6 +102,46 @@ def test_groups_of_few_channels_have_defaults_that_fit_the_device(sizes):
     source = task.instantiate(task.default())
     assert [each.entry for each in source.calls] == ["conv2d_groups"]
     assert launch_violation(source.kernel("cuda"), task.target.limits) is None
+
+
+FEW = {
+    "a decoder's last layer": (1, 256, 256, 3, 128, 3, 3, 1, 1),
+    "of many channels": (2, 64, 64, 4, 320, 3, 3, 1, 1),
+    "a line": (3, 1, 700, 1, 32, 1, 7, 1, (0, 3)),
+    "seven rows": (1, 7, 300, 2, 24, 5, 5, 2, 2),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_filters_multiply_each_pixel_once_by_untuned_choices_that_fit_the_device(name):
+    args = (*FEW[name], *RELU, 1, "float16")
+    task = create("conv2d_nhwc.cuda", args, "cuda -arch=sm_90")
+    source = task.instantiate(task.default())
+    assert [each.entry for each in source.calls] == ["conv2d_few"]
+    assert launch_violation(source.kernel("cuda"), task.target.limits) is None
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (1, 8, 512, 3, 3, 1, 1),
+        (64, 8, 2048, 3, 3, 1, 1),
+        (64, 1, 64, 3, 3, 1, 24, 24),
+        (64, 1, 64, 12, 12, 1, 0),
+    ],
+    ids=[
+        "one pixel",
+        "filters that fill a multiprocessor",
+        "wide dilation",
+        "more taps than columns",
+    ],
+)
+def test_few_filters_whose_pixels_find_no_room_stay_products_of_windows(sizes):
+    side, co, ci, kh, kw, stride, padding, *dilation = sizes
+    args = (1, side, side, co, ci, kh, kw, stride, padding, *RELU, *(dilation or [1]), "float16")
+    task = create("conv2d_nhwc.cuda", args, "cuda -arch=sm_90")
+    source = task.instantiate(task.default())
+    assert all(each.entry != "conv2d_few" for each in source.calls)
 
 
 @pytest.mark.parametrize(
