@@ -173,7 +173,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             died = {"name": left[0].name, "kind": left[0].kind, "error": "the process died"}
             with options.out.open("a", encoding="utf-8") as out:
                 out.write(json.dumps(died) + "\n")
-    summary(results(options.out))
+    summary(results(options.out), "network" if options.networks else "kind")
     return 0
 
 

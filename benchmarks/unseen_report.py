@@ -41,20 +41,17 @@ def report(result: Result) -> None:
     sys.stdout.flush()
 
 
-def summary(every: Sequence[Result]) -> None:
-    """Print geometric means by kind, the failed share, and what took long to count."""
+def summary(every: Sequence[Result], by: str = "kind") -> None:
+    """Print geometric means by kind or network, the failed share, and what took long to count."""
     timed = [each for each in every if each.get("best")]
-    kinds = sorted({each["kind"] for each in timed})
-    print("\n| layers | how many | PyTorch / default | PyTorch / best | least | below 1 |")
-    print("|---|---|---|---|---|---|")
-    for kind in [*kinds, ""]:
-        some = [each for each in timed if kind in ("", each["kind"])]
-        best = [each["library"]["median"] / each["best"]["median"] for each in some]
-        plain = [each["library"]["median"] / each["default"]["median"]
-                 for each in some if each["default"]]  # fmt: skip
-        slow = sum(ratio < 1 for ratio in best)
-        print(f"| {kind or 'all'} | {len(some)} | {_mean(plain):.2f} | {_mean(best):.2f} "
-              f"| {min(best, default=math.nan):.2f} | {slow} |")  # fmt: skip
+    groups = list(dict.fromkeys(each[by] for each in timed))
+    print("\n| layers | how many | untuned | least | below 1 | best | least | below 1 |")
+    print("|---|---|---|---|---|---|---|---|")
+    for group in [*sorted(groups), ""]:
+        some = [each for each in timed if group in ("", each[by])]
+        shown = [_shown([_ratio(one, key) for one in some if one[key]])
+                 for key in ("default", "best")]  # fmt: skip
+        print(f"| {group or 'all'} | {len(some)} | {' | '.join(shown)} |")
     tried = sum(each.get("tried", 0) for each in every)
     failed = sum(len(each.get("failures", ())) for each in every)
     slow_counts = [each["name"] for each in every if each.get("counted_s", 0) > COUNTED_S]
@@ -64,6 +61,17 @@ def summary(every: Sequence[Result]) -> None:
     for each in every:
         if each.get("refused") or each.get("error"):
             print(f"{each['name']}: {each.get('refused') or each.get('error')}")
+
+
+def _ratio(result: Result, key: str) -> float:
+    """Return how often as fast as PyTorch the default, or the best, was."""
+    return float(result["library"]["median"] / result[key]["median"])
+
+
+def _shown(ratios: Sequence[float]) -> str:
+    """Return the mean, the least, and how many are below 1."""
+    least = min(ratios, default=math.nan)
+    return f"{_mean(ratios):.2f} | {least:.2f} | {sum(ratio < 1 for ratio in ratios)}"
 
 
 def _mean(ratios: Sequence[float]) -> float:
