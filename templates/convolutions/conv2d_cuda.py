@@ -24,6 +24,8 @@ STRAIGHT = 512
 # The value of the knob ``taps`` with which a thread reads whole rows of filters at once, which are
 # padded to multiples of 16 bytes in shared memory; and the shortest rows that may be read so.
 WHOLE_ROWS, LONG_ROW = 8, 5
+# Columns of a window, which a thread keeps in registers beside a sum, a tap and addresses.
+WIDEST = 220
 
 
 class ConvTiling:
@@ -144,6 +146,11 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
         "taps": [0, 1, 2, 4, *([WHOLE_ROWS] if shape.kw >= LONG_ROW else [])],
         "cluster": [0, 1],
     }
+
+
+def is_too_wide(shape: Conv2d) -> bool:
+    """Return whether a window has more columns than a thread has registers, as gaps are wide."""
+    return shape.window.reach[1] > WIDEST
 
 
 def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:

@@ -3,7 +3,8 @@
 Where windows do not overlap, as patches of a vision transformer, such a matrix costs as little as
 another copy; where they do, many filters outweigh it (Chellapilla et al., "High Performance
 Convolutional Neural Networks for Document Processing", 2006). It serves layers that
-`conv2d_bf16x3`, whose tiles have several rows of pixels, does not: lines of speech above all. The
+`conv2d_bf16x3`, whose tiles have several rows of pixels, does not: lines of speech above all, and
+windows with wide gaps, which find no room in the registers of `conv2d_cuda`. The
 kernel before the product, which splits floats into pieces, writes the windows. Filters are the
 left operand, as they are, and the product is the result, NCHW; a bias, a number a row of it, is
 one product more: of itself and one.
@@ -22,7 +23,7 @@ from ..epilogue import Epilogue
 from ..products import gemm_bf16x3
 from ..products.gemm_bf16x3 import MULTIPROCESSORS, PACK_THREADS, Bf16x3Tiling
 from ..products.gemm_shape import Gemm
-from . import conv2d_bf16x3
+from . import conv2d_bf16x3, conv2d_cuda
 from .conv2d_shape import Conv2d
 
 # Sums from which on products outweigh what goes before them.
@@ -48,8 +49,11 @@ def offered(shape: Conv2d, target: Target) -> bool:
     if shape.epilogue != plain or shape.groups > 1 or not long:
         return False
     product = product_of(shape)
-    few = product.batch * product.n * product.k <= MOST_ELEMENTS
-    if not few or not gemm_bf16x3.offered(product, target):
+    if product.batch * product.n * product.k > MOST_ELEMENTS:
+        return False
+    if conv2d_cuda.is_too_wide(shape):
+        return gemm_bf16x3.runs_on(target)
+    if not gemm_bf16x3.offered(product, target):
         return False
     apart = shape.stride[0] >= shape.kh and shape.stride[1] >= shape.kw
     return apart or _pays(replace(shape.alone, bias=shape.bias), target)

@@ -95,10 +95,15 @@ class Bf16x3Tiling:
         return {**knobs, **s.operands()}
 
 
+def runs_on(target: Target) -> bool:
+    """Return whether a target has these instructions."""
+    hopper = target.kind == "cuda" and target.arch in (ARCH, ARCH.rstrip("a"))
+    return hopper and not target.emulate
+
+
 def offered(shape: Gemm, target: Target) -> bool:
     """Return whether a target has these instructions, and they pay for a shape."""
-    hopper = target.kind == "cuda" and target.arch in (ARCH, ARCH.rstrip("a"))
-    if shape.dtype != "float32" or not hopper or target.emulate:
+    if shape.dtype != "float32" or not runs_on(target):
         return False
     likely = {"tile_n": 128, "chunk": 32, "stages": 4, "in_turn": 1, "band": 1}
     splits = candidates(shape)["split"]

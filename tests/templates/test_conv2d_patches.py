@@ -17,6 +17,7 @@ HOPPER = Target("cuda -arch=sm_90")
 CHOICE = {"tile_n": 128, "chunk": 32, "stages": 3, "in_turn": 0, "split": 1, "band": 1}
 PATCHES = (1, 224, 224, 768, 3, 16, 16, 16, 0, True)
 LINE = (1, 1, 3000, 512, 512, 1, 3, (1, 2), (0, 1, 0, 1), True)
+GAPS = (1, 1, 4000, 64, 64, 1, 3, 1, (0, 512), True, False, False, False, (1, 512))
 LAYERS = {
     "begun": (Conv2d(2, 24, 33, 70, 3, 8, 8, (8, 8), (0, 0), True, False, activation="gelu"), {}),
     "gaps": (
@@ -53,7 +54,7 @@ def test_sums_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path
     np.testing.assert_allclose(arrays[-1].astype(np.float64)[exists], wanted[exists], 1e-5, 3e-5)
 
 
-@pytest.mark.parametrize("args", [PATCHES, LINE], ids=["patches", "line"])
+@pytest.mark.parametrize("args", [PATCHES, LINE, GAPS], ids=["patches", "line", "wide gaps"])
 def test_patches_of_vision_transformers_and_lines_of_speech_run_so_untuned(args):
     task = create("conv2d_nchw.cuda", args, HOPPER)
     source = task.instantiate(task.default())
