@@ -3,7 +3,8 @@
 As `attention_cuda` it never writes scores to memory. One warpgroup of a block copies, each of the
 others has 64 rows of queries; the exponentials of a chunk of keys are computed while the values of
 the chunk before are multiplied, and the scores of other warpgroups (Shah et al.,
-"FlashAttention-3", 2024, without its bulk copies). Of two warpgroups each begins products in its
+"FlashAttention-3", 2024, without its bulk copies). Where rows fill a device more than once, blocks
+walk over them. Of two warpgroups each begins products in its
 turn. The knobs are those of `attention_cuda`, and mean the same; ``warps`` are those that
 multiply.
 """
@@ -43,7 +44,7 @@ class AttentionWgmmaTiling:
         # Queries, a ring of keys and values, barriers, and room to begin at a multiple of 1024.
         staged = self.tile_q + 2 * c["stages"] * c["keys"]
         wide, deep = (by * common.ceil_div(shape.size, by) for by in (64, 16))
-        barriers = 1 + 4 * c["stages"] + self.groups
+        barriers = 2 + 4 * c["stages"] + self.groups
         self.shared_bytes = 2 * staged * wide + 8 * barriers + 1024
         self.registers = c["keys"] // 2 + c["keys"] // 4 + deep // 2 + OTHER_REGISTERS
 
@@ -92,7 +93,7 @@ def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> st
 def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: the slower of products and exponentials, and copies."""
     tiling, c = AttentionWgmmaTiling(shape, choice), choice
-    multiprocessors = target.limits.sm_count if target.limits.sm_count > 1 else 132
+    multiprocessors = common.multiprocessors(target)
     resident = 2 if tiling.fits(2, target) else 1
     waves = common.ceil_div(tiling.blocks, multiprocessors * resident)
     groups = tiling.groups * min(resident, common.ceil_div(tiling.blocks, multiprocessors))
@@ -128,15 +129,18 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
     tiling = AttentionWgmmaTiling(shape, choice)
     hopper = Target(f"cuda -arch={gemm_wgmma.ARCH}")
     resident = 2 if tiling.fits(2, hopper) else 1
+    # Causal rows, which differ in their keys, are taken by whichever place is free.
+    places = common.multiprocessors(hopper) * resident
+    walks = tiling.blocks > places and not shape.causal
+    blocks = places if walks else tiling.blocks
     run = call(
-        "attention_wgmma", [*shape.read, "out"], tiling.blocks, tiling.threads,
-        tiling.shared_bytes,
-    )  # fmt: skip
+        "attention_wgmma", [*shape.read, "out"], blocks, tiling.threads, tiling.shared_bytes
+    )
     own = {**defines(shape, choice, tiling.threads), **_values_text(shape)}
     return common.cuda_kernel(
         shape,
         ["mma.h", "barriers.h", "wgmma.h", "attention.h", "attention_wgmma.cu"],
-        {**own, "RESIDENT": resident, "CLUSTER": 0},
+        {**own, "RESIDENT": resident, "WALKS": int(walks), "CLUSTER": 0},
         [run],
         flags=[f"-arch={gemm_wgmma.ARCH}"],
     )

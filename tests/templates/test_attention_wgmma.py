@@ -40,10 +40,30 @@ def choice_of(warps, keys, stages):
     return {"warps": warps, "keys": keys, "stages": stages, "split": 1}
 
 
+WALKED = {
+    "several-chunks": (Attention(2, 2, 2, 150, 150, 64), (4, 64, 2)),
+    "one-chunk": (Attention(3, 1, 1, 140, 50, 64), (4, 64, 3)),
+    "two-groups": (Attention(3, 1, 1, 140, 140, 40), (8, 64, 2)),
+}
+
+
+@pytest.mark.parametrize("name", WALKED)
+def test_blocks_walk_over_rows_that_fill_a_device_more_than_once(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(attention_wgmma.common, "multiprocessors", lambda target: 1)
+    shape, knobs = WALKED[name]
+    tiles = attention_wgmma.AttentionWgmmaTiling(shape, choice_of(*knobs)).blocks
+    source = attention_wgmma.kernel(shape, choice_of(*knobs))
+    assert source.calls[0].launch.grid[0] < tiles
+    check_compiled(source, tmp_path)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_read_their_operands_where_copies_put_them(name, tmp_path):
     shape, knobs = CASES[name]
-    source = attention_wgmma.kernel(shape, choice_of(*knobs))
+    check_compiled(attention_wgmma.kernel(shape, choice_of(*knobs)), tmp_path)
+
+
+def check_compiled(source, tmp_path):
     kernel, arrays = source.kernel("cuda"), arrays_of(source)
     # Its checks know of no barriers but those of blocks and warps.
     library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)

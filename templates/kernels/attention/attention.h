@@ -71,19 +71,21 @@ struct Sums {
   }
 };
 
-// What a block computes: TILE_Q rows of a matrix from `row0` on, from chunks `begin` to `end` of the keys.
+// What a block computes at a time: TILE_Q rows of a matrix from `row0` on, from chunks `begin` to `end` of the keys.
 struct Work {
   int matrix, row0, begin, end;
 };
 
-__device__ __forceinline__ Work work_of_block() {
+__device__ __forceinline__ Work work_of(int block) {
   // Of causal rows the last see most keys: they begin first.
-  const int tile = CAUSAL ? TILES - 1 - blockIdx.x % TILES : blockIdx.x % TILES;
+  const int tile = CAUSAL ? TILES - 1 - block % TILES : block % TILES;
   const int row0 = tile * TILE_Q, last = smaller(row0 + TILE_Q, ROWS) - 1;
   const int seen = CAUSAL ? smaller(last / GROUP + KEYS - QUERIES + 1, KEYS) : KEYS;
   const int chunks = seen > 0 ? (seen + TILE_K - 1) / TILE_K : 0, begin = blockIdx.y * CHUNKS_A_SPLIT;
-  return {static_cast<int>(blockIdx.x) / TILES, row0, begin, smaller(begin + CHUNKS_A_SPLIT, chunks)};
+  return {block / TILES, row0, begin, smaller(begin + CHUNKS_A_SPLIT, chunks)};
 }
+
+__device__ __forceinline__ Work work_of_block() { return work_of(blockIdx.x); }
 
 // The last key that a row sees.
 __device__ __forceinline__ int last_seen(int row) { return CAUSAL ? row / GROUP + KEYS - QUERIES : KEYS - 1; }

@@ -5,7 +5,10 @@
 // multiplied, and the scores of other warpgroups. Keys and values of a slot go around by two barriers each:
 // `full` when the copies into them have arrived, `empty` when all multiplying warps are done with them. Rows in
 // shared memory are whole panels, of which what is beyond D is 0, and products have DEEP columns of them.
-constexpr int GROUPS = WARPS / 4, PANELS = (D + PANEL - 1) / PANEL, WIDE = PANELS * PANEL;
+//
+// With WALKS, where there are more rows than the blocks of a device have at a time, blocks walk over them, and copy the
+// next queries and keys while the last results are made and written.
+constexpr int BLOCKS = TILES * MATRICES, GROUPS = WARPS / 4, PANELS = (D + PANEL - 1) / PANEL, WIDE = PANELS * PANEL;
 constexpr int Q_BYTES = TILE_Q * WIDE * 2, HALF_BYTES = TILE_K * WIDE * 2, SLOT_BYTES = 2 * HALF_BYTES;
 constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 40;
 constexpr int LEFT_OVER = (ENTRY_REGISTERS * (GROUPS + 1) - COPY_REGISTERS) / GROUPS / 8 * 8;
@@ -44,6 +47,8 @@ struct Ring {
   }
   // By which a warpgroup gets its turn to begin products.
   __device__ __forceinline__ unsigned turn(int group) const { return barriers + 8 + (4 * STAGES + group) * 8; }
+  // Where all warps are done with the queries.
+  __device__ __forceinline__ unsigned queries_empty() const { return turn(GROUPS); }
 };
 
 // Copies rows of D elements into panels of COUNT rows; `from` tells where a row begins, `exists` whether there
@@ -66,27 +71,36 @@ __device__ __forceinline__ void copy_rows(char* to, int tid, From from, Exists e
 
 __device__ __forceinline__ void copy_all(
     const Ring& ring, const half_bits* __restrict__ q, const half_bits* __restrict__ k,
-    const half_bits* __restrict__ v, const Work& work) {
+    const half_bits* __restrict__ v) {
   const int tid = threadIdx.x;
-  copy_rows<TILE_Q>(
-      ring.queries, tid, [&](int row) { return q + query_begin(work.matrix, work.row0 + row); },
-      [&](int row) { return work.row0 + row < ROWS; });
-  copy_arrive(ring.queries_full());
   Place place = {0, 1};
+  unsigned parity = 1;
 #pragma unroll 1
-  for (int chunk = work.begin; chunk < work.end; ++chunk) {
-    const int key0 = chunk * TILE_K;
+  for (int block = blockIdx.x; block < BLOCKS; block += gridDim.x) {
+    const Work work = work_of(block);
+    const size_t matrix = keys_begin(work.matrix);
+    if (WALKS) barrier_wait(ring.queries_empty(), parity);
+    parity ^= 1;
+    copy_rows<TILE_Q>(
+        ring.queries, tid, [&](int row) { return q + query_begin(work.matrix, work.row0 + row); },
+        [&](int row) { return work.row0 + row < ROWS; });
+    copy_arrive(ring.queries_full());
+#pragma unroll 1
+    for (int chunk = work.begin; chunk < work.end; ++chunk) {
+      const int key0 = chunk * TILE_K;
 #pragma unroll
-    for (int kind = 0; kind < 2; ++kind) {
-      const half_bits* const from = (kind ? v : k) + static_cast<size_t>(key0) * K_ROW;
-      barrier_wait(ring.empty(kind, place.slot), place.parity);
-      copy_rows<TILE_K>(
-          kind ? ring.values(place.slot) : ring.keys(place.slot), tid,
-          [&](int row) { return from + row * K_ROW; },
-          [&](int row) { return KEYS % TILE_K == 0 || key0 + row < KEYS; });
-      copy_arrive(ring.full(kind, place.slot));
+      for (int kind = 0; kind < 2; ++kind) {
+        const half_bits* const from = (kind ? v : k) + matrix + static_cast<size_t>(key0) * K_ROW;
+        barrier_wait(ring.empty(kind, place.slot), place.parity);
+        copy_rows<TILE_K>(
+            kind ? ring.values(place.slot) : ring.keys(place.slot), tid,
+            [&](int row) { return from + row * K_ROW; },
+            [&](int row) { return KEYS % TILE_K == 0 || key0 + row < KEYS; });
+        copy_arrive(ring.full(kind, place.slot));
+      }
+      place.next();
     }
-    place.next();
+    if (!WALKS) break;
   }
   copy_commit();
   copy_wait<0>();
@@ -139,15 +153,14 @@ __device__ __forceinline__ void compute_before_waiting(float number) {
   if (number < 0.0f) __nanosleep(1);
 }
 
-// Sums up a warpgroup's 64 rows; `first` is the first of this warp's 16.
-__device__ __forceinline__ void sum_up(Sums& sums, const Ring& ring, const Work& work, int group, int first) {
+// Sums up a warpgroup's 64 rows; `first` is the first of this warp's 16. Keys stand from `place` on.
+__device__ __forceinline__ void sum_up(
+    Sums& sums, const Ring& ring, const Work& work, int group, int first, Place& place, Turn<IN_TURNS>& turn) {
   const int lane = threadIdx.x % 32;
   const descriptor queries = describe(shared_address(ring.queries) + group * 64 * 128, 0);
   float score[TILE_K / 8][4], factor[2];
   unsigned weights[TILE_K / 16][4];
-  Place place = {0, 0}, before = place;
-  Turn<IN_TURNS> turn = {ring.turn(group), ring.turn((group + 1) % GROUPS), group == 0};
-  barrier_wait(ring.queries_full(), 0);
+  Place before = place;
   turn.take();
   multiply_keys(score, ring, queries, place);
   turn.pass_on();
@@ -178,9 +191,12 @@ __device__ __forceinline__ void sum_up(Sums& sums, const Ring& ring, const Work&
     pack_all(weights, score);
     before = place;
   }
+  if (WALKS && lane == 0) barrier_arrive(ring.queries_empty());
   multiply_values(sums.out, weights, ring, before);
+  place.next();
   products_wait<0>();
   sums_are_new(flat(sums.out));
+  if (WALKS && lane == 0) barrier_arrive(ring.empty(1, before.slot));
 }
 
 // Writes a warp's rows. Four threads hold 32 columns of a row in pairs; they exchange them and write 16 bytes each,
@@ -218,6 +234,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
   ring.barriers = shared_address(ring.queries) + Q_BYTES + STAGES * SLOT_BYTES;
   if (threadIdx.x == 0) {
     barrier_init(ring.queries_full(), 128);
+    barrier_init(ring.queries_empty(), WARPS);
     for (int group = 0; group < GROUPS; ++group) barrier_init(ring.turn(group), 4);
     for (int slot = 0; slot < STAGES; ++slot)
       for (int kind = 0; kind < 2; ++kind) {
@@ -227,18 +244,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
   }
   __syncthreads();
 
-  const Work work = work_of_block();
   const int group = threadIdx.x / 128;
   if (group == 0) {
     if (MOVE_REGISTERS) give_registers<COPY_REGISTERS>();
-    const size_t matrix = keys_begin(work.matrix);
-    copy_all(ring, q, k + matrix + K_FIRST, v + matrix + V_FIRST, work);
-  } else {
-    if (MOVE_REGISTERS) take_registers<SUM_REGISTERS>();
+    copy_all(ring, q, k + K_FIRST, v + V_FIRST);
+    return;
+  }
+  if (MOVE_REGISTERS) take_registers<SUM_REGISTERS>();
+  Place place = {0, 0};
+  Turn<IN_TURNS> turn = {ring.turn(group - 1), ring.turn(group % GROUPS), group == 1};
+  unsigned parity = 0;
+#pragma unroll 1
+  for (int block = blockIdx.x; block < BLOCKS; block += gridDim.x) {
+    const Work work = work_of(block);
     const int first = work.row0 + (threadIdx.x / 32 - 4) * 16;
     Sums sums;
     sums.clear();
-    if (work.begin < work.end) sum_up(sums, ring, work, group - 1, first);
+    barrier_wait(ring.queries_full(), parity);
+    parity ^= 1;
+    if (work.begin < work.end) sum_up(sums, ring, work, group - 1, first, place, turn);
     write_vectors(to, sums, work.matrix, first, threadIdx.x % 32);
+    if (!WALKS) break;
   }
 }
