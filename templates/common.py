@@ -290,12 +290,19 @@ def cluster_rules(choice: Mapping[str, int], target: Target) -> list[tuple[bool,
     ]
 
 
+def multiprocessors(target: Target) -> int:
+    """Return how many a device has; where a target does not say, as many as its likes have."""
+    if target.limits.sm_count > 1:
+        return target.limits.sm_count
+    return 132 if "90" in target.arch else 108
+
+
 @dataclass(frozen=True)
 class Occupancy:
     """How the blocks of a CUDA kernel share a device.
 
     Attributes:
-        multiprocessors: of the device; of a common one where the target does not say.
+        multiprocessors: of the device.
         together: blocks at work on a multiprocessor at a time.
         waves: how often the device is filled with blocks.
     """
@@ -315,10 +322,10 @@ def occupancy(
         limits.shared_bytes_optin // (shared_bytes + 1024),
         2048 // whole_warps,
     )
-    multiprocessors = limits.sm_count if limits.sm_count > 1 else 108
-    waves = ceil_div(blocks, multiprocessors * max(resident, 1))
-    together = min(max(resident, 1), ceil_div(blocks, multiprocessors))
-    return Occupancy(multiprocessors, together, waves)
+    count = multiprocessors(target)
+    waves = ceil_div(blocks, count * max(resident, 1))
+    together = min(max(resident, 1), ceil_div(blocks, count))
+    return Occupancy(count, together, waves)
 
 
 def joining_cycles(choice: Mapping[str, int], outputs: int, occupied: Occupancy) -> float:

@@ -15,6 +15,12 @@ from autotune import SourceKernel, Target, call, workspace
 from .. import common
 from .rows_shape import DTYPES, REDUCERS, Reduction
 
+SPLITS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+# Outputs up to which warps join the states of a split, not threads.
+FEW_OUTPUTS = 2048
+# Of all multiprocessors together in a cycle, on an H200.
+BYTES_A_CYCLE = 2700
+
 
 class ReductionTiling:
     """The sizes that follow from a shape and a choice of knobs."""
@@ -43,13 +49,18 @@ class ReductionTiling:
         states = c["unroll"] if self.shape.inner == 1 else c["vec"]
         return c["unroll"] * c["vec"] + states * self.shape.state_words + 24
 
+    @property
+    def joiners(self) -> int:
+        """Threads that join the states of an output."""
+        return 32 if self.shape.outputs <= FEW_OUTPUTS and self.choice["split"] >= 8 else 1
+
     def kernel(self) -> SourceKernel:
         """Return the kernel of this tiling."""
         s, c = self.shape, self.choice
         knobs: dict[str, int | str] = {name.upper(): value for name, value in c.items()}
         knobs |= common.defines(
             outer=s.outer, depth=s.depth, inner=s.inner, element=list(DTYPES).index(s.dtype),
-            place=s.place, per_split=self.per_split,
+            place=s.place, per_split=self.per_split, joiners=self.joiners,
         )  # fmt: skip
         knobs["REDUCER"] = REDUCERS[s.operation]
         # Where nothing is split, states stay where they are.
@@ -58,11 +69,11 @@ class ReductionTiling:
         calls = [call("reduce", names, (self.blocks, c["split"]), block)]
         parts = (s.state_words, c["split"], s.outputs)
         if c["split"] > 1:
-            blocks = common.ceil_div(s.outputs, 128)
-            calls.append(call("reduce_join", ["partial", "out"], blocks, 128))
+            blocks = common.ceil_div(s.outputs * self.joiners, 128)
+            calls.append(call("reduce_join", ["partial", "out"], blocks, 128, early=True))
         return SourceKernel(
             "reduce",
-            common.text("device.h", "elements.h", "reducers.h", "reduce.cu"),
+            common.text("early.h", "device.h", "elements.h", "reducers.h", "reduce.cu"),
             defines=knobs,
             args=s.arguments(),
             calls=calls,
@@ -85,7 +96,7 @@ def candidates(shape: Reduction) -> dict[str, list[int]]:
         "rows": [1, 2, 4, 8, 16, 32, 64],
         "vec": [v for v in (1, 2, 4, 8) if across % v == 0 and v <= widest],
         "unroll": [1, 2, 4, 8, 16],
-        "split": common.up_to(max(1, shape.depth // 64), (1, 2, 4, 8, 16, 32, 64, 128)),
+        "split": common.up_to(max(1, shape.depth // 64), SPLITS),
     }
 
 
@@ -138,12 +149,16 @@ def estimate(shape: Reduction, choice: Mapping[str, int], target: Target) -> flo
     flight = occupied.together * tiling.threads * c["unroll"] * c["vec"] * shape.element_bytes
     # A multiprocessor needs some 32 KiB on their way; narrow reads cost the scheduler more.
     waiting = 700 * rounds * max(1.0, flight / 32768)
-    issue = steps * c["vec"] * 2 * occupied.together * tiling.threads / 128 * (1 + 1 / c["vec"])
+    each = 14 if shape.place else 2  # instructions an element
+    issue = steps * c["vec"] * each * occupied.together * tiling.threads / 128 * (1 + 1 / c["vec"])
     narrow = 1.0
     if shape.inner > 1:
         narrow = max(1.0, 32 / (c["threads"] * c["vec"] * shape.element_bytes))
-    joining = 3000.0 + 4 * c["split"] if c["split"] > 1 else 0.0
-    return occupied.waves * (max(waiting, issue) * narrow + 800) + joining
+    parts = common.ceil_div(c["split"], tiling.joiners)
+    joining = 1600.0 + 600 * common.ceil_div(parts, 8) if c["split"] > 1 else 0.0
+    alone = occupied.waves * (max(waiting, issue) * narrow + 800)
+    # Where memory is the limit, what waits less is the steadier one.
+    return max(alone, (alone + 3 * shape.bytes / BYTES_A_CYCLE) / 4) + joining
 
 
 def default_choice(shape: Reduction, target: Target) -> dict[str, int]:

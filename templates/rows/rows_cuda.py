@@ -43,10 +43,11 @@ def split_kernel(
     grid = (split, shape.rows)
     calls = [
         call("row_states", ["data", "partial"], grid, choice["threads"]),
-        call("rows", [*names, "partial", "out"], grid, choice["threads"]),
+        call("rows", [*names, "partial", "out"], grid, choice["threads"], early=True),
     ]
     parts = (shape.rows * split, STATE_WORDS)
-    return common.cuda_kernel(shape, [*TEXTS, "rows_split.cu"], knobs, calls, parts)
+    texts = ["early.h", *TEXTS, "rows_split.cu"]
+    return common.cuda_kernel(shape, texts, knobs, calls, parts)
 
 
 def _defines(shape: Rows, choice: Mapping[str, int]) -> dict[str, int | str]:

@@ -82,9 +82,9 @@ def split_kernel(
     grid = (split, shape.rows)
     calls = [
         call("range_sums", ["data", "partial"], grid, choice["threads"]),
-        call("scan", ["data", "partial", "out"], grid, choice["threads"]),
+        call("scan", ["data", "partial", "out"], grid, choice["threads"], early=True),
     ]
-    texts = ["elements.h", "scan_split.cu"]
+    texts = ["early.h", "elements.h", "scan_split.cu"]
     return common.cuda_kernel(shape, texts, knobs, calls, (shape.rows, split))
 
 

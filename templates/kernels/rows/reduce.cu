@@ -1,5 +1,6 @@
 // Reductions (`reducers.h`) of an array [OUTER, DEPTH, INNER] along its middle. Each of SPLIT ranges of
-// the middle is a block's; with more than one their states meet in `partial`.
+// the middle is a block's; with more than one their states meet in `partial`, and the kernel that joins them, by JOINERS
+// threads an output, is there when the last is written.
 #define OUTPUTS (OUTER * INNER)
 typedef REDUCER::State State;
 #if PLACE
@@ -31,6 +32,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   constexpr int WARPS = (THREADS + 31) / 32, SWEEP = THREADS * VEC;
   __shared__ State warp_states[ROWS][WARPS];
   const int row = blockIdx.x * ROWS + threadIdx.y;
+  if (SPLIT > 1) let_next_begin();
   const bool active = row < OUTER;
   const Element* const from = data + static_cast<size_t>(active ? row : 0) * DEPTH;
   const int begin = blockIdx.y * PER_SPLIT;
@@ -68,6 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   constexpr int TILES = (INNER + THREADS * VEC - 1) / (THREADS * VEC);
   __shared__ State others[ROWS > 1 ? ROWS : 1][THREADS * VEC];
   const int outer = blockIdx.x / TILES;
+  if (SPLIT > 1) let_next_begin();
   const int column = (blockIdx.x % TILES * THREADS + threadIdx.x) * VEC;
   const bool active = column < INNER;
   const Element* const from =
@@ -115,17 +118,19 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
 // Combines the states of the ranges of each output.
 extern "C" __global__ void __launch_bounds__(128) reduce_join(
     const float* __restrict__ partial, Result* __restrict__ out) {
-  const int output = blockIdx.x * 128 + threadIdx.x;
-  if (output >= OUTPUTS) return;
+  const int output = (blockIdx.x * 128 + threadIdx.x) / JOINERS, first = threadIdx.x % JOINERS;
   State state = REDUCER::nothing();
+  wait_for_kernel_before();
 #pragma unroll 8
-  for (int part = 0; part < SPLIT; ++part) {
+  for (int part = first; part < SPLIT; part += JOINERS) {
+    if (output >= OUTPUTS) break;
     State other;
 #pragma unroll
     for (int w = 0; w < Words<State>::EACH; ++w)
       reinterpret_cast<float*>(&other)[w] = partial[(w * SPLIT + part) * OUTPUTS + output];
     state = REDUCER::combine(state, other);
   }
-  put(out + output, state);
+  state = over_lanes<REDUCER, JOINERS>(state);
+  if (output < OUTPUTS && first == 0) put(out + output, state);
 }
 #endif

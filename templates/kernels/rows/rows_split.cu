@@ -27,8 +27,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) row_states(
   const Element* const from = data + static_cast<size_t>(row) * DEPTH;
   float v[ITEMS][VEC];
   MAP::State state = MAP::nothing();
+  let_next_begin();
+  // Backwards, as what was read last, and is in the cache, is what `rows` reads first.
 #pragma unroll 1
-  for (int begin = first; begin < end; begin += ITEMS * SWEEP)
+  for (int begin = first + (end - first - 1) / (ITEMS * SWEEP) * (ITEMS * SWEEP); begin >= first; begin -= ITEMS * SWEEP)
     MAP::absorb(state, v, load_items(v, from, begin, end));
   state = over_warps<MAP, WARPS>(state, warp_states);
   if (threadIdx.x > 0) return;
@@ -46,6 +48,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) rows(
   const Element* const from = data + static_cast<size_t>(row) * DEPTH;
   Element* const to = out + static_cast<size_t>(row) * DEPTH;
   MAP::State state = MAP::nothing();
+  wait_for_kernel_before();
 #pragma unroll
   for (int part = threadIdx.x % 32; part < SPLIT; part += 32) {
     MAP::State other;

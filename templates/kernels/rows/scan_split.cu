@@ -12,6 +12,12 @@ __device__ __forceinline__ int end_of(int begin) {
   return begin + PER_SPLIT < DEPTH ? begin + PER_SPLIT : DEPTH;
 }
 
+// Where the last piece of a range begins. Sums are made from there on backwards, as what was read last, and is in the
+// cache, is what `scan` reads first.
+__device__ __forceinline__ int last_piece(int first, int end) {
+  return first + (end - first - 1) / (ITEMS * SWEEP) * (ITEMS * SWEEP);
+}
+
 // Reads VEC neighbours from `column` on, 0 where there are none.
 __device__ __forceinline__ void load_columns(
     float (&v)[VEC], const Element* __restrict__ from, int column, int end) {
@@ -65,8 +71,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) range_sums(
   const int first = blockIdx.x * PER_SPLIT, end = end_of(first);
   const Element* const from = data + static_cast<size_t>(blockIdx.y) * DEPTH;
   float sum = 0.0f;
+  let_next_begin();
 #pragma unroll 1
-  for (int begin = first; begin < end; begin += ITEMS * SWEEP) {
+  for (int begin = last_piece(first, end); begin >= first; begin -= ITEMS * SWEEP) {
     float v[ITEMS][VEC];
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i)
@@ -93,6 +100,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(
   const Element* const from = data + static_cast<size_t>(blockIdx.y) * DEPTH;
   Element* const to = out + static_cast<size_t>(blockIdx.y) * DEPTH;
   float carried = 0.0f;
+  wait_for_kernel_before();
 #pragma unroll
   for (int part = lane; part < SPLIT; part += 32)
     if (part < static_cast<int>(blockIdx.x)) carried += partial[blockIdx.y * SPLIT + part];
