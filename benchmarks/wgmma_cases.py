@@ -106,7 +106,7 @@ def products() -> Iterator[tuple[str, Any, dict[str, int]]]:
 def boxes() -> Iterator[tuple[str, Any, dict[str, int]]]:
     """Yield names, shapes and changes of `BASE` for copies by boxes, in each form of blocks."""
     from autotune.templates.epilogue import Epilogue
-    from autotune.templates.products.gemm_bulk import Form
+    from autotune.templates.products.gemm_bulk_tiling import Form
     from autotune.templates.products.gemm_shape import Gemm
 
     full, half, brain = Epilogue(True, True, True, "gelu", 0.5), "float16", "bfloat16"
@@ -141,6 +141,20 @@ def boxes() -> Iterator[tuple[str, Any, dict[str, int]]]:
     yield (
         "boxes split 8 shared", Gemm(520, 520, 8136, brain, 1, True),
         {**shared, **large, "split": 8, "warps_m": 8},
+    )  # fmt: skip
+    joined = {"wgmma": Form(0, 1, joins=1).knob, "split": 2, "stages": 4}
+    yield "boxes joined nn", Gemm(200, 136, 1032, half), joined
+    yield (
+        "boxes joined nt bias, batch", Gemm(333, 520, 2056, brain, 3, False, True, "", simple),
+        {**joined, "frags_n": 24, "warps_m": 8, "split": 4},
+    )  # fmt: skip
+    yield (
+        "boxes joined tt odd n", Gemm(200, 331, 1032, half, 1, True, True, "", simple),
+        {**joined, "frags_m": 2, "frags_n": 12},
+    )  # fmt: skip
+    yield (
+        "boxes joined by eight", Gemm(520, 264, 8136, half, 1, False, True),
+        {**joined, "frags_n": 32, "warps_m": 8, "split": 8},
     )  # fmt: skip
     yield "boxes shared nn", Gemm(1000, 1000, 520, half), {**shared, **large}
     yield (
@@ -199,7 +213,7 @@ def boxes() -> Iterator[tuple[str, Any, dict[str, int]]]:
 def in_order() -> Iterator[tuple[str, Any, dict[str, int]]]:
     """Yield those whose groups multiply the last chunks of a tile one after another."""
     from autotune.templates.epilogue import Epilogue
-    from autotune.templates.products.gemm_bulk import Form
+    from autotune.templates.products.gemm_bulk_tiling import Form
     from autotune.templates.products.gemm_shape import Gemm
 
     full, half, brain = Epilogue(True, True, True, "gelu", 0.5), "float16", "bfloat16"

@@ -16,7 +16,8 @@ instruction wants them, and a barrier counts the bytes that arrive. What follows
 - Two blocks of a cluster with tiles of the same columns can copy half of b each for both
   ("multicast").
 - Where a shape has too few tiles to fill the device, ``split`` blocks take a range of K each and
-  write their sums as they hold them; a second kernel adds these up.
+  write their sums as they hold them, and a second kernel adds these up; or they are a cluster,
+  and each adds up its share of the tile's columns in shared memory.
 - Results of 16 bits are stored by the copy engine too, in whole cache lines.
 - Tiles have any multiple of 8 columns, so that as many of them as there are multiprocessors cover
   a result of any size. Boxes of columns that stand across K are best whole cache lines: then the
@@ -44,11 +45,11 @@ from ..convolutions.conv2d_nhwc import Conv2dNhwc
 from ..epilogue import Epilogue
 from . import gemm_wgmma
 from .gemm_bulk_estimate import estimate as estimate
-from .gemm_bulk_rules import LARGEST_BOX, SUM_THREADS, of_k, of_operands, rules
+from .gemm_bulk_rules import LARGEST_BOX, SUM_THREADS, faults, rules
 from .gemm_bulk_rules import offered as offered
 from .gemm_bulk_rules import refusal as refusal
 from .gemm_bulk_rules import violation as violation
-from .gemm_bulk_tiling import FORMS, KNOB, PANEL, BulkTiling, Form, in_place
+from .gemm_bulk_tiling import FORMS, JOINS, KNOB, PANEL, BulkTiling, Form, in_place
 from .gemm_mma import depth
 from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 from .gemm_wgmma import ARCH
@@ -70,7 +71,7 @@ FEW_ROWS, SHORT_SUM, FEW_PRODUCTS = 32, 128, 2**25
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "barriers.h", "early.h",
     "wgmma.h", "activations.h", "bulk.h", "gemm_bulk.h", "begin_sums.h",
-    "bulk_windows.h", "gemm_bulk_copies.h",
+    "bulk_windows.h", "gemm_bulk_join.h", "gemm_bulk_copies.h",
     "gemm_bulk_results.h", "gemm_bulk_swapped.h", "gemm_bulk.cu", "gemm_bulk_sums.cu",
 )  # fmt: skip
 # Those of floats.
@@ -110,6 +111,7 @@ def candidates(shape: Product) -> dict[str, list[int]]:
     plain = shape.dtype == "int8" or shape.gathers
     forms = [f for f in FORMS if not plain or f.beside == 1]
     forms = [f for f in forms if not plain or not f.swapped or (floats and f.share == 1)]
+    forms = [f for f in forms if not f.joins or shape.dtype in HALVES]
     return {
         KNOB: [f.knob for f in forms],
         "warps_m": [4, 8, 12],
@@ -190,6 +192,7 @@ def default_choice(
     options = candidates(shape)
     if swapped is not None:
         options[KNOB] = [knob for knob in options[KNOB] if Form.of(knob).swapped == swapped]
+    options[KNOB] = [knob for knob in options[KNOB] if knob != JOINS]
     if strips:
         options |= {
             KNOB: [form.knob for form in FORMS if form.share == 1 and not form.swapped],
@@ -233,18 +236,18 @@ def kernel(
             takes its arguments and writes its result.
 
     Raises:
-        TemplateError: these copies cannot serve the shape, or a box of this choice would lie
-            outside of its matrix; the message says why.
+        TemplateError: these copies cannot serve the shape, or a kernel of this choice would be
+            wrong; the message says why.
     """
     tiling, asked = BulkTiling(shape, choice), plain or shape
-    if reason := refusal(shape) or common.first_broken(of_k(tiling) + of_operands(tiling)):
+    if reason := refusal(shape) or common.first_broken(faults(tiling)):
         raise TemplateError(f"gemm of {shape.dtype} by boxes: {reason}, got {shape}")
     defines = {**_defines(tiling, asked), **tiling.maps(asked)}
     calls = _calls(tiling, asked)
     texts = INTEGER_TEXTS if tiling.integers else FLOAT_TEXTS if tiling.floats else TEXTS
     source = common.cuda_kernel(asked, texts, defines, calls, flags=[f"-arch={ARCH}"])
     rooms = []
-    if choice["split"] > 1:
+    if choice["split"] > 1 and not tiling.form.joins:
         sums = "int32" if tiling.integers else "float32"
         rooms.append(workspace("parts", (choice["split"] * tiling.part_size,), sums))
     if shape.gathers:  # with one map more, the others can begin at a multiple of their size
@@ -258,7 +261,7 @@ def _defines(tiling: BulkTiling, asked: Product) -> dict[str, int | str]:
     shape, c, form = tiling.shape, tiling.choice, tiling.form
     sizes = common.defines(
         m=tiling.m, n=tiling.n, k=tiling.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
-        resident=tiling.resident(HOPPER), cluster=0, tf32=tiling.floats,
+        resident=tiling.resident(HOPPER), cluster=form.joins, joins=form.joins, tf32=tiling.floats,
         bfloat16=shape.dtype == "bfloat16", int8=tiling.integers,
         groups=tiling.team_groups, frags_m=c["frags_m"], tile_n=tiling.tile_n, chunk=c["chunk"],
         stages=c["stages"], split=c["split"], band=c["band"], teams=form.teams, share=form.share,
@@ -274,7 +277,7 @@ def _defines(tiling: BulkTiling, asked: Product) -> dict[str, int | str]:
         **element,
         **shape.operands(),
         **gemm_wgmma.product_text(tiling.tile_n, tiling.integers, tiling.loaded > 0),
-        **gemm_wgmma.begin_and_end(asked.rest, c["split"] == 1),
+        **gemm_wgmma.begin_and_end(asked.rest, bool(c["split"] == 1 or form.joins)),
         **(swapped_operands(shape) if form.swapped else {}),
     }
 
@@ -285,11 +288,12 @@ def _calls(tiling: BulkTiling, asked: Product) -> list[KernelCall]:
     if tiling.form.swapped:
         a, b = b, a
     result, ranges = result_name(asked), tiling.choice["split"]
-    written = result if ranges == 1 else "parts"
+    alone = ranges == 1 or tiling.form.joins
+    written = result if alone else "parts"
     maps = ["maps"] if tiling.shape.gathers else []
     names, grid = [a, b, *rest, written, *maps], (tiling.grid(HOPPER), 1, ranges)
     products = call("gemm_bulk", names, grid, tiling.threads, tiling.shared_bytes)
-    if ranges == 1:
+    if alone:
         return [products]
     blocks = tiling.part_size // (4 * SUM_THREADS)
     return [products, call("gemm_bulk_sums", ["parts", *rest, result], blocks, SUM_THREADS)]

@@ -33,10 +33,14 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     # Blocks of a cluster meet first.
     meeting = 40 * (form.share + form.beside - 2)
     # Until the first chunk is there, and from the last product on.
-    writing = _writing_cycles(tiling) * together
+    writing = _writing_cycles(tiling) * together / common.pick(form.joins, split, 1)
+    # Blocks of a cluster send each other their sums: 16 bytes a cycle.
+    writing += form.joins * (600 + 4 * tiling.tile_m * tiling.tile_n * (1 - 1 / split) / 16)
     ends = BEGINNING + writing
     # A kernel that adds up is begun, reads its parts from the L2 cache and writes.
-    adding = (split > 1) * (15 + 4 * (split + 1) * tiling.part_size / (9.9 * sms))
+    adding = ((split > 1) & (form.joins == 0)) * (
+        15 + 4 * (split + 1) * tiling.part_size / (9.9 * sms)
+    )
     # Blocks that walk begin once. Of two teams one writes while the other multiplies.
     in_turn = common.larger(work, (work + ends) / tiling.teams)
     walking = common.pick(form.teams > 1, in_turn, work + 480 + writing)

@@ -18,6 +18,8 @@ SUM_THREADS = 256
 # Rows of a box of the copy engine, at most.
 LARGEST_BOX = 256
 
+Rules = list[tuple[bool, str]]
+
 
 def refusal(shape: Product) -> str | None:
     """Return why these copies cannot serve a shape, or None."""
@@ -56,30 +58,23 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
     return common.first_broken(rules(choice, shape, target))
 
 
-def rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tuple[bool, str]]:
+def rules(choice: Mapping[str, int], shape: Product, target: Target) -> Rules:
     """Return the rules of `violation`; choices may be arrays of them."""
     tiling, limits, c = BulkTiling(shape, choice), target.limits, choice
     form = tiling.form
+    large = (form.beside > 1) | ((form.joins > 0) & (c["split"] > 2))
     return [
         (not offered(shape, target), "no wgmma by boxes"),
         (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
         (tiling.fits(1, target) == 0, "too many registers"),
-        (tiling.tile_m > LARGEST_BOX, "a box of too many rows"),
+        *faults(tiling),
         (tiling.tile_m >= 2 * common.larger(tiling.m, 64), "rows beyond the output"),
         (tiling.tile_n >= 2 * common.larger(tiling.n, 64), "columns beyond the output"),
         (
             (form.teams == 0) & (c["stages"] > common.larger(tiling.chunks + 1, 2)),
             "stages beyond the chunks",
         ),
-        *of_k(tiling),
         ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
-        ((c["split"] > 1) & (form.teams > 0), "a split that walks"),
-        (
-            (form.teams == 0)
-            & (not tiling.floats)
-            & (tiling.result_bytes > c["stages"] * tiling.slot_bytes),
-            "results beyond the ring",
-        ),
         (
             (form.teams > 0)
             & (tiling.tiles <= MULTIPROCESSORS * common.larger(form.teams - 1, 1)),
@@ -87,37 +82,65 @@ def rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tup
         ),
         ((form.share > 1) & (c["band"] % form.share > 0), "a band of no whole clusters"),
         ((form.share > 1) & (tiling.tile_m >= tiling.m), "a block without rows"),
-        *_of_clusters(tiling),
-        *of_operands(tiling),
+        ((form.beside > 1) & (tiling.tile_n >= tiling.n), "a block without columns"),
         (
-            (form.share > 1) & (tiling.tile_n % (tiling.least * form.share) > 0),
-            "a share of a panel",
+            large & (tiling.tiles * c["split"] > CLUSTERED),
+            "more clusters than are at work at a time",
         ),
+    ]
+
+
+def faults(tiling: BulkTiling) -> Rules:
+    """Return the rules without which a kernel would be wrong, or hang, on any device."""
+    c, form = tiling.choice, tiling.form
+    split, ring = c["split"] > 1, c["stages"] * tiling.slot_bytes
+    return [
+        (tiling.tile_m > LARGEST_BOX, "a box of too many rows"),
+        *_of_k(tiling),
+        (split & (form.teams > 0), "a split that walks"),
         (
-            (c["split"] > 1) & (tiling.tile_m * tiling.tile_n % (4 * SUM_THREADS) > 0),
+            (form.teams == 0) & (not tiling.floats) & (tiling.result_bytes > ring),
+            "results beyond the ring",
+        ),
+        *_of_shares(tiling),
+        *_of_operands(tiling),
+        *_of_joined(tiling),
+        (
+            split & (form.joins == 0) & (tiling.tile_m * tiling.tile_n % (4 * SUM_THREADS) > 0),
             "sums of no whole blocks",
         ),
         (tiling.tiles > 2**31 - 1, "too many blocks"),
     ]
 
 
-def _of_clusters(tiling: BulkTiling) -> list[tuple[bool, str]]:
-    """Return the rules of clusters whose blocks share both operands."""
-    beside = tiling.form.beside
+def _of_shares(tiling: BulkTiling) -> Rules:
+    """Return the rules of blocks of a cluster that copy parts of an operand for each other."""
+    form = tiling.form
+    rows = (tiling.left_across > 0) & (tiling.tile_m % (PANEL * form.beside) > 0)
+    columns = tiling.tile_n % (tiling.least * form.share) > 0
     return [
-        ((beside > 1) & (tiling.tile_n >= tiling.n), "a block without columns"),
+        ((form.beside > 1) & rows, "a share of a panel"),
+        ((form.share > 1) & columns, "a share of a panel"),
+    ]
+
+
+def _of_joined(tiling: BulkTiling) -> Rules:
+    """Return the rules of clusters whose blocks add up their ranges of K."""
+    split, joins = tiling.choice["split"], tiling.form.joins > 0
+    ring = tiling.choice["stages"] * tiling.slot_bytes
+    return [
+        (joins & (split == 1), "no ranges to join"),
+        (joins & (tiling.tile_n % (8 * split) > 0), "a share of no whole fragments"),
+        (joins & (tiling.joined_bytes > ring), "sums beyond the ring"),
+        (joins & (tiling.integers or tiling.floats), "joined sums of integers or floats"),
         (
-            (beside > 1) & (tiling.left_across > 0) & (tiling.tile_m % (PANEL * beside) > 0),
-            "a share of a panel",
-        ),
-        (
-            (beside > 1) & (tiling.tiles * tiling.choice["split"] > CLUSTERED),
-            "more clusters than are at work at a time",
+            joins & (not in_place(tiling.shape.rest)),
+            "more than a bias or a factor, and an activation, after joined ranges",
         ),
     ]
 
 
-def of_operands(tiling: BulkTiling) -> list[tuple[bool, str]]:
+def _of_operands(tiling: BulkTiling) -> Rules:
     """Return the rules of how operands stand, and of rows of tiles that are columns of c."""
     shape, swapped = tiling.shape, tiling.form.swapped > 0
     more = not in_place(shape.rest)
@@ -136,7 +159,7 @@ def of_operands(tiling: BulkTiling) -> list[tuple[bool, str]]:
     ]
 
 
-def of_k(tiling: BulkTiling) -> list[tuple[bool, str]]:
+def _of_k(tiling: BulkTiling) -> Rules:
     """Return the rules of ranges of K: no box may lie outside of a matrix as a whole."""
     c = tiling.choice
     beyond = c["chunk"] * tiling.all_chunks - tiling.k

@@ -44,7 +44,7 @@ CLUSTERED = 120
 # panel of which a part is multiplied: fitted with the estimate.
 STRADDLED, PARTIAL = 1.7, 0.72
 # Smaller values of the knob are other families, and so are those from the second to the third.
-FIRST, FEW, LARGE = 2, 14, 19
+FIRST, FEW, LARGE, JOINS = 2, 14, 19, 23
 
 
 @dataclass(frozen=True)
@@ -56,25 +56,31 @@ class Form:
         share: blocks of a cluster that copy the right operand together.
         swapped: whether a tile's rows are columns of c: a product of b and a, both transposed.
         beside: blocks of a cluster that copy the left operand together.
+        joins: whether blocks that take ranges of K are a cluster, and add up their sums there.
     """
 
     teams: int
     share: int
     swapped: int = 0
     beside: int = 1
+    joins: int = 0
 
     @classmethod
     def of(cls, knob: int) -> Form:
         """Return the form of a value of the knob."""
-        large = knob >= LARGE
+        joins = (knob == JOINS) + 0
+        large = (knob >= LARGE) & (knob < JOINS)
+        knob = common.pick(joins, FIRST, knob)
         place = common.pick(large, 0, knob - FIRST)
         share = common.pick(large, 2 + 2 * ((knob - LARGE) % 2), knob % 2 + 1)
         swapped = common.pick(large, (knob - LARGE) // 2, place // 6)
-        return cls(place % 6 // 2, share, swapped, 1 + large)
+        return cls(place % 6 // 2, share, swapped, 1 + large, joins)
 
     @property
     def knob(self) -> int:
         """The value of the knob."""
+        if self.joins:
+            return JOINS
         if self.beside > 1:
             return LARGE + 2 * self.swapped + self.share // 2 - 1
         return FIRST + 6 * self.swapped + 2 * self.teams + self.share - 1
@@ -83,6 +89,7 @@ class Form:
 FORMS = (
     *(Form(teams, share, swapped) for swapped in (0, 1) for teams in range(3) for share in (1, 2)),
     *(Form(0, share, swapped, 2) for swapped in (0, 1) for share in (2, 4)),
+    Form(0, 1, joins=1),
 )
 
 
@@ -162,7 +169,7 @@ class BulkTiling:
     def strips(self) -> int:
         """Whether rows of c that begin anywhere are written in strips of 64 columns."""
         plain = self.shape.rest == Epilogue() and self.result_size == 2
-        return plain & (self.form.swapped == 0) & (self.tile_n % PANEL == 0)
+        return plain & (self.form.swapped + self.form.joins == 0) & (self.tile_n % PANEL == 0)
 
     @cached_property
     def boxes(self) -> int:
@@ -172,7 +179,7 @@ class BulkTiling:
         """
         return (
             (not self.floats)
-            & (self.choice["split"] == 1)
+            & ((self.choice["split"] == 1) | self.form.joins)
             & ((self.shape.n % 8 == 0) | self.strips)
         )
 
@@ -180,9 +187,17 @@ class BulkTiling:
     def result_bytes(self) -> int:
         """Bytes of results that are written from where the ring was, a box at a time."""
         wide = 128 // self.result_size
-        columns = common.ceil_div(self.tile_n, wide) * wide
+        share = common.pick(self.form.joins, self.choice["split"], 1)
+        columns = common.ceil_div(self.tile_n, wide * share) * wide
         written = common.pick(self.form.swapped, self.tile_n, columns)
         return self.result_size * self.tile_m * written
+
+    @cached_property
+    def joined_bytes(self) -> int:
+        """Bytes of sums that come from other blocks of a cluster, and of results behind them."""
+        split = self.choice["split"]
+        sums = 4 * self.tile_m * self.tile_n // split * (split - 1)
+        return sums + self.boxes * self.result_bytes
 
     @cached_property
     def ordered(self) -> int:
@@ -195,7 +210,7 @@ class BulkTiling:
         last = self.all_chunks - self.chunks * (self.choice["split"] - 1)
         fits = (self.team_groups - 1) * self.group_bytes <= self.slot_bytes
         fits |= (self.form.teams > 0) | (self.boxes == 0)
-        suits = (self.form.teams < 2) & (self.choice["frags_n"] >= WIDE)
+        suits = (self.form.teams < 2) & (self.form.joins == 0) & (self.choice["frags_n"] >= WIDE)
         return (stages - 1) * ((self.team_groups > 1) & (last >= stages) & suits & fits)
 
     @cached_property
@@ -221,6 +236,7 @@ class BulkTiling:
         return (
             stages * self.slot_bytes + 16 * stages + 8 * self.teams + 1024
             + 8 * self.groups * (swapped + (self.ordered > 0))
+            + 8 * self.form.joins
             + self.boxes * (self.form.teams > 0) * self.groups * box_bytes
         )  # fmt: skip
 

@@ -72,6 +72,14 @@ def test_blocks_that_share_copies_of_integers_end_by_themselves(chunks, split):
     assert_right_every_time(shape, {**CHOICE, "wgmma": 3, "split": split})
 
 
+@pytest.mark.parametrize("split", [2, 4])
+@pytest.mark.parametrize("chunks", CHUNKS)
+def test_blocks_that_join_their_ranges_end_by_themselves(chunks, split):
+    form = next(form for form in FORMS if form.joins)
+    shape = Gemm(328, 520, chunks * 64 * split, "float16", 1, False, True)
+    assert_right_every_time(shape, {**CHOICE, "wgmma": form.knob, "split": split})
+
+
 @pytest.mark.parametrize("chunks", CHUNKS)
 def test_blocks_that_share_copies_of_a_range_end_by_themselves(chunks):
     shape = Gemm(328, 520, chunks * 128, "float16", 1, False, True)

@@ -20,7 +20,7 @@ REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=
 BIAS = Epilogue(bias=True, activation="silu")
 GELU = Epilogue(bias=True, activation="gelu")
 FACTOR = Epilogue(alpha=0.125)
-SWAPPED = gemm_bulk.Form(0, 1, 1)
+SWAPPED, JOINED = gemm_bulk.Form(0, 1, 1), gemm_bulk.Form(0, 1, joins=1)
 CHOICE = {
     "wgmma": 2, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 2,
     "split": 1, "band": 1,
@@ -299,6 +299,34 @@ def test_a_box_outside_of_its_matrix_is_not_asked_for():
     assert gemm_bulk.violation(shape, choice, HOPPER) == "a box beyond the reduction"
     with pytest.raises(TemplateError, match="a box beyond the reduction"):
         gemm_bulk.kernel(shape, choice)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"wgmma": gemm_bulk.Form(0, 2).knob, "frags_n": 9}, "a share of a panel"),
+        ({"wgmma": gemm_bulk.Form(1, 1).knob, "split": 2}, "a split that walks"),
+        ({"split": 8, "chunk": 128}, "an empty range"),
+        ({"warps_m": 12, "frags_m": 2}, "a box of too many rows"),
+        ({"split": 2, "frags_n": 9}, "sums of no whole blocks"),
+        ({"wgmma": JOINED.knob, "split": 2, "frags_n": 9}, "a share of no whole fragments"),
+        ({"wgmma": JOINED.knob}, "no ranges to join"),
+    ],
+    ids=["share", "walks", "empty", "rows", "sums", "joined", "one-range"],
+)
+def test_a_choice_whose_results_would_be_wrong_is_an_error_that_says_so(change, message):
+    shape, choice = Gemm(1024, 1024, 640, "float16"), {**CHOICE, "stages": 4, **change}
+    assert gemm_bulk.violation(shape, choice, HOPPER) == message
+    with pytest.raises(TemplateError, match=message):
+        gemm_bulk.kernel(shape, choice)
+
+
+def test_blocks_that_join_their_ranges_need_neither_a_second_kernel_nor_a_workspace():
+    shape = Gemm(1024, 1024, 1024, "float16")
+    source = gemm_bulk.kernel(shape, {**CHOICE, "wgmma": JOINED.knob, "split": 4, "stages": 4})
+    assert [one.entry for one in source.calls] == ["gemm_bulk"]
+    assert source.calls[0].launch.grid == (256, 1, 4)
+    assert not source.workspace
 
 
 @pytest.mark.parametrize(

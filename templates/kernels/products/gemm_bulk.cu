@@ -154,7 +154,7 @@ __device__ __forceinline__ void multiply_tile(
   leave_slot(room, before, chunks - 1, again);
 }
 
-#if SPLIT > 1
+#if SPLIT > 1 && !JOINS
 typedef FourSums Written;
 
 // Writes the sums of this range of K, each warp 512 bytes at a time.
@@ -206,7 +206,7 @@ __device__ __forceinline__ void multiply_tiles(
     Sum sum[FRAGS_M][WORDS];
     BEGIN(sum);
     multiply_tile(sum, room, place, turn, order, left, right, chunks, refilled(at, chunks));
-#if SPLIT > 1
+#if SPLIT > 1 && !JOINS
     keep_part(out, sum, at, threadIdx.x - 128);
 #else
     const size_t matrix = static_cast<size_t>(tile.matrix) * C_M * C_N;
@@ -215,6 +215,18 @@ __device__ __forceinline__ void multiply_tiles(
 #else
     const Rest rest = {};
 #endif
+#if JOINS
+    Sum own[FRAGS_M][JOINED_WORDS];
+    join_ranges(own, sum, room);
+    const int first = tile.n + blockIdx.z * JOINED_N;
+#pragma unroll
+    for (int i = 0; i < FRAGS_M; ++i)
+#if BOXES
+      write_boxes(out + matrix, own[i], tile.m + row + i * 64, first, lane, boxes);
+#else
+      write_pairs(out + matrix, own[i], tile.m + row + i * 64 + lane / 4, first + lane % 4 * 2, rest);
+#endif
+#else
 #if BOXES
     // Where the ring serves as boxes, products must be done with it.
     if (!WALKS && ORDERED == 0) meet_team(room);
@@ -248,6 +260,7 @@ __device__ __forceinline__ void multiply_tiles(
 #endif
 #endif
 #endif
+#endif
     if (!WALKS) break;
     if (EACH > 1) place.skip((EACH - 1) * CHUNKS);
   }
@@ -256,7 +269,9 @@ __device__ __forceinline__ void multiply_tiles(
 #endif
 }
 
-#if SHARE * BESIDE > 1
+#if JOINS
+#define SHARED_SHAPE __cluster_dims__(1, 1, SPLIT)
+#elif SHARE * BESIDE > 1
 #define SHARED_SHAPE __cluster_dims__(SHARE * BESIDE, 1, 1)
 #else
 #define SHARED_SHAPE
@@ -283,7 +298,7 @@ extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gem
   if (threadIdx.x < 32 && elected()) begin_copies(room, from);
   if (threadIdx.x / 32 == 1 && elected()) make_other_barriers(room);
   __syncthreads();
-#if SHARE * BESIDE > 1
+#if SHARE * BESIDE > 1 || JOINS
   cluster_meet();
 #endif
   if (threadIdx.x < 128) {

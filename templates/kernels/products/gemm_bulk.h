@@ -1,4 +1,7 @@
 // The sizes of gemm_bulk.cu, which tiles blocks have, and places in their rings.
+#ifndef JOINS
+#define JOINS 0
+#endif
 #if INT8
 typedef int4 FourSums;
 typedef int Finished;
@@ -31,7 +34,8 @@ constexpr int ITEM_BYTES = sizeof(Item);
 constexpr int A_BYTES = TILE_M * CHUNK * ITEM_BYTES, B_BYTES = B_COLUMNS * CHUNK * ITEM_BYTES;
 constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
 // Columns of a box of results, a row of which is 128 bytes, and how many of these a tile has side by side.
-constexpr int BOX_COLUMNS = 128 / sizeof(Finished), BOXES_N = (TILE_N + BOX_COLUMNS - 1) / BOX_COLUMNS;
+constexpr int BOX_COLUMNS = 128 / sizeof(Finished), WRITTEN_N = JOINS ? TILE_N / SPLIT : TILE_N;
+constexpr int BOXES_N = (WRITTEN_N + BOX_COLUMNS - 1) / BOX_COLUMNS;
 // What follows a sum, but for a bias that it began as, a factor and an activation, is many instructions.
 #if BOXES && FOLLOWS && !SWAPPED && (BIAS || RESIDUAL || AFFINE || defined(SHIFT))
 #define STAGED 1
@@ -154,14 +158,14 @@ __device__ __forceinline__ int chunks_here() {
 
 // The shared memory of a block: slots, boxes of results, and barriers of 8 bytes each.
 struct Room {
-  unsigned slots, boxes, full, empty, turns, groups, orders;
+  unsigned slots, boxes, full, empty, turns, groups, orders, joined;
 };
 
 __device__ __forceinline__ Room room_of(const void* shared) {
   const unsigned slots = (shared_address(shared) + 1023) / 1024 * 1024, behind = slots + STAGES * SLOT_BYTES;
-  const unsigned boxes = BOXES && !WALKS ? slots : behind, full = behind + BOXES_BYTES;
+  const unsigned boxes = BOXES && !WALKS ? slots + JOINS * (TILE_M * (TILE_N - WRITTEN_N) * 4) : behind, full = behind + BOXES_BYTES;
   const unsigned empty = full + STAGES * 8, turns = empty + STAGES * 8, groups = turns + EACH * 8;
-  return {slots, boxes, full, empty, turns, groups, groups + SWAPPED * EACH * GROUPS * 8};
+  return {slots, boxes, full, empty, turns, groups, groups + SWAPPED * EACH * GROUPS * 8, turns + EACH * 8};
 }
 
 // Waits for all multiplying warps of a block that has one team; the emulator takes the barrier of turns, once.

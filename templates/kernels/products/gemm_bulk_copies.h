@@ -132,11 +132,17 @@ __device__ __forceinline__ void make_other_barriers(const Room& room) {
 #pragma unroll
   for (int group = 0; group < EACH * GROUPS; ++group) barrier_init(room.groups + group * 8, 4);
 #endif
+#if JOINS
+  barrier_init(room.joined, 1);
+#endif
 #if ORDERED
 #pragma unroll
   for (int group = 0; group < EACH * GROUPS; ++group) barrier_init(room.orders + group * 8, 4);
 #endif
   barriers_are_ready();
+#if JOINS
+  expect_sent(room.joined, (SPLIT - 1) * JOINED_BYTES);
+#endif
 }
 
 // What the first thread of a block does first. Rings are empty, so the copies need not wait. Those of windows wait

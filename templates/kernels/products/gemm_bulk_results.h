@@ -180,8 +180,8 @@ __device__ __forceinline__ void put_pair(char* row, const Sum* pair, int j, int 
 
 // Writes a warp's 16 rows, a box of columns at a time: a row of a box is a whole cache line.
 __device__ __forceinline__ void write_boxes(
-    Finished* __restrict__ out, const Sum (&sum)[TILE_N / 2], int m0, int n0, int lane, Boxes& boxes) {
-  constexpr int FRAGMENTS = BOX_COLUMNS / 8, LEFT = TILE_N % BOX_COLUMNS;
+    Finished* __restrict__ out, const Sum (&sum)[WRITTEN_N / 2], int m0, int n0, int lane, Boxes& boxes) {
+  constexpr int FRAGMENTS = BOX_COLUMNS / 8, LEFT = WRITTEN_N % BOX_COLUMNS;
 #pragma unroll
   for (int part = 0; part < BOXES_N; ++part) {
     const unsigned box = boxes.at + boxes.next * BOX_BYTES;
@@ -194,10 +194,10 @@ __device__ __forceinline__ void write_boxes(
       char* const row = static_cast<char*>(__cvta_shared_to_generic(box)) + (lane / 4 + half * 8) * 128;
 #pragma unroll
       for (int j = 0; j < FRAGMENTS; ++j)
-        if (part * FRAGMENTS + j < TILE_N / 8)
+        if (part * FRAGMENTS + j < WRITTEN_N / 8)
           put_pair(row, sum + (part * FRAGMENTS + j) * 4 + half * 2, j, lane);
     }
-    const bool whole = part < TILE_N / BOX_COLUMNS;
+    const bool whole = part < WRITTEN_N / BOX_COLUMNS;
     if (whole) show_to_stores();
     __syncwarp();
     if (!whole) write_rest<LEFT ? LEFT : BOX_COLUMNS>(out, box, m0, n0 + part * BOX_COLUMNS, lane);

@@ -1,6 +1,6 @@
 // Adds up the sums that the blocks of a split of gemm_bulk.cu wrote as they held them: a thread has four of each, as
 // a thread there had them, of two rows.
-#if SPLIT > 1
+#if SPLIT > 1 && !JOINS
 constexpr int SUM_THREADS = 256;
 
 extern "C" __global__ void __launch_bounds__(SUM_THREADS) gemm_bulk_sums(

@@ -1,0 +1,267 @@
+"""Products of 16-bit floats and of integers on Hopper, untuned and at best, in turns with cuBLAS.
+
+    python -m benchmarks.half_products                       # the products of docs/benchmarks.md
+    python -m benchmarks.half_products --drawn 15 --seed 1   # others, drawn at random
+    python -m benchmarks.half_products --only "1024x768x3072 nt" 768 --each 40 --out raced.jsonl
+
+Of each product the untuned choice takes turns with cuBLAS, with those that the estimate of
+`gemm_bulk` likes next, one for each shape of tile and form of blocks, and with the best of the
+kernels without boxes. Each is verified against a product in float64 first. Kernels that were
+built in ``--folder`` before are not built again, products in ``--out`` not raced again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.cubin import Loaded, Replays, build
+from benchmarks.templates_gpu import make_templates_importable
+from benchmarks.wgmma import HANGS_S, ends_within
+
+Plan = tuple[dict[str, int], Any, Future[tuple[Path | None, str]]]
+
+ARCH, WARM, ROUNDS, LAUNCHES = "sm_90", 3, 21, 20
+# How many rows of tiles run side by side, and slots of a ring: values that are worth their time.
+BANDS = {"band": [8, 4, 2, 1], "stages": [8, 6, 5, 4, 3]}
+# "nt" has the second matrix as [n, k]; one number is that of rows, columns and terms of a sum.
+TABLE = (
+    "768 nt", "1000 nt", "1000", "1024 nt", "1024", "1200 nt", "1280 nt", "1280", "1408", "1536",
+    "1536 nt", "1792", "2048 nt", "2048", "2304 nt", "2304", "2560", "2816 nt", "3072", "3072 nt",
+    "4096", "4096 nt",
+    "197x3072x768 nt", "197x3072x768", "197x3072x768 nt bfloat16", "577x2304x768 nt",
+    "577x2304x768", "300x5000x600", "300x4608x3584 nt", "512x512x2048 nt", "512x512x8192",
+    "512x4096x1024 nt", "600x1000x3000", "640x640x2560 nt", "768x3072x768 nt", "904x1104x1304",
+    "1000x2000x1000 nt", "1024x768x3072 nt", "1024x768x3072", "1024x2304x768",
+    "1024x4096x1024 nt", "1024x1024x2048 nt", "1024x1024x4096 nt", "1024x1024x8192 nt",
+    "1536x3072x768 nt", "2048x1024x4096 nt", "2048x8192x2048 nt", "3584x2048x1024 nt",
+    "4096x1024x1024", "256x256x2560 nt", "320x256x2240", "384x1024x4096 nt",
+    "600x1000x3000 nt", "704x1216x3136 bfloat16", "768x768x3072 nt", "1024 nt int8",
+    "2048 nt int8", "4096x1024x1024 nt int8", "1024x1024x4096 nt int8",
+)  # fmt: skip
+# Sizes of drawn products, and how many multiply-adds they have at most.
+LEAST, MOST, LARGEST = 192, 4096, 2**34
+# Knobs by which choices are told apart: of the others the best by estimate is raced.
+KIND = ("wgmma", "warps_m", "frags_m", "frags_n", "chunk", "split")
+TOLERANCES = {"float16": 4e-3, "bfloat16": 2e-2, "int8": 0.0}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A product: its sizes, how b stands, and what numbers are."""
+
+    m: int
+    n: int
+    k: int
+    turned: bool
+    dtype: str = "float16"
+
+    @classmethod
+    def of(cls, name: str) -> Case:
+        """Return the product of a name such as "1024x768x3072 nt bfloat16" or "768"."""
+        sizes, *words = name.split()
+        m, n, k = map(int, sizes.split("x")) if "x" in sizes else [int(sizes)] * 3
+        return cls(m, n, k, "nt" in words, next((w for w in words if w != "nt"), "float16"))
+
+    def __str__(self) -> str:
+        sizes = f"{self.m}" if self.m == self.n == self.k else f"{self.m}x{self.n}x{self.k}"
+        return sizes + " nt" * self.turned + f" {self.dtype}" * (self.dtype != "float16")
+
+    @property
+    def shape(self) -> Any:
+        """The template's shape."""
+        from autotune.templates.products.gemm_shape import Gemm
+
+        return Gemm(self.m, self.n, self.k, self.dtype, 1, False, self.turned)
+
+
+def drawn(count: int, seed: int) -> list[Case]:
+    """Return products of sizes drawn at random, half of them of multiples of 64."""
+    rng, found = random.Random(seed), []
+    while len(found) < count:
+        step = rng.choice([8, 64])
+        m, n, k = (round(LEAST * (MOST / LEAST) ** rng.random() / step) * step for _ in range(3))
+        case = Case(m, n, k, rng.random() < 0.5, rng.choice(["float16", "bfloat16"]))
+        if m * n * k <= LARGEST:
+            found.append(case)
+    return found
+
+
+def liked(case: Case, each: int) -> list[dict[str, int]]:
+    """Return the untuned choice, that by boxes, that without, and the best of ``each`` kinds."""
+    from autotune.templates.products import gemm_bulk, gemm_bulk_rules, gemm_half
+
+    from autotune import Target
+
+    shape, target = case.shape, Target(f"cuda -arch={ARCH}")
+    options = gemm_bulk.candidates(shape) | BANDS
+    places = np.meshgrid(*(np.array(v) for v in options.values()), indexing="ij")
+    every = dict(zip(options, (each.ravel() for each in places), strict=True))
+    broken = np.zeros(places[0].size, bool)
+    for rule, _ in gemm_bulk_rules.rules(every, shape, target):
+        broken |= rule
+    good = {name: values[~broken] for name, values in every.items()}
+    kinds: dict[tuple[int, ...], dict[str, int]] = {}
+    for place in np.argsort(gemm_bulk.estimate(shape, good, target), kind="stable"):
+        choice = {name: int(values[place]) for name, values in good.items()}
+        kinds.setdefault(tuple(choice[name] for name in KIND), choice)
+        if len(kinds) == each:
+            break
+    wanted = [
+        gemm_half.default_choice(shape, target), gemm_bulk.default_choice(shape, target),
+        gemm_half.choice_without_boxes(shape, target), *kinds.values(),
+    ]  # fmt: skip
+    return [c for i, c in enumerate(wanted) if c not in wanted[:i]]
+
+
+def built(kernel: Any, folder: Path) -> tuple[Path | None, str]:
+    """Return the cubin of a kernel, compiled unless it was, or the compiler's text."""
+    path = folder / (hashlib.sha256(kernel.source.encode()).hexdigest()[:24] + ".cubin")
+    if path.exists():
+        return path, ""
+    cubin, text = build(kernel, str(folder), ARCH)
+    if cubin:
+        os.replace(cubin, path)
+    return (path if cubin else None), text
+
+
+def arrays_of(case: Case, seed: int) -> tuple[Any, Any]:
+    """Return a and b on the device, of normal numbers or small integers."""
+    import torch
+
+    rng, found = np.random.default_rng(seed), []
+    for shape in ((case.m, case.k), (case.n, case.k) if case.turned else (case.k, case.n)):
+        integers = case.dtype == "int8"
+        numbers = rng.integers(-9, 9, shape, np.int8) if integers else rng.standard_normal(
+            shape, np.float32)  # fmt: skip
+        found.append(torch.from_numpy(numbers).to(getattr(torch, case.dtype)).cuda())
+    return found[0], found[1]
+
+
+def library(case: Case, a: Any, b: Any) -> Any:
+    """Return a function that calls cuBLAS."""
+    import torch
+
+    right = b.t() if case.turned else b
+    if case.dtype == "int8":
+        return lambda: torch._int_mm(a, right)
+    out = torch.empty((case.m, case.n), dtype=a.dtype, device="cuda")
+    return lambda: torch.matmul(a, right, out=out)
+
+
+def verified(
+    case: Case, operands: tuple[Any, Any], plans: Sequence[Plan], failures: list[Any]
+) -> Iterator[tuple[dict[str, int], Loaded, dict[str, Any]]]:
+    """Yield the choices whose results are right, loaded; what fails is added to ``failures``."""
+    import torch
+
+    a, b = operands
+    wanted = a.double() @ (b.t() if case.turned else b).double()
+    bound = TOLERANCES[case.dtype] * float(wanted.abs().max())
+    dtype = torch.int32 if case.dtype == "int8" else a.dtype
+    for choice, kernel, building in plans:
+        cubin, text = building.result()
+        if cubin is None:
+            failures.append((choice, f"nvcc: {text[-200:]}"))
+            continue
+        out = torch.full(wanted.shape, -1, dtype=dtype, device="cuda")
+        arrays = dict(zip((one.name for one in kernel.args), (a, b, out), strict=True))
+        for room in kernel.workspace:
+            arrays[room.name] = torch.empty(room.shape, device="cuda")
+        loaded = Loaded(kernel, cubin, arrays)
+        for _ in range(LAUNCHES):
+            loaded.run()
+        torch.cuda.synchronize()
+        error = float((out.double() - wanted).abs().max())
+        if not error <= bound:
+            failures.append((choice, f"wrong answer, error {error:.2e}, bound {bound:.2e}"))
+            continue
+        yield choice, loaded, arrays  # kernels keep addresses, not arrays
+
+
+def raced(case: Case, plans: Sequence[Plan], seed: int) -> dict[str, Any]:
+    """Return the median times of cuBLAS and of the kernels of a product, in turns."""
+    operands, failures = arrays_of(case, seed), []
+    good = list(verified(case, operands, plans, failures))
+    runs = [Replays(library(case, *operands)), *(Replays(loaded.run) for _, loaded, _ in good)]
+    taken: list[list[float]] = [[] for _ in runs]
+    for number in range(WARM + ROUNDS):
+        for place in range(len(runs)):
+            at = (number + place) % len(runs)
+            taken[at].append(runs[at].microseconds())
+    runs.clear()
+    for _, loaded, _ in good:
+        loaded.unload()
+    cublas, *ours = (float(np.median(each[WARM:])) for each in taken)
+    times = [(us, choice) for us, (choice, *_) in zip(ours, good, strict=True)]
+    untuned = next((us for us, choice in times if choice == plans[0][0]), float("nan"))
+    return {"case": str(case), "cublas": cublas, "untuned": untuned, "times": times,
+            "failures": failures}  # fmt: skip
+
+
+def row(result: dict[str, Any]) -> str:
+    """Return a row of a table: cuBLAS, the best and the untuned choice."""
+    cublas, cells = result["cublas"], [result["case"].replace(" nt", ", nt")]
+    cells.append(f"{cublas:.2f}")
+    for us in (min(us for us, _ in result["times"]), result["untuned"]):
+        ratio = f"{cublas / us:.2f}"
+        cells += [f"{us:.2f}", ratio if float(ratio) >= 1 else f"**{ratio}**"]
+    return f"| {' | '.join(cells)} |"
+
+
+def planned(
+    cases: Sequence[Case], each: int, pool: ThreadPoolExecutor, folder: Path
+) -> list[tuple[Case, list[Plan]]]:
+    """Return each product with its choices, their kernels, and the cubins that are being built."""
+    from autotune.templates.products import gemm_half
+
+    plans = []
+    for case in cases:
+        kernels = [(c, gemm_half.kernel(case.shape, c).kernel("cuda")) for c in liked(case, each)]
+        plans.append((case, [(c, k, pool.submit(built, k, folder)) for c, k in kernels]))
+    return plans
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", metavar="PRODUCT", help="such as '1024x768x3072 nt'")
+    parser.add_argument("--drawn", type=int, default=0, metavar="N", help="race N others instead")
+    parser.add_argument("--seed", type=int, default=0, help="of drawn sizes, and of numbers")
+    parser.add_argument("--each", type=int, default=12, help="choices of a product by estimate")
+    parser.add_argument("--folder", type=Path, help="where kernels are kept")
+    parser.add_argument("--build-only", action="store_true", help="for a later race")
+    parser.add_argument("--out", type=Path, help="file for the results, a line of JSON each")
+    options = parser.parse_args(argv)
+    make_templates_importable()
+    cases = [Case.of(name) for name in options.only or TABLE]
+    if options.drawn:
+        cases = drawn(options.drawn, options.seed)
+    if options.out and options.out.exists():
+        done = {json.loads(line)["case"] for line in options.out.read_text().splitlines()}
+        cases = [case for case in cases if str(case) not in done]
+    with ThreadPoolExecutor(os.cpu_count()) as pool, tempfile.TemporaryDirectory() as scratch:
+        folder = options.folder or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        plans = planned(cases, options.each, pool, folder)
+        for case, choices in [] if options.build_only else plans:
+            with ends_within(HANGS_S, case):
+                result = raced(case, choices, options.seed)
+            print(row(result), *(f"\n  {text} {c}" for c, text in result["failures"]), flush=True)
+            if options.out:
+                with options.out.open("a") as file:
+                    file.write(json.dumps(result) + "\n")
+
+
+if __name__ == "__main__":
+    main()
