@@ -40,18 +40,20 @@ class ConfigSpace(Knobs):
     def define(self, name: str, knob: TransformSpace) -> list[Axis]:
         """Add a knob, and return its output axes.
 
+        A list of values may be defined again, as parts of a template do that share a knob.
+
         Raises:
             SpaceError: the name is taken, or the knob has no values or wrong ones.
         """
         check_knob(name, knob)
-        if name in self.space_map:
+        known = self.space_map.setdefault(name, knob)
+        if not known.is_the_same(knob):
             raise SpaceError(
                 f"knob {name!r}: name must be one of its own, got one that is defined already; "
                 f"a second definition would change what the first one means"
             )
-        self.space_map[name] = knob
         self.clear_cache()
-        return [Axis(knob, i) for i in range(knob.num_output)]
+        return [Axis(known, i) for i in range(known.num_output)]
 
     def _entities(self) -> dict[str, Entity]:
         return {name: space[0] for name, space in self.space_map.items()}

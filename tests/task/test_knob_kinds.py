@@ -282,6 +282,20 @@ def test_anchors_place_caches():
     assert stage.done == [("compute_at", "b"), ("compute_at", "a")]
 
 
+def test_parts_of_a_template_may_share_a_knob_of_the_same_values():
+    space = ConfigSpace()
+    space.define_knob("unroll", [0, 1])
+    space.define_knob("b", [1, 2, 3])
+    space.define_knob("unroll", (0, 1))
+    assert (len(space), space.names, space.dims) == (6, ["unroll", "b"], [2, 3])
+    for other in ([1, 0], [False, True], [0, 1, 2]):
+        with pytest.raises(SpaceError, match="defined already"):
+            space.define_knob("unroll", other)
+    space.define_split("tile", 8, num_outputs=2)
+    with pytest.raises(SpaceError, match="defined already"):
+        space.define_split("tile", 8, num_outputs=2)
+
+
 def test_a_knob_defined_twice_is_refused_and_one_more_forgets_what_was_counted():
     space = ConfigSpace()
     space.define_knob("a", [1, 2])

@@ -69,6 +69,10 @@ class OtherOptionSpace(TransformSpace):
                 _CHECK.refuse("candidate", "values that a log can hold", option.val)
         return options
 
+    def is_the_same(self, other: TransformSpace) -> bool:
+        """Return whether the other one has the same values in the same order."""
+        return type(other) is type(self) and repr(other) == repr(self)  # True is not 1
+
     def __len__(self) -> int:
         return len(self._options)
 

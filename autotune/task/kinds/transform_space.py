@@ -64,6 +64,10 @@ class TransformSpace(Collection[Entity]):
     def __contains__(self, entity: object) -> bool:
         return isinstance(entity, Entity) and self.find(entity) is not None
 
+    def is_the_same(self, other: TransformSpace) -> bool:
+        """Return whether a second definition surely means what this one does."""
+        return other is self
+
     @property
     def entities(self) -> Sequence[Entity]:
         """All entities, in index order."""
