@@ -53,6 +53,12 @@ def own_devices(tmp_path_factory):
         yield
 
 
+@pytest.fixture(autouse=True)
+def short_races(monkeypatch):
+    """Race in two processes on a CPU, not in up to twelve, but where races are the claim."""
+    monkeypatch.setattr("autotune.measure.final.race._HEATS", 2)
+
+
 # Descriptors that one module may leave behind: what processes and sessions of all tests keep.
 _MOST_LEFT = 40
 

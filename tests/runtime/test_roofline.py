@@ -1,5 +1,4 @@
 import json
-import time
 from dataclasses import asdict
 from types import SimpleNamespace
 
@@ -90,13 +89,14 @@ def test_of_two_measurements_the_higher_rates_count_and_are_kept(monkeypatch, tm
 
 
 class Noisy:
-    """An executable whose samples are given, and that sleeps as long as it is told to."""
+    """An executable whose samples are given, and take so many seconds of a clock that is ours."""
 
-    def __init__(self, *samples, sleep_s=0.03):
-        self.left, self.sleep_s = list(samples), sleep_s
+    def __init__(self, monkeypatch, *samples, seconds=0.03):
+        self.left, self.seconds, self.now = list(samples), seconds, 0.0
+        monkeypatch.setattr(roofline, "time", SimpleNamespace(perf_counter=lambda: self.now))
 
     def time(self, buffers, options):
-        time.sleep(self.sleep_s)
+        self.now += self.seconds
         taken, self.left = self.left[: options.repeat], self.left[options.repeat :]
         return SimpleNamespace(samples_s=taken)
 
@@ -109,14 +109,14 @@ class Noisy:
         ([1.0] + [2.0] * 24, 0),  # the least was luck, or all others were disturbed
     ],
 )
-def test_samples_are_taken_until_several_agree_on_the_least(samples, unused):
-    kernel = Noisy(*samples)
+def test_samples_are_taken_until_several_agree_on_the_least(monkeypatch, samples, unused):
+    kernel = Noisy(monkeypatch, *samples)
     assert roofline._least_of_rounds(kernel, None) == 1.0
     assert len(kernel.left) == unused
 
 
-def test_a_device_has_time_to_raise_its_clocks():
-    kernel = Noisy(*[2.0] * 10, *[1.0] * 15, sleep_s=0.007)
+def test_a_device_has_time_to_raise_its_clocks(monkeypatch):
+    kernel = Noisy(monkeypatch, *[2.0] * 10, *[1.0] * 15, seconds=0.007)
     assert roofline._least_of_rounds(kernel, None) == 1.0
 
 
