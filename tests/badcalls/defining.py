@@ -37,7 +37,7 @@ def copy_task():
 
 def space():
     made = autotune.ConfigSpace()
-    made.define_knob("taken", [1, 2])
+    made.define_knob("taken", [3, 4])
     made.define_split("size", 8, num_outputs=2)
     return made
 

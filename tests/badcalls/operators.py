@@ -12,6 +12,7 @@ NO_AXES = ["abc", "", {}, 1j, len, math.nan, True, 1.5, 4, -5, (0, 0), (0, 9), b
 NO_NUMBER = bad.NO_NUMBER
 NO_PADDING = ["same", "", 1.5, -1, (1, -1), (1, 2, 3), (), None, {}, bad.Odd(), (1.5, 0)]
 NO_PAIR = [0, -1, 1.5, "ab", None, {}, (1,), (1, 0), (1, 2, 3), (1.5, 2), bad.Odd()]
+NO_STEP = [0, -1, 1.5, "ab", None, {}, (), (0,), bad.Odd()]
 NO_DTYPE = [d for d in bad.DTYPE if d not in ("", "int", None)]
 NO_FLAG = ["yes", 5, None, []]
 NO_SHAPE = [0, -1, 1.5, "abc", (0,), (4, -1), (4, "n"), ((4,), 4), None, {}, bad.Odd(), (None,)]
@@ -29,11 +30,12 @@ UNARY = [
     *(topi.abs, topi.acos, topi.asin, topi.atan, topi.ceil, topi.cos, topi.cosh, topi.erf),
     *(topi.exp, topi.floor, topi.identity, topi.isinf, topi.isnan, topi.log, topi.log10),
     *(topi.log2, topi.negative, topi.round, topi.rsqrt, topi.sigmoid, topi.sign, topi.sin),
-    *(topi.sinh, topi.sqrt, topi.tan, topi.tanh, topi.trunc, topi.nn.relu),
+    *(topi.sinh, topi.sqrt, topi.tan, topi.tanh, topi.trunc, topi.nn.relu, topi.isfinite),
+    topi.logical_not,
 ]
 BINARY = [
     *(topi.add, topi.subtract, topi.multiply, topi.divide, topi.maximum, topi.minimum),
-    *(topi.power, topi.equal, topi.less, topi.greater_equal),
+    *(topi.power, topi.equal, topi.less, topi.greater_equal, topi.logical_xor),
 ]
 OVER = [topi.sum, topi.max, topi.min, topi.prod, topi.mean, topi.argmax, topi.argmin]
 SOFTMAX = [topi.nn.softmax, topi.nn.log_softmax]
@@ -95,6 +97,30 @@ MOVES = [
          "strides": [5, "ab", {}, (0,), ("a",), (1, 1, 1), (1.5,)],
          "axes": [9, (0, 0), ("a",), {}, bad.Odd()], "slice_mode": bad.CHOICE},
         a=t(3, 4), begin=[0, 0], end=[2, 2]),
+    api(topi.stack, {"tensors": [*NO_TENSOR, [5], [t(3, 4), t(4, 3)]], "axis": NO_AXIS},
+        tensors=[t(3, 4), t(3, 4)], axis=1),
+    api(topi.split,
+        {"ary": [*NO_TENSOR, t(3, te.var("n"))], "axis": NO_AXIS,
+         "indices_or_sections": [0, -1, 1.5, 3, "ab", None, {}, (0,), (4,), (3, 1), ("a",)]},
+        ary=t(3, 4), indices_or_sections=2, axis=1),
+    api(topi.repeat, {"a": NO_TENSOR, "repeats": bad.COUNT, "axis": NO_AXIS},
+        a=t(3, 4), repeats=2, axis=1),
+    api(topi.tile, {"a": NO_TENSOR, "reps": [0, -1, 1.5, "ab", None, {}, (0, 1), ("a",), len]},
+        a=t(3, 4), reps=2),
+    api(topi.take,
+        {"a": [*NO_TENSOR, t(te.var("n"))], "indices": [*NO_TENSOR, t(3)],
+         "axis": [n for n in NO_AXIS if n is not None], "batch_dims": [1, "a", None],
+         "mode": bad.CHOICE},
+        a=t(3, 4), indices=te.placeholder((2,), "int32"), axis=1),
+    *[
+        api(function, {"data": [*NO_TENSOR, t(3, 4)], "axis": NO_AXES, "keepdims": NO_FLAG},
+            data=te.placeholder((3, 4), "bool"), axis=1)
+        for function in (topi.any, topi.all)
+    ],
+    api(topi.nn.dilate,
+        {"data": NO_TENSOR, "strides": [2, "ab", None, {}, (1,), (0, 1), ("a", 1), (1.5, 1)],
+         "dilation_value": NO_NUMBER, "name": bad.NAME},
+        data=t(3, 4), strides=(1, 2)),
     api(topi.flip, {"a": NO_TENSOR, "axis": NO_AXIS}, a=t(3, 4), axis=1),
     api(topi.nn.pad,
         {"data": NO_TENSOR, "pad_before": [5, "ab", None, {}, [1], [-1, 0], [0.5, 1], ["a", 1]],
@@ -123,6 +149,21 @@ NETWORKS = [
     api(topi.nn.conv2d, {"strides": NO_PAIR, "data_layout": bad.CHOICE, "kernel_layout": bad.TEXT,
                          "groups": bad.COUNT},
         data=t(4, 4, 4, 4), kernel=t(4, 4, 3, 3), strides=1, padding=1),
+    api(topi.nn.conv1d,
+        {"data": [*NO_TENSOR, t(4, 4), t(4, 4, te.var("n"))], "kernel": [*NO_TENSOR, t(4, 5, 3)],
+         "strides": [*NO_STEP, (1, 1)], "dilation": [*NO_STEP, (1, 1)], "groups": [*bad.COUNT, 3],
+         "padding": ["same", "", 1.5, -1, (1, -1), (1, 2, 3), (), None, {}, (1.5, 0)],
+         "data_layout": bad.CHOICE, "kernel_layout": bad.TEXT, "out_dtype": NO_DTYPE},
+        data=t(4, 4, 8), kernel=t(4, 4, 3)),
+    *[
+        api(function,
+            {"data": [*NO_TENSOR, t(4, 4)], "kernel": [*NO_TENSOR, t(5, 5, 5, 5, 5)],
+             "stride": [*NO_STEP, (1, 1)], "dilation": [*NO_STEP, (1, 1)], "out_dtype": NO_DTYPE,
+             "padding": ["same", 1.5, -1, (1, -1, 1), (1, 2), (), None, {}],
+             "groups": [0, 2, "a"]},
+            data=t(4, 4, 4, 4, 4), kernel=t(4, 4, 4, 4, 4), stride=1, padding=1)
+        for function in (topi.nn.conv3d_ncdhw, topi.nn.conv3d_ndhwc)
+    ],
     api(topi.nn.conv2d_winograd_nchw,
         {**CONVOLVED, "stride": [*NO_PAIR, 2], "dilation": [*NO_PAIR, 2], "tile_size": [0, 9, "a"],
          "kernel": [*DATA, t(4, 4, 3, 2), t(4, 5, 3, 3)], "pre_computed": NO_FLAG},
