@@ -195,12 +195,12 @@ def _turns_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     """Return whether filters and sums take less to turn than elements to unfold.
 
     Where tiles cover a line badly all else takes longer with filters in vectors. What meets the
-    padding is left out with them. Lines that are copied to panels as they are take so little that
-    short vectors hold their pixels, as do long ones that filters would leave idle in part.
+    padding is left out with them. Lines of one tap take so little to copy to panels that vectors
+    hold their pixels, but where sums are made of halves, unless filters would leave vectors idle.
     """
     pixels, depth = shape.oh * shape.ow, shape.ci * shape.taps
     is_short, idle = unit.floats <= 8, -shape.co % unit.floats
-    if _is_whole(shape) and (is_short or 4 * idle > shape.co):
+    if shape.taps == 1 and (not unit.halves or (_is_whole(shape) and 4 * idle > shape.co)):
         return False
     spared: float = depth * pixels
     if shape.ow >= 12 and shape.taps > 1 if is_short else shape.ow >= 4:

@@ -381,11 +381,15 @@ def test_untuned_vectors_hold_what_leaves_none_of_them_idle():
     for ci, co in ((256, 64), (64, 256), (144, 24)):
         shape = Conv2d(1, 56, 56, co, ci, 1, 1, (1, 1), (0, 0), True, True)
         assert conv2d_cpu.default_choice(shape, target)["across"] == 0
-    if not cpu_tiles._has_avx512():
-        return
-    for co, across in ((24, 0), (64, 1)):
+    for unit, co, across in (
+        (VectorUnit(16, 32), 64, False),
+        (VectorUnit(16, 32, True), 64, True),
+        (VectorUnit(16, 32, True), 24, False),
+    ):
         shape = Conv2d(1, 56, 56, co, 144, 1, 1, (1, 1), (0, 0), True, True)
-        assert conv2d_cpu.default_choice(shape, Target("llvm"))["across"] == across
+        assert conv2d_cpu._turns_filters(shape, unit) == across
+    shape = Conv2d(1, 64, 64, 320, 384, 1, 1, (2, 2), (0, 0), True, True)
+    assert not conv2d_cpu._turns_filters(shape, VectorUnit(16, 32))
 
 
 @pytest.mark.parametrize("unit", [VectorUnit(16, 32), VectorUnit(8, 16), VectorUnit(4, 32)])
@@ -396,7 +400,7 @@ def test_untuned_tiles_of_filters_are_in_the_space_however_many_there_are(unit):
 
 
 def test_images_are_read_where_they_lie_some_channels_at_a_time_where_that_is_waited_for():
-    shape = Conv2d(1, 56, 56, 64, 256, 1, 1, (2, 2), (0, 0), True, True)
+    shape = Conv2d(1, 56, 56, 64, 256, 3, 3, (2, 2), (0, 0), True, True)
     target = SimpleNamespace(limits=Limits(sm_count=2), attrs={})
     at_a_time = {}
     for halves in (False, True):
@@ -404,7 +408,7 @@ def test_images_are_read_where_they_lie_some_channels_at_a_time_where_that_is_wa
             unit = VectorUnit(16, 32, halves)
             patch.setattr(cpu_tiles, "vector_unit", lambda _, unit=unit: unit)
             at_a_time[halves] = conv2d_cpu.default_choice(shape, target)["channels"]
-    assert at_a_time == {False: 64, True: 256}
+    assert at_a_time == {False: 64, True: 128}
 
 
 SQUARE = Window((3, 3), (1, 1), (1, 1, 1, 1))
