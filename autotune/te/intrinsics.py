@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from autotune.errors import ExpressionError
 from autotune.ir import (
     And,
@@ -192,3 +194,16 @@ def max_value(dtype: str) -> Expr:
     if is_float(dtype):
         return FloatImm(FLOAT_LIMIT[element_of(dtype)], dtype)
     return const(int_range(dtype)[1], dtype)
+
+
+def least(dtype: str) -> Expr:
+    """Return what no value of ``dtype`` is below: minus infinity of floats.
+
+    Maxima begin there. TVM's begin at `min_value`, which is wrong where all are minus infinity.
+    """
+    return const(-math.inf, dtype) if is_float(dtype) else min_value(dtype)
+
+
+def most(dtype: str) -> Expr:
+    """Return what no value of ``dtype`` is above: infinity of floats."""
+    return const(math.inf, dtype) if is_float(dtype) else max_value(dtype)

@@ -27,7 +27,7 @@ from autotune.ir import (
     is_int,
     whole,
 )
-from autotune.te.intrinsics import larger, max_value, min_value, smaller
+from autotune.te.intrinsics import larger, least, most, smaller
 from autotune.te.location import user_line
 
 # Marks the variable of a reduction axis that the user gave no name.
@@ -177,7 +177,7 @@ def make_reduce(
 def _simple(name: str, dtype: str) -> Combiner:
     x, y = Var("x", dtype), Var("y", dtype)
     result = {"sum": Add, "min": Min, "max": Max}[name](x, y)
-    identity = {"sum": lambda t: const(0, t), "min": max_value, "max": min_value}[name](dtype)
+    identity = {"sum": lambda t: const(0, t), "min": most, "max": least}[name](dtype)
     return Combiner(name, (x,), (y,), (result,), (identity,))
 
 

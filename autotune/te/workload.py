@@ -37,6 +37,7 @@ from autotune.ir import (
     TruncMod,
     Var,
 )
+from autotune.ir.dtype import FLOAT_LIMIT
 from autotune.te.dag import post_order
 from autotune.te.tensor import ComputeOp, Operation, Tensor
 
@@ -171,7 +172,8 @@ def _text(node: Expr) -> str:
         case IntImm(value, dtype):
             return str(value) if dtype == "int32" else f"({dtype}){value}"
         case FloatImm(value, dtype):
-            number = f"{value:.6g}"
+            # Where we have an infinity, as around maxima, TVM has the largest finite number.
+            number = f"{max(min(value, FLOAT_LIMIT[dtype]), -FLOAT_LIMIT[dtype]):.6g}"
             return f"{number}{SUFFIX[dtype]}" if dtype in SUFFIX else f"({dtype}){number}"
         case ProducerLoad(tensor, indices):
             return f"{tensor.name}[{', '.join(map(_text, indices))}]"

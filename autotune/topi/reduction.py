@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from autotune import te
 from autotune.ir import Expr
 from autotune.ir.dtype import is_float
+from autotune.te.intrinsics import least, most
 from autotune.te.tensor import Extent, Tensor
 from autotune.topi import tag
 from autotune.topi.arguments import asks, flag, takes, tensor
@@ -120,14 +120,6 @@ def mean(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return elementwise(total, lambda v: v / te.const(count, data.dtype))
 
 
-def _least(dtype: str) -> Expr:
-    return te.const(-math.inf, dtype) if is_float(dtype) else te.min_value(dtype)
-
-
-def _most(dtype: str) -> Expr:
-    return te.const(math.inf, dtype) if is_float(dtype) else te.max_value(dtype)
-
-
 def _index_of(
     what: str,
     data: Tensor,
@@ -176,10 +168,10 @@ def _index_of(
 @_taken
 def argmax(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Find the index (int32, within the reduced axes, row-major) of the first maximum."""
-    return _index_of("argmax", data, axis, keepdims, lambda a, b: a > b, _least)
+    return _index_of("argmax", data, axis, keepdims, lambda a, b: a > b, least)
 
 
 @_taken
 def argmin(data: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Find the index (int32, within the reduced axes, row-major) of the first minimum."""
-    return _index_of("argmin", data, axis, keepdims, lambda a, b: a < b, _most)
+    return _index_of("argmin", data, axis, keepdims, lambda a, b: a < b, most)

@@ -4,7 +4,7 @@ import ctypes
 import shutil
 import subprocess
 
-import autotune.templates  # noqa: F401 - registers the tasks
+import autotune.templates
 import ml_dtypes
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from autotune.templates.convolutions.conv2d_shape import Conv2d
 from autotune.templates.products import gemm_cuda
 from autotune.templates.products.gemm_shape import Gemm
 
+import autotune
 from autotune.emulator import run_emulated
 from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
@@ -255,3 +256,14 @@ def test_a_shape_that_cannot_be_is_an_error_that_says_so(name, args, message):
 def test_kernel_texts_have_names_of_their_own():
     names = [path.name for path in common.KERNELS.rglob("*.*")]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("away", [-np.inf, -1e9, -90.0])
+def test_softmax_gives_elements_that_are_masked_nothing_at_all(away):
+    task = create("softmax.cpu", (2, 40), "llvm")
+    data, out = np.zeros((2, 40), np.float32), np.full((2, 40), np.nan, np.float32)
+    data[1, 3:] = away
+    for config in (task.config_space.get(i) for i in range(len(task.config_space))):
+        autotune.build(task.instantiate(config), target="llvm")(data, out)
+        np.testing.assert_array_equal(out[1, 3:], 0)
+        np.testing.assert_allclose(out[1, :3], 1 / 3, rtol=1e-6)

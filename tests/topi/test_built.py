@@ -109,3 +109,19 @@ def test_the_largest_on_a_cpu_is_of_all_numbers_beside_a_nan(name, vectors):
     result = np.zeros(8, "float32")
     autotune.build(s, [x, out], target="c")(data, result)
     np.testing.assert_array_equal(result, getattr(np, f"nan{name}")(data, 0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_the_largest_of_infinities_alone_is_an_infinity(dtype):
+    x = np.full((2, 2, 4, 4), -np.inf, dtype)
+    x[1, 1, 2, 2] = 3
+    data = te.placeholder(x.shape, dtype, name="X")
+    results = {
+        "max": (topi.max(data, 1), x.max(1)),
+        "min": (topi.min(topi.negative(data), 1), (-x).min(1)),
+        "pool": (topi.nn.pool2d(data, 3, 2, 1, 1), testing.pool2d_python(x, 3, 2, 1, 1)),
+    }
+    for name, (result, wanted) in results.items():
+        out = np.zeros(wanted.shape, dtype)
+        autotune.build(te.create_schedule(result.op), [data, result], "c", name)(x, out)
+        np.testing.assert_array_equal(out, wanted, name)

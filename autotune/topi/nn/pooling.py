@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from autotune import te
 from autotune.ir import Cast, Expr, Mul, Select, Sub
+from autotune.te.intrinsics import least
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
 from autotune.topi.arguments import asks, flag, pair, takes
@@ -50,7 +51,7 @@ def pool2d(
         window = window.rounded_up()
     padded = data
     if any(slide.before or slide.after for slide in window.slides.values()):
-        outside = te.min_value(data.dtype) if pool_type == "max" else 0
+        outside = least(data.dtype) if pool_type == "max" else 0
         padded = window.pad(data, layout, "pad_temp", outside, axes="ax")
     shape = arrange(layout, {**images, **window.output("pool2d", images)})
     pooled = _pooled(padded, layout, window, shape, pool_type, "pool")

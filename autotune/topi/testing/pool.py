@@ -37,7 +37,7 @@ def pool2d_python(
         return view[:, :, :: steps[0], :: steps[1], :: holes[0], :: holes[1]]
 
     if pool_type == "max":
-        low = np.finfo(data.dtype).min if data.dtype.kind == "f" else np.iinfo(data.dtype).min
+        low = -np.inf if data.dtype.kind == "f" else np.iinfo(data.dtype).min
         out = windows(data, float(low)).max(axis=(4, 5))
     else:
         total = windows(data, 0).sum(axis=(4, 5))

@@ -3,10 +3,11 @@
 #include <stdint.h>
 #include <string.h>
 
-// e to the power of x, for x <= 0: 2^n times a polynomial in the rest, to about 1e-7. The library's
-// expf does not vectorise without -ffast-math.
+// e to the power of x, for x <= 0: 2^n times a polynomial in the rest, to about 1e-7; 0 where that is
+// less than 2^-126.5, as of elements that are masked. The library's expf does not vectorise without
+// -ffast-math.
 static inline __attribute__((always_inline)) float power(float x) {
-  x = x < -87.0f ? -87.0f : x;
+  x = x < -88.0f ? -88.0f : x;  // n is -127 there, and the scale 0
   const int n = (int)(x * 1.44269504f - 0.5f);
   const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
   float p = 1.98412698e-4f;

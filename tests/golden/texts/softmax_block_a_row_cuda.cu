@@ -7,7 +7,7 @@ softmax_block_a_row_cuda_kernel0(const float* __restrict__ X, float* __restrict_
   const int tx = threadIdx.x;
   float T_max_share[1];
   float T_sum_share[1];
-  T_max_share[0] = -3.4028235e+38f;
+  T_max_share[0] = -__int_as_float(0x7f800000);
   for (int k_outer = 0; k_outer < 4; ++k_outer) {
     if (k_outer * 32 + tx < 100) {
       T_max_share[0] = fmaxf(T_max_share[0], X[bx * 100 + k_outer * 32 + tx]);

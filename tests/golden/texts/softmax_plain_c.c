@@ -11,7 +11,7 @@ void softmax_plain_c(
     float* restrict T_exp,
     float* restrict T_sum) {
   for (int i = 0; i < 8; ++i) {
-    T_max[i] = -3.4028235e+38f;
+    T_max[i] = -INFINITY;
     for (int k = 0; k < 100; ++k) {
       T_max[i] = max_float(X[i * 100 + k], T_max[i]);
     }
