@@ -11,10 +11,11 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any, Protocol, TypeVar, cast
 
-from autotune import SourceKernel, Target, get_config, template
+from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
 from autotune.task import OtherOptionEntity
 
+from .arguments import template
 from .convolutions import conv2d_bf16x3, conv2d_cpu, conv2d_cuda, conv2d_patches
 from .convolutions.conv2d_shape import OWNER, Conv2d
 from .convolutions.window_shape import four, two
@@ -98,6 +99,8 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
     cfg.multi_filter(lambda entities: family.violation(shape, chosen(entities), target) is None)
     cfg.add_flop(shape.flop)
     cfg.add_bytes(shape.bytes)
+    if shape.bytes >= 2**63:
+        raise TemplateError(f"no kernels index arrays of {shape.bytes:.3g} bytes: {shape}")
     return family.kernel(shape, {name: cfg[name].val for name in options})
 
 

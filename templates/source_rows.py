@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune import SourceKernel, Target, get_config, template
+from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
 
+from .arguments import template
 from .attention import attention_both, attention_cuda
 from .attention.attention_cuda import Attention
 from .data_movement import take_cuda, transpose_cuda

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from autotune import SourceKernel, Target, get_config, template
+from autotune import SourceKernel, Target, get_config
 from autotune.errors import GraphError, TemplateError
 from autotune.graph import ops
 
+from .arguments import template
 from .convolutions import conv2d_bf16x3, conv2d_cuda, phases
 from .convolutions.as_images import AsImages
 from .convolutions.conv2d_shape import Conv2d

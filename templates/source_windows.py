@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autotune import SourceKernel, Target, get_config, template
+from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
 
+from .arguments import template
 from .convolutions import (
     conv2d_few,
     conv2d_groups,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from autotune import get_config, te, template, topi
+from autotune import get_config, te, topi
 from autotune.task import TemplateConfig
 
 from . import te_common
+from .arguments import template
 from .te_common import Scheduled
 
 Extents = int | Sequence[int]

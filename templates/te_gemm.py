@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from autotune import get_config, te, template, topi
+from autotune import get_config, te, topi
 
 from . import te_common
+from .arguments import template
 from .te_common import Scheduled
 
 

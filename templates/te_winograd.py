@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune import get_config, te, template, topi
+from autotune import get_config, te, topi
 
 from . import te_common
+from .arguments import template
 from .convolutions.window_shape import four
 from .te_common import Scheduled
 

@@ -27,7 +27,10 @@ from autotune.ir import (
 from autotune.te.location import locate_error, user_line
 from autotune.te.reduction import NUMBERED, UNNAMED
 from autotune.te.tensor import Attrs, ComputeOp, Dim, Extent, PlaceholderOp, Tensor, TensorSlice
+from autotune.utils.check import is_whole
 
+# Indices are of int32.
+_MOST = 2**31 - 1
 _TAG: ContextVar[str] = ContextVar("te_tag", default="")
 
 
@@ -109,8 +112,14 @@ def check_shape(name: str, shape: object) -> tuple[Extent, ...]:
 
 
 def _check_extent(name: str, extent: object) -> Extent:
-    if (type(extent) is int or type(extent) is Dim) and extent > 0:
+    if (type(extent) is int or type(extent) is Dim) and 0 < extent <= _MOST:
         return int(extent)
+    size = extent.value if isinstance(extent, IntImm) else extent
+    if is_whole(size, _MOST + 1):  # as an index it would be another number
+        raise ExpressionError(
+            f"{user_line()}: {name}: every extent of the shape must be at most {_MOST}, as "
+            f"indices have 32 bits, got {size}"
+        )
     try:
         expr = as_expr(whole(extent))
     except ExpressionError:

@@ -29,6 +29,8 @@ class TakeRows:
     def __post_init__(self) -> None:
         if min(self.rows, self.columns, self.count) < 1:
             raise TemplateError(f"take_rows: extents must be at least 1, got {self}")
+        if self.rows * self.columns >= 2**60:
+            raise TemplateError(f"take_rows: kernels index up to 2^60 elements, got {self}")
         if self.dtype not in ELEMENT_BYTES or self.index not in INDICES:
             raise TemplateError(
                 f"take_rows: dtype must be one of {', '.join(ELEMENT_BYTES)} and the index int32 "

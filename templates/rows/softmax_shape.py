@@ -24,6 +24,8 @@ class Softmax:
     def __post_init__(self) -> None:
         if min(self.rows, self.columns) < 1:
             raise TemplateError(f"softmax: extents must be at least 1, got {self}")
+        if max(self.rows, self.columns) >= 2**31:
+            raise TemplateError(f"softmax: kernels take extents below 2^31, got {self}")
 
     @property
     def flop(self) -> int:

@@ -28,6 +28,14 @@ def test_a_single_extent_is_a_shape_of_one_dimension():
     assert te.compute(5, lambda i: i).shape == (5,)
 
 
+@pytest.mark.parametrize("extent", [2**31, 2**32 + 5, 2**70, IntImm(2**40 + 1, "int64")])
+def test_an_extent_that_indices_cannot_reach_is_refused(extent):
+    with pytest.raises(ExpressionError, match=f"at most {2**31 - 1}, as indices have 32 bits"):
+        te.placeholder((2, extent), name="A")
+    with pytest.raises(ExpressionError, match=f"at most {2**31 - 1}, as indices have 32 bits"):
+        te.compute((extent,), lambda i: te.const(1.0, "float32"))
+
+
 def test_extents_may_be_constants_of_the_ir():
     assert te.placeholder((IntImm(3), 2)).shape == (3, 2)
 

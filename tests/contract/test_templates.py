@@ -1,0 +1,230 @@
+"""What every template that ships promises; a new one cannot land without a case here.
+
+Each is also in the tables of `tests/templates/test_spaces_are_fast.py` (its largest spaces) and,
+where networks use it, of `tests/templates/test_worth_trying.py`.
+"""
+
+import inspect
+import math
+import re
+from functools import cache
+from itertools import islice
+
+import autotune.templates
+import ml_dtypes
+import numpy as np
+import pytest
+
+import autotune
+from autotune.driver.kernel_of import kernel_of
+from autotune.errors import AutotuneError
+from autotune.kernel import SourceKernel, launch_violation
+from autotune.target import Target
+from autotune.task import create
+from autotune.task.template import TASK_TABLE
+from autotune.utils.check import shown
+from tests.topi.evaluate import evaluate
+
+IMAGES = (1, 8, 8, 4, 4, 3, 3, 1, 1)
+EACH = (1, 8, 8, 4, 1, 3, 3)
+# Small arguments of each template, which are right.
+SMALL = {
+    "attention.cuda": (1, 4, 8, 8, 64, 2, True),
+    "conv2d_nchw": IMAGES,
+    "conv2d_nhwc.cuda": IMAGES,
+    "conv2d_transpose.cuda": ((1, 4, 5, 5), (4, 3, 3, 3)),
+    "conv3d.cuda": ((1, 2, 5, 5, 5), (3, 2, 3, 3, 3)),
+    "cumsum.cuda": (4, 8),
+    "depthwise_conv2d": EACH,
+    "elementwise.cuda": ("a + 1", (("a", (4, 3)),)),
+    "gemm.cuda": (8, 8, 8, "float32", 2),
+    "gemm_nn": (8, 8, 8),
+    "group_norm.cuda": (2, 4, 8, 2),
+    "layer_norm.cuda": (4, 8),
+    "log_softmax.cuda": (4, 8),
+    "matvec.cuda": (8, 8, 2),
+    "pool2d": ("max", 1, 8, 8, 4, 2),
+    "reduce.cuda": ("sum", 4, 8, 2),
+    "rms_norm.cuda": (4, 8),
+    "softmax": (4, 8),
+    "take_rows.cuda": (4, 8, 3),
+    "te/conv2d_nchw": IMAGES,
+    "te/conv2d_nchw_winograd.cuda": (1, 8, 8, 8, 8, 3, 1),
+    "te/dense": (4, 8, 16),
+    "te/depthwise_conv2d_nchw": EACH,
+    "te/gemm": (8, 8, 8),
+    "te/softmax": (4, 8),
+    "transpose.cuda": ((4, 3), (1, 0)),
+    "winograd_conv2d": (1, 8, 8, 8, 8),
+}
+NAMES = [
+    name
+    for name, entry in TASK_TABLE.items()
+    if getattr(entry.fcustomized, "__module__", "").startswith("autotune.templates.")
+]
+TARGETS = {"cuda": "cuda -arch=sm_90", "cpu": "llvm"}
+HUGE = 2**70
+# By annotation what is no value of it, and by name what is none of that argument.
+NONE_OF = {
+    "bool": ["yes", 5, None],
+    "int": [-1, 1.5, "a", None, HUGE, True],
+    "float": ["a", None, math.nan, (1,)],
+    "str": ["no such", "", 5, None],
+    "Sequence[int]": [(), 5, None, "abc", (1.5, 1.5)],
+    "Sequence[tuple[str, Sequence[int]]]": [(), 5, None, "abc", (("a",),), (("a", (0,)),)],
+}
+LISTS = {
+    "stride": [0, -1, (1, 0), (1, 2, 3, 4), 1.5, "a", None],
+    "padding": [-1, (1, -1), 1.5, "same", None],
+}
+LISTS |= {"strides": LISTS["stride"], "dilation": LISTS["stride"], "size": LISTS["stride"]}
+BY_NAME = {
+    "dtype": ["float8", "complex64", "bool", "", 5, None],
+    "groups": [0, -1, 3, 1.5, None],
+    "output_padding": LISTS["padding"],
+    "data": [(), (0,) * 4, 5, None, "abc"],
+    **LISTS,
+}
+BY_NAME["weight"] = BY_NAME["data"]
+# What is right after all: any elements can be moved, no operand may be shared by a batch, and 0
+# stands for as many heads as q has.
+RIGHT = {
+    ("take_rows.cuda", "dtype", "bool"),
+    ("transpose.cuda", "dtype", "bool"),
+    ("attention.cuda", "kv_heads", 0),
+    ("gemm.cuda", "shared", ""),
+}
+
+
+def small(name):
+    return SMALL.get(name) or SMALL[name.rpartition(".")[0]]
+
+
+def task_of(name, args=None):
+    return create(name, small(name) if args is None else args, TARGETS[name.rpartition(".")[2]])
+
+
+def parameters(name):
+    return list(inspect.signature(TASK_TABLE[name].fcustomized).parameters.values())
+
+
+def wrong(name):
+    """Yield arguments of a template of which one is wrong: its name, its value, and all."""
+    every = parameters(name)
+    right = [*small(name), *(each.default for each in every[len(small(name)) :])]
+    for place, each in enumerate(every):
+        values = BY_NAME.get(each.name) if each.annotation != "int" else None
+        values = values or NONE_OF.get(each.annotation)
+        if each.annotation == "int":
+            values = [0, *(BY_NAME.get(each.name) or NONE_OF["int"])]
+        assert values, f"{name}: nothing is known of {each.name}: {each.annotation}"
+        for value in values:
+            if (name, each.name, value) not in RIGHT:
+                yield each.name, value, [*right[:place], value, *right[place + 1 :]]
+
+
+@cache
+def drawn(name):
+    """Return what the template makes of some configurations."""
+    task = task_of(name)
+    space = task.config_space
+    indices = space.sample(min(64, len(space)), np.random.default_rng(0))
+    return [(space.get(index), task.instantiate(space.get(index))) for index in indices]
+
+
+def test_every_template_that_ships_has_a_case():
+    known = {each for each in NAMES if each in SMALL or each.rpartition(".")[0] in SMALL}
+    assert known == {*NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_says_what_it_computes(name):
+    text = inspect.getdoc(TASK_TABLE[name].fcustomized) or ""
+    assert re.match(r"[A-Z].{20,}", text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_counts_its_work_and_has_an_untuned_choice(name):
+    task = task_of(name)
+    assert task.flop > 0
+    default = task.default()
+    assert default is not None
+    made = task.instantiate(default)
+    if isinstance(made, SourceKernel):
+        assert made.reference is not None
+        moved = sum(nbytes(each) * (1 + (each.role == "inout")) for each in made.args)
+        # Of a table only the rows that are taken move.
+        assert task.bytes == moved or name == "take_rows.cuda"
+    assert launch_violation(kernel_of(made, task.target), task.target.limits) is None
+
+
+def nbytes(argument):
+    kind = np.dtype(getattr(ml_dtypes, argument.dtype, argument.dtype))
+    return math.prod(argument.shape) * kind.itemsize
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nine_of_ten_configurations_that_are_drawn_can_be_launched(name):
+    target = Target(TARGETS[name.rpartition(".")[2]])
+    refused = [launch_violation(kernel_of(made, target), target.limits) for _, made in drawn(name)]
+    assert sum(each is None for each in refused) >= 0.9 * len(refused)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_configurations_compute_what_their_reference_does(name):
+    """On a CPU, and in the emulator with blocks that it runs quickly."""
+    emulated = name.endswith(".cuda")
+    task = create(name, small(name), "cuda -emulate" if emulated else "llvm")
+    space, rng = task.config_space, np.random.default_rng(0)
+    points = (space.get(i) for i in space.sample(min(60, len(space)), rng))
+    made = (task.instantiate(point) for point in points)
+    quick = (each for each in made if not emulated or _is_quick(kernel_of(each, task.target)))
+    checked = 0
+    for each in islice(quick, 2):
+        module = autotune.build(each, target=task.target)
+        arrays = [_array(a, rng) for a in module.kernel.args]
+        inputs = [x.copy() for x in arrays[:-1]]
+        module(*arrays)
+        np.testing.assert_allclose(
+            arrays[-1].astype("float64"), _wanted(each, inputs), rtol=1e-2, atol=1e-3
+        )
+        checked += 1
+    assert checked
+
+
+def _is_quick(kernel):
+    return all(call.launch.threads <= 256 for call in kernel.calls)
+
+
+def _array(argument, rng):
+    kind = np.dtype(getattr(ml_dtypes, argument.dtype, argument.dtype))
+    if argument.role != "in":
+        return np.full(argument.shape, 77, kind)
+    if kind.kind == "i":
+        return rng.integers(0, 4, argument.shape).astype(kind)
+    return rng.standard_normal(argument.shape).astype(kind)
+
+
+def _wanted(made, inputs):
+    if isinstance(made, SourceKernel):
+        wide = [x if x.dtype.kind == "i" else x.astype("float64") for x in inputs]
+        return made.reference(*wide)
+    *read, result = made[1]
+    return evaluate(result, zip(read, inputs, strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_argument_is_an_error_that_says_what_was_expected(name):
+    for argument, value, args in wrong(name):
+        text = _refusal(name, args)
+        told = (" got ", " has ", argument, shown(value), str(value))
+        assert any(each in text for each in told), f"{argument}={value!r}: {text}"
+
+
+def _refusal(name, args):
+    """Return what is said of arguments, and nothing where they are taken."""
+    try:
+        task_of(name, args)
+    except AutotuneError as error:
+        return str(error)
+    return ""
