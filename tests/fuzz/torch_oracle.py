@@ -202,8 +202,8 @@ def _attention(a, q, k, v, kind):
         hidden = torch.arange(keys) > torch.arange(queries)[:, None] + keys - queries
         scores = scores.masked_fill(hidden, -math.inf)
     powers = scores.softmax(-1)
-    blind = hidden.all(1)[:, None]
-    powers = powers.masked_fill(blind, 0)
+    # As in PyTorch from 2.5 on a query gets zeros where no score is above minus infinity.
+    powers = powers.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0)
     sums = max(ROUNDOFF["float32"], ROUNDOFF[kind]) if kind != "float64" else ROUNDOFF[kind]
     exact = min(ROUNDOFF["float32"], sums)
     off = exact * (q.shape[3] + 8) * (q.abs() @ k.abs().mT * abs(factor)).amax(-1, keepdim=True)
@@ -282,7 +282,7 @@ EXACT_UNARY = {
 ROUNDED_UNARY = {
     "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt,
     "tanh": torch.tanh, "erf": torch.erf, "sin": torch.sin,
-    "cos": torch.cos, "nn.silu": functional.silu,
+    "cos": torch.cos,
 }  # fmt: skip
 BINARY = {
     "add": torch.add, "subtract": torch.sub, "multiply": torch.mul, "divide": torch.div,
@@ -314,7 +314,11 @@ ORACLES = {
         for n, f in _counted.items()
     },
     # Where the power of e overflows, the result is 0.
-    "sigmoid": lambda a, x: (torch.sigmoid(x), 8 * torch.sigmoid(x) + 2.0**-102),
+    "sigmoid": lambda a, x: (torch.sigmoid(x), 8 * torch.sigmoid(x) + 2.0**-100),
+    "nn.silu": lambda a, x: (
+        functional.silu(x),
+        8 * functional.silu(x).abs() + 2.0**-100 * x.abs().nan_to_num(0, 0, 0),
+    ),
     "power": _elementwise(lambda a, x, y: torch.pow(x, y), 16),
     "sin": _absolute(lambda a, x: torch.sin(x), 4),
     "cos": _absolute(lambda a, x: torch.cos(x), 4),

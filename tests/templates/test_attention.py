@@ -92,7 +92,7 @@ def test_every_shape_has_configurations_and_its_default_is_one(b, kv, group, que
         ((1, 4, 8, 8, 64, 3), "kv_heads must divide heads"),
         ((1, 4, 8, 8, 44), "multiple of 8 up to 256"),
         ((1, 4, 8, 8, 64, 0, False, 0.0, "float32"), "float16 or bfloat16"),
-        ((1, 4, 8, 8, 64, 0, False, float("inf")), "scale must be a number from 0 on"),
+        ((1, 4, 8, 8, 64, 0, False, float("inf")), "scale must be a number"),
         ((1, 4, 0, 8, 64), "at least 1"),
     ],
 )

@@ -146,7 +146,10 @@ def test_the_reference_is_the_sum_and_what_follows():
         ((4, 4, 4, "float64"), "dtype must be"),
         ((4, 4, 4, "float32", 0), "at least 1"),
         ((4, 4, 4, "float32", 2, False, False, False, "tanh"), "activation must be one of"),
-        ((4, 4, 4, "float32", 2, *[False] * 3, "none", False, False, float("nan")), "finite"),
+        (
+            (4, 4, 4, "float32", 2, *[False] * 3, "none", False, False, float("nan")),
+            "alpha must be a number",
+        ),
         ((4, 4, 4, "float32", 2, *[False] * 3, "none", False, False, 1.0, "c"), "shared must be"),
     ],
 )

@@ -30,8 +30,8 @@ class Attention(Operator):
 
     Attributes:
         causal: whether query i sees keys up to i + keys - queries only, so that the last one sees
-            all: with as many queries as keys PyTorch's ``is_causal``. A query that sees none gets
-            zeros.
+            all: with as many queries as keys PyTorch's ``is_causal``. A query that sees none, or
+            whose scores are all minus infinity, gets zeros, as in PyTorch from 2.5 on.
         scale: of scores; None for 1 / sqrt(size).
     """
 
@@ -90,7 +90,10 @@ class Attention(Operator):
         powers = te.compute(
             scores.shape,
             lambda b, h, i, j: seen(
-                i, j, te.exp(scaled(b, h, i, j) - highest(b, h, i, 0)), te.const(0, kind)
+                i,
+                j,
+                te.exp(scaled(b, h, i, j) - te.max(highest(b, h, i, 0), lowest)),
+                te.const(0, kind),
             ),
             "T_powers",
         )
