@@ -42,15 +42,19 @@ class Hub:
         self._made: OrderedDict[tuple[int, str], str] = OrderedDict()
         self._weighing: asyncio.Task[None] | None = None
 
+    def poll(self) -> bool:
+        """Read what is new for a short time; return whether there is more to read at once."""
+        try:
+            return self.model.poll(SLICE_S)
+        except Exception:  # what one log holds must not end the page of all
+            logger.exception("the page: a log cannot be followed")
+            return False
+
     async def follow(self) -> None:
         """Read the logs until cancelled."""
         told = -1
         while True:
-            try:
-                more = self.model.poll(SLICE_S)
-            except Exception:  # what one log holds must not end the page of all
-                logger.exception("the page: a log cannot be followed")
-                more = False
+            more = self.poll()
             if self.model.revision != told:
                 told = self.model.revision
                 for reader in self.readers:

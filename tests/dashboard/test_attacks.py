@@ -100,6 +100,13 @@ def test_exports_that_nobody_reads_keep_nobody_from_exporting(server):
         one.close()
 
 
+def test_an_export_that_is_asked_for_at_once_has_all_that_stands_in_the_log(tmp_path):
+    with served(log(tmp_path / "a.log", run(6000))) as (link, _):
+        status, _, body = asked(link.rstrip("/"), "/export?format=csv")
+    assert status == 200
+    assert body.count(b"\n") > 6000
+
+
 def test_a_crowd_that_idles_ends_no_export(server):
     made = exporting(server[0])
     assert made.recv(100)
