@@ -104,6 +104,27 @@ def test_of_equal_largest_elements_the_first_counts_and_none_before_one_that_is_
     assert out.ravel().tolist() == shape.reference()(data.reshape(3, 4, 1)).ravel().tolist()
 
 
+@pytest.mark.parametrize(
+    ("shape", "split"),
+    [
+        (Reduction("argmax", 3, 5000), 64),
+        (Reduction("sum", 2, 700, 5), 16),
+        (Reduction("max", 150, 64), 8),
+        (Reduction("argmax", 1, 300, 2100), 8),
+    ],
+    ids=["warps of rows", "warps down columns", "many blocks", "threads"],
+)
+def test_states_of_a_split_are_joined_by_warps_or_threads(shape, split):
+    rows = {"threads": 32, "rows": 2} if shape.inner == 1 else {"threads": 4, "rows": 16}
+    source = reduce_cuda.kernel(shape, {**rows, "vec": 1, "unroll": 2, "split": split})
+    # Of several largest elements the first is meant, wherever the others are.
+    data = np.random.default_rng(0).integers(0, 9, source.args[0].shape).astype(np.float32)
+    out = np.full(source.args[-1].shape, -1, source.args[-1].dtype)
+    run_emulated(source.kernel("cuda"), [data, out], orders=(0,))
+    np.testing.assert_allclose(out, source.reference(data))
+    assert (source.defines["JOINERS"] == 32) == (shape.outputs <= reduce_cuda.FEW_OUTPUTS)
+
+
 def test_states_of_a_split_that_32_bits_do_not_index_are_refused():
     shape, target = Reduction("argmax", 2**14, 1000, 2**14), Target("cuda -arch=sm_90")
     choice = {"threads": 128, "rows": 1, "vec": 4, "unroll": 1}
