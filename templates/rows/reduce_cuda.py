@@ -149,14 +149,15 @@ def estimate(shape: Reduction, choice: Mapping[str, int], target: Target) -> flo
     flight = occupied.together * tiling.threads * c["unroll"] * c["vec"] * shape.element_bytes
     # A multiprocessor needs some 32 KiB on their way; narrow reads cost the scheduler more.
     waiting = 700 * rounds * max(1.0, flight / 32768)
-    each = 14 if shape.place else 2  # instructions an element
-    issue = steps * c["vec"] * each * occupied.together * tiling.threads / 128 * (1 + 1 / c["vec"])
+    issue = steps * c["vec"] * 2 * occupied.together * tiling.threads / 128 * (1 + 1 / c["vec"])
     narrow = 1.0
     if shape.inner > 1:
         narrow = max(1.0, 32 / (c["threads"] * c["vec"] * shape.element_bytes))
+    alone = occupied.waves * (max(waiting, issue) * narrow + 800)
+    if shape.place:  # which takes more instructions than memory takes time
+        return alone + (3000.0 + 4 * c["split"] if c["split"] > 1 else 0.0)
     parts = common.ceil_div(c["split"], tiling.joiners)
     joining = 1600.0 + 600 * common.ceil_div(parts, 8) if c["split"] > 1 else 0.0
-    alone = occupied.waves * (max(waiting, issue) * narrow + 800)
     # Where memory is the limit, what waits less is the steadier one.
     return max(alone, (alone + 3 * shape.bytes / BYTES_A_CYCLE) / 4) + joining
 
