@@ -236,6 +236,8 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
     target = Target.current() or Target("cuda")
     if gemm_short.suits(shape, get_config()):
         return tunable(gemm_short, shape, "cuda")
+    if not fma and matvec_cuda.suits(shape, get_config()):
+        return tunable(matvec_cuda, shape, "cuda")
     if shape.dtype == "float32":
         plain = fma or gemm_bf16x3.chosen_before(get_config())
         split = not plain and gemm_bf16x3.offered(shape, target)

@@ -46,7 +46,9 @@ def offered(shape: Conv2d, target: Target) -> bool:
     """Return whether a target multiplies so, and it pays for a shape."""
     plain = Epilogue(shape.bias, activation=shape.epilogue.activation)
     long = shape.taps > 1 and shape.ci * shape.taps >= LONG_SUM
-    if shape.epilogue != plain or shape.groups > 1 or not long:
+    # Of fewer filters half of a tile's rows would be idle.
+    many = shape.co > gemm_bf16x3.TILE_M // 2
+    if shape.epilogue != plain or shape.groups > 1 or not (long and many):
         return False
     product = product_of(shape)
     if product.batch * product.n * product.k > MOST_ELEMENTS:

@@ -36,16 +36,23 @@ from functools import partial
 from autotune import SourceKernel, Target, call, workspace
 
 from .. import common
+from . import gemm_bulk, gemm_wgmma
 from .gemm_shape import Gemm, first_names, result_name
 from .gemm_wgmma import ARCH
 
 # Of the nine, the largest so many.
 PRODUCTS = 6
+# Columns whose products a thread has room for beside the sums; of wider tiles half at a time.
+MOST_AT_ONCE = 192
 # Rows of a tile: two warpgroups multiply 64 each.
 TILE_M = 128
 THREADS, PACK_THREADS = 384, 256
 # Three pieces of 16 bits.
 ITEM_BYTES = 6
+# Of fewer multiply-adds, those by ``fmaf`` are over before two kernels have begun.
+LEAST_PRODUCTS = 2**25
+# Rows and columns that tiles by ``fmaf`` have at least, where they are at their best.
+NARROW = 48
 # Up to as many products a sum, those by ``fmaf`` were faster whatever stood where.
 SHORT_SUM = 64
 # Multiprocessors of the devices that these kernels run on, where a target does not say.
@@ -59,7 +66,7 @@ class Bf16x3Tiling:
         c = choice
         self.shape, self.choice = shape, choice
         # Columns that are multiplied at a time: of twice as many, sums would fill the registers.
-        self.part_n = common.pick(c["tile_n"] % 192 == 0, 192, 128)
+        self.part_n = common.pick(c["tile_n"] > MOST_AT_ONCE, c["tile_n"] // 2, c["tile_n"])
         self.chunks = common.ceil_div(common.ceil_div(shape.k, c["chunk"]), c["split"])
         self.per_split = c["chunk"] * self.chunks
         self.a_bytes = ITEM_BYTES * TILE_M * c["chunk"]
@@ -92,7 +99,7 @@ class Bf16x3Tiling:
             b_bytes=self.b_bytes, blocks_m=down, blocks_n=across, cluster=c["split"] > 1,
             products=products, bfloat16=1, tf32=0, **{name: c[name] for name in candidates(s)},
         )  # fmt: skip
-        return {**knobs, **s.operands()}
+        return {**knobs, **s.operands(), **gemm_wgmma.product_text(self.part_n)}
 
 
 def runs_on(target: Target) -> bool:
@@ -105,9 +112,15 @@ def offered(shape: Gemm, target: Target) -> bool:
     """Return whether a target has these instructions, and they pay for a shape."""
     if shape.dtype != "float32" or not runs_on(target):
         return False
-    likely = {"tile_n": 128, "chunk": 32, "stages": 4, "in_turn": 1, "band": 1}
-    splits = candidates(shape)["split"]
-    cycles = min(estimate(shape, {**likely, "split": split}, target) for split in splits)
+    if shape.batch * shape.m * shape.n * shape.k < LEAST_PRODUCTS:
+        return False
+    likely = {"chunk": 32, "stages": 4, "in_turn": 1, "band": 1}
+    options = candidates(shape)
+    cycles = min(
+        estimate(shape, {**likely, "tile_n": tile_n, "split": split}, target)
+        for tile_n in options["tile_n"]
+        for split in options["split"]
+    )
     return cycles < _fma_cycles(shape, target)
 
 
@@ -118,8 +131,9 @@ def _fma_cycles(shape: Gemm, target: Target) -> float:
     took 31.0 us, 1922x263x223 25.9, and here 13.8 and 17.5. Of short sums writing takes most.
     """
     each = 128 * 0.65 * _multiprocessors(target)
-    singly = (shape.transpose_b or shape.n % 4 > 0) and shape.k >= SHORT_SUM
-    products = shape.batch * shape.m * shape.n * shape.k * (1.75 if singly else 1)
+    singly = (shape.transpose_b or shape.n % 4 > 0 or shape.k % 4 > 0) and shape.k >= SHORT_SUM
+    narrow = max(1.0, NARROW / min(shape.m, shape.n))
+    products = shape.batch * shape.m * shape.n * shape.k * (1.75 if singly else 1) * narrow
     return 8000 + products / each
 
 
@@ -135,7 +149,9 @@ def chosen_before(knobs: Container[str]) -> bool:
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {
-        "tile_n": [128, 192, 256],
+        "tile_n": sorted(
+            {8 * width for width in gemm_bulk.widths(shape.n) if width <= 24} | {256}
+        ),
         "chunk": [32, 64],
         "stages": [2, 3, 4],
         "in_turn": [0, 1],
@@ -146,9 +162,14 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
 
 def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
+    return common.first_broken(_rules(choice, shape, target))
+
+
+def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple[bool, str]]:
+    """Return the rules of `violation`; choices may be arrays of them."""
     tiling, c = Bf16x3Tiling(shape, choice), choice
     split = c["split"] > 1
-    rules = [
+    return [
         (tiling.shared_bytes > target.limits.shared_bytes_optin, "too much shared memory"),
         (c["tile_n"] >= 2 * max(shape.n, 64), "columns beyond the output"),
         (c["stages"] > common.larger(tiling.chunks + 1, 2), "stages beyond the chunks"),
@@ -158,38 +179,50 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         (tiling.all_blocks > 2**31 - 1, "too many blocks"),
         (tiling.a_tiles + tiling.b_tiles > 2**31 - 1, "too many blocks"),
     ]
-    return common.first_broken(rules)
 
 
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: the slower of products and copies, packing, adding up."""
+    """Return a rough number of cycles: the slower of products and copies, packing, adding up.
+
+    Choices may be arrays of them.
+    """
     tiling, c = Bf16x3Tiling(shape, choice), choice
     multiprocessors = _multiprocessors(target)
     # A cluster stays within one of the groups that multiprocessors come in, and leaves gaps there.
-    multiprocessors -= 4 * c["split"] if c["split"] > 2 else 0
+    multiprocessors = multiprocessors - 4 * c["split"] * (c["split"] > 2)
     waves = common.ceil_div(tiling.all_blocks, multiprocessors)
     # A multiprocessor makes 2048 multiply-adds a cycle, with gaps; 42 bytes a cycle come from the
     # L2 cache.
-    gaps = 1.13 if c["in_turn"] else 1.15
+    gaps = 1.15 - 0.02 * c["in_turn"]
     products = gaps * PRODUCTS * TILE_M * c["tile_n"] * c["chunk"] / 2048
-    copies = (tiling.a_bytes + tiling.b_bytes) / 42
-    waiting = max(0.0, 1200 + copies - (c["stages"] - 1) * products)
-    adding = 1000 + 250 * c["split"] if c["split"] > 1 else 0.0
+    copies = (tiling.a_bytes + tiling.b_bytes) / 60
+    waiting = common.larger(0.0, 1200 + copies - (c["stages"] - 1) * products)
+    adding = (1000 + 250 * c["split"]) * (c["split"] > 1)
     writing = 4 * TILE_M * c["tile_n"] / 16
     # Packing reads 4 bytes for 6 that it writes.
     packed = (tiling.a_tiles * tiling.a_bytes + tiling.b_tiles * tiling.b_bytes) * 10 / ITEM_BYTES
     packing = 1500 + packed / (16 * _multiprocessors(target))
     # More slots bridge copies that are late.
-    work = tiling.chunks * max(products, copies) + waiting + 1000 / c["stages"]
-    return waves * (work + 2000 + adding + writing) + packing
+    work = tiling.chunks * common.larger(products, copies) + waiting + 1000 / c["stages"]
+    cycles: float = waves * (work + 2000 + adding + writing) + packing
+    return cycles
 
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
-    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    return common.best_drawn(
-        candidates(shape),
-        1000,
-        partial(violation, shape, target=target),
+    """Return a good guess for a shape that was never tuned: the best by estimate.
+
+    Longer chunks took longer in all of 16 pairs of configurations.
+    """
+    options = candidates(shape)
+    down = common.ceil_div(shape.m, TILE_M)
+    options |= {
+        "chunk": [32],
+        "stages": [4, 3, 2],
+        "band": [max(band for band in (1, 4, 8) if band < 2 * down)],
+    }
+    return common.best_of_all(
+        options,
+        partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )
 
@@ -211,8 +244,8 @@ def kernel(shape: Gemm, choice: Mapping[str, int], products: int = PRODUCTS) -> 
         call("gemm_bf16x3", names, grid, THREADS, tiling.shared_bytes, early=True),
     ]
     texts = [
-        "epilogue.h", "operands.h", "mma.h", "pairs.h", "barriers.h", "early.h", "wgmma.h",
-        "packed.h", "pack_bf16x3.cu", "gemm_bf16x3.cu",
+        "epilogue.h", "operands.h", "mma.h", "pairs.h", "float_pairs.h", "barriers.h",
+        "early.h", "wgmma.h", "packed.h", "pack_bf16x3.cu", "gemm_bf16x3.cu",
     ]  # fmt: skip
     source = common.cuda_kernel(
         shape, texts, tiling.defines(products), calls, flags=[f"-arch={ARCH}"]

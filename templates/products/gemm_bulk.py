@@ -65,12 +65,14 @@ SHORT_RUN = 8000
 FOLLOWED_RUN = 18000
 # The same of windows of images.
 WINDOWS_RUN = 11000
+# The same of products of floats as TF32.
+FLOATS_RUN = 14000
 # Of integers, rows, elements of a sum and multiply-adds up to which ``mma.sync`` is as fast.
 FEW_ROWS, SHORT_SUM, FEW_PRODUCTS = 32, 128, 2**25
 # The kernels, and what they are made of.
 TEXTS = (
-    "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "barriers.h", "early.h",
-    "wgmma.h", "activations.h", "bulk.h", "gemm_bulk.h", "begin_sums.h",
+    "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "float_pairs.h", "barriers.h",
+    "early.h", "wgmma.h", "activations.h", "bulk.h", "gemm_bulk.h", "begin_sums.h",
     "bulk_windows.h", "gemm_bulk_join.h", "gemm_bulk_copies.h",
     "gemm_bulk_results.h", "gemm_bulk_swapped.h", "gemm_bulk.cu", "gemm_bulk_sums.cu",
 )  # fmt: skip
@@ -141,17 +143,19 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
         return suits_integers(shape) and violation(shape, choice, target) is None
     if shape.m < PANEL or violation(shape, choice, target):
         return False
-    if shape.dtype == TF32 and (not shape.gathers or shape.n <= PANEL):
+    if shape.dtype == TF32 and shape.gathers and shape.n <= PANEL:
         return False
     if shape.gathers:
         return bool(estimate(shape, choice, target) > WINDOWS_RUN)
     if not in_place(rest):
         return False
-    if shape.n % 8 > 0:
+    if shape.n % 8 > 0 and shape.dtype != TF32:
         return suits_strips(shape)
     run = estimate(shape, choice, target)
     if rest != Epilogue(alpha=rest.alpha):
         return run > FOLLOWED_RUN
+    if shape.dtype == TF32:
+        return run > FLOATS_RUN
     form, split = Form.of(choice[KNOB]), choice["split"] > 1
     wide = choice["frags_n"] * 8 > PANEL or form.beside > 1
     return form.teams > 0 or split or (wide and run > SHORT_RUN)
@@ -175,7 +179,7 @@ def suits_strips(shape: Product) -> bool:
     """
     odd = shape.n % 8 > 0 and shape.a_run % 8 == 0 and shape.b_run % 8 == 0
     long = min(shape.m, shape.n, shape.k) >= LEAST_IN_STRIPS
-    return odd and long and shape.rest == Epilogue() and shape.dtype != "int8"
+    return odd and long and shape.rest == Epilogue() and shape.dtype in HALVES
 
 
 def default_choice(
@@ -187,9 +191,11 @@ def default_choice(
 
     Args:
         strips: whether rows of c begin anywhere, and only tiles count that are written in strips.
-        swapped: whether operands are; None leaves it open.
+        swapped: whether operands are; None leaves it open, but for floats, which were so timed.
     """
     options = candidates(shape)
+    if swapped is None and shape.dtype == TF32 and not shape.gathers:
+        swapped = 1
     if swapped is not None:
         options[KNOB] = [knob for knob in options[KNOB] if Form.of(knob).swapped == swapped]
     options[KNOB] = [knob for knob in options[KNOB] if knob != JOINS]
@@ -200,9 +206,11 @@ def default_choice(
             "split": [1],
         }
     if shape.dtype == TF32:
-        # Longer chunks took as long in 12 pairs of configurations. Narrow tiles read windows again
-        # and again: 56 columns took 18.2 us, 128 with a split 14.3 (256 channels, eight of 14x14).
-        wide = [width for width in options["frags_n"] if 8 * width > PANEL]
+        # Longer chunks took as long in 12 pairs of configurations. Narrow tiles read windows on
+        # the left again and again: 56 columns took 18.2 us, 128 with a split 14.3 (256 channels,
+        # eight of 14x14).
+        least = PANEL if shape.gathers and not swapped else 0
+        wide = [width for width in options["frags_n"] if 8 * width > least]
         options |= {"chunk": options["chunk"][:1], "frags_n": wide}
     few = min(shape.m, shape.n) < 8 * LARGEST_BOX
     options |= {

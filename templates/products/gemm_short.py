@@ -16,7 +16,9 @@ from .. import common
 from .gemm_shape import Gemm, first_names, result_name
 
 # The longest sum, and how many numbers of the second matrix a thread may hold.
-LONGEST, MOST_HELD = 32, 64
+LONGEST, MOST_HELD = 64, 64
+# Sums of more than so many run so untuned where there are so many results.
+LONG, MANY = 32, 2**21
 # Results, and columns, from which on a product runs so where nothing was tuned.
 LEAST, LEAST_COLUMNS = 2**18, 256
 # Of a multiprocessor, and how many a device has.
@@ -54,9 +56,10 @@ def suits(shape: Gemm, knobs: Container[str] = ()) -> bool:
     """Return whether a product runs so, unless ``knobs`` were chosen for `gemm_cuda`.
 
     On an H200 2048x512x13 took 4.1 us so and 7.5 before, 2048x2048x32 10.4 and 42.9, and
-    4096x1024x16 5.9 and 7.5.
+    4096x1024x16 5.9 and 7.5; 2048x2047x33 13.4 and 22.7, and of 64 22.6 and 26.8.
     """
-    many = shape.m * shape.n >= LEAST and shape.n >= LEAST_COLUMNS
+    least = LEAST if shape.k <= LONG else MANY
+    many = shape.m * shape.n >= least and shape.n >= LEAST_COLUMNS
     return many and refusal(shape) is None and "threads_m" not in knobs
 
 

@@ -45,6 +45,16 @@ def test_the_default_reads_whole_vectors_and_fits_the_device(args):
     assert launch_violation(kernel, HOPPER.limits) is None
 
 
+def test_few_rows_by_weights_along_the_sum_run_so_as_products_of_matrices_untuned():
+    def first(m, k=2048, turned=True):
+        task = create("gemm.cuda", (m, 1001, k, "float32", 1, False, turned), HOPPER)
+        return task.instantiate(task.default()).calls[0].entry
+
+    assert [first(m) for m in (1, 9, 12)] == ["matvec"] * 3
+    assert "matvec" not in (first(13), first(12, 2047), first(12, turned=False))
+    assert not matvec_cuda.suits(Gemm(12, 1001, 2048, transpose_b=True), {"threads_m": 4})
+
+
 def test_what_is_no_product_of_few_rows_is_an_error_that_says_so():
     choice = {name: values[0] for name, values in matvec_cuda.candidates(Gemm(1, 8, 8)).items()}
     with pytest.raises(TemplateError, match=r"b be stored as \[n, k\]"):

@@ -15,6 +15,13 @@ constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
 constexpr int COPY_REGISTERS = 40, SUM_REGISTERS = 232;
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 
+// Of PART_N columns, any multiple of 8: gemm_wgmma.py's `product_text` has written its operands out.
+#ifdef AUTOTUNE_EMULATE
+#define begin_part begin_packed
+#else
+DEFINE_PRODUCT(begin_part, ", 0, 0", OWN_COLUMNS, WORDS, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
+#endif
+
 // A place in the ring: slots are used in turn, and `parity` changes with every turn.
 struct Place {
   int slot;
@@ -81,7 +88,7 @@ __device__ __forceinline__ void begin_chunk(float (&sum)[WORDS], descriptor left
   for (int i = 9 - PRODUCTS; i < 9; ++i)
 #pragma unroll
     for (int k = 0; k < CHUNK; k += DEPTH)
-      begin_packed(sum, left + further(LEFT[i] * (A_BYTES / 3) + k * TILE_M * 2),
+      begin_part(sum, left + further(LEFT[i] * (A_BYTES / 3) + k * TILE_M * 2),
                    right + further(RIGHT[i] * (B_BYTES / 3) + k * TILE_N * 2), i > 9 - PRODUCTS || k > 0);
   products_commit();
 }
@@ -175,7 +182,7 @@ __device__ __forceinline__ void write_sums(
       float &low = sum[j * 4 + half * 2], &high = sum[j * 4 + half * 2 + 1];
       const size_t at = static_cast<size_t>(row) * N + column;
       FINISH(low, high, column, at);
-      write_pair(out, at, column, low, high);
+      write_floats(out, at, column, low, high);
     }
   }
 }

@@ -29,7 +29,11 @@ __device__ __forceinline__ void write_pairs(
       Sum &low = sum[j * 4 + half * 2], &high = sum[j * 4 + half * 2 + 1];
       const size_t at = static_cast<size_t>(m) * C_N + n;
       FINISH(low, high, n, at);
+#if TF32
+      write_floats(out, at, n, low, high);
+#else
       write_pair(out, at, n, low, high);
+#endif
     }
   }
 }
