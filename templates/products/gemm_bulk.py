@@ -49,7 +49,7 @@ from .gemm_bulk_rules import LARGEST_BOX, SUM_THREADS, faults, rules
 from .gemm_bulk_rules import offered as offered
 from .gemm_bulk_rules import refusal as refusal
 from .gemm_bulk_rules import violation as violation
-from .gemm_bulk_tiling import FORMS, JOINS, KNOB, PANEL, BulkTiling, Form, in_place
+from .gemm_bulk_tiling import FORMS, KNOB, PANEL, BulkTiling, Form, in_place
 from .gemm_mma import depth
 from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 from .gemm_wgmma import ARCH
@@ -113,7 +113,7 @@ def candidates(shape: Product) -> dict[str, list[int]]:
     plain = shape.dtype == "int8" or shape.gathers
     forms = [f for f in FORMS if not plain or f.beside == 1]
     forms = [f for f in forms if not plain or not f.swapped or (floats and f.share == 1)]
-    forms = [f for f in forms if not f.joins or shape.dtype in HALVES]
+    forms = [f for f in forms if not f.joins or (shape.dtype in HALVES and not shape.gathers)]
     return {
         KNOB: [f.knob for f in forms],
         "warps_m": [4, 8, 12],
@@ -130,13 +130,13 @@ def candidates(shape: Product) -> dict[str, list[int]]:
 def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     """Return whether a choice is known to beat `gemm_wgmma` where nothing was tuned.
 
-    On an H200 it did for 24 of 26 plain products; the others are over before the copy engine has
-    begun (768), or have few, narrow tiles (512x512x2048). With a bias and GELU they did for all 5
-    of 1024x4096x1024 and more. Other steps after a sum and few rows were not measured. Of 23
-    layers of 3x3 windows they did for 18 of the 19 that take 7 us and more, the other took as
-    long, and for one of four shorter ones: a block first writes the map of its images. With a
-    residual they did for all three. Of floats as TF32 they did for four such layers, 1.13 to 1.43
-    times as fast, not for 8x7x7 pixels (0.95) and 64 filters (0.9), and for none of six products.
+    On an H200 it did for nearly all plain products of some 4 us and more. With a bias and GELU
+    they did for all 5 of 1024x4096x1024 and more. Other steps after a sum and few rows were not
+    measured. Of 23 layers of 3x3 windows they did for 18 of the 19 that take 7 us and more, the
+    other took as long, and for one of four shorter ones: a block first writes the map of its
+    images. With a residual they did for all three. Of floats as TF32 they did for four such
+    layers, 1.13 to 1.43 times as fast, not for 8x7x7 pixels (0.95) and 64 filters (0.9), and
+    for none of six products.
     """
     rest = shape.rest
     if shape.dtype == "int8":
@@ -156,9 +156,7 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
         return run > FOLLOWED_RUN
     if shape.dtype == TF32:
         return run > FLOATS_RUN
-    form, split = Form.of(choice[KNOB]), choice["split"] > 1
-    wide = choice["frags_n"] * 8 > PANEL or form.beside > 1
-    return form.teams > 0 or split or (wide and run > SHORT_RUN)
+    return Form.of(choice[KNOB]).teams > 0 or choice["split"] > 1 or run > SHORT_RUN
 
 
 def suits_integers(shape: Product) -> bool:
@@ -198,7 +196,6 @@ def default_choice(
         swapped = 1
     if swapped is not None:
         options[KNOB] = [knob for knob in options[KNOB] if Form.of(knob).swapped == swapped]
-    options[KNOB] = [knob for knob in options[KNOB] if knob != JOINS]
     if strips:
         options |= {
             KNOB: [form.knob for form in FORMS if form.share == 1 and not form.swapped],

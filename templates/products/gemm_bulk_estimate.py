@@ -19,8 +19,8 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     """Return a rough number of cycles: the slower of products and copies, and what goes with them.
 
     The constants were fitted to 1010 choices for 50 shapes from 197x3072x768 to 4096 on an H200,
-    the fast ones above all; those of copies, and of clusters, once more to 866 for 71 products, of
-    which the choices taken are 0.8% slower than the fastest. Choices may be arrays of them.
+    the fast ones above all; those of copies, and of clusters, once more to 866 for 71 products,
+    and those of ranges of K to 3300 for 97. Choices may be arrays of them.
     """
     tiling, c = BulkTiling(shape, choice), choice
     form, split = tiling.form, c["split"]
@@ -34,12 +34,15 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     meeting = 40 * (form.share + form.beside - 2)
     # Until the first chunk is there, and from the last product on.
     writing = _writing_cycles(tiling) * together / common.pick(form.joins, split, 1)
-    # Blocks of a cluster send each other their sums: 16 bytes a cycle.
+    # Blocks of a cluster send each other their sums, 16 bytes a cycle, when all are done.
     writing += form.joins * (600 + 4 * tiling.tile_m * tiling.tile_n * (1 - 1 / split) / 16)
+    # Ranges of K that are read at a time are more of both matrices, above all where tiles end
+    # beyond the last column: why these are that much slower was not found.
+    work *= 1 + form.joins * (0.08 + 0.3 * (tiling.n % tiling.tile_n > 0))
     ends = BEGINNING + writing
     # A kernel that adds up is begun, reads its parts from the L2 cache and writes.
     adding = ((split > 1) & (form.joins == 0)) * (
-        15 + 4 * (split + 1) * tiling.part_size / (9.9 * sms)
+        2500 + 4 * (split + 1) * tiling.part_size / (9.9 * sms)
     )
     # Blocks that walk begin once. Of two teams one writes while the other multiplies.
     in_turn = common.larger(work, (work + ends) / tiling.teams)

@@ -389,8 +389,9 @@ def test_forms_are_values_of_the_knob():
         (Gemm(2048, 2048, 2048, "float16", 1, False, True, "", GELU), 0, (128, 256), 1),
         (Gemm(1792, 1792, 1792, "float16"), 0, (200, 128), 1),
         (Gemm(512, 512, 8192, "float16"), 0, (64, 128), 4),
+        (Gemm(256, 256, 2560, "float16", 1, False, True), 0, (64, 64), 4),
     ],
-    ids=["many-tiles", "followed", "one-for-each-multiprocessor", "long-sums"],
+    ids=["many-tiles", "followed", "one-for-each-multiprocessor", "long-sums", "joined"],
 )
 def test_products_that_are_known_to_gain_run_by_boxes_untuned(shape, teams, tile, split):
     choice = gemm_half.default_choice(shape, HOPPER)

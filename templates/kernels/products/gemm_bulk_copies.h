@@ -111,9 +111,9 @@ struct Copier {
   }
 };
 
-// Chunks that are copied before other threads know of the barriers: of blocks by themselves, a ring full. Blocks of a
-// cluster copy a chunk, each for itself, that arrives while they meet.
-constexpr int EARLY = CLUSTER_BLOCKS > 1 ? 1 : STAGES;
+// Chunks that are copied before other threads know of the barriers: these wait for it. Blocks of a cluster copy them
+// each for itself, and they arrive while all meet.
+constexpr int EARLY = 1;
 
 // Makes the barriers by which copies are waited for.
 __device__ __forceinline__ void make_full_barriers(const Room& room) {
