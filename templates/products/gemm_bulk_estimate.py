@@ -30,8 +30,9 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     steps = common.ceil_div(blocks, sms * resident)
     together = common.smaller(resident, common.ceil_div(blocks, sms))
     work = tiling.chunks * _chunk_cycles(tiling, together, _crowding(blocks / together, steps))
-    # Blocks of a cluster meet first.
-    meeting = 40 * (form.share + form.beside - 2)
+    # Blocks of a cluster meet first; others multiply as soon as their first chunk is there.
+    others = form.share + form.beside - 2
+    meeting = 600 * (others > 0) + 40 * others
     # Until the first chunk is there, and from the last product on.
     writing = _writing_cycles(tiling) * together / common.pick(form.joins, split, 1)
     # Blocks of a cluster send each other their sums, 16 bytes a cycle, when all are done.
