@@ -23,9 +23,12 @@ from . import gemm_bulk, gemm_half, gemm_unaligned, gemm_wgmma
 from .gemm_shape import Gemm
 
 # Of the kernel that copies: threads of a block, and vectors of 8 elements of a thread.
-THREADS, VECTORS = 256, 4
+THREADS, VECTORS = 256, 2
+# Elements of 16 bytes, and of a line of the L2 cache, and from which length on copies have whole
+# ones: the copy engine takes twice as long for rows of 128 bytes that do not begin at a line.
+VECTOR, LINE, LONG = 8, 64, 512
 # Results from which on, of as many rows and columns, products by boxes are known to be faster.
-MANY_RESULTS, LEAST = 5 * 2**17, 192
+MANY_RESULTS, LEAST = 9 * 2**16, 192
 # Multiply-adds and results from which on copies of even rows are known to pay.
 EVEN_PRODUCTS, EVEN_RESULTS = 450_000_000, 9 * 2**16
 
@@ -69,11 +72,19 @@ def gains(shape: Gemm, target: Target) -> bool:
 
 
 def padded(shape: Gemm) -> Gemm:
-    """Return the shape of the copies: rows in memory of a multiple of 8 elements."""
+    """Return the shape of the copies: rows in memory of a multiple of 8 elements, or of 64."""
     along_k = not shape.transpose_a or shape.transpose_b
     extents = {"m": shape.transpose_a, "n": not shape.transpose_b, "k": along_k}
     sizes = {name: getattr(shape, name) for name in extents}
-    return replace(shape, **{n: size + -size % 8 * extents[n] for n, size in sizes.items()})
+    return replace(shape, **{n: _whole(size) if extents[n] else size for n, size in sizes.items()})
+
+
+def _whole(length: int) -> int:
+    """Return how long rows of copies are of rows of a length: as they are if they are vectors."""
+    if length % VECTOR == 0:
+        return length
+    multiple = LINE if length >= LONG else VECTOR
+    return common.ceil_div(length, multiple) * multiple
 
 
 @dataclass(frozen=True)
@@ -104,9 +115,7 @@ class Padded:
         choice = gemm_unaligned.default_choice(shape, target)
         if gemm_unaligned.violation(shape, choice, target) is not None:
             return copied
-        on_copies = gemm_half.estimate(padded(shape), copied, target) + _copying_cycles(shape)
-        gain = on_copies / gemm_unaligned.estimate(shape, choice, target)
-        return choice if gemm_unaligned.gains(shape, choice, gain) else copied
+        return choice if gemm_unaligned.gains(shape, choice) else copied
 
     def _choice_on_copies(self, shape: Gemm, target: Target) -> dict[str, int]:
         """Return the choice for a product on copies where nothing was tuned."""
@@ -157,13 +166,6 @@ class Padded:
             workspace=[*source.workspace, *rooms],
             reference=shape.reference(),
         )
-
-
-def _copying_cycles(shape: Gemm) -> float:
-    """Return a rough number of cycles of an H200 that the copies of a shape take."""
-    stored = zip(padded(shape).shapes[:2], shape.shapes[:2], strict=True)
-    sizes = [math.prod(copied) for copied, own in stored if copied != own]
-    return gemm_unaligned.copying_cycles(sum(sizes))
 
 
 def _as_it_is(choice: Mapping[str, int]) -> bool:

@@ -11,6 +11,8 @@ operands (`gemm_padded`), which take 2.7 to 39 us on an H200, this family reads 
   threads gather what they multiply, two or four bytes at a time.
 - A tile of a has rows of one of the eight, and its chunks begin up to 7 elements before its rows.
 
+Of rows of a multiple of 2 or 4 elements every fourth, or every second, is such a matrix.
+
 The knobs are those of `gemm_bulk` with swapped operands. ``wgmma`` says which operands are read as
 they are: `B` alone, where a's rows are or were made multiples of 8, or `BOTH`.
 """
@@ -41,8 +43,8 @@ B_SHARED, BOTH_SHARED = B + 2, BOTH + 2
 FORMS = (B, BOTH, B_SHARED, BOTH_SHARED)
 HOPPER = Target(f"cuda -arch={ARCH}")
 ITEM_BYTES, CHUNK = 2, 64
-# Rows that are as many apart begin as far behind a multiple of 16 bytes.
-APART = 8
+# Elements of 16 bytes.
+VECTOR = 8
 # Rows of results that are written at a time.
 BATCH_ROWS = 32
 # Of a thread beside its sums; the kernel text has that of copies.
@@ -52,8 +54,6 @@ BEGINNING, COPY_CYCLES, COPIED_BYTES = 6000, 2000, 2300
 # Of products that are known to be faster so untuned: rows, columns, elements of b, products, and
 # how wide tiles are, in fragments of 8 rows.
 LEAST, FEW_ROWS, MANY_COLUMNS, LARGE_B, MANY_PRODUCTS, WIDE = 192, 512, 2048, 2**24, 2**32, 25
-# Of those whose estimates differ: products, and the time on copies as a multiple.
-SOME_PRODUCTS, WELL_APART = 2**30, 1.4
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "early.h", "wgmma.h",
     "activations.h", "bulk.h", "gemm_unaligned.h",
@@ -68,10 +68,15 @@ def refusal(shape: Gemm, knob: int) -> str | None:
         (shape.dtype not in HALVES, "operands must be 16-bit floats"),
         (shape.transpose_a, "a must be stored as [m, k]"),
         (both and shape.batch > 1, "matrices of a batch begin anywhere"),
-        (both and shape.k % APART == 0, "all rows of a begin at multiples of 16 bytes"),
-        (both and shape.m < APART, "there must be a row of a of each class"),
+        (both and shape.k % VECTOR == 0, "all rows of a begin at multiples of 16 bytes"),
+        (both and shape.m < classes_of(shape.k), "there must be a row of a of each class"),
     ]
     return common.first_broken(rules)
+
+
+def classes_of(length: int) -> int:
+    """Return how many rows one after another begin differently far behind 16 bytes."""
+    return VECTOR // math.gcd(length, VECTOR)
 
 
 @dataclass(frozen=True)
@@ -83,8 +88,13 @@ class Tiling:
 
     @property
     def apart(self) -> int:
-        """Whether rows of a tile are a multiple of 8 apart."""
+        """Whether rows of a tile are of one class."""
         return (self.choice[KNOB] - B) % 2
+
+    @property
+    def classes(self) -> int:
+        """How many rows apart those of a tile are."""
+        return 1 + (classes_of(self.shape.k) - 1) * self.apart
 
     @property
     def share(self) -> int:
@@ -114,12 +124,12 @@ class Tiling:
     @cached_property
     def rows(self) -> int:
         """Rows of the matrices that tiles divide."""
-        return common.ceil_div(self.shape.m, 1 + (APART - 1) * self.apart)
+        return common.ceil_div(self.shape.m, self.classes)
 
     @cached_property
     def blocks_m(self) -> int:
         """Tiles one below another."""
-        return common.ceil_div(self.rows, self.tile_m) * (1 + (APART - 1) * self.apart)
+        return common.ceil_div(self.rows, self.tile_m) * self.classes
 
     @cached_property
     def tiles(self) -> int:
@@ -136,7 +146,7 @@ class Tiling:
     def slot_bytes(self) -> int:
         """Bytes of a chunk of a and b, of which each row has room to begin anywhere."""
         of_b = (self.tile_n, CHUNK) if self.shape.transpose_b else (CHUNK, self.tile_n)
-        return ITEM_BYTES * (CHUNK * self.tile_m + of_b[0] * (of_b[1] + APART))
+        return ITEM_BYTES * (CHUNK * self.tile_m + of_b[0] * (of_b[1] + VECTOR))
 
     @cached_property
     def shared_bytes(self) -> int:
@@ -173,27 +183,27 @@ class Tiling:
         else:
             maps = [
                 tensor_map(
-                    (s.m - row + APART - 1) // APART,
-                    s.k + row * s.k % APART,
+                    common.ceil_div(s.m - row, self.classes),
+                    s.k + row * s.k % VECTOR,
                     s.dtype,
                     self.tile_m // self.share,
-                    APART * s.k,
+                    self.classes * s.k,
                 )
-                for row in range(APART)
+                for row in range(self.classes)
             ]
         return _initializers(maps)
 
     @property
     def line_classes(self) -> int:
         """How many rows of b begin differently far behind a multiple of 16 bytes."""
-        return APART if self.shape.transpose_b else APART // math.gcd(self.shape.n, APART)
+        return VECTOR if self.shape.transpose_b else classes_of(self.shape.n)
 
     @property
     def places(self) -> int:
         """How many places rows of a class begin at: one, or any where matrices of a batch do."""
         s = self.shape
-        anywhere = s.batch > 1 and s.shared != "b" and s.n * s.k % APART > 0
-        return APART if anywhere else 1
+        anywhere = s.batch > 1 and s.shared != "b" and s.n * s.k % VECTOR > 0
+        return VECTOR if anywhere else 1
 
     def line_maps(self) -> str:
         """Return the maps of b: of each class of its rows, at each place where they begin."""
@@ -203,9 +213,9 @@ class Tiling:
         maps = [
             lines_map(
                 common.ceil_div(lines - line, classes),
-                long + (line * long % APART if self.places == 1 else place),
+                long + (line * long % VECTOR if self.places == 1 else place),
                 s.dtype,
-                (box[0] // classes, box[1] + APART),
+                (box[0] // classes, box[1] + VECTOR),
                 classes * long,
             )
             for line in range(classes)
@@ -226,7 +236,7 @@ def forms(shape: Gemm) -> list[int]:
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
-    rows = common.ceil_div(shape.m, APART)
+    rows = common.ceil_div(shape.m, classes_of(shape.k))
     widths = {4, *gemm_bulk.widths(shape.m), *gemm_bulk.widths(rows)}
     return {
         KNOB: forms(shape),
@@ -289,7 +299,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     # Rows of a that begin anywhere take two reads each; those of b reach into more parts of 32.
     of_a = tiling.tile_m * CHUNK * ITEM_BYTES * (1 + 1.35 * tiling.apart) / tiling.share
     of_b = (tiling.tile_n, CHUNK) if shape.transpose_b else (CHUNK, tiling.tile_n)
-    copies = (of_a + of_b[0] * (ITEM_BYTES * (of_b[1] + APART) + 24)) / 57.7
+    copies = (of_a + of_b[0] * (ITEM_BYTES * (of_b[1] + VECTOR) + 24)) / 57.7
     chunk = common.larger(common.larger(products, shared), copies)
     away = 2300 + copies
     waiting = common.larger(0.0, away - (c["stages"] - 1.32) * chunk) / c["stages"]
@@ -317,25 +327,17 @@ def copying_cycles(elements: int) -> float:
     return COPY_CYCLES + 4 * elements / COPIED_BYTES
 
 
-def gains(shape: Gemm, choice: Mapping[str, int], gain: float) -> bool:
+def gains(shape: Gemm, choice: Mapping[str, int]) -> bool:
     """Return whether a choice is known to beat products on copies where nothing was tuned.
 
-    On an H200 choices by estimate did for few rows by many columns (1.01 to 2.2 for 197 and 333
-    rows, with b as [n, k] where b is large), where tiles are wide and copies large (2047 with b
-    stored either way, 4095, 1024x50257x768: 1.08 to 1.34), and from 1023x1025x1027 on where the
-    estimates are well apart (that one, and 1028: 1.19 and 1.37), but not for 1023 or 2050.
-
-    Args:
-        gain: the estimated time on copies, as a multiple of that of the choice.
+    On an H200 choices by estimate did for few rows by so many columns that copies take long, and
+    where tiles are wide and products many (2047 with b stored either way, 4095, 1024x50257x768).
     """
     if shape.rest != Epilogue() or shape.batch > 1:
         return False
-    large = not shape.transpose_b or shape.n * shape.k >= LARGE_B
-    few = LEAST <= shape.m <= FEW_ROWS and shape.n >= MANY_COLUMNS and large
-    products = shape.m * shape.n * shape.k
-    wide = products >= MANY_PRODUCTS and choice["frags_n"] >= WIDE
-    apart = products >= SOME_PRODUCTS and gain >= WELL_APART
-    return few or (shape.m >= LEAST and (wide or apart))
+    few = shape.m <= FEW_ROWS and shape.n >= MANY_COLUMNS and shape.n * shape.k >= LARGE_B
+    wide = shape.m * shape.n * shape.k >= MANY_PRODUCTS and choice["frags_n"] >= WIDE
+    return shape.m >= LEAST and (few or wide)
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceKernel:

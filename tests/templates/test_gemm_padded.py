@@ -63,3 +63,24 @@ def test_copies_of_even_rows_are_right(tmp_path):
     made = PADDED.kernel(shape, gemm_half.choice_without_boxes(gemm_padded.padded(shape), HOPPER))
     got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
     np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=2e-2)
+
+
+def test_long_rows_of_copies_begin_at_lines_of_the_cache():
+    whole = gemm_padded.padded(Gemm(1000, 1001, 1003, "float16"))
+    assert (whole.m, whole.n, whole.k) == (1000, 1024, 1024)
+    short = gemm_padded.padded(Gemm(300, 301, 302, "float16"))
+    assert (short.m, short.n, short.k) == (300, 304, 304)
+
+
+def test_rows_of_vectors_are_not_copied_to_begin_at_lines():
+    shape = Gemm(1000, 1001, 1000, "float16")
+    whole = gemm_padded.padded(shape)
+    assert (whole.n, whole.k) == (1024, 1000)
+
+
+def test_copies_of_long_rows_are_right(tmp_path):
+    shape = Gemm(65, 521, 515, "float16")
+    choice = gemm_half.choice_without_boxes(gemm_padded.padded(shape), HOPPER)
+    made = PADDED.kernel(shape, choice)
+    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
+    np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=6e-2)

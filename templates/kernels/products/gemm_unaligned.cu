@@ -338,7 +338,8 @@ extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gem
     if (MOVE_REGISTERS) give_registers<COPY_REGISTERS>();
     const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x - MULTIPLIERS) / 32, 0);
     if (warp < COPIERS) {
-      wait_for_kernel_before();
+      // The kernel before, if any, copies A, which the first of these warps has brought: the others need not wait.
+      if (warp == 0) wait_for_kernel_before();
       copy_tiles(room, a, b, warp);
     }
   }

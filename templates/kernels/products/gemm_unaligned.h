@@ -12,15 +12,15 @@ constexpr int COPIERS = LINE_CLASSES < 4 ? LINE_CLASSES : 4;
 constexpr int B_BYTES = LINES * B_PITCH, SLOT_BYTES = A_BYTES + B_BYTES;
 // Results are written so many rows at a time, from two rooms in turn.
 constexpr int BATCH_ROWS = 32, PITCH = TILE_N * 2 + 16, ROOM_BYTES = BATCH_ROWS * PITCH;
-// With BY_CLASS rows of a tile are those of a class: a multiple of 8 rows from one another.
-constexpr int CLASSES = BY_CLASS ? 8 : 1;
+// With BY_CLASS rows of a tile are those of a class: as many rows from one another as A has classes.
+constexpr int A_ALIKE = K % 2 ? 1 : K % 4 ? 2 : K % 8 ? 4 : 8, CLASSES = BY_CLASS ? 8 / A_ALIKE : 1;
 constexpr int BLOCKS_M = ((M + CLASSES - 1) / CLASSES + TILE_M - 1) / TILE_M * CLASSES;
 // Blocks of a cluster have tiles side by side, of which the last may be beyond the columns, and copy a PART of A each.
 constexpr int BLOCKS_N = ((N + TILE_N - 1) / TILE_N + SHARE - 1) / SHARE * SHARE, PART = TILE_M / SHARE;
 constexpr unsigned TILES = static_cast<unsigned>(BLOCKS_M) * BLOCKS_N * BATCH;
 // Chunks that all tiles have whole, and what may follow: a chunk of which so many steps along K are multiplied. Tiles
 // of which chunks begin before their rows have up to 7 elements more.
-constexpr int MOST_BEFORE = BY_CLASS && K % 8 > 0 ? 7 : 0, LEFT_OVER_K = (K % CHUNK + MOST_BEFORE) % CHUNK;
+constexpr int MOST_BEFORE = BY_CLASS ? 8 - A_ALIKE : 0, LEFT_OVER_K = (K % CHUNK + MOST_BEFORE) % CHUNK;
 constexpr int WHOLE_CHUNKS = (K + MOST_BEFORE) / CHUNK, REST_DEPTHS = (LEFT_OVER_K + DEPTH - 1) / DEPTH;
 // Copies need few registers: their warpgroup leaves its to the sums.
 constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 40;
@@ -50,8 +50,9 @@ struct Tile {
 __device__ __forceinline__ Tile tile_of(unsigned number) {
   const int matrix = number / (BLOCKS_M * BLOCKS_N), tile = number % (BLOCKS_M * BLOCKS_N);
   const int rank = tile % SHARE, cluster = tile / SHARE, across = BLOCKS_N / SHARE;
-  const int band = cluster / (BAND * across), top = band * BAND;
-  const int height = BLOCKS_M - top < BAND ? BLOCKS_M - top : BAND;
+  constexpr int HIGHEST = BAND < BLOCKS_M ? BAND : BLOCKS_M;
+  const int band = cluster / (HIGHEST * across), top = band * HIGHEST;
+  const int height = BLOCKS_M % HIGHEST == 0 || BLOCKS_M - top > HIGHEST ? HIGHEST : BLOCKS_M - top;
   const int inside = cluster - top * across, at = top + inside % height, row_class = at % CLASSES;
   const int n = (inside / height * SHARE + rank) * TILE_N;
   return {at / CLASSES * TILE_M, row_class, n, matrix, BY_CLASS ? row_class * (K % 8) % 8 : 0};

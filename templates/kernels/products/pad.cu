@@ -2,7 +2,7 @@
 // becomes 0, and ROWS_FROM rows are followed by rows of 0. A thread writes vectors of eight numbers, each from
 // the two aligned vectors that it lies across, which are shifted together. One launch copies whatever a product
 // needs.
-constexpr int PAD_THREADS = 256, PAD_VECTORS = 4;
+constexpr int PAD_THREADS = 256, PAD_VECTORS = 2;
 
 struct Vectors {
   unsigned word[8];
