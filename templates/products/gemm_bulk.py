@@ -49,7 +49,7 @@ from .gemm_bulk_rules import LARGEST_BOX, SUM_THREADS, faults, rules
 from .gemm_bulk_rules import offered as offered
 from .gemm_bulk_rules import refusal as refusal
 from .gemm_bulk_rules import violation as violation
-from .gemm_bulk_tiling import FORMS, KNOB, PANEL, BulkTiling, Form, in_place
+from .gemm_bulk_tiling import FORMS, KNOB, MULTIPROCESSORS, PANEL, BulkTiling, Form, in_place
 from .gemm_mma import depth
 from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 from .gemm_wgmma import ARCH
@@ -57,6 +57,8 @@ from .gemm_wgmma import ARCH
 HOPPER = Target(f"cuda -arch={ARCH}")
 # Fragments of 8 columns that the narrowest tile has.
 LEAST_WIDTH = 2
+# Results up to which tiles are written in one step; with more, swapped strips were slower.
+ONE_STEP = MULTIPROCESSORS * 128 * 256
 # Rows, columns and products a sum from which on results that begin anywhere gain by strips.
 LEAST_IN_STRIPS = 192
 # Estimated cycles up to which copies of 16 bytes, which begin sooner, are faster.
@@ -197,11 +199,10 @@ def default_choice(
     if swapped is not None:
         options[KNOB] = [knob for knob in options[KNOB] if Form.of(knob).swapped == swapped]
     if strips:
-        options |= {
-            KNOB: [form.knob for form in FORMS if form.share == 1 and not form.swapped],
-            "frags_n": [8, 16, 24, 32],
-            "split": [1],
-        }
+        swaps = shape.batch * shape.m * shape.n <= ONE_STEP
+        some = [Form.of(knob) for knob in options[KNOB]]
+        some = [f for f in some if f.share == 1 and f.swapped <= (swaps and not f.teams)]
+        options |= {KNOB: [form.knob for form in some if not form.joins], "split": [1]}
     if shape.dtype == TF32:
         # Longer chunks took as long in 12 pairs of configurations. Narrow tiles read windows on
         # the left again and again: 56 columns took 18.2 us, 128 with a split 14.3 (256 channels,
@@ -271,7 +272,7 @@ def _defines(tiling: BulkTiling, asked: Product) -> dict[str, int | str]:
         groups=tiling.team_groups, frags_m=c["frags_m"], tile_n=tiling.tile_n, chunk=c["chunk"],
         stages=c["stages"], split=c["split"], band=c["band"], teams=form.teams, share=form.share,
         swapped=form.swapped, beside=form.beside, box_rows=tiling.written_rows,
-        ordered=tiling.ordered,
+        ordered=tiling.ordered * (asked.n % 8 == 0 or not form.swapped),
         boxes=tiling.boxes and (asked.n % 8 == 0 or tiling.strips),
     )  # fmt: skip
     element = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}

@@ -167,9 +167,10 @@ class BulkTiling:
 
     @cached_property
     def strips(self) -> int:
-        """Whether rows of c that begin anywhere are written in strips of 64 columns."""
+        """Whether rows of c that begin anywhere are written in strips."""
         plain = self.shape.rest == Epilogue() and self.result_size == 2
-        return plain & (self.form.swapped + self.form.joins == 0) & (self.tile_n % PANEL == 0)
+        form = self.form
+        return plain & (form.joins == 0) & ((form.swapped == 0) | (form.teams == 0))
 
     @cached_property
     def boxes(self) -> int:

@@ -74,9 +74,12 @@ def gains(shape: Gemm, target: Target) -> bool:
 def padded(shape: Gemm) -> Gemm:
     """Return the shape of the copies: rows in memory of a multiple of 8 elements, or of 64."""
     along_k = not shape.transpose_a or shape.transpose_b
-    extents = {"m": shape.transpose_a, "n": not shape.transpose_b, "k": along_k}
-    sizes = {name: getattr(shape, name) for name in extents}
-    return replace(shape, **{n: _whole(size) if extents[n] else size for n, size in sizes.items()})
+    return replace(
+        shape,
+        m=_whole(shape.m) if shape.transpose_a else shape.m,
+        n=shape.n if shape.transpose_b else _whole(shape.n),
+        k=_whole(shape.k) if along_k else shape.k,
+    )
 
 
 def _whole(length: int) -> int:

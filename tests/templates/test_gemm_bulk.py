@@ -47,6 +47,12 @@ PRODUCTS = {
         Gemm(130, 197, 72, "float16", 3, True, False),
         {"wgmma": 6, "stages": 4, "frags_n": 16},
     ),
+    "odd-columns-narrow": (Gemm(66, 143, 136, "float16", 1, False, True), {"frags_n": 9}),
+    "odd-columns-of-two-strips": (Gemm(66, 171, 72, "bfloat16", 1, False, True), {"frags_n": 21}),
+    "odd-columns-narrow-walk": (
+        Gemm(200, 143, 72, "float16", 1, False, True),
+        {"wgmma": 4, "stages": 3, "frags_n": 9},
+    ),
     "walk": (Gemm(200, 264, 200, "float16"), {"wgmma": 4, "stages": 3, "band": 4}),
     "walk-two-teams": (
         Gemm(130, 136, 136, "bfloat16", 5, False, True, "b", REST),
@@ -130,6 +136,18 @@ PRODUCTS = {
     "swapped-odd": (
         Gemm(77, 91, 136, "float16", 1, False, True, "", BIAS),
         {"wgmma": SWAPPED.knob, "frags_n": 10},
+    ),
+    "swapped-odd-plain": (
+        Gemm(77, 91, 136, "float16", 1, False, True),
+        {"wgmma": SWAPPED.knob, "frags_n": 10},
+    ),
+    "swapped-odd-narrow": (
+        Gemm(57, 277, 264, "bfloat16"),
+        {"wgmma": SWAPPED.knob, "warps_m": 8, "frags_n": 7, "stages": 3},
+    ),
+    "swapped-odd-two-fragments": (
+        Gemm(150, 277, 264, "float16"),
+        {"wgmma": SWAPPED.knob, "warps_m": 8, "frags_m": 2, "frags_n": 16, "stages": 3},
     ),
     "tf32": (Gemm(66, 71, 76, "tf32", 1, False, True, "", REST), {"chunk": 32}),
     "tf32-walk": (

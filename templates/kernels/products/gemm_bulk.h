@@ -50,9 +50,11 @@ constexpr int BOX_BYTES = BOX_ROWS * 128, BOXES_EACH = WALKS ? 2 : FRAGS_M * TIL
 constexpr int BOX_BYTES = 16 * 128, BOXED = WARPS;
 constexpr int BOXES_EACH = WALKS || STAGED ? 2 : FRAGS_M * BOXES_N;
 #endif
-// Or, where rows of C begin anywhere, a strip of 16 of them.
-constexpr int STRIP = !WALKS && TILE_N % 128 == 0 ? 128 : 64, STRIP_PITCH = STRIP * 2 + 16;
-constexpr int RESULT_BYTES = C_N % 8 > 0 && !WALKS ? 16 * STRIP_PITCH : BOXES_EACH * BOX_BYTES;
+// Or, where rows of C begin anywhere, a strip of 16 of them, or a tile's, which are an odd number of 16 bytes apart.
+constexpr int WIDEST = WALKS || SWAPPED ? 64 : 128, STRIP = TILE_N < WIDEST && !SWAPPED ? TILE_N : WIDEST;
+constexpr int STRIP_PITCH = STRIP * 2 + (STRIP % 16 ? 32 : 16);
+constexpr int STRIP_BYTES = (SWAPPED ? TILE_N : 16) * STRIP_PITCH;
+constexpr int RESULT_BYTES = C_N % 8 > 0 && !WALKS ? STRIP_BYTES : BOXES_EACH * BOX_BYTES;
 constexpr int BOXES_BYTES = BOXES * WALKS * EACH * BOXED * RESULT_BYTES;
 constexpr int GROUP_BYTES = BOXED / GROUPS * RESULT_BYTES;  // of one group's boxes
 static_assert(WALKS || BOXES * BOXED * RESULT_BYTES <= STAGES * SLOT_BYTES, "results beyond the ring");
@@ -139,10 +141,11 @@ __device__ __forceinline__ int across_in_cluster(unsigned number) { return numbe
 // Tiles, by clusters, run in columns of BAND tiles of M, so that those at work at one time share rows and columns of
 // the inputs in the L2 cache.
 __device__ __forceinline__ Tile tile_of(unsigned number) {
-  constexpr int HIGHEST = BAND > SHARE ? BAND / SHARE : 1;
+  constexpr int ASKED = BAND > SHARE ? BAND / SHARE : 1, HIGHEST = ASKED < CLUSTERS_M ? ASKED : CLUSTERS_M;
   const int clusters = number / CLUSTER_BLOCKS, matrix = clusters / (CLUSTERS_M * CLUSTERS_N);
   const int cluster = clusters % (CLUSTERS_M * CLUSTERS_N), band = cluster / (HIGHEST * CLUSTERS_N);
-  const int first = band * HIGHEST, height = CLUSTERS_M - first < HIGHEST ? CLUSTERS_M - first : HIGHEST;
+  const int first = band * HIGHEST;
+  const int height = CLUSTERS_M % HIGHEST == 0 || CLUSTERS_M - first > HIGHEST ? HIGHEST : CLUSTERS_M - first;
   const int inside = cluster - first * CLUSTERS_N;
   const int down = (first + inside % height) * SHARE + down_in_cluster(number);
   const int across = inside / height * BESIDE + across_in_cluster(number);

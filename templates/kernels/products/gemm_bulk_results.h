@@ -39,62 +39,80 @@ __device__ __forceinline__ void write_pairs(
 }
 
 #if BOXES && C_N % 8 > 0
-// How a warp writes rows of C that begin anywhere: 16 rows of STRIP columns at a time, by way of shared memory, where
-// each is shifted such that a multiple of 16 bytes there is one in memory. `shift` is by how many numbers, of the
-// two rows of a thread alike.
-
-__device__ __forceinline__ int shift_of(const Finished* row) {
-  return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 2 % 8);
+// How a warp writes rows of C that begin anywhere: 16 rows of up to STRIP columns at a time, by way of shared memory, from
+// where lanes take a word of two neighbours each. Those of a row that begins at no multiple of 4 bytes are of two words.
+// What is written out once is few instructions: fetching more takes longer than what they do.
+__device__ __forceinline__ int odd_place(const Finished* row) {
+  return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 2 % 2);
 }
 
-__device__ __forceinline__ void fill_strip(unsigned room, const float (&sum)[WORDS], int first, int shift, int lane) {
+template <int WIDTH>
+__device__ __forceinline__ void fill_strip(unsigned room, const float* sum, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     char* const row = static_cast<char*>(__cvta_shared_to_generic(room)) + (lane / 4 + half * 8) * STRIP_PITCH;
-    Finished* const to = reinterpret_cast<Finished*>(row) + lane % 4 * 2 + shift;
 #pragma unroll
-    for (int j = 0; j < STRIP / 8; ++j) {
-      const float* const pair = sum + (first / 8 + j) * 4 + half * 2;
-      const unsigned word = pack_pair(pair[0], pair[1]);
-      to[j * 8] = static_cast<Finished>(word), to[j * 8 + 1] = static_cast<Finished>(word >> 16);
+    for (int j = 0; j < WIDTH / 8; ++j) {
+      const float* const pair = sum + j * 4 + half * 2;
+      *reinterpret_cast<unsigned*>(row + lane % 4 * 4 + j * 16) = pack_pair(pair[0], pair[1]);
     }
   }
 }
 
-// Writes the strip from column n0 on: vectors of 8 that are whole, and what is before and behind them one by one.
-__device__ __forceinline__ void write_strip(Finished* __restrict__ out, unsigned room, int m0, int n0, int lane) {
-  constexpr int VECTORS = STRIP / 8, AT_ONCE = 32 / VECTORS;
-  const int columns = WHOLE_COLUMNS || C_N - n0 > STRIP ? STRIP : C_N - n0;
+// Writes the first `height` rows of the strip from column n0 on.
+template <int WIDTH>
+__device__ __forceinline__ void write_strip(
+    Finished* __restrict__ out, unsigned room, int m0, int n0, int lane, int height = 16) {
+  constexpr int AT_ONCE = 4, WORDS_EACH = (WIDTH / 2 + 31) / 32;
+  const int columns = WHOLE_COLUMNS || C_N - n0 > WIDTH ? WIDTH : C_N - n0;
+  const int rows = WHOLE_ROWS || C_M - m0 > height ? height : C_M - m0;
   if (columns <= 0) return;
   const char* const from = static_cast<const char*>(__cvta_shared_to_generic(room));
+  Finished* const to = out + static_cast<size_t>(m0) * C_N + n0;
+#pragma unroll 1
+  for (int first = 0; first < rows; first += AT_ONCE) {
+    // All are read first: the compiler knows not that what is written is elsewhere.
+    unsigned numbers[AT_ONCE][WORDS_EACH];
 #pragma unroll
-  for (int i = 0; i < 16; i += AT_ONCE) {
-    const int row = i + lane / VECTORS, vector = lane % VECTORS, m = m0 + row;
-    Finished* const to = out + static_cast<size_t>(m) * C_N + n0;
-    const int shift = shift_of(to), place = vector * 8 - shift;
-    if ((WHOLE_ROWS || m < C_M) && place >= 0 && place + 8 <= columns)
-      *reinterpret_cast<uint4*>(to + place) = *reinterpret_cast<const uint4*>(from + row * STRIP_PITCH + vector * 16);
+    for (int i = 0; i < AT_ONCE * WORDS_EACH; ++i) {
+      const int row = first + i / WORDS_EACH, word = i % WORDS_EACH * 32 + lane;
+      const unsigned* const pair = reinterpret_cast<const unsigned*>(from + row * STRIP_PITCH) + word;
+      const int odd = C_N % 2 ? odd_place(to) + row & 1 : odd_place(to);
+      numbers[i / WORDS_EACH][i % WORDS_EACH] = odd ? __funnelshift_r(pair[0], pair[1], 16) : pair[0];
+    }
+#pragma unroll
+    for (int i = 0; i < AT_ONCE * WORDS_EACH; ++i) {
+      const int row = first + i / WORDS_EACH, odd = C_N % 2 ? odd_place(to) + row & 1 : odd_place(to);
+      const int column = (i % WORDS_EACH * 32 + lane) * 2 + odd;
+      Finished* const at = to + static_cast<size_t>(row) * C_N + column;
+      if (row < rows && column + 2 <= columns)
+        *reinterpret_cast<unsigned*>(at) = numbers[i / WORDS_EACH][i % WORDS_EACH];
+    }
   }
-#pragma unroll
-  for (int i = 0; i < 16; i += 4) {
-    const int row = i + lane / 8, m = m0 + row;
-    Finished* const to = out + static_cast<size_t>(m) * C_N + n0;
-    const int shift = shift_of(to), end = shift + columns, behind = end / 8 * 8 + lane % 8;
-    const Finished* const numbers = reinterpret_cast<const Finished*>(from + row * STRIP_PITCH);
-    if (!WHOLE_ROWS && m >= C_M) continue;
-    if (shift > 0 && lane % 8 >= shift && lane % 8 < end) to[lane % 8 - shift] = numbers[lane % 8];
-    if ((end >= 8 || shift == 0) && behind < end) to[behind - shift] = numbers[behind];
+  // The first number of a row, and the last, may be without a neighbour.
+  if (lane < rows) {
+    const int odd = C_N % 2 ? odd_place(to) + lane & 1 : odd_place(to);
+    Finished* const line = to + static_cast<size_t>(lane) * C_N;
+    const Finished* const numbers = reinterpret_cast<const Finished*>(from + lane * STRIP_PITCH);
+    if (odd) line[0] = numbers[0];
+    if ((columns - odd) % 2) line[columns - 1] = numbers[columns - 1];
   }
 }
 
 __device__ __forceinline__ void write_strips(
     Finished* __restrict__ out, const float (&sum)[WORDS], unsigned room, int m0, int n0, int lane) {
-  const int shift = shift_of(out + static_cast<size_t>(m0 + lane / 4) * C_N + n0);
+  constexpr int LEFT = TILE_N % STRIP;
 #pragma unroll
-  for (int column = 0; column < TILE_N; column += STRIP) {
-    fill_strip(room, sum, column, shift, lane);
+  for (int column = 0; column + STRIP <= TILE_N; column += STRIP) {
+    fill_strip<STRIP>(room, sum + column / 2, lane);
     __syncwarp();
-    write_strip(out, room, m0, n0 + column, lane);
+    write_strip<STRIP>(out, room, m0, n0 + column, lane);
+    __syncwarp();
+  }
+  if (LEFT > 0) {
+    fill_strip<LEFT>(room, sum + (TILE_N - LEFT) / 2, lane);
+    __syncwarp();
+    write_strip<(LEFT > 0 ? LEFT : STRIP)>(out, room, m0, n0 + TILE_N - LEFT, lane);
     __syncwarp();
   }
 }

@@ -1,6 +1,6 @@
 // How warpgroups of gemm_bulk.cu begin, finish and write sums where rows of tiles are columns of C, and columns rows.
 #if SWAPPED
-#if BOXES
+#if BOXES && C_N % 8 == 0
 __constant__ __align__(128) TensorMap c_map = {{C_MAP}};
 #endif
 
@@ -51,7 +51,7 @@ __device__ __forceinline__ void store_swapped(unsigned box, const float* quad, i
 #endif
 }
 
-#if BOXES
+#if BOXES && C_N % 8 == 0
 __device__ __forceinline__ void write_swapped(
     Finished* __restrict__ out, float (&sum)[FRAGS_M][WORDS], int m0, int n0, int lane, Boxes& boxes) {
   const bool leads = threadIdx.x % 128 < 32;
@@ -77,6 +77,34 @@ __device__ __forceinline__ void write_swapped(
       stores_commit();
     }
     boxes.next = (boxes.next + 1) % BOXES_EACH;
+  }
+}
+#elif BOXES
+// Rows of C that begin anywhere go through shared memory as strips do: all of a tile's at once, of which a warp then
+// writes 16 at a time.
+__device__ __forceinline__ void write_swapped(
+    Finished* __restrict__ out, const float (&sum)[FRAGS_M][WORDS], int m0, int n0, int lane, Boxes& boxes) {
+  const int warp = threadIdx.x / 32 % 4;
+#pragma unroll
+  for (int i = 0; i < FRAGS_M; ++i) {
+    if (i > 0) boxes.meet();
+#pragma unroll
+    for (int odd = 0; odd < 2; ++odd) {
+      char* const to = static_cast<char*>(__cvta_shared_to_generic(boxes.at)) + (lane % 4 * 2 + odd) * STRIP_PITCH;
+      Finished* const numbers = reinterpret_cast<Finished*>(to) + warp * 16 + lane / 4;
+#pragma unroll
+      for (int j = 0; j < TILE_N / 8; ++j) {
+        const float* const pair = sum[i] + j * 4 + odd;
+        const unsigned word = pack_pair(last_step(pair[0]), last_step(pair[2]));
+        Finished* const eighth = numbers + j * 8 * (STRIP_PITCH / static_cast<int>(sizeof(Finished)));
+        eighth[0] = static_cast<Finished>(word), eighth[8] = static_cast<Finished>(word >> 16);
+      }
+    }
+    boxes.meet();
+#pragma unroll 1
+    for (int row = warp * 16; row < TILE_N; row += 64)
+      write_strip<64>(out, boxes.at + row * STRIP_PITCH, n0 + row, m0 + i * 64, lane,
+                      TILE_N - row < 16 ? TILE_N - row : 16);
   }
 }
 #else
