@@ -53,7 +53,7 @@ LEFT_REGISTERS, COPY_REGISTERS = 88, 40
 BEGINNING, COPY_CYCLES, COPIED_BYTES = 6000, 2000, 2300
 # Of products that are known to be faster so untuned: rows, columns, elements of b, products, and
 # how wide tiles are, in fragments of 8 rows.
-LEAST, FEW_ROWS, MANY_COLUMNS, LARGE_B, MANY_PRODUCTS, WIDE = 192, 512, 2048, 2**24, 2**32, 25
+LEAST, FEW_ROWS, MANY_COLUMNS, LARGE_B, MANY_PRODUCTS, WIDE = 192, 512, 2048, 2**22, 2**32, 25
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "early.h", "wgmma.h",
     "activations.h", "bulk.h", "gemm_unaligned.h",
@@ -330,8 +330,10 @@ def copying_cycles(elements: int) -> float:
 def gains(shape: Gemm, choice: Mapping[str, int]) -> bool:
     """Return whether a choice is known to beat products on copies where nothing was tuned.
 
-    On an H200 choices by estimate did for few rows by so many columns that copies take long, and
-    where tiles are wide and products many (2047 with b stored either way, 4095, 1024x50257x768).
+    On an H200 choices by estimate did for few rows by so many columns that copies take long (1.08
+    to 2.0 for six from 512x2049x2049 and 256x4097x1025 on; 333x4097x1023 and 197x3071x767 lost),
+    and where tiles are wide and products many (2047 with b stored either way, 1024x50257x768,
+    2500, 3073: 1.1 to 1.5). Of 42 from 900 to 1600 three were faster so, by 2 to 4%.
     """
     if shape.rest != Epilogue() or shape.batch > 1:
         return False
