@@ -46,16 +46,16 @@ def offered(shape: Conv2d, target: Target) -> bool:
     """Return whether a target multiplies so, and it pays for a shape."""
     plain = Epilogue(shape.bias, activation=shape.epilogue.activation)
     long = shape.taps > 1 and shape.ci * shape.taps >= LONG_SUM
-    # Of fewer filters half of a tile's rows would be idle.
-    many = shape.co > gemm_bf16x3.TILE_M // 2
-    if shape.epilogue != plain or shape.groups > 1 or not (long and many):
+    if shape.epilogue != plain or shape.groups > 1 or not long:
         return False
     product = product_of(shape)
     if product.batch * product.n * product.k > MOST_ELEMENTS:
         return False
     if conv2d_cuda.is_too_wide(shape):
         return gemm_bf16x3.runs_on(target)
-    if not gemm_bf16x3.offered(product, target):
+    # Of fewer filters half of a tile's rows would be idle.
+    many = shape.co > gemm_bf16x3.TILE_M // 2
+    if not (many and gemm_bf16x3.offered(product, target)):
         return False
     apart = shape.stride[0] >= shape.kh and shape.stride[1] >= shape.kw
     return apart or _pays(replace(shape.alone, bias=shape.bias), target)

@@ -66,7 +66,7 @@ SHORT_RUN = 8000
 # The same of products that a bias or an activation follows.
 FOLLOWED_RUN = 18000
 # The same of windows of images.
-WINDOWS_RUN = 11000
+WINDOWS_RUN = 12000
 # The same of products of floats as TF32.
 FLOATS_RUN = 14000
 # Of integers, rows, elements of a sum and multiply-adds up to which ``mma.sync`` is as fast.
@@ -191,11 +191,12 @@ def default_choice(
 
     Args:
         strips: whether rows of c begin anywhere, and only tiles count that are written in strips.
-        swapped: whether operands are; None leaves it open, but for floats, which were so timed.
+        swapped: whether operands are; None leaves it open, but for floats, which were so timed
+            where a stands along the sum, and cannot be where it stands across.
     """
     options = candidates(shape)
     if swapped is None and shape.dtype == TF32 and not shape.gathers:
-        swapped = 1
+        swapped = int(not shape.transpose_a)
     if swapped is not None:
         options[KNOB] = [knob for knob in options[KNOB] if Form.of(knob).swapped == swapped]
     if strips:

@@ -103,5 +103,6 @@ def _chunk_cycles(tiling: BulkTiling, together: int, crowding: float) -> float:
     # later where other blocks have to be done with it too.
     away = 1150 + 370 * others + copies
     waiting = common.larger(0.0, away - (c["stages"] - 1.32) * cycles) / c["stages"]
-    total: float = cycles + waiting * again + 11 + 2 * others
+    # A left operand in registers is loaded there when the products before have read them.
+    total: float = cycles + waiting * again + 11 + 2 * others + 60 * tiling.loaded
     return total

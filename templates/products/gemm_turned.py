@@ -30,8 +30,9 @@ from .gemm_shape import TF32, Gemm, first_names
 # H200, 9.4 without, and eight such images 16.6 and 27.1.
 LEAST, LEAST_OF_WINDOWS = 128, 64
 # From so many rows and columns of tiles on, and products a sum, those that need no copies are
-# faster than by ``mma.sync``.
-LEAST_ROWS, LEAST_COLUMNS, LEAST_SUM = 64, 32, 64
+# faster than by ``mma.sync``; and above so many multiply-adds: 64, 128 and 256 took 2.08, 2.37 and
+# 3.10 us by ``mma.sync`` on an H200, 2.27, 2.82 and 3.62 by boxes, 256x1024x512 4.8 by boxes.
+LEAST_ROWS, LEAST_COLUMNS, LEAST_SUM, SMALL = 64, 32, 64, 2**24
 # Estimated cycles up to which windows are faster by copies of 16 bytes, copies of filters and all.
 SHORT_WINDOWS = 15000
 # What can be multiplied so.
@@ -45,6 +46,7 @@ def is_needed(shape: Turned, target: Target) -> bool:
     if gemm_bulk.refusal(shape) is None:
         rows, columns = (shape.m, shape.n) if shape.transpose_b else (shape.n, shape.m)
         worth = rows >= LEAST_ROWS and columns >= LEAST_COLUMNS and shape.k >= LEAST_SUM
+        worth = worth and shape.batch * shape.m * shape.n * shape.k > SMALL
     else:
         least = LEAST_OF_WINDOWS if shape.gathers else LEAST
         worth = min(shape.m, shape.n, shape.k) >= least

@@ -176,7 +176,7 @@ void dot(const _Float16 *a, const _Float16 *b, _Float16 *c) {
   for (int i = 0; i < 32; i++)
     for (int j = 0; j < 32; j++) {
       SUM s = 0;
-      for (int k = FIRST; k < 1024; k++) s += (SUM)(a[i * 1024 + k] * b[j * 1024 + k]);
+      for (int k = FIRST; k < 1024; k++) s += (SUM)a[i * 1024 + k] * (SUM)b[j * 1024 + k];
       c[i * 32 + j] = s;
     }
 }

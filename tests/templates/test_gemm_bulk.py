@@ -521,3 +521,11 @@ def test_results_that_begin_anywhere_are_written_in_strips_untuned(shape):
 )
 def test_other_results_that_begin_anywhere_are_not(shape):
     assert gemm_half.default_choice(shape, HOPPER)["wgmma"] < 2
+
+
+@pytest.mark.parametrize("transposed", [(False, False), (False, True), (True, True)], ids=str)
+def test_untuned_products_of_floats_can_run_however_operands_stand(transposed):
+    shape = Gemm(780, 1032, 136, "tf32", 2, *transposed)
+    target = Target("cuda -arch=sm_90")
+    choice = gemm_bulk.default_choice(shape, target)
+    assert gemm_bulk.violation(shape, choice, target) is None
