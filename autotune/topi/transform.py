@@ -226,7 +226,7 @@ def take(
 
     def place(index: Expr) -> Expr:
         if mode == "wrap":
-            return te.floormod(te.floormod(index, extent) + extent, extent)
+            return te.floormod(index, extent)
         return index if mode == "fast" else te.min(te.max(index, 0), extent - 1)
 
     def body(*i: Expr) -> Expr:

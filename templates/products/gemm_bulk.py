@@ -137,8 +137,8 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     measured. Of 23 layers of 3x3 windows they did for 18 of the 19 that take 7 us and more, the
     other took as long, and for one of four shorter ones: a block first writes the map of its
     images. With a residual they did for all three. Of floats as TF32 they did for four such
-    layers, 1.13 to 1.43 times as fast, not for 8x7x7 pixels (0.95) and 64 filters (0.9), and
-    for none of six products.
+    layers, 1.13 to 1.43 times as fast, not for 8x7x7 pixels (0.95) and 64 filters (0.9), and for
+    products of some 8 us and more.
     """
     rest = shape.rest
     if shape.dtype == "int8":
