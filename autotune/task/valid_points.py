@@ -139,17 +139,22 @@ class ValidPoints:
         crowded = nearly_all or self.candidates < 4 * wanted
         if few and crowded:
             return self._draw_from_all(n, rng, excluded)
-        found = self._draw_at_random(n, rng, excluded)
+        # To draw the last of some valid points may take longer than to go through all candidates.
+        most = self.candidates // 4 if few else max(self._effort, 16 * n)
+        found = self._draw_at_random(n, rng, excluded, most)
         if few and len(found) < n:
             found = self._draw_from_all(n, rng, excluded)
         if n > 0 and not len(found) and not len(excluded):
             raise self._nothing(f"; {max(self._effort, 16 * n)} points were tried")
         return found
 
-    def _draw_at_random(self, n: int, rng: np.random.Generator, excluded: _Excluded) -> IndexArray:
+    def _draw_at_random(
+        self, n: int, rng: np.random.Generator, excluded: _Excluded, most: int
+    ) -> IndexArray:
+        """Draw candidates, at least ``most`` of them before it is given up."""
         found = self.radix.array([])
         spent, fresh_share = 0, 1.0
-        while len(found) < n and spent < max(self._effort, 16 * n):
+        while len(found) < n and spent < most:
             tries = min(ROUND, int((n - len(found)) / fresh_share * 1.1) + 16)
             spent += tries
             fresh = excluded.without(self._joint.draw(tries, rng))

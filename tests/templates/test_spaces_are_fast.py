@@ -82,3 +82,21 @@ def test_a_space_is_made_and_counted_in_a_second(name, args):
     assert len(task.config_space) >= 10
     task.config_space.sample(64, np.random.default_rng(0))
     assert time.process_time() - begun < 1.0
+
+
+class Counting(np.random.Generator):
+    """Counts the numbers that are drawn."""
+
+    drawn = 0
+
+    def integers(self, total, size):
+        self.drawn += size
+        return super().integers(total, size=size)
+
+
+def test_of_many_candidates_the_few_valid_ones_are_found_by_going_through_them_once():
+    space = create("gemm_nn.cuda", (1, 8, 64, "float16"), "cuda -arch=sm_90").config_space
+    rng = Counting(np.random.PCG64(0))
+    found = space.sample(100, rng)
+    assert rng.drawn < 10**7  # of a quarter of them; to draw until all were found took 2e8
+    assert len(set(found.tolist())) == len(space) == 10
