@@ -13,26 +13,23 @@ built in ``--folder`` before are not built again, products in ``--out`` not race
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.cubin import Loaded, Replays, build
+from benchmarks.product_races import Plan, built, in_turns, row
 from benchmarks.templates_gpu import make_templates_importable
 from benchmarks.wgmma import HANGS_S, ends_within
 
-Plan = tuple[dict[str, int], Any, Future[tuple[Path | None, str]]]
-
-ARCH, WARM, ROUNDS, LAUNCHES = "sm_90", 3, 21, 20
+ARCH = "sm_90"
 # How many rows of tiles run side by side, and slots of a ring: values that are worth their time.
 BANDS = {"band": [8, 4, 2, 1], "stages": [8, 6, 5, 4, 3]}
 # "nt" has the second matrix as [n, k]; one number is that of rows, columns and terms of a sum.
@@ -125,17 +122,6 @@ def liked(case: Case, each: int) -> list[dict[str, int]]:
     return [c for i, c in enumerate(wanted) if c not in wanted[:i]]
 
 
-def built(kernel: Any, folder: Path) -> tuple[Path | None, str]:
-    """Return the cubin of a kernel, compiled unless it was, or the compiler's text."""
-    path = folder / (hashlib.sha256(kernel.source.encode()).hexdigest()[:24] + ".cubin")
-    if path.exists():
-        return path, ""
-    cubin, text = build(kernel, str(folder), ARCH)
-    if cubin:
-        os.replace(cubin, path)
-    return (path if cubin else None), text
-
-
 def arrays_of(case: Case, seed: int) -> tuple[Any, Any]:
     """Return a and b on the device, of normal numbers or small integers."""
     import torch
@@ -160,64 +146,11 @@ def library(case: Case, a: Any, b: Any) -> Any:
     return lambda: torch.matmul(a, right, out=out)
 
 
-def verified(
-    case: Case, operands: tuple[Any, Any], plans: Sequence[Plan], failures: list[Any]
-) -> Iterator[tuple[dict[str, int], Loaded, dict[str, Any]]]:
-    """Yield the choices whose results are right, loaded; what fails is added to ``failures``."""
-    import torch
-
-    a, b = operands
-    wanted = a.double() @ (b.t() if case.turned else b).double()
-    bound = TOLERANCES[case.dtype] * float(wanted.abs().max())
-    dtype = torch.int32 if case.dtype == "int8" else a.dtype
-    for choice, kernel, building in plans:
-        cubin, text = building.result()
-        if cubin is None:
-            failures.append((choice, f"nvcc: {text[-200:]}"))
-            continue
-        out = torch.full(wanted.shape, -1, dtype=dtype, device="cuda")
-        arrays = dict(zip((one.name for one in kernel.args), (a, b, out), strict=True))
-        for room in kernel.workspace:
-            arrays[room.name] = torch.empty(room.shape, device="cuda")
-        loaded = Loaded(kernel, cubin, arrays)
-        for _ in range(LAUNCHES):
-            loaded.run()
-        torch.cuda.synchronize()
-        error = float((out.double() - wanted).abs().max())
-        if not error <= bound:
-            failures.append((choice, f"wrong answer, error {error:.2e}, bound {bound:.2e}"))
-            continue
-        yield choice, loaded, arrays  # kernels keep addresses, not arrays
-
-
 def raced(case: Case, plans: Sequence[Plan], seed: int) -> dict[str, Any]:
     """Return the median times of cuBLAS and of the kernels of a product, in turns."""
-    operands, failures = arrays_of(case, seed), []
-    good = list(verified(case, operands, plans, failures))
-    runs = [Replays(library(case, *operands)), *(Replays(loaded.run) for _, loaded, _ in good)]
-    taken: list[list[float]] = [[] for _ in runs]
-    for number in range(WARM + ROUNDS):
-        for place in range(len(runs)):
-            at = (number + place) % len(runs)
-            taken[at].append(runs[at].microseconds())
-    runs.clear()
-    for _, loaded, _ in good:
-        loaded.unload()
-    cublas, *ours = (float(np.median(each[WARM:])) for each in taken)
-    times = [(us, choice) for us, (choice, *_) in zip(ours, good, strict=True)]
-    untuned = next((us for us, choice in times if choice == plans[0][0]), float("nan"))
-    return {"case": str(case), "cublas": cublas, "untuned": untuned, "times": times,
-            "failures": failures}  # fmt: skip
-
-
-def row(result: dict[str, Any]) -> str:
-    """Return a row of a table: cuBLAS, the best and the untuned choice."""
-    cublas, cells = result["cublas"], [result["case"].replace(" nt", ", nt")]
-    cells.append(f"{cublas:.2f}")
-    for us in (min(us for us, _ in result["times"]), result["untuned"]):
-        ratio = f"{cublas / us:.2f}"
-        cells += [f"{us:.2f}", ratio if float(ratio) >= 1 else f"**{ratio}**"]
-    return f"| {' | '.join(cells)} |"
+    a, b = arrays_of(case, seed)
+    wanted = a.double() @ (b.t() if case.turned else b).double()
+    return in_turns(str(case), (a, b), wanted, TOLERANCES[case.dtype], plans, library(case, a, b))
 
 
 def planned(

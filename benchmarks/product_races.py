@@ -1,0 +1,98 @@
+"""Races of kernels of one product with cuBLAS: built once, verified, then timed in turns."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.cubin import Loaded, Replays, build
+
+# A choice of knobs, its kernel, and its cubin, or the compiler's text, once it is built.
+Plan = tuple[dict[str, Any], Any, Future[tuple[Path | None, str]]]
+ARCH, WARM, ROUNDS, LAUNCHES = "sm_90", 3, 21, 20
+
+
+def built(kernel: Any, folder: Path) -> tuple[Path | None, str]:
+    """Return the cubin of a kernel, compiled unless it was, or the compiler's text."""
+    path = folder / (hashlib.sha256(kernel.source.encode()).hexdigest()[:24] + ".cubin")
+    if path.exists():
+        return path, ""
+    cubin, text = build(kernel, str(folder), ARCH)
+    if cubin:
+        os.replace(cubin, path)
+    return (path if cubin else None), text
+
+
+def verified(
+    operands: Sequence[Any], wanted: Any, tolerance: float, plans: Sequence[Plan],
+    failures: list[Any],
+) -> Iterator[tuple[dict[str, Any], Loaded, dict[str, Any]]]:  # fmt: skip
+    """Yield the choices whose results are right, loaded; what fails is added to ``failures``."""
+    import torch
+
+    bound = tolerance * float(wanted.abs().max())
+    for choice, kernel, building in plans:
+        cubin, text = building.result()
+        if cubin is None:
+            failures.append((choice, f"nvcc: {text[-200:]}"))
+            continue
+        dtype = getattr(torch, kernel.args[-1].dtype)
+        out = torch.full(wanted.shape, -1, dtype=dtype, device="cuda")
+        arrays = dict(zip((one.name for one in kernel.args), (*operands, out), strict=True))
+        for one in kernel.workspace:
+            of = getattr(torch, one.dtype)
+            arrays[one.name] = torch.empty(one.shape, dtype=of, device="cuda")
+        loaded = Loaded(kernel, cubin, arrays)
+        for _ in range(LAUNCHES):
+            loaded.run()
+        torch.cuda.synchronize()
+        error = float((out.double() - wanted).abs().max())
+        if not error <= bound:
+            failures.append((choice, f"wrong answer, error {error:.2e}, bound {bound:.2e}"))
+            continue
+        yield choice, loaded, arrays  # kernels keep addresses, not arrays
+
+
+def in_turns(
+    name: str, operands: Sequence[Any], wanted: Any, tolerance: float, plans: Sequence[Plan],
+    library: Callable[[], Any],
+) -> dict[str, Any]:  # fmt: skip
+    """Return the median times of a library and of the kernels that are right.
+
+    Args:
+        wanted: the result, of float64.
+        tolerance: of errors, relative to the largest result.
+        plans: the untuned choice first.
+    """
+    failures: list[Any] = []
+    good = list(verified(operands, wanted, tolerance, plans, failures))
+    runs = [Replays(library), *(Replays(loaded.run) for _, loaded, _ in good)]
+    taken: list[list[float]] = [[] for _ in runs]
+    for number in range(WARM + ROUNDS):
+        for place in range(len(runs)):
+            at = (number + place) % len(runs)
+            taken[at].append(runs[at].microseconds())
+    runs.clear()
+    for _, loaded, _ in good:
+        loaded.unload()
+    cublas, *ours = (float(np.median(each[WARM:])) for each in taken)
+    times = [(us, choice) for us, (choice, *_) in zip(ours, good, strict=True)]
+    untuned = next((us for us, choice in times if choice == plans[0][0]), float("nan"))
+    return {"case": name, "cublas": cublas, "untuned": untuned, "times": times,
+            "failures": failures}  # fmt: skip
+
+
+def row(result: Mapping[str, Any]) -> str:
+    """Return a row of a table: cuBLAS, the best and the untuned choice."""
+    cublas, cells = result["cublas"], [result["case"].replace(" nt", ", nt")]
+    cells.append(f"{cublas:.2f}")
+    for us in (min(us for us, _ in result["times"]), result["untuned"]):
+        ratio = f"{cublas / us:.2f}"
+        cells += [f"{us:.2f}", ratio if float(ratio) >= 1 else f"**{ratio}**"]
+    return f"| {' | '.join(cells)} |"
