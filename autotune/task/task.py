@@ -49,7 +49,7 @@ from autotune.task.workload import (
     serialize_args,
 )
 from autotune.te import FlopError as FlopCalculationError
-from autotune.te import Schedule, compute_flop
+from autotune.te import Schedule, compute_bytes, compute_flop
 from autotune.utils.check import shown
 from autotune.utils.math import product
 from autotune.workload import NO_REFERENCE, Called, Computed, Realisation, Reference
@@ -124,19 +124,26 @@ class Task:
 
     @cached_property
     def bytes(self) -> float:
-        """Bytes that must be moved at least, or 0 when the template does not say."""
-        return self.config_space.bytes
+        """Bytes that must be moved at least: what the template says, else those of its computes.
+
+        Each argument of a schedule counts once (see `te.compute_bytes`). 0 when the template of
+        a source kernel does not say.
+        """
+        return self._collect[2]
 
     @cached_property
-    def _collect(self) -> tuple[ConfigSpace, float]:
+    def _collect(self) -> tuple[ConfigSpace, float, float]:
+        """The space, the operations and the bytes."""
         space = ConfigSpace()
         with self._on_target(), ApplyConfig(space):
             output = self._call()
         schedule = _schedule(output)
         space.code_hash = getattr(schedule, "code_hash", None)
-        if space.flop or not isinstance(schedule, Schedule):
-            return space, float(space.flop)
-        return space, float(compute_flop(schedule))
+        flop, moved = space.flop, space.bytes
+        if isinstance(schedule, Schedule):
+            flop = flop or compute_flop(schedule)
+            moved = moved or compute_bytes(_arguments(output))
+        return space, float(flop), float(moved)
 
     def _call(self) -> object:
         """Run the template once, on the arguments and into the space that are current."""
@@ -331,9 +338,15 @@ def _check_output(name: str, output: object) -> None:
 def _reference(output: object) -> Reference:
     """Return what a template's output says of the right answer."""
     if isinstance(output, (tuple, list)):
-        return Computed(tuple(output[1])) if len(output) == 2 and output[1] else NO_REFERENCE
+        arguments = _arguments(output)
+        return Computed(arguments) if arguments else NO_REFERENCE
     function = getattr(output, "reference", None)
     return NO_REFERENCE if function is None else Called(function)
+
+
+def _arguments(output: object) -> tuple[Any, ...]:
+    """Return the tensors that a template gives with a schedule."""
+    return tuple(output[1]) if isinstance(output, (tuple, list)) and len(output) == 2 else ()
 
 
 def _schedule(output: object) -> object:

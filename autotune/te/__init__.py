@@ -71,6 +71,7 @@ from autotune.te.stage import Stage
 from autotune.te.stage_state import IterAttr
 from autotune.te.step import STEPS, Split, Step, step_from_json
 from autotune.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
+from autotune.te.traffic import compute_bytes
 from autotune.te.workload import workload_key, workload_text
 
 Select = select
@@ -111,6 +112,7 @@ __all__ = [
     "check_shape",
     "comm_reducer",
     "compute",
+    "compute_bytes",
     "compute_flop",
     "const",
     "copysign",

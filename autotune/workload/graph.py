@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from autotune.errors import SpaceError, TemplateError
-from autotune.ir.dtype import bits_of
 from autotune.target import Target
 from autotune.te import (
     ComputeOp,
@@ -19,6 +17,7 @@ from autotune.te import (
     Schedule,
     Step,
     Tensor,
+    compute_bytes,
     compute_flop,
     create_schedule,
     replay,
@@ -172,14 +171,8 @@ class GraphWorkload(Graph):
 
     @cached_property
     def bytes(self) -> float:
-        """Bytes of all arguments, each read or written once; 0 where a shape is not known."""
-        total = 0
-        for tensor in self.tensors:
-            extents = [n for n in tensor.shape if isinstance(n, int)]
-            if len(extents) < len(tensor.shape):
-                return 0.0
-            total += math.prod(extents) * ((bits_of(tensor.dtype) + 7) // 8)
-        return float(total)
+        """Bytes that must be moved at least, see `compute_bytes`; 0 where a shape is not known."""
+        return float(compute_bytes(self.tensors))
 
     def realise(self, candidate: Scheduler) -> Realisation:
         """Schedule the graph as a candidate says.

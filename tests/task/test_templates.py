@@ -79,6 +79,19 @@ def test_creating_a_task_collects_its_knobs():
     assert task.kwargs == {}
 
 
+@pytest.mark.parametrize(("said", "moved"), [(0, 2 * 16 * 4), (99, 99)])
+def test_bytes_of_tensor_expressions_are_counted_unless_the_template_says_them(said, moved):
+    @template("test.te_scale")
+    def te_scale(n):
+        get_config().add_bytes(said)
+        a = te.placeholder((n,), name="A")
+        b = te.compute((n,), lambda i: a[i] * 2)
+        return te.create_schedule(b.op), [a, b]
+
+    task = create("test.te_scale", (16,), "llvm")
+    assert (task.flop, task.bytes) == (16, moved)
+
+
 def test_instantiating_runs_the_template_with_one_configuration():
     make_scale()
     task = create("test.scale", (16,), "llvm")

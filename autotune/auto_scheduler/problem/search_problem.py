@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
@@ -23,9 +22,9 @@ from autotune.auto_scheduler.workload_registry import (
     workload_key_to_tensors,
 )
 from autotune.errors import SpaceError
-from autotune.ir.dtype import bits_of
 from autotune.kernel.layout import TiledLayout
 from autotune.target import Target
+from autotune.te import compute_bytes
 from autotune.utils.check import Check
 from autotune.workload import Candidate, Computed, Realisation
 
@@ -110,12 +109,8 @@ class SearchProblem:
 
     @cached_property
     def bytes(self) -> float:
-        """Bytes of all inputs and outputs, each read or written once."""
-        total = 0
-        for tensor in self.compute_dag.tensors:
-            extents = [n for n in tensor.shape if isinstance(n, int)]
-            total += math.prod(extents) * ((bits_of(tensor.dtype) + 7) // 8)
-        return float(total)
+        """Bytes that must be moved at least, see `te.compute_bytes`."""
+        return float(compute_bytes(self.compute_dag.tensors))
 
     def realise(self, candidate: object) -> Realisation:
         """Schedule the graph as a candidate says.

@@ -29,7 +29,7 @@ _WIDE = "float32", "float64"
 class Roofline:
     """Compares trials of one workload with the ceilings of their devices.
 
-    Only for workloads that declare both operations and bytes; the ceilings are measured in the
+    Only for workloads whose operations and bytes are both known; the ceilings are measured in the
     process that owns the device, when the first trial asks, and found on disk ever after. A trial
     that passes them has them measured once more.
     """
