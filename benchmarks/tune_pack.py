@@ -2,10 +2,11 @@
 
     python -m benchmarks.tune_pack --out h200.log --seconds 90 [--only gemm] [--target cuda]
 
-The seconds are divided evenly among the workloads, in one session; a log that exists is gone on
-with. Every trial and every final race stands in the log, from which `autotune hub pack` makes the
-pack; `race_records` tells which of its records gain. Needs one device, and nothing else running on
-it.
+The seconds are divided evenly among the workloads, in one session, and count from the end of the
+first trial: what starts processes and measures the device belongs to no workload. Each workload
+has one trial at least. A log that exists is continued. Every trial and every final race stands in
+the log, from which `autotune hub pack` makes the pack; `race_records` tells which of its records
+gain. Needs one device, and nothing else running on it.
 """
 
 from __future__ import annotations
@@ -41,21 +42,26 @@ def main(argv: Sequence[str] | None = None) -> None:
         log = autotune.templates.TUNED / "h200.log"
         known = {(i.task.name, i.task.args) for i, _ in autotune.record.load_from_file(log, True)}
     wanted = [each for each in layers().values() if given.only in each[0] and each not in known]
-    until = time.monotonic() + given.seconds
     builder = autotune.LocalBuilder(timeout=30)
     with autotune.Session(builder, autotune.LocalRunner(timeout=20)) as session:
-        for left, (name, args) in zip(range(len(wanted), 0, -1), wanted, strict=True):
-            share = (until - time.monotonic()) / left
-            if share <= 0:
-                break
+
+        def tuned(workload: tuple[str, tuple[object, ...]], trials: int, seconds: float | None):
+            name, args = workload
             task = autotune.create(name, args=args, target=given.target)
-            result = autotune.tuner.AutoTuner(task).tune(
-                given.trials,
-                session,
-                callbacks=[autotune.callback.log_to_file(given.out)],
-                resume=given.out,
-                timeout_s=share * (1 - _RACE_SHARE),
+            log = autotune.callback.log_to_file(given.out)
+            return autotune.tuner.AutoTuner(task).tune(
+                trials, session, callbacks=[log], resume=given.out, timeout_s=seconds
             )
+
+        for first in wanted[:1]:
+            tuned(first, 1, None)
+        until = time.monotonic() + given.seconds
+        for left, workload in zip(range(len(wanted), 0, -1), wanted, strict=True):
+            share = max(0.0, until - time.monotonic()) / left
+            result = tuned(workload, given.trials, share * (1 - _RACE_SHARE))
+            if not result.trials:
+                result = tuned(workload, 1, None)
+            name, args = workload
             best = "-" if result.seconds is None else f"{result.seconds * 1e6:.2f}"
             default = result.default_seconds
             was = "-" if default is None else f"{default * 1e6:.2f}"
