@@ -6,6 +6,8 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Constant
@@ -14,7 +16,8 @@ from autotune.network.plan import ExecutionPlan, Home, Place, Step
 from autotune.runtime.arrays.array import NDArray, array, empty, from_dlpack
 from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import Device, device
-from autotune.runtime.module import BenchmarkResult, Module
+from autotune.runtime.evaluator import BenchmarkResult, evaluator_options
+from autotune.runtime.module import Module
 from autotune.runtime.program import Program, ProgramStep, program_of, view
 from autotune.runtime.timing import Clocks, TimeOptions, take_timing
 from autotune.target import Target
@@ -286,6 +289,27 @@ class NetworkInstance:
         self.run()
         timing = take_timing(self.program.sampler(), options or TimeOptions())
         return BenchmarkResult(timing.samples_s, timing)
+
+    def time_evaluator(
+        self, func_name: str, dev: Device | None = None, *numbers: Any, **named: Any
+    ) -> Callable[[], BenchmarkResult]:
+        """Return a function that times whole runs: `time`, as TVM's scripts ask for it.
+
+        Args:
+            func_name: ``"run"``.
+            dev: the device of the network.
+            numbers, named: as of `autotune.runtime.Module.time_evaluator`, from ``number`` on.
+
+        Raises:
+            GraphError: the function or the device is another.
+            KernelError: a number is out of range.
+        """
+        check = Check(GraphError, "time_evaluator")
+        if func_name != "run":
+            check.refuse("func_name", "'run'", func_name)
+        if dev is not None and dev != self.device:
+            check.refuse("dev", f"{self.device}, where the network runs", dev)
+        return partial(self.time, evaluator_options(*numbers, **named))
 
 
 def _lent(tensor: object, expected: str) -> NDArray:

@@ -8,9 +8,10 @@ from autotune.runtime.compile.cached import BuildOutput, compile_kernel
 from autotune.runtime.compile.cpu_flags import cpu_instructions
 from autotune.runtime.descriptor import Descriptor, describe
 from autotune.runtime.device import Device, cpu, cuda, device, gpu
+from autotune.runtime.evaluator import BenchmarkResult
 from autotune.runtime.executable import Executable
 from autotune.runtime.load import load
-from autotune.runtime.module import BenchmarkResult, Module, load_module
+from autotune.runtime.module import Module, load_module
 from autotune.runtime.roofline import Ceilings, ceilings_of, percent_of_ceiling
 from autotune.runtime.timing import Clocks, Sampler, TimeOptions, Timing, summarize, take_timing
 

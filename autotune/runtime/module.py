@@ -6,10 +6,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from autotune.errors import KernelError
 from autotune.kernel.entry import identifier
@@ -22,65 +19,32 @@ from autotune.runtime.call.dispatch import Dispatch
 from autotune.runtime.call.native import call_by_slot
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.runtime.device import Device, device
+from autotune.runtime.evaluator import BenchmarkResult, evaluator_options
 from autotune.runtime.executable import Executable
 from autotune.runtime.export import pack, unpack
 from autotune.runtime.load import load
-from autotune.runtime.timing import TimeOptions, Timing
+from autotune.runtime.timing import TimeOptions
 from autotune.target import Target
 from autotune.utils.check import Check
 from autotune.utils.files import remove_own
+from autotune.utils.names import Elsewhere
 
 # Kernels of other sizes that stay loaded.
 _MOST_LOADED = 8
 _TIMEOUT_S = 600.0
+# What TVM does in several files.
+IN_ONE_FILE = {
+    "save": "export_library(path) of the built function writes it to one file, which "
+    "autotune.load_module(path) reads; get_source() is its text",
+    "import_module": "the file that export_library writes holds the device code as well",
+}
 
 
-@dataclass(frozen=True)
-class BenchmarkResult:
-    """What a time evaluator measured; all times are seconds per run.
-
-    Attributes:
-        results: one entry for each repeat.
-        timing: everything else that is known of them.
-    """
-
-    results: tuple[float, ...]
-    timing: Timing
-
-    @property
-    def mean(self) -> float:
-        """Mean of the results."""
-        return float(np.mean(self.results))
-
-    @property
-    def median(self) -> float:
-        """Median of the results."""
-        return float(np.median(self.results))
-
-    @property
-    def min(self) -> float:
-        """Least result."""
-        return min(self.results)
-
-    @property
-    def max(self) -> float:
-        """Greatest result."""
-        return max(self.results)
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of the results."""
-        return float(np.std(self.results))
-
-    def __str__(self) -> str:
-        numbers = (self.mean, self.median, self.max, self.min, self.std)
-        names = ("mean", "median", "max", "min", "std")
-        cells = (f"{n} {x * 1e3:.4g} ms" for n, x in zip(names, numbers, strict=True))
-        return "  ".join(cells)
-
-
-class DeviceModule:
+class DeviceModule(Elsewhere):
     """The device part of a module: its source text."""
+
+    __slots__ = ("_kernel",)
+    elsewhere = IN_ONE_FILE
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
@@ -105,7 +69,7 @@ class DeviceModule:
         return self._kernel.source
 
 
-class Module:
+class Module(Elsewhere):
     """A built function. Made by `autotune.build` and `load_module`.
 
     It is loaded on its first call, so that building needs no device. Calling it takes one array
@@ -131,6 +95,7 @@ class Module:
 
     # The launcher of calls reads `_call` where it lies.
     __slots__ = ("__dict__", "__weakref__", "_call")
+    elsewhere = IN_ONE_FILE
 
     def __init__(
         self,
@@ -266,8 +231,8 @@ class Module:
             expected = f"{self.kernel.name!r}, the module has one function"
             Check(KernelError, f"module {self.name}").refuse(argument, expected, name)
 
-    def get_function(self, name: str) -> Module:
-        """Return the function called ``name``."""
+    def get_function(self, name: str, query_imports: bool = False) -> Module:
+        """Return the function called ``name``; ``query_imports`` is accepted for TVM scripts."""
         return self[name]
 
     def get_source(self, fmt: str = "") -> str:
@@ -305,25 +270,18 @@ class Module:
             KernelError: the function or the device is another, or a number is out of range.
         """
         self._check_name("func_name", func_name)
-        check = Check(KernelError, "time_evaluator")
         if dev is not None and dev != self.device:
-            check.refuse("dev", f"{self.device}, where {self.name} runs", dev)
-        check.whole("number", number, least=1)
-        check.whole("repeat", repeat, least=1)
-        check.number("min_repeat_ms", min_repeat_ms, least=0)
-        check.number("cooldown_interval_ms", cooldown_interval_ms, least=0)
-        check.whole("repeats_to_cooldown", repeats_to_cooldown, least=1)
-        check.whole("cache_flush_bytes", cache_flush_bytes, least=0)
-        check.whole("limit_zero_time_iterations", limit_zero_time_iterations, least=0)
-        check.one_of("f_preproc", f_preproc, ("", "cache_flush_cpu_non_first_arg"))
-        options = TimeOptions(
-            number=number,
-            repeat=repeat,
-            min_repeat_ms=min_repeat_ms,
-            cooldown_interval_s=cooldown_interval_ms * 1e-3,
-            repeats_to_cooldown=repeats_to_cooldown,
-            flush_cache=bool(cache_flush_bytes or f_preproc),
-            input_sets=1,
+            expected = f"{self.device}, where {self.name} runs"
+            Check(KernelError, "time_evaluator").refuse("dev", expected, dev)
+        options = evaluator_options(
+            number,
+            repeat,
+            min_repeat_ms,
+            limit_zero_time_iterations,
+            cooldown_interval_ms,
+            repeats_to_cooldown,
+            cache_flush_bytes,
+            f_preproc,
         )
         return lambda *args: self._evaluated(args, options)
 
@@ -336,12 +294,16 @@ class Module:
         bound.finish()
         return BenchmarkResult(timing.samples_s, timing)
 
-    def export_library(self, path: str | os.PathLike[str], **options: object) -> None:
+    def export_library(
+        self, path: str | os.PathLike[str], fcompile: object = None, **options: object
+    ) -> None:
         """Write the built function to one file, from which `load_module` makes it again.
+
+        It holds host and device code, so TVM's ``save`` and ``import_module`` are not needed.
 
         Args:
             path: where to.
-            options: accepted for TVM scripts (``fcompile``, ``cc``); everything is compiled.
+            fcompile, options: accepted for TVM scripts; everything is compiled.
 
         Raises:
             KernelError: no file can be written there.

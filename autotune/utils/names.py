@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 # Least similarity at which a public name is offered for an unknown one.
 _NEAR = 0.7
@@ -75,6 +75,23 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def _advice(full: str, gone: Mapping[str, str]) -> str:
     return f"{full} is not here: {gone[full]}"
+
+
+class Elsewhere:
+    """A class that says of methods which TVM's scripts call on it what to use instead.
+
+    Attributes:
+        elsewhere: name of a method that is not here -> what to use.
+    """
+
+    __slots__ = ()
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        kind = type(self).__name__
+        if name in self.elsewhere:
+            raise AttributeError(f"{kind}.{name} is not here: {self.elsewhere[name]}")
+        raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
 
 
 class Explainer:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autotune import tvm
-from autotune.errors import GraphError
+from autotune.errors import GraphError, KernelError
 from autotune.tvm import auto_scheduler, relay
 from autotune.tvm.contrib import graph_executor, graph_runtime
 from tests.auto_scheduler.resnet18 import printed_tasks
@@ -100,6 +100,22 @@ def test_wrong_inputs_are_told(squeezenet):
         graph_executor.GraphModule(library)
     with pytest.raises(GraphError, match="expected 'default', got 'main'"):
         library["main"]
+
+
+def test_a_network_has_the_time_evaluator_of_a_module(squeezenet):
+    library, _, _ = squeezenet
+    module = graph_executor.GraphModule(library["default"](tvm.cpu(0)))
+    timed = module.module.time_evaluator("run", tvm.cpu(0), number=1, repeat=1)()
+    assert timed.results
+    assert timed.min > 0
+    with pytest.raises(GraphError, match="time_evaluator: func_name must be 'run', got 'main'"):
+        module.module.time_evaluator("main")
+    with pytest.raises(GraphError, match="dev must be cpu:0, where the network runs"):
+        module.module.time_evaluator("run", tvm.cuda(0))
+    with pytest.raises(KernelError, match="time_evaluator: number must be"):
+        module.module.time_evaluator("run", number=0)
+    with pytest.raises(AttributeError, match="save is not here: export_library"):
+        library.save("net.o")
 
 
 def test_a_library_comes_back_from_a_file_with_the_same_bits(squeezenet, tmp_path):

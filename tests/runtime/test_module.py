@@ -154,7 +154,7 @@ def test_the_time_evaluator_checks_whom_it_is_asked_for(axpy):
 
 def test_the_parts_of_a_module_have_tvms_names(axpy):
     assert axpy.entry_func is axpy
-    assert axpy["axpy"] is axpy.get_function("axpy") is axpy
+    assert axpy["axpy"] is axpy.get_function("axpy", query_imports=True) is axpy
     assert "void axpy" in axpy.get_source()
     assert axpy.imported_modules[0].get_source() == axpy.get_source("c")
     assert axpy.imported_modules[0].type_key == "c"
@@ -164,8 +164,21 @@ def test_the_parts_of_a_module_have_tvms_names(axpy):
     assert repr(axpy) == "Module('axpy', target='c -keys=cpu')"
 
 
+def test_what_tvm_writes_to_several_files_says_which_one_holds_it_all(axpy):
+    for part in (axpy, axpy.imported_modules[0]):
+        assert not hasattr(part, "save")
+        with pytest.raises(
+            AttributeError, match=r"Module.save is not here: export_library\(path\)"
+        ):
+            part.save("axpy.o")
+    with pytest.raises(AttributeError, match="holds the device code as well"):
+        axpy.import_module(axpy)
+    with pytest.raises(AttributeError, match="'Module' object has no attribute 'sav'"):
+        axpy.sav  # noqa: B018
+
+
 def test_a_module_is_written_to_a_file_and_read_back(axpy, x, tmp_path):
-    axpy.export_library(tmp_path / "axpy.atm")
+    axpy.export_library(tmp_path / "axpy.atm", None)  # where TVM's scripts give a compiler
     name, kernel = axpy.name, axpy.kernel
     del axpy
     gc.collect()

@@ -9,7 +9,7 @@ from autotune.errors import GraphError
 from autotune.network import NetworkInstance, load_param_dict
 from autotune.runtime.arrays.array import NDArray
 from autotune.runtime.device import Device
-from autotune.runtime.module import BenchmarkResult
+from autotune.runtime.evaluator import BenchmarkResult
 from autotune.runtime.timing import TimeOptions
 from autotune.tvm.names import resolver
 from autotune.utils.check import Check, is_whole

@@ -17,15 +17,16 @@ from autotune.network.export import export_network
 from autotune.network.search_tasks import pipeline_for
 from autotune.runtime.arrays.array import NDArray, array
 from autotune.runtime.device import Device
-from autotune.runtime.module import DeviceModule
+from autotune.runtime.module import IN_ONE_FILE, DeviceModule
 from autotune.target import Target
 from autotune.task import DispatchContext, FallbackContext
 from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import Function, IRModule, graph_of
 from autotune.utils.check import Check
+from autotune.utils.names import Elsewhere
 
 
-class GraphExecutorFactoryModule:
+class GraphExecutorFactoryModule(Elsewhere):
     """A compiled network: ``lib["default"](dev)`` makes one that can be run.
 
     Attributes:
@@ -34,6 +35,8 @@ class GraphExecutorFactoryModule:
         libmod_name: its name.
         network: the network as autotune has it.
     """
+
+    elsewhere = IN_ONE_FILE
 
     def __init__(
         self, network: CompiledNetwork, ir_mod: object = None, libmod_name: str = "default"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from autotune.errors import KernelError
 from autotune.network.export import is_network, load_network
 from autotune.runtime import module
-from autotune.runtime.module import BenchmarkResult, Module
+from autotune.runtime.evaluator import BenchmarkResult
+from autotune.runtime.module import Module
 from autotune.tvm.names import resolver
 from autotune.utils.check import Check
 
