@@ -75,16 +75,6 @@ def test_a_batch_of_a_script_builder_is_never_larger_than_n_parallel(task):
     assert [index for batch in builder.batches for index in batch] == list(range(10))
 
 
-def test_room_is_bounded_and_grows_with_results(task):
-    option = measure_option(PlainBuilder(n_parallel=2), PlainRunner())
-    with Pipeline(task, option) as pipeline:
-        assert pipeline.room() == pipeline.capacity == 6
-        pipeline.submit(inputs_of(task, range(6)))
-        assert pipeline.room() == 0
-        taken = len(pipeline.next_results())
-        assert pipeline.room() == taken > 0
-
-
 def test_reproducible_means_whole_batches(task):
     option = measure_option(PlainBuilder(n_parallel=2, delay_s=0.01), PlainRunner())
     with Pipeline(task, option, reproducible=True, batch_size=5) as pipeline:
@@ -110,6 +100,25 @@ class Held(Runner):
         result = MeasureResult((1e-3,), MeasureErrorNo.NO_ERROR, 0.01, 0.0)
         self.futures[index].set_result(result)
 
+    def await_trials(self, *those):
+        """Wait until trials were built and are here."""
+        deadline = time.monotonic() + 30
+        while not self.futures.keys() >= {*those} and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+
+def test_room_is_bounded_and_grows_with_results(task):
+    runner = Held()
+    with Pipeline(task, measure_option(PlainBuilder(n_parallel=2), runner)) as pipeline:
+        assert pipeline.room() == pipeline.capacity == 6
+        pipeline.submit(inputs_of(task, range(6)))
+        assert pipeline.room() == 0
+        for index in range(2):
+            runner.await_trials(index)
+            runner.end(index)
+        assert indices(pipeline.next_results()) == [0, 1]
+        assert pipeline.room() == 2
+
 
 @pytest.fixture
 def held(task):
@@ -123,9 +132,7 @@ def held(task):
 
     with Pipeline(task, measure_option(PlainBuilder(), runner), on_end=note) as pipeline:
         pipeline.submit(inputs_of(task, range(4)))
-        deadline = time.monotonic() + 30
-        while len(runner.futures) < 4 and time.monotonic() < deadline:
-            time.sleep(0.001)
+        runner.await_trials(*range(4))
         yield pipeline, runner, ended
 
 
