@@ -168,17 +168,17 @@ def _winograds(workload: Make) -> Iterator[Any]:
 
 
 def _attentions(workload: Make) -> Iterator[Any]:
-    from autotune.templates.attention import attention_both, attention_cuda
+    from autotune.templates.attention import attention_mma, attention_space
 
     from autotune.target import Target
 
     for name, (*sizes, kv_heads, causal) in ATTENTION.items():
         batch, heads, queries, keys, size = sizes
-        shape = attention_cuda.Attention(batch, heads, kv_heads, queries, keys, size, causal)
+        shape = attention_mma.Attention(batch, heads, kv_heads, queries, keys, size, causal)
         rivals = partial(attention_rivals, causal=causal)
         wanted = partial(attention_wanted, causal=causal)
         hopper = Target("cuda -arch=sm_90")
-        family = attention_both.both_of(shape, hopper) or attention_cuda
+        family = attention_space.both_of(shape, hopper) or attention_mma
         yield workload(f"layer {name}", family, shape, rivals, wanted)
 
 

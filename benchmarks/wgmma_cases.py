@@ -242,7 +242,7 @@ def in_order() -> Iterator[tuple[str, Any, dict[str, int]]]:
 
 def attentions() -> Iterator[tuple[str, Any, dict[str, int]]]:
     """Yield names, shapes and choices of attention."""
-    from autotune.templates.attention.attention_cuda import Attention
+    from autotune.templates.attention.attention_mma import Attention
 
     cases = (
         ("64", Attention(2, 3, 3, 333, 517, 64), (4, 64, 2)),

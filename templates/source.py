@@ -16,7 +16,7 @@ from autotune.errors import TemplateError
 from autotune.task import OtherOptionEntity
 
 from .arguments import template
-from .convolutions import conv2d_bf16x3, conv2d_cpu, conv2d_cuda, conv2d_patches
+from .convolutions import conv2d_bf16x3, conv2d_cpu, conv2d_cuda, conv2d_im2col
 from .convolutions.conv2d_shape import OWNER, Conv2d
 from .convolutions.window_shape import four, two
 from .epilogue import Epilogue
@@ -34,11 +34,11 @@ from .products import (
     matvec_cuda,
 )
 from .products.gemm_shape import HALVES, Gemm, Product
-from .rows import long_rows, rows_cuda, softmax_cpu
-from .rows.long_rows import LongRows
+from .rows import rows_cuda, softmax_cpu, split_rows
 from .rows.rows_shape import Rows
 from .rows.scan_cuda import Scan
 from .rows.softmax_shape import Softmax
+from .rows.split_rows import LongRows
 
 Extents = int | Sequence[int]
 
@@ -106,7 +106,7 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
 
 def tunable_rows(family: ModuleType, shape: Rows | Scan) -> SourceKernel:
     """Return the kernel of rows now chosen; few long ones may be divided among blocks."""
-    if long_rows.offered(shape, get_config()):
+    if split_rows.offered(shape, get_config()):
         return tunable(LongRows(family, ragged=isinstance(shape, Scan)), shape, "cuda")
     return tunable(cast(Any, family), shape, "cuda")
 
@@ -140,7 +140,7 @@ def conv2d_nchw_cuda(
     )  # fmt: skip
     plain = fma or conv2d_bf16x3.chosen_before(get_config())
     target = Target.current() or Target("cuda")
-    families = [] if plain else [conv2d_bf16x3, conv2d_patches]
+    families = [] if plain else [conv2d_bf16x3, conv2d_im2col]
     offered = (family for family in families if family.offered(shape, target))
     return tunable(next(offered, conv2d_cuda), shape, "cuda")
 

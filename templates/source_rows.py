@@ -8,8 +8,8 @@ from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
 
 from .arguments import template
-from .attention import attention_both, attention_cuda
-from .attention.attention_cuda import Attention
+from .attention import attention_mma, attention_space
+from .attention.attention_mma import Attention
 from .data_movement import take_cuda, transpose_cuda
 from .data_movement.take_cuda import TakeRows
 from .data_movement.transpose_shape import Transpose
@@ -98,9 +98,9 @@ def attention_cuda_heads(
         batch, heads, kv_heads or heads, queries, keys, size, causal, scale, dtype, layout
     )
     target = Target.current() or Target("cuda")
-    both = attention_both.both_of(shape, target)
+    both = attention_space.both_of(shape, target)
     if both is None or both.chosen_before(get_config()):
-        return tunable(attention_cuda, shape, "cuda")
+        return tunable(attention_mma, shape, "cuda")
     return tunable(both, shape, "cuda")
 
 

@@ -11,9 +11,9 @@ from autotune.graph import ops
 
 from .arguments import template
 from .convolutions import conv2d_bf16x3, conv2d_cuda, phases
-from .convolutions.as_images import AsImages
 from .convolutions.conv2d_shape import Conv2d
 from .convolutions.phases import Phases
+from .convolutions.via_conv2d import AsImages
 from .convolutions.volumes import Spread, Volume
 from .products import gemm_cuda
 from .source import tunable

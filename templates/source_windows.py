@@ -10,7 +10,7 @@ from autotune.errors import TemplateError
 
 from .arguments import template
 from .convolutions import (
-    conv2d_few,
+    conv2d_few_filters,
     conv2d_groups,
     conv2d_nhwc,
     conv2d_padded,
@@ -156,8 +156,8 @@ def conv2d_nhwc_cuda(
     if groups > 1:
         direct = conv2d_groups.offered(shape) and not conv2d_groups.chosen_before(get_config())
         return tunable(conv2d_groups if direct else gemm_mma, shape, "cuda")
-    if conv2d_few.offered(shape) and not conv2d_few.chosen_before(get_config()):
-        return tunable(conv2d_few, shape, "cuda")
+    if conv2d_few_filters.offered(shape) and not conv2d_few_filters.chosen_before(get_config()):
+        return tunable(conv2d_few_filters, shape, "cuda")
     old = gemm_half.chosen_before(get_config())
     if not old and gemm_turned.is_needed(shape, Target.current() or Target("cuda")):
         return tunable(gemm_turned, shape, "cuda")

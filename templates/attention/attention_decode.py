@@ -1,6 +1,6 @@
 """Attention of few queries for CUDA, as in decoding: keys and values come as fast as memory gives.
 
-As `attention_cuda`, on tensor cores by ``mma.sync``; but the warps of a block take keys of their
+As `attention_mma`, on tensor cores by ``mma.sync``; but the warps of a block take keys of their
 own, not rows, threads copy what they read themselves, so that no barrier and no conflict of banks
 is in the way, and what the warps found is joined in shared memory. The blocks of a split are
 joined by a second kernel, which begins while the first ends. Heads are multiples of 64.
@@ -16,7 +16,7 @@ from autotune.errors import TemplateError
 
 from .. import common
 from ..tensor_map import initializer, tensor_map
-from .attention_cuda import Attention, defines, launches
+from .attention_mma import Attention, defines, launches
 
 # Rows of a tile of products, and of queries that share keys up to which these are few.
 TILE_ROWS, MOST_ROWS = 16, 32

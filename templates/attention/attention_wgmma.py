@@ -1,11 +1,11 @@
 """Attention for CUDA by Hopper's asynchronous tensor core products (``wgmma``), forward.
 
-As `attention_cuda` it never writes scores to memory. One warpgroup of a block copies, each of the
+As `attention_mma` it never writes scores to memory. One warpgroup of a block copies, each of the
 others has 64 rows of queries; the exponentials of a chunk of keys are computed while the values of
 the chunk before are multiplied, and the scores of other warpgroups (Shah et al.,
 "FlashAttention-3", 2024, without its bulk copies). Where rows fill a device more than once, blocks
 walk over them. Of two warpgroups each begins products in its
-turn. The knobs are those of `attention_cuda`, and mean the same; ``warps`` are those that
+turn. The knobs are those of `attention_mma`, and mean the same; ``warps`` are those that
 multiply.
 """
 
@@ -19,7 +19,7 @@ from autotune.errors import TemplateError
 
 from .. import common
 from ..products import gemm_wgmma
-from .attention_cuda import Attention, defines
+from .attention_mma import Attention, defines
 
 # Of a copying thread; the kernel text has the same.
 COPY_REGISTERS = 40

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from autotune import SourceKernel, Target
 
 from .. import common
-from .as_images import AsImages, Images
+from .via_conv2d import AsImages, Images
 from .volumes import Spread
 
 KNOB = "apart"

@@ -1,4 +1,4 @@
-"""Convolutions of volumes and transposed convolutions of images, for `as_images`: float32."""
+"""Convolutions of volumes and transposed convolutions of images, for `via_conv2d`: float32."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from autotune.kernel import Argument
 
 from .. import common
 from ..common import Array
-from .as_images import Copy, blocks_for
 from .conv2d_nhwc import Conv2dNhwc
 from .conv2d_shape import Conv2d
+from .via_conv2d import Copy, blocks_for
 from .window_shape import Window
 
 Shape = tuple[int, ...]
@@ -78,7 +78,7 @@ class _Layer:
 
 @dataclass(frozen=True)
 class _Runs:
-    """How runs of neighbours are copied: the numbers that ``move_runs.cu`` has for them."""
+    """How runs of neighbours are copied: the numbers that ``conv3d_copies.cu`` has for them."""
 
     run: int
     batch: int
@@ -127,7 +127,7 @@ class Volume(_Layer):
     @property
     def text(self) -> str:
         """The file of the kernels that copy."""
-        return "move_runs.cu"
+        return "conv3d_copies.cu"
 
     @cached_property
     def joined(self) -> int | None:
@@ -231,7 +231,7 @@ class Spread(_Layer):
     @property
     def text(self) -> str:
         """The file of the kernels that copy."""
-        return "interleave.cu"
+        return "conv2d_transpose.cu"
 
     @cached_property
     def axes(self) -> tuple[PhaseAxis, PhaseAxis]:

@@ -14,7 +14,7 @@ from autotune.graph import ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
-from ..attention.attention_cuda import Attention
+from ..attention.attention_mma import Attention
 from ..products.gemm_shape import HALVES
 from ..rows.rows_shape import Rows
 from ..rows.scan_cuda import Scan

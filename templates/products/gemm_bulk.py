@@ -9,7 +9,7 @@ instruction wants them, and a barrier counts the bytes that arrive. What follows
 - Where a shape has many tiles, blocks can walk over them: the copies of the next begin while one
   is being written. Several teams of warpgroups take tiles in turn, and one writes while another
   multiplies: where sums are short, filling and draining tiles takes half of the time otherwise.
-- Of NHWC images the engine brings the windows of a tile's pixels (`bulk_windows`).
+- Of NHWC images the engine brings the windows of a tile's pixels (`implicit_gemm_tma`).
 - Of floats, multiplied as TF32, the instruction reads the right operand along K only, but the left
   one from registers too: threads load it there, however it stands. So b may stand as [k, n] where
   operands are swapped, and a as [k, m] where they are not.
@@ -75,7 +75,7 @@ FEW_ROWS, SHORT_SUM, FEW_PRODUCTS = 32, 128, 2**25
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "float_pairs.h", "barriers.h",
     "early.h", "wgmma.h", "activations.h", "bulk.h", "gemm_bulk.h", "begin_sums.h",
-    "bulk_windows.h", "gemm_bulk_join.h", "gemm_bulk_copies.h",
+    "implicit_gemm_tma.h", "gemm_bulk_join.h", "gemm_bulk_copies.h",
     "gemm_bulk_results.h", "gemm_bulk_swapped.h", "gemm_bulk.cu", "gemm_bulk_sums.cu",
 )  # fmt: skip
 # Those of floats.

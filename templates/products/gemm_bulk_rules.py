@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from autotune import Target
 
 from .. import common
-from ..convolutions import bulk_windows
+from ..convolutions import implicit_gemm_tma
 from . import gemm_wgmma
 from .gemm_bulk_tiling import CLUSTERED, MULTIPROCESSORS, PANEL, BulkTiling, in_place
 from .gemm_mma import item_bytes
@@ -44,7 +44,7 @@ def refusal(shape: Product) -> str | None:
             f"rows of both operands in memory must be multiples of {whole} elements",
         ),
     ]
-    reason = bulk_windows.refusal(shape) if shape.gathers else None
+    reason = implicit_gemm_tma.refusal(shape) if shape.gathers else None
     return common.first_broken(reasons) or reason
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from autotune import Target
 
 from .. import common
-from ..convolutions import bulk_windows
+from ..convolutions import implicit_gemm_tma
 from ..convolutions.conv2d_nhwc import Conv2dNhwc
 from ..epilogue import Epilogue
 from ..tensor_map import ROW_BYTES, initializer, tensor_map
@@ -296,5 +296,5 @@ class BulkTiling:
         }
         if isinstance(s, Conv2dNhwc):
             side, pixels = ("B_MAP", self.tile_n) if self.form.swapped else ("A_MAP", self.tile_m)
-            maps[side] = bulk_windows.map_of(s, pixels)
+            maps[side] = implicit_gemm_tma.map_of(s, pixels)
         return {name: initializer(words) for name, words in maps.items()}

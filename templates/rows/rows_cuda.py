@@ -37,7 +37,7 @@ def kernel(shape: Rows, choice: Mapping[str, int]) -> SourceKernel:
 def split_kernel(
     shape: Rows, choice: Mapping[str, int], split: int, per_split: int
 ) -> SourceKernel:
-    """Return the kernels that divide a row into ``split`` ranges (`long_rows`)."""
+    """Return the kernels that divide a row into ``split`` ranges (`split_rows`)."""
     knobs = _defines(shape, choice) | {"SPLIT": split, "PER_SPLIT": per_split}
     names = ["data", "gain" if shape.gain else "data", "shift" if shape.shift else "data"]
     grid = (split, shape.rows)

@@ -74,7 +74,7 @@ def kernel(shape: Scan, choice: Mapping[str, int]) -> SourceKernel:
 def split_kernel(
     shape: Scan, choice: Mapping[str, int], split: int, per_split: int
 ) -> SourceKernel:
-    """Return the kernels that divide a row into ``split`` ranges (`long_rows`)."""
+    """Return the kernels that divide a row into ``split`` ranges (`split_rows`)."""
     knobs = common.defines(
         depth=shape.columns, element=list(DTYPES).index(shape.dtype), split=split,
         per_split=per_split, **choice,

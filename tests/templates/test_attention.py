@@ -3,7 +3,7 @@
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates.attention.attention_cuda import Attention
+from autotune.templates.attention.attention_mma import Attention
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -6,8 +6,8 @@ import subprocess
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates.attention import attention_both, attention_cuda, attention_decode
-from autotune.templates.attention.attention_cuda import Attention
+from autotune.templates.attention import attention_decode, attention_mma, attention_space
+from autotune.templates.attention.attention_mma import Attention
 
 from autotune.emulator import run_emulated
 from autotune.errors import TemplateError
@@ -68,11 +68,11 @@ def test_where_keys_apart_cannot_serve_the_space_is_that_of_rows(args):
 
 
 def test_a_configuration_from_before_still_builds_its_kernel():
-    choice = attention_cuda.default_choice(DECODING, HOPPER)
+    choice = attention_mma.default_choice(DECODING, HOPPER)
     entities = {name: OtherOptionEntity(value) for name, value in choice.items()}
     task = create("attention.cuda", (8, 32, 1, 4096, 128, 8), HOPPER)
     source = task.instantiate(ConfigEntity(7, None, entities))
-    assert source.text() == attention_cuda.kernel(DECODING, choice).text()
+    assert source.text() == attention_mma.kernel(DECODING, choice).text()
 
 
 def test_a_size_without_a_text_is_refused_in_words():
@@ -85,8 +85,8 @@ def test_a_size_without_a_text_is_refused_in_words():
 @pytest.mark.parametrize("keys", [1, 15, 512, 8192, 32768])
 def test_defaults_are_choices_of_the_space(batch, heads, keys):
     shape = Attention(batch, heads, max(heads // 4, 1), 1, keys, 128)
-    choice = attention_both.FEW_QUERIES.default_choice(shape, HOPPER)
-    assert attention_both.FEW_QUERIES.violation(shape, choice, HOPPER) is None
+    choice = attention_space.FEW_QUERIES.default_choice(shape, HOPPER)
+    assert attention_space.FEW_QUERIES.violation(shape, choice, HOPPER) is None
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")

@@ -7,8 +7,8 @@ from dataclasses import replace
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates.attention import attention_both, attention_cuda, attention_wgmma
-from autotune.templates.attention.attention_cuda import Attention
+from autotune.templates.attention import attention_mma, attention_space, attention_wgmma
+from autotune.templates.attention.attention_mma import Attention
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError
@@ -101,11 +101,11 @@ def test_where_wgmma_cannot_serve_the_space_is_that_of_mma_sync(target, args):
 
 
 def test_a_configuration_from_before_wgmma_still_builds_its_kernel():
-    choice = attention_cuda.default_choice(LARGE, HOPPER)
+    choice = attention_mma.default_choice(LARGE, HOPPER)
     entities = {name: OtherOptionEntity(value) for name, value in choice.items()}
     task = create("attention.cuda", (4, 16, 2048, 2048, 128, 0, True), HOPPER)
     source = task.instantiate(ConfigEntity(7, None, entities))
-    assert source.text() == attention_cuda.kernel(LARGE, choice).text()
+    assert source.text() == attention_mma.kernel(LARGE, choice).text()
 
 
 def test_a_size_that_leaves_most_of_a_panel_empty_is_refused_in_words():
@@ -117,10 +117,10 @@ def test_a_size_that_leaves_most_of_a_panel_empty_is_refused_in_words():
 def test_both_defaults_are_choices_of_the_space(size):
     shape = Attention(4, 16, 4, 2048, 2048, size)
     for choice in (
-        attention_both.MANY_QUERIES.default_choice(shape, HOPPER),
+        attention_space.MANY_QUERIES.default_choice(shape, HOPPER),
         {"wgmma": 1, **attention_wgmma.default_choice(shape, HOPPER)},
     ):
-        assert attention_both.MANY_QUERIES.violation(shape, choice, HOPPER) is None
+        assert attention_space.MANY_QUERIES.violation(shape, choice, HOPPER) is None
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")

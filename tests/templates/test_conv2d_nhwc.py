@@ -117,7 +117,7 @@ def test_few_filters_multiply_each_pixel_once_by_untuned_choices_that_fit_the_de
     args = (*FEW[name], *RELU, 1, "float16")
     task = create("conv2d_nhwc.cuda", args, "cuda -arch=sm_90")
     source = task.instantiate(task.default())
-    assert [each.entry for each in source.calls] == ["conv2d_few"]
+    assert [each.entry for each in source.calls] == ["conv2d_few_filters"]
     assert launch_violation(source.kernel("cuda"), task.target.limits) is None
 
 
@@ -141,7 +141,7 @@ def test_few_filters_whose_pixels_find_no_room_stay_products_of_windows(sizes):
     args = (1, side, side, co, ci, kh, kw, stride, padding, *RELU, *(dilation or [1]), "float16")
     task = create("conv2d_nhwc.cuda", args, "cuda -arch=sm_90")
     source = task.instantiate(task.default())
-    assert all(each.entry != "conv2d_few" for each in source.calls)
+    assert all(each.entry != "conv2d_few_filters" for each in source.calls)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
 from autotune.templates.convolutions import conv2d_bf16x3, conv2d_cuda
-from autotune.templates.convolutions.as_images import AsImages
+from autotune.templates.convolutions.via_conv2d import AsImages
 from autotune.templates.convolutions.volumes import Spread
 
 from autotune.emulator import run_emulated

@@ -105,7 +105,7 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     last = source.calls[-1]
     calls = [
         call(
-            "patches_bf16x3",
+            "im2col_bf16x3",
             ["data", "weight", *(["bias"] if shape.bias else []), filters, "windows",
              "packed_a", "packed_b", "flags"],
             tiling.a_tiles + tiling.b_tiles, PACK_THREADS,
@@ -126,7 +126,7 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     return replace(
         source,
         name=calls[0].entry,
-        source=f"{source.source}\n{common.text('patches_bf16x3.cu')}",
+        source=f"{source.source}\n{common.text('im2col_bf16x3.cu')}",
         defines={**source.defines, **sizes},
         calls=calls,
         args=shape.arguments(),

@@ -4,9 +4,9 @@ import autotune.templates
 import numpy as np
 import pytest
 from autotune.templates.rows import rows_cuda, scan_cuda
-from autotune.templates.rows.long_rows import LongRows
 from autotune.templates.rows.rows_shape import Rows
 from autotune.templates.rows.scan_cuda import Scan
+from autotune.templates.rows.split_rows import LongRows
 
 from autotune.emulator import run_emulated
 from autotune.task import create

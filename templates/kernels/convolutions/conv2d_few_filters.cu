@@ -33,7 +33,7 @@ __device__ __forceinline__ void stage_filters(Item* filters, const Item* __restr
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) conv2d_few(
+extern "C" __global__ void __launch_bounds__(THREADS) conv2d_few_filters(
     const Item* __restrict__ data, const Item* __restrict__ weight, REST_PARAMETERS Item* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   Item* const filters = reinterpret_cast<Item*>(shared_memory);

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from autotune.templates.convolutions import conv2d_bf16x3, conv2d_patches
+from autotune.templates.convolutions import conv2d_bf16x3, conv2d_im2col
 from autotune.templates.convolutions.conv2d_shape import Conv2d
 
 import autotune
@@ -25,11 +25,11 @@ DRAWN = 4
 def choices(shape):
     """Draw some choices, the default one first."""
     rng, target = np.random.default_rng(0), Target("cuda")
-    options = conv2d_patches.candidates(shape)
-    found = [conv2d_patches.default_choice(shape, target)]
+    options = conv2d_im2col.candidates(shape)
+    found = [conv2d_im2col.default_choice(shape, target)]
     while len(found) < DRAWN:
         choice = {name: int(rng.choice(values)) for name, values in options.items()}
-        if conv2d_patches.violation(shape, choice, target) is None and choice not in found:
+        if conv2d_im2col.violation(shape, choice, target) is None and choice not in found:
             found.append(choice)
     return found
 
@@ -42,7 +42,7 @@ def test_drawn_configurations_are_right(name, device_needed):
     inputs = [rng.standard_normal(a.shape, np.float32) for a in shape.arguments()[:-1]]
     wanted = shape.reference()(*(x.astype(np.float64) for x in inputs))
     for choice in choices(shape):
-        function = autotune.build(conv2d_patches.kernel(shape, choice), target="cuda")
+        function = autotune.build(conv2d_im2col.kernel(shape, choice), target="cuda")
         out = nd.array(np.full(wanted.shape, np.nan, np.float32), cuda(0))
         for _ in range(3):
             function(*(nd.array(x, cuda(0)) for x in inputs), out)

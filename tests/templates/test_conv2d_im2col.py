@@ -3,7 +3,7 @@
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates.convolutions import conv2d_cuda, conv2d_patches
+from autotune.templates.convolutions import conv2d_cuda, conv2d_im2col
 from autotune.templates.convolutions.conv2d_shape import Conv2d
 
 from autotune.emulator import EmulatedKernel, compile_emulated
@@ -41,7 +41,7 @@ LAYERS = {
 @pytest.mark.parametrize("name", LAYERS)
 def test_sums_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path):
     shape, change = LAYERS[name]
-    source = conv2d_patches.kernel(shape, {**CHOICE, **change})
+    source = conv2d_im2col.kernel(shape, {**CHOICE, **change})
     kernel, arrays = source.kernel("cuda"), arrays_of(source)
     if strange:
         arrays[0].flat[5], arrays[1].flat[7], arrays[1].flat[-1] = 1e30, 1e-42, np.nan
@@ -58,7 +58,7 @@ def test_sums_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path
 def test_patches_of_vision_transformers_and_lines_of_speech_run_so_untuned(args):
     task = create("conv2d_nchw.cuda", args, HOPPER)
     source = task.instantiate(task.default())
-    assert [one.entry for one in source.calls] == ["patches_bf16x3", "gemm_bf16x3"]
+    assert [one.entry for one in source.calls] == ["im2col_bf16x3", "gemm_bf16x3"]
     assert launch_violation(source.kernel("cuda"), HOPPER.limits) is None
     assert [one.name for one in source.args] == ["data", "weight", "bias", "out"]
 
@@ -83,11 +83,11 @@ def test_a_configuration_from_before_still_builds_its_kernel():
     ids=["few-filters", "residual", "short", "pixels"],
 )
 def test_other_windows_are_not_offered(shape):
-    assert not conv2d_patches.offered(shape, HOPPER)
+    assert not conv2d_im2col.offered(shape, HOPPER)
 
 
 def test_other_targets_keep_their_spaces():
     shape = Conv2d(1, 224, 224, 768, 3, 16, 16, (16, 16), (0, 0), True, False)
-    assert conv2d_patches.offered(shape, HOPPER)
+    assert conv2d_im2col.offered(shape, HOPPER)
     for target in ("cuda -arch=sm_80", "cuda -emulate"):
-        assert not conv2d_patches.offered(shape, Target(target))
+        assert not conv2d_im2col.offered(shape, Target(target))

@@ -1,4 +1,4 @@
-"""Windows of NHWC images as the left operand of products by boxes: `bulk_windows.h`.
+"""Windows of NHWC images as the left operand of products by boxes: `implicit_gemm_tma.h`.
 
 The copy engine's mode "im2col" takes pixels of the result in the order in which they stand,
 through all images, so that tiles are those of any other product.

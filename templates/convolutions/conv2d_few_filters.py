@@ -135,7 +135,7 @@ def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
     names = [*first_names(shape), result_name(shape)]
     return common.cuda_kernel(
         shape,
-        ["elements.h", "epilogue.h", "operands.h", "mma.h", "conv2d_few.cu"],
+        ["elements.h", "epilogue.h", "operands.h", "mma.h", "conv2d_few_filters.cu"],
         {**sizes, **shape.operands(), "M": shape.m, "N": shape.n, "K": shape.k},
-        [call("conv2d_few", names, (tiling.blocks,), tiling.threads, tiling.shared_bytes)],
+        [call("conv2d_few_filters", names, (tiling.blocks,), tiling.threads, tiling.shared_bytes)],
     )

@@ -1,7 +1,7 @@
 """Attention where a shape has two kinds of kernel.
 
 One space holds both, as in `gemm_half`: a knob says which of the two reads the others, which both
-share. Beside `attention_cuda` many queries have `attention_wgmma`, where a device has these
+share. Beside `attention_mma` many queries have `attention_wgmma`, where a device has these
 instructions, and few `attention_decode`.
 """
 
@@ -14,8 +14,8 @@ from typing import Protocol
 from autotune import SourceKernel, Target
 
 from .. import common
-from . import attention_cuda, attention_decode, attention_wgmma
-from .attention_cuda import Attention
+from . import attention_decode, attention_mma, attention_wgmma
+from .attention_mma import Attention
 
 # Up to as many keys chunks of 64 are not filled. On an H200 77 keys and 4096 queries of 20 heads
 # take 15.2 us by wgmma, and at best 15.6 by ``mma.sync``.
@@ -46,10 +46,10 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class Both:
-    """The kernels of `attention_cuda`, and others.
+    """The kernels of `attention_mma`, and others.
 
     Attributes:
-        knob: its name; 0 stands for those of `attention_cuda`, 1 for the others.
+        knob: its name; 0 stands for those of `attention_mma`, 1 for the others.
         other: the others.
         suits: whether a shape runs by these where nothing was tuned.
     """
@@ -64,12 +64,12 @@ class Both:
 
     def candidates(self, shape: Attention) -> dict[str, list[int]]:
         """Return the values each knob may take for a shape, with either kind."""
-        one, other = attention_cuda.candidates(shape), self.other.candidates(shape)
+        one, other = attention_mma.candidates(shape), self.other.candidates(shape)
         return {self.knob: [0, 1], **{name: sorted({*one[name], *other[name]}) for name in one}}
 
     def violation(self, shape: Attention, choice: Mapping[str, int], target: Target) -> str | None:
         """Return why a choice cannot run or is sure to be slow, or None."""
-        family = self.other if choice[self.knob] else attention_cuda
+        family = self.other if choice[self.knob] else attention_mma
         strange = [
             (common.is_none_of(choice[name], values), f"{name} of the other")
             for name, values in family.candidates(shape).items()
@@ -80,19 +80,19 @@ class Both:
         """Return a rough number of cycles."""
         if choice[self.knob]:
             return self.other.estimate(shape, choice, target)
-        return attention_cuda.estimate(shape, choice, target)
+        return attention_mma.estimate(shape, choice, target)
 
     def default_choice(self, shape: Attention, target: Target) -> dict[str, int]:
         """Return a good guess for a shape that was never tuned."""
         if self.suits(shape):
             return {self.knob: 1, **self.other.default_choice(shape, target)}
-        return {self.knob: 0, **attention_cuda.default_choice(shape, target)}
+        return {self.knob: 0, **attention_mma.default_choice(shape, target)}
 
     def kernel(self, shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernel of a choice of knobs."""
         if choice[self.knob]:
             return self.other.kernel(shape, choice)
-        return attention_cuda.kernel(shape, choice)
+        return attention_mma.kernel(shape, choice)
 
 
 MANY_QUERIES = Both("wgmma", attention_wgmma, lambda shape: shape.keys > FEW_KEYS)
@@ -100,6 +100,6 @@ FEW_QUERIES = Both("apart", attention_decode, lambda shape: True)
 
 
 def both_of(shape: Attention, target: Target) -> Both | None:
-    """Return the kinds a shape has on a target, or None where there is `attention_cuda` only."""
+    """Return the kinds a shape has on a target, or None where there is `attention_mma` only."""
     offered = (both for both in (MANY_QUERIES, FEW_QUERIES) if both.other.offered(shape, target))
     return next(offered, None)

@@ -25,7 +25,7 @@ __device__ __forceinline__ void write_rows(float* matrix, int row, int k, Read r
   }
 }
 
-extern "C" __global__ void __launch_bounds__(PACK_THREADS) patches_bf16x3(
+extern "C" __global__ void __launch_bounds__(PACK_THREADS) im2col_bf16x3(
     const float* __restrict__ data, const float* __restrict__ weight, BIAS_PARAMETER Filter* filters, float* windows,
     uint4* __restrict__ packed_a, uint4* __restrict__ packed_b, int* __restrict__ flags) {
   let_next_begin();
