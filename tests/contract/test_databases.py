@@ -13,11 +13,9 @@ from click.testing import CliRunner
 
 import autotune
 from autotune.cli.main import main
-from autotune.errors import RecordError
 from autotune.record import (
     DummyDatabase,
     LogDatabase,
-    LogWriter,
     apply_history_best,
     encode,
     filter_inputs,
@@ -368,59 +366,3 @@ def test_a_key_may_be_longer_than_an_index_takes(db):
     long = make_input(args=("x" * 20_000,))
     db.save(long, good(1.0))
     assert db.load(long).costs == (1.0,)
-
-
-def test_passwords_are_never_shown(tmp_path):
-    url = "postgresql://tuner:secret@127.0.0.1:1/nowhere"
-    with pytest.raises(RecordError, match=r"database postgresql.*refused") as caught:
-        open_database(url)
-    assert "secret" not in str(caught.value)
-    with pytest.raises(RecordError, match=r"tuner:\*\*\*@") as caught:
-        LogWriter(url)
-    assert "secret" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        ("mysql://x/y", "expected a URL of sqlite or postgresql"),
-        ("nothing://x", "nothing://x"),
-        ("sqlite:///no/such/folder/x.db", "unable to open database file"),
-    ],
-)
-def test_a_url_that_names_no_store_is_refused(url, said):
-    with pytest.raises(RecordError, match=said):
-        open_database(url)
-
-
-def test_without_sqlalchemy_a_database_says_what_to_install(tmp_path):
-    code = (
-        "import sys; sys.modules['sqlalchemy'] = None\n"
-        "import autotune\nfrom autotune.record import open_database\n"
-        "open_database(sys.argv[1]).extend([])\n"
-        "try: open_database('sqlite:///x.db')\n"
-        "except autotune.AutotuneError as error: print(error)\n"
-    )
-    run = [sys.executable, "-c", code, str(tmp_path / "x.log")]
-    said = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert "pip install 'autotune[sql]'" in said
-
-
-def test_a_writer_that_is_killed_leaves_whole_lines_only(tmp_path):
-    url = f"sqlite:///{tmp_path / 'killed.db'}"
-    code = (
-        "import os, sys\n"
-        "from autotune.record import open_database\n"
-        "from tests.record.records import good, make_input\n"
-        "db = open_database(sys.argv[1])\n"
-        "db.extend([(make_input(), good(1.0))])\n"
-        "with db._transaction() as connection:\n"
-        "    db._insert(connection, ['half'])\n"
-        "    os.kill(os.getpid(), 9)\n"
-    )
-    root = Path(__file__).parent.parent.parent
-    run = [sys.executable, "-c", code, url]
-    assert subprocess.run(run, cwd=root, timeout=60, check=False).returncode == -9
-    with open_database(url) as db:
-        assert len(list(db.lines())) == 1
-        db.extend([(trial(1), good(1.0))])

@@ -5,116 +5,29 @@ import csv
 import io
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from importlib.resources import files
 from pathlib import Path
-
-import pytest
 
 from autotune.dashboard import one_file, snapshot
 from autotune.dashboard.page import assets
+from tests.dashboard.browsing import (
+    CHROMIUM,
+    FLAGS,
+    MARKS,
+    WAIT_S,
+    click,
+    count_is,
+    opened,
+    tile,
+    until,
+)
 from tests.dashboard.rows import log, race, row, run, text
 from tests.dashboard.serving import served
 
-webdriver = pytest.importorskip("selenium.webdriver")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
-DRIVER = shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="there is no chromium"),
-]
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-         "--window-size=1280,900", "--disable-background-networking")  # fmt: skip
-WAIT_S = 30
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    """One browser for all tests; what it downloads lies in ``browser.downloads``."""
-    downloads = tmp_path_factory.mktemp("downloads")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in FLAGS:
-        options.add_argument(flag)
-    prefs = {
-        "download.default_directory": str(downloads),
-        "profile.default_content_setting_values.automatic_downloads": 1,
-    }
-    options.add_experimental_option("prefs", prefs)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.chrome.service.Service(DRIVER)
-    driver = webdriver.Chrome(options=options, service=service)
-    driver.downloads = downloads
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture(autouse=True)
-def nothing_wrong(browser):
-    """No test leaves an error in the console, but what it says it expects."""
-    browser.get_log("browser")
-    browser.expected = ()
-    yield
-    browser.get("about:blank")
-    severe = [one["message"] for one in browser.get_log("browser") if one["level"] == "SEVERE"]
-    assert [one for one in severe if not any(word in one for word in browser.expected)] == []
-
-
-def until(browser, script, *arguments):
-    """Wait until a script gives something true, and return that."""
-    end = time.monotonic() + WAIT_S
-    while time.monotonic() < end:
-        found = browser.execute_script(f"return {script}", *arguments)
-        if found:
-            return found
-        time.sleep(0.05)
-    body = browser.execute_script("return document.body.innerText.slice(0, 2000)")
-    raise AssertionError(f"{script} never came true; the page shows:\n{body}")
-
-
-def opened(browser, link):
-    browser.get(link)
-    until(browser, "document.documentElement.dataset.drawn")
-
-
-def tile(browser, name):
-    script = (
-        "[...document.querySelectorAll('.tile')].find((t) => t.innerText.includes(arguments[0]))"
-        "?.querySelector('strong').innerText"
-    )
-    return browser.execute_script(f"return {script}", name)
-
-
-def count_is(browser, count):
-    until(browser, "document.getElementById('filters-count').innerText.startsWith(arguments[0])",
-          f"{count:,} of")  # fmt: skip
-
-
-def click(browser, selector):
-    until(browser, "document.querySelector(arguments[0])", selector)
-    browser.execute_script("document.querySelector(arguments[0]).click()", selector)
-
-
-@pytest.fixture(scope="module")
-def two_logs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("logs")
-    rows = run(300)
-    good = sorted((r for r in rows if not r["result"][1]), key=lambda r: r["result"][0][0])
-    return [
-        log(folder / "first.log", rows, race(good[0], [good[1], good[-1]])),
-        log(folder / "second.log", run(120, seed=4)),
-    ]
-
-
-@pytest.fixture(scope="module")
-def site(two_logs):
-    """The link to a page of two logs."""
-    with served(*two_logs) as (link, _):
-        yield link
+pytestmark = MARKS
 
 
 def test_the_page_draws_every_chart_and_asks_nobody_else(browser, site):
@@ -325,96 +238,6 @@ def test_a_run_is_followed_from_its_first_trials_to_its_winner_and_outlives_a_br
         process.wait(WAIT_S)
         until(browser, "document.getElementById('status').className.includes('lost')")
         assert tile(browser, "trials") == "500"  # what was seen stays
-
-
-HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>\"'`${1}"
-
-
-def hostile_log(folder):
-    words = {"knobs": {f"knob{HOSTILE}": HOSTILE, "size": [-1, 2]}, "task": f"task{HOSTILE}"}
-    more = {"resources": {HOSTILE: 1}, "clocks": {HOSTILE: HOSTILE}, "verify": HOSTILE,
-            "mine": HOSTILE, "kernel_hash": HOSTILE[:60]}  # fmt: skip
-    rows = [row(i, 1e-3 / (i + 1), **words, **more) for i in range(3)]
-    for one in rows:
-        one["input"][2].append(HOSTILE)
-        one["config"]["entity"][0][2] = HOSTILE + str(one["config"]["index"])
-    rows.append(row(9, error=4, message=HOSTILE, **words))
-    path = folder / f"{HOSTILE.replace('/', '')}.log"
-    return log(path, rows, HOSTILE + "\n" + '{"input": "' + HOSTILE + '"}\n')
-
-
-def test_script_in_every_field_of_a_log_stays_text(browser, tmp_path):
-    path = hostile_log(tmp_path)
-    with served(path) as (link, _):
-        opened(browser, link)
-        assert_harmless(browser)
-        browser.get("about:blank")
-    report = tmp_path / "report.html"
-    report.write_text(one_file(snapshot([path]), HOSTILE))
-    opened(browser, report.as_uri())
-    assert_harmless(browser)
-
-
-def assert_harmless(browser):
-    browser.execute_script(
-        "document.querySelectorAll('details').forEach((d) => { d.open = true; })"
-    )
-    shown = browser.find_element("tag name", "body").text
-    assert shown.count("window.hacked=1") > 8
-    assert browser.execute_script("return window.hacked") is None
-    assert not browser.find_elements("tag name", "img")
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_nothing_that_a_checker_of_accessibility_calls_serious(browser, site, theme):
-    axe = files(pytest.importorskip("axe_core_python")) / "axe.min.js"
-    opened(browser, site)
-    browser.execute_script(
-        "document.documentElement.dataset.theme === arguments[0]"
-        " || document.getElementById('theme').click()", theme)  # fmt: skip
-    until(browser, "document.querySelector('#importance-chart .bar')")
-    browser.execute_script(
-        "document.querySelectorAll('details').forEach((d) => { d.open = true; })"
-    )
-    # Through the protocol: the policy of the page lets no script in.
-    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": axe.read_text("utf-8")})
-    browser.set_script_timeout(90)
-    found = browser.execute_async_script(
-        "const done = arguments[0], rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'];"
-        "axe.run({ runOnly: rules, resultTypes: ['violations'] }).then((r) => done(r.violations))"
-    )
-    serious = [(v["id"], v["nodes"][0]["html"][:200]) for v in found
-               if v["impact"] in ("serious", "critical")]  # fmt: skip
-    assert serious == []
-
-
-def test_the_keyboard_reaches_what_the_mouse_does(browser, site):
-    keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
-    opened(browser, site)
-    body = browser.find_element("tag name", "body")
-    body.send_keys(keys.TAB)
-    assert browser.switch_to.active_element.get_attribute("class") == "skip"
-    reached = set()
-    for _ in range(60):
-        active = browser.switch_to.active_element
-        reached.add(active.get_attribute("id") or active.get_attribute("data-key"))
-        active.send_keys(keys.TAB)
-    assert {"theme", "Outcome 0", "from µs"} <= reached
-    head = browser.find_element("css selector", "[data-key='sort seconds']")
-    head.send_keys(keys.ENTER)
-    until(browser, "document.querySelector('[aria-sort=ascending]')?.innerText.includes('time')")
-    assert browser.switch_to.active_element.get_attribute("data-key") == "sort seconds"
-
-
-def test_a_phone_shows_it_without_scrolling_sideways(browser, site):
-    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
-    try:
-        opened(browser, site)
-        wide = "document.documentElement.scrollWidth <= 390"
-        until(browser, wide)
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_a_report_is_the_same_page_without_a_server(browser, two_logs, tmp_path):

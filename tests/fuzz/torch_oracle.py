@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
+from tests.fuzz.torch_windows import avg_pool, batch_matmul, conv, conv_transpose, max_pool
+
 ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 TINY = {"float64": 5e-324, "float32": 1.5e-45, "float16": 6e-8, "bfloat16": 1e-40}
 
@@ -21,83 +23,6 @@ class Wanted:
 
     value: torch.Tensor
     bound: torch.Tensor
-
-
-def _pair(given, count=2):
-    return tuple(given) * count if len(given) == 1 else tuple(given)
-
-
-def _sides(padding, dims=2):
-    """Return (before, after) of each axis."""
-    if len(padding) == 1:
-        return [tuple(padding) * 2] * dims
-    if len(padding) == dims:
-        return [(p, p) for p in padding]
-    return list(zip(padding[:dims], padding[dims:], strict=True))
-
-
-def _padded(x, sides, value=0.0):
-    flat = [n for side in reversed(sides) for n in side]
-    return functional.pad(x, flat, value=value)
-
-
-def _conv(x, w, a, dims):
-    layout = a.get("data_layout", "NC" + "DHW"[-dims:])
-    last = layout[1] != "C"
-    if last:
-        x = x.movedim(-1, 1)
-        w = w.movedim((-1, -2), (0, 1))
-    function = {2: functional.conv2d, 3: functional.conv3d}[dims]
-    out = function(
-        _padded(x, _sides(a.get("padding", (0,)), dims)),
-        w,
-        stride=_pair(a.get("strides", (1,)), dims),
-        dilation=_pair(a.get("dilation", (1,)), dims),
-        groups=a.get("groups", 1),
-    )
-    return out.movedim(1, -1) if last else out
-
-
-def _conv_transpose(x, w, a):
-    out = functional.conv_transpose2d(x, w, stride=_pair(a.get("strides", (1,))))
-    (top, bottom), (left, right) = _sides(a.get("padding", (0,)))
-    return out[:, :, top : out.shape[2] - bottom, left : out.shape[3] - right]
-
-
-def _windows(x, a, outside):
-    """Return the windows of images: (n, c, rows, columns, elements)."""
-    if a["layout"] == "NHWC":
-        x = x.movedim(-1, 1)
-    size, step = _pair(a["pool_size"]), _pair(a["strides"])
-    sides = _sides(a["padding"])
-    if a["ceil_mode"]:
-        sides = [(b, e + s - 1) for (b, e), s in zip(sides, step, strict=True)]
-    x = _padded(x, sides, outside)
-    x = x.unfold(2, size[0], step[0]).unfold(3, size[1], step[1])
-    return x.flatten(4)
-
-
-def _back(x, a):
-    return x.movedim(1, -1) if a["layout"] == "NHWC" else x
-
-
-def _max_pool(x, a):
-    if not x.is_floating_point():
-        x = x.long()
-    least = -math.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
-    return _back(_windows(x, a, least).amax(-1), a)
-
-
-def _avg_pool(x, a):
-    total = _windows(x, a, 0.0).sum(-1)
-    counted = _windows(torch.ones_like(x), a, float(a["count_include_pad"])).sum(-1)
-    return _back(total / counted.clamp(min=1), a)
-
-
-def _batch_matmul(x, y, a):
-    x = x.mT if a["transpose_a"] else x
-    y = y.mT if a["transpose_b"] else y
-    return x @ y
 
 
 def _over(x, a):
@@ -327,13 +252,13 @@ ORACLES = {
     "max": _exact(lambda a, x: _reduced(lambda flat: flat.amax(-1))(x, a)),
     "min": _exact(lambda a, x: _reduced(lambda flat: flat.amin(-1))(x, a)),
     "prod": _product,
-    "nn.conv2d": _linear(lambda a, x, w: _conv(x, w, a, 2), _taps),
-    "nn.conv3d": _linear(lambda a, x, w: _conv(x, w, a, 3), _taps),
+    "nn.conv2d": _linear(lambda a, x, w: conv(x, w, a, 2), _taps),
+    "nn.conv3d": _linear(lambda a, x, w: conv(x, w, a, 3), _taps),
     "nn.conv2d_transpose": _linear(
-        lambda a, x, w: _conv_transpose(x, w, a), lambda a, x, w: w[:, 0].numel()
+        lambda a, x, w: conv_transpose(x, w, a), lambda a, x, w: w[:, 0].numel()
     ),
-    "nn.max_pool2d": _exact(lambda a, x: _max_pool(x, a)),
-    "nn.avg_pool2d": _linear(lambda a, x: _avg_pool(x, a), lambda a, x: 16),
+    "nn.max_pool2d": _exact(lambda a, x: max_pool(x, a)),
+    "nn.avg_pool2d": _linear(lambda a, x: avg_pool(x, a), lambda a, x: 16),
     "nn.global_avg_pool2d": _linear(
         lambda a, x: x.mean((2, 3) if a["layout"] == "NCHW" else (1, 2), keepdim=True),
         lambda a, x: x.numel(),
@@ -347,7 +272,7 @@ ORACLES = {
     ),
     "nn.dense": _linear(lambda a, x, w: x @ w.T, lambda a, x, w: x.shape[1]),
     "nn.batch_matmul": _linear(
-        lambda a, x, y: _batch_matmul(x, y, a),
+        lambda a, x, y: batch_matmul(x, y, a),
         lambda a, x, y: x.shape[1 if a["transpose_a"] else 2],
     ),
     "nn.softmax": _softmax,

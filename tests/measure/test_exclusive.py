@@ -1,8 +1,6 @@
 """A device is timed by one program at a time, whatever happens to the programs."""
 
-import contextlib
 import os
-import shutil
 import signal
 import time
 from dataclasses import replace
@@ -13,16 +11,14 @@ import pytest
 import autotune.task as at
 from autotune.kernel import SourceKernel, arg
 from autotune.measure import LocalBuilder, LocalRunner, Session, exclusive
-from autotune.measure.exclusive import devices, folder
+from autotune.measure.exclusive import devices
 from autotune.measure.exclusive.devices import device_lock
-from autotune.measure.exclusive.folder import NoLocks, lock_folder
 from autotune.measure.exclusive.holders import holder, named
 from autotune.measure.exclusive.lock import Claim, DeviceLock
 from autotune.measure.run import pool
 from autotune.target import Target
 from autotune.utils.children import Child
-
-SOON_S = 20.0
+from tests.measure.forked_locks import SOON_S, Forked, another, holds, nothing, taken_by_others
 
 
 @at.template("measure_test.turn")
@@ -37,91 +33,6 @@ def turn():
         reference=lambda x: x,
         language="c",
     )
-
-
-def nothing():
-    """Nobody is told of a wait."""
-
-
-class Forked:
-    """A function in a forked process: another program, as far as locks are concerned.
-
-    Args:
-        run: called with a function that says something.
-        orphan: whether it descends from no process of the test.
-    """
-
-    def __init__(self, run, orphan=False):
-        self.reads, writes = os.pipe()
-        self.pid = os.fork()
-        if not self.pid:
-            status = 1
-            if orphan:
-                parent = os.getpid()
-                if os.fork():
-                    os._exit(0)
-                while os.getppid() == parent:
-                    time.sleep(0.001)
-            with contextlib.suppress(BaseException):
-                run(lambda text: os.write(writes, text.encode()))
-                status = 0
-            os._exit(status)
-        os.close(writes)
-        if orphan:
-            os.waitpid(self.pid, 0)
-
-    def line(self):
-        """Returns what it says next."""
-        return os.read(self.reads, 100).decode()
-
-    def kill(self):
-        os.kill(self.pid, signal.SIGKILL)
-
-    def wait(self):
-        """Returns its exit status."""
-        deadline = time.monotonic() + SOON_S
-        while time.monotonic() < deadline:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                os.close(self.reads)
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(0.005)
-        self.kill()
-        os.waitpid(self.pid, 0)
-        raise AssertionError("it waits for ever")
-
-
-@pytest.fixture
-def lock(tmp_path):
-    return DeviceLock(str(tmp_path), (Claim("device"),))
-
-
-@pytest.fixture
-def own_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("AUTOTUNE_DEVICE_LOCKS", str(tmp_path / "locks"))
-    devices.say_unlocked.cache_clear()
-    return tmp_path / "locks"
-
-
-def holds(lock, forever=False):
-    """Returns a program that says when it holds a lock, and then holds it on or ends."""
-
-    def run(say):
-        with lock.held(lambda: say("waits"), nothing):
-            say("holds")
-            if forever:
-                time.sleep(2 * SOON_S)
-
-    return run
-
-
-def taken_by_others(lock):
-    """Whether somebody who wanted a lock now would have to wait."""
-    asks = Forked(holds(lock))
-    said = asks.line()
-    asks.kill()
-    asks.wait()
-    return said == "waits"
 
 
 def test_holds_never_overlap_though_their_holders_are_killed(lock, tmp_path):
@@ -201,18 +112,6 @@ def test_a_program_that_is_killed_lets_go_at_once(lock, queue):
         first.wait()
     assert third.line() == "holds"
     assert third.wait() == 0
-
-
-@contextlib.contextmanager
-def another(lock):
-    """Another program that holds a lock inside ``with``."""
-    program = Forked(holds(lock, forever=True))
-    try:
-        assert program.line() == "holds"
-        yield program
-    finally:
-        program.kill()
-        program.wait()
 
 
 def test_programs_on_other_cores_do_not_wait_and_one_on_all_does(tmp_path):
@@ -356,85 +255,6 @@ def test_a_runner_that_waits_can_be_closed(own_folder):
 
 def runner(**options):
     return LocalRunner(number=1, repeat=1, cooldown_interval=0, **options)
-
-
-# ---- the folder
-
-
-@pytest.mark.parametrize(
-    ("make", "why"),
-    [
-        (lambda path: path.symlink_to(path.parent), "is no folder"),
-        (lambda path: path.write_text(""), "is no folder"),
-        (lambda path: (path.mkdir(), path.chmod(0o777)), "lets everybody remove"),
-        (lambda path: (path.mkdir(), os.chown(path, 4711, -1)), "belongs to user 4711"),
-        (lambda path: (path.mkdir(), os.mkfifo(path / "cpu")), "is no plain file"),
-        (lambda path: (path.mkdir(), (path / "cpu").symlink_to("/etc/passwd")), "cannot be open"),
-    ],
-    ids=["a link", "a file", "open", "another user's", "a pipe", "a linked file"],
-)
-def test_a_folder_that_is_not_fit_is_not_used_and_trials_go_on(
-    own_folder, monkeypatch, caplog, make, why
-):
-    monkeypatch.setattr(folder, "_MOST_S", 0.05)
-    try:
-        make(own_folder)
-    except PermissionError:
-        pytest.skip("only root gives a folder to another user")
-    with caplog.at_level("WARNING", "autotvm"):
-        assert device_lock(Target("c")) is None
-        assert device_lock(Target("c")) is None
-        with exclusive("c"):
-            pass
-    (said,) = (record.getMessage() for record in caplog.records)
-    assert why in said
-    assert "AUTOTUNE_DEVICE_LOCKS" in said
-
-
-def test_all_users_share_the_folder_and_what_is_in_it(own_folder):
-    if os.getuid():
-        pytest.skip("only root can be another user")
-    for part in own_folder.parents:
-        if not part.stat().st_mode & 0o001:
-            part.chmod(part.stat().st_mode | 0o011)
-    own_folder.parent.chmod(0o777)
-
-    def another_user(say):
-        os.umask(0o077)
-        os.setuid(4711)
-        holds(device_lock(Target("c")), forever=True)(say)
-
-    first = Forked(another_user)
-    assert first.line() == "holds"
-    assert own_folder.stat().st_uid == 4711
-    lock = device_lock(Target("c"))
-    assert taken_by_others(lock)
-    first.kill()
-    first.wait()
-    assert not taken_by_others(lock)
-
-
-def test_what_is_removed_is_made_again_and_still_excludes(lock):
-    with another(lock):
-        for name in os.listdir(lock.folder):
-            os.unlink(os.path.join(lock.folder, name))
-    with another(lock):
-        waiting = Forked(holds(lock, forever=True))
-        assert waiting.line() == "waits"
-        for name in os.listdir(lock.folder):
-            os.unlink(os.path.join(lock.folder, name))
-    assert waiting.line() == "holds"
-    assert taken_by_others(lock)
-    waiting.kill()
-    waiting.wait()
-    shutil.rmtree(lock.folder)
-    assert not taken_by_others(lock)
-
-
-def test_a_folder_that_cannot_be_made_is_said(monkeypatch):
-    monkeypatch.setenv("AUTOTUNE_DEVICE_LOCKS", "/proc/autotune")
-    with pytest.raises(NoLocks, match="/proc/autotune cannot be made"):
-        lock_folder()
 
 
 def test_the_holder_is_named(lock):

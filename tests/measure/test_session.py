@@ -1,6 +1,5 @@
 """Standing sessions: trials of many workloads share processes, and each keeps what is its own."""
 
-import gc
 import os
 import signal
 import threading
@@ -308,58 +307,11 @@ def test_a_script_that_knows_one_task_gets_one_at_a_time():
     assert runner.tasks == [*tasks] * 4 + [tasks[0]]
 
 
-def alive(pid):
-    return os.path.exists(f"/proc/{pid}")
-
-
 class Held(Runner):
     """Never ends a trial."""
 
     def submit(self, measure_input, build_result):
         return Future()
-
-
-def test_a_closed_session_takes_nothing(session):
-    task = times_task(2)
-    closed = Session(PlainBuilder(), PlainRunner())
-    closed.close()
-    with pytest.raises(MeasureError, match="the session was closed"):
-        closed.submit(task, candidates(task, [0]))
-
-
-def test_a_closed_session_starts_nothing_for_a_task_it_knows():
-    task = times_task(2)
-    session = Session(*local())
-    assert all(result.ok for result in session.measure(task, candidates(task, [0])))
-    session.close()
-    with pytest.raises(MeasureError, match="the session was closed"):
-        session.submit(task, candidates(task, [1]))
-    assert pids(session) == []
-
-
-def test_the_processes_of_a_session_that_nobody_closed_end_with_it():
-    task = times_task(2)
-    session = Session(*local())
-    session.measure(task, candidates(task, [0, 1]))
-    left = pids(session)
-    assert left
-    del session
-    deadline = time.monotonic() + 20
-    while any(map(alive, left)) and time.monotonic() < deadline:
-        gc.collect()
-        time.sleep(0.02)
-    assert not any(map(alive, left))
-
-
-def test_what_is_under_way_when_a_session_is_closed_has_no_result():
-    task = times_task(2)
-    session = Session(*local())
-    futures = session.submit(task, candidates(task))
-    session.close()
-    for future in futures:
-        assert future.cancelled() or future.result().ok
-    assert any(future.cancelled() for future in futures)
-    assert pids(session) == []
 
 
 def test_a_session_is_a_measure_option(session):

@@ -8,99 +8,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from autotune.templates import cpu_tiles
-from autotune.templates.convolutions import conv2d_cpu, window_cpu
+from autotune.templates.convolutions import conv2d_cpu
 from autotune.templates.convolutions.conv2d_shape import Conv2d
-from autotune.templates.convolutions.window_shape import Depthwise, Pool, Window
 from autotune.templates.cpu_tiles import VectorUnit
-from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import gemm_cpu
 from autotune.templates.products.gemm_shape import Gemm
 
 from autotune import Target
 from autotune.driver import build
-from autotune.errors import TemplateError
 from autotune.runtime import cpu_instructions
 from autotune.target import Limits
-from autotune.task import create
-
-
-def run_over_nan(shape, family, choice, target="llvm"):
-    """Run a kernel on outputs of NaN, and compare with the reference."""
-    kernel = family.kernel(shape, choice)
-    with Target(target):
-        module = build(kernel, name="f")
-    rng = np.random.default_rng(0)
-    arrays = [rng.standard_normal(a.shape).astype("float32") for a in kernel.args]
-    wanted = kernel.reference(*arrays[:-1])
-    arrays[-1][:] = np.nan
-    module(*arrays)
-    np.testing.assert_allclose(arrays[-1], wanted, rtol=1e-4, atol=1e-4)
-
-
-# (h, w, kernel, stride, padding): odd sizes, strides beyond the filter, padding on two sides.
-WINDOWS = [
-    (9, 11, (3, 3), (1, 1), (1, 1)),
-    (10, 7, (3, 3), (2, 2), (1, 1)),
-    (13, 12, (7, 7), (2, 2), (3, 3)),
-    (8, 9, (1, 1), (2, 2), (0, 0)),
-    (7, 20, (1, 3), (1, 2), (0, 1)),
-    (9, 30, (5, 2), (3, 1), (2, 0)),
-]
-
-
-@pytest.mark.parametrize(("h", "w", "taps", "stride", "padding"), WINDOWS)
-def test_lines_that_are_not_unfolded_give_the_right_sums(h, w, taps, stride, padding):
-    shape = Conv2d(2, h, w, 7, 5, *taps, stride, padding, True, True, True, True)
-    tile = {"rows": 3, "vectors": 2, "lanes": 4, "block_m": 4, "panels": 1, "tail": 0}
-    for lines, channels in ((1, 2), (3, 8)):
-        choice = {**tile, "lines": lines, "channels": channels, "across": 0}
-        run_over_nan(shape, conv2d_cpu, choice)
-
-
-# Vectors that filters fill in part, tiles that a line does not fill, several blocks and lines,
-# some channels at a time.
-ACROSS = [
-    {"rows": 3, "vectors": 2, "lanes": 4, "block_m": 8, "lines": 1},
-    {"rows": 6, "vectors": 1, "lanes": 8, "block_m": 16, "lines": 3},
-    {"rows": 9, "vectors": 1, "lanes": 16, "block_m": 16, "lines": 2},
-    {"rows": 14, "vectors": 2, "lanes": 16, "block_m": 32, "lines": 4},
-    {"rows": 3, "vectors": 3, "lanes": 8, "block_m": 24, "lines": 2},
-    {"rows": 6, "vectors": 2, "lanes": 4, "block_m": 32, "lines": 16},
-    {"rows": 7, "vectors": 2, "lanes": 16, "block_m": 64, "lines": 4, "channels": 2},
-    {"rows": 4, "vectors": 1, "lanes": 8, "block_m": 16, "lines": 3, "channels": 1},
-]
-
-
-@pytest.mark.parametrize("number", range(len(ACROSS)))
-def test_filters_in_vectors_give_the_right_sums(number):
-    """Each tile has three of the windows, and each window some of the tiles."""
-    choice = {"panels": 1, "channels": 8, "tail": 0, "across": 1} | ACROSS[number]
-    for step in (0, 2, 3):
-        h, w, taps, stride, padding = WINDOWS[(number + step) % len(WINDOWS)]
-        shape = Conv2d(2, h, w, 21, 5, *taps, stride, padding, True, True, True, True)
-        run_over_nan(shape, conv2d_cpu, choice)
-    run_over_nan(shape.alone, conv2d_cpu, choice)
-
-
-def test_sums_of_what_lies_in_the_padding_are_left_out():
-    """Padding as wide as filters: some of their rows and columns meet the image nowhere."""
-    tile = {"rows": 3, "vectors": 1, "lanes": 4, "block_m": 8, "lines": 2}
-    rest = {"panels": 1, "channels": 2, "tail": 0, "across": 1}
-    for h, w, taps, stride, padding in (
-        (1, 2, (3, 3), (1, 1), (1, 1)),
-        (2, 3, (5, 5), (1, 1), (4, 4)),
-        (3, 1, (3, 7), (2, 1), (2, 6)),
-    ):
-        shape = Conv2d(2, h, w, 7, 5, *taps, stride, padding, True, False)
-        run_over_nan(shape, conv2d_cpu, tile | rest)
-
-
-def test_blocks_that_whole_tiles_do_not_fill_are_covered_once():
-    for rows, block_m in ((6, 16), (3, 4), (4, 64)):
-        choice = {"rows": rows, "vectors": 2, "lanes": 4, "block_m": block_m, "panels": 2}
-        for pack in (1, 3, 5):
-            run_over_nan(Gemm(37, 29, 50), gemm_cpu, {**choice, "depth": 32, "pack": pack})
-
+from tests.templates.on_cpu import run_over_nan
 
 FEW = {"rows": 4, "vectors": 2, "lanes": 4, "block_m": 16, "panels": 4, "depth": 16, "pack": 0}
 # Panels and rows that nothing fills, one panel, blocks that share columns of b, one row.
@@ -409,103 +327,3 @@ def test_images_are_read_where_they_lie_some_channels_at_a_time_where_that_is_wa
             patch.setattr(cpu_tiles, "vector_unit", lambda _, unit=unit: unit)
             at_a_time[halves] = conv2d_cpu.default_choice(shape, target)["channels"]
     assert at_a_time == {False: 64, True: 128}
-
-
-SQUARE = Window((3, 3), (1, 1), (1, 1, 1, 1))
-# Strides, uneven paddings, dilations, windows beyond the image on every side.
-SHAPES = {
-    "depthwise": Depthwise(2, 9, 11, 3, SQUARE),
-    "stride-2": Depthwise(1, 12, 17, 4, Window((3, 3), (2, 2), (1, 1, 1, 1))),
-    "all-that-follows": Depthwise(
-        1, 9, 8, 4, Window((3, 5), (2, 1), (1, 2, 0, 1), (1, 2)), "NCHW", 2,
-        Epilogue(True, True, True, "relu6"),
-    ),
-    "stride-3": Depthwise(1, 14, 20, 2, Window((5, 4), (3, 3), (2, 4, 1, 2))),
-    "wide-padding": Depthwise(2, 3, 4, 2, Window((3, 5), (2, 3), (2, 4, 2, 5))),
-    "short-stride-2": Depthwise(3, 14, 13, 3, Window((3, 3), (2, 2), (1, 1, 1, 1))),
-    "one-short-plane": Depthwise(1, 9, 9, 1, Window((5, 5), (2, 2), (2, 2, 2, 2))),
-    "short-max": Pool(1, 11, 23, 2, Window((3, 3), (2, 2), (1, 1, 1, 1)), "NCHW", "max"),
-    "one-column": Depthwise(1, 5, 1, 3, Window((3, 3), (2, 2), (1, 1, 1, 1))),
-    "max": Pool(2, 13, 12, 3, Window((3, 3), (2, 2), (1, 1, 1, 1)), "NCHW", "max"),
-    "uneven-average": Pool(1, 9, 12, 2, Window((3, 2), (2, 1), (0, 1, 2, 1)), "NCHW", "avg"),
-    "average-of-all": Pool(1, 9, 20, 2, SQUARE, "NCHW", "avg", True),
-    "all-pixels": Pool(1, 7, 7, 5, Window((7, 7)), "NCHW", "avg"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_windows_of_a_channel_match_their_reference(name):
-    shape = SHAPES[name]
-    for lanes, lines in ((4, 2), (8, shape.oh), (16, 1)):
-        run_over_nan(shape, window_cpu, {"lanes": lanes, "lines": lines, "copied": 1})
-    choice = window_cpu.default_choice(shape, Target("llvm"))
-    assert window_cpu.violation(shape, choice, Target("llvm")) is None
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_windows_that_are_read_where_they_lie_match_their_reference(name):
-    shape, tried = SHAPES[name], 0
-    for lanes, lines in ((4, 2), (4, 3), (8, shape.oh), (16, 4)):
-        choice = {"lanes": lanes, "lines": min(lines, shape.oh), "copied": 0}
-        if window_cpu.violation(shape, choice, Target("llvm")) is None:
-            run_over_nan(shape, window_cpu, choice)
-            tried += 1
-    copies = window_cpu.default_choice(shape, Target("llvm"))["copied"]
-    assert (tried > 0) == (copies < 1) == (shape.window.stride[1] <= 2)
-
-
-def test_lines_whose_neighbours_would_push_each_other_out_of_the_cache_are_few_together():
-    lines = [
-        window_cpu.default_choice(
-            Depthwise(1, 32, width, 4, Window((3, 3), (1, 1), (1, 1, 1, 1))), Target("llvm")
-        )["lines"]
-        for width in (1000, 1024)
-    ]
-    assert lines == [8, 2]
-
-
-@pytest.mark.parametrize("width", [3, 6, 9, 14])
-def test_windows_of_images_padded_above_and_not_at_the_left_see_all_lines(width):
-    window = Window((3, 3), (1, 1), (1, 0, 0, 0))
-    for copied in (0, 1):
-        choice = {"lanes": 8, "lines": 5, "copied": copied}
-        run_over_nan(Pool(2, 6, width, 3, window, "NCHW", "max"), window_cpu, choice)
-        run_over_nan(Depthwise(2, 6, width, 3, window), window_cpu, {**choice, "lanes": 4})
-
-
-def test_what_a_cpu_does_not_compute_of_windows_is_said():
-    with pytest.raises(TemplateError, match="layout must be NCHW on a CPU"):
-        create("pool2d.cpu", ("max", 1, 8, 8, 4, 3, 2, 1, 1, False, "NHWC"), "llvm")
-    with pytest.raises(TemplateError, match="activation must be one of none, relu, relu6"):
-        create("depthwise_conv2d.cpu", (1, 8, 8, 4, 1, 3, 3, 1, 1, False, "silu"), "llvm")
-
-
-# (size, taps, stride, padding, lines, lanes); of the last some lines end a float less before the
-# end of the images than vectors reach beyond them.
-SHORT = [(9, 3, 2, 1, 5, 4), (9, 3, 2, 1, 5, 8), (9, 3, 2, 1, 5, 16), (5, 7, 1, 3, 1, 8)]
-
-
-@pytest.mark.parametrize("copied", [0, 1])
-@pytest.mark.parametrize(("size", "taps", "stride", "padding", "lines", "lanes"), SHORT)
-def test_windows_of_short_lines_read_nothing_beyond_the_images(
-    size, taps, stride, padding, lines, lanes, copied
-):
-    window = Window((taps, taps), (stride, stride), (padding,) * 4)
-    # A multiple of 16 bytes: arrays that lie elsewhere are copied.
-    shape, page = Depthwise(1, size, size, 4, window), mmap.PAGESIZE
-    memory = mmap.mmap(-1, 3 * page)
-    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    protect = ctypes.CDLL(None, use_errno=True).mprotect
-    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    assert protect(start, page, 0) == protect(start + 2 * page, page, 0) == 0
-    kernel = window_cpu.kernel(shape, {"lanes": lanes, "lines": lines, "copied": copied})
-    with Target("llvm"):
-        module = build(kernel, name="f")
-    rng = np.random.default_rng(0)
-    for at in (page, 2 * page - 4 * 4 * size**2):
-        data = np.frombuffer(memory, "float32", 4 * size**2, at).reshape(1, 4, size, size)
-        data[:] = rng.standard_normal(data.shape)
-        weight = rng.standard_normal(kernel.args[1].shape).astype("float32")
-        out = np.full(kernel.args[-1].shape, np.nan, "float32")
-        module(data, weight, out)
-        np.testing.assert_allclose(out, kernel.reference(data, weight), rtol=1e-4, atol=1e-4)

@@ -1,0 +1,73 @@
+"""Convolutions on a CPU: which pixels a tile has, and how images are read."""
+
+import pytest
+from autotune.templates.convolutions import conv2d_cpu
+from autotune.templates.convolutions.conv2d_shape import Conv2d
+from autotune.templates.products import gemm_cpu
+from autotune.templates.products.gemm_shape import Gemm
+
+from tests.templates.on_cpu import run_over_nan
+
+# (h, w, kernel, stride, padding): odd sizes, strides beyond the filter, padding on two sides.
+WINDOWS = [
+    (9, 11, (3, 3), (1, 1), (1, 1)),
+    (10, 7, (3, 3), (2, 2), (1, 1)),
+    (13, 12, (7, 7), (2, 2), (3, 3)),
+    (8, 9, (1, 1), (2, 2), (0, 0)),
+    (7, 20, (1, 3), (1, 2), (0, 1)),
+    (9, 30, (5, 2), (3, 1), (2, 0)),
+]
+
+
+@pytest.mark.parametrize(("h", "w", "taps", "stride", "padding"), WINDOWS)
+def test_lines_that_are_not_unfolded_give_the_right_sums(h, w, taps, stride, padding):
+    shape = Conv2d(2, h, w, 7, 5, *taps, stride, padding, True, True, True, True)
+    tile = {"rows": 3, "vectors": 2, "lanes": 4, "block_m": 4, "panels": 1, "tail": 0}
+    for lines, channels in ((1, 2), (3, 8)):
+        choice = {**tile, "lines": lines, "channels": channels, "across": 0}
+        run_over_nan(shape, conv2d_cpu, choice)
+
+
+# Vectors that filters fill in part, tiles that a line does not fill, several blocks and lines,
+# some channels at a time.
+ACROSS = [
+    {"rows": 3, "vectors": 2, "lanes": 4, "block_m": 8, "lines": 1},
+    {"rows": 6, "vectors": 1, "lanes": 8, "block_m": 16, "lines": 3},
+    {"rows": 9, "vectors": 1, "lanes": 16, "block_m": 16, "lines": 2},
+    {"rows": 14, "vectors": 2, "lanes": 16, "block_m": 32, "lines": 4},
+    {"rows": 3, "vectors": 3, "lanes": 8, "block_m": 24, "lines": 2},
+    {"rows": 6, "vectors": 2, "lanes": 4, "block_m": 32, "lines": 16},
+    {"rows": 7, "vectors": 2, "lanes": 16, "block_m": 64, "lines": 4, "channels": 2},
+    {"rows": 4, "vectors": 1, "lanes": 8, "block_m": 16, "lines": 3, "channels": 1},
+]
+
+
+@pytest.mark.parametrize("number", range(len(ACROSS)))
+def test_filters_in_vectors_give_the_right_sums(number):
+    """Each tile has three of the windows, and each window some of the tiles."""
+    choice = {"panels": 1, "channels": 8, "tail": 0, "across": 1} | ACROSS[number]
+    for step in (0, 2, 3):
+        h, w, taps, stride, padding = WINDOWS[(number + step) % len(WINDOWS)]
+        shape = Conv2d(2, h, w, 21, 5, *taps, stride, padding, True, True, True, True)
+        run_over_nan(shape, conv2d_cpu, choice)
+    run_over_nan(shape.alone, conv2d_cpu, choice)
+
+
+def test_sums_of_what_lies_in_the_padding_are_left_out():
+    """Padding as wide as filters: some of their rows and columns meet the image nowhere."""
+    tile = {"rows": 3, "vectors": 1, "lanes": 4, "block_m": 8, "lines": 2}
+    rest = {"panels": 1, "channels": 2, "tail": 0, "across": 1}
+    for h, w, taps, stride, padding in (
+        (1, 2, (3, 3), (1, 1), (1, 1)),
+        (2, 3, (5, 5), (1, 1), (4, 4)),
+        (3, 1, (3, 7), (2, 1), (2, 6)),
+    ):
+        shape = Conv2d(2, h, w, 7, 5, *taps, stride, padding, True, False)
+        run_over_nan(shape, conv2d_cpu, tile | rest)
+
+
+def test_blocks_that_whole_tiles_do_not_fill_are_covered_once():
+    for rows, block_m in ((6, 16), (3, 4), (4, 64)):
+        choice = {"rows": rows, "vectors": 2, "lanes": 4, "block_m": block_m, "panels": 2}
+        for pack in (1, 3, 5):
+            run_over_nan(Gemm(37, 29, 50), gemm_cpu, {**choice, "depth": 32, "pack": pack})

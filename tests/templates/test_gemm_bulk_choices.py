@@ -1,0 +1,249 @@
+"""Products whose operands boxes bring: which choices there are, and which is taken untuned."""
+
+import pytest
+from autotune.templates.epilogue import Epilogue
+from autotune.templates.products import gemm_bulk, gemm_bulk_tiling, gemm_half, gemm_padded
+from autotune.templates.products.gemm_shape import Gemm
+
+from autotune.errors import TemplateError
+from autotune.target import Target
+from tests.templates.test_gemm_bulk import BIAS, CHOICE, GELU, HOPPER, JOINED, REST, SWAPPED
+
+
+@pytest.mark.parametrize(
+    ("change", "chunks"),
+    [
+        ({}, 3),
+        ({"wgmma": 4}, 3),
+        ({"wgmma": 6}, 0),
+        ({"frags_n": 12}, 0),
+        ({"warps_m": 4}, 0),
+        ({"chunk": 128, "stages": 3}, 2),
+        ({"chunk": 128, "frags_n": 16, "split": 4}, 0),
+    ],
+    ids=["two-groups", "walks", "two-teams", "narrow", "one-group", "long-chunks", "short-range"],
+)
+def test_groups_of_wide_tiles_multiply_the_last_chunks_in_order(change, chunks):
+    choice = {**CHOICE, "warps_m": 8, "frags_n": 32, "stages": 4, **change}
+    shape = Gemm(1024, 1024, 1024, "float16")
+    assert gemm_bulk.BulkTiling(shape, choice).ordered == chunks
+
+
+def test_a_box_outside_of_its_matrix_is_not_asked_for():
+    shape = Gemm(128, 128, 192, "float16", 1, False, True)
+    choice = {**CHOICE, "chunk": 128}
+    assert gemm_bulk.violation(shape, choice, HOPPER) == "a box beyond the reduction"
+    with pytest.raises(TemplateError, match="a box beyond the reduction"):
+        gemm_bulk.kernel(shape, choice)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"wgmma": gemm_bulk.Form(0, 2).knob, "frags_n": 9}, "a share of a panel"),
+        ({"wgmma": gemm_bulk.Form(1, 1).knob, "split": 2}, "a split that walks"),
+        ({"split": 8, "chunk": 128}, "an empty range"),
+        ({"warps_m": 12, "frags_m": 2}, "a box of too many rows"),
+        ({"split": 2, "frags_n": 9}, "sums of no whole blocks"),
+        ({"wgmma": JOINED.knob, "split": 2, "frags_n": 9}, "a share of no whole fragments"),
+        ({"wgmma": JOINED.knob}, "no ranges to join"),
+    ],
+    ids=["share", "walks", "empty", "rows", "sums", "joined", "one-range"],
+)
+def test_a_choice_whose_results_would_be_wrong_is_an_error_that_says_so(change, message):
+    shape, choice = Gemm(1024, 1024, 640, "float16"), {**CHOICE, "stages": 4, **change}
+    assert gemm_bulk.violation(shape, choice, HOPPER) == message
+    with pytest.raises(TemplateError, match=message):
+        gemm_bulk.kernel(shape, choice)
+
+
+def test_blocks_that_join_their_ranges_need_neither_a_second_kernel_nor_a_workspace():
+    shape = Gemm(1024, 1024, 1024, "float16")
+    source = gemm_bulk.kernel(shape, {**CHOICE, "wgmma": JOINED.knob, "split": 4, "stages": 4})
+    assert [one.entry for one in source.calls] == ["gemm_bulk"]
+    assert source.calls[0].launch.grid == (256, 1, 4)
+    assert not source.workspace
+
+
+@pytest.mark.parametrize(
+    ("rest", "split", "message"),
+    [
+        (REST, 1, "more than a bias or a factor, and an activation, after swapped operands"),
+        (BIAS, 2, "a split of swapped operands"),
+    ],
+    ids=["residual", "split"],
+)
+def test_what_swapped_operands_cannot_be_is_an_error_that_says_so(rest, split, message):
+    shape = Gemm(128, 128, 256, "float16", rest=rest)
+    choice = {**CHOICE, "wgmma": SWAPPED.knob, "split": split}
+    assert gemm_bulk.violation(shape, choice, HOPPER) == message
+    with pytest.raises(TemplateError, match=message):
+        gemm_bulk.kernel(shape, choice)
+
+
+@pytest.mark.parametrize(
+    ("shape", "width", "message"),
+    [
+        (Gemm(704, 1000, 1000, "float16", 1, False, True), 16, None),
+        (Gemm(704, 64, 1000, "float16", 1, False, True), 8, "a block without columns"),
+        (Gemm(704, 1000, 1000, "float16", 1, True), 16, "a share of a panel"),
+        (Gemm(2048, 2048, 1024, "float16"), 16, "more clusters than are at work at a time"),
+    ],
+    ids=["fits", "few-columns", "left-across", "many-tiles"],
+)
+def test_clusters_that_share_both_operands_have_rules_of_their_own(shape, width, message):
+    form = gemm_bulk.Form(0, 2, 0, 2)
+    choice = {**CHOICE, "wgmma": form.knob, "frags_n": width, "band": 8}
+    assert gemm_bulk.violation(shape, choice, HOPPER) == message
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        (Gemm(128, 132, 128, "float16"), "must be multiples of 8 elements"),
+        (Gemm(128, 128, 128, "tf32", 1, True), "must stand along K in one operand"),
+        (Gemm(128, 128, 128, "tf32"), "floats of the right operand across K"),
+        (Gemm(128, 128, 128, "int8"), "integers must stand along K"),
+        (Gemm(128, 128, 136, "int8", 1, False, True), "a k that 16 divides"),
+    ],
+    ids=["odd", "tf32 across K", "tf32 on the right across K", "int8 across K", "int8 of any k"],
+)
+def test_what_boxes_cannot_bring_is_an_error_that_says_so(shape, message):
+    with pytest.raises(TemplateError, match=message):
+        gemm_bulk.kernel(shape, CHOICE)
+
+
+def test_forms_are_values_of_the_knob():
+    assert [gemm_bulk.Form.of(form.knob) for form in gemm_bulk.FORMS] == list(gemm_bulk.FORMS)
+    assert min(form.knob for form in gemm_bulk.FORMS) > 1  # those are of other families
+
+
+@pytest.mark.parametrize(
+    ("shape", "teams", "tile", "split"),
+    [
+        (Gemm(4096, 4096, 4096, "float16"), 1, (128, 256), 1),
+        (Gemm(2048, 2048, 2048, "float16", 1, False, True, "", GELU), 0, (128, 256), 1),
+        (Gemm(1792, 1792, 1792, "float16"), 0, (200, 128), 1),
+        (Gemm(512, 512, 8192, "float16"), 0, (64, 128), 4),
+        (Gemm(256, 256, 2560, "float16", 1, False, True), 0, (64, 64), 4),
+    ],
+    ids=["many-tiles", "followed", "one-for-each-multiprocessor", "long-sums", "joined"],
+)
+def test_products_that_are_known_to_gain_run_by_boxes_untuned(shape, teams, tile, split):
+    choice = gemm_half.default_choice(shape, HOPPER)
+    form, tiling = gemm_bulk.Form.of(choice["wgmma"]), gemm_bulk.BulkTiling(shape, choice)
+    taken = (tiling.tile_m, tiling.tile_n)
+    assert (form.teams, choice["split"]) == (teams, split)
+    assert (taken[::-1] if form.swapped else taken) == tile
+    assert gemm_half.violation(shape, choice, HOPPER) is None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "boxes"),
+    [((512, 4096, 4096), True), ((32, 4096, 4096), True), ((999, 1001, 1008), True),
+     ((16, 4096, 4096), False), ((64, 512, 512), False), ((1024, 1024, 64), False)],
+    ids=str,
+)  # fmt: skip
+def test_products_of_integers_are_by_boxes_untuned_where_these_win(sizes, boxes):
+    shape = Gemm(*sizes, "int8", 1, False, True)
+    choice = gemm_half.default_choice(shape, HOPPER)
+    assert (choice["wgmma"] > 1) == boxes
+    assert gemm_half.violation(shape, choice, HOPPER) is None
+
+
+@pytest.mark.parametrize("n", [1280, 1536, 1792, 2304, 2560, 3072])
+def test_tiles_are_such_that_few_multiprocessors_wait_in_the_last_step(n):
+    shape = Gemm(n, n, n, "float16")
+    tiling = gemm_bulk.BulkTiling(shape, gemm_bulk.default_choice(shape, HOPPER))
+    steps = -(-tiling.tiles // gemm_bulk_tiling.MULTIPROCESSORS)
+    assert n * n > 0.8 * steps * gemm_bulk_tiling.MULTIPROCESSORS * tiling.tile_m * tiling.tile_n
+
+
+def test_of_tiles_side_by_side_the_narrowest_are_offered():
+    assert [8 * width for width in gemm_bulk.widths(768)][-4:] == [128, 160, 192, 256]
+    assert 200 // 8 in gemm_bulk.widths(1792)
+    assert 208 // 8 not in gemm_bulk.widths(1792)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(77, 3072, 768, "float16", 1, False, True),
+        Gemm(16, 768, 768, "float16"),
+        Gemm(4096, 4096, 1024, "float16", 1, False, True, "", Epilogue(residual=True)),
+        Gemm(197, 3072, 768, "float16", 1, False, True, "", GELU),
+    ],
+    ids=["small", "few-rows", "residual", "followed"],
+)
+def test_others_keep_copies_of_16_bytes_untuned_and_have_boxes_in_their_space(shape):
+    assert gemm_half.default_choice(shape, HOPPER)["wgmma"] == 1
+    assert max(gemm_half.candidates(shape)["wgmma"]) > 1
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(1023, 1023, 1023, "float16"),
+        Gemm(1023, 1025, 1021, "bfloat16"),
+        Gemm(1000, 1001, 1003, "float16"),
+        Gemm(2008, 687, 281, "float16", 1, False, True),
+    ],
+    ids=str,
+)
+def test_rows_that_begin_anywhere_are_written_in_strips_untuned(shape):
+    padded = gemm_padded.Padded(gemm_half)
+    choice = padded.default_choice(shape, HOPPER)
+    tiling = gemm_bulk.BulkTiling(gemm_padded.padded(shape), choice)
+    assert padded.violation(shape, choice, HOPPER) is None
+    assert tiling.strips
+    assert choice["split"] == tiling.form.share == 1
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(197, 1031, 767, "float16"),
+        Gemm(12, 50257, 767, "float16"),
+        Gemm(1023, 1023, 1023, "float16", rest=BIAS),
+    ],
+    ids=["small", "few-rows", "followed"],
+)
+def test_other_odd_sizes_keep_copies_of_16_bytes_untuned(shape):
+    assert gemm_padded.Padded(gemm_half).default_choice(shape, HOPPER)["wgmma"] == 1
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(197, 50257, 768, "float16", 1, False, True),
+        Gemm(1023, 1023, 1024, "bfloat16", 1, False, True),
+        Gemm(2048, 2060, 2048, "float16", 1, False, True),
+    ],
+    ids=str,
+)
+def test_results_that_begin_anywhere_are_written_in_strips_untuned(shape):
+    choice = gemm_half.default_choice(shape, HOPPER)
+    assert gemm_half.violation(shape, choice, HOPPER) is None
+    assert gemm_bulk.BulkTiling(shape, choice).strips
+    assert choice["wgmma"] > 1
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(64, 50257, 768, "float16", 1, False, True),
+        Gemm(1023, 1023, 1024, "float16", 1, False, True, rest=BIAS),
+        Gemm(512, 511, 64, "float16", 1, False, True),
+    ],
+    ids=["few-rows", "followed", "short"],
+)
+def test_other_results_that_begin_anywhere_are_not(shape):
+    assert gemm_half.default_choice(shape, HOPPER)["wgmma"] < 2
+
+
+@pytest.mark.parametrize("transposed", [(False, False), (False, True), (True, True)], ids=str)
+def test_untuned_products_of_floats_can_run_however_operands_stand(transposed):
+    shape = Gemm(780, 1032, 136, "tf32", 2, *transposed)
+    target = Target("cuda -arch=sm_90")
+    choice = gemm_bulk.default_choice(shape, target)
+    assert gemm_bulk.violation(shape, choice, target) is None
