@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from autotune.utils.checkout import find_templates
 from autotune.utils.names import explain_imports, lazy
 from autotune.version import __version__
 
@@ -211,6 +212,7 @@ _GONE = {
     for name in _TVM.split()
 }
 explain_imports(_GONE)
+find_templates()
 
 if not TYPE_CHECKING:
     __getattr__ = lazy(__name__, {**_AUTOTVM, **_HOMES}, _GONE)

@@ -1,7 +1,9 @@
 """What a user sees of the package is exactly what was meant to be seen."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,3 +38,19 @@ def test_importing_the_package_loads_nothing_heavy(heavy):
 def test_importing_the_auto_scheduler_loads_no_library_of_models(heavy):
     code = f"import autotune.auto_scheduler, sys; sys.exit({heavy!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_the_template_library_is_found_in_a_checkout_that_nobody_installed(tmp_path):
+    for name in ("autotune", "templates"):
+        (tmp_path / name).symlink_to(Path(__file__).parents[1] / name)
+    code = (
+        "import autotune.templates, autotune.templates.source as source\n"
+        "print(autotune.__file__, source.__file__)"
+    )
+    places = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    # Without `site`, which runs what installations put in its way.
+    command = [sys.executable, "-S", "-c", code]
+    run = subprocess.run(command, cwd=tmp_path, env=places, capture_output=True)
+    assert run.stdout.decode().split() == [
+        f"{tmp_path}/autotune/__init__.py", f"{tmp_path}/templates/source.py",
+    ], run.stderr  # fmt: skip
