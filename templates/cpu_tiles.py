@@ -182,19 +182,32 @@ def tasks(
             these.
         images: how many wholes there are.
     """
-    cores = max(target.limits.sm_count, 1)
-    rows, columns = extents
 
     def time(choice: tuple[int, int]) -> float:
-        high, wide = min(choice[0], rows), min(choice[1] * width, columns)
-        each = [
-            (tall * broad, images * down * across)
-            for tall, down in _parts(rows, high)
-            for broad, across in _parts(columns, wide)
-        ]
-        return makespan(cores, each) * (1 + copying(high, wide))
+        block, some = choice
+        high, wide = min(block, extents[0]), min(some * width, extents[1])
+        return task_time(target, (high, wide), extents, images) * (1 + copying(high, wide))
 
     return min(product(blocks, panels), key=lambda choice: (time(choice), -choice[0], choice[1]))
+
+
+def task_time(
+    target: Target, task: tuple[int, int], extents: tuple[int, int], images: int = 1
+) -> int:
+    """Return how many elements of matrices the core computes that is done last.
+
+    Args:
+        target: the CPU.
+        task: rows and columns of a task.
+        extents: rows and columns of a matrix.
+        images: how many matrices there are.
+    """
+    each = [
+        (tall * broad, images * down * across)
+        for tall, down in _parts(extents[0], task[0])
+        for broad, across in _parts(extents[1], task[1])
+    ]
+    return makespan(max(target.limits.sm_count, 1), each)
 
 
 def _parts(extent: int, each: int) -> list[tuple[int, int]]:

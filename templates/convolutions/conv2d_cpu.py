@@ -30,6 +30,10 @@ _OF_UNFOLDED, _OF_PRODUCT = 10, 0.16
 _FEW_FILTERS, _FIRST_CACHE = 64, 16 << 10
 # Filters, and channels, each in a page of its own, up to which 1x1 layers stay in place, untuned.
 _FEW_IN_PLACE, _PAGES = 32, 512
+# Channels of 1x1 layers that are unfolded at a time, at most.
+_UNFOLDED = 256
+# Lines that are fetched with 16 steps at most: few filters would wait for more.
+_MOST_FETCHED = 2
 # Channels that are read where they lie at a time: more would push each other's lines out of the
 # cache, which sums that are made of halves do not wait for.
 _READ = 64
@@ -147,8 +151,11 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "across": 0, "in_place": 0}
     choice |= {"panels": 1, "tail": 0, "lines": 0}
-    near = [c for c in options["channels"] if c <= min(256, 576 // shape.taps)]
-    choice["channels"] = max(near, default=1)
+    near = [c for c in options["channels"] if c <= min(_UNFOLDED, 576 // shape.taps)]
+    deepest = max(near, default=1)
+    # Where several tasks fetch what is unfolded next, shorter parts stay in the cache until then.
+    is_one = pixels <= max(options["panels"]) * width
+    choice["channels"] = deepest if is_one else min(deepest, _UNFOLDED // 2)
     if unit.floats <= 8 and _leaves_lines(shape):
         fits = [
             n for n in options["lines"][1:] if _copied(shape, choice["channels"], n) <= 1 << 18
@@ -159,7 +166,7 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
         )  # fmt: skip
         return choice | {"block_m": block_m, "lines": lines}
     left = cpu_tiles.tail_of(pixels, width, lanes)
-    panelled, packed = pixels - left, 4 * choice["channels"] * shape.taps
+    panelled, packed = pixels - left, 4 * deepest * shape.taps
     panels = [p for p in options["panels"] if p == 1 or p * width < 2 * panelled]
     if unit.floats <= 8 and shape.co <= _FEW_FILTERS:  # which pass panels a few times only
         each = 4 * width * min(choice["channels"], shape.ci) * shape.taps
@@ -274,6 +281,29 @@ def _leaves_lines(shape: Conv2d) -> bool:
     return few and shape.taps > 1 and (shape.stride == (1, 1) or shape.ci <= 4)
 
 
+def _fetching(shape: Conv2d, choice: Mapping[str, int]) -> dict[str, int]:
+    """Return which lines of the image are fetched while others, unfolded already, are multiplied.
+
+    Tiles take lines in turn, one of each of some channels with each 16 steps.
+    """
+    s, width = shape, choice["vectors"] * choice["lanes"]
+    none = {"fetched": 0, "fetch_lines": 1, "fetch_pitch": 0, "fetch_wide": 0}
+    if choice["lines"] or choice.get("in_place"):
+        return none
+    lines, wide = choice["panels"], width
+    if not _is_whole(s):
+        rows = min(s.oh, (choice["panels"] * width - 2 + s.ow) // s.ow + 1)
+        lines, wide = rows if s.kh < s.stride[0] else (rows - 1) * s.stride[0] + s.kh, s.w
+    channels = min(choice["channels"], s.ci)
+    tiles = common.ceil_div(min(choice["block_m"], s.co), choice["rows"]) * choice["panels"]
+    steps = tiles * common.ceil_div(channels * s.taps, 16)
+    fetched = common.ceil_div(lines * channels, steps)
+    if fetched > _MOST_FETCHED:
+        return none
+    apart = {"fetch_pitch": s.h * s.w, "fetch_wide": wide}
+    return {"fetched": fetched, "fetch_lines": lines, **apart}
+
+
 def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     s, across = shape, choice["across"]
@@ -288,14 +318,14 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
         lda=s.ci * s.taps, ldc=s.oh * s.ow, most_runs=runs,
         **{"in_place": 0, **choice, "tail": tail},
         rows_left=(s.ow if across else s.co) % choice["rows"],
-        **({"apart": s.stride[1]} if across else {}),
+        **({"apart": s.stride[1]} if across else _fetching(s, choice)),
     )  # fmt: skip
     # What there is none of is never read; the filters stand in for it.
     here = {each.name for each in s.arguments()}
     rest = ["bias", "residual", "scale", "shift"]
     read = [each if each in here else "weight" for each in rest]
     names = ["data", "weight", *read, *(["kept"] if s.kept else []), "out"]
-    parts: tuple[str, ...] = ("panel.h", "strip.h", "conv2d_nchw.c")
+    parts: tuple[str, ...] = ("shuffle.h", "panel.h", "strip.h", "conv2d_nchw.c")
     if across:
         parts = ("shuffle.h", "transpose_vectors.h", "conv2d_across.c")
     elif choice["lines"]:

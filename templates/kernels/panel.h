@@ -2,10 +2,12 @@
 // Elements of a in a line of cache.
 #define NEAR 16
 
-// Rows of what will be packed next, N floats apart, of which so many are fetched with each NEAR steps.
+// Rows of what will be packed next, of which so many are fetched with each NEAR steps; how far they are apart,
+// and how many floats each has.
 #ifndef FETCHED
 #define FETCHED 0
-#define N 0
+#define FETCH_PITCH 0
+#define FETCH_WIDE 0
 #endif
 
 // Of the first `wide` columns of a panel, rows of which lie `pitch` apart. Where `ahead` is set, what the tile
@@ -20,8 +22,8 @@ INLINED void sum_up(
     if (ahead) fetch(rows, a + near);
     if (FETCHED && next)
 #pragma GCC unroll 4
-      for (int i = 0; i < FETCHED; ++i, next += N)
-        for (int j = 0; j < WIDTH; j += NEAR) __builtin_prefetch(next + j, 0, 2);
+      for (int i = 0; i < FETCHED; ++i, next += FETCH_PITCH)
+        for (int j = 0; j < FETCH_WIDE; j += NEAR) __builtin_prefetch(next + j, 0, 2);
     const int end = SMALLER(near + NEAR, depth);
     for (int k = near; k < end; ++k) narrow_step(sum, read, 0, rows, a + k, b + k * pitch);
   }

@@ -6,14 +6,15 @@ some together, for the second cache, or one by one, for the first; or read in pl
 depth at once, where b is near. Few rows of a larger b wait for memory: they may pack, in the order
 of memory, what they need next while they add up what they have (`gemm_streamed.c`), or read panels
 where they lie, a few rows of b at a time (`gemm_few.c`). A single row asks for nothing but memory,
-which comes fastest in the longest runs (`gemm_row.c`).
+which comes fastest in the longest runs (`gemm_row.c`). Where there are too few rows and columns
+for all cores, these share out the products of each sum (split-K, `gemm_tasks.c`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from autotune import SourceKernel, Target
+from autotune import SourceKernel, Target, call, workspace
 
 from .. import common, cpu_tiles
 from .gemm_shape import Gemm
@@ -39,6 +40,11 @@ _HIGH, _LOW = 8, 4
 # Bytes of a b that is near; rows up to which panels are read in place then, untuned; bytes of a b
 # whose pages a core can name at once, about; floats of rows of it, a part of which is fetched.
 _NEARBY, _IN_PLACE, _NAMED, _NEAR_FLOATS = 1 << 20, 32, 12 << 20, 1 << 17
+# Products of a part of a sum, at the least; elements of a result up to which sums may be split.
+_LEAST_PART, _SPLIT = 128, 1 << 18
+# Multiply-adds in the time that threads wait for each other, and that it takes to add an element
+# of a part.
+_JOINING, _OF_PART = 5e5, 8
 # Bytes after which lines share a place of a first cache, and how many rows that holds beside b.
 _ALIAS, _TOGETHER = 4096, 6
 
@@ -61,6 +67,9 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
             (*((8, 16) if few else ()), 32, 64, 96, 128, 192, 256, 384, 512, 1024, 2048),
         ),
         "pack": [PACKED, *([LIE, STREAMED] if few else []), BY_TILES, IN_PLACE, ONE_BY_ONE],
+        "split_k": common.up_to(shape.k // _LEAST_PART, (1, 2, 4, 8, 16, 32, 64))
+        if shape.m * shape.n <= _SPLIT
+        else [1],
     }
 
 
@@ -119,7 +128,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     )  # fmt: skip
     width = vectors * lanes
     panels = [p for p in options["panels"] if p == 1 or 2 * p * width < 3 * shape.n]
-    choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "pack": pack}
+    choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "pack": pack, "split_k": 1}
     if shape.m == 1 and width <= shape.n:
         return choice | _of_one_row(shape, options, target)
     if pack == IN_PLACE or (_is_near(shape) and _UNPACKED < shape.m <= rows):
@@ -176,13 +185,32 @@ def _packed(
     """
     width, is_one = tile["vectors"] * tile["lanes"], shape.m <= _MANY
     depth, of_panels = (min(_DEEP, _PANEL // (4 * width)), 0.0) if is_one else (384, 1e-4)
-    block_m, together = cpu_tiles.tasks(
-        target, _blocks(options, tile["rows"]), panels, (shape.m, shape.n), width,
+    split, block_m, together = _tasks(
+        shape, options, _blocks(options, tile["rows"]), panels, width, target,
         lambda high, wide: 8 / high + 4 / wide + of_panels * wide,
     )  # fmt: skip
     deepest = max(d for d in options["depth"] if d <= max(depth, min(options["depth"])))
     pack = ONE_BY_ONE if is_one else BY_TILES
-    return {"block_m": block_m, "panels": together, "depth": deepest, "pack": pack}
+    here = {"block_m": block_m, "panels": together, "depth": deepest, "pack": pack}
+    return here | {"split_k": split}
+
+
+def _tasks(
+    shape: Gemm, options: Mapping[str, list[int]], blocks: list[int], panels: list[int],
+    width: int, target: Target, copying: Callable[[float, float], float],
+) -> tuple[int, int, int]:  # fmt: skip
+    """Return in how many parts sums are split, and rows and panels of tasks, see `cpu_tiles`."""
+    extents = (shape.m, shape.n)
+
+    def of_parts(split: int) -> tuple[float, int, int, int]:
+        block, some = cpu_tiles.tasks(target, blocks, panels, extents, width, copying, split)
+        high, wide = min(block, shape.m), min(some * width, shape.n)
+        alone = cpu_tiles.task_time(target, (high, wide), extents, split) / split
+        # Other parts than the first are written, read and added, once all threads are done.
+        joining = _JOINING + _OF_PART * split * shape.m * shape.n if split > 1 else 0
+        return alone * (1 + copying(high, wide)) + joining / shape.k, split, block, some
+
+    return min(map(of_parts, options["split_k"]))[1:]
 
 
 def _blocks(options: Mapping[str, list[int]], rows: int) -> list[int]:
@@ -200,12 +228,13 @@ def _in_place(
     """
     rows = tile["rows"]
     whole = {common.ceil_div(b, rows) * rows: b for b in reversed(_blocks(options, rows))}
-    block, together = cpu_tiles.tasks(
-        target, list(whole), panels, (shape.m, shape.n), tile["vectors"] * tile["lanes"],
+    split, block, together = _tasks(
+        shape, options, list(whole), panels, tile["vectors"] * tile["lanes"], target,
         lambda high, wide: 4 / high + 1 / wide,
     )  # fmt: skip
     depth = min(d for d in options["depth"] if d >= min(shape.k, max(options["depth"])))
-    return {"block_m": whole[block], "panels": together, "depth": depth, "pack": IN_PLACE}
+    here = {"block_m": whole[block], "panels": together, "depth": depth, "pack": IN_PLACE}
+    return here | {"split_k": split}
 
 
 def _lying(
@@ -216,13 +245,13 @@ def _lying(
     Long runs of a row of b come faster, and sums go to the nearer cache and back.
     """
     some = [p for p in panels if 4 * p * width * shape.m <= _MOST_SUMS and p <= 32]
-    _, together = cpu_tiles.tasks(
-        target, [shape.m], some or panels[:1], (shape.m, shape.n), width,
+    split, _, together = _tasks(
+        shape, options, [shape.m], some or panels[:1], width, target,
         lambda high, wide: 40 / wide + high * wide / (1 << 19),
     )  # fmt: skip
     deep = min(max(_NEAR_FLOATS // shape.n, 16), 32)
     depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
-    return {"panels": together, "depth": depth, "pack": LIE}
+    return {"panels": together, "depth": depth, "pack": LIE, "split_k": split}
 
 
 def _streamed(
@@ -230,27 +259,27 @@ def _streamed(
 ) -> dict[str, int]:
     """Return panels and depth of what packs all along."""
     depth = max(d for d in options["depth"] if d <= max(32, min(options["depth"])))
-    cores = max(target.limits.sm_count, 1)
-
-    def time(together: int) -> float:
-        # Long runs of a row of b come faster; sums and panels stay in the second cache.
-        wide = min(together * width, shape.n)
-        turns = common.ceil_div(common.ceil_div(shape.n, wide), cores)
-        return turns * wide * (1 + 100 / wide + wide * (shape.m + 2 * depth) / (1 << 20))
-
-    return {"panels": min(panels, key=time), "depth": depth, "pack": STREAMED}
+    # Long runs of a row of b come faster; sums and panels stay in the second cache.
+    split, _, together = _tasks(
+        shape, options, [shape.m], panels, width, target,
+        lambda high, wide: 100 / wide + wide * (high + 2 * depth) / (1 << 20),
+    )  # fmt: skip
+    return {"panels": together, "depth": depth, "pack": STREAMED, "split_k": split}
 
 
 def _of_one_row(shape: Gemm, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
-    """Return the choice of what reads memory in the longest runs: each core has one task."""
+    """Return the choice of what reads memory in the longest runs: each core has a task."""
     wide = cpu_tiles.vector_unit(target).floats
     lanes = max(n for n in options["lanes"] if n <= min(wide, shape.n))
     vectors = max(v for v in options["vectors"] if v * lanes <= min(32, shape.n))
-    each = common.ceil_div(shape.n, max(target.limits.sm_count, 1))
+    cores = max(target.limits.sm_count, 1)
+    # Whole rows of b are the longest runs, where each core has a part of them.
+    split = min((s for s in options["split_k"] if s >= cores), default=1)
+    each = common.ceil_div(shape.n, 1 if split > 1 else cores)
     enough = [p for p in options["panels"] if p * vectors * lanes >= each]
     panels = min(enough, default=max(options["panels"]))
     depth = max(d for d in options["depth"] if d <= max(8, min(options["depth"])))
-    here = {"block_m": 1, "panels": panels, "depth": depth, "pack": LIE}
+    here = {"block_m": 1, "panels": panels, "depth": depth, "pack": LIE, "split_k": split}
     return {"vectors": vectors, "lanes": lanes, **here}
 
 
@@ -268,25 +297,30 @@ def _fetched(shape: Gemm, choice: Mapping[str, int]) -> int:
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     knobs = dict(choice)
-    pack = knobs.pop("pack")
+    pack, split = knobs.pop("pack"), knobs.setdefault("split_k", 1)
     extents = {"m": shape.m, "n": shape.n, "k": shape.k, "lda": shape.k, "ldc": shape.n}
     extents["rows_left"] = shape.m % choice["rows"]
     if pack not in (LIE, STREAMED):
         parts: tuple[str, ...] = ("panel.h", "strip.h", "gemm_nn.c")
         extents["by_tiles"], extents["in_place"] = pack in (BY_TILES, ONE_BY_ONE), pack == IN_PLACE
         extents["group"] = choice["panels"] if pack in (PACKED, BY_TILES) else 1
-        extents["fetched"] = _fetched(shape, choice)
+        extents |= {"fetched": _fetched(shape, choice), "fetch_pitch": shape.n}
+        extents["fetch_wide"] = choice["vectors"] * choice["lanes"]
     elif shape.m == 1:
         parts = ("gemm_row.c",)
     else:
         parts = ("gemm_few.c",) if pack == LIE else ("gemm_streamed.c",)
         extents["lda"] = choice["depth"]  # of the copy that both make
     nothing_follows = {"bias": 0, "residual": 0, "affine": 0, "relu": 0, "most_runs": 1}
+    names = [each.name for each in shape.arguments()]
+    parts_of_sums = [workspace("parts", (split - 1, shape.m, shape.n))] if split > 1 else []
     return SourceKernel(
         "gemm_nn",
-        common.text("tile.h", *parts),
+        common.text("tile.h", *parts, "gemm_tasks.c"),
         defines=common.defines(**extents, **nothing_follows, **knobs),
         args=shape.arguments(),
+        calls=[call("gemm_nn", [*names, *(each.name for each in parts_of_sums)])],
+        workspace=parts_of_sums,
         reference=shape.reference(),
         language="c",
     )

@@ -20,7 +20,10 @@ from autotune.runtime import cpu_instructions
 from autotune.target import Limits
 from tests.templates.on_cpu import run_over_nan
 
-FEW = {"rows": 4, "vectors": 2, "lanes": 4, "block_m": 16, "panels": 4, "depth": 16, "pack": 0}
+FEW = {
+    "rows": 4, "vectors": 2, "lanes": 4, "block_m": 16, "panels": 4, "depth": 16, "pack": 0,
+    "split_k": 1,
+}  # fmt: skip
 # Panels and rows that nothing fills, one panel, blocks that share columns of b, one row.
 FEW_ROWS = [
     (Gemm(16, 48, 64), {}),
@@ -64,6 +67,27 @@ def test_the_last_panel_is_as_wide_as_columns_are_left(shape, knobs, pack):
     choice = FEW | {"pack": pack} | knobs
     assert gemm_cpu.violation(shape, choice, Target("llvm")) is None
     run_over_nan(shape, gemm_cpu, choice)
+
+
+# Parts of one length, with a shorter one, and fewer than asked for.
+@pytest.mark.parametrize(("split", "k"), [(2, 64), (3, 100), (8, 50)])
+@pytest.mark.parametrize(("m", "pack"), [(1, 0), *((21, pack) for pack in range(6))])
+def test_parts_of_sums_are_added(m, pack, split, k):
+    shape = Gemm(m, 29, k)
+    choice = FEW | {"pack": pack, "split_k": split, "rows": min(m, 4)}
+    assert gemm_cpu.violation(shape, choice, Target("llvm")) is None
+    run_over_nan(shape, gemm_cpu, choice)
+
+
+@pytest.mark.parametrize("shape", [(50, 300, 4096), (1, 1000, 2048), (64, 64, 60000)])
+def test_untuned_products_of_few_tasks_split_their_sums(shape):
+    for cores, splits in ((1, {1}), (2, {2}), (16, {4, 8, 16})):
+        target = SimpleNamespace(limits=Limits(sm_count=cores), attrs={})
+        choice = gemm_cpu.default_choice(Gemm(*shape), target)
+        assert choice["split_k"] in splits
+        assert gemm_cpu.violation(Gemm(*shape), choice, target) is None
+    square = SimpleNamespace(limits=Limits(sm_count=2), attrs={})
+    assert gemm_cpu.default_choice(Gemm(512, 512, 512), square)["split_k"] == 1
 
 
 @pytest.mark.parametrize("pack", range(6))
@@ -139,6 +163,7 @@ def test_untuned_products_pack_where_many_rows_use_what_is_packed(cores):
             assert all(choice[name] in options[name] for name in options)
             packs[m, n] = choice["pack"]
             tasks = -(-n // (choice["panels"] * choice["vectors"] * choice["lanes"]))
+            tasks *= choice["split_k"]
             assert n < 4096 or 1.1 * tasks * -(-m // choice["block_m"]) >= cores
     assert packs[1, 4096] == packs[3, 1000] == 0
     assert packs[16, 4096] == packs[64, 4096] == 2

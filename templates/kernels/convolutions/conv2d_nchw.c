@@ -3,7 +3,14 @@
 // CHANNELS input channels of its panels at a time, which then stay in cache for all its filters.
 // Where TAIL pixels of an image are left over by whole panels, they are not worth one of their own:
 // each is a scalar product for each filter. Where neighbours meet neighbours, panels may be read
-// IN_PLACE, which pays for few filters: each panel meets all filters of a task at once.
+// IN_PLACE, which pays for few filters: each panel meets all filters of a task at once. While a task multiplies,
+// it fetches the lines of the image that are unfolded next.
+#ifdef _OPENMP
+int omp_get_num_threads(void);
+#define THREADS omp_get_num_threads()
+#else
+#define THREADS 1
+#endif
 #define TAPS (KH * KW)
 #define PIXELS (OH * OW)
 #define DEPTH (CHANNELS * TAPS)
@@ -19,6 +26,15 @@
 #define PATCH_ROWS ((MOST_ROWS - 1) * SY + KH)
 #define PATCH_COLUMNS ((OW - 1) * SX + KW)
 #define LINE (MOST_ROWS * OW + WIDTH)
+
+// Picks every second element of two neighbouring vectors that have one element in common.
+#if SX == 2 && LANES == 16
+#define EVERY_SECOND(a, b) WOVEN(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31)
+#elif SX == 2 && LANES == 8
+#define EVERY_SECOND(a, b) WOVEN(a, b, 0, 2, 4, 6, 9, 11, 13, 15)
+#elif SX == 2
+#define EVERY_SECOND(a, b) WOVEN(a, b, 0, 2, 5, 7)
+#endif
 
 typedef struct {
   float panels[IN_PLACE ? 1 : PANELS * DEPTH * WIDTH] __attribute__((aligned(64)));
@@ -77,6 +93,19 @@ static inline void deal(
   for (int t = 0; t < span.tail; ++t) to->tail[t * DEPTH + k] = line[pixels + t];
 }
 
+// Copies every SX-th element, `count` of them.
+INLINED void gather(float* restrict to, const float* restrict from, const int count) {
+#ifdef EVERY_SECOND
+  // The second vector starts one element early, so that none beyond the last one is read.
+  for (int x = 0; count >= LANES; x = SMALLER(x + LANES, count - LANES)) {
+    const float* these = from + 2 * x;
+    *(vec*)(to + x) = EVERY_SECOND(*(const vec*)these, *(const vec*)(these + LANES - 1));
+    if (x + LANES == count) return;
+  }
+#endif
+  for (int x = 0; x < count; ++x) to[x] = from[x * SX];
+}
+
 // Unfolds a span: row c * TAPS + tap of a panel holds what filter tap `tap` of channel c meets.
 static void unfold(
     Scratch* restrict to, const float* restrict image, int channels, Span span) {
@@ -91,9 +120,11 @@ static void unfold(
   for (int c = 0; c < channels; ++c) {
     const float* plane = image + (size_t)c * IH * IW;
     if (IS_PLAIN) {
-      for (int y = 0; y < box.rows; ++y)
-        for (int x = 0; x < box.columns; ++x)
-          to->lines[0][y * box.columns + x] = plane[(box.y + y) * SY * IW + (box.x + x) * SX];
+      for (int y = 0; y < box.rows; ++y) {
+        const float* line = plane + (box.y + y) * SY * IW + box.x * SX;
+        if (box.columns == OW) gather(to->lines[0] + y * OW, line, OW);
+        else gather(to->lines[0] + y * box.columns, line, box.columns);
+      }
       deal(to, to->lines[0] + start, c, span, pixels);
       continue;
     }
@@ -108,6 +139,20 @@ static void unfold(
     }
   }
 #endif
+}
+
+// The line of some channels that a tile fetches: of the next channels of a span, or of the first ones of the span
+// that this thread takes next, if all threads are equally fast.
+static const float* next_of(int tile, int c0, Span span, const float* image) {
+  int channel = c0 + CHANNELS, pixel = span.first, end = CI;
+  if (channel >= CI) channel = 0, pixel += THREADS * PANELS * WIDTH, end = SMALLER(CHANNELS, CI);
+  const int some = (SMALLER(DEPTH, CI * TAPS) + NEAR - 1) / NEAR * FETCHED, line = tile % FETCH_LINES;
+  channel += tile / FETCH_LINES * some;
+  if (channel + some > end || pixel >= PIXELS) return NULL;
+  const float* plane = image + (size_t)channel * IH * IW;
+  if (IS_WHOLE) return plane + pixel + line * WIDTH;
+  const int y = pixel / OW * SY - PY + line * (KH < SY ? SY : 1);
+  return y < 0 || y >= IH ? NULL : plane + (size_t)y * IW;
 }
 
 // Adds to the pixels of the tail, of `rows` filters, or writes them, as `tile` does.
@@ -157,12 +202,14 @@ static void task(
         const int pixel = span.first + p * WIDTH;
         const float* panel = IN_PLACE ? image + (size_t)c0 * PIXELS + pixel
                                       : unfolded->panels + (size_t)p * DEPTH * WIDTH;
+        const int tile = m / ROWS * span.panels + p;
+        const float* next = FETCHED ? next_of(tile, c0, span, image) : NULL;
 #define STRIP(wide)                                                                       \
   const Columns columns = first_columns(wide);                                            \
   strip(                                                                                  \
       wide, IN_PLACE ? PIXELS : WIDTH, some, channels * TAPS, filters, panel, to + pixel, \
       &columns, c0 == 0, last, rest_at(rest, m0 + m, pixel),                              \
-      IN_PLACE || p + 1 == span.panels, NULL)
+      IN_PLACE || p + 1 == span.panels, next)
         if (LAST < WIDTH && PANELLED - pixel < WIDTH) {
           STRIP(LAST);
         } else {

@@ -62,11 +62,12 @@ static inline void add_all(
 }
 
 static void task(
-    int rows, int first, int end, const float* restrict a, const float* b, float* restrict c) {
+    int rows, int k_end, int first, int end, const float* restrict a, const float* b,
+    float* restrict c) {
   Scratch* const with = &scratch;
   memset(with->sums, 0, sizeof with->sums);
-  for (int k = 0; k < K; k += DEPTH) {
-    const int depth = SMALLER(DEPTH, K - k);
+  for (int k = 0; k < k_end; k += DEPTH) {
+    const int depth = SMALLER(DEPTH, k_end - k);
     for (int i = 0; i < rows; ++i) {
       const float* from = a + (size_t)i * K + k;
       if (depth == DEPTH) memcpy(with->rows[i], from, sizeof with->rows[i]);
@@ -74,20 +75,11 @@ static void task(
     }
     for (int n = first, p = 0; n < end; n += WIDTH, ++p)
       add_all(
-          with, rows, depth, b + (size_t)k * N + FIRST(n), with->sums[p][0], k + DEPTH < K);
+          with, rows, depth, b + (size_t)k * N + FIRST(n), with->sums[p][0], k + DEPTH < k_end);
   }
   for (int i = 0; i < rows; ++i)
     for (int n = first, p = 0; n < end; n += WIDTH, ++p)
       memcpy(
           c + (size_t)i * N + n, with->sums[p][i] + (n - FIRST(n)),
           SMALLER(WIDTH, N - n) * sizeof *c);
-}
-
-void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
-#pragma omp parallel for collapse(2) schedule(dynamic)
-  for (int m = 0; m < M; m += BLOCK)
-    for (int n = 0; n < N; n += PANELS * WIDTH)
-      task(
-          SMALLER(BLOCK, M - m), n, SMALLER(n + PANELS * WIDTH, N), a + (size_t)m * K, b,
-          c + (size_t)m * N);
 }

@@ -36,23 +36,24 @@ INLINED void first_tile(
 
 // Where in b that begins what the tiles from row `m` on fetch: they share the group that is packed after that
 // of column `n`, which lies beside it or else below the first, if there is one.
-static const float* next_of(int m, int k0, int n, int first_column, int end, const float* b) {
+static const float* next_of(
+    int m, int k0, int k_end, int n, int first_column, int end, const float* b) {
   const int tile = LARGER(0, m / ROWS - BY_TILES), row = tile * (DEPTH / NEAR) * FETCHED;
   if (n + GROUP * WIDTH < end) n += GROUP * WIDTH;
   else n = first_column, k0 += DEPTH;
-  if (row + DEPTH / NEAR * FETCHED > SMALLER(DEPTH, K - k0) || n + GROUP * WIDTH > N) return NULL;
+  if (row + DEPTH / NEAR * FETCHED > SMALLER(DEPTH, k_end - k0) || n + GROUP * WIDTH > N) return NULL;
   return b + (size_t)(k0 + row) * N + n;
 }
 
 // Adds what `depth` rows of a panel, `pitch` apart, give to `rows` rows of c, or writes it when these are the
-// first. Of the panel `count` columns exist.
+// `first`. Of the panel `count` columns exist.
 INLINED void panel_strip(
     int rows, int depth, const float* restrict a, const float* restrict panel, const size_t pitch,
-    float* restrict c, int count, int k0, int ahead, const float* next) {
+    float* restrict c, int count, int first, int last, int ahead, const float* next) {
 #define STRIP(wide)                                                                       \
   const Columns columns = first_columns(wide);                                            \
-  strip(wide, pitch, rows, depth, a, panel, c, &columns, k0 == 0, k0 + DEPTH >= K,        \
-        (Rest){0}, ahead, next)
+  strip(                                                                                  \
+      wide, pitch, rows, depth, a, panel, c, &columns, first, last, (Rest){0}, ahead, next)
   if (LAST < WIDTH && count < WIDTH) {
     STRIP(LAST);
   } else {
@@ -61,14 +62,14 @@ INLINED void panel_strip(
 #undef STRIP
 }
 
-// Multiplies `rows` rows by a group of panels, from column `first` to `end`, and row `k0` on.
+// Multiplies `rows` rows by a group of panels, from column `first` to `end`, and row `k0` on, up to `k_end`.
 static void group(
-    int rows, int k0, int first, int end, const float* restrict a, const float* restrict b,
+    int rows, int k0, int k_end, int first, int end, const float* restrict a, const float* restrict b,
     float* restrict c, int first_column, int last_column) {
-  const int depth = SMALLER(DEPTH, K - k0);
+  const int depth = SMALLER(DEPTH, k_end - k0);
   for (int m = 0; m < rows; m += ROWS) {
     const float* left = a + (size_t)m * LDA + k0;
-    const float* next = FETCHED ? next_of(m, k0, first, first_column, last_column, b) : NULL;
+    const float* next = FETCHED ? next_of(m, k0, k_end, first, first_column, last_column, b) : NULL;
     float* panel = panels;
     for (int n = first; n < end; n += WIDTH, panel += DEPTH * WIDTH) {
       const float* right = b + (size_t)k0 * N + n;
@@ -82,20 +83,16 @@ static void group(
       if (!IN_PLACE && m == 0) pack(panel, right, depth, end - n);
       panel_strip(
           SMALLER(ROWS, rows - m), depth, left, IN_PLACE ? right : panel, IN_PLACE ? N : WIDTH, to,
-          end - n, k0, n + WIDTH >= end, next ? next + n - first : NULL);
+          end - n, k0 == 0, k0 + DEPTH >= k_end, n + WIDTH >= end, next ? next + n - first : NULL);
     }
   }
 }
 
-void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
-#pragma omp parallel for collapse(2) schedule(dynamic)
-  for (int m = 0; m < M; m += BLOCK)
-    for (int first = 0; first < N; first += PANELS * WIDTH) {
-      const int end = SMALLER(first + PANELS * WIDTH, N);
-      for (int k = 0; k < K; k += DEPTH)
-        for (int n = first; n < end; n += GROUP * WIDTH)
-          group(
-              SMALLER(BLOCK, M - m), k, n, SMALLER(n + GROUP * WIDTH, end), a + (size_t)m * K, b,
-              c + (size_t)m * N, first, end);
-    }
+// Of rows of a, K apart, and of columns of b from `first` to `end`, the products up to `k_end`.
+static void task(
+    int rows, int k_end, int first, int end, const float* restrict a, const float* restrict b,
+    float* restrict c) {
+  for (int k = 0; k < k_end; k += DEPTH)
+    for (int n = first; n < end; n += GROUP * WIDTH)
+      group(rows, k, k_end, n, SMALLER(n + GROUP * WIDTH, end), a, b, c, first, end);
 }

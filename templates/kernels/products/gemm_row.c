@@ -28,16 +28,13 @@ INLINED void add(const int depth, int first, int end, const float* a, const floa
   }
 }
 
-static void task(int first, int end, const float* a, const float* b, float* restrict c) {
+static void task(
+    int rows, int k_end, int first, int end, const float* a, const float* b, float* restrict c) {
   int k = 0;
+  (void)rows;
   memset(sums, 0, sizeof sums);
-  for (; k + DEPTH <= K; k += DEPTH) add(DEPTH, first, end, a + k, b + (size_t)k * N);
-  for (; k < K; ++k) add(1, first, end, a + k, b + (size_t)k * N);
+  for (; k + DEPTH <= k_end; k += DEPTH) add(DEPTH, first, end, a + k, b + (size_t)k * N);
+  for (; k < k_end; ++k) add(1, first, end, a + k, b + (size_t)k * N);
   for (int n = first, p = 0; n < end; n += WIDTH, ++p)
     memcpy(c + n, sums + p * WIDTH + (n - FIRST(n)), SMALLER(WIDTH, N - n) * sizeof *c);
-}
-
-void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
-#pragma omp parallel for schedule(dynamic)
-  for (int n = 0; n < N; n += PANELS * WIDTH) task(n, SMALLER(n + PANELS * WIDTH, N), a, b, c);
 }

@@ -84,16 +84,17 @@ static inline void add_all(
 }
 
 static void task(
-    int rows, int first, int end, const float* restrict a, const float* b, float* restrict c) {
+    int rows, int k_end, int first, int end, const float* restrict a, const float* b,
+    float* restrict c) {
   Scratch* const with = &scratch;
-  const int panels = (end - first + WIDTH - 1) / WIDTH, above = SMALLER(DEPTH, K);
+  const int panels = (end - first + WIDTH - 1) / WIDTH, above = SMALLER(DEPTH, k_end);
   memset(with->sums, 0, sizeof with->sums);
   Cursor next = {
       .rows = b + first, .to = with->panels[0][0], .side = above % SIDE ? 1 : SIDE,
       .panels = panels, .last = FIRST(first + (panels - 1) * WIDTH) - first};
   for (int n = above * panels; n > 0; --n) copy_one(&next);
-  for (int k = 0, turn = 0; k < K; k += DEPTH, turn ^= 1) {
-    const int depth = SMALLER(DEPTH, K - k), below = SMALLER(DEPTH, K - k - depth);
+  for (int k = 0, turn = 0; k < k_end; k += DEPTH, turn ^= 1) {
+    const int depth = SMALLER(DEPTH, k_end - k), below = SMALLER(DEPTH, k_end - k - depth);
     next.to = with->panels[turn ^ 1][0];
     next.side = below % SIDE ? 1 : SIDE;
     for (int i = 0; i < rows; ++i)
@@ -106,13 +107,4 @@ static void task(
       memcpy(
           c + (size_t)i * N + n, with->sums[p][i] + (n - FIRST(n)),
           SMALLER(WIDTH, N - n) * sizeof *c);
-}
-
-void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
-#pragma omp parallel for collapse(2) schedule(dynamic)
-  for (int m = 0; m < M; m += BLOCK)
-    for (int n = 0; n < N; n += PANELS * WIDTH)
-      task(
-          SMALLER(BLOCK, M - m), n, SMALLER(n + PANELS * WIDTH, N), a + (size_t)m * K, b,
-          c + (size_t)m * N);
 }

@@ -1,0 +1,35 @@
+
+// Shares out rows, columns and, where these are too few for all cores, the products of each sum (split-K): the
+// first of SPLIT_K parts is written to c, the others to `parts`, one matrix after another, and are added when all
+// are there.
+#define PART (SPLIT_K > 1 ? ((K + SPLIT_K - 1) / SPLIT_K + 15) / 16 * 16 : K)
+
+#if SPLIT_K > 1
+void gemm_nn(
+    const float* restrict a, const float* restrict b, float* restrict c, float* restrict parts) {
+#else
+void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
+  float* const parts = c;
+#endif
+#pragma omp parallel
+  {
+#pragma omp for collapse(3) schedule(dynamic)
+    for (int k = 0; k < K; k += PART)
+      for (int m = 0; m < M; m += BLOCK)
+        for (int n = 0; n < N; n += PANELS * WIDTH) {
+          float* to = k ? parts + (size_t)(k / PART - 1) * M * N : c;
+          task(
+              SMALLER(BLOCK, M - m), SMALLER(PART, K - k), n, SMALLER(n + PANELS * WIDTH, N),
+              a + (size_t)m * K + k, b + (size_t)k * N, to + (size_t)m * N);
+        }
+#if SPLIT_K > 1
+#pragma omp for
+    for (int m = 0; m < M; ++m) {
+      float* row = c + (size_t)m * N;
+      const float* part = parts + (size_t)m * N;
+      for (int k = PART; k < K; k += PART, part += (size_t)M * N)
+        for (int n = 0; n < N; ++n) row[n] += part[n];
+    }
+#endif
+  }
+}
