@@ -229,6 +229,11 @@ class Shape(Protocol):
         """Return numpy in, numpy out."""
 
 
+def replaced_functions(defines: Mapping[str, int | str]) -> list[str]:
+    """Return the files that replace functions which the epilogue calls, to stand before it."""
+    return ["erf_by_tanh.h"] if "ERF_BY_TANH" in defines else []
+
+
 def cuda_kernel(
     shape: Shape,
     texts: Sequence[str],
@@ -249,7 +254,7 @@ def cuda_kernel(
     """
     return SourceKernel(
         calls[0].entry,
-        text("device.h", *(["erf_by_tanh.h"] if "ERF_BY_TANH" in defines else []), *texts),
+        text("device.h", *replaced_functions(defines), *texts),
         defines=defines,
         args=shape.arguments(),
         calls=list(calls),

@@ -217,12 +217,14 @@ def kernel(shape: Winograd, choice: Mapping[str, int]) -> SourceKernel:
         workspace("tiles", (shape.alpha**2, inputs)),
         workspace("products", (shape.alpha**2, outputs)),
     ]
+    defines = _defines(shape)
+    before = [common.text(name) for name in common.replaced_functions(defines)]
     return replace(
         source,
         name="winograd_in",
-        source=f"{source.source}\n{common.text('winograd.cu')}",
+        source="\n".join([*before, str(source.source), common.text("winograd.cu")]),
         args=shape.arguments(),
-        defines={**source.defines, **_defines(shape)},
+        defines={**source.defines, **defines},
         calls=calls,
         workspace=[*source.workspace, *rooms],
         reference=shape.reference(),
