@@ -30,13 +30,13 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import AutotuneError
+from autotune.utils.deadline import LOOK_S, Deadline
 
 _PACKAGE = Path(__file__).parent.parent
 _HEADER = struct.Struct("<I")
 _MOST_BYTES = 1 << 30  # a longer reply is garbage
 _READ_JSON = json.JSONDecoder().raw_decode
 _OUTPUT_KEPT = 4096  # bytes of the child's own output kept for messages
-_LONGEST_POLL_S = 3600.0  # the system counts milliseconds in 32 bits
 _SEND_TIMEOUT_S = 60.0  # for a message that a pipe cannot hold whole
 _MOST_READS = 16  # of the output at a time: a child that prints without end must not hold us
 
@@ -233,17 +233,16 @@ class Child:
             raise self._death() from error
 
     def receive(self, timeout_s: float) -> Any:
-        """Wait for the next message of the child.
+        """Wait for the next message of the child, for ``timeout_s`` in which this process runs.
 
         Raises:
             ChildTimeout: nothing came in time; the child still runs.
             ChildDied: the child ended or sent garbage; the message says how and what it printed.
         """
-        deadline = time.monotonic() + timeout_s
+        deadline = Deadline(timeout_s)
         while (payload := self._replies.take()) is None:
-            left_s = max(0.0, deadline - time.monotonic())
-            ready = self._poll.poll(min(left_s, _LONGEST_POLL_S) * 1e3)
-            if not ready and left_s <= _LONGEST_POLL_S:
+            ready = self._poll.poll(min(deadline.left_s(), LOOK_S) * 1e3)
+            if not ready and not deadline.left_s():
                 raise ChildTimeout(f"no answer within {timeout_s:g} s\nfrom process {self.pid}")
             for fd, _ in ready:
                 if fd == self._output_fd:

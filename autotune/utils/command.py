@@ -7,6 +7,7 @@ its group and must take its compilers along. A timeout therefore kills by descen
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -15,12 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune.utils.deadline import LOOK_S, Deadline
 from autotune.utils.environment import with_variables
 
 # How long the pipe of a killed command may stay open before what it printed is given up.
 _DRAIN_S = 5.0
-# Python counts the milliseconds of a wait in 32 bits.
-_LONGEST_S = 1e6
 # Between two looks for children that became ours.
 _LOOK_S = 1e-3
 
@@ -41,7 +41,7 @@ def run(
     stdin: str | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> Completed:
-    """Run a command; after ``timeout_s``, if that is less than weeks, kill it and all it started.
+    """Run a command; after ``timeout_s`` in which we run, kill it and all it started.
 
     Output and errors are joined, in the order written. An exception here, Ctrl-C included, kills
     the command as well. ``variables`` are set in its environment.
@@ -60,14 +60,24 @@ def run(
         errors="replace",
     )
     try:
-        within_s = timeout_s if timeout_s is not None and timeout_s < _LONGEST_S else None
-        output, _ = process.communicate(stdin, timeout=within_s)
+        output = _output(process, stdin, Deadline(math.inf if timeout_s is None else timeout_s))
     except subprocess.TimeoutExpired:
         return Completed(*_killed(process), timed_out=True)
     except BaseException:
         _killed(process)
         raise
     return Completed(process.returncode, output)
+
+
+def _output(process: subprocess.Popen[str], stdin: str | None, deadline: Deadline) -> str:
+    """Return what a process printed to its end."""
+    while True:
+        try:
+            return process.communicate(stdin, timeout=min(deadline.left_s(), LOOK_S))[0]
+        except subprocess.TimeoutExpired:
+            stdin = None  # it goes on with the text it was given first
+            if not deadline.left_s():
+                raise
 
 
 def _killed(process: subprocess.Popen[str]) -> tuple[int, str]:

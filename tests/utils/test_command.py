@@ -1,5 +1,6 @@
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -47,6 +48,27 @@ def test_death_by_a_signal_is_told():
 def test_a_missing_program_is_an_error():
     with pytest.raises(FileNotFoundError):
         run(["no-such-program-anywhere"])
+
+
+def test_seconds_for_which_we_were_suspended_do_not_count():
+    """As after Ctrl-Z, or `docker pause`: what was waited for stood still, too."""
+    text = "from autotune.utils.command import run; print(run(['sleep', '1'], 2).timed_out)"
+    ours = subprocess.Popen(python(text), stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        while b"sleep" not in children_of(ours.pid):
+            time.sleep(0.01)
+        os.killpg(ours.pid, signal.SIGSTOP)
+        time.sleep(4)
+        os.killpg(ours.pid, signal.SIGCONT)
+        assert ours.communicate(timeout=60)[0] == b"False\n"
+    finally:
+        ours.kill()
+        ours.wait()
+
+
+def children_of(pid):
+    told = subprocess.run(["ps", "--ppid", str(pid), "-o", "args="], capture_output=True)
+    return told.stdout
 
 
 def test_a_timeout_kills_the_whole_tree_and_keeps_what_was_said():

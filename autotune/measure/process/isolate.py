@@ -21,7 +21,6 @@ import os
 import select
 import signal
 import sys
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
@@ -29,6 +28,7 @@ from autotune.measure.process.died import Died
 from autotune.utils.child import Port, die_with_parent
 from autotune.utils.children import ChildDied, FrameReader, describe_exit, write_frame
 from autotune.utils.command import end_children
+from autotune.utils.deadline import LOOK_S, Deadline
 from autotune.utils.plain_data import mapping
 
 Speak = Callable[[str], None]
@@ -52,8 +52,8 @@ def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], object]) -> o
 
     Args:
         port: of this worker to its parent, for the events of the trial.
-        timeout_s: seconds the trial may take; waiting for the answer to an event does not count,
-            nor does what lies between the events ``"wait"`` and ``"turn"``.
+        timeout_s: seconds the trial may take in which this process runs; waiting for the answer to
+            an event does not count, nor does what lies between events ``"wait"`` and ``"turn"``.
         trial: called in the fork with a function that sends an event: ``speak("quiet")`` returns
             when the parent has answered, every other event at once.
 
@@ -168,10 +168,10 @@ class _Watch:
         # No event asked for: only the end of the parent is reported.
         self._poll.register(port.requests.fd, 0)
         self._died: Died | None = None
-        self._waits_since: float | None = None
+        self._waits_for_turn = False
 
     def wait(self, timeout_s: float) -> object:
-        deadline = time.monotonic() + timeout_s
+        deadline = Deadline(timeout_s)
         pause_s = _FIRST_LOOK_S
         while True:
             while (message := self._take_message()) is not None:
@@ -179,9 +179,11 @@ class _Watch:
                     return message
                 if "result" in message:
                     return message["result"]
-                deadline += self._pass_on(str(message["event"]))
-            left_s = 0.0 if self._died else deadline - (self._waits_since or time.monotonic())
-            ready = dict(self._poll.poll(max(0.0, min(pause_s, left_s)) * 1e3))
+                deadline.left_s(counts=not self._waits_for_turn)
+                self._pass_on(str(message["event"]))
+                deadline.left_s(counts=False)
+            left_s = 0.0 if self._died else deadline.left_s(counts=not self._waits_for_turn)
+            ready = dict(self._poll.poll(min(pause_s, left_s) * 1e3))
             if self._port.requests.fd in ready:
                 os.killpg(self._pid, signal.SIGKILL)
                 os.killpg(0, signal.SIGKILL)
@@ -194,7 +196,7 @@ class _Watch:
                     f"the kernel ran longer than {timeout_s:g} s and was killed", timed_out=True
                 )
             else:
-                pause_s *= 2
+                pause_s = min(2 * pause_s, LOOK_S)
                 self._died = self._look_for_end()
 
     def _read(self) -> bool:
@@ -225,16 +227,12 @@ class _Watch:
         except (ChildDied, TypeError, ValueError):
             return forged
 
-    def _pass_on(self, event: str) -> float:
-        """Tell the parent of an event; return the seconds that do not count for the trial."""
-        started = time.monotonic()
+    def _pass_on(self, event: str) -> None:
+        """Tell the parent of an event, and wait for its answer if there is one."""
         self._port.send({"event": event})
         if event == "quiet":
             self._port.receive()
             with contextlib.suppress(BrokenPipeError):
                 os.write(self._down, b"\n")
-        if event == "wait":
-            self._waits_since = self._waits_since or started
-        elif event == "turn" and self._waits_since is not None:
-            started, self._waits_since = self._waits_since, None
-        return time.monotonic() - started
+        if event in ("wait", "turn"):
+            self._waits_for_turn = event == "wait"

@@ -1,0 +1,34 @@
+"""How long to wait for something, where only the time counts in which this process ran.
+
+Ctrl-Z, ``docker pause`` and a batch system suspend a process together with what it waits for. When
+they go on the clock says that minutes have passed, and nothing is late.
+"""
+
+from __future__ import annotations
+
+import time
+
+# Who waits looks again after so long.
+LOOK_S = 0.5
+# What counts at most from one look to the next: a busy host is late, too.
+_MOST_S = 1.0
+
+
+class Deadline:
+    """So many seconds from now on; `left_s` is to be asked at least every `LOOK_S`."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left_s = seconds
+        self._looked = time.monotonic()
+
+    def left_s(self, *, counts: bool = True) -> float:
+        """Return how many seconds are left.
+
+        Args:
+            counts: whether what has passed since this was asked last counts.
+        """
+        now = time.monotonic()
+        if counts:
+            self._left_s -= min(now - self._looked, _MOST_S)
+        self._looked = now
+        return max(0.0, self._left_s)
