@@ -21,8 +21,10 @@ from autotune.workload import Workload, key_order
 _ROUNDS = range(12, 61)
 _BUDGET_S = 5.0
 _SAMPLE_S = 2e-3
-# A default this many times slower than the best trial does not race.
-_HOPELESS = 4.0
+# A default this many times slower than the best trial does not race, unless a run of it takes so
+# little that racing costs less than a second: on a busy host threads of a kernel wait for each
+# other and for cores, and a trial may take a thousand times too long.
+_HOPELESS, _CHEAP_S = 4.0, 20e-3
 
 
 def finalists(pairs: Sequence[Pair], most: int) -> list[Pair]:
@@ -41,7 +43,8 @@ def measured_default(task: Workload, trials: Sequence[Pair], session: Session) -
     """Return the default configuration and what it takes; None where it does not run.
 
     That something is many times faster than the default is what a user will be told, and may come
-    of one trial that met with a busy machine: the faster of two trials counts then.
+    of one trial that met with a busy machine: the race decides, or where that would take long the
+    faster of two trials.
 
     Args:
         task: what is tuned.
@@ -72,8 +75,9 @@ def _measured(inp: MeasureInput, session: Session) -> list[Pair]:
 
 
 def _is_beyond_hope(result: MeasureResult, best_s: float) -> bool:
-    """Return whether a default is so slow, or was cut short, that noise does not explain it."""
-    return bool(result.evidence.cut_short) or result.seconds > _HOPELESS * best_s
+    """Return whether a default is far behind, or was cut short, and slow to run again."""
+    far = bool(result.evidence.cut_short) or result.seconds > _HOPELESS * best_s
+    return far and result.seconds > _CHEAP_S
 
 
 def with_default(field: Sequence[Pair], default: Pair | None) -> list[Pair]:

@@ -21,7 +21,7 @@ from autotune.measure.run.timing import CLOSE
 from autotune.record import LogReader, apply_history_best, encode, load_from_file
 from autotune.target import Target
 from autotune.tuner import GridSearchTuner, callback
-from autotune.tuner.finalists import finalists, measured_default
+from autotune.tuner.finalists import finalists, measured_default, with_default
 
 SOURCE = """
 void work(const float *x, float *y) {
@@ -122,7 +122,14 @@ def test_tuning_ends_with_a_race_whose_proof_is_in_the_log(task, tmp_path):
     assert tuner.best_config.index == replayed(log) == 0
 
 
-def test_a_default_too_slow_to_race_is_in_the_proof_with_its_own_trial(tmp_path):
+def test_a_default_that_is_far_behind_races_where_that_costs_little(task):
+    best, slow = pair(task, 0, 6e-6), pair(task, 2, 6e-3, cut_short=True)
+    assert with_default([best], slow) == [best, slow]
+    assert with_default([best], pair(task, 2, 0.6)) == [best]
+
+
+def test_a_default_too_slow_to_race_is_in_the_proof_with_its_own_trial(tmp_path, monkeypatch):
+    monkeypatch.setattr("autotune.tuner.finalists._CHEAP_S", 0.0)
     log = tmp_path / "x.log"
     slow_first = autotune.create("tests/finalists", ((200, 1, 1),), "llvm")
     option = measure_option(LocalBuilder(), LocalRunner(number=1, repeat=5, min_repeat_ms=1))
