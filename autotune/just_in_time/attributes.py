@@ -27,10 +27,8 @@ def operator_of(owner: str, kind: type[Operator], given: object) -> Operator:
     known = [each.name for each in fields(kind)]
     unknown = [name for name in attributes if name not in known]
     if unknown:
-        raise TunerError(
-            f"{owner}: {kind.name} has no attribute {unknown[0]!r}; expected some of "
-            f"{', '.join(known) or 'none'}"
-        )
+        expected = f"expected some of {', '.join(known)}" if known else "it has none at all"
+        raise TunerError(f"{owner}: {kind.name} has no attribute {unknown[0]!r}; {expected}")
     found = {}
     for name, value in attributes.items():
         found[name] = _plain(value, hints[name])

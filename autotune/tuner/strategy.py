@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.measure.types import Pair
+from autotune.utils.check import shown
 from autotune.workload import Candidate
 
 
@@ -67,8 +69,20 @@ class TunerStrategy:
         return not self._tuner.has_next()
 
     def ask(self, n: int) -> Sequence[Candidate]:
-        """Return what `next_batch` proposes."""
-        return self._tuner.next_batch(n)
+        """Return what `next_batch` proposes.
+
+        Raises:
+            TunerError: it does not propose candidates.
+        """
+        proposed = self._tuner.next_batch(n)
+        given = proposed if isinstance(proposed, Sequence) else [proposed]
+        for each in given:
+            if not hasattr(each, "key"):
+                raise TunerError(
+                    f"{type(self._tuner).__name__}.next_batch() must return a list of "
+                    f"configurations, such as self.space.get(index), got {shown(each)}"
+                )
+        return proposed
 
     def tell(self, trials: Sequence[Pair]) -> None:
         """Let `update` learn from trials."""

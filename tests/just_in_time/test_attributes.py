@@ -39,6 +39,7 @@ def test_attributes_are_kept_as_operators_have_them(kind, given, made):
         (ops.Pad, {"pad_width": [(0, 1, 2)]},
          r"must be a tuple of \(a whole number, a whole number\), got"),
         (ops.Softmax, {"axis": 1}, "nn.softmax has no attribute 'axis'; expected some of axis_of"),
+        (ops.Relu, {"axis": 1}, "nn.relu has no attribute 'axis'; it has none at all"),
         (ops.Softmax, [1], r"key\(...\) must be a dict of attributes of nn.softmax, got"),
     ],
 )  # fmt: skip

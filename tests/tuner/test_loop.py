@@ -10,7 +10,7 @@ import pytest
 from autotune.errors import TunerError
 from autotune.record import DummyDatabase, load_from_file
 from autotune.task import TASK_TABLE, create, get_config, template
-from autotune.tuner import GridSearchTuner, RandomTuner, XGBTuner, callback
+from autotune.tuner import GridSearchTuner, RandomTuner, Tuner, XGBTuner, callback
 from tests.tuner.doubles import Counting, Empty, loop_task, option
 
 
@@ -195,9 +195,20 @@ def test_no_number_of_equal_failures_stops_a_run_that_was_told_so(task, fail_fas
     assert len(seen) == 60
 
 
-def test_a_tuner_written_for_autotvm_works(task):
-    from autotune.tuner import Tuner
+@pytest.mark.parametrize("proposed", [[3], 3, None])
+def test_a_tuner_that_proposes_no_configurations_is_told_so(task, proposed):
+    class Indices(Tuner):
+        def has_next(self):
+            return True
 
+        def next_batch(self, batch_size):
+            return proposed
+
+    with pytest.raises(TunerError, match=r"Indices.next_batch\(\) must return a list of config"):
+        Indices(task).tune(3, option())
+
+
+def test_a_tuner_written_for_autotvm_works(task):
     class Backwards(Tuner):
         def __init__(self, task):
             super().__init__(task)

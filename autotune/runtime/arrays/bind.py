@@ -176,7 +176,9 @@ def _check(where: str, argument: Argument, found: NDArray | HostArray) -> None:
     if dtype != argument.dtype and {dtype, argument.dtype} not in _SAME:
         raise KernelError(f"{where}: expected dtype {argument.dtype}, got {dtype}")
     if isinstance(found, np.ndarray) and argument.role != "in" and not found.flags.writeable:
-        raise KernelError(f"{where}: it is written by the kernel, but the array is read-only")
+        shared = any(n > 1 and not s for n, s in zip(found.shape, found.strides, strict=True))
+        why = ": its elements share memory, as after expand() or broadcast_to()" if shared else ""
+        raise KernelError(f"{where}: it is written by the kernel, but the array is read-only{why}")
 
 
 def _is_in_place(where: str, found: NDArray | HostArray, device: Device) -> bool:
