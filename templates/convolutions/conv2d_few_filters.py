@@ -1,9 +1,9 @@
 """Convolutions of NHWC images of 16-bit floats by few filters, on tensor cores.
 
-As a product of windows and filters (`conv2d_nhwc`) most columns of a tile are empty, and every
-pixel is copied once a tap. Here a pixel is read once and multiplied by all taps of all filters
-together, which are enough to fill a tile; what the pixels of a window give is added up in shared
-memory. Last layers of decoders are such: 128 channels become three.
+As an implicit GEMM (`conv2d_nhwc`) most columns of a tile would be empty, and every pixel would be
+loaded once per tap. Here a pixel is loaded once and multiplied by all taps of all filters, which
+together fill a tile, and the partial sums of an output pixel are added up in shared memory
+(col2im). The last layers of decoders are such: 128 channels become three.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .conv2d_nhwc import Conv2dNhwc
 
 # Filters, and columns of the product, that kernels are for.
 MOST_FILTERS, MOST_COLUMNS = 8, 128
-# Bytes of shared memory, and how often a pixel may be read, with tiles of 16 x 16 results.
+# Bytes of shared memory, and how often a pixel may be loaded, with tiles of 16 x 16 outputs.
 MOST_SHARED, MOST_READ, USUAL_SIDE = 160 * 1024, 4, 16
-# Of a thread, beside sums and operands.
+# Registers of a thread besides sums and operands.
 OTHER_REGISTERS = 40
 
 

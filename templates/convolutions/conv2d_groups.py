@@ -1,9 +1,9 @@
 """Convolutions of NHWC images of 16-bit floats in groups of few channels, on tensor cores.
 
-As a batch of products (`gemm_mma`) groups of 8 channels fill an eighth of a tile's columns, and
-every window is copied 16 bytes at a time, nine times over for a filter of 3x3. Here a block copies
-a tile of images once, and windows are read from shared memory, two taps of 8 channels as the depth
-of one product; the filters of a group stay in the registers of a warp.
+As batched implicit GEMM (`gemm_mma`) groups of 8 channels fill an eighth of a tile's columns, and
+every pixel is loaded nine times for a 3x3 filter. Here a block loads an input tile with its halo
+once, and left operands are read from shared memory, two taps of 8 channels for one ``mma.sync``;
+the filters of a group stay in the registers of a warp.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from .. import common
 from ..products.gemm_shape import HALVES, first_names, result_name
 from .conv2d_nhwc import Conv2dNhwc
 
-# Words of filters that a thread has room for.
+# 32-bit words of filters that a thread can hold in registers.
 MOST_FILTERS = 72
-# Threads of a block, the least where nothing was tuned.
+# Least threads of a block where nothing was tuned.
 LEAST_THREADS = 128
-# Of a thread, beside its filters and sums.
+# Registers of a thread besides filters and sums.
 OTHER_REGISTERS = 48
 
 
 def joined(shape: Conv2dNhwc) -> Conv2dNhwc:
-    """Return the shape with so many groups as one that these have 8 channels, if they had 2 or 4.
+    """Return the shape with groups of 2 or 4 channels merged into groups of 8.
 
-    Filters of such a group have zeros where channels of two given ones meet.
+    The filters of a merged group are block diagonal: zero between channels of different groups.
     """
     several = 8 // shape.a_run if shape.a_run in (2, 4) else 1
     return replace(shape, groups=shape.groups // several) if shape.groups % several == 0 else shape
@@ -132,14 +132,14 @@ def estimate(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> fl
     )
     fragments, width = shape.n // 8, 2 * c["groups"] * shape.n
     steps = _words(shape) // (2 * fragments)
-    # A warp waits for its loads and products, unless others are at work or several are together.
-    turns = common.ceil_div(common.ceil_div(tiling.frags, c["warps"]), c["together"])
+    # Latency of loads and products, unless other warps or independent products hide it.
+    rounds = common.ceil_div(common.ceil_div(tiling.frags, c["warps"]), c["together"])
     each = c["together"] * (116 + steps * (17 + 5 * fragments))
-    latency = turns * (60 + 40 * steps + each)
-    issued = turns * c["together"] * (64 + steps * (5 + 2 * fragments)) * tiling.threads / 128
+    latency = rounds * (60 + 40 * steps + each)
+    issued = rounds * c["together"] * (64 + steps * (5 + 2 * fragments)) * tiling.threads / 128
     images = 16 * tiling.window_pixels * tiling.octets + tiling.pixels * width
     filters = shape.window.taps * shape.a_run * width
-    # Sixteen bytes take some instructions, and rows of few groups are no whole cache lines.
+    # Each 16 bytes take some instructions, and rows of few groups do not fill cache lines.
     copies = (images + filters) * (17 / 2048 + 1 / 87) + images / (74 * min(1.0, width / 64))
     work = max(latency, issued * occupied.together) + copies * occupied.together
     return 4600 + occupied.waves * work

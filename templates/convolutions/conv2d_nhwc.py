@@ -1,13 +1,13 @@
-"""Convolutions of NHWC images as products of matrices (implicit GEMM), and their reference.
+"""Convolutions of NHWC images as implicit GEMM, and their reference.
 
-Row m of the left operand is what the window of output pixel m covers; it is never written down,
-but gathered while tiles are staged (Chetlur et al., cuDNN, 2014). Filters (kh, kw, ci, co) are the
-right operand and NHWC results the product as they are, so the kernels of products compute
-convolutions, with all that may follow: in float32 those of `gemm_cuda`, of 16-bit floats, and of
-floats as TF32, those of `gemm_mma`, and on Hopper, of 16-bit floats with a multiple of 8 channels
-on either side, those of `gemm_wgmma`. Groups of channels are a batch of products whose rows lie
-side by side; `gemm_wgmma` does not take these. Windows of one pixel are no windows at all: such
-layers are products of matrices as they are, and have all kernels of `gemm.cuda`.
+Row m of the left operand is the im2col row of output pixel m. It is never materialised, but
+gathered while tiles are staged (Chetlur et al., cuDNN, 2014). Filters (kh, kw, ci, co) are the
+right operand and the NHWC result is the product, so the kernels of products compute convolutions
+with their epilogues: in float32 those of `gemm_cuda`, of 16-bit floats, and of floats as TF32,
+those of `gemm_mma`, and on Hopper, of 16-bit floats with input and output channels in multiples of
+8, those of `gemm_wgmma`. Groups are a batch of products whose rows are interleaved, which
+`gemm_wgmma` does not take. Pointwise layers without padding or stride are plain products, and have
+all kernels of `gemm.cuda`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Conv2dNhwc:
     """A convolution of ``images`` images of h x w pixels of ``ci`` channels by ``co`` filters.
 
     Attributes:
-        groups: of channels: as many products, a batch of them, whose rows lie side by side.
-        transpose_b: whether kernels read a turned copy of the filters, (co, kh, kw, ci).
+        groups: of channels: a batch of as many products, whose rows are interleaved.
+        transpose_b: whether kernels read a transposed copy of the filters, (co, kh, kw, ci).
     """
 
     images: int
@@ -73,34 +73,34 @@ class Conv2dNhwc:
 
     @property
     def k(self) -> int:
-        """Elements of a window of a group."""
+        """Elements of an im2col row of a group."""
         return self.window.taps * self.a_run
 
     @property
     def batch(self) -> int:
-        """Products."""
+        """Products, one for each group."""
         return self.groups
 
     @property
     def gathers(self) -> bool:
-        """Rows of the left operand are windows."""
+        """Rows of the left operand are gathered (implicit im2col)."""
         return True
 
     @cached_property
     def pointwise(self) -> Gemm | None:
-        """The product of matrices that it is, where a window is a pixel and none is left out."""
+        """The plain product that computes a pointwise layer with stride 1, else None."""
         w = self.window
         alone = w.taps == 1 and w.stride == (1, 1) and not any(w.padding) and self.groups == 1
         return Gemm(self.m, self.n, self.k, self.dtype, rest=self.rest) if alone else None
 
     @property
     def a_run(self) -> int:
-        """Channels of a pixel stand side by side, those of a group after those of another."""
+        """Contiguous elements of the left operand: the channels of a group."""
         return self.ci // self.groups
 
     @property
     def b_run(self) -> int:
-        """Output channels stand side by side, or in a turned copy of the filters windows."""
+        """Contiguous elements of the right operand: output channels, or K in a transposed copy."""
         return self.k if self.transpose_b else self.n
 
     @property

@@ -1,8 +1,8 @@
-"""NHWC convolutions of 16-bit floats with odd numbers of channels: on copies with more of them.
+"""NHWC convolutions of 16-bit floats with odd numbers of channels, by padded copies.
 
-Tensor cores are fed by copies of whole words, so the channels of a pixel must be even. Where they
-are not - images have three - one kernel before copies images and filters to a multiple of 8
-channels, those beyond the last being 0; the product writes results as they are asked for.
+Tensor core kernels copy whole 32-bit words, so the channels of a pixel must be even. Where they
+are not (RGB images), a kernel first pads images and filters with zeros to a multiple of 8
+channels; the product writes unpadded results.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from .conv2d_nhwc import Conv2dNhwc
 
 
 def is_needed(shape: Conv2dNhwc) -> bool:
-    """Return whether pixels of images or of results do not begin at a multiple of 4 bytes."""
+    """Return whether pixels of images or of results are not aligned to 4 bytes."""
     return shape.ci % 2 > 0 or shape.co % 2 > 0
 
 
 def padded(shape: Conv2dNhwc) -> Conv2dNhwc:
-    """Return the shape of the copies."""
+    """Return the shape of the padded convolution."""
     ci = shape.ci + -shape.ci % 8 * (shape.ci % 2)
     return replace(shape, ci=ci, co=8 * common.ceil_div(shape.co, 8))
 
@@ -49,7 +49,7 @@ def default_choice(shape: Conv2dNhwc, target: Target) -> dict[str, int]:
 
 
 def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
-    """Return the kernels of a choice: copies and product."""
+    """Return the kernels of a choice: padding and the product."""
     whole = padded(shape)
     source = gemm_mma.kernel(whole, choice, shape)
     pixels = shape.images * shape.h * shape.w

@@ -1,34 +1,40 @@
-"""Convolutions of volumes, and transposed ones, as convolutions of images between two copies.
+"""3-D convolutions and transposed ones, computed as a 2-D convolution between copies.
 
-Networks arrange weights once, and have other operators take part in what the copies do
+Networks arrange weights once, and fuse the copies with other operators
 (`autotune.graph.passes.to_conv2d`, which says why the results are the same). Here nothing is known
-but shapes: a kernel before arranges each operand that does not lie as one of images would, and one
-after brings the result in order. The convolution between has the knobs of its own template.
+but shapes: a kernel before the convolution arranges each operand whose layout differs, and one
+after it arranges the result. The convolution has the knobs of its own template.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
 from typing import Any, Protocol
 
-from autotune import SourceKernel, Target, call, workspace
-from autotune.kernel import KernelCall
+from autotune import SourceKernel, Target, arg, call, workspace
+from autotune.errors import TemplateError
+from autotune.graph import TensorType, ops
+from autotune.kernel import Argument, KernelCall
 
 from .. import common
+from ..common import Array
 
 THREADS, EACH = 256, 4
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A kernel that arranges an operand, or the result.
+    """A kernel that arranges an operand or the result.
 
     Attributes:
-        name: of the argument of the convolution of images: ``data``, ``weight`` or ``out``.
-        size: elements of what is in that order.
-        blocks: that copy it.
-        early: whether it may begin before the kernel before it ends, which its text waits for.
+        name: of the argument of the 2-D convolution: ``data``, ``weight`` or ``out``.
+        size: elements of the arranged array.
+        blocks: of the launch.
+        early: whether it may start before the kernel before it ends, which its text waits for.
     """
 
     name: str
@@ -37,33 +43,73 @@ class Copy:
     early: bool = False
 
 
-class Arranged(Protocol):
-    """A layer that is a convolution of images between copies."""
+@dataclass(frozen=True)
+class Layer:
+    """A layer without epilogue: its operator, and the shapes of its data and weight."""
+
+    op: ops.Conv3d | ops.Conv2dTranspose
+    data: Shape
+    weight: Shape
+
+    @cached_property
+    def out(self) -> Shape:
+        """Shape of the result."""
+        return self.op.infer(TensorType(self.data), TensorType(self.weight)).shape
 
     @property
-    def images(self) -> Any:
-        """The convolution of images, of which the arguments are data, weight and out."""
+    def conv2d(self) -> Any:
+        """The 2-D convolution, of data, weight and out."""
+        raise NotImplementedError
 
     @property
     def copies(self) -> list[Copy]:
-        """What is copied."""
+        """The copies around it."""
+        raise NotImplementedError
 
     @property
     def text(self) -> str:
         """The file of the kernels that copy."""
+        raise NotImplementedError
 
     def defines(self) -> Mapping[str, int | str]:
-        """Return what that is parameterised by."""
+        """Return the parameters of these kernels."""
+        raise NotImplementedError
 
-    def arguments(self) -> list[Any]:
+    @property
+    def is_supported(self) -> bool:
+        """Returns whether the arrays of the 2-D convolution are small enough for kernels."""
+        try:
+            return self.conv2d is not None
+        except TemplateError:
+            return False
+
+    @property
+    def flop(self) -> int:
+        """Multiplications and additions."""
+        return int(
+            self.op.flop(*(TensorType(each) for each in (self.data, self.weight, self.out)))
+        )
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once."""
+        return 4 * (prod(self.data) + prod(self.weight) + prod(self.out))
+
+    def arguments(self) -> list[Argument]:
         """Return data, weight and out."""
+        return [
+            arg("data", self.data, "float32"),
+            arg("weight", self.weight, "float32"),
+            arg("out", self.out, "float32", role="out"),
+        ]
 
-    def reference(self) -> Any:
+    def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out."""
+        return self.op.reference
 
 
-class Images(Protocol):
-    """A family of convolutions of images."""
+class Conv2dFamily(Protocol):
+    """A family of kernels of 2-D convolutions."""
 
     def candidates(self, shape: Any) -> dict[str, list[int]]:
         """Return the values each knob may take."""
@@ -79,38 +125,38 @@ class Images(Protocol):
 
 
 @dataclass(frozen=True)
-class AsImages:
-    """A family of convolutions of images, applied between copies."""
+class ViaConv2d:
+    """A family of kernels of 2-D convolutions, applied between copies."""
 
-    family: Images
+    family: Conv2dFamily
 
-    def candidates(self, shape: Arranged) -> dict[str, list[int]]:
+    def candidates(self, shape: Layer) -> dict[str, list[int]]:
         """Return the values each knob may take."""
-        return self.family.candidates(shape.images)
+        return self.family.candidates(shape.conv2d)
 
-    def violation(self, shape: Arranged, choice: Mapping[str, int], target: Target) -> str | None:
+    def violation(self, shape: Layer, choice: Mapping[str, int], target: Target) -> str | None:
         """Return why a choice cannot run, or None."""
-        return self.family.violation(shape.images, choice, target)
+        return self.family.violation(shape.conv2d, choice, target)
 
-    def default_choice(self, shape: Arranged, target: Target) -> dict[str, int]:
+    def default_choice(self, shape: Layer, target: Target) -> dict[str, int]:
         """Return the choice to use where nothing was tuned."""
-        return self.family.default_choice(shape.images, target)
+        return self.family.default_choice(shape.conv2d, target)
 
-    def kernel(self, shape: Arranged, choice: Mapping[str, int]) -> SourceKernel:
+    def kernel(self, shape: Layer, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: copies, the convolution, and a copy."""
-        source, copies = self.family.kernel(shape.images, choice), shape.copies
-        rooms = {each.name: f"{each.name}_of_images" for each in copies}
+        source, copies = self.family.kernel(shape.conv2d, choice), shape.copies
+        buffers = {each.name: f"{each.name}_of_conv2d" for each in copies}
         inner = [
-            replace(one, args=tuple(rooms.get(name, name) for name in one.args))
+            replace(one, args=tuple(buffers.get(name, name) for name in one.args))
             for one in source.calls
         ]
         before: list[KernelCall] = []
         after: list[KernelCall] = []
         for each in copies:
-            ends = (each.name, rooms[each.name])
-            place, ends = (after, ends[::-1]) if each.name == "out" else (before, ends)
+            ends = (each.name, buffers[each.name])
+            calls, ends = (after, ends[::-1]) if each.name == "out" else (before, ends)
             entry = f"arrange_{each.name}"
-            place.append(call(entry, list(ends), each.blocks, THREADS, early=each.early))
+            calls.append(call(entry, list(ends), each.blocks, THREADS, early=each.early))
         calls = [*before, *inner, *after]
         return replace(
             source,
@@ -121,12 +167,12 @@ class AsImages:
             calls=calls,
             workspace=[
                 *source.workspace,
-                *(workspace(rooms[each.name], (each.size,), "float32") for each in copies),
+                *(workspace(buffers[each.name], (each.size,), "float32") for each in copies),
             ],
             reference=shape.reference(),
         )
 
 
 def blocks_for(size: int, width: int = 1) -> int:
-    """Return the blocks that copy so many elements, of which threads copy ``width`` together."""
+    """Return the blocks that copy so many elements in vectors of ``width``."""
     return common.ceil_div(size // width, THREADS * EACH)

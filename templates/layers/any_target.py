@@ -1,4 +1,4 @@
-"""Layers of networks that templates compute on a CPU, or by tensor expressions, and volumes.
+"""Layers of networks by CPU templates, by tensor expressions, and 3-D convolutions.
 
 Those that only a GPU has are in `cuda`.
 """
@@ -13,7 +13,8 @@ from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 from autotune.network.template_tasks import layer_tasks
 
-from ..convolutions.volumes import Spread, Volume
+from ..convolutions.conv2d_transpose import Conv2dTranspose
+from ..convolutions.conv3d import Conv3d
 from ..rows.rows_shape import Rows
 from . import chains as chains  # enters itself
 from . import elementwise as elementwise  # enters itself
@@ -146,11 +147,11 @@ def _by_tvm_name(template: str) -> Callable[[Layer], Offer | None]:
 
 @implements("nn.conv3d", "cuda", "conv3d.cuda", ("NCDHW", "NDHWC"), FLOAT32, ("none",))
 def conv3d(layer: Layer) -> Offer | None:
-    """Offer the kernels for volumes without what follows."""
+    """Offer the kernels of 3-D convolutions without epilogue."""
     op = layer.op
     assert isinstance(op, ops.Conv3d)
     data, weight = (each.shape for each in layer.inputs)
-    if op.groups != 1 or layer.epilogue != Epilogue() or not Volume(op, data, weight).is_taken:
+    if op.groups != 1 or layer.epilogue != Epilogue() or not Conv3d(op, data, weight).is_supported:
         return None
     args = (data, weight, op.strides, op.padding, op.dilation, op.data_layout)
     return Offer("conv3d.cuda", args, layer.inputs)
@@ -164,7 +165,7 @@ def conv2d_transpose(layer: Layer) -> Offer | None:
     op = layer.op
     assert isinstance(op, ops.Conv2dTranspose)
     data, weight = (each.shape for each in layer.inputs)
-    if layer.epilogue != Epilogue() or not Spread(op, data, weight).is_taken:
+    if layer.epilogue != Epilogue() or not Conv2dTranspose(op, data, weight).is_supported:
         return None
     args = (data, weight, op.strides, op.padding, op.output_padding)
     return Offer("conv2d_transpose.cuda", args, layer.inputs)

@@ -1,4 +1,4 @@
-"""Convolutions whose windows are written as a matrix: right, and where they are offered."""
+"""Convolutions by explicit im2col: right, and where they are offered."""
 
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
@@ -39,7 +39,7 @@ LAYERS = {
 
 @pytest.mark.parametrize("strange", [False, True], ids=["exact", "flagged"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_sums_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path):
+def test_results_are_right_with_infinities_and_nans_too(name, strange, tmp_path):
     shape, change = LAYERS[name]
     source = conv2d_im2col.kernel(shape, {**CHOICE, **change})
     kernel, arrays = source.kernel("cuda"), arrays_of(source)
@@ -55,7 +55,7 @@ def test_sums_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path
 
 
 @pytest.mark.parametrize("args", [PATCHES, LINE, GAPS], ids=["patches", "line", "wide gaps"])
-def test_patches_of_vision_transformers_and_lines_of_speech_run_so_untuned(args):
+def test_patch_embeddings_and_1d_convolutions_of_speech_use_im2col_untuned(args):
     task = create("conv2d_nchw.cuda", args, HOPPER)
     source = task.instantiate(task.default())
     assert [one.entry for one in source.calls] == ["im2col_bf16x3", "gemm_bf16x3"]
@@ -82,7 +82,7 @@ def test_a_configuration_from_before_still_builds_its_kernel():
     ],
     ids=["few-filters", "residual", "short", "pixels"],
 )
-def test_other_windows_are_not_offered(shape):
+def test_other_layers_are_not_offered(shape):
     assert not conv2d_im2col.offered(shape, HOPPER)
 
 

@@ -1,4 +1,4 @@
-"""Convolutions whose windows the copy engine reads: right in the emulator, where they gain."""
+"""Implicit GEMM by TMA in im2col mode: right in the emulator, and chosen where it gains."""
 
 import shutil
 import subprocess
@@ -65,7 +65,7 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_windows_stand_where_products_read_them(name, tmp_path, monkeypatch):
+def test_results_are_those_of_the_convolution(name, tmp_path, monkeypatch):
     monkeypatch.setattr(gemm_bulk_tiling, "MULTIPROCESSORS", 2)  # few tiles are several steps
     shape, change = LAYERS[name]
     family = gemm_turned if shape.dtype == "tf32" and "filters" not in name else gemm_bulk
@@ -81,8 +81,8 @@ def test_windows_stand_where_products_read_them(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        (Conv2dNhwc(1, 9, 9, 64, 96, SAME, "float16"), "multiples of 64 channels"),
-        (Conv2dNhwc(1, 9, 9, 64, 64, SAME, "float16", groups=2), "one group"),
+        (Conv2dNhwc(1, 9, 9, 64, 96, SAME, "float16"), "a multiple of 64"),
+        (Conv2dNhwc(1, 9, 9, 64, 64, SAME, "float16", groups=2), "in one group"),
         (
             Conv2dNhwc(1, 50, 50, 64, 64, Window((3, 3), padding=(128,) * 4), "float16"),
             "within 127 pixels",
@@ -92,14 +92,14 @@ def test_windows_stand_where_products_read_them(name, tmp_path, monkeypatch):
     ],
     ids=["channels", "groups", "padding", "end", "stride"],
 )  # fmt: skip
-def test_windows_that_the_engine_does_not_know_are_an_error_that_says_so(shape, message):
+def test_shapes_that_tma_cannot_load_are_an_error_that_says_so(shape, message):
     assert message in gemm_bulk.refusal(shape)
     with pytest.raises(TemplateError, match=message):
         gemm_bulk.kernel(shape, CHOICE)
     assert max(gemm_half.candidates(shape)["wgmma"]) == 1
 
 
-def test_the_untuned_choice_fits_a_block_and_is_of_a_form_that_windows_have():
+def test_the_untuned_choice_fits_a_block_and_supports_im2col():
     shape = Conv2dNhwc(2, 64, 64, 320, 320, SAME, "float16", BIAS)
     choice = gemm_bulk.default_choice(shape, HOPPER)
     assert gemm_bulk.violation(shape, choice, HOPPER) is None
@@ -121,14 +121,14 @@ def test_the_untuned_choice_fits_a_block_and_is_of_a_form_that_windows_have():
     ],
     ids=["long", "stride", "rest", "short", "split", "channels"],
 )
-def test_layers_that_are_known_to_gain_run_by_boxes_untuned(shape, boxes):
+def test_layers_that_are_known_to_gain_use_tma_untuned(shape, boxes):
     choice = gemm_half.default_choice(shape, HOPPER)
     assert (choice["wgmma"] > 1) == boxes
     assert gemm_half.violation(shape, choice, HOPPER) is None
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
-def test_products_of_windows_are_not_serialized_and_sums_stay_in_registers(tmp_path):
+def test_wgmma_is_not_serialized_and_accumulators_stay_in_registers(tmp_path):
     shape = Conv2dNhwc(2, 64, 64, 320, 320, SAME, "float16", BIAS)
     choice = gemm_bulk.default_choice(shape, HOPPER)
     kernel, text = gemm_bulk.kernel(shape, choice).kernel("cuda"), tmp_path / "kernel.cu"

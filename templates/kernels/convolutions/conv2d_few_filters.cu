@@ -1,16 +1,16 @@
 // A convolution of NHWC images of 16-bit floats by few filters, on tensor cores with sums in float32.
 //
-// The product's rows are pixels of the images and its columns pairs of a tap and a filter: what a pixel adds to the
-// windows that it is in. A block owns TILE_H x TILE_W output pixels. It multiplies each pixel that their windows cover
-// once, as it comes from memory, writes these parts to shared memory, and adds up those of a window.
+// The rows of the product are input pixels, and its columns pairs of a tap and a filter: what a pixel contributes to
+// the output pixels around it. A block owns TILE_H x TILE_W output pixels. It multiplies each pixel of its input tile
+// once, straight from global memory, writes these partial sums to shared memory, and adds up those of an output.
 //
-// What a thread loads of a pixel are 16 bytes, an octet of channels, which are the left operands of two products: so
-// channels are multiplied in another order than they stand in, the filters' too. Filters are kept as a thread needs
-// them: the 16 bytes of each step, columns and lane.
+// A thread loads 16 bytes of a pixel, an octet of channels, which are the left operands of two products: so channels
+// are permuted along K, in the filters too. Filters are stored in fragment order: 16 bytes for each step, column
+// fragment and lane.
 constexpr int WINDOW_H = (TILE_H - 1) * SY + (KH - 1) * DY + 1, WINDOW_W = (TILE_W - 1) * SX + (KW - 1) * DX + 1;
 constexpr int PIXELS = WINDOW_H * WINDOW_W, FRAGS = (PIXELS + 15) / 16;
 constexpr int COLUMNS = KH * KW * CO, FRAGS_N = (COLUMNS + 7) / 8, OCTETS = CI / 8, STEPS = (OCTETS + 3) / 4;
-constexpr int PITCH = FRAGS * 16 + 4;  // from one column of parts to the next: a warp's meet each bank once
+constexpr int PITCH = FRAGS * 16 + 4;  // of a column of partial sums: stores are free of bank conflicts
 constexpr int TILES_X = (OW + TILE_W - 1) / TILE_W, TILES_Y = (OH + TILE_H - 1) / TILE_H;
 
 __device__ __forceinline__ void stage_filters(Item* filters, const Item* __restrict__ weight, int tid) {
@@ -65,9 +65,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_few_filters(
       for (int s = 0; s < AHEAD; ++s)
 #pragma unroll
         for (int i = 0; i < 2 * TOGETHER; ++i) {
-          const bool there = exists[i / 2][i % 2] && (begin + s) * 4 + lane % 4 < OCTETS;
+          const bool valid = exists[i / 2][i % 2] && (begin + s) * 4 + lane % 4 < OCTETS;
           left[s][i / 2][i % 2] = make_uint4(0u, 0u, 0u, 0u);
-          if (there) left[s][i / 2][i % 2] = *reinterpret_cast<const uint4*>(from[i / 2][i % 2] + (begin + s) * 32);
+          if (valid) left[s][i / 2][i % 2] = *reinterpret_cast<const uint4*>(from[i / 2][i % 2] + (begin + s) * 32);
         }
 #pragma unroll
       for (int s = 0; s < AHEAD; ++s) {

@@ -1,31 +1,30 @@
 // A convolution of NHWC images of 16-bit floats in groups of few channels, on tensor cores with sums in float32.
 //
-// A block owns TILE_H x TILE_W output pixels of an image and BLOCK_GROUPS groups. It copies the pixels that its windows
-// cover, of these groups, to shared memory. There eight channels of a pixel are 16 bytes, an octet, and a row of what a
-// matrix load brings: two octets, of two taps or of one, are the depth of a product of 16 pixels by 8 output channels.
-// A warp keeps the filters of one group in registers, and goes over the pixels of the tile, TOGETHER times 16 of them at
-// a time, so that it need not wait for one product after another. Where the
-// octets of a window are odd in number, the last is multiplied by zeros.
+// A block owns TILE_H x TILE_W output pixels of an image and BLOCK_GROUPS groups. It copies the input tile with its halo,
+// of these groups, to shared memory. There eight channels of a pixel are 16 bytes, an octet, which is a row of an
+// ldmatrix: two octets, of two taps or of one, are the K extent of an m16n8k16 product of 16 pixels by 8 output channels.
+// A warp keeps the filters of one group in registers and loops over the pixels of the tile, TOGETHER times 16 of them at
+// a time, so that independent products hide latency. If the octets of a window are odd in number, the last is
+// multiplied by zeros.
 constexpr int WINDOW_H = (TILE_H - 1) * SY + (KH - 1) * DY + 1, WINDOW_W = (TILE_W - 1) * SX + (KW - 1) * DX + 1;
 constexpr int OCTETS_EACH = GROUP_CI / 8, OCTETS = BLOCK_GROUPS * OCTETS_EACH;  // of a pixel: of a group, and of all
-constexpr int PITCH = OCTETS | 1;  // octets from one pixel to the next: an odd number meets each bank once
+constexpr int PITCH = OCTETS | 1;  // octets of a pixel: an odd number avoids bank conflicts
 constexpr int STEPS = (KH * KW * OCTETS_EACH + 1) / 2, FRAGS_N = GROUP_CO / 8;
 constexpr int PIXELS = TILE_H * TILE_W, FRAGS = (PIXELS + 15) / 16;
 constexpr int BLOCK_CO = BLOCK_GROUPS * GROUP_CO, OUT_PITCH = BLOCK_CO + 8, OUT_OCTETS = BLOCK_CO / 8;
 constexpr int FILTER_ROWS = KH * KW * GROUP_CI;
 constexpr int TILES_X = (OW + TILE_W - 1) / TILE_W, TILES_Y = (OH + TILE_H - 1) / TILE_H;
-static_assert(THREADS == 32 * BLOCK_GROUPS * WARPS, "warps that groups do not share");
+static_assert(THREADS == 32 * BLOCK_GROUPS * WARPS, "each warp has one group");
 
-// Where an octet of a window stands, in 16 bytes from the first of its group's in the tile; of those beyond the last,
-// where the first does.
-__device__ __forceinline__ constexpr int octet_place(int octet) {
+// Returns the offset of an octet of a window from the window's first one, in units of 16 bytes; 0 beyond the last.
+__device__ __forceinline__ constexpr int octet_offset(int octet) {
   return octet < KH * KW * OCTETS_EACH
              ? (octet / OCTETS_EACH / KW * DY * WINDOW_W + octet / OCTETS_EACH % KW * DX) * PITCH + octet % OCTETS_EACH
              : 0;
 }
 
-// Where the window of a pixel of the tile begins; those beyond the last have the first's.
-__device__ __forceinline__ int window_place(int pixel) {
+// Returns the offset of the window of a pixel of the tile, in units of 16 bytes; of the first beyond the last.
+__device__ __forceinline__ int window_offset(int pixel) {
   if (pixel >= PIXELS) pixel = 0;
   return (pixel / TILE_W * SY * WINDOW_W + pixel % TILE_W * SX) * PITCH;
 }
@@ -41,7 +40,7 @@ __device__ __forceinline__ void stage_windows(Item* tile, const Item* __restrict
 }
 
 #if JOINED > 1
-// JOINED groups of fewer than 8 channels are one, in whose filters zeros stand where the channels of two of them meet.
+// JOINED groups of fewer than 8 channels are merged; filters are zero between channels of different groups.
 __device__ __forceinline__ void stage_filters(Item* filters, const Item* __restrict__ weight, int tid) {
   constexpr int OWN_CI = GROUP_CI / JOINED, OWN_CO = GROUP_CO / JOINED, PIECE = OWN_CO < 8 ? OWN_CO : 8;
 #pragma unroll 4
@@ -65,7 +64,7 @@ __device__ __forceinline__ void stage_filters(Item* filters, const Item* __restr
 
 #endif
 
-// Loads the filters of a group: as right operands, words of two neighbours along K.
+// Loads the filters of a group as right operands: words of two neighbours along K.
 __device__ __forceinline__ void load_filters(unsigned (&right)[FRAGS_N * STEPS * 2], const Item* filters, int lane) {
 #pragma unroll
   for (int i = 0; i < FRAGS_N * STEPS * 2; i += 4) {
@@ -88,17 +87,17 @@ __device__ __forceinline__ void load_filters(unsigned (&right)[FRAGS_N * STEPS *
   }
 }
 
-// Loads the left operand of a step, of the 16 pixels whose windows begin at `windows`.
+// Loads the left operand of a step, of 16 pixels from `first` on.
 __device__ __forceinline__ void load_pixels(unsigned (&left)[4], const Item* tile, int first, int step, int lane) {
 #ifdef AUTOTUNE_EMULATE
 #pragma unroll
   for (int r = 0; r < 4; ++r) {
-    const int place = window_place(first + lane / 4 + r % 2 * 8) + octet_place(step * 2 + r / 2);
-    left[r] = load_word<true>(tile + place * 8, 0, 0, lane % 4 * 2);
+    const int offset = window_offset(first + lane / 4 + r % 2 * 8) + octet_offset(step * 2 + r / 2);
+    left[r] = load_word<true>(tile + offset * 8, 0, 0, lane % 4 * 2);
   }
 #else
-  const int place = window_place(first + lane % 16) + (lane < 16 ? octet_place(step * 2) : octet_place(step * 2 + 1));
-  load_blocks<false>(left, tile + place * 8);
+  const int offset = window_offset(first + lane % 16) + (lane < 16 ? octet_offset(step * 2) : octet_offset(step * 2 + 1));
+  load_blocks<false>(left, tile + offset * 8);
 #endif
 }
 

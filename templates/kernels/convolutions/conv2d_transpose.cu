@@ -1,93 +1,94 @@
-// Filters of the phases of a transposed convolution, and images of all phases woven together.
+// Copies around the 2-D convolution that computes the phases of a transposed one: the filters of each phase, and the
+// result, in which phases are interleaved.
 //
-// Filters are given as [SPREAD_CI, SPREAD_CO, SPREAD_KH, SPREAD_KW]; those of phase (y, x) of an output channel have
-// SPREAD_PHASE_H x SPREAD_PHASE_W taps for each input channel, of which tap (i, j) is the given one at
-// y + SPREAD_CUT_Y - SPREAD_SY * (i + FIRST_Y), and the same of x, or 0 where there is none. A block takes SPREAD_CI_TILE input channels
-// of SPREAD_CO_TILE output channels by way of shared memory, so that neighbours are read and written together.
-// With SPREAD_APART phases are groups of channels, before which filters begin at a place of their own.
-constexpr int WOVEN_THREADS = 256, WOVEN_EACH = 4, SPREAD_PHASES = SPREAD_SY * SPREAD_SX;
+// Filters are given as [TRANSPOSE_CI, TRANSPOSE_CO, TRANSPOSE_KH, TRANSPOSE_KW]; those of phase (y, x) of an output channel have
+// TRANSPOSE_PHASE_KH x TRANSPOSE_PHASE_KW taps for each input channel, of which tap (i, j) is the given one
+// at y + TRANSPOSE_CUT_Y - TRANSPOSE_SY * (i + FIRST_Y), and the same of x, or 0 where there is none. A block moves
+// TRANSPOSE_CI_TILE input channels of TRANSPOSE_CO_TILE output channels through shared memory, so that loads and
+// stores are coalesced. With TRANSPOSE_APART phases are groups of channels, whose filters have offsets of their own.
+constexpr int COPY_THREADS = 256, COPY_EACH = 4, PHASES = TRANSPOSE_SY * TRANSPOSE_SX;
 
-// Where filters of a phase begin, from the place of a result among those of its phase on.
+// Offset of the first tap of a phase from the coordinate of a result in its phase.
 __device__ __forceinline__ int first_y(int phase) {
-  return SPREAD_FIRST_Y + (SPREAD_APART ? (phase / SPREAD_SX + SPREAD_CUT_Y) / SPREAD_SY : 0);
+  return TRANSPOSE_FIRST_Y + (TRANSPOSE_APART ? (phase / TRANSPOSE_SX + TRANSPOSE_CUT_Y) / TRANSPOSE_SY : 0);
 }
 
 __device__ __forceinline__ int first_x(int phase) {
-  return SPREAD_FIRST_X + (SPREAD_APART ? (phase % SPREAD_SX + SPREAD_CUT_X) / SPREAD_SX : 0);
+  return TRANSPOSE_FIRST_X + (TRANSPOSE_APART ? (phase % TRANSPOSE_SX + TRANSPOSE_CUT_X) / TRANSPOSE_SX : 0);
 }
 
-// Which of the channels of all phases one of them is.
+// Index of the output channel of a phase among those of all phases.
 __device__ __forceinline__ int channel_of(int co, int phase) {
-  return SPREAD_APART ? phase * SPREAD_CO + co : co * SPREAD_PHASES + phase;
+  return TRANSPOSE_APART ? phase * TRANSPOSE_CO + co : co * PHASES + phase;
 }
 
-extern "C" __global__ void __launch_bounds__(WOVEN_THREADS) arrange_weight(
+extern "C" __global__ void __launch_bounds__(COPY_THREADS) arrange_weight(
     const float* __restrict__ from, float* __restrict__ to) {
-  constexpr int Given = SPREAD_KH * SPREAD_KW, Taps = SPREAD_PHASE_H * SPREAD_PHASE_W, Phases = SPREAD_PHASES;
-  constexpr int Row = SPREAD_CO_TILE * Given, Tiles = (SPREAD_CO + SPREAD_CO_TILE - 1) / SPREAD_CO_TILE;
-  __shared__ float tile[SPREAD_CI_TILE * (Row + 1)];
+  constexpr int Given = TRANSPOSE_KH * TRANSPOSE_KW, Taps = TRANSPOSE_PHASE_KH * TRANSPOSE_PHASE_KW, Phases = PHASES;
+  constexpr int Row = TRANSPOSE_CO_TILE * Given, Tiles = (TRANSPOSE_CO + TRANSPOSE_CO_TILE - 1) / TRANSPOSE_CO_TILE;
+  __shared__ float tile[TRANSPOSE_CI_TILE * (Row + 1)];
   let_next_begin();
-  const int co0 = blockIdx.x % Tiles * SPREAD_CO_TILE, ci0 = blockIdx.x / Tiles * SPREAD_CI_TILE;
-  for (int i = threadIdx.x; i < SPREAD_CI_TILE * Row; i += WOVEN_THREADS) {
+  const int co0 = blockIdx.x % Tiles * TRANSPOSE_CO_TILE, ci0 = blockIdx.x / Tiles * TRANSPOSE_CI_TILE;
+  for (int i = threadIdx.x; i < TRANSPOSE_CI_TILE * Row; i += COPY_THREADS) {
     const int ci = i / Row, inside = i % Row;
-    if (ci0 + ci < SPREAD_CI && co0 * Given + inside < SPREAD_CO * Given)
-      tile[ci * (Row + 1) + inside] = from[static_cast<size_t>(ci0 + ci) * (SPREAD_CO * Given) + co0 * Given + inside];
+    if (ci0 + ci < TRANSPOSE_CI && co0 * Given + inside < TRANSPOSE_CO * Given)
+      tile[ci * (Row + 1) + inside] = from[static_cast<size_t>(ci0 + ci) * (TRANSPOSE_CO * Given) + co0 * Given + inside];
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < SPREAD_CO_TILE * Phases * SPREAD_CI_TILE * Taps; i += WOVEN_THREADS) {
-    const int tap = i % Taps, ci = i / Taps % SPREAD_CI_TILE, filter = i / (Taps * SPREAD_CI_TILE);
+  for (int i = threadIdx.x; i < TRANSPOSE_CO_TILE * Phases * TRANSPOSE_CI_TILE * Taps; i += COPY_THREADS) {
+    const int tap = i % Taps, ci = i / Taps % TRANSPOSE_CI_TILE, filter = i / (Taps * TRANSPOSE_CI_TILE);
     const int co = filter / Phases, phase = filter % Phases;
-    const int y = phase / SPREAD_SX + SPREAD_CUT_Y - SPREAD_SY * (tap / SPREAD_PHASE_W + first_y(phase));
-    const int x = phase % SPREAD_SX + SPREAD_CUT_X - SPREAD_SX * (tap % SPREAD_PHASE_W + first_x(phase));
-    const bool exists = y >= 0 && y < SPREAD_KH && x >= 0 && x < SPREAD_KW;
-    if (ci0 + ci < SPREAD_CI && co0 + co < SPREAD_CO)
-      to[(static_cast<size_t>(channel_of(co0 + co, phase)) * SPREAD_CI + ci0 + ci) * Taps + tap] =
-          exists ? tile[ci * (Row + 1) + (co * SPREAD_KH + y) * SPREAD_KW + x] : 0.0f;
+    const int y = phase / TRANSPOSE_SX + TRANSPOSE_CUT_Y - TRANSPOSE_SY * (tap / TRANSPOSE_PHASE_KW + first_y(phase));
+    const int x = phase % TRANSPOSE_SX + TRANSPOSE_CUT_X - TRANSPOSE_SX * (tap % TRANSPOSE_PHASE_KW + first_x(phase));
+    const bool exists = y >= 0 && y < TRANSPOSE_KH && x >= 0 && x < TRANSPOSE_KW;
+    if (ci0 + ci < TRANSPOSE_CI && co0 + co < TRANSPOSE_CO)
+      to[(static_cast<size_t>(channel_of(co0 + co, phase)) * TRANSPOSE_CI + ci0 + ci) * Taps + tap] =
+          exists ? tile[ci * (Row + 1) + (co * TRANSPOSE_KH + y) * TRANSPOSE_KW + x] : 0.0f;
   }
 }
 
-#if SPREAD_APART
-// Data as each phase sees it, from where its filters begin: zeros beyond the edges. Runs beside `arrange_weight`.
-extern "C" __global__ void __launch_bounds__(WOVEN_THREADS) arrange_data(
+#if TRANSPOSE_APART
+// Shifts the data by the offset of each phase, with zeros beyond the edges. Overlaps with `arrange_weight`.
+extern "C" __global__ void __launch_bounds__(COPY_THREADS) arrange_data(
     const float* __restrict__ from, float* __restrict__ to) {
-  constexpr unsigned Seen = SPREAD_SEEN_H * SPREAD_SEEN_W, Size = SPREAD_N * SPREAD_PHASES * SPREAD_CI * Seen;
-  const unsigned first = blockIdx.x * (WOVEN_THREADS * WOVEN_EACH) + threadIdx.x;
-  float read[WOVEN_EACH];
+  constexpr unsigned Seen = TRANSPOSE_PHASE_IH * TRANSPOSE_PHASE_IW, Size = TRANSPOSE_N * PHASES * TRANSPOSE_CI * Seen;
+  const unsigned first = blockIdx.x * (COPY_THREADS * COPY_EACH) + threadIdx.x;
+  float read[COPY_EACH];
 #pragma unroll
-  for (int v = 0; v < WOVEN_EACH; ++v) {
-    const unsigned i = first + v * WOVEN_THREADS, image = i / Seen, ci = image % SPREAD_CI;
-    const int phase = image / SPREAD_CI % SPREAD_PHASES;
-    const int y = i / SPREAD_SEEN_W % SPREAD_SEEN_H + first_y(phase), x = i % SPREAD_SEEN_W + first_x(phase);
-    const bool exists = i < Size && y >= 0 && y < SPREAD_H && x >= 0 && x < SPREAD_W;
-    const size_t plane = static_cast<size_t>(image / (SPREAD_CI * SPREAD_PHASES)) * SPREAD_CI + ci;
-    read[v] = exists ? from[(plane * SPREAD_H + y) * SPREAD_W + x] : 0.0f;
+  for (int v = 0; v < COPY_EACH; ++v) {
+    const unsigned i = first + v * COPY_THREADS, image = i / Seen, ci = image % TRANSPOSE_CI;
+    const int phase = image / TRANSPOSE_CI % PHASES;
+    const int y = i / TRANSPOSE_PHASE_IW % TRANSPOSE_PHASE_IH + first_y(phase), x = i % TRANSPOSE_PHASE_IW + first_x(phase);
+    const bool exists = i < Size && y >= 0 && y < TRANSPOSE_IH && x >= 0 && x < TRANSPOSE_IW;
+    const size_t plane = static_cast<size_t>(image / (TRANSPOSE_CI * PHASES)) * TRANSPOSE_CI + ci;
+    read[v] = exists ? from[(plane * TRANSPOSE_IH + y) * TRANSPOSE_IW + x] : 0.0f;
   }
 #pragma unroll
-  for (int v = 0; v < WOVEN_EACH; ++v)
-    if (first + v * WOVEN_THREADS < Size) to[first + v * WOVEN_THREADS] = read[v];
-  wait_for_kernel_before();  // so that filters are there too when this one ends
+  for (int v = 0; v < COPY_EACH; ++v)
+    if (first + v * COPY_THREADS < Size) to[first + v * COPY_THREADS] = read[v];
+  wait_for_kernel_before();  // so that the filters too are written when this kernel ends
 }
 #endif
 
-#ifdef WOVEN_H
-// Images [.., SPREAD_SY, SPREAD_SX, WOVEN_ROWS, WOVEN_COLUMNS] as those of WOVEN_H x WOVEN_W, of which there are WOVEN_IMAGES.
-extern "C" __global__ void __launch_bounds__(WOVEN_THREADS) arrange_out(
+#ifdef TRANSPOSE_OH
+// Images [.., TRANSPOSE_SY, TRANSPOSE_SX, TRANSPOSE_PHASE_OH, TRANSPOSE_PHASE_OW] as those of TRANSPOSE_OH x TRANSPOSE_OW, of which there are TRANSPOSE_IMAGES.
+extern "C" __global__ void __launch_bounds__(COPY_THREADS) arrange_out(
     const float* __restrict__ from, float* __restrict__ to) {
-  constexpr unsigned Size = static_cast<unsigned>(WOVEN_IMAGES) * WOVEN_H * WOVEN_W;
-  const unsigned first = blockIdx.x * (WOVEN_THREADS * WOVEN_EACH) + threadIdx.x;
-  float read[WOVEN_EACH];
+  constexpr unsigned Size = static_cast<unsigned>(TRANSPOSE_IMAGES) * TRANSPOSE_OH * TRANSPOSE_OW;
+  const unsigned first = blockIdx.x * (COPY_THREADS * COPY_EACH) + threadIdx.x;
+  float read[COPY_EACH];
   wait_for_kernel_before();
 #pragma unroll
-  for (int v = 0; v < WOVEN_EACH; ++v) {
-    const unsigned i = first + v * WOVEN_THREADS, image = i / (WOVEN_H * WOVEN_W);
-    const int y = i / WOVEN_W % WOVEN_H, x = i % WOVEN_W;
-    const int phase = y % SPREAD_SY * SPREAD_SX + x % SPREAD_SX;
-    const size_t begin = static_cast<size_t>(image / SPREAD_CO) * (SPREAD_CO * SPREAD_PHASES);
-    const size_t plane = begin + channel_of(image % SPREAD_CO, phase);
-    if (i < Size) read[v] = from[(plane * WOVEN_ROWS + y / SPREAD_SY) * WOVEN_COLUMNS + x / SPREAD_SX];
+  for (int v = 0; v < COPY_EACH; ++v) {
+    const unsigned i = first + v * COPY_THREADS, image = i / (TRANSPOSE_OH * TRANSPOSE_OW);
+    const int y = i / TRANSPOSE_OW % TRANSPOSE_OH, x = i % TRANSPOSE_OW;
+    const int phase = y % TRANSPOSE_SY * TRANSPOSE_SX + x % TRANSPOSE_SX;
+    const size_t begin = static_cast<size_t>(image / TRANSPOSE_CO) * (TRANSPOSE_CO * PHASES);
+    const size_t plane = begin + channel_of(image % TRANSPOSE_CO, phase);
+    if (i < Size) read[v] = from[(plane * TRANSPOSE_PHASE_OH + y / TRANSPOSE_SY) * TRANSPOSE_PHASE_OW + x / TRANSPOSE_SX];
   }
 #pragma unroll
-  for (int v = 0; v < WOVEN_EACH; ++v)
-    if (first + v * WOVEN_THREADS < Size) to[first + v * WOVEN_THREADS] = read[v];
+  for (int v = 0; v < COPY_EACH; ++v)
+    if (first + v * COPY_THREADS < Size) to[first + v * COPY_THREADS] = read[v];
 }
 #endif

@@ -1,10 +1,9 @@
-// Copies of windows of NCHW images, as rows of a matrix, and of these and of filters as three
-// bfloat16 each, for gemm_bf16x3.cu. With BEGINS a sum has one product more than a window has elements, and whole
-// vectors: of the bias, which stands behind each filter, and one.
+// im2col of NCHW images, and splitting of its rows and of the filters into three bfloat16 each, for gemm_bf16x3.cu.
+// With HAS_BIAS K is padded to whole vectors: the bias follows each filter, and is multiplied by one.
 //
-// A block has a tile of rows over a chunk of K, as in pack_bf16x3.cu: it writes their floats, which tiles that must
-// be multiplied otherwise are read from, then packs what it wrote.
-#if BEGINS
+// A block owns a tile of rows over a K tile, as in pack_bf16x3.cu: it writes their floats, which tiles with infinities
+// or NaNs are multiplied from, then packs what it wrote.
+#if HAS_BIAS
 #define BIAS_PARAMETER const float *__restrict__ bias,
 typedef float Filter;
 #else
@@ -12,7 +11,7 @@ typedef float Filter;
 typedef const float Filter;
 #endif
 
-// Writes ROWS rows of a matrix over a chunk, from `row` and `k` on, VEC neighbours at a time; `read` says what they are.
+// Writes ROWS rows of a matrix over a K tile, from `row` and `k` on, VEC neighbours at a time; `read` loads them.
 template <int ROWS, int EXTENT, int VEC, class Read>
 __device__ __forceinline__ void write_rows(float* matrix, int row, int k, Read read) {
 #pragma unroll 4
@@ -26,14 +25,14 @@ __device__ __forceinline__ void write_rows(float* matrix, int row, int k, Read r
 }
 
 extern "C" __global__ void __launch_bounds__(PACK_THREADS) im2col_bf16x3(
-    const float* __restrict__ data, const float* __restrict__ weight, BIAS_PARAMETER Filter* filters, float* windows,
+    const float* __restrict__ data, const float* __restrict__ weight, BIAS_PARAMETER Filter* filters, float* columns,
     uint4* __restrict__ packed_a, uint4* __restrict__ packed_b, int* __restrict__ flags) {
   let_next_begin();
   constexpr int A_TILES = BLOCKS_M, ALL = CHUNKS * SPLIT, TAPS = KH * KW;
   const int chunk = blockIdx.x % ALL, k0 = chunk * CHUNK, number = blockIdx.x / ALL;
   int* const flag = flags + blockIdx.x;
   if (number < A_TILES) {
-#if BEGINS
+#if HAS_BIAS
     write_rows<TILE_M, M, A_VEC>(filters, number * TILE_M, k0, [&](float(&x)[A_VEC], int m, int k) {
       if (k < WINDOW) load_vector<A_VEC>(x, weight + static_cast<size_t>(m) * WINDOW + k);
       if (k == WINDOW) x[0] = bias[m];
@@ -45,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(PACK_THREADS) im2col_bf16x3(
   } else {
     const int image = (number - A_TILES) / BLOCKS_N, tile = (number - A_TILES) % BLOCKS_N;
     const float* const from = data + static_cast<size_t>(image) * (CI * IH * IW);
-    float* const matrix = windows + static_cast<size_t>(image) * B_STRIDE;
+    float* const matrix = columns + static_cast<size_t>(image) * B_STRIDE;
     write_rows<TILE_N, N, B_VEC>(matrix, tile * TILE_N, k0, [&](float(&x)[B_VEC], int n, int k) {
       const int line = n / OW * SY - PY + k % TAPS / KW * DY, column = n % OW * SX - PX + k % KW * DX;
       const bool inside = !PADDED || (line >= 0 && line < IH && column >= 0 && column < IW);
@@ -53,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(PACK_THREADS) im2col_bf16x3(
       if (k == WINDOW) x[0] = 1.0f;
     });
     __syncthreads();
-    const size_t place = blockIdx.x - A_TILES * ALL;
-    pack_tile<TILE_N, N, true>(matrix, packed_b + place * (B_BYTES / 16), flag, tile, chunk);
+    const size_t index = blockIdx.x - A_TILES * ALL;
+    pack_tile<TILE_N, N, true>(matrix, packed_b + index * (B_BYTES / 16), flag, tile, chunk);
   }
 }

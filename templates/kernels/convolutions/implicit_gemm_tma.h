@@ -1,16 +1,16 @@
-// Copies of windows of NHWC images by Hopper's bulk copy engine in its mode "im2col" (sm_90a): of pixels of the result,
-// which are counted through all images, the channels that fill 128 bytes of one tap of their windows, a row each. What
-// lies outside of an image becomes 0, and so does what is asked for of images behind the last.
+// Loads the left operand of an implicit GEMM from NHWC images by TMA in im2col mode (sm_90a). A row of a box is an
+// output pixel, counted through all images, and has 128 bytes of channels of one filter tap. Elements outside of an
+// image, and pixels beyond the last image, are filled with zeros.
 //
-// Maps of this mode have no dimensions to spare for an address (bulk.h), so a block writes one of its own to memory, with
-// the address that it was given, and shows it to the engine.
+// im2col tensor maps leave no dimension to encode an address in (bulk.h), so each block writes a map of its own to
+// global memory, with the address that it was given, and fences it for the tensor map proxy.
 #if CONV
-// Where the window of a pixel of the result begins: column and row, of which image.
-struct Window {
+// The input position of the first tap of an output pixel: column, row and image.
+struct Position {
   int x, y, image;
 };
 
-__device__ __forceinline__ Window window_of(int m) {
+__device__ __forceinline__ Position position_of(int m) {
   return {m % OW * SX - PX, m / OW % OH * SY - PY, m / (OH * OW)};
 }
 
@@ -21,34 +21,34 @@ static inline TensorMap* own_map(TensorMap*, const Item* images) {
 
 static inline void write_map(TensorMap*, const TensorMap&, const Item*) {}
 
-// Copies as the engine does, of the images at the address that the map stands for here.
+// Copies as TMA does; the map stands for the address of the images here.
 template <int PIXELS>
-static inline void copy_windows(
-    unsigned to, const TensorMap* map, int channel, Window first, int x, int y, unsigned) {
+static inline void load_im2col(
+    unsigned to, const TensorMap* map, int channel, Position first, int x, int y, unsigned) {
   const Item* const images = reinterpret_cast<const Item*>(map);
   char* const begin = static_cast<char*>(__cvta_shared_to_generic(to));
-  Window window = first;
+  Position position = first;
   for (int row = 0; row < PIXELS; ++row) {
-    const int column = window.x + x, line = window.y + y;
-    const bool exists = window.image < IMAGES && column >= 0 && column < IW && line >= 0 && line < IH;
-    const Item* const from = images + ((static_cast<size_t>(window.image) * IH + line) * IW + column) * CI + channel;
+    const int column = position.x + x, line = position.y + y;
+    const bool exists = position.image < IMAGES && column >= 0 && column < IW && line >= 0 && line < IH;
+    const Item* const from = images + ((static_cast<size_t>(position.image) * IH + line) * IW + column) * CI + channel;
     for (int j = 0; j < PANEL; ++j)
       *reinterpret_cast<Item*>(begin + row * 128 + (j * sizeof(Item) ^ row % 8 * 16)) = exists ? from[j] : Item(0);
-    window.x += SX;
-    if (window.x < OW * SX - PX) continue;
-    window.x = -PX, window.y += SY;
-    if (window.y < OH * SY - PY) continue;
-    window.y = -PY, ++window.image;
+    position.x += SX;
+    if (position.x < OW * SX - PX) continue;
+    position.x = -PX, position.y += SY;
+    if (position.y < OH * SY - PY) continue;
+    position.y = -PY, ++position.image;
   }
 }
 #else
-// Returns where this block's map is; maps begin at multiples of 128 bytes.
+// Returns this block's map; maps are aligned to 128 bytes.
 __device__ __forceinline__ TensorMap* own_map(TensorMap* maps, const Item*) {
   const unsigned long long begin = (reinterpret_cast<unsigned long long>(maps) + 127) / 128 * 128;
   return reinterpret_cast<TensorMap*>(begin) + blockIdx.z * gridDim.x + blockIdx.x;
 }
 
-// Writes a map with the address of the images, and shows it to the engine.
+// Writes a map with the address of the images, and makes it visible to the tensor map proxy.
 __device__ __forceinline__ void write_map(TensorMap* own, const TensorMap& map, const Item* images) {
   const unsigned long long address = reinterpret_cast<unsigned long long>(images);
   uint4* const to = reinterpret_cast<uint4*>(own);
@@ -62,10 +62,10 @@ __device__ __forceinline__ void write_map(TensorMap* own, const TensorMap& map, 
       : "memory");
 }
 
-// Copies the channels from `channel` on of the tap at `x` and `y` of PIXELS windows, as many as the map says.
+// Starts to load one box: channels from `channel` on of the tap at offset (x, y), of PIXELS output pixels from `first` on.
 template <int PIXELS>
-__device__ __forceinline__ void copy_windows(
-    unsigned to, const TensorMap* map, int channel, Window first, int x, int y, unsigned barrier) {
+__device__ __forceinline__ void load_im2col(
+    unsigned to, const TensorMap* map, int channel, Position first, int x, int y, unsigned barrier) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};" ::"r"(to),
@@ -75,15 +75,15 @@ __device__ __forceinline__ void copy_windows(
 }
 #endif
 
-// Begins to copy what a chunk from `k` on covers of the windows of PIXELS pixels.
+// Starts to load a K tile from `k` on, of PIXELS output pixels from `m` on.
 template <int PIXELS>
 __device__ __forceinline__ void copy_chunk_of_windows(
     unsigned to, const TensorMap* map, int m, int k, unsigned barrier) {
-  const Window first = window_of(m);
+  const Position first = position_of(m);
 #pragma unroll
   for (int i = 0; i < CHUNK; i += PANEL) {
     const int tap = (k + i) / CI;
-    copy_windows<PIXELS>(to + i / PANEL * (PIXELS * 128), map, (k + i) % CI, first, tap % KW * DX, tap / KW * DY, barrier);
+    load_im2col<PIXELS>(to + i / PANEL * (PIXELS * 128), map, (k + i) % CI, first, tap % KW * DX, tap / KW * DY, barrier);
   }
 }
 #endif

@@ -1,17 +1,16 @@
-// Products by wgmma (sm_90a) whose left operand is in registers, as `multiply_add` takes it, and whose right one
-// stands in shared memory in blocks of eight columns of 16 bytes along K: the columns of a block 16 bytes apart,
-// blocks wherever two steps lead to. So the right operand of a convolution is its input as it is: a filter's next
-// element begins at another cell.
+// wgmma (sm_90a) with the left operand in registers, in the fragment layout of `multiply_add`. The right operand is in
+// shared memory without swizzle, as core matrices of eight columns with 16 bytes along K each. The two strides between
+// core matrices are free, so a convolution's input tile is the operand as it is: the next tap starts at another cell.
 
-// Describes an operand that begins at `at`: the blocks of the next eight columns are `across` bytes further. Where
-// those of the next VECTOR items along K are, `along` says.
+// Returns the descriptor of an operand at `at`, with a stride of `across` bytes between core matrices along N. The
+// stride along K comes from `along`.
 __device__ __forceinline__ descriptor describe_cells(unsigned at, unsigned across) {
   return static_cast<descriptor>(across >> 4) << 32 | (at & 0x3ffff) >> 4;
 }
 
 __device__ __forceinline__ constexpr descriptor along(int cells) { return static_cast<descriptor>(cells) << 16; }
 
-// What the names of operands of an instruction are, four by four.
+// Names of the operands of an instruction, four by four.
 #define FOURS_2 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define FOURS_4 FOURS_2 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define FOURS_5 FOURS_4 ", %16, %17, %18, %19"

@@ -1,11 +1,11 @@
-"""Convolutions of volumes, and transposed ones, as those of images between copies."""
+"""3-D convolutions and transposed ones, as 2-D ones between copies."""
 
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
 from autotune.templates.convolutions import conv2d_bf16x3, conv2d_cuda
-from autotune.templates.convolutions.via_conv2d import AsImages
-from autotune.templates.convolutions.volumes import Spread
+from autotune.templates.convolutions.conv2d_transpose import Conv2dTranspose
+from autotune.templates.convolutions.via_conv2d import ViaConv2d
 
 from autotune.emulator import run_emulated
 from autotune.errors import TemplateError
@@ -91,8 +91,8 @@ def test_defaults_fit_the_device(template, args):
 def test_phases_are_right_as_groups_and_as_channels(name, apart):
     (data, weight, strides, padding, *more), _ = SPREAD[name]
     op = ops.Conv2dTranspose(strides, padding, *more)
-    shape, target = Spread(op, data, weight, apart), Target("cuda -emulate")
-    family = AsImages(conv2d_cuda)
+    shape, target = Conv2dTranspose(op, data, weight, apart), Target("cuda -emulate")
+    family = ViaConv2d(conv2d_cuda)
     source = family.kernel(shape, family.default_choice(shape, target))
     arrays = arrays_of(source)
     run_emulated(source.kernel("cuda"), arrays, orders=(0,))
@@ -119,8 +119,8 @@ def test_few_pixels_have_phases_as_groups_untuned():
 
 def test_a_configuration_from_before_still_builds_its_kernel():
     task = create("conv2d_transpose.cuda", ((1, 512, 8, 8), (512, 256, 4, 4), (2,), (1,)), HOPPER)
-    shape = Spread(ops.Conv2dTranspose((2,), (1,)), (1, 512, 8, 8), (512, 256, 4, 4))
-    knobs = conv2d_bf16x3.default_choice(shape.images, HOPPER)
+    shape = Conv2dTranspose(ops.Conv2dTranspose((2,), (1,)), (1, 512, 8, 8), (512, 256, 4, 4))
+    knobs = conv2d_bf16x3.default_choice(shape.conv2d, HOPPER)
     old = ConfigEntity(0, None, {name: OtherOptionEntity(v) for name, v in knobs.items()})
     assert [each.entry for each in task.instantiate(old).calls] == [
         "arrange_weight", "conv2d_bf16x3", "arrange_out",
@@ -128,7 +128,7 @@ def test_a_configuration_from_before_still_builds_its_kernel():
 
 
 def test_sums_are_counted_once():
-    shape = Spread(ops.Conv2dTranspose((2,), (1,)), (1, 3, 5, 6), (3, 4, 4, 4))
+    shape = Conv2dTranspose(ops.Conv2dTranspose((2,), (1,)), (1, 3, 5, 6), (3, 4, 4, 4))
     assert shape.out == (1, 4, 10, 12)
     assert shape.flop == 2 * 3 * 5 * 6 * 4 * 4 * 4
     assert shape.bytes == 4 * (3 * 30 + 3 * 4 * 16 + 4 * 120)
@@ -140,7 +140,7 @@ def test_sums_are_counted_once():
         ("conv3d.cuda", ((1, 3, 5, 6, 7), (4, 2, 3, 3, 3)), "3 input channels"),
         ("conv3d.cuda", ((1, 3, 2, 6, 7), (4, 3, 3, 3, 3)), "no larger than the padded data"),
         ("conv2d_transpose.cuda", ((1, 3, 5, 6), (2, 4, 3, 3)), r"\[in, out, height, width\]"),
-        ("conv2d_transpose.cuda", ((1, 3, 5, 6), (3, 4, 1, 1), (1,), (1,)), "more is cut off"),
+        ("conv2d_transpose.cuda", ((1, 3, 5, 6), (3, 4, 1, 1), (1,), (1,)), "padding exceeds"),
     ],
 )
 def test_what_cannot_be_is_an_error_that_says_so(template, args, message):
