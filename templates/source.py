@@ -152,9 +152,9 @@ def conv2d_nchw_cpu(
     residual: bool = False, affine: bool = False, kept: bool = False,
     shift: bool = False,
 ) -> SourceKernel:  # fmt: skip
-    """Convolve as ``conv2d_nchw.cuda`` does, on a CPU."""
+    """Convolve as ``conv2d_nchw.cuda`` does, on a CPU: without dilation and groups."""
     shape = Conv2d(
-        n, h, w, co, ci, kh, kw, two(OWNER, stride), two(OWNER, padding), bias, relu, residual,
+        n, h, w, co, ci, kh, kw, two(OWNER, stride), four(OWNER, padding), bias, relu, residual,
         affine, kept=kept, shift=shift,
     )  # fmt: skip
     return tunable(conv2d_cpu, shape, "llvm")

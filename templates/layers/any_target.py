@@ -21,19 +21,18 @@ from . import elementwise as elementwise  # enters itself
 from . import products as products  # enters itself
 from . import rows as rows  # enters itself
 from . import winograd as winograd  # enters itself, before what is slower
-from .cuda import FLOAT32, FLOATS, enter_windows, given, takes, unusual
+from .cuda import FLOAT32, FLOATS, enter_windows, given, padding_of, takes, unusual
 
 
 def _plain_conv2d(layer: Layer) -> tuple[Any, ...] | None:
     """Return extents, strides and padding of a convolution NCHW as templates take them."""
     op = layer.op
     assert isinstance(op, ops.Conv2d)
-    (top, bottom), (left, right) = op.sides
-    if op.holes != (1, 1) or (top, left) != (bottom, right):
+    if op.holes != (1, 1):
         return None
     n, ci, h, w = layer.inputs[0].shape
     co, _, kh, kw = layer.inputs[1].shape
-    return n, h, w, co, ci, kh, kw, op.steps, (top, left)
+    return n, h, w, co, ci, kh, kw, op.steps, padding_of(op.sides)
 
 
 @implements("nn.conv2d", "cpu", "conv2d_nchw.cpu", layouts=["NCHW"], dtypes=FLOAT32, keeps=True)

@@ -133,8 +133,13 @@ def test_functions_of_a_layer_on_many_channels_of_one_image_get_no_wrong_templat
     nhwc = ops.Conv2d(data_layout="NHWC", kernel_layout="HWIO", padding=(1,))
     (function,) = partition(Graph.of(apply(nhwc, data, constant(3, 3, 4, 6))))
     assert offers_of(function, CPU) == []
-    uneven = apply(ops.Conv2d(padding=(0, 0, 1, 1)), conv()[0], constant(6, 4, 3, 3))
-    assert offers_of(partition(Graph.of(uneven))[0], CPU) == []
+
+
+@pytest.mark.parametrize("name", ["conv2d_nchw.cpu", "te/conv2d_nchw.cpu"])
+def test_a_convolution_whose_padding_differs_by_side_runs_by_templates_on_a_cpu(name):
+    """As of TensorFlow, whose "SAME" pads below and to the right where the stride is 2."""
+    op = ops.Conv2d(padding=(0, 0, 1, 1), strides=(2,))
+    check(Graph.of(apply(op, conv()[0], constant(6, 4, 3, 3))), CPU, only(name), ["template"])
 
 
 def test_a_template_of_the_user_is_asked_too(monkeypatch):

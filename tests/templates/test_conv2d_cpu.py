@@ -8,7 +8,8 @@ from autotune.templates.products.gemm_shape import Gemm
 
 from tests.templates.on_cpu import run_over_nan
 
-# (h, w, kernel, stride, padding): odd sizes, strides beyond the filter, padding on two sides.
+# (h, w, kernel, stride, padding): odd sizes, strides beyond the filter, padding on two sides or of
+# each side its own.
 WINDOWS = [
     (9, 11, (3, 3), (1, 1), (1, 1)),
     (10, 7, (3, 3), (2, 2), (1, 1)),
@@ -16,6 +17,8 @@ WINDOWS = [
     (8, 9, (1, 1), (2, 2), (0, 0)),
     (7, 20, (1, 3), (1, 2), (0, 1)),
     (9, 30, (5, 2), (3, 1), (2, 0)),
+    (10, 12, (3, 3), (2, 2), (0, 0, 1, 1)),
+    (6, 23, (4, 3), (1, 2), (2, 0, 1, 3)),
 ]
 
 
