@@ -5,22 +5,58 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from autotune.errors import ExpressionError, GraphError
-from autotune.graph.operator import Operator
+from autotune.graph.operator import OPERATORS, Operator
 from autotune.graph.types import Array, TensorType
 from autotune.ir import check_dtype
 from autotune.te.location import user_line
 
 
+def _both(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the methods of Python's operator, and of it with its operands swapped."""
+
+    def method(self: Value, other: object) -> Any:
+        return _combined(name, self, other, swapped=False)
+
+    def reflected(self: Value, other: object) -> Any:
+        return _combined(name, self, other, swapped=True)
+
+    for each in (method, reflected):
+        each.__doc__ = f"Combine both by ``{name}``; a number becomes a constant of our type."
+    return method, reflected
+
+
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A tensor of the graph; two are the same only if they are one object."""
+    """A tensor of the graph; two are the same only if they are one object.
+
+    Python's arithmetic and its comparisons apply operators: ``(a + b) * 2``.
+    """
 
     type: TensorType
+
+    __add__, __radd__ = _both("add")
+    __sub__, __rsub__ = _both("subtract")
+    __mul__, __rmul__ = _both("multiply")
+    __truediv__, __rtruediv__ = _both("divide")
+    __pow__, __rpow__ = _both("power")
+    (__lt__, _), (__le__, _) = _both("less"), _both("less_equal")
+    (__gt__, _), (__ge__, _) = _both("greater"), _both("greater_equal")
+    __array_ufunc__ = None  # an array leaves ``array + value`` to us
+
+    def __neg__(self) -> Value:
+        """Change the sign of each element."""
+        return apply(OPERATORS["negative"](), self)
+
+    def astype(self, dtype: str) -> Value:
+        """Convert each element."""
+        cast: Callable[[str], Operator] = OPERATORS["cast"]
+        return apply(cast(dtype), self)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -143,3 +179,18 @@ def apply(op: Operator, *inputs: Value, origin: str | None = None) -> Value:
         GraphError: the operator does not take such inputs; the message begins with the origin.
     """
     return Node(op, inputs, user_line() if origin is None else origin).output
+
+
+def _combined(name: str, value: Value, other: object, swapped: bool) -> Any:
+    """Apply an operator of two operands, of which one may be a number or an array of numbers."""
+    if not isinstance(other, Value):
+        numbers = np.asarray(other)
+        if numbers.dtype.kind not in "biuf":
+            return NotImplemented
+        if not isinstance(other, np.ndarray | np.generic):
+            exact = numbers.astype(value.dtype)
+            if numbers.dtype.kind == "f" and exact.dtype.kind in "iu":
+                raise GraphError(f"{name}: {other!r} is no {value.dtype}; cast the tensor first")
+            numbers = exact
+        other = Constant.of(numbers)
+    return apply(OPERATORS[name](), *((other, value) if swapped else (value, other)))
