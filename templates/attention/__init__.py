@@ -1,1 +1,1 @@
-"""Attention for CUDA: by warps, by warpgroups on Hopper, and for few queries."""
+"""Attention for CUDA: by mma.sync, by wgmma on Hopper, and split-KV for decoding."""

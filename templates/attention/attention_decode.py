@@ -1,9 +1,10 @@
-"""Attention of few queries for CUDA, as in decoding: keys and values come as fast as memory gives.
+"""Split-KV attention of few queries for CUDA (flash-decoding), bound by memory bandwidth.
 
-As `attention_mma`, on tensor cores by ``mma.sync``; but the warps of a block take keys of their
-own, not rows, threads copy what they read themselves, so that no barrier and no conflict of banks
-is in the way, and what the warps found is joined in shared memory. The blocks of a split are
-joined by a second kernel, which begins while the first ends. Heads are multiples of 64.
+On tensor cores by ``mma.sync``, as `attention_mma`; but the keys, not the rows of queries, are
+split among the warps of a block. Each warp has a TMA pipeline of its own, so that no block barrier
+is needed in the main loop, and partial results are combined in shared memory. Those of the blocks
+of a split are combined by a second kernel, by programmatic dependent launch. Heads are multiples
+of 64.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from .. import common
 from ..tensor_map import initializer, tensor_map
 from .attention_mma import Attention, defines, launches
 
-# Rows of a tile of products, and of queries that share keys up to which these are few.
+# Rows of an MMA tile, and the most rows of queries that share keys.
 TILE_ROWS, MOST_ROWS = 16, 32
-# Of heads, beyond which sums and queries are too many registers.
+# Largest head size: accumulators and queries are in registers.
 MOST_SIZE = 192
-# Multiprocessors of an H100 or H200, whose number the kernels of a split are to fill.
+# Multiprocessors of an H100 or H200, which the blocks of a split are to fill.
 MULTIPROCESSORS = 132
-# Of keys and values, beyond which little of them stays in the L2 cache.
+# Bytes of keys and values beyond which little of them stays in the L2 cache.
 NEAR_BYTES = 40 * 2**20
 
 
@@ -38,15 +39,17 @@ class DecodeTiling:
         self.chunks = common.ceil_div(shape.keys, c["keys"])
         self.per_split = common.ceil_div(self.chunks, c["split"])
         self.chunk_bytes = 4 * c["keys"] * shape.size
-        found = 4 * min(shape.rows, TILE_ROWS) * (shape.size + 4)
-        # A ring and its barriers of each warp, and room to begin at a multiple of 1024.
-        ring = c["stages"] * self.chunk_bytes
-        self.shared_bytes = c["warps"] * (common.larger(ring, found) + 8 * c["stages"]) + 1024
+        partial_bytes = 4 * min(shape.rows, TILE_ROWS) * (shape.size + 4)
+        # A circular buffer and its mbarriers for each warp, and alignment to 1024.
+        buffer = c["stages"] * self.chunk_bytes
+        self.shared_bytes = (
+            c["warps"] * (common.larger(buffer, partial_bytes) + 8 * c["stages"]) + 1024
+        )
         self.registers = 3 * shape.size // 4 + c["keys"] // 2 + 64
         self.blocks = self.tiles * shape.matrices
 
     def resident(self) -> int:
-        """Return how many blocks a multiprocessor has room for."""
+        """Return how many blocks fit on a multiprocessor."""
         by_registers = 65536 // (self.threads * self.registers)
         return max(1, min(by_registers, 228 * 1024 // (self.shared_bytes + 1024)))
 
@@ -58,7 +61,7 @@ def refusal(shape: Attention) -> str | None:
 
 
 def offered(shape: Attention, target: Target) -> bool:
-    """Return whether a target has the copy engine, and a shape's rows are few."""
+    """Return whether a target has TMA, and a shape few rows."""
     hopper = target.kind == "cuda" and target.arch in ("sm_90", "sm_90a") and not target.emulate
     return hopper and refusal(shape) is None and shape.rows <= MOST_ROWS
 
@@ -80,34 +83,34 @@ def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> st
     """Return why a choice cannot run or is sure to be slow, or None."""
     tiling, c = DecodeTiling(shape, choice), choice
     rules = [
-        (refusal(shape) is not None, "a size that it has no text for"),
+        (refusal(shape) is not None, "a head size that is not supported"),
         *common.limit_rules(tiling, target.limits),
         ((c["warps"] > 1) & (c["warps"] > tiling.per_split), "a warp without keys"),
         ((c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= tiling.chunks), "empty range"),
         (
             (c["stages"] > 2) & (c["warps"] * (c["stages"] - 2) >= tiling.per_split),
-            "stages beyond the chunks",
+            "more stages than tiles of keys",
         ),
     ]
     return common.first_broken(rules)
 
 
 def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: of copies, or products and exponentials, and of joining."""
+    """Return a rough number of cycles: loads, or products and exponentials, and combining."""
     tiling, c = DecodeTiling(shape, choice), choice
     sms = target.limits.sm_count if target.limits.sm_count > 1 else MULTIPROCESSORS
     blocks, resident = tiling.blocks * c["split"], tiling.resident()
     together = min(resident, common.ceil_div(blocks, sms))
     chunks = common.ceil_div(tiling.per_split, c["warps"])
-    # A warp's chunk is multiplied, and its slot filled anew; so many bytes a cycle reach a
-    # multiprocessor, and all of memory gives as many.
+    # A tile of keys is multiplied and its stage refilled; bounds are the bandwidth of a
+    # multiprocessor and of the memory.
     far = shape.bytes > NEAR_BYTES
     held = c["warps"] * tiling.chunk_bytes
     computing = (150 + 58 * c["keys"] * shape.size / 128) * max(1.0, together * c["warps"] / 12)
     filling = (2000 if far else 1400) / (c["stages"] - 1)
     arriving = together * held / 30
     reading = min(blocks, sms * together) * held / (2150 if far else 2900)
-    # Of few warps none reads while all multiply.
+    # With few warps loads and products overlap less.
     alone = 1 + 0.03 * max(0.0, 1 - together * c["warps"] / 8)
     each = max(computing, filling, arriving, reading) * alone + 40 + 60 / (c["stages"] - 1)
     joining = 0.0

@@ -1,10 +1,10 @@
 """Attention for CUDA, forward: scores are never written to memory.
 
-Tiles of keys and values pass by the queries of a block, whose sums are rescaled as larger scores
-come (Dao, "FlashAttention-2", 2023), on tensor cores by ``mma.sync``. Queries of heads that share
-keys are rows of one matrix, so that few queries - decoding has one - fill the tiles better; and
-where there are few rows, blocks take ranges of the keys, and a second kernel joins what they found
-(Dao et al., "Flash-Decoding", 2023).
+A block loops over tiles of keys and values with online softmax (Dao, "FlashAttention-2", 2023), on
+tensor cores by ``mma.sync``. Queries of heads that share keys (grouped-query attention) are rows
+of one matrix, so that few queries, as in decoding, fill tiles better. With few rows the
+keys are split among blocks, and a second kernel combines their partial results (Dao et al.,
+"Flash-Decoding", 2023).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ..common import Array
 from ..products.gemm_shape import HALVES
 
 OWNER = "attention"
-# Of q, k, v and the result: heads before rows, or behind them, as products leave them; packed
-# arrays have the heads of q, k and v behind one another in each row: (batch, rows, heads, size).
+# Of q, k, v and the result: heads before rows, or after them, as products write them; a packed
+# array (batch, rows, heads, size) has the heads of q, then those of k, then those of v.
 LAYOUTS = ("BHSD", "BSHD", "packed")
 
 
@@ -36,10 +36,10 @@ class Attention:
     """softmax(q k^T * scale) v of each head.
 
     Attributes:
-        heads, kv_heads: of q, and of k and v; each of the latter serves ``heads / kv_heads``.
+        heads, kv_heads: of q, and of k and v; ``heads / kv_heads`` of q share one of k and v.
         queries, keys: rows of q, and of k and v.
         size: of a head.
-        causal: whether query i sees keys up to i + keys - queries only; without any, it gets 0.
+        causal: whether query i attends to keys up to i + keys - queries only; to none gives 0.
         scale: of scores; 0 stands for 1 / sqrt(size).
         layout: of the arrays, one of `LAYOUTS`.
     """
@@ -75,7 +75,7 @@ class Attention:
             )
         if self.layout == "packed" and self.queries != self.keys:
             raise TemplateError(
-                f"{OWNER}: of a packed array each row is query and key, got {self}"
+                f"{OWNER}: a packed array must have as many queries as keys, got {self}"
             )
         most = common.ceil_div(self.rows, 16) * self.matrices
         if self.keys + self.rows > 2**30 or most > 2**31 - 1:
@@ -88,19 +88,19 @@ class Attention:
 
     @property
     def rows(self) -> int:
-        """Rows of q that see the same keys."""
+        """Rows of q that attend to the same keys."""
         return self.queries * self.group
 
     @property
     def matrices(self) -> int:
-        """How many matrices of keys there are."""
+        """Matrices of keys."""
         return self.batch * self.kv_heads
 
     @property
     def key_pitch(self) -> int:
         """Elements from a row of k, or of v, to the next of the same head."""
-        beside = {"BHSD": 1, "BSHD": self.kv_heads, "packed": self.heads + 2 * self.kv_heads}
-        return beside[self.layout] * self.size
+        heads = {"BHSD": 1, "BSHD": self.kv_heads, "packed": self.heads + 2 * self.kv_heads}
+        return heads[self.layout] * self.size
 
     @property
     def factor(self) -> float:
@@ -109,7 +109,7 @@ class Attention:
 
     @property
     def flop(self) -> int:
-        """Multiplications and additions of both products, for keys that are seen."""
+        """Multiplications and additions of both products, without masked keys."""
         pairs = self.queries * self.keys
         if self.causal:
             first = self.keys - self.queries + 1
@@ -122,7 +122,7 @@ class Attention:
         return sum(a.bytes for a in self.arguments())
 
     def arguments(self) -> list[Argument]:
-        """Return q, k, v and out, or all that is read as one array, and out."""
+        """Return q, k, v and out, or qkv and out."""
         first = self.layout != "BHSD"
 
         def shape(heads: int, rows: int) -> tuple[int, ...]:
@@ -202,29 +202,33 @@ def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> st
         ((c["warps"] > 1) & (tiling.tile_q >= 2 * shape.rows), "rows beyond the queries"),
         ((c["keys"] > 16) & (c["keys"] >= 2 * shape.keys), "keys beyond the last"),
         ((c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= tiling.chunks), "empty range"),
-        ((c["stages"] > 2) & (c["stages"] > tiling.per_split + 1), "stages beyond the chunks"),
+        (
+            (c["stages"] > 2) & (c["stages"] > tiling.per_split + 1),
+            "more stages than tiles",
+        ),
     ]
     return common.first_broken(rules)
 
 
 def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: tensor cores, exponentials, staging, and joining."""
+    """Return a rough number of cycles: tensor cores, exponentials, staging, and combining."""
     tiling, c = AttentionTiling(shape, choice), choice
     occupied = common.occupancy(
         target, tiling.blocks * c["split"], tiling.threads, tiling.registers, tiling.shared_bytes
     )
     busy = max(occupied.together * c["warps"] / 4, 1.0)
     # A scheduler starts a product every 7 cycles or so, an exponential every 8, with six more
-    # operations each; every chunk rescales the sums. A matrix load serves two products, and
-    # occupies the multiprocessor for 4.
+    # operations each; every tile rescales the accumulators. An ldmatrix serves two products,
+    # and occupies the multiprocessor for 4.
     products = 7 * 2 * c["keys"] * shape.size / 128
     powers = 16 * c["keys"] / 32 * 14 + shape.size / 2 + 80
     scheduled = common.overlapped_cycles(products, powers, 0.8 if busy >= 2 else 0.2) * busy
     loads = 2 * c["keys"] * shape.size * 2 / 128 * occupied.together * c["warps"]
     compute = tiling.per_split * (max(scheduled, loads) + 300)
     staging = tiling.per_split * occupied.together * 4 * c["keys"] * shape.size / 42
-    # The first chunk is waited for. Of 280 configurations of ten layers, most of decoding, timed
-    # on an H200, the least estimates were 1.06 times as slow as the best (rank correlation 0.90).
+    # The latency of the first tile is exposed. Of 280 configurations of ten layers, most of
+    # decoding, timed on an H200, the least estimates were 1.06 times as slow as the best (rank
+    # correlation 0.90).
     first = 0.03 * 4 * c["keys"] * shape.size * occupied.together
     waiting = 350 / (c["stages"] - 1) / occupied.together * tiling.per_split
     joining = 0.0
@@ -247,7 +251,7 @@ def default_choice(shape: Attention, target: Target) -> dict[str, int]:
 
 
 def defines(shape: Attention, choice: Mapping[str, int], threads: int) -> dict[str, int | str]:
-    """Return what ``attention.h`` and the kernels behind it are parameterised by."""
+    """Return the parameters of ``attention.h`` and of the kernels that include it."""
     c = choice
     return {
         **common.defines(
@@ -274,7 +278,7 @@ class _Tiling(Protocol):
 def launches(
     shape: Attention, entry: str, tiling: _Tiling, split: int
 ) -> tuple[list[KernelCall], tuple[int, int] | None]:
-    """Return a kernel's call, with that of what joins a split, and the shape of its parts."""
+    """Return a kernel's call, that of the combining kernel, and the shape of partial results."""
     names = [*shape.read, "partial" if split > 1 else "out"]
     grid = (tiling.blocks, split)
     calls = [call(entry, names, grid, tiling.threads, tiling.shared_bytes)]

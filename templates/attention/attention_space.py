@@ -1,8 +1,7 @@
-"""Attention where a shape has two kinds of kernel.
+"""The space of attention where a shape has two families of kernels.
 
-One space holds both, as in `gemm_half`: a knob says which of the two reads the others, which both
-share. Beside `attention_mma` many queries have `attention_wgmma`, where a device has these
-instructions, and few `attention_decode`.
+As in `gemm_half` one space holds both: a knob selects the family, and the other knobs are shared.
+Besides `attention_mma`, many queries have `attention_wgmma` on sm_90, and few `attention_decode`.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from .. import common
 from . import attention_decode, attention_mma, attention_wgmma
 from .attention_mma import Attention
 
-# Up to as many keys chunks of 64 are not filled. On an H200 77 keys and 4096 queries of 20 heads
+# Up to as many keys a tile of 64 is not full. On an H200 77 keys and 4096 queries of 20 heads
 # take 15.2 us by wgmma, and at best 15.6 by ``mma.sync``.
 FEW_KEYS = 64
 
 
 class Family(Protocol):
-    """What the kinds of kernels of attention have in common."""
+    """What the families of kernels of attention have in common."""
 
     def offered(self, shape: Attention, target: Target) -> bool:
         """Return whether a target can run these, and they suit a shape."""
@@ -46,12 +45,12 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class Both:
-    """The kernels of `attention_mma`, and others.
+    """The kernels of `attention_mma` and of another family.
 
     Attributes:
-        knob: its name; 0 stands for those of `attention_mma`, 1 for the others.
-        other: the others.
-        suits: whether a shape runs by these where nothing was tuned.
+        knob: name of the knob that selects: 0 for `attention_mma`, 1 for the other family.
+        other: the other family.
+        suits: whether a shape uses the other family where nothing was tuned.
     """
 
     knob: str
@@ -59,22 +58,22 @@ class Both:
     suits: Callable[[Attention], bool]
 
     def chosen_before(self, knobs: Container[str]) -> bool:
-        """Return whether knobs were chosen when there was one kind only: old logs stay valid."""
+        """Return whether knobs were chosen when there was one family only: old logs stay valid."""
         return "warps" in knobs and self.knob not in knobs
 
     def candidates(self, shape: Attention) -> dict[str, list[int]]:
-        """Return the values each knob may take for a shape, with either kind."""
+        """Return the values each knob may take for a shape, in either family."""
         one, other = attention_mma.candidates(shape), self.other.candidates(shape)
         return {self.knob: [0, 1], **{name: sorted({*one[name], *other[name]}) for name in one}}
 
     def violation(self, shape: Attention, choice: Mapping[str, int], target: Target) -> str | None:
         """Return why a choice cannot run or is sure to be slow, or None."""
         family = self.other if choice[self.knob] else attention_mma
-        strange = [
-            (common.is_none_of(choice[name], values), f"{name} of the other")
+        foreign = [
+            (common.is_none_of(choice[name], values), f"{name} of the other family")
             for name, values in family.candidates(shape).items()
         ]
-        return common.first_broken(strange) or family.violation(shape, choice, target)
+        return common.first_broken(foreign) or family.violation(shape, choice, target)
 
     def estimate(self, shape: Attention, choice: Mapping[str, int], target: Target) -> float:
         """Return a rough number of cycles."""
@@ -100,6 +99,6 @@ FEW_QUERIES = Both("apart", attention_decode, lambda shape: True)
 
 
 def both_of(shape: Attention, target: Target) -> Both | None:
-    """Return the kinds a shape has on a target, or None where there is `attention_mma` only."""
+    """Return the two families of a shape on a target, or None if there is `attention_mma` only."""
     offered = (both for both in (MANY_QUERIES, FEW_QUERIES) if both.other.offered(shape, target))
     return next(offered, None)

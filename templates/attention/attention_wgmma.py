@@ -1,12 +1,11 @@
 """Attention for CUDA by Hopper's asynchronous tensor core products (``wgmma``), forward.
 
-As `attention_mma` it never writes scores to memory. One warpgroup of a block copies, each of the
-others has 64 rows of queries; the exponentials of a chunk of keys are computed while the values of
-the chunk before are multiplied, and the scores of other warpgroups (Shah et al.,
-"FlashAttention-3", 2024, without its bulk copies). Where rows fill a device more than once, blocks
-walk over them. Of two warpgroups each begins products in its
-turn. The knobs are those of `attention_mma`, and mean the same; ``warps`` are those that
-multiply.
+As `attention_mma` it never writes scores to memory. It is warp specialised: a producer warpgroup
+copies, and each consumer warpgroup has 64 rows of queries. The exponentials of a tile of keys
+overlap with the product by the values of the tile before, and with the products of other
+warpgroups (Shah et al., "FlashAttention-3", 2024, but with ``cp.async`` instead of TMA). Where
+rows fill a device more than once, blocks are persistent. Two consumer warpgroups are scheduled in
+ping-pong. The knobs are those of `attention_mma`; ``warps`` counts consumer warps.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from .. import common
 from ..products import gemm_wgmma
 from .attention_mma import Attention, defines
 
-# Of a copying thread; the kernel text has the same.
+# Registers of a producer thread, as in the kernel text.
 COPY_REGISTERS = 40
-# What a multiplying thread needs beside scores, their exponentials and sums.
+# Registers of a consumer thread besides scores, their exponentials and accumulators.
 OTHER_REGISTERS = 36
-# Of heads whose tiles are worth filling: rows in shared memory are multiples of 64.
+# Least head size: rows in shared memory are padded to multiples of 64.
 LEAST_SIZE = 32
-# Of queries that share keys; with fewer, tiles are not full.
+# Least rows of queries that share keys: fewer do not fill a tile.
 FULL_ROWS = 64
 
 
@@ -41,7 +40,7 @@ class AttentionWgmmaTiling:
         self.tiles = common.ceil_div(shape.rows, self.tile_q)
         self.chunks = common.ceil_div(shape.keys, c["keys"])
         self.blocks = self.tiles * shape.matrices
-        # Queries, a ring of keys and values, barriers, and room to begin at a multiple of 1024.
+        # Queries, a circular buffer of keys and values, mbarriers, and alignment to 1024.
         staged = self.tile_q + 2 * c["stages"] * c["keys"]
         wide, deep = (by * common.ceil_div(shape.size, by) for by in (64, 16))
         barriers = 2 + 4 * c["stages"] + self.groups
@@ -61,12 +60,12 @@ class AttentionWgmmaTiling:
 
 
 def refusal(shape: Attention) -> str | None:
-    """Return why these instructions cannot serve a shape, or None."""
+    """Return why wgmma cannot serve a shape, or None."""
     return f"size must be {LEAST_SIZE} at least" if shape.size < LEAST_SIZE else None
 
 
 def offered(shape: Attention, target: Target) -> bool:
-    """Return whether a target has these instructions, they serve a shape, and tiles get full."""
+    """Return whether a target has wgmma, the kernel serves a shape, and tiles are full."""
     hopper = target.kind == "cuda" and target.arch in ("sm_90", gemm_wgmma.ARCH)
     return hopper and not target.emulate and refusal(shape) is None and shape.rows >= FULL_ROWS
 
@@ -85,7 +84,7 @@ def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> st
         (tiling.fits(1, target) == 0, "too many registers"),
         ((c["warps"] > 4) & (tiling.tile_q >= 2 * shape.rows), "rows beyond the queries"),
         ((c["keys"] > 64) & (c["keys"] >= 2 * shape.keys), "keys beyond the last"),
-        ((c["stages"] > 2) & (c["stages"] > tiling.chunks + 1), "stages beyond the chunks"),
+        ((c["stages"] > 2) & (c["stages"] > tiling.chunks + 1), "more stages than tiles of keys"),
     ]
     return common.first_broken(rules)
 
@@ -122,17 +121,17 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs.
 
     Raises:
-        TemplateError: these instructions cannot serve the shape; the message says why.
+        TemplateError: wgmma cannot serve the shape; the message says why.
     """
     if reason := refusal(shape):
         raise TemplateError(f"attention by wgmma: {reason}, got {shape}")
     tiling = AttentionWgmmaTiling(shape, choice)
     hopper = Target(f"cuda -arch={gemm_wgmma.ARCH}")
     resident = 2 if tiling.fits(2, hopper) else 1
-    # Causal rows, which differ in their keys, are taken by whichever place is free.
-    places = common.multiprocessors(hopper) * resident
-    walks = tiling.blocks > places and not shape.causal
-    blocks = places if walks else tiling.blocks
+    # Causal tiles differ in length: non-persistent blocks balance them better.
+    slots = common.multiprocessors(hopper) * resident
+    persistent = tiling.blocks > slots and not shape.causal
+    blocks = slots if persistent else tiling.blocks
     run = call(
         "attention_wgmma", [*shape.read, "out"], blocks, tiling.threads, tiling.shared_bytes
     )
@@ -140,13 +139,13 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
     return common.cuda_kernel(
         shape,
         ["mma.h", "barriers.h", "wgmma.h", "attention.h", "attention_wgmma.cu"],
-        {**own, "RESIDENT": resident, "WALKS": int(walks), "CLUSTER": 0},
+        {**own, "RESIDENT": resident, "PERSISTENT": int(persistent), "CLUSTER": 0},
         [run],
         flags=[f"-arch={gemm_wgmma.ARCH}"],
     )
 
 
 def _values_text(shape: Attention) -> dict[str, str]:
-    """Return what ``wgmma.h`` writes a product by values with: exponentials are in registers."""
+    """Return the macros of ``wgmma.h`` for the product with the left operand in registers."""
     columns = 16 * common.ceil_div(shape.size, 16)
     return gemm_wgmma.product_text(columns, loaded=True)

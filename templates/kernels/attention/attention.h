@@ -1,54 +1,54 @@
-// What kernels of attention share: which rows and keys a block has, and the softmax of scores in registers. A
-// thread holds scores of 8 keys and sums of 8 columns as products leave them: words 0 and 1 of row lane / 4 of
-// its warp's 16, at columns lane % 4 * 2 and the next, words 2 and 3 of row lane / 4 + 8.
+// Shared by the kernels of attention: the rows and keys of a block, and online softmax of scores in registers. Scores
+// and accumulators have the layout of mma.m16n8k16 accumulators: words 0 and 1 are of row lane / 4 of the warp's 16,
+// at columns lane % 4 * 2 and the next, words 2 and 3 of row lane / 4 + 8.
 //
 // Q and the result are [BATCH, KV_HEADS * GROUP, QUERIES, D], K and V [BATCH, KV_HEADS, KEYS, D]; with ROWS_FIRST
-// heads and rows change places, and with PACKED, too, the heads of Q, K and V lie behind one another in one array.
-// Queries of the GROUP heads that share keys are rows of one matrix: row r is query r / GROUP of head r % GROUP. A block owns
-// WARPS * 16 rows and one of SPLIT ranges of the keys, of which TILE_K are at work at a time; scores stay in
-// registers, and sums are rescaled where a larger score comes. With CAUSAL, query i sees keys up to
+// heads and rows are exchanged, and with PACKED one array has the heads of Q, K and V one after another.
+// Queries of the GROUP heads that share keys are rows of one matrix: row r is query r / GROUP of head r % GROUP. A block
+// owns WARPS * 16 rows and one of SPLIT ranges of the keys, and loops over tiles of TILE_K keys; scores stay in
+// registers, and accumulators are rescaled by online softmax. With CAUSAL, query i attends to keys up to
 // i + KEYS - QUERIES.
 constexpr int TILE_Q = WARPS * 16, ROWS = QUERIES * GROUP;
 constexpr int TILES = (ROWS + TILE_Q - 1) / TILE_Q, MATRICES = BATCH * KV_HEADS;
 constexpr int CHUNKS = (KEYS + TILE_K - 1) / TILE_K, CHUNKS_A_SPLIT = (CHUNKS + SPLIT - 1) / SPLIT;
-constexpr int DEEP = (D + 15) / 16 * 16;  // columns of tiles; there is nothing beyond D
-constexpr int PART = D + 2;  // sums of a row, its largest score, and the sum of its exponentials
+constexpr int DEEP = (D + 15) / 16 * 16;  // columns of tiles, zero-padded beyond D
+constexpr int PART = D + 2;  // partial result of a row: accumulators, largest score, sum of exponentials
 
 typedef unsigned short half_bits;
 #define SMALLEST __int_as_float(0xff800000)
 
 __device__ __forceinline__ int smaller(int a, int b) { return a < b ? a : b; }
 
-// Elements between the rows of a head of Q, of K and V, and of the result; where the heads of K and of V begin.
+// Row pitches of Q, of K and V, and of the result; offsets of the heads of K and of V.
 constexpr int HEADS = KV_HEADS * GROUP, PACKED_ROW = (HEADS + 2 * KV_HEADS) * D;
 constexpr int Q_ROW = PACKED ? PACKED_ROW : ROWS_FIRST ? HEADS * D : D;
 constexpr int K_ROW = PACKED ? PACKED_ROW : ROWS_FIRST ? KV_HEADS * D : D;
 constexpr int RESULT_ROW = ROWS_FIRST ? HEADS * D : D;
 constexpr int K_FIRST = PACKED ? HEADS * D : 0, V_FIRST = PACKED ? K_FIRST + KV_HEADS * D : 0;
 
-// Where a head of an array begins that has so many.
+// Offset of a head in an array of OF_HEADS heads.
 template <int OF_HEADS, int OF_ROWS, int ROW>
-__device__ __forceinline__ size_t head_begin(int batch, int head) {
+__device__ __forceinline__ size_t head_offset(int batch, int head) {
   if (!ROWS_FIRST) return (static_cast<size_t>(batch) * OF_HEADS + head) * OF_ROWS * D;
   return static_cast<size_t>(batch) * OF_ROWS * ROW + head * D;
 }
 
-// Where the elements of a row of Q, or of the result, begin.
+// Offset of a row of Q, or of the result.
 template <int ROW>
-__device__ __forceinline__ size_t row_begin(int matrix, int row) {
+__device__ __forceinline__ size_t row_offset(int matrix, int row) {
   const int batch = matrix / KV_HEADS, head = matrix % KV_HEADS * GROUP + row % GROUP;
-  return head_begin<HEADS, QUERIES, ROW>(batch, head) + static_cast<size_t>(row / GROUP) * ROW;
+  return head_offset<HEADS, QUERIES, ROW>(batch, head) + static_cast<size_t>(row / GROUP) * ROW;
 }
 
-__device__ __forceinline__ size_t query_begin(int matrix, int row) { return row_begin<Q_ROW>(matrix, row); }
-__device__ __forceinline__ size_t result_begin(int matrix, int row) { return row_begin<RESULT_ROW>(matrix, row); }
+__device__ __forceinline__ size_t query_offset(int matrix, int row) { return row_offset<Q_ROW>(matrix, row); }
+__device__ __forceinline__ size_t result_offset(int matrix, int row) { return row_offset<RESULT_ROW>(matrix, row); }
 
-// Where a matrix of K begins, or of V but for V_FIRST.
-__device__ __forceinline__ size_t keys_begin(int matrix) {
-  return head_begin<KV_HEADS, KEYS, K_ROW>(matrix / KV_HEADS, matrix % KV_HEADS);
+// Offset of a matrix of K, or of V without V_FIRST.
+__device__ __forceinline__ size_t keys_offset(int matrix) {
+  return head_offset<KV_HEADS, KEYS, K_ROW>(matrix / KV_HEADS, matrix % KV_HEADS);
 }
 
-// The largest, or the sum, of what the four threads that share rows hold.
+// Maximum and sum over the four threads that share rows, by warp shuffles.
 __device__ __forceinline__ float largest_of_four(float x) {
   x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
   return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
@@ -71,31 +71,31 @@ struct Sums {
   }
 };
 
-// What a block computes at a time: TILE_Q rows of a matrix from `row0` on, from chunks `begin` to `end` of the keys.
+// A work tile: TILE_Q rows of a matrix from `row0` on, and tiles `begin` to `end` of the keys.
 struct Work {
   int matrix, row0, begin, end;
 };
 
 __device__ __forceinline__ Work work_of(int block) {
-  // Of causal rows the last see most keys: they begin first.
+  // The last causal rows attend to most keys: the longest work tiles start first.
   const int tile = CAUSAL ? TILES - 1 - block % TILES : block % TILES;
   const int row0 = tile * TILE_Q, last = smaller(row0 + TILE_Q, ROWS) - 1;
-  const int seen = CAUSAL ? smaller(last / GROUP + KEYS - QUERIES + 1, KEYS) : KEYS;
-  const int chunks = seen > 0 ? (seen + TILE_K - 1) / TILE_K : 0, begin = blockIdx.y * CHUNKS_A_SPLIT;
+  const int visible = CAUSAL ? smaller(last / GROUP + KEYS - QUERIES + 1, KEYS) : KEYS;
+  const int chunks = visible > 0 ? (visible + TILE_K - 1) / TILE_K : 0, begin = blockIdx.y * CHUNKS_A_SPLIT;
   return {block / TILES, row0, begin, smaller(begin + CHUNKS_A_SPLIT, chunks)};
 }
 
 __device__ __forceinline__ Work work_of_block() { return work_of(blockIdx.x); }
 
-// The last key that a row sees.
-__device__ __forceinline__ int last_seen(int row) { return CAUSAL ? row / GROUP + KEYS - QUERIES : KEYS - 1; }
+// The last key that a row attends to.
+__device__ __forceinline__ int last_visible(int row) { return CAUSAL ? row / GROUP + KEYS - QUERIES : KEYS - 1; }
 
-// Makes scores of keys that do not exist, or are not seen, the smallest there is.
+// Sets scores of keys that are out of bounds or masked to minus infinity.
 __device__ __forceinline__ void mask_scores(
     float (&score)[TILE_K / 8][4], int key0, int row, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int last = last_seen(row + half * 8), most = last < KEYS ? last : KEYS - 1;
+    const int last = last_visible(row + half * 8), most = last < KEYS ? last : KEYS - 1;
 #pragma unroll
     for (int j = 0; j < TILE_K / 8; ++j)
 #pragma unroll
@@ -104,15 +104,15 @@ __device__ __forceinline__ void mask_scores(
   }
 }
 
-// Masks a warp's 16 rows from `first` on where that is needed.
-__device__ __forceinline__ void mask_border(
+// Masks a warp's 16 rows from `first` on if the tile crosses the diagonal or the end.
+__device__ __forceinline__ void mask_tile(
     float (&score)[TILE_K / 8][4], int key0, int first, int lane) {
   const bool beyond = KEYS % TILE_K > 0 && key0 + TILE_K > KEYS;
-  if (beyond || (CAUSAL && key0 + TILE_K - 1 > last_seen(first)))
+  if (beyond || (CAUSAL && key0 + TILE_K - 1 > last_visible(first)))
     mask_scores(score, key0, first + lane / 4, lane);
 }
 
-// Two to the power of x; what is less than floats in full precision is 0.
+// Two to the power of x; denormal results are flushed to zero.
 __device__ __forceinline__ float power_of_two(float x) {
 #ifdef AUTOTUNE_EMULATE
   return exp2f(x);
@@ -123,7 +123,7 @@ __device__ __forceinline__ float power_of_two(float x) {
 #endif
 }
 
-// Turns scores into exponentials; what was summed up before is to be multiplied by `factor`.
+// Online softmax: replaces scores by exponentials; accumulators must be rescaled by `factor`.
 __device__ __forceinline__ void exponentials(
     float (&score)[TILE_K / 8][4], float (&most)[2], float (&total)[2], float (&factor)[2]) {
 #pragma unroll
@@ -133,7 +133,7 @@ __device__ __forceinline__ void exponentials(
     for (int j = 0; j < TILE_K / 8; ++j)
       largest = fmaxf(largest, fmaxf(score[j][half * 2], score[j][half * 2 + 1]));
     largest = largest_of_four(largest);
-    // A row that has seen no key yet has nothing to rescale.
+    // A row without a visible key so far has nothing to rescale.
     const float base = largest == SMALLEST ? 0.0f : largest * SCALE_LOG2;
     factor[half] = power_of_two(fmaf(most[half], SCALE_LOG2, -base));
     most[half] = largest;
@@ -157,14 +157,14 @@ __device__ __forceinline__ void rescale(float (&out)[DEEP / 8][4], const float (
     for (int r = 0; r < 4; ++r) out[d][r] *= factor[r / 2];
 }
 
-// The exponentials of 16 keys as the left operand of a product.
+// Converts the exponentials of 16 keys to a left operand fragment.
 __device__ __forceinline__ void pack_left(unsigned (&left)[4], const float (&score)[TILE_K / 8][4], int k) {
 #pragma unroll
   for (int r = 0; r < 4; ++r)
     left[r] = pack_pair(score[2 * k + r / 2][r % 2 * 2], score[2 * k + r / 2][r % 2 * 2 + 1]);
 }
 
-// Writes a warp's rows: the result, or with SPLIT what `attention_join` makes it of.
+// Writes a warp's rows: the result, or with SPLIT partial results for `attention_join`.
 __device__ __forceinline__ void write_rows(
     RESULT* __restrict__ to, const Sums& sums, int matrix, int row0, int lane) {
 #pragma unroll
@@ -183,7 +183,7 @@ __device__ __forceinline__ void write_rows(
     }
 #else
     const float factor = sum > 0.0f ? 1.0f / sum : 0.0f;
-    half_bits* const begin = to + result_begin(matrix, row);
+    half_bits* const begin = to + result_offset(matrix, row);
 #pragma unroll
     for (int d = 0; d < D / 8; ++d)
       *reinterpret_cast<unsigned*>(begin + d * 8 + lane % 4 * 2) =
@@ -193,7 +193,7 @@ __device__ __forceinline__ void write_rows(
 }
 
 #if SPLIT > 1
-// Joins what the blocks of a split found: each thread two neighbours of a row.
+// Combines the partial results of a split; each thread has two neighbours of a row.
 extern "C" __global__ void __launch_bounds__(128) attention_join(
     const float* __restrict__ parts, half_bits* __restrict__ to) {
   wait_for_kernel_before();
@@ -201,21 +201,21 @@ extern "C" __global__ void __launch_bounds__(128) attention_join(
   const size_t row = i / (D / 2);
   const int d = static_cast<int>(i % (D / 2)) * 2;
   if (row >= static_cast<size_t>(MATRICES) * ROWS) return;
-  constexpr size_t APART = static_cast<size_t>(MATRICES) * ROWS * PART;
+  constexpr size_t SPLIT_STRIDE = static_cast<size_t>(MATRICES) * ROWS * PART;
   const float* const part = parts + row * PART;
   float largest = SMALLEST, total = 0.0f, low = 0.0f, high = 0.0f;
 #pragma unroll
-  for (int s = 0; s < SPLIT; ++s) largest = fmaxf(largest, part[s * APART + D]);
+  for (int s = 0; s < SPLIT; ++s) largest = fmaxf(largest, part[s * SPLIT_STRIDE + D]);
   const float base = largest == SMALLEST ? 0.0f : largest;
 #pragma unroll
   for (int s = 0; s < SPLIT; ++s) {
-    const float factor = exp2f(part[s * APART + D] - base);
-    total += factor * part[s * APART + D + 1];
-    low += factor * part[s * APART + d];
-    high += factor * part[s * APART + d + 1];
+    const float factor = exp2f(part[s * SPLIT_STRIDE + D] - base);
+    total += factor * part[s * SPLIT_STRIDE + D + 1];
+    low += factor * part[s * SPLIT_STRIDE + d];
+    high += factor * part[s * SPLIT_STRIDE + d + 1];
   }
   const float factor = total > 0.0f ? 1.0f / total : 0.0f;
-  half_bits* const begin = to + result_begin(static_cast<int>(row / ROWS), static_cast<int>(row % ROWS));
+  half_bits* const begin = to + result_offset(static_cast<int>(row / ROWS), static_cast<int>(row % ROWS));
   *reinterpret_cast<unsigned*>(begin + d) = pack_pair(low * factor, high * factor);
 }
 #endif

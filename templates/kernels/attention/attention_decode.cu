@@ -1,20 +1,19 @@
-// softmax(Q K^T * scale) V where few rows of queries see many keys, as in decoding: what counts is how fast keys
-// and values come. Each of KEY_WARPS warps of a block takes chunks of TILE_K keys for itself, which the bulk copy engine
-// brings to a ring of its own in shared memory, and what the warps found is joined at the end. Words are read 16 bytes
-// at a time, and no two threads meet at a bank: columns of a product's sum may stand in any order if those of both
-// operands do, and so may its columns of results.
+// softmax(Q K^T * scale) V of few rows of queries and many keys, as in decoding (split-KV), bound by memory bandwidth.
+// The KEY_WARPS warps of a block split its tiles of TILE_K keys. Each warp loads them by TMA to a circular buffer of its
+// own in shared memory, and partial results are combined at the end. Shared memory is read in vectors of 16 bytes
+// without bank conflicts: K and the output columns of a product are permuted, alike for both operands.
 //
-// Boxes have 64 columns. With g = lane / 4 and t = lane % 4, a thread has, of key 8 j + g, vectors 2 t and 2 t + 1 of
-// the eight of each box; of values, of keys 16 s + 2 t, the next, and these two + 8, vector g. Word i of the latter's
-// sums is of column 16 t + i % 8 of a box.
+// TMA boxes have 64 columns. With g = lane / 4 and t = lane % 4, a thread reads vectors 2 t and 2 t + 1 of the eight of
+// key 8 j + g of each box, and vector g of the values of keys 16 s + 2 t, the next, and these two + 8. Word i of the
+// accumulators is of column 16 t + i % 8 of a box.
 __constant__ __align__(128) TensorMap row_map = {{ROW_MAP}};
 
-constexpr int BOXES = D / 64, BOX = TILE_K * 8, SLOT = 2 * BOXES * BOX;  // in vectors of 16 bytes
-constexpr int HELD = ROWS < 16 ? ROWS : 16, PITCH = D + 4, FOUND = HELD * PITCH;
+constexpr int BOXES = D / 64, BOX = TILE_K * 8, STAGE = 2 * BOXES * BOX;  // in vectors of 16 bytes
+constexpr int OUT_ROWS = ROWS < 16 ? ROWS : 16, PITCH = D + 4, PARTIAL = OUT_ROWS * PITCH;
 
-// The 16 bits of two words that stand low, or high.
-__device__ __forceinline__ unsigned both_low(unsigned a, unsigned b) { return (a & 0xffffu) | b << 16; }
-__device__ __forceinline__ unsigned both_high(unsigned a, unsigned b) { return a >> 16 | (b & 0xffff0000u); }
+// Packs the low, or the high, halves of two words.
+__device__ __forceinline__ unsigned pack_low(unsigned a, unsigned b) { return (a & 0xffffu) | b << 16; }
+__device__ __forceinline__ unsigned pack_high(unsigned a, unsigned b) { return a >> 16 | (b & 0xffff0000u); }
 
 __device__ __forceinline__ void load_vector(unsigned (&to)[4], const float4* from) {
   const float4 got = *from;
@@ -22,13 +21,13 @@ __device__ __forceinline__ void load_vector(unsigned (&to)[4], const float4* fro
   to[2] = __float_as_uint(got.z), to[3] = __float_as_uint(got.w);
 }
 
-// The rows of Q that a thread multiplies: words as the first products of a vector of a key, and the others, want them.
+// Loads the fragments of Q, with K permuted as the vectors of keys are read.
 __device__ __forceinline__ void load_queries(
     unsigned (&query)[D / 16][4], const half_bits* __restrict__ q, int matrix, int row0, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = row0 + lane / 4 + half * 8;
-    const half_bits* const from = q + query_begin(matrix, row < ROWS ? row : 0) + lane % 4 * 16;
+    const half_bits* const from = q + query_offset(matrix, row < ROWS ? row : 0) + lane % 4 * 16;
 #pragma unroll
     for (int b = 0; b < 2 * BOXES; ++b) {
       unsigned word[4] = {0, 0, 0, 0};
@@ -72,23 +71,22 @@ __device__ __forceinline__ void add_values(
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         multiply_add(
-            out[c * 8 + 2 * i], left, both_low(word[0][i], word[1][i]), both_low(word[2][i], word[3][i]), lane);
+            out[c * 8 + 2 * i], left, pack_low(word[0][i], word[1][i]), pack_low(word[2][i], word[3][i]), lane);
         multiply_add(
-            out[c * 8 + 2 * i + 1], left, both_high(word[0][i], word[1][i]), both_high(word[2][i], word[3][i]), lane);
+            out[c * 8 + 2 * i + 1], left, pack_high(word[0][i], word[1][i]), pack_high(word[2][i], word[3][i]), lane);
       }
     }
   }
 }
 
-// Leaves what a warp found for the others of its block: sums, and behind those of each row the largest score and
-// the sum of exponentials.
-__device__ __forceinline__ void leave(float* found, const Sums& sums, int lane) {
+// Stores the partial results of a warp: for each row accumulators, the largest score and the sum of exponentials.
+__device__ __forceinline__ void store_partial(float* partial, const Sums& sums, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = lane / 4 + half * 8;
     const float total = sum_of_four(sums.total[half]);
-    if (row >= HELD) continue;
-    float* const to = found + row * PITCH;
+    if (row >= OUT_ROWS) continue;
+    float* const to = partial + row * PITCH;
 #pragma unroll
     for (int d = 0; d < DEEP / 8; d += 4)
 #pragma unroll
@@ -102,23 +100,24 @@ __device__ __forceinline__ void leave(float* found, const Sums& sums, int lane) 
   }
 }
 
-// Joins what the warps of a block found, and writes it: the result, or with SPLIT what `attention_join` makes it of.
-__device__ __forceinline__ void write_found(
-    RESULT* __restrict__ to, const float* found, int matrix, int row0, int tid) {
-  for (int i = tid; i < HELD * (D / 2); i += THREADS) {
+// Combines the partial results of the warps of a block, and writes the result, or with SPLIT a partial one for
+// `attention_join`.
+__device__ __forceinline__ void write_combined(
+    RESULT* __restrict__ to, const float* partial, int matrix, int row0, int tid) {
+  for (int i = tid; i < OUT_ROWS * (D / 2); i += THREADS) {
     const int row = i / (D / 2), d = i % (D / 2) * 2;
     if (row0 + row >= ROWS) break;
-    const float* const from = found + row * PITCH;
+    const float* const from = partial + row * PITCH;
     float largest = SMALLEST, total = 0.0f, pair[2] = {0.0f, 0.0f};
 #pragma unroll
-    for (int w = 0; w < KEY_WARPS; ++w) largest = fmaxf(largest, from[w * FOUND + D]);
+    for (int w = 0; w < KEY_WARPS; ++w) largest = fmaxf(largest, from[w * PARTIAL + D]);
     const float base = largest == SMALLEST ? 0.0f : largest;
 #pragma unroll
     for (int w = 0; w < KEY_WARPS; ++w) {
-      const float factor = power_of_two(from[w * FOUND + D] - base);
-      total += factor * from[w * FOUND + D + 1];
+      const float factor = power_of_two(from[w * PARTIAL + D] - base);
+      total += factor * from[w * PARTIAL + D + 1];
 #pragma unroll
-      for (int r = 0; r < 2; ++r) pair[r] += factor * from[w * FOUND + d + r];
+      for (int r = 0; r < 2; ++r) pair[r] += factor * from[w * PARTIAL + d + r];
     }
 #if SPLIT > 1
     float* const part = to + ((static_cast<size_t>(blockIdx.y) * MATRICES + matrix) * ROWS + row0 + row) * PART;
@@ -126,7 +125,7 @@ __device__ __forceinline__ void write_found(
     if (d == 0) part[D] = largest, part[D + 1] = total;
 #else
     const float factor = total > 0.0f ? 1.0f / total : 0.0f;
-    *reinterpret_cast<unsigned*>(to + result_begin(matrix, row0 + row) + d) =
+    *reinterpret_cast<unsigned*>(to + result_offset(matrix, row0 + row) + d) =
         pack_pair(pair[0] * factor, pair[1] * factor);
 #endif
   }
@@ -138,22 +137,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_decode(
   extern __shared__ float4 shared_memory[];
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
   const unsigned first = (shared_address(shared_memory) + 1023) / 1024 * 1024;
-  const unsigned own_ring = first + warp * (STAGES * SLOT * 16);
-  const unsigned full = first + KEY_WARPS * (STAGES * SLOT * 16) + warp * (STAGES * 8);
-  const float4* const ring = static_cast<const float4*>(__cvta_shared_to_generic(own_ring));
+  const unsigned own_buffer = first + warp * (STAGES * STAGE * 16);
+  const unsigned full = first + KEY_WARPS * (STAGES * STAGE * 16) + warp * (STAGES * 8);
+  const float4* const buffer = static_cast<const float4*>(__cvta_shared_to_generic(own_buffer));
   const Work work = work_of_block();
   const int matrix = work.matrix, row0 = work.row0, begin = work.begin + warp, end = work.end;
-  k += keys_begin(matrix) + K_FIRST;
-  v += keys_begin(matrix) + V_FIRST;
+  k += keys_offset(matrix) + K_FIRST;
+  v += keys_offset(matrix) + V_FIRST;
 
-  auto stage = [&](int chunk, int slot) {
-    if (chunk >= end || !elected()) return;
-    const unsigned to = own_ring + slot * (SLOT * 16), barrier = full + slot * 8;
-    barrier_expect(barrier, SLOT * 16);
+  auto load = [&](int tile, int stage) {
+    if (tile >= end || !elected()) return;
+    const unsigned to = own_buffer + stage * (STAGE * 16), barrier = full + stage * 8;
+    barrier_expect(barrier, STAGE * 16);
 #pragma unroll
     for (int i = 0; i < BOXES; ++i) {
-      copy_box<1>(to + i * (BOX * 16), row_map, k, i * 64, chunk * TILE_K, barrier);
-      copy_box<1>(to + (BOXES + i) * (BOX * 16), row_map, v, i * 64, chunk * TILE_K, barrier);
+      copy_box<1>(to + i * (BOX * 16), row_map, k, i * 64, tile * TILE_K, barrier);
+      copy_box<1>(to + (BOXES + i) * (BOX * 16), row_map, v, i * 64, tile * TILE_K, barrier);
     }
   };
   if (elected()) {
@@ -164,39 +163,39 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_decode(
   }
   __syncwarp();
 #pragma unroll
-  for (int i = 0; i < STAGES - 1; ++i) stage(begin + i * KEY_WARPS, i);
+  for (int i = 0; i < STAGES - 1; ++i) load(begin + i * KEY_WARPS, i);
 
   unsigned query[D / 16][4];
   load_queries(query, q, matrix, row0, lane);
   Sums sums;
   sums.clear();
-  int slot = 0, free_slot = STAGES - 1;
+  int stage = 0, free_stage = STAGES - 1;
   unsigned parity = 0;
 #pragma unroll 1
-  for (int chunk = begin; chunk < end; chunk += KEY_WARPS) {
-    // All have read what stood in the slot that is filled now.
+  for (int tile = begin; tile < end; tile += KEY_WARPS) {
+    // All lanes have read the stage that is refilled now.
     __syncwarp();
-    stage(chunk + (STAGES - 1) * KEY_WARPS, free_slot);
-    barrier_wait(full + slot * 8, parity);
-    const int key0 = chunk * TILE_K;
-    if (!CAUSAL || key0 <= last_seen(row0 + 15)) {
+    load(tile + (STAGES - 1) * KEY_WARPS, free_stage);
+    barrier_wait(full + stage * 8, parity);
+    const int key0 = tile * TILE_K;
+    if (!CAUSAL || key0 <= last_visible(row0 + 15)) {
       float score[TILE_K / 8][4];
-      compute_scores(score, query, ring + slot * SLOT, lane);
-      mask_border(score, key0, row0, lane);
+      compute_scores(score, query, buffer + stage * STAGE, lane);
+      mask_tile(score, key0, row0, lane);
       float factor[2];
       exponentials(score, sums.most, sums.total, factor);
       rescale(sums.out, factor);
-      add_values(sums.out, score, ring + slot * SLOT + BOXES * BOX, lane);
+      add_values(sums.out, score, buffer + stage * STAGE + BOXES * BOX, lane);
     }
-    free_slot = slot;
-    if (++slot == STAGES) slot = 0, parity ^= 1;
+    free_stage = stage;
+    if (++stage == STAGES) stage = 0, parity ^= 1;
   }
 #if SPLIT > 1
   let_next_begin();
 #endif
   __syncthreads();
-  float* const found = static_cast<float*>(__cvta_shared_to_generic(first));
-  leave(found + warp * FOUND, sums, lane);
+  float* const partial = static_cast<float*>(__cvta_shared_to_generic(first));
+  store_partial(partial + warp * PARTIAL, sums, lane);
   __syncthreads();
-  write_found(to, found, matrix, row0, tid);
+  write_combined(to, partial, matrix, row0, tid);
 }

@@ -1,6 +1,6 @@
 // softmax(Q K^T * scale) V on tensor cores by mma.sync: 16-bit floats, sums and exponentials in float32. A warp
-// has 16 rows of a block's. Keys and values pass through a ring of STAGES slots, TILE_K at a time.
-constexpr int PITCH = DEEP + 8, SLOT = 2 * TILE_K * PITCH;
+// owns 16 rows. Keys and values pass through a pipeline of STAGES stages, TILE_K at a time.
+constexpr int PITCH = DEEP + 8, STAGE = 2 * TILE_K * PITCH;
 
 __device__ __forceinline__ void copy_eight(half_bits* dst, const half_bits* src, bool valid) {
   copy_async<4>(reinterpret_cast<float*>(dst), reinterpret_cast<const float*>(src), valid);
@@ -52,55 +52,55 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
     const half_bits* __restrict__ v, RESULT* __restrict__ to) {
   extern __shared__ float4 shared_memory[];
   half_bits* const queries = reinterpret_cast<half_bits*>(shared_memory);
-  half_bits* const ring = queries + TILE_Q * PITCH;
+  half_bits* const buffer = queries + TILE_Q * PITCH;
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
   const Work work = work_of_block();
   const int matrix = work.matrix, row0 = work.row0, begin = work.begin, end = work.end;
-  k += keys_begin(matrix) + K_FIRST;
-  v += keys_begin(matrix) + V_FIRST;
+  k += keys_offset(matrix) + K_FIRST;
+  v += keys_offset(matrix) + V_FIRST;
 
-  auto stage = [&](int chunk, int slot) {
-    if (chunk < end) {
-      stage_keys(ring + slot * SLOT, k, chunk * TILE_K, tid);
-      stage_keys(ring + slot * SLOT + TILE_K * PITCH, v, chunk * TILE_K, tid);
+  auto load = [&](int tile, int stage) {
+    if (tile < end) {
+      stage_keys(buffer + stage * STAGE, k, tile * TILE_K, tid);
+      stage_keys(buffer + stage * STAGE + TILE_K * PITCH, v, tile * TILE_K, tid);
     }
     copy_commit();
   };
   each_vector<TILE_Q, DEEP / 8>(tid, [&](int row, int vector) {
     const bool valid = row0 + row < ROWS && (DEEP == D || vector < D / 8);
-    copy_eight(queries + row * PITCH + vector * 8, q + query_begin(matrix, row0 + row) + vector * 8, valid);
+    copy_eight(queries + row * PITCH + vector * 8, q + query_offset(matrix, row0 + row) + vector * 8, valid);
   });
 #pragma unroll
-  for (int i = 0; i < STAGES - 1; ++i) stage(begin + i, i);
+  for (int i = 0; i < STAGES - 1; ++i) load(begin + i, i);
 
   unsigned query[DEEP / 16][4];
   Sums sums;
   sums.clear();
 
-  int slot = 0, free_slot = STAGES - 1;
+  int stage = 0, free_stage = STAGES - 1;
 #pragma unroll 1
-  for (int chunk = begin; chunk < end; ++chunk) {
+  for (int tile = begin; tile < end; ++tile) {
     copy_wait<STAGES - 2>();
     __syncthreads();
-    stage(chunk + STAGES - 1, free_slot);
-    if (chunk == begin) {
+    load(tile + STAGES - 1, free_stage);
+    if (tile == begin) {
 #pragma unroll
       for (int d = 0; d < DEEP / 16; ++d)
         load_left<false>(query[d], queries + warp * 16 * PITCH + d * 16, PITCH, lane);
     }
-    const int key0 = chunk * TILE_K, first = row0 + warp * 16;
-    if (!CAUSAL || key0 <= last_seen(first + 15)) {
+    const int key0 = tile * TILE_K, first = row0 + warp * 16;
+    if (!CAUSAL || key0 <= last_visible(first + 15)) {
       float score[TILE_K / 8][4];
-      const half_bits* const keys = ring + slot * SLOT;
+      const half_bits* const keys = buffer + stage * STAGE;
       compute_scores(score, query, keys, lane);
-      mask_border(score, key0, first, lane);
+      mask_tile(score, key0, first, lane);
       float factor[2];
       exponentials(score, sums.most, sums.total, factor);
       rescale(sums.out, factor);
       add_values(sums.out, score, keys + TILE_K * PITCH, lane);
     }
-    free_slot = slot;
-    slot = slot + 1 == STAGES ? 0 : slot + 1;
+    free_stage = stage;
+    stage = stage + 1 == STAGES ? 0 : stage + 1;
   }
   copy_wait<0>();
   write_rows(to, sums, matrix, row0 + warp * 16, lane);

@@ -1,58 +1,57 @@
 // softmax(Q K^T * scale) V on Hopper's tensor cores: 16-bit floats, sums and exponentials in float32.
 //
-// The first warpgroup of a block copies the queries, and keys and values into a ring of STAGES slots; each of
-// the others has 64 rows. While the exponentials of a chunk are computed, the values of the chunk before are
-// multiplied, and the scores of other warpgroups. Keys and values of a slot go around by two barriers each:
-// `full` when the copies into them have arrived, `empty` when all multiplying warps are done with them. Rows in
-// shared memory are whole panels, of which what is beyond D is 0, and products have DEEP columns of them.
+// The producer warpgroup copies queries, and keys and values into a pipeline of STAGES stages; each consumer warpgroup
+// has 64 rows. The exponentials of a tile of keys overlap with the product by the values of the tile before, and with
+// the products of other warpgroups. The keys and the values of a stage have two mbarriers each: `full` when the copies
+// have arrived, `empty` when all consumer warps have read them. Rows in shared memory are whole 128-byte swizzled
+// panels, zero-padded beyond D, of which products read DEEP columns.
 //
-// With WALKS, where there are more rows than the blocks of a device have at a time, blocks walk over them, and copy the
-// next queries and keys while the last results are made and written.
+// With PERSISTENT, where there are more work tiles than resident blocks, blocks loop over them, and the producer copies
+// the next queries and keys during the epilogue of the consumers.
 constexpr int BLOCKS = TILES * MATRICES, GROUPS = WARPS / 4, PANELS = (D + PANEL - 1) / PANEL, WIDE = PANELS * PANEL;
-constexpr int Q_BYTES = TILE_Q * WIDE * 2, HALF_BYTES = TILE_K * WIDE * 2, SLOT_BYTES = 2 * HALF_BYTES;
-constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 40;
-constexpr int LEFT_OVER = (ENTRY_REGISTERS * (GROUPS + 1) - COPY_REGISTERS) / GROUPS / 8 * 8;
-constexpr int SUM_REGISTERS = LEFT_OVER < 240 ? LEFT_OVER : 240;
+constexpr int Q_BYTES = TILE_Q * WIDE * 2, HALF_BYTES = TILE_K * WIDE * 2, STAGE_BYTES = 2 * HALF_BYTES;
+constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, PRODUCER_REGISTERS = 40;
+constexpr int FREE_REGISTERS = (ENTRY_REGISTERS * (GROUPS + 1) - PRODUCER_REGISTERS) / GROUPS / 8 * 8;
+constexpr int CONSUMER_REGISTERS = FREE_REGISTERS < 240 ? FREE_REGISTERS : 240;
 constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240;
-// Two warpgroups begin products in turn, so that while those of one are at work the other computes exponentials
-// ("ping-pong" in FlashAttention-3): else both wait for one chunk, and then for the same units. Of three, two are
-// at work anyway, and turns would keep them waiting.
-constexpr bool IN_TURNS = GROUPS == 2;
+// Ping-pong scheduling of two consumer warpgroups (FlashAttention-3): one computes exponentials while the products of
+// the other run. Three overlap without it.
+constexpr bool PING_PONG = GROUPS == 2;
 static_assert(TILE_K % 64 == 0, "panels are 64 wide");
-DEFINE_PRODUCTS(begin_scores, ", 0, 0")
-DEFINE_LEFT_PRODUCT(begin_values, ", 1", OWN_COLUMNS, DEEP / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
+DEFINE_PRODUCTS(issue_scores, ", 0, 0")
+DEFINE_LEFT_PRODUCT(issue_values, ", 1", OWN_COLUMNS, DEEP / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 
-// A place in the ring: slots are used in turn, and `parity` changes with every turn.
-struct Place {
-  int slot;
+// State of a pipeline: the stage, and the parity of its mbarriers, which flips at each wrap-around.
+struct PipelineState {
+  int stage;
   unsigned parity;
   __device__ __forceinline__ void next() {
-    if (++slot < STAGES) return;
-    slot = 0;
+    if (++stage < STAGES) return;
+    stage = 0;
     parity ^= 1;
   }
 };
 
-// Shared memory: queries, slots of keys and of values, and barriers, of 8 bytes each.
-struct Ring {
+// Shared memory: queries, stages of keys and of values, and mbarriers, of 8 bytes each.
+struct Storage {
   char* queries;
   unsigned barriers;
-  __device__ __forceinline__ char* keys(int slot) const { return queries + Q_BYTES + slot * SLOT_BYTES; }
-  __device__ __forceinline__ char* values(int slot) const { return keys(slot) + HALF_BYTES; }
+  __device__ __forceinline__ char* keys(int stage) const { return queries + Q_BYTES + stage * STAGE_BYTES; }
+  __device__ __forceinline__ char* values(int stage) const { return keys(stage) + HALF_BYTES; }
   __device__ __forceinline__ unsigned queries_full() const { return barriers; }
   // Of keys, KIND 0, or values, 1.
-  __device__ __forceinline__ unsigned full(int kind, int slot) const { return barriers + 8 + (2 * slot + kind) * 8; }
-  __device__ __forceinline__ unsigned empty(int kind, int slot) const {
-    return barriers + 8 + (2 * STAGES + 2 * slot + kind) * 8;
+  __device__ __forceinline__ unsigned full(int kind, int stage) const { return barriers + 8 + (2 * stage + kind) * 8; }
+  __device__ __forceinline__ unsigned empty(int kind, int stage) const {
+    return barriers + 8 + (2 * STAGES + 2 * stage + kind) * 8;
   }
-  // By which a warpgroup gets its turn to begin products.
+  // Orders the products of consumer warpgroups (ping-pong).
   __device__ __forceinline__ unsigned turn(int group) const { return barriers + 8 + (4 * STAGES + group) * 8; }
-  // Where all warps are done with the queries.
+  // Arrived at when all warps have read the queries.
   __device__ __forceinline__ unsigned queries_empty() const { return turn(GROUPS); }
 };
 
-// Copies rows of D elements into panels of COUNT rows; `from` tells where a row begins, `exists` whether there
-// is one: else it becomes 0.
+// Copies rows of D elements into panels of COUNT rows; `from` returns the address of a row, `exists` whether it is in
+// bounds: other rows are filled with zeros.
 template <int COUNT, class From, class Exists>
 __device__ __forceinline__ void copy_rows(char* to, int tid, From from, Exists exists) {
   const int row = tid / 8, vector = tid % 8;
@@ -69,38 +68,38 @@ __device__ __forceinline__ void copy_rows(char* to, int tid, From from, Exists e
   }
 }
 
-__device__ __forceinline__ void copy_all(
-    const Ring& ring, const half_bits* __restrict__ q, const half_bits* __restrict__ k,
+__device__ __forceinline__ void produce(
+    const Storage& storage, const half_bits* __restrict__ q, const half_bits* __restrict__ k,
     const half_bits* __restrict__ v) {
   const int tid = threadIdx.x;
-  Place place = {0, 1};
+  PipelineState state = {0, 1};
   unsigned parity = 1;
 #pragma unroll 1
   for (int block = blockIdx.x; block < BLOCKS; block += gridDim.x) {
     const Work work = work_of(block);
-    const size_t matrix = keys_begin(work.matrix);
-    if (WALKS) barrier_wait(ring.queries_empty(), parity);
+    const size_t matrix = keys_offset(work.matrix);
+    if (PERSISTENT) barrier_wait(storage.queries_empty(), parity);
     parity ^= 1;
     copy_rows<TILE_Q>(
-        ring.queries, tid, [&](int row) { return q + query_begin(work.matrix, work.row0 + row); },
+        storage.queries, tid, [&](int row) { return q + query_offset(work.matrix, work.row0 + row); },
         [&](int row) { return work.row0 + row < ROWS; });
-    copy_arrive(ring.queries_full());
+    copy_arrive(storage.queries_full());
 #pragma unroll 1
-    for (int chunk = work.begin; chunk < work.end; ++chunk) {
-      const int key0 = chunk * TILE_K;
+    for (int tile = work.begin; tile < work.end; ++tile) {
+      const int key0 = tile * TILE_K;
 #pragma unroll
       for (int kind = 0; kind < 2; ++kind) {
         const half_bits* const from = (kind ? v : k) + matrix + static_cast<size_t>(key0) * K_ROW;
-        barrier_wait(ring.empty(kind, place.slot), place.parity);
+        barrier_wait(storage.empty(kind, state.stage), state.parity);
         copy_rows<TILE_K>(
-            kind ? ring.values(place.slot) : ring.keys(place.slot), tid,
+            kind ? storage.values(state.stage) : storage.keys(state.stage), tid,
             [&](int row) { return from + row * K_ROW; },
             [&](int row) { return KEYS % TILE_K == 0 || key0 + row < KEYS; });
-        copy_arrive(ring.full(kind, place.slot));
+        copy_arrive(storage.full(kind, state.stage));
       }
-      place.next();
+      state.next();
     }
-    if (!WALKS) break;
+    if (!PERSISTENT) break;
   }
   copy_commit();
   copy_wait<0>();
@@ -112,32 +111,32 @@ __device__ __forceinline__ float (&flat(float (&sum)[WORDS][4]))[WORDS * 4] {
   return reinterpret_cast<float(&)[WORDS * 4]>(sum);
 }
 
-// Begins the scores of the keys in a slot.
+// Issues the product of queries and the keys of a stage.
 __device__ __forceinline__ void multiply_keys(
-    float (&score)[TILE_K / 8][4], const Ring& ring, descriptor queries, Place place) {
-  barrier_wait(ring.full(0, place.slot), place.parity);
+    float (&score)[TILE_K / 8][4], const Storage& storage, descriptor queries, PipelineState state) {
+  barrier_wait(storage.full(0, state.stage), state.parity);
   show_to_products();
-  const descriptor keys = describe(shared_address(ring.keys(place.slot)), 0);
+  const descriptor keys = describe(shared_address(storage.keys(state.stage)), 0);
   products_fence();
 #pragma unroll
   for (int d = 0; d < DEEP; d += 16) {
     const int inside = d % PANEL * 2;
-    begin_scores(flat(score), queries + further(d / PANEL * TILE_Q * 128 + inside),
+    issue_scores(flat(score), queries + further(d / PANEL * TILE_Q * 128 + inside),
                  keys + further(d / PANEL * TILE_K * 128 + inside), d > 0);
   }
   products_commit();
 }
 
-// Begins to add the values in a slot, weighed by exponentials.
+// Issues the product of exponentials and the values of a stage.
 __device__ __forceinline__ void multiply_values(
-    float (&out)[DEEP / 8][4], const unsigned (&weights)[TILE_K / 16][4], const Ring& ring, Place place) {
-  barrier_wait(ring.full(1, place.slot), place.parity);
+    float (&out)[DEEP / 8][4], const unsigned (&weights)[TILE_K / 16][4], const Storage& storage, PipelineState state) {
+  barrier_wait(storage.full(1, state.stage), state.parity);
   show_to_products();
-  const descriptor values = describe(shared_address(ring.values(place.slot)), TILE_K * 128);
+  const descriptor values = describe(shared_address(storage.values(state.stage)), TILE_K * 128);
   products_fence();
 #pragma unroll
   for (int k = 0; k < TILE_K / 16; ++k)
-    begin_values(flat(out), weights[k], values + further(k * 16 * 128), true);
+    issue_values(flat(out), weights[k], values + further(k * 16 * 128), true);
   products_commit();
 }
 
@@ -147,66 +146,66 @@ __device__ __forceinline__ void pack_all(
   for (int k = 0; k < TILE_K / 16; ++k) pack_left(weights[k], score, k);
 }
 
-// Keeps the assembler from moving a wait for products, with which exponentials are to overlap, to before them:
-// it moves none past what may sleep, and knows not that a sum of exponentials is never less than 0.
+// Keeps ptxas from moving the wait for products before the exponentials that overlap with them: it moves no wait past
+// a possible sleep, and does not know that a sum of exponentials is never negative.
 __device__ __forceinline__ void compute_before_waiting(float number) {
   if (number < 0.0f) __nanosleep(1);
 }
 
-// Sums up a warpgroup's 64 rows; `first` is the first of this warp's 16. Keys stand from `place` on.
-__device__ __forceinline__ void sum_up(
-    Sums& sums, const Ring& ring, const Work& work, int group, int first, Place& place, Turn<IN_TURNS>& turn) {
+// Main loop of a consumer warpgroup's 64 rows; `first` is the first of this warp's 16. Keys start at stage `state`.
+__device__ __forceinline__ void consume(
+    Sums& sums, const Storage& storage, const Work& work, int group, int first, PipelineState& state, Turn<PING_PONG>& turn) {
   const int lane = threadIdx.x % 32;
-  const descriptor queries = describe(shared_address(ring.queries) + group * 64 * 128, 0);
+  const descriptor queries = describe(shared_address(storage.queries) + group * 64 * 128, 0);
   float score[TILE_K / 8][4], factor[2];
   unsigned weights[TILE_K / 16][4];
-  Place before = place;
+  PipelineState before = state;
   turn.take();
-  multiply_keys(score, ring, queries, place);
+  multiply_keys(score, storage, queries, state);
   turn.pass_on();
   products_wait<0>();
   sums_are_new(flat(score));
-  if (lane == 0) barrier_arrive(ring.empty(0, place.slot));
-  mask_border(score, work.begin * TILE_K, first, lane);
+  if (lane == 0) barrier_arrive(storage.empty(0, state.stage));
+  mask_tile(score, work.begin * TILE_K, first, lane);
   exponentials(score, sums.most, sums.total, factor);
   pack_all(weights, score);
 #pragma unroll 1
-  for (int chunk = work.begin + 1; chunk < work.end; ++chunk) {
-    place.next();
+  for (int tile = work.begin + 1; tile < work.end; ++tile) {
+    state.next();
     turn.take();
-    multiply_keys(score, ring, queries, place);
-    multiply_values(sums.out, weights, ring, before);
+    multiply_keys(score, storage, queries, state);
+    multiply_values(sums.out, weights, storage, before);
     turn.pass_on();
     // Scores are complete; values are still being added.
     products_wait<1>();
     sums_are_new(flat(score));
-    if (lane == 0) barrier_arrive(ring.empty(0, place.slot));
-    mask_border(score, chunk * TILE_K, first, lane);
+    if (lane == 0) barrier_arrive(storage.empty(0, state.stage));
+    mask_tile(score, tile * TILE_K, first, lane);
     exponentials(score, sums.most, sums.total, factor);
     compute_before_waiting(sums.total[0] + sums.total[1]);
     products_wait<0>();
     sums_are_new(flat(sums.out));
-    if (lane == 0) barrier_arrive(ring.empty(1, before.slot));
+    if (lane == 0) barrier_arrive(storage.empty(1, before.stage));
     rescale(sums.out, factor);
     pack_all(weights, score);
-    before = place;
+    before = state;
   }
-  if (WALKS && lane == 0) barrier_arrive(ring.queries_empty());
-  multiply_values(sums.out, weights, ring, before);
-  place.next();
+  if (PERSISTENT && lane == 0) barrier_arrive(storage.queries_empty());
+  multiply_values(sums.out, weights, storage, before);
+  state.next();
   products_wait<0>();
   sums_are_new(flat(sums.out));
-  if (WALKS && lane == 0) barrier_arrive(ring.empty(1, before.slot));
+  if (PERSISTENT && lane == 0) barrier_arrive(storage.empty(1, before.stage));
 }
 
-// Writes a warp's rows. Four threads hold 32 columns of a row in pairs; they exchange them and write 16 bytes each,
-// and what is left over in pairs.
+// Writes a warp's rows. Four threads hold 32 columns of a row in pairs; they transpose them by warp shuffles and write
+// 16 bytes each, the remainder in pairs.
 __device__ __forceinline__ void write_vectors(RESULT* __restrict__ to, const Sums& sums, int matrix, int row0, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = row0 + lane / 4 + half * 8;
     const float sum = sum_of_four(sums.total[half]), factor = sum > 0.0f ? 1.0f / sum : 0.0f;
-    half_bits* const begin = to + result_begin(matrix, row) + lane % 4 * 8;
+    half_bits* const first = to + result_offset(matrix, row) + lane % 4 * 8;
 #pragma unroll
     for (int d = 0; d + 4 <= D / 8; d += 4) {
       unsigned word[4];
@@ -214,12 +213,12 @@ __device__ __forceinline__ void write_vectors(RESULT* __restrict__ to, const Sum
       for (int i = 0; i < 4; ++i)
         word[i] = pack_pair(sums.out[d + i][half * 2] * factor, sums.out[d + i][half * 2 + 1] * factor);
       transpose_four(word, lane);
-      if (row < ROWS) *reinterpret_cast<uint4*>(begin + d * 8) = make_uint4(word[0], word[1], word[2], word[3]);
+      if (row < ROWS) *reinterpret_cast<uint4*>(first + d * 8) = make_uint4(word[0], word[1], word[2], word[3]);
     }
 #pragma unroll
     for (int d = D / 32 * 4; d < D / 8; ++d)
       if (row < ROWS)
-        *reinterpret_cast<unsigned*>(begin + d * 8 - lane % 4 * 6) =
+        *reinterpret_cast<unsigned*>(first + d * 8 - lane % 4 * 6) =
             pack_pair(sums.out[d][half * 2] * factor, sums.out[d][half * 2 + 1] * factor);
   }
 }
@@ -229,30 +228,30 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
     const half_bits* __restrict__ v, RESULT* __restrict__ to) {
   extern __shared__ float4 shared_memory[];
   const unsigned unaligned = shared_address(shared_memory) % 1024;
-  Ring ring;
-  ring.queries = reinterpret_cast<char*>(shared_memory) + (unaligned ? 1024 - unaligned : 0);
-  ring.barriers = shared_address(ring.queries) + Q_BYTES + STAGES * SLOT_BYTES;
+  Storage storage;
+  storage.queries = reinterpret_cast<char*>(shared_memory) + (unaligned ? 1024 - unaligned : 0);
+  storage.barriers = shared_address(storage.queries) + Q_BYTES + STAGES * STAGE_BYTES;
   if (threadIdx.x == 0) {
-    barrier_init(ring.queries_full(), 128);
-    barrier_init(ring.queries_empty(), WARPS);
-    for (int group = 0; group < GROUPS; ++group) barrier_init(ring.turn(group), 4);
-    for (int slot = 0; slot < STAGES; ++slot)
+    barrier_init(storage.queries_full(), 128);
+    barrier_init(storage.queries_empty(), WARPS);
+    for (int group = 0; group < GROUPS; ++group) barrier_init(storage.turn(group), 4);
+    for (int stage = 0; stage < STAGES; ++stage)
       for (int kind = 0; kind < 2; ++kind) {
-        barrier_init(ring.full(kind, slot), 128);
-        barrier_init(ring.empty(kind, slot), WARPS);
+        barrier_init(storage.full(kind, stage), 128);
+        barrier_init(storage.empty(kind, stage), WARPS);
       }
   }
   __syncthreads();
 
   const int group = threadIdx.x / 128;
   if (group == 0) {
-    if (MOVE_REGISTERS) give_registers<COPY_REGISTERS>();
-    copy_all(ring, q, k + K_FIRST, v + V_FIRST);
+    if (MOVE_REGISTERS) give_registers<PRODUCER_REGISTERS>();
+    produce(storage, q, k + K_FIRST, v + V_FIRST);
     return;
   }
-  if (MOVE_REGISTERS) take_registers<SUM_REGISTERS>();
-  Place place = {0, 0};
-  Turn<IN_TURNS> turn = {ring.turn(group - 1), ring.turn(group % GROUPS), group == 1};
+  if (MOVE_REGISTERS) take_registers<CONSUMER_REGISTERS>();
+  PipelineState state = {0, 0};
+  Turn<PING_PONG> turn = {storage.turn(group - 1), storage.turn(group % GROUPS), group == 1};
   unsigned parity = 0;
 #pragma unroll 1
   for (int block = blockIdx.x; block < BLOCKS; block += gridDim.x) {
@@ -260,10 +259,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
     const int first = work.row0 + (threadIdx.x / 32 - 4) * 16;
     Sums sums;
     sums.clear();
-    barrier_wait(ring.queries_full(), parity);
+    barrier_wait(storage.queries_full(), parity);
     parity ^= 1;
-    if (work.begin < work.end) sum_up(sums, ring, work, group - 1, first, place, turn);
+    if (work.begin < work.end) consume(sums, storage, work, group - 1, first, state, turn);
     write_vectors(to, sums, work.matrix, first, threadIdx.x % 32);
-    if (!WALKS) break;
+    if (!PERSISTENT) break;
   }
 }
