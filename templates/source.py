@@ -38,7 +38,7 @@ from .rows import rows_cuda, softmax_cpu, split_rows
 from .rows.rows_shape import Rows
 from .rows.scan_cuda import Scan
 from .rows.softmax_shape import Softmax
-from .rows.split_rows import LongRows
+from .rows.split_rows import SplitRows
 
 Extents = int | Sequence[int]
 
@@ -107,7 +107,7 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
 def tunable_rows(family: ModuleType, shape: Rows | Scan) -> SourceKernel:
     """Return the kernel of rows now chosen; few long ones may be divided among blocks."""
     if split_rows.offered(shape, get_config()):
-        return tunable(LongRows(family, ragged=isinstance(shape, Scan)), shape, "cuda")
+        return tunable(SplitRows(family, ragged=isinstance(shape, Scan)), shape, "cuda")
     return tunable(cast(Any, family), shape, "cuda")
 
 

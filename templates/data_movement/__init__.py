@@ -1,1 +1,1 @@
-"""Permutations of axes, and rows taken by their numbers."""
+"""Transposes, and embedding lookups."""

@@ -1,4 +1,4 @@
-"""Rows of a table by their numbers, for CUDA: an embedding."""
+"""Rows of a table by index, for CUDA: an embedding lookup."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TakeRows:
 
     @property
     def bytes(self) -> int:
-        """Bytes that must move: the rows that are taken are read once and written once."""
+        """Bytes that must move: each taken row is read once and written once."""
         return self.count * (2 * self.columns * self.element_bytes + ELEMENT_BYTES[self.index])
 
     def arguments(self) -> list[Argument]:
@@ -104,6 +104,6 @@ def violation(shape: TakeRows, choice: Mapping[str, int], target: Target) -> str
 
 
 def default_choice(shape: TakeRows, target: Target) -> dict[str, int]:
-    """Return a good guess: 16-byte reads."""
+    """Return a good guess: 16-byte loads."""
     choice = {"threads": 256, "v": max(candidates(shape)["v"]), "unroll": 1}
     return choice if violation(shape, choice, target) is None else choice | {"threads": 32}

@@ -1,8 +1,7 @@
 """Permutations of axes for CUDA: tiles transposed in registers, and through shared memory.
 
-Rows of a tile are read, and its columns written, in neighbours (Ruetsch and Micikevicius,
-"Optimizing matrix transpose in CUDA", 2009); vectors are exchanged where they would meet a bank of
-shared memory twice.
+Loads of the rows of a tile and stores of its columns are coalesced (Ruetsch and Micikevicius,
+"Optimizing matrix transpose in CUDA", 2009); shared memory is swizzled against bank conflicts.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from autotune import SourceKernel, Target, call
 from .. import common
 from .transpose_shape import Transpose
 
-# Elements of the smallest planes, of many, that are worth a block each. By a thread for each
-# element 524,288 floats in planes of 2x16 took 3.7 us, by blocks of 4 threads some 20; of 2x56 the
-# two take as long (one H200).
+# Least elements of a plane for which a block each pays. With a thread for each element 524,288
+# floats in planes of 2x16 took 3.7 us, with blocks of 4 threads some 20; of 2x56 both take as long
+# (one H200).
 _LEAST_PLANE = 128
 
 
@@ -52,7 +51,7 @@ def _strides(extents: Sequence[int]) -> list[int]:
 
 
 def _offset(axes: Sequence[tuple[int, int]]) -> str:
-    """Return where ``plane`` begins, as text: the last of (extent, stride) runs fastest."""
+    """Return the offset of ``plane`` as text: the last of (extent, stride) varies fastest."""
     terms, inner = ["0"], 1
     for extent, stride in reversed(axes):
         terms.append(f"static_cast<size_t>(plane / {inner} % {extent}) * {stride}")
@@ -89,7 +88,7 @@ def candidates(shape: Transpose) -> dict[str, list[int]]:
     both = (planes.rows, planes.columns) if shape.moved else (planes.columns,)
     widest = 16 // shape.element_bytes
     fits = [v for v in (1, 2, 4, 8, 16) if v <= widest and all(e % v == 0 for e in both)]
-    # Sixteen bytes transposed at a time would take 16 registers of 16 elements each.
+    # Vectors of 16 elements would need 16 registers for each of 16 rows.
     return {
         "v": [v for v in fits if not shape.moved or v <= 8],
         "lanes_x": [1, 2, 4, 8, 16, 32, 64],
@@ -115,9 +114,9 @@ def violation(shape: Transpose, choice: Mapping[str, int], target: Target) -> st
 
 
 def default_choice(shape: Transpose, target: Target) -> dict[str, int]:
-    """Return a good guess: the widest vectors, long pieces both ways, through shared memory.
+    """Return a good guess: the widest vectors, square tiles, through shared memory.
 
-    Planes of a few rows or columns have nothing to share: a thread turns what it has of all.
+    In planes of a few rows or columns a thread transposes its whole tile in registers.
     """
     options, planes = candidates(shape), Planes(shape)
     first = ((16, 16), (8, 16), (16, 8), (8, 8), (32, 4), (4, 32), (32, 2), (2, 32))

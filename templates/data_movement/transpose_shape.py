@@ -1,4 +1,4 @@
-"""Permutations of axes: what is left of them once axes that stay together are one."""
+"""Permutations of axes, reduced by merging axes that stay together."""
 
 from __future__ import annotations
 

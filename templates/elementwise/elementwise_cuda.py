@@ -134,7 +134,7 @@ def _load(shape: Elementwise) -> str:
             if stride:
                 terms.append(f"{place} * {stride}" if last else f"{place} % {extent} * {stride}")
             inner *= extent
-        how = "read_each" if steps and steps[-1] == 1 else "read_same"
+        how = "load_each" if steps and steps[-1] == 1 else "load_broadcast"
         reads.append(f"{how}(values[u][{number}], in{number} + {' + '.join(terms) or '0'})")
     return "; ".join(reads)
 
@@ -173,7 +173,7 @@ def violation(shape: Elementwise, choice: Mapping[str, int], target: Target) -> 
     threads, held = choice["threads"], choice["unroll"] * choice["vec"] * len(shape.operands)
     rules = [
         (threads > target.limits.threads_per_block, "too many threads"),
-        (held > 128, "too many elements on their way"),
+        (held > 128, "too many loads in flight"),
         ((held + 32) * threads > target.limits.registers, "too many registers"),
         (
             (choice["unroll"] > 1)
@@ -185,7 +185,7 @@ def violation(shape: Elementwise, choice: Mapping[str, int], target: Target) -> 
 
 
 def default_choice(shape: Elementwise, target: Target) -> dict[str, int]:
-    """Return a good guess: 16-byte reads, two of each operand on their way."""
+    """Return a good guess: 16-byte loads, two of each operand in flight."""
     options = candidates(shape)
     choice = {"threads": 256, "vec": max(options["vec"]), "unroll": 2}
     return choice if violation(shape, choice, target) is None else choice | {"unroll": 1}

@@ -1,8 +1,8 @@
-"""Elementwise functions given as text: checked, then said in CUDA C++ and in numpy.
+"""Elementwise functions given as text: checked, then translated to CUDA C++ and numpy.
 
 The text is an expression in Python's syntax, of names of operands, numbers, ``+ - * / **``,
 comparisons, ``where(condition, a, b)`` and the functions of `FUNCTIONS`. It is never evaluated as
-Python: a tree of it is made, of which every node must be known here.
+Python: it is parsed, and every node of its tree must be known here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _erf(x: Array) -> Array:
     return values
 
 
-# By name: how many operands, what it is in CUDA C++ on floats, what it is in numpy.
+# By name: number of operands, name in CUDA C++ on floats, function in numpy.
 FUNCTIONS: dict[str, tuple[int, str, Callable[..., Any]]] = {
     "exp": (1, "expf", np.exp),
     "log": (1, "logf", np.log),
@@ -60,7 +60,7 @@ _COMPARED: dict[type[ast.cmpop], tuple[str, Callable[..., Any]]] = {
     ast.Gt: (">", np.greater),
     ast.GtE: (">=", np.greater_equal),
 }
-# How deep an expression may be: both texts are made by recursion.
+# Most levels of an expression, since translation is recursive.
 DEEPEST = 100
 
 

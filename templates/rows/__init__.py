@@ -1,1 +1,1 @@
-"""Maps, reductions and cumulative sums of rows: softmax, norms, sums."""
+"""Row-wise kernels: softmax, norms, reductions, prefix sums."""

@@ -1,8 +1,8 @@
-"""Reductions for CUDA: sums, extremes and their places, along rows or down columns.
+"""Reductions for CUDA: sum, product, min, max, argmin and argmax, along rows or down columns.
 
-One kernel text, ``reduce.cu``, with the states of ``reducers.h``. Where there are too few outputs
-to fill a device, ranges of the reduction go to blocks of their own; a second kernel joins them
-(Harris, "Optimizing parallel reduction in CUDA", 2007; threads of a warp exchange by shuffles).
+One kernel text, ``reduce.cu``, with the reducers of ``reducers.h``. Where outputs are too few to
+fill a device, the reduction is split among blocks and a second kernel combines their partial
+results (Harris, "Optimizing parallel reduction in CUDA", 2007, with warp shuffles).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from .. import common
 from .rows_shape import DTYPES, REDUCERS, Reduction
 
 SPLITS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-# Outputs up to which warps join the states of a split, not threads.
+# Outputs up to which a warp, not a thread, combines the partial results of one.
 FEW_OUTPUTS = 2048
-# Of all multiprocessors together in a cycle, on an H200.
+# Memory bandwidth of an H200, per cycle.
 BYTES_A_CYCLE = 2700
 
 
@@ -44,14 +44,14 @@ class ReductionTiling:
 
     @property
     def registers(self) -> int:
-        """Estimate of the registers of a thread: what is on its way, states, and addresses."""
+        """Estimate of the registers of a thread: loads in flight, states, and addresses."""
         c = self.choice
         states = c["unroll"] if self.shape.inner == 1 else c["vec"]
         return c["unroll"] * c["vec"] + states * self.shape.state_words + 24
 
     @property
     def joiners(self) -> int:
-        """Threads that join the states of an output."""
+        """Threads that combine the partial results of an output."""
         return 32 if self.shape.outputs <= FEW_OUTPUTS and self.choice["split"] >= 8 else 1
 
     def kernel(self) -> SourceKernel:
@@ -63,7 +63,7 @@ class ReductionTiling:
             place=s.place, per_split=self.per_split, joiners=self.joiners,
         )  # fmt: skip
         knobs["REDUCER"] = REDUCERS[s.operation]
-        # Where nothing is split, states stay where they are.
+        # Without a split there are no partial results.
         names = ["data", "out", "partial"] if c["split"] > 1 else ["data", "out", "out"]
         block = (c["threads"], c["rows"])
         calls = [call("reduce", names, (self.blocks, c["split"]), block)]
@@ -124,7 +124,7 @@ def violation(shape: Reduction, choice: Mapping[str, int], target: Target) -> st
     rules = [
         (tiling.threads > limits.threads_per_block, "too many threads"),
         (tiling.threads < least, "too few threads"),
-        ((shape.inner == 1) & (tiling.threads % 32 > 0), "no whole warps"),
+        ((shape.inner == 1) & (tiling.threads % 32 > 0), "threads that are no whole warps"),
         (tiling.registers > 200, "too many registers a thread"),
         (tiling.registers * tiling.threads > limits.registers, "too many registers"),
         (tiling.shared_bytes > limits.shared_bytes, "too much shared memory"),
@@ -137,28 +137,28 @@ def violation(shape: Reduction, choice: Mapping[str, int], target: Target) -> st
 
 
 def estimate(shape: Reduction, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: waiting for reads, and joining."""
+    """Return a rough number of cycles: latency of loads, and combining."""
     tiling, c = ReductionTiling(shape, choice), choice
     blocks = tiling.blocks * c["split"]
     occupied = common.occupancy(target, blocks, tiling.threads, tiling.registers, 0)
     steps, unroll = common.ceil_div(tiling.per_split, tiling.sweep), c["unroll"]
-    # Threads have as many reads as others or one less, and what is left after the last whole round
-    # of them is read one by one: where a round takes all reads of some, others do all theirs so.
+    # Threads differ by one load at most, and the remainder after the last unrolled round is loaded
+    # one by one: where a round takes all loads of some threads, the others do all theirs so.
     fewer = tiling.per_split // tiling.sweep
     rounds = max(steps // unroll + steps % unroll, fewer // unroll + fewer % unroll)
     flight = occupied.together * tiling.threads * c["unroll"] * c["vec"] * shape.element_bytes
-    # A multiprocessor needs some 32 KiB on their way; narrow reads cost the scheduler more.
+    # A multiprocessor needs some 32 KiB in flight; narrow loads cost more issue slots.
     waiting = 700 * rounds * max(1.0, flight / 32768)
     issue = steps * c["vec"] * 2 * occupied.together * tiling.threads / 128 * (1 + 1 / c["vec"])
     narrow = 1.0
     if shape.inner > 1:
         narrow = max(1.0, 32 / (c["threads"] * c["vec"] * shape.element_bytes))
     alone = occupied.waves * (max(waiting, issue) * narrow + 800)
-    if shape.place:  # which takes more instructions than memory takes time
+    if shape.place:  # bound by instructions, not by memory
         return alone + (3000.0 + 4 * c["split"] if c["split"] > 1 else 0.0)
     parts = common.ceil_div(c["split"], tiling.joiners)
     joining = 1600.0 + 600 * common.ceil_div(parts, 8) if c["split"] > 1 else 0.0
-    # Where memory is the limit, what waits less is the steadier one.
+    # Where memory is the limit, the choice with less exposed latency is preferred.
     return max(alone, (alone + 3 * shape.bytes / BYTES_A_CYCLE) / 4) + joining
 
 

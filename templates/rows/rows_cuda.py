@@ -1,7 +1,7 @@
-"""Maps of rows for CUDA - softmax, norms: one or several warps a row, one read and one write.
+"""Softmax and norms of rows for CUDA: one or several warps a row, one read and one write.
 
-The kernel is one, ``rows.cu``; what it computes is a map of ``row_maps.h``, of which it knows how
-the states of two parts of a row become one (as in online softmax, Milakov and Gimelshein, 2018).
+There is one kernel, ``rows.cu``; the operation is a map of ``row_maps.h``, which defines how the
+states of two parts of a row are combined (as in online softmax, Milakov and Gimelshein, 2018).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from autotune import SourceKernel, Target, call
 from .. import common
 from .rows_shape import DTYPES, MAPS, Rows
 
-# Of a kept row a thread holds at most this many elements, the rest being addresses and sums.
+# Elements of a row that a thread keeps in registers, at most.
 MOST_KEPT = 128
-# Vectors that a thread holds at once of a row that is not kept.
+# Vectors that a thread loads at a time of a row that is not kept in registers.
 SWEPT = 4
-# Untuned: rows that do not fill a device, and threads of a block of many short ones.
+# Untuned: rows that do not fill a device, and threads of a block of short rows.
 FEW_ROWS, USUAL_BLOCK = 264, 128
-# Maps to which -inf adds nothing: their rows may be read in vectors that do not divide them.
+# Maps with -inf as identity: vectors need not divide their rows.
 RAGGED = ("softmax", "log_softmax")
 TEXTS = ("elements.h", "reducers.h", "row_maps.h")
 # Floats of the largest state of a part of a row.
@@ -37,7 +37,7 @@ def kernel(shape: Rows, choice: Mapping[str, int]) -> SourceKernel:
 def split_kernel(
     shape: Rows, choice: Mapping[str, int], split: int, per_split: int
 ) -> SourceKernel:
-    """Return the kernels that divide a row into ``split`` ranges (`split_rows`)."""
+    """Return the kernels that split a row into ``split`` ranges (`split_rows`)."""
     knobs = _defines(shape, choice) | {"SPLIT": split, "PER_SPLIT": per_split}
     names = ["data", "gain" if shape.gain else "data", "shift" if shape.shift else "data"]
     grid = (split, shape.rows)
@@ -82,7 +82,7 @@ def rules(
     """Return what may be wrong with a choice: whether it is, and in words.
 
     Args:
-        columns: of what a block takes of a row.
+        columns: elements of a row that a block has.
     """
     limits, threads = target.limits, choice["threads"] * choice["rows"]
     sweep = choice["threads"] * choice["vec"]
@@ -91,18 +91,18 @@ def rules(
     held = common.pick(choice["keep"], kept, SWEPT * choice["vec"])
     return [
         (threads > limits.threads_per_block, "too many threads"),
-        (held > MOST_KEPT, "a row too long to keep"),
+        (held > MOST_KEPT, "a row too long for registers"),
         ((held + 24) * threads > limits.registers, "too many registers"),
         ((choice["threads"] > 32) & (sweep >= 2 * columns), "threads beyond the row"),
-        (threads % 32 > 0, "no whole warps"),
+        (threads % 32 > 0, "threads that are no whole warps"),
     ]
 
 
 def default_choice(shape: Rows, target: Target) -> dict[str, int]:
-    """Return a good guess: 16-byte reads, about eight elements a thread, the row kept.
+    """Return a good guess: 16-byte loads, about eight elements a thread, the row in registers.
 
     Where rows do not fill a device, a thread has a vector or two. Many short rows share warps and
-    blocks; a warp has them up to 768 elements. Those that are odd are read in vectors of four.
+    blocks; one warp has a row of up to 768 elements. Odd rows are loaded in vectors of four.
     """
     options = candidates(shape)
     whole = [v for v in options["vec"] if shape.columns % v == 0]
@@ -117,7 +117,7 @@ def default_choice(shape: Rows, target: Target) -> dict[str, int]:
 
 
 def _is_wider(shape: Rows, threads: int, vec: int) -> bool:
-    """Return whether so many threads have enough of a row; the numbers were found on an H200."""
+    """Return whether a row has enough elements for so many threads, as measured on an H200."""
     if shape.rows <= FEW_ROWS:
         return threads * vec <= shape.columns
     if threads <= 32:

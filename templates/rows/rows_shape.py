@@ -1,4 +1,4 @@
-"""Maps of the rows of a matrix and reductions of arrays, and their numpy references."""
+"""Shapes of row-wise maps and of reductions, and their numpy references."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autotune.kernel import Argument
 from ..common import Array
 
 DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2}
-# Names in templates, and in the kernels.
+# Names in templates, and of the structs of the kernels.
 MAPS = {
     "softmax": "Softmax",
     "log_softmax": "LogSoftmax",
@@ -32,7 +32,7 @@ REDUCERS = {
 }
 
 
-# Kernels have numbers of rows and of elements along them in 32 bits.
+# Kernels index rows, and elements of a row, by 32 bits.
 MOST_ROWS, LONGEST = 2**31 - 1024, 2**30
 
 
@@ -60,9 +60,9 @@ class Rows:
     Attributes:
         operation: one of `MAPS`.
         epsilon: of a normalisation, added to the variance or to the mean of squares.
-        gain, shift: whether factors and summands follow, one a channel.
-        channels, groups: a row has so many channels of ``columns / channels`` neighbours each, and
-            row ``i`` those of group ``i % groups``; else each column is a channel.
+        gain, shift: whether a scale and an offset per channel follow.
+        channels, groups: a row has so many channels of ``columns / channels`` contiguous elements
+            each, and row ``i`` is of group ``i % groups``; else each column is a channel.
     """
 
     operation: str
@@ -105,7 +105,7 @@ class Rows:
         return self.element_bytes * (2 * self.rows * self.columns + parameters)
 
     def arguments(self) -> list[Argument]:
-        """Return data, those of gain and shift that are there, and out."""
+        """Return data, gain and shift if there are any, and out."""
         shape, parameters = (self.rows, self.columns), (self.groups * self.row_channels,)
         return [
             arg("data", shape, self.dtype),
@@ -174,12 +174,12 @@ class Reduction:
 
     @property
     def place(self) -> bool:
-        """Whether results are places, int32, rather than elements."""
+        """Whether results are indices, int32, rather than elements."""
         return self.operation.startswith("arg")
 
     @property
     def state_words(self) -> int:
-        """Numbers of a state."""
+        """32-bit words of a state."""
         return 2 if self.place else 1
 
     @property

@@ -1,7 +1,7 @@
-"""Cumulative sums of rows for CUDA: warps add up along their elements, one read and one write.
+"""Inclusive prefix sums of rows for CUDA, with one read and one write.
 
-The threads of a warp add up what they have by shuffles, in log2(32) steps, and warps by shared
-memory (Harris, Sengupta and Owens, "Parallel prefix sum (scan) with CUDA", 2007).
+Warps scan by shuffles, in log2(32) steps, and their totals are scanned in shared memory (Harris,
+Sengupta and Owens, "Parallel prefix sum (scan) with CUDA", 2007).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def kernel(shape: Scan, choice: Mapping[str, int]) -> SourceKernel:
 def split_kernel(
     shape: Scan, choice: Mapping[str, int], split: int, per_split: int
 ) -> SourceKernel:
-    """Return the kernels that divide a row into ``split`` ranges (`split_rows`)."""
+    """Return the kernels that split a row into ``split`` ranges (`split_rows`)."""
     knobs = common.defines(
         depth=shape.columns, element=list(DTYPES).index(shape.dtype), split=split,
         per_split=per_split, **choice,
@@ -110,7 +110,7 @@ def rules(
     """Return what may be wrong with a choice: whether it is, and in words.
 
     Args:
-        columns: of what a block takes of a row.
+        columns: elements of a row that a block has.
     """
     limits, threads = target.limits, choice["threads"] * choice["rows"]
     sweep, held = choice["threads"] * choice["vec"], choice["items"] * choice["vec"]
@@ -118,14 +118,14 @@ def rules(
         (threads > limits.threads_per_block, "too many threads"),
         ((held + choice["items"] + 32) * threads > limits.registers, "too many registers"),
         ((choice["threads"] > 32) & (sweep >= 2 * columns), "threads beyond the row"),
-        ((choice["items"] > 1) & (choice["items"] * sweep >= 2 * columns), "items beyond"),
+        ((choice["items"] > 1) & (choice["items"] * sweep >= 2 * columns), "items beyond the row"),
     ]
 
 
 def default_choice(shape: Scan, target: Target) -> dict[str, int]:
-    """Return a good guess: 16-byte reads, four of them a thread, or as many as a row has.
+    """Return a good guess: 16-byte loads, four of them a thread, or as many as a row has.
 
-    Rows of a warp's share blocks.
+    Short rows share blocks.
     """
     vec = max(candidates(shape)["vec"])
     threads, items = 32, 1

@@ -1,4 +1,4 @@
-"""Softmax over rows for a CPU: vectorised powers, rows in parallel."""
+"""Softmax over rows for a CPU: vectorised exponentials, rows in parallel."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Few long rows for CUDA: ranges of a row are blocks' own, and two kernels follow each other.
+"""Few long rows for CUDA: rows are split among blocks, in two passes.
 
-One space holds both: with the knob ``split`` at 1 a row is a block's, as in the plain families
-`rows_cuda` and `scan_cuda`, whose other knobs it shares. With more, the first kernel leaves what
-is known of each range, and the second, which combines that for its row, writes: reduce, then scan
+With the knob ``split`` at 1 a block has a whole row, as in the plain families `rows_cuda` and
+`scan_cuda`, whose other knobs the space shares. With more, the first kernel writes the state of
+each range, and the second combines those of its row and writes the result: reduce-then-scan
 (Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016).
 """
 
@@ -18,23 +18,23 @@ from autotune import SourceKernel, Target
 from .. import common
 
 KNOB, SPLITS = "split", (1, 2, 4, 8, 16, 32, 64, 128, 256)
-# Rows up to which they may not fill a device, and elements from which on one is worth dividing.
+# Most rows, and least elements of one, for which a split may pay.
 FEW, LONG = 128, 8192
-# Least elements of a range; where nothing was tuned, blocks that are wanted, and rows from which
-# on only those of so many elements are divided, as a block keeps what is shorter.
+# Least elements of a range; where nothing was tuned, blocks that are wanted, and number of rows
+# beyond which only rows of so many elements are split, as a block keeps shorter ones in registers.
 SHORTEST, WANTED, MANY, VERY_LONG = 1024, 528, 40, 32768
 
 
 class Shape(Protocol):
-    """Rows that something is done to."""
+    """Rows of a plain family."""
 
     @property
     def rows(self) -> int:
-        """How many."""
+        """Number of rows."""
 
     @property
     def columns(self) -> int:
-        """Elements of each."""
+        """Elements of a row."""
 
     @property
     def element_bytes(self) -> int:
@@ -42,24 +42,24 @@ class Shape(Protocol):
 
 
 def offered(shape: Shape, knobs: Container[str]) -> bool:
-    """Return whether rows may be divided; not where ``knobs`` were chosen before they could be."""
+    """Return whether rows may be split; not where ``knobs`` were chosen before they could be."""
     before = "vec" in knobs and KNOB not in knobs
     return shape.rows <= FEW and shape.columns >= LONG and not before
 
 
 def per_split(shape: Shape, split: int) -> int:
-    """Return how many elements a range has; a multiple of 8 keeps reads of 16 bytes aligned."""
+    """Return how many elements a range has; a multiple of 8 keeps 16-byte loads aligned."""
     return 8 * common.ceil_div(common.ceil_div(shape.columns, split), 8)
 
 
 @dataclass(frozen=True)
-class LongRows:
-    """A family of kernels over few long rows.
+class SplitRows:
+    """A family of kernels of few long rows.
 
     Attributes:
-        plain: the family whose blocks take whole rows; its `split_kernel` divides them.
-        ragged: whether that keeps nothing of a row, and reads a single one in vectors that do not
-            divide it; else whole rows may be read so.
+        plain: the family whose blocks have whole rows; its `split_kernel` splits them.
+        ragged: whether the vectors of a single split row need not divide it; else those of rows
+            that are not split.
     """
 
     plain: ModuleType
@@ -81,7 +81,7 @@ class LongRows:
         odd = (shape.columns % choice["vec"] > 0) & between
         kept = (split > 1) & (choice.get("keep", 0) > 0)
         apart = [
-            (wide, "rows side by side of a split"), (kept, "a range is read twice"),
+            (wide, "several split rows a block"), (kept, "a range is read twice"),
             (odd, "vectors do not divide the row"),
         ]  # fmt: skip
         return common.first_broken([*apart, *self.plain.rules(shape, choice, target, columns)])
@@ -115,7 +115,7 @@ class LongRows:
 
 
 def _halved(number: int, least: int, most: int) -> int:
-    """Return a number halved as often as it has to be for a bound, but not below the least."""
+    """Return a number halved until it is at most ``most``, but not below ``least``."""
     while number > least and number > most:
         number //= 2
     return number

@@ -6,13 +6,13 @@ import pytest
 from autotune.templates.rows import rows_cuda, scan_cuda
 from autotune.templates.rows.rows_shape import Rows
 from autotune.templates.rows.scan_cuda import Scan
-from autotune.templates.rows.split_rows import LongRows
+from autotune.templates.rows.split_rows import SplitRows
 
 from autotune.emulator import run_emulated
 from autotune.task import create
 from tests.templates.emulated import arrays_of
 
-ROWS, SCANS = LongRows(rows_cuda), LongRows(scan_cuda)
+ROWS, SCANS = SplitRows(rows_cuda), SplitRows(scan_cuda)
 GROUPS = Rows("layer_norm", 4, 600, "float32", 1e-5, True, True, channels=6, groups=2)
 CASES = [
     (ROWS, Rows("softmax", 3, 1003), {"keep": 0, "vec": 1}, 1e-5),

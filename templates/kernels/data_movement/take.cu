@@ -1,4 +1,4 @@
-// Rows of a table, by their numbers; a number beyond the table is that of its nearest end.
+// Rows of a table by index; an index out of bounds is clamped.
 struct alignas(BYTES* V) Vector {
   unsigned char at[BYTES * V];
 };

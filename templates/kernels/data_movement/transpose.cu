@@ -1,10 +1,9 @@
 // Permutes the axes of an array of elements of BYTES bytes.
 //
-// Where the last axis changes, each block takes a tile of the plane of two axes: COLUMNS long, along
-// which the input is contiguous, and ROWS long, along which the output is. A thread reads V x V elements
-// in vectors and turns them in registers. Then it writes them (not STAGED), or lays them into shared
-// memory, from where neighbouring threads write longer pieces; there the vectors of a row are exchanged
-// by the row's number, so that neither side meets a bank twice.
+// Where the last axis moves, each block has a tile of the plane of two axes: COLUMNS, along which the input is
+// contiguous, and ROWS, along which the output is. A thread loads V x V elements in vectors and transposes them in
+// registers. It stores them directly, or with STAGED through shared memory, so that stores are coalesced; shared memory
+// is swizzled against bank conflicts.
 #if BYTES == 1
 typedef unsigned char Element;
 #elif BYTES == 2
@@ -19,11 +18,11 @@ struct alignas(BYTES* V) Vector {
   Element at[V];
 };
 
-// Places in arrays of more than 2^30 elements have 64 bits.
+// Arrays of 2^30 elements and more are indexed by 64 bits.
 #if ELEMENTS < 1073741824
-typedef int Place;
+typedef int Index;
 #else
-typedef long long Place;
+typedef long long Index;
 #endif
 
 #if MOVED
@@ -34,13 +33,13 @@ constexpr int BANKS = 128 / (BYTES * V), MASK = (LANES_Y < BANKS ? LANES_Y : BAN
 extern "C" __global__ void __launch_bounds__(THREADS) transpose(
     const Element* __restrict__ data, Element* __restrict__ out) {
   const int plane = blockIdx.x / (TILES_X * TILES_Y);
-  const Place tile_x = blockIdx.x % TILES_X, tile_y = blockIdx.x / TILES_X % TILES_Y;
+  const Index tile_x = blockIdx.x % TILES_X, tile_y = blockIdx.x / TILES_X % TILES_Y;
   const int tid = threadIdx.x, x = tid % LANES_X, y = tid / LANES_X;
   const Element* const from = data + static_cast<size_t>(IN_OFFSET);
   Element* const to = out + static_cast<size_t>(OUT_OFFSET);
-  const Place column = tile_x * TILE_X + x * V, row = tile_y * TILE_Y + y * V;
+  const Index column = tile_x * TILE_X + x * V, row = tile_y * TILE_Y + y * V;
   const bool inside = column < COLUMNS && row < ROWS;
-  Vector read[V], turned[V];
+  Vector read[V], transposed[V];
   if (inside) {
 #pragma unroll
     for (int i = 0; i < V; ++i)
@@ -49,19 +48,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) transpose(
 #pragma unroll
     for (int j = 0; j < V; ++j)
 #pragma unroll
-      for (int i = 0; i < V; ++i) turned[j].at[i] = read[i].at[j];
+      for (int i = 0; i < V; ++i) transposed[j].at[i] = read[i].at[j];
   }
 #if STAGED
   __shared__ Vector tile[TILE_X][LANES_Y];
   if (inside) {
 #pragma unroll
-    for (int j = 0; j < V; ++j) tile[x * V + j][y ^ (x & MASK)] = turned[j];
+    for (int j = 0; j < V; ++j) tile[x * V + j][y ^ (x & MASK)] = transposed[j];
   }
   __syncthreads();
 #pragma unroll
   for (int i = 0; i < V; ++i) {
     const int c = (i * THREADS + tid) / LANES_Y, r = tid % LANES_Y;
-    const Place at_column = tile_x * TILE_X + c, at_row = tile_y * TILE_Y + r * V;
+    const Index at_column = tile_x * TILE_X + c, at_row = tile_y * TILE_Y + r * V;
     if (at_column < COLUMNS && at_row < ROWS)
       *reinterpret_cast<Vector*>(to + static_cast<size_t>(at_column) * OUT_PITCH + at_row) =
           tile[c][r ^ (c / V & MASK)];
@@ -71,17 +70,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) transpose(
 #pragma unroll
     for (int j = 0; j < V; ++j)
       *reinterpret_cast<Vector*>(to + static_cast<size_t>(column + j) * OUT_PITCH + row) =
-          turned[j];
+          transposed[j];
   }
 #endif
 }
 #else
-// The last axis stays: a thread copies vectors of it.
+// The last axis stays: a thread copies a vector of it.
 extern "C" __global__ void __launch_bounds__(THREADS) transpose(
     const Element* __restrict__ data, Element* __restrict__ out) {
-  constexpr Place VECTORS = COLUMNS / V;
-  const Place at = static_cast<Place>(blockIdx.x) * THREADS + threadIdx.x;
-  const Place plane = at / VECTORS, column = at % VECTORS * V;
+  constexpr Index VECTORS = COLUMNS / V;
+  const Index at = static_cast<Index>(blockIdx.x) * THREADS + threadIdx.x;
+  const Index plane = at / VECTORS, column = at % VECTORS * V;
   if (plane >= BATCH) return;
   *reinterpret_cast<Vector*>(out + static_cast<size_t>(OUT_OFFSET) + column) =
       *reinterpret_cast<const Vector*>(data + static_cast<size_t>(IN_OFFSET) + column);

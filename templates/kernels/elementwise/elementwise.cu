@@ -1,6 +1,6 @@
-// A function of several arrays, element by element, with broadcast. A thread computes UNROLL vectors of
-// VEC neighbours, whose operands it reads before it computes the first. LOAD_OPERANDS reads those
-// of the elements from `at` on, and EXPRESSION is the function, of `x(i)`, the operand of number i.
+// An elementwise function of several arrays with broadcasting. A thread computes UNROLL vectors of VEC neighbours, and
+// loads all operands before it computes the first. LOAD_OPERANDS loads those of the elements from `at` on, and
+// EXPRESSION is the function of the operands `x(i)`.
 #define x(i) values[u][i][j]
 #if SIZE < 1073741824
 typedef unsigned Index;
@@ -14,11 +14,11 @@ __device__ __forceinline__ float gelu(float v) {
   return 0.5f * v * (1.0f + erff(v * 0.70710678118654752f));
 }
 
-// Reads VEC neighbours; or, of an operand that is the same for all, one.
-__device__ __forceinline__ void read_each(float (&to)[VEC], const Element* from) {
+// Loads VEC neighbours, or one element that is broadcast.
+__device__ __forceinline__ void load_each(float (&to)[VEC], const Element* from) {
   load_elements<VEC>(to, from);
 }
-__device__ __forceinline__ void read_same(float (&to)[VEC], const Element* from) {
+__device__ __forceinline__ void load_broadcast(float (&to)[VEC], const Element* from) {
   float one[1];
   load_elements<1>(one, from);
 #pragma unroll

@@ -1,6 +1,6 @@
-// Reductions (`reducers.h`) of an array [OUTER, DEPTH, INNER] along its middle. Each of SPLIT ranges of
-// the middle is a block's; with more than one their states meet in `partial`, and the kernel that joins them, by JOINERS
-// threads an output, is there when the last is written.
+// Reductions (`reducers.h`) of an array [OUTER, DEPTH, INNER] along its middle axis, which is split into SPLIT ranges,
+// one a block. With more than one their states are written to `partial`, and `reduce_join`, by programmatic dependent
+// launch, combines them with JOINERS threads an output.
 #define OUTPUTS (OUTER * INNER)
 typedef REDUCER::State State;
 #if PLACE
@@ -14,7 +14,7 @@ __device__ __forceinline__ void put(Result* out, State state) {
 }
 #endif
 
-// Writes what became of an output: its result, or its state so far.
+// Writes the result of an output, or its partial state.
 __device__ __forceinline__ void write_state(Result* out, float* partial, int output, State state) {
 #if SPLIT > 1
 #pragma unroll
@@ -26,7 +26,7 @@ __device__ __forceinline__ void write_state(Result* out, float* partial, int out
 }
 
 #if INNER == 1
-// A block takes ROWS rows, each by THREADS threads: warps, or a power of two of a warp's lanes.
+// A block has ROWS rows, with THREADS threads each: whole warps, or a power of two of a warp's lanes.
 extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
     const Element* __restrict__ data, Result* __restrict__ out, float* __restrict__ partial) {
   constexpr int WARPS = (THREADS + 31) / 32, SWEEP = THREADS * VEC;
@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   const int end = begin + PER_SPLIT < DEPTH ? begin + PER_SPLIT : DEPTH;
   State states[UNROLL];
 #pragma unroll
-  for (int i = 0; i < UNROLL; ++i) states[i] = REDUCER::nothing();
+  for (int i = 0; i < UNROLL; ++i) states[i] = REDUCER::identity();
   int at = begin + threadIdx.x * VEC;
 #pragma unroll 1
   for (; at + (UNROLL - 1) * SWEEP < end; at += UNROLL * SWEEP) {
@@ -60,11 +60,11 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   }
 #pragma unroll
   for (int i = 1; i < UNROLL; ++i) states[0] = REDUCER::combine(states[0], states[i]);
-  const State state = over_warps<REDUCER, WARPS>(states[0], warp_states[threadIdx.y]);
+  const State state = reduce_warps<REDUCER, WARPS>(states[0], warp_states[threadIdx.y]);
   if (active && threadIdx.x == 0) write_state(out, partial, row, state);
 }
 #else
-// A block takes THREADS vectors of neighbouring columns, each by ROWS threads.
+// A block has THREADS vectors of neighbouring columns, with ROWS threads each.
 extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
     const Element* __restrict__ data, Result* __restrict__ out, float* __restrict__ partial) {
   constexpr int TILES = (INNER + THREADS * VEC - 1) / (THREADS * VEC);
@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   const int end = begin + PER_SPLIT < DEPTH ? begin + PER_SPLIT : DEPTH;
   State states[VEC];
 #pragma unroll
-  for (int j = 0; j < VEC; ++j) states[j] = REDUCER::nothing();
+  for (int j = 0; j < VEC; ++j) states[j] = REDUCER::identity();
   int at = begin + threadIdx.y;
 #pragma unroll 1
   for (; at + (UNROLL - 1) * ROWS < end; at += UNROLL * ROWS) {
@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
 extern "C" __global__ void __launch_bounds__(128) reduce_join(
     const float* __restrict__ partial, Result* __restrict__ out) {
   const int output = (blockIdx.x * 128 + threadIdx.x) / JOINERS, first = threadIdx.x % JOINERS;
-  State state = REDUCER::nothing();
+  State state = REDUCER::identity();
   wait_for_kernel_before();
 #pragma unroll 8
   for (int part = first; part < SPLIT; part += JOINERS) {
@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(128) reduce_join(
       reinterpret_cast<float*>(&other)[w] = partial[(w * SPLIT + part) * OUTPUTS + output];
     state = REDUCER::combine(state, other);
   }
-  state = over_lanes<REDUCER, JOINERS>(state);
+  state = reduce_lanes<REDUCER, JOINERS>(state);
   if (output < OUTPUTS && first == 0) put(out + output, state);
 }
 #endif

@@ -1,8 +1,7 @@
-// What is known of some elements of a row, and how two such become one: the state of a reduction. DEPTH
-// is how many elements a whole row has.
+// Reducers: the state of a partial reduction, and how two are combined. DEPTH is the number of elements of a row.
 //
-// A reducer has `nothing()`, the state of no elements; `add`, one element more; `combine`, of two
-// states; and `value`, the result. `index` is an element's place in its row.
+// A reducer has `identity()`, the state of no elements; `add`, of one more element; `combine`, of two states; and
+// `value`, the result. `index` is the index of an element in its row.
 #define LOWEST __int_as_float(0xff800000)
 #define HIGHEST __int_as_float(0x7f800000)
 
@@ -10,7 +9,7 @@ struct Sum {
   struct State {
     float sum;
   };
-  static __device__ __forceinline__ State nothing() { return {0.0f}; }
+  static __device__ __forceinline__ State identity() { return {0.0f}; }
   static __device__ __forceinline__ void add(State& s, float v, int) { s.sum += v; }
   static __device__ __forceinline__ State combine(State a, State b) { return {a.sum + b.sum}; }
   static __device__ __forceinline__ float value(State s) { return s.sum; }
@@ -24,7 +23,7 @@ struct Product {
   struct State {
     float product;
   };
-  static __device__ __forceinline__ State nothing() { return {1.0f}; }
+  static __device__ __forceinline__ State identity() { return {1.0f}; }
   static __device__ __forceinline__ void add(State& s, float v, int) { s.product *= v; }
   static __device__ __forceinline__ State combine(State a, State b) {
     return {a.product * b.product};
@@ -32,7 +31,7 @@ struct Product {
   static __device__ __forceinline__ float value(State s) { return s.product; }
 };
 
-// The largest or smallest; one that is no number goes before all others, as in numpy.
+// Minimum or maximum; NaNs propagate, as in numpy.
 template <bool LARGEST>
 struct Extreme {
   struct State {
@@ -41,7 +40,7 @@ struct Extreme {
   static __device__ __forceinline__ bool better(float a, float b) {
     return (LARGEST ? a > b : a < b) || a != a;
   }
-  static __device__ __forceinline__ State nothing() { return {LARGEST ? LOWEST : HIGHEST}; }
+  static __device__ __forceinline__ State identity() { return {LARGEST ? LOWEST : HIGHEST}; }
   static __device__ __forceinline__ void add(State& s, float v, int) {
     s.best = better(v, s.best) ? v : s.best;
   }
@@ -51,20 +50,20 @@ struct Extreme {
   static __device__ __forceinline__ float value(State s) { return s.best; }
 };
 
-// Where the largest or smallest is; of several the first.
+// Index of the minimum or maximum; of several, the first.
 template <bool LARGEST>
-struct Place {
+struct ExtremeIndex {
   struct State {
     float best;
     int index;
   };
-  static __device__ __forceinline__ State nothing() {
+  static __device__ __forceinline__ State identity() {
     return {LARGEST ? LOWEST : HIGHEST, 0x7fffffff};
   }
   static __device__ __forceinline__ State combine(State a, State b) {
-    const bool a_none = a.best != a.best, b_none = b.best != b.best;
-    const bool equal = a.best == b.best || (a_none && b_none);
-    const bool better = !a_none && (b_none || (LARGEST ? b.best > a.best : b.best < a.best));
+    const bool a_nan = a.best != a.best, b_nan = b.best != b.best;
+    const bool equal = a.best == b.best || (a_nan && b_nan);
+    const bool better = !a_nan && (b_nan || (LARGEST ? b.best > a.best : b.best < a.best));
     return (equal ? b.index < a.index : better) ? b : a;
   }
   static __device__ __forceinline__ void add(State& s, float v, int index) {
@@ -75,8 +74,8 @@ struct Place {
 
 typedef Extreme<true> Maximum;
 typedef Extreme<false> Minimum;
-typedef Place<true> Argmax;
-typedef Place<false> Argmin;
+typedef ExtremeIndex<true> Argmax;
+typedef ExtremeIndex<false> Argmin;
 
 // States as words, for shuffles and arrays.
 template <class State>
@@ -85,7 +84,7 @@ struct Words {
 };
 
 template <class State>
-__device__ __forceinline__ State shuffled(State state, int mask) {
+__device__ __forceinline__ State shuffle_xor(State state, int mask) {
   State other;
 #pragma unroll
   for (int w = 0; w < Words<State>::EACH; ++w)
@@ -96,23 +95,23 @@ __device__ __forceinline__ State shuffled(State state, int mask) {
 
 // Combines the states of LANES neighbouring threads, a power of two; all of them get the result.
 template <class Reducer, int LANES>
-__device__ __forceinline__ typename Reducer::State over_lanes(typename Reducer::State state) {
+__device__ __forceinline__ typename Reducer::State reduce_lanes(typename Reducer::State state) {
 #pragma unroll
   for (int mask = LANES / 2; mask > 0; mask /= 2)
-    state = Reducer::combine(state, shuffled(state, mask));
+    state = Reducer::combine(state, shuffle_xor(state, mask));
   return state;
 }
 
-// Combines the states of one row's THREADS threads, which are WARPS warps or a part of one; every thread
-// gets the result. `warp_states` is room in shared memory for as many.
+// Combines the states of the THREADS threads of a row, which are WARPS warps or a part of one; every thread gets the
+// result. `warp_states` is a buffer in shared memory, one state a warp.
 template <class Reducer, int WARPS>
-__device__ __forceinline__ typename Reducer::State over_warps(
+__device__ __forceinline__ typename Reducer::State reduce_warps(
     typename Reducer::State state, typename Reducer::State* warp_states) {
-  state = over_lanes<Reducer, (THREADS < 32 ? THREADS : 32)>(state);
+  state = reduce_lanes<Reducer, (THREADS < 32 ? THREADS : 32)>(state);
   if (WARPS > 1) {
     if (threadIdx.x % 32 == 0) warp_states[threadIdx.x / 32] = state;
     __syncthreads();
-    state = over_lanes<Reducer, WARPS>(warp_states[threadIdx.x % WARPS]);
+    state = reduce_lanes<Reducer, WARPS>(warp_states[threadIdx.x % WARPS]);
   }
   return state;
 }

@@ -1,20 +1,20 @@
-// Maps of rows: a reducer whose result says what becomes of each element of its row.
+// Maps of rows: reducers whose result determines the new value of each element of the row.
 //
-// Besides what a reducer has, a map has `absorb`, which takes the elements that one thread holds at
-// once; `Final`, what the map needs of a whole row; and `map`, an element's new value. GAIN and SHIFT
-// say whether there are factors and summands, one a column, or one a channel.
+// Instead of `add` a map has `absorb`, which adds the elements that a thread holds; `Final`, what the map needs of a
+// whole row; and `map`, the new value of an element. GAIN and SHIFT tell whether a scale and an offset follow, one
+// per column or per channel.
 constexpr float LOG2E = 1.44269504088896341f;
 constexpr float LN2 = 0.69314718055994531f;
 
 struct Softmax {
   struct State {
-    float top, sum;  // the sum of powers of what an element is less than `top`
+    float top, sum;  // the maximum, and the sum of exp(v - top)
   };
   struct Final {
     float top, scale;
   };
-  static __device__ __forceinline__ State nothing() { return {-3.402823466e+38f, 0.0f}; }
-  static __device__ __forceinline__ float power(float less) { return exp2f(less * LOG2E); }
+  static __device__ __forceinline__ State identity() { return {-3.402823466e+38f, 0.0f}; }
+  static __device__ __forceinline__ float power(float exponent) { return exp2f(exponent * LOG2E); }
   static __device__ __forceinline__ State combine(State a, State b) {
     const float top = fmaxf(a.top, b.top);
     return {top, a.sum * power(a.top - top) + b.sum * power(b.top - top)};
@@ -46,15 +46,15 @@ struct LogSoftmax : Softmax {
   static __device__ __forceinline__ float map(float v, Final f) { return v - f.top - f.scale; }
 };
 
-// Mean and variance, combined without loss (Chan, Golub and LeVeque, 1979).
+// Mean and variance, by the parallel algorithm of Chan, Golub and LeVeque (1979).
 struct LayerNorm {
   struct State {
-    float count, mean, squares;  // the sum of squares of the distances from the mean
+    float count, mean, squares;  // the sum of squared deviations from the mean
   };
   struct Final {
     float mean, scale;
   };
-  static __device__ __forceinline__ State nothing() { return {0.0f, 0.0f, 0.0f}; }
+  static __device__ __forceinline__ State identity() { return {0.0f, 0.0f, 0.0f}; }
   static __device__ __forceinline__ State combine(State a, State b) {
     const float count = a.count + b.count, apart = b.mean - a.mean;
     const float share = count > 0.0f ? __fdividef(b.count, count) : 0.0f;
@@ -93,7 +93,7 @@ struct RmsNorm {
   struct Final {
     float scale;
   };
-  static __device__ __forceinline__ State nothing() { return {0.0f}; }
+  static __device__ __forceinline__ State identity() { return {0.0f}; }
   static __device__ __forceinline__ State combine(State a, State b) {
     return {a.squares + b.squares};
   }
@@ -112,8 +112,8 @@ struct RmsNorm {
   static __device__ __forceinline__ float map(float v, Final f) { return v * f.scale; }
 };
 
-// Multiplies VEC neighbours by their factors and adds their summands. Where channels have SPATIAL
-// elements each, a row has CHANNELS of them and every GROUPS-th row the same.
+// Scales and shifts VEC neighbours. Where channels have SPATIAL elements each, a row has CHANNELS channels, and every
+// GROUPS-th row the same ones.
 __device__ __forceinline__ void gain_and_shift(
     float (&v)[VEC], const Element* __restrict__ gain, const Element* __restrict__ shift, int row,
     int column) {

@@ -1,25 +1,25 @@
-// Maps of the rows of a matrix (`row_maps.h`). A block takes ROWS rows, each by THREADS threads: warps, or
-// a power of two of a warp's lanes. With KEEP a row stays in registers between its one read and its one
-// write; without, what a map needs is found in one sweep, and a second sweep reads again.
+// Maps of the rows of a matrix (`row_maps.h`). A block has ROWS rows, with THREADS threads each: whole warps, or a
+// power of two of a warp's lanes. With KEEP a row stays in registers between its one read and its one write; without,
+// a second pass reads it again.
 //
-// Where VEC does not divide rows, they begin within a vector and end in one: of these two the elements that
-// are the row's own are read and written one by one. Only for maps to which -inf adds nothing.
+// Where VEC does not divide rows, their first and last vectors may be partial: the elements of these are loaded and
+// stored one by one. Only for maps with -inf as identity.
 #define RAGGED (DEPTH % VEC > 0)
 constexpr int WARPS = (THREADS + 31) / 32;
 constexpr int SWEEP = THREADS * VEC;
 constexpr int REACH = DEPTH + (RAGGED ? VEC - 1 : 0);
 constexpr int ITEMS = KEEP ? (REACH + SWEEP - 1) / SWEEP : 4;
 
-// The column of a row at which its first vector begins: 0, or up to VEC - 1 before the row.
+// The column of the first aligned vector of a row: 0, or up to VEC - 1 before the row.
 __device__ __forceinline__ int first_column(int row) {
   return RAGGED ? -static_cast<int>(static_cast<long long>(row) * DEPTH % VEC) : 0;
 }
 
-// Reads what a thread holds of the columns from `begin` on; returns how many vectors there are.
+// Loads a thread's vectors of the columns from `begin` on; returns their number.
 __device__ __forceinline__ int load_items(
     float (&v)[ITEMS][VEC], const Element* __restrict__ from, int begin) {
-  const int left = DEPTH - begin - static_cast<int>(threadIdx.x) * VEC;
-  const int items = left > 0 ? (left + SWEEP - 1) / SWEEP : 0;
+  const int remaining = DEPTH - begin - static_cast<int>(threadIdx.x) * VEC;
+  const int items = remaining > 0 ? (remaining + SWEEP - 1) / SWEEP : 0;
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i)
     if (i < items) {
@@ -70,17 +70,17 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) rows(
   Element* const to = out + static_cast<size_t>(active ? row : 0) * DEPTH;
   const int first = first_column(active ? row : 0);
   float v[ITEMS][VEC];
-  MAP::State state = MAP::nothing();
+  MAP::State state = MAP::identity();
 #if KEEP
   const int items = load_items(v, from, first);
   MAP::absorb(state, v, items);
-  const MAP::Final final = MAP::final(over_warps<MAP, WARPS>(state, warp_states[threadIdx.y]));
+  const MAP::Final final = MAP::final(reduce_warps<MAP, WARPS>(state, warp_states[threadIdx.y]));
   if (active) store_items(to, v, final, gain, shift, row, first, items);
 #else
 #pragma unroll 1
   for (int begin = first; begin < DEPTH; begin += ITEMS * SWEEP)
     MAP::absorb(state, v, load_items(v, from, begin));
-  const MAP::Final final = MAP::final(over_warps<MAP, WARPS>(state, warp_states[threadIdx.y]));
+  const MAP::Final final = MAP::final(reduce_warps<MAP, WARPS>(state, warp_states[threadIdx.y]));
   if (!active) return;
 #pragma unroll 1
   for (int begin = first; begin < DEPTH; begin += ITEMS * SWEEP) {

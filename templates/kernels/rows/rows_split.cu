@@ -1,15 +1,15 @@
-// Maps of few long rows (`row_maps.h`). Each of SPLIT ranges of a row, of PER_SPLIT elements, is a block's:
-// `row_states` leaves what a map needs to know of a range in `partial`; `rows` combines what is known
-// of its row, every warp for itself, and writes its range.
+// Maps of few long rows (`row_maps.h`), in two passes. A block has one of SPLIT ranges of a row, of PER_SPLIT elements:
+// `row_states` writes the state of a range to `partial`; `rows` combines the states of its row, in every warp, and
+// writes its range.
 constexpr int WARPS = THREADS / 32;
 constexpr int SWEEP = THREADS * VEC;
 constexpr int ITEMS = 4;
 
-// Reads what a thread holds of the columns from `begin` on; returns how many vectors there are.
+// Loads a thread's vectors of the columns from `begin` on; returns their number.
 __device__ __forceinline__ int load_items(
     float (&v)[ITEMS][VEC], const Element* __restrict__ from, int begin, int end) {
-  const int left = end - begin - static_cast<int>(threadIdx.x) * VEC;
-  const int items = left > 0 ? (left + SWEEP - 1) / SWEEP : 0;
+  const int remaining = end - begin - static_cast<int>(threadIdx.x) * VEC;
+  const int items = remaining > 0 ? (remaining + SWEEP - 1) / SWEEP : 0;
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i)
     if (i < items) load_elements<VEC>(v[i], from + begin + i * SWEEP + threadIdx.x * VEC);
@@ -26,13 +26,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) row_states(
   const int row = blockIdx.y, first = blockIdx.x * PER_SPLIT, end = end_of(first);
   const Element* const from = data + static_cast<size_t>(row) * DEPTH;
   float v[ITEMS][VEC];
-  MAP::State state = MAP::nothing();
+  MAP::State state = MAP::identity();
   let_next_begin();
-  // Backwards, as what was read last, and is in the cache, is what `rows` reads first.
+  // Backwards, since `rows` reads first what was read last and is still in the cache.
 #pragma unroll 1
   for (int begin = first + (end - first - 1) / (ITEMS * SWEEP) * (ITEMS * SWEEP); begin >= first; begin -= ITEMS * SWEEP)
     MAP::absorb(state, v, load_items(v, from, begin, end));
-  state = over_warps<MAP, WARPS>(state, warp_states);
+  state = reduce_warps<MAP, WARPS>(state, warp_states);
   if (threadIdx.x > 0) return;
 #pragma unroll
   for (int w = 0; w < Words<MAP::State>::EACH; ++w)
@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) rows(
   const int row = blockIdx.y, first = blockIdx.x * PER_SPLIT, end = end_of(first);
   const Element* const from = data + static_cast<size_t>(row) * DEPTH;
   Element* const to = out + static_cast<size_t>(row) * DEPTH;
-  MAP::State state = MAP::nothing();
+  MAP::State state = MAP::identity();
   wait_for_kernel_before();
 #pragma unroll
   for (int part = threadIdx.x % 32; part < SPLIT; part += 32) {
@@ -58,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) rows(
           partial[(row * SPLIT + part) * Words<MAP::State>::EACH + w];
     state = MAP::combine(state, other);
   }
-  const MAP::Final final = MAP::final(over_lanes<MAP, 32>(state));
+  const MAP::Final final = MAP::final(reduce_lanes<MAP, 32>(state));
 #pragma unroll 1
   for (int begin = first; begin < end; begin += ITEMS * SWEEP) {
     float v[ITEMS][VEC];

@@ -1,13 +1,13 @@
-// Cumulative sums of the rows of a matrix. A block takes ROWS rows, each by THREADS threads, and walks
-// along them in pieces of ITEMS sweeps that it holds in registers: every warp adds up along its
-// elements, the totals of all warps and sweeps meet in shared memory, and one warp adds up along those.
+// Inclusive prefix sums of the rows of a matrix. A block has ROWS rows, with THREADS threads each, and loops over tiles
+// of ITEMS vectors a thread: every warp scans its elements by shuffles, the totals of all warps and items go to shared
+// memory, and one warp scans those.
 constexpr int WARPS = THREADS / 32;
 constexpr int SWEEP = THREADS * VEC;
 constexpr int TOTALS = ITEMS * WARPS;
 constexpr int OWN = (TOTALS + 31) / 32;  // totals of each thread of that warp
 
-// Returns the sum of what the threads up to this one of its warp have.
-__device__ __forceinline__ float sum_along_warp(float value, int lane) {
+// Inclusive scan over the lanes of a warp.
+__device__ __forceinline__ float scan_warp(float value, int lane) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
     const float before = __shfl_up_sync(0xffffffffu, value, distance);
@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) scan(
     for (int i = 0; i < ITEMS; ++i) {
 #pragma unroll
       for (int j = 1; j < VEC; ++j) v[i][j] += v[i][j - 1];
-      const float through = sum_along_warp(v[i][VEC - 1], lane);
+      const float through = scan_warp(v[i][VEC - 1], lane);
       const float earlier = __shfl_up_sync(0xffffffffu, through, 1);
       before[i] = lane > 0 ? earlier : 0.0f;
       if (lane == 31) totals[i * WARPS + warp] = through;
@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) scan(
         own[t] = lane * OWN + t < TOTALS ? totals[lane * OWN + t] : 0.0f;
         if (t > 0) own[t] += own[t > 0 ? t - 1 : 0];
       }
-      const float through = sum_along_warp(own[OWN - 1], lane);
+      const float through = scan_warp(own[OWN - 1], lane);
       const float earlier = __shfl_up_sync(0xffffffffu, through, 1);
       __syncwarp();
 #pragma unroll

@@ -1,8 +1,6 @@
-// Cumulative sums of few long rows. Each of SPLIT ranges of a row, of PER_SPLIT elements, is a block's:
-// `range_sums` leaves the sum of a range in `partial`; `scan` begins with those before its own, and walks
-// along it in pieces of ITEMS sweeps that it holds in registers: every warp adds up along its elements,
-// the totals of all warps and sweeps meet in shared memory, and one warp adds up along those. The last
-// vector of a single row may be a part of one.
+// Inclusive prefix sums of few long rows: reduce-then-scan. A block has one of SPLIT ranges of a row, of PER_SPLIT
+// elements: `range_sums` writes the sum of a range to `partial`; `scan` starts from the sum of the ranges before its
+// own, and loops over tiles as in scan.cu. The last vector of a single row may be partial.
 constexpr int WARPS = THREADS / 32;
 constexpr int SWEEP = THREADS * VEC;
 constexpr int TOTALS = ITEMS * WARPS;
@@ -12,13 +10,13 @@ __device__ __forceinline__ int end_of(int begin) {
   return begin + PER_SPLIT < DEPTH ? begin + PER_SPLIT : DEPTH;
 }
 
-// Where the last piece of a range begins. Sums are made from there on backwards, as what was read last, and is in the
-// cache, is what `scan` reads first.
-__device__ __forceinline__ int last_piece(int first, int end) {
+// The first column of the last tile of a range. Sums go backwards from there, since `scan` reads first what was read
+// last and is still in the cache.
+__device__ __forceinline__ int last_tile(int first, int end) {
   return first + (end - first - 1) / (ITEMS * SWEEP) * (ITEMS * SWEEP);
 }
 
-// Reads VEC neighbours from `column` on, 0 where there are none.
+// Loads VEC neighbours from `column` on, zeros beyond the end.
 __device__ __forceinline__ void load_columns(
     float (&v)[VEC], const Element* __restrict__ from, int column, int end) {
 #pragma unroll
@@ -48,15 +46,15 @@ __device__ __forceinline__ void store_columns(
   }
 }
 
-// Returns the sum of what the threads of a warp have; all of them get it.
-__device__ __forceinline__ float sum_of_warp(float value) {
+// Sum over the lanes of a warp, in all of them.
+__device__ __forceinline__ float reduce_warp(float value) {
 #pragma unroll
   for (int mask = 16; mask > 0; mask /= 2) value += __shfl_xor_sync(0xffffffffu, value, mask);
   return value;
 }
 
-// Returns the sum of what the threads up to this one of its warp have.
-__device__ __forceinline__ float sum_along_warp(float value, int lane) {
+// Inclusive scan over the lanes of a warp.
+__device__ __forceinline__ float scan_warp(float value, int lane) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
     const float before = __shfl_up_sync(0xffffffffu, value, distance);
@@ -73,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) range_sums(
   float sum = 0.0f;
   let_next_begin();
 #pragma unroll 1
-  for (int begin = last_piece(first, end); begin >= first; begin -= ITEMS * SWEEP) {
+  for (int begin = last_tile(first, end); begin >= first; begin -= ITEMS * SWEEP) {
     float v[ITEMS][VEC];
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i)
@@ -83,11 +81,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) range_sums(
 #pragma unroll
       for (int j = 0; j < VEC; ++j) sum += v[i][j];
   }
-  sum = sum_of_warp(sum);
+  sum = reduce_warp(sum);
   if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = sum;
   __syncthreads();
   if (threadIdx.x >= 32) return;
-  sum = sum_of_warp(threadIdx.x < WARPS ? warp_sums[threadIdx.x] : 0.0f);
+  sum = reduce_warp(threadIdx.x < WARPS ? warp_sums[threadIdx.x] : 0.0f);
   if (threadIdx.x == 0) partial[blockIdx.y * SPLIT + blockIdx.x] = sum;
 }
 
@@ -104,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(
 #pragma unroll
   for (int part = lane; part < SPLIT; part += 32)
     if (part < static_cast<int>(blockIdx.x)) carried += partial[blockIdx.y * SPLIT + part];
-  carried = sum_of_warp(carried);
+  carried = reduce_warp(carried);
 #pragma unroll 1
   for (int begin = first; begin < end; begin += ITEMS * SWEEP) {
     float v[ITEMS][VEC], before[ITEMS];
@@ -115,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(
     for (int i = 0; i < ITEMS; ++i) {
 #pragma unroll
       for (int j = 1; j < VEC; ++j) v[i][j] += v[i][j - 1];
-      const float through = sum_along_warp(v[i][VEC - 1], lane);
+      const float through = scan_warp(v[i][VEC - 1], lane);
       const float earlier = __shfl_up_sync(0xffffffffu, through, 1);
       before[i] = lane > 0 ? earlier : 0.0f;
       if (lane == 31) totals[i * WARPS + warp] = through;
@@ -128,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(
         own[t] = lane * OWN + t < TOTALS ? totals[lane * OWN + t] : 0.0f;
         if (t > 0) own[t] += own[t > 0 ? t - 1 : 0];
       }
-      const float through = sum_along_warp(own[OWN - 1], lane);
+      const float through = scan_warp(own[OWN - 1], lane);
       const float earlier = __shfl_up_sync(0xffffffffu, through, 1);
       __syncwarp();
 #pragma unroll

@@ -1,10 +1,10 @@
-// Softmax over the rows of a matrix, float32; TASK_ROWS rows a task. With KEEP the powers are
+// Softmax over the rows of a matrix, float32; TASK_ROWS rows a task. With KEEP exponentials are
 // stored, then scaled; without, they are computed twice and stored once.
 #include <stdint.h>
 #include <string.h>
 
-// e to the power of x, for x <= 0: 2^n times a polynomial in the rest, to about 1e-7; 0 where that is
-// less than 2^-126.5, as of elements that are masked. The library's expf does not vectorise without
+// exp(x) for x <= 0: 2^n times a polynomial of the reduced argument, to about 1e-7; 0 below
+// 2^-126.5, as for masked elements. The library's expf does not vectorise without
 // -ffast-math.
 static inline __attribute__((always_inline)) float power(float x) {
   x = x < -88.0f ? -88.0f : x;  // n is -127 there, and the scale 0
