@@ -5,12 +5,14 @@
     #  (2, 2), (3, 3, 3, 3), (1, 1), "float32")
 
 The kernels and their knobs are ours. Records with the knobs that TVM's templates have, such as
-those that it published, replay by the tensor expressions that have the same knobs.
+those that it published, replay by the tensor expressions that have the same knobs. Results are of
+``out_dtype``; where that is of 16 bits, sums are of float32, and rounded once.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from autotune import SourceKernel, get_config, te, topi
@@ -19,7 +21,7 @@ from autotune.task import register_operator
 from autotune.topi.nn.conv2d_transpose import conv2d_transpose_nchw
 from autotune.topi.nn.conv3d import conv3d
 
-from . import source, source_windows, te_conv2d, te_gemm, te_sums, te_winograd
+from . import source, source_windows, te_common, te_conv2d, te_gemm, te_sums, te_winograd
 from .te_common import Scheduled
 
 Pair = tuple[int, int]
@@ -54,7 +56,9 @@ def conv2d_nchw_cuda(
 ) -> Made:  # fmt: skip
     """Convolve images NCHW by filters OIHW."""
     if _by_tiles(data):
-        conv = topi.nn.conv2d_nchw(data, kernel, strides, padding, dilation, out_dtype)
+        conv = te_common.rounded_sum(
+            partial(topi.nn.conv2d_nchw, data, kernel, strides, padding, dilation), out_dtype
+        )
         return te_conv2d.on_gpu(data, kernel, conv, te_conv2d.CUDA_REDUCTION)
     made: Made = _plain(source.conv2d_nchw_cuda)(
         *_extents(data, kernel), strides, padding, dilation=dilation
@@ -82,7 +86,10 @@ def depthwise_conv2d_nchw_cuda(
 ) -> Made:  # fmt: skip
     """Convolve each channel of images NCHW by filters of its own."""
     if _by_tiles(data):
-        conv = topi.nn.depthwise_conv2d_nchw(data, kernel, strides, padding, dilation, out_dtype)
+        conv = te_common.rounded_sum(
+            partial(topi.nn.depthwise_conv2d_nchw, data, kernel, strides, padding, dilation),
+            out_dtype,
+        )
         return te_conv2d.on_gpu(data, kernel, conv, {})
     n, c, h, w = topi.utils.get_const_tuple(data.shape)
     _, multiplier, kh, kw = topi.utils.get_const_tuple(kernel.shape)
@@ -101,7 +108,9 @@ def conv2d_nchwc_x86(
     del layout, out_layout
     even = padding[:2] == padding[-2:] and set(dilation) == {1}
     if data.dtype != _OF_FLOAT or not even:
-        conv = topi.nn.conv2d_nchw(data, kernel, strides, padding, dilation, out_dtype)
+        conv = te_common.rounded_sum(
+            partial(topi.nn.conv2d_nchw, data, kernel, strides, padding, dilation), out_dtype
+        )
         return te_conv2d.on_cpu(data, kernel, conv)
     made: Made = _plain(source.conv2d_nchw_cpu)(*_extents(data, kernel), strides, padding[:2])
     return made
@@ -114,12 +123,20 @@ def depthwise_conv2d_nchwc_x86(
 ) -> Scheduled:  # fmt: skip
     """Convolve each channel of images NCHW by filters of its own on a CPU."""
     del layout, out_layout
-    conv = topi.nn.depthwise_conv2d_nchw(data, kernel, strides, padding, dilation, out_dtype)
+    conv = te_common.rounded_sum(
+        partial(topi.nn.depthwise_conv2d_nchw, data, kernel, strides, padding, dilation), out_dtype
+    )
     return te_conv2d.depthwise_on_cpu(data, kernel, conv)
 
 
-def _product(data: te.Tensor, weight: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    return data, weight, topi.nn.matmul(data, weight, transpose_b=True)
+def _product(
+    data: te.Tensor, weight: te.Tensor, out_dtype: str | None
+) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    def product(dtype: str) -> te.Tensor:
+        made: te.Tensor = topi.nn.matmul(data, weight, out_dtype=dtype, transpose_b=True)
+        return made
+
+    return data, weight, te_common.rounded_sum(product, out_dtype or data.dtype)
 
 
 @register_operator("dense_small_batch.gpu")
@@ -127,8 +144,8 @@ def dense_small_batch_gpu(
     data: te.Tensor, weight: te.Tensor, bias: None = None, out_dtype: str | None = None
 ) -> Scheduled:
     """Apply a dense layer to few rows: data [batch, in] by the transpose of weight [out, in]."""
-    del bias, out_dtype
-    return te_gemm.schedule_cuda(*_product(data, weight))
+    del bias
+    return te_gemm.schedule_cuda(*_product(data, weight, out_dtype))
 
 
 @register_operator("dense_large_batch.gpu")
@@ -147,8 +164,8 @@ def dense_nopack_x86(
     data: te.Tensor, weight: te.Tensor, bias: None = None, out_dtype: str | None = None
 ) -> Scheduled:
     """Apply a dense layer on a CPU: data [batch, in] by the transpose of weight [out, in]."""
-    del bias, out_dtype
-    return te_gemm.schedule_cpu(*_product(data, weight))
+    del bias
+    return te_gemm.schedule_cpu(*_product(data, weight, out_dtype))
 
 
 @register_operator("dense_pack.x86")
@@ -156,9 +173,9 @@ def dense_pack_x86(
     data: te.Tensor, weight: te.Tensor, bias: None = None, out_dtype: str | None = None
 ) -> Made:
     """Apply a dense layer on a CPU, with weights that are laid out [in, out]."""
-    del bias, out_dtype
+    del bias
     if data.dtype != _OF_FLOAT:
-        return te_gemm.schedule_cpu(*_product(data, weight))
+        return te_gemm.schedule_cpu(*_product(data, weight, out_dtype))
     (m, k), (n, _) = map(topi.utils.get_const_tuple, (data.shape, weight.shape))
     made: Made = _plain(source.gemm_nn_cpu)(m, n, k)
     return made
@@ -203,11 +220,14 @@ def _conv3d(layout: str, kind: str) -> None:
         dilation: tuple[int, ...], groups: int = 1, out_dtype: str = _OF_FLOAT,
     ) -> Scheduled:  # fmt: skip
         """Convolve images of depth, height and width."""
-        del out_dtype
         if groups != 1:
             raise TemplateError(f"{name}: groups must be 1, got {groups}")
         sides = [*zip(padding[:3], padding[3:], strict=True)]
-        conv = conv3d(data, kernel, strides, sides, dilation, layout)
+
+        def total(dtype: str) -> te.Tensor:
+            return conv3d(data, kernel, strides, sides, dilation, layout, out_dtype=dtype)
+
+        conv = te_common.rounded_sum(total, out_dtype)
         if kind == "x86":
             return te_sums.on_cpu((data, kernel), conv)
         axes = dict(zip(layout, conv.op.axis, strict=True))
@@ -227,10 +247,13 @@ def conv2d_transpose_nchw_cuda(
     out_dtype: str = _OF_FLOAT, output_padding: Pair = (0, 0), groups: int = 1,
 ) -> Scheduled:  # fmt: skip
     """Spread images NCHW by filters [in, out, height, width]."""
-    del out_dtype
     if groups != 1:
         raise TemplateError(f"conv2d_transpose_nchw.cuda: groups must be 1, got {groups}")
-    made = conv2d_transpose_nchw(data, kernel, strides, padding, output_padding=output_padding)
+
+    def total(dtype: str) -> te.Tensor:
+        return conv2d_transpose_nchw(data, kernel, strides, padding, dtype, output_padding)
+
+    made = te_common.rounded_sum(total, out_dtype)
     _, f, y, x = made.op.axis
     return te_sums.on_gpu((data, kernel), made, {"tile_f": f, "tile_y": y, "tile_x": x})
 
@@ -262,7 +285,10 @@ def batch_matmul_x86(
 ) -> Scheduled:  # fmt: skip
     """Multiply batches of matrices on a CPU."""
     del out_shape
-    made = topi.nn.batch_matmul(
-        x, y, out_dtype=out_dtype, transpose_a=transpose_a, transpose_b=transpose_b
-    )
+
+    def total(dtype: str) -> te.Tensor:
+        made: te.Tensor = topi.nn.batch_matmul(x, y, None, dtype, transpose_a, transpose_b)
+        return made
+
+    made = te_common.rounded_sum(total, out_dtype or x.dtype)
     return te_sums.on_cpu((x, y), made)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune import te
+from autotune import te, topi
 from autotune.task import TemplateConfig
+
+from .products.gemm_shape import HALVES
 
 Scheduled = tuple[te.Schedule, list[te.Tensor]]
 
@@ -58,6 +60,31 @@ class Threads:
     block: te.IterVar
     thread: te.IterVar
     extents: list[tuple[str, int]]
+
+
+def sum_of(out: te.Tensor) -> te.Tensor:
+    """Return the sum of products that a tensor is, or that it rounds."""
+    return out if out.op.reduce_axis else out.op.input_tensors[0]
+
+
+def rounded_sum(total: Callable[[str], te.Tensor], dtype: str) -> te.Tensor:
+    """Return a sum as a type: 16-bit floats are added up in float32, and rounded once.
+
+    Args:
+        total: the sum, by the type in which it is added up.
+        dtype: of the result.
+    """
+    return topi.cast(total("float32"), dtype) if dtype in HALVES else total(dtype)
+
+
+def summed_in_registers(s: te.Schedule, out: te.Tensor) -> te.Tensor:
+    """Return the stage that adds up: a copy of ``out`` in registers, or what ``out`` rounds."""
+    total = sum_of(out)
+    if total is out:
+        copy: te.Tensor = s.cache_write(out, "local")
+        return copy
+    s[total].set_scope("local")
+    return total
 
 
 def on_threads(

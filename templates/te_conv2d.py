@@ -45,9 +45,9 @@ def _define_tiles(cfg: TemplateConfig, axes: Sequence[te.IterVar], tiles: Tiles)
 
 def _stage(s: te.Schedule, conv: te.Tensor) -> tuple[te.Tensor, list[te.Tensor]]:
     """Sum in registers what is read through shared memory; return the sums and what is shared."""
-    padded, kernel = conv.op.input_tensors
+    padded, kernel = te_common.sum_of(conv).op.input_tensors
     s[padded].compute_inline()
-    local = s.cache_write(conv, "local")
+    local = te_common.summed_in_registers(s, conv)
     return local, [s.cache_read(t, "shared", [local]) for t in (padded, kernel)]
 
 
@@ -60,7 +60,7 @@ def on_gpu(data: te.Tensor, kernel: te.Tensor, conv: te.Tensor, slices: Tiles) -
     s = te.create_schedule([conv.op])
     cfg = get_config()
     _define_tiles(cfg, conv.op.axis[1:], CUDA_TILES)
-    _define_tiles(cfg, conv.op.reduce_axis[: len(slices)], slices)
+    _define_tiles(cfg, te_common.sum_of(conv).op.reduce_axis[: len(slices)], slices)
     te_common.define_unroll(cfg)
 
     local, shared = _stage(s, conv)
@@ -87,7 +87,7 @@ def _tile_output(
     Returns:
         The sums, the axes that are not tiled, and the loops over tiles.
     """
-    local = s.cache_write(conv, "local")
+    local = te_common.summed_in_registers(s, conv)
     axes = list(s[conv].op.axis)
     whole, tiled = axes[: -len(knobs)], axes[-len(knobs) :]
     outer, inner = te_common.tile_axes(cfg, s, conv, dict(zip(knobs, tiled, strict=True)))
@@ -135,14 +135,14 @@ def on_cpu(data: te.Tensor, kernel: te.Tensor, conv: te.Tensor) -> Scheduled:
     s = te.create_schedule([conv.op])
     cfg = get_config()
     _, f, y, x = conv.op.axis
-    rc, ry, rx = conv.op.reduce_axis
+    rc, ry, rx = te_common.sum_of(conv).op.reduce_axis
     te_common.define_tile(cfg, "tile_f", f, (-1, 8), max_factor=32)
     te_common.define_tile(cfg, "tile_y", y, (-1, 1), max_factor=32)
     te_common.define_tile(cfg, "tile_x", x, (-1, 16), max_factor=64)
     te_common.define_tile(cfg, "tile_rc", rc, (-1, 16), max_factor=64)
     cfg.define_knob("unroll_kernel", [0, 1])
 
-    padded = conv.op.input_tensors[0]
+    padded = te_common.sum_of(conv).op.input_tensors[0]
     local, batch, outer = _tile_output(cfg, s, conv, ["tile_f", "tile_y", "tile_x"])
     s[conv].parallel(s[conv].fuse(*batch, *outer[:-1]))
     s[local].compute_at(s[conv], outer[-1])
@@ -181,7 +181,7 @@ def depthwise_on_cpu(data: te.Tensor, kernel: te.Tensor, conv: te.Tensor) -> Sch
     te_common.define_tile(cfg, "tile_x", x, (-1, 16), max_factor=64)
     cfg.define_knob("unroll_kernel", [0, 1])
 
-    padded = conv.op.input_tensors[0]
+    padded = te_common.sum_of(conv).op.input_tensors[0]
     local, images, outer = _tile_output(cfg, s, conv, ["tile_y", "tile_x"])
     task = s[conv].fuse(*images)
     s[conv].parallel(task)

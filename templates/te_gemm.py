@@ -22,14 +22,16 @@ def schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     i, j = c.op.axis
     te_common.define_tile(cfg, "tile_i", i, (-1, 2, 8, 4), max_factor=64)
     te_common.define_tile(cfg, "tile_j", j, (-1, 2, 8, 4), max_factor=64)
-    te_common.define_tile(cfg, "tile_k", c.op.reduce_axis[0], (-1, 8), max_factor=64)
+    te_common.define_tile(
+        cfg, "tile_k", te_common.sum_of(c).op.reduce_axis[0], (-1, 8), max_factor=64
+    )
     cfg.define_knob("vector", [1, 2, 4])
     # 0: fetch, then compute; 1: fetch the next slice while computing; n: n slices fetched ahead by
     # asynchronous copies.
     cfg.define_knob("pipeline", [0, 1, 2, 3, 4])
     te_common.define_unroll(cfg)
 
-    local = s.cache_write(c, "local")
+    local = te_common.summed_in_registers(s, c)
     shared = [s.cache_read(t, "shared", [local]) for t in (a, b)]
     registers = [s.cache_read(t, "local", [local]) for t in shared]
     threads = te_common.on_threads(cfg, s, c, ["tile_i", "tile_j"])
@@ -56,14 +58,16 @@ def schedule_cpu(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     i, j = c.op.axis
     te_common.define_tile(cfg, "tile_i", i, (-1, 8, 4), max_factor=64)
     te_common.define_tile(cfg, "tile_j", j, (-1, 4, 16), max_factor=128)
-    te_common.define_tile(cfg, "tile_k", c.op.reduce_axis[0], (-1, 16), max_factor=64)
+    te_common.define_tile(
+        cfg, "tile_k", te_common.sum_of(c).op.reduce_axis[0], (-1, 16), max_factor=64
+    )
     cfg.define_knob("unroll", [0, 1])
     # What is unrolled is compiled line by line: beyond this a compiler takes minutes.
     cfg.multi_filter(
         lambda c: not c["unroll"].val or c["tile_i"].size[-1] * c["tile_k"].size[-1] <= 64
     )
 
-    local = s.cache_write(c, "local")
+    local = te_common.summed_in_registers(s, c)
     i, j = s[c].op.axis
     outer, middle, inner = te_common.tile_axes(cfg, s, c, {"tile_i": i, "tile_j": j})
     s[c].reorder(*outer, *middle, *inner)

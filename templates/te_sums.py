@@ -36,7 +36,7 @@ def on_gpu(
     names = _define_slices(out)
     te_common.define_unroll(cfg)
 
-    local = s.cache_write(out, "local")
+    local = te_common.summed_in_registers(s, out)
     shared = []
     for each in s[local].op.input_tensors:
         if not isinstance(each.op, te.PlaceholderOp):
@@ -68,7 +68,7 @@ def on_cpu(inputs: Sequence[te.Tensor], out: te.Tensor) -> Scheduled:
     names = _define_slices(out)
     cfg.define_knob("unroll", [0, 1])
 
-    local = s.cache_write(out, "local")
+    local = te_common.summed_in_registers(s, out)
     for each in s[local].op.input_tensors:
         if not isinstance(each.op, te.PlaceholderOp):  # padded data, which all tasks read
             s[each].parallel(s[each].fuse(*s[each].op.axis[:2]))
@@ -89,8 +89,8 @@ def on_cpu(inputs: Sequence[te.Tensor], out: te.Tensor) -> Scheduled:
 
 def _define_slices(out: te.Tensor) -> list[str]:
     """Declare how the axes of the reduction are split; return the knobs."""
-    names = [f"tile_{axis.var.name}" for axis in out.op.reduce_axis]
-    for name, axis in zip(names, out.op.reduce_axis, strict=True):
+    names = [f"tile_{axis.var.name}" for axis in te_common.sum_of(out).op.reduce_axis]
+    for name, axis in zip(names, te_common.sum_of(out).op.reduce_axis, strict=True):
         untuned = _CHANNELS if axis.var.name in _OF_CHANNELS else _TAPS
         te_common.define_tile(get_config(), name, axis, untuned, max_factor=64)
     return names

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
 import pytest
 from autotune.templates import te_winograd
@@ -159,3 +160,40 @@ def test_a_dtype_that_no_hand_written_kernel_has_is_computed_by_its_tensor_expre
     data, weight = te.placeholder((1, 4, 6, 6), "float16"), te.placeholder((4, 4, 3, 3), "float16")
     task = autotune.create("conv2d_nchw.cuda", (data, weight, *CONV, "float16"), Target("cuda"))
     assert "tile_f" in task.config_space.space_map
+
+
+# Each result is of 4096 products, of which no sum in 16 bits gets beyond 256 or 2048.
+ONE_CONV = ((1, 1), (0, 0, 0, 0), (1, 1))
+ONE_CONV_3D = ((1, 1, 1), (0,) * 6, (1, 1, 1), 1)
+LONG_SUMS = [
+    ("conv2d_nchw.cuda", (1, 256, 4, 4), (2, 256, 4, 4), ONE_CONV),
+    ("depthwise_conv2d_nchw.cuda", (1, 2, 64, 64), (2, 1, 64, 64), ONE_CONV),
+    ("conv2d_NCHWc.x86", (1, 256, 4, 4), (2, 256, 4, 4), (*ONE_CONV, "NCHW", "NCHW")),
+    ("depthwise_conv2d_NCHWc.x86", (1, 2, 64, 64), (2, 1, 64, 64), (*ONE_CONV, "NCHW", "NCHW")),
+    ("conv3d_ncdhw.cuda", (1, 64, 4, 4, 4), (2, 64, 4, 4, 4), ONE_CONV_3D),
+    ("conv3d_ndhwc.x86", (1, 4, 4, 4, 64), (4, 4, 4, 64, 2), ONE_CONV_3D),
+    ("dense_small_batch.gpu", (4, 4096), (8, 4096), (None,)),
+    ("dense_nopack.x86", (4, 4096), (8, 4096), (None,)),
+    ("dense_pack.x86", (4, 4096), (8, 4096), (None,)),
+    ("batch_matmul.x86", (1, 2, 4096), (1, 3, 4096), (None,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("out_dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize(("name", "data", "weight", "rest"), LONG_SUMS)
+def test_sums_of_16_bit_floats_are_rounded_once(name, data, weight, rest, out_dtype):
+    dtype = "float16" if out_dtype == "float32" else out_dtype
+    kinds = [np.dtype(getattr(ml_dtypes, each, each)) for each in (dtype, out_dtype)]
+    target = Target("llvm" if name.endswith("x86") else EMULATED)
+    tensors = [te.placeholder(shape, dtype) for shape in (data, weight)]
+    task = autotune.create(name, (*tensors, *rest, out_dtype), target)
+    space = task.config_space
+    for config in (task.default(), space.get(len(space) // 3)):
+        with target:
+            made = task.instantiate(config)
+            function = autotune.build(made, target=target)
+        out = made[1][-1]
+        assert out.dtype == out_dtype
+        got = np.zeros([int(n) for n in out.shape], kinds[1])
+        function(*[np.ones(shape, kinds[0]) for shape in (data, weight)], got)
+        assert (got.astype("float32") == 4096).all()
