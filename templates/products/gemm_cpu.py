@@ -43,8 +43,8 @@ _NEARBY, _IN_PLACE, _NAMED, _NEAR_FLOATS = 1 << 20, 32, 12 << 20, 1 << 17
 # Products of a part of a sum, at the least; elements of a result up to which sums may be split.
 _LEAST_PART, _SPLIT = 128, 1 << 18
 # Multiply-adds in the time that threads wait for each other, and that it takes to add an element
-# of a part.
-_JOINING, _OF_PART = 5e5, 8
+# of a part, and to get a task.
+_JOINING, _OF_PART, _OF_TASK = 5e5, 8, 1e4
 # Bytes after which lines share a place of a first cache, and how many rows that holds beside b.
 _ALIAS, _TOGETHER = 4096, 6
 
@@ -202,13 +202,16 @@ def _tasks(
     """Return in how many parts sums are split, and rows and panels of tasks, see `cpu_tiles`."""
     extents = (shape.m, shape.n)
 
+    def besides(high: float, wide: float) -> float:
+        return copying(high, wide) + _OF_TASK / (high * wide * shape.k)
+
     def of_parts(split: int) -> tuple[float, int, int, int]:
-        block, some = cpu_tiles.tasks(target, blocks, panels, extents, width, copying, split)
+        block, some = cpu_tiles.tasks(target, blocks, panels, extents, width, besides, split)
         high, wide = min(block, shape.m), min(some * width, shape.n)
         alone = cpu_tiles.task_time(target, (high, wide), extents, split) / split
         # Other parts than the first are written, read and added, once all threads are done.
         joining = _JOINING + _OF_PART * split * shape.m * shape.n if split > 1 else 0
-        return alone * (1 + copying(high, wide)) + joining / shape.k, split, block, some
+        return alone * (1 + besides(high, wide)) + joining / shape.k, split, block, some
 
     return min(map(of_parts, options["split_k"]))[1:]
 

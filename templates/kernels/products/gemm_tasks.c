@@ -11,7 +11,8 @@ void gemm_nn(
 void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
   float* const parts = c;
 #endif
-#pragma omp parallel
+  // Waking other threads takes longer than the smallest products.
+#pragma omp parallel if ((size_t)M * N * K > 250000)
   {
 #pragma omp for collapse(3) schedule(dynamic)
     for (int k = 0; k < K; k += PART)
