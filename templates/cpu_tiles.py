@@ -18,6 +18,10 @@ from . import common
 # Rows of sums that a tile may have; 8 and more are for machines of 32 registers.
 ROWS = tuple(range(1, 15))
 VECTORS, LANES = (1, 2, 3, 4), (4, 8, 16)
+# Rows beyond which tiles whose vectors come from the second cache take longer than their cycles.
+HIGHEST = 12
+# Ways of a first cache that is not known.
+_LEAST_WAYS = 8
 # Multiply-adds, and loads, of vectors that a core begins in a cycle; cycles until a sum is there.
 _EACH_CYCLE, _LATENCY = 2, 4
 # What a tile of rows that are left over takes, as a multiple of one of many, so that of what takes
@@ -64,6 +68,18 @@ def vector_unit(target: Target) -> VectorUnit:
 def _cpuinfo() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     return cpuinfo.read_text("utf-8", "replace") if cpuinfo.exists() else ""
+
+
+@cache
+def _ways() -> int:
+    index = Path("/sys/devices/system/cpu/cpu0/cache/index0/ways_of_associativity")
+    return int(index.read_text("utf-8")) if index.exists() else _LEAST_WAYS
+
+
+def rows_together(target: Target) -> int:
+    """Return how many lines that share a set the first cache holds beside two of a panel."""
+    is_here = target.attrs.get("mcpu", "native") == "native"
+    return (_ways() if is_here else _LEAST_WAYS) - 2
 
 
 def _has_avx512() -> bool:

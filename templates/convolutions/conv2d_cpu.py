@@ -146,7 +146,11 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
         return _in_place(shape, options, target)
     if _turns_filters(shape, unit):
         return _of_filters(shape, options, target)
-    rows, vectors, lanes = cpu_tiles.tile(unit, shape.co, pixels, tails=True, narrow=True)
+    is_far = unit.floats > 8 and not unit.halves
+    high = range(1, cpu_tiles.HIGHEST + 1) if is_far else cpu_tiles.ROWS
+    rows, vectors, lanes = cpu_tiles.tile(
+        unit, shape.co, pixels, tails=True, narrow=True, is_far=is_far, rows_of_tile=high
+    )
     width = vectors * lanes
     blocks = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "across": 0, "in_place": 0}

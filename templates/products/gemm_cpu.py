@@ -45,8 +45,8 @@ _LEAST_PART, _SPLIT = 128, 1 << 18
 # Multiply-adds in the time that threads wait for each other, and that it takes to add an element
 # of a part, and to get a task.
 _JOINING, _OF_PART, _OF_TASK = 5e5, 8, 1e4
-# Bytes after which lines share a place of a first cache, and how many rows that holds beside b.
-_ALIAS, _TOGETHER = 4096, 6
+# Bytes after which lines share a set of a first cache.
+_ALIAS = 4096
 
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
@@ -118,14 +118,17 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     pack = _way(shape, unit)
     in_rows = pack not in (LIE, STREAMED)
     # Rows of a whose elements share a place of the first cache push each other out of it.
-    most = _TOGETHER if in_rows and 4 * shape.k % _ALIAS == 0 else max(cpu_tiles.ROWS)
+    is_alias = in_rows and 4 * shape.k % _ALIAS == 0
+    most = cpu_tiles.HIGHEST if pack == BY_TILES else max(cpu_tiles.ROWS)
+    most = min(most, cpu_tiles.rows_together(target)) if is_alias else most
     if pack == ONE_BY_ONE and unit.floats <= 8 and shape.m <= FEW and not _is_near(shape):
         most = _LOW
     least = 1 if pack != LIE else shape.m if shape.m <= _tallest(unit) else _HIGH
+    # Vectors of b come from the second cache, where each is read once a tile.
+    is_far = unit.floats > 8 and (pack == IN_PLACE or (pack == BY_TILES and not unit.halves))
     rows, vectors, lanes = cpu_tiles.tile(
-        unit, shape.m, shape.n, narrow=in_rows, is_far=pack == IN_PLACE and unit.floats > 8,
-        rows_of_tile=range(least, most + 1),
-    )  # fmt: skip
+        unit, shape.m, shape.n, narrow=in_rows, is_far=is_far, rows_of_tile=range(least, most + 1)
+    )
     width = vectors * lanes
     panels = [p for p in options["panels"] if p == 1 or 2 * p * width < 3 * shape.n]
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "pack": pack, "split_k": 1}
@@ -184,7 +187,7 @@ def _packed(
     are added to, which deep panels ask for more rarely.
     """
     width, is_one = tile["vectors"] * tile["lanes"], shape.m <= _MANY
-    depth, of_panels = (min(_DEEP, _PANEL // (4 * width)), 0.0) if is_one else (384, 1e-4)
+    depth, of_panels = (min(_DEEP, _PANEL // (4 * width)), 0.0) if is_one else (384, 5e-5)
     split, block_m, together = _tasks(
         shape, options, _blocks(options, tile["rows"]), panels, width, target,
         lambda high, wide: 8 / high + 4 / wide + of_panels * wide,
