@@ -26,7 +26,7 @@ def conv3d_cuda(
     data: Extents, weight: Extents, strides: Extents = (1,), padding: Extents = (0,),
     dilation: Extents = (1,), layout: str = "NCDHW",
 ) -> SourceKernel:  # fmt: skip
-    """3-D convolution of float32: data (n, ci, depth, height, width), weight (co, ci, ...).
+    """Convolve volumes of float32: data (n, ci, depth, height, width), weight (co, ci, ...).
 
     Args:
         data, weight: their shapes; where the layout is ``"NDHWC"`` channels are last, and the
