@@ -103,7 +103,17 @@ def constant(name: str, shape: Sequence[int], dtype: str = "float32") -> Constan
 def workspace(
     name: str, shape: Sequence[int], dtype: str = "float32", zero: bool = False
 ) -> Workspace:
-    """Describe a buffer between kernels of one function; ``zero`` clears it before each run."""
+    """Describe a buffer between kernels of one function, which no caller sees.
+
+    Args:
+        name: by which `call` passes it.
+        shape: positive extents.
+        dtype: numpy name of the element type, or ``"bfloat16"``.
+        zero: whether it is cleared before each run.
+
+    Raises:
+        KernelError: the shape or the dtype is none.
+    """
     _WORKSPACE.text("name", name, "partial")
     return Workspace(name, shape_of(name, shape), dtype, zero)
 
@@ -119,8 +129,20 @@ def call(
     """Describe one kernel of a function that has several, run in the order given.
 
     Args:
-        early: whether it may begin while the kernel before it still runs, see `Launch`; the first
-            of a function may not.
+        entry: name of the kernel in the source.
+        args: names of its parameters, in order: of arguments and of workspaces.
+        grid: blocks, in one to three dimensions; 1 on a CPU.
+        block: threads of a block, in one to three dimensions; 1 on a CPU.
+        shared_bytes: of dynamic shared memory.
+        early: programmatic dependent launch: whether it may start while the kernel before it
+            still runs, see `Launch`; the first of a function may not.
+
+    Raises:
+        KernelError: an argument is out of range, or not of its kind.
+
+    Example::
+
+        calls=[call("part", ["x", "sums"], 64, 256), call("total", ["sums", "y"], 1, 256)]
     """
     check = Check(KernelError, f"call({entry!r})")
     check.text("entry", entry, "gemm")

@@ -89,7 +89,14 @@ class Builder:
     def build(
         self, measure_inputs: Sequence[MeasureInput]
     ) -> Sequence[BuildResult | MeasureResult]:
-        """Build a batch; one result for each input, in order."""
+        """Build a batch.
+
+        Args:
+            measure_inputs: the trials.
+
+        Returns:
+            For each of them, in order, what was built, or the result of a trial that failed.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define build(measure_inputs)")
 
     def refusal(self, measure_input: MeasureInput) -> BuildResult | None:
@@ -185,7 +192,15 @@ class Runner:
     def run(
         self, measure_inputs: Sequence[MeasureInput], build_results: Sequence[BuildResult]
     ) -> Sequence[MeasureResult]:
-        """Run a batch; one result for each input, in order."""
+        """Run a batch.
+
+        Args:
+            measure_inputs: the trials.
+            build_results: what the builder gave for each of them.
+
+        Returns:
+            One result for each input, in order; the failure of a trial is a result too.
+        """
         raise NotImplementedError(
             f"{type(self).__name__} must define run(measure_inputs, build_results)"
         )
@@ -193,7 +208,7 @@ class Runner:
     def submit(
         self, measure_input: MeasureInput, build_result: BuildResult
     ) -> Future[MeasureResult]:
-        """Start to run one input."""
+        """Start to run what was built for a trial; its result comes by the future."""
         if self._batcher is None:
             self._batcher = Batcher(self._run_pairs, self.n_parallel, f"{type(self).__name__}.run")
         return self._batcher.submit((measure_input, build_result))
@@ -215,6 +230,12 @@ class Runner:
         """Time built candidates against each other; here, one batch a round.
 
         A runner that can time them closer together overrides this.
+
+        Args:
+            candidates: each trial with what was built for it.
+            rounds: samples of each.
+            least_s: least seconds of one sample; ignored here.
+            device: which of `race_devices`; ignored here.
 
         Raises:
             MeasureError: a candidate failed.

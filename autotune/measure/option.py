@@ -24,7 +24,9 @@ def measure_option(
 ) -> MeasureOption:
     """Choose who builds and who runs; ``"local"`` stands for the defaults on this machine.
 
-    A fleet in place of the builder gives both.
+    Args:
+        builder: compiles; a `LocalBuilder`, ``"local"``, or a fleet, which gives both.
+        runner: runs, verifies and times; a `LocalRunner` or ``"local"``.
 
     Raises:
         MeasureError: a string other than ``"local"``.

@@ -121,6 +121,13 @@ class Session(Mapping[str, object]):
     def measure(self, workload: Workload, candidates: Iterable[Candidate]) -> list[MeasureResult]:
         """Measure candidates of a workload, and wait for all of them.
 
+        Args:
+            workload: such as a task.
+            candidates: of it, such as points of its space, ``task.config_space.get(i)``.
+
+        Returns:
+            The results, in order; the failure of a trial is a result too.
+
         Raises:
             MeasureError and others: measuring cannot go on.
         """
@@ -152,6 +159,12 @@ class Session(Mapping[str, object]):
         incumbent: str | None = None,
     ) -> RaceResult:
         """Time candidates of one workload side by side; see `autotune.measure.final.race.race`.
+
+        Args:
+            measure_inputs: the candidates.
+            rounds: samples of each at most.
+            least_s: least seconds of one sample.
+            incumbent: key of an earlier winner, which keeps its place as long as it ties.
 
         Raises:
             MeasureError: no finalist could be built, or the race could not be run.

@@ -50,6 +50,11 @@ WORDS = 300
 def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json") -> str:
     """Return the line of one trial, without the newline.
 
+    Args:
+        inp: the trial.
+        result: what was measured.
+        protocol: ``"json"``; no other is written.
+
     Raises:
         RecordError: something in it has no JSON form, or another protocol is asked for.
     """
@@ -80,6 +85,10 @@ def decode(row: str, protocol: Protocol = "json") -> Pair | None:
 
     Reads JSON of versions 0.2 and 0.1 and, with ``protocol="pickle"``, the older tab-separated
     rows, of which nothing but plain data and AutoTVM's own four entities is ever unpickled.
+
+    Args:
+        row: the line, with or without its newline.
+        protocol: of the line.
 
     Raises:
         RecordError: the line is none of these.
@@ -174,7 +183,12 @@ def _words(error: Exception) -> str:
 
 
 def measure_str_key(inp: MeasureInput, include_config: bool = True) -> str:
-    """Return a text that is equal for equal trials, as AutoTVM's databases use it."""
+    """Return a text that is equal for equal trials, as AutoTVM's databases use it.
+
+    Args:
+        inp: the trial.
+        include_config: whether trials of one task with other configurations differ.
+    """
     task = inp.task
     if not isinstance(task, Task):
         return f"{inp.target}{task.key}{inp.key if include_config else ''}"

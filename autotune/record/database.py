@@ -38,7 +38,12 @@ class Database(ABC):
     def load(
         self, inp: MeasureInput, get_all: bool = False
     ) -> MeasureResult | list[MeasureResult] | None:
-        """Return the latest result of a trial, or all of them; None when there is none."""
+        """Return the latest result of a trial; None when there is none.
+
+        Args:
+            inp: the trial.
+            get_all: whether all of its results are returned, in a list, as they were saved.
+        """
         results = [result for _, result in self._readable(self._get(measure_str_key(inp)))]
         if not results:
             return None

@@ -154,7 +154,12 @@ def load_from_file(filepath: LogPath | Database, races: bool = False) -> Iterato
 
 
 def load_from_buffer(buffer: IO[str], races: bool = False) -> Iterator[Pair]:
-    """Yield the records of an open text file; see `load_from_file`."""
+    """Yield the records of an open text file.
+
+    Args:
+        buffer: the file.
+        races: as of `load_from_file`.
+    """
     return iter(LogReader(buffer, str(getattr(buffer, "name", "the given file")), races=races))
 
 

@@ -191,6 +191,10 @@ def compact(
 def write_log(path: LogPath, pairs: Iterable[Pair]) -> None:
     """Write a whole log at once: either all of it stands there, or what was there before.
 
+    Args:
+        path: of the file.
+        pairs: trials with their results, in the order of the lines.
+
     Raises:
         RecordError: it cannot be written.
     """

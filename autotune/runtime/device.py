@@ -139,6 +139,10 @@ def device(kind: str | Target, index: int = 0) -> Device:
 
     The device of an emulated CUDA target is the CPU, where its kernels run.
 
+    Args:
+        kind: which of them, or a target.
+        index: number of the GPU, from 0, where ``kind`` has none.
+
     Raises:
         DeviceError: there is no such kind.
     """

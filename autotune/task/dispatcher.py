@@ -311,6 +311,12 @@ def get_config() -> TemplateConfig:
     While a task is created it is the `ConfigSpace` that collects the knobs; when a configuration
     is realised it is a run with it (`PointRun`); without a tuned one it is a
     `FallbackConfigEntity`.
+
+    Example, within a template::
+
+        cfg = autotune.get_config()
+        cfg.define_knob("BLOCK", [64, 128, 256])
+        block = cfg["BLOCK"].val
     """
     found = _begun(DispatchContext.current.query(Target.current(), None))
     return cast(TemplateConfig, found)

@@ -300,7 +300,16 @@ def create(
 
     Raises:
         TemplateError: the template is unknown, or there is no target.
+        WorkloadError: the template does not take these arguments.
         SpaceError: the knobs are ill-defined.
+        FlopError: the operations of the template's schedule cannot be counted.
+
+    Example::
+
+        import autotune.templates
+
+        task = autotune.create("gemm_nn.cpu", args=(512, 512, 512), target="llvm")
+        print(task.config_space)
     """
     name = task_name if isinstance(task_name, str) else getattr(task_name, "task_name", None)
     if name is None:

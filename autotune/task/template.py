@@ -158,8 +158,19 @@ def template(task_name: str | Function, func: Function | None = None) -> Any:
     hold for its arguments, so a tuned log applies by itself. A bare ``@template`` uses the
     function's name. In a notebook, running its cell again replaces it.
 
+    Args:
+        task_name: by which `create` and logs know it; or the function itself, if bare.
+        func: the function, where this is called instead of used as a decorator.
+
     Raises:
         TemplateError: the name is taken, or none that a log can hold.
+
+    Example::
+
+        @autotune.template("scale")
+        def scale(n):
+            autotune.get_config().define_knob("BLOCK", [64, 128, 256])
+            ...
     """
     if not isinstance(task_name, str) and callable(task_name):
         return template(getattr(task_name, "__name__", ""), task_name)
