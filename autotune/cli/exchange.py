@@ -12,7 +12,7 @@ import click
 
 from autotune.cli.log_entries import Group, read_logs
 from autotune.cli.log_output import log_or_url, refuse_input
-from autotune.cli.modules import import_templates
+from autotune.cli.modules import import_templates, parted
 from autotune.cli.ship import ship
 from autotune.cli.tables import Table, say
 from autotune.interchange import READERS, Imported, import_files, read_t1, write_t4
@@ -174,8 +174,7 @@ def export(
     cubins and PTX with a launcher, which pick by the shapes of the arrays. FILE.py is where the
     templates of the log are: it is imported. The project needs nothing of autotune.
     """
-    files = [path for path in paths if isinstance(path, Path) and path.suffix == ".py"]
-    logs = [path for path in paths if path not in files]
+    files, logs = parted(paths)
     if form == "c":
         import_templates(modules, files)
         ship(logs, out, tasks, name, archs)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from autotune.cli.log_output import log_or_url
-from autotune.cli.modules import import_templates
+from autotune.cli.modules import import_templates, module_option, parted
 from autotune.cli.tables import Table, say
 from autotune.hub import log_of, make_pack, of_arch, packs
 from autotune.measure.types import Pair
@@ -67,10 +67,7 @@ def pull(source: str | None) -> None:
     "--gain", "least_gain", type=click.FloatRange(min=1), default=1.0, show_default=True,
     help="How many times as fast as the untuned choice records must be.",
 )  # fmt: skip
-@click.option(
-    "--module", "modules", multiple=True, default=["autotune.templates"], show_default=True,
-    help="Module that registers the templates; may be given several times.",
-)  # fmt: skip
+@module_option
 def pack(
     paths: tuple[Path | str, ...],
     out: Path,
@@ -86,10 +83,10 @@ def pack(
 
     Records of an older kernel text are left out. FILE.py is where the templates are.
     """
-    files = [path for path in paths if isinstance(path, Path) and path.suffix == ".py"]
+    files, logs = parted(paths)
     import_templates(modules, files)
     pairs: list[Pair] = []
-    for log in [path for path in paths if path not in files]:
+    for log in logs:
         given = of_arch(load_from_file(log, races=True), arch)
         pairs += current_only(given, source_name(log))
     made = make_pack(
@@ -101,10 +98,7 @@ def pack(
 
 @hub.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option(
-    "--module", "modules", multiple=True, default=["autotune.templates"], show_default=True,
-    help="Module that registers the templates; may be given several times.",
-)  # fmt: skip
+@module_option
 def trim(folder: Path, modules: tuple[str, ...]) -> None:
     """Take the records of older kernel texts out of the packs of FOLDER.
 

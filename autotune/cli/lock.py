@@ -11,7 +11,7 @@ import click
 
 from autotune.cli.log_diff import part
 from autotune.cli.log_output import log_or_url
-from autotune.cli.modules import import_templates
+from autotune.cli.modules import import_templates, module_option, parted
 from autotune.cli.tables import Table, say
 from autotune.errors import LockError
 from autotune.lock import (
@@ -34,14 +34,6 @@ from autotune.utils.quantities import counted, microseconds
 
 _SAMPLES = 9
 _FILE = click.Path(dir_okay=False, path_type=Path)
-_modules = click.option(
-    "--module",
-    "modules",
-    multiple=True,
-    default=["autotune.templates"],
-    show_default=True,
-    help="Module that registers the templates; may be given several times.",
-)
 
 
 @click.group()
@@ -59,7 +51,7 @@ def lock() -> None:
     "--out", "-o", type=_FILE, default=Path(LOCK_FILE), show_default=True, help="The lock."
 )
 @click.option("--task", "tasks", multiple=True, help="Only this task; may be given several times.")
-@_modules
+@module_option
 def write(
     paths: tuple[Path | str, ...], out: Path, tasks: tuple[str, ...], modules: tuple[str, ...]
 ) -> None:
@@ -67,10 +59,10 @@ def write(
 
     FILE.py is where the templates of the log are: it is imported.
     """
-    files = [path for path in paths if isinstance(path, Path) and path.suffix == ".py"]
+    files, logs = parted(paths)
     import_templates(modules, files)
     pairs: list[Pair] = []
-    for log in [path for path in paths if path not in files]:
+    for log in logs:
         given = load_from_file(log, races=True)
         wanted = (pair for pair in given if not tasks or pair[0].task.name in tasks)
         pairs += current_only(wanted, source_name(log))
@@ -120,7 +112,7 @@ def show(path: Path) -> None:
 
 @lock.command()
 @click.argument("files", metavar="[FILE.py]... [LOCK]", nargs=-1, type=_FILE)
-@_modules
+@module_option
 @click.option(
     "--fail-above",
     callback=part,
@@ -147,8 +139,7 @@ def check(
     a wrong answer, fails, or is slower than noise and --fail-above allow; and when nothing is
     locked for this device. FILE.py is where the templates are: it is imported.
     """
-    scripts = [path for path in files if path.suffix == ".py"]
-    locks = [path for path in files if path.suffix != ".py"] or [Path(LOCK_FILE)]
+    scripts, locks = parted(files)
     import_templates(modules, scripts)
 
     def option_for(way: Way) -> Mapping[str, object]:
@@ -159,7 +150,7 @@ def check(
 
     counts: Counter[str] = Counter()
     good = True
-    for path in locks:
+    for path in locks or [Path(LOCK_FILE)]:
         how = None if no_time else option_for, fail_above, timeout
         entries, functions = read_lock(path), read_functions(path)
         for one in itertools.chain(

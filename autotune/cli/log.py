@@ -23,7 +23,7 @@ from autotune.cli.log_output import (
     us_text,
 )
 from autotune.cli.log_plot import plot
-from autotune.cli.modules import import_templates, module_option
+from autotune.cli.modules import import_templates, module_option, parted
 from autotune.cli.tables import Table, say
 from autotune.dashboard import ALL_LINES, source_of
 from autotune.measure.types import MeasureErrorNo
@@ -160,8 +160,8 @@ def best(
     The best is the one that `apply_history_best` gives: the winner of a race comes before what it
     was raced with. FILE.py is where the templates of the log are: it is imported.
     """
-    files = [path for path in paths if isinstance(path, Path) and path.suffix == ".py"]
-    logs = read_logs([path for path in paths if path not in files], task)
+    files, given = parted(paths)
+    logs = read_logs(given, task)
     if source:
         import_templates(modules, files)
     found = [one for group in logs.groups for one in group.fastest(top)]

@@ -8,10 +8,13 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
 from autotune.errors import AutotuneError, TemplateError
+
+AnyPath = TypeVar("AnyPath", Path, Path | str)
 
 
 def import_templates(modules: Sequence[str], files: Sequence[Path] = ()) -> None:
@@ -36,6 +39,12 @@ def import_templates(modules: Sequence[str], files: Sequence[Path] = ()) -> None
             _import_file(file)
         except Exception as error:
             raise _failed(str(file), error) from error
+
+
+def parted(paths: Sequence[AnyPath]) -> tuple[list[Path], list[AnyPath]]:
+    """Return the files of Python among some arguments, for `import_templates`, and the others."""
+    files = [path for path in paths if isinstance(path, Path) and path.suffix == ".py"]
+    return files, [path for path in paths if path not in files]
 
 
 def module_option(command: Callable[..., None]) -> Callable[..., None]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from autotune.cli.log_output import refuse_input
-from autotune.cli.modules import import_templates, module_option
+from autotune.cli.modules import import_templates, module_option, parted
 from autotune.cli.tables import say
 from autotune.errors import RecordError
 from autotune.utils.files import publish
@@ -32,8 +32,7 @@ def report(paths: tuple[Path, ...], out: Path, modules: tuple[str, ...]) -> None
     """
     from autotune.report import html_report, read_records
 
-    files = [path for path in paths if path.suffix == ".py"]
-    logs = [path for path in paths if path not in files]
+    files, logs = parted(paths)
     if not logs:
         raise click.UsageError("there is no LOG among the arguments")
     refuse_input(out, paths)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from autotune.cli.modules import import_templates, module_option
+from autotune.cli.modules import import_templates, module_option, parted
 from autotune.cli.tables import say
 
 LOG = click.Path(dir_okay=False, path_type=Path)
@@ -48,8 +48,8 @@ def serve(
     from autotune.dashboard import Guard, Model, is_local, new_token, run
     from autotune.record.paths import log_path
 
-    files = [path for path in paths if path.suffix == ".py"]
-    logs = [log_path(path) for path in paths if path not in files]
+    files, given = parted(paths)
+    logs = list(map(log_path, given))
     if not logs:
         raise click.UsageError("there is no LOG among the arguments")
     import_templates(modules, files)

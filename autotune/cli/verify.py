@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from autotune.cli.log_output import log_or_url
-from autotune.cli.modules import import_templates
+from autotune.cli.modules import import_templates, module_option
 from autotune.cli.tables import say
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.final.recheck import Recheck, Way, recheck
@@ -32,14 +32,7 @@ _SAMPLES = 9
 @click.argument("log", type=log_or_url)
 @click.option("--keep-older", is_flag=True, help="Also records of an older kernel text.")
 @click.option("--every", is_flag=True, help="All records that worked, not the best of each task.")
-@click.option(
-    "--module",
-    "modules",
-    multiple=True,
-    default=["autotune.templates"],
-    show_default=True,
-    help="Module that registers the templates; may be given several times.",
-)
+@module_option
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds for building one.")
 @click.option(
     "--run-timeout",

@@ -385,3 +385,9 @@ def _product(columns: list[Column], levels: Levels) -> Column:
     for each in columns:
         result = result * each
     return result
+
+
+def lengths_of(axes: list[Column], most: int, levels: int, none: Column) -> list[Column]:
+    """Return the lengths of some axes, level by level; missing axes have zeros."""
+    columns = [each[i] if i < len(each) else none for each in axes[:most] for i in range(levels)]
+    return columns + [none] * (most * levels - len(columns))

@@ -14,15 +14,19 @@ import numpy.typing as npt
 
 from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.problem.hardware_params import HardwareParams
-from autotune.auto_scheduler.search.columns_gpu import Levels, footprint, unrolled_steps
+from autotune.auto_scheduler.search.columns_gpu import (
+    Levels,
+    footprint,
+    lengths_of,
+    unrolled_steps,
+)
 from autotune.auto_scheduler.search.forms import Forms
 from autotune.auto_scheduler.search.host_model import HostModel
-from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot, Program, Rows
+from autotune.auto_scheduler.search.program import FactorSlot, Program, Rows
 from autotune.auto_scheduler.search.sampler import Budget, Limits
 from autotune.auto_scheduler.search.tiles import (
     Column,
     Tiled,
-    TiledAxis,
     TileInput,
     is_used,
     terms,
@@ -131,25 +135,15 @@ class CpuForms:
         """Return what rows have to keep, for a `Sampler`."""
         budgets = []
         for tiled in self.tiled:
-            places = {
-                step: (2,) for axis in tiled.data if (step := self._step_of(axis)) is not None
-            }
+            steps = [self.program.step_of(axis.columns) for axis in tiled.data]
+            places = {step: (2,) for step in steps if step is not None}
             budgets.append(Budget(places, float(_MOST_RESULTS)))
         return Limits(budgets, lambda rows: rows, self.feasible)
-
-    def _step_of(self, axis: TiledAxis) -> int | None:
-        columns = self.program.columns
-        return next((step for step, at in columns.items() if at == axis.columns), None)
 
     @cached_property
     def _choices(self) -> list[int]:
         shown = {each.unroll for each in self.tiled}
-        starts = [
-            self.program.columns[slot.step].start
-            for slot in self.program.slots
-            if isinstance(slot, ChoiceSlot)
-        ]
-        return [start for start in starts if start not in shown]
+        return self.program.choices_besides(shown)
 
 
 class _Stage:
@@ -339,8 +333,8 @@ class _Stage:
         none = np.zeros(len(self.rows))
         unroll = none if self.tiled.unroll is None else self.rows[:, self.tiled.unroll]
         columns = [*self.parts.values(), self.lanes, unroll, self.seconds * 1e9]
-        columns += _lengths(self.levels.reductions, _REDUCTIONS, 1, none)
-        columns += _lengths(self.levels.data[::-1], _DATA, _LEVELS, none)
+        columns += lengths_of(self.levels.reductions, _REDUCTIONS, 1, none)
+        columns += lengths_of(self.levels.data[::-1], _DATA, _LEVELS, none)
         return [np.asarray(each, np.float64) for each in columns]
 
 
@@ -361,10 +355,3 @@ def _stride(source: TileInput, axis: int) -> int | None:
             step += factor * pitch
         strides.append(step)
     return max(strides, key=abs, default=0)
-
-
-def _lengths(
-    axes: list[npt.NDArray[np.float64]], most: int, levels: int, none: Column
-) -> list[Column]:
-    columns = [each[i] if i < len(each) else none for each in axes[:most] for i in range(levels)]
-    return columns + [none] * (most * levels - len(columns))

@@ -12,7 +12,7 @@ from autotune.auto_scheduler.search.annotate_gpu import ROW_UNIT, UNROLL_LIMITS
 from autotune.auto_scheduler.search.columns_gpu import Levels, Shape, footprint, strides_of
 from autotune.auto_scheduler.search.device_model import GpuModel
 from autotune.auto_scheduler.search.forms import Forms
-from autotune.auto_scheduler.search.program import ChoiceSlot, Program, Rows
+from autotune.auto_scheduler.search.program import Program, Rows
 from autotune.auto_scheduler.search.same_code import (
     PlainSum,
     plain_sums,
@@ -29,7 +29,6 @@ from autotune.auto_scheduler.search.stage_gpu import (
 from autotune.auto_scheduler.search.tiles import (
     Column,
     Tiled,
-    TiledAxis,
     TileInput,
     columns_of,
     tiled_stages,
@@ -164,8 +163,8 @@ class GpuForms:
         """Return what rows have to keep, for a `Sampler`."""
         budgets = []
         for tiled in self.tiled:
-            data = [self._step_of(axis) for axis in tiled.data]
-            chunks = [self._step_of(axis) for axis in tiled.reductions]
+            data = [self.program.step_of(axis.columns) for axis in tiled.data]
+            chunks = [self.program.step_of(axis.columns) for axis in tiled.reductions]
             for levels, most in (
                 ((1,), self.model.block_threads),
                 ((0,), self.model.block_vthreads),
@@ -177,21 +176,12 @@ class GpuForms:
             budgets.append(Budget(deep, float(_MOST_DEPTH)))
         return Limits(budgets, self.repair, self.feasible, self.apart)
 
-    def _step_of(self, axis: TiledAxis) -> int | None:
-        columns = self.program.columns
-        return next((step for step, at in columns.items() if at == axis.columns), None)
-
     @cached_property
     def _choices(self) -> list[int]:
         """Columns of choices that no tiled stage shows."""
         shown = {column for each in self.tiled for column in (each.unroll, each.pipeline)}
         shown |= {one.vector for each in self.tiled for one in each.inputs}
-        starts = [
-            self.program.columns[slot.step].start
-            for slot in self.program.slots
-            if isinstance(slot, ChoiceSlot)
-        ]
-        return [start for start in starts if start not in shown]
+        return self.program.choices_besides(shown)
 
 
 def kernels_seconds(program: Program, model: GpuModel) -> dict[int, float]:

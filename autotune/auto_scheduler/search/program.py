@@ -7,7 +7,7 @@ integers, a population a matrix, and steps are made only for what is built or lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -95,6 +95,16 @@ class Program:
             found[slot.step] = slice(at, at + slot.width)
             at += slot.width
         return found
+
+    def step_of(self, columns: slice | None) -> int | None:
+        """Return the step whose slot has these columns; None where none has."""
+        return next((step for step, own in self.columns.items() if own == columns), None)
+
+    def choices_besides(self, shown: Collection[int | None]) -> list[int]:
+        """Return the columns of choices, but those that are shown elsewhere."""
+        choices = [slot for slot in self.slots if isinstance(slot, ChoiceSlot)]
+        starts = [self.columns[slot.step].start for slot in choices]
+        return [start for start in starts if start not in shown]
 
     @property
     def width(self) -> int:

@@ -12,6 +12,7 @@ from autotune.auto_scheduler.search.columns_gpu import (
     Shape,
     Traffic,
     footprint,
+    lengths_of,
     multiplied,
     strides_of,
     traffic_of,
@@ -235,16 +236,10 @@ class StageForms:
             columns += [traffic.elements, traffic.copies, traffic.sectors, traffic.reads]
             columns += [traffic.conflict, width, traffic.width, traffic.regular]
         columns += [none] * (8 * max(0, 3 - len(self.traffic)))
-        columns += _lengths(self.levels.reductions, 4, 2, none)
-        columns += _lengths(self.levels.data[::-1], 6, 4, none)
+        columns += lengths_of(self.levels.reductions, 4, 2, none)
+        columns += lengths_of(self.levels.data[::-1], 6, 4, none)
         matrix = np.array(columns, np.float64).T
         return np.where(np.isfinite(matrix), matrix, 0.0)
-
-
-def _lengths(axes: list[Column], most: int, levels: int, none: Column) -> list[Column]:
-    """Return the lengths of some axes, level by level; missing axes have zeros."""
-    columns = [each[i] if i < len(each) else none for each in axes[:most] for i in range(levels)]
-    return columns + [none] * (most * levels - len(columns))
 
 
 # Columns of one stage.

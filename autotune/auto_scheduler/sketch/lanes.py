@@ -35,6 +35,14 @@ _WIDEST, _FEWEST = 16, 8
 SHARING = (4, 5, 6)
 
 
+def _tiles_with_reader(context: SketchContext, state: State, stage_id: int) -> bool:
+    """Returns whether a stage for the CPU is still to be tiled, together with its reader."""
+    if context.is_gpu or is_tiled(state.stages[stage_id]):
+        return False
+    fusible = needs_tiling(context, state, stage_id)
+    return fusible and fusible_consumer(context, state, stage_id) is not None
+
+
 class LanesAlongChannels:
     """Tile a stage with vectors along an axis that indexes one input, and no other."""
 
@@ -42,12 +50,9 @@ class LanesAlongChannels:
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
         """Returns whether the last axis fills no vectors, and another one does."""
-        stage = state.stages[stage_id]
-        if context.is_gpu or is_tiled(stage) or not needs_tiling(context, state, stage_id):
-            return Condition.PASS
-        if fusible_consumer(context, state, stage_id) is None or lane_axis(stage.op) is None:
-            return Condition.PASS
-        return Condition.APPLY
+        op = state.stages[stage_id].op
+        applies = _tiles_with_reader(context, state, stage_id) and lane_axis(op) is not None
+        return Condition.APPLY if applies else Condition.PASS
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Tile the stage and its reader, the loop over lanes innermost."""
@@ -68,12 +73,9 @@ class ElementsInOneRun:
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
         """Returns whether no tile of the elements that share a vector fits registers."""
-        stage = state.stages[stage_id]
-        if context.is_gpu or is_tiled(stage) or not needs_tiling(context, state, stage_id):
-            return Condition.PASS
-        if fusible_consumer(context, state, stage_id) is None or not uneven_run(stage.op):
-            return Condition.PASS
-        return Condition.APPLY
+        op = state.stages[stage_id].op
+        applies = _tiles_with_reader(context, state, stage_id) and uneven_run(op)
+        return Condition.APPLY if applies else Condition.PASS
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Fuse the loops over elements, and tile the stage and its reader."""

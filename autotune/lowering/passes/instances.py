@@ -230,14 +230,22 @@ class Templates:
     def _substituted(self, form: Affine, free: tuple[Var, ...]) -> MakeExpr:
         simplifier = self.simplifier
         used = [i for i, var in enumerate(free) if var in form.vars]
+        return self._of_used(
+            free, used, lambda env: simplifier.expr(simplifier.substitute(form, env))
+        )
+
+    def _of_used(
+        self, free: tuple[Var, ...], used: list[int], compute: Callable[[Substitution], Expr]
+    ) -> MakeExpr:
+        """Return what computes an expression once for all values of the variables it uses."""
+        names = tuple([free[i] for i in used])
         made: dict[Values, Expr] = {}
 
         def make(values: Values) -> Expr:
             key = tuple([values[i] for i in used])
             expr = made.get(key)
             if expr is None:
-                env = self._environment(tuple([free[i] for i in used]), key)
-                expr = made[key] = simplifier.expr(simplifier.substitute(form, env))
+                expr = made[key] = compute(self._environment(names, key))
             return expr
 
         return make
@@ -257,17 +265,7 @@ class Templates:
         used = [i for i, var in enumerate(free) if var in inside]
         if not used:
             return None
-        made: dict[Values, Expr] = {}
-
-        def make(values: Values) -> Expr:
-            key = tuple([values[i] for i in used])
-            new = made.get(key)
-            if new is None:
-                env = self._environment(tuple([free[i] for i in used]), key)
-                new = made[key] = simplifier.simplify(expr, env)
-            return new
-
-        return make
+        return self._of_used(free, used, lambda env: simplifier.simplify(expr, env))
 
 
 def _around(body: list[Stmt], around: Callable[[Stmt], Stmt]) -> list[Stmt]:

@@ -115,14 +115,19 @@ def _power(a: Tracked, b: Tracked) -> Tracked:
 
 
 def _matmul(a: Tracked, b: Tracked) -> Tracked:
-    value = a.value @ b.value
-    terms = a.shape[-1]
-    squares = np.sqrt(np.square(a.value) @ np.square(b.value))
+    return _summed_products(a, b, a.shape[-1], np.matmul)
+
+
+def _summed_products(
+    a: Tracked, b: Tracked, terms: int, of: Callable[[Doubles, Doubles], Reduced]
+) -> Tracked:
+    """Return sums of so many products, as a function computes them of two arrays."""
+    squares = np.sqrt(of(np.square(a.value), np.square(b.value)))
     # The roundings of the products: the sum of sizes is at most this often the root.
     error = unit("float32" if a.dtype.name in SHORT else a.dtype.name) * math.sqrt(terms) * squares
     if a.error.any() or b.error.any():
-        error = error + np.abs(a.value) @ b.error + a.error @ np.abs(b.value)
-    return sum_of(a, value, error, squares, terms)
+        error = error + of(np.abs(a.value), b.error) + of(a.error, np.abs(b.value))
+    return sum_of(a, of(a.value, b.value), error, squares, terms)
 
 
 def _einsum(subscripts: object, *operands: object, **options: object) -> Tracked:
@@ -145,11 +150,7 @@ def _einsum(subscripts: object, *operands: object, **options: object) -> Tracked
         product: Reduced = np.einsum(form, x, y, optimize=True)
         return product
 
-    squares = np.sqrt(of(np.square(a.value), np.square(b.value)))
-    error = unit("float32" if a.dtype.name in SHORT else a.dtype.name) * math.sqrt(terms) * squares
-    if a.error.any() or b.error.any():
-        error = error + of(np.abs(a.value), b.error) + of(a.error, np.abs(b.value))
-    return sum_of(a, of(a.value, b.value), error, squares, terms)
+    return _summed_products(a, b, terms, of)
 
 
 def _cumsum(a: Tracked, axis: object = None, dtype: object = None) -> Tracked:

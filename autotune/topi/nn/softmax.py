@@ -26,22 +26,24 @@ def _over(
     return result
 
 
+def _without(i: Indices, at: int) -> Indices:
+    """Return indices but that of one axis."""
+    return (*i[:at], *i[at + 1 :])
+
+
 @takes(x=tensor)
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """Divide the powers of e by their sum along an axis; the maximum is subtracted first."""
     at = normal_axis("softmax", axis, x.ndim)
 
-    def without(i: Indices) -> Indices:
-        return (*i[:at], *i[at + 1 :])
-
     highest = _over(x, at, "T_softmax_maxelem", lambda a, k, b: x(*a, k, *b), te.max)
     powers: Tensor = te.compute(
-        x.shape, lambda *i: te.exp(x(*i) - highest(*without(i))), name="T_softmax_exp"
+        x.shape, lambda *i: te.exp(x(*i) - highest(*_without(i, at))), name="T_softmax_exp"
     )
     total = _over(x, at, "T_softmax_expsum", lambda a, k, b: powers(*a, k, *b), te.sum)
     result: Tensor = te.compute(
         x.shape,
-        lambda *i: powers(*i) / total(*without(i)),
+        lambda *i: powers(*i) / total(*_without(i, at)),
         name="T_softmax_norm",
         attrs={"axis": at},
         tag="softmax_output",
@@ -54,9 +56,6 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """Take the logarithm of `softmax`, computed without its quotient."""
     at = normal_axis("log_softmax", axis, x.ndim)
 
-    def without(i: Indices) -> Indices:
-        return (*i[:at], *i[at + 1 :])
-
     highest = _over(x, at, "T_softmax_maxelem", lambda a, k, b: x(*a, k, *b), te.max)
 
     def power(a: Indices, k: Expr, b: Indices) -> Expr:
@@ -65,7 +64,7 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     total = _over(x, at, "T_softmax_expsum", power, te.sum)
     result: Tensor = te.compute(
         x.shape,
-        lambda *i: x(*i) - highest(*without(i)) - te.log(total(*without(i))),
+        lambda *i: x(*i) - highest(*_without(i, at)) - te.log(total(*_without(i, at))),
         attrs={"axis": at},
         tag="log_softmax_output",
     )
