@@ -25,6 +25,7 @@ from autotune.measure import (
 from autotune.measure.final.recheck import Recheck
 from autotune.record import encode
 from autotune.tuner import GridSearchTuner, callback
+from tests.measure import kernels  # noqa: F401 - registers the templates
 
 SCALE = ("measure_test.scale", (64, 8))
 SLOW, FAST = 1.0, 1e-12
