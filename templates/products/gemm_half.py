@@ -9,7 +9,8 @@ family's own space is used, without this knob.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Protocol
+from functools import lru_cache
+from typing import Any, Protocol, cast
 
 from autotune import SourceKernel, Target
 
@@ -90,8 +91,15 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
     ]
     full = gemm_bulk.suits_integers if shape.dtype == "int8" else suits_wgmma
     beaten = full(shape) and shape.m >= FULL_ROWS
-    slow = [(family is gemm_mma and beaten, "mma.sync where wgmma has full tiles")]
+    beaten = family is gemm_mma and beaten and _is_untuned_by_wgmma(cast(Any, shape), target)
+    slow = [(beaten, "mma.sync where wgmma has full tiles")]
     return common.first_broken(slow + strange) or family.violation(shape, choice, target)
+
+
+@lru_cache(maxsize=256)
+def _is_untuned_by_wgmma(shape: Any, target: Target) -> bool:
+    """Return whether the untuned choice runs by wgmma; a space is not to lack that choice."""
+    return default_choice(shape, target)[KNOB] != 0
 
 
 def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
