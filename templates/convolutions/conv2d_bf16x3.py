@@ -2,19 +2,18 @@
 
 The arithmetic is that of `gemm_bf16x3`: the six largest of nine exact products. What differs:
 
-- A layer of one image takes hardly longer than a second launch, so there is one kernel, which
-  splits what it reads. The filters are the left operand of products, from registers: each is
-  split once, by the thread that multiplies it. The input is the right one, from shared memory:
-  the window that a tile sees is split once, and the taps of the filters read it at shifted
-  addresses, so nothing is unfolded (implicit GEMM).
-- The channels are split among warpgroups, and among the blocks of a cluster, which hand their
-  sums over through distributed shared memory: layers of one image have few tiles.
-- The large products of a chunk and the small ones have sums of their own, which are added up as
-  floats: tensor cores cut what they add. On an H200 root mean squares of errors, relative to the
-  sum of absolute products, were 0.6 to 1.0 of those by ``fmaf``; of numbers that are all positive
-  sums were too small by up to 2e-7, and their errors at most 5e-7 (by ``fmaf`` 9e-7).
-- A chunk with floats that cannot be multiplied so, infinities and NaNs among them, is multiplied
-  by ``fmaf`` by the warps that it concerns.
+- A layer of one image takes hardly longer than a second launch, so a single kernel splits and
+  multiplies. The filters are the left operand, from registers: each is split once, by the thread
+  that multiplies it. The input is the right operand, from shared memory: the input tile with its
+  halo is split once, and the taps of the filters read it at shifted addresses (implicit GEMM).
+- The channels are split among warpgroups, and among the blocks of a cluster (split-K), which
+  reduce their accumulators through distributed shared memory: layers of one image have few tiles.
+- The large products of a K tile and the small ones have separate accumulators, which are added up
+  as floats, since tensor cores truncate. On an H200 root mean squares of errors, relative to the
+  sum of absolute products, were 0.6 to 1.0 of those by ``fmaf``; of positive numbers sums were too
+  small by up to 2e-7, and their errors at most 5e-7 (by ``fmaf`` 9e-7).
+- A K tile with floats that cannot be split, such as infinities and NaNs, is multiplied by ``fmaf``
+  in the warps that have it.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ from .. import common
 from ..products.gemm_wgmma import ARCH
 from .conv2d_shape import Conv2d
 
-# Of a warpgroup; each multiplies 64 filters, and rows of 8 pixels.
+# A warpgroup: its threads, filters (rows of an MMA), and pixels of a row.
 THREADS, TILE_CO, TILE_X = 128, 64, 8
-# Rows of a tile that there are instructions for here.
+# Rows of a tile for which there are instructions.
 ROWS = (2, 4, 5, 6, 7, 8, 10, 12, 14)
-# Products with fewer input channels run along the taps of a row.
+# Up to as many input channels K runs along the taps of a row.
 FEW_CHANNELS = 4
-# Of a multiprocessor with these instructions; how many a device has, where a target does not say.
+# Limits of a multiprocessor of sm_90; their number, where a target does not have it.
 REGISTERS, SHARED_BYTES, MULTIPROCESSORS = 65536, 233472, 132
 
 
@@ -53,7 +52,7 @@ class PiecesTiling:
         workers = c["split"] * c["slices"]
         self.chunks = common.ceil_div(common.ceil_div(shape.ci, self.chunk), workers)
         self.threads = THREADS * c["slices"]
-        # Cells that are a stride apart stand side by side: a plane for each remainder.
+        # With a stride, cells are deinterleaved into a plane for each phase.
         self.planes_y = 1 if shape.kh == 1 else sy
         self.planes_x = 1 if shape.kw == 1 or self.fold else sx
         self.plane_h = c["rows"] + (shape.kh - 1) * dy // sy
@@ -63,11 +62,11 @@ class PiecesTiling:
         along = shape.kh if self.fold else shape.taps
         self.steps = common.ceil_div(self.eights * along, 2)
         flat = self.chunk * shape.taps
-        # Rows begin in different banks for reads of 8 bytes.
+        # Avoids bank conflicts of 8-byte loads.
         self.w_pitch = flat if self.fold else flat + (8 - flat) % 16
         w_bytes = 4 * TILE_CO * self.w_pitch
         x_bytes = 3 * 16 * self.eights * self.cells * common.pick(self.chunks > 1, 2, 1)
-        # Sums stand where the filters were.
+        # Accumulators reuse the memory of the filters.
         sums_bytes = common.pick(c["slices"] > 1, 16 * THREADS * c["rows"], 0)
         self.slice_bytes = common.larger(c["stages"] * w_bytes + x_bytes, sums_bytes)
         share = common.ceil_div(c["rows"], c["split"])
@@ -81,12 +80,12 @@ class PiecesTiling:
 
     @property
     def registers(self) -> int:
-        """Estimate of the registers of a thread: sums, pieces, and what is read ahead."""
+        """Estimate of the registers of a thread: accumulators, pieces, and prefetched operands."""
         return self.sums + 32 + 16 * self.choice["ahead"]
 
     @property
     def sums(self) -> int:
-        """Registers of sums and, where a window is read while another is multiplied, of that."""
+        """Registers of accumulators, and of the next input tile where one is prefetched."""
         rows = self.choice["rows"]
         batched = common.ceil_div(self.eights * self.cells, THREADS)
         batched = batched + (batched > 4) * (4 - batched)
@@ -94,13 +93,13 @@ class PiecesTiling:
 
     @property
     def resident(self) -> int:
-        """How many blocks a multiprocessor has room for."""
+        """Blocks that fit on a multiprocessor."""
         by_registers = REGISTERS // (self.registers * self.threads)
         by_memory = SHARED_BYTES // (self.shared_bytes + 1024)
         return max(1, min(by_registers, by_memory))
 
     def groups(self) -> list[tuple[int, int]]:
-        """Return the blocks of 8 along K in the order of their cells: cell, and number of tap."""
+        """Return (cell, tap) of each block of 8 along K, ordered by cell."""
         s, size = self.shape, self.plane_h * self.plane_w
         (sy, sx), (dy, dx) = s.stride, s.dilation
         found = []
@@ -136,12 +135,12 @@ class PiecesTiling:
 
 
 def tiled(shape: Conv2d) -> Conv2d:
-    """Return a shape as tiles see it: pixels on their own stand in rows as long as a tile's."""
+    """Return the shape for tiling: images of pointwise layers have rows of a tile's width."""
     return shape.one_group.in_rows_of(TILE_X)
 
 
 def is_folded(shape: Conv2d) -> bool:
-    """Return whether products run along the taps of a row, since channels are few."""
+    """Return whether K runs along the taps of a row, since channels are few."""
     return shape.ci <= FEW_CHANNELS and 1 < shape.kw <= 8
 
 
@@ -163,7 +162,7 @@ def _pays(shape: Conv2d, target: Target) -> bool:
 
 
 def fma_cycles(shape: Conv2d, target: Target) -> float:
-    """Return the cycles that convolutions took by ``fmaf``, untuned: short ones wait a lot."""
+    """Return the cycles of convolutions by ``fmaf``, untuned; small ones are latency bound."""
     products = shape.flop / 2
     waiting = 11000 * min(1.0, products / 5e7)
     return 5600 + waiting + products / (64 * _multiprocessors(target))
@@ -198,8 +197,8 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
     workers = c["split"] * c["slices"]
     rules = [
         *common.limit_rules(tiling, target.limits),
-        (c["stages"] > tiling.chunks, "stages beyond the chunks"),
-        ((c["stages"] == 1) & (tiling.chunks > 1), "no stage ahead"),
+        (c["stages"] > tiling.chunks, "more stages than K tiles"),
+        ((c["stages"] == 1) & (tiling.chunks > 1), "no stage to prefetch"),
         ((workers - 1) * tiling.chunks * tiling.chunk >= tiling.shape.ci, "an empty range"),
         (tiling.steps > 32, "too long when unrolled"),
     ]
@@ -207,7 +206,7 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
 
 
 def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: copies, products, adding up, the launch.
+    """Return a rough number of cycles: loads, products, reductions, and the launch.
 
     Its constants were fitted to 518 configurations of eleven layers timed on an H200: its order
     agrees with the measured one of each (rank correlations 0.67 to 0.97).
@@ -215,16 +214,16 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     tiling, c = PiecesTiling(shape, choice), choice
     several = c["split"] > 1
     count, blocks = _multiprocessors(target), math.prod(tiling.tiles)
-    # A cluster stays within one of the groups that multiprocessors come in, and leaves gaps there.
-    room = tiling.resident * (count - (4 * c["split"] if c["split"] > 2 else 0))
-    waves = common.ceil_div(blocks, room)
+    # A cluster stays within one GPC, which cannot always be filled with clusters.
+    capacity = tiling.resident * (count - (4 * c["split"] if c["split"] > 2 else 0))
+    waves = common.ceil_div(blocks, capacity)
     blocks_here = min(tiling.resident, common.ceil_div(blocks, count))
     together = blocks_here * c["slices"]
-    # The first chunks are waited for: 51 bytes a cycle come to a multiprocessor, 6400 to all.
+    # The first K tiles are exposed: 51 bytes a cycle per multiprocessor, 6400 in all.
     bytes_read = 4 * (
         TILE_CO * tiling.chunk * tiling.shape.taps + 8 * tiling.cells * tiling.eights
     )
-    at_once = min(blocks, room) * c["slices"]
+    at_once = min(blocks, capacity) * c["slices"]
     copies = bytes_read * max(together / 51, at_once / 6400)
     # Splitting filters takes one warpgroup longer than the products of few rows.
     step = 24 * c["rows"]

@@ -1,9 +1,9 @@
 """Direct convolution for CUDA: staged tiles, register tiles, and splits of the input channels.
 
-A block stages windows and filters of some channels in shared memory, and a thread keeps a row of
-its window in registers for all taps of a row of filters: blocking as for products (Volkov and
-Demmel, 2008), with nothing unfolded. Layers of one image have too few pixels to fill a device, so
-slices of a block, and blocks, take ranges of the input channels.
+A block stages an input tile with its halo, and filters, of some channels in shared memory, and a
+thread keeps an input row in registers for all taps of a filter row: register blocking as for
+products (Volkov and Demmel, 2008), without im2col. Layers of one image have too few pixels to fill
+a device, so the input channels are split among slices of a block, and among blocks.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from autotune import SourceKernel, Target, call
 from .. import common
 from .conv2d_shape import Conv2d
 
-# Multiply-adds written out in a row. Longer code took twice as long to compile and was no faster:
-# of 300 trials of 512 filters on 7x7 the best was 12.2 and 12.5 us without a limit, 12.1 and 12.1
-# with this one, and 12.3 with half of it (one H200, two seeds).
+# Multiply-adds that are unrolled at a time. Longer code took twice as long to compile and was no
+# faster: of 300 trials of 512 filters on 7x7 the best was 12.2 and 12.5 us without a limit, 12.1
+# and 12.1 with this one, and 12.3 with half of it (one H200, two seeds).
 STRAIGHT = 512
-# The value of the knob ``taps`` with which a thread reads whole rows of filters at once, which are
-# padded to multiples of 16 bytes in shared memory; and the shortest rows that may be read so.
+# The value of the knob ``taps`` with which a thread loads whole filter rows, padded to 16 bytes in
+# shared memory; and the shortest rows that may be loaded so.
 WHOLE_ROWS, LONG_ROW = 8, 5
-# Columns of a window, which a thread keeps in registers beside a sum, a tap and addresses.
+# Most columns of an input row that a thread keeps in registers.
 WIDEST = 220
 
 
@@ -65,14 +65,14 @@ class ConvTiling:
 
     @property
     def registers(self) -> int:
-        """Estimate of the registers of a thread: sums, one window, the taps, and addresses."""
+        """Estimate of the registers of a thread: sums, an input row, the taps, and addresses."""
         c = self.choice
         taps = c["channels"] * common.larger(c["taps"], 1)
         return c["channels"] * c["pixels"] + self.window + taps + 18
 
     @property
     def unrolled(self) -> int:
-        """Multiply-adds of all channels of a step, or of a line where taps are not written out."""
+        """Multiply-adds of all channels of a step, or of a row where taps are not unrolled."""
         c = self.choice
         lines = common.pick(c["taps"] > 0, c["step"] * self.shape.taps, self.shape.kw)
         lines = common.pick(self.whole_rows, self.shape.taps, lines)
@@ -80,7 +80,7 @@ class ConvTiling:
 
     @property
     def straight(self) -> int:
-        """Input channels whose taps are written out in a row: a whole number of reads."""
+        """Input channels whose taps are unrolled together: a whole number of loads."""
         c, taps = self.choice, self.shape.taps
         vec = max(c["taps"], 1)
         return common.straight(
@@ -92,7 +92,7 @@ class ConvTiling:
         s, c = self.shape, self.choice
         taps = s.taps
         across = c["pixels"] * self.x_step if c["columns"] > 1 else 4
-        # Rows of tiles that are read as they stand begin at whole vectors.
+        # Input rows of pointwise layers are aligned to vectors.
         alone = s.kw == 1 and s.stride[1] == 1 and not any(s.window.padding)
         return common.defines(
             batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
@@ -149,7 +149,7 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
 
 
 def is_too_wide(shape: Conv2d) -> bool:
-    """Return whether a window has more columns than a thread has registers, as gaps are wide."""
+    """Return whether dilation makes an input row too wide for the registers of a thread."""
     return shape.window.reach[1] > WIDEST
 
 
@@ -159,7 +159,7 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
 
 
 def _rules(choice: Mapping[str, int], shape: Conv2d, target: Target) -> list[tuple[bool, str]]:
-    """Return what may be wrong with a choice, or with many: whether it is, and in words."""
+    """Return the rules of `violation`; choices may be arrays of them."""
     tiling, c = ConvTiling(shape, choice), choice
     shape = tiling.shape
     least, over = min(64, shape.outputs), common.larger(c["pixels"], c["columns"])
@@ -171,15 +171,15 @@ def _rules(choice: Mapping[str, int], shape: Conv2d, target: Target) -> list[tup
         (tiling.tile_co >= 2 * shape.co, "channels beyond the output"),
         (tiling.tile_x >= shape.ow + over, "columns beyond the output"),
         (tiling.chunk >= 2 * tiling.per_split, "slices beyond the input channels"),
-        (c["stages"] > tiling.chunks + 1, "stages beyond the chunks"),
-        (apart > 0, "taps do not divide"),
+        (c["stages"] > tiling.chunks + 1, "more stages than K tiles"),
+        (apart > 0, "vectors of taps do not divide"),
         (tiling.unrolled > 4096, "too long when unrolled"),
         *common.cluster_rules(c, target),
     ]
 
 
 def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: arithmetic, staging, adding up, and launches.
+    """Return a rough number of cycles: arithmetic, staging, reductions, and launches.
 
     Its constants were fitted to 420 configurations of one layer timed on an H200, and looked at
     again with 586 of six layers: its order agrees with the measured one of each (rank
@@ -198,10 +198,10 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     # An element read from shared memory occupies the multiprocessor for a cycle a warp, whether
     # its threads share it or not; the four schedulers share that, but not their arithmetic.
     shared = 3 * (tiling.window / shape.kw + c["channels"])
-    # Reads of a loop that is not written out wait for one another.
+    # Loads of a loop that is not unrolled expose latency.
     waits = 1.5 if c["taps"] == 0 else 1.0
     work = waits * lines * max(c["channels"] * c["pixels"] + reads, shared) + 130 * tiling.chunks
-    # Rows of filters that are read at once leave a warp enough to do while it waits.
+    # Vector loads of filter rows leave a warp more independent work.
     compute = occupied.waves * work * max(busy_warps / 4, 1.6 if tiling.whole_rows else 2.4)
     elements = tiling.tile_co * shape.taps + tiling.window_cells
     copies = tiling.tile_co * shape.taps / 4 + tiling.window_cells

@@ -23,13 +23,12 @@ OWNER = "conv2d_nchw"
 class Conv2d:
     """A convolution of ``n`` images; extents as in its arguments.
 
-    What follows the sum: ``(sum + bias + residual) * scale + shift``, then a ReLU or another
-    activation. Bias, scale and shift have a number a channel, the residual is as large as the
-    output.
+    Epilogue: ``(sum + bias + residual) * scale + shift``, then a ReLU or another activation. Bias,
+    scale and shift are per channel, the residual has the shape of the output.
 
     Attributes:
         padding: (y, x), or (top, left, bottom, right).
-        groups: of channels: the filters of each see its input channels only.
+        groups: of channels: the filters of a group read its input channels only.
         kept: whether ``sum + bias + residual`` is a result too, the first of two.
         shift: whether only a shift follows, without a scale.
     """
@@ -70,13 +69,13 @@ class Conv2d:
 
     @cached_property
     def window(self) -> Window:
-        """Where the filters stand."""
+        """Extents, stride, padding and dilation of the filters."""
         padding = four(OWNER, self.padding)
         return Window((self.kh, self.kw), self.stride, padding, self.dilation)
 
     @cached_property
     def epilogue(self) -> Epilogue:
-        """What follows the sum."""
+        """The epilogue."""
         activation = "relu" if self.relu else self.activation
         return Epilogue(
             self.bias, self.residual, self.affine, activation, 1.0, self.kept, self.shift
@@ -84,7 +83,7 @@ class Conv2d:
 
     @cached_property
     def one_group(self) -> Conv2d:
-        """The same work with each group of each image as an image of its own."""
+        """The same convolution with each group of each image as an image."""
         if self.groups == 1:
             return self
         g = self.groups
@@ -92,21 +91,21 @@ class Conv2d:
 
     @cached_property
     def flat(self) -> Conv2d:
-        """The same work on images of one row, where each pixel is a sum of its own channels only.
+        """The same pointwise convolution on images of one row; others as they are.
 
-        Tiles then end where an image does, and not in each of its rows.
+        Tiles then need not end at the end of each row.
         """
         return self.in_rows_of(self.h * self.w)
 
     def in_rows_of(self, pixels: int) -> Conv2d:
-        """Return the same work on images of rows so long, if their pixels may be parted so."""
+        """Return the same pointwise convolution with rows of ``pixels``, if these divide it."""
         own = self.taps == 1 and self.stride == (1, 1) and not any(self.window.padding)
         rows, left = divmod(self.h * self.w, pixels)
         return replace(self, h=rows, w=pixels) if own and not left else self
 
     @cached_property
     def alone(self) -> Conv2d:
-        """The convolution with nothing behind it, on which its best tiles hardly depend."""
+        """The convolution without epilogue, on which the best tiles hardly depend."""
         return replace(
             self, bias=False, relu=False, residual=False, affine=False, activation="none",
             kept=False, shift=False,
@@ -145,7 +144,7 @@ class Conv2d:
         return 4 * (read + self.epilogue.elements(self.co, self.outputs) + self.outputs)
 
     def arguments(self) -> list[Argument]:
-        """Return data, weight, those of bias, residual, scale and shift that are, and results."""
+        """Return data, weight, operands of the epilogue, and results."""
         result = (self.n, self.co, self.oh, self.ow)
         return [
             arg("data", (self.n, self.ci, self.h, self.w)),

@@ -1,8 +1,8 @@
-"""Depthwise convolution and pooling for CUDA: each thread some windows side by side.
+"""Depthwise convolution and pooling for CUDA: each thread computes neighbouring windows.
 
-Such layers move little and compute less: MobileNet's take 1 to 5 microseconds, of which launching
-is a part. There is no shared memory and no barrier: a thread reads the rows of its windows once,
-all of them before it waits for the first, and neighbours find what they share in the cache.
+Such layers are bound by latency and memory: MobileNet's take 1 to 5 microseconds, launch included.
+There is no shared memory and no barrier: a thread issues all loads of the rows of its windows
+before it uses the first, and the halo that threads share comes from the L1 cache.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class WindowTiling:
     def registers(self) -> int:
         """Estimate of the registers of a thread: filters, addresses, and the rows that it reads.
 
-        These are all rows at once or, where they are too many, two of them and the sums.
+        All rows at once or, where these are too many, two of them and the sums.
         """
         few = self.sums + 2 * self.read
         rows = common.pick(self.weights + self.held > 200, 0, self.held)
@@ -62,7 +62,7 @@ class WindowTiling:
 
     @property
     def unrolled(self) -> int:
-        """Operations that are written out in a row."""
+        """Operations that are unrolled."""
         return self.sums * self.shape.window.taps
 
     def defines(self) -> Mapping[str, int]:
@@ -120,7 +120,7 @@ def _rules(choice: Mapping[str, int], shape: Shape, target: Target) -> list[tupl
     return [
         *common.limit_rules(tiling, target.limits),
         (tiling.threads < least, "too few threads"),
-        ((not nhwc) & (step % c["vec"] > 0), "windows that begin between vectors"),
+        ((not nhwc) & (step % c["vec"] > 0), "windows that are not aligned to vectors"),
         (tiling.tile_x >= shape.ow + common.larger(c["pixels"], c["columns"]), "columns beyond"),
         (tiling.tile_y >= shape.oh + common.larger(c["lines"], c["rows"]), "rows beyond"),
         (tiling.tile_c >= 2 * shape.co, "channels beyond the output"),
@@ -130,7 +130,7 @@ def _rules(choice: Mapping[str, int], shape: Shape, target: Target) -> list[tupl
 
 
 def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: code to fetch and to run, reads, blocks to begin.
+    """Return a rough number of cycles: instruction fetch and issue, loads, and block launches.
 
     Its constants are a fit, without negative ones, to 1,364 configurations of 25 layers timed on
     an H200. Of those of a layer the one with the least estimate took 1.05 times as long as the
@@ -143,14 +143,14 @@ def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
     reads = tiling.in_lines * tiling.reads
     each = 3 if isinstance(shape, Pool) and shape.kind == "max" else 1
     unpacked = tiling.read * tiling.in_lines + tiling.weights if shape.element_bytes == 2 else 0
-    # Code is straight: what is written out is fetched once, and every warp waits for it.
+    # Code is fully unrolled: instructions are fetched once, and every warp waits for them.
     code = each * tiling.unrolled + 3 * reads + tiling.weights + unpacked + tiling.sums + 40
     waiting = 51 * (occupied.waves - 1) + 16 * tiling.in_lines + 26 * blocks + 11 * warps
     return waiting + 1.47 * code + blocks * warps * (0.13 * code + 0.7 * reads * _lines(tiling))
 
 
 def _lines(tiling: WindowTiling) -> float:
-    """Return how many lines of 128 bytes of the cache a warp touches that reads once."""
+    """Return how many 128-byte cache lines a load of a warp touches."""
     c, shape = tiling.choice, tiling.shape
     lanes = min(32, tiling.threads)
     if shape.layout == "NHWC":

@@ -1,4 +1,4 @@
-"""Windows over images: depthwise convolution and pooling, and their numpy references."""
+"""Shapes of depthwise convolution and pooling, and their numpy references."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def two(owner: str, value: int | Sequence[int]) -> tuple[int, int]:
 
 
 def four(owner: str, value: int | Sequence[int]) -> tuple[int, int, int, int]:
-    """Return paddings (top, left, bottom, right): of an int, a pair (y, x), or all four."""
+    """Return padding (top, left, bottom, right) from an int, a pair (y, x), or all four."""
     numbers = _whole_numbers(value)
     if len(numbers) in (1, 2):
         numbers *= 4 // len(numbers)
@@ -47,7 +47,7 @@ def four(owner: str, value: int | Sequence[int]) -> tuple[int, int, int, int]:
 
 
 def _whole_numbers(value: int | Sequence[int]) -> list[int]:
-    """Return what is given as one whole number or as several; nothing of anything else."""
+    """Return the given integers as a list, which is empty for anything else."""
     given = list(value) if isinstance(value, Sequence) else [value]
     try:
         return [] if bool in map(type, given) else [index(each) for each in given]
@@ -57,7 +57,7 @@ def _whole_numbers(value: int | Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class Window:
-    """Where windows stand on an image: extents, steps, paddings and distances, each (y, x)."""
+    """Extents, stride, padding and dilation of a sliding window, each (y, x)."""
 
     size: tuple[int, int]
     stride: tuple[int, int] = (1, 1)
@@ -66,7 +66,7 @@ class Window:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """Rows and columns from a window's first element to its last."""
+        """Rows and columns that a window spans, with dilation."""
         (ky, kx), (dy, dx) = self.size, self.dilation
         return (ky - 1) * dy + 1, (kx - 1) * dx + 1
 
@@ -76,13 +76,13 @@ class Window:
         return self.size[0] * self.size[1]
 
     def results(self, h: int, w: int) -> tuple[int, int]:
-        """Return how many windows an image of ``h`` by ``w`` has; none is less than 1."""
+        """Return output rows and columns for an image of ``h`` by ``w``."""
         (top, left, bottom, right), (ry, rx) = self.padding, self.reach
         sy, sx = self.stride
         return (h + top + bottom - ry) // sy + 1, (w + left + right - rx) // sx + 1
 
     def check(self, owner: str, h: int, w: int) -> None:
-        """Raise `TemplateError` for windows that cannot be, or do not fit into the image."""
+        """Raise `TemplateError` for invalid windows, or those larger than the padded image."""
         if min(*self.size, *self.stride, *self.dilation) < 1 or min(self.padding) < 0:
             raise TemplateError(
                 f"{owner}: extents, strides and dilations must be at least 1 and paddings 0, "
@@ -111,9 +111,9 @@ class Window:
 
 @dataclass(frozen=True)
 class Windows:
-    """What depthwise convolution and pooling have in common: images and the windows on them."""
+    """Common to depthwise convolution and pooling: images and windows."""
 
-    # What the messages and the kernel's defines call it.
+    # Its name in messages, and its number in kernels.
     owner: ClassVar[str] = "windows"
     operation: ClassVar[int] = 0
 
@@ -153,7 +153,7 @@ class Windows:
 
     @property
     def epilogue(self) -> Epilogue:
-        """What follows."""
+        """The epilogue."""
         return Epilogue()
 
     @property
@@ -209,7 +209,7 @@ class Depthwise(Windows):
 
     @property
     def epilogue(self) -> Epilogue:
-        """What follows."""
+        """The epilogue."""
         return self.rest
 
     @property
@@ -267,8 +267,8 @@ KINDS = ("depthwise", "max", "avg")
 class Pool(Windows):
     """The maximum (``"max"``) or average (``"avg"``) of each window.
 
-    An average divides by the elements of the window that lie in the image, or, with
-    ``count_padding``, by all.
+    An average divides by the number of elements within the image, or, with ``count_padding``, by
+    all.
     """
 
     owner: ClassVar[str] = "pool2d"

@@ -1,9 +1,9 @@
-"""Winograd's convolution for CUDA: 3x3 filters, stride 1, of which 2.25 to 4 times fewer products.
+"""Winograd convolution for CUDA: 3x3 filters, stride 1, with 2.25 to 4 times fewer products.
 
 F(2x2, 3x3) and F(4x4, 3x3) (Lavin and Gray, "Fast algorithms for convolutional neural networks",
-2016), as three steps: patches of the images are transformed, a batch of matrices is multiplied by
-the kernels of `gemm_cuda`, whose knobs these are, and the results are transformed back with all
-that may follow. Filters are transformed ahead of time, by `transformed_filters`.
+2016), in three steps: the input transform, a batch of matrix products by the kernels of
+`gemm_cuda`, whose knobs these are, and the output transform with the epilogue. Filters are
+transformed ahead of time, by `transformed_filters`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Winograd:
     """A convolution by 3x3 filters, with stride 1, float32.
 
     Attributes:
-        tile: results of a patch are ``tile`` by ``tile`` pixels: 2 or 4.
+        tile: outputs of a tile are ``tile`` by ``tile`` pixels: 2 or 4.
         padding: (top, left, bottom, right).
     """
 
@@ -85,12 +85,12 @@ class Winograd:
 
     @cached_property
     def alone(self) -> Winograd:
-        """The convolution with nothing behind it, whose products are the same."""
+        """The convolution without epilogue, whose products are the same."""
         return replace(self, rest=Epilogue())
 
     @property
     def window(self) -> Window:
-        """Where the filters stand."""
+        """Filter extents and padding."""
         return Window((FILTER, FILTER), padding=self.padding)
 
     @cached_property
@@ -100,7 +100,7 @@ class Winograd:
 
     @property
     def alpha(self) -> int:
-        """Rows of a patch."""
+        """Rows of an input tile."""
         return self.tile + FILTER - 1
 
     @cached_property
@@ -116,7 +116,7 @@ class Winograd:
 
     @cached_property
     def product(self) -> Gemm:
-        """The products between the transforms, one for each element of a patch."""
+        """The products between the transforms, one for each element of a tile."""
         m, n = (self.co, self.tiles) if self.layout == "NCHW" else (self.tiles, self.co)
         return Gemm(m, n, self.ci, batch=self.alpha**2)
 
@@ -136,7 +136,7 @@ class Winograd:
         return sum(a.bytes for a in self.arguments())
 
     def arguments(self) -> list[Argument]:
-        """Return data, transformed weight, those of what follows that are asked for, and out."""
+        """Return data, transformed weight, operands of the epilogue, and out."""
         nchw, (oh, ow) = self.layout == "NCHW", self.results
         data = (self.ci, self.h, self.w) if nchw else (self.h, self.w, self.ci)
         out = (self.co, oh, ow) if nchw else (oh, ow, self.co)
@@ -174,7 +174,7 @@ class Winograd:
         return convolved
 
     def _patches(self, images: Array) -> Array:
-        """Return all patches of NCHW images: [image, channel, down, across, row, column]."""
+        """Return all input tiles of NCHW images: [image, channel, down, across, row, column]."""
         top, left, _, _ = self.padding
         down, across = self.tile_counts
         rows, columns = (n * self.tile + FILTER - 1 for n in (down, across))
@@ -213,7 +213,7 @@ def kernel(shape: Winograd, choice: Mapping[str, int]) -> SourceKernel:
         *(replace(one, args=tuple(names.get(n, n) for n in one.args)) for one in source.calls),
         call("winograd_out", ["products", *rest, "out"], common.ceil_div(outputs, 128), 128),
     ]
-    rooms = [
+    buffers = [
         workspace("tiles", (shape.alpha**2, inputs)),
         workspace("products", (shape.alpha**2, outputs)),
     ]
@@ -226,13 +226,13 @@ def kernel(shape: Winograd, choice: Mapping[str, int]) -> SourceKernel:
         args=shape.arguments(),
         defines={**source.defines, **defines},
         calls=calls,
-        workspace=[*source.workspace, *rooms],
+        workspace=[*source.workspace, *buffers],
         reference=shape.reference(),
     )
 
 
 def _defines(shape: Winograd) -> dict[str, int | str]:
-    """Return what the transforms are parameterised by."""
+    """Return the parameters of the transforms."""
     a, b, _ = matrices(shape.tile)
     (oh, ow), (down, across) = shape.results, shape.tile_counts
     return {

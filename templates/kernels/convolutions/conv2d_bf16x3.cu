@@ -2,16 +2,17 @@
 // are exact (conv2d_bf16x3.py). One launch: what is read is split on the way.
 //
 // A block owns 64 output channels x ROWS x 8 output pixels of one image, and one of SPLIT ranges of the input
-// channels. Its SLICES warpgroups have a part of that range each, chunk by chunk of CHUNK channels, and are on
-// their own until their sums are added up. The filters are the products' left operand: they come by copies in
-// their memory order, and are split in registers, each by one thread. The input is the right one: the window of
-// cells that the pixels see is split once, into blocks of 8 channels (with FOLD: 8 taps of a row) of 16 bytes a
-// cell, cells STRIDE apart side by side. Eight pixels of a row and one tap are then eight neighbouring cells, and
-// the next tap's are the same some bytes on: GROUPS of them make a chunk, each of 8 along K.
+// channels. Each of its SLICES warpgroups loops over K tiles of CHUNK channels of a part of that range, independently
+// until the accumulators are reduced. The filters are the left operand: they are copied in their memory order by
+// cp.async, and split in registers, each by one thread. The input is the right operand: the input tile with its halo is
+// split once, into core matrices of 8 channels (with FOLD: 8 taps of a row), 16 bytes a cell, and deinterleaved by
+// STRIDE. Eight pixels of a row at one tap are then eight neighbouring cells, and the next tap is an address offset:
+// GROUPS of them, each of 8 along K, make a K tile.
 //
-// Tensor cores cut what they add to a sum: small and large products have sums of their own, of a chunk each, which
-// are added up as floats. Chunks with floats that have no pieces are multiplied by fmaf.
-// Reads what a thread multiplies of a block of K: two neighbours in rows `row` and row + 8 of the filters.
+// Tensor cores truncate when they accumulate: small and large products have separate accumulators for each K tile,
+// which are added up as floats. K tiles with floats that cannot be split are multiplied by fmaf.
+
+// Loads the elements that a thread multiplies of a block of K: two neighbours in rows `row` and row + 8 of the filters.
 __device__ __forceinline__ void load_filters(float (&x)[2][2], const float* filters, int group, int lane) {
   const int tap = tap_of(group) % (FOLD ? CI * KH : TAPS), eight = FOLD ? 0 : tap_of(group) / TAPS;
 #pragma unroll
@@ -49,8 +50,8 @@ __device__ __forceinline__ void split_step(Fragments& to, const Raw& x, Seen& se
   }
 }
 
-// Begins the products of 16 along K: five small ones of the six, and the large one.
-__device__ __forceinline__ void begin_step(
+// Issues the products of 16 along K: the five small ones of the six, and the large one.
+__device__ __forceinline__ void issue_step(
     float (&small)[WORDS], float (&large)[WORDS], const Fragments& left, descriptor window, int step) {
   constexpr int LEFT[5] = {0, 1, 2, 0, 1}, RIGHT[5] = {2, 1, 0, 1, 0};
   const int first = cell_of(2 * step), second = cell_of(2 * step + 1 < GROUPS ? 2 * step + 1 : 2 * step);
@@ -62,7 +63,7 @@ __device__ __forceinline__ void begin_step(
   products_commit();
 }
 
-// Waits for a copy of a chunk, of which those after it may still be on their way, and those of later chunks.
+// Waits for one copy group of a K tile; later ones may still be in flight.
 template <int COPY>
 struct Copied {
   static __device__ __forceinline__ void wait(int copy, int group) {
@@ -77,14 +78,15 @@ struct Copied<0> {
   static __device__ __forceinline__ void wait(int, int) {}
 };
 
-// Waits for the copy that a step is the first to need; the first has arrived.
+// Waits for the copy group that a step is the first to need; the first has arrived.
 __device__ __forceinline__ void wait_for_step(int step, int group) {
   constexpr int EACH = GROUPS / COPIES;
   const int before = (2 * step - 1) / EACH, last = (2 * step + 1 < GROUPS ? 2 * step + 1 : GROUPS - 1) / EACH;
   if (last > before) Copied<COPIES - 1>::wait(last, group);
 }
 
-// The products of a chunk, with the left operands of AHEAD steps in registers; returns whether this thread's filters have floats without pieces.
+// The products of a K tile, with the left operands of AHEAD steps in registers; returns whether this thread's filters
+// have floats that cannot be split.
 __device__ __forceinline__ bool multiply_chunk(
     float (&small)[WORDS], float (&large)[WORDS], const float* filters, descriptor window, int group, int lane) {
   Seen seen = {0.0f, 0};
@@ -95,7 +97,7 @@ __device__ __forceinline__ bool multiply_chunk(
   for (int step = 0; step < STEPS; ++step) {
     split_step(left[step % AHEAD], x, seen);
     seen.settle();
-    begin_step(small, large, left[step % AHEAD], window, step);
+    issue_step(small, large, left[step % AHEAD], window, step);
     if (step + 1 < STEPS) {
       wait_for_step(step + 1, group);
       load_step(x, filters, step + 1, lane);
@@ -105,8 +107,8 @@ __device__ __forceinline__ bool multiply_chunk(
   return seen.strange();
 }
 
-// The same sums as plain floats have them, of input channels from `ci` on.
-__device__ __forceinline__ void multiply_plainly(
+// The same sums by fmaf, of input channels from `ci` on.
+__device__ __forceinline__ void multiply_fmaf(
     float (&total)[WORDS], const Place& place, int ci, int ci_end, int row, int lane) {
   const int row0 = place.co0 + row < CO ? place.co0 + row : CO - 1;
   const int row1 = place.co0 + row + 8 < CO ? place.co0 + row + 8 : CO - 1;
@@ -129,12 +131,12 @@ __device__ __forceinline__ void multiply_plainly(
   }
 }
 
-// The sums of one warpgroup. `slot` is its shared memory, and `flags` two words, which say in which chunk a window
-// had floats without pieces.
-__device__ __forceinline__ void sum_up(float (&total)[WORDS], const Place& place, char* slot, int* flags, int group) {
+// Main loop of a warpgroup. `storage` is its shared memory, and `flags` two words: the last K tile whose input has floats
+// that cannot be split.
+__device__ __forceinline__ void main_loop(float (&total)[WORDS], const Place& place, char* storage, int* flags, int group) {
   const int tid = threadIdx.x % THREADS, lane = tid % 32, row = tid / 32 * 16 + lane / 4;
-  float* const ring = reinterpret_cast<float*>(slot);
-  uint4* const windows = reinterpret_cast<uint4*>(slot + STAGES * W_FLOATS * 4);
+  float* const buffer = reinterpret_cast<float*>(storage);
+  uint4* const windows = reinterpret_cast<uint4*>(storage + STAGES * W_FLOATS * 4);
   const descriptor first_window = describe_cells(shared_address(windows), PLANE_W * 16);
 #pragma unroll
   for (int i = 0; i < WORDS; ++i) total[i] = 0.0f;
@@ -142,7 +144,7 @@ __device__ __forceinline__ void sum_up(float (&total)[WORDS], const Place& place
   load_window(x, place, place.ci_begin, 0, tid);
 #pragma unroll
   for (int chunk = 0; chunk < (STAGES > 1 ? STAGES - 1 : 1); ++chunk)
-    copy_chunk(ring + chunk * W_FLOATS, place, chunk, tid);
+    copy_chunk(buffer + chunk * W_FLOATS, place, chunk, tid);
   if (tid < 2) flags[tid] = 0;
   group_sync(group);
   if (split_window(windows, x, place, place.ci_begin, tid)) flags[0] = 1;
@@ -154,12 +156,12 @@ __device__ __forceinline__ void sum_up(float (&total)[WORDS], const Place& place
     copy_wait<(STAGES > 1 ? STAGES - 2 : 0) * COPIES + COPIES - 1>();
     group_sync(group);
     if (STAGES > 1) {
-      copy_chunk(ring + free_stage * W_FLOATS, place, chunk + STAGES - 1, tid);
+      copy_chunk(buffer + free_stage * W_FLOATS, place, chunk + STAGES - 1, tid);
       free_stage = free_stage + 1 == STAGES ? 0 : free_stage + 1;
     }
     if (chunk + 1 < CHUNKS) load_window(x, place, ci0 + CHUNK, 0, tid);
     float small[WORDS], large[WORDS];
-    bool strange = multiply_chunk(small, large, ring + stage * W_FLOATS + row * W_PITCH,
+    bool strange = multiply_chunk(small, large, buffer + stage * W_FLOATS + row * W_PITCH,
                                   first_window + chunk % 2 * X_CELLS, group, lane);
     stage = stage + 1 == STAGES ? 0 : stage + 1;
     strange = strange || flags[chunk % 2] == chunk + 1;
@@ -170,7 +172,7 @@ __device__ __forceinline__ void sum_up(float (&total)[WORDS], const Place& place
     sums_are_new(small);
     sums_are_new(large);
     if (__any_sync(0xffffffffu, strange)) {
-      multiply_plainly(total, place, ci0, ci0 + CHUNK < CI ? ci0 + CHUNK : CI, row, lane);
+      multiply_fmaf(total, place, ci0, ci0 + CHUNK < CI ? ci0 + CHUNK : CI, row, lane);
     } else {
 #pragma unroll
       for (int i = 0; i < WORDS; ++i) total[i] += small[i] + large[i];
@@ -178,7 +180,7 @@ __device__ __forceinline__ void sum_up(float (&total)[WORDS], const Place& place
   }
 }
 
-// Finishes and writes two neighbours of a row.
+// Epilogue of two neighbours of a row.
 __device__ __forceinline__ void write_two(
     float* __restrict__ out, float low, float high, const Rest& rest, int first_channel, int co, int oy, int ox, int n) {
   if ((!WHOLE_CO && co >= CO) || oy >= OH || ox >= OW) return;
@@ -197,7 +199,7 @@ __device__ __forceinline__ void write_two(
 #endif
 }
 
-// Adds up what COUNT wrote, the next `apart` further each.
+// Adds up COUNT partial sums with a stride of `apart`.
 template <int COUNT>
 __device__ __forceinline__ float4 add_four(const float4* from, int apart) {
   float4 sum = from[0];
@@ -210,8 +212,8 @@ __device__ __forceinline__ float4 add_four(const float4* from, int apart) {
 }
 
 #if CLUSTER
-// Hands sums to the block of the cluster that adds them up.
-__device__ __forceinline__ void hand_over(float4* to, int rank, const float4& sums) {
+// Stores partial sums to distributed shared memory of the block of the cluster that reduces them.
+__device__ __forceinline__ void store_remote(float4* to, int rank, const float4& sums) {
   asm volatile(
       "{ .reg .u32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
@@ -242,10 +244,10 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(SLICES* THREADS, RESI
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
   float total[WORDS];
-  // Where blocks of the cluster put what this one adds up, and flags.
+  // Partial sums of the blocks of the cluster that this one reduces, and flags.
   float4* const parts = reinterpret_cast<float4*>(memory + SLICES * SLICE_BYTES);
   int* const flags = reinterpret_cast<int*>(parts + PARTS * THREADS);
-  sum_up(total, place, memory + group * SLICE_BYTES, flags + group * 2, group);
+  main_loop(total, place, memory + group * SLICE_BYTES, flags + group * 2, group);
 
   const int co = place.co0 + tid / 32 * 16 + lane / 4, ox = place.ox0 + lane % 4 * 2;
   auto write = [&](int row, const float4& sums) {
@@ -256,7 +258,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(SLICES* THREADS, RESI
     return make_float4(total[4 * row], total[4 * row + 1], total[4 * row + 2], total[4 * row + 3]);
   };
 #if SLICES > 1
-  // The warpgroups put their sums where their filters were, and share the rows.
+  // The warpgroups store accumulators over their filters, and each reduces some of the rows.
   float4* const mine = reinterpret_cast<float4*>(memory + group * SLICE_BYTES) + tid;
   group_sync(group);
 #pragma unroll
@@ -276,7 +278,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(SLICES* THREADS, RESI
     const float4 sums = of_block(row);
     float4* const to = parts + (rank * SHARE + row % SHARE) * THREADS + tid;
     if (row / SHARE == rank) *to = sums;
-    else hand_over(to, row / SHARE, sums);
+    else store_remote(to, row / SHARE, sums);
   }
   cluster_sync();
 #pragma unroll 1

@@ -2,13 +2,12 @@
 //
 // A block owns TILE_CO output channels x ROWS x (COLUMNS * PIXELS) output pixels of one image, and
 // one of SPLIT ranges of the input channels. Its threads are COLUMNS x ROWS x GROUPS x SLICES: a
-// thread keeps CHANNELS x PIXELS sums in registers, and the SLICES share each staged chunk of
-// CHUNK = SLICES * STEP input channels among them. Filters keep their memory order in shared
-// memory, so they arrive by 16-byte copies and are read VEC taps at a time. With LINES each row of a filter
-// begins at a multiple of 16 bytes there and is read at once, whatever its length; only a row of taps after
-// another is written out, and threads of a warp are up to 8 groups, which read 128 bytes of filters together,
-// times a few pixels. Of a grouped convolution each group of each image is an image here, and CI and CO are
-// the channels of a group.
+// thread keeps CHANNELS x PIXELS sums in registers, and the SLICES split each staged K tile of
+// CHUNK = SLICES * STEP input channels. Filters keep their memory order in shared memory, so they
+// are copied 16 bytes at a time and loaded VEC taps at a time. With LINES each filter row is aligned
+// to 16 bytes there and loaded at once; rows are unrolled one after another, and the threads of a
+// warp are up to 8 groups, which load 128 bytes of filters together, times a few pixels. In a grouped
+// convolution each group of each image is an image here, and CI and CO are the channels of a group.
 constexpr int TAPS = KH * KW, LINE = LINES ? (KW + 3) / 4 * 4 : KW;
 constexpr int TILE_CO = GROUPS * CHANNELS;
 constexpr int TILE_OX = COLUMNS * PIXELS;
@@ -16,7 +15,7 @@ constexpr int TILE = TILE_CO * ROWS * TILE_OX;
 constexpr int CHUNK = SLICES * STEP;
 constexpr int CHUNKS = (CI_PER_SPLIT + CHUNK - 1) / CHUNK;
 constexpr int CELLS = COLUMNS * ROWS;
-// A 1-wide filter touches only every SX-th column: the others are not staged.
+// A 1-wide filter reads only every SX-th column: the others are not staged.
 constexpr int X_SKIP = KW == 1 ? SX : 1, X_STEP = KW == 1 ? 1 : SX;
 constexpr int Y_SKIP = KH == 1 ? SY : 1, Y_STEP = KH == 1 ? 1 : SY;
 constexpr int IN_H = (ROWS - 1) * Y_STEP + (KH - 1) * DY + 1;
@@ -27,7 +26,7 @@ constexpr int W_FLOATS = TILE_CO * W_PITCH;
 constexpr int TILES_X = (OW + TILE_OX - 1) / TILE_OX;
 constexpr int TILES_Y = (OH + ROWS - 1) / ROWS;
 
-// Where the extents divide, the tests for the edges are constant and vanish.
+// Where the extents divide, bounds checks are constant and vanish.
 constexpr bool WHOLE_CO = CO % TILE_CO == 0;
 constexpr bool WHOLE_CI = CI_PER_SPLIT * SPLIT == CI && CI_PER_SPLIT % CHUNK == 0;
 
@@ -41,7 +40,7 @@ __device__ __forceinline__ void stage_filters(
     copy_async<W_COPY>(dst + row * W_PITCH + to, from + row * (CI * TAPS) + tap, valid);
   };
   constexpr int VECTORS = CHUNK * TAPS / W_COPY, SWEEP = THREADS / VECTORS;
-  if (LINES && SWEEP > 0) {  // a thread keeps to one tap, for which it looks once where it goes
+  if (LINES && SWEEP > 0) {  // a thread has one tap, whose offset is computed once
     const int vector = tid % VECTORS;
     if (tid < SWEEP * VECTORS)
 #pragma unroll 16
@@ -66,8 +65,8 @@ __device__ __forceinline__ void stage_input_cell(
   }
 }
 
-// A thread keeps to its cells of the input window, each of X_COPY pixels, so that the index arithmetic and the test for
-// padding are done once for all channels.
+// A thread has the same cells, of X_COPY pixels, in all channels, so that index arithmetic and bounds checks are done
+// once.
 __device__ __forceinline__ void stage_input(
     float* dst, const float* __restrict__ image, int y0, int x0, int channels, int tid) {
   constexpr int WINDOW_CELLS = IN_H * IN_W / X_COPY;
@@ -114,7 +113,7 @@ __device__ __forceinline__ void accumulate_straight(
   }
 }
 
-// STRAIGHT channels at a time are written out: more would take long to compile and gain nothing.
+// STRAIGHT channels at a time are unrolled: more would take long to compile and gain nothing.
 __device__ __forceinline__ void accumulate(
     float (&sum)[CHANNELS][PIXELS], const float* w, const float* x) {
 #pragma unroll 1
@@ -159,15 +158,15 @@ __device__ __forceinline__ void accumulate(
 }
 #endif
 
-// Which pixels and channels a thread computes: of the tile's COLUMNS x ROWS cells and GROUPS.
+// The pixels and channels of a thread: of the tile's COLUMNS x ROWS cells and GROUPS.
 struct Part {
   int column, row, group, slice;
 };
 
 __device__ __forceinline__ Part part_of(int tid) {
   constexpr int TOGETHER = LINES && GROUPS % 8 == 0 ? 8 : 1;
-  const int place = tid / TOGETHER % (CELLS * GROUPS / TOGETHER), cell = place % CELLS;
-  return {cell % COLUMNS, cell / COLUMNS, place / CELLS * TOGETHER + tid % TOGETHER, tid / (CELLS * GROUPS)};
+  const int index = tid / TOGETHER % (CELLS * GROUPS / TOGETHER), cell = index % CELLS;
+  return {cell % COLUMNS, cell / COLUMNS, index / CELLS * TOGETHER + tid % TOGETHER, tid / (CELLS * GROUPS)};
 }
 
 extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
@@ -192,11 +191,11 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
   const int channels_before = n % CONV_GROUPS * CO;
   const float* const filters = weight + channels_before * CI * TAPS;
 
-  auto stage = [&](int chunk, int slot) {
+  auto stage = [&](int chunk, int to) {
     const int ci0 = ci_begin + chunk * CHUNK;
     if (chunk < CHUNKS) {
-      stage_filters(ws + slot * W_FLOATS, filters, co0, ci0, ci_end, tid);
-      stage_input(xs + slot * X_FLOATS, image + ci0 * (IH * IW), y0, x0, ci_end - ci0, tid);
+      stage_filters(ws + to * W_FLOATS, filters, co0, ci0, ci_end, tid);
+      stage_input(xs + to * X_FLOATS, image + ci0 * (IH * IW), y0, x0, ci_end - ci0, tid);
     }
     copy_commit();
   };
@@ -210,8 +209,8 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
   const float* const w = ws + own.group * W_PITCH + own.slice * STEP * KH * LINE;
   const float* const x =
       xs + (own.slice * STEP * IN_H + own.row * Y_STEP) * IN_PITCH + own.column * PIXELS * X_STEP;
-  // The first STAGES - 1 chunks are staged by the loop as well: code that exists once compiles fast.
-  int slot = 0, free_slot = 0;
+  // The loop runs the prologue too, the first STAGES - 1 K tiles, since less code compiles faster.
+  int stage_read = 0, stage_free = 0;
 #pragma unroll 1
   for (int chunk = 1 - STAGES; chunk < CHUNKS; ++chunk) {
     if (STAGES == 1) {
@@ -224,12 +223,12 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
         copy_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
         __syncthreads();
       }
-      stage(chunk + STAGES - 1, free_slot);
-      free_slot = free_slot + 1 == STAGES ? 0 : free_slot + 1;
+      stage(chunk + STAGES - 1, stage_free);
+      stage_free = stage_free + 1 == STAGES ? 0 : stage_free + 1;
       if (chunk < 0) continue;
     }
-    accumulate(sum, w + slot * W_FLOATS, x + slot * X_FLOATS);
-    slot = slot + 1 == STAGES ? 0 : slot + 1;
+    accumulate(sum, w + stage_read * W_FLOATS, x + stage_read * X_FLOATS);
+    stage_read = stage_read + 1 == STAGES ? 0 : stage_read + 1;
   }
   copy_wait<0>();
   __syncthreads();
@@ -272,12 +271,12 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
 #endif
   }
 #if CLUSTER
-  cluster_sync();  // no block may leave while another still reads its shared memory
+  cluster_sync();  // no block may exit while another still reads its shared memory
 #endif
 }
 
 #if SPLIT > 1 && !CLUSTER
-// Adds up the ranges of input channels; `partial` is what the first kernel wrote.
+// Reduces the partial sums of the split input channels.
 extern "C" __global__ void __launch_bounds__(128) conv2d_nchw_reduce(
     const float* __restrict__ partial, const float* __restrict__ bias,
     const float* __restrict__ residual, const float* __restrict__ scale,

@@ -1,34 +1,34 @@
-// What a warpgroup of conv2d_bf16x3.cu has in shared memory: filters in their memory order, and the window of input
-// cells that its pixels see, split. Cells a stride apart are in one plane of PLANE_H x PLANE_W, side by side; each
-// has 16 bytes of each piece, for 8 channels, or with FOLD for 8 taps of a row.
+// Shared memory of a warpgroup of conv2d_bf16x3.cu: filters in their memory order, and the input tile with its halo,
+// split. Cells are deinterleaved by the stride into planes of PLANE_H x PLANE_W; each has 16 bytes of each piece, for 8
+// channels, or with FOLD for 8 taps of a row.
 constexpr int TAPS = KH * KW, CELLS = PLANES_Y * PLANES_X * PLANE_H * PLANE_W;
 constexpr int TILE_CO = 64, WORDS = ROWS * 4, PAIRS = WORDS / 2;
-// Blocks of 8 along K that a cell has.
+// Blocks of 8 along K of a cell.
 constexpr int EIGHTS = FOLD ? CI : CHUNK / 8;
 constexpr int STEPS = (GROUPS + 1) / 2;
 constexpr int W_FLOATS = TILE_CO * W_PITCH, PIECE_CELLS = EIGHTS * CELLS, X_CELLS = 3 * PIECE_CELLS;
-constexpr int X_SLOTS = CHUNKS > 1 ? 2 : 1;
-static_assert(STAGES * W_FLOATS * 4 + X_SLOTS * X_CELLS * 16 <= SLICE_BYTES, "a slice does not fit");
+constexpr int X_STAGES = CHUNKS > 1 ? 2 : 1;
+static_assert(STAGES * W_FLOATS * 4 + X_STAGES * X_CELLS * 16 <= SLICE_BYTES, "a slice does not fit");
 constexpr int X_ITEMS = (EIGHTS * CELLS + THREADS - 1) / THREADS;
 constexpr int TILES_X = (OW + 7) / 8, TILES_Y = (OH + ROWS - 1) / ROWS;
-// Rows that a block of a cluster adds up.
+// Rows that a block of a cluster reduces.
 constexpr int SHARE = (ROWS + SPLIT - 1) / SPLIT, PARTS = CLUSTER ? SPLIT * SHARE : 0;
 constexpr bool WHOLE_CO = CO % TILE_CO == 0;
 constexpr bool WHOLE_CI = CHUNKS * SLICES * SPLIT * CHUNK == CI;
 
-// Which tap, or with FOLD which row of taps, a block of K is of.
+// The tap, or with FOLD the row of taps, of a block of K.
 __device__ __forceinline__ constexpr int tap_of(int group) {
   constexpr int OF[] = {GROUP_TAPS};
   return OF[group];
 }
 
-// At which cell it begins.
+// Its first cell.
 __device__ __forceinline__ constexpr int cell_of(int group) {
   constexpr int OF[] = {GROUP_CELLS};
   return OF[group];
 }
 
-// Waits for the other threads of a warpgroup.
+// Barrier of a warpgroup.
 #ifdef AUTOTUNE_EMULATE
 static inline void group_sync(int) { __syncthreads(); }
 #else
@@ -37,16 +37,16 @@ __device__ __forceinline__ void group_sync(int group) {
 }
 #endif
 
-// The work of one block, and of one of its warpgroups.
+// Pointers and coordinates of the tile of a block and of one of its warpgroups.
 struct Place {
   const float *image, *filters;
   int co0, ci_begin, oy0, ox0, y0, x0;
 };
 
-// The filters of a chunk come in so many copies, one after another: products begin with the first.
+// The filters of a K tile are copied in so many groups: products start when the first has arrived.
 constexpr int COPIES = FOLD || TAPS == 1 ? 1 : EIGHTS;
 
-// Copies filters over a part of a chunk. A thread's vectors repeat their places in a row after PERIOD of them, so
+// Copies the filters of a part of a K tile. The offsets of a thread's vectors in a row repeat after PERIOD of them, so
 // that most addresses differ by constants.
 __device__ __forceinline__ void copy_filters(float* to, const Place& place, int ci0, int tid) {
   const float* const from = place.filters + static_cast<size_t>(place.co0) * (CI * TAPS) + ci0 * TAPS;
@@ -81,7 +81,7 @@ __device__ __forceinline__ void copy_filters(float* to, const Place& place, int 
 #endif
 }
 
-// Copies those of a chunk, or of none that exists.
+// Copies the filters of a K tile; commits empty groups beyond the last.
 __device__ __forceinline__ void copy_chunk(float* to, const Place& place, int chunk, int tid) {
 #pragma unroll
   for (int copy = 0; copy < COPIES; ++copy) {
@@ -92,7 +92,7 @@ __device__ __forceinline__ void copy_chunk(float* to, const Place& place, int ch
   }
 }
 
-// Reads one of the 16-byte words of a window: eight channels of a cell, or eight taps of a row.
+// Loads one core-matrix row of the input tile: eight channels of a cell, or eight taps of a row.
 __device__ __forceinline__ void load_item(float (&x)[8], const Place& place, int ci0, int item) {
   const int eight = item / CELLS, cell = item % CELLS;
   const int q = cell % PLANE_W, r = cell / PLANE_W % PLANE_H, plane = cell / (PLANE_W * PLANE_H);
@@ -118,7 +118,7 @@ __device__ __forceinline__ void store_item(uint4* to, const float (&x)[8], int i
         make_uint4(pair[0].word[piece], pair[1].word[piece], pair[2].word[piece], pair[3].word[piece]);
 }
 
-// Splits the window of a chunk, BATCHED words at a time: the next are read while one is split.
+// Splits the input tile of a K tile, BATCHED rows at a time, which are loaded together.
 constexpr int BATCHED = X_ITEMS < 4 ? X_ITEMS : 4;
 
 __device__ __forceinline__ void load_window(float (&x)[BATCHED][8], const Place& place, int ci0, int first, int tid) {
@@ -126,7 +126,7 @@ __device__ __forceinline__ void load_window(float (&x)[BATCHED][8], const Place&
   for (int i = 0; i < BATCHED; ++i) load_item(x[i], place, ci0, tid + (first + i) * THREADS);
 }
 
-// Of a window the first words have been read already; returns whether it has floats without pieces.
+// The first rows have been loaded already; returns whether there are floats that cannot be split.
 __device__ __forceinline__ bool split_window(
     uint4* to, float (&x)[BATCHED][8], const Place& place, int ci0, int tid) {
   Seen seen = {0.0f, 0};

@@ -1,14 +1,12 @@
-// One number for each window of each channel of images: a weighted sum (depthwise convolution), the
-// maximum or the average (pooling). Elements are those of elements.h, arithmetic is in float32.
+// Depthwise convolution, max and average pooling. Elements are those of elements.h, arithmetic is in float32.
 //
-// A thread computes LINES x PIXELS windows side by side, of one channel in NCHW and of C_VEC
-// neighbouring ones in NHWC. It reads each input row of theirs once, in vectors of X_VEC columns or
-// C_VEC channels, and uses it for all windows the row is part of; what neighbouring threads read as
-// well comes from the cache.
+// A thread computes LINES x PIXELS neighbouring windows, of one channel in NCHW and of C_VEC neighbouring
+// ones in NHWC. It loads each of their input rows once, in vectors of X_VEC columns or C_VEC channels, and
+// uses it for all windows that the row is part of; the halo shared with other threads comes from the cache.
 constexpr int CO = CI * MULTIPLIER;
 constexpr int WINDOW = (PIXELS - 1) * SX + (KW - 1) * DX + 1;
 constexpr int IN_LINES = (LINES - 1) * SY + (KH - 1) * DY + 1;
-// A window begins LEAD columns after a multiple of X_VEC.
+// The first column of a window is LEAD columns after a multiple of X_VEC.
 constexpr int LEAD = (X_VEC - PX % X_VEC) % X_VEC;
 constexpr int READ = (LEAD + WINDOW + X_VEC - 1) / X_VEC * X_VEC;
 constexpr int TILE_C = CHANNELS * C_VEC, TILE_X = COLUMNS * PIXELS, TILE_Y = ROWS * LINES;

@@ -1,9 +1,8 @@
 
-// The transforms of Winograd's convolution around a product for each of IN_TILE x IN_TILE places: patches of
-// IN_TILE x IN_TILE pixels, OUT_TILE apart, become elements of the product, whose results become OUT_TILE x
-// OUT_TILE pixels. The numbers of tiles and channels stand side by side as images have them: NCHW [place,
-// channel, tile], NHWC [place, tile, channel]. Neighbouring threads have neighbouring elements.
-constexpr int PLACES = IN_TILE * IN_TILE, TILES = IMAGES * TILES_Y * TILES_X;
+// Input and output transforms of Winograd convolution, around a matrix product for each of the IN_TILE x IN_TILE points
+// of a tile. Input tiles of IN_TILE x IN_TILE pixels have a stride of OUT_TILE; output tiles are OUT_TILE x OUT_TILE
+// pixels. Operands are [point, channel, tile] for NCHW and [point, tile, channel] for NHWC. Accesses are coalesced.
+constexpr int TILES = IMAGES * TILES_Y * TILES_X;
 
 struct Tile {
   int image, y, x;
@@ -21,7 +20,7 @@ __device__ __forceinline__ size_t pixel(Tile tile, int channel, int y, int x, in
 #endif
 }
 
-// from^T patch from: the products with 0 are left out, those with 1 cost nothing.
+// matrix^T patch matrix: products with 0 are skipped, those with 1 cost nothing.
 template <int FROM, int TO>
 __device__ __forceinline__ void transform(
     float (&to)[TO][TO], const float (&patch)[FROM][FROM], const float (&matrix)[FROM][TO]) {
@@ -46,7 +45,7 @@ __device__ __forceinline__ void transform(
     }
 }
 
-// One resident block is asked for: else the compiler saves registers, and reads a tile in several goes.
+// One resident block, so that the compiler does not save registers and load a tile in several rounds.
 extern "C" __global__ void __launch_bounds__(128, 1) winograd_in(
     const float* __restrict__ data, float* __restrict__ tiles) {
   const size_t i = static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x;
