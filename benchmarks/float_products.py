@@ -120,13 +120,13 @@ def untuned(case: Case, target: Any) -> tuple[dict[str, Any], Any]:
 
 def families(case: Case) -> Iterator[tuple[str, Any]]:
     """Yield the families of kernels that can run a product, with the name of the kernel."""
-    from autotune.templates.products import gemm_bf16x3, gemm_cuda, gemm_short, matvec_cuda
+    from autotune.templates.products import gemm_bf16x3, gemm_cuda, gemm_small_k, matvec_cuda
 
     shape = case.shape
     yield "gemm_nn", gemm_cuda
     yield "gemm_bf16x3", gemm_bf16x3
-    if gemm_short.refusal(shape) is None:
-        yield "gemm_short", gemm_short
+    if gemm_small_k.refusal(shape) is None:
+        yield "gemm_small_k", gemm_small_k
     if matvec_cuda.suits(shape):
         yield "matvec", matvec_cuda
 

@@ -5,7 +5,7 @@
     python -m benchmarks.half_products --only "1024x768x3072 nt" 768 --each 40 --out raced.jsonl
 
 Of each product the untuned choice takes turns with cuBLAS, with those that the estimate of
-`gemm_bulk` likes next, one for each shape of tile and form of blocks, and with the best of the
+`gemm_tma` likes next, one for each shape of tile and form of blocks, and with the best of the
 kernels without boxes. Each is verified against a product in float64 first. Kernels that were
 built in ``--folder`` before are not built again, products in ``--out`` not raced again.
 """
@@ -97,26 +97,26 @@ def drawn(count: int, seed: int) -> list[Case]:
 
 def liked(case: Case, each: int) -> list[dict[str, int]]:
     """Return the untuned choice, that by boxes, that without, and the best of ``each`` kinds."""
-    from autotune.templates.products import gemm_bulk, gemm_bulk_rules, gemm_half
+    from autotune.templates.products import gemm_half, gemm_tma, gemm_tma_rules
 
     from autotune import Target
 
     shape, target = case.shape, Target(f"cuda -arch={ARCH}")
-    options = gemm_bulk.candidates(shape) | BANDS
+    options = gemm_tma.candidates(shape) | BANDS
     places = np.meshgrid(*(np.array(v) for v in options.values()), indexing="ij")
     every = dict(zip(options, (each.ravel() for each in places), strict=True))
     broken = np.zeros(places[0].size, bool)
-    for rule, _ in gemm_bulk_rules.rules(every, shape, target):
+    for rule, _ in gemm_tma_rules.rules(every, shape, target):
         broken |= rule
     good = {name: values[~broken] for name, values in every.items()}
     kinds: dict[tuple[int, ...], dict[str, int]] = {}
-    for place in np.argsort(gemm_bulk.estimate(shape, good, target), kind="stable"):
+    for place in np.argsort(gemm_tma.estimate(shape, good, target), kind="stable"):
         choice = {name: int(values[place]) for name, values in good.items()}
         kinds.setdefault(tuple(choice[name] for name in KIND), choice)
         if len(kinds) == each:
             break
     wanted = [
-        gemm_half.default_choice(shape, target), gemm_bulk.default_choice(shape, target),
+        gemm_half.default_choice(shape, target), gemm_tma.default_choice(shape, target),
         gemm_half.choice_without_boxes(shape, target), *kinds.values(),
     ]  # fmt: skip
     return [c for i, c in enumerate(wanted) if c not in wanted[:i]]

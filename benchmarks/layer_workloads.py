@@ -110,14 +110,14 @@ def _products(workload: Make) -> Iterator[Any]:
 
 def _on_tensor_cores(shape: Any) -> Any:
     """Return the kernels that a Hopper GPU has for a product."""
-    from autotune.templates.products import gemm_half, gemm_mma, gemm_turned, gemm_wgmma
+    from autotune.templates.products import gemm_half, gemm_mma, gemm_transposed, gemm_wgmma
 
     from autotune.target import Target
 
     if not gemm_wgmma.refusal(shape):
         return gemm_half
-    turned = gemm_turned.is_needed(shape, Target("cuda -arch=sm_90"))
-    return gemm_turned if turned else gemm_mma
+    turned = gemm_transposed.is_needed(shape, Target("cuda -arch=sm_90"))
+    return gemm_transposed if turned else gemm_mma
 
 
 def _matvecs(workload: Make) -> Iterator[Any]:

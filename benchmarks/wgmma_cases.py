@@ -106,8 +106,8 @@ def products() -> Iterator[tuple[str, Any, dict[str, int]]]:
 def boxes() -> Iterator[tuple[str, Any, dict[str, int]]]:
     """Yield names, shapes and changes of `BASE` for copies by boxes, in each form of blocks."""
     from autotune.templates.epilogue import Epilogue
-    from autotune.templates.products.gemm_bulk_tiling import Form
     from autotune.templates.products.gemm_shape import Gemm
+    from autotune.templates.products.gemm_tma_tiling import Form
 
     full, half, brain = Epilogue(True, True, True, "gelu", 0.5), "float16", "bfloat16"
     simple = Epilogue(True, activation="gelu")
@@ -213,8 +213,8 @@ def boxes() -> Iterator[tuple[str, Any, dict[str, int]]]:
 def in_order() -> Iterator[tuple[str, Any, dict[str, int]]]:
     """Yield those whose groups multiply the last chunks of a tile one after another."""
     from autotune.templates.epilogue import Epilogue
-    from autotune.templates.products.gemm_bulk_tiling import Form
     from autotune.templates.products.gemm_shape import Gemm
+    from autotune.templates.products.gemm_tma_tiling import Form
 
     full, half, brain = Epilogue(True, True, True, "gelu", 0.5), "float16", "bfloat16"
     simple, two = Epilogue(True, activation="gelu"), {"warps_m": 8, "stages": 4}
@@ -264,10 +264,10 @@ def attentions() -> Iterator[tuple[str, Any, dict[str, int]]]:
 def kernels() -> Iterator[tuple[str, Any, float]]:
     """Yield names, kernels and the largest error that is right, relative to the largest result."""
     from autotune.templates.attention import attention_wgmma
-    from autotune.templates.products import gemm_half, gemm_padded, gemm_turned
+    from autotune.templates.products import gemm_half, gemm_padded, gemm_transposed
 
     for name, shape, change in (*products(), *boxes()):
-        family = gemm_turned if name.startswith("turned") else gemm_half
+        family = gemm_transposed if name.startswith("turned") else gemm_half
         if name.startswith("padded"):
             family = gemm_padded.Padded(gemm_half)
         bound = BRAIN if shape.dtype == "bfloat16" else HALF

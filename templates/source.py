@@ -24,13 +24,13 @@ from .products import (
     gemm_bf16x3,
     gemm_cpu,
     gemm_cuda,
-    gemm_few_int8,
     gemm_half,
     gemm_int8,
     gemm_mma,
     gemm_padded,
-    gemm_short,
-    gemm_turned,
+    gemm_skinny_int8,
+    gemm_small_k,
+    gemm_transposed,
     matvec_cuda,
 )
 from .products.gemm_shape import HALVES, Gemm, Product
@@ -234,8 +234,8 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
     if shape.dtype not in dtypes:
         raise TemplateError(f"{name}: dtype must be {', '.join(dtypes)}, got {shape.dtype!r}")
     target = Target.current() or Target("cuda")
-    if gemm_short.suits(shape, get_config()):
-        return tunable(gemm_short, shape, "cuda")
+    if gemm_small_k.suits(shape, get_config()):
+        return tunable(gemm_small_k, shape, "cuda")
     if not fma and matvec_cuda.suits(shape, get_config()):
         return tunable(matvec_cuda, shape, "cuda")
     if shape.dtype == "float32":
@@ -247,13 +247,13 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
         return tunable(family, shape, "cuda")
     old = gemm_half.chosen_before(get_config())
     gains = not old and shape.dtype == "int8" and gemm_int8.gains(shape, target)
-    if gemm_few_int8.suits(shape, get_config()):
-        return tunable(gemm_few_int8, shape, "cuda")
+    if gemm_skinny_int8.suits(shape, get_config()):
+        return tunable(gemm_skinny_int8, shape, "cuda")
     if shape.dtype == "int8" and (gemm_int8.is_needed(shape) or gains):
         copied = gemm_int8.AlongK(tensor_core_family(gemm_int8.along_k(shape)))
         return tunable(copied, shape, "cuda")
-    if not old and gemm_turned.is_needed(shape, target):
-        return tunable(gemm_turned, shape, "cuda")
+    if not old and gemm_transposed.is_needed(shape, target):
+        return tunable(gemm_transposed, shape, "cuda")
     return tunable(tensor_core_family(shape), shape, "cuda")
 
 

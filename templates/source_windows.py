@@ -21,7 +21,7 @@ from .convolutions import (
 )
 from .convolutions.window_shape import Depthwise, Pool, Window, four, two
 from .epilogue import Epilogue
-from .products import gemm_cuda, gemm_half, gemm_mma, gemm_turned
+from .products import gemm_cuda, gemm_half, gemm_mma, gemm_transposed
 from .products.gemm_shape import HALVES, TF32
 from .source import product, tensor_core_family, tunable
 
@@ -159,8 +159,8 @@ def conv2d_nhwc_cuda(
     if conv2d_few_filters.offered(shape) and not conv2d_few_filters.chosen_before(get_config()):
         return tunable(conv2d_few_filters, shape, "cuda")
     old = gemm_half.chosen_before(get_config())
-    if not old and gemm_turned.is_needed(shape, Target.current() or Target("cuda")):
-        return tunable(gemm_turned, shape, "cuda")
+    if not old and gemm_transposed.is_needed(shape, Target.current() or Target("cuda")):
+        return tunable(gemm_transposed, shape, "cuda")
     odd = dtype in HALVES and conv2d_padded.is_needed(shape)
     return tunable(conv2d_padded if odd else tensor_core_family(shape), shape, "cuda")
 

@@ -141,7 +141,14 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
         raise TemplateError(f"attention of few queries: {reason}, got {shape}")
     tiling, c = DecodeTiling(shape, choice), choice
     calls, parts = launches(shape, "attention_decode", tiling, c["split"])
-    texts = ["early.h", "mma.h", "barriers.h", "bulk.h", "attention.h", "attention_decode.cu"]
+    texts = [
+        "dependent_launch.h",
+        "mma.h",
+        "barriers.h",
+        "tma.h",
+        "attention.h",
+        "attention_decode.cu",
+    ]
     row = tensor_map(shape.keys, shape.size, shape.dtype, c["keys"], shape.key_pitch)
     told = {
         **defines(shape, {**c, "warps": 1}, tiling.threads),

@@ -252,6 +252,6 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     calls = [call("conv2d_bf16x3", names, tiling.tiles, tiling.threads, tiling.shared_bytes)]
     texts = [
         "epilogue.h", "mma.h", "barriers.h", "wgmma.h", "packed.h", "wgmma_registers.h",
-        "pieces.h", "conv2d_staged.h", "conv2d_bf16x3.cu",
+        "bf16x3_split.h", "conv2d_staged.h", "conv2d_bf16x3.cu",
     ]  # fmt: skip
     return common.cuda_kernel(shape, texts, tiling.defines(), calls, flags=[f"-arch={ARCH}"])

@@ -33,7 +33,7 @@ def offered(shape: Conv2dNhwc) -> bool:
     if not few or not plain:
         return False
     sides = [common.smaller(each, USUAL_SIDE) for each in shape.window.results(shape.h, shape.w)]
-    usual = FewTiling(shape, {"tile_h": sides[0], "tile_w": sides[1], **_LEAST})
+    usual = SkinnyTiling(shape, {"tile_h": sides[0], "tile_w": sides[1], **_LEAST})
     (sy, sx), own = shape.window.stride, sides[0] * sides[1]
     return usual.shared_bytes <= MOST_SHARED and usual.pixels <= MOST_READ * own * sy * sx
 
@@ -46,7 +46,7 @@ def chosen_before(knobs: Container[str]) -> bool:
 _LEAST = {"warps": 1, "together": 1, "ahead": 1}
 
 
-class FewTiling:
+class SkinnyTiling:
     """The sizes that follow from a shape and a choice of knobs."""
 
     def __init__(self, shape: Conv2dNhwc, choice: Mapping[str, int]) -> None:
@@ -87,7 +87,7 @@ def violation(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> s
 
 def _rules(choice: Mapping[str, int], shape: Conv2dNhwc, target: Target) -> list[tuple[bool, str]]:
     """Return the rules of `violation`; choices may be arrays of them."""
-    tiling = FewTiling(shape, choice)
+    tiling = SkinnyTiling(shape, choice)
     return [
         *common.limit_rules(tiling, target.limits),
         (tiling.frags < choice["warps"] * choice["together"], "warps without pixels"),
@@ -100,7 +100,7 @@ def estimate(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> fl
     The constants were fitted to 280 choices for nine layers on an H200; of these the choice of the
     least takes 1.08 times as long as the best (geometric mean).
     """
-    tiling, c = FewTiling(shape, choice), choice
+    tiling, c = SkinnyTiling(shape, choice), choice
     occupied = common.occupancy(
         target, tiling.blocks, tiling.threads, tiling.registers, tiling.shared_bytes
     )
@@ -125,7 +125,7 @@ def default_choice(shape: Conv2dNhwc, target: Target) -> dict[str, int]:
 
 def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
-    tiling, c = FewTiling(shape, choice), choice
+    tiling, c = SkinnyTiling(shape, choice), choice
     sizes = common.defines(
         kh=shape.window.size[0], co=shape.co, c_n=shape.co, int8=0, tf32=0,
         bfloat16=shape.dtype == "bfloat16", element=1 + HALVES.index(shape.dtype),

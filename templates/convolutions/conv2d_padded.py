@@ -66,7 +66,7 @@ def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
     return replace(
         source,
         name=copies.entry,
-        source=f"{source.source}\n{common.text('early.h', 'pad.cu')}",
+        source=f"{source.source}\n{common.text('dependent_launch.h', 'pad.cu')}",
         defines={**source.defines, **sides},
         calls=[copies, *calls],
         workspace=[

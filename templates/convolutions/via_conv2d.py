@@ -158,10 +158,11 @@ class ViaConv2d:
             entry = f"arrange_{each.name}"
             calls.append(call(entry, list(ends), each.blocks, THREADS, early=each.early))
         calls = [*before, *inner, *after]
+        texts = ["dependent_launch.h", shape.text] if copies else []
         return replace(
             source,
             name=calls[0].entry,
-            source=f"{source.source}\n{common.text(*(['early.h', shape.text] if copies else []))}",
+            source=f"{source.source}\n{common.text(*texts)}",
             defines={**source.defines, **shape.defines()},
             args=shape.arguments(),
             calls=calls,

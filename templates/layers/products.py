@@ -12,7 +12,7 @@ from autotune.graph import Operator, Value, ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
-from ..products import gemm_few
+from ..products import gemm_skinny
 from ..products.gemm_shape import Gemm
 from .cuda import ACTIVATIONS, FLOATS, given, images, of_each_channel, padding_of
 
@@ -65,7 +65,7 @@ def matvec(layer: Layer) -> Offer | None:
         return None
     # On an H200 4 rows of float16 by 4096x4096 took 11.67 us so, and 7.52 streamed in tiles.
     product = Gemm(m, n, k, layer.result.dtype, transpose_b=True)
-    if m >= FILLED and gemm_few.streams(product, layer.target):
+    if m >= FILLED and gemm_skinny.streams(product, layer.target):
         return None
     args = (n, k, m, layer.result.dtype, *follows)
     return Offer("matvec.cuda", args, (*layer.inputs, *given(layer.epilogue)))

@@ -36,7 +36,7 @@ from functools import partial
 from autotune import SourceKernel, Target, call, workspace
 
 from .. import common
-from . import gemm_bulk, gemm_wgmma
+from . import gemm_tma, gemm_wgmma
 from .gemm_shape import Gemm, first_names, result_name
 from .gemm_wgmma import ARCH
 
@@ -149,9 +149,7 @@ def chosen_before(knobs: Container[str]) -> bool:
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {
-        "tile_n": sorted(
-            {8 * width for width in gemm_bulk.widths(shape.n) if width <= 24} | {256}
-        ),
+        "tile_n": sorted({8 * width for width in gemm_tma.widths(shape.n) if width <= 24} | {256}),
         "chunk": [32, 64],
         "stages": [2, 3, 4],
         "in_turn": [0, 1],
@@ -245,7 +243,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int], products: int = PRODUCTS) -> 
     ]
     texts = [
         "epilogue.h", "operands.h", "mma.h", "pairs.h", "float_pairs.h", "barriers.h",
-        "early.h", "wgmma.h", "packed.h", "pack_bf16x3.cu", "gemm_bf16x3.cu",
+        "dependent_launch.h", "wgmma.h", "packed.h", "pack_bf16x3.cu", "gemm_bf16x3.cu",
     ]  # fmt: skip
     source = common.cuda_kernel(
         shape, texts, tiling.defines(products), calls, flags=[f"-arch={ARCH}"]

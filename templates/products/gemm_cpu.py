@@ -5,8 +5,8 @@ Panels are packed (`gemm_nn.c`), which pays where many rows use them, or where v
 some together, for the second cache, or one by one, for the first; or read in place, all their
 depth at once, where b is near. Few rows of a larger b wait for memory: they may pack, in the order
 of memory, what they need next while they add up what they have (`gemm_streamed.c`), or read panels
-where they lie, a few rows of b at a time (`gemm_few.c`). A single row asks for nothing but memory,
-which comes fastest in the longest runs (`gemm_row.c`). Where there are too few rows and columns
+unpacked, a few rows of b at a time (`gemm_skinny.c`). A single row is bound by memory bandwidth,
+which is highest in the longest runs (`gemm_row.c`). Where there are too few rows and columns
 for all cores, these share out the products of each sum (split-K, `gemm_tasks.c`).
 """
 
@@ -315,7 +315,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     elif shape.m == 1:
         parts = ("gemm_row.c",)
     else:
-        parts = ("gemm_few.c",) if pack == LIE else ("gemm_streamed.c",)
+        parts = ("gemm_skinny.c",) if pack == LIE else ("gemm_streamed.c",)
         extents["lda"] = choice["depth"]  # of the copy that both make
     nothing_follows = {"bias": 0, "residual": 0, "affine": 0, "relu": 0, "most_runs": 1}
     names = [each.name for each in shape.arguments()]

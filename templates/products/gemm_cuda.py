@@ -135,7 +135,13 @@ class GemmTiling:
             blocks = common.ceil_div(size, 128 * int(defines["R_VEC"]))
             calls.append(call("gemm_nn_reduce", ["partial", *names[2:], out], blocks, 128))
         parts = (c["split"], size) if two else None
-        texts = ["epilogue.h", "operands.h", "gemm_tile.h", "gemm_sums.h", "gemm_nn.cu"]
+        texts = [
+            "epilogue.h",
+            "operands.h",
+            "gemm_nn_copies.h",
+            "gemm_nn_mainloop.h",
+            "gemm_nn.cu",
+        ]
         return common.cuda_kernel(s, texts, defines, calls, parts)
 
 

@@ -1,9 +1,9 @@
 """Products on tensor cores where a device has both kinds of instruction.
 
-One space holds both: the knob ``wgmma`` says which family reads the others, which all share: 0 is
-``mma.sync``, 1 ``wgmma`` with copies of 16 bytes, and from 2 on ``wgmma`` with copies by boxes, in
-one of the forms of `gemm_bulk` or, the last, of `gemm_few`. Where there is only ``mma.sync``, that
-family's own space is used, without this knob.
+One space holds both: the knob ``wgmma`` selects the family that interprets the others: 0 is
+``mma.sync``, 1 ``wgmma`` fed by ``cp.async``, and from 2 on ``wgmma`` fed by TMA, in one of the
+forms of `gemm_tma` or, the last, of `gemm_skinny`. Where there is only ``mma.sync``, that family's
+own space is used, without this knob.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 from autotune import SourceKernel, Target
 
 from .. import common
-from . import gemm_bulk, gemm_few, gemm_mma, gemm_wgmma
+from . import gemm_mma, gemm_skinny, gemm_tma, gemm_wgmma
 from .gemm_shape import Product
 
 
@@ -55,14 +55,14 @@ def _family(knob: int) -> Family:
     """Return the family that a value of the knob stands for."""
     if knob == 0:
         return gemm_mma
-    if knob == gemm_few.VALUE:
-        return gemm_few
-    return gemm_wgmma if knob == 1 else gemm_bulk
+    if knob == gemm_skinny.VALUE:
+        return gemm_skinny
+    return gemm_wgmma if knob == 1 else gemm_tma
 
 
 def offered(shape: Product, target: Target) -> bool:
     """Return whether a target has wgmma, and one of its families can multiply a shape."""
-    return gemm_wgmma.offered(shape, target) or gemm_bulk.offered(shape, target)
+    return gemm_wgmma.offered(shape, target) or gemm_tma.offered(shape, target)
 
 
 def candidates(shape: Product) -> dict[str, list[int]]:
@@ -72,7 +72,7 @@ def candidates(shape: Product) -> dict[str, list[int]]:
     if gemm_wgmma.refusal(shape) is None:
         families.append(gemm_wgmma)
         knobs.append(1)
-    for boxes in (gemm_bulk, gemm_few):
+    for boxes in (gemm_tma, gemm_skinny):
         if boxes.refusal(shape) is None:
             families.append(boxes)
             knobs += boxes.candidates(shape)[KNOB]
@@ -89,7 +89,7 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
         (common.is_none_of(choice[name], values), f"{name} of the other")
         for name, values in own.items()
     ]
-    full = gemm_bulk.suits_integers if shape.dtype == "int8" else suits_wgmma
+    full = gemm_tma.suits_integers if shape.dtype == "int8" else suits_wgmma
     beaten = full(shape) and shape.m >= FULL_ROWS
     beaten = family is gemm_mma and beaten and _is_untuned_by_wgmma(cast(Any, shape), target)
     slow = [(beaten, "mma.sync where wgmma has full tiles")]
@@ -109,13 +109,13 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
 
 def default_choice(shape: Product, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: by boxes where these win."""
-    if gemm_few.suits(shape):
-        choice = gemm_few.default_choice(shape, target)
-        if gemm_few.violation(shape, choice, target) is None:
+    if gemm_skinny.suits(shape):
+        choice = gemm_skinny.default_choice(shape, target)
+        if gemm_skinny.violation(shape, choice, target) is None:
             return choice
-    if gemm_bulk.refusal(shape) is None:
-        choice = gemm_bulk.default_choice(shape, target, gemm_bulk.suits_strips(shape))
-        if gemm_bulk.wins(shape, choice, target):
+    if gemm_tma.refusal(shape) is None:
+        choice = gemm_tma.default_choice(shape, target, gemm_tma.suits_strips(shape))
+        if gemm_tma.wins(shape, choice, target):
             return choice
     return choice_without_boxes(shape, target)
 
@@ -132,10 +132,10 @@ def kernel(
 ) -> SourceKernel:
     """Return the kernel of a choice of knobs; ``plain`` is as in the families."""
     own = {name: value for name, value in choice.items() if name != KNOB}
-    if choice.get(KNOB) == gemm_few.VALUE:
-        return gemm_few.kernel(shape, choice, plain)
+    if choice.get(KNOB) == gemm_skinny.VALUE:
+        return gemm_skinny.kernel(shape, choice, plain)
     if choice.get(KNOB, 0) > 1:
-        return gemm_bulk.kernel(shape, choice, plain)
+        return gemm_tma.kernel(shape, choice, plain)
     if choice.get(KNOB):
         return gemm_wgmma.kernel(shape, own, plain)
     return gemm_mma.kernel(shape, own, plain)

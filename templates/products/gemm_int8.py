@@ -1,7 +1,7 @@
 """Products of 8-bit integers whose operands do not stand along K, on copies that do.
 
 Tensor cores read integers along K only, two in each 16-bit place: by ``mma.sync`` a k that 4
-divides, by boxes one that 16 divides (`gemm_bulk`). Kernels before the product turn what stands
+divides, by boxes one that 16 divides (`gemm_tma`). Kernels before the product turn what stands
 across K, and pad rows to a multiple of 16; what else is needed is as for products of 16-bit floats
 (`gemm_half`). Who multiplies by the same matrix again and again does better to store it as [n, k].
 """
@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from autotune import SourceKernel, Target, call, workspace
 
 from .. import common
-from . import gemm_bulk, gemm_half
+from . import gemm_half, gemm_tma
 from .gemm_padded import Products
 from .gemm_shape import Gemm
 
 # What a block of the kernel that copies takes.
 THREADS, ACROSS, ALONG = 256, 64, 128
-TEXTS = ("early.h", "transpose_int8.h", "transposed_int8.cu")
+TEXTS = ("dependent_launch.h", "transpose_int8.h", "transposed_int8.cu")
 # Multiply-adds from which on copies pay for products that ``mma.sync`` could read as they are.
 MANY_PRODUCTS = 2**28
 
@@ -36,7 +36,7 @@ def gains(shape: Gemm, target: Target) -> bool:
     """Return whether copies pay for a product that ``mma.sync`` could read as it is."""
     many = shape.batch * shape.m * shape.n * shape.k >= MANY_PRODUCTS
     full = min(shape.m, shape.n) >= gemm_half.FULL_ROWS and shape.k > gemm_half.SHORT_SUM
-    return many and full and shape.k % 16 > 0 and gemm_bulk.offered(along_k(shape), target)
+    return many and full and shape.k % 16 > 0 and gemm_tma.offered(along_k(shape), target)
 
 
 def along_k(shape: Gemm) -> Gemm:

@@ -19,7 +19,7 @@ from autotune.kernel import KernelCall
 
 from .. import common
 from ..epilogue import Epilogue
-from . import gemm_bulk, gemm_half, gemm_unaligned, gemm_wgmma
+from . import gemm_half, gemm_tma, gemm_unaligned, gemm_wgmma
 from .gemm_shape import Gemm
 
 # Of the kernel that copies: threads of a block, and vectors of 8 elements of a thread.
@@ -126,8 +126,8 @@ class Padded:
         if self.family is not gemm_half or shape.n % 8 == 0:
             return self.family.default_choice(whole, target)
         if _suits_boxes(shape):
-            choice = gemm_bulk.default_choice(whole, target, strips=True)
-            if gemm_bulk.violation(whole, choice, target) is None:
+            choice = gemm_tma.default_choice(whole, target, strips=True)
+            if gemm_tma.violation(whole, choice, target) is None:
                 return choice
         return gemm_half.choice_without_boxes(whole, target)
 
@@ -162,7 +162,7 @@ class Padded:
         return replace(
             source,
             name=calls[0].entry,
-            source=f"{source.source}\n{common.text('early.h', 'pad.cu')}",
+            source=f"{source.source}\n{common.text('dependent_launch.h', 'pad.cu')}",
             args=shape.arguments(),
             defines={**source.defines, **_pads(shape, whole, places)},
             calls=calls,

@@ -13,7 +13,7 @@ operands (`gemm_padded`), which take 2.7 to 39 us on an H200, this family reads 
 
 Of rows of a multiple of 2 or 4 elements every fourth, or every second, is such a matrix.
 
-The knobs are those of `gemm_bulk` with swapped operands. ``wgmma`` says which operands are read as
+The knobs are those of `gemm_tma` with swapped operands. ``wgmma`` says which operands are read as
 they are: `B` alone, where a's rows are or were made multiples of 8, or `BOTH`.
 """
 
@@ -30,13 +30,13 @@ from autotune.errors import TemplateError
 from .. import common
 from ..epilogue import Epilogue
 from ..tensor_map import initializer, lines_map, tensor_map
-from . import gemm_bulk, gemm_few, gemm_wgmma
-from .gemm_bulk_tiling import KNOB, MULTIPROCESSORS
+from . import gemm_skinny, gemm_tma, gemm_wgmma
 from .gemm_shape import HALVES, Gemm, first_names, result_name
+from .gemm_tma_tiling import KNOB, MULTIPROCESSORS
 from .gemm_wgmma import ARCH, PRODUCT_REGISTERS
 
 # Values of the knob: b read as it is, or a too.
-B = gemm_few.VALUE + 1
+B = gemm_skinny.VALUE + 1
 BOTH = B + 1
 # And the same where two blocks of a cluster copy half of a's rows each for both.
 B_SHARED, BOTH_SHARED = B + 2, BOTH + 2
@@ -55,9 +55,9 @@ BEGINNING, COPY_CYCLES, COPIED_BYTES = 6000, 2000, 2300
 # how wide tiles are, in fragments of 8 rows.
 LEAST, FEW_ROWS, MANY_COLUMNS, LARGE_B, MANY_PRODUCTS, WIDE = 192, 512, 2048, 2**22, 2**32, 25
 TEXTS = (
-    "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "early.h", "wgmma.h",
-    "activations.h", "bulk.h", "gemm_unaligned.h",
-    "gemm_unaligned_lines.h", "gemm_unaligned.cu",
+    "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "dependent_launch.h",
+    "wgmma.h", "activations.h", "tma.h", "gemm_unaligned.h",
+    "gemm_unaligned_operands.h", "gemm_unaligned.cu",
 )  # fmt: skip
 
 
@@ -237,7 +237,7 @@ def forms(shape: Gemm) -> list[int]:
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     rows = common.ceil_div(shape.m, classes_of(shape.k))
-    widths = {4, *gemm_bulk.widths(shape.m), *gemm_bulk.widths(rows)}
+    widths = {4, *gemm_tma.widths(shape.m), *gemm_tma.widths(rows)}
     return {
         KNOB: forms(shape),
         "warps_m": [4, 8, 12],

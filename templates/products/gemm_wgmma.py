@@ -10,7 +10,7 @@ through registers, reaches about half that rate. What follows from it:
   maps, so the copies are ``cp.async`` of 16 bytes, not those of the bulk copy engine: rows of a
   and b must begin at multiples of 16 bytes. They also gather the windows of a convolution.
 - 16-bit floats may stand along K or across it, in either operand. Floats, which are multiplied as
-  TF32, must stand along K: a as [m, k] and b as [n, k] (`gemm_turned` makes copies that do). Of
+  TF32, must be contiguous along K: a as [m, k] and b as [n, k] (else see `gemm_transposed`). Of
   them the hardware ignores what is beyond 11 bits, so they are not rounded, but cut.
 - The sums stay in registers, to which the copying warps give up most of theirs (``setmaxnreg``).
 - Where a shape has too few tiles to fill the device, ``split`` blocks form a cluster, take a range
@@ -260,11 +260,11 @@ def kernel(
     names = [*first_names(asked), result_name(asked)]
     run = call("gemm_wgmma", names, grid, tiling.threads, tiling.shared_bytes)
     texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
-    texts += ["barriers.h", "early.h", "wgmma.h", "gemm_wgmma.h", "begin_sums.h"]
+    texts += ["barriers.h", "dependent_launch.h", "wgmma.h", "gemm_wgmma.h", "init_accumulators.h"]
     texts += ["activations.h"]
     return common.cuda_kernel(
         asked,
-        [*texts, "gemm_wgmma_sums.h", "gemm_wgmma.cu"],
+        [*texts, "gemm_wgmma_epilogue.h", "gemm_wgmma.cu"],
         {**defines, **shape.operands(), **halves, **begins},
         [run],
         flags=[f"-arch={ARCH}"],

@@ -73,7 +73,7 @@ class ReductionTiling:
             calls.append(call("reduce_join", ["partial", "out"], blocks, 128, early=True))
         return SourceKernel(
             "reduce",
-            common.text("early.h", "device.h", "elements.h", "reducers.h", "reduce.cu"),
+            common.text("dependent_launch.h", "device.h", "elements.h", "reducers.h", "reduce.cu"),
             defines=knobs,
             args=s.arguments(),
             calls=calls,

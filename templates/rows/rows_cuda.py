@@ -46,7 +46,7 @@ def split_kernel(
         call("rows", [*names, "partial", "out"], grid, choice["threads"], early=True),
     ]
     parts = (shape.rows * split, STATE_WORDS)
-    texts = ["early.h", *TEXTS, "rows_split.cu"]
+    texts = ["dependent_launch.h", *TEXTS, "rows_split.cu"]
     return common.cuda_kernel(shape, texts, knobs, calls, parts)
 
 

@@ -84,7 +84,7 @@ def split_kernel(
         call("range_sums", ["data", "partial"], grid, choice["threads"]),
         call("scan", ["data", "partial", "out"], grid, choice["threads"], early=True),
     ]
-    texts = ["early.h", "elements.h", "scan_split.cu"]
+    texts = ["dependent_launch.h", "elements.h", "scan_split.cu"]
     return common.cuda_kernel(shape, texts, knobs, calls, (shape.rows, split))
 
 

@@ -44,7 +44,7 @@ def test_other_products_of_even_rows_are_read_as_they_are(shape):
 def test_a_large_product_of_even_rows_is_two_kernels_untuned():
     with HOPPER:
         untuned = source.gemm_cuda_any(2050, 2050, 2050, "float16")
-    assert [call.entry for call in untuned.calls] == ["pad", "gemm_bulk"]
+    assert [call.entry for call in untuned.calls] == ["pad", "gemm_tma"]
 
 
 def in_the_emulator(made, folder, arrays):

@@ -13,7 +13,7 @@ from autotune.templates.products import (
     gemm_half,
     gemm_mma,
     gemm_padded,
-    gemm_turned,
+    gemm_transposed,
     gemm_wgmma,
 )
 from autotune.templates.products.gemm_shape import Gemm
@@ -86,7 +86,7 @@ def test_full_tiles_are_left_to_wgmma():
     space = task.config_space
     sampled = [space.get(i) for i in space.sample(50, np.random.default_rng(0))]
     assert 0 not in {config["wgmma"].val for config in sampled}
-    assert {task.instantiate(config).name for config in sampled} == {"gemm_wgmma", "gemm_bulk"}
+    assert {task.instantiate(config).name for config in sampled} == {"gemm_wgmma", "gemm_tma"}
 
 
 def test_few_rows_have_both_instructions_in_one_space():
@@ -122,12 +122,12 @@ def test_floats_that_do_not_stand_along_k_run_by_boxes_as_they_are_and_else_on_c
     task = create("gemm.cuda", (256, 256, 256, "tf32"), HOPPER)
     assert task.config_space.space_map["wgmma"]
     choice = {"wgmma": 1, **CHOICE, "chunk": 32}
-    assert gemm_turned.violation(shape, choice, HOPPER) is None
-    entries = [one.entry for one in gemm_turned.kernel(shape, choice).calls]
+    assert gemm_transposed.violation(shape, choice, HOPPER) is None
+    entries = [one.entry for one in gemm_transposed.kernel(shape, choice).calls]
     assert entries == ["along_k_b", "gemm_wgmma"]
-    untuned = gemm_turned.default_choice(shape, HOPPER)
-    assert gemm_turned.violation(shape, untuned, HOPPER) is None
-    assert gemm_turned.kernel(shape, untuned).calls[0].entry == "gemm_bulk"
+    untuned = gemm_transposed.default_choice(shape, HOPPER)
+    assert gemm_transposed.violation(shape, untuned, HOPPER) is None
+    assert gemm_transposed.kernel(shape, untuned).calls[0].entry == "gemm_tma"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,9 @@ def test_floats_that_do_not_stand_along_k_run_by_boxes_as_they_are_and_else_on_c
 def test_floats_are_copied_where_no_products_read_them_as_they_stand(shape, copied):
     entries = [
         one.entry
-        for one in gemm_turned.kernel(shape, gemm_turned.default_choice(shape, HOPPER)).calls
+        for one in gemm_transposed.kernel(
+            shape, gemm_transposed.default_choice(shape, HOPPER)
+        ).calls
     ]
     assert [entry for entry in entries if entry.startswith("along")] == copied
 
@@ -192,7 +194,7 @@ def test_products_read_their_operands_where_copies_put_them(name, tmp_path):
     """The emulator reads shared memory where the descriptors of operands say that they are."""
     shape, change = PRODUCTS[name]
     family = gemm_padded.Padded(gemm_half) if name == "odd-on-copies" else gemm_half
-    family = gemm_turned if "turned" in name else family
+    family = gemm_transposed if "turned" in name else family
     source = family.kernel(shape, {"wgmma": 1, **CHOICE, **change})
     assert source.calls[-1].entry == "gemm_wgmma"
     kernel, arrays = source.kernel("cuda"), arrays_of(source)

@@ -8,7 +8,7 @@ import pytest
 from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_bulk, gemm_bulk_tiling, gemm_half, gemm_turned
+from autotune.templates.products import gemm_half, gemm_tma, gemm_tma_tiling, gemm_transposed
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.errors import TemplateError
@@ -19,7 +19,7 @@ from tests.templates.emulated import arrays_of
 HOPPER = Target("cuda -arch=sm_90")
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu")
 BIAS = Epilogue(bias=True, activation="silu")
-SWAPPED = gemm_bulk.Form(0, 1, 1)
+SWAPPED = gemm_tma.Form(0, 1, 1)
 CHOICE = {
     "wgmma": 2, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 3,
     "split": 1, "band": 1,
@@ -66,9 +66,9 @@ LAYERS = {
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_results_are_those_of_the_convolution(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(gemm_bulk_tiling, "MULTIPROCESSORS", 2)  # few tiles are several steps
+    monkeypatch.setattr(gemm_tma_tiling, "MULTIPROCESSORS", 2)  # few tiles are several steps
     shape, change = LAYERS[name]
-    family = gemm_turned if shape.dtype == "tf32" and "filters" not in name else gemm_bulk
+    family = gemm_transposed if shape.dtype == "tf32" and "filters" not in name else gemm_tma
     source = family.kernel(shape, {**CHOICE, **change})
     kernel, arrays = source.kernel("cuda"), arrays_of(source)
     # Its checks know of no barriers but those of blocks and warps.
@@ -93,19 +93,19 @@ def test_results_are_those_of_the_convolution(name, tmp_path, monkeypatch):
     ids=["channels", "groups", "padding", "end", "stride"],
 )  # fmt: skip
 def test_shapes_that_tma_cannot_load_are_an_error_that_says_so(shape, message):
-    assert message in gemm_bulk.refusal(shape)
+    assert message in gemm_tma.refusal(shape)
     with pytest.raises(TemplateError, match=message):
-        gemm_bulk.kernel(shape, CHOICE)
+        gemm_tma.kernel(shape, CHOICE)
     assert max(gemm_half.candidates(shape)["wgmma"]) == 1
 
 
 def test_the_untuned_choice_fits_a_block_and_supports_im2col():
     shape = Conv2dNhwc(2, 64, 64, 320, 320, SAME, "float16", BIAS)
-    choice = gemm_bulk.default_choice(shape, HOPPER)
-    assert gemm_bulk.violation(shape, choice, HOPPER) is None
-    kernel = gemm_bulk.kernel(shape, choice).kernel("cuda")
+    choice = gemm_tma.default_choice(shape, HOPPER)
+    assert gemm_tma.violation(shape, choice, HOPPER) is None
+    kernel = gemm_tma.kernel(shape, choice).kernel("cuda")
     assert launch_violation(kernel, HOPPER.limits) is None
-    forms = [gemm_bulk.Form.of(knob) for knob in gemm_bulk.candidates(shape)["wgmma"]]
+    forms = [gemm_tma.Form.of(knob) for knob in gemm_tma.candidates(shape)["wgmma"]]
     assert not any(form.swapped for form in forms)
 
 
@@ -130,8 +130,8 @@ def test_layers_that_are_known_to_gain_use_tma_untuned(shape, boxes):
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 def test_wgmma_is_not_serialized_and_accumulators_stay_in_registers(tmp_path):
     shape = Conv2dNhwc(2, 64, 64, 320, 320, SAME, "float16", BIAS)
-    choice = gemm_bulk.default_choice(shape, HOPPER)
-    kernel, text = gemm_bulk.kernel(shape, choice).kernel("cuda"), tmp_path / "kernel.cu"
+    choice = gemm_tma.default_choice(shape, HOPPER)
+    kernel, text = gemm_tma.kernel(shape, choice).kernel("cuda"), tmp_path / "kernel.cu"
     text.write_text(kernel.source)
     command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -2,7 +2,7 @@
 // output pixel, counted through all images, and has 128 bytes of channels of one filter tap. Elements outside of an
 // image, and pixels beyond the last image, are filled with zeros.
 //
-// im2col tensor maps leave no dimension to encode an address in (bulk.h), so each block writes a map of its own to
+// im2col tensor maps leave no dimension to encode an address in (tma.h), so each block writes a map of its own to
 // global memory, with the address that it was given, and fences it for the tensor map proxy.
 #if CONV
 // The input position of the first tap of an output pixel: column, row and image.

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_bulk, gemm_few, gemm_wgmma
+from autotune.templates.products import gemm_skinny, gemm_tma, gemm_wgmma
 from autotune.templates.products.gemm_shape import Gemm, stored
 
 import autotune
@@ -58,7 +58,7 @@ def choices(shape, family):
 
 @pytest.mark.parametrize("name", [*SHAPES, *FEW_SHAPES])
 def test_drawn_configurations_are_right(name):
-    family = gemm_few if name in FEW_SHAPES else gemm_bulk
+    family = gemm_skinny if name in FEW_SHAPES else gemm_tma
     shape, rng = {**SHAPES, **FEW_SHAPES}[name], np.random.default_rng(1)
     dtype = np.dtype(getattr(ml_dtypes, stored(shape.dtype), stored(shape.dtype)))
     inputs = [

@@ -1,4 +1,4 @@
-// How warpgroups of gemm_bulk.cu begin, finish and write sums where rows of tiles are columns of C, and columns rows.
+// How warpgroups of gemm_tma.cu begin, finish and write sums where rows of tiles are columns of C, and columns rows.
 #if SWAPPED
 #if BOXES && C_N % 8 == 0
 __constant__ __align__(128) TensorMap c_map = {{C_MAP}};

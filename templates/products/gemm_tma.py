@@ -44,14 +44,14 @@ from .. import common, tensor_map
 from ..convolutions.conv2d_nhwc import Conv2dNhwc
 from ..epilogue import Epilogue
 from . import gemm_wgmma
-from .gemm_bulk_estimate import estimate as estimate
-from .gemm_bulk_rules import LARGEST_BOX, SUM_THREADS, faults, rules
-from .gemm_bulk_rules import offered as offered
-from .gemm_bulk_rules import refusal as refusal
-from .gemm_bulk_rules import violation as violation
-from .gemm_bulk_tiling import FORMS, KNOB, MULTIPROCESSORS, PANEL, BulkTiling, Form, in_place
 from .gemm_mma import depth
 from .gemm_shape import HALVES, TF32, Product, first_names, result_name
+from .gemm_tma_estimate import estimate as estimate
+from .gemm_tma_rules import LARGEST_BOX, SUM_THREADS, faults, rules
+from .gemm_tma_rules import offered as offered
+from .gemm_tma_rules import refusal as refusal
+from .gemm_tma_rules import violation as violation
+from .gemm_tma_tiling import FORMS, KNOB, MULTIPROCESSORS, PANEL, Form, TmaTiling, in_place
 from .gemm_wgmma import ARCH
 
 HOPPER = Target(f"cuda -arch={ARCH}")
@@ -74,9 +74,9 @@ FEW_ROWS, SHORT_SUM, FEW_PRODUCTS = 32, 128, 2**25
 # The kernels, and what they are made of.
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "float_pairs.h", "barriers.h",
-    "early.h", "wgmma.h", "activations.h", "bulk.h", "gemm_bulk.h", "begin_sums.h",
-    "implicit_gemm_tma.h", "gemm_bulk_join.h", "gemm_bulk_copies.h",
-    "gemm_bulk_results.h", "gemm_bulk_swapped.h", "gemm_bulk.cu", "gemm_bulk_sums.cu",
+    "dependent_launch.h", "wgmma.h", "activations.h", "tma.h", "gemm_tma.h", "init_accumulators.h",
+    "implicit_gemm_tma.h", "gemm_tma_cluster_reduce.h", "gemm_tma_producer.h",
+    "gemm_tma_epilogue.h", "gemm_tma_swap_ab.h", "gemm_tma.cu", "gemm_tma_reduce.cu",
 )  # fmt: skip
 # Those of floats.
 FLOAT_TEXTS = tuple(text for text in TEXTS if text != "elements.h")
@@ -246,7 +246,7 @@ def kernel(
         TemplateError: these copies cannot serve the shape, or a kernel of this choice would be
             wrong; the message says why.
     """
-    tiling, asked = BulkTiling(shape, choice), plain or shape
+    tiling, asked = TmaTiling(shape, choice), plain or shape
     if reason := refusal(shape) or common.first_broken(faults(tiling)):
         raise TemplateError(f"gemm of {shape.dtype} by boxes: {reason}, got {shape}")
     defines = {**_defines(tiling, asked), **tiling.maps(asked)}
@@ -263,7 +263,7 @@ def kernel(
     return replace(source, workspace=rooms)
 
 
-def _defines(tiling: BulkTiling, asked: Product) -> dict[str, int | str]:
+def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
     """Return what the text of a kernel is told, but for the maps of its matrices."""
     shape, c, form = tiling.shape, tiling.choice, tiling.form
     sizes = common.defines(
@@ -289,7 +289,7 @@ def _defines(tiling: BulkTiling, asked: Product) -> dict[str, int | str]:
     }
 
 
-def _calls(tiling: BulkTiling, asked: Product) -> list[KernelCall]:
+def _calls(tiling: TmaTiling, asked: Product) -> list[KernelCall]:
     """Return the launch of the products and, of a split, that of the kernel that adds up."""
     a, b, *rest = first_names(asked)
     if tiling.form.swapped:
@@ -299,8 +299,8 @@ def _calls(tiling: BulkTiling, asked: Product) -> list[KernelCall]:
     written = result if alone else "parts"
     maps = ["maps"] if tiling.shape.gathers else []
     names, grid = [a, b, *rest, written, *maps], (tiling.grid(HOPPER), 1, ranges)
-    products = call("gemm_bulk", names, grid, tiling.threads, tiling.shared_bytes)
+    products = call("gemm_tma", names, grid, tiling.threads, tiling.shared_bytes)
     if alone:
         return [products]
     blocks = tiling.part_size // (4 * SUM_THREADS)
-    return [products, call("gemm_bulk_sums", ["parts", *rest, result], blocks, SUM_THREADS)]
+    return [products, call("gemm_tma_reduce", ["parts", *rest, result], blocks, SUM_THREADS)]

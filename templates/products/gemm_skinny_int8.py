@@ -1,9 +1,9 @@
 """Products of few rows of 8-bit integers: the other operand is streamed, once, by each warp.
 
-As where a language model with quantised weights writes a word for each of some texts. Warps read
-both operands from global memory to registers, a step ahead, and multiply by ``mma.sync``
-(``gemm_few_int8.cu`` says how); blocks of a cluster take ranges of the sum of one tile. The other
-operand may be stored as [k, n] or as [n, k], and is not copied.
+As in the decoding of a language model with quantised weights. Warps load both operands from global
+memory to registers, prefetched some steps ahead, and multiply by ``mma.sync`` (see
+``gemm_skinny_int8.cu``); the blocks of a cluster split K. The other operand may be stored as
+[k, n] or as [n, k], and is not copied.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REGISTERS, SHARED_BYTES, MULTIPROCESSORS = 65536, 228 * 1024, 132
 MOST_REGISTERS = 250
 
 
-class FewTiling:
+class SkinnyTiling:
     """The sizes that follow from a shape and a choice of knobs."""
 
     def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
@@ -94,7 +94,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
 
 def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple[bool, str]]:
     """Return the rules of `violation`; choices may be arrays of them."""
-    tiling, c = FewTiling(shape, choice), choice
+    tiling, c = SkinnyTiling(shape, choice), choice
     return [
         (tiling.threads > target.limits.threads_per_block, "too many threads"),
         (tiling.registers > MOST_REGISTERS, "too many registers a thread"),
@@ -114,7 +114,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     Of those of a product the one with the least estimate took 1.00 to 1.08 times as long as the
     fastest. Choices may be arrays of them.
     """
-    tiling, c = FewTiling(shape, choice), choice
+    tiling, c = SkinnyTiling(shape, choice), choice
     resident = tiling.resident
     waves = common.ceil_div(tiling.blocks, MULTIPROCESSORS * resident)
     here = common.smaller(resident, common.ceil_div(tiling.blocks, MULTIPROCESSORS))
@@ -136,15 +136,15 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
 
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
-    tiling, c = FewTiling(shape, choice), choice
+    tiling, c = SkinnyTiling(shape, choice), choice
     told = common.defines(
         m=shape.m, n=shape.n, k=shape.k, transpose_b=shape.transpose_b, frags_m=tiling.frags_m,
         threads=tiling.threads, resident=tiling.resident, cluster=c["split"] > 1, int8=1, tf32=0,
         bfloat16=0, **c,
     )  # fmt: skip
     run = call(
-        "gemm_few_int8", [*first_names(shape), result_name(shape)], (*tiling.tiles, c["split"]),
+        "gemm_skinny_int8", [*first_names(shape), result_name(shape)], (*tiling.tiles, c["split"]),
         tiling.threads, tiling.shared_bytes,
     )  # fmt: skip
-    texts = ["mma.h", "transpose_int8.h", "gemm_few_int8.cu"]
+    texts = ["mma.h", "transpose_int8.h", "gemm_skinny_int8.cu"]
     return common.cuda_kernel(shape, texts, told, [run])

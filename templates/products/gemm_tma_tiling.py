@@ -101,7 +101,7 @@ def in_place(rest: Epilogue) -> bool:
     )
 
 
-class BulkTiling:
+class TmaTiling:
     """The sizes that follow from a shape and a choice of knobs."""
 
     def __init__(self, shape: Product, choice: Mapping[str, int]) -> None:

@@ -8,8 +8,8 @@ from autotune import Target
 
 from .. import common
 from ..epilogue import Epilogue
-from .gemm_bulk_tiling import MULTIPROCESSORS, BulkTiling
 from .gemm_shape import Product
+from .gemm_tma_tiling import MULTIPROCESSORS, TmaTiling
 
 # Cycles until the products of a block begin, and from their end to that of the kernel.
 BEGINNING = 5000
@@ -22,7 +22,7 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     the fast ones above all; those of copies, and of clusters, once more to 866 for 71 products,
     and those of ranges of K to 3300 for 97. Choices may be arrays of them.
     """
-    tiling, c = BulkTiling(shape, choice), choice
+    tiling, c = TmaTiling(shape, choice), choice
     form, split = tiling.form, c["split"]
     sms = target.limits.sm_count if target.limits.sm_count > 1 else MULTIPROCESSORS
     resident = tiling.resident(target)
@@ -55,7 +55,7 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     return meeting + steps * one + once + adding
 
 
-def _writing_cycles(tiling: BulkTiling) -> float:
+def _writing_cycles(tiling: TmaTiling) -> float:
     """Return the cycles for what follows the sums of a block, and for writing them."""
     rest, swapped = tiling.shape.rest, tiling.form.swapped
     results = tiling.tile_m * tiling.tile_n
@@ -82,7 +82,7 @@ def _crowding(blocks: float, steps: int) -> float:
     return crowding
 
 
-def _chunk_cycles(tiling: BulkTiling, together: int, crowding: float) -> float:
+def _chunk_cycles(tiling: TmaTiling, together: int, crowding: float) -> float:
     """Return the cycles of a chunk where ``together`` blocks are at work on a multiprocessor."""
     # Products of 64 x 8 x 32 bytes take 4 cycles where power does not slow the device down; narrow
     # ones wait for their left operand. Of the copy engine, 66 bytes a cycle reach a

@@ -6,9 +6,9 @@ launch failure, or a wrong sum of the launch that has its place.
 
 import numpy as np
 import pytest
-from autotune.templates.products import gemm_bulk, gemm_wgmma
-from autotune.templates.products.gemm_bulk_tiling import FORMS
+from autotune.templates.products import gemm_tma, gemm_wgmma
 from autotune.templates.products.gemm_shape import Gemm
+from autotune.templates.products.gemm_tma_tiling import FORMS
 
 import autotune
 from autotune.runtime import cuda
@@ -43,7 +43,7 @@ def drawn(shape):
 
 def assert_right_every_time(shape, choice):
     """Launch a choice many times in a row: the last results are exact."""
-    function = autotune.build(gemm_bulk.kernel(shape, choice), target="cuda")
+    function = autotune.build(gemm_tma.kernel(shape, choice), target="cuda")
     inputs = drawn(shape)
     arrays = [nd.array(x, cuda(0)) for x in inputs]
     result = function.kernel.args[-1]

@@ -2,7 +2,7 @@
 
 The instruction reads floats along K only from shared memory, and its left operand from registers
 too, to which threads read floats that stand across K. So boxes serve where one operand stands
-along K, the right one, and with operands swapped that may be a (`gemm_bulk`). Otherwise kernels
+along K, the right one, and with operands swapped that may be a (`gemm_tma`). Otherwise kernels
 before the product turn what stands across it, pad rows to a multiple of 4, and round to 11 bits on
 the way; ``mma.sync``, with which the space is shared, reads operands as they are. Copies move a
 matrix once more, which products of some hundred rows and columns outweigh. Of a convolution NHWC
@@ -21,9 +21,9 @@ from autotune.kernel import KernelCall
 
 from .. import common
 from ..convolutions.conv2d_nhwc import Conv2dNhwc
-from . import gemm_bulk, gemm_half, gemm_mma, gemm_wgmma
-from .gemm_bulk_tiling import Form
+from . import gemm_half, gemm_mma, gemm_tma, gemm_wgmma
 from .gemm_shape import TF32, Gemm, first_names
+from .gemm_tma_tiling import Form
 
 # From as many rows and columns on, products outweigh the copies; those of windows sooner, which
 # ``mma.sync`` gathers slowly: 56x56 pixels of 64 channels by 64 filters of 3x3 took 5.9 us on an
@@ -43,7 +43,7 @@ def is_needed(shape: Turned, target: Target) -> bool:
     """Return whether wgmma can serve a shape by registers or on copies, but not as it is."""
     if shape.dtype != TF32 or gemm_wgmma.refusal(shape) is None:
         return False
-    if gemm_bulk.refusal(shape) is None:
+    if gemm_tma.refusal(shape) is None:
         rows, columns = (shape.m, shape.n) if shape.transpose_b else (shape.n, shape.m)
         worth = rows >= LEAST_ROWS and columns >= LEAST_COLUMNS and shape.k >= LEAST_SUM
         worth = worth and shape.batch * shape.m * shape.n * shape.k > SMALL
@@ -121,8 +121,8 @@ def default_choice(shape: Turned, target: Target) -> dict[str, int]:
     choices = []
     for swapped, knob in (as_they_are or knobs).items():
         whole = turned(shape, knob)
-        if gemm_bulk.refusal(whole) is None:
-            choices.append(gemm_bulk.default_choice(whole, target, swapped=swapped))
+        if gemm_tma.refusal(whole) is None:
+            choices.append(gemm_tma.default_choice(whole, target, swapped=swapped))
     able = [choice for choice in choices if violation(shape, choice, target) is None]
     if not able:
         return gemm_half.default_choice(turned(shape), target)
@@ -152,7 +152,7 @@ def kernel(shape: Turned, choice: Mapping[str, int]) -> SourceKernel:
     return replace(
         source,
         name=calls[0].entry,
-        source=f"{source.source}\n{common.text('early.h', 'transposed_tf32.cu')}",
+        source=f"{source.source}\n{common.text('dependent_launch.h', 'transposed_tf32.cu')}",
         defines={**source.defines, **sides},
         calls=[*calls, *product],
         workspace=[

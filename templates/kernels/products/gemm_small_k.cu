@@ -21,7 +21,7 @@ __device__ __forceinline__ void copy_run(float* to, const float* __restrict__ fr
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) gemm_short(
+extern "C" __global__ void __launch_bounds__(THREADS) gemm_small_k(
     const float* __restrict__ a, const float* __restrict__ b, REST_PARAMETERS float* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   float* const rows = reinterpret_cast<float*>(shared_memory);

@@ -1,4 +1,4 @@
-// How one thread of a block of gemm_bulk.cu has the ring filled: box by box, of one tile after another.
+// How one thread of a block of gemm_tma.cu has the ring filled: box by box, of one tile after another.
 __constant__ __align__(128) TensorMap a_map = {{A_MAP}}, b_map = {{B_MAP}};
 
 // Tells functions apart by where rows of shared memory run.

@@ -2,12 +2,12 @@
 
 import pytest
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_bulk, gemm_bulk_tiling, gemm_half, gemm_padded
+from autotune.templates.products import gemm_half, gemm_padded, gemm_tma, gemm_tma_tiling
 from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.errors import TemplateError
 from autotune.target import Target
-from tests.templates.test_gemm_bulk import BIAS, CHOICE, GELU, HOPPER, JOINED, REST, SWAPPED
+from tests.templates.test_gemm_tma import BIAS, CHOICE, GELU, HOPPER, JOINED, REST, SWAPPED
 
 
 @pytest.mark.parametrize(
@@ -26,22 +26,22 @@ from tests.templates.test_gemm_bulk import BIAS, CHOICE, GELU, HOPPER, JOINED, R
 def test_groups_of_wide_tiles_multiply_the_last_chunks_in_order(change, chunks):
     choice = {**CHOICE, "warps_m": 8, "frags_n": 32, "stages": 4, **change}
     shape = Gemm(1024, 1024, 1024, "float16")
-    assert gemm_bulk.BulkTiling(shape, choice).ordered == chunks
+    assert gemm_tma.TmaTiling(shape, choice).ordered == chunks
 
 
 def test_a_box_outside_of_its_matrix_is_not_asked_for():
     shape = Gemm(128, 128, 192, "float16", 1, False, True)
     choice = {**CHOICE, "chunk": 128}
-    assert gemm_bulk.violation(shape, choice, HOPPER) == "a box beyond the reduction"
+    assert gemm_tma.violation(shape, choice, HOPPER) == "a box beyond the reduction"
     with pytest.raises(TemplateError, match="a box beyond the reduction"):
-        gemm_bulk.kernel(shape, choice)
+        gemm_tma.kernel(shape, choice)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"wgmma": gemm_bulk.Form(0, 2).knob, "frags_n": 9}, "a share of a panel"),
-        ({"wgmma": gemm_bulk.Form(1, 1).knob, "split": 2}, "a split that walks"),
+        ({"wgmma": gemm_tma.Form(0, 2).knob, "frags_n": 9}, "a share of a panel"),
+        ({"wgmma": gemm_tma.Form(1, 1).knob, "split": 2}, "a split that walks"),
         ({"split": 8, "chunk": 128}, "an empty range"),
         ({"warps_m": 12, "frags_m": 2}, "a box of too many rows"),
         ({"split": 2, "frags_n": 9}, "sums of no whole blocks"),
@@ -52,15 +52,15 @@ def test_a_box_outside_of_its_matrix_is_not_asked_for():
 )
 def test_a_choice_whose_results_would_be_wrong_is_an_error_that_says_so(change, message):
     shape, choice = Gemm(1024, 1024, 640, "float16"), {**CHOICE, "stages": 4, **change}
-    assert gemm_bulk.violation(shape, choice, HOPPER) == message
+    assert gemm_tma.violation(shape, choice, HOPPER) == message
     with pytest.raises(TemplateError, match=message):
-        gemm_bulk.kernel(shape, choice)
+        gemm_tma.kernel(shape, choice)
 
 
 def test_blocks_that_join_their_ranges_need_neither_a_second_kernel_nor_a_workspace():
     shape = Gemm(1024, 1024, 1024, "float16")
-    source = gemm_bulk.kernel(shape, {**CHOICE, "wgmma": JOINED.knob, "split": 4, "stages": 4})
-    assert [one.entry for one in source.calls] == ["gemm_bulk"]
+    source = gemm_tma.kernel(shape, {**CHOICE, "wgmma": JOINED.knob, "split": 4, "stages": 4})
+    assert [one.entry for one in source.calls] == ["gemm_tma"]
     assert source.calls[0].launch.grid == (256, 1, 4)
     assert not source.workspace
 
@@ -76,9 +76,9 @@ def test_blocks_that_join_their_ranges_need_neither_a_second_kernel_nor_a_worksp
 def test_what_swapped_operands_cannot_be_is_an_error_that_says_so(rest, split, message):
     shape = Gemm(128, 128, 256, "float16", rest=rest)
     choice = {**CHOICE, "wgmma": SWAPPED.knob, "split": split}
-    assert gemm_bulk.violation(shape, choice, HOPPER) == message
+    assert gemm_tma.violation(shape, choice, HOPPER) == message
     with pytest.raises(TemplateError, match=message):
-        gemm_bulk.kernel(shape, choice)
+        gemm_tma.kernel(shape, choice)
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_what_swapped_operands_cannot_be_is_an_error_that_says_so(rest, split, m
     ids=["fits", "few-columns", "left-across", "many-tiles"],
 )
 def test_clusters_that_share_both_operands_have_rules_of_their_own(shape, width, message):
-    form = gemm_bulk.Form(0, 2, 0, 2)
+    form = gemm_tma.Form(0, 2, 0, 2)
     choice = {**CHOICE, "wgmma": form.knob, "frags_n": width, "band": 8}
-    assert gemm_bulk.violation(shape, choice, HOPPER) == message
+    assert gemm_tma.violation(shape, choice, HOPPER) == message
 
 
 @pytest.mark.parametrize(
@@ -110,12 +110,12 @@ def test_clusters_that_share_both_operands_have_rules_of_their_own(shape, width,
 )
 def test_what_boxes_cannot_bring_is_an_error_that_says_so(shape, message):
     with pytest.raises(TemplateError, match=message):
-        gemm_bulk.kernel(shape, CHOICE)
+        gemm_tma.kernel(shape, CHOICE)
 
 
 def test_forms_are_values_of_the_knob():
-    assert [gemm_bulk.Form.of(form.knob) for form in gemm_bulk.FORMS] == list(gemm_bulk.FORMS)
-    assert min(form.knob for form in gemm_bulk.FORMS) > 1  # those are of other families
+    assert [gemm_tma.Form.of(form.knob) for form in gemm_tma.FORMS] == list(gemm_tma.FORMS)
+    assert min(form.knob for form in gemm_tma.FORMS) > 1  # those are of other families
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_forms_are_values_of_the_knob():
 )
 def test_products_that_are_known_to_gain_run_by_boxes_untuned(shape, teams, tile, split):
     choice = gemm_half.default_choice(shape, HOPPER)
-    form, tiling = gemm_bulk.Form.of(choice["wgmma"]), gemm_bulk.BulkTiling(shape, choice)
+    form, tiling = gemm_tma.Form.of(choice["wgmma"]), gemm_tma.TmaTiling(shape, choice)
     taken = (tiling.tile_m, tiling.tile_n)
     assert (form.teams, choice["split"]) == (teams, split)
     assert (taken[::-1] if form.swapped else taken) == tile
@@ -154,15 +154,15 @@ def test_products_of_integers_are_by_boxes_untuned_where_these_win(sizes, boxes)
 @pytest.mark.parametrize("n", [1280, 1536, 1792, 2304, 2560, 3072])
 def test_tiles_are_such_that_few_multiprocessors_wait_in_the_last_step(n):
     shape = Gemm(n, n, n, "float16")
-    tiling = gemm_bulk.BulkTiling(shape, gemm_bulk.default_choice(shape, HOPPER))
-    steps = -(-tiling.tiles // gemm_bulk_tiling.MULTIPROCESSORS)
-    assert n * n > 0.8 * steps * gemm_bulk_tiling.MULTIPROCESSORS * tiling.tile_m * tiling.tile_n
+    tiling = gemm_tma.TmaTiling(shape, gemm_tma.default_choice(shape, HOPPER))
+    steps = -(-tiling.tiles // gemm_tma_tiling.MULTIPROCESSORS)
+    assert n * n > 0.8 * steps * gemm_tma_tiling.MULTIPROCESSORS * tiling.tile_m * tiling.tile_n
 
 
 def test_of_tiles_side_by_side_the_narrowest_are_offered():
-    assert [8 * width for width in gemm_bulk.widths(768)][-4:] == [128, 160, 192, 256]
-    assert 200 // 8 in gemm_bulk.widths(1792)
-    assert 208 // 8 not in gemm_bulk.widths(1792)
+    assert [8 * width for width in gemm_tma.widths(768)][-4:] == [128, 160, 192, 256]
+    assert 200 // 8 in gemm_tma.widths(1792)
+    assert 208 // 8 not in gemm_tma.widths(1792)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_others_keep_copies_of_16_bytes_untuned_and_have_boxes_in_their_space(sh
 def test_rows_that_begin_anywhere_are_written_in_strips_untuned(shape):
     padded = gemm_padded.Padded(gemm_half)
     choice = padded.default_choice(shape, HOPPER)
-    tiling = gemm_bulk.BulkTiling(gemm_padded.padded(shape), choice)
+    tiling = gemm_tma.TmaTiling(gemm_padded.padded(shape), choice)
     assert padded.violation(shape, choice, HOPPER) is None
     assert tiling.strips
     assert choice["split"] == tiling.form.share == 1
@@ -224,7 +224,7 @@ def test_other_odd_sizes_keep_copies_of_16_bytes_untuned(shape):
 def test_results_that_begin_anywhere_are_written_in_strips_untuned(shape):
     choice = gemm_half.default_choice(shape, HOPPER)
     assert gemm_half.violation(shape, choice, HOPPER) is None
-    assert gemm_bulk.BulkTiling(shape, choice).strips
+    assert gemm_tma.TmaTiling(shape, choice).strips
     assert choice["wgmma"] > 1
 
 
@@ -245,5 +245,5 @@ def test_other_results_that_begin_anywhere_are_not(shape):
 def test_untuned_products_of_floats_can_run_however_operands_stand(transposed):
     shape = Gemm(780, 1032, 136, "tf32", 2, *transposed)
     target = Target("cuda -arch=sm_90")
-    choice = gemm_bulk.default_choice(shape, target)
-    assert gemm_bulk.violation(shape, choice, target) is None
+    choice = gemm_tma.default_choice(shape, target)
+    assert gemm_tma.violation(shape, choice, target) is None

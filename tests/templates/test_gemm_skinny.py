@@ -7,7 +7,7 @@ import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_few, gemm_half, gemm_padded
+from autotune.templates.products import gemm_half, gemm_padded, gemm_skinny
 from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.emulator import EmulatedKernel, compile_emulated
@@ -36,14 +36,14 @@ PRODUCTS = {
 
 
 def choice_of(shape, **change):
-    (columns,) = gemm_few.candidates(shape)["frags_n"]
-    return {"wgmma": gemm_few.VALUE, **CHOICE, "frags_n": columns, **change}
+    (columns,) = gemm_skinny.candidates(shape)["frags_n"]
+    return {"wgmma": gemm_skinny.VALUE, **CHOICE, "frags_n": columns, **change}
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_match_their_reference_in_the_emulator(name, tmp_path):
     shape, change = PRODUCTS[name]
-    family = gemm_padded.Padded(gemm_few) if gemm_padded.is_needed(shape) else gemm_few
+    family = gemm_padded.Padded(gemm_skinny) if gemm_padded.is_needed(shape) else gemm_skinny
     source = family.kernel(shape, choice_of(shape, **change))
     kernel, arrays = source.kernel("cuda"), arrays_of(source)
     # Its checks know of no barriers but those of blocks and warps.
@@ -58,19 +58,19 @@ def test_drawn_choices_of_few_rows_can_be_launched(args):
     space = create("gemm_nn.cuda", (*args, "float16"), HOPPER).config_space
     task = create("gemm_nn.cuda", (*args, "float16"), HOPPER)
     every = (space.get(i) for i in space.sample(1000, np.random.default_rng(0)))
-    few = [config for config in every if config["wgmma"].val == gemm_few.VALUE]
+    few = [config for config in every if config["wgmma"].val == gemm_skinny.VALUE]
     assert few or args[2] == 64
     for config in few:
         kernel = task.instantiate(config).kernel("cuda")
-        assert kernel.name == "gemm_few"
+        assert kernel.name == "gemm_skinny"
         assert launch_violation(kernel, HOPPER.limits) is None
 
 
 @pytest.mark.parametrize("m", [1, 8, 9, 33, 64])
 def test_defaults_are_choices_of_the_space(m):
     shape = Gemm(m, 4096, 11008, "float16", 1, False, True)
-    choice = gemm_few.default_choice(shape, HOPPER)
-    assert gemm_few.violation(shape, choice, HOPPER) is None
+    choice = gemm_skinny.default_choice(shape, HOPPER)
+    assert gemm_skinny.violation(shape, choice, HOPPER) is None
     assert gemm_half.violation(shape, choice, HOPPER) is None
 
 
@@ -86,20 +86,20 @@ def test_defaults_are_choices_of_the_space(m):
     ids=["near", "64-rows", "64-rows-far", "small", "batch"],
 )
 def test_large_weights_of_few_rows_are_streamed_untuned(shape, streamed):
-    assert (gemm_half.default_choice(shape, HOPPER)["wgmma"] == gemm_few.VALUE) == streamed
+    assert (gemm_half.default_choice(shape, HOPPER)["wgmma"] == gemm_skinny.VALUE) == streamed
 
 
 def test_many_rows_are_refused_in_words():
     shape = Gemm(65, 4096, 4096, "float16")
     with pytest.raises(TemplateError, match="more than 64 rows"):
-        gemm_few.kernel(shape, {"wgmma": gemm_few.VALUE, **CHOICE, "frags_n": 8})
+        gemm_skinny.kernel(shape, {"wgmma": gemm_skinny.VALUE, **CHOICE, "frags_n": 8})
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 @pytest.mark.parametrize(("m", "split"), [(16, 1), (16, 8), (64, 4)])
 def test_products_are_not_serialized_and_nothing_is_spilled(m, split, tmp_path):
     shape = Gemm(m, 4096, 4096, "float16", 1, False, True, "", REST)
-    kernel = gemm_few.kernel(shape, choice_of(shape, split=split)).kernel("cuda")
+    kernel = gemm_skinny.kernel(shape, choice_of(shape, split=split)).kernel("cuda")
     path = tmp_path / "kernel.cu"
     path.write_text(kernel.source)
     command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", str(path)]

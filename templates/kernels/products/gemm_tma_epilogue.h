@@ -1,4 +1,4 @@
-// How warps that have sums finish and write them: of gemm_bulk.cu, or of gemm_bulk_sums.cu, which adds up parts.
+// How warps that have sums finish and write them: of gemm_tma.cu, or of gemm_tma_reduce.cu, which adds up parts.
 #if FOLLOWS
 #define FINISH(low, high, n, at) \
   finish_pair(low, high, rest, n, at), low = last_step(low), high = last_step(high)

@@ -3,7 +3,7 @@
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates.products import gemm_few_int8
+from autotune.templates.products import gemm_skinny_int8
 from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.emulator import run_emulated
@@ -31,7 +31,7 @@ PRODUCTS = {
 def test_few_rows_are_exact_in_the_emulator(name):
     shape, vec, strips, ranges, ahead = PRODUCTS[name]
     choice = {"vec": vec, "strips": strips, "ranges": ranges, "split": 1, "ahead": ahead}
-    source = gemm_few_int8.kernel(shape, choice)
+    source = gemm_skinny_int8.kernel(shape, choice)
     *given, out = arrays_of(source)
     rng = np.random.default_rng(0)
     arrays = [*(rng.integers(-128, 128, x.shape).astype(np.int8) for x in given), out]
@@ -51,7 +51,7 @@ def test_every_choice_of_few_rows_can_be_launched(turned):
     every = [space.get(i) for i in space.sample(100, np.random.default_rng(0))]
     for config in every:
         kernel = task.instantiate(config).kernel("cuda")
-        assert kernel.name == "gemm_few_int8"
+        assert kernel.name == "gemm_skinny_int8"
         assert launch_violation(kernel, HOPPER.limits) is None
 
 
@@ -71,16 +71,16 @@ def test_what_cannot_be_streamed_is_multiplied_otherwise(shape):
 
 def test_products_that_were_tuned_before_few_rows_were_streamed_run_as_they_did():
     shape = Gemm(32, 4096, 4096, "int8")
-    assert gemm_few_int8.suits(shape)
-    assert not gemm_few_int8.suits(shape, {"wgmma": 2, "warps_m": 4})
+    assert gemm_skinny_int8.suits(shape)
+    assert not gemm_skinny_int8.suits(shape, {"wgmma": 2, "warps_m": 4})
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["[k, n]", "[n, k]"])
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 4096, 4096), (32, 4096, 11008), (20, 768, 3072)])
 def test_the_untuned_choice_of_few_rows_can_run(m, n, k, turned):
     shape = Gemm(m, n, k, "int8", transpose_b=turned)
-    choice = gemm_few_int8.default_choice(shape, HOPPER)
-    assert gemm_few_int8.violation(shape, choice, HOPPER) is None
+    choice = gemm_skinny_int8.default_choice(shape, HOPPER)
+    assert gemm_skinny_int8.violation(shape, choice, HOPPER) is None
     # Without clusters, blocks have whole sums.
     older = Target("cuda -arch=sm_80")
-    assert gemm_few_int8.default_choice(shape, older)["split"] == 1
+    assert gemm_skinny_int8.default_choice(shape, older)["split"] == 1

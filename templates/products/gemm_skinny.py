@@ -1,7 +1,7 @@
 """Products of few rows of 16-bit floats on Hopper: the other operand is streamed, once.
 
 As in a language model that writes a word for each of some texts. The copies are those of
-`gemm_bulk` with operands swapped; what is added is that blocks of a cluster take ranges of K of
+`gemm_tma` with operands swapped; what is added is that blocks of a cluster take ranges of K of
 one tile, and add up through each other's shared memory: so all multiprocessors read, though tiles
 are too few.
 """
@@ -15,20 +15,20 @@ from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
 from .. import common
-from . import gemm_bulk, gemm_wgmma
-from .gemm_bulk_tiling import (
+from . import gemm_tma, gemm_wgmma
+from .gemm_shape import HALVES, Product, first_names, result_name
+from .gemm_tma_tiling import (
     FEW,
     KNOB,
     MULTIPROCESSORS,
     PANEL,
-    BulkTiling,
     Form,
+    TmaTiling,
 )
-from .gemm_shape import HALVES, Product, first_names, result_name
 
 # Of 16-bit floats.
 ITEM_BYTES = 2
-# The value of the knob that tells families apart: behind the forms of `gemm_bulk`.
+# The value of the knob that tells families apart: behind the forms of `gemm_tma`.
 VALUE = FEW
 SWAPPED = Form(teams=0, share=1, swapped=1)
 # Rows up to which products are of few rows: one tile has them all.
@@ -38,17 +38,17 @@ LEAST = 2**20
 # Of the other operand, beyond which little of it stays in the L2 cache.
 NEAR_BYTES = 40 * 2**20
 TEXTS = (
-    "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "early.h", "wgmma.h",
-    "activations.h", "bulk.h", "gemm_bulk.h", "gemm_bulk_copies.h", "gemm_few.cu",
+    "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "dependent_launch.h",
+    "wgmma.h", "activations.h", "tma.h", "gemm_tma.h", "gemm_tma_producer.h", "gemm_skinny.cu",
 )  # fmt: skip
 
 
-class FewTiling:
+class SkinnyTiling:
     """The sizes that follow from a shape and a choice of knobs."""
 
     def __init__(self, shape: Product, choice: Mapping[str, int]) -> None:
         c = choice
-        self.bulk = BulkTiling(shape, {**c, KNOB: SWAPPED.knob})
+        self.bulk = TmaTiling(shape, {**c, KNOB: SWAPPED.knob})
         self.adders = 32 * c["warps_m"]
         self.threads = self.adders + 32
         self.shared_bytes = c["stages"] * (self.bulk.slot_bytes + 16) + 64 + 1024
@@ -66,7 +66,7 @@ def refusal(shape: Product) -> str | None:
         (shape.gathers, "operands must be matrices"),
         (shape.m > MOST_ROWS, f"more than {MOST_ROWS} rows"),
     ]
-    return common.first_broken(rules) or gemm_bulk.refusal(shape)
+    return common.first_broken(rules) or gemm_tma.refusal(shape)
 
 
 def suits(shape: Product) -> bool:
@@ -107,7 +107,7 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
 
 def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tuple[bool, str]]:
     """Return the rules of `violation`; choices may be arrays of them."""
-    tiling, c = FewTiling(shape, choice), choice
+    tiling, c = SkinnyTiling(shape, choice), choice
     bulk = tiling.bulk
     offered = refusal(shape) is None and gemm_wgmma.offered(shape, target)
     return [
@@ -126,7 +126,7 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
 
     Choices may be arrays of them.
     """
-    tiling, c = FewTiling(shape, choice), choice
+    tiling, c = SkinnyTiling(shape, choice), choice
     bulk, resident = tiling.bulk, tiling.resident()
     # Clusters of four and more leave a tenth of the multiprocessors idle.
     places = (MULTIPROCESSORS - 12 * (c["split"] > 2)) * resident
@@ -163,7 +163,7 @@ def default_choice(shape: Product, target: Target) -> dict[str, int]:
 def kernel(
     shape: Product, choice: Mapping[str, int], plain: Product | None = None
 ) -> SourceKernel:
-    """Return the kernel of a choice of knobs; ``plain`` is as in `gemm_bulk`.
+    """Return the kernel of a choice of knobs; ``plain`` is as in `gemm_tma`.
 
     Raises:
         TemplateError: this kernel cannot serve the shape; the message says why.
@@ -171,7 +171,7 @@ def kernel(
     asked = plain or shape
     if reason := refusal(shape):
         raise TemplateError(f"gemm of few rows of {shape.dtype}: {reason}, got {shape}")
-    tiling, c = FewTiling(shape, choice), choice
+    tiling, c = SkinnyTiling(shape, choice), choice
     bulk = tiling.bulk
     maps = bulk.maps(asked)
     sizes = common.defines(
@@ -184,12 +184,12 @@ def kernel(
     )  # fmt: skip
     told = {
         **sizes, **shape.operands(), **gemm_wgmma.product_text(bulk.tile_n),
-        **gemm_wgmma.begin_and_end(asked.rest, whole=False), **gemm_bulk.swapped_operands(shape),
+        **gemm_wgmma.begin_and_end(asked.rest, whole=False), **gemm_tma.swapped_operands(shape),
         "A_MAP": maps["A_MAP"], "B_MAP": maps["B_MAP"],
     }  # fmt: skip
     a, b, *rest = first_names(asked)
     run = call(
-        "gemm_few", [b, a, *rest, result_name(asked)], (bulk.tiles, 1, c["split"]),
+        "gemm_skinny", [b, a, *rest, result_name(asked)], (bulk.tiles, 1, c["split"]),
         tiling.threads, tiling.shared_bytes,
     )  # fmt: skip
     return common.cuda_kernel(asked, TEXTS, told, [run], flags=[f"-arch={gemm_wgmma.ARCH}"])

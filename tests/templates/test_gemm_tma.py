@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_bulk, gemm_bulk_tiling, gemm_padded
+from autotune.templates.products import gemm_padded, gemm_tma, gemm_tma_tiling
 from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.emulator import EmulatedKernel, compile_emulated
@@ -19,7 +19,7 @@ REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=
 BIAS = Epilogue(bias=True, activation="silu")
 GELU = Epilogue(bias=True, activation="gelu")
 FACTOR = Epilogue(alpha=0.125)
-SWAPPED, JOINED = gemm_bulk.Form(0, 1, 1), gemm_bulk.Form(0, 1, joins=1)
+SWAPPED, JOINED = gemm_tma.Form(0, 1, 1), gemm_tma.Form(0, 1, joins=1)
 CHOICE = {
     "wgmma": 2, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 2,
     "split": 1, "band": 1,
@@ -191,10 +191,10 @@ PRODUCTS = {
 def test_products_read_their_operands_where_boxes_put_them(name, tmp_path, monkeypatch):
     """The emulator reads shared memory where the descriptors of operands say that they are."""
     monkeypatch.setattr(
-        gemm_bulk_tiling, "MULTIPROCESSORS", 2
+        gemm_tma_tiling, "MULTIPROCESSORS", 2
     )  # so that few tiles are several steps
     shape, change = PRODUCTS[name]
-    family = gemm_padded.Padded(gemm_bulk) if gemm_padded.is_needed(shape) else gemm_bulk
+    family = gemm_padded.Padded(gemm_tma) if gemm_padded.is_needed(shape) else gemm_tma
     source = family.kernel(shape, {**CHOICE, **change})
     kernel, arrays = source.kernel("cuda"), arrays_of(source)
     # Its checks know of no barriers but those of blocks and warps.
@@ -231,9 +231,9 @@ INTEGERS = {
 
 @pytest.mark.parametrize("name", INTEGERS)
 def test_products_of_integers_are_exact(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(gemm_bulk_tiling, "MULTIPROCESSORS", 2)
+    monkeypatch.setattr(gemm_tma_tiling, "MULTIPROCESSORS", 2)
     shape, change = INTEGERS[name]
-    source = gemm_bulk.kernel(shape, {**CHOICE, **change})
+    source = gemm_tma.kernel(shape, {**CHOICE, **change})
     kernel, (a, b, c) = source.kernel("cuda"), arrays_of(source)
     rng = np.random.default_rng(0)
     a[:], b[:] = rng.integers(-128, 128, a.shape), rng.integers(-128, 128, b.shape)
@@ -256,11 +256,11 @@ SHAPES = [
 
 def drawn(shape, count):
     """Draw valid choices of knobs, each once."""
-    rng, options = np.random.default_rng(0), gemm_bulk.candidates(shape)
+    rng, options = np.random.default_rng(0), gemm_tma.candidates(shape)
     found = []
     for _ in range(5000):
         choice = {name: int(rng.choice(values)) for name, values in options.items()}
-        if gemm_bulk.violation(shape, choice, HOPPER) is None and choice not in found:
+        if gemm_tma.violation(shape, choice, HOPPER) is None and choice not in found:
             found.append(choice)
         if len(found) == count:
             break
@@ -269,10 +269,10 @@ def drawn(shape, count):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
-    choices = [gemm_bulk.default_choice(shape, HOPPER), *drawn(shape, 10)]
+    choices = [gemm_tma.default_choice(shape, HOPPER), *drawn(shape, 10)]
     for choice in choices:
-        assert gemm_bulk.violation(shape, choice, HOPPER) is None
-        kernel = gemm_bulk.kernel(shape, choice).kernel("cuda")
+        assert gemm_tma.violation(shape, choice, HOPPER) is None
+        kernel = gemm_tma.kernel(shape, choice).kernel("cuda")
         assert launch_violation(kernel, HOPPER.limits) is None
 
 
@@ -280,7 +280,7 @@ def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
 @pytest.mark.parametrize("shape", SHAPES[:6], ids=str)
 def test_products_are_not_serialized_and_sums_stay_in_registers(shape, tmp_path):
     for choice in drawn(shape, 2):
-        kernel, text = gemm_bulk.kernel(shape, choice).kernel("cuda"), tmp_path / "kernel.cu"
+        kernel, text = gemm_tma.kernel(shape, choice).kernel("cuda"), tmp_path / "kernel.cu"
         text.write_text(kernel.source)
         command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
         done = subprocess.run(command, capture_output=True, text=True)

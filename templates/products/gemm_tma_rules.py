@@ -1,4 +1,4 @@
-"""Which products boxes serve, and which choices of knobs: the rules of `gemm_bulk`."""
+"""Which products boxes serve, and which choices of knobs: the rules of `gemm_tma`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from autotune import Target
 from .. import common
 from ..convolutions import implicit_gemm_tma
 from . import gemm_wgmma
-from .gemm_bulk_tiling import CLUSTERED, MULTIPROCESSORS, PANEL, BulkTiling, in_place
 from .gemm_mma import item_bytes
 from .gemm_shape import HALVES, TF32, Product
+from .gemm_tma_tiling import CLUSTERED, MULTIPROCESSORS, PANEL, TmaTiling, in_place
 
 # Of a block that adds up what a split wrote, four sums each.
 SUM_THREADS = 256
@@ -60,7 +60,7 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
 
 def rules(choice: Mapping[str, int], shape: Product, target: Target) -> Rules:
     """Return the rules of `violation`; choices may be arrays of them."""
-    tiling, limits, c = BulkTiling(shape, choice), target.limits, choice
+    tiling, limits, c = TmaTiling(shape, choice), target.limits, choice
     form = tiling.form
     large = (form.beside > 1) | ((form.joins > 0) & (c["split"] > 2))
     return [
@@ -90,7 +90,7 @@ def rules(choice: Mapping[str, int], shape: Product, target: Target) -> Rules:
     ]
 
 
-def faults(tiling: BulkTiling) -> Rules:
+def faults(tiling: TmaTiling) -> Rules:
     """Return the rules without which a kernel would be wrong, or hang, on any device."""
     c, form = tiling.choice, tiling.form
     split, ring = c["split"] > 1, c["stages"] * tiling.slot_bytes
@@ -113,7 +113,7 @@ def faults(tiling: BulkTiling) -> Rules:
     ]
 
 
-def _of_shares(tiling: BulkTiling) -> Rules:
+def _of_shares(tiling: TmaTiling) -> Rules:
     """Return the rules of blocks of a cluster that copy parts of an operand for each other."""
     form = tiling.form
     rows = (tiling.left_across > 0) & (tiling.tile_m % (PANEL * form.beside) > 0)
@@ -124,7 +124,7 @@ def _of_shares(tiling: BulkTiling) -> Rules:
     ]
 
 
-def _of_joined(tiling: BulkTiling) -> Rules:
+def _of_joined(tiling: TmaTiling) -> Rules:
     """Return the rules of clusters whose blocks add up their ranges of K."""
     split, joins = tiling.choice["split"], tiling.form.joins > 0
     ring = tiling.choice["stages"] * tiling.slot_bytes
@@ -140,7 +140,7 @@ def _of_joined(tiling: BulkTiling) -> Rules:
     ]
 
 
-def _of_operands(tiling: BulkTiling) -> Rules:
+def _of_operands(tiling: TmaTiling) -> Rules:
     """Return the rules of how operands stand, and of rows of tiles that are columns of c."""
     shape, swapped = tiling.shape, tiling.form.swapped > 0
     more = not in_place(shape.rest)
@@ -159,7 +159,7 @@ def _of_operands(tiling: BulkTiling) -> Rules:
     ]
 
 
-def _of_k(tiling: BulkTiling) -> Rules:
+def _of_k(tiling: TmaTiling) -> Rules:
     """Return the rules of ranges of K: no box may lie outside of a matrix as a whole."""
     c = tiling.choice
     beyond = c["chunk"] * tiling.all_chunks - tiling.k

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 
 import pytest
-from autotune.templates.products import gemm_bf16x3, gemm_half, gemm_padded, gemm_turned
+from autotune.templates.products import gemm_bf16x3, gemm_half, gemm_padded, gemm_transposed
 from autotune.templates.products.gemm_shape import Gemm
 
 PADDED = gemm_padded.Padded(gemm_half)
@@ -26,7 +26,7 @@ SEVERAL = {
     "copies, wgmma": (PADDED.kernel(ODD, {**BY_BOXES, "wgmma": 1}), [False, True]),
     "copies, mma": (PADDED.kernel(ODD, MMA), [False, False]),
     "pieces": (gemm_bf16x3.kernel(FLOATS, PIECES), [False, True]),
-    "turned": (gemm_turned.kernel(TF32, {**BY_BOXES, "wgmma": 1}), [False, False, True]),
+    "turned": (gemm_transposed.kernel(TF32, {**BY_BOXES, "wgmma": 1}), [False, False, True]),
 }
 
 

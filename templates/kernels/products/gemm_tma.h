@@ -1,4 +1,4 @@
-// The sizes of gemm_bulk.cu, which tiles blocks have, and places in their rings.
+// The sizes of gemm_tma.cu, which tiles blocks have, and places in their rings.
 #ifndef JOINS
 #define JOINS 0
 #endif

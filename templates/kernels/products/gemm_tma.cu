@@ -9,7 +9,7 @@
 // done with it. With several teams of GROUPS warpgroups each has every other tile, and writes one while another
 // multiplies the next. SHARE blocks of a cluster have tiles of the same columns, and copy a part of B each for all
 // of them; BESIDE blocks have tiles of the same rows, and do so with A. The blocks of a split write their sums as they
-// hold them; gemm_bulk_sums.cu adds them up. With SWAPPED A and B have changed places, and rows of tiles, of which
+// hold them; gemm_tma_reduce.cu adds them up. With SWAPPED A and B have changed places, and rows of tiles, of which
 // there are M, are columns of C; C_M and C_N are as ever.
 //
 // Blocks of a cluster write to each other's shared memory, which is there until a block ends, but none waits for the
@@ -289,7 +289,7 @@ __device__ __forceinline__ void multiply_tiles(
 #define REST_ARGUMENTS
 #endif
 
-extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_bulk(
+extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_tma(
     const Item* __restrict__ a, const Item* __restrict__ b,
     REST_PARAMETERS Written* __restrict__ out MAPS_PARAMETER) {
   extern __shared__ float4 shared_memory[];

@@ -151,7 +151,7 @@ __device__ __forceinline__ void write_four(int* __restrict__ out, int m, int n, 
   }
 }
 
-extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_few_int8(
+extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_skinny_int8(
     const signed char* __restrict__ a, const signed char* __restrict__ b, int* __restrict__ out) {
   extern __shared__ int4 shared_memory[];
   int* const parts = reinterpret_cast<int*>(shared_memory);

@@ -25,7 +25,7 @@ LEAST, LEAST_COLUMNS = 2**18, 256
 REGISTERS, MULTIPROCESSORS = 65536, 132
 
 
-class ShortTiling:
+class SmallKTiling:
     """The sizes that follow from a shape and a choice of knobs."""
 
     def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
@@ -79,7 +79,7 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
 
 def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple[bool, str]]:
     """Return the rules of `violation`; choices may be arrays of them."""
-    tiling, c = ShortTiling(shape, choice), choice
+    tiling, c = SmallKTiling(shape, choice), choice
     return [
         (tiling.shared_bytes > target.limits.shared_bytes_optin, "too much shared memory"),
         ((c["cols"] > 1) & (tiling.held > MOST_HELD), "too many registers"),
@@ -94,7 +94,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
 
     Choices may be arrays of them.
     """
-    tiling, c = ShortTiling(shape, choice), choice
+    tiling, c = SmallKTiling(shape, choice), choice
     blocks = tiling.grid[0] * tiling.grid[1]
     here = common.ceil_div(blocks, MULTIPROCESSORS)
     warps = c["threads"] // 32
@@ -117,9 +117,9 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
 
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
-    tiling, c = ShortTiling(shape, choice), choice
+    tiling, c = SmallKTiling(shape, choice), choice
     sizes = common.defines(m=shape.m, n=shape.n, k=shape.k, **c)
     names = [*first_names(shape), result_name(shape)]
-    calls = [call("gemm_short", names, tiling.grid, tiling.threads, tiling.shared_bytes)]
-    texts = ["epilogue.h", "operands.h", "gemm_short.cu"]
+    calls = [call("gemm_small_k", names, tiling.grid, tiling.threads, tiling.shared_bytes)]
+    texts = ["epilogue.h", "operands.h", "gemm_small_k.cu"]
     return common.cuda_kernel(shape, texts, {**sizes, **shape.operands()}, calls)

@@ -1,5 +1,5 @@
-#ifndef AUTOTUNE_EARLY
-#define AUTOTUNE_EARLY
+#ifndef AUTOTUNE_DEPENDENT_LAUNCH
+#define AUTOTUNE_DEPENDENT_LAUNCH
 // A kernel may be launched such that it begins while the one before it on its stream still runs ("programmatic
 // dependent launch"): from where all blocks of that one have let it. It waits for its end where it first reads what
 // it wrote. Where a kernel is launched as usual, neither does anything.

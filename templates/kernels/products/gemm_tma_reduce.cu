@@ -1,9 +1,9 @@
-// Adds up the sums that the blocks of a split of gemm_bulk.cu wrote as they held them: a thread has four of each, as
+// Adds up the sums that the blocks of a split of gemm_tma.cu wrote as they held them: a thread has four of each, as
 // a thread there had them, of two rows.
 #if SPLIT > 1 && !JOINS
 constexpr int SUM_THREADS = 256;
 
-extern "C" __global__ void __launch_bounds__(SUM_THREADS) gemm_bulk_sums(
+extern "C" __global__ void __launch_bounds__(SUM_THREADS) gemm_tma_reduce(
     const FourSums* __restrict__ parts, REST_PARAMETERS Finished* __restrict__ out) {
   constexpr int TEAM = GROUPS * 128, OF_FRAGMENT = WORDS / 4 * TEAM, OF_TILE = FRAGS_M * OF_FRAGMENT;
   const unsigned at = blockIdx.x * SUM_THREADS + threadIdx.x;

@@ -1,4 +1,4 @@
-// How blocks of gemm_bulk.cu that took ranges of K add up their sums: those of a tile are a cluster, and each
+// How blocks of gemm_tma.cu that took ranges of K add up their sums: those of a tile are a cluster, and each
 // joins its share of the tile's columns with what the others send, in shared memory where the ring was.
 #if JOINS
 constexpr int JOINED_N = TILE_N / SPLIT, JOINED_WORDS = JOINED_N / 2;

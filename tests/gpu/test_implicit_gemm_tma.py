@@ -6,7 +6,7 @@ import pytest
 from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_bulk, gemm_turned, gemm_wgmma
+from autotune.templates.products import gemm_tma, gemm_transposed, gemm_wgmma
 from autotune.templates.products.gemm_shape import Gemm, stored
 
 import autotune
@@ -47,12 +47,12 @@ def hopper(device_needed):
 def choices(shape):
     """Return the untuned choice and some that are drawn."""
     rng, target = np.random.default_rng(0), Target("cuda")
-    shape = gemm_turned.turned(shape) if gemm_bulk.refusal(shape) else shape
-    options = gemm_bulk.candidates(shape)
-    found = [gemm_bulk.default_choice(shape, target)]
+    shape = gemm_transposed.turned(shape) if gemm_tma.refusal(shape) else shape
+    options = gemm_tma.candidates(shape)
+    found = [gemm_tma.default_choice(shape, target)]
     while len(found) <= DRAWN:
         choice = {name: int(rng.choice(values)) for name, values in options.items()}
-        if gemm_bulk.violation(shape, choice, target) is None and choice not in found:
+        if gemm_tma.violation(shape, choice, target) is None and choice not in found:
             found.append(choice)
     return found
 
@@ -69,7 +69,7 @@ def run(source, inputs, dtype):
 def test_drawn_configurations_of_windows_are_right(name):
     shape, rng = SHAPES[name], np.random.default_rng(1)
     dtype = np.dtype(getattr(ml_dtypes, stored(shape.dtype), stored(shape.dtype)))
-    family = gemm_turned if gemm_bulk.refusal(shape) else gemm_bulk
+    family = gemm_transposed if gemm_tma.refusal(shape) else gemm_tma
     inputs = [
         rng.standard_normal(a.shape, np.float32).astype(dtype) for a in shape.arguments()[:-1]
     ]

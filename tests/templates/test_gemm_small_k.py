@@ -4,7 +4,7 @@ import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_short
+from autotune.templates.products import gemm_small_k
 from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.emulator import run_emulated
@@ -28,7 +28,7 @@ PRODUCTS = {
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_short_sums_match_their_reference_in_the_emulator(name):
     shape, cols, tile_m = PRODUCTS[name]
-    source = gemm_short.kernel(shape, {"threads": 64, "cols": cols, "tile_m": tile_m})
+    source = gemm_small_k.kernel(shape, {"threads": 64, "cols": cols, "tile_m": tile_m})
     arrays = arrays_of(source)
     run_emulated(source.kernel("cuda"), arrays, orders=(0, 7))
     wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
@@ -42,7 +42,7 @@ def test_every_choice_of_short_sums_can_be_launched(shape):
     space = task.config_space
     for place in space.sample(100, np.random.default_rng(0)):
         kernel = task.instantiate(space.get(place)).kernel("cuda")
-        assert kernel.name == "gemm_short"
+        assert kernel.name == "gemm_small_k"
         assert launch_violation(kernel, HOPPER.limits) is None
 
 
@@ -59,10 +59,10 @@ OTHERS = {
 
 @pytest.mark.parametrize("shape", OTHERS.values(), ids=OTHERS)
 def test_other_products_are_staged_in_chunks(shape):
-    assert not gemm_short.suits(shape)
+    assert not gemm_small_k.suits(shape)
 
 
 def test_products_that_were_tuned_before_short_sums_had_a_kernel_run_as_they_did():
     shape = Gemm(2048, 512, 13)
-    assert gemm_short.suits(shape)
-    assert not gemm_short.suits(shape, {"threads_m": 4})
+    assert gemm_small_k.suits(shape)
+    assert not gemm_small_k.suits(shape, {"threads_m": 4})

@@ -1,5 +1,5 @@
 // C[M, N] = A[M, K] B[K, N] of few rows of 16-bit floats on Hopper's tensor cores: what counts is how fast B comes.
-// Operands have changed places, as with SWAPPED in gemm_bulk.cu, whose names and ring these are: rows of tiles are
+// Operands have changed places, as with SWAPPED in gemm_tma.cu, whose names and ring these are: rows of tiles are
 // columns of C, and one tile has all of its rows, so that nothing of B is read twice. A cluster of SPLIT blocks has a
 // tile, each a range of K; they add up their sums through each other's shared memory.
 constexpr int ADDERS = GROUPS * 128, PITCH = TILE_M + 4, QUARTERS = TILE_N * TILE_M / 4;
@@ -94,7 +94,7 @@ __device__ __forceinline__ void add_and_write(
   }
 }
 
-extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_few(
+extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_skinny(
     const Item* __restrict__ a, const Item* __restrict__ b, REST_PARAMETERS half_bits* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   const Room room = room_of(shared_memory);
