@@ -1,31 +1,30 @@
-// What follows a sum: activation((sum * ALPHA + bias + residual) * scale + shift), each part where it was
-// asked for by BIAS, RESIDUAL, AFFINE and ACTIVATION. Bias, scale and shift have a number a channel, the
-// residual is as large as the output. They are floats, or with ELEMENT, which elements.h is for, 16-bit
-// floats. With KEPT, for floats only, the sum before AFFINE is written too, to an array as large as the
-// output. With SHIFT a shift follows without a scale.
+// The epilogue: activation((sum * ALPHA + bias + residual) * scale + shift), with the parts that BIAS, RESIDUAL,
+// AFFINE and ACTIVATION ask for. Bias, scale and shift are per channel, the residual has the shape of the output.
+// They are floats, or with ELEMENT (elements.h) 16-bit floats. With KEPT, for floats only, the sum before AFFINE is
+// written too, to an array of the shape of the output. With SHIFT a shift follows without a scale.
 #ifdef ELEMENT
-typedef Element Rested;
-#define LOAD_RESTED load_elements<FLOATS>
-__device__ __forceinline__ float rested(const Rested* from) {
+typedef Element EpilogueElement;
+#define LOAD_EPILOGUE load_elements<FLOATS>
+__device__ __forceinline__ float load_epilogue(const EpilogueElement* from) {
   float value[1];
   load_elements<1>(value, from);
   return value[0];
 }
 #else
-typedef float Rested;
-#define LOAD_RESTED load_vector<FLOATS>
-__device__ __forceinline__ float rested(const Rested* from) { return *from; }
+typedef float EpilogueElement;
+#define LOAD_EPILOGUE load_vector<FLOATS>
+__device__ __forceinline__ float load_epilogue(const EpilogueElement* from) { return *from; }
 #endif
 
-struct Rest {
-  const Rested *bias, *residual, *scale, *shift;
+struct EpilogueArgs {
+  const EpilogueElement *bias, *residual, *scale, *shift;
 #ifdef KEPT
-  Rested* kept;
+  EpilogueElement* kept;
 #endif
 };
 
 #ifdef KEPT
-#define KEPT_PARAMETER Rested* __restrict__ kept,
+#define KEPT_PARAMETER EpilogueElement* __restrict__ kept,
 #define KEPT_POINTER , kept
 #else
 #define KEPT_PARAMETER
@@ -46,17 +45,17 @@ __device__ __forceinline__ float activated(float x) {
 #endif
 }
 
-// Finishes FLOATS neighbours of the output from `at` on; those of `channel`, where APART is 0, or of the
-// channels from there on, where it is 1.
+// Applies the epilogue to FLOATS neighbours of the output from `at` on: all of `channel`, or with APART of the
+// channels from there on.
 template <int APART, int FLOATS, class Place>
 __device__ __forceinline__ void finish(
-    float (&sums)[FLOATS], const Rest& rest, int channel, Place at) {
+    float (&sums)[FLOATS], const EpilogueArgs& epilogue, int channel, Place at) {
 #ifdef KEPT
   float before[FLOATS];
 #endif
 #if RESIDUAL
   float others[FLOATS];
-  LOAD_RESTED(others, rest.residual + at);
+  LOAD_EPILOGUE(others, epilogue.residual + at);
 #endif
 #pragma unroll
   for (int v = 0; v < FLOATS; ++v) {
@@ -64,7 +63,7 @@ __device__ __forceinline__ void finish(
     sums[v] *= ALPHA;
 #endif
 #if BIAS
-    sums[v] += rested(rest.bias + channel + APART * v);
+    sums[v] += load_epilogue(epilogue.bias + channel + APART * v);
 #endif
 #if RESIDUAL
     sums[v] += others[v];
@@ -73,15 +72,15 @@ __device__ __forceinline__ void finish(
     before[v] = sums[v];
 #endif
 #if AFFINE
-    sums[v] = fmaf(sums[v], rested(rest.scale + channel + APART * v),
-                   rested(rest.shift + channel + APART * v));
+    sums[v] = fmaf(sums[v], load_epilogue(epilogue.scale + channel + APART * v),
+                   load_epilogue(epilogue.shift + channel + APART * v));
 #endif
 #ifdef SHIFT
-    sums[v] += rested(rest.shift + channel + APART * v);
+    sums[v] += load_epilogue(epilogue.shift + channel + APART * v);
 #endif
     sums[v] = activated(sums[v]);
   }
 #ifdef KEPT
-  store_vector<FLOATS>(rest.kept + at, before);
+  store_vector<FLOATS>(epilogue.kept + at, before);
 #endif
 }

@@ -2,7 +2,7 @@
 INLINED void tile(
     const int wide, const size_t pitch, const int rows, int depth, const float* restrict a,
     const float* restrict b, float* restrict c, const Columns* columns, const int first,
-    const int last, const Rest rest, int ahead, const float* next) {
+    const int last, const EpilogueArgs epilogue, int ahead, const float* next) {
   vec sum[ROWS][VECTORS];
   fetch_result(rows, wide, c, columns);
 #pragma GCC unroll 16
@@ -10,18 +10,18 @@ INLINED void tile(
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS_OF(wide); ++v) sum[i][v] = (vec){0};
   sum_up(sum, wide, pitch, rows, depth, a, b, ahead, next);
-  put(sum, wide, rows, c, columns, first, last, rest);
+  put(sum, wide, rows, c, columns, first, last, epilogue);
 }
 
 // Runs the tile over `rows` rows: whole tiles, then one of the ROWS_LEFT rows that no whole tile has.
 INLINED void strip(
     const int wide, const size_t pitch, int rows, int depth, const float* restrict a,
     const float* restrict b, float* restrict c, const Columns* columns, int first, int last,
-    Rest rest, int ahead, const float* next) {
+    EpilogueArgs epilogue, int ahead, const float* next) {
   int i = 0;
 #define TILE_OF(height)                                                                  \
   tile(wide, pitch, height, depth, a + (size_t)i * LDA, b, c + (size_t)i * LDC, columns, \
-       first, last, rest_at(rest, i, 0), ahead, next)
+       first, last, epilogue_at(epilogue, i, 0), ahead, next)
   for (; i + ROWS <= rows; i += ROWS) TILE_OF(ROWS);
   if (ROWS_LEFT && i < rows) TILE_OF(ROWS_LEFT);
 #undef TILE_OF

@@ -103,7 +103,7 @@ INLINED void store_part(float* row, const int v, const int wide, const vec what)
 typedef struct {
   const float *bias, *residual, *scale, *shift;
   float* kept;
-} Rest;
+} EpilogueArgs;
 
 // Which of the WIDTH columns of a tile exist: runs of neighbours, and where they lie in a row of c.
 typedef struct {
@@ -114,7 +114,7 @@ typedef struct {
   Run run[MOST_RUNS];
 } Columns;
 
-INLINED Rest rest_at(Rest all, size_t row, size_t column) {
+INLINED EpilogueArgs epilogue_at(EpilogueArgs all, size_t row, size_t column) {
   if (BIAS) all.bias += row;
   if (RESIDUAL) all.residual += row * LDC + column;
   if (AFFINE) all.scale += row, all.shift += row;
@@ -123,12 +123,12 @@ INLINED Rest rest_at(Rest all, size_t row, size_t column) {
   return all;
 }
 
-INLINED void finish(vec* sum, Rest rest, int row, const vec* residual, vec* kept) {
-  if (BIAS) *sum += rest.bias[row];
+INLINED void finish(vec* sum, EpilogueArgs epilogue, int row, const vec* residual, vec* kept) {
+  if (BIAS) *sum += epilogue.bias[row];
   if (RESIDUAL) *sum += *residual;
   if (KEPT) *kept = *sum;
-  if (AFFINE) *sum = *sum * rest.scale[row] + rest.shift[row];
-  if (SHIFT) *sum += rest.shift[row];
+  if (AFFINE) *sum = *sum * epilogue.scale[row] + epilogue.shift[row];
+  if (SHIFT) *sum += epilogue.shift[row];
   if (RELU) *sum = (vec)((bits)*sum & ~(*sum < 0.0f));
 }
 
@@ -201,13 +201,13 @@ static inline void give(float* restrict row, const float* restrict part, const C
 // sums; after the last the rest follows, of which `residual` and `kept` are rows too.
 INLINED void put_row(
     vec sum[VECTORS], const int wide, float* restrict row, const int first, const int last,
-    const Rest rest, int i, const float* residual, float* kept) {
+    const EpilogueArgs epilogue, int i, const float* residual, float* kept) {
 #pragma GCC unroll 8
   for (int v = 0; v < VECTORS_OF(wide); ++v) {
     vec other = {0}, before;
     if (!first) sum[v] += load_part(row, v, wide);
     if (RESIDUAL && last) other = load_part(residual, v, wide);
-    if (last) finish(&sum[v], rest, i, &other, &before);
+    if (last) finish(&sum[v], epilogue, i, &other, &before);
     if (KEPT && last) store_part(kept, v, wide, before);
     store_part(row, v, wide, sum[v]);
   }
@@ -216,22 +216,22 @@ INLINED void put_row(
 // Puts the first `wide` columns of a tile to c.
 INLINED void put(
     vec sum[ROWS][VECTORS], const int wide, const int rows, float* restrict c,
-    const Columns* columns, const int first, const int last, const Rest rest) {
+    const Columns* columns, const int first, const int last, const EpilogueArgs epilogue) {
   const int to = columns->run[0].to;
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
     const size_t at = (size_t)i * LDC;
-    const float* residual = RESIDUAL ? rest.residual + at : NULL;
-    float* kept = KEPT ? rest.kept + at : NULL;
+    const float* residual = RESIDUAL ? epilogue.residual + at : NULL;
+    float* kept = KEPT ? epilogue.kept + at : NULL;
     if (columns->is_whole) {
       if (RESIDUAL) residual += to;
       if (KEPT) kept += to;
-      put_row(sum[i], wide, c + at + to, first, last, rest, i, residual, kept);
+      put_row(sum[i], wide, c + at + to, first, last, epilogue, i, residual, kept);
     } else {
       float part[WIDTH], other[WIDTH], before[WIDTH];
       if (!first) take(part, c + at, columns);
       if (RESIDUAL && last) take(other, residual, columns);
-      put_row(sum[i], WIDTH, part, first, last, rest, i, other, before);
+      put_row(sum[i], WIDTH, part, first, last, epilogue, i, other, before);
       give(c + at, part, columns);
       if (KEPT && last) give(kept, before, columns);
     }

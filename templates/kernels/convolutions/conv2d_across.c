@@ -34,7 +34,7 @@ typedef struct {
   float planes[COPIED];
 } Scratch;
 
-// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
+// Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
 // Turns LANES elements of LANES filters, of which `depth` and `height` exist.
@@ -103,9 +103,9 @@ INLINED void put_some(float* to, vec from, const int count) {
 #if LANES > 4
   if (count & 4) {
     *(four*)to = WOVEN(from, from, 0, 1, 2, 3);
-    const four rest = WOVEN(from, from, 4, 5, 6, 7);
-    if (count & 2) *(two*)(to + 4) = WOVEN(rest, rest, 0, 1);
-    if (count & 1) to[4 + (count & 2)] = rest[count & 2];
+    const four last = WOVEN(from, from, 4, 5, 6, 7);
+    if (count & 2) *(two*)(to + 4) = WOVEN(last, last, 0, 1);
+    if (count & 1) to[4 + (count & 2)] = last[count & 2];
     return;
   }
 #endif
@@ -116,7 +116,7 @@ INLINED void put_some(float* to, vec from, const int count) {
 
 // Finishes the sums of some pixels of a line, of `filters` filters, and writes them.
 INLINED void write_turned(
-    vec sum[ROWS][VECTORS], const int pixels, int filters, const Rest rest, float* restrict out) {
+    vec sum[ROWS][VECTORS], const int pixels, int filters, const EpilogueArgs epilogue, float* restrict out) {
 #pragma GCC unroll 4
   for (int x = 0; x < pixels; x += LANES)
 #pragma GCC unroll 8
@@ -132,9 +132,9 @@ INLINED void write_turned(
         const size_t at = (size_t)filter * LDC + x;
         if (filter >= filters) break;
         vec other = {0}, before;
-        if (RESIDUAL) memcpy(&other, rest.residual + at, some * sizeof *out);
-        finish(&block[i], rest, filter, &other, &before);
-        if (KEPT) put_some(rest.kept + at, before, some);
+        if (RESIDUAL) memcpy(&other, epilogue.residual + at, some * sizeof *out);
+        finish(&block[i], epilogue, filter, &other, &before);
+        if (KEPT) put_some(epilogue.kept + at, before, some);
         put_some(out + at, block[i], some);
       }
     }
@@ -168,7 +168,7 @@ typedef struct {
 
 INLINED void tile(
     const int pixels, const int is_left, const int is_right, int filters, const Part part,
-    const float* restrict from, const float* restrict filter, float* restrict sums, const Rest rest,
+    const float* restrict from, const float* restrict filter, float* restrict sums, const EpilogueArgs epilogue,
     float* restrict out) {
   vec sum[ROWS][VECTORS];
   if (part.last) fetch_written(pixels, out);
@@ -193,7 +193,7 @@ INLINED void tile(
              filter + (i * KW + j) * WIDTH);
   }
   if (part.last) {
-    write_turned(sum, pixels, filters, rest, out);
+    write_turned(sum, pixels, filters, epilogue, out);
     return;
   }
 #pragma GCC unroll 16
@@ -205,10 +205,10 @@ INLINED void tile(
 // Computes a line: whole tiles, then one of the pixels that are left.
 static void strip(
     int filters, const Part part, const float* from, const float* filter, float* sums,
-    const Rest rest, float* restrict out) {
+    const EpilogueArgs epilogue, float* restrict out) {
 #define TILE(count, is_left, is_right)                                                       \
   tile(count, is_left, is_right, filters, part, from + x * SX, filter, sums + x * WIDTH,     \
-       rest_at(rest, 0, x), out + x)
+       epilogue_at(epilogue, 0, x), out + x)
   int x = 0;
   if (ROWS <= OW) TILE(ROWS, 1, ROWS == OW);
   for (x = ROWS; x + ROWS + !ROWS_LEFT <= OW; x += ROWS) TILE(ROWS, 0, 0);
@@ -218,7 +218,7 @@ static void strip(
 }
 
 static void task(
-    int m0, int line, const float* restrict image, const float* restrict weight, const Rest rest,
+    int m0, int line, const float* restrict image, const float* restrict weight, const EpilogueArgs epilogue,
     float* restrict out) {
   const int lines = SMALLER(LINES, OH - line), end = SMALLER(m0 + BLOCK_M, CO);
   Scratch* with = &scratch;
@@ -244,14 +244,14 @@ static void task(
                            next + (size_t)y * SHARE * DEPTH};
         strip(
             filters, part, from + (size_t)c * PLANE + y * SY * COLUMNS, with->filters[0],
-            with->sums[CHUNK < CI ? y * OW : 0], rest_at(rest, m, (line + y) * OW),
+            with->sums[CHUNK < CI ? y * OW : 0], epilogue_at(epilogue, m, (line + y) * OW),
             out + (size_t)m * PIXELS + (line + y) * OW);
       }
     }
   }
 }
 
-// Of what follows the sum, parameters of what there is none are never read.
+// Epilogue operands that the kernel does not have are never read.
 void conv2d_nchw(
     const float* restrict data, const float* restrict weight, const float* restrict bias,
     const float* restrict residual, const float* restrict scale, const float* restrict shift,
@@ -260,8 +260,8 @@ void conv2d_nchw(
   for (int n = 0; n < BATCH; ++n)
     for (int m = 0; m < CO; m += BLOCK_M)
       for (int y = 0; y < OH; y += LINES) {
-        const Rest rest = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
+        const EpilogueArgs epilogue = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
                            KEPT_AT((size_t)n * CO * PIXELS)};
-        task(m, y, data + (size_t)n * CI * IH * IW, weight, rest, out + (size_t)n * CO * PIXELS);
+        task(m, y, data + (size_t)n * CI * IH * IW, weight, epilogue, out + (size_t)n * CO * PIXELS);
       }
 }

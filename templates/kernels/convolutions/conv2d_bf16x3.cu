@@ -182,19 +182,19 @@ __device__ __forceinline__ void main_loop(float (&total)[WORDS], const Place& pl
 
 // Epilogue of two neighbours of a row.
 __device__ __forceinline__ void write_two(
-    float* __restrict__ out, float low, float high, const Rest& rest, int first_channel, int co, int oy, int ox, int n) {
+    float* __restrict__ out, float low, float high, const EpilogueArgs& epilogue, int first_channel, int co, int oy, int ox, int n) {
   if ((!WHOLE_CO && co >= CO) || oy >= OH || ox >= OW) return;
   const int at = ((n * CO + co) * OH + oy) * OW + ox;
 #if OW % 2 == 0
   float sums[2] = {low, high};
-  finish<0>(sums, rest, first_channel + co, at);
+  finish<0>(sums, epilogue, first_channel + co, at);
   store_vector<2>(out + at, sums);
 #else
   float one[1] = {low}, other[1] = {high};
-  finish<0>(one, rest, first_channel + co, at);
+  finish<0>(one, epilogue, first_channel + co, at);
   out[at] = one[0];
   if (ox + 1 >= OW) return;
-  finish<0>(other, rest, first_channel + co, at + 1);
+  finish<0>(other, epilogue, first_channel + co, at + 1);
   out[at + 1] = other[0];
 #endif
 }
@@ -227,7 +227,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(SLICES* THREADS, RESI
     const float* __restrict__ data, const float* __restrict__ weight, const float* __restrict__ bias,
     const float* __restrict__ residual, const float* __restrict__ scale, const float* __restrict__ shift,
     KEPT_PARAMETER float* __restrict__ out) {
-  const Rest rest = {bias, residual, scale, shift KEPT_POINTER};
+  const EpilogueArgs epilogue = {bias, residual, scale, shift KEPT_POINTER};
   extern __shared__ uint4 shared_memory[];
   char* const memory = reinterpret_cast<char*>(shared_memory);
   const int group = __shfl_sync(0xffffffffu, threadIdx.x / THREADS, 0), tid = threadIdx.x % THREADS, lane = tid % 32;
@@ -251,8 +251,8 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(SLICES* THREADS, RESI
 
   const int co = place.co0 + tid / 32 * 16 + lane / 4, ox = place.ox0 + lane % 4 * 2;
   auto write = [&](int row, const float4& sums) {
-    write_two(out, sums.x, sums.y, rest, channels_before, co, place.oy0 + row, ox, n);
-    write_two(out, sums.z, sums.w, rest, channels_before, co + 8, place.oy0 + row, ox, n);
+    write_two(out, sums.x, sums.y, epilogue, channels_before, co, place.oy0 + row, ox, n);
+    write_two(out, sums.z, sums.w, epilogue, channels_before, co + 8, place.oy0 + row, ox, n);
   };
   auto own = [&](int row) {
     return make_float4(total[4 * row], total[4 * row + 1], total[4 * row + 2], total[4 * row + 3]);

@@ -34,7 +34,7 @@ __device__ __forceinline__ void stage_filters(Item* filters, const Item* __restr
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) conv2d_few_filters(
-    const Item* __restrict__ data, const Item* __restrict__ weight, REST_PARAMETERS Item* __restrict__ out) {
+    const Item* __restrict__ data, const Item* __restrict__ weight, EPILOGUE_PARAMETERS Item* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   Item* const filters = reinterpret_cast<Item*>(shared_memory);
   float* const parts = reinterpret_cast<float*>(shared_memory + STEPS * FRAGS_N * 32);
@@ -97,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_few_filters(
   }
   __syncthreads();
 #if FOLLOWS
-  const Rest rest = {bias, residual, scale, shift};
+  const EpilogueArgs epilogue = {bias, residual, scale, shift};
 #endif
 #pragma unroll 1
   for (int i = tid; i < TILE_H * TILE_W; i += THREADS) {
@@ -112,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_few_filters(
       for (int tap = 0; tap < KH * KW; ++tap)
         total[0] += window[(tap * CO + f) * PITCH + tap / KW * DY * WINDOW_W + tap % KW * DX];
 #if FOLLOWS
-      finish<1>(total, rest, f, at + f);
+      finish<1>(total, epilogue, f, at + f);
 #endif
       out[at + f] = static_cast<Item>(element_of_float(total[0]));
     }

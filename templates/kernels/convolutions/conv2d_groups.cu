@@ -102,7 +102,7 @@ __device__ __forceinline__ void load_pixels(unsigned (&left)[4], const Item* til
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) conv2d_groups(
-    const Item* __restrict__ data, const Item* __restrict__ weight, REST_PARAMETERS Item* __restrict__ out) {
+    const Item* __restrict__ data, const Item* __restrict__ weight, EPILOGUE_PARAMETERS Item* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   Item* const tile = reinterpret_cast<Item*>(shared_memory);
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32, group = warp % BLOCK_GROUPS;
@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_groups(
   Item* const results = tile + WINDOW_H * WINDOW_W * PITCH * 8;
   Item* const filters = results + PIXELS * OUT_PITCH;
 #if FOLLOWS
-  const Rest rest = {bias, residual, scale, shift};
+  const EpilogueArgs epilogue = {bias, residual, scale, shift};
 #endif
   stage_filters(filters, weight + first_co, tid);
   copy_commit();
@@ -152,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_groups(
 #if FOLLOWS
         if (y < OH && x < OW) {
           const size_t at = ((static_cast<size_t>(image) * OH + y) * OW + x) * CO + first_co + inside;
-          finish_pair(low, high, rest, first_co + inside, at);
+          finish_pair(low, high, epilogue, first_co + inside, at);
         }
 #endif
         *reinterpret_cast<unsigned*>(results + pixel * OUT_PITCH + inside) = pack_pair(low, high);

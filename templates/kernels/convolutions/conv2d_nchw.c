@@ -43,7 +43,7 @@ typedef struct {
   float lines[KW][LINE];
 } Scratch;
 
-// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
+// Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
 // The pixels of a task: those of `panels` whole or cut panels, then `tail` more.
@@ -158,7 +158,7 @@ static const float* next_of(int tile, int c0, Span span, const float* image) {
 // Adds to the pixels of the tail, of `rows` filters, or writes them, as `tile` does.
 static void dots(
     int rows, int depth, const float* restrict a, const float* restrict b, float* restrict c,
-    int first, int last, const Rest rest) {
+    int first, int last, const EpilogueArgs epilogue) {
   for (int t = 0; t < TAIL; ++t)
     for (int i = 0; i < rows; ++i) {
       const float* filter = a + (size_t)i * LDA;
@@ -177,10 +177,10 @@ static void dots(
       for (int v = 0; v < LANES; ++v) sum[0] += all[v];
       for (; k < depth; ++k) sum[0] += filter[k] * b[t * DEPTH + k];
       if (last) {
-        const vec other = {RESIDUAL ? rest.residual[(size_t)i * LDC + t] : 0.0f};
+        const vec other = {RESIDUAL ? epilogue.residual[(size_t)i * LDC + t] : 0.0f};
         vec before;
-        finish(&sum, rest, i, &other, &before);
-        if (KEPT) rest.kept[(size_t)i * LDC + t] = before[0];
+        finish(&sum, epilogue, i, &other, &before);
+        if (KEPT) epilogue.kept[(size_t)i * LDC + t] = before[0];
       }
       *to = sum[0];
     }
@@ -188,7 +188,7 @@ static void dots(
 
 static void task(
     int m0, Span span, const float* restrict image, const float* restrict weight,
-    const Rest rest, float* restrict out) {
+    const EpilogueArgs epilogue, float* restrict out) {
   Scratch* const unfolded = &scratch;
   const int rows = SMALLER(BLOCK, CO - m0);
   for (int c0 = 0; c0 < CI; c0 += CHANNELS) {
@@ -208,7 +208,7 @@ static void task(
   const Columns columns = first_columns(wide);                                            \
   strip(                                                                                  \
       wide, IN_PLACE ? PIXELS : WIDTH, some, channels * TAPS, filters, panel, to + pixel, \
-      &columns, c0 == 0, last, rest_at(rest, m0 + m, pixel),                              \
+      &columns, c0 == 0, last, epilogue_at(epilogue, m0 + m, pixel),                              \
       IN_PLACE || p + 1 == span.panels, next)
         if (LAST < WIDTH && PANELLED - pixel < WIDTH) {
           STRIP(LAST);
@@ -219,12 +219,12 @@ static void task(
       }
       if (span.tail)
         dots(some, channels * TAPS, filters, unfolded->tail, to + PANELLED, c0 == 0, last,
-             rest_at(rest, m0 + m, PANELLED));
+             epilogue_at(epilogue, m0 + m, PANELLED));
     }
   }
 }
 
-// Of what follows the sum, parameters of what there is none are never read.
+// Epilogue operands that the kernel does not have are never read.
 void conv2d_nchw(
     const float* restrict data, const float* restrict weight, const float* restrict bias,
     const float* restrict residual, const float* restrict scale, const float* restrict shift,
@@ -235,8 +235,8 @@ void conv2d_nchw(
       for (int p = 0; p < PANELLED; p += PANELS * WIDTH) {
         const int left = (PANELLED - p + WIDTH - 1) / WIDTH;
         const Span span = {p, SMALLER(PANELS, left), left <= PANELS ? TAIL : 0};
-        const Rest rest = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
+        const EpilogueArgs epilogue = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
                            KEPT_AT((size_t)n * CO * PIXELS)};
-        task(m, span, data + (size_t)n * CI * IH * IW, weight, rest, out + (size_t)n * CO * PIXELS);
+        task(m, span, data + (size_t)n * CI * IH * IW, weight, epilogue, out + (size_t)n * CO * PIXELS);
       }
 }

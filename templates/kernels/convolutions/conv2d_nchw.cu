@@ -174,7 +174,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
     const float* __restrict__ bias, const float* __restrict__ residual,
     const float* __restrict__ scale, const float* __restrict__ shift,
     KEPT_PARAMETER float* __restrict__ out) {
-  const Rest rest = {bias, residual, scale, shift KEPT_POINTER};
+  const EpilogueArgs epilogue = {bias, residual, scale, shift KEPT_POINTER};
   extern __shared__ float4 shared_memory[];
   float* const xs = reinterpret_cast<float*>(shared_memory);
   float* const ws = xs + STAGES * X_FLOATS;
@@ -266,7 +266,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS) conv2d_nchw(
 #if SPLIT > 1 && !CLUSTER
     store_vector<O_VEC>(out + blockIdx.z * (BATCH * CO * OH * OW) + at, total);
 #else
-    finish<0>(total, rest, channels_before + co, at);
+    finish<0>(total, epilogue, channels_before + co, at);
     store_vector<CLUSTER ? 1 : O_VEC>(out + at, total);
 #endif
   }
@@ -281,19 +281,19 @@ extern "C" __global__ void __launch_bounds__(128) conv2d_nchw_reduce(
     const float* __restrict__ partial, const float* __restrict__ bias,
     const float* __restrict__ residual, const float* __restrict__ scale,
     const float* __restrict__ shift, KEPT_PARAMETER float* __restrict__ out) {
-  const Rest rest = {bias, residual, scale, shift KEPT_POINTER};
+  const EpilogueArgs epilogue = {bias, residual, scale, shift KEPT_POINTER};
   constexpr int SIZE = BATCH * CO * OH * OW;
   const int i = (blockIdx.x * 128 + threadIdx.x) * R_VEC;
   if (i >= SIZE) return;
   float total[R_VEC];
   add_parts<SPLIT>(total, partial + i, SIZE);
 #if CHANNEL_VEC == R_VEC  // all of one channel
-  finish<0>(total, rest, i / (OH * OW) % (CO * CONV_GROUPS), i);
+  finish<0>(total, epilogue, i / (OH * OW) % (CO * CONV_GROUPS), i);
 #else
 #pragma unroll
   for (int v = 0; v < R_VEC; ++v) {
     float one[1] = {total[v]};
-    finish<0>(one, rest, (i + v) / (OH * OW) % (CO * CONV_GROUPS), i + v);
+    finish<0>(one, epilogue, (i + v) / (OH * OW) % (CO * CONV_GROUPS), i + v);
     total[v] = one[0];
   }
 #endif

@@ -5,7 +5,7 @@
 #define PIXELS (OH * OW)
 #define HELD_LINES (LINES + (KH - 1) / SY)
 
-// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page. The
+// Per thread, and kept between calls: the pages of new memory would be mapped again. The
 // last sums of the last channel meet what lies behind it.
 static _Thread_local float planes[CHANNELS * CHANNEL + WIDTH] __attribute__((aligned(64)));
 
@@ -44,7 +44,7 @@ static inline Columns columns_at(int at, int lines) {
 }
 
 static void task(
-    int m0, int line, const float* restrict image, const float* restrict weight, const Rest rest,
+    int m0, int line, const float* restrict image, const float* restrict weight, const EpilogueArgs epilogue,
     float* restrict out) {
   const int rows = SMALLER(BLOCK, CO - m0), lines = SMALLER(LINES, OH - line);
   const int sums = (lines - 1) * PITCH + OW;
@@ -57,12 +57,12 @@ static void task(
         strip(
             WIDTH, PITCH, SMALLER(ROWS, rows - m), channels, weight + (size_t)(m0 + m) * LDA + c0 * TAPS,
             planes + at, out + (size_t)(m0 + m) * PIXELS + line * OW, &columns, c0 == 0, last,
-            rest_at(rest, m0 + m, line * OW), at + WIDTH >= sums, NULL);
+            epilogue_at(epilogue, m0 + m, line * OW), at + WIDTH >= sums, NULL);
       }
   }
 }
 
-// Of what follows the sum, parameters of what there is none are never read.
+// Epilogue operands that the kernel does not have are never read.
 void conv2d_nchw(
     const float* restrict data, const float* restrict weight, const float* restrict bias,
     const float* restrict residual, const float* restrict scale, const float* restrict shift,
@@ -71,8 +71,8 @@ void conv2d_nchw(
   for (int n = 0; n < BATCH; ++n)
     for (int m = 0; m < CO; m += BLOCK)
       for (int y = 0; y < OH; y += LINES) {
-        const Rest rest = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
+        const EpilogueArgs epilogue = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
                            KEPT_AT((size_t)n * CO * PIXELS)};
-        task(m, y, data + (size_t)n * CI * IH * IW, weight, rest, out + (size_t)n * CO * PIXELS);
+        task(m, y, data + (size_t)n * CI * IH * IW, weight, epilogue, out + (size_t)n * CO * PIXELS);
       }
 }

@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
     const Element* __restrict__ bias, const Element* __restrict__ residual,
     const Element* __restrict__ scale, const Element* __restrict__ shift,
     Element* __restrict__ out) {
-  const Rest rest = {bias, residual, scale, shift};
+  const EpilogueArgs epilogue = {bias, residual, scale, shift};
 #if NHWC  // neighbouring threads have neighbouring channels
   const int lane = threadIdx.x, column = threadIdx.y, row = threadIdx.z;
 #else  // neighbouring columns
@@ -158,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
       for (int v = 0; v < OUT_VEC; ++v) values[v] = sum[l][p + v / C_VEC][v % C_VEC];
       const int at = NHWC ? ((n * OH + oy + l) * OW + ox + p) * CO + co
                           : ((n * CO + co) * OH + oy + l) * OW + ox + p;
-      finish<NHWC>(values, rest, co, at);
+      finish<NHWC>(values, epilogue, co, at);
       store_elements<OUT_VEC>(out + at, values);
     }
   }

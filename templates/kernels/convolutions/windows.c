@@ -9,7 +9,7 @@
 #define TOGETHER 2
 #endif
 
-// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
+// Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local float planes[SY * SX * PLANE] __attribute__((aligned(64)));
 
 // Where all places in the stride lie within a line of the image: with numbers that the compiler knows
@@ -142,7 +142,7 @@ static inline void fetch(const float* data, int c, int line) {
     for (int x = 0; x < SY * IW; x += 16) __builtin_prefetch(data + at + x, 0, 2);
 }
 
-// Of what follows the sum, and of filters, parameters of what there is none are never read.
+// Filters and epilogue operands that the kernel does not have are never read.
 void windows(
     const float* restrict data, const float* restrict weight, const float* restrict bias,
     const float* restrict residual, const float* restrict scale, const float* restrict shift,

@@ -104,7 +104,7 @@ INLINED void lines_of(
   if (VECTORS > 1) vectors_of(lines, plane, y, last, 0, 1, residual, out);
 }
 
-// Of what follows the sum, and of filters, parameters of what there is none are never read.
+// Filters and epilogue operands that the kernel does not have are never read.
 void windows(
     const float* restrict data, const float* restrict weight, const float* restrict bias,
     const float* restrict residual, const float* restrict scale, const float* restrict shift,

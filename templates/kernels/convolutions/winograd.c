@@ -29,7 +29,7 @@ typedef struct {
   float pixels[GROUP * TILE];
 } Scratch;
 
-// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
+// Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
 // Neighbouring tiles of one row of tiles: the place of the first among those of a task, how many,
@@ -157,7 +157,7 @@ static void multiply(
       for (int t = 0; t < count; t += WIDTH)
         strip(
             WIDTH, PITCH, SMALLER(ROWS, rows - m), channels, weight + (size_t)m * LDA,
-            with->panels[e] + t, with->sums[e] + m * GROUP + t, &columns, first, 0, (Rest){0},
+            with->panels[e] + t, with->sums[e] + m * GROUP + t, &columns, first, 0, (EpilogueArgs){0},
             t + WIDTH >= count, NULL);
 }
 
@@ -184,18 +184,18 @@ static inline void restore(Scratch* restrict of, int channel, int count) {
 
 // Writes neighbouring outputs after what follows the sums; `rest` is that of their channel.
 static inline void put_line(
-    float* restrict out, const float* restrict line, int count, const Rest rest) {
+    float* restrict out, const float* restrict line, int count, const EpilogueArgs epilogue) {
   for (int x = 0; x < count; ++x) {
     float sum = line[x];
-    if (BIAS) sum += rest.bias[0];
-    if (RESIDUAL) sum += rest.residual[x];
-    if (AFFINE) sum = sum * rest.scale[0] + rest.shift[0];
+    if (BIAS) sum += epilogue.bias[0];
+    if (RESIDUAL) sum += epilogue.residual[x];
+    if (AFFINE) sum = sum * epilogue.scale[0] + epilogue.shift[0];
     out[x] = RELU && sum < 0.0f ? 0.0f : sum;
   }
 }
 
 // Returns what follows the sums of an output channel, from pixel `place` on.
-static inline Rest rest_of(Rest all, size_t channel, size_t place) {
+static inline EpilogueArgs epilogue_of(EpilogueArgs all, size_t channel, size_t place) {
   if (BIAS) all.bias += channel;
   if (RESIDUAL) all.residual += channel * OH * OW + place;
   if (AFFINE) all.scale += channel, all.shift += channel;
@@ -204,7 +204,7 @@ static inline Rest rest_of(Rest all, size_t channel, size_t place) {
 
 static void give_back(
     Scratch* restrict of, float* restrict out, int m0, int rows, int first, int count,
-    const Rest rest) {
+    const EpilogueArgs epilogue) {
   for (int m = 0; m < rows; ++m) {
     restore(of, m, count);
     for (int y = 0; y < TILE; ++y) {
@@ -216,13 +216,13 @@ static void give_back(
         const int x = s.column * TILE, place = (s.row * TILE + y) * OW + x;
         put_line(
             out + (size_t)(m0 + m) * OH * OW + place, of->pixels + s.at * TILE,
-            SMALLER(s.count * TILE, OW - x), rest_of(rest, m0 + m, place));
+            SMALLER(s.count * TILE, OW - x), epilogue_of(epilogue, m0 + m, place));
       }
     }
   }
 }
 
-// Of what follows the sum, parameters of what there is none are never read.
+// Epilogue operands that the kernel does not have are never read.
 void winograd_conv2d(
     const float* restrict data, const float* restrict weight, const float* restrict bias,
     const float* restrict residual, const float* restrict scale, const float* restrict shift,
@@ -239,7 +239,7 @@ void winograd_conv2d(
           multiply(&scratch, weight + (size_t)m * LDA + c, rows, channels, count, c == 0);
         }
         const size_t whole = (size_t)n * CO * OH * OW;
-        const Rest rest = {bias, residual + RESIDUAL * whole, scale, shift};
-        give_back(&scratch, out + whole, m, rows, first, count, rest);
+        const EpilogueArgs epilogue = {bias, residual + RESIDUAL * whole, scale, shift};
+        give_back(&scratch, out + whole, m, rows, first, count, epilogue);
       }
 }

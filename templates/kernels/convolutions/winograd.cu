@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(128, 1) winograd_out(
     const float* __restrict__ products, const float* __restrict__ bias,
     const float* __restrict__ residual, const float* __restrict__ scale,
     const float* __restrict__ shift, KEPT_PARAMETER float* __restrict__ out) {
-  const Rest rest = {bias, residual, scale, shift KEPT_POINTER};
+  const EpilogueArgs epilogue = {bias, residual, scale, shift KEPT_POINTER};
   const size_t i = static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x;
   if (i >= static_cast<size_t>(TILES) * CO) return;
   const int tile_index = static_cast<int>(NHWC ? i / CO : i % TILES);
@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(128, 1) winograd_out(
       if (tile.y + r >= OH || tile.x + q >= OW) continue;
       const size_t at = pixel(tile, channel, tile.y + r, tile.x + q, CO, OH, OW);
       float value[1] = {result[r][q]};
-      finish<0>(value, rest, channel, at);
+      finish<0>(value, epilogue, channel, at);
       out[at] = value[0];
     }
 }

@@ -163,14 +163,14 @@ __device__ __forceinline__ void multiply_plainly(
 }
 
 #if FOLLOWS
-#define FINISH(low, high, n, at) finish_pair(low, high, rest, n, at)
+#define FINISH(low, high, n, at) finish_pair(low, high, epilogue, n, at)
 #else
 #define FINISH(low, high, n, at)
 #endif
 
 // Writes the sums of one thread, whose first is at row m and column n.
 __device__ __forceinline__ void write_sums(
-    float* __restrict__ out, float (&sum)[WORDS], int m, int n, const Rest& rest) {
+    float* __restrict__ out, float (&sum)[WORDS], int m, int n, const EpilogueArgs& epilogue) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = m + half * 8;
@@ -223,7 +223,7 @@ __device__ __forceinline__ void add_parts_of_cluster(float (&total)[4], const fl
 }
 
 __device__ __forceinline__ void write_share(
-    float* __restrict__ out, const float* part, int rank, int m0, int n0, int tid, const Rest& rest) {
+    float* __restrict__ out, const float* part, int rank, int m0, int n0, int tid, const EpilogueArgs& epilogue) {
   constexpr int VECTORS = TILE_N / 4;
 #pragma unroll 4
   for (int i = tid; i < SHARE * VECTORS; i += GROUPS * 128) {
@@ -240,7 +240,7 @@ __device__ __forceinline__ void write_share(
 #pragma unroll
       for (int w = 0; w < VECTOR_N; ++w) values[w] = total[v + w];
 #if FOLLOWS
-      finish<1>(values, rest, n + v, at + v);
+      finish<1>(values, epilogue, n + v, at + v);
 #endif
       store_vector<VECTOR_N>(out + at + v, values);
     }
@@ -250,7 +250,7 @@ __device__ __forceinline__ void write_share(
 
 extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, 1) gemm_bf16x3(
     const char* __restrict__ packed_a, const char* __restrict__ packed_b, const int* __restrict__ flags,
-    const float* __restrict__ a, const float* __restrict__ b, REST_PARAMETERS float* __restrict__ out) {
+    const float* __restrict__ a, const float* __restrict__ b, EPILOGUE_PARAMETERS float* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   Ring ring;
   ring.slots = shared_address(shared_memory);
@@ -305,9 +305,9 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, 1) gemm_bf16
     const size_t matrix = static_cast<size_t>(which) * M * N;
     out += matrix;
 #if FOLLOWS
-    const Rest rest = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
+    const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
 #else
-    const Rest rest = {};
+    const EpilogueArgs epilogue = {};
 #endif
 #if SPLIT > 1
     float* const part = reinterpret_cast<float*>(shared_memory);
@@ -315,11 +315,11 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, 1) gemm_bf16
 #pragma unroll
     for (int i = 0; i < PARTS; ++i) keep_sums(part + row * PART_PITCH + column + i * PART_N, total[i]);
     cluster_sync();
-    write_share(out, part, blockIdx.z, tile.m * TILE_M, tile.n * TILE_N, threadIdx.x - 128, rest);
+    write_share(out, part, blockIdx.z, tile.m * TILE_M, tile.n * TILE_N, threadIdx.x - 128, epilogue);
     cluster_sync();
 #else
 #pragma unroll
-    for (int i = 0; i < PARTS; ++i) write_sums(out, total[i], m, n + i * PART_N, rest);
+    for (int i = 0; i < PARTS; ++i) write_sums(out, total[i], m, n + i * PART_N, epilogue);
 #endif
   }
 }

@@ -110,7 +110,7 @@ __device__ __forceinline__ void accumulate(
 
 extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
     const Item* __restrict__ a, const Item* __restrict__ b,
-    REST_PARAMETERS RESULT* __restrict__ out) {
+    EPILOGUE_PARAMETERS RESULT* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   Item* const as = reinterpret_cast<Item*>(shared_memory);
   Item* const bs = as + STAGES * A_SIZE;
@@ -166,12 +166,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
   }
 
 #if FOLLOWS
-  Rest rest = {bias, residual, scale, shift};
+  EpilogueArgs epilogue = {bias, residual, scale, shift};
 #endif
 #ifdef GROUPED
   out += which * N;
 #if FOLLOWS
-  rest = of_group(rest, which);
+  epilogue = of_group(epilogue, which);
 #endif
 #endif
 #if SPLIT > 1
@@ -190,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
         Sum low = sum[i][j][half * 2], high = sum[i][j][half * 2 + 1];
         const bool exists = row_exists && ((WHOLE_N && C_N >= N) || n < C_N);
 #if FINISHED
-        if (exists) finish_pair(low, high, rest, n, row + n), low = last_step(low), high = last_step(high);
+        if (exists) finish_pair(low, high, epilogue, n, row + n), low = last_step(low), high = last_step(high);
 #endif
         write(n, low, high, exists);
       };
@@ -218,7 +218,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
 
 #if SPLIT > 1
 extern "C" __global__ void __launch_bounds__(128) gemm_mma_reduce(
-    const float* __restrict__ partial, REST_PARAMETERS Finished* __restrict__ out) {
+    const float* __restrict__ partial, EPILOGUE_PARAMETERS Finished* __restrict__ out) {
   constexpr size_t SIZE = static_cast<size_t>(BATCH) * C_M * C_N;
   constexpr int COUNT = C_N % 2 ? 1 : 2;
   const size_t i = (static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x) * COUNT;
@@ -226,8 +226,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm_mma_reduce(
   float sums[COUNT];
   add_parts<SPLIT>(sums, partial + i, SIZE);
 #if FOLLOWS
-  const Rest rest = {bias, residual, scale, shift};
-  finish<1>(sums, rest, static_cast<int>(i % C_ALL_N), i);
+  const EpilogueArgs epilogue = {bias, residual, scale, shift};
+  finish<1>(sums, epilogue, static_cast<int>(i % C_ALL_N), i);
 #pragma unroll
   for (int v = 0; v < COUNT; ++v) sums[v] = last_step(sums[v]);
 #endif

@@ -4,7 +4,7 @@
 // rows meets all of the group. What is near already may stay IN_PLACE.
 #define LAST LAST_OF(N)
 
-// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
+// Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local float panels[IN_PLACE ? 1 : GROUP * DEPTH * WIDTH] __attribute__((aligned(64)));
 
 // Copies a panel, of which `columns` or more than a whole one exist.
@@ -31,7 +31,7 @@ INLINED void first_tile(
     for (int v = 0; v < VECTORS; ++v)
       *(vec*)(panel + v * LANES) = *(const vec*)(b + v * LANES);
   }
-  put(sum, WIDTH, ROWS, c, columns, first, 0, (Rest){0});
+  put(sum, WIDTH, ROWS, c, columns, first, 0, (EpilogueArgs){0});
 }
 
 // Where in b that begins what the tiles from row `m` on fetch: they share the group that is packed after that
@@ -53,7 +53,7 @@ INLINED void panel_strip(
 #define STRIP(wide)                                                                       \
   const Columns columns = first_columns(wide);                                            \
   strip(                                                                                  \
-      wide, pitch, rows, depth, a, panel, c, &columns, first, last, (Rest){0}, ahead, next)
+      wide, pitch, rows, depth, a, panel, c, &columns, first, last, (EpilogueArgs){0}, ahead, next)
   if (LAST < WIDTH && count < WIDTH) {
     STRIP(LAST);
   } else {

@@ -21,7 +21,7 @@ __device__ __forceinline__ float sum_slices(const float* partial, int i) {
 }
 
 extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) gemm_nn(
-    const float* __restrict__ a, const float* __restrict__ b, REST_PARAMETERS float* __restrict__ out) {
+    const float* __restrict__ a, const float* __restrict__ b, EPILOGUE_PARAMETERS float* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   float* const as = reinterpret_cast<float*>(shared_memory);
   float* const bs = as + A_FLOATS;
@@ -47,11 +47,11 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
   out += static_cast<size_t>(which) * (IN_GROUPS ? N : static_cast<size_t>(M) * N);
 #endif
 #if FINISHED
-  Rest rest = {bias, residual, scale, shift};
+  EpilogueArgs epilogue = {bias, residual, scale, shift};
 #ifdef GROUPED
-  rest = of_group(rest, which);
+  epilogue = of_group(epilogue, which);
 #elif BATCH > 1 && RESIDUAL
-  rest.residual += static_cast<size_t>(which) * M * N;
+  epilogue.residual += static_cast<size_t>(which) * M * N;
 #endif
 #endif
   const int k_begin = blockIdx.z * K_PER_SPLIT;
@@ -214,7 +214,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
       float values[N_VEC];
 #pragma unroll
       for (int v = 0; v < N_VEC; ++v) values[v] = sum[j][p * N_VEC + v];
-      finish<1>(values, rest, n, at);
+      finish<1>(values, epilogue, n, at);
       store_vector<N_VEC>(out + at, values);
 #else
       store_vector<N_VEC>(out + at, sum[j] + p * N_VEC);
@@ -249,7 +249,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
     if (m >= M || n >= N) continue;
     const size_t at = static_cast<size_t>(m) * ALL_N + n;
 #if FINISHED
-    finish<1>(total, rest, n, at);
+    finish<1>(total, epilogue, n, at);
 #endif
     out[at] = total[0];
   }
@@ -261,15 +261,15 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
 
 #if SPLIT > 1 && !CLUSTER
 extern "C" __global__ void __launch_bounds__(128) gemm_nn_reduce(
-    const float* __restrict__ partial, REST_PARAMETERS float* __restrict__ out) {
+    const float* __restrict__ partial, EPILOGUE_PARAMETERS float* __restrict__ out) {
   constexpr size_t SIZE = static_cast<size_t>(BATCH) * M * N;
   const size_t i = (static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x) * R_VEC;
   if (i >= SIZE) return;
   float total[R_VEC];
   add_parts<SPLIT>(total, partial + i, SIZE);
 #if FOLLOWS
-  const Rest rest = {bias, residual, scale, shift};
-  finish<1>(total, rest, static_cast<int>(i % ALL_N), i);
+  const EpilogueArgs epilogue = {bias, residual, scale, shift};
+  finish<1>(total, epilogue, static_cast<int>(i % ALL_N), i);
 #endif
   store_vector<R_VEC>(out + i, total);
 }

@@ -8,7 +8,7 @@
 #endif
 #define FIRST(column) SMALLER(column, N - WIDTH)
 
-// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
+// Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local float sums[PANELS * WIDTH] __attribute__((aligned(64)));
 
 // Adds what `depth` rows of b give for the columns from `first` to `end`.

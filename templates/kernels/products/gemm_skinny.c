@@ -18,7 +18,7 @@ typedef struct {
   float rows[HELD][DEPTH];
 } Scratch;
 
-// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
+// Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
 // Adds to a tile of sums what `depth` rows of b give, which lie `pitch` apart. Where `keep` is set

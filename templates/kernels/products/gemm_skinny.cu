@@ -59,9 +59,9 @@ __device__ __forceinline__ void read_part(float (&part)[4], const float* own, in
 
 template <int COUNT>
 __device__ __forceinline__ void finish_and_write(
-    half_bits* __restrict__ out, float (&sum)[COUNT], int column, size_t at, const Rest& rest) {
+    half_bits* __restrict__ out, float (&sum)[COUNT], int column, size_t at, const EpilogueArgs& epilogue) {
 #if FOLLOWS
-  finish<1>(sum, rest, column, at);
+  finish<1>(sum, epilogue, column, at);
 #endif
 #pragma unroll
   for (int v = 0; v < COUNT; ++v) sum[v] = last_step(sum[v]);
@@ -70,7 +70,7 @@ __device__ __forceinline__ void finish_and_write(
 
 // Adds up the parts of this block's share of the tile, four columns of C at a time, finishes and writes them.
 __device__ __forceinline__ void add_and_write(
-    half_bits* __restrict__ out, const float* kept, int m0, int n0, int thread, const Rest& rest) {
+    half_bits* __restrict__ out, const float* kept, int m0, int n0, int thread, const EpilogueArgs& epilogue) {
   for (int i = thread * SPLIT + static_cast<int>(blockIdx.z); i < QUARTERS; i += ADDERS * SPLIT) {
     const int n = i / (TILE_M / 4), m = i % (TILE_M / 4) * 4;
     if (n0 + n >= C_M || m0 + m >= C_N) continue;
@@ -83,19 +83,19 @@ __device__ __forceinline__ void add_and_write(
       for (int v = 0; v < 4; ++v) total[v] += part[rank][v];
     const size_t at = static_cast<size_t>(n0 + n) * C_N + m0 + m;
     if (C_N % 4 == 0) {
-      finish_and_write<4>(out, total, m0 + m, at, rest);
+      finish_and_write<4>(out, total, m0 + m, at, epilogue);
     } else {
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
         float one[1] = {total[v]};
-        if (m0 + m + v < C_N) finish_and_write<1>(out, one, m0 + m + v, at + v, rest);
+        if (m0 + m + v < C_N) finish_and_write<1>(out, one, m0 + m + v, at + v, epilogue);
       }
     }
   }
 }
 
 extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_skinny(
-    const Item* __restrict__ a, const Item* __restrict__ b, REST_PARAMETERS half_bits* __restrict__ out) {
+    const Item* __restrict__ a, const Item* __restrict__ b, EPILOGUE_PARAMETERS half_bits* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   const Room room = room_of(shared_memory);
   const Tile tile = tile_of(blockIdx.x);
@@ -119,11 +119,11 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
 #endif
   const size_t matrix = static_cast<size_t>(tile.matrix) * C_M * C_N;
 #if FOLLOWS
-  const Rest rest = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
+  const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
 #else
-  const Rest rest = {};
+  const EpilogueArgs epilogue = {};
 #endif
-  if (thread < ADDERS) add_and_write(out + matrix, kept, tile.m, tile.n, thread, rest);
+  if (thread < ADDERS) add_and_write(out + matrix, kept, tile.m, tile.n, thread, epilogue);
 #if SPLIT > 1
   // Others may still read here.
   cluster_sync();

@@ -22,7 +22,7 @@ __device__ __forceinline__ void copy_run(float* to, const float* __restrict__ fr
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) gemm_small_k(
-    const float* __restrict__ a, const float* __restrict__ b, REST_PARAMETERS float* __restrict__ out) {
+    const float* __restrict__ a, const float* __restrict__ b, EPILOGUE_PARAMETERS float* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   float* const rows = reinterpret_cast<float*>(shared_memory);
   const int tid = threadIdx.x, m0 = blockIdx.x * TILE_M, n0 = blockIdx.y * TILE_N, n = n0 + tid * COLS;
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_small_k(
   for (int i = 0; i < COLS * K; i += COLS) load_vector<COLS>(right + i, columns + tid * COLS * K + i);
 #endif
 #if FOLLOWS
-  const Rest rest = {bias, residual, scale, shift};
+  const EpilogueArgs epilogue = {bias, residual, scale, shift};
 #endif
 #pragma unroll 1
   for (int row = 0; row < TILE_M; row += GROUP) {
@@ -67,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_small_k(
           sum[c] = fmaf(left[r * K + k], right[TRANSPOSE_B ? c * K + k : k * COLS + c], sum[c]);
       const size_t at = static_cast<size_t>(m) * N + n;
 #if FOLLOWS
-      finish<1>(sum, rest, n, at);
+      finish<1>(sum, epilogue, n, at);
 #endif
       store_vector<COLS>(out + at, sum);
     }

@@ -21,7 +21,7 @@ typedef struct {
   float rows[HELD][DEPTH];
 } Scratch;
 
-// Of each thread, and kept from call to call: fresh memory would be mapped anew page by page.
+// Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
 // Where the next of b is to be copied from, and to: one of `side` rows, one of `panels`.

@@ -182,7 +182,7 @@ typedef Finished Written;
 
 // What a multiplying warpgroup does.
 __device__ __forceinline__ void multiply_tiles(
-    const Room& room, REST_PARAMETERS Written* __restrict__ out, int number) {
+    const Room& room, EPILOGUE_PARAMETERS Written* __restrict__ out, int number) {
   const int team = number / GROUPS, group = number % GROUPS, lane = threadIdx.x % 32;
   const int row = group * FRAGS_M * 64 + threadIdx.x / 32 % 4 * 16, chunks = chunks_here();
   const LeftPlace left = left_place(room.slots, group);
@@ -211,9 +211,9 @@ __device__ __forceinline__ void multiply_tiles(
 #else
     const size_t matrix = static_cast<size_t>(tile.matrix) * C_M * C_N;
 #if FOLLOWS
-    const Rest rest = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
+    const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
 #else
-    const Rest rest = {};
+    const EpilogueArgs epilogue = {};
 #endif
 #if JOINS
     Sum own[FRAGS_M][JOINED_WORDS];
@@ -224,7 +224,7 @@ __device__ __forceinline__ void multiply_tiles(
 #if BOXES
       write_boxes(out + matrix, own[i], tile.m + row + i * 64, first, lane, boxes);
 #else
-      write_pairs(out + matrix, own[i], tile.m + row + i * 64 + lane / 4, first + lane % 4 * 2, rest);
+      write_pairs(out + matrix, own[i], tile.m + row + i * 64 + lane / 4, first + lane % 4 * 2, epilogue);
 #endif
 #else
 #if BOXES
@@ -245,7 +245,7 @@ __device__ __forceinline__ void multiply_tiles(
 #if SWAPPED && BOXES
     write_swapped(out + matrix, sum, tile.m + group * FRAGS_M * 64, tile.n, lane, boxes);
 #elif STAGED
-    write_finished(out + matrix, sum, own_room, tile.m + row, tile.n, lane, rest);
+    write_finished(out + matrix, sum, own_room, tile.m + row, tile.n, lane, epilogue);
 #else
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
@@ -254,9 +254,9 @@ __device__ __forceinline__ void multiply_tiles(
 #elif BOXES
       write_boxes(out + matrix, sum[i], tile.m + row + i * 64, tile.n, lane, boxes);
 #elif SWAPPED
-      write_across(out + matrix, sum[i], tile.m + row + i * 64 + lane / 4, tile.n + lane % 4 * 2, rest);
+      write_across(out + matrix, sum[i], tile.m + row + i * 64 + lane / 4, tile.n + lane % 4 * 2, epilogue);
 #else
-      write_pairs(out + matrix, sum[i], tile.m + row + i * 64 + lane / 4, tile.n + lane % 4 * 2, rest);
+      write_pairs(out + matrix, sum[i], tile.m + row + i * 64 + lane / 4, tile.n + lane % 4 * 2, epilogue);
 #endif
 #endif
 #endif
@@ -291,7 +291,7 @@ __device__ __forceinline__ void multiply_tiles(
 
 extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_tma(
     const Item* __restrict__ a, const Item* __restrict__ b,
-    REST_PARAMETERS Written* __restrict__ out MAPS_PARAMETER) {
+    EPILOGUE_PARAMETERS Written* __restrict__ out MAPS_PARAMETER) {
   extern __shared__ float4 shared_memory[];
   const Room room = room_of(shared_memory);
   const Sources from = sources(a, b MAPS_ARGUMENT);

@@ -1,7 +1,7 @@
 // How warps that have sums finish and write them: of gemm_tma.cu, or of gemm_tma_reduce.cu, which adds up parts.
 #if FOLLOWS
 #define FINISH(low, high, n, at) \
-  finish_pair(low, high, rest, n, at), low = last_step(low), high = last_step(high)
+  finish_pair(low, high, epilogue, n, at), low = last_step(low), high = last_step(high)
 #else
 #define FINISH(low, high, n, at)
 #endif
@@ -17,7 +17,7 @@ __device__ __forceinline__ float boxed(float x) {
 // Writes the sums of one thread, whose first is at row m and column n, pair by pair.
 template <int COUNT>
 __device__ __forceinline__ void write_pairs(
-    Finished* __restrict__ out, Sum (&sum)[COUNT], int m0, int n0, const Rest& rest) {
+    Finished* __restrict__ out, Sum (&sum)[COUNT], int m0, int n0, const EpilogueArgs& epilogue) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int m = m0 + half * 8;
@@ -138,7 +138,7 @@ __device__ __forceinline__ void stage_part(unsigned room, const float (&sum)[TIL
 // instructions: written out for all sums of a thread, fetching them would take longer than all else.
 __device__ __forceinline__ void write_finished(
     Finished* __restrict__ out, const float (&sum)[FRAGS_M][TILE_N / 2], unsigned room, int m0, int n0, int lane,
-    const Rest& rest) {
+    const EpilogueArgs& epilogue) {
 #pragma unroll 1
   for (int part = 0; part < PARTS; ++part) {
 #pragma unroll
@@ -156,7 +156,7 @@ __device__ __forceinline__ void write_finished(
       load_vector<4>(results, from);
       load_vector<4>(results + 4, from + 4);
       const size_t at = static_cast<size_t>(m) * C_N + n;
-      finish<1>(results, rest, n, at);
+      finish<1>(results, epilogue, n, at);
 #pragma unroll
       for (int v = 0; v < 8; ++v) results[v] = last_step(results[v]);
       float words[4];

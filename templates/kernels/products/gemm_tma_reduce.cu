@@ -4,7 +4,7 @@
 constexpr int SUM_THREADS = 256;
 
 extern "C" __global__ void __launch_bounds__(SUM_THREADS) gemm_tma_reduce(
-    const FourSums* __restrict__ parts, REST_PARAMETERS Finished* __restrict__ out) {
+    const FourSums* __restrict__ parts, EPILOGUE_PARAMETERS Finished* __restrict__ out) {
   constexpr int TEAM = GROUPS * 128, OF_FRAGMENT = WORDS / 4 * TEAM, OF_TILE = FRAGS_M * OF_FRAGMENT;
   const unsigned at = blockIdx.x * SUM_THREADS + threadIdx.x;
   const int thread = at % TEAM, j = at / TEAM % (WORDS / 4), fragment = at / OF_FRAGMENT % FRAGS_M;
@@ -18,15 +18,15 @@ extern "C" __global__ void __launch_bounds__(SUM_THREADS) gemm_tma_reduce(
   const Tile tile = tile_of(at / OF_TILE);
   const size_t matrix = static_cast<size_t>(tile.matrix) * C_M * C_N;
 #if FOLLOWS
-  const Rest rest = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
+  const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
 #else
-  const Rest rest = {};
+  const EpilogueArgs epilogue = {};
 #endif
   const int row = (thread / 128 * FRAGS_M + fragment) * 64 + thread % 128 / 32 * 16 + thread % 32 / 4;
 #if SWAPPED
-  write_across(out + matrix, sum, tile.m + row, tile.n + j * 8 + thread % 4 * 2, rest);
+  write_across(out + matrix, sum, tile.m + row, tile.n + j * 8 + thread % 4 * 2, epilogue);
 #else
-  write_pairs(out + matrix, sum, tile.m + row, tile.n + j * 8 + thread % 4 * 2, rest);
+  write_pairs(out + matrix, sum, tile.m + row, tile.n + j * 8 + thread % 4 * 2, epilogue);
 #endif
 }
 #endif

@@ -5,12 +5,12 @@ __constant__ __align__(128) TensorMap c_map = {{C_MAP}};
 #endif
 
 // Sums begin as the bias of their rows.
-__device__ __forceinline__ void begin_swapped(float (&sum)[FRAGS_M][WORDS], const Rested* bias, int m0) {
+__device__ __forceinline__ void begin_swapped(float (&sum)[FRAGS_M][WORDS], const EpilogueElement* bias, int m0) {
 #if BIAS_FIRST
 #pragma unroll
   for (int i = 0; i < FRAGS_M * 2; ++i) {
     const int m = m0 + i / 2 * 64 + i % 2 * 8;
-    const float first = m < C_N ? rested(bias + m) : 0.0f;
+    const float first = m < C_N ? load_epilogue(bias + m) : 0.0f;
 #pragma unroll
     for (int j = 0; j < WORDS / 4; ++j) sum[i / 2][j * 4 + i % 2 * 2] = sum[i / 2][j * 4 + i % 2 * 2 + 1] = first;
   }
@@ -119,7 +119,7 @@ __device__ __forceinline__ Finished finished(float x) {
 // Writes the sums of one thread, whose first is at row m and column n of its tile: eight threads have neighbours of C.
 template <int COUNT>
 __device__ __forceinline__ void write_across(
-    Finished* __restrict__ out, Sum (&sum)[COUNT], int m0, int n0, const Rest& rest) {
+    Finished* __restrict__ out, Sum (&sum)[COUNT], int m0, int n0, const EpilogueArgs& epilogue) {
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
     const int m = m0 + i / 2 % 2 * 8, n = n0 + i / 4 * 8 + i % 2;
@@ -127,7 +127,7 @@ __device__ __forceinline__ void write_across(
     const size_t at = static_cast<size_t>(n) * C_N + m;
     float one[1] = {sum[i]};
 #if FOLLOWS
-    finish<1>(one, rest, m, at);
+    finish<1>(one, epilogue, m, at);
 #endif
     out[at] = finished(last_step(one[0]));
   }

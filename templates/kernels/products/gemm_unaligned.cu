@@ -119,7 +119,7 @@ struct Multiplier {
 
   // Multiplies the chunks of a tile: while one is multiplied, the left operand of the next is loaded.
   __device__ __forceinline__ void multiply(float (&sum)[WORDS], const Tile& tile) {
-    const bool rest = tile.chunks() > WHOLE_CHUNKS;
+    const bool epilogue = tile.chunks() > WHOLE_CHUNKS;
     Left left, other;
     lines.find(tile, true);
     load(left);
@@ -132,13 +132,13 @@ struct Multiplier {
       begin<CHUNK / DEPTH>(sum, left, other, chunk == 0);
       load(other);
       begin<CHUNK / DEPTH>(sum, other, left, false);
-      if (chunk + 2 < WHOLE_CHUNKS || rest) load(left);
+      if (chunk + 2 < WHOLE_CHUNKS || epilogue) load(left);
     }
     if (WHOLE_CHUNKS % 2 > 0) {
       begin<CHUNK / DEPTH>(sum, left, other, WHOLE_CHUNKS == 1);
-      if (rest) load(other);
+      if (epilogue) load(other);
     }
-    if (REST_DEPTHS > 0 && rest) {
+    if (REST_DEPTHS > 0 && epilogue) {
       if (!TRANSPOSE_B) {
         // The compiler has products wait for one another where operands change before those begun are done.
         products_wait<0>();
@@ -242,7 +242,7 @@ __device__ __forceinline__ int chunks_behind(unsigned number) {
 }
 
 // What a multiplying warpgroup does.
-__device__ __forceinline__ void multiply_tiles(const Room& room, REST_PARAMETERS half_bits* __restrict__ out) {
+__device__ __forceinline__ void multiply_tiles(const Room& room, EPILOGUE_PARAMETERS half_bits* __restrict__ out) {
   const int pair = threadIdx.x % 4 * 2;
   Multiplier multiplier = {room, {0, 0}, {0, 0}, {}, describe(room.slots, 0), 0};
   Meeting meeting = {room.meeting, 0};
@@ -260,7 +260,7 @@ __device__ __forceinline__ void multiply_tiles(const Room& room, REST_PARAMETERS
     multiplier.multiply(sum, tile);
     const size_t matrix = static_cast<size_t>(tile.matrix) * M * N;
 #if FOLLOWS
-    const Rest rest = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
+    const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
 #endif
     const Writer writer(out + matrix, tile);
     // Of the first row of a thread and the second; those that are a multiple of 8 apart in a tile begin alike.
@@ -278,7 +278,7 @@ __device__ __forceinline__ void multiply_tiles(const Room& room, REST_PARAMETERS
           const int m = tile.row(place + j + pair + v % 2), n = tile.n + Lines::column() + (v / 2 ^ swapped);
           if (m < M && n < N) {
             float one[1] = {quad[v]};
-            finish<1>(one, rest, n, static_cast<size_t>(m) * N + n);
+            finish<1>(one, epilogue, n, static_cast<size_t>(m) * N + n);
             quad[v] = one[0];
           }
 #endif
@@ -310,7 +310,7 @@ __device__ __forceinline__ void multiply_tiles(const Room& room, REST_PARAMETERS
 #endif
 
 extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_unaligned(
-    const Item* __restrict__ a, const Item* __restrict__ b, REST_PARAMETERS half_bits* __restrict__ out) {
+    const Item* __restrict__ a, const Item* __restrict__ b, EPILOGUE_PARAMETERS half_bits* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   const Room room = room_of(shared_memory);
   if (threadIdx.x / 32 == MULTIPLIERS / 32) {

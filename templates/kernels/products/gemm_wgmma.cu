@@ -192,7 +192,7 @@ __device__ __forceinline__ void multiply_tile(
 
 extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_wgmma(
     const Item* __restrict__ a, const Item* __restrict__ b,
-    REST_PARAMETERS Finished* __restrict__ out) {
+    EPILOGUE_PARAMETERS Finished* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   const unsigned begin = shared_address(shared_memory), unaligned = begin % 1024;
   Ring ring;
@@ -262,9 +262,9 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
     constexpr size_t matrix = 0;
 #endif
 #if FOLLOWS
-    const Rest rest = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
+    const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
 #else
-    const Rest rest = {};
+    const EpilogueArgs epilogue = {};
 #endif
 #if SPLIT > 1
     const int rank = blockIdx.z, tid = threadIdx.x - 128;
@@ -275,10 +275,10 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
     for (int own = 0; own < SPLIT; ++own) {
       if (own != rank) continue;
       add_parts_of_others(sum, inbox, own, tid);
-      write_units(out, sum, own, row, corner.n, lane, rest);
+      write_units(out, sum, own, row, corner.n, lane, epilogue);
     }
 #else
-    write_units(out, sum, 0, row, corner.n, lane, rest);
+    write_units(out, sum, 0, row, corner.n, lane, epilogue);
 #endif
   }
 }

@@ -7,7 +7,7 @@ typedef half_bits Finished;
 
 #if FOLLOWS
 #define FINISH(low, high, n, at) \
-  finish_pair(low, high, rest, n, at), low = last_step(low), high = last_step(high)
+  finish_pair(low, high, epilogue, n, at), low = last_step(low), high = last_step(high)
 #else
 #define FINISH(low, high, n, at) (void)(n)
 #endif
@@ -18,7 +18,7 @@ typedef half_bits Finished;
 // What does not exist is finished as the last row and column are: with no branches, threads
 // take all of their columns at once, where each alone would wait for a power and a quotient.
 __device__ __forceinline__ void write_unit(
-    Finished* __restrict__ out, float (&sum)[WORDS], int half, int j, int m, int n0, int lane, const Rest& rest) {
+    Finished* __restrict__ out, float (&sum)[WORDS], int half, int j, int m, int n0, int lane, const EpilogueArgs& epilogue) {
   constexpr int LAST_COLUMN = C_N % 2 ? C_N - 1 : C_N - 2;
   const size_t row = static_cast<size_t>(WHOLE_ROWS || m < C_M ? m : C_M - 1) * C_N;
 #pragma unroll
@@ -64,11 +64,11 @@ __device__ __forceinline__ void write_unit(
 
 // Writes the units that the block of rank `own` finishes; `row` is the thread's first.
 __device__ __forceinline__ void write_units(
-    Finished* __restrict__ out, float (&sum)[FRAGS_M][WORDS], int own, int row, int n0, int lane, const Rest& rest) {
+    Finished* __restrict__ out, float (&sum)[FRAGS_M][WORDS], int own, int row, int n0, int lane, const EpilogueArgs& epilogue) {
 #pragma unroll
   for (int u = own * SHARE; u < (own + 1) * SHARE; ++u) {
     const int i = u / (TILE_N / 16), half = u / (TILE_N / 32) % 2, j = u % (TILE_N / 32) * 4;
-    write_unit(out, sum[i], half, j, row + i * 64 + half * 8, n0, lane, rest);
+    write_unit(out, sum[i], half, j, row + i * 64 + half * 8, n0, lane, epilogue);
   }
 }
 

@@ -1,7 +1,7 @@
 // What the sums of a tile of products by wgmma begin as.
 // With BIAS_FIRST sums begin as the bias of their columns, which is read while the first chunk is on its way.
 __device__ __forceinline__ void begin_sums(
-    float (&sum)[FRAGS_M][WORDS], const Rested* bias, int n0, int lane) {
+    float (&sum)[FRAGS_M][WORDS], const EpilogueElement* bias, int n0, int lane) {
 #if BIAS_FIRST
 #pragma unroll
   for (int j = 0; j < TILE_N / 8; ++j) {
@@ -15,8 +15,8 @@ __device__ __forceinline__ void begin_sums(
         load_vector<2>(pair, bias + n);
 #endif
       } else {
-        pair[0] = rested(bias + n);
-        if (n + 1 < C_N) pair[1] = rested(bias + n + 1);
+        pair[0] = load_epilogue(bias + n);
+        if (n + 1 < C_N) pair[1] = load_epilogue(bias + n + 1);
       }
     }
 #pragma unroll

@@ -14,7 +14,7 @@ __device__ __forceinline__ float sum_of_lanes(float sum) {
 
 extern "C" __global__ void __launch_bounds__(LANES * GROUPS) matvec(
     const Element* __restrict__ a, const Element* __restrict__ b,
-    REST_PARAMETERS Element* __restrict__ out) {
+    EPILOGUE_PARAMETERS Element* __restrict__ out) {
   const int lane = threadIdx.x % LANES, group = threadIdx.x / LANES;
   const int n0 = (blockIdx.x * GROUPS + group) * ROWS;
   const Element* rows[ROWS];
@@ -58,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(LANES * GROUPS) matvec(
   __syncthreads();
 #endif
 #if FOLLOWS
-  const Rest rest = {bias, residual, scale, shift};
+  const EpilogueArgs epilogue = {bias, residual, scale, shift};
 #endif
   if (lane != 0) return;
 #pragma unroll
@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(LANES * GROUPS) matvec(
 #endif
       const size_t at = static_cast<size_t>(m) * N + n0 + r;
 #if FOLLOWS
-      finish<1>(total, rest, n0 + r, at);
+      finish<1>(total, epilogue, n0 + r, at);
 #endif
       store_elements<1>(out + at, total);
     }

@@ -13,11 +13,11 @@
 #define ALL_N N
 #endif
 #if FOLLOWS
-#define REST_PARAMETERS                                                                 \
-  const Rested *__restrict__ bias, const Rested *__restrict__ residual,                 \
-      const Rested *__restrict__ scale, const Rested *__restrict__ shift,
+#define EPILOGUE_PARAMETERS                                                                 \
+  const EpilogueElement *__restrict__ bias, const EpilogueElement *__restrict__ residual,                 \
+      const EpilogueElement *__restrict__ scale, const EpilogueElement *__restrict__ shift,
 #else
-#define REST_PARAMETERS
+#define EPILOGUE_PARAMETERS
 #endif
 
 #if CONV
@@ -32,7 +32,7 @@ __device__ __forceinline__ long long window_element(int m, int k, bool& exists) 
 
 #if FOLLOWS && defined(GROUPED)
 // Returns what follows the sums of a group.
-__device__ __forceinline__ Rest of_group(const Rest& all, int group) {
+__device__ __forceinline__ EpilogueArgs of_group(const EpilogueArgs& all, int group) {
   const int first = group * N;
   return {all.bias + first, all.residual + first, all.scale + first, all.shift + first};
 }

@@ -15,8 +15,8 @@ __device__ __forceinline__ unsigned nearest(float x) { return (__float_as_uint(x
 
 __device__ __forceinline__ Pieces split(float x, bool& strange) {
   const unsigned first = nearest(x);
-  const float rest = x - __uint_as_float(first);
-  const unsigned second = nearest(rest), third = __float_as_uint(rest - __uint_as_float(second));
+  const float epilogue = x - __uint_as_float(first);
+  const unsigned second = nearest(epilogue), third = __float_as_uint(epilogue - __uint_as_float(second));
   strange = strange || (__float_as_uint(x) & 0x7fffffffu) >= TOO_LARGE || (third & 0xffffu) != 0;
   return {first, second, third};
 }

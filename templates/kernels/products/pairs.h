@@ -24,16 +24,16 @@ __device__ __forceinline__ void write_pair(
 }
 
 #if FOLLOWS
-__device__ __forceinline__ void finish_pair(float& low, float& high, const Rest& rest, int n, size_t at) {
+__device__ __forceinline__ void finish_pair(float& low, float& high, const EpilogueArgs& epilogue, int n, size_t at) {
 #if C_N % 2 == 0
   float pair[2] = {low, high};
-  finish<1>(pair, rest, n, at);
+  finish<1>(pair, epilogue, n, at);
   low = pair[0], high = pair[1];
 #else
   float one[1] = {low}, other[1] = {high};
   const int next = n + 1 < C_N ? 1 : 0;
-  finish<1>(one, rest, n, at);
-  finish<1>(other, rest, n + next, at + next);
+  finish<1>(one, epilogue, n, at);
+  finish<1>(other, epilogue, n + next, at + next);
   low = one[0], high = other[0];
 #endif
 }
