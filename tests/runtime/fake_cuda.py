@@ -60,6 +60,7 @@ class FakeCuda:
         captures: the numbers of captures, by their streams. What a test puts there is in the
             strictest mode; those of streams that the default stream waits for are in ``blocking``.
         ended: captures that something ended before their time.
+        attributes: what was set of functions, by their handles and the attributes' numbers.
     """
 
     def __init__(self):
@@ -73,6 +74,7 @@ class FakeCuda:
         self.capability = 9
         self.numbers = itertools.count(0x1000, 0x100)
         self.params = {}
+        self.attributes = {}
         self.relaxed = False
         # Whether it takes nothing back during any capture, however relaxed the thread is.
         self.keeps_while_capturing = False
@@ -232,6 +234,7 @@ class FakeCuda:
         return 0
 
     def cuFuncSetAttribute(self, function, attribute, value):
+        self.attributes[plain(function), plain(attribute)] = plain(value)
         return 0
 
     def cuGetErrorString(self, status, out):

@@ -106,6 +106,22 @@ def test_a_kernel_that_may_begin_early_does_where_the_device_can(cuda, capabilit
     launches._begins_early.cache_clear()
 
 
+@pytest.mark.parametrize(
+    ("shared_bytes", "early", "alike"),
+    [(2**17, True, True), (2**17, False, False), (0, True, False)],
+)
+def test_a_kernel_leaves_shared_memory_to_a_large_one_that_begins_early(
+    cuda, shared_bytes, early, alike
+):
+    first, second = PAIR.calls
+    launch = replace(second.launch, shared_bytes=shared_bytes, early=early)
+    function(cuda, replace(PAIR, calls=(first, replace(second, launch=launch))))(X, 1.5, -2, Y)
+    carveout = 9
+    split = {value for (_, attribute), value in cuda.attributes.items() if attribute == carveout}
+    assert split == ({100} if alike else set())
+    assert sum(attribute == carveout for _, attribute in cuda.attributes) == 2 * alike
+
+
 def test_later_calls_make_nothing(cuda):
     pair = function(cuda)
     pair(X, 1.0, 1, Y, stream=0x50)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from autotune.errors import DeviceError
 from autotune.kernel.kernel import Kernel, KernelCall
 from autotune.runtime.nvidia.libcuda import call
 
 # CUfunction_attribute, cuda.h.
-_MAX_THREADS, _STATIC_SHARED, _REGISTERS, _MAX_DYNAMIC_SHARED = 0, 1, 4, 8
+_MAX_THREADS, _STATIC_SHARED, _REGISTERS, _MAX_DYNAMIC_SHARED, _CARVEOUT = 0, 1, 4, 8, 9
+# CU_SHAREDMEM_CARVEOUT_MAX_SHARED, cuda.h.
+_MAX_CARVEOUT = 100
 # Static and dynamic shared memory of a block that needs no permission.
 FREE_SHARED_BYTES = 48 * 1024
 _POINTER = ctypes.c_void_p
@@ -54,6 +57,7 @@ def load_cubin(cubin: bytes, kernel: Kernel, symbols: Mapping[str, str]) -> Load
         functions = tuple(
             _function(handle, one, symbols.get(one.entry, one.entry)) for one in kernel.calls
         )
+        _share_carveouts(functions, kernel.calls)
         constants = tuple(_variable(handle, one.name) for one in kernel.constants)
     except DeviceError:
         call("cuModuleUnload", module)
@@ -76,6 +80,21 @@ def _function(module: int, one: KernelCall, symbol: str) -> int:
             f"{_attribute(function, _REGISTERS)} registers a thread the device takes {most}"
         )
     return function.value or 0
+
+
+def _share_carveouts(functions: Sequence[int], calls: Sequence[KernelCall]) -> None:
+    """Have kernels that run at one time split L1 cache and shared memory alike.
+
+    A multiprocessor changes that split when it is idle, so a kernel of much shared memory that is
+    launched early would wait for the kernel before it after all. In longer chains of early
+    launches, as networks have them, kernels behind the second keep what the driver chooses.
+    """
+    for i, (one, following) in enumerate(pairwise(calls)):
+        large = following.launch.shared_bytes > FREE_SHARED_BYTES
+        if following.launch.early and large and not one.launch.early:
+            for function in functions[i : i + 2]:
+                carveout = ctypes.c_int(_CARVEOUT), ctypes.c_int(_MAX_CARVEOUT)
+                call("cuFuncSetAttribute", _POINTER(function), *carveout)
 
 
 def _attribute(function: ctypes.c_void_p, number: int) -> int:
