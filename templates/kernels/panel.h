@@ -25,7 +25,12 @@ INLINED void sum_up(
       for (int i = 0; i < FETCHED; ++i, next += FETCH_PITCH)
         for (int j = 0; j < FETCH_WIDE; j += NEAR) __builtin_prefetch(next + j, 0, 2);
     const int end = SMALLER(near + NEAR, depth);
-    for (int k = near; k < end; ++k) narrow_step(sum, read, 0, rows, a + k, b + k * pitch);
+    for (int k = near; k < end; ++k) {
+      // Rows that lie apart come from the second cache, which a core does not do ahead by itself.
+      if (pitch != WIDTH)
+        for (int j = 0; j < wide; j += NEAR) __builtin_prefetch(b + (k + NEAR) * pitch + j);
+      narrow_step(sum, read, 0, rows, a + k, b + k * pitch);
+    }
   }
 }
 

@@ -40,6 +40,9 @@ _HIGH, _LOW = 8, 4
 # Bytes of a b that is near; rows up to which panels are read in place then, untuned; bytes of a b
 # whose pages a core can name at once, about; floats of rows of it, a part of which is fetched.
 _NEARBY, _IN_PLACE, _NAMED, _NEAR_FLOATS = 1 << 20, 32, 12 << 20, 1 << 17
+# Bytes of a b that stays in the second cache of an Intel with AVX-512; rows up to which short
+# vectors read b where it lies, once for all tiles.
+_SECOND, _FEW_SHORT = 3 << 19, 12
 # Products of a part of a sum, at the least; elements of a result up to which sums may be split.
 _LEAST_PART, _SPLIT = 128, 1 << 18
 # Multiply-adds in the time that threads wait for each other, and that it takes to add an element
@@ -123,7 +126,11 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     most = min(most, cpu_tiles.rows_together(target)) if is_alias else most
     if pack == ONE_BY_ONE and unit.floats <= 8 and shape.m <= FEW and not _is_near(shape):
         most = _LOW
-    least = 1 if pack != LIE else shape.m if shape.m <= _tallest(unit) else _HIGH
+    if pack == LIE:
+        least = shape.m if shape.m <= _tallest(unit) else 1 if unit.floats <= 8 else _HIGH
+        most = max(least, _LOW) if unit.floats <= 8 else most
+    else:
+        least = 1
     # Vectors of b come from the second cache, where each is read once a tile.
     is_far = unit.floats > 8 and (pack == IN_PLACE or (pack == BY_TILES and not unit.halves))
     rows, vectors, lanes = cpu_tiles.tile(
@@ -166,6 +173,9 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
     if _is_near(shape):
         return IN_PLACE if shape.m <= (_UNPACKED if is_short else _IN_PLACE) else ONE_BY_ONE
     if shape.m <= _tallest(unit):
+        is_second = 4 * shape.n * shape.k <= _SECOND and not (is_short or unit.halves)
+        return IN_PLACE if is_second else LIE
+    if is_short and shape.m <= _FEW_SHORT:
         return LIE
     # Rows of b that share a place of a cache push each other out of it before they are copied.
     if unit.halves or (not is_short and 4 * shape.n % _ALIAS == 0):

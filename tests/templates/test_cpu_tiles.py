@@ -188,7 +188,10 @@ WAYS = [
     (VectorUnit(16, 32), (40, 3000, 3000), gemm_cpu.LIE),
     (VectorUnit(16, 32, True), (40, 768, 768), gemm_cpu.STREAMED),
     (VectorUnit(8, 16), (6, 768, 768), gemm_cpu.LIE),
-    (VectorUnit(8, 16), (7, 1024, 768), gemm_cpu.ONE_BY_ONE),
+    (VectorUnit(8, 16), (7, 1024, 768), gemm_cpu.LIE),
+    (VectorUnit(8, 16), (14, 1024, 768), gemm_cpu.ONE_BY_ONE),
+    (VectorUnit(16, 32), (8, 198, 1424), gemm_cpu.IN_PLACE),
+    (VectorUnit(16, 32, True), (8, 198, 1424), gemm_cpu.LIE),
     (VectorUnit(8, 16), (40, 3000, 3000), gemm_cpu.STREAMED),
 ]
 
@@ -202,7 +205,7 @@ def test_untuned_products_of_few_rows_read_b_once_or_pack_what_many_rows_share(
     choice = gemm_cpu.default_choice(Gemm(*extents), target)
     assert gemm_cpu.violation(Gemm(*extents), choice, target) is None
     assert choice["pack"] == way
-    if way == gemm_cpu.LIE and extents[0] <= 14:
+    if way == gemm_cpu.LIE and extents[0] <= (14 if unit.floats > 8 else 6):
         assert choice["rows"] == extents[0]
 
 
@@ -218,6 +221,18 @@ def test_pixels_left_over_by_whole_panels_get_the_right_sums(channels):
     tile = {"rows": 3, "vectors": 3, "block_m": 4, "panels": 1, "lines": 0, "tail": 1}
     for lanes in (4, 8, 16):
         choice = {**tile, "lanes": lanes, "channels": 64, "across": 0}
+        run_over_nan(shape, conv2d_cpu, choice)
+
+
+# Lines that whole vectors cover, that two that overlap cover, and that are shorter than one.
+@pytest.mark.parametrize("columns", [32, 21, 5])
+@pytest.mark.parametrize("stride", [2, 3])
+def test_every_second_pixel_of_1x1_layers_is_gathered(columns, stride):
+    shape = Conv2d(2, 9, columns * stride - 1, 23, 40, 1, 1, (stride,) * 2, (0, 0), True, True)
+    tile = {"rows": 1, "vectors": 2, "block_m": 32, "panels": 2, "channels": 16}
+    for lanes in (4, 8, 16):
+        choice = {**tile, "lanes": lanes, "lines": 0, "tail": 0, "across": 0, "in_place": 0}
+        assert dict(conv2d_cpu.kernel(shape, choice).defines)["FETCHED"] > 0
         run_over_nan(shape, conv2d_cpu, choice)
 
 
