@@ -1,13 +1,12 @@
-"""Convolution for a CPU: sums in vector registers, of neighbouring pixels or of filters.
+"""Convolution for a CPU, vectorised over pixels or over output channels.
 
-Vectors of pixels: either the input that a task meets is unfolded into panels, which stay in cache
-for all filters (`conv2d_nchw.c`), or for few filters of 1x1 read in place; or its lines are copied
-as they are, and the sums of several lines are computed as one long line (`conv2d_planes.c`). That
-copies a ninth of it for 3x3 filters, and computes some sums for nothing: fewer, the longer lines
-are.
+Over pixels: the input of a task is packed into im2col panels, which stay in cache for all filters
+(`conv2d_nchw.c`), or is read in place for few 1x1 filters; or its rows are copied without im2col,
+and several output rows are computed as one long row (`conv2d_planes.c`). That copies a ninth for
+3x3 filters, but computes some useless sums at the ends of rows.
 
-Vectors of filters (`conv2d_across.c`, as oneDNN has them): elements of the input are read
-one by one, wherever they lie, so nothing is unfolded; filters and sums are transposed instead.
+Over output channels (`conv2d_across.c`, as oneDNN does): elements of the input are broadcast, so
+im2col is not needed; filters and sums are transposed instead.
 """
 
 from __future__ import annotations
@@ -21,12 +20,11 @@ from .conv2d_shape import Conv2d
 
 # Bytes that a task may copy of its input, and that it does untuned, where vectors hold filters.
 _MOST_COPIED, _MET = 1 << 21, 1 << 18
-# Pixels that are too few to turn filters for, which then may meet more.
+# Pixels that are too few to amortise transposing filters; tasks may then read more.
 _FEW = 64
-# What it takes to unfold an element, and to multiply and add two, as a multiple of turning an
-# element of a filter, or a sum.
-_OF_UNFOLDED, _OF_PRODUCT = 10, 0.16
-# Filters that are too few for panels that do not stay in the first cache, and a part of it.
+# Cost of packing an element, and of a multiply-add, relative to transposing an element.
+_PACKING_COST, _PRODUCT_COST = 10, 0.16
+# Filters that are too few for panels beyond the L1 cache, and a part of that cache.
 _FEW_FILTERS, _FIRST_CACHE = 64, 16 << 10
 # Filters, and channels, each in a page of its own, up to which 1x1 layers stay in place, untuned.
 _FEW_IN_PLACE, _PAGES = 32, 512
@@ -34,12 +32,12 @@ _FEW_IN_PLACE, _PAGES = 32, 512
 _UNFOLDED = 256
 # Lines that are fetched with 16 steps at most: few filters would wait for more.
 _MOST_FETCHED = 2
-# Channels that are read where they lie at a time: more would push each other's lines out of the
-# cache, which sums that are made of halves do not wait for.
+# Channels that are read in place at a time: with more, cache lines evict each other, which does
+# not matter where vectors are issued in halves.
 _READ = 64
-# Bytes of filters that are turned at a time, untuned: long vectors of them come in time from the
-# second cache, short ones from the first.
-_TURNED, _TURNED_SHORT = 160 << 10, 32 << 10
+# Bytes of filters that are transposed at a time, untuned: they stay in the L2 cache for long
+# vectors, in L1 for short ones.
+_TRANSPOSED, _TRANSPOSED_SHORT = 160 << 10, 32 << 10
 
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:
@@ -54,27 +52,27 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
             2 * shape.ci, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
         ),
         "tail": [0, 1],
-        # Lines of a task whose input is not unfolded; 0 unfolds.
+        # Output rows of a task without im2col; 0 packs panels.
         "lines": [0, *common.up_to(shape.oh, (1, 2, 4, 7, 8, 14, 16, 28, 56))],
-        # Whether a vector holds filters. A task has all channels then, whose filters are turned
-        # some channels at a time, and no panels.
+        # Whether vectors are over output channels. A task then has all input channels, whose
+        # filters are transposed some channels at a time, and no panels.
         "across": [0, 1],
         "in_place": [0, 1] if _is_whole(shape) else [0],
     }
 
 
 def _is_whole(shape: Conv2d) -> bool:
-    """Return whether each pixel meets one of the image, and neighbours meet neighbours."""
+    """Return whether it is pointwise with stride 1 and without padding."""
     return shape.taps == 1 and shape.stride == (1, 1) and not any(shape.padding)
 
 
 def _pitch(shape: Conv2d) -> int:
-    """Return how far lines of sums are apart where nothing is unfolded."""
+    """Return the pitch of rows of sums without im2col."""
     return shape.ow + (shape.kw - 1) // shape.stride[1]
 
 
 def _copied(shape: Conv2d, channels: int, lines: int) -> int:
-    """Return the bytes of the planes of a task that unfolds nothing."""
+    """Return the bytes of the planes of a task without im2col."""
     sy, sx = shape.stride
     phases = min(shape.kh, sy) * min(shape.kw, sx)
     held = lines + (shape.kh - 1) // sy
@@ -82,7 +80,7 @@ def _copied(shape: Conv2d, channels: int, lines: int) -> int:
 
 
 def _met(shape: Conv2d, lines: int) -> int:
-    """Return the bytes of all channels that some lines of the output meet."""
+    """Return the input bytes of all channels that some output rows read."""
     sy, sx = shape.stride
     columns = (shape.ow - 1) * sx + shape.kw
     return 4 * shape.ci * columns * ((lines - 1) * sy + shape.kh)
@@ -103,8 +101,8 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
 def _rules_of_filters(shape: Conv2d, c: Mapping[str, int]) -> list[tuple[bool, str]]:
     width = c["vectors"] * c["lanes"]
     return [
-        ((c["lines"] < 1) | (c["in_place"] > 0), "vectors of filters, unfolded or in place"),
-        ((c["panels"] > 1) | (c["tail"] > 0), "panels of what is not unfolded"),
+        ((c["lines"] < 1) | (c["in_place"] > 0), "vectors of filters with im2col or in place"),
+        ((c["panels"] > 1) | (c["tail"] > 0), "panels without im2col"),
         (c["rows"] > shape.ow, "a tile beyond its line"),
         (width >= shape.co + c["lanes"], "filters beyond the output"),
         ((c["block_m"] < shape.co) & (c["block_m"] % width > 0), "vectors beyond their block"),
@@ -131,8 +129,8 @@ def _rules_of_pixels(shape: Conv2d, c: Mapping[str, int]) -> list[tuple[bool, st
         ),
         ((c["tail"] > 0) & (pixels < width), "no whole panel before the tail"),
         ((c["tail"] > 0) & ((left < 1) | (2 * left > c["lanes"])), "a tail of none or of many"),
-        ((not unfolds) & ((c["panels"] > 1) | (c["tail"] > 0)), "panels of what is not unfolded"),
-        ((not unfolds) & (4 * shape.ow < 3 * _pitch(shape)), "many sums for nothing"),
+        ((not unfolds) & ((c["panels"] > 1) | (c["tail"] > 0)), "panels without im2col"),
+        ((not unfolds) & (4 * shape.ow < 3 * _pitch(shape)), "too many useless sums"),
         ((not unfolds) & (c["channels"] > 1) & (copied > _MOST_COPIED), "lines beyond the cache"),
     ]
 
@@ -144,7 +142,7 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     is_few = shape.co <= _FEW_IN_PLACE and shape.ci <= _PAGES
     if unit.floats > 8 and _is_whole(shape) and is_few:
         return _in_place(shape, options, target)
-    if _turns_filters(shape, unit):
+    if _transposes_filters(shape, unit):
         return _of_filters(shape, options, target)
     is_far = unit.floats > 8 and not unit.halves
     high = range(1, cpu_tiles.HIGHEST + 1) if is_far else cpu_tiles.ROWS
@@ -160,7 +158,7 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     # Where several tasks fetch what is unfolded next, shorter parts stay in the cache until then.
     is_one = pixels <= max(options["panels"]) * width
     choice["channels"] = deepest if is_one else min(deepest, _UNFOLDED // 2)
-    if unit.floats <= 8 and _leaves_lines(shape):
+    if unit.floats <= 8 and _skips_im2col(shape):
         fits = [
             n for n in options["lines"][1:] if _copied(shape, choice["channels"], n) <= 1 << 18
         ]
@@ -184,7 +182,7 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
 
 
 def _in_place(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
-    """Return the choice of what reads images in place: all channels, and all filters at once."""
+    """Return the choice that reads images in place: all channels, and all filters at once."""
     pixels = shape.oh * shape.ow
     rows, vectors, lanes = cpu_tiles.tile(
         cpu_tiles.vector_unit(target), shape.co, pixels, narrow=True, is_far=True
@@ -202,12 +200,12 @@ def _in_place(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -
     return tile | here
 
 
-def _turns_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
-    """Return whether filters and sums take less to turn than elements to unfold.
+def _transposes_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
+    """Return whether transposing filters and sums costs less than packing panels.
 
-    Where tiles cover a line badly all else takes longer with filters in vectors. What meets the
-    padding is left out with them. Lines of one tap take so little to copy to panels that vectors
-    hold their pixels, but where sums are made of halves, unless filters would leave vectors idle.
+    Where tiles do not divide a row the rest is slower with vectors of filters, but products with
+    the padding are skipped. Packing 1x1 layers is so cheap that vectors are over pixels, except
+    where vectors are issued in halves, unless filters would leave lanes idle.
     """
     pixels, depth = shape.oh * shape.ow, shape.ci * shape.taps
     is_short, idle = unit.floats <= 8, -shape.co % unit.floats
@@ -216,12 +214,12 @@ def _turns_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     spared: float = depth * pixels
     if shape.ow >= 12 and shape.taps > 1 if is_short else shape.ow >= 4:
         left_out = shape.taps * pixels - _products(shape)
-        spared = _OF_UNFOLDED * spared + _OF_PRODUCT * shape.co * shape.ci * left_out
+        spared = _PACKING_COST * spared + _PRODUCT_COST * shape.co * shape.ci * left_out
     return spared > shape.co * (pixels + depth) and _met(shape, 1) <= _MOST_COPIED
 
 
 def _products(shape: Conv2d) -> int:
-    """Return how many elements of a channel all pixels meet, without those of the padding."""
+    """Return the products of a channel of all pixels, without those with the padding."""
     (sy, sx), (py, px) = shape.stride, shape.padding[:2]
 
     def met(taps: int, pixels: int, stride: int, padding: int, extent: int) -> int:
@@ -232,27 +230,27 @@ def _products(shape: Conv2d) -> int:
 
 
 def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
-    """Return the choice of what holds filters in vectors."""
+    """Return the choice with vectors over output channels."""
     unit = cpu_tiles.vector_unit(target)
     rows, vectors, lanes = cpu_tiles.line_tile(
         unit, shape.ow, shape.co, shape.ci * shape.taps, options["rows"]
     )
     width, (sy, sx) = vectors * lanes, shape.stride
     is_copied = any(shape.padding) or lanes <= 8
-    turned = _TURNED if lanes > 8 else _TURNED_SHORT
+    transposed = _TRANSPOSED if lanes > 8 else _TRANSPOSED_SHORT
     some = shape.ci if is_copied or unit.halves else _READ
     near = [
-        c for c in options["channels"] if c < 2 * some and 4 * width * c * shape.taps <= turned
+        c for c in options["channels"] if c < 2 * some and 4 * width * c * shape.taps <= transposed
     ]
     blocks = [b for b in options["block_m"] if b >= shape.co or b % width == 0]
-    # What is not copied is read where it lies, and only stays near.
+    # What is not copied is read in place and only needs to stay in cache.
     met = _MET if is_copied else 4 * _MET
     tall = [
         n
         for n in options["lines"][1:]
         if _met(shape, n) <= met or (n * shape.ow <= _FEW and _met(shape, n) <= 4 * _MET)
     ] or options["lines"][1:2]
-    # Filters are turned for each group of lines anew, and lines copied for each block of filters.
+    # Filters are transposed again for each group of rows, rows copied for each block of filters.
     fresh = sy * sx / shape.taps
     block_m, lines = cpu_tiles.tasks(
         target, [b for b in blocks if b >= rows], tall, (shape.co, shape.oh), 1,
@@ -275,11 +273,11 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
     }
 
 
-def _leaves_lines(shape: Conv2d) -> bool:
-    """Return whether lines as they are pay: few sums are for nothing, and taps share much.
+def _skips_im2col(shape: Conv2d) -> bool:
+    """Return whether rows without im2col pay: few useless sums, and much reuse among taps.
 
-    Only for short vectors: where one fills a line of cache, nearly all that begin anywhere reach
-    over two, and a panel that is unfolded has each in a line of its own.
+    Only for short vectors: those of a whole cache line are nearly all unaligned here, and aligned
+    in packed panels.
     """
     few = 20 * (_pitch(shape) - shape.ow) <= shape.ow
     return few and shape.taps > 1 and (shape.stride == (1, 1) or shape.ci <= 4)
@@ -324,7 +322,7 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
         rows_left=(s.ow if across else s.co) % choice["rows"],
         **({"apart": s.stride[1]} if across else _fetching(s, choice)),
     )  # fmt: skip
-    # What there is none of is never read; the filters stand in for it.
+    # Operands that are not there are never read; the filters are passed instead.
     here = {each.name for each in s.arguments()}
     rest = ["bias", "residual", "scale", "shift"]
     read = [each if each in here else "weight" for each in rest]

@@ -1,8 +1,8 @@
 """Depthwise convolution and pooling for a CPU: neighbouring outputs of a line in vectors.
 
-Lines of the image are read where they lie, and what a vector finds beyond them is masked
-(`windows_direct.c`); or they are copied with the padding, parted by the places in the
-stride (`windows.c`), for strides beyond two and for large windows.
+Rows of the image are read in place, and what a vector loads beyond them is masked
+(`windows_direct.c`); or, for strides beyond two and for large windows, they are copied with the
+padding and deinterleaved by the stride (`windows.c`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WIDE, _FEW = 8, 8
 # Of what is not copied: lines of outputs that are computed together, multiply-adds of a column of
 # them, lines and columns of a window, which are all one piece of code; floats of a line.
 _TOGETHER, _UNROLLED, _TAPS, _LONGEST = 16, 1024, 16, 1 << 14
-# Bytes after which lines of cache push each other out, and how many there may be.
+# Bytes after which cache lines alias, and ways of the cache.
 _ALIAS, _WAYS = 4096, 8
 
 
@@ -59,7 +59,7 @@ def _copied(shape: Shape, lines: int) -> int:
 
 
 def _met(shape: Shape, lines: int) -> int:
-    """Return how many lines of the image some neighbouring lines of outputs meet."""
+    """Return how many image rows some neighbouring output rows read."""
     return (lines - 1) * shape.window.stride[0] + shape.window.reach[0]
 
 
@@ -110,13 +110,13 @@ def _lanes(shape: Shape, unit: cpu_tiles.VectorUnit) -> int:
 
 
 def _loaded(shape: Shape, lines: int) -> int:
-    """Return how many lines are loaded for a plane where so many are computed together."""
+    """Return how many rows are loaded for a plane where so many are computed together."""
     groups, left = divmod(shape.oh, lines)
     return groups * _met(shape, lines) + (_met(shape, left) if left else 0)
 
 
 def _stay(shape: Shape, lines: int) -> bool:
-    """Return whether what lines that are computed together meet stays in the first cache."""
+    """Return whether the input of rows that are computed together stays in the L1 cache."""
     places = _ALIAS // gcd(_ALIAS, 4 * shape.w)
     return _met(shape, lines) + lines <= _WAYS * places
 
@@ -135,7 +135,7 @@ def kernel(shape: Shape, choice: Mapping[str, int]) -> SourceKernel:
         bias=rest.bias, residual=rest.residual, affine=rest.affine,
         activation=ACTIVATIONS.index(rest.activation), **knobs,
     )  # fmt: skip
-    # What there is none of is never read; the data stand in for it.
+    # Operands that are not there are never read; the data are passed instead.
     here = {each.name for each in s.arguments()}
     names = ["data", "weight", "bias", "residual", "scale", "shift", "out"]
     return SourceKernel(

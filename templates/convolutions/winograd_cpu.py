@@ -89,7 +89,7 @@ def default_choice(shape: Winograd, target: Target) -> dict[str, int]:
     covering = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     blocks = [b for b in covering if column * b <= _SUMS] or covering[:1]
     panels = [p for p in options["panels"] if p == 1 or p * width < 2 * shape.each]
-    # Data are transformed for each block anew, and filters come from far away for each group.
+    # Data are transformed again for each block, and filters are reloaded for each group.
     block_m, together = cpu_tiles.tasks(
         target, blocks, panels, (shape.co, shape.each), width,
         lambda high, wide: 10 / high + 4 / wide + max(0.0, high * wide / 2048 - 1) * 0.02,
@@ -122,7 +122,7 @@ def kernel(shape: Winograd, choice: Mapping[str, int]) -> SourceKernel:
         common.text("tile.h", "panel.h", "strip.h", "winograd.c"),
         defines={**extents, "INPUT_MATRIX": _literal(b.T), "OUTPUT_MATRIX": _literal(a.T)},
         args=s.arguments(),
-        # What there is none of is never read; the filters stand in for it.
+        # Operands that are not there are never read; the filters are passed instead.
         calls=[call("winograd_conv2d", ["data", "weight", *rest.names("weight"), "out"])],
         reference=s.reference(),
         language="c",

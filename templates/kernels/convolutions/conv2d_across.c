@@ -1,16 +1,15 @@
-// Convolution, NCHW, float32, with neighbouring filters in the lanes of a vector. A task owns BLOCK_M
-// filters and LINES lines of one image; a step adds to the sums of ROWS neighbours of a line what an
-// element of each gives, times WIDTH filters. Elements are read one by one, wherever they lie: so
-// nothing is unfolded, and what would meet the padding is left out: rows of filters at the first and
-// the last lines, columns at both ends of a line. What is turned instead are filters, CHANNELS at a
-// time for each task, and sums, once.
+// Convolution, NCHW, float32, vectorised over output channels. A task owns BLOCK_M filters and LINES
+// rows of one image; a step broadcasts one element for each of ROWS neighbouring pixels, and
+// multiplies it by WIDTH filters. No im2col is needed, and products with the padding are skipped:
+// filter rows at the first and the last image rows, filter columns at both ends of a row. Filters are
+// transposed instead, CHANNELS at a time for each task, and sums once.
 #define TAPS (KH * KW)
 #define PIXELS (OH * OW)
 #define DEPTH (CI * TAPS)
 #define CHUNK SMALLER(CHANNELS, CI)
-// Lines of the image are copied with the padding around them, where there is any, and else read where
-// they lie: then what the next tile but one meets is fetched with each channel. Short vectors come
-// with tiles of few pixels, which would fetch the same again and again.
+// Image rows are copied with the padding around them, if there is any, and else read in place: then
+// the input of the next tile but one is prefetched with each channel. Short vectors have tiles of few
+// pixels, which would prefetch the same repeatedly.
 #define COPIES (LANES <= 8 || PY || PX || (OH - 1) * SY + KH > IH || (OW - 1) * SX + KW > IW)
 #if COPIES
 #define HELD_LINES ((LINES - 1) * SY + KH)
@@ -37,8 +36,8 @@ typedef struct {
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
-// Turns LANES elements of LANES filters, of which `depth` and `height` exist.
-INLINED void turn_some(
+// Transposes LANES elements of LANES filters, of which `depth` and `height` exist.
+INLINED void transpose_block(
     float* restrict to, const float* restrict from, const int height, const int depth) {
   vec block[LANES];
 #pragma GCC unroll 16
@@ -54,28 +53,27 @@ INLINED void turn_some(
     if (i < depth) *(vec*)(to + i * WIDTH) = block[i];
 }
 
-// Turns `depth` elements of `count` filters, so that they lie side by side; zeros stand for those that
-// are missing.
+// Transposes `depth` elements of `count` filters, padded with zeros to whole vectors.
 static void pack(Scratch* to, const float* restrict weight, int depth, int count) {
   for (int v = 0; v < WIDTH; v += LANES) {
     const float* from = weight + (size_t)v * DEPTH;
     int k = 0;
     if (v + LANES <= count)
-      for (; k + LANES <= depth; k += LANES) turn_some(to->filters[k] + v, from + k, LANES, LANES);
+      for (; k + LANES <= depth; k += LANES) transpose_block(to->filters[k] + v, from + k, LANES, LANES);
     for (; k < depth; k += LANES)
-      turn_some(to->filters[k] + v, from + k, SMALLER(LANES, count - v), SMALLER(LANES, depth - k));
+      transpose_block(to->filters[k] + v, from + k, SMALLER(LANES, count - v), SMALLER(LANES, depth - k));
   }
 }
 
 #if COPIES
-// Copies what `lines` output lines from `line` on meet.
+// Copies the input of `lines` output rows from `line` on.
 static void fill(float* restrict to, const float* restrict image, int line, int lines) {
   const int left = SMALLER(PX, COLUMNS), columns = SMALLER(COLUMNS - left, IW);
   for (int c = 0; c < CI; ++c, image += IH * IW, to += PLANE)
     for (int r = 0; r < (lines - 1) * SY + KH; ++r) {
       const int y = line * SY + r - PY;
       float* row = to + r * COLUMNS;
-      // Lines of the padding are never met, nor are those between lines of filters that lie far apart.
+      // Rows of the padding are never read, nor are those that the stride skips.
       if (y < 0 || y >= IH || r % SY >= KH) continue;
       for (int x = 0; x < left; ++x) row[x] = 0.0f;
       memcpy(row + left, image + (size_t)y * IW, columns * sizeof *row);
@@ -84,9 +82,9 @@ static void fill(float* restrict to, const float* restrict image, int line, int 
 }
 #endif
 
-// Writes the first `count` elements of a vector, parts of which are stored from registers: what goes
-// through memory in one size and back in others is waited for.
-INLINED void put_some(float* to, vec from, const int count) {
+// Writes the first `count` elements of a vector in parts, from registers: a reload of another size
+// would fail store forwarding.
+INLINED void store_partial(float* to, vec from, const int count) {
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 12
   memcpy(to, &from, count * sizeof *to);
 #else
@@ -114,8 +112,8 @@ INLINED void put_some(float* to, vec from, const int count) {
 #endif
 }
 
-// Finishes the sums of some pixels of a line, of `filters` filters, and writes them.
-INLINED void write_turned(
+// Applies the epilogue to the sums of some pixels of a row, of `filters` filters, and writes them.
+INLINED void write_transposed(
     vec sum[ROWS][VECTORS], const int pixels, int filters, const EpilogueArgs epilogue, float* restrict out) {
 #pragma GCC unroll 4
   for (int x = 0; x < pixels; x += LANES)
@@ -134,20 +132,20 @@ INLINED void write_turned(
         vec other = {0}, before;
         if (RESIDUAL) memcpy(&other, epilogue.residual + at, some * sizeof *out);
         finish(&block[i], epilogue, filter, &other, &before);
-        if (KEPT) put_some(epilogue.kept + at, before, some);
-        put_some(out + at, block[i], some);
+        if (KEPT) store_partial(epilogue.kept + at, before, some);
+        store_partial(out + at, block[i], some);
       }
     }
 }
 
-// Fetches what some pixels of all filters will be written over, while their sums are made.
-INLINED void fetch_written(const int pixels, const float* out) {
+// Prefetches the output of some pixels of all filters while their sums are computed.
+INLINED void prefetch_output(const int pixels, const float* out) {
 #pragma GCC unroll 1
   for (int i = 0; i < WIDTH; ++i, out += LDC)
     __builtin_prefetch(out, 1), __builtin_prefetch(out + pixels - 1, 1);
 }
 
-// Pixels of a tile at the left or the right end of a line that tap j of a row of filters meets.
+// First and last pixel of a tile whose tap j is inside the image.
 INLINED int first_met(const int j, const int is_left) {
   return is_left && j < PX ? (PX - j + SX - 1) / SX : 0;
 }
@@ -157,13 +155,13 @@ INLINED int end_met(const int pixels, const int j, const int is_right) {
   return is_right && all < OW ? pixels - (OW - all) : pixels;
 }
 
-// What is added to a line of the output: of which rows of the filters, which meet the image, and of how
-// many channels, the first or the last; and filters that will be turned next.
+// What is added to an output row: filter rows inside the image, number of channels, whether they are
+// the first or the last, and the filters that are transposed next.
 typedef struct {
   int top, bottom, channels, first, last;
   const float* next;
 } Part;
-// Of these so many are fetched while each line is computed.
+// Filters that are prefetched during each row.
 #define SHARE ((WIDTH + LINES - 1) / LINES)
 
 INLINED void tile(
@@ -171,7 +169,7 @@ INLINED void tile(
     const float* restrict from, const float* restrict filter, float* restrict sums, const EpilogueArgs epilogue,
     float* restrict out) {
   vec sum[ROWS][VECTORS];
-  if (part.last) fetch_written(pixels, out);
+  if (part.last) prefetch_output(pixels, out);
 #pragma GCC unroll 16
   for (int i = 0; i < pixels; ++i)
 #pragma GCC unroll 8
@@ -193,7 +191,7 @@ INLINED void tile(
              filter + (i * KW + j) * WIDTH);
   }
   if (part.last) {
-    write_turned(sum, pixels, filters, epilogue, out);
+    write_transposed(sum, pixels, filters, epilogue, out);
     return;
   }
 #pragma GCC unroll 16
@@ -202,7 +200,7 @@ INLINED void tile(
     for (int v = 0; v < VECTORS; ++v) *(vec*)(sums + i * WIDTH + v * LANES) = sum[i][v];
 }
 
-// Computes a line: whole tiles, then one of the pixels that are left.
+// Computes a row: whole tiles, then the remainder.
 static void strip(
     int filters, const Part part, const float* from, const float* filter, float* sums,
     const EpilogueArgs epilogue, float* restrict out) {
@@ -222,7 +220,7 @@ static void task(
     float* restrict out) {
   const int lines = SMALLER(LINES, OH - line), end = SMALLER(m0 + BLOCK_M, CO);
   Scratch* with = &scratch;
-  // GCC 12 would look up the address of what is a thread's own anew in the innermost loop.
+  // GCC 12 would recompute the thread-local address in the innermost loop.
   __asm__("" : "+r"(with));
 #if COPIES
   fill(with->planes, image, line, lines);

@@ -1,7 +1,7 @@
 // Convolution, NCHW, float32. A task owns BLOCK output channels and LINES lines of one image. It
-// copies what its lines meet of CHANNELS input channels, with the padding, to planes; nothing is
-// unfolded, as the sums of all lines are computed as if they were one long line of pixels, PITCH
-// from line to line (see planes.h). What lies between the lines of the output is thrown away.
+// copies the input of CHANNELS channels, with the padding, to planes, without im2col: all rows are
+// computed as one long row of pixels with a pitch of PITCH (see planes.h). Sums between the rows of
+// the output are discarded.
 #define PIXELS (OH * OW)
 #define HELD_LINES (LINES + (KH - 1) / SY)
 
@@ -9,7 +9,7 @@
 // last sums of the last channel meet what lies behind it.
 static _Thread_local float planes[CHANNELS * CHANNEL + WIDTH] __attribute__((aligned(64)));
 
-// Copies every SX-th element of a line from `from` on; what lies outside of the image is zero.
+// Copies every SX-th element of a row from `from` on, with zeros outside of the image.
 static inline void cut(float* restrict to, const float* restrict line, int from) {
   const int first = SMALLER(PITCH, LARGER(0, (SX - 1 - from) / SX));
   const int end = LARGER(first, SMALLER(PITCH, (IW - from + SX - 1) / SX));
@@ -18,7 +18,7 @@ static inline void cut(float* restrict to, const float* restrict line, int from)
   for (int x = end; x < PITCH; ++x) to[x] = 0.0f;
 }
 
-// Copies what the output lines from `line` on meet of some channels.
+// Copies the input of the output rows from `line` on, of some channels.
 static void fill(const float* restrict image, int channels, int line) {
   float* to = planes;
   for (int c = 0; c < channels; ++c, image += IH * IW)

@@ -1,10 +1,9 @@
-// The sums of a tile over planes of an image, one line of WIDTH sums long: `channels` times what the
-// taps of a filter meet. Nothing is packed, so there are neither rows that lie `pitch` apart nor a
-// `next`. Each tap lies at its own distance from the first, the same for all sums.
+// The sums of a tile of one row of WIDTH sums over planes of an image. Nothing is packed, so `pitch` and
+// `next` are unused. Each tap has an offset of its own, the same for all sums.
 #define TAPS (KH * KW)
-// Lines of a plane are so far apart that what taps meet beyond the end of one is not yet the next.
+// Row pitch of a plane: taps beyond the end of a row do not read the next.
 #define PITCH (OW + (KW - 1) / SX)
-// Places within a stride that taps meet; each has a plane of its own, in which neighbours are near.
+// Phases of the stride that taps read; each has a plane of its own, in which neighbours are contiguous.
 #define PHASES_Y SMALLER(KH, SY)
 #define PHASES_X SMALLER(KW, SX)
 #define PLANE ((LINES + (KH - 1) / SY) * PITCH)

@@ -1,10 +1,10 @@
-// Windows over planes that are copied. A task owns LINES lines of a channel. It copies what they meet to
-// planes, one for each place in the stride, with the padding: there what an element of the window
-// meets of neighbouring outputs are neighbours, at the same distance from the first for all.
+// Depthwise convolution and pooling over copied planes. A task owns LINES rows of a channel. It copies
+// their input, with the padding, to one plane for each phase of the stride: there the inputs of
+// neighbouring outputs at a tap are contiguous, at the same offset for all.
 #define PITCH (VECTORS * LANES + REACH_X / SX)
 #define HELD (LINES + REACH_Y / SY)
 #define PLANE (HELD * PITCH)
-// Lines of outputs whose sums are made together.
+// Output rows that are computed together.
 #ifndef TOGETHER
 #define TOGETHER 2
 #endif
@@ -12,15 +12,13 @@
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local float planes[SY * SX * PLANE] __attribute__((aligned(64)));
 
-// Where all places in the stride lie within a line of the image: with numbers that the compiler knows
-// it reads each part of the line once, for all of them.
+// The range in which all phases of the stride are inside the image, with constant bounds.
 #define INNER SMALLER(PITCH, (PX + SX - 1) / SX)
 #define BEYOND LARGER(INNER, SMALLER(PITCH, (IW + PX) / SX))
-// So many are parted at a time, the last ones with some that were already: none is left over.
-#define PARTED 16
+// Elements that are deinterleaved at a time; the last overlap, so that there is no remainder.
+#define BATCHED 16
 
-// Writes elements `from` to `end` of the lines that a line of the image is parted in, which lie a
-// PLANE apart.
+// Deinterleaves elements `from` to `end` of a row, with bounds checks; phases are a PLANE apart.
 static inline void edge(float* restrict to, const float* restrict line, int from, int end) {
   for (int x = from; x < end; ++x)
     for (int j = 0; j < SX; ++j) {
@@ -41,9 +39,9 @@ static inline void edge(float* restrict to, const float* restrict line, int from
 #define ODDS 1, 3, 5, 7
 #endif
 
-// Parts a short line by whole vectors, the last one with some that were already. What they read
-// beyond the line is in the images, and is not kept.
-static inline void part_short(float* restrict to, const float* restrict line) {
+// Deinterleaves a short row by whole vectors, the last of which overlaps. What they load beyond the
+// row is within the images, and is masked.
+static inline void deinterleave_short(float* restrict to, const float* restrict line) {
 #pragma GCC unroll 8
   for (int x = 0; x < PITCH; x += LANES) {
     const int from = SMALLER(x, PITCH - LANES), at = from * 2 - PX;
@@ -64,25 +62,25 @@ static inline void part_short(float* restrict to, const float* restrict line) {
 
 static void part(float* restrict to, const float* restrict line) {
   edge(to, line, 0, INNER);
-  if (BEYOND - INNER < PARTED) {
+  if (BEYOND - INNER < BATCHED) {
     for (int x = INNER; x < BEYOND; ++x)
       for (int j = 0; j < SX; ++j) to[j * PLANE + x] = line[x * SX + j - PX];
   } else {
-    for (int x = INNER; x < BEYOND; x += PARTED) {
-      const int from = SMALLER(x, BEYOND - PARTED);
-      for (int i = from; i < from + PARTED; ++i)
+    for (int x = INNER; x < BEYOND; x += BATCHED) {
+      const int from = SMALLER(x, BEYOND - BATCHED);
+      for (int i = from; i < from + BATCHED; ++i)
         for (int j = 0; j < SX; ++j) to[j * PLANE + i] = line[i * SX + j - PX];
     }
   }
   edge(to, line, BEYOND, PITCH);
 }
 
-// Copies what lines from `line` on meet of plane `c`; planes lie one behind the other.
+// Copies the input of the output rows from `line` on of plane `c`.
 static void fill(const float* data, int c, int line) {
   for (int i = 0; i < SY; ++i)
     for (int r = 0; r < HELD; ++r) {
-      // Keeps GCC from making vectors of lines where the loops within one have become straight code: with
-      // lines above the image and nothing left of it, 12.2 does not copy all of them.
+      // Keeps GCC from vectorising over rows where the inner loops are unrolled: with rows above the
+      // image and no padding at its left, 12.2 does not copy all of them.
       __asm__ volatile("" ::: "memory");
       const int y = (line + r) * SY + i - PY;
       const size_t at = ((size_t)c * IH + y) * IW;
@@ -93,9 +91,9 @@ static void fill(const float* data, int c, int line) {
         continue;
       }
 #if SX == 2
-      if (BEYOND - INNER < PARTED && at >= PX &&
+      if (BEYOND - INNER < BATCHED && at >= PX &&
           at + 2 * PITCH <= (size_t)BATCH * CHANNELS * IH * IW + PX) {
-        part_short(to, data + at);
+        deinterleave_short(to, data + at);
         continue;
       }
 #endif
@@ -103,8 +101,7 @@ static void fill(const float* data, int c, int line) {
     }
 }
 
-// Neighbouring output lines of a channel, the first `y` from that of the task: what two of them meet
-// is loaded once.
+// Neighbouring output rows of a channel, from `y` of the task on; shared input is loaded once.
 INLINED void lines_of(
     const int lines, float* restrict out, const float* restrict residual,
     const float* restrict filter, int line, int y, float bias, float scale, float shift) {
@@ -134,8 +131,7 @@ INLINED void lines_of(
   }
 }
 
-// Fetches what lies so many lines of output behind line `line` of plane `c`, while sums are made: the
-// task that comes next copies it. Planes lie one behind the other.
+// Prefetches the input of output row `line` of plane `c`, which the next task copies.
 static inline void fetch(const float* data, int c, int line) {
   const size_t at = (size_t)c * IH * IW + (size_t)line * SY * IW;
   if (at + SY * IW <= (size_t)BATCH * CHANNELS * IH * IW)

@@ -1,6 +1,5 @@
-// Windows over the planes of NCHW images, float32: a filter for each channel (OPERATION 0), the
-// maximum (1) or the average (2). What all kernels of them share: vectors of neighbouring outputs, and
-// what follows their sums.
+// Shared by the CPU kernels of depthwise convolution (OPERATION 0), max (1) and average pooling (2) of
+// NCHW images, float32: vectors of neighbouring outputs, and the epilogue.
 #include <math.h>
 #include <string.h>
 
@@ -24,7 +23,7 @@ static inline vec larger(vec a, vec b) {
   return (vec)((first & (bits)a) | (~first & (bits)b));
 }
 
-// How many elements of a window that begins at `first` lie in an image of `extent`.
+// Number of elements of a window from `first` on that are inside an image of `extent`.
 static inline int inside(int first, int taps, int step, int extent) {
   int count = 0;
   for (int i = 0; i < taps; ++i) count += first + i * step >= 0 && first + i * step < extent;
@@ -40,8 +39,8 @@ static inline vec finished(vec sum, float bias, float scale, float shift, vec re
   return sum;
 }
 
-// Writes the last vector of a line, of which LAST elements exist, in parts that overlap, from registers:
-// what goes through memory in one size and back in others is waited for.
+// Writes the last vector of a row, of LAST elements, in overlapping parts from registers: a reload of
+// another size would fail store forwarding.
 #define LAST (OW - (VECTORS - 1) * LANES)
 #define FOUR_FROM(at) at, (at) + 1, (at) + 2, (at) + 3
 typedef float two __attribute__((vector_size(8), aligned(4), may_alias));
@@ -67,8 +66,8 @@ INLINED void put_last(float* to, const vec from) {
 #endif
 }
 
-// Writes the outputs from `at` on of line `y`, after what follows their sums. Windows of inner ones lie in
-// the image, as far as columns go.
+// Applies the epilogue to the outputs from `at` on of row `y`, and writes them. The columns of inner
+// windows are inside the image.
 INLINED void put(
     float* restrict out, const float* restrict residual, vec sum, int y, int at, const int is_inner,
     float bias, float scale, float shift) {

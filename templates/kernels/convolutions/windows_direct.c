@@ -1,23 +1,22 @@
-// Windows over planes that are read where they lie. The sums of LINES neighbouring lines are made
-// together in registers, so that what several of them meet is loaded once. Elements of the padding
-// are what a vector finds beyond a line, and are replaced by nothing; lines of it are a line of nothing.
-// SX is 1 or 2.
+// Depthwise convolution and pooling over planes that are read in place. LINES neighbouring output rows
+// are computed together in registers, so that shared input is loaded once. What a vector loads beyond a
+// row is masked; rows of the padding are one row of identities. SX is 1 or 2.
 #define GROUP SMALLER(LINES, OH)
-#define LEFT_OVER (OH % GROUP)
-// How far vectors reach over the beginning and the end of a line. What they find there of lines of nothing
-// is added up too, though not written: with numbers too small to be normal that would take ten times as long.
+#define REMAINDER (OH % GROUP)
+// Elements that vectors load before and after a row. Those of the row of identities are added up too,
+// though not written: denormals there would make it ten times as slow.
 #define BEFORE PX
 #define AFTER LARGER(0, VECTORS * LANES * SX + REACH_X - PX - IW)
 #define PIXELS (IH * IW)
 #define TOTAL ((size_t)BATCH * CHANNELS * PIXELS)
-// Lines of the image that a group of lines meets.
+// Image rows that a group of output rows reads.
 #define MET ((GROUP - 1) * SY + REACH_Y + 1)
 _Static_assert(
     PX <= LANES * SX && (VECTORS == 1 || ((VECTORS - 1) * LANES - 1) * SX + REACH_X - PX <= IW),
     "only the first vector of a line meets the padding at its left, and only the last that at its right");
 
-// Of each thread: copies of lines at the beginning or the end of the images, beyond which lies nothing that
-// may be read.
+// Per thread: copies of the rows at the beginning and the end of the images, beyond which loads would be
+// out of bounds.
 static _Thread_local float margins[BEFORE + MET * IW + AFTER] __attribute__((aligned(64)));
 
 // A plane from line `top` on, and what its windows are computed with.
@@ -37,7 +36,7 @@ typedef struct {
 #endif
 #endif
 
-// What element `j` of a row of the window meets of a line, for the outputs from `at` on.
+// The input of tap `j` of a filter row in an image row, for the outputs from `at` on.
 INLINED vec met_by(
     const int j, const float* line, const int at, const int is_left, const int is_right) {
   const int first = at * SX + j * DX - PX;
@@ -126,7 +125,7 @@ void windows(
             BIAS ? bias[filter] : 0.0f, AFFINE ? scale[filter] : 1.0f, AFFINE ? shift[filter] : 0.0f};
         const size_t to = (((size_t)c * MULTIPLIER + m) * OH + y) * OW;
         const float* other = residual + RESIDUAL * to;
-        if (LEFT_OVER && y + GROUP > OH) lines_of(LEFT_OVER, &plane, y, other, out + to);
+        if (REMAINDER && y + GROUP > OH) lines_of(REMAINDER, &plane, y, other, out + to);
         else lines_of(GROUP, &plane, y, other, out + to);
       }
     }

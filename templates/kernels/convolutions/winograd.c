@@ -1,8 +1,8 @@
 // Winograd's convolution, NCHW, float32, stride 1, by filters that were transformed ahead of time:
-// [POINTS, CO, CI]. A tile is TILE x TILE outputs and what they meet, ALPHA x ALPHA elements of each
+// [POINTS, CO, CI]. A tile is TILE x TILE outputs and their input, ALPHA x ALPHA elements of each
 // input channel. A task owns BLOCK output channels and a GROUP of tiles of one image. It transforms
-// what CHANNELS input channels have at its tiles, multiplies for each point of the transform by
-// itself, and transforms the sums back once all channels are in.
+// the input tiles of CHANNELS channels, multiplies for each point of the transform, and applies the
+// output transform after all channels.
 #define ALPHA (TILE + KERNEL - 1)
 #define POINTS (ALPHA * ALPHA)
 #define ACROSS ((OW + TILE - 1) / TILE)
@@ -11,16 +11,16 @@
 // Every TILE-th element of a line: of all tiles and of one beyond; and what vectors reach over.
 #define PARTED ((ACROSS + 4) / 4 * 4)
 #define PHASE (PARTED + LANES)
-// Of a line the elements that there is room for.
+// Elements of a row that fit.
 #define HELD LARGER(0, SMALLER(IW, PARTED * TILE - PX))
-// The most lines that the tiles of a task meet.
+// Most input rows of the tiles of a task.
 #define LINES (SMALLER(DOWN, (GROUP + ACROSS - 2) / ACROSS + 1) * TILE + KERNEL - 1)
 
 static const float input_matrix[ALPHA][ALPHA] = INPUT_MATRIX;    // B transposed
 static const float output_matrix[TILE][ALPHA] = OUTPUT_MATRIX;  // A transposed
 
 typedef struct {
-  // A line of cache more for each point, lest all points meet in one place of a cache.
+  // A cache line more for each point, lest all points map to the same set of the cache.
   float panels[POINTS][CHANNELS * PITCH + 16] __attribute__((aligned(64)));
   float sums[POINTS][BLOCK * GROUP + 16];
   float phases[LINES][TILE][PHASE];
@@ -43,7 +43,7 @@ static inline Stretch stretch_at(int at, int first, int count) {
   return (Stretch){at, SMALLER(ACROSS - column, count - at), row, column};
 }
 
-// One row of a matrix, times numbers; what is multiplied by 0 is left out.
+// Dot product with a row of a matrix; zeros are skipped.
 INLINED vec combine(const float row[ALPHA], const vec numbers[ALPHA]) {
   vec sum = {0};
 #pragma GCC unroll 16
@@ -94,8 +94,8 @@ static inline void join(float* restrict line, const float (*restrict from)[GROUP
   }
 }
 
-// Parts the `count` lines of a channel that tiles from row `row` on meet, with the padding. All are
-// copied first: vectors that are read soon after they were written at another place are waited for.
+// Deinterleaves `count` input rows of a channel from tile row `row` on, with the padding. All are
+// copied first, since unaligned loads soon after the stores would fail store forwarding.
 static inline void fill(Scratch* restrict to, const float* restrict plane, int row, int count) {
   const int above = SMALLER(count, LARGER(0, PY - row * TILE));
   const int end = LARGER(above, SMALLER(count, IH + PY - row * TILE));
@@ -111,7 +111,7 @@ static inline void fill(Scratch* restrict to, const float* restrict plane, int r
       memset(to->phases[r], 0, sizeof to->phases[r]);
 }
 
-// Transforms what neighbouring tiles meet of channel `c`; `row` is the first that phases hold.
+// Input transform of neighbouring tiles of channel `c`; `row` is the first tile row of the phases.
 static inline void enter(Scratch* restrict to, int c, Stretch s, int row) {
   const float (*lines)[TILE][PHASE] = to->phases + (s.row - row) * TILE;
   for (int t = 0; t < s.count; t += LANES) {
@@ -133,7 +133,7 @@ static inline void enter(Scratch* restrict to, int c, Stretch s, int row) {
   }
 }
 
-// Transforms what `count` tiles from `first` on meet of some channels.
+// Input transform of `count` tiles from `first` on, of some channels.
 static void transform(
     Scratch* restrict to, const float* restrict image, int channels, int first, int count) {
   const int row = first / ACROSS, lines = ((first + count - 1) / ACROSS - row) * TILE + ALPHA;
@@ -161,7 +161,7 @@ static void multiply(
             t + WIDTH >= count, NULL);
 }
 
-// Transforms the sums of an output channel back.
+// Output transform of a channel.
 static inline void restore(Scratch* restrict of, int channel, int count) {
   for (int t = 0; t < count; t += LANES) {
     vec half[TILE][ALPHA];
@@ -182,7 +182,7 @@ static inline void restore(Scratch* restrict of, int channel, int count) {
   }
 }
 
-// Writes neighbouring outputs after what follows the sums; `rest` is that of their channel.
+// Applies the epilogue to neighbouring outputs of a channel, and writes them.
 static inline void put_line(
     float* restrict out, const float* restrict line, int count, const EpilogueArgs epilogue) {
   for (int x = 0; x < count; ++x) {
@@ -194,7 +194,7 @@ static inline void put_line(
   }
 }
 
-// Returns what follows the sums of an output channel, from pixel `place` on.
+// Returns the epilogue arguments of an output channel, from pixel `place` on.
 static inline EpilogueArgs epilogue_of(EpilogueArgs all, size_t channel, size_t place) {
   if (BIAS) all.bias += channel;
   if (RESIDUAL) all.residual += channel * OH * OW + place;
@@ -202,7 +202,7 @@ static inline EpilogueArgs epilogue_of(EpilogueArgs all, size_t channel, size_t 
   return all;
 }
 
-static void give_back(
+static void write_outputs(
     Scratch* restrict of, float* restrict out, int m0, int rows, int first, int count,
     const EpilogueArgs epilogue) {
   for (int m = 0; m < rows; ++m) {
@@ -240,6 +240,6 @@ void winograd_conv2d(
         }
         const size_t whole = (size_t)n * CO * OH * OW;
         const EpilogueArgs epilogue = {bias, residual + RESIDUAL * whole, scale, shift};
-        give_back(&scratch, out + whole, m, rows, first, count, epilogue);
+        write_outputs(&scratch, out + whole, m, rows, first, count, epilogue);
       }
 }
