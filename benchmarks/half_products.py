@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.product_races import Plan, built, in_turns, row
-from benchmarks.templates_gpu import make_templates_importable
 from benchmarks.wgmma import HANGS_S, ends_within
 
 ARCH = "sm_90"
@@ -176,7 +175,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--build-only", action="store_true", help="for a later race")
     parser.add_argument("--out", type=Path, help="file for the results, a line of JSON each")
     options = parser.parse_args(argv)
-    make_templates_importable()
     cases = [Case.of(name) for name in options.only or TABLE]
     if options.drawn:
         cases = drawn(options.drawn, options.seed)

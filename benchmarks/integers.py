@@ -18,7 +18,6 @@ from typing import Any
 
 from autotune.task import create
 from benchmarks.cubin import Loaded, Replays, build, race
-from benchmarks.templates_gpu import make_templates_importable
 
 ARCH, ROUNDS = "sm_90", 20
 
@@ -110,7 +109,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     import torch
 
-    make_templates_importable()
     import_module("autotune.templates")
     chosen = [each for each in PRODUCTS if options.only in str(each)]
     print("| product, us | ours | cuBLAS int8 | cuBLAS float16 | best of these / ours |")

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cubin import Loaded, Replays, build, race
-from benchmarks.templates_gpu import ROOT, make_templates_importable
+from benchmarks.templates_gpu import ROOT
 
 PACK = ROOT / "templates" / "tuned" / "h200.log"
 FACTORS = (0.6, 0.75, 1.25, 1.5)
@@ -210,7 +210,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--list", action="store_true", help="only say what would be raced")
     given = parser.parse_args(argv)
-    make_templates_importable()
     import autotune.templates  # noqa: F401
 
     drawn = {each.name: each for each in cases(given.log, given.target, given.seed, given.count)}

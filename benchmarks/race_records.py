@@ -23,7 +23,6 @@ from typing import Any
 from benchmarks.common_layers import layers
 from benchmarks.cubin import Loaded, Replays, Time, build, race
 from benchmarks.library_of import library_of
-from benchmarks.templates_gpu import make_templates_importable
 
 Built = Future[tuple[Path | None, str]]
 HEAD = (
@@ -138,7 +137,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default=[""], nargs="*", help="parts of names")
     parser.add_argument("--seconds", type=float, default=1e9, help="after which none is begun")
     given = parser.parse_args(argv)
-    make_templates_importable()
     import autotune.templates  # noqa: F401 - registers the tasks
 
     from autotune.record import write_log

@@ -18,8 +18,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.templates_gpu import make_templates_importable
-
 CHECK = """
 import json, sys
 sys.modules["autotune"] = None
@@ -79,7 +77,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--task", action="append", default=[])
     parser.add_argument("--arch", action="append", default=[])
     given = parser.parse_args(argv)
-    make_templates_importable()
     from autotune.cli.main import main as autotune
 
     with tempfile.TemporaryDirectory() as text:

@@ -17,7 +17,6 @@ a faulty kernel costs that workload alone.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import random
 import subprocess
@@ -49,20 +48,6 @@ from benchmarks.template_workloads import Choice, Workload, workloads  # noqa: E
 
 # How many of the fastest are timed again beside the library.
 FINALISTS = 3
-
-
-def make_templates_importable() -> None:
-    """Let a plain checkout stand in for an installed package."""
-    if importlib.util.find_spec("autotune.templates") is None:
-        import autotune
-
-        path = ROOT / "templates" / "__init__.py"
-        spec = importlib.util.spec_from_file_location(
-            "autotune.templates", path, submodule_search_locations=[str(path.parent)]
-        )
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["autotune.templates"] = autotune.templates = module
-        spec.loader.exec_module(module)
 
 
 class Bench:
@@ -308,7 +293,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
-    make_templates_importable()
     every = {w.name: w for w in workloads()}
     if options.child:
         print("RESULT " + json.dumps(run_one(every[options.child], options)))

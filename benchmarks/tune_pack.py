@@ -16,7 +16,6 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.common_layers import layers
-from benchmarks.templates_gpu import make_templates_importable
 
 # Seconds that a final race and the check of the winner may take of one workload's share.
 _RACE_SHARE = 0.3
@@ -32,7 +31,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--trials", type=int, default=400, help="most trials of a workload")
     parser.add_argument("--missing", action="store_true", help="only what the pack lacks")
     given = parser.parse_args(argv)
-    make_templates_importable()
     import autotune.templates
 
     import autotune

@@ -18,7 +18,6 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.common_layers import Layers, layers
-from benchmarks.templates_gpu import make_templates_importable
 
 # Part of the seconds after which nothing more is proposed.
 _PROPOSING = 0.8
@@ -72,7 +71,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--log", help="a file for the trials and final races")
     options = parser.parse_args(argv)
-    make_templates_importable()
     import autotune.templates
 
     import autotune

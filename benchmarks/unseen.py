@@ -29,7 +29,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.templates_gpu import make_templates_importable
 from benchmarks.unseen_bench import Builder, Prepared, candidate_of, known_as, measured, prepared
 from benchmarks.unseen_layers import Layer, Way
 from benchmarks.unseen_networks import of_networks
@@ -154,7 +153,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--cubins", type=Path, help="a folder to keep them in")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
-    make_templates_importable()
     import_module("autotune.templates")
     if options.child:
         run_here(options)

@@ -28,7 +28,7 @@ import numpy as np
 
 from autotune.task import ConfigSpace
 from benchmarks.cubin import Loaded, build, race
-from benchmarks.templates_gpu import Bench, captured_rivals, make_templates_importable
+from benchmarks.templates_gpu import Bench, captured_rivals
 from benchmarks.wgmma_cases import kernels
 
 ARCH, HANGS_S, DRAWN = "sm_90", 20.0, 1500
@@ -203,7 +203,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--each", type=int, default=8, help="choices of a workload by wgmma")
     parser.add_argument("--out", type=Path, help="JSON file for the results")
     options = parser.parse_args(argv)
-    make_templates_importable()
     rows: list[dict[str, Any]] = []
     with ThreadPoolExecutor(os.cpu_count()) as pool, tempfile.TemporaryDirectory() as folder:
         if "right" in options.parts and not right(pool, folder):
