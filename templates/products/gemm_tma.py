@@ -220,11 +220,27 @@ def default_choice(
         "stages": [8, 6, 5, 4, 3, 2] if shape.k < 256 else [8, 6, 5, 4, 3],
         "band": [8, 4, 2, 1] if few else [8],
     }
-    return common.best_of_all(
+    choice = common.best_of_all(
         options,
         partial(rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )
+    return choice | {"band": _band(shape, choice)}
+
+
+def _band(shape: Product, choice: Mapping[str, int]) -> int:
+    """Return how many tiles of M blocks take before the next of N: a divisor of their number.
+
+    On an H200, of 68 products of 16-bit floats that are one tile a block, 4, or else 2, was 1.9%
+    faster than 8 in the mean, up to 24% (384x1024x4096) and at most 1.2% slower. Ranges of a sum
+    that a cluster joins, clusters that share a tile of B among four, and persistent blocks gained
+    nothing.
+    """
+    tiling = TmaTiling(shape, choice)
+    form, plain = tiling.form, shape.dtype in HALVES and not shape.gathers
+    if not plain or form.teams > 0 or form.joins or form.share > 2:
+        return choice["band"]
+    return next((band for band in (4, 2) if tiling.blocks[0] % band == 0), choice["band"])
 
 
 def swapped_operands(shape: Product) -> dict[str, int | str]:

@@ -247,3 +247,19 @@ def test_untuned_products_of_floats_can_run_however_operands_stand(transposed):
     target = Target("cuda -arch=sm_90")
     choice = gemm_tma.default_choice(shape, target)
     assert gemm_tma.violation(shape, choice, target) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows", "band"),
+    [
+        (Gemm(384, 1024, 4096, "float16", 1, False, True), 16, 4),
+        (Gemm(197, 3072, 768, "float16"), 48, 4),
+        (Gemm(300, 4608, 3584, "float16", 1, False, True), 5, 8),
+    ],
+    ids=str,
+)
+def test_untuned_tiles_run_in_bands_that_divide_their_rows(shape, rows, band):
+    choice = gemm_half.default_choice(shape, HOPPER)
+    assert gemm_half.violation(shape, choice, HOPPER) is None
+    tiles = gemm_tma.TmaTiling(shape, choice).blocks[0]
+    assert (tiles, choice["band"]) == (rows, band)
