@@ -114,7 +114,8 @@ def untuned(case: Case, target: Any) -> tuple[dict[str, Any], Any]:
     default = task.default()
     kernel = task.instantiate(default).kernel("cuda")
     knobs = {name: entity.val for name, entity in default.recorded.items()}
-    return {"family": kernel.calls[-1].entry, **knobs}, kernel
+    family = next(one.entry for one in kernel.calls if "pack" not in one.entry)
+    return {"family": family, **knobs}, kernel
 
 
 def families(case: Case) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Products of 16-bit floats and of integers on Hopper, untuned and at best, in turns with cuBLAS.
+"""Products of 16-bit floats, TF32 and integers on Hopper, untuned and best, in turns with cuBLAS.
 
     python -m benchmarks.half_products                       # the products of docs/benchmarks.md
     python -m benchmarks.half_products --drawn 15 --seed 1   # others, drawn at random
@@ -50,7 +50,7 @@ TABLE = (
 LEAST, MOST, LARGEST = 192, 4096, 2**34
 # Knobs by which choices are told apart: of the others the best by estimate is raced.
 KIND = ("wgmma", "warps_m", "frags_m", "frags_n", "chunk", "split")
-TOLERANCES = {"float16": 4e-3, "bfloat16": 2e-2, "int8": 0.0}
+TOLERANCES = {"float16": 4e-3, "bfloat16": 2e-2, "tf32": 4e-3, "int8": 0.0}
 
 
 @dataclass(frozen=True)
@@ -124,13 +124,15 @@ def liked(case: Case, each: int) -> list[dict[str, int]]:
 def arrays_of(case: Case, seed: int) -> tuple[Any, Any]:
     """Return a and b on the device, of normal numbers or small integers."""
     import torch
+    from autotune.templates.products.gemm_shape import stored
 
     rng, found = np.random.default_rng(seed), []
     for shape in ((case.m, case.k), (case.n, case.k) if case.turned else (case.k, case.n)):
         integers = case.dtype == "int8"
         numbers = rng.integers(-9, 9, shape, np.int8) if integers else rng.standard_normal(
             shape, np.float32)  # fmt: skip
-        found.append(torch.from_numpy(numbers).to(getattr(torch, case.dtype)).cuda())
+        dtype = getattr(torch, stored(case.dtype))
+        found.append(torch.from_numpy(numbers).to(dtype).cuda())
     return found[0], found[1]
 
 
@@ -138,6 +140,7 @@ def library(case: Case, a: Any, b: Any) -> Any:
     """Return a function that calls cuBLAS."""
     import torch
 
+    torch.backends.cuda.matmul.allow_tf32 = case.dtype == "tf32"
     right = b.t() if case.turned else b
     if case.dtype == "int8":
         return lambda: torch._int_mm(a, right)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -155,21 +155,27 @@ def best_drawn(
 
 
 def _drawn(options: Mapping[str, Sequence[int]], count: int) -> Array:
-    """Return the same random choices each time: a row each, a column for each knob.
+    """Return the same random choices each time: a row each, a column for each knob."""
+    places = _places(tuple(len(values) for values in options.values()), count)
+    return np.stack([np.array(v)[places[:, i]] for i, v in enumerate(options.values())], axis=1)
 
-    They are those of ``random.Random(0).choice``, knob after knob, without its overhead.
+
+@lru_cache(maxsize=8)
+def _places(sizes: tuple[int, ...], count: int) -> Array:
+    """Return random places in lists of so many values; most shapes have as many as others.
+
+    They are those of ``random.Random(0).choice``, list after list, without its overhead.
     """
     bits = random.Random(0).getrandbits
-    sizes = [(len(values), len(values).bit_length()) for values in options.values()]
+    widths = [(size, size.bit_length()) for size in sizes]
     places = []
     for _ in range(count):
-        for size, width in sizes:
+        for size, width in widths:
             place = bits(width)
             while place >= size:
                 place = bits(width)
             places.append(place)
-    table = np.array(places, np.int64).reshape(count, len(sizes))
-    return np.stack([np.array(v)[table[:, i]] for i, v in enumerate(options.values())], axis=1)
+    return np.array(places, np.int64).reshape(count, len(sizes))
 
 
 def best_drawn_at_once(
@@ -193,6 +199,53 @@ def best_drawn_at_once(
     first = {name: values[0] for name, values in options.items()}
     good = (dict(zip(options, row, strict=True)) for row in table[~broken].tolist())
     return min(good, key=estimate, default=first)
+
+
+# Choices from which the best is looked for further, and how often.
+_STARTS, _ROUNDS = 24, 8
+
+
+def best_near_drawn(
+    options: Mapping[str, Sequence[int]],
+    count: int,
+    rules: Callable[[Any], Sequence[tuple[Any, str]]],
+    estimate: Callable[[Any], Any],
+) -> dict[str, int]:
+    """Return the best choice that changes of one knob at a time lead to from the best drawn ones.
+
+    Args:
+        options: values of each knob.
+        count: how many choices are drawn.
+        rules: of a family; it gets an array of values for each knob.
+        estimate: of arrays too, the least is best.
+    """
+    names = list(options)
+
+    def best(table: Array) -> Array:
+        table = np.unique(table, axis=0)
+        choices = dict(zip(names, table.T, strict=True))
+        broken = np.zeros(len(table), bool)
+        for each, _ in rules(choices):
+            broken |= each
+        good = table[~broken]
+        if not len(good):
+            return good
+        cycles = estimate(dict(zip(names, good.T, strict=True)))
+        return good[np.argsort(cycles, kind="stable")[:_STARTS]]
+
+    found = best(_drawn(options, count))
+    for _ in range(_ROUNDS if len(found) else 0):
+        near = [found]
+        for column, values in enumerate(options.values()):
+            changed = np.repeat(found, len(values), axis=0)
+            changed[:, column] = np.tile(np.array(values), len(found))
+            near.append(changed)
+        better = best(np.concatenate(near))
+        if np.array_equal(better, found):
+            break
+        found = better
+    first = found[0] if len(found) else [values[0] for values in options.values()]
+    return {name: int(value) for name, value in zip(names, first, strict=True)}
 
 
 def best_of_all(

@@ -21,15 +21,13 @@ from .convolutions.conv2d_shape import OWNER, Conv2d
 from .convolutions.window_shape import four, two
 from .epilogue import Epilogue
 from .products import (
-    gemm_bf16x3,
     gemm_cpu,
-    gemm_cuda,
+    gemm_float,
     gemm_half,
     gemm_int8,
     gemm_mma,
     gemm_padded,
     gemm_skinny_int8,
-    gemm_small_k,
     gemm_transposed,
     matvec_cuda,
 )
@@ -234,14 +232,9 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
     if shape.dtype not in dtypes:
         raise TemplateError(f"{name}: dtype must be {', '.join(dtypes)}, got {shape.dtype!r}")
     target = Target.current() or Target("cuda")
-    if gemm_small_k.suits(shape, get_config()):
-        return tunable(gemm_small_k, shape, "cuda")
-    if not fma and matvec_cuda.suits(shape, get_config()):
-        return tunable(matvec_cuda, shape, "cuda")
     if shape.dtype == "float32":
-        plain = fma or gemm_bf16x3.chosen_before(get_config())
-        split = not plain and gemm_bf16x3.offered(shape, target)
-        return tunable(gemm_bf16x3 if split else gemm_cuda, shape, "cuda")
+        family = cast(Any, gemm_float.family_of(shape, target, get_config(), fma))
+        return tunable(family, shape, "cuda")
     if shape.dtype in HALVES and _on_copies(shape, target):
         family = gemm_padded.Padded(tensor_core_family(gemm_padded.padded(shape)))
         return tunable(family, shape, "cuda")

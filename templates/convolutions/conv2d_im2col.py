@@ -19,8 +19,8 @@ from autotune import SourceKernel, Target, call, workspace
 
 from .. import common
 from ..epilogue import Epilogue
-from ..products import gemm_bf16x3
-from ..products.gemm_bf16x3 import MULTIPROCESSORS, PACK_THREADS, Bf16x3Tiling
+from ..products import gemm_bf16x3, gemm_float
+from ..products.gemm_bf16x3 import PACK_THREADS, Bf16x3Tiling
 from ..products.gemm_shape import Gemm
 from . import conv2d_bf16x3, conv2d_cuda
 from .conv2d_shape import Conv2d
@@ -54,7 +54,7 @@ def offered(shape: Conv2d, target: Target) -> bool:
         return gemm_bf16x3.runs_on(target)
     # With fewer filters half of a tile's rows would be idle.
     many = shape.co > gemm_bf16x3.TILE_M // 2
-    if not (many and gemm_bf16x3.offered(product, target)):
+    if not many or gemm_float.family_of(product, target, ()) is not gemm_bf16x3:
         return False
     disjoint = shape.stride[0] >= shape.kh and shape.stride[1] >= shape.kw
     return disjoint or _pays(replace(shape.alone, bias=shape.bias), target)
@@ -85,7 +85,7 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
 def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: of the product, and of writing the im2col matrix."""
     product = product_of(shape)
-    multiprocessors = target.limits.sm_count if target.limits.sm_count > 1 else MULTIPROCESSORS
+    multiprocessors = common.multiprocessors(target)
     written = 4 * product.batch * product.n * product.k / (16 * multiprocessors)
     return gemm_bf16x3.estimate(product, choice, target) + written
 

@@ -1,5 +1,8 @@
 """Products of float32 with short sums: operands, edges, what follows, choices."""
 
+import shutil
+import subprocess
+
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
@@ -22,6 +25,19 @@ PRODUCTS = {
     "odd columns": (Gemm(6, 33, 5, transpose_b=True), 1, 4),
     "whole tiles": (Gemm(64, 256, 16, transpose_b=True, rest=REST), 4, 32),
     "a sum of one": (Gemm(9, 130, 1), 2, 4),
+    "columns apart": (Gemm(13, 333, 24, rest=REST), 4, 8),
+    "three columns": (Gemm(13, 332, 24, transpose_b=True), 3, 8),
+    "[n, k] apart": (Gemm(10, 263, 12, transpose_b=True), 2, 8),
+    "[k, m]": (Gemm(21, 130, 7, transpose_a=True, rest=REST), 2, 8),
+    "[k, m] by vectors": (Gemm(44, 68, 6, transpose_a=True, transpose_b=True), 4, 16),
+    "a batch": (Gemm(10, 67, 9, batch=3, rest=REST), 1, 8),
+    "a batch, [n, k]": (Gemm(5, 66, 7, batch=3, transpose_b=True, shared="a"), 2, 4),
+    "a batch, [k, m]": (Gemm(7, 70, 20, batch=2, transpose_a=True, shared="b"), 1, 4),
+    "a batch, [n, k], [k, m]": (
+        Gemm(12, 260, 33, batch=2, transpose_a=True, transpose_b=True, rest=REST),
+        4,
+        8,
+    ),
 }
 
 
@@ -35,9 +51,13 @@ def test_short_sums_match_their_reference_in_the_emulator(name):
     np.testing.assert_allclose(arrays[-1], wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("shape", [Gemm(2048, 512, 13, transpose_b=True), Gemm(2049, 2048, 33)])
+@pytest.mark.parametrize(
+    "shape",
+    [Gemm(2048, 512, 13, transpose_b=True), Gemm(2049, 2048, 33), Gemm(700, 900, 24, batch=9)],
+    ids=str,
+)
 def test_every_choice_of_short_sums_can_be_launched(shape):
-    args = (shape.m, shape.n, shape.k, "float32", 1, False, shape.transpose_b)
+    args = (shape.m, shape.n, shape.k, "float32", shape.batch, False, shape.transpose_b)
     task = create("gemm.cuda", args, HOPPER)
     space = task.config_space
     for place in space.sample(100, np.random.default_rng(0)):
@@ -46,23 +66,28 @@ def test_every_choice_of_short_sums_can_be_launched(shape):
         assert launch_violation(kernel, HOPPER.limits) is None
 
 
-OTHERS = {
-    "longer sums": Gemm(2048, 512, 33),
-    "sums of more than 64": Gemm(2048, 2048, 65),
-    "few results": Gemm(64, 512, 16),
-    "few columns": Gemm(16384, 64, 27),
-    "a stored as [k, m]": Gemm(2048, 512, 13, transpose_a=True),
-    "a batch": Gemm(2048, 512, 13, batch=2),
-    "16-bit floats": Gemm(2048, 512, 16, "float16"),
-}
+def test_sums_of_more_than_fill_a_threads_registers_are_refused():
+    assert gemm_small_k.refusal(Gemm(2048, 2048, 96)) is None
+    assert "sums of more than 96" in gemm_small_k.refusal(Gemm(2048, 2048, 97))
+    assert "float32" in gemm_small_k.refusal(Gemm(2048, 512, 16, "float16"))
 
 
-@pytest.mark.parametrize("shape", OTHERS.values(), ids=OTHERS)
-def test_other_products_are_staged_in_chunks(shape):
-    assert not gemm_small_k.suits(shape)
-
-
-def test_products_that_were_tuned_before_short_sums_had_a_kernel_run_as_they_did():
-    shape = Gemm(2048, 512, 13)
-    assert gemm_small_k.suits(shape)
-    assert not gemm_small_k.suits(shape, {"threads_m": 4})
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize(
+    ("shape", "cols"),
+    [
+        (Gemm(4096, 2047, 48), 4), (Gemm(4096, 4096, 64), 3),
+        (Gemm(653, 729, 80, transpose_a=True, transpose_b=True), 2),
+        (Gemm(4096, 4096, 48, transpose_a=True), 4),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_columns_of_b_stay_in_registers(shape, cols, tmp_path):
+    choice = {"threads": 128, "cols": cols, "tile_m": 64}
+    kernel = gemm_small_k.kernel(shape, choice).kernel("cuda")
+    text = tmp_path / "kernel.cu"
+    text.write_text(kernel.source)
+    command = ["nvcc", "-cubin", "-arch=sm_90", *kernel.flags, "-Xptxas", "-v", text]
+    done = subprocess.run([*command, "-o", tmp_path / "out"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert " 0 bytes spill stores" in done.stderr

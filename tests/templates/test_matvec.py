@@ -52,7 +52,6 @@ def test_few_rows_by_weights_along_the_sum_run_so_as_products_of_matrices_untune
 
     assert [first(m) for m in (1, 9, 12)] == ["matvec"] * 3
     assert "matvec" not in (first(13), first(12, 2047), first(12, turned=False))
-    assert not matvec_cuda.suits(Gemm(12, 1001, 2048, transpose_b=True), {"threads_m": 4})
 
 
 def test_what_is_no_product_of_few_rows_is_an_error_that_says_so():

@@ -67,7 +67,9 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
   b += b_row * B_ROW + b_vector * B_VECTOR;
   b += TRANSPOSE_B ? static_cast<size_t>(n0) * K + k_begin : static_cast<size_t>(k_begin) * ALL_N + n0;
   float* const a_to = as + (a_row * A_ROW_TO + a_vector * A_VECTOR_TO);
-  float* const b_to = bs + (b_row * B_ROW_TO + b_vector * B_VECTOR_TO);
+  // Where rows of B are permuted, each copy has its own.
+  const int b_across = TRANSPOSE_B ? b_row : b_vector * B_VECTOR_TO, b_along = TRANSPOSE_B ? b_vector : b_row;
+  float* const b_to = bs + (b_across + (PERMUTED ? 0 : b_along * B_PITCH));
   // Where in the ring the next chunk goes, in floats.
   constexpr int RING = STAGES * STAGE_FLOATS;
   int staged = 0, put = 0;
@@ -99,8 +101,8 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
     for (int c = 0; c < COLS; ++c) sum[j][c] = 0.0f;
 
   const float* const left =
-      TRANSPOSED ? as + slice * STEP * A_PITCH + ty * ROW_VEC : as + ty * A_PITCH + slice * STEP;
-  const float* const right = bs + slice * STEP * B_PITCH + tx * N_VEC;
+      TRANSPOSED ? as + slice * A_PITCH + ty * ROW_VEC : as + ty * A_PITCH + slice * K_TOGETHER;
+  const float* const right = bs + slice * B_PITCH + tx * N_VEC;
   int get = 0;
   auto advance = [&]() { get = get == RING - STAGE_FLOATS ? 0 : get + STAGE_FLOATS; };
 #if AHEAD
@@ -117,7 +119,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
     for (int begin = 0; begin < STEP; begin += STRAIGHT) {
 #pragma unroll
       for (int k = 0; k < STRAIGHT; ++k) {
-        a_next += A_PITCH, b_next += B_PITCH;
+        a_next += A_GROUP_TO, b_next += B_STEP_TO;
         if (k + 1 == STRAIGHT && begin + STRAIGHT == STEP) {
           copy_wait<STAGES - 2>();
           __syncthreads();
@@ -140,7 +142,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
   float row[DEPTH][4];
   Operands of[2][4];
 #pragma unroll
-  for (int i = 0; i < QUADS; ++i) read_right(of[0][i / PANELS], right + i / PANELS * B_PITCH, i % PANELS);
+  for (int i = 0; i < QUADS; ++i) read_right(of[0][i / PANELS], right + i / PANELS * B_STEP_TO, i % PANELS);
 #pragma unroll
   for (int j = 0; j + 1 < DEPTH; ++j) load_vector<4>(row[j], left + j * THREADS_M * A_PITCH);
   int before = 0;
@@ -158,13 +160,13 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
       const int ahead = line + DEPTH - 1, last = ahead < GROUPS * ROWS && group == GROUPS - 1;
       load_vector<4>(
           row[ahead % DEPTH], left + (last ? before : get) +
-                                  ahead % ROWS * THREADS_M * A_PITCH + ahead / ROWS % GROUPS * 4);
+                                  ahead % ROWS * THREADS_M * A_PITCH + ahead / ROWS % GROUPS * A_GROUP_TO);
 #pragma unroll
       for (int i = 0; i < QUADS; ++i)
         if (i * ROWS / QUADS == j)
           read_right(
               of[(group + 1) % 2][i / PANELS],
-              right + get + ((group + 1) % GROUPS * 4 + i / PANELS) * B_PITCH, i % PANELS);
+              right + get + ((group + 1) % GROUPS * 4 + i / PANELS) * B_STEP_TO, i % PANELS);
       if (group == GROUPS - 1 && j % (ROWS / PARTS) == 0) stage_part(j / (ROWS / PARTS));
 #pragma unroll
       for (int v = 0; v < 4; ++v)

@@ -28,6 +28,19 @@ constexpr int PARTS = AHEAD && STRAIGHT % 8 == 0 && COPIES >= 12    ? 4
                       : (AHEAD && STRAIGHT % 4 == 0) || STREAMED ? 2
                                                                  : 1;
 
+// Slices take steps of K in turns, K_TOGETHER at a time, as A is read: threads of a warp that are of several slices
+// then read adjacent vectors of A, and adjacent rows of B, which stand in shared memory in the order of their steps.
+constexpr int K_TOGETHER = TRANSPOSED ? 1 : K_VEC;
+constexpr bool PERMUTED = SLICES > 1 && K_TOGETHER > 1;
+// From one group of K_TOGETHER steps of a slice to the next.
+constexpr int A_GROUP_TO = SLICES * (TRANSPOSED ? A_PITCH : K_TOGETHER), B_STEP_TO = SLICES * B_PITCH;
+
+// The row of a tile of B in shared memory that has its row k.
+__device__ __forceinline__ int b_row_of(int k) {
+  constexpr int TURN = SLICES * K_TOGETHER;
+  return k / TURN * TURN + k % K_TOGETHER * SLICES + k / K_TOGETHER % SLICES;
+}
+
 // How threads copy a tile of vectors: all keep to one column where the tile allows it, so that what a thread
 // copies stands at constant distances from the first. Then `own` is its place, and elsewhere that of the tile.
 template <int TILE_ROWS, int TILE_VECTORS>
@@ -69,11 +82,11 @@ constexpr long long A_ROW = CONV ? 0 : K;
 #endif
 #if TRANSPOSE_B
 typedef Copies<TILE_N, EIGHT> CopiesB;
-constexpr int B_VECTOR = 1, B_ROW_TO = 1, B_VECTOR_TO = B_PITCH;
+constexpr int B_VECTOR = 1, B_VECTOR_TO = B_PITCH;
 constexpr long long B_ROW = K;
 #else
 typedef Copies<CHUNK, TILE_N / B_COPY> CopiesB;
-constexpr int B_VECTOR = B_COPY, B_ROW_TO = B_PITCH, B_VECTOR_TO = B_COPY;
+constexpr int B_VECTOR = B_COPY, B_VECTOR_TO = B_COPY;
 constexpr long long B_ROW = ALL_N;
 #endif
 
@@ -115,15 +128,15 @@ __device__ __forceinline__ void stage_b(
     CopiesB::each(tid, part, [&](int column, int vector) {
       const int n = n0 + own_row + column, k = k0 + own_vector + side + vector;
       const bool valid = exists && (WHOLE_N || n < N) && (WHOLE_K || k < k_end);
-      copy_async<1>(
-          to + (column + (side + vector) * B_VECTOR_TO), from + (column * B_ROW + side + vector), valid);
+      const int row = PERMUTED ? b_row_of(own_vector + side + vector) : side + vector;
+      copy_async<1>(to + (column + row * B_PITCH), from + (column * B_ROW + side + vector), valid);
     });
 #else
   CopiesB::each(tid, part, [&](int k, int vector) {
     const int n = n0 + own_vector + vector * B_VECTOR;
     const bool valid = exists && (WHOLE_N || n < N) && (WHOLE_K || k0 + own_row + k < k_end);
-    copy_async<B_COPY>(
-        to + (k * B_ROW_TO + vector * B_VECTOR_TO), from + (k * B_ROW + vector * B_VECTOR), valid);
+    const int row = PERMUTED ? b_row_of(own_row + k) : k;
+    copy_async<B_COPY>(to + (row * B_PITCH + vector * B_VECTOR_TO), from + (k * B_ROW + vector * B_VECTOR), valid);
   });
 #endif
 }

@@ -67,7 +67,7 @@ __device__ __forceinline__ void accumulate_straight(
 #pragma unroll
   for (int k = 0; k < STRAIGHT; ++k) {
     Operands of;
-    read(of, a + k * A_PITCH, b + k * B_PITCH);
+    read(of, a + k * A_GROUP_TO, b + k * B_STEP_TO);
     multiply_add(sum, of, [](int) {});
   }
 }
@@ -78,14 +78,14 @@ __device__ __forceinline__ void accumulate_straight(
   for (int k = 0; k < STRAIGHT; k += K_VEC) {
     float ahead[ROWS][K_VEC];
 #pragma unroll
-    for (int j = 0; j < ROWS; ++j) load_vector<K_VEC>(ahead[j], a + j * THREADS_M * A_PITCH + k);
+    for (int j = 0; j < ROWS; ++j) load_vector<K_VEC>(ahead[j], a + j * THREADS_M * A_PITCH + k / K_VEC * A_GROUP_TO);
 #pragma unroll
     for (int v = 0; v < K_VEC; ++v) {
       Operands of;
 #pragma unroll
       for (int j = 0; j < ROWS; ++j) of.left[j] = ahead[j][v];
 #pragma unroll
-      for (int p = 0; p < PANELS; ++p) read_right(of, b + (k + v) * B_PITCH, p);
+      for (int p = 0; p < PANELS; ++p) read_right(of, b + (k + v) * B_STEP_TO, p);
       multiply_add(sum, of, [](int) {});
     }
   }
@@ -97,5 +97,5 @@ __device__ __forceinline__ void accumulate(
     float (&sum)[ROWS][COLS], const float* a, const float* b) {
 #pragma unroll 1
   for (int k = 0; k < STEP; k += STRAIGHT)
-    accumulate_straight(sum, a + k * (TRANSPOSED ? A_PITCH : 1), b + k * B_PITCH);
+    accumulate_straight(sum, a + k / K_TOGETHER * A_GROUP_TO, b + k * B_STEP_TO);
 }

@@ -1,23 +1,37 @@
-// C[M, N] = A[M, K] B of short sums of floats, B stored as [K, N] or with TRANSPOSE_B as [N, K]: what counts is how
-// soon C is written, so a thread has all of its COLS columns of B in registers, and passes over the rows of a tile.
+// C[M, N] = A[M, K] B[K, N] of short sums of floats, stored as operands.h says: what counts is how soon C is written,
+// so a thread has all of its COLS columns of B in registers, and passes over the rows of a tile. Threads side by side
+// have VEC adjacent columns each, and again so THREADS * VEC columns further.
 //
-// Rows of A are short too: those of a tile are one run of memory, which the block brings to shared memory as it is.
-// Four rows at a time begin at a multiple of 16 bytes there, whatever K is, and all threads read the same. So do
-// those of B where it is stored as [N, K], and then threads take their columns from there.
-constexpr int GROUP = 4, TILE_N = THREADS * COLS;
+// The rows of A are in shared memory, as they are stored: where that is as [K, M], those of a tile are side by side
+// there, and else they are one run of memory, in which four rows together are aligned to 16 bytes, whatever K is. All
+// threads read the same. A B stored as [N, K] is one run as well, from which threads take their columns: VEC of them
+// are an odd number of vectors, with padding where K is even, so that there are no bank conflicts.
+constexpr int GROUP = 4, TILE_N = THREADS * COLS, PANELS = COLS / VEC, A_FLOATS = TILE_M * K;
+constexpr int TILES_M = (M + TILE_M - 1) / TILE_M;
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 
-// Copies the SIZE floats of a run from `from` on to shared memory; those from `there` on are 0.
-template <int SIZE>
+// Copies the SIZE floats of a run from `from` on to shared memory, COPY at a time; those from `there` on are 0. PITCH
+// floats lie between the starts of PART of them there.
+template <int COPY, int SIZE, int PART, int PITCH>
 __device__ __forceinline__ void copy_run(float* to, const float* __restrict__ from, int there, int tid) {
 #pragma unroll
-  for (int i = tid * 4; i < SIZE; i += THREADS * 4) {
-    if (i + 4 <= there) {
-      copy_async<4>(to + i, from + i, true);
+  for (int i = tid * COPY; i < SIZE; i += THREADS * COPY) {
+    float* const put = to + (i / PART * PITCH + i % PART);
+    if (i + COPY <= there) {
+      copy_async<COPY>(put, from + i, true);
     } else {
 #pragma unroll
-      for (int v = 0; v < 4; ++v) to[i + v] = i + v < there ? from[i + v] : 0.0f;
+      for (int v = 0; v < COPY; ++v) put[v] = i + v < there ? from[i + v] : 0.0f;
     }
+  }
+}
+
+// Copies the rows of a tile from an A that is stored as [K, M].
+__device__ __forceinline__ void copy_columns(float* to, const float* __restrict__ a, int m0, int tid) {
+#pragma unroll
+  for (int i = tid * A_COPY; i < A_FLOATS; i += THREADS * A_COPY) {
+    const int k = i / TILE_M, m = m0 + i % TILE_M;
+    copy_async<A_COPY>(to + i, a + static_cast<size_t>(k) * M + m, WHOLE_M || m < M);
   }
 }
 
@@ -25,51 +39,95 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_small_k(
     const float* __restrict__ a, const float* __restrict__ b, EPILOGUE_PARAMETERS float* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   float* const rows = reinterpret_cast<float*>(shared_memory);
-  const int tid = threadIdx.x, m0 = blockIdx.x * TILE_M, n0 = blockIdx.y * TILE_N, n = n0 + tid * COLS;
-  const bool active = WHOLE_N || n < N;
-  copy_run<TILE_M * K>(rows, a + static_cast<size_t>(m0) * K, WHOLE_M || m0 + TILE_M <= M ? TILE_M * K : (M - m0) * K, tid);
+  const int tid = threadIdx.x, which = blockIdx.x / TILES_M;
+  const int m0 = blockIdx.x % TILES_M * TILE_M, n0 = blockIdx.y * TILE_N;
+  a += static_cast<size_t>(which) * A_STRIDE;
+  b += static_cast<size_t>(which) * B_STRIDE;
+  // The first column of a panel, relative to the tile, and whether it exists.
+  auto column = [&](int panel) { return (panel * THREADS + tid) * VEC; };
+  auto exists = [&](int panel) { return WHOLE_N || n0 + column(panel) < N; };
+#if TRANSPOSE_A
+  copy_columns(rows, a, m0, tid);
+#else
+  const int a_there = WHOLE_M || m0 + TILE_M <= M ? A_FLOATS : (M - m0) * K;
+  copy_run<A_COPY, A_FLOATS, A_FLOATS, A_FLOATS>(rows, a + static_cast<size_t>(m0) * K, a_there, tid);
+#endif
   float right[COLS * K];
 #if TRANSPOSE_B
-  float* const columns = rows + TILE_M * K;
-  copy_run<TILE_N * K>(columns, b + static_cast<size_t>(n0) * K, WHOLE_N || n0 + TILE_N <= N ? TILE_N * K : (N - n0) * K, tid);
+  float* const columns = rows + A_FLOATS;
+  const int b_there = WHOLE_N || n0 + TILE_N <= N ? TILE_N * K : (N - n0) * K;
+  copy_run<B_COPY, TILE_N * K, VEC * K, VEC * (K | 1)>(columns, b + static_cast<size_t>(n0) * K, b_there, tid);
 #else
 #pragma unroll
   for (int k = 0; k < K; ++k)
-    if (active) load_vector<COLS>(right + k * COLS, b + static_cast<size_t>(k) * N + n);
+#pragma unroll
+    for (int p = 0; p < PANELS; ++p)
+      if (exists(p))
+        load_vector<VEC>(right + k * COLS + p * VEC, b + static_cast<size_t>(k) * N + n0 + column(p));
 #endif
   copy_commit();
   copy_wait<0>();
   __syncthreads();
-  if (!active) return;
+  if (!exists(0)) return;
 #if TRANSPOSE_B
 #pragma unroll
-  for (int i = 0; i < COLS * K; i += COLS) load_vector<COLS>(right + i, columns + tid * COLS * K + i);
+  for (int p = 0; p < PANELS; ++p)
+#pragma unroll
+    for (int i = 0; i < VEC * K; i += VEC) load_vector<VEC>(right + p * VEC * K + i, columns + column(p) * (K | 1) + i);
 #endif
 #if FOLLOWS
   const EpilogueArgs epilogue = {bias, residual, scale, shift};
 #endif
+  auto write = [&](int m, const float* sum) {
+#pragma unroll
+    for (int p = 0; p < PANELS; ++p) {
+      if (!exists(p)) continue;
+      const int n = n0 + column(p);
+      const size_t at = (static_cast<size_t>(which) * M + m) * N + n;
+      float values[VEC];
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) values[v] = sum[p * VEC + v];
+#if FOLLOWS
+      finish<1>(values, epilogue, n, at);
+#endif
+      store_vector<VEC>(out + at, values);
+    }
+  };
 #pragma unroll 1
   for (int row = 0; row < TILE_M; row += GROUP) {
+    const int there = WHOLE_M || m0 + row + GROUP <= M ? GROUP : M - m0 - row;
+    float sum[GROUP][COLS];
+#pragma unroll
+    for (int r = 0; r < GROUP; ++r)
+#pragma unroll
+      for (int c = 0; c < COLS; ++c) sum[r][c] = 0.0f;
+#if TRANSPOSE_A
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      float left[GROUP];
+      load_vector<GROUP>(left, rows + k * TILE_M + row);
+#pragma unroll
+      for (int r = 0; r < GROUP; ++r)
+#pragma unroll
+        for (int c = 0; c < COLS; ++c) sum[r][c] = fmaf(left[r], right[TRANSPOSE_B ? c * K + k : k * COLS + c], sum[r][c]);
+    }
+#pragma unroll
+    for (int r = 0; r < GROUP; ++r)
+      if (r < there) write(m0 + row + r, sum[r]);
+#else
     float left[GROUP * K];
 #pragma unroll
     for (int i = 0; i < GROUP * K; i += 4) load_vector<4>(left + i, rows + row * K + i);
 #pragma unroll
     for (int r = 0; r < GROUP; ++r) {
-      const int m = m0 + row + r;
-      if (!WHOLE_M && m >= M) return;
-      float sum[COLS];
-#pragma unroll
-      for (int c = 0; c < COLS; ++c) sum[c] = 0.0f;
 #pragma unroll
       for (int k = 0; k < K; ++k)
 #pragma unroll
         for (int c = 0; c < COLS; ++c)
-          sum[c] = fmaf(left[r * K + k], right[TRANSPOSE_B ? c * K + k : k * COLS + c], sum[c]);
-      const size_t at = static_cast<size_t>(m) * N + n;
-#if FOLLOWS
-      finish<1>(sum, epilogue, n, at);
-#endif
-      store_vector<COLS>(out + at, sum);
+          sum[r][c] = fmaf(left[r * K + k], right[TRANSPOSE_B ? c * K + k : k * COLS + c], sum[r][c]);
+      if (r < there) write(m0 + row + r, sum[r]);
     }
+#endif
+    if (there < GROUP) return;
   }
 }

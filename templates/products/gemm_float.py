@@ -1,0 +1,53 @@
+"""Products of float32: which kernels run a shape.
+
+Four families multiply them, each where it is fastest: `matvec_cuda` few rows, `gemm_small_k` sums
+of few products, `gemm_bf16x3` large products on tensor cores, and `gemm_cuda` all others. Their
+estimates choose, as they choose among the tiles of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import replace
+from functools import lru_cache
+from types import ModuleType
+
+from autotune import Target
+
+from ..epilogue import Epilogue
+from . import gemm_bf16x3, gemm_cuda, gemm_small_k, matvec_cuda
+from .gemm_shape import Gemm
+
+# A knob that no other of these families has: by it a configuration of a log is known.
+KNOBS = {
+    "threads_m": gemm_cuda, "in_turn": gemm_bf16x3, "tile_m": gemm_small_k, "lanes": matvec_cuda,
+}  # fmt: skip
+
+
+def family_of(shape: Gemm, target: Target, knobs: Container[str], fma: bool = False) -> ModuleType:
+    """Return the module of the kernels that a configuration is of, or, of none, the fastest.
+
+    Args:
+        knobs: names of the knobs that were chosen, if any.
+        fma: whether to multiply by ``fmaf`` in the order of the sums only.
+    """
+    known = next((family for knob, family in KNOBS.items() if knob in knobs), None)
+    return known or _fastest(replace(shape, rest=Epilogue()), target, fma)
+
+
+@lru_cache(maxsize=1024)
+def _fastest(shape: Gemm, target: Target, fma: bool) -> ModuleType:
+    """Return the family whose untuned choice takes the fewest cycles by its estimate."""
+    if not fma and matvec_cuda.suits(shape):
+        return matvec_cuda
+    families = [gemm_cuda]
+    if gemm_small_k.refusal(shape) is None:
+        families.append(gemm_small_k)
+    if not fma and gemm_bf16x3.runs_on(target):
+        families.append(gemm_bf16x3)
+    return min(families, key=lambda family: _cycles(family, shape, target))
+
+
+def _cycles(family: ModuleType, shape: Gemm, target: Target) -> float:
+    cycles: float = family.estimate(shape, family.default_choice(shape, target), target)
+    return cycles

@@ -1,0 +1,62 @@
+"""Products of float32: which family of kernels runs a shape, and a configuration."""
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import pytest
+from autotune.templates.epilogue import Epilogue
+from autotune.templates.products import (
+    gemm_bf16x3,
+    gemm_cuda,
+    gemm_float,
+    gemm_small_k,
+    matvec_cuda,
+)
+from autotune.templates.products.gemm_shape import Gemm
+
+from autotune.target import Target
+from autotune.task import ConfigEntity, create
+from autotune.task.kinds import OtherOptionEntity
+
+HOPPER = Target("cuda -arch=sm_90")
+ENTRIES = {
+    gemm_cuda: "gemm_nn", gemm_bf16x3: "gemm_bf16x3", gemm_small_k: "gemm_small_k",
+    matvec_cuda: "matvec",
+}  # fmt: skip
+# All four can run it.
+SHAPE = Gemm(12, 2048, 60, transpose_b=True)
+
+
+@pytest.mark.parametrize("family", ENTRIES, ids=ENTRIES.values())
+def test_a_configuration_of_a_log_runs_by_the_family_that_it_was_tuned_for(family):
+    choice = family.default_choice(SHAPE, HOPPER)
+    entities = {name: OtherOptionEntity(value) for name, value in choice.items()}
+    args = (SHAPE.m, SHAPE.n, SHAPE.k, "float32", 1, False, True)
+    source = create("gemm.cuda", args, HOPPER).instantiate(ConfigEntity(0, None, entities))
+    assert source.calls[-1].entry == ENTRIES[family]
+    assert source.text() == family.kernel(SHAPE, choice).text()
+
+
+CHOSEN = {
+    "large": (Gemm(1024, 1024, 1024), gemm_bf16x3),
+    "small": (Gemm(256, 256, 256), gemm_cuda),
+    "a batch of small ones": (Gemm(312, 59, 366, batch=48, transpose_b=True), gemm_cuda),
+    "few rows": (Gemm(12, 1001, 2048, transpose_b=True), matvec_cuda),
+    "short sums": (Gemm(2048, 2048, 32), gemm_small_k),
+    "short sums, a stored as [k, m]": (Gemm(4096, 4096, 40, transpose_a=True), gemm_small_k),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_untuned_a_product_runs_by_the_family_that_was_fastest(name):
+    shape, family = CHOSEN[name]
+    assert gemm_float.family_of(shape, HOPPER, ()) is family
+
+
+def test_what_follows_a_product_has_no_say_in_its_family():
+    shape = Gemm(512, 512, 512, rest=Epilogue(bias=True, activation="relu"))
+    assert gemm_float.family_of(shape, HOPPER, ()) is gemm_bf16x3
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_100"])
+def test_targets_without_wgmma_multiply_by_fmaf(arch):
+    target = Target(f"cuda -arch={arch}")
+    assert gemm_float.family_of(Gemm(1024, 1024, 1024), target, ()) is gemm_cuda
