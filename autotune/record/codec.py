@@ -149,6 +149,16 @@ class Decoder:
         return MeasureInput(target, task, config), result
 
 
+def is_of_a_later_version(line: str) -> bool:
+    """Return whether a line is a whole record of a version that is not known yet."""
+    try:
+        row, _ = read_json(line.removeprefix("# race ").strip())
+    except ValueError:
+        return False
+    version = _version(row) if isinstance(row, dict) and "input" in row else None
+    return isinstance(version, int | float) and version > AUTOTVM_LOG_VERSION
+
+
 def _version(row: Mapping[str, object]) -> object:
     return row.get("v", row.get("version"))
 

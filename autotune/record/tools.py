@@ -12,7 +12,7 @@ from pathlib import Path
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.best import best_of
-from autotune.record.codec import encode, measure_str_key
+from autotune.record.codec import encode, is_of_a_later_version, measure_str_key
 from autotune.record.history import ApplyHistoryBest
 from autotune.record.paths import LogPath, log_path, log_source
 from autotune.record.reader import LogReader, open_log, source_name
@@ -148,7 +148,8 @@ def compact(
 ) -> tuple[int, int]:
     """Drop unreadable lines, and all but the last record of each configuration.
 
-    Others may append to the log meanwhile: what they write is kept as it is.
+    Records of a later version stay: who wrote them can read them. Others may append to the log
+    meanwhile: what they write is kept as it is.
 
     Args:
         in_file: the log.
@@ -173,12 +174,15 @@ def compact(
         held = list(lines)
         reader = forms.reader(held, path)
         pairs = list(reader)
-        bad = sum(not forms.keeps(held[one.line - 1]) for one in reader.problems)
+        bad = sum(not stays(held[one.line - 1]) for one in reader.problems)
         if bad and not pairs:
             raise RecordError(f"compact: {reader.report()}; it is unchanged")
         last = {measure_str_key(pair[0]): pair for pair in pairs}
         counts = len(last), len(pairs) - len(last) + bad
-        return forms.text(last.values(), filter(forms.keeps, held))
+        return forms.text(last.values(), filter(stays, held))
+
+    def stays(line: str) -> bool:
+        return forms.keeps(line) or is_of_a_later_version(line)
 
     with open_log(source) as file:
         if out_file is not None:

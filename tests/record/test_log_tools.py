@@ -71,6 +71,15 @@ def test_compacting_keeps_the_last_of_each_configuration(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["all.log"]
 
 
+def test_compacting_keeps_the_records_of_a_later_version(tmp_path):
+    log = sample_log(tmp_path)
+    later = log.read_text().replace('"version": 0.2', '"version": 0.3').splitlines(True)[:2]
+    with log.open("a") as file:
+        file.writelines([*later, "# race " + later[0], later[0][:40] + "\n"])
+    assert compact(log) == (5, 2)
+    assert log.read_text().endswith("".join([*later, "# race " + later[0]]))
+
+
 def test_a_log_that_cannot_be_rewritten_is_left_alone(tmp_path):
     with pytest.raises(RecordError, match=r"cannot write the log .*; it is unchanged"):
         write_log("/dev/null/x.log", [])
