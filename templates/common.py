@@ -49,24 +49,24 @@ def up_to(limit: int, candidates: Iterable[int]) -> list[int]:
     return [c for c in candidates if c <= limit] or [1]
 
 
-# Elements up to which a row may be a part of a warp's.
+# Elements up to which several rows may share a warp.
 _SHORT = 512
 
 
 def lanes(columns: int) -> list[int]:
-    """Return parts of a warp that may share a row of so many elements."""
+    """Return how many lanes of a warp may have a row of so many elements."""
     return [4, 8, 16] if columns <= _SHORT else []
 
 
 def side_by_side(columns: int) -> list[int]:
-    """Return how many rows of so many elements a block may take."""
+    """Return how many rows of so many elements a block may have."""
     return [1, 2, 4, 8, 16, 32, 64] if columns <= _SHORT else [1, 2, 4, 8, 16]
 
 
 def odd_quads(floats: int) -> int:
     """Round a row of shared memory up to an odd number of 16-byte words.
 
-    Rows then start in different banks, for reads of 4 bytes and of 16.
+    This avoids bank conflicts of 4-byte and of 16-byte loads.
     """
     quads = ceil_div(floats, 4)
     return 4 * (quads + 1 - quads % 2)
@@ -119,13 +119,13 @@ CUDA_FLAGS = ("-std=c++14",)
 
 
 def straight(steps: int, least: int, size: int, most: int) -> int:
-    """Return how many of ``steps`` to write out at a time.
+    """Return how many of ``steps`` to unroll at a time.
 
     Args:
         steps: how many there are.
-        least: fewest that can be written out; it divides ``steps``.
+        least: fewest that can be unrolled; it divides ``steps``.
         size: multiply-adds of one.
-        most: multiply-adds to write out in a row.
+        most: multiply-adds to unroll.
     """
     counts = (n for n in range(least, steps + 1, least) if steps % n == 0)
     return max((n for n in counts if n * size <= most), default=least)
@@ -340,7 +340,7 @@ def limit_rules(tiling: Tiling, limits: Limits) -> list[tuple[bool, str]]:
 
 
 def cluster_rules(choice: Mapping[str, int], target: Target) -> list[tuple[bool, str]]:
-    """Return the rules by which the blocks of a split may form no cluster."""
+    """Return the rules that forbid clusters for the blocks of a split."""
     wanted = choice["cluster"] > 0
     return [
         (wanted & (not clusters_of(target)), "no clusters"),

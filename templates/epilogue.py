@@ -1,4 +1,4 @@
-"""What follows a sum in kernels: bias, residual, scale and shift, and an activation."""
+"""The epilogue of kernels: bias, residual, scale and shift, and an activation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .common import Array
 
 # Sums are float32 when they are multiplied.
 _LARGEST = float(np.finfo(np.float32).max)
-# Names of activations; kernels get the place in this list.
+# Names of activations; kernels get the index in this list.
 ACTIVATIONS = ("none", "relu", "relu6", "silu", "gelu", "gelu_tanh")
 
 
@@ -48,14 +48,14 @@ def _normal_cdf(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Epilogue:
-    """``activation((sum * alpha + bias + residual) * scale + shift)``, each part if asked for.
+    """``activation((sum * alpha + bias + residual) * scale + shift)``, each part optional.
 
     Attributes:
-        bias: whether a number a channel is added.
+        bias: whether a bias per channel is added.
         residual: whether an array of the output's shape is added.
-        affine: whether a scale and a shift, one number a channel each, follow.
+        affine: whether a scale and a shift per channel follow.
         activation: one of `ACTIVATIONS`.
-        alpha: a number by which sums are multiplied, which is part of the kernel's text.
+        alpha: a factor of the sums, a constant of the kernel.
         kept: whether ``sum * alpha + bias + residual`` is a result too, the first of two.
         shift: whether a shift follows without a scale.
     """
@@ -81,7 +81,7 @@ class Epilogue:
     def arguments(
         self, channels: int, result: tuple[int, ...], dtype: str = "float32"
     ) -> list[Argument]:
-        """Return those of bias, residual, scale and shift that are there."""
+        """Return those of bias, residual, scale and shift that it has."""
         affine = ("scale", "shift") if self.affine else ("shift",) if self.shift else ()
         return [
             *([arg("bias", (channels,), dtype)] if self.bias else []),
@@ -90,30 +90,30 @@ class Epilogue:
         ]
 
     def results(self, result: tuple[int, ...]) -> list[Argument]:
-        """Return what is written before the last result."""
+        """Return the results before the last one."""
         return [arg("kept", result, role="out")] if self.kept else []
 
     def elements(self, channels: int, outputs: int) -> int:
-        """Return how many numbers the arguments have."""
+        """Return the number of elements of the arguments."""
         many = self.residual + self.kept
         return channels * (self.bias + self.shift + 2 * self.affine) + outputs * many
 
     def names(self, stand_in: str) -> list[str]:
-        """Return the parameters of kernels; what is never read is another array."""
+        """Return the arguments of kernels; ``stand_in`` is passed for those it does not have."""
         asked = {"bias": self.bias, "residual": self.residual}
         asked |= {"scale": self.affine, "shift": self.affine or self.shift}
         read = [name if there else stand_in for name, there in asked.items()]
         return [*read, "kept"] if self.kept else read
 
     def defines(self) -> dict[str, int]:
-        """Return what ``epilogue.h`` is parameterised by."""
+        """Return the parameters of ``epilogue.h``."""
         by_tanh = self.activation == "gelu_tanh"
         return {
             "bias": self.bias,
             "residual": self.residual,
             "affine": self.affine,
             "activation": ACTIVATIONS.index("gelu" if by_tanh else self.activation),
-            # What older texts do not know of is not there.
+            # Left out unless set, so that older kernel texts stay the same.
             **{name: 1 for name in ("kept", "shift") if getattr(self, name)},
             **({"erf_by_tanh": 1} if by_tanh else {}),
         }
@@ -123,11 +123,11 @@ class Epilogue:
         return {} if self.alpha == 1 else {"ALPHA": f"{float(self.alpha)!r}f"}
 
     def apply(self, sums: Array, others: tuple[Array, ...], channel: int) -> Array:
-        """Return what becomes of ``sums``; ``channel`` is the axis of their channels."""
+        """Return the result for ``sums``; ``channel`` is the axis of their channels."""
         return self.both(sums, others, channel)[1]
 
     def both(self, sums: Array, others: tuple[Array, ...], channel: int) -> tuple[Array, Array]:
-        """Return what may be kept of ``sums``, and what becomes of them."""
+        """Return the kept result of ``sums``, and the last one."""
         rest = list(others)
         shape = [1] * sums.ndim
         shape[channel] = -1

@@ -84,7 +84,7 @@ def depthwise_conv2d_nchw_cuda(
     data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair,
     out_dtype: str = _OF_FLOAT,
 ) -> Made:  # fmt: skip
-    """Convolve each channel of images NCHW by filters of its own."""
+    """Depthwise convolution of NCHW images."""
     if _by_tiles(data):
         conv = te_common.rounded_sum(
             partial(topi.nn.depthwise_conv2d_nchw, data, kernel, strides, padding, dilation),
@@ -121,7 +121,7 @@ def depthwise_conv2d_nchwc_x86(
     data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair,
     layout: str = "NCHW", out_layout: str = "NCHW", out_dtype: str = _OF_FLOAT,
 ) -> Scheduled:  # fmt: skip
-    """Convolve each channel of images NCHW by filters of its own on a CPU."""
+    """Depthwise convolution of NCHW images on a CPU."""
     del layout, out_layout
     conv = te_common.rounded_sum(
         partial(topi.nn.depthwise_conv2d_nchw, data, kernel, strides, padding, dilation), out_dtype
@@ -219,7 +219,7 @@ def _conv3d(layout: str, kind: str) -> None:
         data: te.Tensor, kernel: te.Tensor, strides: tuple[int, ...], padding: tuple[int, ...],
         dilation: tuple[int, ...], groups: int = 1, out_dtype: str = _OF_FLOAT,
     ) -> Scheduled:  # fmt: skip
-        """Convolve images of depth, height and width."""
+        """3-D convolution."""
         if groups != 1:
             raise TemplateError(f"{name}: groups must be 1, got {groups}")
         sides = [*zip(padding[:3], padding[3:], strict=True)]
@@ -246,7 +246,7 @@ def conv2d_transpose_nchw_cuda(
     data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides,
     out_dtype: str = _OF_FLOAT, output_padding: Pair = (0, 0), groups: int = 1,
 ) -> Scheduled:  # fmt: skip
-    """Spread images NCHW by filters [in, out, height, width]."""
+    """Transposed convolution of NCHW images by filters [in, out, height, width]."""
     if groups != 1:
         raise TemplateError(f"conv2d_transpose_nchw.cuda: groups must be 1, got {groups}")
 

@@ -103,7 +103,7 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
 
 
 def tunable_rows(family: ModuleType, shape: Rows | Scan) -> SourceKernel:
-    """Return the kernel of rows now chosen; few long ones may be divided among blocks."""
+    """Return the kernel of rows now chosen; few long rows may be split among blocks."""
     if split_rows.offered(shape, get_config()):
         return tunable(SplitRows(family, ragged=isinstance(shape, Scan)), shape, "cuda")
     return tunable(cast(Any, family), shape, "cuda")
@@ -118,19 +118,20 @@ def conv2d_nchw_cuda(
 ) -> SourceKernel:  # fmt: skip
     """Convolve ``n`` images of ``ci`` channels, h x w, by ``co`` filters kh x kw, float32 NCHW.
 
-    The function takes data, weight, bias (one value a channel, when asked for) and out. Before
-    out it takes, when asked for, a residual, which is added, and a scale and a shift (one value a
-    channel), by which the sum is multiplied and increased before the ReLU.
+    The function takes data, weight, bias (per channel, if asked for) and out. Before out it takes,
+    if asked for, a residual, which is added, and a scale and a shift (per channel), which are
+    applied before the ReLU.
 
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).
-        groups: of channels; the filters of each, (co, ci / groups, kh, kw), see its inputs only.
-        activation: instead of the ReLU, ``"relu6"``, ``"silu"``, ``"gelu"`` or
+        groups: of channels; the filters of a group, (co, ci / groups, kh, kw), read only its
+            inputs.
+        activation: instead of the ReLU: ``"relu6"``, ``"silu"``, ``"gelu"`` or
             ``"gelu_tanh"``.
         kept: whether the sum before scale and shift is written too, to an array before out.
         shift: whether only a shift follows, without a scale.
-        fma: whether to multiply by ``fmaf`` only; on sm_90 layers that gain by it run on tensor
-            cores, as exactly (`conv2d_bf16x3`).
+        fma: whether to use ``fmaf`` only; on sm_90 layers that are faster so run on tensor cores,
+            with the accuracy of float32 (`conv2d_bf16x3`).
     """
     shape = Conv2d(
         n, h, w, co, ci, kh, kw, two(OWNER, stride), four(OWNER, padding), bias, relu, residual,
@@ -179,7 +180,7 @@ def gemm_cuda_any(
     activation: str = "none", residual: bool = False, affine: bool = False, alpha: float = 1.0,
     shared: str = "", fma: bool = False,
 ) -> SourceKernel:  # fmt: skip
-    """Multiply ``batch`` pairs of matrices, c[m, n] = a[m, k] b[k, n], with all that may follow.
+    """Multiply ``batch`` pairs of matrices, c[m, n] = a[m, k] b[k, n], with an epilogue.
 
     The function takes a, b, those of bias, residual, scale and shift that are asked for, and c,
     which becomes ``activation((sum * alpha + bias + residual) * scale + shift)``; bias, scale and
@@ -209,7 +210,7 @@ def matvec_cuda_rows(
     n: int, k: int, m: int = 1, dtype: str = "float32", bias: bool = False,
     activation: str = "none", residual: bool = False, affine: bool = False, alpha: float = 1.0,
 ) -> SourceKernel:  # fmt: skip
-    """Multiply few rows, c[m, n] = a[m, k] b[k, n] with b stored as [n, k], and what may follow.
+    """Multiply few rows, c[m, n] = a[m, k] b[k, n] with b stored as [n, k], and an epilogue.
 
     The function takes what that of ``gemm.cuda`` with ``transpose_b`` does.
 
@@ -251,7 +252,7 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
 
 
 def _on_copies(shape: Gemm, target: Target) -> bool:
-    """Return whether a product of 16-bit floats runs on copies with rows that vectors can read."""
+    """Return whether a product of 16-bit floats runs on padded copies, aligned for vectors."""
     old = gemm_half.chosen_before(get_config())
     return gemm_padded.is_needed(shape) or (not old and gemm_padded.gains(shape, target))
 

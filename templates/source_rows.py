@@ -1,4 +1,4 @@
-"""The source templates that move memory, registered: norms, sums, transposes, chains."""
+"""Registers memory-bound source templates: norms, reductions, scans, transposes, elementwise."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def layer_norm_cuda(
     rows: int, columns: int, epsilon: float = 1e-5, gain: bool = True, shift: bool = True,
     dtype: str = "float32",
 ) -> SourceKernel:  # fmt: skip
-    """Each row less its mean, over its standard deviation, times gain, plus shift.
+    """Layer normalisation of each row: zero mean, unit variance, times gain, plus shift.
 
     The function takes data, those of gain and shift that are asked for (one number a column), and
     out. ``epsilon`` is added to the variance.
@@ -45,7 +45,7 @@ def layer_norm_cuda(
 def rms_norm_cuda(
     rows: int, columns: int, epsilon: float = 1e-6, gain: bool = True, dtype: str = "float32"
 ) -> SourceKernel:
-    """Each row over the root of the mean of its squares, times gain (one number a column)."""
+    """RMS normalisation: each row divided by its root mean square, times gain (per column)."""
     shape = Rows("rms_norm", rows, columns, dtype, epsilon, gain)
     return tunable_rows(rows_cuda, shape)
 
@@ -108,7 +108,7 @@ def attention_cuda_heads(
 def reduce_cuda_rows(
     operation: str, outer: int, depth: int, inner: int = 1, dtype: str = "float32"
 ) -> SourceKernel:
-    """Reduce an array ``[outer, depth, inner]`` along its middle.
+    """Reduce an array ``[outer, depth, inner]`` along its middle axis.
 
     Rows of a matrix have ``inner=1``, columns ``outer=1``.
 
@@ -121,7 +121,7 @@ def reduce_cuda_rows(
 
 @template("cumsum.cuda")
 def cumsum_cuda(rows: int, columns: int, dtype: str = "float32") -> SourceKernel:
-    """Return the sums of the first 1, 2, ... elements of each row of a matrix."""
+    """Inclusive prefix sums of each row of a matrix."""
     return tunable_rows(scan_cuda, Scan(rows, columns, dtype))
 
 
@@ -155,8 +155,8 @@ def elementwise_cuda_any(
 def take_rows_cuda(
     rows: int, columns: int, count: int, dtype: str = "float32", index: str = "int32"
 ) -> SourceKernel:
-    """Take ``count`` rows of a table of ``rows`` rows by their numbers, as an embedding does.
+    """Take ``count`` rows of a table of ``rows`` rows by index, as an embedding does.
 
-    The function takes table, index and out. A number beyond the table is that of its nearest end.
+    The function takes table, index and out. Indices out of bounds are clamped.
     """
     return tunable(take_cuda, TakeRows(rows, columns, count, dtype, index), "cuda")

@@ -1,4 +1,4 @@
-"""The source templates of windows over images, registered: depthwise convolution and pooling."""
+"""Registers the source templates of NHWC, depthwise and Winograd convolutions, and pooling."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def depthwise_conv2d_cuda(
     residual: bool = False, affine: bool = False, dilation: Extents = 1, layout: str = "NCHW",
     dtype: str = "float32",
 ) -> SourceKernel:  # fmt: skip
-    """Convolve each channel of ``n`` images by ``multiplier`` filters kh x kw of its own.
+    """Depthwise convolution of ``n`` images by ``multiplier`` filters kh x kw a channel.
 
     The function takes data, weight, those of bias, residual, scale and shift that are asked for
     (`Epilogue`), and out. Filters are (channels, multiplier, kh, kw) where the layout is
@@ -85,7 +85,7 @@ def pool2d_cuda(
     stride: Extents = 1, padding: Extents = 0, dilation: Extents = 1,
     count_padding: bool = False, layout: str = "NCHW", dtype: str = "float32",
 ) -> SourceKernel:  # fmt: skip
-    """Return the maximum (``kind="max"``) or average (``"avg"``) of windows of images.
+    """Max (``kind="max"``) or average (``"avg"``) pooling of images.
 
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).
@@ -128,15 +128,15 @@ def conv2d_nhwc_cuda(
     The function takes data, weight, those of bias, residual, scale and shift that are asked for
     (`Epilogue`), and out, all of one type: ``"float32"``, or ``"float16"`` or ``"bfloat16"``,
     which run on tensor cores (sm_80 and later) with sums in float32, odd numbers of channels on
-    copies.
+    padded copies.
     With ``"tf32"`` arrays are float32, and tensor cores multiply them after rounding to 11 bits.
 
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).
         activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"``, ``"gelu"`` or
             ``"gelu_tanh"``.
-        groups: of channels; the filters of each, (kh, kw, ci / groups, co), see its inputs only.
-            Of 16-bit floats a group must have an even number of channels on either side.
+        groups: of channels; the filters of a group, (kh, kw, ci / groups, co), read only its
+            inputs. Groups of 16-bit floats must have even numbers of input and output channels.
     """
     owner = conv2d_nhwc.OWNER
     if dtype not in ("float32", *HALVES, TF32):

@@ -159,7 +159,7 @@ def depthwise_conv2d_nchw_cuda(
     n: int, h: int, w: int, c: int, multiplier: int, kh: int, kw: int,
     stride: Extents = 1, padding: Extents = 0,
 ) -> Scheduled:  # fmt: skip
-    """Convolve every channel by filters of its own; a block stages its window and filters."""
+    """Depthwise convolution; a block stages its input tile and filters."""
     return on_gpu(*_depthwise(n, h, w, c, multiplier, kh, kw, stride, padding), {})
 
 
@@ -168,7 +168,7 @@ def depthwise_conv2d_nchw_cpu(
     n: int, h: int, w: int, c: int, multiplier: int, kh: int, kw: int,
     stride: Extents = 1, padding: Extents = 0,
 ) -> Scheduled:  # fmt: skip
-    """Convolve every channel by filters of its own: a channel a task, vectors along columns."""
+    """Depthwise convolution: a channel a task, vectors along columns."""
     return depthwise_on_cpu(*_depthwise(n, h, w, c, multiplier, kh, kw, stride, padding))
 
 

@@ -68,7 +68,7 @@ def worker(
     key: str | None,
     insecure: bool,
 ) -> None:
-    """Compile and measure on this host for whoever uses the scheduler.
+    """Compile and measure on this host for the clients of the scheduler.
 
     Each device is owned by one process, builders run beside. A worker runs native code that it is
     sent, as the user who started it: let only those reach it whom you would give that user's

@@ -19,7 +19,7 @@ logger = logging.getLogger("autotune")
 # Seconds between looks at the logs, between two messages to a reader, and that it may take to
 # receive one; how much longer than making one the pause after it is.
 LOOK_S, PAUSE_S, PATIENCE_S, REST = 0.5, 2.0, 30.0, 8.0
-# Seconds for which logs are read at a stretch: whoever asks for anything waits so long.
+# Seconds for which logs are read at a time, while requests wait.
 SLICE_S = 0.02
 # Messages kept, and readers at once.
 _KEPT, MOST_READERS = 16, 64

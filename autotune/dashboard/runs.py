@@ -35,7 +35,7 @@ class Run:
         best: the record that is replayed, see `autotune.record.best_of`; None before one works.
         best_line: where it stands.
         best_trial: the trial of that configuration; 0 where none of this log is.
-        messages: what went wrong, in the words of whoever refused.
+        messages: the errors, as they were raised.
         roof: of the last trial that says it, see `Evidence.roof`.
     """
 

@@ -63,7 +63,7 @@ class Guarded(RequestHandler):
             self.set_header(name, value)
 
     def prepare(self) -> None:
-        """Refuse whoever names another host, or does not know the token."""
+        """Refuse requests for another host, or without the token."""
         self.settings["answering"].add(self._stream())
         if not self.guard.knows_host(self.request.host or ""):
             raise HTTPError(403, reason="Unknown host")
@@ -209,7 +209,7 @@ class Live(Guarded, WebSocketHandler):
             stream.close()
 
     def on_message(self, message: str | bytes) -> None:
-        """Take note of what is looked at; whoever sends anything else is sent away."""
+        """Note what the client looks at; other messages close the connection."""
         try:
             self._reader.ask(View.from_json(json.loads(message)))
         except (RecordError, ValueError, RecursionError):

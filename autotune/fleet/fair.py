@@ -18,7 +18,7 @@ _MOST_IDLE = 64
 
 
 class FairQueue(Generic[Work]):
-    """Gives out the work of whoever had the least time for its weight. From any thread."""
+    """Schedules the client with the least time for its weight (fair queuing). From any thread."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

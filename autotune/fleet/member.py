@@ -22,7 +22,7 @@ _MOST_SENT = 4096
 
 
 class _Turn:
-    """Held by whoever sends a file; goes with the last who waits for it."""
+    """Held while a file is sent; removed with the last waiter."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

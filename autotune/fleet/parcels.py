@@ -108,7 +108,7 @@ class Store:
     """The files that a worker has, by their names, in a folder that goes with it.
 
     Those that were not asked for the longest go when they take too much room, and all that can go
-    when the disk is full; whoever wants them is asked for them again. From any thread.
+    when the disk is full; clients are asked for them again. From any thread.
 
     Args:
         most_bytes: what they may take; by default an eighth of the host's memory.

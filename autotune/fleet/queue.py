@@ -102,7 +102,7 @@ class FleetQueue:
         self._closed = False
 
     def put(self, needs: Needs, work: Work) -> Future[Any]:
-        """Queue work for whoever can do it."""
+        """Queue work for any worker that can do it."""
         entry = _Ordered(needs, work=work, future=Future())
         assert entry.future is not None
         with self._lock:
@@ -144,7 +144,7 @@ class FleetQueue:
         except CancelledError:
             self._let_go(number, entry)
             entry.drop()
-        except BaseException as error:  # handed to whoever waits for the result
+        except BaseException as error:  # handed to the waiter of the result
             self._let_go(number, entry)
             entry.fail(error)
         else:

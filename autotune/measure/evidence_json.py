@@ -1,7 +1,7 @@
 """The JSON of evidence: the one place that knows the keys of a record beside AutoTVM's.
 
 `autotune.record.codec` writes and reads rows with it, and `MeasureResult.extra` shows it. Reading
-is strict: whoever uses a key may rely on its form. A key of others passes as it is.
+is strict: readers may rely on the form of a key. Unknown keys are kept unchanged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The result of a trial that ended, in one form whoever made it."""
+"""The result of a trial that ended, in one form for all origins."""
 
 from __future__ import annotations
 

@@ -288,7 +288,7 @@ class Session(Mapping[str, object]):
                 return
             ran = self._hand_over(trial, built)
             ran.add_done_callback(partial(self._on_run, trial, built))
-        except BaseException as error:  # an exit or interrupt too: it reaches whoever waits
+        except BaseException as error:  # an exit or interrupt too: it reaches the waiter
             trial.fail(error)
             self._settle()
 
@@ -310,7 +310,7 @@ class Session(Mapping[str, object]):
         try:
             self.builder.discard(built)
             self._finish(trial, mark_result(as_result(future.result()), built, trial.clock))
-        except BaseException as error:  # an exit or interrupt too: it reaches whoever waits
+        except BaseException as error:  # an exit or interrupt too: it reaches the waiter
             trial.fail(error)
         finally:
             self._settle()

@@ -69,7 +69,7 @@ class TrialFuture(Future[MeasureResult]):
         return True
 
     def finish(self, result: MeasureResult) -> None:
-        """Tell whoever wants to know at once, then whoever waits."""
+        """Call the callbacks, then wake the waiters."""
         if not self.set_running_or_notify_cancel():
             return
         try:
@@ -81,7 +81,7 @@ class TrialFuture(Future[MeasureResult]):
         self._work = None  # else the two would hold each other
 
     def fail(self, error: BaseException) -> None:
-        """Let whoever waits get an error, or nothing where the trial was cut off."""
+        """Give waiters an error, or nothing where the trial was cut off."""
         if isinstance(error, CancelledError):
             self.cancel()
         elif not self.done() and self.set_running_or_notify_cancel():

@@ -45,7 +45,7 @@ def html_comparison(before: Path, after: Path) -> str:
     """Return the HTML of two logs compared, with nothing in it that is not escaped."""
     rows = compare(read_records(before)[0], read_records(after)[0])
     span = _span(rows)
-    # Logs of two folders often have one name; a path may tell more than whoever reads it should.
+    # Logs of two folders often have one name; a path may reveal too much to readers.
     alike = before.name == after.name
     names = [visible(str(path) if alike else path.name) for path in (before, after)]
     return _template().render(

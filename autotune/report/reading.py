@@ -1,4 +1,4 @@
-"""The records of a log, whoever made it."""
+"""The records of a log, of any origin."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Executable(ABC):
         """Run once on ``arrays``, which fit the arguments, and wait for the end."""
 
     def queue_call(self, arrays: Sequence[NDArray]) -> None:
-        """Begin to run once on ``arrays``; whoever reads them afterwards waits for the end."""
+        """Start a run on ``arrays``; later reads of these wait for its end."""
         self.call(arrays)
 
     @abstractmethod
@@ -66,7 +66,7 @@ class Executable(ABC):
 
     @abstractmethod
     def sampler(self, buffers: Buffers, options: TimeOptions) -> Sampler:
-        """Return what takes single samples, for whoever times several kernels in turn."""
+        """Return what takes single samples, for timing several kernels interleaved."""
 
     def time(self, buffers: Buffers, options: TimeOptions | None = None) -> Timing:
         """Time the kernel on ``buffers``; afterwards outputs hold the last run's values."""

@@ -180,7 +180,7 @@ class ApplyFixedConfig(DispatchContext):
     """Give each task the first configuration of its space, to choose between implementations.
 
     The configurations of the named tasks get a low cost and those of the others a high one, so
-    that whoever compares implementations by cost takes the named ones.
+    that comparisons of implementations by cost prefer the named ones.
 
     Args:
         tasks: tasks with a `config_space`, told apart by name.

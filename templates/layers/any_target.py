@@ -37,7 +37,7 @@ def _plain_conv2d(layer: Layer) -> tuple[Any, ...] | None:
 
 @implements("nn.conv2d", "cpu", "conv2d_nchw.cpu", layouts=["NCHW"], dtypes=FLOAT32, keeps=True)
 def conv2d_nchw_cpu(layer: Layer) -> Offer | None:
-    """Offer the C kernel for whole convolutions with all that may follow."""
+    """Offer the C kernel for convolutions without groups, with their epilogue."""
     shape, rest = _plain_conv2d(layer), layer.epilogue
     if shape is None or layer.op.groups != 1:  # type: ignore[attr-defined]
         return None
@@ -160,7 +160,7 @@ def conv3d(layer: Layer) -> Offer | None:
     "nn.conv2d_transpose", "cuda", "conv2d_transpose.cuda", None, FLOAT32, ("none",)
 )  # fmt: skip
 def conv2d_transpose(layer: Layer) -> Offer | None:
-    """Offer the kernels for transposed convolutions without what follows."""
+    """Offer the kernels of transposed convolutions without epilogue."""
     op = layer.op
     assert isinstance(op, ops.Conv2dTranspose)
     data, weight = (each.shape for each in layer.inputs)

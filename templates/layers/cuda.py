@@ -1,4 +1,4 @@
-"""Which layers of networks the templates of windows, reductions, transposes and takes compute."""
+"""Which layers of networks the templates of convolution, pooling and data movement compute."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def of_each_channel(layer: Layer) -> bool:
     activations=ACTIVATIONS, keeps=True,
 )  # fmt: skip
 def conv2d_nchw(layer: Layer) -> Offer | None:
-    """Offer the kernel for all but depthwise convolutions, with all that may follow."""
+    """Offer the kernel for all but depthwise convolutions, with their epilogue."""
     op, rest = layer.op, layer.epilogue
     assert isinstance(op, ops.Conv2d)
     if of_each_channel(layer):
@@ -92,7 +92,7 @@ def conv2d_nchw(layer: Layer) -> Offer | None:
 
 
 def depthwise_conv2d(template: str, layer: Layer) -> Offer | None:
-    """Offer a kernel for convolutions of each channel, with all that may follow."""
+    """Offer a kernel for depthwise convolutions, with their epilogue."""
     op, rest = layer.op, layer.epilogue
     assert isinstance(op, ops.Conv2d)
     if not of_each_channel(layer):
@@ -117,10 +117,10 @@ def unusual(dtype: str) -> tuple[str, ...]:
 
 
 def pool2d(template: str, layer: Layer) -> Offer | None:
-    """Offer a kernel for the maximum and the average of windows, with nothing behind it."""
+    """Offer a kernel for max and average pooling without epilogue."""
     op = layer.op
     assert isinstance(op, ops.Pool2d)
-    # A window that reaches beyond the padding has fewer elements than the kernel would count.
+    # A window beyond the padding (ceil mode) has fewer elements than the kernel would count.
     counts_beyond = op.ceil_mode and op.kind == "avg" and op.count_include_pad
     if layer.epilogue != Epilogue() or counts_beyond:
         return None
@@ -169,7 +169,7 @@ def _enter(
 
 
 def enter_windows(kind: str, layouts: tuple[str, ...]) -> None:
-    """Enter the templates of windows over images for a kind of target."""
+    """Register the templates of depthwise convolution and pooling for a kind of target."""
     name, dtypes = f"depthwise_conv2d.{kind}", FLOATS if kind == "cuda" else FLOAT32
     matcher = partial(depthwise_conv2d, name)
     activations = ACTIVATIONS if kind == "cuda" else CPU_ACTIVATIONS
@@ -185,7 +185,7 @@ _enter(
 )
 _enter(("nn.global_avg_pool3d",), "reduce.cuda", global_pool, FLOATS, VOLUMES)
 _enter(("sum", "mean", "max", "min", "prod"), "reduce.cuda", reduction, FLOATS)
-# Places are whole numbers, whatever the elements are.
+# Indices are integers, whatever the elements are.
 _enter(("argmax", "argmin"), "reduce.cuda", reduction, (*FLOATS, "int32"))
 
 
@@ -211,7 +211,7 @@ def transposition(
 
 
 def take_rows(layer: Layer) -> Offer | None:
-    """Offer the copy of rows of a table by their numbers."""
+    """Offer the copy of rows of a table by index."""
     op, (table, index) = layer.op, layer.inputs
     assert isinstance(op, ops.Take)
     first = op.along in (0, -len(table.shape))

@@ -35,7 +35,7 @@ def _follows(rest: Epilogue) -> tuple[bool, str, bool, bool] | None:
     activations=ACTIVATIONS,
 )  # fmt: skip
 def conv2d_nhwc(layer: Layer) -> Offer | None:
-    """Offer the kernel, also for groups; filters that lie otherwise are laid out anew once."""
+    """Offer the kernel, also for groups; filters in another layout are rearranged once."""
     op, follows = layer.op, _follows(layer.epilogue)
     assert isinstance(op, ops.Conv2d)
     data, weight = layer.inputs
@@ -58,7 +58,7 @@ def conv2d_nhwc(layer: Layer) -> Offer | None:
 
 @implements("nn.dense", "cuda", "matvec.cuda", dtypes=FLOATS, activations=ACTIVATIONS)
 def matvec(layer: Layer) -> Offer | None:
-    """Offer the kernel for few rows, with all that may follow."""
+    """Offer the kernel for few rows, with its epilogue."""
     follows, (data, weight) = _follows(layer.epilogue), layer.inputs
     (m, k), n = data.shape, weight.shape[0]
     if follows is None or m > FEW[layer.result.dtype]:

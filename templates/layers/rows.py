@@ -1,8 +1,8 @@
-"""Which layers of networks the CUDA templates of norms, cumulative sums and attention compute.
+"""Which layers of networks the CUDA templates of norms, prefix sums and attention compute.
 
-Rows must lie along the last axes: what is apart in memory is left to tensor expressions. Rows of
-any number and length are worth trying, for the kernels give a row as many threads as suit it and
-divide few long ones among blocks; attention is where heads have a size that tensor cores take.
+Rows must be along the last axes: strided rows are left to tensor expressions. Rows of any number
+and length are offered, since the kernels choose the threads of a row and split few long ones among
+blocks; attention needs a head size that tensor cores support.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .cuda import FLOATS, takes
 
 
 def _rows(layer: Layer, axis: int) -> tuple[int, int] | None:
-    """Return how many rows data has along its last axis, and of how many elements."""
+    """Return the number of rows along the last axis, and their length."""
     shape = layer.inputs[0].shape
     last = bool(shape) and axis in (-1, len(shape) - 1)
     return (math.prod(shape[:-1]), shape[-1]) if last and layer.epilogue == Epilogue() else None
 
 
 def _vectors(layer: Layer) -> tuple[Any, ...]:
-    """Return data, and gamma and beta as far as they are used."""
+    """Return data, and gamma and beta if they are used."""
     op, (data, *vectors) = layer.op, layer.inputs
     assert isinstance(op, ops.Norm)
     return (data, *op.used(vectors).values())

@@ -46,7 +46,7 @@ def _winograd(
     template: str, tile_for: Callable[[int, int, int], int | None]
 ) -> Callable[[Layer], Offer | None]:
     def winograd(layer: Layer) -> Offer | None:
-        """Offer the kernels with all that may follow; filters are transformed once."""
+        """Offer the kernels with their epilogue; filters are transformed once."""
         rest, (data, weight) = layer.epilogue, layer.inputs
         if not _suits(layer):
             return None

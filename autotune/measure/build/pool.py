@@ -100,7 +100,7 @@ class BuildPool:
         self._orders: queue.SimpleQueue[Pending[Order] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._workers: list[Worker[BuildReply]] = []
-        # Held by whoever starts a process and, from another thread, during a pause.
+        # Held while a process is started and, from another thread, during a pause.
         self._starting = threading.Lock()
         self._paused_at = 0.0
         self._paused_s = 0.0
@@ -167,7 +167,7 @@ class BuildPool:
             return False
         except CancelledError:  # the process was ended over it
             pending.drop()
-        except BaseException as error:  # handed to whoever waits for the result
+        except BaseException as error:  # handed to the waiter of the result
             pending.future.set_exception(error)
         return True
 

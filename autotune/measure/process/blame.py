@@ -19,7 +19,7 @@ import signal
 from pathlib import Path
 
 # Seconds before each further attempt at what lacked something or was killed. Together they outlast
-# a passing shortage of memory, processes or disk, and whoever kills at random.
+# a passing shortage of memory, processes or disk, and processes killed at random.
 PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 ATTEMPTS = len(PAUSES_S) + 1
 # How often a trial may die of something that is most likely its own doing.

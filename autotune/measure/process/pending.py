@@ -41,7 +41,7 @@ class Pending(Generic[Work]):
 
 
 def forward(source: Future[Result], target: Future[Result]) -> None:
-    """Give what comes of one future to another, unless whoever waited for that gave it up.
+    """Give what comes of one future to another, unless that was cancelled.
 
     Giving the other up gives this one up, if it was not begun.
     """

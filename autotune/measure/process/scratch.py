@@ -1,4 +1,4 @@
-"""A temporary folder that goes when its owner is done with it, whoever still writes to it."""
+"""A temporary folder that is removed when its owner is done, even while others write to it."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Dispatch:
             return False
         except CancelledError:  # the process was ended over it
             entry.drop()
-        except BaseException as error:  # handed to whoever waits for the result
+        except BaseException as error:  # handed to the waiter of the result
             entry.future.set_exception(error)
         return True
 

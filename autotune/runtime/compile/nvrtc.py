@@ -19,7 +19,7 @@ _BARE = ("autotune.runtime",)
 # With a driver at hand NVRTC keeps a cache of its own, which prints no report of resources, and
 # answers those who asked for no cache.
 _ENVIRONMENT = {"CUDA_CACHE_DISABLE": "1"}
-# Children without a request; whoever takes one owns it.
+# Idle children; a request that takes one owns it.
 _idle: list[Child] = []
 
 

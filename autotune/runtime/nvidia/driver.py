@@ -1,7 +1,7 @@
 """The door to PyCUDA's driver: contexts, memory, modules and events.
 
 PyCUDA is an extra, and cannot be imported where there is no driver; this module can, and then
-says what is missing to whoever asks for a device. Work is done in the primary context of the
+says what is missing when a device is asked for. Work is done in the primary context of the
 device, the one that torch, cupy and jax use, so that arrays are shared without copying. A context
 is made current for each piece of work and put back after it, so any thread may come.
 

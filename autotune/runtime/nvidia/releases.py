@@ -3,7 +3,7 @@
 To free or to unload something while a stream is captured into a graph ends that capture, unless
 the thread's mode is relaxed (CUDA driver API, cuThreadExchangeStreamCaptureMode). But Python drops
 objects whenever its collector runs, so also in the middle of a capture: of ours, or of a user who
-captures with torch, in the strictest mode by default. So whoever owns something of the driver's
+captures with torch, in the strictest mode by default. So what owns something of the driver's
 leaves it here when it goes. It is given back at once, in relaxed mode; or, where a capture is
 seen, after it: when the next thing is left here or allocated. Seen are captures of this package,
 those of the streams that are current to torch and CuPy in this thread, and those of streams that

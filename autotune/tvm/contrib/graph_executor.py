@@ -83,7 +83,7 @@ class GraphModule:
     def run(self, **input_dict: object) -> None:
         """Begin to run on the inputs, after setting those that are given.
 
-        On a GPU it only queues; whoever reads an output waits, as in TVM.
+        On a GPU it only queues work; reading an output waits, as in TVM.
         """
         self._set(input_dict)
         self.module.start()
