@@ -84,6 +84,11 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
     target = Target.current() or Target(default_target)
     options = family.candidates(shape)
     cfg = get_config()
+    # What was chosen before a knob was added has the value that all kernels had then.
+    is_chosen = not cfg.is_fallback and any(name in cfg for name in options)
+    added: dict[str, int] = getattr(family, "ADDED", {}) if is_chosen else {}
+    before = {name: value for name, value in added.items() if name not in cfg}
+    options = {name: values for name, values in options.items() if name not in before}
     if cfg.is_fallback:
         alone: Any = getattr(shape, "alone", shape)
         for name, value in _default_choice(cast(Any, family), alone, target).items():
@@ -92,14 +97,14 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
         cfg.define_knob(name, values)
 
     def chosen(entities: Mapping[str, Any]) -> dict[str, int]:
-        return {name: entities[name].val for name in options}
+        return before | {name: entities[name].val for name in options}
 
     cfg.multi_filter(lambda entities: family.violation(shape, chosen(entities), target) is None)
     cfg.add_flop(shape.flop)
     cfg.add_bytes(shape.bytes)
     if shape.bytes >= 2**63:
         raise TemplateError(f"no kernels index arrays of {shape.bytes:.3g} bytes: {shape}")
-    return family.kernel(shape, {name: cfg[name].val for name in options})
+    return family.kernel(shape, chosen(cast(Any, cfg)))
 
 
 def tunable_rows(family: ModuleType, shape: Rows | Scan) -> SourceKernel:

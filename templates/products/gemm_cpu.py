@@ -43,6 +43,8 @@ _NEARBY, _IN_PLACE, _NAMED, _NEAR_FLOATS = 1 << 20, 32, 12 << 20, 1 << 17
 # Bytes of a b that stays in the second cache of an Intel with AVX-512; rows up to which short
 # vectors read b where it lies, once for all tiles.
 _SECOND, _FEW_SHORT = 3 << 19, 12
+# Knobs that records of before do not have, and what kernels did then.
+ADDED = {"split_k": 1}
 # Products of a part of a sum, at the least; elements of a result up to which sums may be split.
 _LEAST_PART, _SPLIT = 128, 1 << 18
 # Multiply-adds in the time that threads wait for each other, and that it takes to add an element

@@ -18,6 +18,7 @@ from autotune import Target
 from autotune.driver import build
 from autotune.runtime import cpu_instructions
 from autotune.target import Limits
+from autotune.task import ConfigEntity, create
 from tests.templates.on_cpu import run_over_nan
 
 FEW = {
@@ -88,6 +89,17 @@ def test_untuned_products_of_few_tasks_split_their_sums(shape):
         assert gemm_cpu.violation(Gemm(*shape), choice, target) is None
     square = SimpleNamespace(limits=Limits(sm_count=2), attrs={})
     assert gemm_cpu.default_choice(Gemm(512, 512, 512), square)["split_k"] == 1
+
+
+def test_a_choice_of_before_sums_were_split_still_replays():
+    task = create("gemm_nn.cpu", (20, 40, 600), "llvm")
+    points = (task.config_space.get(i) for i in range(len(task.config_space)))
+    config = next(each for each in points if each["split_k"].val == 1)
+    row = config.to_json_dict()
+    row["entity"] = [each for each in row["entity"] if each[0] != "split_k"]
+    assert len(row["entity"]) == len(config.to_json_dict()["entity"]) - 1
+    old, now = task.instantiate(ConfigEntity.from_json_dict(row)), task.instantiate(config)
+    assert (old.source, old.defines, old.calls) == (now.source, now.defines, now.calls)
 
 
 @pytest.mark.parametrize("pack", range(6))
