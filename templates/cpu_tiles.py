@@ -19,7 +19,7 @@ from . import common
 ROWS = tuple(range(1, 15))
 VECTORS, LANES = (1, 2, 3, 4), (4, 8, 16)
 # Rows beyond which tiles whose vectors come from the second cache take longer than their cycles.
-HIGHEST = 12
+HIGHEST = 9
 # Ways of a first cache that is not known.
 _LEAST_WAYS = 8
 # Multiply-adds, and loads, of vectors that a core begins in a cycle; cycles until a sum is there.
