@@ -357,9 +357,9 @@ def test_untuned_vectors_hold_what_leaves_none_of_them_idle():
         (VectorUnit(16, 32, True), 24, False),
     ):
         shape = Conv2d(1, 56, 56, co, 144, 1, 1, (1, 1), (0, 0), True, True)
-        assert conv2d_cpu._turns_filters(shape, unit) == across
+        assert conv2d_cpu._transposes_filters(shape, unit) == across
     shape = Conv2d(1, 64, 64, 320, 384, 1, 1, (2, 2), (0, 0), True, True)
-    assert not conv2d_cpu._turns_filters(shape, VectorUnit(16, 32))
+    assert not conv2d_cpu._transposes_filters(shape, VectorUnit(16, 32))
 
 
 @pytest.mark.parametrize("unit", [VectorUnit(16, 32), VectorUnit(8, 16), VectorUnit(4, 32)])
