@@ -1,6 +1,5 @@
-// Barriers in shared memory, by which some threads of a block hand work to others, and how threads that
-// part ways share registers (sm_90a). Barriers are told by their 32-bit addresses. In the emulator, which
-// knows of no such barriers, one is what has still to arrive, what arrives in a phase, and the phase.
+// mbarriers, register reallocation between warpgroups, and distributed shared memory (sm_90a). Barriers are passed as
+// 32-bit shared addresses. The emulator has one as the pending arrivals, the arrivals of a phase, and the phase.
 __device__ __forceinline__ unsigned shared_address(const void* at) {
   return static_cast<unsigned>(__cvta_generic_to_shared(at));
 }
@@ -34,8 +33,8 @@ static inline void barrier_wait(unsigned barrier, unsigned parity) {
   while (!__all_sync(0xffffffffu, emulated_barrier(barrier)->phase != static_cast<short>(parity))) {}
 }
 
-template <int REGISTERS> static inline void give_registers() {}
-template <int REGISTERS> static inline void take_registers() {}
+template <int REGISTERS> static inline void warpgroup_reg_dealloc() {}
+template <int REGISTERS> static inline void warpgroup_reg_alloc() {}
 #else
 __device__ __forceinline__ void barrier_init(unsigned barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -45,13 +44,12 @@ __device__ __forceinline__ void barrier_arrive(unsigned barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// Arrives once all copies that this thread has begun are in place.
+// Arrives when all cp.async of this thread have completed.
 __device__ __forceinline__ void copy_arrive(unsigned barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
 
-// Waits for the end of a phase of the given parity; of a new barrier, the phase before the first, of
-// parity 1, has ended.
+// Waits for the completion of the phase of the given parity; of a new barrier the phase of parity 1 counts as complete.
 __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) {
   unsigned ended;
   do {
@@ -65,36 +63,36 @@ __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) 
   } while (!ended);
 }
 
-// Of a warpgroup, all at one time: threads have this many registers from here on, fewer or more than before.
+// Reallocates registers (setmaxnreg), called by all warps of a warpgroup.
 template <int REGISTERS>
-__device__ __forceinline__ void give_registers() {
+__device__ __forceinline__ void warpgroup_reg_dealloc() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
 template <int REGISTERS>
-__device__ __forceinline__ void take_registers() {
+__device__ __forceinline__ void warpgroup_reg_alloc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 #endif
 
-// How groups of warps take turns: a barrier each, at which all warps of the group before arrive. The first group
-// begins with a parity of 1, the others with 0.
+// Runs groups of warps in order, as CUTLASS's OrderedSequenceBarrier: a barrier each, at which all warps of the
+// previous group arrive. The first group starts with parity 1, the others with 0.
 template <bool SEVERAL>
-struct Turn {
+struct OrderedBarrier {
   unsigned own, next, parity;
-  __device__ __forceinline__ void take() {
+  __device__ __forceinline__ void acquire() {
     if (!SEVERAL) return;
     barrier_wait(own, parity);
     parity ^= 1;
   }
-  __device__ __forceinline__ void pass_on() const {
+  __device__ __forceinline__ void release() const {
     if (SEVERAL && threadIdx.x % 32 == 0) barrier_arrive(next);
   }
 };
 
 #if CLUSTER
-// The two halves of a barrier of all threads of a cluster. The first passes on no more than barriers that
-// `show_barriers` came after.
+// The two halves of a cluster barrier. The arrival is relaxed: it publishes only mbarriers, after
+// `fence_cluster_barrier_init`.
 __device__ __forceinline__ void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
@@ -103,23 +101,23 @@ __device__ __forceinline__ void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-__device__ __forceinline__ void show_barriers() {
+__device__ __forceinline__ void fence_cluster_barrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// Arrives, and lets a phase end only when as many bytes have come by `send` as well.
+// Arrives, and adds to the bytes that `send` must deliver in this phase.
 __device__ __forceinline__ void expect_sent(unsigned barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-// The same place in the shared memory of the block of a rank.
+// Maps an own shared address to that of the block of a rank.
 __device__ __forceinline__ unsigned remote_address(unsigned own, int rank) {
   unsigned remote;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(own), "r"(rank));
   return remote;
 }
 
-// Writes 16 bytes to another block's shared memory, where they count for a barrier of that block.
+// Stores 16 bytes to another block's shared memory, counted by a barrier of that block.
 __device__ __forceinline__ void send(unsigned to, unsigned barrier, float x, float y, float z, float w) {
   asm volatile(
       "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
@@ -127,7 +125,7 @@ __device__ __forceinline__ void send(unsigned to, unsigned barrier, float x, flo
       : "memory");
 }
 
-// Adds up the 8 floats at one shared address in the first BLOCKS blocks of a cluster.
+// Sums the 8 floats at the same offset of the first BLOCKS blocks of a cluster.
 template <int BLOCKS>
 __device__ __forceinline__ void cluster_sum8(float (&total)[8], const float* own) {
 #pragma unroll

@@ -1,15 +1,15 @@
 #ifndef AUTOTUNE_DEPENDENT_LAUNCH
 #define AUTOTUNE_DEPENDENT_LAUNCH
-// A kernel may be launched such that it begins while the one before it on its stream still runs ("programmatic
-// dependent launch"): from where all blocks of that one have let it. It waits for its end where it first reads what
-// it wrote. Where a kernel is launched as usual, neither does anything.
-__device__ __forceinline__ void let_next_begin() {
+// Programmatic dependent launch: a kernel may start when all blocks of the previous one on its stream have called
+// `launch_dependent_grids`; `wait_on_dependent_grids` waits until that kernel is complete and its writes are visible.
+// Both do nothing in a usual launch. (The names are CUTLASS's.)
+__device__ __forceinline__ void launch_dependent_grids() {
 #if !defined(AUTOTUNE_EMULATE) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-__device__ __forceinline__ void wait_for_kernel_before() {
+__device__ __forceinline__ void wait_on_dependent_grids() {
 #if !defined(AUTOTUNE_EMULATE) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif

@@ -105,17 +105,17 @@ __device__ __forceinline__ unsigned load_word(const Item* tile, int pitch, int a
 // The row of a tile of 16 rows, or 16 columns, that this thread tells a matrix load of four blocks of 8 rows of
 // 16 bytes: blocks in the order down the rows first, or with ACROSS along the columns first.
 template <bool ACROSS>
-__device__ __forceinline__ const Item* row_to_load(const Item* tile, int pitch, int lane) {
+__device__ __forceinline__ const Item* ldmatrix_row(const Item* tile, int pitch, int lane) {
   return ACROSS ? tile + (lane / 16 * 8 + lane % 8) * pitch + lane / 8 % 2 * VECTOR
                 : tile + lane % 16 * pitch + lane / 16 * VECTOR;
 }
 
-// Loads four blocks by the addresses of their rows; with TURNED each of 8 x 8 is transposed.
-template <bool TURNED>
-__device__ __forceinline__ void load_blocks(unsigned (&to)[4], const Item* row) {
+// Loads four blocks by the addresses of their rows; with TRANSPOSED each of 8 x 8 is transposed.
+template <bool TRANSPOSED>
+__device__ __forceinline__ void ldmatrix_x4(unsigned (&to)[4], const Item* row) {
 #ifndef AUTOTUNE_EMULATE
   const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  if (TURNED)
+  if (TRANSPOSED)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"(from));
@@ -132,9 +132,9 @@ __device__ __forceinline__ void load_blocks(unsigned (&to)[4], const Item* row) 
 
 // Matrix loads turn blocks of 16-bit elements only.
 #ifdef AUTOTUNE_EMULATE
-enum : bool { TURNS = false, LOADS_BLOCKS = false };
+enum : bool { LDMATRIX_TRANSPOSES = false, HAS_LDMATRIX = false };
 #else
-enum : bool { TURNS = !TF32, LOADS_BLOCKS = true };
+enum : bool { LDMATRIX_TRANSPOSES = !TF32, HAS_LDMATRIX = true };
 #endif
 
 // Loads the 16 x DEPTH elements at `tile` as the left operand of one product: rows of M, or with ALONG_M rows
@@ -142,8 +142,8 @@ enum : bool { TURNS = !TF32, LOADS_BLOCKS = true };
 template <bool ALONG_M>
 __device__ __forceinline__ void load_left(
     unsigned (&to)[4], const Item* tile, int pitch, int lane) {
-  if (ALONG_M ? TURNS : LOADS_BLOCKS) {
-    load_blocks<ALONG_M>(to, row_to_load<ALONG_M>(tile, pitch, lane));
+  if (ALONG_M ? LDMATRIX_TRANSPOSES : HAS_LDMATRIX) {
+    ldmatrix_x4<ALONG_M>(to, ldmatrix_row<ALONG_M>(tile, pitch, lane));
   } else {
 #pragma unroll
     for (int r = 0; r < 4; ++r)
@@ -157,8 +157,8 @@ __device__ __forceinline__ void load_left(
 template <bool ALONG_K>
 __device__ __forceinline__ void load_right(
     unsigned (&to)[4], const Item* tile, int pitch, int lane) {
-  if (ALONG_K ? LOADS_BLOCKS : TURNS) {
-    load_blocks<!ALONG_K>(to, row_to_load<ALONG_K>(tile, pitch, lane));
+  if (ALONG_K ? HAS_LDMATRIX : LDMATRIX_TRANSPOSES) {
+    ldmatrix_x4<!ALONG_K>(to, ldmatrix_row<ALONG_K>(tile, pitch, lane));
   } else {
 #pragma unroll
     for (int r = 0; r < 4; ++r)

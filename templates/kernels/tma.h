@@ -1,17 +1,16 @@
-// Copies of boxes of matrices by Hopper's bulk copy engine (sm_90a): one thread begins a copy, rows are placed as
-// products of wgmma want them, and what lies outside of the matrix becomes 0. A box must not lie outside as a whole.
+// TMA loads and stores of boxes of matrices (sm_90a): one thread issues a copy; rows are placed with the 128-byte
+// swizzle that wgmma reads, and elements outside of the matrix are loaded as 0. A box must not be outside as a whole.
 //
-// The engine is told of a matrix by a tensor map of 128 bytes, which a driver makes for one address. Kernels here
-// get plain pointers, so their maps are constants of the program, as tensor_map.py makes them: of address 0,
-// with two dimensions more than a matrix has, along which places are 16 bytes and 2^32 bytes apart. A box is then
-// asked for at column, row, and the two halves of its matrix's address.
+// A tensor map of 128 bytes describes a matrix to TMA; the driver encodes one for a given address. Kernels here take
+// plain pointers, so their maps are constants of the program, encoded by tensor_map.py: of address 0, with two further
+// dimensions of strides 16 bytes and 2^32 bytes. The coordinates of a box are then column, row, and the two halves of
+// the matrix's address.
 struct TensorMap {
   unsigned words[32];
 };
 
 #ifdef AUTOTUNE_EMULATE
-// Calls `visit` with the places of a box, rows of 128 bytes as the map says, and of a matrix; those outside of it
-// are null.
+// Calls `visit` with the addresses of each element of a box, in shared memory and in the matrix; null outside of it.
 template <class Item, class Visit>
 static inline void emulate_box(
     unsigned box, const TensorMap& map, Item* matrix, int column, int row, Visit visit) {
@@ -28,57 +27,57 @@ static inline void emulate_box(
     }
 }
 
-static inline bool elected() { return threadIdx.x % 32 == 0; }
-static inline void fetch_map(const TensorMap&) {}
-static inline void barrier_expect(unsigned barrier, int) { barrier_arrive(barrier); }
+static inline bool elect_one() { return threadIdx.x % 32 == 0; }
+static inline void prefetch_tensor_map(const TensorMap&) {}
+static inline void barrier_arrive_expect_tx(unsigned barrier, int) { barrier_arrive(barrier); }
 
 template <int BLOCKS>
-static inline void copy_box(
+static inline void tma_load(
     unsigned to, const TensorMap& map, const Item* matrix, int column, int row, unsigned, unsigned = 0) {
   emulate_box(to, map, matrix, column, row,
               [](char* to, const Item* from) { *reinterpret_cast<Item*>(to) = from ? *from : Item(0); });
 }
 
 template <class Item>
-static inline void store_box(Item* matrix, const TensorMap& map, int column, int row, unsigned from) {
+static inline void tma_store(Item* matrix, const TensorMap& map, int column, int row, unsigned from) {
   emulate_box(from, map, matrix, column, row,
               [](char* from, Item* to) { if (to) *to = *reinterpret_cast<Item*>(from); });
 }
 
-static inline void stores_commit() {}
-template <int PENDING> static inline void stores_wait() {}
-static inline void show_to_stores() {}
+static inline void tma_store_commit() {}
+template <int PENDING> static inline void tma_store_wait() {}
+static inline void tma_store_fence() {}
 
 template <int BLOCKS>
-static inline void arrive_at(unsigned barrier, unsigned, bool asked) {
+static inline void cluster_barrier_arrive(unsigned barrier, unsigned, bool asked) {
   if (asked) barrier_arrive(barrier);
 }
 
-static inline void barriers_are_ready() {}
+static inline void fence_barrier_init() {}
 #else
-// Whether this thread is the one of its warp that all of its threads, which call together, agree on. Of what only
-// this one does the compiler knows that operands are the same for the whole warp.
-__device__ __forceinline__ bool elected() {
+// Elects one thread of a converged warp. In a branch on this, unlike on a lane index, the compiler knows operands to be
+// warp-uniform.
+__device__ __forceinline__ bool elect_one() {
   unsigned chosen;
   asm volatile(
       "{ .reg .pred chosen;\nelect.sync _|chosen, 0xffffffff;\nselp.u32 %0, 1, 0, chosen; }" : "=r"(chosen));
   return chosen;
 }
 
-// Begins to fetch a map, which the first copy would wait for.
-__device__ __forceinline__ void fetch_map(const TensorMap& map) {
+// Prefetches a tensor map, for which the first copy would wait.
+__device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// Arrives, and expects the bytes of copies in this phase.
-__device__ __forceinline__ void barrier_expect(unsigned barrier, int bytes) {
+// Arrives, and adds to the bytes expected in this phase.
+__device__ __forceinline__ void barrier_arrive_expect_tx(unsigned barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-// Copies the box whose first element is at `column` and `row` of a matrix; with several BLOCKS of a cluster, those
-// whose bits are set, into the shared memory of each, and tells the barrier at this address in each.
+// Loads the box at `column` and `row` of a matrix and signals the mbarrier; with several BLOCKS, into the shared memory
+// of each block of the cluster whose bit is set, and signals the barrier at the same offset there (multicast).
 template <int BLOCKS>
-__device__ __forceinline__ void copy_box(
+__device__ __forceinline__ void tma_load(
     unsigned to, const TensorMap& map, const void* matrix, int column, int row, unsigned barrier,
     unsigned blocks = (1 << BLOCKS) - 1) {
   const unsigned long long address = reinterpret_cast<unsigned long long>(matrix);
@@ -98,8 +97,8 @@ __device__ __forceinline__ void copy_box(
         : "memory");
 }
 
-// Begins to copy a box of shared memory to a matrix: what lies outside is left out.
-__device__ __forceinline__ void store_box(void* matrix, const TensorMap& map, int column, int row, unsigned from) {
+// Issues the store of a box from shared memory; elements outside of the matrix are skipped.
+__device__ __forceinline__ void tma_store(void* matrix, const TensorMap& map, int column, int row, unsigned from) {
   const unsigned long long address = reinterpret_cast<unsigned long long>(matrix);
   const int low = static_cast<int>(address >> 4 & 0xfffffff), high = static_cast<int>(address >> 32);
   asm volatile(
@@ -108,27 +107,27 @@ __device__ __forceinline__ void store_box(void* matrix, const TensorMap& map, in
       : "memory");
 }
 
-// Makes the stores that this thread has begun since the last time a group, which may be empty.
-__device__ __forceinline__ void stores_commit() {
+// Commits this thread's stores since the last commit as a group, which may be empty.
+__device__ __forceinline__ void tma_store_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
 // Waits until at most PENDING groups of stores of this thread still read shared memory.
 template <int PENDING>
-__device__ __forceinline__ void stores_wait() {
+__device__ __forceinline__ void tma_store_wait() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
 }
 
-// Makes what this thread wrote to shared memory visible to the copy engine.
-__device__ __forceinline__ void show_to_stores() {
+// Makes this thread's writes to shared memory visible to TMA (the async proxy).
+__device__ __forceinline__ void tma_store_fence() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Arrives at the barrier of this address in the block `rank` of a cluster of BLOCKS, if asked to: without a branch, so
-// that products around it stay in line. What it hands over was read by products, which are done; a release to the
-// cluster would also wait for all that was written to memory.
+// Arrives at the mbarrier at this offset in the block `rank` of a cluster of BLOCKS, predicated, so that there is no
+// branch between wgmma. Buffers that it releases were read by completed wgmma; a release at cluster scope would also
+// wait for all stores to global memory.
 template <int BLOCKS>
-__device__ __forceinline__ void arrive_at(unsigned barrier, unsigned rank, bool asked) {
+__device__ __forceinline__ void cluster_barrier_arrive(unsigned barrier, unsigned rank, bool asked) {
   if (BLOCKS == 1) {
     if (asked) barrier_arrive(barrier);
     return;
@@ -141,13 +140,13 @@ __device__ __forceinline__ void arrive_at(unsigned barrier, unsigned rank, bool 
       : "memory");
 }
 
-// Shows barriers that this thread has made to the copy engine, and to other blocks of a cluster.
-__device__ __forceinline__ void barriers_are_ready() {
+// Makes mbarriers that this thread initialised visible to TMA and to the cluster.
+__device__ __forceinline__ void fence_barrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// Waits for all threads of a cluster, of which none is to see what others wrote to memory.
-__device__ __forceinline__ void cluster_meet() {
+// Cluster barrier without memory ordering.
+__device__ __forceinline__ void cluster_sync_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
 #endif

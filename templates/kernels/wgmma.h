@@ -1,24 +1,23 @@
-// Hopper's asynchronous tensor core products (wgmma, sm_90a) with sums in float32, of 16-bit floats or of
-// floats as TF32, and what tells the hardware where their operands stand.
+// wgmma (sm_90a) of 16-bit floats, or of floats as TF32, with float32 accumulators, and descriptors of shared-memory
+// operands.
 //
-// Both operands stand in panels: rows of 128 bytes, PANEL items, in which the eight 16-byte vectors of a row
-// are exchanged by the row's last three bits ("128-byte swizzle"), so that neither copies nor products meet
-// a bank twice. A panel begins at a multiple of 1024 bytes. Along a row items are neighbours along K, or, of
-// 16-bit floats, across it: rows of the left operand, columns of the right.
+// Operands are in panels: rows of 128 bytes, PANEL items, with the 128-byte swizzle: the index of a 16-byte vector is
+// XORed with the row modulo 8, so that neither copies nor wgmma have bank conflicts. Panels are aligned to 1024 bytes.
+// Rows are contiguous along K (K-major) or, of 16-bit floats, across it (MN-major).
 typedef unsigned short half_bits;
 typedef unsigned long long descriptor;
 constexpr int PANEL = 128 / sizeof(Item);
 
-// Describes an operand that begins at `at`. Eight rows of a panel are 1024 bytes apart from the next
-// eight; `panel_bytes` lie between neighbouring panels, where a product reaches into several.
-__device__ __forceinline__ descriptor describe(unsigned at, unsigned panel_bytes) {
+// Returns the descriptor of an operand at `at`: groups of eight rows are 1024 bytes apart, and panels that one wgmma
+// spans `panel_bytes`.
+__device__ __forceinline__ descriptor make_descriptor(unsigned at, unsigned panel_bytes) {
   constexpr descriptor SWIZZLE_128 = 1ull << 62;
   return SWIZZLE_128 | (1024ull >> 4) << 32 | static_cast<descriptor>(panel_bytes >> 4) << 16 |
          (at & 0x3ffff) >> 4;
 }
 
-// What a descriptor grows by when its operand begins `bytes` later.
-__device__ __forceinline__ constexpr descriptor further(int bytes) { return bytes >> 4; }
+// Increment of a descriptor for an operand `bytes` later.
+__device__ __forceinline__ constexpr descriptor descriptor_offset(int bytes) { return bytes >> 4; }
 
 #if TF32
 #define WGMMA_TYPES "k8.f32.tf32.tf32 "
@@ -42,73 +41,73 @@ __device__ __forceinline__ constexpr descriptor further(int bytes) { return byte
 #define SUMS_96(i) SUMS_64(i), SUMS_32(i + 64)
 #define SUMS_128(i) SUMS_64(i), SUMS_64(i + 64)
 
-// sum = left * right, plus sum if `add`: 64 rows, `COLUMNS` columns, 32 bytes deep; begins only. A thread
-// holds, for each 8 columns, those of lane % 4 * 2 and the next in rows lane / 4 (words 0 and 1) and
-// lane / 4 + 8 (2 and 3) of its warp's 16. TURNS is ", 0, 0" where rows of panels run along K; a 1 in the
-// first or second place says that those of the left or right operand run across it. TF32 has none.
+// Issues sum = left * right, plus sum if `add`: 64 x COLUMNS accumulators, 32 bytes along K. Of each 8 columns a thread
+// holds lane % 4 * 2 and the next, in rows lane / 4 (words 0 and 1) and lane / 4 + 8 (2 and 3) of its warp's 16.
+// TRANSPOSES is ", 0, 0" for K-major operands, with a 1 for a left or right operand that is MN-major (imm-trans-a and
+// -b); TF32 has none.
 #ifdef AUTOTUNE_EMULATE
-#define DEFINE_PRODUCT(NAME, TURNS, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
+#define DEFINE_WGMMA(NAME, TRANSPOSES, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
   static inline void NAME(float (&sum)[WORDS], descriptor left, descriptor right, bool add) { \
-    emulate_product(sum, left, right, add, "" TURNS); \
+    emulate_wgmma(sum, left, right, add, "" TRANSPOSES); \
   }
 #else
-#define DEFINE_PRODUCT(NAME, TURNS, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
+#define DEFINE_WGMMA(NAME, TRANSPOSES, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
   __device__ __forceinline__ void NAME( \
       float (&sum)[WORDS], descriptor left, descriptor right, bool add) { \
     asm volatile( \
         "{ .reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\n" \
         "wgmma.mma_async.sync.aligned.m64n" COLUMNS WGMMA_TYPES "{" NAMES "}, " LEFT ", " RIGHT \
-        ", add, 1, 1" TURNS "; }" \
+        ", add, 1, 1" TRANSPOSES "; }" \
         : SUMS \
         : "l"(left), "l"(right), "r"(static_cast<int>(add))); \
   }
 #endif
-#define DEFINE_PRODUCTS(NAME, TURNS) \
-  DEFINE_PRODUCT(NAME, TURNS, "64", 32, NAMES_30 "%30, %31", SUMS_32(0), "%32", "%33", "%34") \
-  DEFINE_PRODUCT(NAME, TURNS, "96", 48, NAMES_30 NAMES_10("3") "%40, %41, %42, %43, %44, %45, %46, %47", \
+#define DEFINE_WGMMAS(NAME, TRANSPOSES) \
+  DEFINE_WGMMA(NAME, TRANSPOSES, "64", 32, NAMES_30 "%30, %31", SUMS_32(0), "%32", "%33", "%34") \
+  DEFINE_WGMMA(NAME, TRANSPOSES, "96", 48, NAMES_30 NAMES_10("3") "%40, %41, %42, %43, %44, %45, %46, %47", \
                  SUMS_48(0), "%48", "%49", "%50") \
-  DEFINE_PRODUCT(NAME, TURNS, "128", 64, NAMES_60 "%60, %61, %62, %63", SUMS_64(0), "%64", "%65", \
+  DEFINE_WGMMA(NAME, TRANSPOSES, "128", 64, NAMES_60 "%60, %61, %62, %63", SUMS_64(0), "%64", "%65", \
                  "%66") \
-  DEFINE_PRODUCT(NAME, TURNS, "192", 96, NAMES_90 "%90, %91, %92, %93, %94, %95", SUMS_96(0), "%96", \
+  DEFINE_WGMMA(NAME, TRANSPOSES, "192", 96, NAMES_90 "%90, %91, %92, %93, %94, %95", SUMS_96(0), "%96", \
                  "%97", "%98") \
-  DEFINE_PRODUCT(NAME, TURNS, "256", 128, \
+  DEFINE_WGMMA(NAME, TRANSPOSES, "256", 128, \
                  NAMES_120 "%120, %121, %122, %123, %124, %125, %126, %127", SUMS_128(0), "%128", \
                  "%129", "%130")
 
-// The same with the left operand in registers, as `multiply_add` takes it, which stay as they are until the
-// products are done; TURN is ", 0" where rows of the right operand's panels run along K, else ", 1".
+// The same with the left operand in registers, laid out as for `multiply_add` and not to be written before the wgmma
+// completes; TRANSPOSES_RIGHT is ", 0" if the right operand is K-major, else ", 1".
 #ifdef AUTOTUNE_EMULATE
-#define DEFINE_LEFT_PRODUCT(NAME, TURN, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
+#define DEFINE_RS_WGMMA(NAME, TRANSPOSES_RIGHT, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
   static inline void NAME(float (&sum)[WORDS], const unsigned (&left)[4], descriptor right, bool add) { \
-    emulate_left_product(sum, left, right, add, TURN); \
+    emulate_rs_wgmma(sum, left, right, add, TRANSPOSES_RIGHT); \
   }
 #else
-#define DEFINE_LEFT_PRODUCT(NAME, TURN, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
+#define DEFINE_RS_WGMMA(NAME, TRANSPOSES_RIGHT, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
   __device__ __forceinline__ void NAME( \
       float (&sum)[WORDS], const unsigned (&left)[4], descriptor right, bool add) { \
     asm volatile( \
         "{ .reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\n" \
         "wgmma.mma_async.sync.aligned.m64n" COLUMNS WGMMA_TYPES "{" NAMES "}, {" LEFT "}, " RIGHT \
-        ", add, 1, 1" TURN "; }" \
+        ", add, 1, 1" TRANSPOSES_RIGHT "; }" \
         : SUMS \
         : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), \
           "r"(static_cast<int>(add))); \
   }
 #endif
-#define DEFINE_LEFT_PRODUCTS(NAME, TURN) \
-  DEFINE_LEFT_PRODUCT(NAME, TURN, "64", 32, NAMES_30 "%30, %31", SUMS_32(0), "%32, %33, %34, %35", \
+#define DEFINE_RS_WGMMAS(NAME, TRANSPOSES_RIGHT) \
+  DEFINE_RS_WGMMA(NAME, TRANSPOSES_RIGHT, "64", 32, NAMES_30 "%30, %31", SUMS_32(0), "%32, %33, %34, %35", \
                       "%36", "%37") \
-  DEFINE_LEFT_PRODUCT(NAME, TURN, "128", 64, NAMES_60 "%60, %61, %62, %63", SUMS_64(0), \
+  DEFINE_RS_WGMMA(NAME, TRANSPOSES_RIGHT, "128", 64, NAMES_60 "%60, %61, %62, %63", SUMS_64(0), \
                       "%64, %65, %66, %67", "%68", "%69")
 
 #ifdef AUTOTUNE_EMULATE
-// Where an item of an operand stands: of the row or column `across`, the one `k` along K.
-static inline Item* operand_item(descriptor d, bool turned, int across, int k) {
+// Address of an item of an operand: row or column `across`, index `k` along K.
+static inline Item* operand_item(descriptor d, bool transposed, int across, int k) {
   const unsigned begin = (d & 0x3fff) << 4, eight_rows = (d >> 32 & 0x3fff) << 4;
   const unsigned panels = (d >> 16 & 0x3fff) << 4, size = sizeof(Item);
-  const int row = turned ? k : across, column = turned ? across : k;
+  const int row = transposed ? k : across, column = transposed ? across : k;
   const unsigned plain = begin + row / 8 * eight_rows + row % 8 * 128 + column * size +
-                         (turned ? column / PANEL * (panels - 128) : 0);
+                         (transposed ? column / PANEL * (panels - 128) : 0);
   return static_cast<Item*>(__cvta_shared_to_generic(plain ^ (plain >> 7 & 7) << 4));
 }
 
@@ -121,23 +120,23 @@ static inline float value_of(const Item* item) {
 }
 
 template <int WORDS>
-static inline void emulate_product(
-    float (&sum)[WORDS], descriptor left, descriptor right, bool add, const char* turns) {
-  const bool left_turned = turns[0] && turns[2] == '1', right_turned = turns[0] && turns[5] == '1';
+static inline void emulate_wgmma(
+    float (&sum)[WORDS], descriptor left, descriptor right, bool add, const char* transposes) {
+  const bool left_transposed = transposes[0] && transposes[2] == '1', right_transposed = transposes[0] && transposes[5] == '1';
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
   for (int word = 0; word < WORDS; ++word) {
     const int row = warp * 16 + lane / 4 + word / 2 % 2 * 8, column = word / 4 * 8 + lane % 4 * 2 + word % 2;
     float total = add ? sum[word] : 0.0f;
     for (int k = 0; k < DEPTH; ++k)
-      total += value_of(operand_item(left, left_turned, row, k)) *
-               value_of(operand_item(right, right_turned, column, k));
+      total += value_of(operand_item(left, left_transposed, row, k)) *
+               value_of(operand_item(right, right_transposed, column, k));
     sum[word] = total;
   }
 }
 
 template <int WORDS>
-static inline void emulate_left_product(
-    float (&sum)[WORDS], const unsigned (&left)[4], descriptor right, bool add, const char* turn) {
+static inline void emulate_rs_wgmma(
+    float (&sum)[WORDS], const unsigned (&left)[4], descriptor right, bool add, const char* transposes_right) {
   const int lane = threadIdx.x % 32;
   for (int half = 0; half < 2; ++half) {
     float row[DEPTH];
@@ -149,43 +148,42 @@ static inline void emulate_left_product(
       const int word = i / 2 * 4 + half * 2 + i % 2, column = i / 2 * 8 + lane % 4 * 2 + i % 2;
       float total = add ? sum[word] : 0.0f;
       for (int k = 0; k < DEPTH; ++k)
-        total += row[k] * value_of(operand_item(right, turn[2] == '1', column, k));
+        total += row[k] * value_of(operand_item(right, transposes_right[2] == '1', column, k));
       sum[word] = total;
     }
   }
 }
 
-static inline void products_fence() {}
-static inline void products_commit() {}
-template <int PENDING> static inline void products_wait() {}
-template <int WORDS> static inline void sums_are_new(float (&sum)[WORDS]) {}
-static inline void show_to_products() {}
+static inline void wgmma_fence() {}
+static inline void wgmma_commit() {}
+template <int PENDING> static inline void wgmma_wait() {}
+template <int WORDS> static inline void fence_accumulators(float (&sum)[WORDS]) {}
+static inline void wgmma_proxy_fence() {}
 #else
-// Orders this thread's uses of the sums before products that follow.
-__device__ __forceinline__ void products_fence() {
+// Orders register accesses before the wgmma that follow.
+__device__ __forceinline__ void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-__device__ __forceinline__ void products_commit() {
+__device__ __forceinline__ void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// Waits until at most PENDING committed groups of products are still at work.
+// Waits until at most PENDING committed groups of wgmma are in flight.
 template <int PENDING>
-__device__ __forceinline__ void products_wait() {
+__device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-// Keeps the compiler from reading sums before a wait that it does not know to concern them.
+// Keeps the compiler from moving reads of accumulators before the wait.
 template <int WORDS>
-__device__ __forceinline__ void sums_are_new(float (&sum)[WORDS]) {
+__device__ __forceinline__ void fence_accumulators(float (&sum)[WORDS]) {
 #pragma unroll
   for (int i = 0; i < WORDS; ++i) asm volatile("" : "+f"(sum[i])::"memory");
 }
 
-// Makes writes to shared memory that this thread knows to be finished visible to its products, which
-// read by another way than loads do.
-__device__ __forceinline__ void show_to_products() {
+// Makes this thread's writes to shared memory visible to wgmma (the async proxy).
+__device__ __forceinline__ void wgmma_proxy_fence() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 #endif

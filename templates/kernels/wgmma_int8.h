@@ -1,16 +1,15 @@
-// Products of 8-bit integers by wgmma, with sums in int32. Two integers stand in each 16-bit place of an operand, so
-// panels and descriptors are as wgmma.h has them for 16-bit floats; a product takes 32 integers along K, which must be
-// neighbours in both operands.
+// wgmma of 8-bit integers with int32 accumulators. Each 16-bit item holds two integers, so panels and descriptors are
+// those of 16-bit floats in wgmma.h; one wgmma spans 32 integers along K, and both operands are K-major.
 typedef int Sum;
-#undef DEFINE_PRODUCT
+#undef DEFINE_WGMMA
 #ifdef AUTOTUNE_EMULATE
-#define DEFINE_PRODUCT(NAME, TURNS, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
+#define DEFINE_WGMMA(NAME, TRANSPOSES, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
   static inline void NAME(int (&sum)[WORDS], descriptor left, descriptor right, bool add) { \
-    emulate_product(sum, left, right, add); \
+    emulate_wgmma(sum, left, right, add); \
   }
 
 template <int WORDS>
-static inline void emulate_product(int (&sum)[WORDS], descriptor left, descriptor right, bool add) {
+static inline void emulate_wgmma(int (&sum)[WORDS], descriptor left, descriptor right, bool add) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
   for (int word = 0; word < WORDS; ++word) {
     const int row = warp * 16 + lane / 4 + word / 2 % 2 * 8, column = word / 4 * 8 + lane % 4 * 2 + word % 2;
@@ -24,9 +23,9 @@ static inline void emulate_product(int (&sum)[WORDS], descriptor left, descripto
   }
 }
 
-template <int WORDS> static inline void sums_are_new(int (&sum)[WORDS]) {}
+template <int WORDS> static inline void fence_accumulators(int (&sum)[WORDS]) {}
 #else
-#define DEFINE_PRODUCT(NAME, TURNS, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
+#define DEFINE_WGMMA(NAME, TRANSPOSES, COLUMNS, WORDS, NAMES, SUMS, LEFT, RIGHT, ADD) \
   __device__ __forceinline__ void NAME( \
       int (&sum)[WORDS], descriptor left, descriptor right, bool add) { \
     asm volatile( \
@@ -37,7 +36,7 @@ template <int WORDS> static inline void sums_are_new(int (&sum)[WORDS]) {}
   }
 
 template <int WORDS>
-__device__ __forceinline__ void sums_are_new(int (&sum)[WORDS]) {
+__device__ __forceinline__ void fence_accumulators(int (&sum)[WORDS]) {
 #pragma unroll
   for (int i = 0; i < WORDS; ++i) asm volatile("" : "+r"(sum[i])::"memory");
 }

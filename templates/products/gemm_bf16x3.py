@@ -87,7 +87,7 @@ class Bf16x3Tiling:
         (of_a, of_b), (down, across) = self.counts, self.blocks
         knobs = common.defines(
             m=s.m, n=s.n, k=s.k, c_n=s.n, tile_m=TILE_M, part_n=self.part_n, threads=THREADS,
-            chunks=self.chunks, a_count=of_a, b_count=of_b, a_bytes=self.a_bytes,
+            k_tiles=self.chunks, a_count=of_a, b_count=of_b, a_bytes=self.a_bytes,
             b_bytes=self.b_bytes, blocks_m=down, blocks_n=across, cluster=c["split"] > 1,
             products=products, bfloat16=1, tf32=0, **{name: c[name] for name in candidates(s)},
         )  # fmt: skip

@@ -80,9 +80,9 @@ class AlongK:
         given = [each for pair in names.items() for each in pair]
         calls = [call("along_k", given, sum(blocks.values()), THREADS), *product]
         sides = common.defines(
-            copy_a=copied["a"], copy_b=copied["b"], turn_a=shape.transpose_a,
-            turn_b=not shape.transpose_b, k_plain=shape.k, a_rows=shape.m, b_rows=shape.n,
-            a_blocks=blocks.get("a", 0),
+            copy_a=copied["a"], copy_b=copied["b"], copy_transposes_a=shape.transpose_a,
+            copy_transposes_b=not shape.transpose_b, k_plain=shape.k, a_rows=shape.m,
+            b_rows=shape.n, a_blocks=blocks.get("a", 0),
         )  # fmt: skip
         rooms = [
             workspace(copy, (math.prod(sizes[name]),), "int8") for name, copy in names.items()

@@ -287,13 +287,14 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
     shape, c, form = tiling.shape, tiling.choice, tiling.form
     sizes = common.defines(
         m=tiling.m, n=tiling.n, k=tiling.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
-        resident=tiling.resident(HOPPER), cluster=form.joins, joins=form.joins, tf32=tiling.floats,
-        bfloat16=shape.dtype == "bfloat16", int8=tiling.integers,
+        resident=tiling.resident(HOPPER), cluster=form.joins, cluster_reduce=form.joins,
+        tf32=tiling.floats, bfloat16=shape.dtype == "bfloat16", int8=tiling.integers,
         groups=tiling.team_groups, frags_m=c["frags_m"], tile_n=tiling.tile_n, chunk=c["chunk"],
-        stages=c["stages"], split=c["split"], band=c["band"], teams=form.teams, share=form.share,
-        swapped=form.swapped, beside=form.beside, box_rows=tiling.written_rows,
+        stages=c["stages"], split=c["split"], band=c["band"], teams=form.teams,
+        cluster_m=form.share, swap_ab=form.swapped, cluster_n=form.beside,
+        box_rows=tiling.written_rows,
         ordered=tiling.ordered * (asked.n % 8 == 0 or not form.swapped),
-        boxes=tiling.boxes and (asked.n % 8 == 0 or tiling.strips),
+        smem_epilogue=tiling.boxes and (asked.n % 8 == 0 or tiling.strips),
     )  # fmt: skip
     element = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
     images = {"IMAGES": shape.images} if isinstance(shape, Conv2dNhwc) else {}

@@ -146,8 +146,8 @@ def kernel(shape: Turned, choice: Mapping[str, int]) -> SourceKernel:
     ]
     product[0] = replace(product[0], launch=replace(product[0].launch, early=True))
     sides = common.defines(
-        copy_a=copied["a"], copy_b=copied["b"], turn_a=shape.transpose_a,
-        turn_b=not shape.transpose_b, k_plain=shape.k, rows_a=shape.m, rows_b=shape.n,
+        copy_a=copied["a"], copy_b=copied["b"], copy_transposes_a=shape.transpose_a,
+        copy_transposes_b=not shape.transpose_b, k_plain=shape.k, rows_a=shape.m, rows_b=shape.n,
     )  # fmt: skip
     return replace(
         source,

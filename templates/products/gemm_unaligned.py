@@ -356,7 +356,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceK
         bfloat16=shape.dtype == "bfloat16", element=1 + HALVES.index(shape.dtype),
         groups=tiling.groups, tile_m=tiling.tile_m, stages=choice["stages"], band=choice["band"],
         threads=tiling.threads, resident=tiling.resident(HOPPER), by_class=tiling.apart,
-        share=tiling.share, places=tiling.places,
+        cluster_n=tiling.share, places=tiling.places,
     )  # fmt: skip
     operands = shape.operands()
     operands["A_STRIDE"] = (shape.shared != "a") * shape.m * stored_k

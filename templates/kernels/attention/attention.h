@@ -196,7 +196,7 @@ __device__ __forceinline__ void write_rows(
 // Combines the partial results of a split; each thread has two neighbours of a row.
 extern "C" __global__ void __launch_bounds__(128) attention_join(
     const float* __restrict__ parts, half_bits* __restrict__ to) {
-  wait_for_kernel_before();
+  wait_on_dependent_grids();
   const size_t i = static_cast<size_t>(blockIdx.x) * 128 + threadIdx.x;
   const size_t row = i / (D / 2);
   const int d = static_cast<int>(i % (D / 2)) * 2;

@@ -146,20 +146,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_decode(
   v += keys_offset(matrix) + V_FIRST;
 
   auto load = [&](int tile, int stage) {
-    if (tile >= end || !elected()) return;
+    if (tile >= end || !elect_one()) return;
     const unsigned to = own_buffer + stage * (STAGE * 16), barrier = full + stage * 8;
-    barrier_expect(barrier, STAGE * 16);
+    barrier_arrive_expect_tx(barrier, STAGE * 16);
 #pragma unroll
     for (int i = 0; i < BOXES; ++i) {
-      copy_box<1>(to + i * (BOX * 16), row_map, k, i * 64, tile * TILE_K, barrier);
-      copy_box<1>(to + (BOXES + i) * (BOX * 16), row_map, v, i * 64, tile * TILE_K, barrier);
+      tma_load<1>(to + i * (BOX * 16), row_map, k, i * 64, tile * TILE_K, barrier);
+      tma_load<1>(to + (BOXES + i) * (BOX * 16), row_map, v, i * 64, tile * TILE_K, barrier);
     }
   };
-  if (elected()) {
-    fetch_map(row_map);
+  if (elect_one()) {
+    prefetch_tensor_map(row_map);
 #pragma unroll
     for (int i = 0; i < STAGES; ++i) barrier_init(full + i * 8, 1);
-    barriers_are_ready();
+    fence_barrier_init();
   }
   __syncwarp();
 #pragma unroll
@@ -191,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_decode(
     if (++stage == STAGES) stage = 0, parity ^= 1;
   }
 #if SPLIT > 1
-  let_next_begin();
+  launch_dependent_grids();
 #endif
   __syncthreads();
   float* const partial = static_cast<float*>(__cvta_shared_to_generic(first));

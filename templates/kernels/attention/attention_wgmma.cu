@@ -18,8 +18,8 @@ constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240;
 // the other run. Three overlap without it.
 constexpr bool PING_PONG = GROUPS == 2;
 static_assert(TILE_K % 64 == 0, "panels are 64 wide");
-DEFINE_PRODUCTS(issue_scores, ", 0, 0")
-DEFINE_LEFT_PRODUCT(issue_values, ", 1", OWN_COLUMNS, DEEP / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
+DEFINE_WGMMAS(issue_scores, ", 0, 0")
+DEFINE_RS_WGMMA(issue_values, ", 1", OWN_COLUMNS, DEEP / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 
 // State of a pipeline: the stage, and the parity of its mbarriers, which flips at each wrap-around.
 struct PipelineState {
@@ -115,29 +115,29 @@ __device__ __forceinline__ float (&flat(float (&sum)[WORDS][4]))[WORDS * 4] {
 __device__ __forceinline__ void multiply_keys(
     float (&score)[TILE_K / 8][4], const Storage& storage, descriptor queries, PipelineState state) {
   barrier_wait(storage.full(0, state.stage), state.parity);
-  show_to_products();
-  const descriptor keys = describe(shared_address(storage.keys(state.stage)), 0);
-  products_fence();
+  wgmma_proxy_fence();
+  const descriptor keys = make_descriptor(shared_address(storage.keys(state.stage)), 0);
+  wgmma_fence();
 #pragma unroll
   for (int d = 0; d < DEEP; d += 16) {
     const int inside = d % PANEL * 2;
-    issue_scores(flat(score), queries + further(d / PANEL * TILE_Q * 128 + inside),
-                 keys + further(d / PANEL * TILE_K * 128 + inside), d > 0);
+    issue_scores(flat(score), queries + descriptor_offset(d / PANEL * TILE_Q * 128 + inside),
+                 keys + descriptor_offset(d / PANEL * TILE_K * 128 + inside), d > 0);
   }
-  products_commit();
+  wgmma_commit();
 }
 
 // Issues the product of exponentials and the values of a stage.
 __device__ __forceinline__ void multiply_values(
     float (&out)[DEEP / 8][4], const unsigned (&weights)[TILE_K / 16][4], const Storage& storage, PipelineState state) {
   barrier_wait(storage.full(1, state.stage), state.parity);
-  show_to_products();
-  const descriptor values = describe(shared_address(storage.values(state.stage)), TILE_K * 128);
-  products_fence();
+  wgmma_proxy_fence();
+  const descriptor values = make_descriptor(shared_address(storage.values(state.stage)), TILE_K * 128);
+  wgmma_fence();
 #pragma unroll
   for (int k = 0; k < TILE_K / 16; ++k)
-    issue_values(flat(out), weights[k], values + further(k * 16 * 128), true);
-  products_commit();
+    issue_values(flat(out), weights[k], values + descriptor_offset(k * 16 * 128), true);
+  wgmma_commit();
 }
 
 __device__ __forceinline__ void pack_all(
@@ -156,15 +156,15 @@ __device__ __forceinline__ void compute_before_waiting(float number) {
 __device__ __forceinline__ void consume(
     Sums& sums, const Storage& storage, const Work& work, int group, int first, PipelineState& state, Turn<PING_PONG>& turn) {
   const int lane = threadIdx.x % 32;
-  const descriptor queries = describe(shared_address(storage.queries) + group * 64 * 128, 0);
+  const descriptor queries = make_descriptor(shared_address(storage.queries) + group * 64 * 128, 0);
   float score[TILE_K / 8][4], factor[2];
   unsigned weights[TILE_K / 16][4];
   PipelineState before = state;
   turn.take();
   multiply_keys(score, storage, queries, state);
   turn.pass_on();
-  products_wait<0>();
-  sums_are_new(flat(score));
+  wgmma_wait<0>();
+  fence_accumulators(flat(score));
   if (lane == 0) barrier_arrive(storage.empty(0, state.stage));
   mask_tile(score, work.begin * TILE_K, first, lane);
   exponentials(score, sums.most, sums.total, factor);
@@ -177,14 +177,14 @@ __device__ __forceinline__ void consume(
     multiply_values(sums.out, weights, storage, before);
     turn.pass_on();
     // Scores are complete; values are still being added.
-    products_wait<1>();
-    sums_are_new(flat(score));
+    wgmma_wait<1>();
+    fence_accumulators(flat(score));
     if (lane == 0) barrier_arrive(storage.empty(0, state.stage));
     mask_tile(score, tile * TILE_K, first, lane);
     exponentials(score, sums.most, sums.total, factor);
     compute_before_waiting(sums.total[0] + sums.total[1]);
-    products_wait<0>();
-    sums_are_new(flat(sums.out));
+    wgmma_wait<0>();
+    fence_accumulators(flat(sums.out));
     if (lane == 0) barrier_arrive(storage.empty(1, before.stage));
     rescale(sums.out, factor);
     pack_all(weights, score);
@@ -193,8 +193,8 @@ __device__ __forceinline__ void consume(
   if (PERSISTENT && lane == 0) barrier_arrive(storage.queries_empty());
   multiply_values(sums.out, weights, storage, before);
   state.next();
-  products_wait<0>();
-  sums_are_new(flat(sums.out));
+  wgmma_wait<0>();
+  fence_accumulators(flat(sums.out));
   if (PERSISTENT && lane == 0) barrier_arrive(storage.empty(1, before.stage));
 }
 
@@ -245,11 +245,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
 
   const int group = threadIdx.x / 128;
   if (group == 0) {
-    if (MOVE_REGISTERS) give_registers<PRODUCER_REGISTERS>();
+    if (MOVE_REGISTERS) warpgroup_reg_dealloc<PRODUCER_REGISTERS>();
     produce(storage, q, k + K_FIRST, v + V_FIRST);
     return;
   }
-  if (MOVE_REGISTERS) take_registers<CONSUMER_REGISTERS>();
+  if (MOVE_REGISTERS) warpgroup_reg_alloc<CONSUMER_REGISTERS>();
   PipelineState state = {0, 0};
   Turn<PING_PONG> turn = {storage.turn(group - 1), storage.turn(group % GROUPS), group == 1};
   unsigned parity = 0;

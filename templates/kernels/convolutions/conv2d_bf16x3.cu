@@ -56,11 +56,11 @@ __device__ __forceinline__ void issue_step(
   constexpr int LEFT[5] = {0, 1, 2, 0, 1}, RIGHT[5] = {2, 1, 0, 1, 0};
   const int first = cell_of(2 * step), second = cell_of(2 * step + 1 < GROUPS ? 2 * step + 1 : 2 * step);
   const descriptor right = window + first + along(second - first);
-  products_fence();
+  wgmma_fence();
 #pragma unroll
   for (int i = 0; i < 5; ++i) begin_left(small, left[LEFT[i]], right + RIGHT[i] * PIECE_CELLS, step > 0 || i > 0);
   begin_left(large, left[0], right, step > 0);
-  products_commit();
+  wgmma_commit();
 }
 
 // Waits for one copy group of a K tile; later ones may still be in flight.
@@ -102,7 +102,7 @@ __device__ __forceinline__ bool multiply_chunk(
       wait_for_step(step + 1, group);
       load_step(x, filters, step + 1, lane);
     }
-    products_wait<AHEAD - 1>();
+    wgmma_wait<AHEAD - 1>();
   }
   return seen.strange();
 }
@@ -152,7 +152,7 @@ __device__ __forceinline__ void main_loop(float (&total)[WORDS], const Place& pl
 #pragma unroll 1
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int ci0 = place.ci_begin + chunk * CHUNK;
-    show_to_products();
+    wgmma_proxy_fence();
     copy_wait<(STAGES > 1 ? STAGES - 2 : 0) * COPIES + COPIES - 1>();
     group_sync(group);
     if (STAGES > 1) {
@@ -168,9 +168,9 @@ __device__ __forceinline__ void main_loop(float (&total)[WORDS], const Place& pl
     if (chunk + 1 < CHUNKS &&
         split_window(windows + (chunk + 1) % 2 * X_CELLS, x, place, ci0 + CHUNK, tid))
       flags[(chunk + 1) % 2] = chunk + 2;
-    products_wait<0>();
-    sums_are_new(small);
-    sums_are_new(large);
+    wgmma_wait<0>();
+    fence_accumulators(small);
+    fence_accumulators(large);
     if (__any_sync(0xffffffffu, strange)) {
       multiply_fmaf(total, place, ci0, ci0 + CHUNK < CI ? ci0 + CHUNK : CI, row, lane);
     } else {

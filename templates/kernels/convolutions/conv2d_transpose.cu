@@ -27,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(COPY_THREADS) arrange_weight(
   constexpr int Given = TRANSPOSE_KH * TRANSPOSE_KW, Taps = TRANSPOSE_PHASE_KH * TRANSPOSE_PHASE_KW, Phases = PHASES;
   constexpr int Row = TRANSPOSE_CO_TILE * Given, Tiles = (TRANSPOSE_CO + TRANSPOSE_CO_TILE - 1) / TRANSPOSE_CO_TILE;
   __shared__ float tile[TRANSPOSE_CI_TILE * (Row + 1)];
-  let_next_begin();
+  launch_dependent_grids();
   const int co0 = blockIdx.x % Tiles * TRANSPOSE_CO_TILE, ci0 = blockIdx.x / Tiles * TRANSPOSE_CI_TILE;
   for (int i = threadIdx.x; i < TRANSPOSE_CI_TILE * Row; i += COPY_THREADS) {
     const int ci = i / Row, inside = i % Row;
@@ -66,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(COPY_THREADS) arrange_data(
 #pragma unroll
   for (int v = 0; v < COPY_EACH; ++v)
     if (first + v * COPY_THREADS < Size) to[first + v * COPY_THREADS] = read[v];
-  wait_for_kernel_before();  // so that the filters too are written when this kernel ends
+  wait_on_dependent_grids();  // so that the filters too are written when this kernel ends
 }
 #endif
 
@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(COPY_THREADS) arrange_out(
   constexpr unsigned Size = static_cast<unsigned>(TRANSPOSE_IMAGES) * TRANSPOSE_OH * TRANSPOSE_OW;
   const unsigned first = blockIdx.x * (COPY_THREADS * COPY_EACH) + threadIdx.x;
   float read[COPY_EACH];
-  wait_for_kernel_before();
+  wait_on_dependent_grids();
 #pragma unroll
   for (int v = 0; v < COPY_EACH; ++v) {
     const unsigned i = first + v * COPY_THREADS, image = i / (TRANSPOSE_OH * TRANSPOSE_OW);

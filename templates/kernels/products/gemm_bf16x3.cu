@@ -5,30 +5,30 @@
 // of K only, the small products first, and is then added to the total as floats are, rounded to the nearest.
 //
 // A block owns a tile of TILE_M x TILE_N of C and one of SPLIT ranges of K. One thread of its first warpgroup
-// has chunks of both operands copied into a ring of STAGES slots of shared memory; the others multiply, each 64
-// rows by all columns, PART_N at a time. A slot goes around by two barriers: `full` when its copies have
-// arrived, `empty` when all multiplying warps are done with it. Tiles that the packing has flagged are multiplied
+// has K tiles of both operands copied into a pipeline of STAGES stages in shared memory; the others multiply, each 64
+// rows by all columns, PART_N at a time. Each stage has two barriers: `full` when its copies have
+// arrived, `empty` when all consumer warps are done with it. Tiles that the packing has flagged are multiplied
 // as plain floats.
 constexpr int GROUPS = THREADS / 128 - 1;
 constexpr int PARTS = TILE_N / PART_N, WORDS = PART_N / 2;
-constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
+constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
 constexpr int COPY_REGISTERS = 40, SUM_REGISTERS = 232;
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 
 // Of PART_N columns, any multiple of 8: gemm_wgmma.py's `product_text` has written its operands out.
 #ifdef AUTOTUNE_EMULATE
-#define begin_part begin_packed
+#define issue_part issue_packed_wgmma
 #else
-DEFINE_PRODUCT(begin_part, ", 0, 0", OWN_COLUMNS, WORDS, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
+DEFINE_WGMMA(issue_part, ", 0, 0", OWN_COLUMNS, WORDS, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 #endif
 
-// A place in the ring: slots are used in turn, and `parity` changes with every turn.
-struct Place {
-  int slot;
+// A place in the pipeline: stages are used in turn, and `parity` changes with every turn.
+struct PipelineState {
+  int stage;
   unsigned parity;
   __device__ __forceinline__ void next() {
-    if (++slot < STAGES) return;
-    slot = 0;
+    if (++stage < STAGES) return;
+    stage = 0;
     parity ^= 1;
   }
 };
@@ -47,8 +47,8 @@ __device__ __forceinline__ void pass_turn(int group) {
 }
 #endif
 
-struct Ring {
-  unsigned slots, full, empty;
+struct SharedStorage {
+  unsigned stages, full, empty;
 };
 
 struct Tile {
@@ -64,73 +64,73 @@ __device__ __forceinline__ Tile tile_of(int number) {
   return {first + inside % height, inside / height};
 }
 
-// Has the chunks of this block copied; `a` and `b` are its first ones.
-__device__ __forceinline__ void copy_tile(const Ring& ring, const char* a, const char* b, bool copies) {
-  Place place = {0, 1};
+// Has the K tiles of this block copied; `a` and `b` are its first ones.
+__device__ __forceinline__ void copy_tile(const SharedStorage& smem, const char* a, const char* b, bool copies) {
+  PipelineState state = {0, 1};
 #pragma unroll 1
-  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    barrier_wait(ring.empty + place.slot * 8, place.parity);
+  for (int k_tile = 0; k_tile < K_TILES; ++k_tile) {
+    barrier_wait(smem.empty + state.stage * 8, state.parity);
     if (copies) {
-      const unsigned slot = ring.slots + place.slot * SLOT_BYTES, full = ring.full + place.slot * 8;
-      barrier_expect(full, SLOT_BYTES);
-      copy_bytes(slot, a + static_cast<size_t>(chunk) * A_BYTES, A_BYTES, full);
-      copy_bytes(slot + A_BYTES, b + static_cast<size_t>(chunk) * B_BYTES, B_BYTES, full);
+      const unsigned stage = smem.stages + state.stage * STAGE_BYTES, full = smem.full + state.stage * 8;
+      barrier_arrive_expect_tx(full, STAGE_BYTES);
+      copy_bytes(stage, a + static_cast<size_t>(k_tile) * A_BYTES, A_BYTES, full);
+      copy_bytes(stage + A_BYTES, b + static_cast<size_t>(k_tile) * B_BYTES, B_BYTES, full);
     }
-    place.next();
+    state.next();
   }
 }
 
-// Begins the products of a chunk: of the smallest pieces first, of which PRODUCTS may leave some out.
-__device__ __forceinline__ void begin_chunk(float (&sum)[WORDS], descriptor left, descriptor right) {
+// Issues the wgmma of a K tile: of the smallest pieces first, of which PRODUCTS may leave some out.
+__device__ __forceinline__ void issue_k_tile(float (&sum)[WORDS], descriptor left, descriptor right) {
   constexpr int LEFT[9] = {2, 1, 2, 1, 0, 2, 0, 1, 0}, RIGHT[9] = {2, 2, 1, 1, 2, 0, 1, 0, 0};
-  products_fence();
+  wgmma_fence();
 #pragma unroll
   for (int i = 9 - PRODUCTS; i < 9; ++i)
 #pragma unroll
     for (int k = 0; k < CHUNK; k += DEPTH)
-      begin_part(sum, left + further(LEFT[i] * (A_BYTES / 3) + k * TILE_M * 2),
-                   right + further(RIGHT[i] * (B_BYTES / 3) + k * TILE_N * 2), i > 9 - PRODUCTS || k > 0);
-  products_commit();
+      issue_part(sum, left + descriptor_offset(LEFT[i] * (A_BYTES / 3) + k * TILE_M * 2),
+                   right + descriptor_offset(RIGHT[i] * (B_BYTES / 3) + k * TILE_N * 2), i > 9 - PRODUCTS || k > 0);
+  wgmma_commit();
 }
 
-__device__ __forceinline__ void add_chunk(float (&total)[WORDS], float (&sum)[WORDS]) {
-  sums_are_new(sum);
+__device__ __forceinline__ void add_k_tile(float (&total)[WORDS], float (&sum)[WORDS]) {
+  fence_accumulators(sum);
 #pragma unroll
   for (int i = 0; i < WORDS; ++i) total[i] += sum[i];
 }
 
-// Where a thread of a warpgroup reads the ring.
+// Where a thread of a warpgroup reads the pipeline.
 struct Reader {
-  const Ring& ring;
+  const SharedStorage& smem;
   int group, lane;
-  Place place;
+  PipelineState state;
 
-  __device__ __forceinline__ void wait() const { barrier_wait(ring.full + place.slot * 8, place.parity); }
+  __device__ __forceinline__ void wait() const { barrier_wait(smem.full + state.stage * 8, state.parity); }
   __device__ __forceinline__ void free() const {
-    if (lane == 0) barrier_arrive(ring.empty + place.slot * 8);
+    if (lane == 0) barrier_arrive(smem.empty + state.stage * 8);
   }
 };
 
-// The warpgroups begin chunks in turn with IN_TURN, so that one adds while the other's products are at work.
-__device__ __forceinline__ void multiply_tile(float (&total)[PARTS][WORDS], Reader reader) {
+// The warpgroups begin K tiles in turn with IN_TURN, so that one adds while the other's products are at work.
+__device__ __forceinline__ void mainloop(float (&total)[PARTS][WORDS], Reader reader) {
   const int group = reader.group, other = (group + 1) % GROUPS;
-  const descriptor left = describe_blocks(reader.ring.slots + group * 64 * 16, TILE_M * 16);
-  const descriptor right = describe_blocks(reader.ring.slots + A_BYTES, TILE_N * 16);
+  const descriptor left = make_block_descriptor(reader.smem.stages + group * 64 * 16, TILE_M * 16);
+  const descriptor right = make_block_descriptor(reader.smem.stages + A_BYTES, TILE_N * 16);
   float sum[WORDS];
   if (IN_TURN && group == GROUPS - 1) pass_turn(0);
 #pragma unroll 1
-  for (int chunk = 0; chunk < CHUNKS; ++chunk, reader.place.next()) {
+  for (int k_tile = 0; k_tile < K_TILES; ++k_tile, reader.state.next()) {
     reader.wait();
-    const descriptor slot = further(SLOT_BYTES) * static_cast<descriptor>(reader.place.slot);
+    const descriptor stage = descriptor_offset(STAGE_BYTES) * static_cast<descriptor>(reader.state.stage);
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
-      const bool last = chunk == CHUNKS - 1 && part == PARTS - 1;
+      const bool last = k_tile == K_TILES - 1 && part == PARTS - 1;
       if (IN_TURN) wait_for_turn(group);
-      begin_chunk(sum, left + slot, right + slot + further(part * PART_N * 16));
+      issue_k_tile(sum, left + stage, right + stage + descriptor_offset(part * PART_N * 16));
       if (IN_TURN && !(last && group == GROUPS - 1)) pass_turn(other);
-      products_wait<0>();
+      wgmma_wait<0>();
       if (part == PARTS - 1) reader.free();
-      add_chunk(total[part], sum);
+      add_k_tile(total[part], sum);
     }
   }
 }
@@ -188,11 +188,11 @@ __device__ __forceinline__ void write_sums(
 }
 
 #if SPLIT > 1
-// The blocks of a cluster hold sums of one tile over a part of K each. They put them where the ring
+// The blocks of a cluster hold sums of one tile over a part of K each. They put them where the pipeline
 // was, and each adds up its share of the rows.
 constexpr int PART_PITCH = TILE_N + 8, SHARE = TILE_M / SPLIT;
 constexpr int VECTOR_N = N % 4 == 0 ? 4 : N % 2 == 0 ? 2 : 1;
-static_assert(TILE_M * PART_PITCH * 4 <= STAGES * SLOT_BYTES, "the parts do not fit into the ring");
+static_assert(TILE_M * PART_PITCH * 4 <= STAGES * STAGE_BYTES, "the parts do not fit into the ring");
 
 __device__ __forceinline__ void keep_sums(float* part, const float (&sum)[WORDS]) {
 #pragma unroll
@@ -252,40 +252,40 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, 1) gemm_bf16
     const char* __restrict__ packed_a, const char* __restrict__ packed_b, const int* __restrict__ flags,
     const float* __restrict__ a, const float* __restrict__ b, EPILOGUE_PARAMETERS float* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
-  Ring ring;
-  ring.slots = shared_address(shared_memory);
-  ring.full = ring.slots + STAGES * SLOT_BYTES;
-  ring.empty = ring.full + STAGES * 8;
+  SharedStorage smem;
+  smem.stages = shared_address(shared_memory);
+  smem.full = smem.stages + STAGES * STAGE_BYTES;
+  smem.empty = smem.full + STAGES * 8;
   if (threadIdx.x == 0) {
-    for (int slot = 0; slot < STAGES; ++slot) {
-      barrier_init(ring.full + slot * 8, 1);
-      barrier_init(ring.empty + slot * 8, GROUPS * 4);
+    for (int stage = 0; stage < STAGES; ++stage) {
+      barrier_init(smem.full + stage * 8, 1);
+      barrier_init(smem.empty + stage * 8, GROUPS * 4);
     }
-    show_to_products();
+    wgmma_proxy_fence();
   }
   const int which = blockIdx.x / (BLOCKS_M * BLOCKS_N);
   const Tile tile = tile_of(blockIdx.x % (BLOCKS_M * BLOCKS_N));
-  // The first of its chunks in the packed operands, and their flags.
-  const int a_first = (((A_COUNT > 1) * which * BLOCKS_M + tile.m) * SPLIT + blockIdx.z) * CHUNKS;
-  const int b_first = (((B_COUNT > 1) * which * BLOCKS_N + tile.n) * SPLIT + blockIdx.z) * CHUNKS;
+  // The first of its K tiles in the packed operands, and their flags.
+  const int a_first = (((A_COUNT > 1) * which * BLOCKS_M + tile.m) * SPLIT + blockIdx.z) * K_TILES;
+  const int b_first = (((B_COUNT > 1) * which * BLOCKS_N + tile.n) * SPLIT + blockIdx.z) * K_TILES;
   __syncthreads();
-  wait_for_kernel_before();
+  wait_on_dependent_grids();
 
   const int group = threadIdx.x / 128, lane = threadIdx.x % 32;
   if (group == 0) {
-    give_registers<COPY_REGISTERS>();
+    warpgroup_reg_dealloc<COPY_REGISTERS>();
     if (threadIdx.x < 32)
-      copy_tile(ring, packed_a + static_cast<size_t>(a_first) * A_BYTES,
+      copy_tile(smem, packed_a + static_cast<size_t>(a_first) * A_BYTES,
                 packed_b + static_cast<size_t>(b_first) * B_BYTES, lane == 0);
 #if SPLIT > 1
     __syncwarp();
     for (int i = 0; i < 3; ++i) cluster_sync();
 #endif
   } else {
-    take_registers<SUM_REGISTERS>();
+    warpgroup_reg_alloc<SUM_REGISTERS>();
     bool flagged = false;
-    for (int chunk = lane; chunk < CHUNKS; chunk += 32)
-      flagged |= flags[a_first + chunk] | flags[A_COUNT * BLOCKS_M * SPLIT * CHUNKS + b_first + chunk];
+    for (int k_tile = lane; k_tile < K_TILES; k_tile += 32)
+      flagged |= flags[a_first + k_tile] | flags[A_COUNT * BLOCKS_M * SPLIT * K_TILES + b_first + k_tile];
     const int row = (group - 1) * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4, column = lane % 4 * 2;
     const int m = tile.m * TILE_M + row, n = tile.n * TILE_N + column;
     float total[PARTS][WORDS];
@@ -293,14 +293,14 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, 1) gemm_bf16
     for (int part = 0; part < PARTS; ++part)
 #pragma unroll
       for (int i = 0; i < WORDS; ++i) total[part][i] = 0.0f;
-    Reader reader = {ring, group - 1, lane, {0, 0}};
+    Reader reader = {smem, group - 1, lane, {0, 0}};
     if (__any_sync(0xffffffffu, flagged)) {
-      for (int chunk = 0; chunk < CHUNKS; ++chunk, reader.place.next()) reader.wait(), reader.free();
-      const int k = blockIdx.z * CHUNKS * CHUNK, k_end = k + CHUNKS * CHUNK < K ? k + CHUNKS * CHUNK : K;
+      for (int k_tile = 0; k_tile < K_TILES; ++k_tile, reader.state.next()) reader.wait(), reader.free();
+      const int k = blockIdx.z * K_TILES * CHUNK, k_end = k + K_TILES * CHUNK < K ? k + K_TILES * CHUNK : K;
       multiply_plainly(total, a + static_cast<size_t>(which) * A_STRIDE, b + static_cast<size_t>(which) * B_STRIDE,
                        m, n, k, k_end);
     } else {
-      multiply_tile(total, reader);
+      mainloop(total, reader);
     }
     const size_t matrix = static_cast<size_t>(which) * M * N;
     out += matrix;

@@ -4,8 +4,8 @@
 // exist.
 //
 // A block owns a tile of WARPS_M * FRAGS_M * 16 by WARPS_N * FRAGS_N * 8 of C and one of SPLIT ranges
-// of K; a warp owns FRAGS_M x FRAGS_N products of 16 x 8. Chunks of K pass through a ring of STAGES
-// buffers; rows of shared memory are padded so that the matrix loads meet no bank twice.
+// of K; a warp owns FRAGS_M x FRAGS_N products of 16 x 8. K tiles of K pass through a pipeline of STAGES
+// buffers; rows of shared memory are padded so that the matrix loads have no bank conflicts.
 constexpr int WARP_M = FRAGS_M * 16, WARP_N = FRAGS_N * 8;
 constexpr int TILE_M = WARPS_M * WARP_M, TILE_N = WARPS_N * WARP_N;
 constexpr int CHUNKS = (K_PER_SPLIT + CHUNK - 1) / CHUNK;

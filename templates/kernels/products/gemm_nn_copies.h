@@ -1,4 +1,4 @@
-// How a block of products has its operands copied to shared memory; gemm_nn.cu tells of tiles and chunks.
+// How a block of products has its operands copied to shared memory; gemm_nn.cu tells of tiles and K tiles.
 constexpr int TILE_M = THREADS_M * ROWS, TILE_N = THREADS_N * COLS;
 constexpr int TILE = TILE_M * TILE_N;
 constexpr int CHUNK = SLICES * STEP;
@@ -21,7 +21,7 @@ constexpr int LANES_M = RECTANGLES ? 4 : THREADS_M, LANES_N = RECTANGLES ? 8 : T
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0;
 
-// In how many parts a chunk is staged, between which others multiply; from 12 copies of a thread on in four.
+// In how many parts a K tile is staged, between which others multiply; from 12 copies of a thread on in four.
 constexpr int COPIES = CHUNK * (TILE_M / A_COPY + TILE_N / B_COPY) / THREADS;
 // The last of them goes out before the last step, at which copies are waited for.
 constexpr int PARTS = AHEAD && STRAIGHT % 8 == 0 && COPIES >= 12    ? 4
@@ -90,7 +90,7 @@ constexpr int B_VECTOR = B_COPY, B_VECTOR_TO = B_COPY;
 constexpr long long B_ROW = ALL_N;
 #endif
 
-// Copies a part of a chunk of A, from and to a thread's own place; clears what does not exist. With CONV `from`
+// Copies a part of a K tile of A, from and to a thread's own place; clears what does not exist. With CONV `from`
 // is where the images begin.
 __device__ __forceinline__ void stage_a(
     float* to, const float* __restrict__ from, int m0, int k0, int k_end, bool exists, int tid, int part) {

@@ -1,9 +1,9 @@
-// How a thread of products multiplies what is in shared memory; gemm_nn.cu tells of tiles and chunks.
+// How a thread of products multiplies what is in shared memory; gemm_nn.cu tells of tiles and K tiles.
 //
 // What keeps products of floats from their peak on sm_90 is that a scheduler has nothing to issue: with sums of
 // 16 by 8 a thread there are two warps for each, and they wait for operands from shared memory, and for copies
-// to read their addresses. So operands are read a step ahead, between multiply-adds, across chunks as well, and
-// a chunk is copied in parts. Then operands of one bank of registers count: one of three is held back from the
+// to read their addresses. So operands are read a step ahead, between multiply-adds, across K tiles as well, and
+// a K tile is copied in parts. Then operands of one bank of registers count: one of three is held back from the
 // multiply-add before (`multiply_add`), the other two should be of two banks (`keep_apart`).
 struct Operands {
   float left[ROWS], right[COLS];

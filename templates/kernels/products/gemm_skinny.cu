@@ -1,51 +1,50 @@
-// C[M, N] = A[M, K] B[K, N] of few rows of 16-bit floats on Hopper's tensor cores: what counts is how fast B comes.
-// Operands have changed places, as with SWAPPED in gemm_tma.cu, whose names and ring these are: rows of tiles are
-// columns of C, and one tile has all of its rows, so that nothing of B is read twice. A cluster of SPLIT blocks has a
-// tile, each a range of K; they add up their sums through each other's shared memory.
+// Skinny GEMM for Hopper: C[M, N] = A[M, K] B[K, N] of 16-bit floats with few rows, bound by loading B. Operands are
+// swapped, and the pipeline is that of gemm_tma.cu: rows of a tile are columns of C, and one tile has all rows of C, so
+// that B is loaded once. The blocks of a cluster split K, and reduce through distributed shared memory.
 constexpr int ADDERS = GROUPS * 128, PITCH = TILE_M + 4, QUARTERS = TILE_N * TILE_M / 4;
-static_assert(TILE_N * PITCH * 4 <= STAGES * SLOT_BYTES, "sums beyond the ring");
+static_assert(TILE_N * PITCH * 4 <= STAGES * STAGE_BYTES, "sums beyond the ring");
 
-// How many bytes behind its begin an operand of TILE rows or columns has what is `k` further along K.
+// Byte offset of index `k` along K within an operand's stage of TILE rows or columns.
 template <bool ALONG_K, int TILE>
 __device__ __forceinline__ constexpr int bytes_to(int k) {
   return ALONG_K ? k / PANEL * TILE * 128 + k % PANEL * 2 : k * 128;
 }
 
-// Multiplies all chunks of this block. A slot is free when the products of the chunk after it are in line.
-__device__ __forceinline__ void multiply(float (&sum)[WORDS], const Room& room, int group) {
-  const descriptor left = describe(
-      room.slots + (A_ALONG_K ? group * 64 * 128 : group * CHUNK * 128), A_ALONG_K ? 0 : CHUNK * 128);
-  const descriptor right = describe(room.slots + A_BYTES, B_ALONG_K ? 0 : CHUNK * 128);
-  Place place = {0, 0};
-  const int chunks = chunks_here();
+// Main loop over this block's K tiles. A stage is released when the wgmma of the next K tile have been issued.
+__device__ __forceinline__ void multiply(float (&sum)[WORDS], const SharedStorage& smem, int group) {
+  const descriptor left = make_descriptor(
+      smem.stages + (A_ALONG_K ? group * 64 * 128 : group * CHUNK * 128), A_ALONG_K ? 0 : CHUNK * 128);
+  const descriptor right = make_descriptor(smem.stages + A_BYTES, B_ALONG_K ? 0 : CHUNK * 128);
+  PipelineState state = {0, 0};
+  const int k_tiles = k_tiles_here();
   int before = 0;
 #pragma unroll 1
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    barrier_wait(room.full + place.slot * 8, place.parity);
-    products_fence();
-    const descriptor slot = further(SLOT_BYTES) * static_cast<descriptor>(place.slot);
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+    barrier_wait(smem.full + state.stage * 8, state.parity);
+    wgmma_fence();
+    const descriptor stage = descriptor_offset(STAGE_BYTES) * static_cast<descriptor>(state.stage);
 #pragma unroll
     for (int k = 0; k < CHUNK; k += DEPTH)
-      begin_product(sum, left + slot + further(bytes_to<A_ALONG_K, TILE_M>(k)),
-                    right + slot + further(bytes_to<B_ALONG_K, TILE_N>(k)), chunk > 0 || k > 0);
-    products_commit();
-    products_wait<1>();
-    if (chunk > 0 && threadIdx.x % 32 == 0) barrier_arrive(room.empty + before * 8);
-    before = place.slot;
-    place.next();
+      issue_wgmma(sum, left + stage + descriptor_offset(bytes_to<A_ALONG_K, TILE_M>(k)),
+                    right + stage + descriptor_offset(bytes_to<B_ALONG_K, TILE_N>(k)), k_tile > 0 || k > 0);
+    wgmma_commit();
+    wgmma_wait<1>();
+    if (k_tile > 0 && threadIdx.x % 32 == 0) barrier_arrive(smem.empty + before * 8);
+    before = state.stage;
+    state.next();
   }
-  products_wait<0>();
-  sums_are_new(sum);
+  wgmma_wait<0>();
+  fence_accumulators(sum);
 }
 
-// Puts sums where the ring was, of each row of C one after another.
+// Stores accumulators over the pipeline's buffers, rows of C contiguous.
 __device__ __forceinline__ void keep_sums(float* kept, const float (&sum)[WORDS], int group, int lane) {
   float* const to = kept + group * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4 + lane % 4 * 2 * PITCH;
 #pragma unroll
   for (int i = 0; i < WORDS; ++i) to[(i / 4 * 8 + i % 2) * PITCH + i / 2 % 2 * 8] = sum[i];
 }
 
-// The four sums at one place in the block of a rank.
+// Loads four partial sums at the same offset of the block of a rank.
 __device__ __forceinline__ void read_part(float (&part)[4], const float* own, int rank) {
 #if SPLIT > 1
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -68,7 +67,7 @@ __device__ __forceinline__ void finish_and_write(
   store_elements<COUNT>(out + at, sum);
 }
 
-// Adds up the parts of this block's share of the tile, four columns of C at a time, finishes and writes them.
+// Reduces this block's share of the tile, four columns of C at a time, and runs the epilogue.
 __device__ __forceinline__ void add_and_write(
     half_bits* __restrict__ out, const float* kept, int m0, int n0, int thread, const EpilogueArgs& epilogue) {
   for (int i = thread * SPLIT + static_cast<int>(blockIdx.z); i < QUARTERS; i += ADDERS * SPLIT) {
@@ -97,20 +96,20 @@ __device__ __forceinline__ void add_and_write(
 extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_skinny(
     const Item* __restrict__ a, const Item* __restrict__ b, EPILOGUE_PARAMETERS half_bits* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
-  const Room room = room_of(shared_memory);
+  const SharedStorage smem = shared_storage_of(shared_memory);
   const Tile tile = tile_of(blockIdx.x);
   const int thread = threadIdx.x, lane = thread % 32;
   float sum[WORDS];
-  // The last warp copies.
+  // The last warp is the producer.
   const Sources from = sources(a, b);
-  if (thread >= ADDERS && elected()) begin_copies(room, from);
-  if (thread < 32 && elected()) make_other_barriers(room);
+  if (thread >= ADDERS && elect_one()) produce_prologue(smem, from);
+  if (thread < 32 && elect_one()) init_other_barriers(smem);
   __syncthreads();
-  if (thread >= ADDERS) copy_tiles(room, from);
-  else multiply(sum, room, thread / 128);
-  // All that was copied has been multiplied.
+  if (thread >= ADDERS) produce_tiles(smem, from);
+  else multiply(sum, smem, thread / 128);
+  // All K tiles have been multiplied: buffers may be reused.
   __syncthreads();
-  float* const kept = static_cast<float*>(__cvta_shared_to_generic(room.slots));
+  float* const kept = static_cast<float*>(__cvta_shared_to_generic(smem.stages));
   if (thread < ADDERS) keep_sums(kept, sum, thread / 128, lane);
 #if SPLIT > 1
   cluster_sync();
@@ -125,7 +124,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
 #endif
   if (thread < ADDERS) add_and_write(out + matrix, kept, tile.m, tile.n, thread, epilogue);
 #if SPLIT > 1
-  // Others may still read here.
+  // No block may exit while another reads its shared memory.
   cluster_sync();
 #endif
 }

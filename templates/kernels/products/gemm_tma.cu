@@ -1,35 +1,34 @@
-// C[M, N] = A[M, K] B[K, N] of 16-bit floats, or floats as TF32, on Hopper's tensor cores, sums in float32; operands.h
-// says how A and B are stored. With INT8 two integers of 8 bits stand in each 16-bit place, K counts those, and C and the sums are of
-// 32 bits. Of the rows and columns of C those before C_M and C_N exist.
+// Warp-specialised GEMM for Hopper: C[M, N] = A[M, K] B[K, N] of 16-bit floats, or of floats as TF32, accumulated in
+// float32; operands.h says how A and B are stored. With INT8 each 16-bit item holds two 8-bit integers, K counts items,
+// and C and the accumulators are int32. C has C_M rows and C_N columns.
 //
-// A block owns a tile of TILE_M x TILE_N of C and one of SPLIT ranges of K, or, with TEAMS, walks over tiles. One
-// thread of its first warpgroup has chunks of A and B copied into a ring of STAGES slots of shared memory, of one
-// tile after another; the others multiply, each FRAGS_M * 64 rows of a tile by all its columns. A slot goes
-// around by two barriers: `full` when the copies into it have arrived, `empty` when all multiplying warps are
-// done with it. With several teams of GROUPS warpgroups each has every other tile, and writes one while another
-// multiplies the next. SHARE blocks of a cluster have tiles of the same columns, and copy a part of B each for all
-// of them; BESIDE blocks have tiles of the same rows, and do so with A. The blocks of a split write their sums as they
-// hold them; gemm_tma_reduce.cu adds them up. With SWAPPED A and B have changed places, and rows of tiles, of which
-// there are M, are columns of C; C_M and C_N are as ever.
+// A block computes a tile of TILE_M x TILE_N of C over one of SPLIT ranges of K; with TEAMS the kernel is persistent
+// and a block computes one tile after another. One thread of the producer warpgroup loads K tiles of A and B by TMA
+// into a pipeline of STAGES stages in shared memory; each consumer warpgroup multiplies FRAGS_M * 64 rows of a tile by
+// all its columns (wgmma). A stage has two mbarriers: `full`, completed when its TMA loads have arrived, and `empty`,
+// when all consumer warps have released it. With two TEAMS of GROUPS warpgroups consumers alternate between tiles
+// (ping-pong): one runs its epilogue while the other runs its main loop. Clusters are CLUSTER_M x CLUSTER_N tiles: each
+// block loads a part of B for the blocks of its column and a part of A for those of its row (multicast). With SPLIT,
+// partial sums are written as threads hold them and reduced by gemm_tma_reduce.cu, or within a cluster
+// (CLUSTER_REDUCE). With SWAP_AB the kernel computes the transposed product: M and N are the columns and rows of C, C_M
+// and C_N stay.
 //
-// Blocks of a cluster write to each other's shared memory, which is there until a block ends, but none waits for the
-// others at the end. They have as many tiles and chunks as one another, and what comes from another block is a part of
-// a chunk or says that a slot is free. Products wait for all parts of all chunks. That a slot is free is told only
-// where another chunk is copied into it, and that copy waits until all have told. So a block waits for whatever comes,
-// and nothing is under way to one that has ended.
+// Blocks of a cluster write to each other's shared memory, which lives until the block exits, yet no cluster barrier is
+// needed at the end: all blocks have as many tiles and K tiles, and a remote write is either a part of a K tile or a
+// release of a stage. Consumers wait for all parts of all K tiles, and stages are released to other blocks only if they
+// are refilled, which waits for all releases. So nothing is in flight to a block that has exited.
 
-// How many bytes behind its begin an operand of TILE rows or columns has those from `across` on, and of
-// these what is `k` further along K.
+// Byte offset, within an operand's stage of TILE rows or columns, of row or column `across` at index `k` along K.
 template <bool ALONG_K, int TILE>
 __device__ __forceinline__ constexpr int bytes_to(int across, int k) {
   return ALONG_K ? k / PANEL * TILE * 128 + k % PANEL * static_cast<int>(sizeof(Item)) + across * 128
                  : across / PANEL * CHUNK * 128 + k * 128;
 }
 
-#if LOADED
-// Where a thread reads its words of the left operand, of which a panel has a row for each k. Products take those of k
-// and k + 4 of eight; threads of every other four rows read the latter first, so that none meets a bank twice.
-typedef unsigned LeftPlace;
+#if A_FROM_REGISTERS
+// Address of a thread's words of the left operand, stored with one row of a panel for each k. wgmma takes items k and k
+// + 4 of each 8; every other four lanes load the latter first, which avoids bank conflicts.
+typedef unsigned LeftOperand;
 
 __device__ __forceinline__ unsigned load_shared(unsigned at) {
 #ifdef AUTOTUNE_EMULATE
@@ -41,16 +40,16 @@ __device__ __forceinline__ unsigned load_shared(unsigned at) {
 #endif
 }
 
-__device__ __forceinline__ LeftPlace left_place(unsigned slots, int group) {
+__device__ __forceinline__ LeftOperand left_operand(unsigned stages, int group) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, k = lane % 4 + lane / 16 * 4;
   const int column = warp % 2 * 16 + lane / 4;
-  return slots + bytes_to<A_ALONG_K, TILE_M>(group * FRAGS_M * 64 + warp / 2 * 32, k) + (column * 4 ^ k * 16);
+  return stages + bytes_to<A_ALONG_K, TILE_M>(group * FRAGS_M * 64 + warp / 2 * 32, k) + (column * 4 ^ k * 16);
 }
 
-// Begins the products of a chunk from one item along K to another, when those that read these registers are done.
+// Issues the wgmma of K items FROM to TO of a K tile, A from registers.
 template <int FROM, int TO>
-__device__ __forceinline__ void begin_products(
-    Sum (&sum)[FRAGS_M][WORDS], LeftPlace left, descriptor right, bool add) {
+__device__ __forceinline__ void issue_wgmmas(
+    Sum (&sum)[FRAGS_M][WORDS], LeftOperand left, descriptor right, bool add) {
   constexpr int STEPS = (TO - FROM) / DEPTH;
   unsigned words[STEPS][FRAGS_M][4];
   const bool later_first = threadIdx.x % 32 >= 16;
@@ -66,99 +65,102 @@ __device__ __forceinline__ void begin_products(
         words[step][i][half] = later_first ? second : first, words[step][i][2 + half] = later_first ? first : second;
       }
     }
-  products_fence();
+  wgmma_fence();
 #pragma unroll
   for (int step = 0; step < STEPS; ++step)
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
-      begin_product(sum[i], words[step][i], right + further(bytes_to<B_ALONG_K, TILE_N>(0, FROM + step * DEPTH)),
+      issue_wgmma(sum[i], words[step][i],
+                  right + descriptor_offset(bytes_to<B_ALONG_K, TILE_N>(0, FROM + step * DEPTH)),
                     add || FROM + step > 0);
 }
 #else
-typedef descriptor LeftPlace;
+typedef descriptor LeftOperand;
 
-__device__ __forceinline__ LeftPlace left_place(unsigned slots, int group) {
-  return describe(slots + group * bytes_to<A_ALONG_K, TILE_M>(FRAGS_M * 64, 0), A_ALONG_K ? 0 : CHUNK * 128);
+__device__ __forceinline__ LeftOperand left_operand(unsigned stages, int group) {
+  return make_descriptor(stages + group * bytes_to<A_ALONG_K, TILE_M>(FRAGS_M * 64, 0), A_ALONG_K ? 0 : CHUNK * 128);
 }
 
-// Begins the products of a chunk from one item along K to another.
+// Issues the wgmma of K items FROM to TO of a K tile.
 template <int FROM, int TO>
-__device__ __forceinline__ void begin_products(
-    Sum (&sum)[FRAGS_M][WORDS], LeftPlace left, descriptor right, bool add) {
+__device__ __forceinline__ void issue_wgmmas(
+    Sum (&sum)[FRAGS_M][WORDS], LeftOperand left, descriptor right, bool add) {
 #pragma unroll
   for (int k = FROM; k < TO; k += DEPTH) {
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
-      begin_product(sum[i], left + further(bytes_to<A_ALONG_K, TILE_M>(i * 64, k)),
-                    right + further(bytes_to<B_ALONG_K, TILE_N>(0, k)), add || k > 0);
+      issue_wgmma(sum[i], left + descriptor_offset(bytes_to<A_ALONG_K, TILE_M>(i * 64, k)),
+                    right + descriptor_offset(bytes_to<B_ALONG_K, TILE_N>(0, k)), add || k > 0);
   }
 }
 #endif
 
-// Returns how much further a left operand is in a slot.
-__device__ __forceinline__ LeftPlace in_slot(int slot) {
-  return (LOADED ? SLOT_BYTES : further(SLOT_BYTES)) * static_cast<LeftPlace>(slot);
+// Returns the offset of a stage, in units of the left operand.
+__device__ __forceinline__ LeftOperand stage_offset(int stage) {
+  return (A_FROM_REGISTERS ? STAGE_BYTES : descriptor_offset(STAGE_BYTES)) * static_cast<LeftOperand>(stage);
 }
 
-// Returns how many chunks of a tile leave slots that are filled again: all but the last STAGES of a block's walk.
-__device__ __forceinline__ int refilled(unsigned at, int chunks) {
-  const unsigned tiles = WALKS ? (TILES - 1 - at) / gridDim.x : 0;
-  return chunks - STAGES + static_cast<int>(tiles < STAGES ? tiles : STAGES) * chunks;
+// Returns how many K tiles of an output tile are in stages that are refilled: all but the block's last STAGES.
+__device__ __forceinline__ int refilled(unsigned at, int k_tiles) {
+  const unsigned tiles = PERSISTENT ? (TILES - 1 - at) / gridDim.x : 0;
+  return k_tiles - STAGES + static_cast<int>(tiles < STAGES ? tiles : STAGES) * k_tiles;
 }
 
-// Returns the rank of one of those in its cluster that copy what a block multiplies: of its columns, then of its rows.
-__device__ __forceinline__ unsigned neighbour(unsigned number) {
+// Returns the rank in the cluster of the number-th block with which this one exchanges operands: its column, then its
+// row.
+__device__ __forceinline__ unsigned multicast_peer(unsigned number) {
   const unsigned down = down_in_cluster(blockIdx.x), across = across_in_cluster(blockIdx.x);
-  if (BESIDE == 1 || number < SHARE) return across * SHARE + number;
-  return (number - SHARE + (number - SHARE >= across)) * SHARE + down;
+  if (CLUSTER_N == 1 || number < CLUSTER_M) return across * CLUSTER_M + number;
+  return (number - CLUSTER_M + (number - CLUSTER_M >= across)) * CLUSTER_M + down;
 }
 
-// Tells those who copy into a slot that a warp is done with a chunk, of which there is none before the first. If the
-// slot is not filled again, none but a group of this block may wait for its room.
-__device__ __forceinline__ void leave_slot(const Room& room, int slot, int chunk, int again) {
-  const unsigned lane = threadIdx.x % 32, to = chunk < again ? neighbour(lane) : blockIdx.x % CLUSTER_BLOCKS;
-  const bool awaited = CLUSTER_BLOCKS == 1 || chunk < again || (ORDERED > 0 && !WALKS);
-  arrive_at<NEIGHBOURS>(room.empty + slot * 8, to, lane < NEIGHBOURS && chunk >= 0 && awaited);
+// Releases a stage to the producers that fill it; k_tile is -1 before the first. Where it is not refilled, only the
+// epilogue of this block may wait for it.
+__device__ __forceinline__ void release_stage(const SharedStorage& smem, int stage, int k_tile, int refills) {
+  const unsigned lane = threadIdx.x % 32, to = k_tile < refills ? multicast_peer(lane) : blockIdx.x % CLUSTER_BLOCKS;
+  const bool awaited = CLUSTER_BLOCKS == 1 || k_tile < refills || (ORDERED > 0 && !PERSISTENT);
+  cluster_barrier_arrive<MULTICAST_PEERS>(smem.empty + stage * 8, to, lane < MULTICAST_PEERS && k_tile >= 0 && awaited);
 }
 
-// Multiplies the chunks of one tile. Barriers tell a phase only from the one before, so a team waits for its first
-// chunk when the team before has got its last. The first `again` chunks leave slots that are filled again. That the
-// products of the chunk before are done, and its slot free, is asked in the middle of a chunk, so that some are always
-// in line. Groups take the last ORDERED chunks in order.
-__device__ __forceinline__ void multiply_tile(
-    Sum (&sum)[FRAGS_M][WORDS], const Room& room, Place& place, Turn<(EACH > 1)>& turn, Turn<(ORDERED > 0)>& order,
-    LeftPlace left, descriptor right, int chunks, int again) {
-  turn.take();
-  int before = place.slot;
+// Main loop over the K tiles of an output tile. An mbarrier tells a phase only from the one before, so a consumer waits
+// for its first K tile when the other has received its last. The first `refills` K tiles are in stages that are
+// refilled. The wait for the previous wgmma, which releases its stage, is in the middle of a K tile, so that the tensor
+// cores always have wgmma queued. Warpgroups take the last ORDERED K tiles one after another.
+__device__ __forceinline__ void mainloop(
+    Sum (&sum)[FRAGS_M][WORDS], const SharedStorage& smem, PipelineState& state,
+    OrderedBarrier<(CONSUMERS > 1)>& pingpong, OrderedBarrier<(ORDERED > 0)>& order,
+    LeftOperand left, descriptor right, int k_tiles, int refills) {
+  pingpong.acquire();
+  int before = state.stage;
 #pragma unroll 1
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    if (ORDERED > 0 && chunk == chunks - ORDERED) order.take();
-    barrier_wait(room.full + place.slot * 8, place.parity);
-    if (LOADED) products_wait<1>();
-    else products_fence();
-    const LeftPlace here = left + in_slot(place.slot);
-    const descriptor slot = further(SLOT_BYTES) * static_cast<descriptor>(place.slot);
-    begin_products<0, CHUNK / 2>(sum, here, right + slot, BIAS_FIRST || chunk > 0);
-    products_commit();
-    products_wait<1>();
-    leave_slot(room, before, chunk - 1, again);
-    before = place.slot;
-    place.next();
-    begin_products<CHUNK / 2, CHUNK>(sum, here, right + slot, true);
-    products_commit();
-    if (chunk == chunks - 1) turn.pass_on(), order.pass_on();
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+    if (ORDERED > 0 && k_tile == k_tiles - ORDERED) order.acquire();
+    barrier_wait(smem.full + state.stage * 8, state.parity);
+    if (A_FROM_REGISTERS) wgmma_wait<1>();
+    else wgmma_fence();
+    const LeftOperand here = left + stage_offset(state.stage);
+    const descriptor stage = descriptor_offset(STAGE_BYTES) * static_cast<descriptor>(state.stage);
+    issue_wgmmas<0, CHUNK / 2>(sum, here, right + stage, BIAS_FIRST || k_tile > 0);
+    wgmma_commit();
+    wgmma_wait<1>();
+    release_stage(smem, before, k_tile - 1, refills);
+    before = state.stage;
+    state.next();
+    issue_wgmmas<CHUNK / 2, CHUNK>(sum, here, right + stage, true);
+    wgmma_commit();
+    if (k_tile == k_tiles - 1) pingpong.release(), order.release();
   }
-  products_wait<0>();
+  wgmma_wait<0>();
 #pragma unroll
-  for (int i = 0; i < FRAGS_M; ++i) sums_are_new(sum[i]);
-  leave_slot(room, before, chunks - 1, again);
+  for (int i = 0; i < FRAGS_M; ++i) fence_accumulators(sum[i]);
+  release_stage(smem, before, k_tiles - 1, refills);
 }
 
-#if SPLIT > 1 && !JOINS
+#if SPLIT > 1 && !CLUSTER_REDUCE
 typedef FourSums Written;
 
-// Writes the sums of this range of K, each warp 512 bytes at a time.
-__device__ __forceinline__ void keep_part(
+// Writes the partial sums of this range of K, 512 contiguous bytes per warp.
+__device__ __forceinline__ void store_partial(
     FourSums* __restrict__ parts, const Sum (&sum)[FRAGS_M][WORDS], unsigned tile, int thread) {
   FourSums* const to = parts + (static_cast<size_t>(blockIdx.z) * TILES + tile) * (TILE_M * TILE_N / 4) + thread;
 #pragma unroll
@@ -172,42 +174,44 @@ __device__ __forceinline__ void keep_part(
 typedef Finished Written;
 #endif
 
-#if SWAPPED && BIAS_FIRST
-#define BEGIN(sum) begin_swapped(sum, bias, tile.m + row + lane / 4)
+#if SWAP_AB && BIAS_FIRST
+#define INIT_ACCUMULATORS(sum) init_accumulators_swapped(sum, bias, tile.m + row + lane / 4)
 #elif BIAS_FIRST
-#define BEGIN(sum) begin_sums(sum, bias, tile.n, lane)
+#define INIT_ACCUMULATORS(sum) init_accumulators(sum, bias, tile.n, lane)
 #else
-#define BEGIN(sum)
+#define INIT_ACCUMULATORS(sum)
 #endif
 
-// What a multiplying warpgroup does.
-__device__ __forceinline__ void multiply_tiles(
-    const Room& room, EPILOGUE_PARAMETERS Written* __restrict__ out, int number) {
-  const int team = number / GROUPS, group = number % GROUPS, lane = threadIdx.x % 32;
-  const int row = group * FRAGS_M * 64 + threadIdx.x / 32 % 4 * 16, chunks = chunks_here();
-  const LeftPlace left = left_place(room.slots, group);
-  const descriptor right = describe(room.slots + A_BYTES, B_ALONG_K ? 0 : CHUNK * 128);
-#if SWAPPED && BOXES
-  Boxes boxes = {room.boxes + number * GROUP_BYTES, room.groups + number * 8, number, 0, 0};
-#elif BOXES
-  unsigned own_room = room.boxes + (threadIdx.x / 32 - 4) * RESULT_BYTES;
+// Consumer warpgroup: main loop and epilogue of its tiles.
+__device__ __forceinline__ void consume_tiles(
+    const SharedStorage& smem, EPILOGUE_PARAMETERS Written* __restrict__ out, int number) {
+  const int consumer = number / GROUPS, group = number % GROUPS, lane = threadIdx.x % 32;
+  const int row = group * FRAGS_M * 64 + threadIdx.x / 32 % 4 * 16, k_tiles = k_tiles_here();
+  const LeftOperand left = left_operand(smem.stages, group);
+  const descriptor right = make_descriptor(smem.stages + A_BYTES, B_ALONG_K ? 0 : CHUNK * 128);
+#if SWAP_AB && SMEM_EPILOGUE
+  EpilogueBuffers buffers = {smem.buffers + number * GROUP_BYTES, smem.groups + number * 8, number, 0, 0};
+#elif SMEM_EPILOGUE
+  unsigned own_buffer = smem.buffers + (threadIdx.x / 32 - 4) * RESULT_BYTES;
 #if !STAGED && C_N % 8 == 0
-  Boxes boxes = {own_room, 0};
+  EpilogueBuffers buffers = {own_buffer, 0};
 #endif
 #endif
-  Place place = {0, 0};
-  place.skip(team * CHUNKS);
-  Turn<(EACH > 1)> turn = {room.turns + team * 8, room.turns + (team + 1) % EACH * 8, team == 0};
-  const unsigned orders = room.orders + team * (GROUPS * 8);
-  Turn<(ORDERED > 0)> order = {orders + group * 8, orders + (group + 1) % GROUPS * 8, group == 0};
+  PipelineState state = {0, 0};
+  state.skip(consumer * K_TILES);
+  OrderedBarrier<(CONSUMERS > 1)> pingpong = {
+      smem.pingpong_barriers + consumer * 8, smem.pingpong_barriers + (consumer + 1) % CONSUMERS * 8, consumer == 0};
+  const unsigned order_barriers = smem.order_barriers + consumer * (GROUPS * 8);
+  OrderedBarrier<(ORDERED > 0)> order = {
+      order_barriers + group * 8, order_barriers + (group + 1) % GROUPS * 8, group == 0};
 #pragma unroll 1
-  for (unsigned at = blockIdx.x + team * gridDim.x; at < TILES; at += EACH * gridDim.x) {
+  for (unsigned at = blockIdx.x + consumer * gridDim.x; at < TILES; at += CONSUMERS * gridDim.x) {
     const Tile tile = tile_of(at);
     Sum sum[FRAGS_M][WORDS];
-    BEGIN(sum);
-    multiply_tile(sum, room, place, turn, order, left, right, chunks, refilled(at, chunks));
-#if SPLIT > 1 && !JOINS
-    keep_part(out, sum, at, threadIdx.x - 128);
+    INIT_ACCUMULATORS(sum);
+    mainloop(sum, smem, state, pingpong, order, left, right, k_tiles, refilled(at, k_tiles));
+#if SPLIT > 1 && !CLUSTER_REDUCE
+    store_partial(out, sum, at, threadIdx.x - 128);
 #else
     const size_t matrix = static_cast<size_t>(tile.matrix) * C_M * C_N;
 #if FOLLOWS
@@ -215,45 +219,45 @@ __device__ __forceinline__ void multiply_tiles(
 #else
     const EpilogueArgs epilogue = {};
 #endif
-#if JOINS
-    Sum own[FRAGS_M][JOINED_WORDS];
-    join_ranges(own, sum, room);
-    const int first = tile.n + blockIdx.z * JOINED_N;
+#if CLUSTER_REDUCE
+    Sum own[FRAGS_M][OWN_WORDS];
+    reduce_in_cluster(own, sum, smem);
+    const int first = tile.n + blockIdx.z * OWN_N;
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
-#if BOXES
-      write_boxes(out + matrix, own[i], tile.m + row + i * 64, first, lane, boxes);
+#if SMEM_EPILOGUE
+      write_boxes(out + matrix, own[i], tile.m + row + i * 64, first, lane, buffers);
 #else
       write_pairs(out + matrix, own[i], tile.m + row + i * 64 + lane / 4, first + lane % 4 * 2, epilogue);
 #endif
 #else
-#if BOXES
-    // Where the ring serves as boxes, products must be done with it.
-    if (!WALKS && ORDERED == 0) meet_team(room);
-    if (!WALKS && ORDERED > 0) {
-      const unsigned free_room = wait_for_room(room, place, group);
-#if SWAPPED
-      boxes.at = free_room;
+#if SMEM_EPILOGUE
+    // The epilogue reuses the pipeline's buffers: all wgmma that read them must be done.
+    if (!PERSISTENT && ORDERED == 0) consumer_sync(smem);
+    if (!PERSISTENT && ORDERED > 0) {
+      const unsigned free_buffer = acquire_epilogue_buffer(smem, state, group);
+#if SWAP_AB
+      buffers.at = free_buffer;
 #else
-      own_room = free_room + threadIdx.x / 32 % 4 * RESULT_BYTES;
+      own_buffer = free_buffer + threadIdx.x / 32 % 4 * RESULT_BYTES;
 #if !STAGED && C_N % 8 == 0
-      boxes.at = own_room;
+      buffers.at = own_buffer;
 #endif
 #endif
     }
 #endif
-#if SWAPPED && BOXES
-    write_swapped(out + matrix, sum, tile.m + group * FRAGS_M * 64, tile.n, lane, boxes);
+#if SWAP_AB && SMEM_EPILOGUE
+    write_swapped(out + matrix, sum, tile.m + group * FRAGS_M * 64, tile.n, lane, buffers);
 #elif STAGED
-    write_finished(out + matrix, sum, own_room, tile.m + row, tile.n, lane, epilogue);
+    write_finished(out + matrix, sum, own_buffer, tile.m + row, tile.n, lane, epilogue);
 #else
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
-#if BOXES && C_N % 8 > 0
-      write_strips(out + matrix, sum[i], own_room, tile.m + row + i * 64, tile.n, lane);
-#elif BOXES
-      write_boxes(out + matrix, sum[i], tile.m + row + i * 64, tile.n, lane, boxes);
-#elif SWAPPED
+#if SMEM_EPILOGUE && C_N % 8 > 0
+      write_strips(out + matrix, sum[i], own_buffer, tile.m + row + i * 64, tile.n, lane);
+#elif SMEM_EPILOGUE
+      write_boxes(out + matrix, sum[i], tile.m + row + i * 64, tile.n, lane, buffers);
+#elif SWAP_AB
       write_across(out + matrix, sum[i], tile.m + row + i * 64 + lane / 4, tile.n + lane % 4 * 2, epilogue);
 #else
       write_pairs(out + matrix, sum[i], tile.m + row + i * 64 + lane / 4, tile.n + lane % 4 * 2, epilogue);
@@ -261,20 +265,20 @@ __device__ __forceinline__ void multiply_tiles(
 #endif
 #endif
 #endif
-    if (!WALKS) break;
-    if (EACH > 1) place.skip((EACH - 1) * CHUNKS);
+    if (!PERSISTENT) break;
+    if (CONSUMERS > 1) state.skip((CONSUMERS - 1) * K_TILES);
   }
-#if BOXES && !STAGED && C_N % 8 == 0
-  if (elected()) stores_wait<0>();
+#if SMEM_EPILOGUE && !STAGED && C_N % 8 == 0
+  if (elect_one()) tma_store_wait<0>();
 #endif
 }
 
-#if JOINS
-#define SHARED_SHAPE __cluster_dims__(1, 1, SPLIT)
-#elif SHARE * BESIDE > 1
-#define SHARED_SHAPE __cluster_dims__(SHARE * BESIDE, 1, 1)
+#if CLUSTER_REDUCE
+#define CLUSTER_DIMS __cluster_dims__(1, 1, SPLIT)
+#elif CLUSTER_M * CLUSTER_N > 1
+#define CLUSTER_DIMS __cluster_dims__(CLUSTER_M * CLUSTER_N, 1, 1)
 #else
-#define SHARED_SHAPE
+#define CLUSTER_DIMS
 #endif
 #if CONV
 #define MAPS_PARAMETER , TensorMap *__restrict__ maps
@@ -284,28 +288,28 @@ __device__ __forceinline__ void multiply_tiles(
 #define MAPS_ARGUMENT
 #endif
 #if FOLLOWS
-#define REST_ARGUMENTS bias, residual, scale, shift,
+#define EPILOGUE_ARGUMENTS bias, residual, scale, shift,
 #else
-#define REST_ARGUMENTS
+#define EPILOGUE_ARGUMENTS
 #endif
 
-extern "C" __global__ void SHARED_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_tma(
+extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, RESIDENT) gemm_tma(
     const Item* __restrict__ a, const Item* __restrict__ b,
     EPILOGUE_PARAMETERS Written* __restrict__ out MAPS_PARAMETER) {
   extern __shared__ float4 shared_memory[];
-  const Room room = room_of(shared_memory);
+  const SharedStorage smem = shared_storage_of(shared_memory);
   const Sources from = sources(a, b MAPS_ARGUMENT);
-  if (threadIdx.x < 32 && elected()) begin_copies(room, from);
-  if (threadIdx.x / 32 == 1 && elected()) make_other_barriers(room);
+  if (threadIdx.x < 32 && elect_one()) produce_prologue(smem, from);
+  if (threadIdx.x / 32 == 1 && elect_one()) init_other_barriers(smem);
   __syncthreads();
-#if SHARE * BESIDE > 1 || JOINS
-  cluster_meet();
+#if CLUSTER_M * CLUSTER_N > 1 || CLUSTER_REDUCE
+  cluster_sync_relaxed();
 #endif
   if (threadIdx.x < 128) {
-    if (MOVE_REGISTERS) give_registers<COPY_REGISTERS>();
-    if (threadIdx.x < 32) copy_tiles(room, from);
+    if (MOVE_REGISTERS) warpgroup_reg_dealloc<COPY_REGISTERS>();
+    if (threadIdx.x < 32) produce_tiles(smem, from);
   } else {
-    if (MOVE_REGISTERS) take_registers<SUM_REGISTERS>();
-    multiply_tiles(room, REST_ARGUMENTS out, threadIdx.x / 128 - 1);
+    if (MOVE_REGISTERS) warpgroup_reg_alloc<SUM_REGISTERS>();
+    consume_tiles(smem, EPILOGUE_ARGUMENTS out, threadIdx.x / 128 - 1);
   }
 }

@@ -1,6 +1,6 @@
-// The sizes of gemm_tma.cu, which tiles blocks have, and places in their rings.
-#ifndef JOINS
-#define JOINS 0
+// Sizes of gemm_tma.cu, the tile scheduler, the state of the pipeline and the layout of shared memory.
+#ifndef CLUSTER_REDUCE
+#define CLUSTER_REDUCE 0
 #endif
 #if INT8
 typedef int4 FourSums;
@@ -15,73 +15,75 @@ typedef half_bits Finished;
 #endif
 #endif
 constexpr int TILE_M = GROUPS * FRAGS_M * 64, WORDS = TILE_N / 2;
-constexpr bool WALKS = TEAMS > 0;
-constexpr int EACH = WALKS ? TEAMS : 1;  // teams
-constexpr int WARPS = GROUPS * 4;        // of a team
-// Blocks that share copies come in whole clusters, of SHARE rows of tiles and BESIDE columns; the last may have blocks
-// without rows or columns.
+constexpr bool PERSISTENT = TEAMS > 0;
+constexpr int CONSUMERS = PERSISTENT ? TEAMS : 1;  // consumers
+constexpr int WARPS = GROUPS * 4;        // of a consumer
+// Grids are padded to whole clusters of CLUSTER_M x CLUSTER_N tiles; some blocks may have no rows or columns.
 constexpr int ROWS_OF_TILES = (M + TILE_M - 1) / TILE_M, COLUMNS_OF_TILES = (N + TILE_N - 1) / TILE_N;
-constexpr int BLOCKS_M = (ROWS_OF_TILES + SHARE - 1) / SHARE * SHARE;
-constexpr int BLOCKS_N = (COLUMNS_OF_TILES + BESIDE - 1) / BESIDE * BESIDE;
-constexpr int CLUSTER_BLOCKS = SHARE * BESIDE, CLUSTERS_M = BLOCKS_M / SHARE, CLUSTERS_N = BLOCKS_N / BESIDE;
-// Blocks that copy what a block multiplies, itself among them.
-constexpr int NEIGHBOURS = SHARE + BESIDE - 1;
+constexpr int BLOCKS_M = (ROWS_OF_TILES + CLUSTER_M - 1) / CLUSTER_M * CLUSTER_M;
+constexpr int BLOCKS_N = (COLUMNS_OF_TILES + CLUSTER_N - 1) / CLUSTER_N * CLUSTER_N;
+constexpr int CLUSTER_BLOCKS = CLUSTER_M * CLUSTER_N, CLUSTERS_M = BLOCKS_M / CLUSTER_M, CLUSTERS_N = BLOCKS_N / CLUSTER_N;
+// Blocks that load what a block multiplies, itself included.
+constexpr int MULTICAST_PEERS = CLUSTER_M + CLUSTER_N - 1;
 constexpr unsigned TILES = static_cast<unsigned>(BLOCKS_M) * BLOCKS_N * BATCH;
-constexpr int ALL_CHUNKS = (K + CHUNK - 1) / CHUNK, CHUNKS = (ALL_CHUNKS + SPLIT - 1) / SPLIT;
-// Columns that stand across K come in whole panels, of which the last may reach into the next tile.
+constexpr int ALL_K_TILES = (K + CHUNK - 1) / CHUNK, K_TILES = (ALL_K_TILES + SPLIT - 1) / SPLIT;
+// Columns contiguous across K come in whole panels, of which the last may extend into the next tile.
 constexpr int PANELS_N = (TILE_N + PANEL - 1) / PANEL, B_COLUMNS = TRANSPOSE_B ? TILE_N : PANELS_N * PANEL;
 constexpr int ITEM_BYTES = sizeof(Item);
 constexpr int A_BYTES = TILE_M * CHUNK * ITEM_BYTES, B_BYTES = B_COLUMNS * CHUNK * ITEM_BYTES;
-constexpr int SLOT_BYTES = A_BYTES + B_BYTES;
-// Columns of a box of results, a row of which is 128 bytes, and how many of these a tile has side by side.
-constexpr int BOX_COLUMNS = 128 / sizeof(Finished), WRITTEN_N = JOINS ? TILE_N / SPLIT : TILE_N;
+constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
+// Columns of a TMA box of C, 128 bytes wide, and boxes per row of a tile.
+constexpr int BOX_COLUMNS = 128 / sizeof(Finished), WRITTEN_N = CLUSTER_REDUCE ? TILE_N / SPLIT : TILE_N;
 constexpr int BOXES_N = (WRITTEN_N + BOX_COLUMNS - 1) / BOX_COLUMNS;
-// What follows a sum, but for a bias that it began as, a factor and an activation, is many instructions.
-#if BOXES && FOLLOWS && !SWAPPED && (BIAS || RESIDUAL || AFFINE || defined(SHIFT))
+// An epilogue of more than scaling, activation, and a bias in the initial accumulators is staged: it is long when
+// unrolled.
+#if SMEM_EPILOGUE && FOLLOWS && !SWAP_AB && (BIAS || RESIDUAL || AFFINE || defined(SHIFT))
 #define STAGED 1
 #else
 #define STAGED 0
 #endif
-#if SWAPPED
-// Boxes of BOX_ROWS rows and 64 columns of C, of a warpgroup.
-constexpr int BOX_BYTES = BOX_ROWS * 128, BOXES_EACH = WALKS ? 2 : FRAGS_M * TILE_N / BOX_ROWS, BOXED = GROUPS;
+#if SWAP_AB
+// A warpgroup stores boxes of BOX_ROWS rows and 64 columns of C.
+constexpr int BOX_BYTES = BOX_ROWS * 128, BOXES_EACH = PERSISTENT ? 2 : FRAGS_M * TILE_N / BOX_ROWS, BOXED = GROUPS;
 #else
-// Boxes of 16 rows, of a warp.
+// A warp stores boxes of 16 rows.
 constexpr int BOX_BYTES = 16 * 128, BOXED = WARPS;
-constexpr int BOXES_EACH = WALKS || STAGED ? 2 : FRAGS_M * BOXES_N;
+constexpr int BOXES_EACH = PERSISTENT || STAGED ? 2 : FRAGS_M * BOXES_N;
 #endif
-// Or, where rows of C begin anywhere, a strip of 16 of them, or a tile's, which are an odd number of 16 bytes apart.
-constexpr int WIDEST = WALKS || SWAPPED ? 64 : 128, STRIP = TILE_N < WIDEST && !SWAPPED ? TILE_N : WIDEST;
+// Where rows of C are not aligned to 16 bytes: staging of 16 rows, or of a tile's, with a pitch of an odd number of 16
+// bytes.
+constexpr int WIDEST = PERSISTENT || SWAP_AB ? 64 : 128, STRIP = TILE_N < WIDEST && !SWAP_AB ? TILE_N : WIDEST;
 constexpr int STRIP_PITCH = STRIP * 2 + (STRIP % 16 ? 32 : 16);
-constexpr int STRIP_BYTES = (SWAPPED ? TILE_N : 16) * STRIP_PITCH;
-constexpr int RESULT_BYTES = C_N % 8 > 0 && !WALKS ? STRIP_BYTES : BOXES_EACH * BOX_BYTES;
-constexpr int BOXES_BYTES = BOXES * WALKS * EACH * BOXED * RESULT_BYTES;
+constexpr int STRIP_BYTES = (SWAP_AB ? TILE_N : 16) * STRIP_PITCH;
+constexpr int RESULT_BYTES = C_N % 8 > 0 && !PERSISTENT ? STRIP_BYTES : BOXES_EACH * BOX_BYTES;
+constexpr int BOXES_BYTES = SMEM_EPILOGUE * PERSISTENT * CONSUMERS * BOXED * RESULT_BYTES;
 constexpr int GROUP_BYTES = BOXED / GROUPS * RESULT_BYTES;  // of one group's boxes
-static_assert(WALKS || BOXES * BOXED * RESULT_BYTES <= STAGES * SLOT_BYTES, "results beyond the ring");
-// How many chunks of a tile, its last, one group after another multiplies: the first writes while others multiply.
-static_assert(ORDERED < STAGES && ORDERED <= CHUNKS, "a ring too small for an order of groups");
-// Where the extents divide, the tests for the edges are constant and vanish.
+static_assert(PERSISTENT || SMEM_EPILOGUE * BOXED * RESULT_BYTES <= STAGES * STAGE_BYTES, "results beyond the ring");
+// The last ORDERED K tiles of a tile are multiplied by one warpgroup after another: the first runs its epilogue
+// meanwhile.
+static_assert(ORDERED < STAGES && ORDERED <= K_TILES, "a ring too small for an order of groups");
+// Where tiles divide the extents, bounds checks are constant and vanish.
 constexpr bool WHOLE_M = BLOCKS_M * TILE_M == M, WHOLE_N = BLOCKS_N * TILE_N == N;
-constexpr bool WHOLE_ROWS = WHOLE_M && C_M == M && !SWAPPED, WHOLE_COLUMNS = WHOLE_N && C_N == N && !SWAPPED;
-// Copies need few registers: they leave theirs to the sums.
+constexpr bool WHOLE_ROWS = WHOLE_M && C_M == M && !SWAP_AB, WHOLE_COLUMNS = WHOLE_N && C_N == N && !SWAP_AB;
+// Producers need few registers; consumers get the others.
 constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 40;
-constexpr int LEFT_OVER = (ENTRY_REGISTERS * (GROUPS * EACH + 1) - COPY_REGISTERS) / (GROUPS * EACH) / 8 * 8;
+constexpr int LEFT_OVER = (ENTRY_REGISTERS * (GROUPS * CONSUMERS + 1) - COPY_REGISTERS) / (GROUPS * CONSUMERS) / 8 * 8;
 constexpr int SUM_REGISTERS = LEFT_OVER < 240 ? LEFT_OVER : 240;
 constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240;
-// Which operands' rows of shared memory run along K.
+// Whether the rows of an operand in shared memory are contiguous along K (K-major).
 constexpr bool A_ALONG_K = !TRANSPOSE_A, B_ALONG_K = TRANSPOSE_B;
 #if TF32 && TRANSPOSE_A
-#define LOADED 1
+#define A_FROM_REGISTERS 1
 #else
-#define LOADED 0
+#define A_FROM_REGISTERS 0
 #endif
 static_assert(!TF32 || B_ALONG_K, "floats of the right operand must stand along K");
-// Of TILE_N columns, any multiple of 8 up to 256: gemm_wgmma.py's `product_text` has written its operands out.
-#define DEFINE_OWN_PRODUCT(NAME, TURNS) \
-  DEFINE_PRODUCT(NAME, TURNS, OWN_COLUMNS, TILE_N / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
+// Any multiple of 8 columns up to 256: gemm_wgmma.py's `product_text` writes the list of operands.
+#define DEFINE_OWN_WGMMA(NAME, TRANSPOSES) \
+  DEFINE_WGMMA(NAME, TRANSPOSES, OWN_COLUMNS, TILE_N / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 
-#if LOADED && defined(AUTOTUNE_EMULATE)
-static inline void begin_product(
+#if A_FROM_REGISTERS && defined(AUTOTUNE_EMULATE)
+static inline void issue_wgmma(
     float (&sum)[TILE_N / 2], const unsigned (&left)[4], descriptor right, bool add) {
   const int lane = threadIdx.x % 32;
   for (int half = 0; half < 2; ++half) {
@@ -98,94 +100,94 @@ static inline void begin_product(
     }
   }
 }
-#elif LOADED
-// Floats that stand across K get to products by registers; in shared memory these read floats along K alone.
-DEFINE_LEFT_PRODUCT(begin_product, "", OWN_COLUMNS, TILE_N / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
+#elif A_FROM_REGISTERS
+// TF32 operands that are not K-major reach wgmma through registers: from shared memory it reads K-major ones only.
+DEFINE_RS_WGMMA(issue_wgmma, "", OWN_COLUMNS, TILE_N / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 #elif TF32
-DEFINE_OWN_PRODUCT(begin_product, "")
+DEFINE_OWN_WGMMA(issue_wgmma, "")
 #elif TRANSPOSE_A && TRANSPOSE_B
-DEFINE_OWN_PRODUCT(begin_product, ", 1, 0")
+DEFINE_OWN_WGMMA(issue_wgmma, ", 1, 0")
 #elif TRANSPOSE_A
-DEFINE_OWN_PRODUCT(begin_product, ", 1, 1")
+DEFINE_OWN_WGMMA(issue_wgmma, ", 1, 1")
 #elif TRANSPOSE_B
-DEFINE_OWN_PRODUCT(begin_product, ", 0, 0")
+DEFINE_OWN_WGMMA(issue_wgmma, ", 0, 0")
 #else
-DEFINE_OWN_PRODUCT(begin_product, ", 0, 1")
+DEFINE_OWN_WGMMA(issue_wgmma, ", 0, 1")
 #endif
 
-// A place in the ring: slots are used in turn, and `parity` changes with every turn.
-struct Place {
-  int slot;
+// State of the pipeline: the current stage, and the phase parity, which flips each time around.
+struct PipelineState {
+  int stage;
   unsigned parity;
   __device__ __forceinline__ void next() {
-    if (++slot < STAGES) return;
-    slot = 0;
+    if (++stage < STAGES) return;
+    stage = 0;
     parity ^= 1;
   }
-  __device__ __forceinline__ void skip(int slots) {
-    slot += slots;
-    parity ^= slot / STAGES & 1;
-    slot %= STAGES;
+  __device__ __forceinline__ void skip(int stages) {
+    stage += stages;
+    parity ^= stage / STAGES & 1;
+    stage %= STAGES;
   }
 };
 
-// Where a tile begins in C, and in which matrix of the batch.
+// First row and column of a tile, and its matrix of the batch.
 struct Tile {
   int m, n, matrix;
 };
 
-// The place of a tile, or of a block, among those of its cluster.
-__device__ __forceinline__ int down_in_cluster(unsigned number) { return number % SHARE; }
-__device__ __forceinline__ int across_in_cluster(unsigned number) { return number % CLUSTER_BLOCKS / SHARE; }
+// Coordinates of a tile, or of a block, within its cluster.
+__device__ __forceinline__ int down_in_cluster(unsigned number) { return number % CLUSTER_M; }
+__device__ __forceinline__ int across_in_cluster(unsigned number) { return number % CLUSTER_BLOCKS / CLUSTER_M; }
 
-// Tiles, by clusters, run in columns of BAND tiles of M, so that those at work at one time share rows and columns of
-// the inputs in the L2 cache.
+// Rasterisation: clusters run in bands of BAND tiles along M, so that concurrent tiles share rows and columns of the
+// operands in the L2 cache.
 __device__ __forceinline__ Tile tile_of(unsigned number) {
-  constexpr int ASKED = BAND > SHARE ? BAND / SHARE : 1, HIGHEST = ASKED < CLUSTERS_M ? ASKED : CLUSTERS_M;
+  constexpr int ASKED = BAND > CLUSTER_M ? BAND / CLUSTER_M : 1, HIGHEST = ASKED < CLUSTERS_M ? ASKED : CLUSTERS_M;
   const int clusters = number / CLUSTER_BLOCKS, matrix = clusters / (CLUSTERS_M * CLUSTERS_N);
   const int cluster = clusters % (CLUSTERS_M * CLUSTERS_N), band = cluster / (HIGHEST * CLUSTERS_N);
   const int first = band * HIGHEST;
   const int height = CLUSTERS_M % HIGHEST == 0 || CLUSTERS_M - first > HIGHEST ? HIGHEST : CLUSTERS_M - first;
   const int inside = cluster - first * CLUSTERS_N;
-  const int down = (first + inside % height) * SHARE + down_in_cluster(number);
-  const int across = inside / height * BESIDE + across_in_cluster(number);
+  const int down = (first + inside % height) * CLUSTER_M + down_in_cluster(number);
+  const int across = inside / height * CLUSTER_N + across_in_cluster(number);
   return {down * TILE_M, across * TILE_N, matrix};
 }
 
-// Of the chunks of a block, how many exist: the last range of a split may be shorter.
-__device__ __forceinline__ int chunks_here() {
-  if (ALL_CHUNKS % SPLIT == 0) return CHUNKS;
-  const int left = ALL_CHUNKS - static_cast<int>(blockIdx.z) * CHUNKS;
-  return left < CHUNKS ? left : CHUNKS;
+// Returns the number of K tiles of this block: the last range of a split may be shorter.
+__device__ __forceinline__ int k_tiles_here() {
+  if (ALL_K_TILES % SPLIT == 0) return K_TILES;
+  const int left = ALL_K_TILES - static_cast<int>(blockIdx.z) * K_TILES;
+  return left < K_TILES ? left : K_TILES;
 }
 
-// The shared memory of a block: slots, boxes of results, and barriers of 8 bytes each.
-struct Room {
-  unsigned slots, boxes, full, empty, turns, groups, orders, joined;
+// Addresses in shared memory: pipeline stages, buffers of the epilogue, and mbarriers of 8 bytes each.
+struct SharedStorage {
+  unsigned stages, buffers, full, empty, pingpong_barriers, groups, order_barriers, sent;
 };
 
-__device__ __forceinline__ Room room_of(const void* shared) {
-  const unsigned slots = (shared_address(shared) + 1023) / 1024 * 1024, behind = slots + STAGES * SLOT_BYTES;
-  const unsigned boxes = BOXES && !WALKS ? slots + JOINS * (TILE_M * (TILE_N - WRITTEN_N) * 4) : behind, full = behind + BOXES_BYTES;
-  const unsigned empty = full + STAGES * 8, turns = empty + STAGES * 8, groups = turns + EACH * 8;
-  return {slots, boxes, full, empty, turns, groups, groups + SWAPPED * EACH * GROUPS * 8, turns + EACH * 8};
+__device__ __forceinline__ SharedStorage shared_storage_of(const void* shared) {
+  const unsigned stages = (shared_address(shared) + 1023) / 1024 * 1024, behind = stages + STAGES * STAGE_BYTES;
+  const unsigned buffers = SMEM_EPILOGUE && !PERSISTENT ? stages + CLUSTER_REDUCE * (TILE_M * (TILE_N - WRITTEN_N) * 4) : behind, full = behind + BOXES_BYTES;
+  const unsigned empty = full + STAGES * 8, pingpong_barriers = empty + STAGES * 8, groups = pingpong_barriers + CONSUMERS * 8;
+  return {stages, buffers, full, empty, pingpong_barriers, groups, groups + SWAP_AB * CONSUMERS * GROUPS * 8, pingpong_barriers + CONSUMERS * 8};
 }
 
-// Waits for all multiplying warps of a block that has one team; the emulator takes the barrier of turns, once.
-__device__ __forceinline__ void meet_team(const Room& room) {
+// Barrier of all consumer warps of a block with one consumer; the emulator uses an mbarrier, once.
+__device__ __forceinline__ void consumer_sync(const SharedStorage& smem) {
 #ifdef AUTOTUNE_EMULATE
-  if (threadIdx.x % 32 == 0) barrier_arrive(room.turns);
-  barrier_wait(room.turns, 0);
+  if (threadIdx.x % 32 == 0) barrier_arrive(smem.pingpong_barriers);
+  barrier_wait(smem.pingpong_barriers, 0);
 #else
   asm volatile("bar.sync 1, %0;" ::"n"(GROUPS * 128) : "memory");
 #endif
 }
 
-// Returns where in the ring a group may put results while others multiply: in the slot that came before the last ORDERED
-// chunks, or, of the last group, in the next one.
-__device__ __forceinline__ unsigned wait_for_room(const Room& room, Place place, int group) {
+// Returns the buffer of the pipeline that a warpgroup's epilogue may use while others multiply: the stage before the
+// last ORDERED K tiles, or, for the last warpgroup, the next one.
+__device__ __forceinline__ unsigned acquire_epilogue_buffer(const SharedStorage& smem, PipelineState state, int group) {
   const bool last = group == GROUPS - 1;
-  if (last) place.next();
-  barrier_wait(room.empty + place.slot * 8, place.parity ^ 1);
-  return room.slots + place.slot * SLOT_BYTES + (last ? 0 : group * GROUP_BYTES);
+  if (last) state.next();
+  barrier_wait(smem.empty + state.stage * 8, state.parity ^ 1);
+  return smem.stages + state.stage * STAGE_BYTES + (last ? 0 : group * GROUP_BYTES);
 }

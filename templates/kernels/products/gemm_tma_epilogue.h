@@ -1,4 +1,4 @@
-// How warps that have sums finish and write them: of gemm_tma.cu, or of gemm_tma_reduce.cu, which adds up parts.
+// Epilogue of gemm_tma.cu, and of gemm_tma_reduce.cu.
 #if FOLLOWS
 #define FINISH(low, high, n, at) \
   finish_pair(low, high, epilogue, n, at), low = last_step(low), high = last_step(high)
@@ -6,7 +6,7 @@
 #define FINISH(low, high, n, at)
 #endif
 
-// The last steps of a sum that is written by way of boxes, as it is.
+// The epilogue of a value that is written through shared memory: scale and activation.
 __device__ __forceinline__ float boxed(float x) {
 #ifdef ALPHA
   x *= ALPHA;
@@ -14,7 +14,7 @@ __device__ __forceinline__ float boxed(float x) {
   return last_step(x);
 }
 
-// Writes the sums of one thread, whose first is at row m and column n, pair by pair.
+// Writes a thread's accumulators, the first at row m and column n, in pairs.
 template <int COUNT>
 __device__ __forceinline__ void write_pairs(
     Finished* __restrict__ out, Sum (&sum)[COUNT], int m0, int n0, const EpilogueArgs& epilogue) {
@@ -38,19 +38,19 @@ __device__ __forceinline__ void write_pairs(
   }
 }
 
-#if BOXES && C_N % 8 > 0
-// How a warp writes rows of C that begin anywhere: 16 rows of up to STRIP columns at a time, by way of shared memory, from
-// where lanes take a word of two neighbours each. Those of a row that begins at no multiple of 4 bytes are of two words.
-// What is written out once is few instructions: fetching more takes longer than what they do.
+#if SMEM_EPILOGUE && C_N % 8 > 0
+// Rows of C that are not aligned to 16 bytes: a warp stages 16 rows of up to STRIP columns in shared memory, from where
+// lanes write words of two neighbours; in rows not aligned to 4 bytes a word is combined from two. Loops are not
+// unrolled: fetching more instructions would take longer than executing these.
 __device__ __forceinline__ int odd_place(const Finished* row) {
   return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 2 % 2);
 }
 
 template <int WIDTH>
-__device__ __forceinline__ void fill_strip(unsigned room, const float* sum, int lane) {
+__device__ __forceinline__ void fill_strip(unsigned smem, const float* sum, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    char* const row = static_cast<char*>(__cvta_shared_to_generic(room)) + (lane / 4 + half * 8) * STRIP_PITCH;
+    char* const row = static_cast<char*>(__cvta_shared_to_generic(smem)) + (lane / 4 + half * 8) * STRIP_PITCH;
 #pragma unroll
     for (int j = 0; j < WIDTH / 8; ++j) {
       const float* const pair = sum + j * 4 + half * 2;
@@ -59,19 +59,19 @@ __device__ __forceinline__ void fill_strip(unsigned room, const float* sum, int 
   }
 }
 
-// Writes the first `height` rows of the strip from column n0 on.
+// Writes the first `height` staged rows from column n0 on.
 template <int WIDTH>
 __device__ __forceinline__ void write_strip(
-    Finished* __restrict__ out, unsigned room, int m0, int n0, int lane, int height = 16) {
+    Finished* __restrict__ out, unsigned smem, int m0, int n0, int lane, int height = 16) {
   constexpr int AT_ONCE = 4, WORDS_EACH = (WIDTH / 2 + 31) / 32;
   const int columns = WHOLE_COLUMNS || C_N - n0 > WIDTH ? WIDTH : C_N - n0;
   const int rows = WHOLE_ROWS || C_M - m0 > height ? height : C_M - m0;
   if (columns <= 0) return;
-  const char* const from = static_cast<const char*>(__cvta_shared_to_generic(room));
+  const char* const from = static_cast<const char*>(__cvta_shared_to_generic(smem));
   Finished* const to = out + static_cast<size_t>(m0) * C_N + n0;
 #pragma unroll 1
   for (int first = 0; first < rows; first += AT_ONCE) {
-    // All are read first: the compiler knows not that what is written is elsewhere.
+    // All loads first: the compiler cannot know that stores do not alias.
     unsigned numbers[AT_ONCE][WORDS_EACH];
 #pragma unroll
     for (int i = 0; i < AT_ONCE * WORDS_EACH; ++i) {
@@ -89,7 +89,7 @@ __device__ __forceinline__ void write_strip(
         *reinterpret_cast<unsigned*>(at) = numbers[i / WORDS_EACH][i % WORDS_EACH];
     }
   }
-  // The first number of a row, and the last, may be without a neighbour.
+  // The first and last element of a row may lack a neighbour.
   if (lane < rows) {
     const int odd = C_N % 2 ? odd_place(to) + lane & 1 : odd_place(to);
     Finished* const line = to + static_cast<size_t>(lane) * C_N;
@@ -100,19 +100,19 @@ __device__ __forceinline__ void write_strip(
 }
 
 __device__ __forceinline__ void write_strips(
-    Finished* __restrict__ out, const float (&sum)[WORDS], unsigned room, int m0, int n0, int lane) {
+    Finished* __restrict__ out, const float (&sum)[WORDS], unsigned smem, int m0, int n0, int lane) {
   constexpr int LEFT = TILE_N % STRIP;
 #pragma unroll
   for (int column = 0; column + STRIP <= TILE_N; column += STRIP) {
-    fill_strip<STRIP>(room, sum + column / 2, lane);
+    fill_strip<STRIP>(smem, sum + column / 2, lane);
     __syncwarp();
-    write_strip<STRIP>(out, room, m0, n0 + column, lane);
+    write_strip<STRIP>(out, smem, m0, n0 + column, lane);
     __syncwarp();
   }
   if (LEFT > 0) {
-    fill_strip<LEFT>(room, sum + (TILE_N - LEFT) / 2, lane);
+    fill_strip<LEFT>(smem, sum + (TILE_N - LEFT) / 2, lane);
     __syncwarp();
-    write_strip<(LEFT > 0 ? LEFT : STRIP)>(out, room, m0, n0 + TILE_N - LEFT, lane);
+    write_strip<(LEFT > 0 ? LEFT : STRIP)>(out, smem, m0, n0 + TILE_N - LEFT, lane);
     __syncwarp();
   }
 }
@@ -121,29 +121,29 @@ __device__ __forceinline__ void write_strips(
 #if STAGED
 constexpr int PARTS = FRAGS_M * PANELS_N;
 
-// Puts 16 rows and 64 columns of sums into a room of 4096 bytes, so that neither this nor reading 8 neighbours meets
-// a bank more than twice.
-__device__ __forceinline__ void stage_part(unsigned room, const float (&sum)[TILE_N / 2], int part, int lane) {
+// Stages 16 rows and 64 columns of accumulators in 4096 bytes, swizzled: at most 2-way bank conflicts here and in loads
+// of 8 neighbours.
+__device__ __forceinline__ void stage_part(unsigned smem, const float (&sum)[TILE_N / 2], int part, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = lane / 4 + half * 8;
-    float* const to = static_cast<float*>(__cvta_shared_to_generic(room)) + row * 64 + lane % 4 * 2;
+    float* const to = static_cast<float*>(__cvta_shared_to_generic(smem)) + row * 64 + lane % 4 * 2;
 #pragma unroll
     for (int j = 0; j < 8; ++j)
       if (part * 8 + j < TILE_N / 8) store_vector<2>(to + (j ^ row % 8) * 8, sum + (part * 8 + j) * 4 + half * 2);
   }
 }
 
-// Finishes and writes a warp's rows, 64 columns at a time and 8 of a row by a thread. What follows is many
-// instructions: written out for all sums of a thread, fetching them would take longer than all else.
+// Runs the epilogue of a warp's rows, 64 columns at a time and 8 of a row per thread. Unrolled over all accumulators it
+// would be bound by instruction fetch.
 __device__ __forceinline__ void write_finished(
-    Finished* __restrict__ out, const float (&sum)[FRAGS_M][TILE_N / 2], unsigned room, int m0, int n0, int lane,
+    Finished* __restrict__ out, const float (&sum)[FRAGS_M][TILE_N / 2], unsigned smem, int m0, int n0, int lane,
     const EpilogueArgs& epilogue) {
 #pragma unroll 1
   for (int part = 0; part < PARTS; ++part) {
 #pragma unroll
     for (int i = 0; i < PARTS; ++i)
-      if (i == part) stage_part(room, sum[i / PANELS_N], i % PANELS_N, lane);
+      if (i == part) stage_part(smem, sum[i / PANELS_N], i % PANELS_N, lane);
     __syncwarp();
     const int inside = part % PANELS_N * 64 + lane % 8 * 8, m1 = m0 + part / PANELS_N * 64, n = n0 + inside;
 #pragma unroll 1
@@ -151,7 +151,7 @@ __device__ __forceinline__ void write_finished(
       const int row = i + lane / 8, m = m1 + row;
       if ((!WHOLE_ROWS && m >= C_M) || (!WHOLE_COLUMNS && n >= C_N) || inside >= TILE_N) continue;
       const float* const from =
-          static_cast<float*>(__cvta_shared_to_generic(room)) + row * 64 + (lane % 8 ^ row % 8) * 8;
+          static_cast<float*>(__cvta_shared_to_generic(smem)) + row * 64 + (lane % 8 ^ row % 8) * 8;
       float results[8];
       load_vector<4>(results, from);
       load_vector<4>(results + 4, from + 4);
@@ -167,19 +167,19 @@ __device__ __forceinline__ void write_finished(
     __syncwarp();
   }
 }
-#elif BOXES && C_N % 8 == 0 && !SWAPPED
+#elif SMEM_EPILOGUE && C_N % 8 == 0 && !SWAP_AB
 __constant__ __align__(128) TensorMap c_map = {{C_MAP}};
 
-// Where a warp puts what it writes: boxes of 16 rows of 128 bytes. Of a block that walks a warp has two, of which one
-// is filled while the other is being stored; of others enough, for which the ring has room by then.
-struct Boxes {
+// Staging buffers of a warp: boxes of 16 rows of 128 bytes. In a persistent kernel there are two (one is filled while
+// the other is stored), else enough for a tile, in the pipeline's buffers.
+struct EpilogueBuffers {
   unsigned at;
   int next;
 };
 
-// Writes those COLUMNS, fewer than BOX_COLUMNS, of a box that are the tile's last.
+// Writes the last COLUMNS of a tile, fewer than BOX_COLUMNS, by vectorised stores.
 template <int COLUMNS>
-__device__ __forceinline__ void write_rest(Finished* __restrict__ out, unsigned box, int m0, int n0, int lane) {
+__device__ __forceinline__ void write_remainder(Finished* __restrict__ out, unsigned box, int m0, int n0, int lane) {
   constexpr int NUMBERS = 16 / sizeof(Finished), VECTORS = COLUMNS / NUMBERS;
 #pragma unroll
   for (int i = 0; i < 16 * VECTORS; i += 32) {
@@ -190,7 +190,7 @@ __device__ __forceinline__ void write_rest(Finished* __restrict__ out, unsigned 
   }
 }
 
-// Puts two neighbours of fragment j into a row of a box, of which 16 bytes are exchanged as in an operand.
+// Stores two neighbours of fragment j to a row of a box, with the 128-byte swizzle.
 __device__ __forceinline__ void put_pair(char* row, const Sum* pair, int j, int lane) {
 #if INT8
   *reinterpret_cast<int2*>(row + (j * 2 + lane % 4 / 2 ^ lane / 4) * 16 + lane % 2 * 8) = make_int2(pair[0], pair[1]);
@@ -200,15 +200,15 @@ __device__ __forceinline__ void put_pair(char* row, const Sum* pair, int j, int 
 #endif
 }
 
-// Writes a warp's 16 rows, a box of columns at a time: a row of a box is a whole cache line.
+// Writes a warp's 16 rows by TMA stores, each row of a box a whole cache line.
 __device__ __forceinline__ void write_boxes(
-    Finished* __restrict__ out, const Sum (&sum)[WRITTEN_N / 2], int m0, int n0, int lane, Boxes& boxes) {
+    Finished* __restrict__ out, const Sum (&sum)[WRITTEN_N / 2], int m0, int n0, int lane, EpilogueBuffers& buffers) {
   constexpr int FRAGMENTS = BOX_COLUMNS / 8, LEFT = WRITTEN_N % BOX_COLUMNS;
 #pragma unroll
   for (int part = 0; part < BOXES_N; ++part) {
-    const unsigned box = boxes.at + boxes.next * BOX_BYTES;
-    if (WALKS) {
-      if (elected()) stores_wait<1>();
+    const unsigned box = buffers.at + buffers.next * BOX_BYTES;
+    if (PERSISTENT) {
+      if (elect_one()) tma_store_wait<1>();
       __syncwarp();
     }
 #pragma unroll
@@ -220,15 +220,15 @@ __device__ __forceinline__ void write_boxes(
           put_pair(row, sum + (part * FRAGMENTS + j) * 4 + half * 2, j, lane);
     }
     const bool whole = part < WRITTEN_N / BOX_COLUMNS;
-    if (whole) show_to_stores();
+    if (whole) tma_store_fence();
     __syncwarp();
-    if (!whole) write_rest<LEFT ? LEFT : BOX_COLUMNS>(out, box, m0, n0 + part * BOX_COLUMNS, lane);
-    if (elected()) {
+    if (!whole) write_remainder<LEFT ? LEFT : BOX_COLUMNS>(out, box, m0, n0 + part * BOX_COLUMNS, lane);
+    if (elect_one()) {
       if (whole && (WHOLE_ROWS || m0 < C_M) && (WHOLE_COLUMNS || n0 + part * BOX_COLUMNS < C_N))
-        store_box(out, c_map, n0 + part * BOX_COLUMNS, m0, box);
-      stores_commit();
+        tma_store(out, c_map, n0 + part * BOX_COLUMNS, m0, box);
+      tma_store_commit();
     }
-    boxes.next = (boxes.next + 1) % BOXES_EACH;
+    buffers.next = (buffers.next + 1) % BOXES_EACH;
   }
 }
 #endif

@@ -1,12 +1,12 @@
-// How one thread of a block of gemm_tma.cu has the ring filled: box by box, of one tile after another.
+// The producer of gemm_tma.cu: one thread issues the TMA loads of one K tile after another.
 __constant__ __align__(128) TensorMap a_map = {{A_MAP}}, b_map = {{B_MAP}};
 
-// Tells functions apart by where rows of shared memory run.
+// Tags K-major (true) and MN-major (false) operands.
 template <bool ALONG_K> struct Side {};
 
-// Begins to copy a chunk of an operand's TILE rows or columns from `first` on, of which those before EXTENT exist,
-// or with WHOLE all. With several BLOCKS that is the share of this one, of a rank among them, for all of them, whose
-// bits are set in `blocks`. Boxes along K have one of PARTS.
+// Loads a K tile of TILE rows or columns from `first` on, of EXTENT in all (WHOLE: no bounds checks). With several
+// BLOCKS this one, of a rank among them, multicasts its part to those whose bits are set in `blocks`. K-major boxes are
+// PARTS parts.
 template <int TILE, int EXTENT, bool WHOLE, int PARTS, int BLOCKS>
 __device__ __forceinline__ void copy_operand(
     Side<true>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full, int rank,
@@ -17,7 +17,7 @@ __device__ __forceinline__ void copy_operand(
     if (!WHOLE && first + share >= EXTENT) return;
 #pragma unroll
     for (int i = 0; i < CHUNK; i += PANEL)
-      copy_box<BLOCKS>(to + (i / PANEL * TILE + share) * 128, map, operand, k + i, first + share, full,
+      tma_load<BLOCKS>(to + (i / PANEL * TILE + share) * 128, map, operand, k + i, first + share, full,
                        blocks);
   }
 }
@@ -30,10 +30,10 @@ __device__ __forceinline__ void copy_operand(
 #pragma unroll
   for (int i = 0; i < TILE / BLOCKS; i += PANEL)
     if (WHOLE || first + share + i < EXTENT)
-      copy_box<BLOCKS>(to + (share + i) * (CHUNK * ITEM_BYTES), map, operand, first + share + i, k, full, blocks);
+      tma_load<BLOCKS>(to + (share + i) * (CHUNK * ITEM_BYTES), map, operand, first + share + i, k, full, blocks);
 }
 
-// Returns how many bytes the boxes of a chunk have that copies of all blocks of a cluster bring.
+// Returns the bytes that all blocks of a cluster load of a K tile of an operand.
 template <bool ALONG_K, int TILE, int EXTENT, bool WHOLE, int BLOCKS>
 __device__ __forceinline__ int bytes_of(int first) {
   constexpr int STEP = ALONG_K ? TILE / BLOCKS : PANEL, COUNT = (TILE + STEP - 1) / STEP;
@@ -42,17 +42,17 @@ __device__ __forceinline__ int bytes_of(int first) {
   return (there < COUNT ? there : COUNT) * STEP * CHUNK * ITEM_BYTES;
 }
 
-// Where operands are copied from; one may be windows of images, which a map of this block's own knows.
+// Where operands are loaded from; an implicit GEMM reads images by an im2col map of this block.
 struct Sources {
   const Item *a, *b;
   TensorMap* windows;
 };
 
 #if CONV
-constexpr bool LEFT_WINDOWS = !SWAPPED, RIGHT_WINDOWS = SWAPPED;
+constexpr bool LEFT_WINDOWS = !SWAP_AB, RIGHT_WINDOWS = SWAP_AB;
 
 __device__ __forceinline__ Sources sources(const Item* a, const Item* b, TensorMap* maps) {
-  return {a, b, own_map(maps, SWAPPED ? b : a)};
+  return {a, b, own_map(maps, SWAP_AB ? b : a)};
 }
 #else
 constexpr bool LEFT_WINDOWS = false, RIGHT_WINDOWS = false;
@@ -60,139 +60,138 @@ constexpr bool LEFT_WINDOWS = false, RIGHT_WINDOWS = false;
 __device__ __forceinline__ Sources sources(const Item* a, const Item* b) { return {a, b, nullptr}; }
 #endif
 
-struct Copier {
-  const Room& room;
+struct Producer {
+  const SharedStorage& smem;
   const Sources& from;
-  Place place;
+  PipelineState state;
 
-  __device__ __forceinline__ unsigned full() const { return room.full + place.slot * 8; }
-  __device__ __forceinline__ unsigned slot() const { return room.slots + place.slot * SLOT_BYTES; }
+  __device__ __forceinline__ unsigned full() const { return smem.full + state.stage * 8; }
+  __device__ __forceinline__ unsigned stage() const { return smem.stages + state.stage * STAGE_BYTES; }
 
-  // Says what arrives of a chunk.
+  // Arms the `full` barrier with the bytes of a K tile.
   __device__ __forceinline__ void expect(Tile tile) {
-    barrier_expect(full(), bytes_of<A_ALONG_K, TILE_M, M, WHOLE_M || LEFT_WINDOWS, BESIDE>(tile.m) +
-                               bytes_of<B_ALONG_K, TILE_N, N, WHOLE_N || RIGHT_WINDOWS, SHARE>(tile.n));
+    barrier_arrive_expect_tx(full(), bytes_of<A_ALONG_K, TILE_M, M, WHOLE_M || LEFT_WINDOWS, CLUSTER_N>(tile.m) +
+                               bytes_of<B_ALONG_K, TILE_N, N, WHOLE_N || RIGHT_WINDOWS, CLUSTER_M>(tile.n));
   }
 
-  // Begins to copy B; with several BLOCKS, a share of it for those of the cluster that have tiles of these columns.
+  // Loads B; with several BLOCKS, a part of it for the blocks with tiles of these columns.
   template <int BLOCKS>
-  __device__ __forceinline__ void begin_right(Tile tile, int chunk) {
-#if CONV && SWAPPED
-    copy_chunk_of_windows<TILE_N>(slot() + A_BYTES, from.windows, tile.n, chunk * CHUNK, full());
+  __device__ __forceinline__ void tma_load_right(Tile tile, int k_tile) {
+#if CONV && SWAP_AB
+    copy_chunk_of_windows<TILE_N>(stage() + A_BYTES, from.windows, tile.n, k_tile * CHUNK, full());
 #else
-    copy_operand<TILE_N, N, WHOLE_N, SHARE, BLOCKS>(
-        Side<B_ALONG_K>(), slot() + A_BYTES, b_map, from.b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n,
-        chunk * CHUNK, full(), down_in_cluster(blockIdx.x),
-        ((1 << SHARE) - 1) << across_in_cluster(blockIdx.x) * SHARE);
+    copy_operand<TILE_N, N, WHOLE_N, CLUSTER_M, BLOCKS>(
+        Side<B_ALONG_K>(), stage() + A_BYTES, b_map, from.b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n,
+        k_tile * CHUNK, full(), down_in_cluster(blockIdx.x),
+        ((1 << CLUSTER_M) - 1) << across_in_cluster(blockIdx.x) * CLUSTER_M);
 #endif
   }
 
-  // The same of A, and of those that have tiles of these rows.
+  // Loads A, for the blocks with tiles of these rows.
   template <int BLOCKS>
-  __device__ __forceinline__ void begin_left(Tile tile, int chunk) {
-#if CONV && !SWAPPED
-    copy_chunk_of_windows<TILE_M>(slot(), from.windows, tile.m, chunk * CHUNK, full());
+  __device__ __forceinline__ void tma_load_left(Tile tile, int k_tile) {
+#if CONV && !SWAP_AB
+    copy_chunk_of_windows<TILE_M>(stage(), from.windows, tile.m, k_tile * CHUNK, full());
 #else
     unsigned blocks = 0;
 #pragma unroll
-    for (int i = 0; i < BESIDE; ++i) blocks |= 1 << (down_in_cluster(blockIdx.x) + i * SHARE);
-    copy_operand<TILE_M, M, WHOLE_M, BESIDE, BLOCKS>(
-        Side<A_ALONG_K>(), slot(), a_map, from.a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m, chunk * CHUNK,
+    for (int i = 0; i < CLUSTER_N; ++i) blocks |= 1 << (down_in_cluster(blockIdx.x) + i * CLUSTER_M);
+    copy_operand<TILE_M, M, WHOLE_M, CLUSTER_N, BLOCKS>(
+        Side<A_ALONG_K>(), stage(), a_map, from.a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m, k_tile * CHUNK,
         full(), across_in_cluster(blockIdx.x), blocks);
 #endif
   }
 
-  // Begins the copies of a chunk into a slot that is free.
+  // Loads a K tile into an empty stage.
   template <bool SHARED>
-  __device__ __forceinline__ void begin(Tile tile, int chunk) {
+  __device__ __forceinline__ void begin(Tile tile, int k_tile) {
     expect(tile);
-    begin_left<SHARED ? BESIDE : 1>(tile, chunk);
-    begin_right<SHARED ? SHARE : 1>(tile, chunk);
+    tma_load_left<SHARED ? CLUSTER_N : 1>(tile, k_tile);
+    tma_load_right<SHARED ? CLUSTER_M : 1>(tile, k_tile);
   }
 };
 
-// Chunks that are copied before other threads know of the barriers: these wait for it. Blocks of a cluster copy them
-// each for itself, and they arrive while all meet.
-constexpr int EARLY = 1;
+// K tiles loaded before the other threads see the barriers. Blocks of a cluster load these without multicast, since the
+// others' barriers may not exist yet.
+constexpr int PROLOGUE = 1;
 
-// Makes the barriers by which copies are waited for.
-__device__ __forceinline__ void make_full_barriers(const Room& room) {
+// Initialises the `full` barriers.
+__device__ __forceinline__ void init_full_barriers(const SharedStorage& smem) {
 #pragma unroll
-  for (int slot = 0; slot < STAGES; ++slot) barrier_init(room.full + slot * 8, 1);
-  barriers_are_ready();
+  for (int stage = 0; stage < STAGES; ++stage) barrier_init(smem.full + stage * 8, 1);
+  fence_barrier_init();
 }
 
-// Makes the others.
-__device__ __forceinline__ void make_other_barriers(const Room& room) {
+// Initialises the others.
+__device__ __forceinline__ void init_other_barriers(const SharedStorage& smem) {
 #pragma unroll
-  for (int slot = 0; slot < STAGES; ++slot) barrier_init(room.empty + slot * 8, NEIGHBOURS * WARPS);
+  for (int stage = 0; stage < STAGES; ++stage) barrier_init(smem.empty + stage * 8, MULTICAST_PEERS * WARPS);
 #pragma unroll
-  for (int team = 0; team < EACH; ++team) barrier_init(room.turns + team * 8, WARPS);
-#if SWAPPED
+  for (int consumer = 0; consumer < CONSUMERS; ++consumer) barrier_init(smem.pingpong_barriers + consumer * 8, WARPS);
+#if SWAP_AB
 #pragma unroll
-  for (int group = 0; group < EACH * GROUPS; ++group) barrier_init(room.groups + group * 8, 4);
+  for (int group = 0; group < CONSUMERS * GROUPS; ++group) barrier_init(smem.groups + group * 8, 4);
 #endif
-#if JOINS
-  barrier_init(room.joined, 1);
+#if CLUSTER_REDUCE
+  barrier_init(smem.sent, 1);
 #endif
 #if ORDERED
 #pragma unroll
-  for (int group = 0; group < EACH * GROUPS; ++group) barrier_init(room.orders + group * 8, 4);
+  for (int group = 0; group < CONSUMERS * GROUPS; ++group) barrier_init(smem.order_barriers + group * 8, 4);
 #endif
-  barriers_are_ready();
-#if JOINS
-  expect_sent(room.joined, (SPLIT - 1) * JOINED_BYTES);
+  fence_barrier_init();
+#if CLUSTER_REDUCE
+  expect_sent(smem.sent, (SPLIT - 1) * SENT_BYTES);
 #endif
 }
 
-// What the first thread of a block does first. Rings are empty, so the copies need not wait. Those of windows wait
-// for their map.
-__device__ __forceinline__ void begin_copies(const Room& room, const Sources& from) {
-  if (!LEFT_WINDOWS) fetch_map(a_map);
-  if (!RIGHT_WINDOWS) fetch_map(b_map);
-  make_full_barriers(room);
-  Copier copier = {room, from, {0, 1}};
+// Prologue of the producer: the pipeline is empty, so nothing is waited for, except for an im2col map.
+__device__ __forceinline__ void produce_prologue(const SharedStorage& smem, const Sources& from) {
+  if (!LEFT_WINDOWS) prefetch_tensor_map(a_map);
+  if (!RIGHT_WINDOWS) prefetch_tensor_map(b_map);
+  init_full_barriers(smem);
+  Producer producer = {smem, from, {0, 1}};
   const Tile tile = tile_of(blockIdx.x);
-  const int chunks = chunks_here(), first = blockIdx.z * CHUNKS;
-  wait_for_kernel_before();
+  const int k_tiles = k_tiles_here(), first = blockIdx.z * K_TILES;
+  wait_on_dependent_grids();
 #if CONV
 #pragma unroll 1
-  for (int chunk = 0; chunk < EARLY && chunk < chunks; ++chunk) {
-    copier.expect(tile);
-    if (LEFT_WINDOWS) copier.begin_right<1>(tile, first + chunk);
-    else copier.begin_left<1>(tile, first + chunk);
-    copier.place.next();
+  for (int k_tile = 0; k_tile < PROLOGUE && k_tile < k_tiles; ++k_tile) {
+    producer.expect(tile);
+    if (LEFT_WINDOWS) producer.tma_load_right<1>(tile, first + k_tile);
+    else producer.tma_load_left<1>(tile, first + k_tile);
+    producer.state.next();
   }
   write_map(from.windows, LEFT_WINDOWS ? a_map : b_map, LEFT_WINDOWS ? from.a : from.b);
-  copier.place = {0, 1};
+  producer.state = {0, 1};
 #endif
 #pragma unroll 1
-  for (int chunk = 0; chunk < EARLY && chunk < chunks; ++chunk) {
-    if (LEFT_WINDOWS) copier.begin_left<1>(tile, first + chunk);
-    else if (RIGHT_WINDOWS) copier.begin_right<1>(tile, first + chunk);
-    else copier.begin<false>(tile, first + chunk);
-    copier.place.next();
+  for (int k_tile = 0; k_tile < PROLOGUE && k_tile < k_tiles; ++k_tile) {
+    if (LEFT_WINDOWS) producer.tma_load_left<1>(tile, first + k_tile);
+    else if (RIGHT_WINDOWS) producer.tma_load_right<1>(tile, first + k_tile);
+    else producer.begin<false>(tile, first + k_tile);
+    producer.state.next();
   }
 }
 
-// What a whole warp does from there on; its first thread begins the copies.
-__device__ __forceinline__ void copy_tiles(const Room& room, const Sources& from) {
-  const int chunks = chunks_here();
-  const int early = EARLY < chunks ? EARLY : chunks;
-  Copier copier = {room, from, {0, 1}};
-  copier.place.skip(early);
-  wait_for_kernel_before();
-  int chunk = early;
+// Main loop of the producer warp; its elected thread issues the loads.
+__device__ __forceinline__ void produce_tiles(const SharedStorage& smem, const Sources& from) {
+  const int k_tiles = k_tiles_here();
+  const int prologue = PROLOGUE < k_tiles ? PROLOGUE : k_tiles;
+  Producer producer = {smem, from, {0, 1}};
+  producer.state.skip(prologue);
+  wait_on_dependent_grids();
+  int k_tile = prologue;
 #pragma unroll 1
   for (unsigned number = blockIdx.x; number < TILES; number += gridDim.x) {
     const Tile tile = tile_of(number);
 #pragma unroll 1
-    for (; chunk < chunks; ++chunk) {
-      barrier_wait(room.empty + copier.place.slot * 8, copier.place.parity);
-      if (elected()) copier.begin<true>(tile, blockIdx.z * CHUNKS + chunk);
+    for (; k_tile < k_tiles; ++k_tile) {
+      barrier_wait(smem.empty + producer.state.stage * 8, producer.state.parity);
+      if (elect_one()) producer.begin<true>(tile, blockIdx.z * K_TILES + k_tile);
       __syncwarp();
-      copier.place.next();
+      producer.state.next();
     }
-    chunk = 0;
+    k_tile = 0;
   }
 }

@@ -1,6 +1,6 @@
-// Adds up the sums that the blocks of a split of gemm_tma.cu wrote as they held them: a thread has four of each, as
-// a thread there had them, of two rows.
-#if SPLIT > 1 && !JOINS
+// Split-K reduction: adds the partial sums that the blocks of gemm_tma.cu wrote in the order of their registers; a
+// thread has four of each, of two rows.
+#if SPLIT > 1 && !CLUSTER_REDUCE
 constexpr int SUM_THREADS = 256;
 
 extern "C" __global__ void __launch_bounds__(SUM_THREADS) gemm_tma_reduce(
@@ -23,7 +23,7 @@ extern "C" __global__ void __launch_bounds__(SUM_THREADS) gemm_tma_reduce(
   const EpilogueArgs epilogue = {};
 #endif
   const int row = (thread / 128 * FRAGS_M + fragment) * 64 + thread % 128 / 32 * 16 + thread % 32 / 4;
-#if SWAPPED
+#if SWAP_AB
   write_across(out + matrix, sum, tile.m + row, tile.n + j * 8 + thread % 4 * 2, epilogue);
 #else
   write_pairs(out + matrix, sum, tile.m + row, tile.n + j * 8 + thread % 4 * 2, epilogue);

@@ -1,11 +1,11 @@
-// How warpgroups of gemm_tma.cu begin, finish and write sums where rows of tiles are columns of C, and columns rows.
-#if SWAPPED
-#if BOXES && C_N % 8 == 0
+// Initial accumulators and epilogue of gemm_tma.cu with swapped operands: rows of a tile are columns of C.
+#if SWAP_AB
+#if SMEM_EPILOGUE && C_N % 8 == 0
 __constant__ __align__(128) TensorMap c_map = {{C_MAP}};
 #endif
 
-// Sums begin as the bias of their rows.
-__device__ __forceinline__ void begin_swapped(float (&sum)[FRAGS_M][WORDS], const EpilogueElement* bias, int m0) {
+// Initialises accumulators with the bias of their rows.
+__device__ __forceinline__ void init_accumulators_swapped(float (&sum)[FRAGS_M][WORDS], const EpilogueElement* bias, int m0) {
 #if BIAS_FIRST
 #pragma unroll
   for (int i = 0; i < FRAGS_M * 2; ++i) {
@@ -17,8 +17,8 @@ __device__ __forceinline__ void begin_swapped(float (&sum)[FRAGS_M][WORDS], cons
 #endif
 }
 
-// What a warpgroup writes from: boxes in turn, and a barrier of its own.
-struct Boxes {
+// Staging buffers of a warpgroup, used in turn, and its barrier.
+struct EpilogueBuffers {
   unsigned at, barrier;
   int group, next;
   unsigned parity;
@@ -34,7 +34,7 @@ struct Boxes {
   }
 };
 
-// Writes 16 rows and 8 columns of sums to a box as 8 rows of 16 columns, the warp's part of 64.
+// Stores 16 x 8 accumulators transposed to a box: 8 rows of 16 columns, the warp's part of 64.
 __device__ __forceinline__ void store_swapped(unsigned box, const float* quad, int row, int lane) {
   const int warp = threadIdx.x / 32 % 4;
 #ifdef AUTOTUNE_EMULATE
@@ -51,17 +51,17 @@ __device__ __forceinline__ void store_swapped(unsigned box, const float* quad, i
 #endif
 }
 
-#if BOXES && C_N % 8 == 0
+#if SMEM_EPILOGUE && C_N % 8 == 0
 __device__ __forceinline__ void write_swapped(
-    Finished* __restrict__ out, float (&sum)[FRAGS_M][WORDS], int m0, int n0, int lane, Boxes& boxes) {
+    Finished* __restrict__ out, float (&sum)[FRAGS_M][WORDS], int m0, int n0, int lane, EpilogueBuffers& buffers) {
   const bool leads = threadIdx.x % 128 < 32;
 #pragma unroll
   for (int part = 0; part < FRAGS_M * TILE_N / BOX_ROWS; ++part) {
     const int i = part / (TILE_N / BOX_ROWS), first = part % (TILE_N / BOX_ROWS) * BOX_ROWS;
-    const unsigned box = boxes.at + boxes.next * BOX_BYTES;
-    if (WALKS) {
-      if (leads && elected()) stores_wait<1>();
-      boxes.meet();
+    const unsigned box = buffers.at + buffers.next * BOX_BYTES;
+    if (PERSISTENT) {
+      if (leads && elect_one()) tma_store_wait<1>();
+      buffers.meet();
     }
 #pragma unroll
     for (int j = 0; j < BOX_ROWS / 8; ++j) {
@@ -70,27 +70,27 @@ __device__ __forceinline__ void write_swapped(
       for (int v = 0; v < 4; ++v) quad[v] = boxed(quad[v]);
       store_swapped(box, quad, j * 8, lane);
     }
-    show_to_stores();
-    boxes.meet();
-    if (leads && elected()) {
-      if (m0 + i * 64 < C_N && n0 + first < C_M) store_box(out, c_map, m0 + i * 64, n0 + first, box);
-      stores_commit();
+    tma_store_fence();
+    buffers.meet();
+    if (leads && elect_one()) {
+      if (m0 + i * 64 < C_N && n0 + first < C_M) tma_store(out, c_map, m0 + i * 64, n0 + first, box);
+      tma_store_commit();
     }
-    boxes.next = (boxes.next + 1) % BOXES_EACH;
+    buffers.next = (buffers.next + 1) % BOXES_EACH;
   }
 }
-#elif BOXES
-// Rows of C that begin anywhere go through shared memory as strips do: all of a tile's at once, of which a warp then
-// writes 16 at a time.
+#elif SMEM_EPILOGUE
+// Rows of C that are not aligned to 16 bytes are staged as in gemm_tma_epilogue.h: all rows of a tile, of which a warp
+// then writes 16 at a time.
 __device__ __forceinline__ void write_swapped(
-    Finished* __restrict__ out, const float (&sum)[FRAGS_M][WORDS], int m0, int n0, int lane, Boxes& boxes) {
+    Finished* __restrict__ out, const float (&sum)[FRAGS_M][WORDS], int m0, int n0, int lane, EpilogueBuffers& buffers) {
   const int warp = threadIdx.x / 32 % 4;
 #pragma unroll
   for (int i = 0; i < FRAGS_M; ++i) {
-    if (i > 0) boxes.meet();
+    if (i > 0) buffers.meet();
 #pragma unroll
     for (int odd = 0; odd < 2; ++odd) {
-      char* const to = static_cast<char*>(__cvta_shared_to_generic(boxes.at)) + (lane % 4 * 2 + odd) * STRIP_PITCH;
+      char* const to = static_cast<char*>(__cvta_shared_to_generic(buffers.at)) + (lane % 4 * 2 + odd) * STRIP_PITCH;
       Finished* const numbers = reinterpret_cast<Finished*>(to) + warp * 16 + lane / 4;
 #pragma unroll
       for (int j = 0; j < TILE_N / 8; ++j) {
@@ -100,10 +100,10 @@ __device__ __forceinline__ void write_swapped(
         eighth[0] = static_cast<Finished>(word), eighth[8] = static_cast<Finished>(word >> 16);
       }
     }
-    boxes.meet();
+    buffers.meet();
 #pragma unroll 1
     for (int row = warp * 16; row < TILE_N; row += 64)
-      write_strip<64>(out, boxes.at + row * STRIP_PITCH, n0 + row, m0 + i * 64, lane,
+      write_strip<64>(out, buffers.at + row * STRIP_PITCH, n0 + row, m0 + i * 64, lane,
                       TILE_N - row < 16 ? TILE_N - row : 16);
   }
 }
@@ -116,7 +116,8 @@ __device__ __forceinline__ Finished finished(float x) {
 #endif
 }
 
-// Writes the sums of one thread, whose first is at row m and column n of its tile: eight threads have neighbours of C.
+// Writes a thread's accumulators, the first at row m and column n of its tile; neighbours in C are held by lanes 4
+// apart.
 template <int COUNT>
 __device__ __forceinline__ void write_across(
     Finished* __restrict__ out, Sum (&sum)[COUNT], int m0, int n0, const EpilogueArgs& epilogue) {

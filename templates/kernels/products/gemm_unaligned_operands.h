@@ -5,19 +5,19 @@ __constant__ __align__(128) TensorMap b_maps[LINE_CLASSES * PLACES] = {B_MAPS};
 // The boxes of a tile's part of B that a warp copies, of every COPIERS-th class: where their lines begin, from a
 // multiple of 16 bytes on.
 struct Boxes {
-  const Item* matrix[LINE_CLASSES / COPIERS];
+  const Item* matrix[LINE_CLASSES / PRODUCER_WARPS];
   int first;
 
   __device__ __forceinline__ void find(const Tile& tile, const Item* b) {
     b += static_cast<long long>(tile.matrix) * B_STRIDE;
 #pragma unroll
-    for (int j = 0; j < LINE_CLASSES / COPIERS; ++j) {
-      const int i = first + j * COPIERS;
+    for (int j = 0; j < LINE_CLASSES / PRODUCER_WARPS; ++j) {
+      const int i = first + j * PRODUCER_WARPS;
       matrix[j] = b + static_cast<long long>(class_of(tile, i)) * LINE - before(tile, i);
     }
   }
 
-  // Returns the class of the lines of a box: that of the first line of a chunk changes with where chunks begin.
+  // Returns the class of the lines of a box: that of the first line of a K tile changes with where K tiles begin.
   static __device__ __forceinline__ int class_of(const Tile& tile, int i) {
     return TRANSPOSE_B ? i : (i - tile.shift) & (LINE_CLASSES - 1);
   }
@@ -27,7 +27,7 @@ struct Boxes {
     return (tile.shift_of_line(i) + (TRANSPOSE_B ? tile.shift : 0)) & 7;
   }
 
-  // Returns where the box of a line of the first chunk would begin along K, in rows or columns of its class: 0, or
+  // Returns where the box of a line of the first K tile would begin along K, in rows or columns of its class: 0, or
   // before the matrix, where no box may.
   static __device__ __forceinline__ int begin_of(const Tile& tile, int line) {
     if (TRANSPOSE_B) return -((tile.shift_of_line(line) + tile.shift) & 8);
@@ -35,32 +35,32 @@ struct Boxes {
   }
 
   // Returns where it begins.
-  static __device__ __forceinline__ int from(const Tile& tile, int i, int chunk) {
-    const int along = begin_of(tile, i) + chunk * (TRANSPOSE_B ? CHUNK : BOX_LINES);
+  static __device__ __forceinline__ int from(const Tile& tile, int i, int k_tile) {
+    const int along = begin_of(tile, i) + k_tile * (TRANSPOSE_B ? CHUNK : BOX_LINES);
     return along > 0 ? along : 0;
   }
 
   // Returns whether a box has any line: others must not be asked for.
-  static __device__ __forceinline__ bool exists(const Tile& tile, int i, int chunk) {
+  static __device__ __forceinline__ bool exists(const Tile& tile, int i, int k_tile) {
     if (TRANSPOSE_B) return tile.n + i < N;
-    return tile.n < N && from(tile, i, chunk) * LINE_CLASSES + class_of(tile, i) < K;
+    return tile.n < N && from(tile, i, k_tile) * LINE_CLASSES + class_of(tile, i) < K;
   }
 
-  __device__ __forceinline__ int bytes(const Tile& tile, int chunk) const {
+  __device__ __forceinline__ int bytes(const Tile& tile, int k_tile) const {
     int all = 0;
 #pragma unroll
-    for (int i = 0; i < LINE_CLASSES; i += COPIERS) all += exists(tile, first + i, chunk) ? BOX_BYTES : 0;
+    for (int i = 0; i < LINE_CLASSES; i += PRODUCER_WARPS) all += exists(tile, first + i, k_tile) ? BOX_BYTES : 0;
     return all;
   }
 
-  __device__ __forceinline__ void copy(const Tile& tile, int chunk, unsigned to, unsigned full) const {
+  __device__ __forceinline__ void copy(const Tile& tile, int k_tile, unsigned to, unsigned full) const {
 #pragma unroll
-    for (int j = 0; j < LINE_CLASSES / COPIERS; ++j) {
-      const int i = first + j * COPIERS;
-      if (!exists(tile, i, chunk)) continue;
+    for (int j = 0; j < LINE_CLASSES / PRODUCER_WARPS; ++j) {
+      const int i = first + j * PRODUCER_WARPS;
+      if (!exists(tile, i, k_tile)) continue;
       const TensorMap& map = b_maps[class_of(tile, i) * PLACES + before(tile, i) % PLACES];
-      const int column = TRANSPOSE_B ? from(tile, i, chunk) : tile.n;
-      const int row = TRANSPOSE_B ? tile.n / LINE_CLASSES : from(tile, i, chunk);
+      const int column = TRANSPOSE_B ? from(tile, i, k_tile) : tile.n;
+      const int row = TRANSPOSE_B ? tile.n / LINE_CLASSES : from(tile, i, k_tile);
       copy_lines(to + i * BOX_BYTES, map, matrix[j], column, row, full);
     }
   }
@@ -74,12 +74,12 @@ __device__ __forceinline__ unsigned pair_at(unsigned address) {
   return *static_cast<const unsigned*>(__cvta_shared_to_generic(address));
 }
 
-// What a thread holds of B turned: of a chunk's four steps along K, two rows of its warp's, at lane / 4 and
+// What a thread holds of B turned: of a K tile's four steps along K, two rows of its warp's, at lane / 4 and
 // lane / 4 + 8 of the product. They are columns of C, in such an order that no two lanes meet in a bank.
 typedef unsigned Left[CHUNK / DEPTH][4];
 
-// Where a thread finds it in a slot. Of the two lines that it reads at a time, of neighbours along K or of its two
-// columns, one at least begins at a multiple of 4 bytes: its numbers are loaded in pairs.
+// Where a thread finds it in a stage. Of the two lines that it reads at a time, of neighbours along K or of its two
+// columns, one at least is aligned to 4 bytes: its numbers are loaded in pairs.
 struct Lines {
   static constexpr bool ALL_EVEN = LINE % 2 == 0;
   unsigned even, other, first, second;
@@ -95,32 +95,32 @@ struct Lines {
     return TRANSPOSE_B && !ALL_EVEN ? tile.shift_of_line(column() % 8) & 1 : 0;
   }
 
-  // Finds it for chunks but the first, or for that.
-  __device__ __forceinline__ void find(const Tile& tile, bool first_chunk) {
+  // Finds it for K tiles but the first, or for that.
+  __device__ __forceinline__ void find(const Tile& tile, bool first_k_tile) {
     const int pair = threadIdx.x % 4 * 2, own = column();
     if (TRANSPOSE_B) {
       const int line = own % 8 + swapped(tile), next = line ^ 1, at = own / 8 * B_PITCH + pair * 2;
       even = A_BYTES + line * BOX_BYTES + at + tile.shift_of_line(line) * 2;
       other = A_BYTES + next * BOX_BYTES + at + tile.shift_of_line(next) * 2;
-      if (first_chunk) even += Boxes::begin_of(tile, line) * 2, other += Boxes::begin_of(tile, next) * 2;
+      if (first_k_tile) even += Boxes::begin_of(tile, line) * 2, other += Boxes::begin_of(tile, next) * 2;
     } else {
       const int odd = ALL_EVEN ? 0 : tile.shift_of_line(pair) & 1, line = pair + odd, next = line ^ 1;
-      even = place_of(line) + (own + tile.shift_of_line(line)) * 2;
-      other = place_of(next) + (own + tile.shift_of_line(next)) * 2;
-      if (first_chunk) even += Boxes::begin_of(tile, line) * B_PITCH, other += Boxes::begin_of(tile, next) * B_PITCH;
+      even = line_offset(line) + (own + tile.shift_of_line(line)) * 2;
+      other = line_offset(next) + (own + tile.shift_of_line(next)) * 2;
+      if (first_k_tile) even += Boxes::begin_of(tile, line) * B_PITCH, other += Boxes::begin_of(tile, next) * B_PITCH;
       first = odd ? 0x1054 : 0x5410, second = odd ? 0x3254 : ALL_EVEN ? 0x7632 : 0x5432;
     }
   }
 
   // Where boxes across K have a line.
-  static __device__ __forceinline__ unsigned place_of(int line) {
+  static __device__ __forceinline__ unsigned line_offset(int line) {
     return A_BYTES + line % LINE_CLASSES * BOX_BYTES + line / LINE_CLASSES * B_PITCH;
   }
 
-  __device__ __forceinline__ void load(Left& left, unsigned slot) const {
+  __device__ __forceinline__ void load(Left& left, unsigned stage) const {
 #pragma unroll
     for (int eight = 0; eight < CHUNK / 8; ++eight) {
-      const unsigned at = slot + eight * (TRANSPOSE_B ? 16 : ALIKE * B_PITCH);
+      const unsigned at = stage + eight * (TRANSPOSE_B ? 16 : ALIKE * B_PITCH);
       unsigned* const to = left[eight / 2] + eight % 2 * 2;
       const unsigned pair = pair_at(even + at);
       if (ALL_EVEN) {

@@ -1,39 +1,39 @@
-// C[M, N] = A[M, K] B[K, N] on Hopper's tensor cores: 16-bit floats, or floats as TF32, sums in float32;
-// operands.h says how A and B are stored. Of the rows and columns of C those before C_M and C_N exist.
+// Warp-specialised GEMM for Hopper: C[M, N] = A[M, K] B[K, N] of 16-bit floats, or of floats as TF32, accumulated in
+// float32; operands.h says how A and B are stored. C has C_M rows and C_N columns.
 //
-// A block owns a tile of TILE_M x TILE_N of C and one of SPLIT ranges of K. Its first warpgroup copies
-// chunks of A and B into a ring of STAGES slots of shared memory; the others multiply, each FRAGS_M * 64
-// rows of the tile by all its columns. A slot goes around by two barriers: `full` when the copies into
-// it have arrived, `empty` when all multiplying warps are done with it.
+// A block computes a tile of TILE_M x TILE_N of C over one of SPLIT ranges of K. The producer warpgroup copies K tiles
+// of A and B by cp.async into a pipeline of STAGES stages in shared memory; each consumer warpgroup multiplies FRAGS_M
+// * 64 rows of the tile by all its columns. A stage has two mbarriers: `full`, completed when its copies have arrived,
+// and `empty`, when all consumer warps have released it.
 
-// A place in the ring: slots are used in turn, and `parity` changes with every turn.
-struct Place {
-  int slot;
+// State of the pipeline: the current stage, and the phase parity, which flips each time around.
+struct PipelineState {
+  int stage;
   unsigned parity;
   __device__ __forceinline__ void next() {
-    if (++slot < STAGES) return;
-    slot = 0;
+    if (++stage < STAGES) return;
+    stage = 0;
     parity ^= 1;
   }
 };
 
 #if CONV
-// Where the window of an output pixel begins: the row and column in its image, and the place of the first
-// channel there among all images. Windows beyond the last lie outside of all images.
+// Input coordinates of an output pixel: row and column in its image, and the offset of the first channel there in all
+// images. Pixels beyond the last are outside of all images.
 struct Window {
   long long place;
   int y, x;
 };
 #endif
 
-struct Ring {
-  Item* slots;
+struct SharedStorage {
+  Item* stages;
   unsigned full, empty;
 #if CONV
   const Window* windows;
 #endif
-  __device__ __forceinline__ Item* slot(Place place) const {
-    return slots + static_cast<size_t>(place.slot) * (A_SIZE + B_SIZE);
+  __device__ __forceinline__ Item* stage(PipelineState state) const {
+    return stages + static_cast<size_t>(state.stage) * (A_SIZE + B_SIZE);
   }
 };
 
@@ -41,8 +41,7 @@ struct Corner {
   int m, n;
 };
 
-// Tiles run in columns of BAND tiles of M, so that those at work at one time share rows and columns of
-// the inputs in the L2 cache.
+// Rasterisation in bands of BAND tiles along M, so that concurrent tiles share rows and columns of the operands in L2.
 __device__ __forceinline__ Corner corner_of(int tile) {
   const int band = tile / (BAND * BLOCKS_N), first = band * BAND;
   const bool all = BLOCKS_M % BAND == 0 || BLOCKS_M - first >= BAND;
@@ -51,11 +50,10 @@ __device__ __forceinline__ Corner corner_of(int tile) {
   return {(first + inside % height) * TILE_M, inside / height * TILE_N};
 }
 
-// Tells functions apart by where rows of shared memory run.
+// Tags K-major (true) and MN-major (false) operands.
 template <bool ALONG_K> struct Side {};
 
-// Copies a panel of ROWS rows; what lies outside becomes 0. A thread keeps to one 16-byte column, and to
-// rows whose swizzle is the same.
+// Copies a panel of ROWS rows, filling with zeros. A thread copies one 16-byte column of rows with the same swizzle.
 template <int ROWS, bool WHOLE_ROWS>
 __device__ __forceinline__ void copy_panel(
     Item* panel, const Item* from, int pitch, int rows, bool columns_exist, int tid) {
@@ -70,7 +68,7 @@ __device__ __forceinline__ void copy_panel(
   }
 }
 
-// Copies a chunk of an operand of `extent` rows or columns, from `first` on.
+// Copies a K tile of an operand of `extent` rows or columns, from `first` on.
 template <int TILE, bool WHOLE>
 __device__ __forceinline__ void copy_operand(
     Side<true>, Item* to, const Item* operand, int extent, int first, int k0, int k_end, int tid) {
@@ -98,7 +96,7 @@ __device__ __forceinline__ Window window_of(int m) {
   return {(row * IW + x) * CI, m < M ? y : -IH - (1 << 28), x};
 }
 
-// Copies the chunk of A that the windows of a tile cover; a thread has the same elements of every 16th.
+// Gathers the K tile of A of an implicit GEMM (im2col); a thread copies the same vector of every 16th row.
 __device__ __forceinline__ void copy_windows(
     Item* to, const Item* images, const Window* windows, int k0, int k_end, int tid) {
   const int row = tid / 8, vector = tid % 8;
@@ -119,75 +117,74 @@ __device__ __forceinline__ void copy_windows(
 }
 #endif
 
-__device__ __forceinline__ void copy_chunk(
-    Item* slot, const Ring& ring, const Item* a, const Item* b, Corner corner, int k0, int k_end, int tid) {
+__device__ __forceinline__ void copy_k_tile(
+    Item* stage, const SharedStorage& smem, const Item* a, const Item* b, Corner corner, int k0, int k_end, int tid) {
 #if CONV
-  copy_windows(slot, a, ring.windows, k0, k_end, tid);
+  copy_windows(stage, a, smem.windows, k0, k_end, tid);
 #else
-  copy_operand<TILE_M, WHOLE_M>(Side<A_ALONG_K>(), slot, a, M, corner.m, k0, k_end, tid);
+  copy_operand<TILE_M, WHOLE_M>(Side<A_ALONG_K>(), stage, a, M, corner.m, k0, k_end, tid);
 #endif
-  copy_operand<TILE_N, WHOLE_N>(Side<B_ALONG_K>(), slot + A_SIZE, b, N, corner.n, k0, k_end, tid);
+  copy_operand<TILE_N, WHOLE_N>(Side<B_ALONG_K>(), stage + A_SIZE, b, N, corner.n, k0, k_end, tid);
 }
 
 __device__ __forceinline__ void copy_tile(
-    const Ring& ring, const Item* a, const Item* b, Corner corner, int k_begin, int k_end) {
-  Place place = {0, 1};
+    const SharedStorage& smem, const Item* a, const Item* b, Corner corner, int k_begin, int k_end) {
+  PipelineState state = {0, 1};
 #pragma unroll 1
-  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    barrier_wait(ring.empty + place.slot * 8, place.parity);
-    copy_chunk(ring.slot(place), ring, a, b, corner, k_begin + chunk * CHUNK, k_end, threadIdx.x);
-    copy_arrive(ring.full + place.slot * 8);
-    place.next();
+  for (int k_tile = 0; k_tile < K_TILES; ++k_tile) {
+    barrier_wait(smem.empty + state.stage * 8, state.parity);
+    copy_k_tile(smem.stage(state), smem, a, b, corner, k_begin + k_tile * CHUNK, k_end, threadIdx.x);
+    copy_arrive(smem.full + state.stage * 8);
+    state.next();
   }
   copy_commit();
   copy_wait<0>();
 }
 
-// How many bytes behind its begin an operand of TILE rows or columns has those from `across` on, and of
-// these what is `k` further along K.
+// Byte offset, within an operand's stage of TILE rows or columns, of row or column `across` at index `k` along K.
 template <bool ALONG_K, int TILE>
 __device__ __forceinline__ constexpr int bytes_to(int across, int k) {
   return ALONG_K ? k / PANEL * TILE * 128 + k % PANEL * static_cast<int>(sizeof(Item)) + across * 128
                  : across / PANEL * CHUNK * 128 + k * 128;
 }
 
-// Multiplies one chunk; the products are at work when this returns.
-__device__ __forceinline__ void begin_chunk(
+// Issues the wgmma of a K tile.
+__device__ __forceinline__ void issue_k_tile(
     float (&sum)[FRAGS_M][WORDS], descriptor left, descriptor right, bool add) {
-  products_fence();
+  wgmma_fence();
 #pragma unroll
   for (int k = 0; k < CHUNK; k += DEPTH) {
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
-      begin_product(sum[i], left + further(bytes_to<A_ALONG_K, TILE_M>(i * 64, k)),
-                    right + further(bytes_to<B_ALONG_K, TILE_N>(0, k)), add || k > 0);
+      issue_wgmma(sum[i], left + descriptor_offset(bytes_to<A_ALONG_K, TILE_M>(i * 64, k)),
+                    right + descriptor_offset(bytes_to<B_ALONG_K, TILE_N>(0, k)), add || k > 0);
   }
-  products_commit();
+  wgmma_commit();
 }
 
-__device__ __forceinline__ void multiply_tile(
-    float (&sum)[FRAGS_M][WORDS], const Ring& ring, int group, bool signals) {
-  const unsigned begin = shared_address(ring.slots);
+__device__ __forceinline__ void mainloop(
+    float (&sum)[FRAGS_M][WORDS], const SharedStorage& smem, int group, bool signals) {
+  const unsigned begin = shared_address(smem.stages);
   const descriptor left =
-      describe(begin + group * bytes_to<A_ALONG_K, TILE_M>(FRAGS_M * 64, 0), A_ALONG_K ? 0 : CHUNK * 128);
-  const descriptor right = describe(begin + static_cast<int>(sizeof(Item)) * A_SIZE, B_ALONG_K ? 0 : CHUNK * 128);
-  Place place = {0, 0};
+      make_descriptor(begin + group * bytes_to<A_ALONG_K, TILE_M>(FRAGS_M * 64, 0), A_ALONG_K ? 0 : CHUNK * 128);
+  const descriptor right = make_descriptor(begin + static_cast<int>(sizeof(Item)) * A_SIZE, B_ALONG_K ? 0 : CHUNK * 128);
+  PipelineState state = {0, 0};
   int before = 0;
 #pragma unroll 1
-  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    barrier_wait(ring.full + place.slot * 8, place.parity);
-    show_to_products();
-    const descriptor slot = further(SLOT_BYTES) * static_cast<descriptor>(place.slot);
-    begin_chunk(sum, left + slot, right + slot, BIAS_FIRST || chunk > 0);
-    // The products of this chunk are at work; those of the one before are done, and its slot is free.
-    products_wait<1>();
-    if (signals && chunk > 0) barrier_arrive(ring.empty + before * 8);
-    before = place.slot;
-    place.next();
+  for (int k_tile = 0; k_tile < K_TILES; ++k_tile) {
+    barrier_wait(smem.full + state.stage * 8, state.parity);
+    wgmma_proxy_fence();
+    const descriptor stage = descriptor_offset(STAGE_BYTES) * static_cast<descriptor>(state.stage);
+    issue_k_tile(sum, left + stage, right + stage, BIAS_FIRST || k_tile > 0);
+    // The wgmma of this K tile are in flight; those of the previous one are complete, and its stage is released.
+    wgmma_wait<1>();
+    if (signals && k_tile > 0) barrier_arrive(smem.empty + before * 8);
+    before = state.stage;
+    state.next();
   }
-  products_wait<0>();
+  wgmma_wait<0>();
 #pragma unroll
-  for (int i = 0; i < FRAGS_M; ++i) sums_are_new(sum[i]);
+  for (int i = 0; i < FRAGS_M; ++i) fence_accumulators(sum[i]);
 }
 
 extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_wgmma(
@@ -195,13 +192,13 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
     EPILOGUE_PARAMETERS Finished* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   const unsigned begin = shared_address(shared_memory), unaligned = begin % 1024;
-  Ring ring;
+  SharedStorage smem;
   constexpr unsigned ITEM = sizeof(Item);
-  ring.slots = reinterpret_cast<Item*>(shared_memory) + (unaligned ? 1024 - unaligned : 0) / ITEM;
-  ring.full = shared_address(ring.slots) + STAGES * SLOT_BYTES;
-  ring.empty = ring.full + STAGES * 8;
+  smem.stages = reinterpret_cast<Item*>(shared_memory) + (unaligned ? 1024 - unaligned : 0) / ITEM;
+  smem.full = shared_address(smem.stages) + STAGES * STAGE_BYTES;
+  smem.empty = smem.full + STAGES * 8;
 #if SPLIT > 1 || CONV
-  char* const behind = reinterpret_cast<char*>(ring.slots) + STAGES * (SLOT_BYTES + 16);
+  char* const behind = reinterpret_cast<char*>(smem.stages) + STAGES * (STAGE_BYTES + 16);
 #endif
 #if SPLIT > 1
   float* const inbox = reinterpret_cast<float*>(behind + CONV * TILE_M * 16);
@@ -216,23 +213,23 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
 #else
   const Corner corner = corner_of(blockIdx.x);
 #endif
-  // By a warp that does not copy, while those that do find their addresses.
+  // By a consumer warp, while producers compute their addresses.
   if (threadIdx.x == THREADS - 32) {
 #pragma unroll
-    for (int slot = 0; slot < STAGES; ++slot) {
-      barrier_init(ring.full + slot * 8, 128);
-      barrier_init(ring.empty + slot * 8, GROUPS * 4);
+    for (int stage = 0; stage < STAGES; ++stage) {
+      barrier_init(smem.full + stage * 8, 128);
+      barrier_init(smem.empty + stage * 8, GROUPS * 4);
     }
 #if SPLIT > 1
     barrier_init(sent, 1);
     expect_sent(sent, PART_BYTES);
-    show_barriers();
+    fence_cluster_barrier_init();
 #endif
   }
 #if CONV
   Window* const windows = reinterpret_cast<Window*>(behind);
   for (int i = threadIdx.x; i < TILE_M; i += THREADS) windows[i] = window_of(corner.m + i);
-  ring.windows = windows;
+  smem.windows = windows;
 #endif
   __syncthreads();
   const int k_begin = blockIdx.z * K_PER_SPLIT;
@@ -241,20 +238,20 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
   cluster_arrive();  // others may write to this block's shared memory from now on
 #endif
   if (group == 0) {
-    if (MOVE_REGISTERS) give_registers<COPY_REGISTERS>();
-    wait_for_kernel_before();
-    copy_tile(ring, a, b, corner, k_begin, k_end);
+    if (MOVE_REGISTERS) warpgroup_reg_dealloc<COPY_REGISTERS>();
+    wait_on_dependent_grids();
+    copy_tile(smem, a, b, corner, k_begin, k_end);
 #if SPLIT > 1
     cluster_wait();
 #endif
   } else {
-    if (MOVE_REGISTERS) take_registers<SUM_REGISTERS>();
+    if (MOVE_REGISTERS) warpgroup_reg_alloc<SUM_REGISTERS>();
     const int row = corner.m + (group - 1) * FRAGS_M * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4;
     float sum[FRAGS_M][WORDS];
 #if BIAS_FIRST
-    begin_sums(sum, bias, corner.n, lane);
+    init_accumulators(sum, bias, corner.n, lane);
 #endif
-    multiply_tile(sum, ring, group - 1, lane == 0);
+    mainloop(sum, smem, group - 1, lane == 0);
 #if BATCH > 1
     const size_t matrix = static_cast<size_t>(which) * C_M * C_N;
     out += matrix;

@@ -1,4 +1,4 @@
-// How blocks of a cluster of gemm_wgmma.cu add up the sums of a tile, and what becomes of them.
+// Epilogue of gemm_wgmma.cu, and its reduction of split-K in a cluster.
 #if TF32
 typedef float Finished;
 #else
@@ -12,11 +12,10 @@ typedef half_bits Finished;
 #define FINISH(low, high, n, at) (void)(n)
 #endif
 
-// Writes 32 columns of the eighth row of a warp from `m` on that the thread has a part of; `j` and the seven
-// words after are its part. Where rows begin at 16 bytes, four threads, which hold the columns in pairs, exchange
-// them and write 16 bytes each, whole sectors together.
-// What does not exist is finished as the last row and column are: with no branches, threads
-// take all of their columns at once, where each alone would wait for a power and a quotient.
+// Writes a thread's part, words j to j + 7, of 32 columns of row `m`. Where rows are aligned to 16 bytes, four threads
+// that hold the columns in pairs exchange them and write 16 bytes each, whole sectors together. Rows and columns beyond
+// C are clamped to the last: without branches a thread computes all of its columns at once, instead of waiting for each
+// exponential and reciprocal.
 __device__ __forceinline__ void write_unit(
     Finished* __restrict__ out, float (&sum)[WORDS], int half, int j, int m, int n0, int lane, const EpilogueArgs& epilogue) {
   constexpr int LAST_COLUMN = C_N % 2 ? C_N - 1 : C_N - 2;
@@ -37,7 +36,7 @@ __device__ __forceinline__ void write_unit(
   if (exists && (WHOLE_COLUMNS || n < C_N))
     *reinterpret_cast<uint4*>(out + row + n) = make_uint4(word[0], word[1], word[2], word[3]);
 #elif C_N % 2 && !TF32
-  // Where a row begins between words, a word is a thread's second number and the first of the next thread.
+  // In rows that are not aligned to a word, a word is a thread's second element and the next thread's first.
   const int between = reinterpret_cast<size_t>(out + row) / 2 % 2;
 #pragma unroll
   for (int i = j; i < j + 4; ++i) {
@@ -62,7 +61,7 @@ __device__ __forceinline__ void write_unit(
 #endif
 }
 
-// Writes the units that the block of rank `own` finishes; `row` is the thread's first.
+// Writes the units that the block of rank `own` reduces; `row` is the thread's first.
 __device__ __forceinline__ void write_units(
     Finished* __restrict__ out, float (&sum)[FRAGS_M][WORDS], int own, int row, int n0, int lane, const EpilogueArgs& epilogue) {
 #pragma unroll
@@ -73,8 +72,8 @@ __device__ __forceinline__ void write_units(
 }
 
 #if SPLIT > 1
-// The blocks of a cluster hold sums of one tile over a part of K each. A thread puts what others finish into their
-// shared memory, where the thread of the same place adds it to what it has.
+// Split-K in a cluster: a thread sends the accumulators that others reduce to their shared memory, where the thread of
+// the same index adds them to its own.
 constexpr int ADDERS = GROUPS * 128, PART_BYTES = (SPLIT - 1) * SHARE * 32 * ADDERS;
 
 __device__ __forceinline__ void send_parts(

@@ -1,6 +1,6 @@
 // What the sums of a tile of products by wgmma begin as.
-// With BIAS_FIRST sums begin as the bias of their columns, which is read while the first chunk is on its way.
-__device__ __forceinline__ void begin_sums(
+// With BIAS_FIRST sums begin as the bias of their columns, which is read while the first K tile is on its way.
+__device__ __forceinline__ void init_accumulators(
     float (&sum)[FRAGS_M][WORDS], const EpilogueElement* bias, int n0, int lane) {
 #if BIAS_FIRST
 #pragma unroll

@@ -1,6 +1,6 @@
 // Copies of float32 operands as three bfloat16 each, for gemm_bf16x3.cu: of x the first is the nearest, the second
 // the nearest to what remains, the third the rest. A float32 has 24 digits and a bfloat16 8, so their sum is x,
-// unless digits of x are below the smallest bfloat16. A block copies a tile of rows (of B: columns) over a chunk
+// unless digits of x are below the smallest bfloat16. A block copies a tile of rows (of B: columns) over a K tile
 // of K in the order in which it will stand in shared memory: piece, 8 items along K, row, item; what lies outside
 // is 0. It flags tiles that must be multiplied otherwise: with an x whose pieces do not add up to it, or of 2^56
 // and more, of which sums of products could overflow, infinities and NaNs among them.
@@ -38,13 +38,13 @@ __device__ __forceinline__ void load_eight(float (&x)[8], const float* from, int
     x[i] = i < exist ? from[ALONG_K ? i : static_cast<long long>(i) * PITCH] : 0.0f;
 }
 
-// Packs tile `tile` of chunk `chunk` of a matrix of EXTENT rows (of B: columns).
+// Packs tile `tile` of K tile `k_tile` of a matrix of EXTENT rows (of B: columns).
 template <int TILE, int EXTENT, bool ALONG_K>
-__device__ __forceinline__ void pack_tile(const float* matrix, uint4* to, int* flag, int tile, int chunk) {
+__device__ __forceinline__ void pack_tile(const float* matrix, uint4* to, int* flag, int tile, int k_tile) {
   bool strange = false;
   for (int i = threadIdx.x; i < TILE * CHUNK_VECTORS; i += PACK_THREADS) {
     const int across = ALONG_K ? i / CHUNK_VECTORS : i % TILE, vector = ALONG_K ? i % CHUNK_VECTORS : i / TILE;
-    const int row = tile * TILE + across, k = chunk * CHUNK + vector * 8;
+    const int row = tile * TILE + across, k = k_tile * CHUNK + vector * 8;
     float x[8];
     load_eight<ALONG_K, ALONG_K ? K : EXTENT>(
         x, matrix + (ALONG_K ? static_cast<long long>(row) * K + k : static_cast<long long>(k) * EXTENT + row),
@@ -69,19 +69,19 @@ __device__ __forceinline__ void pack_tile(const float* matrix, uint4* to, int* f
 extern "C" __global__ void __launch_bounds__(PACK_THREADS) pack_bf16x3(
     const float* __restrict__ a, const float* __restrict__ b, uint4* __restrict__ packed_a,
     uint4* __restrict__ packed_b, int* __restrict__ flags) {
-  let_next_begin();
-  constexpr int A_TILES = A_COUNT * BLOCKS_M, ALL = CHUNKS * SPLIT;
-  const int chunk = blockIdx.x % ALL, tile = blockIdx.x / ALL;
+  launch_dependent_grids();
+  constexpr int A_TILES = A_COUNT * BLOCKS_M, ALL = K_TILES * SPLIT;
+  const int k_tile = blockIdx.x % ALL, tile = blockIdx.x / ALL;
   int* const flag = flags + blockIdx.x;
   if (tile < A_TILES) {
     const size_t place = blockIdx.x;
     pack_tile<TILE_M, M, !TRANSPOSE_A>(
         a + static_cast<size_t>(tile / BLOCKS_M) * A_STRIDE, packed_a + place * (A_BYTES / 16), flag,
-        tile % BLOCKS_M, chunk);
+        tile % BLOCKS_M, k_tile);
   } else {
     const size_t place = blockIdx.x - A_TILES * ALL;
     pack_tile<TILE_N, N, TRANSPOSE_B>(
         b + static_cast<size_t>((tile - A_TILES) / BLOCKS_N) * B_STRIDE, packed_b + place * (B_BYTES / 16), flag,
-        (tile - A_TILES) % BLOCKS_N, chunk);
+        (tile - A_TILES) % BLOCKS_N, k_tile);
   }
 }

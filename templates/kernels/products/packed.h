@@ -1,12 +1,12 @@
 // Operands of wgmma that were packed, in global memory already, as they stand in shared memory: copies of a run
-// of bytes by Hopper's bulk copy engine (sm_90a), and what tells products where operands are.
+// of bytes by TMA (sm_90a), and what tells products where operands are.
 //
 // Items are neighbours along K. Blocks of eight rows (of the right operand: columns) of 16 bytes, 128 bytes each,
-// stand side by side across K, so that neither copies nor products meet a bank twice.
+// stand side by side across K, so that neither copies nor products has bank conflicts.
 
 // Describes an operand that begins at `at`; the blocks of the next VECTOR items along K are `along_k` bytes
 // further.
-__device__ __forceinline__ descriptor describe_blocks(unsigned at, unsigned along_k) {
+__device__ __forceinline__ descriptor make_block_descriptor(unsigned at, unsigned along_k) {
   return (128ull >> 4) << 32 | static_cast<descriptor>(along_k >> 4) << 16 | (at & 0x3ffff) >> 4;
 }
 
@@ -18,7 +18,7 @@ static inline float packed_item(descriptor d, int across, int k) {
 }
 
 template <int WORDS>
-static inline void begin_packed(float (&sum)[WORDS], descriptor left, descriptor right, bool add) {
+static inline void issue_packed_wgmma(float (&sum)[WORDS], descriptor left, descriptor right, bool add) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
   for (int word = 0; word < WORDS; ++word) {
     const int row = warp * 16 + lane / 4 + word / 2 % 2 * 8, column = word / 4 * 8 + lane % 4 * 2 + word % 2;
@@ -28,16 +28,16 @@ static inline void begin_packed(float (&sum)[WORDS], descriptor left, descriptor
   }
 }
 
-static inline void barrier_expect(unsigned barrier, int) { barrier_arrive(barrier); }
+static inline void barrier_arrive_expect_tx(unsigned barrier, int) { barrier_arrive(barrier); }
 
 static inline void copy_bytes(unsigned to, const void* from, int bytes, unsigned) {
   memcpy(__cvta_shared_to_generic(to), from, static_cast<size_t>(bytes));
 }
 #else
-DEFINE_PRODUCTS(begin_packed, ", 0, 0")
+DEFINE_WGMMAS(issue_packed_wgmma, ", 0, 0")
 
 // Arrives, and lets the phase last until so many bytes have been copied in it.
-__device__ __forceinline__ void barrier_expect(unsigned barrier, int bytes) {
+__device__ __forceinline__ void barrier_arrive_expect_tx(unsigned barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 

@@ -80,7 +80,7 @@ typedef Rows<B_ROW, B_LONG, B_ROWS, B_ALL, B_COUNT> RowsOfB;
 extern "C" __global__ void __launch_bounds__(PAD_THREADS) pad(
     const unsigned short* __restrict__ a, unsigned short* __restrict__ padded_a,
     const unsigned short* __restrict__ b, unsigned short* __restrict__ padded_b) {
-  let_next_begin();
+  launch_dependent_grids();
   const int block = static_cast<int>(blockIdx.x);
   if (block < RowsOfA::BLOCKS) RowsOfA::copy(a, padded_a, block);
   else RowsOfB::copy(b, padded_b, block - RowsOfA::BLOCKS);
@@ -88,13 +88,13 @@ extern "C" __global__ void __launch_bounds__(PAD_THREADS) pad(
 #elif PAD_A
 extern "C" __global__ void __launch_bounds__(PAD_THREADS) pad(
     const unsigned short* __restrict__ a, unsigned short* __restrict__ padded_a) {
-  let_next_begin();
+  launch_dependent_grids();
   RowsOfA::copy(a, padded_a, static_cast<int>(blockIdx.x));
 }
 #else
 extern "C" __global__ void __launch_bounds__(PAD_THREADS) pad(
     const unsigned short* __restrict__ b, unsigned short* __restrict__ padded_b) {
-  let_next_begin();
+  launch_dependent_grids();
   RowsOfB::copy(b, padded_b, static_cast<int>(blockIdx.x));
 }
 #endif

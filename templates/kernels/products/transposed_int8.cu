@@ -1,7 +1,7 @@
 // Copies of matrices of 8-bit integers for products that read them along K: rows of K integers, a multiple of 16, of
-// which those beyond K_PLAIN are 0. Matrices have ACROSS rows of K_PLAIN integers, or TURNED, K_PLAIN rows of ACROSS.
+// which those beyond K_PLAIN are 0. Matrices have ACROSS rows of K_PLAIN integers, or TRANSPOSED, K_PLAIN rows of ACROSS.
 // A block takes a tile of 64 of ACROSS by 128 along K.
-constexpr int TURN_THREADS = 256, TURN_ACROSS = 64, TURN_K = 128, TURN_PITCH = TURN_K / 4 + 1;
+constexpr int COPY_THREADS = 256, TILE_ACROSS = 64, TILE_K = 128, TILE_PITCH = TILE_K / 4 + 1;
 constexpr int K_COPY = K_PLAIN + (16 - K_PLAIN % 16) % 16;
 
 // Returns the four integers from `at` on of which those before `end` exist, as one word; the others are 0.
@@ -16,21 +16,21 @@ __device__ __forceinline__ unsigned four_integers(const signed char* at, const s
   return word;
 }
 
-template <bool TURNED, int ACROSS>
+template <bool TRANSPOSED, int ACROSS>
 __device__ __forceinline__ void copy_along_k(
-    const signed char* __restrict__ from, signed char* __restrict__ to, unsigned (&tile)[TURN_ACROSS][TURN_PITCH],
+    const signed char* __restrict__ from, signed char* __restrict__ to, unsigned (&tile)[TILE_ACROSS][TILE_PITCH],
     int block) {
-  constexpr int TILES = (K_COPY + TURN_K - 1) / TURN_K, BANDS = (ACROSS + TURN_ACROSS - 1) / TURN_ACROSS;
-  constexpr bool ALIGNED = (TURNED ? ACROSS : K_PLAIN) % 4 == 0;
-  const int k0 = block % TILES * TURN_K, across0 = block / TILES % BANDS * TURN_ACROSS;
+  constexpr int TILES = (K_COPY + TILE_K - 1) / TILE_K, BANDS = (ACROSS + TILE_ACROSS - 1) / TILE_ACROSS;
+  constexpr bool ALIGNED = (TRANSPOSED ? ACROSS : K_PLAIN) % 4 == 0;
+  const int k0 = block % TILES * TILE_K, across0 = block / TILES % BANDS * TILE_ACROSS;
   const size_t matrix = block / TILES / BANDS;
   from += matrix * ACROSS * K_PLAIN, to += matrix * ACROSS * K_COPY;
   const int tid = threadIdx.x;
-  if (TURNED) {
+  if (TRANSPOSED) {
     // A thread turns 4 x 4 integers: threads side by side read rows along ACROSS.
 #pragma unroll
-    for (int i = tid; i < TURN_ACROSS / 4 * (TURN_K / 4); i += TURN_THREADS) {
-      const int four = i % (TURN_ACROSS / 4) * 4, k = k0 + i / (TURN_ACROSS / 4) * 4;
+    for (int i = tid; i < TILE_ACROSS / 4 * (TILE_K / 4); i += COPY_THREADS) {
+      const int four = i % (TILE_ACROSS / 4) * 4, k = k0 + i / (TILE_ACROSS / 4) * 4;
       unsigned word[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
@@ -39,41 +39,41 @@ __device__ __forceinline__ void copy_along_k(
       }
       transpose_int8(word);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) tile[four + j][i / (TURN_ACROSS / 4)] = word[j];
+      for (int j = 0; j < 4; ++j) tile[four + j][i / (TILE_ACROSS / 4)] = word[j];
     }
     __syncthreads();
   }
 #pragma unroll
-  for (int i = tid; i < TURN_ACROSS * (TURN_K / 16); i += TURN_THREADS) {
-    const int inside = i / (TURN_K / 16), across = across0 + inside, vector = i % (TURN_K / 16), k = k0 + vector * 16;
+  for (int i = tid; i < TILE_ACROSS * (TILE_K / 16); i += COPY_THREADS) {
+    const int inside = i / (TILE_K / 16), across = across0 + inside, vector = i % (TILE_K / 16), k = k0 + vector * 16;
     if (across >= ACROSS || k >= K_COPY) continue;
     unsigned word[4];
     const signed char* const row = from + static_cast<size_t>(across) * K_PLAIN;
 #pragma unroll
     for (int j = 0; j < 4; ++j)
-      word[j] = TURNED ? tile[inside][vector * 4 + j] : four_integers<ALIGNED>(row + k + j * 4, row + K_PLAIN);
+      word[j] = TRANSPOSED ? tile[inside][vector * 4 + j] : four_integers<ALIGNED>(row + k + j * 4, row + K_PLAIN);
     *reinterpret_cast<uint4*>(to + static_cast<size_t>(across) * K_COPY + k) =
         make_uint4(word[0], word[1], word[2], word[3]);
   }
 }
 
-typedef unsigned TurnTile[TURN_ACROSS][TURN_PITCH];
+typedef unsigned StagedTile[TILE_ACROSS][TILE_PITCH];
 
 #if COPY_A && COPY_B
-extern "C" __global__ void __launch_bounds__(TURN_THREADS) along_k(
+extern "C" __global__ void __launch_bounds__(COPY_THREADS) along_k(
     const signed char* __restrict__ a, signed char* __restrict__ copy_a, const signed char* __restrict__ b,
     signed char* __restrict__ copy_b) {
-  __shared__ TurnTile tile;
-  let_next_begin();
+  __shared__ StagedTile tile;
+  launch_dependent_grids();
   const int block = static_cast<int>(blockIdx.x);
-  if (block < A_BLOCKS) copy_along_k<TURN_A, A_ROWS>(a, copy_a, tile, block);
-  else copy_along_k<TURN_B, B_ROWS>(b, copy_b, tile, block - A_BLOCKS);
+  if (block < A_BLOCKS) copy_along_k<COPY_TRANSPOSES_A, A_ROWS>(a, copy_a, tile, block);
+  else copy_along_k<COPY_TRANSPOSES_B, B_ROWS>(b, copy_b, tile, block - A_BLOCKS);
 }
 #else
-extern "C" __global__ void __launch_bounds__(TURN_THREADS) along_k(
+extern "C" __global__ void __launch_bounds__(COPY_THREADS) along_k(
     const signed char* __restrict__ from, signed char* __restrict__ to) {
-  __shared__ TurnTile tile;
-  let_next_begin();
-  copy_along_k<(COPY_A ? TURN_A : TURN_B), (COPY_A ? A_ROWS : B_ROWS)>(from, to, tile, static_cast<int>(blockIdx.x));
+  __shared__ StagedTile tile;
+  launch_dependent_grids();
+  copy_along_k<(COPY_A ? COPY_TRANSPOSES_A : COPY_TRANSPOSES_B), (COPY_A ? A_ROWS : B_ROWS)>(from, to, tile, static_cast<int>(blockIdx.x));
 }
 #endif

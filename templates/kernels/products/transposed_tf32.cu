@@ -1,8 +1,8 @@
 
 // Copies of floats for products that multiply them as TF32: rounded to 11 bits, and neighbours along K in rows
-// of K, of which those beyond K_PLAIN are 0. Matrices have ACROSS rows of K_PLAIN floats, or TURNED, K_PLAIN
+// of K, of which those beyond K_PLAIN are 0. Matrices have ACROSS rows of K_PLAIN floats, or TRANSPOSED, K_PLAIN
 // rows of ACROSS. A block takes a tile of 32 x 32.
-template <bool TURNED, int ACROSS>
+template <bool TRANSPOSED, int ACROSS>
 __device__ __forceinline__ void copy_along_k(const float* __restrict__ from, float* __restrict__ to) {
   constexpr int TILES = (K + 31) / 32, BANDS = (ACROSS + 31) / 32;
   __shared__ float tile[32][33];
@@ -12,8 +12,8 @@ __device__ __forceinline__ void copy_along_k(const float* __restrict__ from, flo
   from += matrix * ACROSS * K_PLAIN, to += matrix * ACROSS * K;
 #pragma unroll
   for (int i = 0; i < 32; i += 8) {
-    const int k = TURNED ? k0 + y + i : k0 + x, across = TURNED ? across0 + x : across0 + y + i;
-    const size_t at = TURNED ? static_cast<size_t>(k) * ACROSS + across : static_cast<size_t>(across) * K_PLAIN + k;
+    const int k = TRANSPOSED ? k0 + y + i : k0 + x, across = TRANSPOSED ? across0 + x : across0 + y + i;
+    const size_t at = TRANSPOSED ? static_cast<size_t>(k) * ACROSS + across : static_cast<size_t>(across) * K_PLAIN + k;
     tile[y + i][x] = k < K_PLAIN && across < ACROSS ? __uint_as_float(rounded(__float_as_uint(from[at]))) : 0.0f;
   }
   __syncthreads();
@@ -21,22 +21,22 @@ __device__ __forceinline__ void copy_along_k(const float* __restrict__ from, flo
   for (int i = 0; i < 32; i += 8) {
     const int k = k0 + x, across = across0 + y + i;
     if (k < K && across < ACROSS)
-      to[static_cast<size_t>(across) * K + k] = TURNED ? tile[x][y + i] : tile[y + i][x];
+      to[static_cast<size_t>(across) * K + k] = TRANSPOSED ? tile[x][y + i] : tile[y + i][x];
   }
 }
 
 #if COPY_A
 extern "C" __global__ void __launch_bounds__(256) along_k_a(
     const float* __restrict__ a, float* __restrict__ copy) {
-  let_next_begin();
-  copy_along_k<TURN_A, ROWS_A>(a, copy);
+  launch_dependent_grids();
+  copy_along_k<COPY_TRANSPOSES_A, ROWS_A>(a, copy);
 }
 #endif
 
 #if COPY_B
 extern "C" __global__ void __launch_bounds__(256) along_k_b(
     const float* __restrict__ b, float* __restrict__ copy) {
-  let_next_begin();
-  copy_along_k<TURN_B, ROWS_B>(b, copy);
+  launch_dependent_grids();
+  copy_along_k<COPY_TRANSPOSES_B, ROWS_B>(b, copy);
 }
 #endif

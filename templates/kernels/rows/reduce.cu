@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   constexpr int WARPS = (THREADS + 31) / 32, SWEEP = THREADS * VEC;
   __shared__ State warp_states[ROWS][WARPS];
   const int row = blockIdx.x * ROWS + threadIdx.y;
-  if (SPLIT > 1) let_next_begin();
+  if (SPLIT > 1) launch_dependent_grids();
   const bool active = row < OUTER;
   const Element* const from = data + static_cast<size_t>(active ? row : 0) * DEPTH;
   const int begin = blockIdx.y * PER_SPLIT;
@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   constexpr int TILES = (INNER + THREADS * VEC - 1) / (THREADS * VEC);
   __shared__ State others[ROWS > 1 ? ROWS : 1][THREADS * VEC];
   const int outer = blockIdx.x / TILES;
-  if (SPLIT > 1) let_next_begin();
+  if (SPLIT > 1) launch_dependent_grids();
   const int column = (blockIdx.x % TILES * THREADS + threadIdx.x) * VEC;
   const bool active = column < INNER;
   const Element* const from =
@@ -120,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(128) reduce_join(
     const float* __restrict__ partial, Result* __restrict__ out) {
   const int output = (blockIdx.x * 128 + threadIdx.x) / JOINERS, first = threadIdx.x % JOINERS;
   State state = REDUCER::identity();
-  wait_for_kernel_before();
+  wait_on_dependent_grids();
 #pragma unroll 8
   for (int part = first; part < SPLIT; part += JOINERS) {
     if (output >= OUTPUTS) break;

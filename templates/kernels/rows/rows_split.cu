@@ -27,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) row_states(
   const Element* const from = data + static_cast<size_t>(row) * DEPTH;
   float v[ITEMS][VEC];
   MAP::State state = MAP::identity();
-  let_next_begin();
+  launch_dependent_grids();
   // Backwards, since `rows` reads first what was read last and is still in the cache.
 #pragma unroll 1
   for (int begin = first + (end - first - 1) / (ITEMS * SWEEP) * (ITEMS * SWEEP); begin >= first; begin -= ITEMS * SWEEP)
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) rows(
   const Element* const from = data + static_cast<size_t>(row) * DEPTH;
   Element* const to = out + static_cast<size_t>(row) * DEPTH;
   MAP::State state = MAP::identity();
-  wait_for_kernel_before();
+  wait_on_dependent_grids();
 #pragma unroll
   for (int part = threadIdx.x % 32; part < SPLIT; part += 32) {
     MAP::State other;

@@ -69,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) range_sums(
   const int first = blockIdx.x * PER_SPLIT, end = end_of(first);
   const Element* const from = data + static_cast<size_t>(blockIdx.y) * DEPTH;
   float sum = 0.0f;
-  let_next_begin();
+  launch_dependent_grids();
 #pragma unroll 1
   for (int begin = last_tile(first, end); begin >= first; begin -= ITEMS * SWEEP) {
     float v[ITEMS][VEC];
@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(
   const Element* const from = data + static_cast<size_t>(blockIdx.y) * DEPTH;
   Element* const to = out + static_cast<size_t>(blockIdx.y) * DEPTH;
   float carried = 0.0f;
-  wait_for_kernel_before();
+  wait_on_dependent_grids();
 #pragma unroll
   for (int part = lane; part < SPLIT; part += 32)
     if (part < static_cast<int>(blockIdx.x)) carried += partial[blockIdx.y * SPLIT + part];
