@@ -92,7 +92,8 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     tiling, c = SmallKTiling(shape, choice), choice
     count, blocks, warps = common.multiprocessors(target), tiling.blocks, c["threads"] // 32
     waves = common.ceil_div(blocks, count * tiling.together)
-    row = c["cols"] * shape.k
+    # Instructions of a thread for a row: products, and stores with their addresses.
+    row = c["cols"] * shape.k + 4 * c["cols"] / common.widest(c["cols"], shape.n)
     works = warps * row / 4, 0.36 * warps * shape.k
     busy = c["tile_m"] * sum(work**3 for work in works) ** (1 / 3)
     loading = (6.7 if shape.transpose_b else 1.4) * warps * tiling.held
