@@ -205,7 +205,7 @@ class Link:
 
     def ask(self, address: str, message: Mapping[str, object]) -> Future[object]:
         """Send a message to the agent of a worker."""
-        # A worker of another version reads no bytes, and shall say so.
+        # A worker of another version reads no bytes, and must say so.
         sent = message if message["ask"] == _GREETING else packed(message)
         return self._begun(self._asked(address, sent))
 

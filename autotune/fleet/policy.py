@@ -185,7 +185,7 @@ class Policy:
         return sum(len(line) for line in self._lines.values())
 
     def next(self, now: float) -> tuple[int, Entry] | None:
-        """Return a place and what it shall do next; None where nothing can be begun."""
+        """Return a place and its next work; None where nothing can be started."""
         if not any(self._lines.values()):
             return None
         for needs, line in self._lines.items():
@@ -209,7 +209,7 @@ class Policy:
         return None
 
     def take(self, number: int, now: float) -> Entry | None:
-        """Return what a place shall do next, if anything; it has it from now on."""
+        """Return the next work of a place, if any, and assign it."""
         state = self._states[number]
         if not state.here or not state.has_room:
             return None

@@ -153,7 +153,7 @@ class Child:
     Args:
         module: a module of this package with ``main(port: autotune.utils.child.Port)``.
         environment: variables added to the child's environment.
-        bare: packages besides ``autotune`` whose ``__init__`` the child shall not run; neither it
+        bare: packages besides ``autotune`` whose ``__init__`` the child must not run; neither it
             nor what it imports may use a name from there.
 
     Example::

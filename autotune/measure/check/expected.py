@@ -1,4 +1,4 @@
-"""What a kernel shall write: values in its own dtype, and how far each may be off."""
+"""The expected results of a kernel: values in its own dtype, and the tolerance of each."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Roofline:
             part = self._part(station, job, timing)
         if part is None or part <= _DISPROVED:
             return part
-        # Nor was it any for the trials before; those to come shall not be compared with it.
+        # Nor was it any for the trials before; later ones must not be compared with it.
         self._ceilings[station.device] = None
         logger.warning(
             "%s: a trial reached %.0f%% of the device's ceiling, which is none for it then; "

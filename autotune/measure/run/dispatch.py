@@ -18,7 +18,7 @@ from autotune.measure.run.stations import DeviceProcess, Rest, Station
 logger = logging.getLogger("autotvm")
 
 # What a thread may still be at when its process is gone is the user's own reference, which nobody
-# can interrupt and nobody shall wait for.
+# can interrupt and nobody should wait for.
 _JOIN_S = 2.0
 _LOOK_S = 0.05
 

@@ -79,7 +79,7 @@ class Standing:
         self.ready.set_result(None)
 
     def data(self, inp: MeasureInput, built: BuildResult, expected: bool) -> Data:
-        """Return the files with the arguments of a kernel and, if asked, what it shall write.
+        """Return the files with the arguments of a kernel and, if asked, its expected results.
 
         Raises:
             MeasureError: the reference fails or gives other outputs than the kernel has.

@@ -58,7 +58,7 @@ def main(port: Port) -> None:
     except AutotuneError as error:
         port.send({"error": str(error)})
         return
-    # They were for this process, which has read them by now; kernels shall find the user's own.
+    # They were for this process, which has read them by now; kernels must find the user's own.
     for name, value in greeting.restored:
         if value is None:
             os.environ.pop(name, None)
