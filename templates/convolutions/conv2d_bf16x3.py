@@ -118,7 +118,8 @@ class PiecesTiling:
         groups, flat = self.groups(), s.ci * s.taps
         rows_read = (TILE_CO * flat, s.co * flat) if self.fold else (flat, self.chunk * s.taps)
         knobs = common.defines(
-            co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
+            co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow,
+            in_plane=self.whole.h * self.whole.w, out_plane=self.whole.oh * self.whole.ow, kh=s.kh, kw=s.kw,
             sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1],
             dy=s.dilation[0], dx=s.dilation[1], conv_groups=self.whole.groups,
             **s.epilogue.defines(), threads=THREADS, rows=c["rows"], slices=c["slices"],
@@ -135,8 +136,11 @@ class PiecesTiling:
 
 
 def tiled(shape: Conv2d) -> Conv2d:
-    """Return the shape for tiling: images of pointwise layers have rows of a tile's width."""
-    return shape.one_group.in_rows_of(TILE_X)
+    """Return the shape for tiling: images of pointwise layers have rows of a tile's width.
+
+    Dilated lines are images whose rows are as long as the dilation.
+    """
+    return shape.one_group.in_rows_of(TILE_X).in_rows_of_dilation(TILE_X)
 
 
 def is_folded(shape: Conv2d) -> bool:

@@ -103,6 +103,26 @@ class Conv2d:
         rows, left = divmod(self.h * self.w, pixels)
         return replace(self, h=rows, w=pixels) if own and not left else self
 
+    def in_rows_of_dilation(self, columns: int) -> Conv2d:
+        """Return a dilated line as a dense convolution along the columns of an image.
+
+        A row of the image is as long as the dilation, so that the taps of a pixel are one below
+        the other: the same memory, read as [length / dilation, dilation], where the last row may
+        be partial. Other shapes are returned as they are, and so are lines of which so short rows
+        would fill less than three quarters of tiles that are ``columns`` wide.
+        """
+        step, (top, left, bottom, right) = self.dilation[1], self.window.padding
+        line = self.h == self.kh == 1 and top == bottom == 0 and self.stride == (1, 1)
+        filled = 4 * step >= 3 * columns * -(-step // columns)
+        if not (line and self.kw > 1 and step > 1 and left % step == 0 and filled):
+            return self
+        rows, results = -(-self.w // step), -(-self.ow // step)
+        below = results + self.kw - 1 - rows - left // step
+        return replace(
+            self, h=rows, w=step, kh=self.kw, kw=1, dilation=(1, 1),
+            padding=(left // step, 0, below, 0),
+        )  # fmt: skip
+
     @cached_property
     def alone(self) -> Conv2d:
         """The convolution without epilogue, on which the best tiles hardly depend."""

@@ -45,6 +45,20 @@ LAYERS = {
         Conv2d(1, 9, 9, 32, 32, 3, 3, (1, 1), (2, 2), False, False, dilation=(2, 2), groups=2),
         {"rows": 8},
     ),
+    "dilated-line": (
+        Conv2d(1, 1, 60, 64, 16, 1, 3, (1, 1), (0, 16, 0, 16), True, True, dilation=(1, 16)), {}
+    ),
+    "dilated-line-odd-and-causal": (
+        Conv2d(
+            2, 1, 99, 20, 16, 1, 2, (1, 1), (0, 23, 0, 0), True, False, True, dilation=(1, 23),
+            groups=2, kept=True,
+        ),
+        {"rows": 5, "chunk": 8},
+    ),
+    "dilated-line-shorter": (
+        Conv2d(1, 1, 83, 64, 24, 1, 4, (1, 1), (0, 0), False, False, dilation=(1, 8)),
+        {"rows": 7, "chunk": 8, "slices": 3},
+    ),
     "uneven": (
         Conv2d(1, 8, 11, 20, 20, 2, 5, (1, 3), (0, 1, 1, 2), False, False, activation="relu6"),
         {"rows": 5, "chunk": 8, "stages": 3},
@@ -78,6 +92,18 @@ def test_pixels_on_their_own_stand_in_rows_as_long_as_a_tiles():
     odd, apart = replace(shape, h=7, w=7), replace(shape, stride=(2, 2))
     assert conv2d_bf16x3.tiled(odd) is odd
     assert conv2d_bf16x3.tiled(apart) is apart
+
+
+def test_lines_with_wide_dilations_are_dense_convolutions_down_the_columns_of_an_image():
+    line = Conv2d(1, 1, 4000, 64, 64, 1, 3, (1, 1), (0, 512), False, False, dilation=(1, 512))
+    image = conv2d_bf16x3.tiled(line)
+    assert (image.h, image.w, image.kh, image.kw) == (8, 512, 3, 1)
+    assert (image.oh, image.ow, image.padding) == (8, 512, (1, 0, 1, 0))
+    assert conv2d_bf16x3.offered(line, HOPPER)
+    narrow = replace(line, dilation=(1, 5), padding=(0, 5))  # columns of a tile would be idle
+    shifted = replace(line, padding=(0, 500))  # rows would start between two taps
+    strided = replace(line, stride=(1, 2))
+    assert all(conv2d_bf16x3.tiled(other) is other for other in (narrow, shifted, strided))
 
 
 RESNET = [

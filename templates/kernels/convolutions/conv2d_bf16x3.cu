@@ -9,6 +9,8 @@
 // STRIDE. Eight pixels of a row at one tap are then eight neighbouring cells, and the next tap is an address offset:
 // GROUPS of them, each of 8 along K, make a K tile.
 //
+// A channel has IN_PLANE inputs and OUT_PLANE outputs; of a dilated line the last row of the image may be partial.
+//
 // Tensor cores truncate when they accumulate: small and large products have separate accumulators for each K tile,
 // which are added up as floats. K tiles with floats that cannot be split are multiplied by fmaf.
 
@@ -121,8 +123,9 @@ __device__ __forceinline__ void multiply_fmaf(
 #pragma unroll
       for (int i = 0; i < PAIRS; ++i) {
         const int y = place.y0 + i / 2 * SY + tap / KW * DY, x = place.x0 + (lane % 4 * 2 + i % 2) * SX + tap % KW * DX;
-        const bool inside = y >= 0 && y < IH && x >= 0 && x < IW;
-        const float right = inside ? place.image[(ci * IH + y) * IW + x] : 0.0f;
+        const bool inside =
+            y >= 0 && y < IH && x >= 0 && x < IW && (IN_PLANE == IH * IW || y * IW + x < IN_PLANE);
+        const float right = inside ? place.image[ci * IN_PLANE + y * IW + x] : 0.0f;
         float* const sums = total + i / 2 * 4 + i % 2;
         sums[0] = fmaf(upper, right, sums[0]);
         sums[2] = fmaf(lower, right, sums[2]);
@@ -183,9 +186,10 @@ __device__ __forceinline__ void main_loop(float (&total)[WORDS], const Place& pl
 // Epilogue of two neighbours of a row.
 __device__ __forceinline__ void write_two(
     float* __restrict__ out, float low, float high, const EpilogueArgs& epilogue, int first_channel, int co, int oy, int ox, int n) {
-  if ((!WHOLE_CO && co >= CO) || oy >= OH || ox >= OW) return;
-  const int at = ((n * CO + co) * OH + oy) * OW + ox;
-#if OW % 2 == 0
+  const int pixel = oy * OW + ox;
+  if ((!WHOLE_CO && co >= CO) || oy >= OH || ox >= OW || (OUT_PLANE < OH * OW && pixel >= OUT_PLANE)) return;
+  const int at = (n * CO + co) * OUT_PLANE + pixel;
+#if OW % 2 == 0 && OUT_PLANE % 2 == 0
   float sums[2] = {low, high};
   finish<0>(sums, epilogue, first_channel + co, at);
   store_vector<2>(out + at, sums);
@@ -193,7 +197,7 @@ __device__ __forceinline__ void write_two(
   float one[1] = {low}, other[1] = {high};
   finish<0>(one, epilogue, first_channel + co, at);
   out[at] = one[0];
-  if (ox + 1 >= OW) return;
+  if (ox + 1 >= OW || (OUT_PLANE < OH * OW && pixel + 1 >= OUT_PLANE)) return;
   finish<0>(other, epilogue, first_channel + co, at + 1);
   out[at + 1] = other[0];
 #endif
@@ -238,7 +242,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(SLICES* THREADS, RESI
   place.co0 = blockIdx.y * TILE_CO;
   place.ci_begin = (blockIdx.z * SLICES + group) * (CHUNKS * CHUNK);
   place.y0 = place.oy0 * SY - PY, place.x0 = place.ox0 * SX - PX;
-  place.image = data + static_cast<size_t>(n) * (CI * IH * IW);
+  place.image = data + static_cast<size_t>(n) * (CI * IN_PLANE);
   place.filters = weight + static_cast<size_t>(channels_before) * (CI * TAPS);
 #if CLUSTER
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");

@@ -102,8 +102,9 @@ __device__ __forceinline__ void load_item(float (&x)[8], const Place& place, int
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const int c = FOLD ? eight : ci0 + eight * 8 + i, at_x = FOLD ? x0 + i * DX : x0;
-    const bool there = row_inside && at_x >= 0 && at_x < IW && (FOLD ? i < KW : WHOLE_CI || c < CI);
-    x[i] = there ? place.image[(c * IH + y) * IW + at_x] : 0.0f;
+    const bool there = row_inside && at_x >= 0 && at_x < IW && (IN_PLANE == IH * IW || y * IW + at_x < IN_PLANE) &&
+                       (FOLD ? i < KW : WHOLE_CI || c < CI);
+    x[i] = there ? place.image[c * IN_PLANE + y * IW + at_x] : 0.0f;
   }
 }
 
