@@ -119,7 +119,8 @@ class PiecesTiling:
         rows_read = (TILE_CO * flat, s.co * flat) if self.fold else (flat, self.chunk * s.taps)
         knobs = common.defines(
             co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow,
-            in_plane=self.whole.h * self.whole.w, out_plane=self.whole.oh * self.whole.ow, kh=s.kh, kw=s.kw,
+            in_plane=self.whole.h * self.whole.w, out_plane=self.whole.oh * self.whole.ow,
+            kh=s.kh, kw=s.kw,
             sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1],
             dy=s.dilation[0], dx=s.dilation[1], conv_groups=self.whole.groups,
             **s.epilogue.defines(), threads=THREADS, rows=c["rows"], slices=c["slices"],

@@ -111,7 +111,7 @@ class Conv2d:
         be partial. Other shapes are returned as they are, and so are lines of which so short rows
         would fill less than three quarters of tiles that are ``columns`` wide.
         """
-        step, (top, left, bottom, right) = self.dilation[1], self.window.padding
+        step, (top, left, bottom, _) = self.dilation[1], self.window.padding
         line = self.h == self.kh == 1 and top == bottom == 0 and self.stride == (1, 1)
         filled = 4 * step >= 3 * columns * -(-step // columns)
         if not (line and self.kw > 1 and step > 1 and left % step == 0 and filled):

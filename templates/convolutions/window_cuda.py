@@ -46,6 +46,22 @@ class WindowTiling:
         self.block = (c["channels"], *beside) if nhwc else (*beside, c["channels"])
 
     @property
+    def shuffled(self) -> bool:
+        """Whether threads have the columns beside their own from their neighbours.
+
+        The threads of a row hold all of it then, and a warp holds whole rows.
+        """
+        shape, c, window = self.shape, self.choice, self.shape.window
+        own = c["pixels"] * window.stride[1]
+        left = window.padding[1]
+        right = (c["pixels"] - 1) * window.stride[1] + window.reach[1] - left - own
+        covered = common.larger(shape.ow * window.stride[1], shape.w)
+        whole_rows = (32 % c["columns"] == 0) & (c["columns"] * own >= covered)
+        beside = (c["columns"] > 1) & (left <= own) & (right <= own)
+        applies = shape.layout == "NCHW" and window.reach[1] > 1
+        return applies & whole_rows & beside & (self.threads % 32 == 0)
+
+    @property
     def weights(self) -> int:
         """Filter elements that a thread reads."""
         return self.shape.window.taps * self.c_vec if isinstance(self.shape, Depthwise) else 0
@@ -77,6 +93,7 @@ class WindowTiling:
             operation=KINDS.index(kind), count_padding=isinstance(s, Pool) and s.count_padding,
             threads=self.threads, channels=c["channels"], columns=c["columns"], rows=c["rows"],
             pixels=c["pixels"], lines=c["lines"], c_vec=self.c_vec, x_vec=self.x_vec,
+            shuffled=bool(self.shuffled),
             o_vec=common.widest(s.ow, c["pixels"]), **s.epilogue.defines(),
         )  # fmt: skip
 

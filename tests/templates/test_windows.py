@@ -65,6 +65,49 @@ def test_windows_of_16_bit_floats_are_summed_as_floats(dtype, rtol, layout):
         check_emulated(f"{name}.cuda", given, rtol=rtol, atol=rtol)
 
 
+WHOLE_ROWS = {
+    "a-thread-beyond-the-row": (
+        Depthwise(1, 9, 28, 5, Window((3, 3), (1, 1), (1, 1, 1, 1))),
+        {"pixels": 4, "lines": 2, "columns": 8, "rows": 2, "channels": 4, "vec": 4},
+    ),
+    "as-many-threads-as-columns": (
+        Depthwise(2, 5, 16, 3, Window((5, 5), (1, 1), (2, 2, 2, 2)), filters=2),
+        {"pixels": 4, "lines": 1, "columns": 4, "rows": 4, "channels": 2, "vec": 2},
+    ),
+    "stride-2-padded-on-the-right": (
+        Depthwise(1, 8, 14, 4, Window((3, 3), (2, 2), (0, 0, 1, 1)), dtype="float16"),
+        {"pixels": 2, "lines": 2, "columns": 4, "rows": 2, "channels": 4, "vec": 2},
+    ),
+    "dilated-and-unpadded": (
+        Depthwise(1, 7, 13, 2, Window((2, 2), (1, 1), (0, 0, 0, 0), (2, 2))),
+        {"pixels": 2, "lines": 1, "columns": 8, "rows": 4, "channels": 2, "vec": 1},
+    ),
+    "average": (
+        Pool(1, 6, 14, 3, Window((3, 3), (2, 1), (1, 1, 1, 1)), kind="avg"),
+        {"pixels": 2, "lines": 2, "columns": 8, "rows": 2, "channels": 2, "vec": 2},
+    ),
+    "maximum": (
+        Pool(1, 7, 8, 4, Window((2, 2), (1, 1), (1, 1, 1, 1))),
+        {"pixels": 2, "lines": 1, "columns": 8, "rows": 4, "channels": 1, "vec": 2},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WHOLE_ROWS)
+def test_threads_that_hold_a_whole_row_have_what_is_beside_their_own_from_their_neighbours(name):
+    shape, choice = WHOLE_ROWS[name]
+    target = Target("cuda -arch=sm_90")
+    assert window_cuda.WindowTiling(shape, choice).shuffled
+    assert window_cuda.violation(shape, choice, target) is None
+    source, rng = window_cuda.kernel(shape, choice), np.random.default_rng(0)
+    arrays = [rng.standard_normal(a.shape).astype(a.dtype) for a in source.args]
+    arrays[-1].fill(np.nan)
+    run_emulated(source.kernel("cuda"), arrays)
+    tolerance = 4e-3 if shape.dtype == "float16" else 1e-5
+    wanted = shape.reference()(*arrays[:-1])
+    np.testing.assert_allclose(arrays[-1], wanted, rtol=tolerance, atol=tolerance)
+
+
 def test_the_reference_of_depthwise_convolutions_is_that_of_the_operator():
     rng = np.random.default_rng(0)
     data, weight = rng.normal(size=(2, 5, 9, 8)), rng.normal(size=(5, 2, 3, 3))

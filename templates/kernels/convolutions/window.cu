@@ -3,6 +3,9 @@
 // A thread computes LINES x PIXELS neighbouring windows, of one channel in NCHW and of C_VEC neighbouring
 // ones in NHWC. It loads each of their input rows once, in vectors of X_VEC columns or C_VEC channels, and
 // uses it for all windows that the row is part of; the halo shared with other threads comes from the cache.
+//
+// With SHUFFLED a warp holds whole rows: each thread loads only the columns by which its windows advance, and takes
+// the halo to their left and right from the neighbouring lanes.
 constexpr int CO = CI * MULTIPLIER;
 constexpr int WINDOW = (PIXELS - 1) * SX + (KW - 1) * DX + 1;
 constexpr int IN_LINES = (LINES - 1) * SY + (KH - 1) * DY + 1;
@@ -25,6 +28,17 @@ __device__ __forceinline__ float joined(float a, float b) { return b > a || b !=
 // image for all of them is read without asking.
 constexpr int LAST_Y = (OH - 1) / LINES * LINES * SY - PY;
 constexpr int LAST_X = (OW - 1) / PIXELS * PIXELS * SX - PX - LEAD;
+
+// Columns that the windows of a thread advance by.
+constexpr int OWN = PIXELS * SX;
+
+// Returns whether any window of a thread has a tap in column `at`, counted from the first column of the first window.
+__device__ constexpr bool is_read(int at) {
+  for (int p = 0; p < PIXELS; ++p)
+    for (int k = 0; k < KW; ++k)
+      if (p * SX + k * DX == at) return true;
+  return false;
+}
 
 // Reads row `i` of the windows, NOTHING where it lies outside of the image. They begin in row y0, column x0 of the
 // image, `from` on, which may lie before it.
@@ -60,6 +74,41 @@ __device__ __forceinline__ void load_row(
 #endif
   }
 }
+
+#if SHUFFLED
+// Loads row `i` as `load_row` does, but each column once in a warp: `from` and x0 are the thread's own first column. All
+// threads of a warp call this.
+__device__ __forceinline__ void shuffle_row(
+    float (&to)[READ][1], const Element* __restrict__ from, int i, int y0, int x0, int column, bool within_rows) {
+  const bool inside = within_rows && (i >= PY || y0 + i >= 0) && (LAST_Y + i < IH || y0 + i < IH);
+  float own[OWN];
+#pragma unroll
+  for (int j = 0; j < OWN; j += X_VEC) {
+    float columns[X_VEC];
+#pragma unroll
+    for (int v = 0; v < X_VEC; ++v) columns[v] = NOTHING;
+    if (inside && (COLUMNS * OWN == IW || x0 + j < IW)) load_elements<X_VEC>(columns, from + i * IW + j);
+#pragma unroll
+    for (int v = 0; v < X_VEC; ++v) own[j + v] = columns[v];
+  }
+  // Where the last thread of a row has no column of the image, the first one takes its padding from there.
+  constexpr bool IDLE = (COLUMNS - 1) * OWN >= IW;
+#pragma unroll
+  for (int j = 0; j < WINDOW; ++j) {
+    const int at = j - PX;
+    if (!is_read(j)) continue;
+    if (at < 0) {
+      const float beside = __shfl_sync(0xffffffffu, own[at < 0 ? at + OWN : 0], column - 1, COLUMNS);
+      to[LEAD + j][0] = IDLE || column > 0 ? beside : NOTHING;
+    } else if (at >= OWN) {
+      const float beside = __shfl_sync(0xffffffffu, own[at >= OWN ? at - OWN : 0], column + 1, COLUMNS);
+      to[LEAD + j][0] = IDLE || column < COLUMNS - 1 ? beside : NOTHING;
+    } else {
+      to[LEAD + j][0] = own[at >= 0 && at < OWN ? at : 0];
+    }
+  }
+}
+#endif
 
 // How many of the SIZE elements of a window that begins at `first` lie in an image of that extent.
 template <int SIZE, int STEP>
@@ -102,8 +151,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
   const int n = BATCH > 1 ? tile / (TILES_X * TILES_Y) : 0;
   const int co = blockIdx.y * TILE_C + lane * C_VEC;
   const int ox = tile_x * TILE_X + column * PIXELS, oy = tile_y * TILE_Y + row * LINES;
-  if ((CO % TILE_C && co >= CO) || (OW % TILE_X && ox >= OW) || (OH % TILE_Y && oy >= OH)) return;
-  const int ci = co / MULTIPLIER, y0 = oy * SY - PY, x0 = ox * SX - PX - LEAD;
+  const bool within_rows = OH % TILE_Y == 0 || oy < OH;
+  const bool valid = (CO % TILE_C == 0 || co < CO) && (OW % TILE_X == 0 || ox < OW) && within_rows;
+  if (!SHUFFLED && !valid) return;
+  // Threads beyond the last channel take part in shuffles, and load that one.
+  const int co_read = !SHUFFLED || CO % TILE_C == 0 || co < CO ? co : CO - 1;
+  const int ci = co_read / MULTIPLIER, y0 = oy * SY - PY, x0 = ox * SX - (SHUFFLED ? 0 : PX + LEAD);
   const Element* const from =
       data + n * (CI * IH * IW) + (NHWC ? (y0 * IW + x0) * CI + ci : (ci * IH + y0) * IW + x0);
 
@@ -111,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
 #if OPERATION == 0
 #pragma unroll
   for (int t = 0; t < KH * KW; ++t)
-    load_elements<C_VEC>(taps[t], weight + (NHWC ? t * CO + co : co * (KH * KW) + t));
+    load_elements<C_VEC>(taps[t], weight + (NHWC ? t * CO + co_read : co_read * (KH * KW) + t));
 #endif
 
   float sum[LINES][PIXELS][C_VEC];
@@ -125,7 +178,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
 #pragma unroll
   for (int i = 0; i < IN_LINES; ++i) {
     float line[READ][C_VEC];
+#if SHUFFLED
+    shuffle_row(line, from, i, y0, x0, column, within_rows);
+#else
     load_row(line, from, i, y0, x0, co);
+#endif
 #pragma unroll
     for (int l = 0; l < LINES; ++l) {
       const int ky = (i - l * SY) / DY;
@@ -138,6 +195,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
     }
   }
 
+  if (SHUFFLED && !valid) return;
 #pragma unroll
   for (int l = 0; l < LINES; ++l) {
     if (OH % LINES && oy + l >= OH) break;
@@ -145,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
     const int high = COUNT_PADDING ? KH : within<KH, DY>(y0 + l * SY, IH);
 #pragma unroll
     for (int p = 0; p < PIXELS; ++p) {
-      const int wide = COUNT_PADDING ? KW : within<KW, DX>(x0 + LEAD + p * SX, IW);
+      const int wide = COUNT_PADDING ? KW : within<KW, DX>((ox + p) * SX - PX, IW);
 #pragma unroll
       for (int c = 0; c < C_VEC; ++c) sum[l][p][c] /= high * wide > 0 ? high * wide : 1;
     }
