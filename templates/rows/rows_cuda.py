@@ -21,6 +21,8 @@ SWEPT = 4
 FEW_ROWS, USUAL_BLOCK = 264, 128
 # Maps with -inf as identity: vectors need not divide their rows.
 RAGGED = ("softmax", "log_softmax")
+# Columns from which on they are: of shorter rows most would lie in vectors at either end.
+RAGGED_FROM = 128
 TEXTS = ("elements.h", "reducers.h", "row_maps.h")
 # Floats of the largest state of a part of a row.
 STATE_WORDS = 3
@@ -106,7 +108,7 @@ def default_choice(shape: Rows, target: Target) -> dict[str, int]:
     """
     options = candidates(shape)
     whole = [v for v in options["vec"] if shape.columns % v == 0]
-    ragged = max(whole) < 4 and shape.columns >= 4 * min(options["threads"])
+    ragged = max(whole) < 4 and shape.columns >= RAGGED_FROM
     vec = min(4, max(options["vec"])) if ragged else max(whole)
     threads = min(options["threads"])
     while threads < 1024 and _is_wider(shape, 2 * threads, vec):
@@ -121,7 +123,7 @@ def _is_wider(shape: Rows, threads: int, vec: int) -> bool:
     if shape.rows <= FEW_ROWS:
         return threads * vec <= shape.columns
     if threads <= 32:
-        return threads * 6 <= shape.columns
+        return threads * (6 if vec > 2 else 2.5) <= shape.columns
     if shape.columns <= 1024:
         return threads * 12 < shape.columns
     return threads * max(8, vec) <= shape.columns
