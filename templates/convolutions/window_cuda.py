@@ -36,8 +36,8 @@ class WindowTiling:
         self.in_lines = (c["lines"] - 1) * sy + ry
         across = (c["pixels"] - 1) * sx + rx
         self.held = self.in_lines * across * self.c_vec  # elements of all rows
-        self.reads = common.ceil_div(across + self.x_vec - 1, self.x_vec)
-        self.read = self.reads * self.x_vec * self.c_vec
+        vectors = common.ceil_div(across + self.x_vec - 1, self.x_vec)
+        self.read = vectors * self.x_vec * self.c_vec
         self.sums = c["lines"] * c["pixels"] * self.c_vec
         tiles = common.ceil_div(shape.ow, self.tile_x) * common.ceil_div(shape.oh, self.tile_y)
         self.grid = (shape.n * tiles, common.ceil_div(shape.co, self.tile_c), 1)
@@ -60,6 +60,13 @@ class WindowTiling:
         beside = (c["columns"] > 1) & (left <= own) & (right <= own)
         applies = shape.layout == "NCHW" and window.reach[1] > 1
         return applies & whole_rows & beside & (self.threads % 32 == 0)
+
+    @property
+    def reads(self) -> int:
+        """Vectors that a thread loads of a row."""
+        own = self.choice["pixels"] * self.shape.window.stride[1]
+        every = self.read // (self.x_vec * self.c_vec)
+        return common.pick(self.shuffled, own // self.x_vec, every)
 
     @property
     def weights(self) -> int:
