@@ -123,9 +123,8 @@ __device__ __forceinline__ void multiply_fmaf(
 #pragma unroll
       for (int i = 0; i < PAIRS; ++i) {
         const int y = place.y0 + i / 2 * SY + tap / KW * DY, x = place.x0 + (lane % 4 * 2 + i % 2) * SX + tap % KW * DX;
-        const bool inside =
-            y >= 0 && y < IH && x >= 0 && x < IW && (IN_PLANE == IH * IW || y * IW + x < IN_PLANE);
-        const float right = inside ? place.image[ci * IN_PLANE + y * IW + x] : 0.0f;
+        const bool inside = y >= 0 && y < IH && x >= 0 && x < IW && within_plane(y, x);
+        const float right = inside ? place.image[input_index(ci, y, x)] : 0.0f;
         float* const sums = total + i / 2 * 4 + i % 2;
         sums[0] = fmaf(upper, right, sums[0]);
         sums[2] = fmaf(lower, right, sums[2]);
@@ -188,7 +187,7 @@ __device__ __forceinline__ void write_two(
     float* __restrict__ out, float low, float high, const EpilogueArgs& epilogue, int first_channel, int co, int oy, int ox, int n) {
   const int pixel = oy * OW + ox;
   if ((!WHOLE_CO && co >= CO) || oy >= OH || ox >= OW || (OUT_PLANE < OH * OW && pixel >= OUT_PLANE)) return;
-  const int at = (n * CO + co) * OUT_PLANE + pixel;
+  const int at = OUT_PLANE < OH * OW ? (n * CO + co) * OUT_PLANE + pixel : ((n * CO + co) * OH + oy) * OW + ox;
 #if OW % 2 == 0 && OUT_PLANE % 2 == 0
   float sums[2] = {low, high};
   finish<0>(sums, epilogue, first_channel + co, at);

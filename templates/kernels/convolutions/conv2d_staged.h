@@ -92,6 +92,13 @@ __device__ __forceinline__ void copy_chunk(float* to, const Place& place, int ch
   }
 }
 
+// Of a dilated line the last row of the image may be partial.
+__device__ __forceinline__ bool within_plane(int y, int x) { return IN_PLANE == IH * IW || y * IW + x < IN_PLANE; }
+
+__device__ __forceinline__ int input_index(int c, int y, int x) {
+  return IN_PLANE == IH * IW ? (c * IH + y) * IW + x : c * IN_PLANE + y * IW + x;
+}
+
 // Loads one core-matrix row of the input tile: eight channels of a cell, or eight taps of a row.
 __device__ __forceinline__ void load_item(float (&x)[8], const Place& place, int ci0, int item) {
   const int eight = item / CELLS, cell = item % CELLS;
@@ -102,9 +109,9 @@ __device__ __forceinline__ void load_item(float (&x)[8], const Place& place, int
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const int c = FOLD ? eight : ci0 + eight * 8 + i, at_x = FOLD ? x0 + i * DX : x0;
-    const bool there = row_inside && at_x >= 0 && at_x < IW && (IN_PLANE == IH * IW || y * IW + at_x < IN_PLANE) &&
+    const bool there = row_inside && at_x >= 0 && at_x < IW && within_plane(y, at_x) &&
                        (FOLD ? i < KW : WHOLE_CI || c < CI);
-    x[i] = there ? place.image[c * IN_PLANE + y * IW + at_x] : 0.0f;
+    x[i] = there ? place.image[input_index(c, y, at_x)] : 0.0f;
   }
 }
 
