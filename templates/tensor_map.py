@@ -1,10 +1,10 @@
-"""Tensor maps of Hopper's bulk copy engine as constants, for kernels that get plain pointers.
+"""Tensor maps of TMA as constants, for kernels that take plain pointers.
 
-A map of 128 bytes tells the engine where a matrix is and which boxes of it are copied. The
-driver's ``cuTensorMapEncodeTiled`` makes one for an address, which programs then take as an
-argument. The maps here are of address 0: to the two dimensions of a matrix they add two, along
-which places are 16 bytes and 2^32 bytes apart, and who asks for a box gives the matrix's address
-as coordinates there. So one map serves every address, and is a constant of the program.
+A map of 128 bytes describes a matrix and the size of its boxes to TMA. The driver's
+``cuTensorMapEncodeTiled`` encodes one for an address, which kernels usually take as an argument.
+The maps here are of address 0: to the two dimensions of a matrix they add two of strides 16 bytes
+and 2^32 bytes, and a copy passes the matrix's address as coordinates of these. So one map serves
+every address, and is a constant of the program.
 
 The layout is the driver's (580, for compute capability 9.0), read off maps that it made while one
 field at a time was changed; ``tests/gpu/test_tensor_map.py`` compares with the driver at hand.
@@ -19,7 +19,7 @@ ITEM_BYTES = {"float16": 2, "bfloat16": 2, "tf32": 4}
 ROW_BYTES = 128
 FLAGS, SWIZZLE = 0x46000, 0x6000
 RANK, WORDS = 4, 32
-# Extents of the dimensions along which places are 16 and 2^32 bytes apart.
+# Extents of the dimensions of strides 16 and 2^32 bytes.
 LOW_PLACES, HIGH_PLACES = 2**28, 2**20
 # The mode of maps of windows.
 IM2COL = 1

@@ -7,7 +7,7 @@ floating-point units make one. What follows from it:
 
 - A kernel before the product splits both operands, and writes the pieces in the order in which
   they will stand in shared memory, edges filled with zeros. So the product has each tile of an
-  operand copied by one instruction of the bulk copy engine, whatever the extents and however the
+  operand copied by one instruction of TMA, whatever the extents and however the
   operands are stored.
 - Tensor cores cut, rather than round, what they add to a sum: long sums would be too small. So
   they add up one chunk of K only, the small products first, and these sums are added as floats

@@ -108,7 +108,7 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
 
 
 def default_choice(shape: Product, target: Target) -> dict[str, int]:
-    """Return a good guess for a shape that was never tuned: by boxes where these win."""
+    """Return a good guess for a shape that was never tuned: by TMA where these win."""
     if gemm_skinny.suits(shape):
         choice = gemm_skinny.default_choice(shape, target)
         if gemm_skinny.violation(shape, choice, target) is None:

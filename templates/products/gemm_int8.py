@@ -1,9 +1,9 @@
-"""Products of 8-bit integers whose operands do not stand along K, on copies that do.
+"""Products of 8-bit integers whose operands are not K-major, on transposed copies.
 
 Tensor cores read integers along K only, two in each 16-bit place: by ``mma.sync`` a k that 4
-divides, by boxes one that 16 divides (`gemm_tma`). Kernels before the product turn what stands
-across K, and pad rows to a multiple of 16; what else is needed is as for products of 16-bit floats
-(`gemm_half`). Who multiplies by the same matrix again and again does better to store it as [n, k].
+divides, by TMA one that 16 divides (`gemm_tma`). Kernels before the product transpose what is
+not K-major, and pad rows to a multiple of 16; everything else is as for products of 16-bit floats
+(`gemm_half`). A matrix that is used many times is better stored as [n, k].
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ from .gemm_shape import Gemm
 # Of the kernel that copies: threads of a block, and vectors of 8 elements of a thread.
 THREADS, VECTORS = 256, 2
 # Elements of 16 bytes, and of a line of the L2 cache, and from which length on copies have whole
-# ones: the copy engine takes twice as long for rows of 128 bytes that do not begin at a line.
+# ones: TMA takes twice as long for rows of 128 bytes that do not begin at a line.
 VECTOR, LINE, LONG = 8, 64, 512
-# Results from which on, of as many rows and columns, products by boxes are known to be faster.
+# Results from which on, of as many rows and columns, products by TMA are known to be faster.
 MANY_RESULTS, LEAST = 9 * 2**16, 192
 # Multiply-adds and results from which on copies of even rows are known to pay.
 EVEN_PRODUCTS, EVEN_RESULTS = 450_000_000, 9 * 2**16
@@ -182,7 +182,7 @@ def _both_are(choice: Mapping[str, int]) -> bool:
 
 
 def _suits_boxes(shape: Gemm) -> bool:
-    """Return whether a product whose rows of c begin anywhere is by boxes where nothing was tuned.
+    """Return whether a product whose rows of c are unaligned is by TMA where nothing was tuned.
 
     On an H200 those were 6 to 24% faster for six such shapes, from 333x2049x511 to 197x50257x768,
     and not for 197x3071x767. What follows a sum is written pair by pair, as without boxes.

@@ -1,9 +1,8 @@
-"""Products of few rows of 16-bit floats on Hopper: the other operand is streamed, once.
+"""Skinny products, of few rows of 16-bit floats, on Hopper: the other operand is streamed, once.
 
-As in a language model that writes a word for each of some texts. The copies are those of
-`gemm_tma` with operands swapped; what is added is that blocks of a cluster take ranges of K of
-one tile, and add up through each other's shared memory: so all multiprocessors read, though tiles
-are too few.
+As in the decoding of a language model. The producer is that of `gemm_tma` with swapped operands;
+the blocks of a cluster split K of one tile, and reduce through distributed shared memory: so all
+multiprocessors load, though there are few tiles.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
 def default_choice(shape: Product, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate.
 
-    Of choices that are as good the first has the deepest ring.
+    Of choices that are as good the first has the deepest pipeline.
     """
     return common.best_of_all(
         {**candidates(shape), "stages": [8, 6, 5, 4, 3]},

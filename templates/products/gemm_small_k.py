@@ -1,8 +1,8 @@
 """Products of float32 with short sums, on CUDA: what is written is much more than what is read.
 
 As in the first layer of a network over some numbers a user, or over the 27 cells of a window. A
-thread keeps columns of the second matrix in registers and passes over rows of the first, which a
-block has in shared memory; nothing is staged in chunks, and nothing waits twice.
+thread keeps columns of the second matrix in registers and loops over rows of the first, which a
+block stages in shared memory once: there is no main loop over K tiles.
 """
 
 from __future__ import annotations

@@ -1,24 +1,24 @@
-"""Matrix multiplication by ``wgmma`` whose operands the bulk copy engine brings, box by box.
+"""Warp-specialised matrix multiplication by ``wgmma``, with operands loaded by TMA.
 
-In `gemm_wgmma` 128 threads of a block copy 16 bytes at a time, all the while. Here one thread
-tells Hopper's copy engine which box of a matrix to bring; the engine places rows as the
-instruction wants them, and a barrier counts the bytes that arrive. What follows from it:
+In `gemm_wgmma` 128 threads of a block copy 16 bytes at a time (``cp.async``). Here one producer
+thread issues TMA loads of boxes, which arrive swizzled for ``wgmma``, and an mbarrier counts their
+bytes. What follows from it:
 
-- The engine is told of a matrix by a tensor map. `tensor_map` says how one that is a constant of
-  the program serves plain pointers. Rows of a and b must begin at multiples of 16 bytes.
-- Where a shape has many tiles, blocks can walk over them: the copies of the next begin while one
-  is being written. Several teams of warpgroups take tiles in turn, and one writes while another
-  multiplies: where sums are short, filling and draining tiles takes half of the time otherwise.
+- A tensor map describes a matrix to TMA; `tensor_map` says how a map that is a constant of the
+  program serves plain pointers. Rows of a and b must be aligned to 16 bytes.
+- Where a shape has many tiles, the kernel can be persistent: the loads of the next tile start
+  during the epilogue. With two teams of consumer warpgroups (ping-pong) one runs its epilogue
+  while the other multiplies: with short sums, prologue and epilogue take half of the time.
 - Of NHWC images the engine brings the windows of a tile's pixels (`implicit_gemm_tma`).
-- Of floats, multiplied as TF32, the instruction reads the right operand along K only, but the left
-  one from registers too: threads load it there, however it stands. So b may stand as [k, n] where
-  operands are swapped, and a as [k, m] where they are not.
-- Two blocks of a cluster with tiles of the same columns can copy half of b each for both
-  ("multicast").
-- Where a shape has too few tiles to fill the device, ``split`` blocks take a range of K each and
-  write their sums as they hold them, and a second kernel adds these up; or they are a cluster,
-  and each adds up its share of the tile's columns in shared memory.
-- Results of 16 bits are stored by the copy engine too, in whole cache lines.
+- As TF32, ``wgmma`` reads the right operand K-major only, but the left one from registers too,
+  where threads load either layout. So b may be stored as [k, n] where operands are swapped, and a
+  as [k, m] where they are not.
+- Two blocks of a cluster with tiles of the same columns can load half of b each for both
+  (multicast).
+- Where a shape has too few tiles to fill the device, ``split`` blocks take a range of K each
+  (split-K): a second kernel reduces their partial sums, or they are a cluster, and each reduces
+  its share of the tile's columns through distributed shared memory.
+- Results of 16 bits are stored by TMA too, in whole cache lines.
 - Tiles have any multiple of 8 columns, so that as many of them as there are multiprocessors cover
   a result of any size. Boxes of columns that stand across K are best whole cache lines: then the
   operands are swapped, rows of tiles are columns of c, in lines of 64, and columns its rows.
@@ -26,7 +26,7 @@ instruction wants them, and a barrier counts the bytes that arrive. What follows
 CUTLASS has kernels of this kind under the names "persistent", "cooperative" and "ping-pong" (its
 documentation, "Efficient GEMM in CUDA", of warp-specialized kernels for Hopper), and "swap AB".
 The knobs are those of `gemm_wgmma`, and mean the same for one team. ``wgmma``, the knob by which
-`gemm_half` tells the families apart, says how blocks go about their tiles: see `Form`.
+`gemm_half` tells the families apart, selects the form of the kernel: see `Form`.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
 
 
 def suits_integers(shape: Product) -> bool:
-    """Return whether products of integers are by boxes untuned, and by ``mma.sync`` else.
+    """Return whether products of integers are by TMA untuned, and by ``mma.sync`` else.
 
     On an H200 boxes made 11 of 15 products 1.01 to 2.6 times as fast, among them 32x4096x4096 and
     96x1000x512; 16x4096x4096, 1024x1024x64, 256 and 64x512x512 lost.
@@ -175,7 +175,7 @@ def suits_integers(shape: Product) -> bool:
 
 
 def suits_strips(shape: Product) -> bool:
-    """Return whether a product is by boxes untuned whose results begin anywhere in memory.
+    """Return whether a product is by TMA untuned whose results are unaligned in memory.
 
     On an H200 those were 5 to 73% faster for six such shapes with b as [n, k], from 197x1001x768
     to 1024x50257x768.
@@ -190,10 +190,10 @@ def default_choice(
 ) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate.
 
-    Of choices that are as good the first has the deepest ring, and tall tiles.
+    Of choices that are as good the first has the deepest pipeline, and tall tiles.
 
     Args:
-        strips: whether rows of c begin anywhere, and only tiles count that are written in strips.
+        strips: whether rows of c are unaligned, and only tiles count that are written in strips.
         swapped: whether operands are; None leaves it open, but for floats, which were so timed
             where a stands along the sum, and cannot be where it stands across.
     """
@@ -244,7 +244,7 @@ def _band(shape: Product, choice: Mapping[str, int]) -> int:
 
 
 def swapped_operands(shape: Product) -> dict[str, int | str]:
-    """Return how operands stand that were exchanged and turned."""
+    """Return the layouts of swapped, transposed operands."""
     given = shape.operands()
     return {
         "A_STRIDE": given["B_STRIDE"], "B_STRIDE": given["A_STRIDE"],

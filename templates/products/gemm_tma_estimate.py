@@ -1,4 +1,4 @@
-"""How long products by boxes take, roughly: which choice is best where nothing was tuned."""
+"""A model of the time of products by TMA, which ranks choices where nothing was tuned."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _crowding(blocks: float, steps: int) -> float:
 def _chunk_cycles(tiling: TmaTiling, together: int, crowding: float) -> float:
     """Return the cycles of a chunk where ``together`` blocks are at work on a multiprocessor."""
     # Products of 64 x 8 x 32 bytes take 4 cycles where power does not slow the device down; narrow
-    # ones wait for their left operand. Of the copy engine, 66 bytes a cycle reach a
+    # ones wait for their left operand. Of TMA loads, 66 bytes a cycle reach a
     # multiprocessor, and 50 where some of them go to several blocks.
     c, form = tiling.choice, tiling.form
     one = common.larger(c["frags_n"] * 5.55 + 4, 32 + c["frags_n"] * 3.6)
@@ -95,7 +95,7 @@ def _chunk_cycles(tiling: TmaTiling, together: int, crowding: float) -> float:
     copies = tiling.asked_bytes * crowding / 66
     # Where both take long they are in each other's way.
     cycles = (products**6 + copies**6) ** (1 / 6)
-    # A ring that is filled again waits for the slowest block of a cluster.
+    # A pipeline that is refilled waits for the slowest block of a cluster.
     others, again = form.share + form.beside - 2, tiling.chunks > c["stages"]
     brought = tiling.slot_bytes / 50 * (others > 0) * again
     cycles = common.larger(cycles, brought) * together

@@ -1,4 +1,4 @@
-"""Which products boxes serve, and which choices of knobs: the rules of `gemm_tma`."""
+"""Which products, and which choices of knobs, `gemm_tma` supports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .gemm_tma_tiling import CLUSTERED, MULTIPROCESSORS, PANEL, TmaTiling, in_pl
 
 # Of a block that adds up what a split wrote, four sums each.
 SUM_THREADS = 256
-# Rows of a box of the copy engine, at most.
+# Rows of a box of TMA, at most.
 LARGEST_BOX = 256
 
 Rules = list[tuple[bool, str]]

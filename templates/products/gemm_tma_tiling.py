@@ -1,4 +1,4 @@
-"""The sizes of products by boxes: forms of blocks, tiles, shared memory, registers, tensor maps.
+"""The sizes of products by TMA: forms of blocks, tiles, shared memory, registers, tensor maps.
 
 Rules and estimates are also asked about many choices at once, with arrays in place of numbers.
 """
@@ -49,14 +49,15 @@ FIRST, FEW, LARGE, JOINS = 2, 14, 19, 23
 
 @dataclass(frozen=True)
 class Form:
-    """How blocks go about their tiles.
+    """The form of a kernel: persistent or not, its clusters, and whether operands are swapped.
 
     Attributes:
-        teams: of warpgroups, that take tiles in turn; 0: a block has one tile.
-        share: blocks of a cluster that copy the right operand together.
-        swapped: whether a tile's rows are columns of c: a product of b and a, both transposed.
-        beside: blocks of a cluster that copy the left operand together.
-        joins: whether blocks that take ranges of K are a cluster, and add up their sums there.
+        teams: of consumer warpgroups; 0: a block computes one tile, 1: persistent and cooperative,
+            2: persistent and ping-pong.
+        share: blocks of a cluster along M, among which the right operand is multicast.
+        swapped: whether operands are swapped: a tile's rows are columns of c.
+        beside: blocks of a cluster along N, among which the left operand is multicast.
+        joins: whether split-K is reduced within a cluster.
     """
 
     teams: int
@@ -186,7 +187,7 @@ class TmaTiling:
 
     @cached_property
     def result_bytes(self) -> int:
-        """Bytes of results that are written from where the ring was, a box at a time."""
+        """Bytes of results that are written from the pipeline's buffers, a box at a time."""
         wide = 128 // self.result_size
         share = common.pick(self.form.joins, self.choice["split"], 1)
         columns = common.ceil_div(self.tile_n, wide * share) * wide
@@ -227,10 +228,10 @@ class TmaTiling:
 
     @cached_property
     def shared_bytes(self) -> int:
-        """Shared memory of a block: slots, boxes of results and barriers.
+        """Shared memory of a block: pipeline stages, epilogue buffers and mbarriers.
 
-        There are two barriers a slot, one a team and one a group; and room to begin the ring at a
-        multiple of 1024.
+        There are two mbarriers a stage, one a team and one a group; and padding to align the
+        first stage to 1024 bytes.
         """
         stages, swapped = self.choice["stages"], self.form.swapped
         box_bytes = common.pick(swapped, 2 * 128 * self.box_rows, 8 * BOX_BYTES)

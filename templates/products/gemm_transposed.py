@@ -1,12 +1,12 @@
-"""Products of floats as TF32 by ``wgmma``, whose operands do not both stand along K.
+"""Products of floats as TF32 by ``wgmma``, whose operands are not both K-major.
 
-The instruction reads floats along K only from shared memory, and its left operand from registers
-too, to which threads read floats that stand across K. So boxes serve where one operand stands
-along K, the right one, and with operands swapped that may be a (`gemm_tma`). Otherwise kernels
-before the product turn what stands across it, pad rows to a multiple of 4, and round to 11 bits on
-the way; ``mma.sync``, with which the space is shared, reads operands as they are. Copies move a
-matrix once more, which products of some hundred rows and columns outweigh. Of a convolution NHWC
-filters stand across K; its windows stand along K as they are.
+From shared memory ``wgmma`` reads TF32 operands K-major only; its left operand may also come from
+registers, to which threads load either layout. So `gemm_tma` needs one K-major operand, the right
+one, which with swapped operands is a. Otherwise kernels before the product transpose what is not
+K-major, pad rows to a multiple of 4, and round to 11 bits on the way;
+``mma.sync``, with which the space is shared, reads either layout. Copies move a matrix once more,
+which pays from some hundred rows and columns on. Of a convolution NHWC the filters are not
+K-major; its im2col matrix is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .gemm_tma_tiling import Form
 LEAST, LEAST_OF_WINDOWS = 128, 64
 # From so many rows and columns of tiles on, and products a sum, those that need no copies are
 # faster than by ``mma.sync``; and above so many multiply-adds: 64, 128 and 256 took 2.08, 2.37 and
-# 3.10 us by ``mma.sync`` on an H200, 2.27, 2.82 and 3.62 by boxes, 256x1024x512 4.8 by boxes.
+# 3.10 us by ``mma.sync`` on an H200, 2.27, 2.82 and 3.62 by TMA, 256x1024x512 4.8 by TMA.
 LEAST_ROWS, LEAST_COLUMNS, LEAST_SUM, SMALL = 64, 32, 64, 2**24
 # Estimated cycles up to which windows are faster by copies of 16 bytes, copies of filters and all.
 SHORT_WINDOWS = 15000
@@ -57,7 +57,7 @@ def turned(shape: Turned, knob: int = 1) -> Turned:
     """Return the shape of what is multiplied: of copies, where operands are copied.
 
     Args:
-        knob: by which `gemm_half` tells families apart. Those by boxes read the left operand, or
+        knob: by which `gemm_half` tells families apart. Those by TMA read the left operand, or
             b where operands are swapped, as it stands.
     """
     if isinstance(shape, Conv2dNhwc):

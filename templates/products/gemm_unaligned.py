@@ -1,13 +1,13 @@
 """Multiplication of 16-bit floats by ``wgmma`` where rows begin at no multiple of 16 bytes.
 
-The copy engine brings boxes that begin at multiples of 16 bytes, and ``wgmma`` reads rows of
+TMA loads boxes that begin at multiples of 16 bytes, and ``wgmma`` reads rows of
 shared memory that do. Rows of an odd number of elements begin anywhere. Instead of copies of both
 operands (`gemm_padded`), which take 2.7 to 39 us on an H200, this family reads them as they are:
 
 - Rows that are a multiple of 8 apart begin as far behind a multiple of 16 bytes as one another,
   so every eighth row is a matrix that boxes can have.
 - What is multiplied is turned, c' = b' a': the left operand of ``wgmma`` may come from registers.
-  Eight boxes bring rows of b as they lie, each from the multiple of 16 bytes before them on, and
+  Eight boxes load rows of b as stored, each from the multiple of 16 bytes before them on, and
   threads gather what they multiply, two or four bytes at a time.
 - A tile of a has rows of one of the eight, and its chunks begin up to 7 elements before its rows.
 

@@ -7,7 +7,7 @@ through registers, reaches about half that rate. What follows from it:
 - One warpgroup of a block only copies, the others only multiply. The copies place the operands as
   the instruction wants them (see ``kernels/wgmma.h``), up to ``stages`` chunks of K ahead, and
   barriers in shared memory hand a chunk over and back. Kernels get plain pointers and no tensor
-  maps, so the copies are ``cp.async`` of 16 bytes, not those of the bulk copy engine: rows of a
+  maps, so the copies are ``cp.async`` of 16 bytes, not those of TMA: rows of a
   and b must begin at multiples of 16 bytes. They also gather the windows of a convolution.
 - 16-bit floats may stand along K or across it, in either operand. Floats, which are multiplied as
   TF32, must be contiguous along K: a as [m, k] and b as [n, k] (else see `gemm_transposed`). Of
@@ -57,8 +57,8 @@ class WgmmaTiling:
         self.per_split = c["chunk"] * self.chunks
         self.slot_bytes = item_bytes(shape) * c["chunk"] * (self.tile_m + self.tile_n)
         self.ring_bytes = c["stages"] * self.slot_bytes
-        # Two barriers a slot, and room to begin the ring at a multiple of 1024. Of a convolution,
-        # also where the window of each row begins.
+        # Two mbarriers a stage, and padding to align the first to 1024 bytes. With im2col also
+        # the input coordinates of each row.
         self.shared_bytes = self.ring_bytes + 16 * c["stages"] + 1024
         self.shared_bytes += 16 * self.tile_m * shape.gathers
         # What the other blocks of a cluster send: their sums of this one's share.

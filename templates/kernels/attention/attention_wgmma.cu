@@ -154,15 +154,15 @@ __device__ __forceinline__ void compute_before_waiting(float number) {
 
 // Main loop of a consumer warpgroup's 64 rows; `first` is the first of this warp's 16. Keys start at stage `state`.
 __device__ __forceinline__ void consume(
-    Sums& sums, const Storage& storage, const Work& work, int group, int first, PipelineState& state, Turn<PING_PONG>& turn) {
+    Sums& sums, const Storage& storage, const Work& work, int group, int first, PipelineState& state, OrderedBarrier<PING_PONG>& turn) {
   const int lane = threadIdx.x % 32;
   const descriptor queries = make_descriptor(shared_address(storage.queries) + group * 64 * 128, 0);
   float score[TILE_K / 8][4], factor[2];
   unsigned weights[TILE_K / 16][4];
   PipelineState before = state;
-  turn.take();
+  turn.acquire();
   multiply_keys(score, storage, queries, state);
-  turn.pass_on();
+  turn.release();
   wgmma_wait<0>();
   fence_accumulators(flat(score));
   if (lane == 0) barrier_arrive(storage.empty(0, state.stage));
@@ -172,10 +172,10 @@ __device__ __forceinline__ void consume(
 #pragma unroll 1
   for (int tile = work.begin + 1; tile < work.end; ++tile) {
     state.next();
-    turn.take();
+    turn.acquire();
     multiply_keys(score, storage, queries, state);
     multiply_values(sums.out, weights, storage, before);
-    turn.pass_on();
+    turn.release();
     // Scores are complete; values are still being added.
     wgmma_wait<1>();
     fence_accumulators(flat(score));
@@ -251,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma(
   }
   if (MOVE_REGISTERS) warpgroup_reg_alloc<CONSUMER_REGISTERS>();
   PipelineState state = {0, 0};
-  Turn<PING_PONG> turn = {storage.turn(group - 1), storage.turn(group % GROUPS), group == 1};
+  OrderedBarrier<PING_PONG> turn = {storage.turn(group - 1), storage.turn(group % GROUPS), group == 1};
   unsigned parity = 0;
 #pragma unroll 1
   for (int block = blockIdx.x; block < BLOCKS; block += gridDim.x) {
