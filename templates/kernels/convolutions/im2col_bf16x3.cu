@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(PACK_THREADS) im2col_bf16x3(
     const float* __restrict__ data, const float* __restrict__ weight, BIAS_PARAMETER Filter* filters, float* columns,
     uint4* __restrict__ packed_a, uint4* __restrict__ packed_b, int* __restrict__ flags) {
   launch_dependent_grids();
-  constexpr int A_TILES = BLOCKS_M, ALL = CHUNKS * SPLIT, TAPS = KH * KW;
+  constexpr int A_TILES = BLOCKS_M, ALL = K_TILES * SPLIT, TAPS = KH * KW;
   const int chunk = blockIdx.x % ALL, k0 = chunk * CHUNK, number = blockIdx.x / ALL;
   int* const flag = flags + blockIdx.x;
   if (number < A_TILES) {
