@@ -79,7 +79,7 @@ __device__ __forceinline__ void load_filters(unsigned (&right)[FRAGS_N * STEPS *
 #else
     const int own = i + lane / 8, octet = own % (STEPS * 2), j = own / (STEPS * 2);
     const bool exists = octet * 8 < FILTER_ROWS && j < FRAGS_N;
-    load_blocks<true>(words, filters + (exists ? (octet * 8 + lane % 8) * OUT_PITCH + j * 8 : 0));
+    ldmatrix_x4<true>(words, filters + (exists ? (octet * 8 + lane % 8) * OUT_PITCH + j * 8 : 0));
 #endif
 #pragma unroll
     for (int r = 0; r < 4 && i + r < FRAGS_N * STEPS * 2; ++r)
@@ -97,7 +97,7 @@ __device__ __forceinline__ void load_pixels(unsigned (&left)[4], const Item* til
   }
 #else
   const int offset = window_offset(first + lane % 16) + (lane < 16 ? octet_offset(step * 2) : octet_offset(step * 2 + 1));
-  load_blocks<false>(left, tile + offset * 8);
+  ldmatrix_x4<false>(left, tile + offset * 8);
 #endif
 }
 
