@@ -153,7 +153,7 @@ def is_of_a_later_version(line: str) -> bool:
     """Return whether a line is a whole record of a version that is not known yet."""
     try:
         row, _ = read_json(line.removeprefix("# race ").strip())
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     version = _version(row) if isinstance(row, dict) and "input" in row else None
     return isinstance(version, int | float) and version > AUTOTVM_LOG_VERSION
