@@ -245,7 +245,8 @@ def test_a_default_that_is_far_slower_races_where_a_run_of_it_is_short(tmp_path)
     assert result.best_config["repeats"].val == 1
     assert result.speedup > 4
     row, race = log.read_text().splitlines()
-    assert race.startswith("# race ") and not row.startswith("#")
+    assert race.startswith("# race ")
+    assert not row.startswith("#")
     assert "x as fast" in str(result)
 
 
