@@ -10,13 +10,17 @@ import pytest
 from tests.faults.test_killed_runs import Runs, _forkserver  # noqa: F401 - a fixture
 
 SPACE, TURN = 12, 4
-KILLS = 3
+# New records after which a run is killed, and those that it may go on to log before that. A turn
+# logs its trials before the callback sees them, which leaves some for the run that ends.
+MOMENTS = (2, 0, 1)
+MOST_MORE = 1
 # Knobs of either task whose answer is wrong.
 WRONG = {2: [3, 10], 3: [8]}
 
-# A callback of the run kills its workers; the test kills the run.
+# A callback of the run kills its workers; the test kills the run, which waits for that when its
+# log is as long as it may become.
 SCRIPT = """
-    import contextlib, os, random, signal, sys
+    import contextlib, os, random, signal, sys, time
     import numpy as np
     import autotune.task as at
     from autotune.kernel import SourceKernel, arg
@@ -24,7 +28,7 @@ SCRIPT = """
     from autotune.tuner import RandomTuner
     from autotune.tuner.callback import log_to_file
 
-    log, space, turn, seed = sys.argv[1], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
+    log, (space, turn, seed, most) = sys.argv[1], map(int, sys.argv[3:])
     WRONG = {2: [3, 10], 3: [8]}
     CODE = '''void f(const float *x, float *y) {
       *y = FACTOR * *x + WRONG; volatile int different = KNOB; }'''
@@ -48,6 +52,8 @@ SCRIPT = """
         if seed >= 0 and pids and rng.random() < 0.4:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(rng.choice(pids), signal.SIGKILL)
+        while open(log).read().count(chr(10)) >= most:
+            time.sleep(1)
 
     tasks = [at.create("tests/sessions", (factor,), target="c") for factor in WRONG]
     builder = LocalBuilder(n_parallel=2, timeout=60)
@@ -93,16 +99,18 @@ def trials_of(log):
 def test_two_tasks_on_one_session_killed_and_resumed_end_as_each_alone(tmp_path, script):
     seed = 0
     rng = random.Random(seed)
-    runs = Runs(tmp_path, script, SPACE, TURN, seed)
-    for _ in range(KILLS):
-        enough = runs.rows + rng.choice((0, 1, 3, 5))
+    runs = Runs(tmp_path, script, SPACE, TURN, seed, 0)
+    for more in MOMENTS:
+        enough = runs.rows + more
+        runs.arguments[-1] = enough + MOST_MORE
         with runs.start() as run:
             run.stdout.readline()
             while runs.rows < enough and run.poll() is None:
                 time.sleep(0.01)
             time.sleep(rng.uniform(0, 0.2))
             runs.kill(run)
-    assert runs.rows < 2 * SPACE
+    assert sum(MOMENTS) <= runs.rows < 2 * SPACE
+    runs.arguments[-1] = 2 * SPACE + 1
     runs.finish()
     expected = {
         (factor, knob, 5 if knob in WRONG[factor] else 0): 1
