@@ -23,7 +23,7 @@ GRANTED = {
     "docs/exchange.md": [
         "import shutil\nshutil.copy(DATA / 'interchange/t1/convolution.json', 'problem.json')\n"
     ],
-    "docs/fleet.md": [
+    "docs/fleet_deployment.md": [
         Cannot("it needs another host; tests/fleet/test_people.py has certificates"),
         Cannot("it needs hosts that SSH reaches"),
         Cannot("it needs Slurm"),
