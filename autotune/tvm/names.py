@@ -73,6 +73,10 @@ _GONE = {
         auto_scheduler.task_scheduler.droplet_exploitation""",
     "download a log of TopHub, and pass it to autotune.apply_history_best(path)": """
         autotvm.tophub""",
+    "there are no importers of models; build the network with the operators of relay": """
+        relay.frontend""",
+    "relay.build compiles, graph_executor.GraphModule runs; passes are chosen at compilation": """
+        relay.create_executor relay.quantize relay.transform relay.vm""",
     "use te.compute for the gradient": "te.gradient",
     "indices are simplified by themselves; expressions are in autotune.ir": "arith",
 }
