@@ -2,9 +2,10 @@
 
 It must be the same on every machine and in every process, and stay the same when a new version of
 this package writes other code for the same schedule. So a hand-written kernel is known by its text
-and all else that its author gave: arguments, launches, flags, the reference. A kernel of tensor
-expressions is known by what is computed and by the steps of its schedule, not by its generated
-text, which would make all logs old with every change of code generation.
+without comments and layout, and all else that its author gave: arguments, launches, flags, the
+reference. A kernel of tensor expressions is known by what is computed and by the steps of its
+schedule, not by its generated text, which would make all logs old with every change of code
+generation.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ import inspect
 import json
 import linecache
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from types import CodeType
 
 from autotune.driver.step_rows import binary_rows
 from autotune.kernel import Argument, Kernel, KernelCall, SourceKernel, Workspace
+from autotune.kernel.comments import without_comments
 from autotune.runtime.compile.user_headers import header_contents
 from autotune.target import Target
 from autotune.te import Schedule, Tensor
@@ -47,24 +49,42 @@ def kernel_hash(output: object, target: Target, rendered: Kernel | None = None) 
     Raises:
         KernelError: the source cannot be rendered.
     """
+    return next(kernel_hashes(output, target, rendered), None)
+
+
+def kernel_hashes(output: object, target: Target, rendered: Kernel | None = None) -> Iterator[str]:
+    """Yield the hash of what a template returned, then others that logs may have of the same.
+
+    Logs from before November 2026 count the comments and the layout of a hand-written kernel.
+    """
     match output:
         case SourceKernel():
-            return of_source(rendered or output.kernel(target.language), output.reference)
+            kernel = rendered or output.kernel(target.language)
+            yield of_source(kernel, output.reference)
+            yield of_source(kernel, output.reference, comments=True)
         case Kernel():
-            return of_source(output, None)
+            yield of_source(output, None)
+            yield of_source(output, None, comments=True)
         case (Schedule() as schedule, [*args]):
-            return of_schedule(schedule, args)
-        case _:
-            return None
+            yield of_schedule(schedule, args)
 
 
-def of_source(kernel: Kernel, reference: Callable[..., object] | None) -> str:
-    """Return the hash of a hand-written kernel."""
-    headers, flags = header_contents(kernel.source, kernel.flags)
+def of_source(
+    kernel: Kernel, reference: Callable[..., object] | None, comments: bool = False
+) -> str:
+    """Return the hash of a hand-written kernel.
+
+    Args:
+        kernel: as it is compiled.
+        reference: what its answer is compared with.
+        comments: whether comments and layout count, in its text and in its headers.
+    """
+    source = kernel.source if comments else without_comments(kernel.source)
+    headers, flags = header_contents(source, kernel.flags, comments)
     parts = [_json_of(part) for part in (kernel.args, kernel.calls, kernel.workspace)]
     named = map(json.dumps, (kernel.name, kernel.language))
     others = json.dumps([flags, headers, _identity(reference)])[1:-1]
-    return _digest([f"[{', '.join([*named, *parts, others])}]", kernel.source])
+    return _digest([f"[{', '.join([*named, *parts, others])}]", source])
 
 
 def of_schedule(schedule: Schedule, args: Iterable[object]) -> str:

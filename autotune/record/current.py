@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Iterable
 
-from autotune.driver import kernel_hash
+from autotune.driver import kernel_hashes
 from autotune.errors import SpaceError
 from autotune.measure.build.realise import realise
 from autotune.measure.types import (
@@ -52,8 +52,12 @@ def differs(
     if then and now and then != now:
         return OLDER
     recorded = result.evidence.kernel_hash
-    current = kernel_hash(output, target) if recorded else None
-    return OLDER if current and current != recorded else None
+    if not recorded:
+        return None
+    # Others are computed of those records only that the present hash does not fit.
+    hashes = kernel_hashes(output, target)
+    same = next(hashes, recorded) == recorded or recorded in hashes
+    return None if same else OLDER
 
 
 def outdated(

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import autotune
 from autotune import te
 from autotune.cli.main import main
-from autotune.driver import kernel_hash
+from autotune.driver import kernel_hash, kernel_hashes
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.record import compact, encode, load_from_file
@@ -41,6 +41,7 @@ GOOD = {
     "launch": 1,
 }
 now = dict(GOOD)
+EDIT = "int edited;\n"
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +133,7 @@ def test_a_failure_that_says_nothing_of_itself_is_taken_as_it_is():
 def test_an_option_keeps_them(tmp_path):
     log = tmp_path / "x.log"
     tuned(log)
-    now["text"] += "/* edited */\n"
+    now["text"] += EDIT
     task = create(NAME, (), "c")
     assert len(earlier(task, log).trials) == 0
     assert len(earlier(task, log, keep_older=True).trials) == 3
@@ -140,7 +141,7 @@ def test_an_option_keeps_them(tmp_path):
 
 
 CHANGES = [
-    {"text": GOOD["text"] + "\n"},
+    {"text": GOOD["text"] + EDIT},
     {"flags": ("-ffast-math",)},
     {"reference": lambda x: x + x},
     {"reference": partial(np.multiply, 2)},
@@ -168,6 +169,48 @@ def test_what_decides_nothing_does_not_count():
     )
 
 
+def test_comments_and_layout_do_not_count(tmp_path):
+    log = tmp_path / "x.log"
+    tuned(log)
+    now["text"] = "/* twice */\n\n" + GOOD["text"].replace("{", "{  // each\n")
+    assert tuned(log).resumed == 3
+
+
+def test_comments_of_headers_do_not_count_but_where_a_file_is_embedded(tmp_path):
+    now["text"] = '#include "one.h"\n' + GOOD["text"]
+    now["flags"] = (f"-I{tmp_path}",)
+    task = create(NAME, (), "c")
+
+    def hashes():
+        for text in ("int x;", "int x;  // c", "int y;"):
+            (tmp_path / "one.h").write_text(text)
+            yield kernel_hash(task.instantiate(task.config_space.get(0)), task.target)
+
+    first, commented, other = hashes()
+    assert first == commented != other
+    now["text"] = "#if __has_embed(<a>)\n#endif\n" + now["text"]
+    assert len({*hashes()}) == 3
+
+
+def test_a_log_whose_hashes_count_comments_stays_good_while_the_text_is_the_same(tmp_path):
+    log = tmp_path / "x.log"
+    now["text"] = "// twice\n" + GOOD["text"]
+    now["flags"] = ("-include", str(tmp_path / "one.h"))
+    (tmp_path / "one.h").write_text("// none\n")
+    tuned(log)
+    task = create(NAME, (), "c")
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    for row in rows:
+        config = task.config_space.get(row["config"]["index"])
+        made, former = kernel_hashes(task.instantiate(config), task.target)
+        assert row["kernel_hash"] == made != former
+        row["kernel_hash"] = former
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert len(earlier(create(NAME, (), "c"), log).trials) == 3
+    (tmp_path / "one.h").write_text("// nothing\n")
+    assert len(earlier(create(NAME, (), "c"), log).trials) == 0
+
+
 def test_headers_count_by_what_they_hold_not_by_where_they_are(tmp_path):
     now["text"] = '#include "one.h"\n' + GOOD["text"]
     task = create(NAME, (), "c")
@@ -186,7 +229,7 @@ def test_history_passes_over_older_records_and_says_so(scale, tmp_path, caplog):
     with autotune.apply_history_best(log) as history, autotune.Target("c"):
         best = history.best_by_targetkey["cpu", (NAME,)][0].config["unroll"].val
         assert scale().defines["UNROLL"] == best
-    now["text"] += "/* edited */\n"
+    now["text"] += EDIT
     caplog.set_level(logging.WARNING, "autotvm")
     with autotune.apply_history_best(log), autotune.Target("c"):
         assert scale().defines["UNROLL"] == 1
@@ -200,7 +243,7 @@ def test_one_record_of_today_is_used_among_older_ones(scale, tmp_path, caplog):
     log = tmp_path / "x.log"
     tuned(log)
     old = log.read_text().splitlines()
-    now["text"] += "/* edited */\n"
+    now["text"] += EDIT
     tuned(log)
     new = log.read_text().splitlines()[-1]
     faster = [json.dumps({**json.loads(line), "result": [[1e-9], 0, 1, 1]}) for line in old]
@@ -213,7 +256,7 @@ def test_one_record_of_today_is_used_among_older_ones(scale, tmp_path, caplog):
 def test_verify_counts_older_records_and_goes_on(tmp_path, caplog):
     log = tmp_path / "x.log"
     tuned(log)
-    now["text"] += "/* edited */\n"
+    now["text"] += EDIT
     result = CliRunner().invoke(main, ["verify", str(log)])
     assert "3 records are of an older kernel text" in caplog.text
     assert result.output.endswith("0 of 0 records hold; of these 0 answers checked\n")
@@ -243,7 +286,7 @@ def test_a_log_of_autotvm_has_no_hash_and_is_taken_as_it_is(tmp_path):
     for row in rows:
         del row["kernel_hash"]
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    now["text"] += "/* edited */\n"
+    now["text"] += EDIT
     assert len(earlier(create(NAME, (), "c"), log).trials) == 3
     compact(log)
     assert len(list(load_from_file(log))) == 3

@@ -12,8 +12,11 @@ import hashlib
 import os
 import re
 import stat
+from collections.abc import Collection
 from functools import lru_cache
+from typing import NamedTuple
 
+from autotune.kernel.comments import without_comments
 from autotune.runtime.compile.flags import Flag, expand_flag_files, parse_flags
 from autotune.utils import environment
 
@@ -56,15 +59,32 @@ def user_headers(source: str, flags: tuple[str, ...]) -> list[tuple[str, str]]:
     """
     folders, named = _search((*flags, *environment.compiler_flags()))
     folders += environment.include_folders()
-    return sorted(_find(source, folders, named).items())
+    found = _find(source, folders, named)
+    return sorted((path, header.digest) for path, header in found.items())
 
 
-def _find(source: str, folders: list[str], named: list[str]) -> dict[str, str]:
-    """Return path and digest of what a source includes, and of what is read before it."""
+class _Header(NamedTuple):
+    """What is known of a header.
+
+    Attributes:
+        digest: of its bytes.
+        bare: of its text without comments.
+        includes: names of the files that it includes, and of files that macros stand for.
+        embeds: whether it may embed a file, of which every byte counts.
+    """
+
+    digest: str
+    bare: str
+    includes: tuple[str, ...]
+    embeds: bool
+
+
+def _find(source: str, folders: list[str], named: list[str]) -> dict[str, _Header]:
+    """Return by path what a source includes, and what is read before it."""
     # The source itself has no folder: it is compiled in one that is empty but for it.
     pending = [(name, "/") for name in (*named, *_included(source.encode()))]
     tried: set[str] = set()
-    found: dict[str, str] = {}
+    found: dict[str, _Header] = {}
     while pending:
         name, beside = pending.pop()
         for folder in (beside, *folders):
@@ -72,25 +92,37 @@ def _find(source: str, folders: list[str], named: list[str]) -> dict[str, str]:
             header = None if path in tried else _header(path)
             tried.add(path)
             if header is not None:
-                found[path] = header[0]
+                found[path] = header
                 # The folder without links, so that a detour (../lib/a.h) is not taken twice.
                 around = os.path.realpath(os.path.dirname(path))
-                pending += [(inner, around) for inner in header[1]]
+                pending += [(inner, around) for inner in header.includes]
     return found
 
 
-def header_contents(source: str, flags: tuple[str, ...]) -> tuple[list[str], list[str]]:
+def header_contents(
+    source: str, flags: tuple[str, ...], comments: bool = True
+) -> tuple[list[str], list[str]]:
     """Return digests of the headers that a source finds along its own flags, and the other flags.
 
     Nothing of it depends on where the headers are, nor on variables of this machine.
+
+    Args:
+        source: of a kernel.
+        flags: of its compiler.
+        comments: whether comments and layout count.
     """
     if not flags:  # as of most kernels
-        return sorted(set(_find(source, [], []).values())), []
+        return _digests(source, _find(source, [], []).values(), comments), []
     flags = anchor_paths(flags)
     named = (*HEADER_FOLDERS, *HEADER_FILES)
     parts = parse_flags(flags, named)
     others = [word for one in parts if one.name not in named for word in one.words]
-    return sorted(set(_find(source, *_search(flags)).values())), others
+    return _digests(source, _find(source, *_search(flags)).values(), comments), others
+
+
+def _digests(source: str, headers: Collection[_Header], comments: bool) -> list[str]:
+    exact = comments or "embed" in source or any(one.embeds for one in headers)
+    return sorted({one.digest if exact else one.bare for one in headers})
 
 
 def _search(flags: tuple[str, ...]) -> tuple[list[str], list[str]]:
@@ -109,8 +141,8 @@ def _search(flags: tuple[str, ...]) -> tuple[list[str], list[str]]:
     return folders, files
 
 
-def _header(path: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return digest and includes of a header, or None where there is none."""
+def _header(path: str) -> _Header | None:
+    """Return what is known of a header, or None where there is none."""
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
@@ -121,11 +153,17 @@ def _header(path: str) -> tuple[str, tuple[str, ...]] | None:
 
 
 @lru_cache(maxsize=4096)
-def _read(path: str, *_version: int) -> tuple[str, tuple[str, ...]]:
+def _read(path: str, *_version: int) -> _Header:
     """Read a header once for each time it was changed; libraries of templates have hundreds."""
     with open(path, "rb") as file:
         text = file.read()
-    return hashlib.sha256(text).hexdigest(), tuple(_included(text))
+    bare = without_comments(text.decode("utf-8", "surrogateescape"))
+    return _Header(
+        digest=hashlib.sha256(text).hexdigest(),
+        bare=hashlib.sha256(bare.encode("utf-8", "surrogateescape")).hexdigest(),
+        includes=tuple(_included(text)),
+        embeds=b"embed" in text,
+    )
 
 
 def _included(text: bytes) -> list[str]:

@@ -1,0 +1,88 @@
+"""The text of a kernel without comments and layout: two that compile alike may have one.
+
+Texts that differ in more must stay different, so what is not surely a comment is kept. A text with
+a construct that compilers read in several ways, or that can tell its own layout, stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import groupby, repeat
+
+_LETTER = r"\w$\x80-\U0010ffff"
+_DIGITS = rf"(?:[eEpP][+-]|[{_LETTER}.])*"
+# Where a number begins, behind its first character; it goes on behind a ' between digits (C++14).
+_NUMBER = rf"(?:(?<=\.)[0-9]|(?<=[0-9])(?<![{_LETTER}].)){_DIGITS}"
+_MORE = rf"(?:'[0-9A-Za-z_]{_DIGITS})"
+# One class of characters comes first, which makes the search fast. Nothing follows a comment that
+# could make it match more or less than to its end.
+_PART = re.compile(
+    r"""["'/\\.0-9](?:"""
+    r"(?P<comment>(?<=/)(?:/[^\n]*|\*[^*]*\*+(?:[^*/][^*]*\*+)*/))"
+    r"""|(?<=")(?:[^"\\\n]|\\[^\n])*"|(?<=')(?:[^'\\\n]|\\[^\n])*'"""
+    # A comment or a quote that does not end, or behind a number; a backslash that joins no lines.
+    rf"""|(?P<unsure>(?<=/)\*|(?<=["'\\])|{_NUMBER}{_MORE}*'(?![0-9A-Za-z_]))"""
+    rf"|{_NUMBER}{_MORE}+)",
+    re.DOTALL,
+)
+_BLANKS = re.compile(r"  +")
+_UNSURE = re.compile(
+    r'R"'  # raw strings, in which nothing is a comment
+    r"|\?\?"  # trigraphs, which may be a backslash or a part of an operator
+    r"|[\r\v\f\0]"  # blanks or ends of lines, as compilers see fit
+    r"|\\[ \t]+\n"  # joins lines for some
+    r"|__LINE__|__builtin_LINE|source_location"
+    # Names of headers with quotes, comments or backslashes in them.
+    r"|(?:\#|%:)[^\n]*(?:include|import|embed)[^\n]*?(?:<[^\n>]*(?://|/\*|[\"'])|\\)"
+)
+# Between the knobs of a `SourceKernel`, which differ by trial, and its text, which does not.
+_FIRST_LINE = "\n#line 1\n"
+
+
+def without_comments(text: str) -> str:
+    """Return a text in C, C++ or CUDA C++ without comments, and with one blank for any layout.
+
+    Lines stay apart where one of them is a preprocessor directive. Blanks between tokens are
+    never added nor taken away altogether, so that macros make the same texts of their arguments.
+    """
+    knobs, mark, body = text.partition(_FIRST_LINE)
+    front = _stripped(knobs) if mark and not knobs.rstrip().endswith("\\") else None
+    if front is None:
+        front, mark, body = "", "", text
+    rest = _once(body)
+    return front + mark + (body if rest is None else rest)
+
+
+def _stripped(text: str) -> str | None:
+    """Return what is left of a text; None where that is not sure."""
+    # Lines are joined before comments and literals are looked for, as compilers do.
+    joined = text.replace("\r\n", "\n").replace("\\\n", "")
+    if _UNSURE.search(joined):
+        return None
+    parts: list[str] = []
+    code: list[str] = []
+    end = 0
+    for found in _PART.finditer(joined):
+        kind = found.lastgroup
+        if kind == "unsure":
+            return None
+        code.append(joined[end : found.start()])
+        end = found.end()
+        if kind == "comment":
+            code.append(" ")
+        else:
+            parts += _one_blank("".join(code)), found[0]
+            code = []
+    rest = _one_blank("".join([*code, joined[end:]]))
+    rows = [row for row in map(str.strip, "".join([*parts, rest]).split("\n"), repeat(" ")) if row]
+    groups = groupby(rows, lambda row: row.startswith(("#", "%:")))
+    return "\n".join(["\n".join(some) if apart else " ".join(some) for apart, some in groups])
+
+
+# The trials of a template have most of their text in common.
+_once = lru_cache(maxsize=64)(_stripped)
+
+
+def _one_blank(code: str) -> str:
+    return _BLANKS.sub(" ", code.replace("\t", " "))
