@@ -16,6 +16,7 @@ are JSON, so a child that went mad can garble a reply but cannot run code in the
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import pickle
@@ -38,6 +39,7 @@ _MOST_BYTES = 1 << 30  # a longer reply is garbage
 _READ_JSON = json.JSONDecoder().raw_decode
 _OUTPUT_KEPT = 4096  # bytes of the child's own output kept for messages
 _SEND_TIMEOUT_S = 60.0  # for a message that a pipe cannot hold whole
+_LAST_STANDARD_STREAM = 2
 _MOST_READS = 16  # of the output at a time: a child that prints without end must not hold us
 
 # The child makes empty package objects for those it is told of, because their __init__ imports far
@@ -140,6 +142,25 @@ def _polling(*events_by_fd: tuple[int, int]) -> select.poll:
     return poll
 
 
+def _pipe() -> tuple[int, int]:
+    """Make a pipe whose ends are not numbered like standard streams.
+
+    A program that runs with these closed is given their numbers, and a child would lose such an
+    end when it gets standard streams of its own.
+    """
+    read, write = os.pipe()
+    return _beyond_standard_streams(read), _beyond_standard_streams(write)
+
+
+def _beyond_standard_streams(fd: int) -> int:
+    if fd > _LAST_STANDARD_STREAM:
+        return fd
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _LAST_STANDARD_STREAM + 1)
+    finally:
+        os.close(fd)
+
+
 def is_child(command: Sequence[str]) -> bool:
     """Whether a process with this command line is a `Child`."""
     return list(command[1:3]) == ["-c", _BOOT]
@@ -169,10 +190,10 @@ class Child:
         environment: dict[str, str] | None = None,
         bare: Sequence[str] = (),
     ) -> None:
-        request_read, self._requests = os.pipe()
-        reply_read, reply_write = os.pipe()
-        output_read, output_write = os.pipe()
-        armed_read, armed_write = os.pipe()
+        request_read, self._requests = _pipe()
+        reply_read, reply_write = _pipe()
+        output_read, output_write = _pipe()
+        armed_read, armed_write = _pipe()
         pipes = (request_read, reply_write, armed_write)
         try:
             self._process = subprocess.Popen(

@@ -115,6 +115,23 @@ def test_close_leaves_no_process_and_no_descriptor(monkeypatch):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+def test_a_child_answers_a_program_that_runs_without_standard_streams(tmp_path):
+    text = f"""
+        import os, sys
+        sys.path.insert(0, {str(HERE)!r})
+        for fd in range(3):
+            os.close(fd)
+        from autotune.utils.children import Child
+        child = Child("echo_child")
+        child.send(("echo", "heard"))
+        answer = child.receive(10)
+        with open({str(tmp_path / "answer")!r}, "w") as file:
+            file.write(answer)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(text)], timeout=60)
+    assert (tmp_path / "answer").read_text() == "heard"
+
+
 def test_a_paused_child_makes_no_progress(child):
     child.send(("echo", 1))
     assert child.receive(10) == 1
