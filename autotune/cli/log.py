@@ -247,6 +247,9 @@ def split(path: Path, clean: bool) -> None:
 @click.argument("path", type=log_or_url)
 @click.option("--out", type=LOG, help="Where to write; by default PATH is replaced.")
 def compact(path: Path | str, out: Path | None) -> None:
-    """Drop unreadable lines, and all but the last record of each configuration."""
+    """Drop unreadable lines, and all but the last record of each configuration.
+
+    A failure does not take the place of a record that worked.
+    """
     kept, dropped = compact_log(path, out, ALL_LINES)
     say(f"{counted(kept, 'record')} kept, {counted(dropped, 'line')} dropped")

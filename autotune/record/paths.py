@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 from autotune.errors import RecordError
 
@@ -12,6 +13,9 @@ LogPath = str | os.PathLike[str] | os.PathLike[bytes]
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _FILE = "file://"
+# A URL of a database without its slashes would be the path of a file.
+_NO_SLASHES = re.compile(r"(sqlite|postgres|postgresql):(?!//)", re.IGNORECASE)
+_PASSWORD = re.compile(r"(://[^/@:]*:).*@|([?&]password=)[^&\s]*", re.IGNORECASE)
 
 
 def is_url(value: object) -> bool:
@@ -38,7 +42,7 @@ def log_path(path: LogPath) -> Path:
                 f"expected the path of a log, got the URL {without_password(text)}; only what "
                 "reads and appends records takes URLs of databases"
             )
-        text = text[len(_FILE) :]
+        text = unquote(text[len(_FILE) :])
     found = Path(text)
     try:
         found.lstat()
@@ -57,9 +61,14 @@ def log_source(source: LogPath) -> Path | str:
     """
     if isinstance(source, str) and is_url(source) and not source.lower().startswith(_FILE):
         return source
+    if isinstance(source, str) and (found := _NO_SLASHES.match(source)):
+        raise RecordError(
+            f"expected the path of a log or a URL, got {source!r}; the URL of a database begins "
+            f"with {found[0]}//, such as sqlite:///trials.db; a file of that name is ./{source}"
+        )
     return log_path(source)
 
 
 def without_password(url: str) -> str:
     """Return a URL that may be printed."""
-    return re.sub(r"(://[^/@:]*):[^@]*@", r"\1:***@", url)
+    return _PASSWORD.sub(lambda found: f"{found[1]}***@" if found[1] else f"{found[2]}***", url)

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autotune.errors import RecordError
@@ -43,8 +44,8 @@ class SqlDatabase(Database):
 
     def __init__(self, url: str | sa.URL) -> None:
         self._sa = _sqlalchemy()
-        self._parsed = self._parse(url)
-        self.url = self._parsed.render_as_string(hide_password=True)
+        self._parsed = _parse(url)
+        self.url = without_password(self._parsed.render_as_string())
         self._trials, _ = tables(self._sa.MetaData())
         self._engines: dict[int, sa.Engine] = {}
         self._opening = threading.Lock()
@@ -183,19 +184,6 @@ class SqlDatabase(Database):
             sa.event.listen(engine, "begin", _begin)
         return engine
 
-    def _parse(self, url: str | sa.URL) -> sa.URL:
-        try:
-            parsed: URL = self._sa.make_url(url)
-            backend = parsed.get_backend_name()
-        except (self._sa.exc.SQLAlchemyError, ValueError, AttributeError) as error:
-            raise RecordError(f"database {without_password(str(url))}: {error}") from error
-        if backend not in (*_KINDS, "postgres"):
-            raise RecordError(
-                f"database {without_password(str(url))}: expected a URL of {' or '.join(_KINDS)}, "
-                f"such as sqlite:///trials.db, got one of {backend}"
-            )
-        return parsed.set(drivername=_DRIVERS.get(parsed.drivername, parsed.drivername))
-
 
 class SqliteDatabase(SqlDatabase):
     """A database in one file of SQLite.
@@ -210,6 +198,41 @@ class SqliteDatabase(SqlDatabase):
     def __init__(self, path: LogPath) -> None:
         self.path = log_path(path)
         super().__init__(_sqlalchemy().URL.create("sqlite", database=str(self.path)))
+
+
+def sqlite_file(url: str) -> Path | None:
+    """Return the file that a URL of SQLite names by its path; None of any other URL.
+
+    Raises:
+        RecordError: it is no URL of a database that can be used.
+    """
+    parsed = _parse(url)
+    name = parsed.database or ""
+    if parsed.get_backend_name() != "sqlite" or name.startswith("file:"):
+        return None
+    return Path(name)
+
+
+def _parse(url: str | sa.URL) -> sa.URL:
+    sqlalchemy, shown = _sqlalchemy(), without_password(str(url))
+    try:
+        parsed: URL = sqlalchemy.make_url(url)
+        backend = parsed.get_backend_name()
+    except (sqlalchemy.exc.SQLAlchemyError, ValueError, AttributeError) as error:
+        raise RecordError(f"database {shown}: {error}") from error
+    if backend not in (*_KINDS, "postgres"):
+        raise RecordError(
+            f"database {shown}: expected a URL of {' or '.join(_KINDS)}, "
+            f"such as sqlite:///trials.db, got one of {backend}"
+        )
+    if "@" in (parsed.host or ""):
+        raise RecordError(f"database {shown}: more than one @; in a password it is written %40")
+    if backend == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise RecordError(
+            f"database {shown}: it names no file, and records in memory are gone when the process "
+            "ends; expected a URL such as sqlite:///trials.db"
+        )
+    return parsed.set(drivername=_DRIVERS.get(parsed.drivername, parsed.drivername))
 
 
 def _sqlalchemy() -> Any:

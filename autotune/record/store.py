@@ -9,7 +9,7 @@ from autotune.errors import RecordError
 from autotune.record.database import Database
 from autotune.record.log_database import SUFFIXES, FolderDatabase, LogDatabase, log_files
 from autotune.record.paths import LogPath, log_source
-from autotune.record.sql_database import SqlDatabase, SqliteDatabase
+from autotune.record.sql_database import SqlDatabase, SqliteDatabase, sqlite_file
 
 # What a file of SQLite begins with.
 _SQLITE = b"SQLite format 3\0"
@@ -67,12 +67,11 @@ def existing(source: Path | str) -> Database:
     Raises:
         RecordError: there is none.
     """
-    named = isinstance(source, str) and source.startswith("sqlite:///")
-    if isinstance(source, str) and named and not source.startswith("sqlite:///file:"):
-        file = Path(source.removeprefix("sqlite:///").partition("?")[0])
-        if not file.exists():
+    if isinstance(source, str):
+        file = sqlite_file(source)
+        if file is not None and not file.exists():
             raise RecordError(f"there is no database {source}; check the URL, or tune first")
-    elif isinstance(source, Path) and source.is_dir() and not log_files(source):
+    elif source.is_dir() and not log_files(source):
         raise RecordError(
             f"there is no log in the folder {source}; logs end in {', '.join(SUFFIXES)}"
         )

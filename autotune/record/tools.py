@@ -148,8 +148,9 @@ def compact(
 ) -> tuple[int, int]:
     """Drop unreadable lines, and all but the last record of each configuration.
 
-    Records of a later version stay: who wrote them can read them. Others may append to the log
-    meanwhile: what they write is kept as it is.
+    A failure takes the place of a failure only: what worked once may have failed since for want of
+    a compiler, or of memory. Records of a later version stay: who wrote them can read them. Others
+    may append to the log meanwhile: what they write is kept as it is.
 
     Args:
         in_file: the log.
@@ -177,7 +178,11 @@ def compact(
         bad = sum(not stays(held[one.line - 1]) for one in reader.problems)
         if bad and not pairs:
             raise RecordError(f"compact: {reader.report()}; it is unchanged")
-        last = {measure_str_key(pair[0]): pair for pair in pairs}
+        last: dict[str, Pair] = {}
+        for inp, result in pairs:
+            key = measure_str_key(inp)
+            if not result.error_no or key not in last or last[key][1].error_no:
+                last[key] = inp, result
         counts = len(last), len(pairs) - len(last) + bad
         return forms.text(last.values(), filter(stays, held))
 

@@ -9,6 +9,7 @@ import pytest
 from autotune.errors import RecordError
 from autotune.record import (
     LogWriter,
+    load_from_file,
     open_database,
 )
 from tests.contract.test_databases import trial
@@ -23,6 +24,13 @@ def test_passwords_are_never_shown(tmp_path):
     with pytest.raises(RecordError, match=r"tuner:\*\*\*@") as caught:
         LogWriter(url)
     assert "secret" not in str(caught.value)
+    for url in (
+        "postgresql://127.0.0.1:1/nowhere?user=tuner&password=secret",
+        "postgresql://tuner:top@secret@127.0.0.1:1/nowhere",
+    ):
+        with pytest.raises(RecordError, match=r"\*\*\*") as caught:
+            open_database(url)
+        assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -31,11 +39,26 @@ def test_passwords_are_never_shown(tmp_path):
         ("mysql://x/y", "expected a URL of sqlite or postgresql"),
         ("nothing://x", "nothing://x"),
         ("sqlite:///no/such/folder/x.db", "unable to open database file"),
+        ("sqlite://x.db", "names no file.* such as sqlite:///trials.db"),
+        ("sqlite:///:memory:", "records in memory are gone when the process ends"),
+        ("sqlite:x.db", "begins with sqlite://, such as sqlite:///trials.db"),
+        ("postgresql:/host/x", "begins with postgresql://"),
+        ("postgresql://me:a@b@host/x", "more than one @; in a password it is written %40"),
     ],
 )
 def test_a_url_that_names_no_store_is_refused(url, said):
     with pytest.raises(RecordError, match=said):
         open_database(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:///{}/a%20b.db", "sqlite:///{}/a b.db", "file://{}/a%20b.db"]
+)
+def test_a_url_names_one_file_to_who_writes_and_who_reads(url, tmp_path):
+    with open_database(url.format(tmp_path)) as database:
+        database.extend([(trial(0), good(1.0))])
+    assert len(list(load_from_file(url.format(tmp_path)))) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a b.db"]
 
 
 def test_without_sqlalchemy_a_database_says_what_to_install(tmp_path):

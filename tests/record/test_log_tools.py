@@ -71,6 +71,14 @@ def test_compacting_keeps_the_last_of_each_configuration(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["all.log"]
 
 
+def test_compacting_keeps_what_worked_when_it_has_failed_since(tmp_path):
+    log, a = tmp_path / "all.log", make_config(0, k=1)
+    results = [good(1.0), good(2.0), failed(4), failed(1)]
+    write_log(log, [(make_input("t", (1,), "llvm", a), result) for result in results])
+    assert compact(log) == (1, 3)
+    assert costs(log) == [(2.0,)]
+
+
 def test_compacting_keeps_the_records_of_a_later_version(tmp_path):
     log = sample_log(tmp_path)
     later = log.read_text().replace('"version": 0.2', '"version": 0.3').splitlines(True)[:2]
