@@ -167,8 +167,10 @@ def _sampler(module: Module, inputs: Sequence[Array]) -> Sampler:
 
 
 def _device_name(target: Target) -> str:
-    device = cuda_device() if target.kind == "cuda" else None
-    return device.name if device else f"{target.limits.sm_count} CPU cores"
+    if target.kind != "cuda":
+        return f"{target.limits.sm_count} CPU cores"
+    device = cuda_device()
+    return device.name if device else f"{target}, of which there is no device here"
 
 
 def table(comparison: Comparison) -> Table:

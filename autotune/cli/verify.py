@@ -10,6 +10,7 @@ import click
 from autotune.cli.log_output import log_or_url
 from autotune.cli.modules import import_templates, module_option
 from autotune.cli.tables import say
+from autotune.errors import RecordError
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.final.recheck import Recheck, Way, recheck
 from autotune.measure.types import MeasureErrorNo
@@ -79,6 +80,11 @@ def verify(
     given = load_from_file(log, races=not every)
     pairs = current_only(given, f"log {source_name(log)}", keep_older)
     records = pairs if every else best_of_each(pairs)
+    if not records:
+        raise RecordError(
+            f"verify: {source_name(log)} has no record of a trial that worked, of kernels as they "
+            "are now"
+        )
     checks = []
     for one in recheck(records, option_for):
         checks.append(one)
@@ -87,7 +93,7 @@ def verify(
         if note:
             say(note, err=True)
     say(_total(checks))
-    if not checks or not all(one.holds for one in checks):
+    if not all(one.holds for one in checks):
         raise SystemExit(1)
 
 
