@@ -36,7 +36,7 @@ import autotune
 @autotune.template("newcomer.scale")
 def scale(n):
     cfg = autotune.get_config()
-    cfg.define_knob("unroll", list(range(200)))
+    cfg.define_knob("unroll", list(range(2_000)))
     return autotune.SourceKernel(
         "scale",
         source="void scale(const float* a, float* b) {"
@@ -132,7 +132,7 @@ def test_an_interrupted_run_has_a_complete_log_and_goes_on(tmp_path):
     log = tmp_path / "log.json"
     code = f"{SCALE}\ntune(sys.argv[1], int(sys.argv[2]))"
     run = subprocess.Popen(
-        [sys.executable, "-c", code, str(log), "200"],
+        [sys.executable, "-c", code, str(log), "2000"],
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,

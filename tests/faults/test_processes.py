@@ -16,6 +16,7 @@ import pytest
 
 import autotune.task as at
 from autotune.errors import CompilerMissing, DeviceError, MeasureError
+from autotune.kernel import SourceKernel, arg
 from autotune.measure import (
     LocalBuilder,
     LocalRunner,
@@ -24,6 +25,7 @@ from autotune.measure import (
     Pipeline,
     measure_option,
 )
+from autotune.measure.process.worker import Worker
 from autotune.tuner import GridSearchTuner
 from autotune.utils.children import Child
 from tests.faults.test_faults import children_of, gone
@@ -148,8 +150,32 @@ def test_workers_killed_while_idle_cost_nothing():
                 os.kill(pid, signal.SIGKILL)
 
 
-def test_a_runner_killed_mid_trial_is_replaced_and_the_trial_done_again():
-    task = faulty("slow", "none")
+@at.template("tests/processes/gated")
+def gated(gate):
+    """The first of each two waits while a file is there."""
+    config = at.get_config()
+    config.define_knob("waits", [1, 0])
+    config.define_knob("knob", [0, 1])
+    code = """
+    #include <unistd.h>
+    void f(const float *x, float *y) {
+      while (WAITS && !access(GATE, F_OK)) usleep(1000);
+      y[0] = 2 * x[0] + 0 * KNOB;
+    }"""
+    defines = {"WAITS": config["waits"].val, "KNOB": config["knob"].val, "GATE": f'"{gate}"'}
+    args = [arg("x", (1,)), arg("y", (1,), role="out")]
+    return SourceKernel("f", code, args, defines, reference=lambda x: 2 * x)
+
+
+@pytest.fixture
+def gate(tmp_path):
+    path = tmp_path / "gate"
+    path.touch()
+    return path
+
+
+def test_a_runner_killed_mid_trial_is_replaced_and_the_trial_done_again(gate):
+    task = at.create("tests/processes/gated", (str(gate),), target="c")
     runner = LocalRunner(timeout=30, cooldown_interval=0)
     with Pipeline(task, measure_option(LocalBuilder(), runner)) as pipeline:
         pipeline.submit(inputs_of(task, [1]))
@@ -159,13 +185,14 @@ def test_a_runner_killed_mid_trial_is_replaced_and_the_trial_done_again():
         while not children_of(first):
             time.sleep(0.01)
         os.kill(first, signal.SIGKILL)
+        gate.unlink()
         results = drained(pipeline)
         assert runner.pids[0] != first
     assert [r.error_no for r in results] == [0, 0]
 
 
-def test_a_trial_killed_by_somebody_else_is_done_again():
-    task = faulty("slow", "none")
+def test_a_trial_killed_by_somebody_else_is_done_again(gate):
+    task = at.create("tests/processes/gated", (str(gate),), target="c")
     runner = LocalRunner(timeout=30, cooldown_interval=0)
     with Pipeline(task, measure_option(LocalBuilder(), runner)) as pipeline:
         pipeline.submit(inputs_of(task, [1]))
@@ -178,22 +205,28 @@ def test_a_trial_killed_by_somebody_else_is_done_again():
             os.kill(trials[0], signal.SIGKILL)
             while trials[0] in children_of(worker):
                 time.sleep(0.01)
+        gate.unlink()
         results = drained(pipeline)
         assert runner.pids == [worker]
     assert [r.error_no for r in results] == [0, 0]
 
 
-def test_a_worker_killed_while_it_starts_is_started_again():
+def test_a_worker_killed_while_it_starts_is_started_again(monkeypatch):
+    launched, killed = Worker._launched, []
+
+    def launched_and_killed(worker):
+        child = launched(worker)
+        if worker._module.endswith("run.worker") and len(killed) < 4:
+            os.kill(child.pid, signal.SIGKILL)
+            killed.append(child.pid)
+        return child
+
+    monkeypatch.setattr(Worker, "_launched", launched_and_killed)
     task = faulty("none")
-    runner = LocalRunner()
-    started = set()
-    with Pipeline(task, measure_option(LocalBuilder(n_parallel=1), runner)) as pipeline:
+    with Pipeline(task, measure_option(LocalBuilder(n_parallel=1), LocalRunner())) as pipeline:
         pipeline.submit(inputs_of(task, [0]))
-        while len(started) < 4:
-            for pid in set(runner.pids) - started:
-                os.kill(pid, signal.SIGKILL)
-                started.add(pid)
         assert drained(pipeline)[0].ok
+    assert len(killed) == 4
 
 
 def test_a_runner_killed_again_and_again_costs_one_trial(hasty):

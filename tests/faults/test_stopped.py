@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 
 import pytest
 
@@ -21,7 +20,10 @@ MODULES = {"builder": "autotune.measure.build.worker", "runner": "autotune.measu
 
 @pytest.fixture
 def stop(monkeypatch):
-    """Stop the first workers of a kind as soon as they exist; return how many were stopped."""
+    """Stop the first workers of a kind as soon as they exist; return how many were stopped.
+
+    What those do not answer is waited for half a second only, and others have all their time.
+    """
 
     def install(module, most):
         launched, stopped = Worker._launched, []
@@ -31,6 +33,8 @@ def stop(monkeypatch):
             if worker._module == module and len(stopped) < most:
                 os.kill(child.pid, signal.SIGSTOP)
                 stopped.append(child.pid)
+                receive = child.receive
+                child.receive = lambda timeout_s: receive(min(timeout_s, 0.5))
             return child
 
         monkeypatch.setattr(Worker, "_launched", launched_and_stopped)
@@ -48,8 +52,7 @@ def tuned(log):
 
 
 @pytest.mark.parametrize("kind", MODULES)
-def test_a_worker_stopped_while_it_starts_is_replaced(kind, stop, tmp_path, monkeypatch):
-    monkeypatch.setattr("autotune.measure.process.worker._START_TIMEOUT_S", 5.0)
+def test_a_worker_stopped_while_it_starts_is_replaced(kind, stop, tmp_path):
     stopped = stop(MODULES[kind], 1)
     tuned(tmp_path / "log.json")
     assert len(stopped) == 1
@@ -58,16 +61,11 @@ def test_a_worker_stopped_while_it_starts_is_replaced(kind, stop, tmp_path, monk
 
 
 @pytest.mark.parametrize("kind", MODULES)
-def test_workers_that_are_all_stopped_end_the_run_with_one_line(
-    kind, stop, tmp_path, monkeypatch, hasty
-):
-    monkeypatch.setattr("autotune.measure.process.worker._START_TIMEOUT_S", 0.5)
+def test_workers_that_are_all_stopped_end_the_run_with_one_line(kind, stop, tmp_path, hasty):
     stopped = stop(MODULES[kind], 1000)
-    started = time.monotonic()
-    said = rf"^{MODULES[kind]} could not be started: no answer within 0\.5 s \(3 attempts\)$"
+    said = rf"^{MODULES[kind]} could not be started: no answer within 60 s \(3 attempts\)$"
     with pytest.raises(MeasureError, match=said):
         tuned(tmp_path / "log.json")
-    assert time.monotonic() - started < 30
     assert len(stopped) >= 3
     log = tmp_path / "log.json"
     assert not log.exists() or not log.read_text()

@@ -8,7 +8,8 @@ from tests.forked import Script, forkserver_with
 
 SPACE, KILLS = 12, 1
 
-# A kernel that tells itself when it runs; every process of a trial is one of `program`'s.
+# A kernel that tells itself when it runs; every process of a trial is one of `program`'s. Where the
+# programs do not exclude each other it waits for the first of the other's.
 SCRIPT = """
     import sys
     import autotune.task as at
@@ -28,6 +29,8 @@ SCRIPT = """
     }
     void f(const float *x, float *y) {
       double begin = now();
+      close(open(MINE, O_WRONLY | O_CREAT, 0600));
+      for (int i = 0; i < 30000 && TOGETHER && access(THEIRS, F_OK); i++) usleep(1000);
       usleep(2000 + KNOB);
       *y = 2 * *x;
       char text[100];
@@ -47,10 +50,14 @@ SCRIPT = """
                 "KNOB": config["knob"].val,
                 "PROGRAM": f'"{program}"',
                 "SPANS": f'"{folder}/spans"',
+                "MINE": f'"{folder}/{program}.begun"',
+                "THEIRS": f'"{folder}/{others[program]}.begun"',
+                "TOGETHER": int(exclusive == "no"),
             },
             args=[arg("x", (1,)), arg("y", (1,), role="out")], reference=lambda x: 2 * x,
         )
 
+    others = {"lasting": "killed", "killed": "lasting"}
     log = f"{folder}/{program}.log"
     task = at.create("tests/two_programs", (), target="c")
     runner = LocalRunner(

@@ -19,26 +19,54 @@ def worker(monkeypatch):
     assert made.join(30)
 
 
-def test_work_waits_while_calls_are_made(worker):
+class Clock:
+    """Moves when the test says so, and knows how often somebody slept by it."""
+
+    def __init__(self):
+        self.now, self.sleeps = 0.0, 0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.sleeps += 1
+        time.sleep(0.001)
+
+    def pass_(self, seconds):
+        """Let time pass, and let the worker look whether it is enough."""
+        self.now += seconds
+        looked, end = self.sleeps, time.monotonic() + 30
+        while self.sleeps < looked + 3 and time.monotonic() < end:
+            time.sleep(0.001)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(background, "time", made)
+    return made
+
+
+def test_work_waits_while_calls_are_made(clock, worker):
     done = threading.Event()
     worker.submit(background.Job("a", lambda pause: done.set(), True))
     for _ in range(10):
         with worker.calling():
             pass
-        time.sleep(0.05)
+        clock.pass_(0.4)
     assert not done.is_set()
+    clock.now += 0.1
     assert done.wait(30)
 
 
-def test_idle_time_begins_at_the_end_of_the_last_call_and_not_at_its_beginning(worker):
+def test_idle_time_begins_at_the_end_of_the_last_call_and_not_at_its_beginning(clock, worker):
     began, let_go = threading.Event(), threading.Event()
-    ended, started = [], []
+    started = []
 
     def call():
         with worker.calling():
             began.set()
             assert let_go.wait(30)
-            ended.append(time.monotonic())
 
     def fail():
         with worker.calling():
@@ -47,15 +75,18 @@ def test_idle_time_begins_at_the_end_of_the_last_call_and_not_at_its_beginning(w
     caller = threading.Thread(target=call)
     caller.start()
     assert began.wait(30)
-    worker.submit(background.Job("a", lambda pause: started.append(time.monotonic()), True))
+    worker.submit(background.Job("a", lambda pause: started.append(clock.now), True))
     with pytest.raises(ValueError, match="of the kernel"):
         fail()  # ends within the long one, which goes on
-    assert not worker.join(1.2)
+    clock.pass_(5)
     assert not started
     let_go.set()
     caller.join(30)
+    clock.pass_(0.4)
+    assert not started
+    clock.now += 0.1
     assert worker.join(30)
-    assert started[0] - ended[0] >= 0.5
+    assert started == [pytest.approx(5.5)]
 
 
 def test_work_waits_for_the_device_to_have_nothing_to_do(worker, monkeypatch):

@@ -14,13 +14,10 @@ class PlainBuilder(Builder):
         self.delay_s = delay_s
         self.failing = set(failing)
         self.batches = []
-        self.spans = []
 
     def build(self, measure_inputs):
-        started = time.perf_counter()
         self.batches.append([i.config.index for i in measure_inputs])
         time.sleep(self.delay_s)
-        self.spans.append((started, time.perf_counter()))
         return [self.one(i.config.index) for i in measure_inputs]
 
     def one(self, index):
@@ -38,17 +35,14 @@ class PlainRunner(Runner):
         super().__init__(timeout=1, n_parallel=n_parallel)
         self.delay_s = delay_s
         self.failing = set(failing)
-        self.spans = []
         self.lock = threading.Lock()
 
     def get_build_kwargs(self):
         return {"from_runner": True}
 
     def run(self, measure_inputs, build_results):
-        started = time.perf_counter()
         with self.lock:
             time.sleep(self.delay_s)
-        self.spans.append((started, time.perf_counter()))
         return [self.one(b) for b in build_results]
 
     def one(self, built):

@@ -34,14 +34,11 @@ class Together(StatedStation):
 
 
 class Slow(StatedStation):
-    """Takes its time to come and to go."""
+    """Takes its time to come."""
 
     def __init__(self, *args):
         time.sleep(0.05)
         super().__init__(*args)
-
-    def end(self):
-        time.sleep(0.3)
 
 
 @pytest.fixture
@@ -156,20 +153,27 @@ def test_a_closed_runner_has_no_process_left_however_long_that_takes(tmp_path, r
 
 
 def test_what_is_submitted_while_a_runner_closes_starts_nothing(tmp_path, runners):
-    runners.append(runner := StatedRunner(1, Slow))
+    ending, may_end = threading.Event(), threading.Event()
+
+    class Lasting(StatedStation):
+        """Ends when the test says so."""
+
+        def end(self):
+            ending.set()
+            assert may_end.wait(30)
+
+    runners.append(runner := StatedRunner(1, Lasting))
     inputs, built = ready(tmp_path, SAME, runner)
     assert runner.run(inputs[:1], built[:1])[0].ok
     closing = threading.Thread(target=runner.close)
     closing.start()
-    futures = []
-    while closing.is_alive():
-        futures.append(runner.submit(inputs[0], built[0]))
-        time.sleep(0.02)
-    assert len(futures) > 5
-    assert all(future.done() for future in futures[1:-1])
-    assert all(future.cancelled() for future in futures[1:-1])
-    runner.close()
-    assert len(runner.station.made) <= 2  # the last one may have come after the end
+    assert ending.wait(30)
+    futures = [runner.submit(inputs[0], built[0]) for _ in range(6)]
+    assert closing.is_alive()
+    assert all(future.cancelled() for future in futures)
+    may_end.set()
+    closing.join(30)
+    assert len(runner.station.made) == 1
     assert runner.run(inputs[:1], built[:1])[0].ok
 
 

@@ -1,6 +1,6 @@
 """What is said of a busy host, and under which binding kernels on the CPU are timed."""
 
-import hashlib
+import ctypes
 import os
 import subprocess
 import sys
@@ -151,21 +151,31 @@ def test_what_does_not_run_on_the_host_is_not_watched():
     assert watch.use == HostUse()
 
 
+SPIN = "void spin(const volatile int *over) { while (!*over) {} }"
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's /proc")
-def test_threads_that_go_on_are_waited_for():
-    stop = threading.Event()
+def test_threads_that_go_on_are_waited_for(tmp_path):
+    library, over, stop = tmp_path / "spin.so", ctypes.c_int(0), threading.Event()
+    compiler = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library]
+    subprocess.run(compiler, input=SPIN, text=True, check=True)
 
     def spin():
-        hashlib.pbkdf2_hmac("sha256", b"", b"", 1_500_000)  # holds no lock of Python's
-        stop.set()
+        ctypes.CDLL(str(library)).spin(ctypes.byref(over))  # holds no lock of Python's
+
+    def end_it():
+        over.value = 1
 
     threads = [threading.Thread(target=spin), threading.Thread(target=stop.wait)]
     for thread in threads:
         thread.start()
     assert not let_threads_rest(most_s=0.1)
+    timer = threading.Timer(0.1, end_it)
+    timer.start()
     assert let_threads_rest(most_s=60)
-    assert stop.is_set()
-    for thread in threads:
+    assert over.value
+    stop.set()
+    for thread in (timer, *threads):
         thread.join()
 
 

@@ -47,24 +47,38 @@ def test_results_come_in_the_order_of_submission(task):
 
 
 def test_building_overlaps_running_for_script_builders_too(task):
-    builder, runner = PlainBuilder(n_parallel=2, delay_s=0.05), PlainRunner(delay_s=0.05)
-    with Pipeline(task, measure_option(builder, runner)) as pipeline:
-        started = time.perf_counter()
+    """Each trial runs only while the next is built."""
+    both = threading.Barrier(2, timeout=30)
+
+    class Building(PlainBuilder):
+        def build(self, measure_inputs):
+            if measure_inputs[0].config.index > 0:
+                both.wait()
+            return super().build(measure_inputs)
+
+    class Running(PlainRunner):
+        def run(self, measure_inputs, build_results):
+            if measure_inputs[0].config.index < 11:
+                both.wait()
+            return super().run(measure_inputs, build_results)
+
+    with Pipeline(task, measure_option(Building(n_parallel=1), Running())) as pipeline:
         pipeline.submit(inputs_of(task, range(12)))
-        drained(pipeline)
-        seconds = time.perf_counter() - started
-    serial = sum(b - a for a, b in builder.spans + runner.spans)
-    assert seconds < 0.8 * serial
-    overlap = sum(
-        max(0.0, min(b1, b2) - max(a1, a2)) for a1, b1 in builder.spans for a2, b2 in runner.spans
-    )
-    assert overlap > 0.1
+        assert indices(drained(pipeline)) == list(range(12))
 
 
 def test_a_batch_of_a_script_builder_is_never_larger_than_n_parallel(task):
-    builder = PlainBuilder(n_parallel=3, delay_s=0.02)
+    submitted = threading.Event()
+
+    class Waiting(PlainBuilder):
+        def build(self, measure_inputs):
+            assert submitted.wait(30)
+            return super().build(measure_inputs)
+
+    builder = Waiting(n_parallel=3)
     with Pipeline(task, measure_option(builder, PlainRunner())) as pipeline:
         pipeline.submit(inputs_of(task, range(10)))
+        submitted.set()
         drained(pipeline)
     assert max(map(len, builder.batches)) == 3
     assert [index for batch in builder.batches for index in batch] == list(range(10))
@@ -254,11 +268,11 @@ def test_nothing_is_handed_to_a_runner_once_it_is_being_closed(task):
     assert runner.futures == {}
 
 
-def in_time(function):
-    """Call a function in a thread; say whether it returned soon."""
+def in_time(function, seconds=30.0):
+    """Call a function in a thread; say whether it returned in so many seconds."""
     thread = threading.Thread(target=function, daemon=True)
     thread.start()
-    thread.join(0.5)
+    thread.join(seconds)
     return not thread.is_alive()
 
 
@@ -298,7 +312,7 @@ def test_room_that_nobody_takes_is_told_of_once(task, narrow):
     line.submit(inputs_of(task, range(3)))
     ended(runner, [1, 2])
     assert in_time(line.wait_for_room)
-    assert not in_time(line.wait_for_room)
+    assert not in_time(line.wait_for_room, 0.5)
     ended(runner, [0])
     assert indices(drained(line)) == [0, 1, 2]
     assert in_time(line.wait_for_room)

@@ -1,7 +1,7 @@
 """How often a candidate is run: little when hopeless, more near the best, never on hot samples."""
 
 import itertools
-import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -148,13 +148,27 @@ def test_on_an_idle_host_all_samples_of_a_race_count():
     assert (len(timing.samples_s), timing.dropped) == (5, 0)
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    """The time that passes, which stands still but for what a sampler says it takes."""
+    passed = SimpleNamespace(now=0.0)
+    frozen = SimpleNamespace(perf_counter=lambda: passed.now)
+    for module in ("measure.run.timing", "measure.run.race_rounds", "runtime.timing"):
+        monkeypatch.setattr(f"autotune.{module}.time", frozen)
+    return passed
+
+
 class Restoring(Clockwork):
     """A sampler that spends two milliseconds before each run, and tells of the run."""
 
     alone = True
 
+    def __init__(self, clock, *seconds):
+        super().__init__(*seconds)
+        self.clock = clock
+
     def sample(self, number):
-        time.sleep(2e-3 * number)
+        self.clock.now += 2e-3 * number
         return super().sample(number)
 
 
@@ -167,15 +181,14 @@ def test_two_samples_count_at_least_on_a_busy_host_so_that_there_is_a_spread(mon
     assert timing.noise_floor is not None
 
 
-def test_of_runs_timed_one_by_one_counts_how_long_all_of_it_takes():
-    sampler = Restoring(1e-9)
+def test_of_runs_timed_one_by_one_counts_how_long_all_of_it_takes(clock):
+    sampler = Restoring(clock, 1e-9)
     take_samples(sampler, TimingPolicy(number=4, repeat=3), None)
     assert sampler.numbers == [1, 1, 4, 4, 4]
-    sampler = Restoring(1e-9)
-    [raced] = race_rounds([sampler], 3, 5e-3, seed=0)
-    assert raced.number <= 3
-    sampler = Restoring(1e-9)
-    timing = take_samples(sampler, TimingPolicy(number=1, repeat=1, min_repeat_ms=5), None)
+    [raced] = race_rounds([Restoring(clock, 1e-9)], 3, 5e-3, seed=0)
+    assert raced.number == 3
+    policy = TimingPolicy(number=1, repeat=1, min_repeat_ms=5)
+    timing = take_samples(Restoring(clock, 1e-9), policy, None)
     assert 1 < timing.number <= 4
 
 
@@ -202,12 +215,12 @@ def test_short_runs_that_stay_long_are_hopeless_before_long():
     assert sum(sampler.numbers) * 50e-6 < 20e-3
 
 
-def test_a_sample_that_takes_longer_than_it_tells_is_not_repeated_for_long():
+def test_a_sample_that_takes_longer_than_it_tells_is_not_repeated_for_long(clock):
     class Rotating(Clockwork):
         """Runs all its sets of inputs, and tells of one run."""
 
         def sample(self, number):
-            time.sleep(3e-3)
+            clock.now += 3e-3
             return super().sample(number)
 
     sampler = Rotating(9e-6, 60e-6, 50e-6)

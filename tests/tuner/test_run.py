@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import Future
+from types import SimpleNamespace
 
 import pytest
 
@@ -208,15 +209,26 @@ def test_a_default_is_no_part_of_a_strategy(task, session):
 
 
 class Later(Counting):
-    """Runs trials in threads, so many seconds each; of some, no device ever begins."""
+    """Runs trials in threads, so many seconds each; of some, no device ever begins.
+
+    The time of the run is up as soon as it has been handed the trial `last`.
+    """
 
     can_race = True
 
-    def __init__(self, seconds, waiting=()):
+    def __init__(self, monkeypatch, seconds, last, waiting=()):
         super().__init__()
-        self.seconds, self.waiting = seconds, waiting
+        self.seconds, self.last, self.waiting, self.now = seconds, last, waiting, 0.0
+        clock = SimpleNamespace(monotonic=lambda: self.now)
+        monkeypatch.setattr("autotune.tuner.run.time", clock)
 
     def submit(self, measure_input, build_result):
+        future, index = self.begin(measure_input, build_result), measure_input.config.index
+        if index == self.last:
+            self.now = 1e9
+        return future
+
+    def begin(self, measure_input, build_result):
         future, index = Future(), measure_input.config.index
         if index in self.waiting:
             return future
@@ -230,12 +242,12 @@ class Later(Counting):
         return future
 
 
-def test_a_trial_that_ends_while_the_run_does_takes_part_in_the_race(task):
+def test_a_trial_that_ends_while_the_run_does_takes_part_in_the_race(task, monkeypatch):
     diary = Diary()
     # The second is as fast as the first, and ends when the time of the run is over.
     stop, watchers = Stop(n_trial=9, timeout_s=0.2), Watchers(None, [diary])
     run = Run(Listed(task, [20, 1]), task, stop, watchers=watchers)
-    result = run.run({"builder": Empty(), "runner": Later({1: 0.6})})
+    result = run.run({"builder": Empty(), "runner": Later(monkeypatch, {1: 0.2}, last=1)})
     assert (result.trials, result.stop_reason) == (2, "the time of 0.2 s is used up")
     assert ("ended", "1") in diary.told
     assert ("in turn", "1") in diary.told
@@ -245,7 +257,7 @@ def test_a_trial_that_ends_while_the_run_does_takes_part_in_the_race(task):
 
 def test_what_no_device_is_at_work_on_is_cut_off_before_the_race(task, monkeypatch):
     monkeypatch.setattr("autotune.tuner.run._GRACE_S", 0.1)
-    runner = Later({2: 30.0}, waiting=[0])
+    runner = Later(monkeypatch, {2: 30.0}, last=0, waiting=[0])
     runner.timeout = 0.2
     run = Run(Listed(task, [5, 2, 0]), task, Stop(n_trial=9, timeout_s=0.1))
     result = run.run({"builder": Empty(), "runner": runner})
