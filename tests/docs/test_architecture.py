@@ -7,7 +7,8 @@ import pytest
 
 from tests.docs.test_pages import ROOT
 
-PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+PAGES = sorted((ROOT / "docs").glob("architecture*.md"))
+PAGE = "".join(page.read_text("utf-8") for page in PAGES)
 SPANS = sorted(set(re.findall(r"`+([^`\n]+)`+", PAGE)))
 PATHS = [s for s in SPANS if " " not in s and re.search(r"/|\.(py|h|c|cu|md)$", s)]
 HOPS = re.search(r"^```\n 1 Run.*?^```", PAGE, re.MULTILINE | re.DOTALL).group()
