@@ -1,7 +1,7 @@
-// The last step of what follows products by wgmma, LAST as epilogue.h has ACTIVATION. Of 16-bit floats GELU and SiLU
-// are a good deal shorter by the hardware's own powers and quotients, whose last bits are lost where the result is
-// rounded. For negative x nothing cancels. GELU's approximation by tanh is x / (1 + e^(-2 u)), u as erf_by_tanh.h has
-// it.
+// The activation that ends an epilogue on tensor cores; LAST has the values of ACTIVATION in epilogue.h, and 5 for
+// GELU's approximation by tanh. For 16-bit results GELU and SiLU use the approximate instructions ex2 and rcp, whose
+// error is below the rounding of the result; for negative x there is no cancellation. GELU's approximation by tanh is x
+// / (1 + e^(-2 u)), with u as in erf_by_tanh.h.
 #if TF32
 __device__ __forceinline__ float gelu(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f)); }
 
@@ -43,8 +43,9 @@ __device__ __forceinline__ float positive_part(float x) {
 #endif
 }
 
-// x times the integral of the normal density up to x, of which that up to -|x| is a power of two: a polynomial is the
-// exponent, and off by at most 5e-5 as far as results of float16 are not 0, and by 2e-4 of bfloat16.
+// GELU is x times the standard normal distribution function, whose value at -|x| is computed as a power of two with a
+// polynomial as its exponent. The polynomial's error is at most 5e-5 for float16 (2e-4 for bfloat16) in the range where
+// results are not rounded to 0.
 __device__ __forceinline__ float gelu(float x) {
 #if BFLOAT16
   const float away = fminf(fabsf(x), 13.3f);

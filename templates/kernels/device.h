@@ -1,5 +1,5 @@
-// Helpers shared by the CUDA kernels: asynchronous copies into shared memory, and sums over a
-// thread block cluster. Before sm_80 the copies are plain; the emulator has functions for them.
+// Helpers shared by the CUDA kernels: vectorised loads and stores, cp.async, and sums over a thread block cluster.
+// Before sm_80 copies are synchronous; in the emulator they are the functions of cuda_pipeline_primitives.h.
 #ifdef AUTOTUNE_EMULATE
 #include <cuda_pipeline_primitives.h>
 #define HAVE_ASYNC_COPY 0
@@ -38,8 +38,8 @@ __device__ __forceinline__ void store_vector(float* dst, const float* src) {
   }
 }
 
-// Copies FLOATS consecutive floats to shared memory, or clears them when not valid; then nothing is
-// read, and src may point anywhere.
+// Copies FLOATS consecutive floats to shared memory, or fills them with zeros when not valid; then nothing is read, and
+// src may point anywhere.
 template <int FLOATS>
 __device__ __forceinline__ void copy_async(float* dst, const float* src, bool valid) {
 #if HAVE_ASYNC_COPY
@@ -71,8 +71,9 @@ __device__ __forceinline__ void copy_commit() {
 #endif
 }
 
-// Calls body(row, vector) for every vector of a tile of TILE_ROWS rows, the threads side by side. Where
-// THREADS allow it a thread keeps to one column, so that its addresses differ by constants only.
+// Calls body(row, vector) for every vector of a tile of TILE_ROWS rows, neighbouring vectors in neighbouring threads.
+// Where THREADS is a multiple of TILE_VECTORS a thread keeps one column, so that its addresses differ by constants
+// only.
 template <int TILE_ROWS, int TILE_VECTORS, class Body>
 __device__ __forceinline__ void each_vector(int tid, Body body) {
   if (TILE_VECTORS <= THREADS && THREADS % (TILE_VECTORS <= THREADS ? TILE_VECTORS : 1) == 0) {
@@ -90,7 +91,7 @@ __device__ __forceinline__ void each_vector(int tid, Body body) {
   }
 }
 
-// Waits until at most PENDING groups of this thread are still on their way.
+// Waits until at most PENDING copy groups of this thread are in flight.
 template <int PENDING>
 __device__ __forceinline__ void copy_wait() {
 #if HAVE_ASYNC_COPY
@@ -100,7 +101,7 @@ __device__ __forceinline__ void copy_wait() {
 #endif
 }
 
-// Adds up the same FLOATS neighbours of PARTS arrays, each `size` floats after the one before.
+// Sums the same FLOATS neighbours of PARTS arrays with a stride of `size` floats.
 template <int PARTS, int FLOATS, class Size>
 __device__ __forceinline__ void add_parts(float (&total)[FLOATS], const float* parts, Size size) {
   float part[FLOATS];
@@ -119,7 +120,7 @@ __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
 
-// Reads a float at the same shared address in the block of the given rank.
+// Loads the float at the same offset of the shared memory of the block of a rank.
 __device__ __forceinline__ float cluster_read(const float* own, int rank) {
   const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(own));
   float value;
@@ -133,7 +134,7 @@ __device__ __forceinline__ float cluster_read(const float* own, int rank) {
   return value;
 }
 
-// Adds up the floats at one shared address in the first BLOCKS blocks.
+// Sums the floats at the same shared-memory offset of the first BLOCKS blocks.
 template <int BLOCKS>
 __device__ __forceinline__ float cluster_sum(const float* own) {
   float total = 0.0f;

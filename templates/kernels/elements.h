@@ -26,7 +26,7 @@ __device__ __forceinline__ unsigned element_of_float(float value) {
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
   return bits;
 #elif ELEMENT == 2
-  // Rounded to the nearest, to even where there are two; a number that is none stays one.
+  // Rounds to nearest even; NaN stays NaN.
   const unsigned bits = __float_as_uint(value);
   return value != value ? 0x7fc0u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
 #elif defined(AUTOTUNE_EMULATE)
@@ -40,7 +40,7 @@ __device__ __forceinline__ unsigned element_of_float(float value) {
 }
 #endif
 
-// Reads COUNT neighbours, at most 16 bytes at a time; their address is a multiple of that.
+// Loads COUNT neighbours in vectors of at most 16 bytes, to whose size the address is aligned.
 template <int COUNT>
 __device__ __forceinline__ void load_elements(float (&to)[COUNT], const Element* from) {
 #if ELEMENT == 0
@@ -65,7 +65,7 @@ __device__ __forceinline__ void load_elements(float (&to)[COUNT], const Element*
 #endif
 }
 
-// Writes COUNT neighbours as `load_elements` reads them.
+// Stores COUNT neighbours in the same vectors.
 template <int COUNT>
 __device__ __forceinline__ void store_elements(Element* to, const float (&from)[COUNT]) {
 #if ELEMENT == 0

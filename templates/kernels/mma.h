@@ -1,7 +1,6 @@
-// Tensor core products with sums in float32: of 16-bit floats, m16n8k16, or with TF32 of floats that are
-// rounded to 11 bits on the way, m16n8k8; with INT8 of integers, two in a 16-bit place, m16n8k32. A fragment is
-// what one thread of a warp holds, in 32-bit words. In the emulator the warp's threads pass their words around
-// by shuffles instead.
+// mma.sync (sm_80): m16n8k16 of 16-bit floats, m16n8k8 of floats that are rounded to TF32 when fragments are loaded,
+// and with INT8 m16n8k32 of 8-bit integers, of which a 16-bit item holds two; accumulators are float32 or int32.
+// A fragment is what one thread of a warp holds, in 32-bit words. The emulator exchanges words by warp shuffles.
 #ifdef AUTOTUNE_EMULATE
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -10,7 +9,7 @@
 #define TF32 0
 #endif
 
-// What stands in memory, and how many along K one product takes.
+// Item is an element in memory; an mma takes DEPTH of them along K.
 #if TF32
 typedef float Item;
 #else
@@ -39,7 +38,7 @@ static inline unsigned short bits_of(float value) {
   return bits;
 }
 
-// The sum of the products of what two words hold.
+// The dot product of the items of two words.
 static inline float product_of(unsigned a, unsigned b) {
 #if TF32
   return __uint_as_float(a) * __uint_as_float(b);
@@ -63,7 +62,7 @@ __device__ __forceinline__ unsigned pack_pair(float low, float high) {
 #endif
 }
 
-// Exchanges words among four neighbouring threads: word i of thread j becomes word j of thread i.
+// Transposes 4 x 4 words of four neighbouring threads by warp shuffles: word i of thread j becomes word j of thread i.
 __device__ __forceinline__ void transpose_four(unsigned (&word)[4], int lane) {
 #pragma unroll
   for (int step = 1; step < 4; step *= 2) {
@@ -79,7 +78,7 @@ __device__ __forceinline__ void transpose_four(unsigned (&word)[4], int lane) {
 }
 
 #if TF32
-// The nearest number of 11 bits, of two the larger.
+// Rounds to TF32: to nearest, ties away from zero.
 __device__ __forceinline__ unsigned rounded(unsigned bits) {
 #ifdef AUTOTUNE_EMULATE
   return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & ~0x1fffu;
@@ -91,7 +90,7 @@ __device__ __forceinline__ unsigned rounded(unsigned bits) {
 }
 #endif
 
-// Loads a word of an operand: of the row of M or column of N `across`, the elements along K from `k` on.
+// Loads a word of an operand: the elements along K from `k` on of row (of B: column) `across`.
 template <bool ALONG_K>
 __device__ __forceinline__ unsigned load_word(const Item* tile, int pitch, int across, int k) {
   const Item* at = ALONG_K ? tile + across * pitch + k : tile + k * pitch + across;
@@ -102,15 +101,15 @@ __device__ __forceinline__ unsigned load_word(const Item* tile, int pitch, int a
 #endif
 }
 
-// The row of a tile of 16 rows, or 16 columns, that this thread tells a matrix load of four blocks of 8 rows of
-// 16 bytes: blocks in the order down the rows first, or with ACROSS along the columns first.
+// The row whose address this thread passes to ldmatrix.x4, which loads four matrices of 8 rows of 16 bytes: first those
+// along the rows of the tile, or with ACROSS first those along its columns.
 template <bool ACROSS>
 __device__ __forceinline__ const Item* ldmatrix_row(const Item* tile, int pitch, int lane) {
   return ACROSS ? tile + (lane / 16 * 8 + lane % 8) * pitch + lane / 8 % 2 * VECTOR
                 : tile + lane % 16 * pitch + lane / 16 * VECTOR;
 }
 
-// Loads four blocks by the addresses of their rows; with TRANSPOSED each of 8 x 8 is transposed.
+// Loads four 8 x 8 matrices by the addresses of their rows; with TRANSPOSED each is transposed.
 template <bool TRANSPOSED>
 __device__ __forceinline__ void ldmatrix_x4(unsigned (&to)[4], const Item* row) {
 #ifndef AUTOTUNE_EMULATE
@@ -130,15 +129,15 @@ __device__ __forceinline__ void ldmatrix_x4(unsigned (&to)[4], const Item* row) 
 #endif
 }
 
-// Matrix loads turn blocks of 16-bit elements only.
+// ldmatrix transposes matrices of 16-bit elements only.
 #ifdef AUTOTUNE_EMULATE
 enum : bool { LDMATRIX_TRANSPOSES = false, HAS_LDMATRIX = false };
 #else
 enum : bool { LDMATRIX_TRANSPOSES = !TF32, HAS_LDMATRIX = true };
 #endif
 
-// Loads the 16 x DEPTH elements at `tile` as the left operand of one product: rows of M, or with ALONG_M rows
-// of K, `pitch` apart.
+// Loads the 16 x DEPTH elements at `tile` as the left operand of one mma. Rows, with a pitch of `pitch` elements, are
+// rows of A, or with ALONG_M contiguous along M.
 template <bool ALONG_M>
 __device__ __forceinline__ void load_left(
     unsigned (&to)[4], const Item* tile, int pitch, int lane) {
@@ -152,8 +151,9 @@ __device__ __forceinline__ void load_left(
   }
 }
 
-// Loads the DEPTH x 16 elements at `tile` as the right operands of two products side by side: rows of K, or
-// with ALONG_K rows of N, `pitch` apart. Words 0 and 1 are for the first 8 columns, 2 and 3 for the others.
+// Loads the DEPTH x 16 elements at `tile` as the right operands of two mma side by side. Rows, with a pitch of `pitch`
+// elements, are rows of B, or with ALONG_K contiguous along K. Words 0 and 1 are for the first 8 columns, 2 and 3 for
+// the others.
 template <bool ALONG_K>
 __device__ __forceinline__ void load_right(
     unsigned (&to)[4], const Item* tile, int pitch, int lane) {
@@ -167,8 +167,8 @@ __device__ __forceinline__ void load_right(
   }
 }
 
-// sum += left * right for one 16 x 8 tile; a thread holds the sums of rows lane / 4 and that + 8,
-// columns lane % 4 * 2 and the next.
+// sum += left * right for one 16 x 8 tile; a thread holds the accumulators of rows lane / 4 (words 0 and 1) and
+// lane / 4 + 8 (2 and 3), at columns lane % 4 * 2 and the next.
 __device__ __forceinline__ void multiply_add(
     float (&sum)[4], const unsigned (&left)[4], unsigned right0, unsigned right1, int lane) {
 #ifdef AUTOTUNE_EMULATE
@@ -198,8 +198,7 @@ __device__ __forceinline__ void multiply_add(
 }
 
 #if INT8
-// The same for 16 x 8 sums of 32 products of 8-bit integers each: a word holds four of them, and those of
-// two 16-bit places are neighbours along K.
+// The same of 8-bit integers, 32 along K: a word holds four neighbours along K.
 __device__ __forceinline__ void multiply_add(
     int (&sum)[4], const unsigned (&left)[4], unsigned right0, unsigned right1, int lane) {
 #ifdef AUTOTUNE_EMULATE

@@ -1,5 +1,5 @@
-// Picks elements of two vectors by their numbers, those of the second after those of the first.
-// GCC has the name that Clang gives it from version 12 on.
+// Shuffles the elements of two vectors by index; those of the second follow those of the first. GCC has Clang's name of
+// the builtin from version 12 on.
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 12
 #define WOVEN(a, b, ...) __builtin_shuffle(a, b, (bits){__VA_ARGS__})
 #else

@@ -1,4 +1,4 @@
-// Tiles of sums, each as `sum_up` makes it, one below the other.
+// A strip: register tiles one below the other, computed by `sum_up`.
 INLINED void tile(
     const int wide, const size_t pitch, const int rows, int depth, const float* restrict a,
     const float* restrict b, float* restrict c, const Columns* columns, const int first,
@@ -13,7 +13,7 @@ INLINED void tile(
   put(sum, wide, rows, c, columns, first, last, epilogue);
 }
 
-// Runs the tile over `rows` rows: whole tiles, then one of the ROWS_LEFT rows that no whole tile has.
+// Computes `rows` rows: whole tiles, then one of the remaining ROWS_LEFT rows.
 INLINED void strip(
     const int wide, const size_t pitch, int rows, int depth, const float* restrict a,
     const float* restrict b, float* restrict c, const Columns* columns, int first, int last,

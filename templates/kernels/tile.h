@@ -1,5 +1,5 @@
-// The register tile that the matrix-like CPU kernels share: rows x (VECTORS * LANES) sums. A step
-// adds to them the products of an element of each row of a (APART) and of WIDTH neighbours of b.
+// The register tile of the CPU kernels of products and convolutions: ROWS x (VECTORS * LANES) sums. A step (a rank-1
+// update) broadcasts an element of each row of a, whose pitch is APART, and multiplies it by WIDTH neighbours of b.
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,25 +26,25 @@
 #endif
 #define INLINED static inline __attribute__((always_inline))
 
-// Tuned for some CPUs, GCC 12 loads an operand again for each product that it is in. Registers that are
-// given out loop by loop would be exchanged from loop to loop. Calls leave no vector in its register: a
-// loop that copies a part of a tile must not become one, or the tile's other sums live in memory.
+// Works around GCC 12. Tuned for some CPUs, it reloads an operand for each product. With register allocation by loop
+// regions, sums are moved between registers from loop to loop. Calls clobber all vector registers: a loop that copies a
+// part of a tile must not become a call of memcpy, or the other sums of the tile are spilled.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
 #pragma GCC target("tune=generic")
 #pragma GCC optimize("ira-region=one", "no-tree-loop-distribute-patterns")
 #endif
 
-// Keeps a compiler from knowing a number of steps: those that it writes out, GCC 12 orders so that sums go
-// to memory and back, which takes twice as long.
+// Hides a trip count from the compiler: GCC 12 schedules loops that it unrolls completely so that sums are spilled,
+// which takes twice as long.
 #define HIDE(number) __asm__("" : "+r"(number))
 
-// Functions of vectors are inlined always, so that how a call would pass a wide one is of no interest.
+// Functions of vectors are always inlined, so the calling convention of wide vectors does not matter.
 #pragma GCC diagnostic ignored "-Wpsabi"
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
-// Loads the first `count` floats of a vector, and zeros for the others; writes them, and no others. By what
-// GCC and Clang have built in: <immintrin.h> takes longer to read than all the rest to compile.
+// Masked loads of the first `count` floats of a vector, the others zero, and masked stores of them. Builtins of GCC and
+// Clang, since including <immintrin.h> takes longer than compiling the kernel.
 #ifdef __has_builtin
 #if defined(__AVX512VL__) && LANES <= 16 && __has_builtin(__builtin_ia32_storeups512_mask)
 #define MASK(count) ((1u << (count)) - 1)
@@ -59,7 +59,7 @@ typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 #define STORE __builtin_ia32_storeups128_mask
 #endif
 #elif defined(__AVX2__) && LANES <= 8 && __has_builtin(__builtin_ia32_maskstoreps256)
-// Where masks begin: a vector of them that is compared for would take a register from the sums.
+// A mask is loaded from an offset in this table: one made by a comparison would take a register from the sums.
 static const int edge[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define MASK(count) ((full_bits)*(const bits*)(edge + 8 - (count)))
 #if LANES == 8
@@ -87,7 +87,7 @@ INLINED void store_some(float* to, vec what, int count) {
 }
 #endif
 
-// Vectors that hold so many columns; loads or writes that one of them, whole but for the last.
+// Number of vectors of `wide` columns; a load and a store of one of them, masked if it is the last and partial.
 #define VECTORS_OF(wide) (((wide) + LANES - 1) / LANES)
 INLINED vec load_part(const float* row, const int v, const int wide) {
   if ((v + 1) * LANES <= wide) return *(const vec*)(row + v * LANES);
@@ -98,14 +98,14 @@ INLINED void store_part(float* row, const int v, const int wide, const vec what)
   else store_some(row + v * LANES, what, LARGER(0, wide - v * LANES));
 }
 
-// What follows the last addition: numbers of each row, and a tensor as large as c, from the first
-// row and column of what is computed on. Where it is KEPT, the sum before it is scaled goes to `kept`.
+// Arguments of the epilogue, from the first row and column of a tile on: bias, scale and shift per row, and a residual
+// of the shape of c. With KEPT the sum before AFFINE is written to `kept`, as in epilogue.h.
 typedef struct {
   const float *bias, *residual, *scale, *shift;
   float* kept;
 } EpilogueArgs;
 
-// Which of the WIDTH columns of a tile exist: runs of neighbours, and where they lie in a row of c.
+// The columns of a tile that exist: runs of `count` neighbours, from column `from` of the tile to column `to` of c.
 typedef struct {
   int from, count, to;
 } Run;
@@ -132,8 +132,8 @@ INLINED void finish(vec* sum, EpilogueArgs epilogue, int row, const vec* residua
   if (RELU) *sum = (vec)((bits)*sum & ~(*sum < 0.0f));
 }
 
-// Adds a product to a sum, which stays in its register: GCC 12 and 13 would have it move from one to
-// another from step to step, which takes as long as sums, or leaves too few for all.
+// Fused multiply-add in assembly, which keeps a sum in its register: GCC 12 and 13 would move it to another one in each
+// step, which takes as long as the arithmetic, or spills.
 INLINED void add_product(vec* sum, const vec a, const vec b) {
 #if (defined(__AVX512F__) && LANES == 16) || (defined(__FMA__) && LANES <= 8)
   __asm__("vfmadd231ps %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
@@ -142,8 +142,8 @@ INLINED void add_product(vec* sum, const vec a, const vec b) {
 #endif
 }
 
-// Of the first `wide` columns of a tile: no others are read. What neighbouring steps have in common is
-// loaded again: kept, it would push sums out of registers.
+// A step of the first `wide` columns of a tile; no others are read. The barrier makes the compiler reload what
+// neighbouring steps have in common: kept in registers, it would spill sums.
 INLINED void narrow_step(
     vec sum[ROWS][VECTORS], const int wide, const int first, const int end,
     const float* restrict a, const float* restrict b) {
@@ -165,13 +165,13 @@ INLINED void step(
   narrow_step(sum, WIDTH, first, end, a, b);
 }
 
-// Fetches the line of cache around a column of the `rows` rows of a below a tile.
+// Prefetches the cache line of a column of the `rows` rows of a below a tile.
 INLINED void fetch(const int rows, const float* a) {
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) __builtin_prefetch(a + (size_t)(rows + i) * LDA);
 }
 
-// Fetches what a tile of `wide` columns will be added to, or written over, while it is computed.
+// Prefetches the part of c that a tile of `wide` columns is added or written to.
 INLINED void fetch_result(
     const int rows, const int wide, const float* c, const Columns* columns) {
 #pragma GCC unroll 16
@@ -182,7 +182,7 @@ INLINED void fetch_result(
   }
 }
 
-// Copies the columns that exist of a row of c, or to it.
+// Copies the columns that exist from a row of c, or to it.
 static inline void take(float* restrict part, const float* restrict row, const Columns* columns) {
   for (int r = 0; r < columns->runs; ++r) {
     const Run run = columns->run[r];
@@ -197,8 +197,8 @@ static inline void give(float* restrict row, const float* restrict part, const C
   }
 }
 
-// Adds a row of a tile to the first `wide` columns of a row of c, or writes it when these are the first
-// sums; after the last the rest follows, of which `residual` and `kept` are rows too.
+// Adds a row of a tile to the first `wide` columns of a row of c, or writes it for the `first` part of K; after the
+// `last` part it applies the epilogue. `residual` and `kept` are rows too.
 INLINED void put_row(
     vec sum[VECTORS], const int wide, float* restrict row, const int first, const int last,
     const EpilogueArgs epilogue, int i, const float* residual, float* kept) {
@@ -213,7 +213,7 @@ INLINED void put_row(
   }
 }
 
-// Puts the first `wide` columns of a tile to c.
+// Writes the first `wide` columns of a tile to c.
 INLINED void put(
     vec sum[ROWS][VECTORS], const int wide, const int rows, float* restrict c,
     const Columns* columns, const int first, const int last, const EpilogueArgs epilogue) {

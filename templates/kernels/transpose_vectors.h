@@ -1,5 +1,5 @@
-// Turns blocks of LANES vectors: element j of vector i becomes element i of vector j. Fours of vectors
-// are turned four elements by four, as instructions do that for all fours at once, then whole fours.
+// Transposes a block of LANES vectors: element j of vector i becomes element i of vector j. First 4 x 4 elements within
+// each 128-bit lane, as the shuffle instructions do, then the lanes.
 #if LANES == 16
 #define LOW_ONES 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29
 #define HIGH_ONES 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31

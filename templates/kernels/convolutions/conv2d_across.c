@@ -155,8 +155,8 @@ INLINED int end_met(const int pixels, const int j, const int is_right) {
   return is_right && all < OW ? pixels - (OW - all) : pixels;
 }
 
-// What is added to an output row: filter rows inside the image, number of channels, whether they are
-// the first or the last, and the filters that are transposed next.
+// A part of the sums of an output row: filter rows inside the image, number of channels, whether they are the first or
+// the last, and the filters that are transposed next.
 typedef struct {
   int top, bottom, channels, first, last;
   const float* next;

@@ -1,5 +1,5 @@
 // Convolution, NCHW, of float32 on Hopper's tensor cores: each float is the sum of three bfloat16, whose products
-// are exact (conv2d_bf16x3.py). One launch: what is read is split on the way.
+// are exact (conv2d_bf16x3.py). There is one launch: floats are split while they are loaded.
 //
 // A block owns 64 output channels x ROWS x 8 output pixels of one image, and one of SPLIT ranges of the input
 // channels. Each of its SLICES warpgroups loops over K tiles of CHUNK channels of a part of that range, independently
@@ -14,7 +14,7 @@
 // Tensor cores truncate when they accumulate: small and large products have separate accumulators for each K tile,
 // which are added up as floats. K tiles with floats that cannot be split are multiplied by fmaf.
 
-// Loads the elements that a thread multiplies of a block of K: two neighbours in rows `row` and row + 8 of the filters.
+// Loads a thread's elements of the filters for 8 along K: two neighbours along K of rows `row` and row + 8.
 __device__ __forceinline__ void load_filters(float (&x)[2][2], const float* filters, int group, int lane) {
   const int tap = tap_of(group) % (FOLD ? CI * KH : TAPS), eight = FOLD ? 0 : tap_of(group) / TAPS;
 #pragma unroll

@@ -1,10 +1,9 @@
-// Convolution, NCHW, float32, as a matrix product of the filters with the unfolded input. A task
-// owns BLOCK output channels and PANELS panels of WIDTH output pixels of one image; it unfolds
-// CHANNELS input channels of its panels at a time, which then stay in cache for all its filters.
-// Where TAIL pixels of an image are left over by whole panels, they are not worth one of their own:
-// each is a scalar product for each filter. Where neighbours meet neighbours, panels may be read
-// IN_PLACE, which pays for few filters: each panel meets all filters of a task at once. While a task multiplies,
-// it fetches the lines of the image that are unfolded next.
+// Convolution, NCHW, float32, as a matrix product of the filters and the im2col matrix of the input. A task owns BLOCK
+// output channels and PANELS panels of WIDTH output pixels of one image. It packs the im2col matrix of CHANNELS input
+// channels of its panels at a time, which then stays in cache for all its filters, and prefetches the image rows that
+// are packed next meanwhile. A remainder of TAIL pixels is too small for a panel: each is a dot product for each
+// filter. Where the im2col matrix is the image (1x1 filters, stride 1, no padding), panels may be read IN_PLACE; this
+// pays for few filters.
 #ifdef _OPENMP
 int omp_get_num_threads(void);
 #define THREADS omp_get_num_threads()
@@ -16,18 +15,18 @@ int omp_get_num_threads(void);
 #define DEPTH (CHANNELS * TAPS)
 #define PANELLED (PIXELS - TAIL)
 #define LAST LAST_OF(PANELLED)
-// Filters that a panel meets one after another.
+// Filters that are multiplied by a panel before the next panel.
 #define TOGETHER (IN_PLACE ? BLOCK : ROWS)
-// Whether each pixel meets one of the image, and whether neighbours meet neighbours.
+// Whether an output pixel depends on one input pixel, and whether neighbours depend on neighbours.
 #define IS_PLAIN (TAPS == 1 && !PY && !PX)
 #define IS_WHOLE (IS_PLAIN && SY == 1 && SX == 1)
-// The most that a task unfolds: rows of outputs, the part of the input they meet, their pixels.
+// Upper bounds for a task: rows of output pixels, the input patch that they depend on, and their pixels.
 #define MOST_ROWS SMALLER(OH, (PANELS * WIDTH + TAIL - 2 + OW) / OW + 1)
 #define PATCH_ROWS ((MOST_ROWS - 1) * SY + KH)
 #define PATCH_COLUMNS ((OW - 1) * SX + KW)
 #define LINE (MOST_ROWS * OW + WIDTH)
 
-// Picks every second element of two neighbouring vectors that have one element in common.
+// Selects every second element of two neighbouring vectors that overlap by one element.
 #if SX == 2 && LANES == 16
 #define EVERY_SECOND(a, b) WOVEN(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31)
 #elif SX == 2 && LANES == 8
@@ -46,12 +45,12 @@ typedef struct {
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
-// The pixels of a task: those of `panels` whole or cut panels, then `tail` more.
+// The pixels of a task: those of `panels` panels, the last of which may be partial, then `tail` more.
 typedef struct {
   int first, panels, tail;
 } Span;
 
-// The rectangle of output pixels around a span, whole rows where there are several.
+// The bounding rectangle of the output pixels of a span, whole rows where there are several.
 typedef struct {
   int y, x, rows, columns;
 } Box;
@@ -61,7 +60,7 @@ static Box box_of(Span span, int end) {
   return (Box){y, x, rows, rows > 1 ? OW : end - span.first};
 }
 
-// Copies what a box meets of one channel; what lies in the padding was set to zero before.
+// Copies the input patch of a box, of one channel; the padding was set to zero before.
 static void cut(float* restrict patch, const float* restrict plane, Box box) {
   const int width = (box.columns - 1) * SX + KW, height = (box.rows - 1) * SY + KH;
   const int y0 = box.y * SY - PY, x0 = box.x * SX - PX, left = LARGER(0, -x0);
@@ -71,7 +70,7 @@ static void cut(float* restrict patch, const float* restrict plane, Box box) {
       patch[y * width + left + x] = plane[(y0 + y) * IW + x0 + left + x];
 }
 
-// Writes what the taps of one row of the filter meet, for the pixels of a box in order.
+// Writes the im2col rows of the taps of one filter row, for the pixels of a box in order.
 static inline __attribute__((always_inline)) void shift(
     float (*restrict lines)[LINE], const float* restrict patch, const int rows, const int columns) {
   const int width = (columns - 1) * SX + KW;
@@ -81,8 +80,7 @@ static inline __attribute__((always_inline)) void shift(
         lines[j][y * columns + x] = patch[y * SY * width + x * SX + j];
 }
 
-// Copies a line of what a tap meets to where it belongs: panels, the last of which it may not fill, and
-// the tail.
+// Copies an im2col row to the panels, the last of which may be partial, and to the tail.
 static inline void deal(
     Scratch* restrict to, const float* restrict line, int k, Span span, int pixels) {
   float* row = to->panels + (size_t)k * WIDTH;
@@ -106,7 +104,7 @@ INLINED void gather(float* restrict to, const float* restrict from, const int co
   for (int x = 0; x < count; ++x) to[x] = from[x * SX];
 }
 
-// Unfolds a span: row c * TAPS + tap of a panel holds what filter tap `tap` of channel c meets.
+// im2col of a span: row c * TAPS + tap of a panel has the input of filter tap `tap` of channel c.
 static void unfold(
     Scratch* restrict to, const float* restrict image, int channels, Span span) {
   const int pixels = SMALLER(span.panels * WIDTH, PANELLED - span.first);
@@ -141,8 +139,8 @@ static void unfold(
 #endif
 }
 
-// The line of some channels that a tile fetches: of the next channels of a span, or of the first ones of the span
-// that this thread takes next, if all threads are equally fast.
+// Returns the image row that a tile prefetches, or NULL: of the next channels of a span, or of the first channels of
+// this thread's next span, if all threads are equally fast.
 static const float* next_of(int tile, int c0, Span span, const float* image) {
   int channel = c0 + CHANNELS, pixel = span.first, end = CI;
   if (channel >= CI) channel = 0, pixel += THREADS * PANELS * WIDTH, end = SMALLER(CHANNELS, CI);
@@ -155,7 +153,7 @@ static const float* next_of(int tile, int c0, Span span, const float* image) {
   return y < 0 || y >= IH ? NULL : plane + (size_t)y * IW;
 }
 
-// Adds to the pixels of the tail, of `rows` filters, or writes them, as `tile` does.
+// Dot products of the pixels of the tail and `rows` filters; adds or writes them as `tile` does.
 static void dots(
     int rows, int depth, const float* restrict a, const float* restrict b, float* restrict c,
     int first, int last, const EpilogueArgs epilogue) {

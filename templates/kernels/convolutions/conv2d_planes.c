@@ -5,8 +5,8 @@
 #define PIXELS (OH * OW)
 #define HELD_LINES (LINES + (KH - 1) / SY)
 
-// Per thread, and kept between calls: the pages of new memory would be mapped again. The
-// last sums of the last channel meet what lies behind it.
+// Per thread, and kept between calls: the pages of new memory would be mapped again. The last tile of the last channel
+// may read up to WIDTH elements beyond it.
 static _Thread_local float planes[CHANNELS * CHANNEL + WIDTH] __attribute__((aligned(64)));
 
 // Copies every SX-th element of a row from `from` on, with zeros outside of the image.

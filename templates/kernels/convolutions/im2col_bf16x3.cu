@@ -1,8 +1,8 @@
 // im2col of NCHW images, and splitting of its rows and of the filters into three bfloat16 each, for gemm_bf16x3.cu.
 // With HAS_BIAS K is padded to whole vectors: the bias follows each filter, and is multiplied by one.
 //
-// A block owns a tile of rows over a K tile, as in pack_bf16x3.cu: it writes their floats, which tiles with infinities
-// or NaNs are multiplied from, then packs what it wrote.
+// A block owns a K tile of a tile of rows, as in pack_bf16x3.cu: it writes their floats, which are the operands of
+// flagged tiles, then packs them.
 #if HAS_BIAS
 #define BIAS_PARAMETER const float *__restrict__ bias,
 typedef float Filter;

@@ -21,7 +21,7 @@ static inline TensorMap* own_map(TensorMap*, const Item* images) {
 
 static inline void write_map(TensorMap*, const TensorMap&, const Item*) {}
 
-// Copies as TMA does; the map stands for the address of the images here.
+// Copies as TMA does; here the pointer to the map is the address of the images.
 template <int PIXELS>
 static inline void load_im2col(
     unsigned to, const TensorMap* map, int channel, Position first, int x, int y, unsigned) {
@@ -62,7 +62,8 @@ __device__ __forceinline__ void write_map(TensorMap* own, const TensorMap& map, 
       : "memory");
 }
 
-// Starts to load one box: channels from `channel` on of the tap at offset (x, y), of PIXELS output pixels from `first` on.
+// Issues the load of a box: channels from `channel` on of the tap at offset (x, y), of PIXELS output pixels from
+// `first` on.
 template <int PIXELS>
 __device__ __forceinline__ void load_im2col(
     unsigned to, const TensorMap* map, int channel, Position first, int x, int y, unsigned barrier) {
@@ -75,7 +76,7 @@ __device__ __forceinline__ void load_im2col(
 }
 #endif
 
-// Starts to load a K tile from `k` on, of PIXELS output pixels from `m` on.
+// Issues the loads of the K tile from `k` on, of PIXELS output pixels from `m` on.
 template <int PIXELS>
 __device__ __forceinline__ void copy_chunk_of_windows(
     unsigned to, const TensorMap* map, int m, int k, unsigned barrier) {

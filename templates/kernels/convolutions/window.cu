@@ -1,11 +1,11 @@
 // Depthwise convolution, max and average pooling. Elements are those of elements.h, arithmetic is in float32.
 //
-// A thread computes LINES x PIXELS neighbouring windows, of one channel in NCHW and of C_VEC neighbouring
-// ones in NHWC. It loads each of their input rows once, in vectors of X_VEC columns or C_VEC channels, and
-// uses it for all windows that the row is part of; the halo shared with other threads comes from the cache.
+// A thread computes LINES x PIXELS neighbouring outputs, of one channel in NCHW and of C_VEC neighbouring channels in
+// NHWC. It loads each of their input rows once, in vectors of X_VEC columns or C_VEC channels, and uses it for all
+// windows that contain the row; the halo shared with other threads comes from the cache.
 //
-// With SHUFFLED a warp holds whole rows: each thread loads only the columns by which its windows advance, and takes
-// the halo to their left and right from the neighbouring lanes.
+// With SHUFFLED a warp holds whole rows: each thread loads only the PIXELS * SX columns that are its own, and gets the
+// halo to their left and right from the neighbouring lanes by warp shuffles.
 constexpr int CO = CI * MULTIPLIER;
 constexpr int WINDOW = (PIXELS - 1) * SX + (KW - 1) * DX + 1;
 constexpr int IN_LINES = (LINES - 1) * SY + (KH - 1) * DY + 1;
@@ -17,22 +17,22 @@ constexpr int TILES_X = (OW + TILE_X - 1) / TILE_X;
 constexpr int TILES_Y = (OH + TILE_Y - 1) / TILE_Y;
 constexpr int OUT_VEC = NHWC ? C_VEC : O_VEC;
 
-#if OPERATION == 1  // maximum; a number that is none is the largest
+#if OPERATION == 1  // maximum; NaNs propagate
 #define NOTHING __int_as_float(0xff800000)
 __device__ __forceinline__ float joined(float a, float b) { return b > a || b != b ? b : a; }
 #else
 #define NOTHING 0.0f
 #endif
 
-// Threads whose windows begin within the image begin at most here. What of their rows and columns lies within the
-// image for all of them is read without asking.
+// The last coordinates at which the windows of a thread with outputs in bounds may start. Rows and columns that are
+// inside the image even for these are loaded without bounds checks.
 constexpr int LAST_Y = (OH - 1) / LINES * LINES * SY - PY;
 constexpr int LAST_X = (OW - 1) / PIXELS * PIXELS * SX - PX - LEAD;
 
-// Columns that the windows of a thread advance by.
+// Input columns per thread: those by which windows of neighbouring threads differ.
 constexpr int OWN = PIXELS * SX;
 
-// Returns whether any window of a thread has a tap in column `at`, counted from the first column of the first window.
+// Returns whether any window of a thread has a tap at column `at` relative to the first window.
 __device__ constexpr bool is_read(int at) {
   for (int p = 0; p < PIXELS; ++p)
     for (int k = 0; k < KW; ++k)
@@ -40,8 +40,8 @@ __device__ constexpr bool is_read(int at) {
   return false;
 }
 
-// Reads row `i` of the windows, NOTHING where it lies outside of the image. They begin in row y0, column x0 of the
-// image, `from` on, which may lie before it.
+// Loads row `i` of a thread's windows; NOTHING outside of the image. The windows start at row y0 and column x0 of the
+// image, at address `from`; both coordinates may be negative.
 __device__ __forceinline__ void load_row(
     float (&to)[READ][C_VEC], const Element* __restrict__ from, int i, int y0, int x0, int channel) {
   const bool inside = (i >= PY || y0 + i >= 0) && (LAST_Y + i < IH || y0 + i < IH);
@@ -91,7 +91,8 @@ __device__ __forceinline__ void shuffle_row(
 #pragma unroll
     for (int v = 0; v < X_VEC; ++v) own[j + v] = columns[v];
   }
-  // Where the last thread of a row has no column of the image, the first one takes its padding from there.
+  // If the last thread of a row has no column inside the image, the first one gets its padding from it (shuffles wrap
+  // around).
   constexpr bool IDLE = (COLUMNS - 1) * OWN >= IW;
 #pragma unroll
   for (int j = 0; j < WINDOW; ++j) {
@@ -110,7 +111,7 @@ __device__ __forceinline__ void shuffle_row(
 }
 #endif
 
-// How many of the SIZE elements of a window that begins at `first` lie in an image of that extent.
+// Number of the SIZE elements of a window starting at `first` that are inside an image of this extent.
 template <int SIZE, int STEP>
 __device__ __forceinline__ int within(int first, int extent) {
   int count = 0;
@@ -133,8 +134,8 @@ __device__ __forceinline__ void accumulate(
   }
 }
 
-// One resident block is asked for: else the compiler saves registers for more of them, and reads rows when it comes
-// to them, each after the one before has arrived.
+// One resident block suffices: for more the compiler would save registers and load rows one after another, each when
+// the previous one has arrived.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
     const Element* __restrict__ data, const Element* __restrict__ weight,
     const Element* __restrict__ bias, const Element* __restrict__ residual,
@@ -154,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
   const bool within_rows = OH % TILE_Y == 0 || oy < OH;
   const bool valid = (CO % TILE_C == 0 || co < CO) && (OW % TILE_X == 0 || ox < OW) && within_rows;
   if (!SHUFFLED && !valid) return;
-  // Threads beyond the last channel take part in shuffles, and load that one.
+  // Threads beyond the last channel take part in shuffles; they load the last one.
   const int co_read = !SHUFFLED || CO % TILE_C == 0 || co < CO ? co : CO - 1;
   const int ci = co_read / MULTIPLIER, y0 = oy * SY - PY, x0 = ox * SX - (SHUFFLED ? 0 : PX + LEAD);
   const Element* const from =

@@ -1,10 +1,10 @@
-// Depthwise convolution and pooling over planes that are read in place. LINES neighbouring output rows
-// are computed together in registers, so that shared input is loaded once. What a vector loads beyond a
-// row is masked; rows of the padding are one row of identities. SX is 1 or 2.
+// Depthwise convolution and pooling over planes that are read in place. LINES neighbouring output rows are computed
+// together in registers, so that shared input is loaded once. Elements that a vector loads beyond a row are masked; all
+// rows of the padding are one row of identities (0, or -infinity for max pooling). SX is 1 or 2.
 #define GROUP SMALLER(LINES, OH)
 #define REMAINDER (OH % GROUP)
-// Elements that vectors load before and after a row. Those of the row of identities are added up too,
-// though not written: denormals there would make it ten times as slow.
+// Elements that vectors load before and after a row. Those of the row of identities must be initialised too: they are
+// added up, though not written, and denormals there would make it ten times as slow.
 #define BEFORE PX
 #define AFTER LARGER(0, VECTORS * LANES * SX + REACH_X - PX - IW)
 #define PIXELS (IH * IW)
@@ -15,11 +15,10 @@ _Static_assert(
     PX <= LANES * SX && (VECTORS == 1 || ((VECTORS - 1) * LANES - 1) * SX + REACH_X - PX <= IW),
     "only the first vector of a line meets the padding at its left, and only the last that at its right");
 
-// Per thread: copies of the rows at the beginning and the end of the images, beyond which loads would be
-// out of bounds.
+// Per thread: copies of the first and the last rows of the images, where loads would be out of bounds.
 static _Thread_local float margins[BEFORE + MET * IW + AFTER] __attribute__((aligned(64)));
 
-// A plane from line `top` on, and what its windows are computed with.
+// A plane from row `top` on, its filter and its epilogue arguments.
 typedef struct {
   const float *lines, *taps, *nothing;
   int top;
@@ -60,7 +59,7 @@ INLINED vec met_by(
   return (vec)(((bits)met & exists) | ((bits)nothing & ~exists));
 }
 
-// Writes vectors of outputs, the first of line `y`, of neighbouring lines.
+// Computes a vector of outputs of each of some neighbouring rows, the first of which is `y`.
 INLINED void vectors_of(
     const int lines, const Plane* plane, int y, const int at, const int is_left, const int is_right,
     const float* restrict residual, float* restrict out) {
@@ -91,7 +90,7 @@ INLINED void vectors_of(
         plane->bias, plane->scale, plane->shift);
 }
 
-// Writes neighbouring lines of outputs.
+// Computes neighbouring rows of outputs.
 INLINED void lines_of(
     const int lines, const Plane* plane, int y, const float* restrict residual,
     float* restrict out) {

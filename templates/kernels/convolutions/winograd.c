@@ -1,17 +1,17 @@
-// Winograd's convolution, NCHW, float32, stride 1, by filters that were transformed ahead of time:
-// [POINTS, CO, CI]. A tile is TILE x TILE outputs and their input, ALPHA x ALPHA elements of each
-// input channel. A task owns BLOCK output channels and a GROUP of tiles of one image. It transforms
-// the input tiles of CHANNELS channels, multiplies for each point of the transform, and applies the
-// output transform after all channels.
+// Winograd convolution (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016), NCHW, float32,
+// stride 1, by filters that were transformed ahead of time: [POINTS, CO, CI]. A tile is TILE x TILE outputs and their
+// input, ALPHA x ALPHA elements of each input channel. A task owns BLOCK output channels and a GROUP of tiles of one
+// image. It transforms the input tiles of CHANNELS channels, multiplies for each point of the transform, and applies
+// the output transform after all channels.
 #define ALPHA (TILE + KERNEL - 1)
 #define POINTS (ALPHA * ALPHA)
 #define ACROSS ((OW + TILE - 1) / TILE)
 #define DOWN ((OH + TILE - 1) / TILE)
 #define TILES (ACROSS * DOWN)
-// Every TILE-th element of a line: of all tiles and of one beyond; and what vectors reach over.
+// Every TILE-th element of a row, of all tiles and one beyond, and the padding that vectors may read.
 #define PARTED ((ACROSS + 4) / 4 * 4)
 #define PHASE (PARTED + LANES)
-// Elements of a row that fit.
+// Elements of an input row that are copied.
 #define HELD LARGER(0, SMALLER(IW, PARTED * TILE - PX))
 // Most input rows of the tiles of a task.
 #define LINES (SMALLER(DOWN, (GROUP + ACROSS - 2) / ACROSS + 1) * TILE + KERNEL - 1)
@@ -20,7 +20,7 @@ static const float input_matrix[ALPHA][ALPHA] = INPUT_MATRIX;    // B transposed
 static const float output_matrix[TILE][ALPHA] = OUTPUT_MATRIX;  // A transposed
 
 typedef struct {
-  // A cache line more for each point, lest all points map to the same set of the cache.
+  // Padded by a cache line for each point, so that points do not all map to the same set of the cache.
   float panels[POINTS][CHANNELS * PITCH + 16] __attribute__((aligned(64)));
   float sums[POINTS][BLOCK * GROUP + 16];
   float phases[LINES][TILE][PHASE];
@@ -32,8 +32,8 @@ typedef struct {
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
-// Neighbouring tiles of one row of tiles: the place of the first among those of a task, how many,
-// and where in the image.
+// Neighbouring tiles of one row of tiles: the index of the first among those of a task, their number, and the row and
+// column of the first in the image.
 typedef struct {
   int at, count, row, column;
 } Stretch;
@@ -52,7 +52,7 @@ INLINED vec combine(const float row[ALPHA], const vec numbers[ALPHA]) {
   return sum;
 }
 
-// Parts a line of TILE elements a tile, and puts it together: tiles of 4 are transposed.
+// Deinterleaving of a row into TILE phases, and interleaving of them: for tiles of 4 these are 4 x 4 transposes.
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
 #ifdef __clang__
 #define PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
@@ -194,7 +194,7 @@ static inline void put_line(
   }
 }
 
-// Returns the epilogue arguments of an output channel, from pixel `place` on.
+// Returns the epilogue arguments of an output channel, from a pixel on.
 static inline EpilogueArgs epilogue_of(EpilogueArgs all, size_t channel, size_t place) {
   if (BIAS) all.bias += channel;
   if (RESIDUAL) all.residual += channel * OH * OW + place;

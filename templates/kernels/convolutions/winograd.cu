@@ -1,5 +1,6 @@
 
-// Input and output transforms of Winograd convolution, around a matrix product for each of the IN_TILE x IN_TILE points
+// Input and output transforms of Winograd convolution (Lavin and Gray, "Fast Algorithms for Convolutional Neural
+// Networks", 2016), before and after a matrix product for each of the IN_TILE x IN_TILE points
 // of a tile. Input tiles of IN_TILE x IN_TILE pixels have a stride of OUT_TILE; output tiles are OUT_TILE x OUT_TILE
 // pixels. Operands are [point, channel, tile] for NCHW and [point, tile, channel] for NHWC. Accesses are coalesced.
 constexpr int TILES = IMAGES * TILES_Y * TILES_X;

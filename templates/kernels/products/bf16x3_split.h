@@ -1,13 +1,13 @@
-// Floats as three bfloat16 each, whose sum they are: the nearest, the nearest to what remains, and the rest. A
-// float32 has 24 digits and a bfloat16 8. Some have no such pieces: infinities, NaNs, and those with digits below
-// the smallest bfloat16; of those of 2^56 and more sums of products could overflow.
+// Splits floats into three bfloat16 each, whose sum they are: the nearest bfloat16, that nearest to the difference, and
+// the remaining difference; a float32 has a significand of 24 bits, a bfloat16 of 8. Infinities, NaNs and floats with
+// bits below the smallest bfloat16 cannot be split, and sums of products of 2^56 and more could overflow.
 constexpr float TOO_LARGE = 72057594037927936.0f;  // 2^56
 
-// What was seen of floats while they were split: the largest, and digits beyond the third piece.
+// Statistics of the floats that were split: the largest magnitude, and bits below the third bfloat16.
 struct Seen {
   float top;
   unsigned low;
-  // Has it noted now: compilers put that off, and keep all floats in registers meanwhile.
+  // Forces the update here: compilers defer it, and keep all floats in registers until then.
   __device__ __forceinline__ void settle() {
 #ifndef AUTOTUNE_EMULATE
     asm volatile("" : "+f"(top), "+r"(low));
@@ -33,7 +33,7 @@ __device__ __forceinline__ Pieces split(float low, float high, Seen& seen) {
   pieces.word[2] = __byte_perm(__float_as_uint(low), __float_as_uint(high), 0x7632);
   seen.low |= __float_as_uint(low) | __float_as_uint(high);
 #ifdef AUTOTUNE_EMULATE
-  if (low != low || high != high) seen.low |= 1;  // a device's NaN has all of these digits
+  if (low != low || high != high) seen.low |= 1;  // a NaN of the device has all of these bits set
 #endif
   return pieces;
 }

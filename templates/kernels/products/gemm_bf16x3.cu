@@ -1,28 +1,28 @@
-// C[M, N] = A[M, K] B[K, N] of float32 on Hopper's tensor cores: each operand is the sum of three bfloat16
-// (pack_bf16x3.cu), whose nine products are exact; operands.h says how A and B are stored.
+// Warp-specialised GEMM of float32 on Hopper's tensor cores: C[M, N] = A[M, K] B[K, N], each operand the sum of three
+// bfloat16 (pack_bf16x3.cu), whose nine products are exact; operands.h says how A and B are stored.
 //
-// Tensor cores cut what they add to a sum, so long sums would be too small. Here a sum is theirs over one CHUNK
-// of K only, the small products first, and is then added to the total as floats are, rounded to the nearest.
+// Tensor cores truncate when they accumulate, so long sums would be too small. Here they accumulate over one K tile
+// only, the small products first; its sums are then added to the total as floats, rounded to nearest.
 //
-// A block owns a tile of TILE_M x TILE_N of C and one of SPLIT ranges of K. One thread of its first warpgroup
-// has K tiles of both operands copied into a pipeline of STAGES stages in shared memory; the others multiply, each 64
-// rows by all columns, PART_N at a time. Each stage has two barriers: `full` when its copies have
-// arrived, `empty` when all consumer warps are done with it. Tiles that the packing has flagged are multiplied
-// as plain floats.
+// A block computes a tile of TILE_M x TILE_N of C over one of SPLIT ranges of K. One thread of the producer warpgroup
+// copies K tiles of both operands by bulk copies into a pipeline of STAGES stages in shared memory; each consumer
+// warpgroup multiplies 64 rows by all columns, PART_N at a time. A stage has two mbarriers: `full`, completed when its
+// copies have arrived, and `empty`, when all consumer warps have released it. Blocks with a tile that was flagged when
+// it was packed multiply floats by fmaf.
 constexpr int GROUPS = THREADS / 128 - 1;
 constexpr int PARTS = TILE_N / PART_N, WORDS = PART_N / 2;
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
 constexpr int COPY_REGISTERS = 40, SUM_REGISTERS = 232;
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 
-// Of PART_N columns, any multiple of 8: gemm_wgmma.py's `product_text` has written its operands out.
+// PART_N columns, any multiple of 8: gemm_wgmma.py's `product_text` writes the list of operands.
 #ifdef AUTOTUNE_EMULATE
 #define issue_part issue_packed_wgmma
 #else
 DEFINE_WGMMA(issue_part, ", 0, 0", OWN_COLUMNS, WORDS, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 #endif
 
-// A place in the pipeline: stages are used in turn, and `parity` changes with every turn.
+// State of the pipeline: the current stage, and the phase parity, which flips each time around.
 struct PipelineState {
   int stage;
   unsigned parity;
@@ -33,7 +33,8 @@ struct PipelineState {
   }
 };
 
-// The warpgroups take turns by barriers of 256 threads: those of one wait there, those of the other arrive.
+// Consumer warpgroups issue wgmma in turn, ordered by named barriers of 256 threads, one for each warpgroup: it waits
+// there (bar.sync), and the other arrives when it has issued its own (bar.arrive).
 #ifdef AUTOTUNE_EMULATE
 static inline void wait_for_turn(int) {}
 static inline void pass_turn(int) {}
@@ -55,8 +56,7 @@ struct Tile {
   int m, n;
 };
 
-// Tiles run in columns of BAND tiles of M, so that those at work at one time share rows and columns of
-// the inputs in the L2 cache.
+// Rasterisation in bands of BAND tiles along M, so that concurrent tiles share rows and columns of the operands in L2.
 __device__ __forceinline__ Tile tile_of(int number) {
   const int band = number / (BAND * BLOCKS_N), first = band * BAND;
   const int height = BLOCKS_M - first < BAND ? BLOCKS_M - first : BAND;
@@ -64,7 +64,7 @@ __device__ __forceinline__ Tile tile_of(int number) {
   return {first + inside % height, inside / height};
 }
 
-// Has the K tiles of this block copied; `a` and `b` are its first ones.
+// Main loop of the producer; `a` and `b` are the first K tiles of this block.
 __device__ __forceinline__ void copy_tile(const SharedStorage& smem, const char* a, const char* b, bool copies) {
   PipelineState state = {0, 1};
 #pragma unroll 1
@@ -80,7 +80,7 @@ __device__ __forceinline__ void copy_tile(const SharedStorage& smem, const char*
   }
 }
 
-// Issues the wgmma of a K tile: of the smallest pieces first, of which PRODUCTS may leave some out.
+// Issues the wgmma of a K tile: the PRODUCTS largest of the nine products, in ascending order.
 __device__ __forceinline__ void issue_k_tile(float (&sum)[WORDS], descriptor left, descriptor right) {
   constexpr int LEFT[9] = {2, 1, 2, 1, 0, 2, 0, 1, 0}, RIGHT[9] = {2, 2, 1, 1, 2, 0, 1, 0, 0};
   wgmma_fence();
@@ -99,7 +99,7 @@ __device__ __forceinline__ void add_k_tile(float (&total)[WORDS], float (&sum)[W
   for (int i = 0; i < WORDS; ++i) total[i] += sum[i];
 }
 
-// Where a thread of a warpgroup reads the pipeline.
+// A consumer thread's position in the pipeline.
 struct Reader {
   const SharedStorage& smem;
   int group, lane;
@@ -111,7 +111,8 @@ struct Reader {
   }
 };
 
-// The warpgroups begin K tiles in turn with IN_TURN, so that one adds while the other's products are at work.
+// Main loop of a consumer. With IN_TURN the two warpgroups issue their K tiles in turn, so that one adds to its total
+// while the wgmma of the other run.
 __device__ __forceinline__ void mainloop(float (&total)[PARTS][WORDS], Reader reader) {
   const int group = reader.group, other = (group + 1) % GROUPS;
   const descriptor left = make_block_descriptor(reader.smem.stages + group * 64 * 16, TILE_M * 16);
@@ -135,7 +136,7 @@ __device__ __forceinline__ void mainloop(float (&total)[PARTS][WORDS], Reader re
   }
 }
 
-// The same sums as plain floats have them, where the pieces do not add up to the operands.
+// The same sums by fmaf, where the pieces do not add up to the operands.
 __device__ __forceinline__ void multiply_plainly(
     float (&total)[PARTS][WORDS], const float* __restrict__ a, const float* __restrict__ b, int m, int n, int k,
     int k_end) {
@@ -168,7 +169,7 @@ __device__ __forceinline__ void multiply_plainly(
 #define FINISH(low, high, n, at)
 #endif
 
-// Writes the sums of one thread, whose first is at row m and column n.
+// Writes a thread's sums, the first at row m and column n.
 __device__ __forceinline__ void write_sums(
     float* __restrict__ out, float (&sum)[WORDS], int m, int n, const EpilogueArgs& epilogue) {
 #pragma unroll
@@ -188,8 +189,8 @@ __device__ __forceinline__ void write_sums(
 }
 
 #if SPLIT > 1
-// The blocks of a cluster hold sums of one tile over a part of K each. They put them where the pipeline
-// was, and each adds up its share of the rows.
+// Split-K within a cluster: each block stores its partial sums of the tile over the pipeline's buffers, and reduces its
+// share of the rows through distributed shared memory.
 constexpr int PART_PITCH = TILE_N + 8, SHARE = TILE_M / SPLIT;
 constexpr int VECTOR_N = N % 4 == 0 ? 4 : N % 2 == 0 ? 2 : 1;
 static_assert(TILE_M * PART_PITCH * 4 <= STAGES * STAGE_BYTES, "the parts do not fit into the ring");
@@ -202,7 +203,7 @@ __device__ __forceinline__ void keep_sums(float* part, const float (&sum)[WORDS]
       store_vector<2>(part + half * 8 * PART_PITCH + j * 8, sum + j * 4 + half * 2);
 }
 
-// Adds up four neighbours at one shared address of all blocks.
+// Sums four neighbours at the same shared-memory offset of all blocks.
 __device__ __forceinline__ void add_parts_of_cluster(float (&total)[4], const float* own) {
   float part[SPLIT][4];
 #pragma unroll

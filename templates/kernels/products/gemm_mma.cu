@@ -1,11 +1,11 @@
-// C[M, N] = A[M, K] B[K, N], 16-bit floats on tensor cores with sums in float32; operands.h says how A and B
-// are stored. With TF32 they are floats, as C is. With INT8 two integers of 8 bits stand in each 16-bit place,
-// K counts those, and C and the sums are of 32 bits. Of the rows and columns of C those before C_M and C_N
-// exist.
+// GEMM by mma.sync: C[M, N] = A[M, K] B[K, N] of 16-bit floats, accumulated in float32; operands.h says how A and B are
+// stored. With TF32, A, B and C are floats. With INT8 each 16-bit item holds two 8-bit integers, K counts items, and C
+// and the accumulators are int32. C has C_M rows and C_N columns.
 //
-// A block owns a tile of WARPS_M * FRAGS_M * 16 by WARPS_N * FRAGS_N * 8 of C and one of SPLIT ranges
-// of K; a warp owns FRAGS_M x FRAGS_N products of 16 x 8. K tiles of K pass through a pipeline of STAGES
-// buffers; rows of shared memory are padded so that the matrix loads have no bank conflicts.
+// A block computes a tile of WARPS_M * FRAGS_M * 16 by WARPS_N * FRAGS_N * 8 of C over one of SPLIT ranges of K; a warp
+// has FRAGS_M x FRAGS_N accumulator fragments of 16 x 8. cp.async copies K tiles of A and B into a pipeline of STAGES
+// stages; rows in shared memory are padded so that ldmatrix has no bank conflicts. Partial sums of a split are
+// reduced by `gemm_mma_reduce`.
 constexpr int WARP_M = FRAGS_M * 16, WARP_N = FRAGS_N * 8;
 constexpr int TILE_M = WARPS_M * WARP_M, TILE_N = WARPS_N * WARP_N;
 constexpr int CHUNKS = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
@@ -16,10 +16,10 @@ constexpr int B_SIZE = (TRANSPOSE_B ? TILE_N : CHUNK) * B_PITCH;
 constexpr int BLOCKS_M = (M + TILE_M - 1) / TILE_M, BLOCKS_N = (N + TILE_N - 1) / TILE_N;
 constexpr int C_ALL_N = IN_GROUPS ? ALL_N : C_N;
 #define FINISHED (FOLLOWS && SPLIT == 1)
-// Four neighbouring threads hold 8 columns of a row of a fragment, 16 bytes of 16-bit floats. Of four fragments side
-// by side each takes one instead: rows are then written 64 bytes at a time, where 16 would be half a sector.
+// Four neighbouring threads hold 8 columns of a row of a fragment, 16 bytes of 16-bit floats. They exchange those of
+// four fragments side by side, so that each has one: rows are then written 64 bytes at a time, two whole sectors.
 #define IN_EIGHTS (!INT8 && !TF32 && SPLIT == 1 && FRAGS_N % 4 == 0 && C_N % 8 == 0)
-// Where the extents divide, the tests for the edges are constant and vanish.
+// Where tiles divide the extents, bounds checks are constant and vanish.
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0;
 
@@ -117,8 +117,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
 
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
   const int warp_m = warp / WARPS_N * WARP_M, warp_n = warp % WARPS_N * WARP_N;
-  // Blocks run in columns of BAND tiles of M, so that those at work at one time share rows and
-  // columns of the inputs in the L2 cache.
+  // Rasterisation in bands of BAND tiles along M, so that concurrent tiles share rows and columns of the operands in
+  // L2.
 #if BATCH > 1
   const int which = blockIdx.x / (BLOCKS_M * BLOCKS_N), tile = blockIdx.x % (BLOCKS_M * BLOCKS_N);
   a += static_cast<size_t>(which) * A_STRIDE;

@@ -1,13 +1,13 @@
-// C[M, N] = A[M, K] B[K, N], row-major float32. A task owns BLOCK rows and PANELS panels of WIDTH
-// columns; of a GROUP of panels it packs DEPTH rows at a time, which then stay in cache for all its rows: in
-// the first where it is one panel, which meets them all before the next; else in the second, and each tile of
-// rows meets all of the group. What is near already may stay IN_PLACE.
+// C[M, N] = A[M, K] B[K, N], row-major float32, blocked for caches (Goto and van de Geijn, "Anatomy of High-Performance
+// Matrix Multiplication", 2008). A task owns BLOCK rows and PANELS panels of WIDTH columns. It packs DEPTH rows of a
+// GROUP of panels at a time, which then stay in cache for all its rows: a group of one panel in L1, a larger one in L2.
+// With IN_PLACE b is not packed.
 #define LAST LAST_OF(N)
 
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local float panels[IN_PLACE ? 1 : GROUP * DEPTH * WIDTH] __attribute__((aligned(64)));
 
-// Copies a panel, of which `columns` or more than a whole one exist.
+// Packs a panel, whose first `columns` exist, padded with zeros.
 static void pack(float* restrict to, const float* restrict b, int depth, int columns) {
   for (int k = 0; k < depth; ++k, to += WIDTH, b += N)
     if (columns >= WIDTH) memcpy(to, b, WIDTH * sizeof(float));
@@ -15,7 +15,7 @@ static void pack(float* restrict to, const float* restrict b, int depth, int col
       for (int j = 0; j < WIDTH; ++j) to[j] = j < columns ? b[j] : 0.0f;
 }
 
-// Computes a tile of whole panels from b where it lies, and leaves a copy for the tiles below.
+// Computes the first tile of a whole panel directly from b, and packs the panel for the tiles below meanwhile.
 INLINED void first_tile(
     int depth, const float* restrict a, const float* restrict b, float* restrict panel,
     float* restrict c, const Columns* columns, const int first) {
@@ -34,8 +34,8 @@ INLINED void first_tile(
   put(sum, WIDTH, ROWS, c, columns, first, 0, (EpilogueArgs){0});
 }
 
-// Where in b that begins what the tiles from row `m` on fetch: they share the group that is packed after that
-// of column `n`, which lies beside it or else below the first, if there is one.
+// Returns the rows of b that the tile of row `m` prefetches, or NULL: its share of the group that is packed after that
+// of column `n`, which is the next one along N, or else the first one of the next rows.
 static const float* next_of(
     int m, int k0, int k_end, int n, int first_column, int end, const float* b) {
   const int tile = LARGER(0, m / ROWS - BY_TILES), row = tile * (DEPTH / NEAR) * FETCHED;
@@ -45,8 +45,8 @@ static const float* next_of(
   return b + (size_t)(k0 + row) * N + n;
 }
 
-// Adds what `depth` rows of a panel, `pitch` apart, give to `rows` rows of c, or writes it when these are the
-// `first`. Of the panel `count` columns exist.
+// Multiplies `depth` rows of a panel, with a pitch of `pitch`, and adds to `rows` rows of c, or writes them if these
+// are the `first`. The first `count` columns of the panel exist.
 INLINED void panel_strip(
     int rows, int depth, const float* restrict a, const float* restrict panel, const size_t pitch,
     float* restrict c, int count, int first, int last, int ahead, const float* next) {
@@ -74,7 +74,7 @@ static void group(
     for (int n = first; n < end; n += WIDTH, panel += DEPTH * WIDTH) {
       const float* right = b + (size_t)k0 * N + n;
       float* to = c + (size_t)m * N + n;
-      // Packing takes a pass of its own, or goes on while the first tile is computed.
+      // With BY_TILES a panel is packed while its first tile is computed, else before it.
       if (BY_TILES && m == 0 && rows >= ROWS && n + WIDTH <= end) {
         const Columns columns = first_columns(WIDTH);
         first_tile(depth, left, right, panel, to, &columns, k0 == 0);
@@ -88,7 +88,7 @@ static void group(
   }
 }
 
-// Of rows of a, K apart, and of columns of b from `first` to `end`, the products up to `k_end`.
+// Multiplies `rows` rows of a by the columns of b from `first` to `end`, up to `k_end` along K.
 static void task(
     int rows, int k_end, int first, int end, const float* restrict a, const float* restrict b,
     float* restrict c) {

@@ -1,11 +1,15 @@
-// C[M, N] = A[M, K] B[K, N], float32; operands.h says how A and B are stored.
+// GEMM by fmaf: C[M, N] = A[M, K] B[K, N] of float32; operands.h says how A and B are stored.
 //
-// A block owns a tile of THREADS_M * ROWS by THREADS_N * COLS of C and one of SPLIT ranges of K.
-// Its threads are THREADS_N x THREADS_M x SLICES; the slices share each staged chunk of
-// CHUNK = SLICES * STEP of K among them. A either keeps its order in shared memory and is read K_VEC
-// elements along K at a time, or is transposed on the way in, element by element, and read ROW_VEC
-// rows at a time: more copies, but fewer registers between a read and its use. An A stored along M is so
-// already.
+// A block computes a tile of THREADS_M * ROWS by THREADS_N * COLS of C over one of SPLIT ranges of K. Its threads are
+// THREADS_N x THREADS_M x SLICES: a thread has ROWS x COLS accumulators, and the slices split each K tile of CHUNK =
+// SLICES * STEP (split-K within the block). K tiles pass through a pipeline of STAGES stages in shared memory. A either
+// keeps its layout there and is loaded K_VEC elements along K at a time, or is TRANSPOSED when it is copied, element by
+// element, and loaded ROW_VEC rows at a time: more copies, but fewer registers between a load and its use. An A stored
+// as [K, M] is transposed already.
+//
+// There are three main loops: AHEAD loads the operands of a step one step ahead, STREAMED loads A row by row and B four
+// steps ahead (both software-pipelined, see gemm_nn_mainloop.h), and the plain one loads operands before each step.
+// With CLUSTER the blocks of a split reduce through distributed shared memory, else `gemm_nn_reduce` does.
 #define FINISHED (FOLLOWS && (SPLIT == 1 || CLUSTER))
 
 // The row of the tile that is a thread's row j.
@@ -67,10 +71,10 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
   b += b_row * B_ROW + b_vector * B_VECTOR;
   b += TRANSPOSE_B ? static_cast<size_t>(n0) * K + k_begin : static_cast<size_t>(k_begin) * ALL_N + n0;
   float* const a_to = as + (a_row * A_ROW_TO + a_vector * A_VECTOR_TO);
-  // Where rows of B are permuted, each copy has its own.
+  // Where rows of B are permuted, the offset of each copy is computed where it is issued.
   const int b_across = TRANSPOSE_B ? b_row : b_vector * B_VECTOR_TO, b_along = TRANSPOSE_B ? b_vector : b_row;
   float* const b_to = bs + (b_across + (PERMUTED ? 0 : b_along * B_PITCH));
-  // Where in the ring the next chunk goes, in floats.
+  // Offset of the stage that is filled next, in floats.
   constexpr int RING = STAGES * STAGE_FLOATS;
   int staged = 0, put = 0;
   auto stage_part = [&](int part) {
@@ -178,7 +182,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
     }
   }
 #else
-  // The first STAGES - 1 chunks are staged by the loop as well: code that exists once compiles fast.
+  // The loop runs the prologue too, the first STAGES - 1 K tiles, since less code compiles faster.
 #pragma unroll 1
   for (int chunk = 1 - STAGES; chunk < CHUNKS; ++chunk) {
     if (STAGES == 1) {
@@ -223,7 +227,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
 #endif
     }
   }
-#else  // neighbouring threads write neighbours, also where rows of the result are no whole vectors
+#else  // through shared memory, so that stores are coalesced where rows of C are not aligned to vectors too
   copy_wait<0>();
   __syncthreads();
   float* const partial = as;
@@ -256,7 +260,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
     out[at] = total[0];
   }
 #if CLUSTER
-  cluster_sync();  // no block may leave while another still reads its shared memory
+  cluster_sync();  // no block may exit while another still reads its shared memory
 #endif
 #endif
 }

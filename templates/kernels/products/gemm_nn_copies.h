@@ -1,4 +1,4 @@
-// How a block of products has its operands copied to shared memory; gemm_nn.cu tells of tiles and K tiles.
+// Sizes of gemm_nn.cu, and its copies of K tiles to shared memory by cp.async.
 constexpr int TILE_M = THREADS_M * ROWS, TILE_N = THREADS_N * COLS;
 constexpr int TILE = TILE_M * TILE_N;
 constexpr int CHUNK = SLICES * STEP;
@@ -6,43 +6,45 @@ constexpr int CHUNKS = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
 constexpr int A_FLOATS = (TRANSPOSED ? CHUNK : TILE_M) * A_PITCH, B_FLOATS = CHUNK * B_PITCH;
 constexpr int STAGE_FLOATS = A_FLOATS + B_FLOATS;
 constexpr int PANELS = COLS / N_VEC;
-// Whether operands of a step are read ahead, while the step before is multiplied.
+// Whether operands of a step are loaded during the previous step.
 #define AHEAD (TRANSPOSED && STAGES > 1 && STRAIGHT % 2 == 0)
-// Whether A is read a row of four steps at a time, a few rows ahead, and B four steps ahead: where that takes no
-// more registers than all rows of four steps.
+// Whether A is loaded in rows of four steps, a few rows ahead, and B four steps ahead: where that takes no more
+// registers than all rows of four steps.
 #define STREAMED                                                                      \
   (!TRANSPOSED && STAGES > 2 && STRAIGHT == STEP && STEP % 8 == 0 && ROWS % 4 == 0 && \
    2 * ROWS >= 8 + 3 * COLS)
-// Threads of a warp cover a rectangle, where the block has room for it.
+// Threads of a warp cover a rectangle of 4 x 8, where the block's thread layout is a multiple of that.
 constexpr bool RECTANGLES = THREADS_M % 4 == 0 && THREADS_N % 8 == 0;
 constexpr int LANES_M = RECTANGLES ? 4 : THREADS_M, LANES_N = RECTANGLES ? 8 : THREADS_N;
 
-// Where the extents divide, the tests for the edges are constant and vanish.
+// Where tiles divide the extents, bounds checks are constant and vanish.
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0;
 
-// In how many parts a K tile is staged, between which others multiply; from 12 copies of a thread on in four.
+// Parts in which a K tile is staged, with multiply-adds between them: four from 12 copies per thread on.
 constexpr int COPIES = CHUNK * (TILE_M / A_COPY + TILE_N / B_COPY) / THREADS;
-// The last of them goes out before the last step, at which copies are waited for.
+// The last part is issued before the last step, which waits for copies.
 constexpr int PARTS = AHEAD && STRAIGHT % 8 == 0 && COPIES >= 12    ? 4
                       : (AHEAD && STRAIGHT % 4 == 0) || STREAMED ? 2
                                                                  : 1;
 
-// Slices take steps of K in turns, K_TOGETHER at a time, as A is read: threads of a warp that are of several slices
-// then read adjacent vectors of A, and adjacent rows of B, which stand in shared memory in the order of their steps.
+// Steps of K are dealt to slices K_TOGETHER at a time (cyclically), as A is loaded: threads of a warp that belong to
+// different slices then load adjacent vectors of A, and adjacent rows of B, which are permuted accordingly in shared
+// memory.
 constexpr int K_TOGETHER = TRANSPOSED ? 1 : K_VEC;
 constexpr bool PERMUTED = SLICES > 1 && K_TOGETHER > 1;
-// From one group of K_TOGETHER steps of a slice to the next.
+// Distance from one group of K_TOGETHER steps of a slice to the next, and of steps in B.
 constexpr int A_GROUP_TO = SLICES * (TRANSPOSED ? A_PITCH : K_TOGETHER), B_STEP_TO = SLICES * B_PITCH;
 
-// The row of a tile of B in shared memory that has its row k.
+// The row of shared memory that holds row k of a tile of B.
 __device__ __forceinline__ int b_row_of(int k) {
   constexpr int TURN = SLICES * K_TOGETHER;
   return k / TURN * TURN + k % K_TOGETHER * SLICES + k / K_TOGETHER % SLICES;
 }
 
-// How threads copy a tile of vectors: all keep to one column where the tile allows it, so that what a thread
-// copies stands at constant distances from the first. Then `own` is its place, and elsewhere that of the tile.
+// Assigns the vectors of a tile to threads. Where THREADS is a multiple of TILE_VECTORS each thread keeps one column,
+// so that addresses of its copies differ from the first by constants; own_row and own_vector are then the indices of
+// its first vector, otherwise 0.
 template <int TILE_ROWS, int TILE_VECTORS>
 struct Copies {
   static constexpr bool SWEEPS = THREADS % TILE_VECTORS == 0;
@@ -51,7 +53,7 @@ struct Copies {
   static __device__ __forceinline__ int own_row(int tid) { return SWEEPS ? tid / TILE_VECTORS : 0; }
   static __device__ __forceinline__ int own_vector(int tid) { return SWEEPS ? tid % TILE_VECTORS : 0; }
 
-  // Calls body(row, vector), counted from a thread's own, for what is the turn of `part`.
+  // Calls body(row, vector), relative to a thread's own, for the vectors of a part.
   template <class Body>
   static __device__ __forceinline__ void each(int tid, int part, Body body) {
     if (SWEEPS) {
@@ -65,8 +67,8 @@ struct Copies {
   }
 };
 
-// What is transposed on the way in is copied element by element, eight along K at a time: these go to
-// different banks.
+// Operands that are transposed while they are copied are copied element by element, eight along K at a time, which are
+// in different banks.
 constexpr int EIGHT = CHUNK % 8 == 0 ? 8 : CHUNK;
 #if TRANSPOSE_A
 typedef Copies<CHUNK, TILE_M / A_COPY> CopiesA;
@@ -90,8 +92,8 @@ constexpr int B_VECTOR = B_COPY, B_VECTOR_TO = B_COPY;
 constexpr long long B_ROW = ALL_N;
 #endif
 
-// Copies a part of a K tile of A, from and to a thread's own place; clears what does not exist. With CONV `from`
-// is where the images begin.
+// Copies a part of a K tile of A; `from` and `to` have a thread's own offset already. Fills with zeros out of bounds.
+// With CONV `from` is the start of the images.
 __device__ __forceinline__ void stage_a(
     float* to, const float* __restrict__ from, int m0, int k0, int k_end, bool exists, int tid, int part) {
   const int own_row = CopiesA::own_row(tid), own_vector = CopiesA::own_vector(tid) * A_VECTOR;
@@ -118,7 +120,7 @@ __device__ __forceinline__ void stage_a(
 #endif
 }
 
-// The same of B.
+// Copies a part of a K tile of B.
 __device__ __forceinline__ void stage_b(
     float* to, const float* __restrict__ from, int n0, int k0, int k_end, bool exists, int tid, int part) {
   const int own_row = CopiesB::own_row(tid), own_vector = CopiesB::own_vector(tid) * B_VECTOR;

@@ -1,10 +1,10 @@
-// How a thread of products multiplies what is in shared memory; gemm_nn.cu tells of tiles and K tiles.
+// Main loop of gemm_nn.cu: how a thread multiplies operands in shared memory.
 //
-// What keeps products of floats from their peak on sm_90 is that a scheduler has nothing to issue: with sums of
-// 16 by 8 a thread there are two warps for each, and they wait for operands from shared memory, and for copies
-// to read their addresses. So operands are read a step ahead, between multiply-adds, across K tiles as well, and
-// a K tile is copied in parts. Then operands of one bank of registers count: one of three is held back from the
-// multiply-add before (`multiply_add`), the other two should be of two banks (`keep_apart`).
+// What keeps GEMM by fmaf from its peak on sm_90 are issue slots without an eligible warp: with 16 x 8 accumulators a
+// thread, a scheduler has two warps, which stall on loads from shared memory and on the address operands of cp.async.
+// So operands are loaded a step ahead, between multiply-adds and across K tiles too, and a K tile is copied in parts.
+// After that register bank conflicts matter: one of the three operands comes from the reuse cache of the multiply-add
+// before (`multiply_add`), the other two should be in different banks (`keep_apart`).
 struct Operands {
   float left[ROWS], right[COLS];
 };
@@ -13,9 +13,10 @@ __device__ __forceinline__ void read_right(Operands& of, const float* b, int pan
   load_vector<N_VEC>(of.right + panel * N_VEC, b + panel * THREADS_N * N_VEC);
 }
 
-// Neighbours share an operand, which the second finds where the first had it; lines of them turn where they
-// end. They run along the longer side of the sums, and along columns where all that a step needs of A is in
-// one bank: a register in four of those that were read along K. Before each line there is a call of before(line).
+// Consecutive multiply-adds share an operand, which the second takes from the reuse cache; lines of them run back and
+// forth (boustrophedon). They run along the longer side of the accumulators, and along columns where all operands of A
+// of a step are in one bank: every fourth register of those that were loaded along K. before(line) is called before
+// each line.
 constexpr bool ALONG_N = !TRANSPOSED || COLS >= 4 || ROWS < COLS;
 constexpr int LINES = ALONG_N ? ROWS : COLS, LINE = ALONG_N ? COLS : ROWS;
 
@@ -34,8 +35,8 @@ __device__ __forceinline__ void multiply_add(
   }
 }
 
-// Sums that are written as vectors would be in registers side by side from the start, as are those of `b`
-// that they are multiplied by: in the same bank. So compilers must not know that they are written as they are.
+// Accumulators that are stored as vectors would be allocated to consecutive registers, as are the operands of B, and so
+// to the same banks. The XOR with a zero that the compiler does not know of separates them from what is stored.
 __device__ __forceinline__ void keep_apart(float (&sum)[ROWS][COLS]) {
   const int zero = threadIdx.y;
 #pragma unroll
@@ -45,7 +46,7 @@ __device__ __forceinline__ void keep_apart(float (&sum)[ROWS][COLS]) {
 }
 
 #if TRANSPOSED
-// Reads those operands of a step whose turn is before `line` of the step before.
+// Loads the operands of a step that are scheduled before `line` of the previous step.
 __device__ __forceinline__ void read(Operands& of, const float* a, const float* b, int line) {
   constexpr int LOADS = PANELS + ROWS / ROW_VEC;
 #pragma unroll
@@ -92,7 +93,7 @@ __device__ __forceinline__ void accumulate_straight(
 }
 #endif
 
-// STRAIGHT steps of K at a time are written out: more would take long to compile and gain nothing.
+// STRAIGHT steps at a time are unrolled: more would take long to compile and gain nothing.
 __device__ __forceinline__ void accumulate(
     float (&sum)[ROWS][COLS], const float* a, const float* b) {
 #pragma unroll 1

@@ -1,8 +1,7 @@
-// C[N] = A[K] B[K, N], row-major float32: one row, which asks for nothing but memory. A task owns
-// PANELS panels of WIDTH columns, whose sums stay in cache, and reads DEPTH rows of b side by side:
-// each is a run of neighbours as long as the task is wide, which the core fetches ahead by itself. A
-// panel that would not end within the row begins as much earlier; of columns that two panels have,
-// one is written.
+// C[N] = A[K] B[K, N], row-major float32: a vector-matrix product, bound by memory bandwidth. A task owns PANELS panels
+// of WIDTH columns, whose sums stay in cache, and reads DEPTH rows of b at a time: each is a stream of contiguous
+// elements as long as the task is wide, which the hardware prefetches. A panel that would extend beyond the row starts
+// earlier instead; columns that two panels share are written once.
 #if N < WIDTH
 #error "a panel is wider than the matrix"
 #endif
@@ -11,7 +10,7 @@
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local float sums[PANELS * WIDTH] __attribute__((aligned(64)));
 
-// Adds what `depth` rows of b give for the columns from `first` to `end`.
+// Multiplies `depth` rows of b and adds to the sums of the columns from `first` to `end`.
 INLINED void add(const int depth, int first, int end, const float* a, const float* b) {
   float* to = sums;
   for (int n = first; n < end; n += WIDTH, to += WIDTH) {

@@ -1,17 +1,16 @@
-// C[M, N] = A[M, K] B[K, N], row-major float32, of few rows: b is read where it lies. A task owns
-// BLOCK rows and PANELS panels of WIDTH columns, whose sums stay in cache. It adds to them what
-// DEPTH rows of b give, while the DEPTH rows below come from memory; of each panel the first tile
-// leaves the others a copy that is near. A panel that would not end within the row begins as much
-// earlier; of columns that two panels have, one is written.
+// C[M, N] = A[M, K] B[K, N], row-major float32, of few rows; b is not packed ahead. A task owns BLOCK rows and PANELS
+// panels of WIDTH columns, whose sums stay in cache. It multiplies DEPTH rows of b, while it prefetches the next DEPTH
+// rows; the first tile of each panel packs them for the other tiles. A panel that would extend beyond the row starts
+// earlier instead; columns that two panels share are written once.
 #if N < WIDTH
 #error "a panel is wider than the matrix"
 #endif
 #define HELD SMALLER(BLOCK, M)
 #define FIRST(column) SMALLER(column, N - WIDTH)
-// Floats in a line of cache.
+// Floats of a cache line.
 #define LINE 16
 
-// Rows of a lie so far apart that many meet in one place of a cache: their next elements are copied.
+// The current elements of rows of a are copied, as rows may map to the same set of the cache.
 typedef struct {
   float sums[PANELS][HELD][WIDTH];
   float copy[DEPTH][WIDTH];
@@ -21,9 +20,9 @@ typedef struct {
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
-// Adds to a tile of sums what `depth` rows of b give, which lie `pitch` apart. Where `keep` is set
-// they are copied to `near`; where `ahead` is set, the rows that come after these are fetched, to the
-// second cache: where rows lie a power of two apart they would push each other out of the first.
+// Multiplies `depth` rows of b, with a pitch of `pitch`, and adds to a tile of sums. With `keep` they are packed into
+// `near`; with `ahead` the rows after these are prefetched to L2: with a power of two as pitch they would evict each
+// other from L1.
 INLINED void add(
     const int rows, const size_t pitch, const int keep, int depth, const float* restrict a,
     const float* b, float* restrict to, float* near, int ahead) {
@@ -46,7 +45,7 @@ INLINED void add(
     for (int v = 0; v < VECTORS; ++v) *(vec*)(to + i * WIDTH + v * LANES) = sum[i][v];
 }
 
-// Adds to `rows` rows of a panel: whole tiles, then one of the rows that are left.
+// Adds to `rows` rows of a panel: whole tiles, then the remainder.
 static inline void add_all(
     Scratch* with, int rows, int depth, const float* b, float* restrict to, int ahead) {
   int i = 0;

@@ -1,22 +1,22 @@
-// C[M, N] = A[M, K] B of few rows of 8-bit integers, B stored as [K, N] or with TRANSPOSE_B as [N, K]: what counts is
-// how fast B comes, so warps read it from global memory to registers, each byte once, AHEAD steps ahead.
+// Skinny GEMM: C[M, N] = A[M, K] B of few rows of 8-bit integers, B stored as [K, N] or with TRANSPOSE_B as [N, K],
+// bound by loading B. Warps load it from global memory to registers, each byte once, AHEAD steps in advance.
 //
-// A warp owns a strip of 8 * VEC columns of C and a range of K. Products m16n8k32 add up over K in any order that both
-// operands agree on: lane q of four owns K 16 * q to 16 * q + 15 of a step, and lane g of eight owns VEC
-// neighbouring columns of the strip, of which each of VEC products has one. So lanes read whole vectors of either
-// operand, and of B as [K, N] blocks of 4 x 4 integers are transposed in registers.
+// A warp owns a strip of 8 * VEC columns of C and a range of K. K is permuted, alike for both operands of an mma: of a
+// step, quad lane q = lane % 4 has 16 * q to 16 * q + 15 along K, and row g = lane / 4 has VEC neighbouring columns of
+// the strip, one in each of VEC mma. So lanes load whole vectors of either operand; of a B stored as [K, N], blocks of
+// 4 x 4 integers are transposed in registers.
 //
-// RANGES warps of a block, and SPLIT blocks of a cluster, have ranges of K of the same columns. Their sums meet in
-// shared memory: integers, exact in any order.
+// Split-K: RANGES warps of a block, and SPLIT blocks of a cluster, have different ranges of K of the same columns.
+// Their partial sums are reduced through (distributed) shared memory; integers are exact in any order.
 constexpr int LENGTH = 16, STEP = 4 * LENGTH, STRIP = 8 * VEC, ROWS = FRAGS_M * 16, QUADS = STRIP / 4;
 constexpr int STEPS = (K + STEP - 1) / STEP, STEPS_EACH = (STEPS + RANGES * SPLIT - 1) / (RANGES * SPLIT);
-// Rows of sums that lanes write together begin in different banks.
+// Padded, so that rows of sums which lanes store together start in different banks.
 constexpr int PITCH = 9 * VEC, PART = ROWS * PITCH;
 constexpr bool WHOLE_M = M % ROWS == 0, WHOLE_N = N % (STRIP * STRIPS) == 0;
 constexpr bool WHOLE_K = K % (STEP * RANGES * SPLIT) == 0;
 
-// What a lane multiplies in a step, words of four integers along K of rows g and g + 8 of each fragment of A, and of
-// B: of its columns, or with B as [K, N] words of four columns of each row.
+// Operands of a lane in a step: words of four integers along K of rows g and g + 8 of each fragment of A, and of its
+// columns of B, or of a B stored as [K, N] words of four columns of each row.
 struct Step {
   unsigned a[FRAGS_M][2][LENGTH / 4];
 #if TRANSPOSE_B
@@ -31,7 +31,7 @@ struct Lane {
   int m, n, k;
 };
 
-// Loads WORDS words, which are 0 where they do not exist.
+// Loads WORDS words, zeros if they are out of bounds.
 template <int WORDS>
 __device__ __forceinline__ void load_words(unsigned (&to)[WORDS], const signed char* from, bool exists) {
   if (WORDS == 4) {
@@ -66,7 +66,7 @@ __device__ __forceinline__ void load_step(Step& to, const Lane& at, int step, bo
     }
 }
 
-// Adds to the sums of column `j` the products of 32 along K: words `first` and the next of what lanes own.
+// Accumulates the mma of column `j` and 32 along K, words `first` and the next of each lane.
 __device__ __forceinline__ void multiply_column(
     int (&sum)[FRAGS_M][VEC][4], const Step& of, int j, int first, unsigned right0, unsigned right1, int lane) {
 #pragma unroll
@@ -98,12 +98,13 @@ __device__ __forceinline__ void multiply_step(int (&sum)[FRAGS_M][VEC][4], const
   }
 }
 
-// Where four neighbouring columns of a row of sums stand: quads of lanes that write together are in different banks.
+// Offset of four neighbouring columns of a row of sums, swizzled so that lanes which store together have no bank
+// conflicts.
 __device__ __forceinline__ int place_of(int row, int quad) {
   return row * PITCH + (quad ^ (quad >> 3)) * 4;
 }
 
-// A lane has VEC sums of either of two neighbouring columns of every product, which are 2 * VEC neighbours of C.
+// Stores the sums of a warp. A lane has two neighbouring columns of each of VEC mma: 2 * VEC neighbours of C.
 __device__ __forceinline__ void keep_sums(int* part, const int (&sum)[FRAGS_M][VEC][4], int lane) {
 #pragma unroll
   for (int f = 0; f < FRAGS_M; ++f)
@@ -187,7 +188,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
 
   keep_sums(parts + warp * PART, sum, lane);
   __syncthreads();
-  // The first parts have the sums of the block.
+  // The sums of the block replace the parts of the first range.
   constexpr int BLOCK_QUADS = STRIPS * ROWS * QUADS;
   for (int i = tid; i < BLOCK_QUADS; i += THREADS) {
     int* const own = parts + i / (ROWS * QUADS) * PART + place_of(i / QUADS % ROWS, i % QUADS);
@@ -209,7 +210,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
     write_four(out, m0 + i / QUADS % ROWS, n0 + i / (ROWS * QUADS) * STRIP + i % QUADS * 4, total);
   }
 #if SPLIT > 1
-  // Others may still read here.
+  // No block may exit while another reads its shared memory.
   cluster_sync();
 #endif
 }

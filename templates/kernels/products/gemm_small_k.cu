@@ -1,17 +1,17 @@
-// C[M, N] = A[M, K] B[K, N] of short sums of floats, stored as operands.h says: what counts is how soon C is written,
-// so a thread has all of its COLS columns of B in registers, and passes over the rows of a tile. Threads side by side
-// have VEC adjacent columns each, and again so THREADS * VEC columns further.
+// C[M, N] = A[M, K] B[K, N] of floats with a small K, bound by writing C; operands.h says how A and B are stored. A
+// thread keeps its COLS columns of B in registers and loops over the rows of a tile. Neighbouring threads have VEC
+// adjacent columns each, and again THREADS * VEC columns further.
 //
-// The rows of A are in shared memory, as they are stored: where that is as [K, M], those of a tile are side by side
-// there, and else they are one run of memory, in which four rows together are aligned to 16 bytes, whatever K is. All
-// threads read the same. A B stored as [N, K] is one run as well, from which threads take their columns: VEC of them
-// are an odd number of vectors, with padding where K is even, so that there are no bank conflicts.
+// Rows of A are in shared memory in their memory order; all threads load the same ones (broadcast). Stored as [M, K]
+// the rows of a tile are contiguous, and any four of them are aligned to 16 bytes, whatever K is. Columns of a B stored
+// as [N, K] are contiguous too and pass through shared memory: VEC of them have a pitch of an odd number of vectors,
+// padded where K is even, so that there are no bank conflicts.
 constexpr int GROUP = 4, TILE_N = THREADS * COLS, PANELS = COLS / VEC, A_FLOATS = TILE_M * K;
 constexpr int TILES_M = (M + TILE_M - 1) / TILE_M;
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 
-// Copies the SIZE floats of a run from `from` on to shared memory, COPY at a time; those from `there` on are 0. PITCH
-// floats lie between the starts of PART of them there.
+// Copies SIZE contiguous floats to shared memory, COPY at a time; those from index `there` on are 0. Each PART of them
+// has a pitch of PITCH floats there.
 template <int COPY, int SIZE, int PART, int PITCH>
 __device__ __forceinline__ void copy_run(float* to, const float* __restrict__ from, int there, int tid) {
 #pragma unroll
@@ -26,7 +26,7 @@ __device__ __forceinline__ void copy_run(float* to, const float* __restrict__ fr
   }
 }
 
-// Copies the rows of a tile from an A that is stored as [K, M].
+// Copies the rows of a tile of an A stored as [K, M].
 __device__ __forceinline__ void copy_columns(float* to, const float* __restrict__ a, int m0, int tid) {
 #pragma unroll
   for (int i = tid * A_COPY; i < A_FLOATS; i += THREADS * A_COPY) {

@@ -1,18 +1,17 @@
-// C[M, N] = A[M, K] B[K, N], row-major float32, of few rows: b comes from memory once, and that takes
-// about as long as the sums. A task owns BLOCK rows and PANELS panels of WIDTH columns, whose sums
-// stay in cache. While it adds to them what DEPTH rows of b give, it copies the DEPTH rows below to
-// panels of their own, in the order in which they lie in memory: SIDE rows side by side, as a core
-// fetches a few long runs ahead faster than one, and than many short ones. A panel that would not
-// end within the row begins as much earlier; of columns that two panels have, one is written.
+// C[M, N] = A[M, K] B[K, N], row-major float32, of few rows, where loading b from memory, once, takes about as long as
+// the arithmetic. A task owns BLOCK rows and PANELS panels of WIDTH columns, whose sums stay in cache. While it
+// multiplies DEPTH rows of b, it packs the next DEPTH rows into the other of two buffers, in their memory order, SIDE
+// rows at a time: the hardware prefetchers follow a few long streams faster than one, or than many short ones. A panel
+// that would extend beyond the row starts earlier instead; columns that two panels share are written once.
 #if N < WIDTH
 #error "a panel is wider than the matrix"
 #endif
 #define HELD SMALLER(BLOCK, M)
 #define FIRST(column) SMALLER(column, N - WIDTH)
-// Floats in a line of cache.
+// Floats of a cache line.
 #define LINE 16
 #define SIDE 4
-// Of a panel, and so much that panels do not all begin in one place of a cache.
+// Floats of a panel, padded so that panels do not all start in the same set of the cache.
 #define PANEL (DEPTH * WIDTH + 3 * LINE)
 
 typedef struct {
@@ -24,14 +23,14 @@ typedef struct {
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
-// Where the next of b is to be copied from, and to: one of `side` rows, one of `panels`.
+// Source and destination of the next copy of b: one of `side` rows, one of `panels`.
 typedef struct {
   const float* rows;
   float* to;
   int row, side, panel, panels, last;
 } Cursor;
 
-// Copies WIDTH elements of a row, and fetches those that lie `side` rows below.
+// Copies WIDTH elements of a row, and prefetches those SIDE rows below.
 INLINED void copy_one(Cursor* at) {
   const float* from = at->rows + (size_t)at->row * N + SMALLER(at->panel * WIDTH, at->last);
   float* to = at->to + (size_t)at->panel * PANEL + at->row * WIDTH;
@@ -46,7 +45,7 @@ INLINED void copy_one(Cursor* at) {
   at->to += at->side * WIDTH;
 }
 
-// Adds to a tile of sums what `depth` rows of a panel give; with the first of them `copies` are made.
+// Multiplies `depth` rows of a panel and adds to a tile of sums; makes a copy in each of the first `copies` steps.
 INLINED void add(
     const int rows, int depth, int copies, const float* restrict a, const float* restrict b,
     float* restrict to, Cursor* next) {
@@ -69,8 +68,7 @@ INLINED void add(
     for (int v = 0; v < VECTORS; ++v) *(vec*)(to + i * WIDTH + v * LANES) = sum[i][v];
 }
 
-// Adds to `rows` rows of a panel: whole tiles, then one of the rows that are left. All together make
-// `copies`.
+// Adds to `rows` rows of a panel: whole tiles, then the remainder. Together they make `copies`.
 static inline void add_all(
     Scratch* with, int rows, int depth, int copies, const float* b, float* restrict to,
     Cursor* next) {

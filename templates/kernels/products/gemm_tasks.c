@@ -1,7 +1,7 @@
 
-// Shares out rows, columns and, where these are too few for all cores, the products of each sum (split-K): the
-// first of SPLIT_K parts is written to c, the others to `parts`, one matrix after another, and are added when all
-// are there.
+// Distributes tiles of rows and columns to the threads and, where these are too few for all cores, ranges of K
+// (split-K): the first of SPLIT_K partial results is written to c, the others to the matrices of `parts`, and they are
+// added to c at the end.
 #define PART (SPLIT_K > 1 ? ((K + SPLIT_K - 1) / SPLIT_K + 15) / 16 * 16 : K)
 
 #if SPLIT_K > 1
@@ -11,7 +11,7 @@ void gemm_nn(
 void gemm_nn(const float* restrict a, const float* restrict b, float* restrict c) {
   float* const parts = c;
 #endif
-  // Waking other threads takes longer than the smallest products.
+  // For the smallest products waking other threads takes longer than the work.
 #pragma omp parallel if ((size_t)M * N * K > 250000)
   {
 #pragma omp for collapse(3) schedule(dynamic)

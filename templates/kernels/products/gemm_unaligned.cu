@@ -1,25 +1,27 @@
-// C[M, N] = A[M, K] B[K, N] of 16-bit floats on Hopper's tensor cores, sums in float32, where rows of B, and with BY_CLASS
-// those of A, begin anywhere in memory.
+// Warp-specialised persistent GEMM for Hopper: C[M, N] = A[M, K] B[K, N] of 16-bit floats, accumulated in float32,
+// where rows of B, and with BY_CLASS those of A, are not aligned to 16 bytes.
 //
-// Boxes of TMA are aligned to 16 bytes. Rows that are a multiple of 8 apart begin as far behind
-// one as one another, so every eighth row is a matrix that has boxes, and eight boxes bring a tile's part of B.
+// TMA needs base addresses and strides that are multiples of 16 bytes. Rows whose indices differ by a multiple of 8
+// have the same misalignment, so every eighth row, from an aligned address on, is a matrix with a tensor map (a class),
+// and up to eight boxes load a tile's part of B.
 //
-// A block owns tiles of TILE_M x TILE_N of C. What it multiplies is turned: rows of products are columns of C. Their
-// left operand, B turned, comes from registers, which threads load from shared memory two or four bytes at a time,
-// wherever boxes have put it. The right operand is A, which products read themselves: with BY_CLASS tiles have rows of
-// one class, and what stands before them in a first box is set to 0.
+// A block loops over tiles of TILE_M x TILE_N of C. Operands are swapped: rows of a wgmma are columns of C. The left
+// operand, B transposed, comes from registers, which threads load from shared memory two or four bytes at a time. The
+// right operand is A, from shared memory: with BY_CLASS a tile has rows of one class, and the elements before them in
+// the first K tile are set to 0.
 //
-// COPIERS warps have K tiles of A and B copied into a pipeline of STAGES stages. The others multiply: four 64 columns of C.
-// Each stage has two barriers: `full` when all copies into it have arrived, `empty` when all warps are done.
-// CLUSTER_N blocks of a cluster have tiles of the same rows of C, and copy a part of A each for both. They have as many
-// K tiles as one another, and a block waits for whatever another sends: for the parts of all K tiles, and that a stage is
-// free, which is told only where another K tile is copied into it. So each may end when it is done.
+// PRODUCER_WARPS warps load K tiles of A and B by TMA into a pipeline of STAGES stages; each consumer warpgroup
+// multiplies 64 columns of C. A stage has two mbarriers: `full`, completed when its loads have arrived, and `empty`,
+// when all consumer warps have released it. The CLUSTER_N blocks of a cluster have tiles of the same rows of C, and
+// multicast a part of A each. No cluster barrier is needed at the end: all blocks have as many K tiles, consumers wait
+// for all parts of all K tiles, and stages are released to other blocks only if they are refilled, which waits for all
+// releases. So nothing is in flight to a block that has exited.
 #define DEFINE_OWN_WGMMA(NAME, TRANSPOSES_RIGHT) \
   DEFINE_RS_WGMMA(NAME, TRANSPOSES_RIGHT, OWN_COLUMNS, TILE_M / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 DEFINE_OWN_WGMMA(issue_wgmma, ", 0")
 
 __constant__ __align__(128) TensorMap a_maps[CLASSES] = {A_MAPS};
-// What a producer warp does, the first of which copies A too.
+// Main loop of a producer warp; the first one loads A too.
 __device__ __forceinline__ void produce_tiles(const SharedStorage& smem, const Item* a, const Item* b, int warp) {
   PipelineState state = {0, 1};
   const bool chosen = elect_one(), both = warp == 0;
@@ -29,7 +31,7 @@ __device__ __forceinline__ void produce_tiles(const SharedStorage& smem, const I
     const Tile tile = tile_of(number);
     if (!tile.exists()) continue;
     boxes.find(tile, b);
-    // Rows of a class are a matrix that begins at the multiple of 16 bytes before the first of them.
+    // The rows of a class are a matrix that starts at the aligned address at or before the first of them.
     const Item* const matrix = a + static_cast<size_t>(tile.matrix) * A_STRIDE +
                                static_cast<size_t>(tile.row_class) * (BY_CLASS ? K : 0) - tile.shift;
     const int k_tiles = tile.k_tiles(), part = CLUSTER_N > 1 ? blockIdx.x % CLUSTER_N * PART : 0;
@@ -52,7 +54,7 @@ __device__ __forceinline__ void produce_tiles(const SharedStorage& smem, const I
   }
 }
 
-// Sets all numbers but those from `first` up to `end` along K of a first step to 0.
+// Sets elements of the first step outside of `first` to `end` along K to 0.
 __device__ __forceinline__ void mask_k(Left& left, int first, int end) {
 #pragma unroll
   for (int word = 0; word < 4; ++word) {
@@ -61,7 +63,7 @@ __device__ __forceinline__ void mask_k(Left& left, int first, int end) {
   }
 }
 
-// Keeps registers as they are until products that read them are done.
+// Keeps the compiler from overwriting registers before the wgmma that read them are complete.
 __device__ __forceinline__ void fence_left_operand(const Left& left) {
 #ifndef AUTOTUNE_EMULATE
 #pragma unroll
@@ -69,7 +71,7 @@ __device__ __forceinline__ void fence_left_operand(const Left& left) {
 #endif
 }
 
-// Sets what stands before the rows of a class to 0.
+// Sets the `count` elements before the rows of a class to 0, so that they do not contribute to sums.
 __device__ __forceinline__ void zero_prefix(unsigned stage, int count, ConsumerBarrier& consumers) {
   for (int row = static_cast<int>(threadIdx.x); row < TILE_M; row += CONSUMER_THREADS) {
     unsigned short* const to =
@@ -85,15 +87,15 @@ struct Consumer {
   PipelineState state, before;
   Lines lines;
   descriptor right;
-  int refills;  // How many K tiles from the next on leave stages that are filled again.
+  int refills;  // K tiles from the next on whose stages are refilled
 
   __device__ __forceinline__ void load(Left& left) {
     barrier_wait(smem.full + state.stage * 8, state.parity);
     lines.load(left, smem.stages + state.stage * STAGE_BYTES);
   }
 
-  // Issues the wgmma of a K tile, or of its first DEPTHS along K, whose left operand is there, and waits for those of
-  // the K tile before, which read `before_left`.
+  // Issues the wgmma of the first STEPS steps of a K tile, waits for those of the previous one, which read
+  // `before_left`, and releases its stage.
   template <int STEPS>
   __device__ __forceinline__ void begin(float (&sum)[WORDS], const Left& left, const Left& before_left, bool first) {
     wgmma_fence();
@@ -111,7 +113,7 @@ struct Consumer {
     state.next();
   }
 
-  // Says that a warp is done with the K tile before.
+  // Releases the stage of the previous K tile.
   __device__ __forceinline__ void release_stage() {
     const unsigned lane = threadIdx.x % 32;
     cluster_barrier_arrive<CLUSTER_N>(
@@ -119,7 +121,7 @@ struct Consumer {
     if (CLUSTER_N > 1) --refills;
   }
 
-  // Multiplies the K tiles of a tile: while one is multiplied, the left operand of the next is loaded.
+  // Main loop over the K tiles of a tile: while one is multiplied, the left operand of the next is loaded.
   __device__ __forceinline__ void mainloop(float (&sum)[WORDS], const Tile& tile) {
     const bool remainder = tile.k_tiles() > WHOLE_K_TILES;
     Left left, other;
@@ -142,7 +144,7 @@ struct Consumer {
     }
     if (REMAINDER_STEPS > 0 && remainder) {
       if (!TRANSPOSE_B) {
-        // The compiler has products wait for one another where operands change before those begun are done.
+        // The compiler would serialise all wgmma if their operands changed while they are in flight.
         wgmma_wait<0>();
         mask_k(WHOLE_K_TILES % 2 > 0 ? other : left, 0, K + tile.shift - WHOLE_K_TILES * CHUNK);
       }
@@ -157,15 +159,15 @@ struct Consumer {
   }
 };
 
-// Where a room has a number of a row. Where rows begin alike, the four words of a vector are turned from every second
-// row to the next, so that lanes, whose columns are a vector apart, do not meet in a bank.
+// Offset of an element in a staging buffer. Where rows are aligned alike, the four words of a vector are rotated by one
+// for every two rows, as lanes store columns a vector apart, which would conflict in banks.
 constexpr bool SWIZZLED = BY_CLASS || N % 2 == 0;
 
 __device__ __forceinline__ int staging_offset(int row, int column) {
   return row * PITCH + column / 8 * 16 + (column / 2 + SWIZZLED * (row / 2)) % 4 * 4 + column % 2 * 2;
 }
 
-// Where a thread puts its two columns of a row: as a pair if the first is aligned to 4 bytes.
+// Offsets of a thread's two columns of a row in a staging buffer; they are stored as one word if that is aligned.
 struct Target {
   unsigned first, second;
   bool pair;
@@ -185,8 +187,8 @@ struct Target {
   }
 };
 
-// What a thread writes of rows of C: one vector of each of some rows, where it is whole, and one number before or
-// behind the whole vectors of each of others. Rows of a tile that are a multiple of 8 apart begin alike.
+// Coalesced stores of staged rows to C: a thread stores one aligned vector of each of some rows, and one element before
+// or after the whole vectors of each of others. Rows of a tile that differ by a multiple of 8 are aligned alike.
 struct Writer {
   static constexpr int AT_ONCE = 16, EDGES = 16, EDGES_AT_ONCE = CONSUMER_THREADS / EDGES;
   half_bits *vectors, *edges;
@@ -209,14 +211,14 @@ struct Writer {
     edge_from = staging_offset(edge_row, row_offset);
   }
 
-  // Returns a vector of one of the thread's rows, which all have turned words alike.
+  // Undoes the rotation of a vector of one of the thread's rows, which is the same for all of them.
   __device__ __forceinline__ uint4 unswizzled(uint4 x) const {
     if (SWIZZLED && vector_row / 2 % 2) x = make_uint4(x.y, x.z, x.w, x.x);
     if (SWIZZLED && vector_row / 4 % 2) x = make_uint4(x.z, x.w, x.x, x.y);
     return x;
   }
 
-  // Writes those rows of a room that exist, the first of which is at `row_offset` of the tile.
+  // Writes the rows of a staging buffer that are in bounds; the first is row `row_offset` of the tile.
   __device__ __forceinline__ void write(const Tile& tile, unsigned smem, int row_offset) const {
     const int rows = TILE_M - row_offset < BATCH_ROWS ? TILE_M - row_offset : BATCH_ROWS;
 #pragma unroll
@@ -232,7 +234,7 @@ struct Writer {
   }
 };
 
-// Returns how many K tiles follow a tile in a block's walk, or at least STAGES.
+// Returns how many K tiles the block loads after this tile, or at least STAGES if these are more.
 __device__ __forceinline__ int k_tiles_behind(unsigned number) {
   int k_tiles = 0;
 #pragma unroll 1
@@ -243,7 +245,7 @@ __device__ __forceinline__ int k_tiles_behind(unsigned number) {
   return k_tiles;
 }
 
-// What a consumer warpgroup does.
+// Consumer warpgroup: main loop and epilogue of its tiles.
 __device__ __forceinline__ void consume_tiles(const SharedStorage& smem, EPILOGUE_PARAMETERS half_bits* __restrict__ out) {
   const int pair = threadIdx.x % 4 * 2;
   Consumer consumer = {smem, {0, 0}, {0, 0}, {}, make_descriptor(smem.stages, 0), 0};
@@ -265,7 +267,7 @@ __device__ __forceinline__ void consume_tiles(const SharedStorage& smem, EPILOGU
     const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
 #endif
     const Writer writer(out + matrix, tile);
-    // Of the first row of a thread and the second; those that are a multiple of 8 apart in a tile begin alike.
+    // Of a thread's two rows; rows of a tile that differ by a multiple of 8 are aligned alike.
     const Target targets[2] = {{tile, pair}, {tile, pair + 1}};
     const int swapped = Lines::swapped(tile);
 #pragma unroll
@@ -340,7 +342,7 @@ extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, RESIDENT) gem
     if (MOVE_REGISTERS) warpgroup_reg_dealloc<COPY_REGISTERS>();
     const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x - CONSUMER_THREADS) / 32, 0);
     if (warp < PRODUCER_WARPS) {
-      // The kernel before, if any, copies A, which the first of these warps has brought: the others need not wait.
+      // The previous kernel, if any, writes A, which the first of these warps loads: the others need not wait.
       if (warp == 0) wait_on_dependent_grids();
       produce_tiles(smem, a, b, warp);
     }

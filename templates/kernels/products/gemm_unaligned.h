@@ -1,42 +1,44 @@
-// The sizes of gemm_unaligned.cu, which tiles blocks have, and places in their pipeline.
+// Sizes of gemm_unaligned.cu, the tile scheduler, the state of the pipeline and the layout of shared memory.
 constexpr int TILE_N = GROUPS * 64, WORDS = TILE_M / 2, CHUNK = 64, CONSUMER_THREADS = GROUPS * 128;
-// Rows of B in memory, of LINE elements: those that are LINE_CLASSES apart begin as far behind a multiple of 16 bytes
-// as one another. A box has those of a class, from the multiple of 16 bytes before the tile's part of them on, and so
-// one vector more than that part. Its rows are an odd number of 16 bytes.
+// A line is a row of B in memory, of LINE elements. Lines whose indices are equal modulo LINE_CLASSES have the same
+// misalignment (their address modulo 16 bytes): they form a class. A TMA box loads lines of one class, from the aligned
+// address at or before the tile's columns on, and is therefore one vector wider than the tile. The pitch of its rows is
+// an odd number of 16 bytes, against bank conflicts.
 constexpr int LINE = TRANSPOSE_B ? K : N, LINES = TRANSPOSE_B ? TILE_N : CHUNK;
 constexpr int ALIKE = TRANSPOSE_B ? 1 : N % 2 ? 1 : N % 4 ? 2 : N % 8 ? 4 : 8, LINE_CLASSES = 8 / ALIKE;
 constexpr int B_PITCH = (TRANSPOSE_B ? CHUNK : TILE_N) * 2 + 16, BOX_LINES = LINES / LINE_CLASSES;
 constexpr int BOX_BYTES = BOX_LINES * B_PITCH, A_BYTES = TILE_M * CHUNK * 2;
-// So many warps copy, since one would take longer to ask for eight boxes than a small K tile takes to multiply.
+// Several producer warps: one would take longer to issue eight boxes than a small K tile takes to multiply.
 constexpr int PRODUCER_WARPS = LINE_CLASSES < 4 ? LINE_CLASSES : 4;
 constexpr int B_BYTES = LINES * B_PITCH, STAGE_BYTES = A_BYTES + B_BYTES;
-// Results are written so many rows at a time, from two rooms in turn.
+// The epilogue stages BATCH_ROWS rows at a time, in two buffers alternately.
 constexpr int BATCH_ROWS = 32, PITCH = TILE_N * 2 + 16, BUFFER_BYTES = BATCH_ROWS * PITCH;
-// With BY_CLASS rows of a tile are those of a class: as many rows from one another as A has classes.
+// With BY_CLASS the rows of A of a tile are those of one class, with a stride of CLASSES rows.
 constexpr int A_ALIKE = K % 2 ? 1 : K % 4 ? 2 : K % 8 ? 4 : 8, CLASSES = BY_CLASS ? 8 / A_ALIKE : 1;
 constexpr int BLOCKS_M = ((M + CLASSES - 1) / CLASSES + TILE_M - 1) / TILE_M * CLASSES;
-// Blocks of a cluster have tiles side by side, of which the last may be beyond the columns, and copy a PART of A each.
+// Blocks of a cluster have neighbouring tiles of the same rows, and multicast a PART of A each. The last tiles may be
+// out of bounds.
 constexpr int BLOCKS_N = ((N + TILE_N - 1) / TILE_N + CLUSTER_N - 1) / CLUSTER_N * CLUSTER_N, PART = TILE_M / CLUSTER_N;
 constexpr unsigned TILES = static_cast<unsigned>(BLOCKS_M) * BLOCKS_N * BATCH;
-// K tiles that all tiles have whole, and what may follow: a K tile of which so many steps along K are multiplied. Tiles
-// of which K tiles begin before their rows have up to 7 elements more.
+// K tiles that are whole for all tiles, and the steps along K of a remainder. The first K tile of a misaligned class
+// starts up to 7 elements before its rows, which makes K longer by as many.
 constexpr int MOST_BEFORE = BY_CLASS ? 8 - A_ALIKE : 0, LEFT_OVER_K = (K % CHUNK + MOST_BEFORE) % CHUNK;
 constexpr int WHOLE_K_TILES = (K + MOST_BEFORE) / CHUNK, REMAINDER_STEPS = (LEFT_OVER_K + DEPTH - 1) / DEPTH;
-// Copies need few registers: their warpgroup leaves its to the sums.
+// Producers need few registers; consumers get the others.
 constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 40;
 constexpr int LEFT_OVER = (ENTRY_REGISTERS * (GROUPS + 1) - COPY_REGISTERS) / GROUPS / 8 * 8;
 constexpr int SUM_REGISTERS = LEFT_OVER < 240 ? LEFT_OVER : 240;
 constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240 && ENTRY_REGISTERS > COPY_REGISTERS;
 
-// A tile: its first row of those of its class, its class, its first column, its matrix of the batch, and where the
-// K tiles of its rows begin: `shift` elements before their first.
+// A tile: the index of its first row within its class, its class, its first column, its matrix of the batch, and the
+// misalignment of its rows in elements: K tiles start `shift` elements before the rows.
 struct Tile {
   int first, row_class, n, matrix, shift;
   __device__ __forceinline__ bool exists() const { return first * CLASSES + row_class < M; }
   __device__ __forceinline__ int k_tiles() const { return (K + shift + CHUNK - 1) / CHUNK; }
   __device__ __forceinline__ int row(int row_offset) const { return (first + row_offset) * CLASSES + row_class; }
-  // How far behind a multiple of 16 bytes the tile's part of a row of B begins, in elements: of rows that run across K,
-  // of one so far behind the begin of a K tile; else of one so far behind the tile's first.
+  // Misalignment, in elements, of the tile's part of a line of B: of lines along N, of that with index `line` in a K
+  // tile; of lines along K, of that with index `line` in the tile.
   __device__ __forceinline__ int shift_of_line(int line) const {
     const int from = TRANSPOSE_B ? line * (K % 8) - shift : (line - shift) * (N % 8);
     return (static_cast<int>(matrix * (B_STRIDE % 8)) + from) & 7;
@@ -46,7 +48,7 @@ struct Tile {
   }
 };
 
-// Tiles run in columns of BAND tiles of rows, so that those at work at one time share what they read in the L2 cache.
+// Rasterisation in bands of BAND tiles along M, so that concurrent tiles share rows and columns of the operands in L2.
 __device__ __forceinline__ Tile tile_of(unsigned number) {
   const int matrix = number / (BLOCKS_M * BLOCKS_N), tile = number % (BLOCKS_M * BLOCKS_N);
   const int rank = tile % CLUSTER_N, cluster = tile / CLUSTER_N, across = BLOCKS_N / CLUSTER_N;
@@ -58,7 +60,7 @@ __device__ __forceinline__ Tile tile_of(unsigned number) {
   return {at / CLASSES * TILE_M, row_class, n, matrix, BY_CLASS ? row_class * (K % 8) % 8 : 0};
 }
 
-// A place in the pipeline: stages are used in turn, and `parity` changes with every turn.
+// State of the pipeline: the current stage, and the phase parity, which flips each time around.
 struct PipelineState {
   int stage;
   unsigned parity;
@@ -69,7 +71,8 @@ struct PipelineState {
   }
 };
 
-// The shared memory of a block: rooms of results, stages, before which threads may read, and barriers of 8 bytes each.
+// Addresses in shared memory: staging buffers of the epilogue, pipeline stages, and mbarriers of 8 bytes each. Loads of
+// a first K tile may start before the stages.
 struct SharedStorage {
   unsigned results, stages, full, empty, consumers;
 };
@@ -80,7 +83,7 @@ __device__ __forceinline__ SharedStorage shared_storage_of(const void* shared) {
   return {results, stages, full, empty, empty + STAGES * 8};
 }
 
-// Where all consumer warps of a block wait for one another; the emulator takes a barrier.
+// Barrier of all consumer warps of a block; the emulator uses an mbarrier.
 struct ConsumerBarrier {
   unsigned barrier, parity;
   __device__ __forceinline__ void sync() {
@@ -94,7 +97,7 @@ struct ConsumerBarrier {
   }
 };
 
-// Copies a box of rows as they are, one behind another: the same to the engine, whose map says so.
+// Loads a box of lines without swizzle; on the device that is a property of the tensor map.
 #ifdef AUTOTUNE_EMULATE
 static inline void copy_lines(
     unsigned to, const TensorMap& map, const Item* matrix, int column, int row, unsigned) {

@@ -1,9 +1,11 @@
-// How gemm_unaligned.cu copies rows of B, of eight classes, and where threads find what they multiply.
-// Of the classes of rows of B; where matrices of a batch begin anywhere, of each as it begins at any place.
+// Operand B of gemm_unaligned.cu: TMA loads of its lines by class, and loads of the left operand of wgmma from shared
+// memory.
+//
+// Tensor maps of the classes of lines of B; where matrices of a batch are not aligned alike, one for each misalignment.
 __constant__ __align__(128) TensorMap b_maps[LINE_CLASSES * PLACES] = {B_MAPS};
 
-// The boxes of a tile's part of B that a warp copies, of every COPIERS-th class: where their lines begin, from a
-// multiple of 16 bytes on.
+// The boxes of a tile's part of B that a producer warp loads, those of every PRODUCER_WARPS-th class, and the aligned
+// addresses of the matrices that they are boxes of.
 struct Boxes {
   const Item* matrix[LINE_CLASSES / PRODUCER_WARPS];
   int first;
@@ -17,30 +19,30 @@ struct Boxes {
     }
   }
 
-  // Returns the class of the lines of a box: that of the first line of a K tile changes with where K tiles begin.
+  // Returns the class of the lines of a box; lines along N depend on the shift of the first K tile.
   static __device__ __forceinline__ int class_of(const Tile& tile, int i) {
     return TRANSPOSE_B ? i : (i - tile.shift) & (LINE_CLASSES - 1);
   }
 
-  // Returns how far behind a multiple of 16 bytes lines of a box begin.
+  // Returns the misalignment of the lines of a box, in elements.
   static __device__ __forceinline__ int before(const Tile& tile, int i) {
     return (tile.shift_of_line(i) + (TRANSPOSE_B ? tile.shift : 0)) & 7;
   }
 
-  // Returns where the box of a line of the first K tile would begin along K, in rows or columns of its class: 0, or
-  // before the matrix, where no box may.
+  // Returns the coordinate along K at which the box of a line of the first K tile would start, in rows or columns of
+  // its class: 0, or negative, where TMA cannot start.
   static __device__ __forceinline__ int begin_of(const Tile& tile, int line) {
     if (TRANSPOSE_B) return -((tile.shift_of_line(line) + tile.shift) & 8);
     return -((tile.shift + LINE_CLASSES - 1 - line % LINE_CLASSES) / LINE_CLASSES);
   }
 
-  // Returns where it begins.
+  // Returns the coordinate along K at which a box starts.
   static __device__ __forceinline__ int from(const Tile& tile, int i, int k_tile) {
     const int along = begin_of(tile, i) + k_tile * (TRANSPOSE_B ? CHUNK : BOX_LINES);
     return along > 0 ? along : 0;
   }
 
-  // Returns whether a box has any line: others must not be asked for.
+  // Returns whether a box has any line in bounds: only these may be loaded.
   static __device__ __forceinline__ bool exists(const Tile& tile, int i, int k_tile) {
     if (TRANSPOSE_B) return tile.n + i < N;
     return tile.n < N && from(tile, i, k_tile) * LINE_CLASSES + class_of(tile, i) < K;
@@ -74,28 +76,28 @@ __device__ __forceinline__ unsigned pair_at(unsigned address) {
   return *static_cast<const unsigned*>(__cvta_shared_to_generic(address));
 }
 
-// What a thread holds of B turned: of a K tile's four steps along K, two rows of its warp's, at lane / 4 and
-// lane / 4 + 8 of the product. They are columns of C, in such an order that no two lanes meet in a bank.
+// A thread's fragments of the left operand, B transposed: for the four steps along K of a K tile, rows lane / 4 and
+// lane / 4 + 8 of a wgmma. These are columns of C, permuted so that there are no bank conflicts.
 typedef unsigned Left[CHUNK / DEPTH][4];
 
-// Where a thread finds it in a stage. Of the two lines that it reads at a time, of neighbours along K or of its two
-// columns, one at least is aligned to 4 bytes: its numbers are loaded in pairs.
+// Offsets of a thread's fragments in a stage. A thread loads two lines at a time: neighbours along K, or its two
+// columns. At least one of them is aligned to 4 bytes there, and is loaded in words of two elements.
 struct Lines {
   static constexpr bool ALL_EVEN = LINE % 2 == 0;
   unsigned even, other, first, second;
 
-  // Returns the first column of a thread, in those of the block, where they follow one another.
+  // Returns the first of a thread's two neighbouring columns in the tile.
   static __device__ __forceinline__ int column() {
     const int i = threadIdx.x % 32 / 4, warp = threadIdx.x / 32;
     return warp / 4 * 64 + i % ALIKE * 2 + i / ALIKE * ALIKE * 8 + warp % 4 * ALIKE * 2;
   }
 
-  // Returns whether the first row of a product is the second of a thread's columns.
+  // Returns whether the first row of the fragment is the second of a thread's columns.
   static __device__ __forceinline__ int swapped(const Tile& tile) {
     return TRANSPOSE_B && !ALL_EVEN ? tile.shift_of_line(column() % 8) & 1 : 0;
   }
 
-  // Finds it for K tiles but the first, or for that.
+  // Computes the offsets, for the first K tile or for the others.
   __device__ __forceinline__ void find(const Tile& tile, bool first_k_tile) {
     const int pair = threadIdx.x % 4 * 2, own = column();
     if (TRANSPOSE_B) {
@@ -112,7 +114,7 @@ struct Lines {
     }
   }
 
-  // Where boxes across K have a line.
+  // Offset of a line along N in a stage.
   static __device__ __forceinline__ unsigned line_offset(int line) {
     return A_BYTES + line % LINE_CLASSES * BOX_BYTES + line / LINE_CLASSES * B_PITCH;
   }

@@ -213,7 +213,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
 #else
   const Corner corner = corner_of(blockIdx.x);
 #endif
-  // By a consumer warp, while producers compute their addresses.
+  // A consumer warp does this, while producers compute their addresses.
   if (threadIdx.x == THREADS - 32) {
 #pragma unroll
     for (int stage = 0; stage < STAGES; ++stage) {

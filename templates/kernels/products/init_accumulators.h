@@ -1,5 +1,5 @@
-// What the sums of a tile of products by wgmma begin as.
-// With BIAS_FIRST sums begin as the bias of their columns, which is read while the first K tile is on its way.
+// With BIAS_FIRST accumulators are initialised with the bias of their columns, which is loaded while the first K tile
+// is in flight.
 __device__ __forceinline__ void init_accumulators(
     float (&sum)[FRAGS_M][WORDS], const EpilogueElement* bias, int n0, int lane) {
 #if BIAS_FIRST

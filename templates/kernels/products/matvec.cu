@@ -1,6 +1,6 @@
-// C[M, N] = A[M, K] B[K, N] for few rows of A, with B stored as [N, K]: each element of B is read once, by
-// LANES neighbouring threads VEC elements at a time, and used for all M rows of A, which come from the
-// cache. A group of LANES threads computes ROWS columns of C, with AHEAD steps of reads on their way.
+// C[M, N] = A[M, K] B[K, N] for few rows of A, with B stored as [N, K], bound by loading B. A group of LANES threads
+// computes ROWS columns of C: it loads each element of B once, in coalesced vectors of VEC, and uses it for all M rows
+// of A, which come from the cache. The loop is unrolled AHEAD times, so that as many loads are in flight.
 constexpr int WIDTH = LANES < 32 ? LANES : 32, UNROLLED = AHEAD;
 #if LANES > 32
 constexpr int WARPS_A_GROUP = LANES / 32;
@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(LANES * GROUPS) matvec(
   const int n0 = (blockIdx.x * GROUPS + group) * ROWS;
   const Element* rows[ROWS];
 #pragma unroll
-  for (int r = 0; r < ROWS; ++r)  // what lies beyond the last is computed again and not written
+  for (int r = 0; r < ROWS; ++r)  // columns out of bounds are clamped to the last, and not written
     rows[r] = b + static_cast<size_t>(n0 + r < N ? n0 + r : N - 1) * K;
 
   float sum[ROWS][M];

@@ -1,9 +1,11 @@
-// Copies of float32 operands as three bfloat16 each, for gemm_bf16x3.cu: of x the first is the nearest, the second
-// the nearest to what remains, the third the rest. A float32 has 24 digits and a bfloat16 8, so their sum is x,
-// unless digits of x are below the smallest bfloat16. A block copies a tile of rows (of B: columns) over a K tile
-// of K in the order in which it will stand in shared memory: piece, 8 items along K, row, item; what lies outside
-// is 0. It flags tiles that must be multiplied otherwise: with an x whose pieces do not add up to it, or of 2^56
-// and more, of which sums of products could overflow, infinities and NaNs among them.
+// Packs float32 operands as three bfloat16 each, for gemm_bf16x3.cu: the first is the bfloat16 nearest to x, the second
+// that nearest to the difference, the third the remaining difference. A float32 has a significand of 24 bits and a
+// bfloat16 of 8, so their sum is x, unless x has bits below the smallest bfloat16.
+//
+// A block packs a K tile of a tile of rows (of B: columns) in the layout that it has in shared memory (packed.h):
+// piece, 8 items along K, row, item; out of bounds it is zero-padded. It flags tiles that have to be multiplied by
+// fmaf: those with an x that is not the sum of its pieces, or of 2^56 and more, as sums of products could overflow
+// (among these infinities and NaNs).
 constexpr int PACK_THREADS = 256, CHUNK_VECTORS = CHUNK / 8;
 constexpr unsigned TOO_LARGE = (127u + 56u) << 23;
 
@@ -25,7 +27,7 @@ __device__ __forceinline__ unsigned upper_halves(unsigned low, unsigned high) {
   return __byte_perm(low, high, 0x7632);
 }
 
-// Reads 8 neighbours along K, of which the first of `exist` exist.
+// Loads 8 neighbours along K, of which the first `exist` are in bounds.
 template <bool ALONG_K, int PITCH>
 __device__ __forceinline__ void load_eight(float (&x)[8], const float* from, int exist) {
   if (ALONG_K && PITCH % 4 == 0 && exist >= 8) {

@@ -1,11 +1,10 @@
-// Operands of wgmma that were packed, in global memory already, as they stand in shared memory: copies of a run
-// of bytes by TMA (sm_90a), and what tells products where operands are.
+// Operands of wgmma that were packed in global memory in the layout that they have in shared memory: bulk copies
+// (cp.async.bulk, sm_90a) and matrix descriptors.
 //
-// Items are neighbours along K. Blocks of eight rows (of the right operand: columns) of 16 bytes, 128 bytes each,
-// stand side by side across K, so that neither copies nor products has bank conflicts.
+// The layout is K-major without swizzle: core matrices of eight rows (of the right operand: columns) of 16 bytes, 128
+// contiguous bytes each, are contiguous across K, so that neither copies nor wgmma have bank conflicts.
 
-// Describes an operand that begins at `at`; the blocks of the next VECTOR items along K are `along_k` bytes
-// further.
+// Returns the descriptor of an operand at `at`, with a stride of `along_k` bytes between core matrices along K.
 __device__ __forceinline__ descriptor make_block_descriptor(unsigned at, unsigned along_k) {
   return (128ull >> 4) << 32 | static_cast<descriptor>(along_k >> 4) << 16 | (at & 0x3ffff) >> 4;
 }
@@ -36,13 +35,13 @@ static inline void copy_bytes(unsigned to, const void* from, int bytes, unsigned
 #else
 DEFINE_WGMMAS(issue_packed_wgmma, ", 0, 0")
 
-// Arrives, and lets the phase last until so many bytes have been copied in it.
+// Arrives, and adds to the bytes expected in this phase.
 __device__ __forceinline__ void barrier_arrive_expect_tx(unsigned barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-// Begins a copy to the shared address `to`, which tells the barrier of the bytes that have arrived; both
-// addresses and the size are multiples of 16 bytes.
+// Issues a bulk copy to the shared address `to`, which signals the mbarrier by its bytes; addresses and size are
+// multiples of 16 bytes.
 __device__ __forceinline__ void copy_bytes(unsigned to, const void* from, int bytes, unsigned barrier) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),

@@ -1,18 +1,17 @@
-// Copies of matrices of 16-bit numbers with rows of FROM elements to rows of TO, a multiple of 8; what is beyond
-// becomes 0, and ROWS_FROM rows are followed by rows of 0. A thread writes vectors of eight numbers, each from
-// the two aligned vectors that it lies across, which are shifted together. One launch copies whatever a product
-// needs.
+// Padded copies of matrices of 16-bit elements: ROWS_FROM rows of FROM elements become ROWS_TO rows of TO elements, a
+// multiple of 8, with zeros beyond. A thread stores vectors of eight elements, each combined by funnel shifts from the
+// two aligned vectors that it straddles. One launch pads both operands of a product.
 constexpr int PAD_THREADS = 256, PAD_VECTORS = 2;
 
 struct Vectors {
   unsigned word[8];
 };
 
-// Indices are of 32 bits where those suffice.
+// 32-bit indices where these suffice.
 template <bool SMALL> struct Index { typedef long long type; };
 template <> struct Index<true> { typedef unsigned type; };
 
-// Puts eight numbers, from the `skipped`th on, first; those from the `count`th of them on become 0.
+// Shifts eight elements from index `skipped` on to the front, and sets those from index `count` on to 0.
 __device__ __forceinline__ void shift_together(unsigned (&word)[8], int skipped, int count) {
 #pragma unroll
   for (int i = 0; i < 6; ++i) word[i] = skipped & 4 ? word[i + 2] : word[i];
@@ -61,7 +60,7 @@ struct Rows {
     for (int v = 0; v < PAD_VECTORS; ++v) {
       const Number i = first + v * PAD_THREADS;
       unsigned (&word)[8] = read[v].word;
-      if (count[v] > 0 && last[v]) {  // nothing is read beyond the array: its last numbers come one by one
+      if (count[v] > 0 && last[v]) {  // a vector here would be read beyond the array: elements are loaded one by one
         skipped[v] = 0;
 #pragma unroll
         for (int j = 0; j < 8; ++j)

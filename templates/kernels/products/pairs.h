@@ -1,5 +1,4 @@
-// How a thread that holds two neighbours of a row of C, of which those before C_N exist, finishes and writes
-// them.
+// Epilogue and stores of two neighbours of a row of C; columns from C_N on do not exist.
 template <class Number>
 __device__ __forceinline__ void write_two(Number* out, size_t at, int n, Number low, Number high) {
   out[at] = low;

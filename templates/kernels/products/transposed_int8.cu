@@ -1,10 +1,10 @@
-// Copies of matrices of 8-bit integers for products that read them along K: rows of K integers, a multiple of 16, of
-// which those beyond K_PLAIN are 0. Matrices have ACROSS rows of K_PLAIN integers, or TRANSPOSED, K_PLAIN rows of ACROSS.
-// A block takes a tile of 64 of ACROSS by 128 along K.
+// K-major copies of matrices of 8-bit integers, as wgmma needs them: rows of K_COPY integers, a multiple of 16,
+// zero-padded beyond K_PLAIN. Sources have ACROSS rows of K_PLAIN integers, or with TRANSPOSED K_PLAIN rows of ACROSS.
+// A block copies a tile of 64 of ACROSS by 128 along K, through shared memory where it transposes it.
 constexpr int COPY_THREADS = 256, TILE_ACROSS = 64, TILE_K = 128, TILE_PITCH = TILE_K / 4 + 1;
 constexpr int K_COPY = K_PLAIN + (16 - K_PLAIN % 16) % 16;
 
-// Returns the four integers from `at` on of which those before `end` exist, as one word; the others are 0.
+// Returns the four integers from `at` on as one word; those from `end` on are 0.
 template <bool ALIGNED>
 __device__ __forceinline__ unsigned four_integers(const signed char* at, const signed char* end) {
   if (at >= end) return 0;
@@ -27,7 +27,7 @@ __device__ __forceinline__ void copy_along_k(
   from += matrix * ACROSS * K_PLAIN, to += matrix * ACROSS * K_COPY;
   const int tid = threadIdx.x;
   if (TRANSPOSED) {
-    // A thread turns 4 x 4 integers: threads side by side read rows along ACROSS.
+    // A thread transposes 4 x 4 integers; loads of neighbouring threads are coalesced along ACROSS.
 #pragma unroll
     for (int i = tid; i < TILE_ACROSS / 4 * (TILE_K / 4); i += COPY_THREADS) {
       const int four = i % (TILE_ACROSS / 4) * 4, k = k0 + i / (TILE_ACROSS / 4) * 4;

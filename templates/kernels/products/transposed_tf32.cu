@@ -1,7 +1,7 @@
 
-// Copies of floats for products that multiply them as TF32: rounded to 11 bits, and neighbours along K in rows
-// of K, of which those beyond K_PLAIN are 0. Matrices have ACROSS rows of K_PLAIN floats, or TRANSPOSED, K_PLAIN
-// rows of ACROSS. A block takes a tile of 32 x 32.
+// K-major copies of matrices of floats, rounded to TF32: rows of K floats, zero-padded beyond K_PLAIN. Sources have
+// ACROSS rows of K_PLAIN floats, or with TRANSPOSED K_PLAIN rows of ACROSS. A block copies a tile of 32 x 32 through
+// shared memory.
 template <bool TRANSPOSED, int ACROSS>
 __device__ __forceinline__ void copy_along_k(const float* __restrict__ from, float* __restrict__ to) {
   constexpr int TILES = (K + 31) / 32, BANDS = (ACROSS + 31) / 32;

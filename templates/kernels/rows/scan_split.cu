@@ -1,4 +1,4 @@
-// Inclusive prefix sums of few long rows: reduce-then-scan. A block has one of SPLIT ranges of a row, of PER_SPLIT
+// Inclusive prefix sums of few long rows: reduce-then-scan. A block owns one of SPLIT ranges of a row, of PER_SPLIT
 // elements: `range_sums` writes the sum of a range to `partial`; `scan` starts from the sum of the ranges before its
 // own, and loops over tiles as in scan.cu. The last vector of a single row may be partial.
 constexpr int WARPS = THREADS / 32;

@@ -1,5 +1,5 @@
-// Softmax over the rows of a matrix, float32; TASK_ROWS rows a task. With KEEP exponentials are
-// stored, then scaled; without, they are computed twice and stored once.
+// Softmax over the rows of a matrix, float32; TASK_ROWS rows per task. With KEEP exponentials are stored, then scaled;
+// without, they are computed twice and stored once.
 #include <stdint.h>
 #include <string.h>
 
