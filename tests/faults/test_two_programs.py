@@ -8,7 +8,7 @@ from tests.forked import Script, forkserver_with
 
 SPACE, KILLS = 12, 1
 
-# A kernel that tells itself when it runs; every process of a trial is one of `program`'s. Where the
+# A kernel that records when it runs; every process of a trial is one of `program`'s. Where the
 # programs do not exclude each other it waits for the first of the other's.
 SCRIPT = """
     import sys
