@@ -97,8 +97,8 @@ def _products(workload: Make) -> Iterator[Any]:
     from autotune.templates.products.gemm_shape import HALVES, Gemm
 
     for name, (*sizes, follows) in PRODUCTS.items():
-        rest = Epilogue(bias=follows, activation="gelu" if follows else "none")
-        shape, family = Gemm(*sizes, rest=rest), gemm_cuda
+        epilogue = Epilogue(bias=follows, activation="gelu" if follows else "none")
+        shape, family = Gemm(*sizes, epilogue=epilogue), gemm_cuda
         if shape.dtype != "float32":
             odd = shape.dtype in HALVES and gemm_padded.is_needed(shape)
             family = _on_tensor_cores(gemm_padded.padded(shape) if odd else shape)
@@ -126,7 +126,7 @@ def _matvecs(workload: Make) -> Iterator[Any]:
     from autotune.templates.products.gemm_shape import Gemm
 
     for name, (n, k, m, dtype) in MATVECS.items():
-        shape = Gemm(m, n, k, dtype, transpose_b=True, rest=Epilogue(bias=True))
+        shape = Gemm(m, n, k, dtype, transpose_b=True, epilogue=Epilogue(bias=True))
         rivals = partial(linear_rivals, turned=(False, True), gelu=False)
         yield workload(f"layer {name}", matvec_cuda, shape, rivals)
 

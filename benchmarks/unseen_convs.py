@@ -134,18 +134,18 @@ class Conv:
         return (Way("conv2d_nhwc.cuda", (*head, *after, self.dilation, self.dtype, *groups)),)
 
     def _nchw(self) -> tuple[Way, ...]:
-        rest = self.after
-        relu = rest.activation == "relu"
+        epilogue = self.after
+        relu = epilogue.activation == "relu"
         head = (self.n, self.h, self.w, self.co, self.ci, *self.size, self.stride, self.padding)
         plain = (
-            *head, rest.bias, relu, rest.residual, rest.affine, self.dilation, self.groups,
-            "none" if relu else rest.activation,
+            *head, epilogue.bias, relu, epilogue.residual, epilogue.affine, self.dilation,
+            self.groups, "none" if relu else epilogue.activation,
         )  # fmt: skip
         ways = [Way("conv2d_nchw.cuda", plain)]
         moves = {*self.stride, *self.dilation, self.groups}
         if self.size == (3, 3) and moves == {1} and min(self.co, self.ci) >= 16:
             tile = 4 if min(self.outputs) > 2 else 2
             args = (self.n, self.h, self.w, self.co, self.ci, tile, self.padding)
-            after = (rest.bias, rest.activation, rest.residual, rest.affine)
+            after = (epilogue.bias, epilogue.activation, epilogue.residual, epilogue.affine)
             ways.append(Way("winograd_conv2d.cuda", (*args, *after), tile))
         return tuple(ways)

@@ -128,19 +128,19 @@ class Epilogue:
 
     def both(self, sums: Array, others: tuple[Array, ...], channel: int) -> tuple[Array, Array]:
         """Return the kept result of ``sums``, and the last one."""
-        rest = list(others)
+        operands = list(others)
         shape = [1] * sums.ndim
         shape[channel] = -1
         if self.alpha != 1:
             sums = sums * sums.dtype.type(self.alpha)
         if self.bias:
-            sums = sums + rest.pop(0).reshape(shape)
+            sums = sums + operands.pop(0).reshape(shape)
         if self.residual:
-            sums = sums + rest.pop(0)
+            sums = sums + operands.pop(0)
         kept = sums
         if self.affine:
-            scale, shift = (each.reshape(shape) for each in rest)
+            scale, shift = (each.reshape(shape) for each in operands)
             sums = sums * scale + shift
         if self.shift:
-            sums = sums + rest.pop(0).reshape(shape)
+            sums = sums + operands.pop(0).reshape(shape)
         return kept, activated(sums, self.activation)

@@ -205,8 +205,8 @@ def gemm_cuda_any(
         shared: ``"a"`` or ``"b"``: one matrix, without the batch's axis, serves the whole batch.
         fma: whether float32 is multiplied by ``fmaf`` only.
     """
-    rest = Epilogue(bias, residual, affine, activation, alpha)
-    shape = Gemm(m, n, k, dtype, batch, transpose_a, transpose_b, shared, rest)
+    epilogue = Epilogue(bias, residual, affine, activation, alpha)
+    shape = Gemm(m, n, k, dtype, batch, transpose_a, transpose_b, shared, epilogue)
     return product("gemm.cuda", shape, (*gemm_mma.DTYPES, "float32"), fma)
 
 
@@ -229,8 +229,8 @@ def matvec_cuda_rows(
         )
     if not 1 <= m <= matvec_cuda.MOST_ROWS:
         raise TemplateError(f"matvec.cuda: m must be 1 to {matvec_cuda.MOST_ROWS}, got {m}")
-    rest = Epilogue(bias, residual, affine, activation, alpha)
-    return tunable(matvec_cuda, Gemm(m, n, k, dtype, transpose_b=True, rest=rest), "cuda")
+    epilogue = Epilogue(bias, residual, affine, activation, alpha)
+    return tunable(matvec_cuda, Gemm(m, n, k, dtype, transpose_b=True, epilogue=epilogue), "cuda")
 
 
 def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) -> SourceKernel:

@@ -47,10 +47,9 @@ def depthwise_conv2d_cuda(
             ``"gelu_tanh"``.
         dtype: of all arrays: ``"float32"``, ``"float16"`` or ``"bfloat16"``; sums are in float32.
     """
-    rest = Epilogue(bias, residual, affine, activation)
-    shape = _depthwise(
-        n, h, w, channels, multiplier, (kh, kw), (stride, padding, dilation), rest, layout, dtype
-    )
+    epilogue = Epilogue(bias, residual, affine, activation)
+    moves = stride, padding, dilation
+    shape = _depthwise(n, h, w, channels, multiplier, (kh, kw), moves, epilogue, layout, dtype)
     return tunable(window_cuda, shape, "cuda")
 
 
@@ -61,22 +60,22 @@ def depthwise_conv2d_cpu(
     residual: bool = False, affine: bool = False, dilation: Extents = 1, layout: str = "NCHW",
 ) -> SourceKernel:  # fmt: skip
     """Convolve as ``depthwise_conv2d.cuda`` does, on a CPU: NCHW, and no SiLU or GELU."""
-    rest = Epilogue(bias, residual, affine, activation)
-    shape = _depthwise(
-        n, h, w, channels, multiplier, (kh, kw), (stride, padding, dilation), rest, layout
-    )
+    epilogue = Epilogue(bias, residual, affine, activation)
+    moves = stride, padding, dilation
+    shape = _depthwise(n, h, w, channels, multiplier, (kh, kw), moves, epilogue, layout)
     window_cpu.check(shape)
     return tunable(window_cpu, shape, "llvm")
 
 
 def _depthwise(
     n: int, h: int, w: int, channels: int, multiplier: int, size: tuple[int, int],
-    placed: tuple[Extents, Extents, Extents], rest: Epilogue, layout: str, dtype: str = "float32",
+    moves: tuple[Extents, Extents, Extents], epilogue: Epilogue, layout: str,
+    dtype: str = "float32",
 ) -> Depthwise:  # fmt: skip
-    """Return a shape; ``placed`` is stride, padding and dilation."""
-    owner, (stride, padding, dilation) = Depthwise.owner, placed
+    """Return a shape; ``moves`` are stride, padding and dilation."""
+    owner, (stride, padding, dilation) = Depthwise.owner, moves
     window = Window(size, two(owner, stride), four(owner, padding), two(owner, dilation))
-    return Depthwise(n, h, w, channels, window, layout, multiplier, rest, dtype=dtype)
+    return Depthwise(n, h, w, channels, window, layout, multiplier, epilogue, dtype=dtype)
 
 
 @template("pool2d.cuda")
@@ -144,8 +143,8 @@ def conv2d_nhwc_cuda(
             f"{owner}: dtype must be float32, float16, bfloat16 or tf32, got {dtype!r}"
         )
     window = Window((kh, kw), two(owner, stride), four(owner, padding), two(owner, dilation))
-    rest = Epilogue(bias, residual, affine, activation)
-    shape = conv2d_nhwc.Conv2dNhwc(n, h, w, co, ci, window, dtype, rest, groups)
+    epilogue = Epilogue(bias, residual, affine, activation)
+    shape = conv2d_nhwc.Conv2dNhwc(n, h, w, co, ci, window, dtype, epilogue, groups)
     if shape.pointwise is not None:
         made = product("conv2d_nhwc.cuda", shape.pointwise, (dtype,))
         sizes = [each.shape for each in shape.arguments()]
@@ -185,9 +184,9 @@ def winograd_conv2d_cuda(
         kept: whether the sum before scale and shift is written too, to an array before out.
         shift: whether a shift follows without a scale.
     """
-    rest = Epilogue(bias, residual, affine, activation, kept=kept, shift=shift)
+    epilogue = Epilogue(bias, residual, affine, activation, kept=kept, shift=shift)
     sides = four(winograd_cuda.OWNER, padding)
-    shape = winograd_cuda.Winograd(n, h, w, co, ci, tile, sides, layout, rest)
+    shape = winograd_cuda.Winograd(n, h, w, co, ci, tile, sides, layout, epilogue)
     return tunable(winograd_cuda, shape, "cuda")
 
 
@@ -197,8 +196,8 @@ def winograd_conv2d_cpu(
     bias: bool = False, activation: str = "none", residual: bool = False, affine: bool = False,
 ) -> SourceKernel:  # fmt: skip
     """Convolve as ``winograd_conv2d.cuda`` does, on a CPU: NCHW, and no activation but a ReLU."""
-    rest = Epilogue(bias, residual, affine, activation)
+    epilogue = Epilogue(bias, residual, affine, activation)
     sides = four(winograd_cuda.OWNER, padding)
-    shape = winograd_cpu.Winograd(n, h, w, co, ci, tile, sides, "NCHW", rest)
+    shape = winograd_cpu.Winograd(n, h, w, co, ci, tile, sides, "NCHW", epilogue)
     winograd_cpu.check(shape)
     return tunable(winograd_cpu, shape, "llvm")

@@ -324,8 +324,8 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     )  # fmt: skip
     # Operands that are not there are never read; the filters are passed instead.
     here = {each.name for each in s.arguments()}
-    rest = ["bias", "residual", "scale", "shift"]
-    read = [each if each in here else "weight" for each in rest]
+    operands = ["bias", "residual", "scale", "shift"]
+    read = [each if each in here else "weight" for each in operands]
     names = ["data", "weight", *read, *(["kept"] if s.kept else []), "out"]
     parts: tuple[str, ...] = ("shuffle.h", "panel.h", "strip.h", "conv2d_nchw.c")
     if across:

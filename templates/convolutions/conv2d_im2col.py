@@ -37,7 +37,7 @@ def product_of(shape: Conv2d) -> Gemm:
     return Gemm(
         shape.co, shape.oh * shape.ow, window + shape.bias * (4 - window % 4), "float32", shape.n,
         transpose_b=True, shared="a" if shape.n > 1 else "",
-        rest=Epilogue(activation=shape.epilogue.activation),
+        epilogue=Epilogue(activation=shape.epilogue.activation),
     )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ class Conv2dNhwc:
     ci: int
     window: Window
     dtype: str = "float32"
-    rest: Epilogue = field(default_factory=Epilogue)
+    epilogue: Epilogue = field(default_factory=Epilogue)
     groups: int = 1
     transpose_a: bool = False
     transpose_b: bool = False
@@ -91,7 +91,7 @@ class Conv2dNhwc:
         """The plain product that computes a pointwise layer with stride 1, else None."""
         w = self.window
         alone = w.taps == 1 and w.stride == (1, 1) and not any(w.padding) and self.groups == 1
-        return Gemm(self.m, self.n, self.k, self.dtype, rest=self.rest) if alone else None
+        return Gemm(self.m, self.n, self.k, self.dtype, epilogue=self.epilogue) if alone else None
 
     @property
     def a_run(self) -> int:
@@ -120,7 +120,7 @@ class Conv2dNhwc:
         return [
             arg("data", (self.images, self.h, self.w, self.ci), kind),
             arg("weight", (*self.window.size, self.a_run, self.co), kind),
-            *self.rest.arguments(self.co, result, kind),
+            *self.epilogue.arguments(self.co, result, kind),
             arg("out", result, kind, role="out"),
         ]
 
@@ -130,14 +130,14 @@ class Conv2dNhwc:
         return {
             **defines(
                 batch=self.batch, transpose_a=False, transpose_b=self.transpose_b,
-                a_stride=self.a_run, b_stride=self.n, conv=1, follows=self.rest != Epilogue(),
+                a_stride=self.a_run, b_stride=self.n, conv=1, follows=self.epilogue != Epilogue(),
                 ih=self.h, iw=self.w, oh=oh, ow=ow, ci=self.ci, group_ci=self.a_run,
                 **({"grouped": 1} if self.groups > 1 else {}),
                 kw=w.size[1], sy=w.stride[0], sx=w.stride[1], py=w.padding[0], px=w.padding[1],
                 dy=w.dilation[0], dx=w.dilation[1],
             ),
-            **defines(**self.rest.defines()),
-            **self.rest.factor(),
+            **defines(**self.epilogue.defines()),
+            **self.epilogue.factor(),
         }  # fmt: skip
 
     def reference(self) -> Callable[..., Array]:
@@ -154,7 +154,7 @@ class Conv2dNhwc:
                 by = np.split(filters[ky, kx], self.groups, axis=1)
                 every = [part @ weight for part, weight in zip(parts, by, strict=True)]
                 sums += np.concatenate(every, axis=3)
-            rest = tuple(each.astype(kind) for each in others)
-            return self.rest.apply(sums, rest, 3).astype(data.dtype)
+            operands = tuple(each.astype(kind) for each in others)
+            return self.epilogue.apply(sums, operands, 3).astype(data.dtype)
 
         return conv2d

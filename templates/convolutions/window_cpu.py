@@ -123,7 +123,7 @@ def _stay(shape: Shape, lines: int) -> bool:
 
 def kernel(shape: Shape, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
-    s, rest = shape, shape.epilogue
+    s, epilogue = shape, shape.epilogue
     (kh, kw), (sy, sx), (dy, dx) = s.window.size, s.window.stride, s.window.dilation
     operation = KINDS.index(s.kind) if isinstance(s, Pool) else 0
     knobs = dict(choice)
@@ -132,8 +132,8 @@ def kernel(shape: Shape, choice: Mapping[str, int]) -> SourceKernel:
         batch=s.n, channels=s.channels, multiplier=s.multiplier, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow,
         kh=kh, kw=kw, sy=sy, sx=sx, dy=dy, dx=dx, py=s.window.padding[0], px=s.window.padding[1],
         operation=operation, count_padding=isinstance(s, Pool) and s.count_padding,
-        bias=rest.bias, residual=rest.residual, affine=rest.affine,
-        activation=ACTIVATIONS.index(rest.activation), **knobs,
+        bias=epilogue.bias, residual=epilogue.residual, affine=epilogue.affine,
+        activation=ACTIVATIONS.index(epilogue.activation), **knobs,
     )  # fmt: skip
     # Operands that are not there are never read; the data are passed instead.
     here = {each.name for each in s.arguments()}

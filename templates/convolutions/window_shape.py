@@ -116,6 +116,8 @@ class Windows:
     # Its name in messages, and its number in kernels.
     owner: ClassVar[str] = "windows"
     operation: ClassVar[int] = 0
+    # No field: pooling has none, and depthwise convolutions have a field for theirs.
+    epilogue = Epilogue()
 
     n: int
     h: int
@@ -150,11 +152,6 @@ class Windows:
     def multiplier(self) -> int:
         """Output channels of an input channel."""
         return 1
-
-    @property
-    def epilogue(self) -> Epilogue:
-        """The epilogue."""
-        return Epilogue()
 
     @property
     def oh(self) -> int:
@@ -200,17 +197,12 @@ class Depthwise(Windows):
     owner: ClassVar[str] = "depthwise_conv2d"
 
     filters: int = 1
-    rest: Epilogue = field(default_factory=Epilogue)
+    epilogue: Epilogue = field(default_factory=Epilogue)
 
     @property
     def multiplier(self) -> int:
         """Output channels of an input channel."""
         return self.filters
-
-    @property
-    def epilogue(self) -> Epilogue:
-        """The epilogue."""
-        return self.rest
 
     @property
     def flop(self) -> int:
@@ -221,7 +213,7 @@ class Depthwise(Windows):
     def bytes(self) -> int:
         """Bytes that must move at least once."""
         read = self.n * self.channels * self.h * self.w + self.co * self.window.taps
-        others = self.rest.elements(self.co, self.outputs) + self.outputs
+        others = self.epilogue.elements(self.co, self.outputs) + self.outputs
         return self.element_bytes * (read + others)
 
     def arguments(self) -> list[Argument]:
@@ -232,7 +224,7 @@ class Depthwise(Windows):
         return [
             arg("data", self.images(self.channels, self.h, self.w), self.dtype),
             arg("weight", weight, self.dtype),
-            *self.rest.arguments(self.co, result, self.dtype),
+            *self.epilogue.arguments(self.co, result, self.dtype),
             arg("out", result, self.dtype, role="out"),
         ]
 
@@ -240,7 +232,7 @@ class Depthwise(Windows):
         """Return numpy in, numpy out: the arguments but for the last; sums are in float32."""
 
         def depthwise(data: Array, weight: Array, *others: Array) -> Array:
-            images, filters, *rest = (_wide(each) for each in (data, weight, *others))
+            images, filters, *operands = (_wide(each) for each in (data, weight, *others))
             filters = filters if self.layout == "NCHW" else filters.transpose(2, 3, 0, 1)
             shape = (self.n, self.channels, self.multiplier, self.oh, self.ow)
             sums = np.zeros(shape, images.dtype)
@@ -248,7 +240,7 @@ class Depthwise(Windows):
                 sums += taps[:, :, None] * filters[None, :, :, ky, kx, None, None]
             out = self.as_laid_out(sums.reshape(self.n, self.co, self.oh, self.ow))
             channel = 1 if self.layout == "NCHW" else 3
-            result = self.rest.apply(out, tuple(rest), channel)
+            result = self.epilogue.apply(out, tuple(operands), channel)
             return np.ascontiguousarray(result.astype(data.dtype))
 
         return depthwise

@@ -43,9 +43,9 @@ class Winograd(winograd_cuda.Winograd):
 
 def check(shape: Winograd) -> None:
     """Raise `TemplateError` for what the kernel does not compute."""
-    if shape.rest.activation not in ("none", "relu"):
+    if shape.epilogue.activation not in ("none", "relu"):
         raise TemplateError(
-            f"{OWNER}: activation must be none or relu on a CPU, got {shape.rest.activation!r}"
+            f"{OWNER}: activation must be none or relu on a CPU, got {shape.epilogue.activation!r}"
         )
 
 
@@ -108,14 +108,15 @@ def default_choice(shape: Winograd, target: Target) -> dict[str, int]:
 
 def kernel(shape: Winograd, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
-    s, rest, (oh, ow) = shape, shape.rest, shape.results
+    s, epilogue, (oh, ow) = shape, shape.epilogue, shape.results
     a, b, _ = matrices(s.tile)
     group = choice["panels"] * choice["vectors"] * choice["lanes"]
     extents = common.defines(
         batch=s.images, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=oh, ow=ow, kernel=FILTER,
-        tile=s.tile, py=s.padding[0], px=s.padding[1], bias=rest.bias, residual=rest.residual,
-        affine=rest.affine, relu=rest.activation == "relu", lda=s.ci, ldc=group, group=group,
-        pitch=group + choice["lanes"], most_runs=1, rows_left=s.co % choice["rows"], **choice,
+        tile=s.tile, py=s.padding[0], px=s.padding[1], bias=epilogue.bias,
+        residual=epilogue.residual, affine=epilogue.affine, relu=epilogue.activation == "relu",
+        lda=s.ci, ldc=group, group=group, pitch=group + choice["lanes"], most_runs=1,
+        rows_left=s.co % choice["rows"], **choice,
     )  # fmt: skip
     return SourceKernel(
         "winograd_conv2d",
@@ -123,7 +124,7 @@ def kernel(shape: Winograd, choice: Mapping[str, int]) -> SourceKernel:
         defines={**extents, "INPUT_MATRIX": _literal(b.T), "OUTPUT_MATRIX": _literal(a.T)},
         args=s.arguments(),
         # Operands that are not there are never read; the filters are passed instead.
-        calls=[call("winograd_conv2d", ["data", "weight", *rest.names("weight"), "out"])],
+        calls=[call("winograd_conv2d", ["data", "weight", *epilogue.names("weight"), "out"])],
         reference=s.reference(),
         language="c",
     )

@@ -69,7 +69,7 @@ class Winograd:
     tile: int = 4
     padding: tuple[int, int, int, int] = (1, 1, 1, 1)
     layout: str = "NCHW"
-    rest: Epilogue = field(default_factory=Epilogue)
+    epilogue: Epilogue = field(default_factory=Epilogue)
 
     def __post_init__(self) -> None:
         if min(self.images, self.h, self.w, self.co, self.ci) < 1:
@@ -86,7 +86,7 @@ class Winograd:
     @cached_property
     def alone(self) -> Winograd:
         """The convolution without epilogue, whose products are the same."""
-        return replace(self, rest=Epilogue())
+        return replace(self, epilogue=Epilogue())
 
     @property
     def window(self) -> Window:
@@ -145,8 +145,8 @@ class Winograd:
         return [
             arg("data", (self.images, *data)),
             arg("weight", (self.alpha, self.alpha, *filters)),
-            *self.rest.arguments(self.co, result),
-            *self.rest.results(result),
+            *self.epilogue.arguments(self.co, result),
+            *self.epilogue.results(result),
             arg("out", result, role="out"),
         ]
 
@@ -167,9 +167,9 @@ class Winograd:
             out = tiles.reshape(self.images, self.co, down * self.tile, across * self.tile)
             out = out[:, :, :oh, :ow]
             out = out if nchw else out.transpose(0, 2, 3, 1)
-            kept, done = self.rest.both(out, others, 1 if nchw else 3)
+            kept, done = self.epilogue.both(out, others, 1 if nchw else 3)
             done = np.ascontiguousarray(done)
-            return (np.ascontiguousarray(kept), done) if self.rest.kept else done
+            return (np.ascontiguousarray(kept), done) if self.epilogue.kept else done
 
         return convolved
 
@@ -207,11 +207,11 @@ def kernel(shape: Winograd, choice: Mapping[str, int]) -> SourceKernel:
     names = {"a": "weight", "b": "tiles"} if nchw else {"a": "tiles", "b": "weight"}
     names |= {"c": "products"}
     inputs, outputs = shape.tiles * shape.ci, shape.tiles * shape.co
-    rest = shape.rest.names("data")
+    operands = shape.epilogue.names("data")
     calls = [
         call("winograd_in", ["data", "tiles"], common.ceil_div(inputs, 128), 128),
         *(replace(one, args=tuple(names.get(n, n) for n in one.args)) for one in source.calls),
-        call("winograd_out", ["products", *rest, "out"], common.ceil_div(outputs, 128), 128),
+        call("winograd_out", ["products", *operands, "out"], common.ceil_div(outputs, 128), 128),
     ]
     buffers = [
         workspace("tiles", (shape.alpha**2, inputs)),
@@ -239,9 +239,9 @@ def _defines(shape: Winograd) -> dict[str, int | str]:
         **common.defines(
             images=shape.images, ih=shape.h, iw=shape.w, oh=oh, ow=ow, ci=shape.ci, co=shape.co,
             py=shape.padding[0], px=shape.padding[1], out_tile=shape.tile, in_tile=shape.alpha,
-            tiles_y=down, tiles_x=across, nhwc=shape.layout == "NHWC", **shape.rest.defines(),
+            tiles_y=down, tiles_x=across, nhwc=shape.layout == "NHWC", **shape.epilogue.defines(),
         ),
-        **shape.rest.factor(),
+        **shape.epilogue.factor(),
         "DATA_MATRIX": _c_array(b),
         "OUT_MATRIX": _c_array(a),
     }  # fmt: skip

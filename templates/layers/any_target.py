@@ -38,17 +38,17 @@ def _plain_conv2d(layer: Layer) -> tuple[Any, ...] | None:
 @implements("nn.conv2d", "cpu", "conv2d_nchw.cpu", layouts=["NCHW"], dtypes=FLOAT32, keeps=True)
 def conv2d_nchw_cpu(layer: Layer) -> Offer | None:
     """Offer the C kernel for convolutions without groups, with their epilogue."""
-    shape, rest = _plain_conv2d(layer), layer.epilogue
+    shape, epilogue = _plain_conv2d(layer), layer.epilogue
     if shape is None or layer.op.groups != 1:  # type: ignore[attr-defined]
         return None
-    if (rest.scale is None) != (rest.shift is None) and not rest.shifts:
+    if (epilogue.scale is None) != (epilogue.shift is None) and not epilogue.shifts:
         return None
-    args: tuple[Any, ...] = (*shape, rest.bias is not None, rest.relu)
-    if rest.residual is not None or rest.scale is not None or rest.kept:
-        args = (*args, rest.residual is not None, rest.scale is not None)
-    if rest.kept:
-        args = (*args, True, *([True] if rest.shifts else []))
-    return Offer("conv2d_nchw.cpu", args, (*layer.inputs, *given(rest)))
+    args: tuple[Any, ...] = (*shape, epilogue.bias is not None, epilogue.relu)
+    if epilogue.residual is not None or epilogue.scale is not None or epilogue.kept:
+        args = (*args, epilogue.residual is not None, epilogue.scale is not None)
+    if epilogue.kept:
+        args = (*args, True, *([True] if epilogue.shifts else []))
+    return Offer("conv2d_nchw.cpu", args, (*layer.inputs, *given(epilogue)))
 
 
 enter_windows("cpu", ("NCHW",))

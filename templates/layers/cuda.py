@@ -25,9 +25,9 @@ IMAGES = ("NCHW", "NHWC")
 VOLUMES = ("NCDHW", "NDHWC")
 
 
-def given(rest: Epilogue) -> tuple[Any, ...]:
+def given(epilogue: Epilogue) -> tuple[Any, ...]:
     """Return the operands of an epilogue that are there, as kernels take them."""
-    every = (rest.bias, rest.residual, rest.scale, rest.shift)
+    every = (epilogue.bias, epilogue.residual, epilogue.scale, epilogue.shift)
     return tuple(each for each in every if each is not None)
 
 
@@ -69,35 +69,35 @@ def of_each_channel(layer: Layer) -> bool:
 )  # fmt: skip
 def conv2d_nchw(layer: Layer) -> Offer | None:
     """Offer the kernel for all but depthwise convolutions, with their epilogue."""
-    op, rest = layer.op, layer.epilogue
+    op, epilogue = layer.op, layer.epilogue
     assert isinstance(op, ops.Conv2d)
     if of_each_channel(layer):
         return None
-    if (rest.scale is None) != (rest.shift is None) and not rest.shifts:
+    if (epilogue.scale is None) != (epilogue.shift is None) and not epilogue.shifts:
         return None
     n, ci, h, w = layer.inputs[0].shape
     co, _, kh, kw = layer.inputs[1].shape
     args: tuple[Any, ...] = (n, h, w, co, ci, kh, kw, op.steps, padding_of(op.sides))
-    args += (rest.bias is not None, rest.relu)
-    follows = (rest.residual is not None, rest.scale is not None)
-    other = "none" if rest.relu else rest.activation
+    args += (epilogue.bias is not None, epilogue.relu)
+    follows = (epilogue.residual is not None, epilogue.scale is not None)
+    other = "none" if epilogue.relu else epilogue.activation
     beyond: tuple[Any, ...] = (op.holes, op.groups, other)
-    beyond += ((True, True) if rest.shifts else (True,)) if rest.kept else ()
+    beyond += ((True, True) if epilogue.shifts else (True,)) if epilogue.kept else ()
     # What has its default is left out: so do scripts, and records name arguments.
     if beyond != ((1, 1), 1, "none"):
         args += (*follows, *beyond)
     elif any(follows):
         args += follows
-    return Offer("conv2d_nchw.cuda", args, (*layer.inputs, *given(rest)))
+    return Offer("conv2d_nchw.cuda", args, (*layer.inputs, *given(epilogue)))
 
 
 def depthwise_conv2d(template: str, layer: Layer) -> Offer | None:
     """Offer a kernel for depthwise convolutions, with their epilogue."""
-    op, rest = layer.op, layer.epilogue
+    op, epilogue = layer.op, layer.epilogue
     assert isinstance(op, ops.Conv2d)
     if not of_each_channel(layer):
         return None
-    if (rest.scale is None) != (rest.shift is None):
+    if (epilogue.scale is None) != (epilogue.shift is None):
         return None
     n, h, w, channels = images(op.data_layout, layer.inputs[0].shape)
     weight = layer.inputs[1].shape
@@ -105,10 +105,10 @@ def depthwise_conv2d(template: str, layer: Layer) -> Offer | None:
     filters = math.prod(weight) // (channels * kh * kw)
     args = (
         n, h, w, channels, filters, kh, kw, op.steps, padding_of(op.sides),
-        rest.bias is not None, rest.activation, rest.residual is not None,
-        rest.scale is not None, op.holes, op.data_layout, *unusual(layer.result.dtype),
+        epilogue.bias is not None, epilogue.activation, epilogue.residual is not None,
+        epilogue.scale is not None, op.holes, op.data_layout, *unusual(layer.result.dtype),
     )  # fmt: skip
-    return Offer(template, args, (*layer.inputs, *given(rest)))
+    return Offer(template, args, (*layer.inputs, *given(epilogue)))
 
 
 def unusual(dtype: str) -> tuple[str, ...]:

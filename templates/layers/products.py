@@ -22,12 +22,12 @@ from .cuda import ACTIVATIONS, FLOATS, given, images, of_each_channel, padding_o
 FILLED, FEW = 4, {"float32": 8, "float16": 4, "bfloat16": 4}
 
 
-def _follows(rest: Epilogue) -> tuple[bool, str, bool, bool] | None:
+def _follows(epilogue: Epilogue) -> tuple[bool, str, bool, bool] | None:
     """Return bias, activation, residual and affine as templates take them."""
-    if (rest.scale is None) != (rest.shift is None):
+    if (epilogue.scale is None) != (epilogue.shift is None):
         return None
-    flags = (rest.bias is not None, rest.residual is not None, rest.scale is not None)
-    return flags[0], rest.activation, flags[1], flags[2]
+    flags = (epilogue.bias is not None, epilogue.residual is not None, epilogue.scale is not None)
+    return flags[0], epilogue.activation, flags[1], flags[2]
 
 
 @implements(

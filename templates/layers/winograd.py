@@ -47,10 +47,10 @@ def _winograd(
 ) -> Callable[[Layer], Offer | None]:
     def winograd(layer: Layer) -> Offer | None:
         """Offer the kernels with their epilogue; filters are transformed once."""
-        rest, (data, weight) = layer.epilogue, layer.inputs
+        epilogue, (data, weight) = layer.epilogue, layer.inputs
         if not _suits(layer):
             return None
-        if (rest.scale is None) != (rest.shift is None) and not rest.shifts:
+        if (epilogue.scale is None) != (epilogue.shift is None) and not epilogue.shifts:
             return None
         assert isinstance(layer.op, ops.Conv2d)
         tile = tile_for(data.shape[0], *layer.result.shape[2:])
@@ -61,13 +61,13 @@ def _winograd(
         n, ci, h, w = data.shape
         args: tuple[Any, ...] = (
             *(n, h, w, weight.shape[0], ci, tile, padding_of(layer.op.sides)),
-            *(rest.bias is not None, rest.activation),
-            *(rest.residual is not None, rest.scale is not None),
+            *(epilogue.bias is not None, epilogue.activation),
+            *(epilogue.residual is not None, epilogue.scale is not None),
         )
-        if rest.kept:
-            args = (*args, "NCHW", True, *([True] if rest.shifts else []))
+        if epilogue.kept:
+            args = (*args, "NCHW", True, *([True] if epilogue.shifts else []))
         prepared = {weight: ops.WinogradWeight(tile, "OIHW")}
-        return Offer(template, args, (*layer.inputs, *given(rest)), prepared)
+        return Offer(template, args, (*layer.inputs, *given(epilogue)), prepared)
 
     return winograd
 

@@ -182,10 +182,10 @@ def kernel(shape: Gemm, choice: Mapping[str, int], products: int = PRODUCTS) -> 
         products: how many of the nine, the largest first.
     """
     tiling = Bf16x3Tiling(shape, choice)
-    a, b, *rest = first_names(shape)
+    a, b, *operands = first_names(shape)
     packed = ["packed_a", "packed_b"]
     tiles, blocks = (tiling.a_tiles, tiling.b_tiles), tiling.all_blocks // choice["split"]
-    names = [*packed, "flags", a, b, *rest, result_name(shape)]
+    names = [*packed, "flags", a, b, *operands, result_name(shape)]
     grid = (blocks, 1, choice["split"])
     calls = [
         call("pack_bf16x3", [a, b, *packed, "flags"], sum(tiles), PACK_THREADS),

@@ -110,7 +110,7 @@ class GemmTiling:
     def defines(self) -> Mapping[str, int | str]:
         """Return everything the kernel text is parameterised by."""
         s, c = self.shape, self.choice
-        together = s.n if s.rest != Epilogue() else s.batch * s.m * s.n
+        together = s.n if s.epilogue != Epilogue() else s.batch * s.m * s.n
         knobs = common.defines(
             m=s.m, n=s.n, k=s.k, threads=self.threads, threads_m=c["threads_m"],
             threads_n=c["threads_n"], rows=c["rows"], cols=c["cols"], slices=c["slices"],

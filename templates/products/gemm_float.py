@@ -32,7 +32,7 @@ def family_of(shape: Gemm, target: Target, knobs: Container[str], fma: bool = Fa
         fma: whether to multiply by ``fmaf`` in the order of the sums only.
     """
     known = next((family for knob, family in KNOBS.items() if knob in knobs), None)
-    return known or _fastest(replace(shape, rest=Epilogue()), target, fma)
+    return known or _fastest(replace(shape, epilogue=Epilogue()), target, fma)
 
 
 @lru_cache(maxsize=1024)

@@ -140,7 +140,7 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     # Of short sums the blocks' ends count: rows to write, and powers, for whose results a warp
     # that has a scheduler for itself waits.
     ends = occupied.waves * occupied.together * (50 + tiling.tile_m / 4)
-    if shape.rest.activation in ("gelu", "gelu_tanh", "silu"):
+    if shape.epilogue.activation in ("gelu", "gelu_tanh", "silu"):
         results = tiling.tile_m * tiling.tile_n
         shared = max(occupied.together / 128, 2.3 / tiling.threads)
         ends += 6 * occupied.waves * results * shared
@@ -205,7 +205,7 @@ def kernel(
     halves = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
     texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
     # The last step has a text of its own, shorter for 16-bit floats.
-    last = {"LAST": ACTIVATIONS.index(shape.rest.activation), "ACTIVATION": 0}
+    last = {"LAST": ACTIVATIONS.index(shape.epilogue.activation), "ACTIVATION": 0}
     told = {**_defines(shape, tiling, c, asked), **shape.operands(), **halves, **last}
     return common.cuda_kernel(
         asked,

@@ -188,7 +188,7 @@ def _suits_boxes(shape: Gemm) -> bool:
     and not for 197x3071x767. What follows a sum is written pair by pair, as without boxes.
     """
     many = shape.m * shape.n >= MANY_RESULTS and min(shape.m, shape.n) >= LEAST
-    return many and shape.rest == Epilogue() and gemm_half.suits_wgmma(shape)
+    return many and shape.epilogue == Epilogue() and gemm_half.suits_wgmma(shape)
 
 
 def _pads(shape: Gemm, whole: Gemm, places: Mapping[str, bool]) -> Mapping[str, int]:

@@ -73,7 +73,7 @@ class Product(Protocol):
         """Whether b is stored as [n, k]."""
 
     @property
-    def rest(self) -> Epilogue:
+    def epilogue(self) -> Epilogue:
         """What follows; its channels are the columns of c."""
 
     @property
@@ -99,9 +99,9 @@ class Product(Protocol):
 
 
 def first_names(shape: Product) -> list[str]:
-    """Return what kernels take before the result: a, b, and what the rest takes."""
+    """Return what kernels take before the result: a, b, and those of its epilogue."""
     a, b = (each.name for each in shape.arguments()[:2])
-    return [a, b, *(shape.rest.names(a) if shape.rest != Epilogue() else [])]
+    return [a, b, *(shape.epilogue.names(a) if shape.epilogue != Epilogue() else [])]
 
 
 def result_name(shape: Product) -> str:
@@ -116,7 +116,7 @@ class Gemm:
     Attributes:
         transpose_a, transpose_b: whether a is stored as [k, m], b as [n, k].
         shared: ``"a"`` or ``"b"``, where one matrix serves the whole batch; else ``""``.
-        rest: what follows; its channels are the columns of c.
+        epilogue: its channels are the columns of c.
     """
 
     m: int
@@ -127,7 +127,7 @@ class Gemm:
     transpose_a: bool = False
     transpose_b: bool = False
     shared: str = ""
-    rest: Epilogue = field(default_factory=Epilogue)
+    epilogue: Epilogue = field(default_factory=Epilogue)
 
     def __post_init__(self) -> None:
         if min(self.m, self.n, self.k, self.batch) < 1:
@@ -136,8 +136,8 @@ class Gemm:
             raise TemplateError(f"{OWNER}: kernels take extents up to {LARGEST}, got {self}")
         if self.shared not in ("", "a", "b"):
             raise TemplateError(f"{OWNER}: shared must be '', 'a' or 'b', got {self.shared!r}")
-        if self.dtype == "int8" and self.rest != Epilogue():
-            raise TemplateError(f"{OWNER}: nothing follows sums of int8, got {self.rest}")
+        if self.dtype == "int8" and self.epilogue != Epilogue():
+            raise TemplateError(f"{OWNER}: nothing follows sums of int8, got {self.epilogue}")
 
     @property
     def gathers(self) -> bool:
@@ -184,7 +184,7 @@ class Gemm:
         return [
             arg("a", a, kind),
             arg("b", b, kind),
-            *self.rest.arguments(self.n, c, kind),
+            *self.epilogue.arguments(self.n, c, kind),
             arg("c", c, self.result_dtype, role="out"),
         ]
 
@@ -197,10 +197,10 @@ class Gemm:
             **defines(
                 batch=self.batch, transpose_a=self.transpose_a, transpose_b=self.transpose_b,
                 a_stride=of_a * self.m * k, b_stride=of_b * k * self.n, conv=0,
-                follows=self.rest != Epilogue(),
+                follows=self.epilogue != Epilogue(),
             ),
-            **defines(**self.rest.defines()),
-            **self.rest.factor(),
+            **defines(**self.epilogue.defines()),
+            **self.epilogue.factor(),
         }  # fmt: skip
 
     def reference(self) -> Callable[..., Array]:
@@ -218,10 +218,10 @@ class Gemm:
             left = np.swapaxes(left, -1, -2) if self.transpose_a else left
             right = np.swapaxes(right, -1, -2) if self.transpose_b else right
             sums: Array = left @ right
-            rest = tuple(x.astype(sums.dtype) for x in others)
+            operands = tuple(x.astype(sums.dtype) for x in others)
             if self.dtype == "int8":
                 return sums.astype(np.int64).astype(np.int32)
-            return self.rest.apply(sums, rest, sums.ndim - 1).astype(a.dtype)
+            return self.epilogue.apply(sums, operands, sums.ndim - 1).astype(a.dtype)
 
         return product
 

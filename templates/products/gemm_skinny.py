@@ -184,12 +184,13 @@ def kernel(
     )  # fmt: skip
     told = {
         **sizes, **shape.operands(), **gemm_wgmma.product_text(bulk.tile_n),
-        **gemm_wgmma.begin_and_end(asked.rest, whole=False), **gemm_tma.swapped_operands(shape),
+        **gemm_wgmma.begin_and_end(asked.epilogue, whole=False),
+        **gemm_tma.swapped_operands(shape),
         "A_MAP": maps["A_MAP"], "B_MAP": maps["B_MAP"],
     }  # fmt: skip
-    a, b, *rest = first_names(asked)
+    a, b, *operands = first_names(asked)
     run = call(
-        "gemm_skinny", [b, a, *rest, result_name(asked)], (bulk.tiles, 1, c["split"]),
+        "gemm_skinny", [b, a, *operands, result_name(asked)], (bulk.tiles, 1, c["split"]),
         tiling.threads, tiling.shared_bytes,
     )  # fmt: skip
     return common.cuda_kernel(asked, TEXTS, told, [run], flags=[f"-arch={gemm_wgmma.ARCH}"])

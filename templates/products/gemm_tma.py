@@ -143,7 +143,7 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     products of some 8 us and more. Of two layers of 8 and 60 filters with sums of 1152 and 3136
     products those drawn at random were 1.7 and 2.1 times as fast as `gemm_mma`.
     """
-    rest = shape.rest
+    epilogue = shape.epilogue
     if shape.dtype == "int8":
         return suits_integers(shape) and violation(shape, choice, target) is None
     if shape.m < PANEL or violation(shape, choice, target):
@@ -152,12 +152,12 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
         return False
     if shape.gathers:
         return bool(estimate(shape, choice, target) > WINDOWS_RUN)
-    if not in_place(rest):
+    if not in_place(epilogue):
         return False
     if shape.n % 8 > 0 and shape.dtype != TF32:
         return suits_strips(shape)
     run = estimate(shape, choice, target)
-    if rest != Epilogue(alpha=rest.alpha):
+    if epilogue != Epilogue(alpha=epilogue.alpha):
         return run > FOLLOWED_RUN
     if shape.dtype == TF32:
         return run > FLOATS_RUN
@@ -182,7 +182,7 @@ def suits_strips(shape: Product) -> bool:
     """
     odd = shape.n % 8 > 0 and shape.a_run % 8 == 0 and shape.b_run % 8 == 0
     long = min(shape.m, shape.n, shape.k) >= LEAST_IN_STRIPS
-    return odd and long and shape.rest == Epilogue() and shape.dtype in HALVES
+    return odd and long and shape.epilogue == Epilogue() and shape.dtype in HALVES
 
 
 def default_choice(
@@ -304,23 +304,23 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
         **element,
         **shape.operands(),
         **gemm_wgmma.product_text(tiling.tile_n, tiling.integers, tiling.loaded > 0),
-        **gemm_wgmma.begin_and_end(asked.rest, bool(c["split"] == 1 or form.joins)),
+        **gemm_wgmma.begin_and_end(asked.epilogue, bool(c["split"] == 1 or form.joins)),
         **(swapped_operands(shape) if form.swapped else {}),
     }
 
 
 def _calls(tiling: TmaTiling, asked: Product) -> list[KernelCall]:
     """Return the launch of the products and, of a split, that of the kernel that adds up."""
-    a, b, *rest = first_names(asked)
+    a, b, *operands = first_names(asked)
     if tiling.form.swapped:
         a, b = b, a
     result, ranges = result_name(asked), tiling.choice["split"]
     alone = ranges == 1 or tiling.form.joins
     written = result if alone else "parts"
     maps = ["maps"] if tiling.shape.gathers else []
-    names, grid = [a, b, *rest, written, *maps], (tiling.grid(HOPPER), 1, ranges)
+    names, grid = [a, b, *operands, written, *maps], (tiling.grid(HOPPER), 1, ranges)
     products = call("gemm_tma", names, grid, tiling.threads, tiling.shared_bytes)
     if alone:
         return [products]
     blocks = tiling.part_size // (4 * SUM_THREADS)
-    return [products, call("gemm_tma_reduce", ["parts", *rest, result], blocks, SUM_THREADS)]
+    return [products, call("gemm_tma_reduce", ["parts", *operands, result], blocks, SUM_THREADS)]

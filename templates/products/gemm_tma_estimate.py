@@ -57,15 +57,15 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
 
 def _writing_cycles(tiling: TmaTiling) -> float:
     """Return the cycles for what follows the sums of a block, and for writing them."""
-    rest, swapped = tiling.shape.rest, tiling.form.swapped
+    epilogue, swapped = tiling.shape.epilogue, tiling.form.swapped
     results = tiling.tile_m * tiling.tile_n
     # Rows of tiles that end within 32 bytes are written twice, and boxes of few rows slowly.
     each = (0.16 if tiling.integers else tiling.item / 81) + 0.11 * (
         tiling.choice["frags_n"] % 2
     ) * (1 - swapped)
     each += 0.1 * swapped * tiling.boxes * (tiling.form.teams > 0) * (32 / tiling.box_rows - 1)
-    if rest != Epilogue(alpha=rest.alpha):
-        each += (8 + 8 * (rest.activation in ("gelu", "gelu_tanh", "silu"))) / 64
+    if epilogue != Epilogue(alpha=epilogue.alpha):
+        each += (8 + 8 * (epilogue.activation in ("gelu", "gelu_tanh", "silu"))) / 64
     # Of groups in order the others write while one still multiplies.
     cycles: float = results * each / common.pick(tiling.ordered > 0, tiling.team_groups, 1)
     return cycles

@@ -134,7 +134,7 @@ def _of_joined(tiling: TmaTiling) -> Rules:
         (joins & (tiling.joined_bytes > ring), "sums beyond the ring"),
         (joins & (tiling.integers or tiling.floats), "joined sums of integers or floats"),
         (
-            joins & (not in_place(tiling.shape.rest)),
+            joins & (not in_place(tiling.shape.epilogue)),
             "more than a bias or a factor, and an activation, after joined ranges",
         ),
     ]
@@ -143,7 +143,7 @@ def _of_joined(tiling: TmaTiling) -> Rules:
 def _of_operands(tiling: TmaTiling) -> Rules:
     """Return the rules of how operands stand, and of rows of tiles that are columns of c."""
     shape, swapped = tiling.shape, tiling.form.swapped > 0
-    more = not in_place(shape.rest)
+    more = not in_place(shape.epilogue)
     halves = swapped & (not tiling.floats)
     shares = tiling.form.share > 1
     return [

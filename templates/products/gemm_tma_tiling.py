@@ -94,11 +94,11 @@ FORMS = (
 )
 
 
-def in_place(rest: Epilogue) -> bool:
+def in_place(epilogue: Epilogue) -> bool:
     """Return whether threads finish sums where they hold them, before boxes or columns of c."""
-    return rest in (
-        Epilogue(bias=rest.bias, activation=rest.activation),
-        Epilogue(activation=rest.activation, alpha=rest.alpha),
+    return epilogue in (
+        Epilogue(bias=epilogue.bias, activation=epilogue.activation),
+        Epilogue(activation=epilogue.activation, alpha=epilogue.alpha),
     )
 
 
@@ -169,7 +169,7 @@ class TmaTiling:
     @cached_property
     def strips(self) -> int:
         """Whether rows of c that begin anywhere are written in strips."""
-        plain = self.shape.rest == Epilogue() and self.result_size == 2
+        plain = self.shape.epilogue == Epilogue() and self.result_size == 2
         form = self.form
         return plain & (form.joins == 0) & ((form.swapped == 0) | (form.teams == 0))
 

@@ -335,7 +335,7 @@ def gains(shape: Gemm, choice: Mapping[str, int]) -> bool:
     and where tiles are wide and products many (2047 with b stored either way, 1024x50257x768,
     2500, 3073: 1.1 to 1.5). Of 42 from 900 to 1600 three were faster so, by 2 to 4%.
     """
-    if shape.rest != Epilogue() or shape.batch > 1:
+    if shape.epilogue != Epilogue() or shape.batch > 1:
         return False
     few = shape.m <= FEW_ROWS and shape.n >= MANY_COLUMNS and shape.n * shape.k >= LARGE_B
     wide = shape.m * shape.n * shape.k >= MANY_PRODUCTS and choice["frags_n"] >= WIDE
@@ -369,7 +369,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceK
             **defines,
             **operands,
             **gemm_wgmma.product_text(tiling.tile_m, loaded=True),
-            **gemm_wgmma.begin_and_end(shape.rest, False),
+            **gemm_wgmma.begin_and_end(shape.epilogue, False),
             "A_MAPS": tiling.maps(stored_k),
             "B_MAPS": tiling.line_maps(),
         },

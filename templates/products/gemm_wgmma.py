@@ -102,16 +102,16 @@ def product_text(columns: int, integers: bool = False, loaded: bool = False) -> 
     }
 
 
-def begin_and_end(rest: Epilogue, whole: bool = True) -> dict[str, int]:
+def begin_and_end(epilogue: Epilogue, whole: bool = True) -> dict[str, int]:
     """Return what sums begin as and their last step, which is not what ``epilogue.h`` does then.
 
     Args:
         whole: whether blocks have whole sums to begin with the bias, unless these are multiplied
             before it is added; activations have a text of their own.
     """
-    first = whole and rest.bias and rest.alpha == 1
+    first = whole and epilogue.bias and epilogue.alpha == 1
     begins = {"BIAS_FIRST": int(first), **({"BIAS": 0} if first else {})}
-    return {**begins, "LAST": ACTIVATIONS.index(rest.activation), "ACTIVATION": 0}
+    return {**begins, "LAST": ACTIVATIONS.index(epilogue.activation), "ACTIVATION": 0}
 
 
 def refusal(shape: Product) -> str | None:
@@ -212,11 +212,11 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     adding = 2000 + tiling.part_bytes * c["split"] / 20 if c["split"] > 1 else 0.0
     # What follows a sum takes some instructions, of which a scheduler begins one a cycle.
     following = 0.0
-    if shape.rest != Epilogue():
+    if shape.epilogue != Epilogue():
         # A warp that has a scheduler for itself waits for its own results: on an H200 GELU of 128
         # x 192 sums took 2.6 us in four warps, and 1.2 in eight, or in two blocks of four.
         alone = tiling.groups * together == 1 or shape.dtype not in HALVES
-        powers = shape.rest.activation in ("gelu", "gelu_tanh", "silu")
+        powers = shape.epilogue.activation in ("gelu", "gelu_tanh", "silu")
         instructions = 8 + (24 if alone else 10) * powers
         following = tiling.tile_m * tiling.tile_n * instructions / 128 * together
     return waves * (work + 3000 + adding + following)
@@ -254,7 +254,7 @@ def kernel(
         resident=2 if tiling.fits(2, hopper) else 1, cluster=c["split"] > 1,
         tf32=shape.dtype == TF32, bfloat16=shape.dtype == "bfloat16", **choice,
     )  # fmt: skip
-    begins = begin_and_end(shape.rest)
+    begins = begin_and_end(shape.epilogue)
     halves = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
     grid = (shape.batch * tiling.blocks[0] * tiling.blocks[1], 1, c["split"])
     names = [*first_names(asked), result_name(asked)]

@@ -138,9 +138,9 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     tiling = MatvecTiling(shape, choice)
     defines: dict[str, int | str] = {
         **common.defines(m=shape.m, n=shape.n, k=shape.k, threads=tiling.threads, **choice),
-        **common.defines(element=list(DTYPES).index(shape.dtype), **shape.rest.defines()),
-        **common.defines(follows=shape.rest != Epilogue()),
-        **shape.rest.factor(),
+        **common.defines(element=list(DTYPES).index(shape.dtype), **shape.epilogue.defines()),
+        **common.defines(follows=shape.epilogue != Epilogue()),
+        **shape.epilogue.factor(),
     }
     names = [*first_names(shape), result_name(shape)]
     calls = [call("matvec", names, tiling.blocks, tiling.threads)]

@@ -17,10 +17,10 @@ FULL = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=
 SHAPES = {
     "whole": Gemm(256, 256, 256),
     "odd": Gemm(301, 257, 333),
-    "tn": Gemm(131, 257, 77, transpose_a=True, rest=FULL),
+    "tn": Gemm(131, 257, 77, transpose_a=True, epilogue=FULL),
     "nt": Gemm(65, 200, 130, transpose_b=True),
     "tt": Gemm(131, 300, 517, "float32", 3, True, True, "b", FULL),
-    "long": Gemm(300, 301, 4000, rest=FULL),
+    "long": Gemm(300, 301, 4000, epilogue=FULL),
 }
 DRAWN = 8
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 FULL = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
 SHAPES = {
     "nn": Gemm(333, 1003, 511, "bfloat16"),
-    "nn-rest": Gemm(197, 771, 133, "float16", 3, rest=FULL),
+    "nn-rest": Gemm(197, 771, 133, "float16", 3, epilogue=FULL),
     "nn-even-n": Gemm(200, 520, 257, "float16"),
     "nt": Gemm(257, 515, 771, "float16", 1, False, True),
     "nt-shared": Gemm(130, 259, 201, "bfloat16", 4, False, True, "b", FULL),
@@ -25,7 +25,7 @@ SHAPES = {
     "tt": Gemm(259, 263, 201, "float16", 1, True, True),
     "nt-many-rows": Gemm(2049, 515, 767, "bfloat16", 1, False, True),
     "nn-few-rows": Gemm(9, 1003, 1021, "float16"),
-    "nn-rest-long": Gemm(533, 771, 1021, "bfloat16", rest=FULL),
+    "nn-rest-long": Gemm(533, 771, 1021, "bfloat16", epilogue=FULL),
     "even": Gemm(330, 1006, 514, "bfloat16"),
     "walks": Gemm(2047, 2049, 129, "float16", 2),
 }

@@ -23,7 +23,7 @@ SHAPES = {
     "edges": Gemm(1000, 1048, 264, "bfloat16", 2, True, False, "b"),
     "rest": Gemm(777, 1032, 136, "float16", 3, False, True, "", FULL),
     "odd-columns": Gemm(328, 1003, 200, "float16", 3, True, True, "a", FULL),
-    "long": Gemm(200, 328, 8136, "bfloat16", rest=FULL),
+    "long": Gemm(200, 328, 8136, "bfloat16", epilogue=FULL),
     "tf32": Gemm(777, 1032, 136, "tf32", 3, False, True, "", FULL),
     "tf32-swapped": Gemm(777, 1032, 136, "tf32", 3, False, False, "", FULL),
     "tf32-left-across": Gemm(780, 1033, 136, "tf32", 2, True, True, "b", FULL),

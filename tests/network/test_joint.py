@@ -255,12 +255,12 @@ def test_an_epilogue_computes_what_its_operators_do_in_their_order(names, read_t
     for count, layer in layers_of(function, CPU):
         wanted = (graph.nodes[0].output, graph.nodes[count - 1].output, graph.outputs[0])
         sums, want, first = run_values(wanted, {k: v for k, v in arrays.items() if k}, "float64")
-        rest = layer.epilogue
-        before = sums + arrays[rest.bias] + arrays[rest.residual]
-        scaled = before if rest.scale is None else before * arrays[rest.scale]
-        got = ACTIVATIONS[rest.activation](scaled + arrays[rest.shift])
+        epilogue = layer.epilogue
+        before = sums + arrays[epilogue.bias] + arrays[epilogue.residual]
+        scaled = before if epilogue.scale is None else before * arrays[epilogue.scale]
+        got = ACTIVATIONS[epilogue.activation](scaled + arrays[epilogue.shift])
         np.testing.assert_allclose(got, want, atol=1e-12)
-        if rest.kept:
+        if epilogue.kept:
             np.testing.assert_allclose(before, first, atol=1e-12)
 
 

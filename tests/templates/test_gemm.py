@@ -133,7 +133,7 @@ def test_the_reference_is_the_sum_and_what_follows():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(3, 4)), rng.normal(size=(3, 5))
     bias, residual, scale, shift = (rng.normal(size=s) for s in [5, (4, 5), 5, 5])
-    shape = Gemm(4, 5, 3, transpose_a=True, rest=Epilogue(True, True, True, "relu", 0.5))
+    shape = Gemm(4, 5, 3, transpose_a=True, epilogue=Epilogue(True, True, True, "relu", 0.5))
     wanted = np.maximum((a.T @ b * 0.5 + bias + residual) * scale + shift, 0)
     got = shape.reference()(a, b, bias, residual, scale, shift)
     np.testing.assert_allclose(got, wanted)

@@ -146,7 +146,7 @@ def test_products_are_right_also_where_floats_have_no_pieces(name, strange, tmp_
 
 SHAPES = [
     Gemm(512, 512, 512),
-    Gemm(1024, 1024, 1024, rest=REST),
+    Gemm(1024, 1024, 1024, epilogue=REST),
     Gemm(2048, 2048, 2048),
     Gemm(4096, 4096, 4096),
     Gemm(197, 3072, 768, "float32", 1, False, True),

@@ -52,7 +52,7 @@ def test_untuned_a_product_runs_by_the_family_that_was_fastest(name):
 
 
 def test_what_follows_a_product_has_no_say_in_its_family():
-    shape = Gemm(512, 512, 512, rest=Epilogue(bias=True, activation="relu"))
+    shape = Gemm(512, 512, 512, epilogue=Epilogue(bias=True, activation="relu"))
     assert gemm_float.family_of(shape, HOPPER, ()) is gemm_bf16x3
 
 

@@ -43,14 +43,16 @@ FINISHED = {
     "alone, batched": (Gemm(33, 104, 16, "float16", 2), {}),
     "bfloat16, turned": (Gemm(34, 104, 16, "bfloat16", transpose_a=True), {}),
     "gelu of a residual": (
-        Gemm(37, 72, 24, "float16", transpose_b=True, rest=Epilogue(True, True, False, "gelu")),
+        Gemm(
+            37, 72, 24, "float16", transpose_b=True, epilogue=Epilogue(True, True, False, "gelu")
+        ),
         {},
     ),
-    "silu": (Gemm(33, 72, 16, "float16", rest=Epilogue(True, False, True, "silu")), {}),
-    "tanh": (Gemm(20, 40, 16, "float16", rest=Epilogue(True, False, False, "gelu_tanh")), {}),
-    "split": (Gemm(20, 40, 128, "float16", rest=Epilogue(activation="gelu")), {"split": 2}),
+    "silu": (Gemm(33, 72, 16, "float16", epilogue=Epilogue(True, False, True, "silu")), {}),
+    "tanh": (Gemm(20, 40, 16, "float16", epilogue=Epilogue(True, False, False, "gelu_tanh")), {}),
+    "split": (Gemm(20, 40, 128, "float16", epilogue=Epilogue(activation="gelu")), {"split": 2}),
     "rows that 8 does not divide": (
-        Gemm(20, 42, 16, "float16", rest=Epilogue(activation="relu")),
+        Gemm(20, 42, 16, "float16", epilogue=Epilogue(activation="relu")),
         {},
     ),
 }

@@ -20,21 +20,21 @@ HOPPER = Target("cuda -arch=sm_90")
 REST = Epilogue(bias=True, residual=True, activation="relu")
 # Extents reach into tiles; a sum of 13 begins anywhere in memory.
 PRODUCTS = {
-    "[n, k]": (Gemm(37, 70, 13, transpose_b=True, rest=REST), 2, 8),
+    "[n, k]": (Gemm(37, 70, 13, transpose_b=True, epilogue=REST), 2, 8),
     "[k, n]": (Gemm(21, 300, 27), 4, 16),
     "odd columns": (Gemm(6, 33, 5, transpose_b=True), 1, 4),
-    "whole tiles": (Gemm(64, 256, 16, transpose_b=True, rest=REST), 4, 32),
+    "whole tiles": (Gemm(64, 256, 16, transpose_b=True, epilogue=REST), 4, 32),
     "a sum of one": (Gemm(9, 130, 1), 2, 4),
-    "columns apart": (Gemm(13, 333, 24, rest=REST), 4, 8),
+    "columns apart": (Gemm(13, 333, 24, epilogue=REST), 4, 8),
     "three columns": (Gemm(13, 332, 24, transpose_b=True), 3, 8),
     "[n, k] apart": (Gemm(10, 263, 12, transpose_b=True), 2, 8),
-    "[k, m]": (Gemm(21, 130, 7, transpose_a=True, rest=REST), 2, 8),
+    "[k, m]": (Gemm(21, 130, 7, transpose_a=True, epilogue=REST), 2, 8),
     "[k, m] by vectors": (Gemm(44, 68, 6, transpose_a=True, transpose_b=True), 4, 16),
-    "a batch": (Gemm(10, 67, 9, batch=3, rest=REST), 1, 8),
+    "a batch": (Gemm(10, 67, 9, batch=3, epilogue=REST), 1, 8),
     "a batch, [n, k]": (Gemm(5, 66, 7, batch=3, transpose_b=True, shared="a"), 2, 4),
     "a batch, [k, m]": (Gemm(7, 70, 20, batch=2, transpose_a=True, shared="b"), 1, 4),
     "a batch, [n, k], [k, m]": (
-        Gemm(12, 260, 33, batch=2, transpose_a=True, transpose_b=True, rest=REST),
+        Gemm(12, 260, 33, batch=2, transpose_a=True, transpose_b=True, epilogue=REST),
         4,
         8,
     ),

@@ -29,7 +29,7 @@ PRODUCTS = {
     "nn": (Gemm(66, 72, 72, "float16"), {}),
     "nt": (Gemm(66, 72, 72, "float16", 1, False, True), {"stages": 3}),
     "tn": (Gemm(72, 80, 67, "float16", 2, True, False, "a", REST), {}),
-    "rest-wide": (Gemm(72, 264, 64, "float16", rest=REST), {"frags_m": 2, "frags_n": 16}),
+    "rest-wide": (Gemm(72, 264, 64, "float16", epilogue=REST), {"frags_m": 2, "frags_n": 16}),
     "tt": (Gemm(136, 72, 72, "bfloat16", 1, True, True), {"warps_m": 8}),
     "two-fragments": (Gemm(72, 72, 136, "float16", 1, True, True), {"frags_m": 2, "frags_n": 16}),
     "wide": (Gemm(66, 72, 200, "float16"), {"frags_n": 32, "chunk": 128}),
@@ -245,10 +245,10 @@ def test_products_of_integers_are_exact(name, tmp_path, monkeypatch):
 SHAPES = [
     Gemm(512, 512, 64, "float16", 96, False, True),
     Gemm(512, 512, 8192, "float16"),
-    Gemm(2048, 2048, 2048, "bfloat16", rest=REST),
+    Gemm(2048, 2048, 2048, "bfloat16", epilogue=REST),
     Gemm(1000, 1048, 1016, "bfloat16", 3, True, False, "b"),
     Gemm(512, 4096, 4096, "int8", 1, False, True),
-    Gemm(1024, 2048, 1024, "tf32", rest=GELU),
+    Gemm(1024, 2048, 1024, "tf32", epilogue=GELU),
     Gemm(1, 8, 8, "float16"),
     Gemm(1, 8, 16, "int8", 1, False, True),
 ]

@@ -66,15 +66,15 @@ def test_blocks_that_join_their_ranges_need_neither_a_second_kernel_nor_a_worksp
 
 
 @pytest.mark.parametrize(
-    ("rest", "split", "message"),
+    ("epilogue", "split", "message"),
     [
         (REST, 1, "more than a bias or a factor, and an activation, after swapped operands"),
         (BIAS, 2, "a split of swapped operands"),
     ],
     ids=["residual", "split"],
 )
-def test_what_swapped_operands_cannot_be_is_an_error_that_says_so(rest, split, message):
-    shape = Gemm(128, 128, 256, "float16", rest=rest)
+def test_what_swapped_operands_cannot_be_is_an_error_that_says_so(epilogue, split, message):
+    shape = Gemm(128, 128, 256, "float16", epilogue=epilogue)
     choice = {**CHOICE, "wgmma": SWAPPED.knob, "split": split}
     assert gemm_tma.violation(shape, choice, HOPPER) == message
     with pytest.raises(TemplateError, match=message):
@@ -204,7 +204,7 @@ def test_rows_that_begin_anywhere_are_written_in_strips_untuned(shape):
     [
         Gemm(197, 1031, 767, "float16"),
         Gemm(12, 50257, 767, "float16"),
-        Gemm(1023, 1023, 1023, "float16", rest=BIAS),
+        Gemm(1023, 1023, 1023, "float16", epilogue=BIAS),
     ],
     ids=["small", "few-rows", "followed"],
 )
@@ -232,7 +232,7 @@ def test_results_that_begin_anywhere_are_written_in_strips_untuned(shape):
     "shape",
     [
         Gemm(64, 50257, 768, "float16", 1, False, True),
-        Gemm(1023, 1023, 1024, "float16", 1, False, True, rest=BIAS),
+        Gemm(1023, 1023, 1024, "float16", 1, False, True, epilogue=BIAS),
         Gemm(512, 511, 64, "float16", 1, False, True),
     ],
     ids=["few-rows", "followed", "short"],

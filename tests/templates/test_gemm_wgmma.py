@@ -210,7 +210,7 @@ def test_products_read_their_operands_where_copies_put_them(name, tmp_path):
 def test_activations_of_16_bit_floats_are_within_a_step_or_a_millionth(
     activation, dtype, tmp_path
 ):
-    shape = Gemm(64, 8, 8, dtype, rest=Epilogue(activation=activation))
+    shape = Gemm(64, 8, 8, dtype, epilogue=Epilogue(activation=activation))
     source = gemm_wgmma.kernel(shape, CHOICE)
     kernel, arrays = source.kernel("cuda"), arrays_of(source)
     arrays[0][:] = np.linspace(-12, 12, 512).reshape(64, 8)

@@ -100,5 +100,5 @@ def test_defaults_are_the_best_of_the_same_draws_whatever_draws_them():
 
 
 def test_the_default_is_found_once_for_all_that_may_follow():
-    plain, more = Winograd(1, 8, 8, 4, 4), Winograd(1, 8, 8, 4, 4, rest=Epilogue(bias=True))
+    plain, more = Winograd(1, 8, 8, 4, 4), Winograd(1, 8, 8, 4, 4, epilogue=Epilogue(bias=True))
     assert plain.alone == more.alone == plain

@@ -34,15 +34,15 @@ def error_of(shape, choice):
     """
     with LLVM:
         module = build(winograd_cpu.kernel(shape, choice), name="f")
-    rest = shape.rest
+    epilogue = shape.epilogue
     plain = Conv2d(
         shape.images, shape.h, shape.w, shape.co, shape.ci, 3, 3, (1, 1), shape.padding,
-        rest.bias, rest.activation == "relu", rest.residual, rest.affine,
+        epilogue.bias, epilogue.activation == "relu", epilogue.residual, epilogue.affine,
     )  # fmt: skip
     rng = np.random.default_rng(0)
-    data, weight, *rest, out = (rng.standard_normal(a.shape) for a in plain.arguments())
-    wanted = plain.reference()(data, weight, *rest)
-    arrays = [data, transformed_filters(weight, shape.tile), *rest, np.full_like(out, np.nan)]
+    data, weight, *operands, out = (rng.standard_normal(a.shape) for a in plain.arguments())
+    wanted = plain.reference()(data, weight, *operands)
+    arrays = [data, transformed_filters(weight, shape.tile), *operands, np.full_like(out, np.nan)]
     arrays = [each.astype("float32") for each in arrays]
     module(*arrays)
     assert np.isfinite(arrays[-1]).all()
@@ -55,7 +55,7 @@ def error_of(shape, choice):
         (SHAPE, {}),
         (SHAPE, {"panels": 1, "channels": 8, "block_m": 16}),
         (replace(SHAPE, h=3, w=3, padding=(0, 0, 0, 0)), {"vectors": 1}),
-        (replace(SHAPE, h=4, w=30, padding=(4, 3, 4, 3), rest=Epilogue(residual=True)), {}),
+        (replace(SHAPE, h=4, w=30, padding=(4, 3, 4, 3), epilogue=Epilogue(residual=True)), {}),
         (Winograd(1, 21, 6, 3, 9), {"panels": 4, "channels": 4, "lanes": 8, "vectors": 1}),
     ],
 )
