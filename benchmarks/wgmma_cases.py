@@ -27,10 +27,11 @@ def products() -> Iterator[tuple[str, Any, dict[str, int]]]:
     yield "tn", Gemm(200, 136, 267, half, 1, True), {"frags_n": 24, "frags_m": 2}
     yield "tt", Gemm(200, 136, 264, brain, 1, True, True), {"warps_m": 8, "chunk": 128}
     yield (
-        "nt rest", Gemm(197, 776, 136, half, 1, False, True, "", full), {"frags_n": 32, "band": 4}
+        "nt epilogue", Gemm(197, 776, 136, half, 1, False, True, "", full),
+        {"frags_n": 32, "band": 4},
     )  # fmt: skip
     yield (
-        "tt rest batch", Gemm(136, 264, 520, brain, 5, True, True, "b", full),
+        "tt epilogue batch", Gemm(136, 264, 520, brain, 5, True, True, "b", full),
         {"warps_m": 8, "frags_n": 16, "stages": 4},
     )  # fmt: skip
     yield (
@@ -104,121 +105,121 @@ def products() -> Iterator[tuple[str, Any, dict[str, int]]]:
 
 
 def boxes() -> Iterator[tuple[str, Any, dict[str, int]]]:
-    """Yield names, shapes and changes of `BASE` for copies by boxes, in each form of blocks."""
+    """Yield names, shapes and changes of `BASE` for products by TMA, in each form."""
     from autotune.templates.epilogue import Epilogue
     from autotune.templates.products.gemm_shape import Gemm
     from autotune.templates.products.gemm_tma_tiling import Form
 
     full, half, brain = Epilogue(True, True, True, "gelu", 0.5), "float16", "bfloat16"
     simple = Epilogue(True, activation="gelu")
-    alone, shared = {"wgmma": Form(0, 1).knob}, {"wgmma": Form(0, 2).knob, "band": 4}
+    alone, multicast = {"wgmma": Form(0, 1).knob}, {"wgmma": Form(0, 2).knob, "band": 4}
     large = {"frags_n": 16, "stages": 4}
-    yield "boxes nn", Gemm(200, 136, 264, half), alone
-    yield "boxes nt", Gemm(200, 136, 264, half, 1, False, True), {**alone, "frags_n": 16}
-    yield "boxes tn", Gemm(200, 136, 267, half, 1, True), {**alone, "frags_n": 24, "frags_m": 2}
-    yield "boxes tt", Gemm(200, 136, 264, brain, 1, True, True), {**alone, "warps_m": 8}
+    yield "TMA nn", Gemm(200, 136, 264, half), alone
+    yield "TMA nt", Gemm(200, 136, 264, half, 1, False, True), {**alone, "frags_n": 16}
+    yield "TMA tn", Gemm(200, 136, 267, half, 1, True), {**alone, "frags_n": 24, "frags_m": 2}
+    yield "TMA tt", Gemm(200, 136, 264, brain, 1, True, True), {**alone, "warps_m": 8}
     yield (
-        "boxes tt rest batch", Gemm(136, 264, 520, brain, 5, True, True, "b", full),
+        "TMA tt epilogue batch", Gemm(136, 264, 520, brain, 5, True, True, "b", full),
         {**alone, **large, "warps_m": 8},
     )  # fmt: skip
-    yield "boxes tn batch", Gemm(136, 264, 77, half, 3, True, False, "a", full), alone
-    yield "boxes even n", Gemm(65, 58, 72, half, 2, False, True, "b", full), alone
+    yield "TMA tn batch", Gemm(136, 264, 77, half, 3, True, False, "a", full), alone
+    yield "TMA even n", Gemm(65, 58, 72, half, 2, False, True, "b", full), alone
     yield (
-        "boxes odd n", Gemm(131, 1001, 520, half, 1, False, True, "", full),
+        "TMA odd n", Gemm(131, 1001, 520, half, 1, False, True, "", full),
         {**alone, "frags_n": 24, "stages": 4},
     )  # fmt: skip
-    yield "boxes chunk 128", Gemm(200, 136, 1016, half, 2), {**alone, "chunk": 128, "frags_n": 16}
-    yield "padded boxes", Gemm(65, 77, 71, brain, 1, False, False, "", full), alone
+    yield "TMA chunk 128", Gemm(200, 136, 1016, half, 2), {**alone, "chunk": 128, "frags_n": 16}
+    yield "TMA padded", Gemm(65, 77, 71, brain, 1, False, False, "", full), alone
     yield (
-        "boxes split 2",
+        "TMA split 2",
         Gemm(200, 136, 1032, half, 1, False, True, "", full),
         {**alone, "split": 2},
     )
     yield (
-        "boxes split 4 odd n", Gemm(200, 133, 1032, half, 2, True, True, "", full),
+        "TMA split 4 odd n", Gemm(200, 133, 1032, half, 2, True, True, "", full),
         {**alone, **large, "split": 4},
     )  # fmt: skip
     yield (
-        "boxes split 8 shared", Gemm(520, 520, 8136, brain, 1, True),
-        {**shared, **large, "split": 8, "warps_m": 8},
+        "TMA split 8 multicast", Gemm(520, 520, 8136, brain, 1, True),
+        {**multicast, **large, "split": 8, "warps_m": 8},
     )  # fmt: skip
-    joined = {"wgmma": Form(0, 1, joins=1).knob, "split": 2, "stages": 4}
-    yield "boxes joined nn", Gemm(200, 136, 1032, half), joined
+    reduced = {"wgmma": Form(0, 1, cluster_reduce=1).knob, "split": 2, "stages": 4}
+    yield "TMA cluster reduction nn", Gemm(200, 136, 1032, half), reduced
     yield (
-        "boxes joined nt bias, batch", Gemm(333, 520, 2056, brain, 3, False, True, "", simple),
-        {**joined, "frags_n": 24, "warps_m": 8, "split": 4},
-    )  # fmt: skip
-    yield (
-        "boxes joined tt odd n", Gemm(200, 331, 1032, half, 1, True, True, "", simple),
-        {**joined, "frags_m": 2, "frags_n": 12},
+        "TMA cluster reduction nt batch", Gemm(333, 520, 2056, brain, 3, False, True, "", simple),
+        {**reduced, "frags_n": 24, "warps_m": 8, "split": 4},
     )  # fmt: skip
     yield (
-        "boxes joined by eight", Gemm(520, 264, 8136, half, 1, False, True),
-        {**joined, "frags_n": 32, "warps_m": 8, "split": 8},
+        "TMA cluster reduction tt odd n", Gemm(200, 331, 1032, half, 1, True, True, "", simple),
+        {**reduced, "frags_m": 2, "frags_n": 12},
     )  # fmt: skip
-    yield "boxes shared nn", Gemm(1000, 1000, 520, half), {**shared, **large}
     yield (
-        "boxes shared tt odd n", Gemm(328, 1003, 520, brain, 3, True, True, "", full),
-        {**shared, "frags_n": 32, "stages": 3},
+        "TMA cluster reduction of eight", Gemm(520, 264, 8136, half, 1, False, True),
+        {**reduced, "frags_n": 32, "warps_m": 8, "split": 8},
     )  # fmt: skip
-    yield "boxes walk", Gemm(2000, 2000, 200, half), {"wgmma": Form(1, 1).knob, "band": 4}
+    yield "TMA multicast nn", Gemm(1000, 1000, 520, half), {**multicast, **large}
     yield (
-        "boxes two teams", Gemm(1000, 1000, 136, brain, 5, False, True, "b", full),
+        "TMA multicast tt odd n", Gemm(328, 1003, 520, brain, 3, True, True, "", full),
+        {**multicast, "frags_n": 32, "stages": 3},
+    )  # fmt: skip
+    yield "TMA cooperative", Gemm(2000, 2000, 200, half), {"wgmma": Form(1, 1).knob, "band": 4}
+    yield (
+        "TMA ping-pong", Gemm(1000, 1000, 136, brain, 5, False, True, "b", full),
         {**large, "wgmma": Form(2, 1).knob},
     )  # fmt: skip
     yield (
-        "boxes walk shared", Gemm(3000, 3000, 264, half),
+        "TMA cooperative multicast", Gemm(3000, 3000, 264, half),
         {"wgmma": Form(1, 2).knob, "warps_m": 8, "frags_n": 32, "stages": 4, "band": 8},
     )  # fmt: skip
     yield (
-        "boxes two teams shared", Gemm(3000, 3000, 264, half, 1, True, True, "", full),
+        "TMA ping-pong multicast", Gemm(3000, 3000, 264, half, 1, True, True, "", full),
         {**large, "wgmma": Form(2, 2).knob, "frags_m": 2, "band": 8},
     )  # fmt: skip
-    yield "boxes some columns", Gemm(200, 1000, 264, half), {**alone, "frags_n": 12}
+    yield "TMA some columns", Gemm(200, 1000, 264, half), {**alone, "frags_n": 12}
     yield (
-        "boxes some columns nt rest", Gemm(333, 1000, 264, half, 2, False, True, "", full),
+        "TMA some columns nt epilogue", Gemm(333, 1000, 264, half, 2, False, True, "", full),
         {**alone, "frags_n": 13, "warps_m": 12, "stages": 3},
     )  # fmt: skip
     yield (
-        "boxes bias first", Gemm(333, 1000, 264, brain, 1, False, True, "", simple),
+        "TMA bias first", Gemm(333, 1000, 264, brain, 1, False, True, "", simple),
         {**alone, "frags_n": 25, "warps_m": 8, "stages": 3},
     )  # fmt: skip
     yield (
-        "boxes shared, a block without rows", Gemm(640, 640, 520, half, 1, False, True),
-        {**shared, "warps_m": 8, "stages": 4},
+        "TMA multicast, a block without rows", Gemm(640, 640, 520, half, 1, False, True),
+        {**multicast, "warps_m": 8, "stages": 4},
     )  # fmt: skip
-    for teams, share in ((0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2)):
-        change = {"wgmma": Form(teams, share, 1).knob, "stages": 4, "band": 4}
-        name = f"boxes swapped, {teams} teams, {share} share"
+    for schedule, cluster in ((0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2)):
+        change = {"wgmma": Form(schedule, cluster, 1).knob, "stages": 4, "band": 4}
+        name = f"TMA swap AB, schedule {schedule}, cluster of {cluster}"
         yield f"{name} nn", Gemm(2500, 2504, 264, half), {**change, "frags_n": 18}
         yield (
             f"{name} tt", Gemm(2504, 2504, 136, brain, 3, True, True, "b", simple),
             {**change, "frags_n": 16},
         )  # fmt: skip
     yield (
-        "boxes swapped nt odd n", Gemm(77, 1003, 264, half, 1, False, True, "", simple),
+        "TMA swap AB nt odd n", Gemm(77, 1003, 264, half, 1, False, True, "", simple),
         {"wgmma": Form(0, 1, 1).knob, "frags_n": 10},
     )  # fmt: skip
     yield (
-        "boxes swapped tn", Gemm(1000, 1000, 264, half, 2, True, False, "a"),
+        "TMA swap AB tn", Gemm(1000, 1000, 264, half, 2, True, False, "a"),
         {"wgmma": Form(0, 1, 1).knob, "frags_m": 2, "frags_n": 13, "stages": 4},
     )  # fmt: skip
     yield from in_order()
     yield (
-        "boxes scores", Gemm(512, 512, 64, half, 96, False, True),
+        "TMA scores", Gemm(512, 512, 64, half, 96, False, True),
         {**large, "wgmma": Form(2, 1).knob, "frags_m": 2},
     )  # fmt: skip
 
 
 def in_order() -> Iterator[tuple[str, Any, dict[str, int]]]:
-    """Yield those whose groups multiply the last chunks of a tile one after another."""
+    """Yield those whose warpgroups multiply the last K tiles one after another."""
     from autotune.templates.epilogue import Epilogue
     from autotune.templates.products.gemm_shape import Gemm
     from autotune.templates.products.gemm_tma_tiling import Form
 
     full, half, brain = Epilogue(True, True, True, "gelu", 0.5), "float16", "bfloat16"
     simple, two = Epilogue(True, activation="gelu"), {"warps_m": 8, "stages": 4}
-    for teams, share, swapped in (
+    for schedule, cluster, swapped in (
         (0, 1, 0),
         (0, 2, 0),
         (1, 1, 0),
@@ -226,16 +227,16 @@ def in_order() -> Iterator[tuple[str, Any, dict[str, int]]]:
         (0, 1, 1),
         (1, 2, 1),
     ):
-        change = {**two, "wgmma": Form(teams, share, swapped).knob, "frags_n": 32, "band": 4}
-        name = f"in order, {teams} teams, {share} share, swapped {swapped}"
+        change = {**two, "wgmma": Form(schedule, cluster, swapped).knob, "frags_n": 32, "band": 4}
+        name = f"in order, schedule {schedule}, cluster of {cluster}, swapped {swapped}"
         yield f"{name} nn", Gemm(3000, 3000, 520, half), change
         yield f"{name} nt", Gemm(2504, 2504, 2056, brain, 1, False, True, "", simple), change
     yield (
-        "in order, three groups", Gemm(3072, 3072, 520, half),
+        "in order, three warpgroups", Gemm(3072, 3072, 520, half),
         {"wgmma": Form(1, 1).knob, "warps_m": 12, "frags_n": 24, "stages": 3},
     )  # fmt: skip
     alone = {**two, "wgmma": Form(0, 1).knob, "frags_n": 16}
-    yield "in order, rest", Gemm(1000, 1000, 520, half, 2, False, True, "b", full), alone
+    yield "in order, epilogue", Gemm(1000, 1000, 520, half, 2, False, True, "b", full), alone
     yield "in order, odd columns", Gemm(1000, 1003, 520, brain, 1, False, True), alone
     yield "in order, split", Gemm(520, 520, 2056, half), {**alone, "split": 2, "stages": 3}
 

@@ -17,10 +17,10 @@ from .. import common
 from . import gemm_tma, gemm_wgmma
 from .gemm_shape import HALVES, Product, first_names, result_name
 from .gemm_tma_tiling import (
-    FEW,
     KNOB,
     MULTIPROCESSORS,
     PANEL,
+    SKINNY,
     Form,
     TmaTiling,
 )
@@ -28,8 +28,8 @@ from .gemm_tma_tiling import (
 # Of 16-bit floats.
 ITEM_BYTES = 2
 # The value of the knob that tells families apart: behind the forms of `gemm_tma`.
-VALUE = FEW
-SWAPPED = Form(teams=0, share=1, swapped=1)
+VALUE = SKINNY
+SWAPPED = Form(schedule=0, cluster_m=1, swapped=1)
 # Rows up to which products are of few rows: one tile has them all.
 MOST_ROWS = 64
 # Elements of the other operand from which on it is streamed where nothing was tuned.
@@ -50,7 +50,7 @@ class SkinnyTiling:
         self.bulk = TmaTiling(shape, {**c, KNOB: SWAPPED.knob})
         self.adders = 32 * c["warps_m"]
         self.threads = self.adders + 32
-        self.shared_bytes = c["stages"] * (self.bulk.slot_bytes + 16) + 64 + 1024
+        self.shared_bytes = c["stages"] * (self.bulk.stage_bytes + 16) + 64 + 1024
         self.blocks = self.bulk.tiles * c["split"]
 
     def resident(self) -> int:
@@ -113,9 +113,12 @@ def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tu
         (not offered, "no wgmma for few rows"),
         (tiling.shared_bytes > target.limits.shared_bytes_optin, "too much shared memory"),
         (bulk.tile_m >= 2 * max(shape.n, 64), "columns beyond the output"),
-        (c["stages"] > common.larger(bulk.chunks + 1, 2), "stages beyond the chunks"),
-        (c["chunk"] * bulk.all_chunks - shape.k >= PANEL, "a box beyond the reduction"),
-        ((c["split"] > 1) & (bulk.chunks * (c["split"] - 1) >= bulk.all_chunks), "an empty range"),
+        (c["stages"] > common.larger(bulk.k_tiles + 1, 2), "more stages than K tiles"),
+        (c["chunk"] * bulk.all_k_tiles - shape.k >= PANEL, "a TMA box beyond K"),
+        (
+            (c["split"] > 1) & (bulk.k_tiles * (c["split"] - 1) >= bulk.all_k_tiles),
+            "an empty range",
+        ),
         (tiling.blocks > 2**31 - 1, "too many blocks"),
     ]
 
@@ -138,12 +141,12 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     streamed = ITEM_BYTES * bulk.tile_m * c["chunk"]
     multiplying = 167 + (18 + 2 * c["frags_n"]) * c["chunk"] / 16
     filling = (2300 if far else 1000) / (c["stages"] - 1)
-    arriving = together * bulk.slot_bytes / 57
-    given = 2100 if far else common.pick(bulk.team_groups > 1, 2600, 4660)
-    reading = at_once * (streamed + (bulk.slot_bytes - streamed) * (0.1 if far else 0.5)) / given
+    arriving = together * bulk.stage_bytes / 57
+    given = 2100 if far else common.pick(bulk.tile_warpgroups > 1, 2600, 4660)
+    reading = at_once * (streamed + (bulk.stage_bytes - streamed) * (0.1 if far else 0.5)) / given
     each = common.larger(common.larger(multiplying, filling), common.larger(arriving, reading))
-    meeting = (c["split"] > 1) * (1500 + 220 * c["split"]) * bulk.team_groups
-    cycles: float = steps * (bulk.chunks * each + 4200 + meeting)
+    meeting = (c["split"] > 1) * (1500 + 220 * c["split"]) * bulk.tile_warpgroups
+    cycles: float = steps * (bulk.k_tiles * each + 4200 + meeting)
     return cycles
 
 
@@ -176,7 +179,7 @@ def kernel(
     sizes = common.defines(
         m=bulk.m, n=bulk.n, k=shape.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
         resident=tiling.resident(), cluster=c["split"] > 1, tf32=0,
-        bfloat16=shape.dtype == "bfloat16", groups=bulk.team_groups, frags_m=1,
+        bfloat16=shape.dtype == "bfloat16", groups=bulk.tile_warpgroups, frags_m=1,
         tile_n=bulk.tile_n, chunk=c["chunk"], stages=c["stages"], split=c["split"], band=c["band"],
         teams=0, cluster_m=1, cluster_n=1, swap_ab=1, box_rows=bulk.tile_n, ordered=0,
         smem_epilogue=0,

@@ -115,9 +115,11 @@ def candidates(shape: Product) -> dict[str, list[int]]:
     few = shape.batch * shape.m * shape.n <= FEW_RESULTS
     floats = shape.dtype == TF32
     plain = shape.dtype == "int8" or shape.gathers
-    forms = [f for f in FORMS if not plain or f.beside == 1]
-    forms = [f for f in forms if not plain or not f.swapped or (floats and f.share == 1)]
-    forms = [f for f in forms if not f.joins or (shape.dtype in HALVES and not shape.gathers)]
+    forms = [f for f in FORMS if not plain or f.cluster_n == 1]
+    forms = [f for f in forms if not plain or not f.swapped or (floats and f.cluster_m == 1)]
+    forms = [
+        f for f in forms if not f.cluster_reduce or (shape.dtype in HALVES and not shape.gathers)
+    ]
     return {
         KNOB: [f.knob for f in forms],
         "warps_m": [4, 8, 12],
@@ -161,7 +163,7 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
         return run > FOLLOWED_RUN
     if shape.dtype == TF32:
         return run > FLOATS_RUN
-    return Form.of(choice[KNOB]).teams > 0 or choice["split"] > 1 or run > SHORT_RUN
+    return Form.of(choice[KNOB]).persistent or choice["split"] > 1 or run > SHORT_RUN
 
 
 def suits_integers(shape: Product) -> bool:
@@ -205,8 +207,8 @@ def default_choice(
     if strips:
         swaps = shape.batch * shape.m * shape.n <= ONE_STEP
         some = [Form.of(knob) for knob in options[KNOB]]
-        some = [f for f in some if f.share == 1 and f.swapped <= (swaps and not f.teams)]
-        options |= {KNOB: [form.knob for form in some if not form.joins], "split": [1]}
+        some = [f for f in some if f.cluster_m == 1 and f.swapped <= (swaps and not f.persistent)]
+        options |= {KNOB: [form.knob for form in some if not form.cluster_reduce], "split": [1]}
     if shape.dtype == TF32:
         # Longer chunks took as long in 12 pairs of configurations. Narrow tiles read windows on
         # the left again and again: 56 columns took 18.2 us, 128 with a split 14.3 (256 channels,
@@ -238,7 +240,7 @@ def _band(shape: Product, choice: Mapping[str, int]) -> int:
     """
     tiling = TmaTiling(shape, choice)
     form, plain = tiling.form, shape.dtype in HALVES and not shape.gathers
-    if not plain or form.teams > 0 or form.joins or form.share > 2:
+    if not plain or form.persistent or form.cluster_reduce or form.cluster_m > 2:
         return choice["band"]
     return next((band for band in (4, 2) if tiling.blocks[0] % band == 0), choice["band"])
 
@@ -273,7 +275,7 @@ def kernel(
     texts = INTEGER_TEXTS if tiling.integers else FLOAT_TEXTS if tiling.floats else TEXTS
     source = common.cuda_kernel(asked, texts, defines, calls, flags=[f"-arch={ARCH}"])
     rooms = []
-    if choice["split"] > 1 and not tiling.form.joins:
+    if choice["split"] > 1 and not tiling.form.cluster_reduce:
         sums = "int32" if tiling.integers else "float32"
         rooms.append(workspace("parts", (choice["split"] * tiling.part_size,), sums))
     if shape.gathers:  # with one map more, the others can begin at a multiple of their size
@@ -287,14 +289,15 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
     shape, c, form = tiling.shape, tiling.choice, tiling.form
     sizes = common.defines(
         m=tiling.m, n=tiling.n, k=tiling.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
-        resident=tiling.resident(HOPPER), cluster=form.joins, cluster_reduce=form.joins,
-        tf32=tiling.floats, bfloat16=shape.dtype == "bfloat16", int8=tiling.integers,
-        groups=tiling.team_groups, frags_m=c["frags_m"], tile_n=tiling.tile_n, chunk=c["chunk"],
-        stages=c["stages"], split=c["split"], band=c["band"], teams=form.teams,
-        cluster_m=form.share, swap_ab=form.swapped, cluster_n=form.beside,
-        box_rows=tiling.written_rows,
+        resident=tiling.resident(HOPPER), cluster=form.cluster_reduce,
+        cluster_reduce=form.cluster_reduce, tf32=tiling.floats,
+        bfloat16=shape.dtype == "bfloat16", int8=tiling.integers,
+        groups=tiling.tile_warpgroups, frags_m=c["frags_m"], tile_n=tiling.tile_n,
+        chunk=c["chunk"], stages=c["stages"], split=c["split"], band=c["band"],
+        teams=form.schedule, cluster_m=form.cluster_m, swap_ab=form.swapped,
+        cluster_n=form.cluster_n, box_rows=tiling.written_rows,
         ordered=tiling.ordered * (asked.n % 8 == 0 or not form.swapped),
-        smem_epilogue=tiling.boxes and (asked.n % 8 == 0 or tiling.strips),
+        smem_epilogue=tiling.smem_epilogue and (asked.n % 8 == 0 or tiling.strips),
     )  # fmt: skip
     element = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
     images = {"IMAGES": shape.images} if isinstance(shape, Conv2dNhwc) else {}
@@ -303,8 +306,8 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
         **images,
         **element,
         **shape.operands(),
-        **gemm_wgmma.product_text(tiling.tile_n, tiling.integers, tiling.loaded > 0),
-        **gemm_wgmma.begin_and_end(asked.epilogue, bool(c["split"] == 1 or form.joins)),
+        **gemm_wgmma.product_text(tiling.tile_n, tiling.integers, tiling.left_in_registers > 0),
+        **gemm_wgmma.begin_and_end(asked.epilogue, bool(c["split"] == 1 or form.cluster_reduce)),
         **(swapped_operands(shape) if form.swapped else {}),
     }
 
@@ -315,7 +318,7 @@ def _calls(tiling: TmaTiling, asked: Product) -> list[KernelCall]:
     if tiling.form.swapped:
         a, b = b, a
     result, ranges = result_name(asked), tiling.choice["split"]
-    alone = ranges == 1 or tiling.form.joins
+    alone = ranges == 1 or tiling.form.cluster_reduce
     written = result if alone else "parts"
     maps = ["maps"] if tiling.shape.gathers else []
     names, grid = [a, b, *operands, written, *maps], (tiling.grid(HOPPER), 1, ranges)

@@ -12,7 +12,7 @@ from .gemm_shape import Product
 from .gemm_tma_tiling import MULTIPROCESSORS, TmaTiling
 
 # Cycles until the products of a block begin, and from their end to that of the kernel.
-BEGINNING = 5000
+PROLOGUE = 5000
 
 
 def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
@@ -29,29 +29,32 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     blocks = tiling.tiles * split
     steps = common.ceil_div(blocks, sms * resident)
     together = common.smaller(resident, common.ceil_div(blocks, sms))
-    work = tiling.chunks * _chunk_cycles(tiling, together, _crowding(blocks / together, steps))
+    work = tiling.k_tiles * _k_tile_cycles(tiling, together, _crowding(blocks / together, steps))
     # Blocks of a cluster meet first; others multiply as soon as their first chunk is there.
-    others = form.share + form.beside - 2
+    others = form.cluster_m + form.cluster_n - 2
     meeting = 600 * (others > 0) + 40 * others
     # Until the first chunk is there, and from the last product on.
-    writing = _writing_cycles(tiling) * together / common.pick(form.joins, split, 1)
+    writing = _writing_cycles(tiling) * together / common.pick(form.cluster_reduce, split, 1)
     # Blocks of a cluster send each other their sums, 16 bytes a cycle, when all are done.
-    writing += form.joins * (600 + 4 * tiling.tile_m * tiling.tile_n * (1 - 1 / split) / 16)
+    writing += form.cluster_reduce * (
+        600 + 4 * tiling.tile_m * tiling.tile_n * (1 - 1 / split) / 16
+    )
     # Ranges of K that are read at a time are more of both matrices, above all where tiles end
     # beyond the last column: why these are that much slower was not found.
-    work *= 1 + form.joins * (0.08 + 0.3 * (tiling.n % tiling.tile_n > 0))
-    ends = BEGINNING + writing
+    work *= 1 + form.cluster_reduce * (0.08 + 0.3 * (tiling.n % tiling.tile_n > 0))
+    ends = PROLOGUE + writing
     # A kernel that adds up is begun, reads its parts from the L2 cache and writes.
-    adding = ((split > 1) & (form.joins == 0)) * (
+    adding = ((split > 1) & (form.cluster_reduce == 0)) * (
         2500 + 4 * (split + 1) * tiling.part_size / (9.9 * sms)
     )
-    # Blocks that walk begin once. Of two teams one writes while the other multiplies.
-    in_turn = common.larger(work, (work + ends) / tiling.teams)
-    walking = common.pick(form.teams > 1, in_turn, work + 480 + writing)
-    # Those that share wait for each other from tile to tile: most were 1 to 2% slower.
-    walking *= 1 + 0.015 * (form.share - 1)
-    one = common.pick(form.teams > 0, walking, work + ends)
-    once = common.pick(form.teams > 1, ends, BEGINNING * (form.teams > 0))
+    # Persistent blocks have one prologue. With ping-pong one warpgroup multiplies during the
+    # epilogue of the other.
+    ping_pong = common.larger(work, (work + ends) / tiling.tiles_in_flight)
+    persistent = common.pick(form.schedule > 1, ping_pong, work + 480 + writing)
+    # Blocks of a cluster wait for each other from tile to tile: most were 1 to 2% slower.
+    persistent *= 1 + 0.015 * (form.cluster_m - 1)
+    one = common.pick(form.persistent, persistent, work + ends)
+    once = common.pick(form.schedule > 1, ends, PROLOGUE * form.persistent)
     return meeting + steps * one + once + adding
 
 
@@ -63,11 +66,13 @@ def _writing_cycles(tiling: TmaTiling) -> float:
     each = (0.16 if tiling.integers else tiling.item / 81) + 0.11 * (
         tiling.choice["frags_n"] % 2
     ) * (1 - swapped)
-    each += 0.1 * swapped * tiling.boxes * (tiling.form.teams > 0) * (32 / tiling.box_rows - 1)
+    each += (
+        0.1 * swapped * tiling.smem_epilogue * tiling.form.persistent * (32 / tiling.box_rows - 1)
+    )
     if epilogue != Epilogue(alpha=epilogue.alpha):
         each += (8 + 8 * (epilogue.activation in ("gelu", "gelu_tanh", "silu"))) / 64
     # Of groups in order the others write while one still multiplies.
-    cycles: float = results * each / common.pick(tiling.ordered > 0, tiling.team_groups, 1)
+    cycles: float = results * each / common.pick(tiling.ordered > 0, tiling.tile_warpgroups, 1)
     return cycles
 
 
@@ -82,27 +87,27 @@ def _crowding(blocks: float, steps: int) -> float:
     return crowding
 
 
-def _chunk_cycles(tiling: TmaTiling, together: int, crowding: float) -> float:
+def _k_tile_cycles(tiling: TmaTiling, together: int, crowding: float) -> float:
     """Return the cycles of a chunk where ``together`` blocks are at work on a multiprocessor."""
     # Products of 64 x 8 x 32 bytes take 4 cycles where power does not slow the device down; narrow
     # ones wait for their left operand. Of TMA loads, 66 bytes a cycle reach a
     # multiprocessor, and 50 where some of them go to several blocks.
     c, form = tiling.choice, tiling.form
     one = common.larger(c["frags_n"] * 5.55 + 4, 32 + c["frags_n"] * 3.6)
-    products = tiling.team_groups * c["frags_m"] * c["chunk"] * tiling.item / 32 * one
+    products = tiling.tile_warpgroups * c["frags_m"] * c["chunk"] * tiling.item / 32 * one
     # Three groups are in each other's way.
-    products *= 1 + 0.04 * (tiling.team_groups > 2)
-    copies = tiling.asked_bytes * crowding / 66
+    products *= 1 + 0.04 * (tiling.tile_warpgroups > 2)
+    copies = tiling.loaded_bytes * crowding / 66
     # Where both take long they are in each other's way.
     cycles = (products**6 + copies**6) ** (1 / 6)
     # A pipeline that is refilled waits for the slowest block of a cluster.
-    others, again = form.share + form.beside - 2, tiling.chunks > c["stages"]
-    brought = tiling.slot_bytes / 50 * (others > 0) * again
+    others, again = form.cluster_m + form.cluster_n - 2, tiling.k_tiles > c["stages"]
+    brought = tiling.stage_bytes / 50 * (others > 0) * again
     cycles = common.larger(cycles, brought) * together
     # A slot is free in the middle of the next chunk, and full again some time later:
     # later where other blocks have to be done with it too.
     away = 1150 + 370 * others + copies
     waiting = common.larger(0.0, away - (c["stages"] - 1.32) * cycles) / c["stages"]
     # A left operand in registers is loaded there when the products before have read them.
-    total: float = cycles + waiting * again + 11 + 2 * others + 60 * tiling.loaded
+    total: float = cycles + waiting * again + 11 + 2 * others + 60 * tiling.left_in_registers
     return total

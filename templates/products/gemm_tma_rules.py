@@ -13,16 +13,16 @@ from .gemm_mma import item_bytes
 from .gemm_shape import HALVES, TF32, Product
 from .gemm_tma_tiling import CLUSTERED, MULTIPROCESSORS, PANEL, TmaTiling, in_place
 
-# Of a block that adds up what a split wrote, four sums each.
+# Threads of a block that reduces split-K, four sums each.
 SUM_THREADS = 256
-# Rows of a box of TMA, at most.
+# Rows of a TMA box, at most.
 LARGEST_BOX = 256
 
 Rules = list[tuple[bool, str]]
 
 
 def refusal(shape: Product) -> str | None:
-    """Return why these copies cannot serve a shape, or None."""
+    """Return why TMA cannot load the operands of a shape, or None."""
     integers, whole = shape.dtype == "int8", 16 // item_bytes(shape)
     along_k = shape.transpose_b and not shape.transpose_a
     across_k = shape.transpose_a and not shape.transpose_b
@@ -33,11 +33,11 @@ def refusal(shape: Product) -> str | None:
         ),
         (
             integers and not (along_k and shape.k % 16 == 0),
-            "integers must stand along K: a as [m, k] and b as [n, k], with a k that 16 divides",
+            "integers must be K-major: a as [m, k] and b as [n, k], with k a multiple of 16",
         ),
         (
             shape.dtype == TF32 and across_k,
-            "floats must stand along K in one operand: a as [m, k], or b as [n, k] (transpose_b)",
+            "one operand of floats must be K-major: a as [m, k], or b as [n, k] (transpose_b)",
         ),
         (
             shape.a_run % whole > 0 or shape.b_run % whole > 0,
@@ -49,7 +49,7 @@ def refusal(shape: Product) -> str | None:
 
 
 def offered(shape: Product, target: Target) -> bool:
-    """Return whether a target has what these kernels are of, and they can multiply a shape."""
+    """Return whether a target has wgmma and TMA, and these kernels can multiply a shape."""
     return gemm_wgmma.has_wgmma(target) and refusal(shape) is None
 
 
@@ -62,30 +62,32 @@ def rules(choice: Mapping[str, int], shape: Product, target: Target) -> Rules:
     """Return the rules of `violation`; choices may be arrays of them."""
     tiling, limits, c = TmaTiling(shape, choice), target.limits, choice
     form = tiling.form
-    large = (form.beside > 1) | ((form.joins > 0) & (c["split"] > 2))
+    large = (form.cluster_n > 1) | ((form.cluster_reduce > 0) & (c["split"] > 2))
     return [
-        (not offered(shape, target), "no wgmma by boxes"),
+        (not offered(shape, target), "no wgmma by TMA"),
         (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
         (tiling.fits(1, target) == 0, "too many registers"),
         *faults(tiling),
         (tiling.tile_m >= 2 * common.larger(tiling.m, 64), "rows beyond the output"),
         (tiling.tile_n >= 2 * common.larger(tiling.n, 64), "columns beyond the output"),
         (
-            (form.teams == 0) & (c["stages"] > common.larger(tiling.chunks + 1, 2)),
-            "stages beyond the chunks",
+            (form.persistent == 0) & (c["stages"] > common.larger(tiling.k_tiles + 1, 2)),
+            "more stages than K tiles",
         ),
         ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
         (
-            (form.teams > 0)
-            & (tiling.tiles <= MULTIPROCESSORS * common.larger(form.teams - 1, 1)),
-            "a team without a tile",
+            form.persistent & (tiling.tiles <= MULTIPROCESSORS),
+            "a persistent kernel with one tile for each block",
         ),
-        ((form.share > 1) & (c["band"] % form.share > 0), "a band of no whole clusters"),
-        ((form.share > 1) & (tiling.tile_m >= tiling.m), "a block without rows"),
-        ((form.beside > 1) & (tiling.tile_n >= tiling.n), "a block without columns"),
+        (
+            (form.cluster_m > 1) & (c["band"] % form.cluster_m > 0),
+            "a band of parts of clusters",
+        ),
+        ((form.cluster_m > 1) & (tiling.tile_m >= tiling.m), "a block without rows"),
+        ((form.cluster_n > 1) & (tiling.tile_n >= tiling.n), "a block without columns"),
         (
             large & (tiling.tiles * c["split"] > CLUSTERED),
-            "more clusters than are at work at a time",
+            "more clusters than run at a time",
         ),
     ]
 
@@ -93,80 +95,85 @@ def rules(choice: Mapping[str, int], shape: Product, target: Target) -> Rules:
 def faults(tiling: TmaTiling) -> Rules:
     """Return the rules without which a kernel would be wrong, or hang, on any device."""
     c, form = tiling.choice, tiling.form
-    split, ring = c["split"] > 1, c["stages"] * tiling.slot_bytes
+    split, pipeline_bytes = c["split"] > 1, c["stages"] * tiling.stage_bytes
     return [
-        (tiling.tile_m > LARGEST_BOX, "a box of too many rows"),
+        (tiling.tile_m > LARGEST_BOX, "a TMA box of too many rows"),
         *_of_k(tiling),
-        (split & (form.teams > 0), "a split that walks"),
+        (split & form.persistent, "split-K in a persistent kernel"),
         (
-            (form.teams == 0) & (not tiling.floats) & (tiling.result_bytes > ring),
-            "results beyond the ring",
+            (form.persistent == 0) & (not tiling.floats) & (tiling.result_bytes > pipeline_bytes),
+            "results beyond the pipeline's buffers",
         ),
-        *_of_shares(tiling),
+        *_of_multicast(tiling),
         *_of_operands(tiling),
-        *_of_joined(tiling),
+        *_of_cluster_reduce(tiling),
         (
-            split & (form.joins == 0) & (tiling.tile_m * tiling.tile_n % (4 * SUM_THREADS) > 0),
-            "sums of no whole blocks",
+            split
+            & (form.cluster_reduce == 0)
+            & (tiling.tile_m * tiling.tile_n % (4 * SUM_THREADS) > 0),
+            "sums that are not a multiple of the reducing blocks",
         ),
         (tiling.tiles > 2**31 - 1, "too many blocks"),
     ]
 
 
-def _of_shares(tiling: TmaTiling) -> Rules:
-    """Return the rules of blocks of a cluster that copy parts of an operand for each other."""
+def _of_multicast(tiling: TmaTiling) -> Rules:
+    """Return the rules of clusters whose blocks load parts of an operand for each other."""
     form = tiling.form
-    rows = (tiling.left_across > 0) & (tiling.tile_m % (PANEL * form.beside) > 0)
-    columns = tiling.tile_n % (tiling.least * form.share) > 0
+    rows = (tiling.left_mn_major > 0) & (tiling.tile_m % (PANEL * form.cluster_n) > 0)
+    columns = tiling.tile_n % (tiling.right_unit * form.cluster_m) > 0
     return [
-        ((form.beside > 1) & rows, "a share of a panel"),
-        ((form.share > 1) & columns, "a share of a panel"),
+        ((form.cluster_n > 1) & rows, "multicast of part of a panel"),
+        ((form.cluster_m > 1) & columns, "multicast of part of a panel"),
     ]
 
 
-def _of_joined(tiling: TmaTiling) -> Rules:
-    """Return the rules of clusters whose blocks add up their ranges of K."""
-    split, joins = tiling.choice["split"], tiling.form.joins > 0
-    ring = tiling.choice["stages"] * tiling.slot_bytes
+def _of_cluster_reduce(tiling: TmaTiling) -> Rules:
+    """Return the rules of split-K that is reduced within a cluster."""
+    split, reduces = tiling.choice["split"], tiling.form.cluster_reduce > 0
+    pipeline_bytes = tiling.choice["stages"] * tiling.stage_bytes
     return [
-        (joins & (split == 1), "no ranges to join"),
-        (joins & (tiling.tile_n % (8 * split) > 0), "a share of no whole fragments"),
-        (joins & (tiling.joined_bytes > ring), "sums beyond the ring"),
-        (joins & (tiling.integers or tiling.floats), "joined sums of integers or floats"),
+        (reduces & (split == 1), "a cluster reduction without split-K"),
+        (reduces & (tiling.tile_n % (8 * split) > 0), "a reduction of parts of fragments"),
+        (reduces & (tiling.reduce_bytes > pipeline_bytes), "sums beyond the pipeline's buffers"),
         (
-            joins & (not in_place(tiling.shape.epilogue)),
-            "more than a bias or a factor, and an activation, after joined ranges",
+            reduces & (tiling.integers or tiling.floats),
+            "a cluster reduction not of halves",
+        ),
+        (
+            reduces & (not in_place(tiling.shape.epilogue)),
+            "more than a bias or a factor, and an activation, after a cluster reduction",
         ),
     ]
 
 
 def _of_operands(tiling: TmaTiling) -> Rules:
-    """Return the rules of how operands stand, and of rows of tiles that are columns of c."""
+    """Return the rules of the layouts of operands, and of swapped ones."""
     shape, swapped = tiling.shape, tiling.form.swapped > 0
     more = not in_place(shape.epilogue)
     halves = swapped & (not tiling.floats)
-    shares = tiling.form.share > 1
+    multicast = tiling.form.cluster_m > 1
     return [
-        (tiling.floats & (tiling.across > 0), "floats of the right operand across K"),
+        (tiling.floats & (tiling.right_mn_major > 0), "an MN-major right operand of floats"),
         (swapped & tiling.integers, "swapped operands of integers"),
-        (halves & shape.gathers, "16-bit windows as the right operand"),
-        (swapped & shape.gathers & shares, "windows as the right operand, that blocks share"),
+        (halves & shape.gathers, "an implicit right operand of 16-bit floats"),
+        (swapped & shape.gathers & multicast, "multicast of an implicit right operand"),
         (
             halves & more,
             "more than a bias or a factor, and an activation, after swapped operands",
         ),
-        (halves & (tiling.choice["split"] > 1), "a split of swapped operands"),
+        (halves & (tiling.choice["split"] > 1), "split-K of swapped operands"),
     ]
 
 
 def _of_k(tiling: TmaTiling) -> Rules:
-    """Return the rules of ranges of K: no box may lie outside of a matrix as a whole."""
+    """Return the rules of ranges of K: no box may be wholly out of bounds."""
     c = tiling.choice
-    beyond = c["chunk"] * tiling.all_chunks - tiling.k
+    beyond = c["chunk"] * tiling.all_k_tiles - tiling.k
     return [
-        (beyond >= tiling.panel, "a box beyond the reduction"),
+        (beyond >= tiling.panel, "a TMA box beyond K"),
         (
-            (c["split"] > 1) & (tiling.chunks * (c["split"] - 1) >= tiling.all_chunks),
+            (c["split"] > 1) & (tiling.k_tiles * (c["split"] - 1) >= tiling.all_k_tiles),
             "an empty range",
         ),
     ]

@@ -1,4 +1,4 @@
-"""The sizes of products by TMA: forms of blocks, tiles, shared memory, registers, tensor maps.
+"""The sizes of products by TMA: kernel forms, tiles, shared memory, registers, tensor maps.
 
 Rules and estimates are also asked about many choices at once, with arrays in place of numbers.
 """
@@ -22,80 +22,86 @@ from .gemm_shape import TF32, Product
 from .gemm_wgmma import PRODUCT_REGISTERS
 
 KNOB = "wgmma"
-# Elements of a row of shared memory, of 128 bytes, of 16-bit floats.
+# 16-bit elements of a 128-byte row of shared memory, the span of the 128-byte swizzle.
 PANEL = 64
-# Of a thread that begins copies; the kernel text has the same.
-COPY_REGISTERS = 40
-# What a multiplying thread needs beside its sums.
+# Registers of a producer thread; the kernel text has the same number.
+PRODUCER_REGISTERS = 40
+# Registers that a consumer thread needs beside its accumulators.
 OTHER_REGISTERS = 40
-# And where it walks over tiles.
-WALK_REGISTERS = 16
-# Of a box of results.
+# And those that a persistent kernel needs on top.
+PERSISTENT_REGISTERS = 16
+# Of a TMA box of results.
 BOX_BYTES = 16 * 128
-# Of 16 rows of 128 results, each 16 bytes from a multiple of 128.
+# Of 16 rows of 128 results, each row padded by 16 bytes.
 STRIP_BYTES = 16 * (2 * 128 + 16)
-# Fragments of 8 columns of products that keep the tensor cores busy by themselves.
+# Fragments of 8 columns from which on one warpgroup keeps the tensor cores busy.
 WIDE = 15
-# Blocks that walk are as many as multiprocessors of an H100 or H200 take at a time.
+# Multiprocessors of an H100 or H200: the grid of a persistent kernel.
 MULTIPROCESSORS = 132
-# And blocks of clusters of four, and of eight, that fit between those that are missing of a die.
+# Blocks that run at a time in clusters of four or eight: GPCs have different numbers of SMs.
 CLUSTERED = 120
-# What the bytes of a row that reaches into one line more count for beside others, and those of a
-# panel of which a part is multiplied: fitted with the estimate.
+# Weights of the bytes of unaligned rows, which touch one cache line more, and of panels that are
+# multiplied in part: fitted with the estimate.
 STRADDLED, PARTIAL = 1.7, 0.72
-# Smaller values of the knob are other families, and so are those from the second to the third.
-FIRST, FEW, LARGE, JOINS = 2, 14, 19, 23
+# Where ranges of the knob start: these kernels, `gemm_skinny` and `gemm_unaligned`, large clusters
+# and split-K within a cluster. Smaller values are other families.
+FIRST, SKINNY, LARGE_CLUSTERS, CLUSTER_REDUCE = 2, 14, 19, 23
 
 
 @dataclass(frozen=True)
 class Form:
-    """The form of a kernel: persistent or not, its clusters, and whether operands are swapped.
+    """The form of a kernel: its schedule, its clusters, and whether operands are swapped.
 
     Attributes:
-        teams: of consumer warpgroups; 0: a block computes one tile, 1: persistent and cooperative,
-            2: persistent and ping-pong.
-        share: blocks of a cluster along M, among which the right operand is multicast.
-        swapped: whether operands are swapped: a tile's rows are columns of c.
-        beside: blocks of a cluster along N, among which the left operand is multicast.
-        joins: whether split-K is reduced within a cluster.
+        schedule: CUTLASS's kernel schedule; 0: a block computes one tile, 1: persistent and
+            cooperative, 2: persistent and ping-pong.
+        cluster_m: blocks of a cluster along M, among which the right operand is multicast.
+        swapped: whether operands are swapped (swap AB): a tile's rows are columns of c.
+        cluster_n: blocks of a cluster along N, among which the left operand is multicast.
+        cluster_reduce: whether split-K is reduced within a cluster.
     """
 
-    teams: int
-    share: int
+    schedule: int
+    cluster_m: int
     swapped: int = 0
-    beside: int = 1
-    joins: int = 0
+    cluster_n: int = 1
+    cluster_reduce: int = 0
 
     @classmethod
     def of(cls, knob: int) -> Form:
         """Return the form of a value of the knob."""
-        joins = (knob == JOINS) + 0
-        large = (knob >= LARGE) & (knob < JOINS)
-        knob = common.pick(joins, FIRST, knob)
-        place = common.pick(large, 0, knob - FIRST)
-        share = common.pick(large, 2 + 2 * ((knob - LARGE) % 2), knob % 2 + 1)
-        swapped = common.pick(large, (knob - LARGE) // 2, place // 6)
-        return cls(place % 6 // 2, share, swapped, 1 + large, joins)
+        cluster_reduce = (knob == CLUSTER_REDUCE) + 0
+        large = (knob >= LARGE_CLUSTERS) & (knob < CLUSTER_REDUCE)
+        knob = common.pick(cluster_reduce, FIRST, knob)
+        index = common.pick(large, 0, knob - FIRST)
+        cluster_m = common.pick(large, 2 + 2 * ((knob - LARGE_CLUSTERS) % 2), knob % 2 + 1)
+        swapped = common.pick(large, (knob - LARGE_CLUSTERS) // 2, index // 6)
+        return cls(index % 6 // 2, cluster_m, swapped, 1 + large, cluster_reduce)
+
+    @property
+    def persistent(self) -> bool:
+        """Whether a block computes several tiles, and loads the next during the epilogue."""
+        return self.schedule > 0
 
     @property
     def knob(self) -> int:
         """The value of the knob."""
-        if self.joins:
-            return JOINS
-        if self.beside > 1:
-            return LARGE + 2 * self.swapped + self.share // 2 - 1
-        return FIRST + 6 * self.swapped + 2 * self.teams + self.share - 1
+        if self.cluster_reduce:
+            return CLUSTER_REDUCE
+        if self.cluster_n > 1:
+            return LARGE_CLUSTERS + 2 * self.swapped + self.cluster_m // 2 - 1
+        return FIRST + 6 * self.swapped + 2 * self.schedule + self.cluster_m - 1
 
 
 FORMS = (
-    *(Form(teams, share, swapped) for swapped in (0, 1) for teams in range(3) for share in (1, 2)),
-    *(Form(0, share, swapped, 2) for swapped in (0, 1) for share in (2, 4)),
-    Form(0, 1, joins=1),
+    *(Form(schedule, m, swapped) for swapped in (0, 1) for schedule in range(3) for m in (1, 2)),
+    *(Form(0, m, swapped, 2) for swapped in (0, 1) for m in (2, 4)),
+    Form(0, 1, cluster_reduce=1),
 )
 
 
 def in_place(epilogue: Epilogue) -> bool:
-    """Return whether threads finish sums where they hold them, before boxes or columns of c."""
+    """Return whether an epilogue runs on accumulators in registers, before they are stored."""
     return epilogue in (
         Epilogue(bias=epilogue.bias, activation=epilogue.activation),
         Epilogue(activation=epilogue.activation, alpha=epilogue.alpha),
@@ -108,155 +114,160 @@ class TmaTiling:
     def __init__(self, shape: Product, choice: Mapping[str, int]) -> None:
         c = choice
         self.shape, self.choice, self.form = shape, choice, Form.of(c[KNOB])
-        self.teams = common.larger(self.form.teams, 1)
-        self.team_groups = common.larger(c["warps_m"] // 4, 1)
-        self.groups = self.team_groups * self.teams
-        self.threads = 128 * (self.groups + 1)
+        self.tiles_in_flight = common.larger(self.form.schedule, 1)
+        self.tile_warpgroups = common.larger(c["warps_m"] // 4, 1)
+        self.consumer_warpgroups = self.tile_warpgroups * self.tiles_in_flight
+        self.threads = 128 * (self.consumer_warpgroups + 1)
         self.tile_m, self.tile_n = c["warps_m"] * c["frags_m"] * 16, c["frags_n"] * 8
         self.integers, self.k = shape.dtype == "int8", depth(shape)
         self.floats, self.item = shape.dtype == TF32, item_bytes(shape)
         self.result_size = 4 if self.integers or self.floats else 2
-        self.all_chunks = common.ceil_div(self.k, c["chunk"])
-        self.chunks = common.ceil_div(self.all_chunks, c["split"])
+        self.all_k_tiles = common.ceil_div(self.k, c["chunk"])
+        self.k_tiles = common.ceil_div(self.all_k_tiles, c["split"])
         swapped = self.form.swapped
         self.m, self.n = (
             common.pick(swapped, shape.n, shape.m),
             common.pick(swapped, shape.m, shape.n),
         )
-        # Columns that stand across K come in whole panels, others one by one.
-        self.across = common.pick(swapped, shape.transpose_a + 0, 1 - shape.transpose_b)
-        self.left_across = common.pick(swapped, 1 - shape.transpose_b, shape.transpose_a + 0)
-        # Floats that stand across K get to products by registers.
-        self.loaded = self.left_across * self.floats
-        whole = 1 + (PANEL - 1) * self.across
-        self.least = whole
-        self.b_columns = common.ceil_div(self.tile_n, whole) * whole
-        self.slot_bytes = self.item * c["chunk"] * (self.tile_m + self.b_columns)
-        # Blocks that share copies come in whole clusters: some may have no rows or columns.
+        # Tiles of MN-major operands are whole panels wide; K-major ones have any width.
+        self.right_mn_major = common.pick(swapped, shape.transpose_a + 0, 1 - shape.transpose_b)
+        self.left_mn_major = common.pick(swapped, 1 - shape.transpose_b, shape.transpose_a + 0)
+        # As TF32, wgmma takes an MN-major left operand from registers alone.
+        self.left_in_registers = self.left_mn_major * self.floats
+        self.right_unit = 1 + (PANEL - 1) * self.right_mn_major
+        self.b_columns = common.ceil_div(self.tile_n, self.right_unit) * self.right_unit
+        self.stage_bytes = self.item * c["chunk"] * (self.tile_m + self.b_columns)
+        # The grid is padded to whole clusters: some blocks may have no rows or columns.
         rows = common.ceil_div(self.m, self.tile_m)
-        clusters = common.ceil_div(rows, self.form.share)
-        columns = common.ceil_div(common.ceil_div(self.n, self.tile_n), self.form.beside)
-        self.blocks = (clusters * self.form.share, columns * self.form.beside)
+        clusters = common.ceil_div(rows, self.form.cluster_m)
+        columns = common.ceil_div(common.ceil_div(self.n, self.tile_n), self.form.cluster_n)
+        self.blocks = (clusters * self.form.cluster_m, columns * self.form.cluster_n)
         self.tiles = shape.batch * self.blocks[0] * self.blocks[1]
 
     @property
     def panel(self) -> int:
-        """Items of a row of shared memory, of 128 bytes."""
+        """Elements of a 128-byte row of shared memory."""
         return ROW_BYTES // self.item
 
     @property
     def part_size(self) -> int:
-        """Sums that the blocks of a split write."""
+        """Partial sums that the blocks of a range of K write."""
         return self.tiles * self.tile_m * self.tile_n
 
     @cached_property
-    def asked_bytes(self) -> float:
-        """Bytes that a block asks for of a chunk, as more where rows do not begin at a line.
+    def loaded_bytes(self) -> float:
+        """Bytes that a block loads of a K tile, weighted by what they cost.
 
-        Rows of 128 bytes that do not begin at a line of the cache reach into two; some begin at
-        one. Of the last panel of columns that stand across K a part may not be multiplied.
+        Rows of 128 bytes that are not aligned to a cache line touch two. Of the last panel of an
+        MN-major operand a part may not be multiplied.
         """
         shape, swapped = self.shape, self.form.swapped
         line = 2 * PANEL if self.integers else self.panel
         a_lines = 1 + STRADDLED * (1 - math.gcd(shape.a_run, line) / line)
         b_lines = 1 + STRADDLED * (1 - math.gcd(shape.b_run, line) / line)
-        left = common.pick(swapped, b_lines, a_lines) * self.tile_m / self.form.beside
+        left = common.pick(swapped, b_lines, a_lines) * self.tile_m / self.form.cluster_n
         right = common.pick(swapped, a_lines, b_lines)
-        partial = self.across * (self.tile_n % PANEL > 0)
+        partial = self.right_mn_major * (self.tile_n % PANEL > 0)
         right = common.larger(right, 1 + PARTIAL * partial) * self.b_columns
-        return self.item * self.choice["chunk"] * (left + right / self.form.share)
+        return self.item * self.choice["chunk"] * (left + right / self.form.cluster_m)
 
     @cached_property
     def strips(self) -> int:
-        """Whether rows of c that begin anywhere are written in strips."""
+        """Whether unaligned rows of c are written in strips."""
         plain = self.shape.epilogue == Epilogue() and self.result_size == 2
         form = self.form
-        return plain & (form.joins == 0) & ((form.swapped == 0) | (form.teams == 0))
+        return plain & (form.cluster_reduce == 0) & ((form.swapped == 0) | (form.persistent == 0))
 
     @cached_property
-    def boxes(self) -> int:
-        """Whether results go through shared memory: boxes of 64 columns, or strips.
+    def smem_epilogue(self) -> int:
+        """Whether results go through shared memory: TMA boxes of 64 columns, or strips.
 
-        Floats do not: the two that a thread holds are, with its neighbours', a whole sector.
+        Those of floats do not: neighbouring threads store whole sectors of 32 bytes.
         """
         return (
             (not self.floats)
-            & ((self.choice["split"] == 1) | self.form.joins)
+            & ((self.choice["split"] == 1) | self.form.cluster_reduce)
             & ((self.shape.n % 8 == 0) | self.strips)
         )
 
     @cached_property
     def result_bytes(self) -> int:
-        """Bytes of results that are written from the pipeline's buffers, a box at a time."""
+        """Bytes of results that are stored from the pipeline's buffers, a box at a time."""
         wide = 128 // self.result_size
-        share = common.pick(self.form.joins, self.choice["split"], 1)
-        columns = common.ceil_div(self.tile_n, wide * share) * wide
+        blocks = common.pick(self.form.cluster_reduce, self.choice["split"], 1)
+        columns = common.ceil_div(self.tile_n, wide * blocks) * wide
         written = common.pick(self.form.swapped, self.tile_n, columns)
         return self.result_size * self.tile_m * written
 
     @cached_property
-    def joined_bytes(self) -> int:
-        """Bytes of sums that come from other blocks of a cluster, and of results behind them."""
+    def reduce_bytes(self) -> int:
+        """Bytes of partial sums received from the other blocks of a cluster, and of results."""
         split = self.choice["split"]
         sums = 4 * self.tile_m * self.tile_n // split * (split - 1)
-        return sums + self.boxes * self.result_bytes
+        return sums + self.smem_epilogue * self.result_bytes
 
     @cached_property
     def ordered(self) -> int:
-        """Chunks at the end of a tile that its groups multiply one after another; 0: all at once.
+        """K tiles at the end that warpgroups multiply one after another; 0: all at once.
 
-        So the first group writes while the others multiply, where it finds room to write from. Of
-        two teams one does so anyway, and narrow products of one group leave tensor cores idle.
+        So the first warpgroup runs its epilogue while the others multiply, where there is a buffer
+        to store from. Ping-pong does so anyway, and narrow products of one warpgroup leave tensor
+        cores idle.
         """
         stages = self.choice["stages"]
-        last = self.all_chunks - self.chunks * (self.choice["split"] - 1)
-        fits = (self.team_groups - 1) * self.group_bytes <= self.slot_bytes
-        fits |= (self.form.teams > 0) | (self.boxes == 0)
-        suits = (self.form.teams < 2) & (self.form.joins == 0) & (self.choice["frags_n"] >= WIDE)
-        return (stages - 1) * ((self.team_groups > 1) & (last >= stages) & suits & fits)
+        last = self.all_k_tiles - self.k_tiles * (self.choice["split"] - 1)
+        fits = (self.tile_warpgroups - 1) * self.warpgroup_bytes <= self.stage_bytes
+        fits |= self.form.persistent | (self.smem_epilogue == 0)
+        suits = (
+            (self.form.schedule < 2)
+            & (self.form.cluster_reduce == 0)
+            & (self.choice["frags_n"] >= WIDE)
+        )
+        return (stages - 1) * ((self.tile_warpgroups > 1) & (last >= stages) & suits & fits)
 
     @cached_property
-    def group_bytes(self) -> int:
-        """Bytes that a group writes from, in a block that has one tile."""
-        return common.larger(self.result_bytes // self.team_groups, 4 * STRIP_BYTES)
+    def warpgroup_bytes(self) -> int:
+        """Bytes of the epilogue buffer of a warpgroup, where a block has one tile."""
+        return common.larger(self.result_bytes // self.tile_warpgroups, 4 * STRIP_BYTES)
 
     @cached_property
     def box_rows(self) -> int:
-        """Rows of a box of a warpgroup with swapped operands, where a block that walks has two."""
-        few = self.choice["frags_n"]
-        return 8 * (1 + (few % 2 == 0) + 2 * (few % 4 == 0))
+        """Rows of a warpgroup's store boxes with swapped operands; persistent ones have two."""
+        fragments = self.choice["frags_n"]
+        return 8 * (1 + (fragments % 2 == 0) + 2 * (fragments % 4 == 0))
 
     @cached_property
     def shared_bytes(self) -> int:
         """Shared memory of a block: pipeline stages, epilogue buffers and mbarriers.
 
-        There are two mbarriers a stage, one a team and one a group; and padding to align the
-        first stage to 1024 bytes.
+        There are two mbarriers a stage, one for each tile in flight and one for each warpgroup;
+        and padding to align the first stage to 1024 bytes.
         """
         stages, swapped = self.choice["stages"], self.form.swapped
         box_bytes = common.pick(swapped, 2 * 128 * self.box_rows, 8 * BOX_BYTES)
         return (
-            stages * self.slot_bytes + 16 * stages + 8 * self.teams + 1024
-            + 8 * self.groups * (swapped + (self.ordered > 0))
-            + 8 * self.form.joins
-            + self.boxes * (self.form.teams > 0) * self.groups * box_bytes
+            stages * self.stage_bytes + 16 * stages + 8 * self.tiles_in_flight + 1024
+            + 8 * self.consumer_warpgroups * (swapped + (self.ordered > 0))
+            + 8 * self.form.cluster_reduce
+            + self.smem_epilogue * self.form.persistent * self.consumer_warpgroups * box_bytes
         )  # fmt: skip
 
     @property
     def written_rows(self) -> int:
-        """Rows of a box of results."""
+        """Rows of a TMA box of results."""
         if not self.form.swapped:
             return 16
-        return self.box_rows if self.form.teams else self.tile_n
+        return self.box_rows if self.form.persistent else self.tile_n
 
     def fits(self, resident: int, target: Target) -> bool:
         """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""
         c, limits = self.choice, target.limits
         entry = limits.registers // (self.threads * resident) // 8 * 8
-        for_sums = (entry * (self.groups + 1) - COPY_REGISTERS) // self.groups // 8 * 8
+        consumers = self.consumer_warpgroups
+        for_sums = (entry * (consumers + 1) - PRODUCER_REGISTERS) // consumers // 8 * 8
         needed = c["frags_m"] * c["frags_n"] * 4 + OTHER_REGISTERS
-        needed += WALK_REGISTERS * (self.form.teams > 0)
-        needed += self.loaded * c["frags_m"] * c["chunk"] // 2
+        needed += PERSISTENT_REGISTERS * self.form.persistent
+        needed += self.left_in_registers * c["frags_m"] * c["chunk"] // 2
         return (
             (self.threads <= limits.threads_per_block)
             & (c["frags_n"] * 4 + PRODUCT_REGISTERS <= entry)
@@ -270,25 +281,25 @@ class TmaTiling:
         return 1 + self.fits(2, target)
 
     def grid(self, target: Target) -> int:
-        """Return how many blocks there are, of each range of a split."""
-        if self.form.teams == 0:
+        """Return the number of blocks, of each range of K."""
+        if not self.form.persistent:
             return self.tiles
         return min(self.tiles, MULTIPROCESSORS * self.resident(target))
 
     def maps(self, asked: Product) -> dict[str, str]:
-        """Return the maps of a, b and c, of which those of a and b may be padded copies."""
+        """Return the tensor maps of a, b and c; a and b may be padded copies."""
         s, c, k = self.shape, self.choice, self.k
-        turns = (s.transpose_a, s.transpose_b)
+        transposed = (s.transpose_a, s.transpose_b)
         if self.form.swapped:
-            turns = (not s.transpose_b, not s.transpose_a)
-        share = self.tile_n // self.form.share
-        a_rows = self.tile_m // self.form.beside
-        a = (k, self.m, c["chunk"]) if turns[0] else (self.m, k, a_rows)
-        b = (self.n, k, share) if turns[1] else (k, self.n, c["chunk"])
+            transposed = (not s.transpose_b, not s.transpose_a)
+        # A block loads its part of a tile that is multicast.
+        a_rows, b_rows = self.tile_m // self.form.cluster_n, self.tile_n // self.form.cluster_m
+        a = (k, self.m, c["chunk"]) if transposed[0] else (self.m, k, a_rows)
+        b = (self.n, k, b_rows) if transposed[1] else (k, self.n, c["chunk"])
         sides = {"A_MAP": a, "B_MAP": b}
-        if self.boxes and asked.n % 8 == 0:
+        if self.smem_epilogue and asked.n % 8 == 0:
             sides["C_MAP"] = (asked.m, asked.n, self.written_rows)
-        # Copies leave numbers as they are: of integers a map need only know the size.
+        # TMA moves bits as they are: of integers a map has any type of the same size.
         kinds = {"C_MAP": "tf32"} if self.integers else {}
         kind = "float16" if self.integers else s.dtype
         maps = {

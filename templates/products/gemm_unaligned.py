@@ -48,7 +48,7 @@ VECTOR = 8
 # Rows of results that are written at a time.
 BATCH_ROWS = 32
 # Of a thread beside its sums; the kernel text has that of copies.
-LEFT_REGISTERS, COPY_REGISTERS = 88, 40
+LEFT_REGISTERS, PRODUCER_REGISTERS = 88, 40
 # Of a launch, and of the kernel that copies a: cycles, and bytes that it moves in one.
 BEGINNING, COPY_CYCLES, COPIED_BYTES = 6000, 2000, 2300
 # Of products that are known to be faster so untuned: rows, columns, elements of b, products, and
@@ -87,29 +87,29 @@ class Tiling:
     choice: Mapping[str, int]
 
     @property
-    def apart(self) -> int:
+    def by_class(self) -> int:
         """Whether rows of a tile are of one class."""
         return (self.choice[KNOB] - B) % 2
 
     @property
     def classes(self) -> int:
         """How many rows apart those of a tile are."""
-        return 1 + (classes_of(self.shape.k) - 1) * self.apart
+        return 1 + (classes_of(self.shape.k) - 1) * self.by_class
 
     @property
-    def share(self) -> int:
+    def cluster_n(self) -> int:
         """Blocks of a cluster, that copy a together."""
         return 1 + (self.choice[KNOB] - B) // 2
 
     @property
-    def groups(self) -> int:
+    def consumer_warpgroups(self) -> int:
         """Warpgroups that multiply, each 64 columns of c; 1 of other families' choices of less."""
         return common.larger(self.choice["warps_m"] // 4, 1)
 
     @property
     def threads(self) -> int:
         """Of a block."""
-        return 128 * (self.groups + 1)
+        return 128 * (self.consumer_warpgroups + 1)
 
     @property
     def tile_m(self) -> int:
@@ -119,7 +119,7 @@ class Tiling:
     @property
     def tile_n(self) -> int:
         """Columns of c of a tile."""
-        return self.groups * 64
+        return self.consumer_warpgroups * 64
 
     @cached_property
     def rows(self) -> int:
@@ -134,8 +134,8 @@ class Tiling:
     @cached_property
     def tiles(self) -> int:
         """Tiles of all matrices."""
-        clusters = common.ceil_div(common.ceil_div(self.shape.n, self.tile_n), self.share)
-        return self.shape.batch * self.blocks_m * clusters * self.share
+        clusters = common.ceil_div(common.ceil_div(self.shape.n, self.tile_n), self.cluster_n)
+        return self.shape.batch * self.blocks_m * clusters * self.cluster_n
 
     @property
     def pitch(self) -> int:
@@ -143,7 +143,7 @@ class Tiling:
         return ITEM_BYTES * self.tile_n + 16
 
     @property
-    def slot_bytes(self) -> int:
+    def stage_bytes(self) -> int:
         """Bytes of a chunk of a and b, of which each row has room to begin anywhere."""
         of_b = (self.tile_n, CHUNK) if self.shape.transpose_b else (CHUNK, self.tile_n)
         return ITEM_BYTES * (CHUNK * self.tile_m + of_b[0] * (of_b[1] + VECTOR))
@@ -152,18 +152,18 @@ class Tiling:
     def shared_bytes(self) -> int:
         """Shared memory of a block: slots, two rooms of results, and barriers."""
         stages = self.choice["stages"]
-        return stages * (self.slot_bytes + 16) + 2 * BATCH_ROWS * self.pitch + 8 + 1024
+        return stages * (self.stage_bytes + 16) + 2 * BATCH_ROWS * self.pitch + 8 + 1024
 
     def fits(self, resident: int, target: Target) -> bool:
         """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""
-        limits, groups = target.limits, self.groups
+        limits, groups = target.limits, self.consumer_warpgroups
         entry = limits.registers // (self.threads * resident) // 8 * 8
-        for_sums = (entry * (groups + 1) - COPY_REGISTERS) // groups // 8 * 8
+        for_sums = (entry * (groups + 1) - PRODUCER_REGISTERS) // groups // 8 * 8
         needed = self.tile_m // 2 + LEFT_REGISTERS
         return (
             (needed <= common.smaller(for_sums, 240))
             & (self.tile_m // 2 + PRODUCT_REGISTERS + 4 <= entry)
-            & (entry >= COPY_REGISTERS)
+            & (entry >= PRODUCER_REGISTERS)
             & (resident * (self.shared_bytes + 1024) <= limits.shared_bytes_optin + 1024)
         )
 
@@ -171,22 +171,22 @@ class Tiling:
         """Return how many blocks a multiprocessor has at a time: one, or two that fit."""
         return 1 + self.fits(2, target)
 
-    def maps(self, stored_k: int) -> str:
+    def a_maps(self, stored_k: int) -> str:
         """Return the maps of a: of its rows, or of those of each class.
 
         Args:
             stored_k: elements from one row of a to the next.
         """
         s = self.shape
-        if not self.apart:
-            maps = [tensor_map(s.m, stored_k, s.dtype, self.tile_m // self.share)]
+        if not self.by_class:
+            maps = [tensor_map(s.m, stored_k, s.dtype, self.tile_m // self.cluster_n)]
         else:
             maps = [
                 tensor_map(
                     common.ceil_div(s.m - row, self.classes),
                     s.k + row * s.k % VECTOR,
                     s.dtype,
-                    self.tile_m // self.share,
+                    self.tile_m // self.cluster_n,
                     self.classes * s.k,
                 )
                 for row in range(self.classes)
@@ -194,7 +194,7 @@ class Tiling:
         return _initializers(maps)
 
     @property
-    def line_classes(self) -> int:
+    def b_classes(self) -> int:
         """How many rows of b begin differently far behind a multiple of 16 bytes."""
         return VECTOR if self.shape.transpose_b else classes_of(self.shape.n)
 
@@ -205,10 +205,10 @@ class Tiling:
         anywhere = s.batch > 1 and s.shared != "b" and s.n * s.k % VECTOR > 0
         return VECTOR if anywhere else 1
 
-    def line_maps(self) -> str:
+    def b_maps(self) -> str:
         """Return the maps of b: of each class of its rows, at each place where they begin."""
         s = self.shape
-        (lines, long), classes = s.shapes[1][-2:], self.line_classes
+        (lines, long), classes = s.shapes[1][-2:], self.b_classes
         box = (self.tile_n, CHUNK) if s.transpose_b else (CHUNK, self.tile_n)
         maps = [
             lines_map(
@@ -275,8 +275,11 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
         (tiling.tile_m >= 2 * common.larger(tiling.rows, 64), "rows beyond the output"),
         (tiling.tile_n >= 2 * common.larger(shape.n, 64), "columns beyond the output"),
         ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks_m), "a band beyond the output"),
-        ((tiling.share > 1) & (tiling.tile_m % 16 > 0), "a share of rows that swizzle together"),
-        ((tiling.share > 1) & (tiling.tile_n >= shape.n), "a block without columns"),
+        (
+            (tiling.cluster_n > 1) & (tiling.tile_m % 16 > 0),
+            "multicast of part of a swizzle",
+        ),
+        ((tiling.cluster_n > 1) & (tiling.tile_n >= shape.n), "a block without columns"),
         (tiling.tiles > 2**31 - 1, "too many blocks"),
     ]
 
@@ -292,21 +295,21 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     together = common.smaller(resident, common.ceil_div(tiling.tiles, sms))
     steps = common.ceil_div(tiling.tiles, sms * resident)
     # Products of 64 x 8 x 16 take 4 cycles.
-    products = tiling.groups * 4 * c["frags_n"] * 4
+    products = tiling.consumer_warpgroups * 4 * c["frags_n"] * 4
     # What products read of the right operand, what threads gather, what is copied: 128 bytes each.
     of_k = CHUNK // 16 * tiling.tile_m / 4 + 96
-    shared = tiling.groups * of_k + tiling.slot_bytes / 128
+    shared = tiling.consumer_warpgroups * of_k + tiling.stage_bytes / 128
     # Rows of a that begin anywhere take two reads each; those of b reach into more parts of 32.
-    of_a = tiling.tile_m * CHUNK * ITEM_BYTES * (1 + 1.35 * tiling.apart) / tiling.share
+    of_a = tiling.tile_m * CHUNK * ITEM_BYTES * (1 + 1.35 * tiling.by_class) / tiling.cluster_n
     of_b = (tiling.tile_n, CHUNK) if shape.transpose_b else (CHUNK, tiling.tile_n)
     copies = (of_a + of_b[0] * (ITEM_BYTES * (of_b[1] + VECTOR) + 24)) / 57.7
     chunk = common.larger(common.larger(products, shared), copies)
     away = 2300 + copies
     waiting = common.larger(0.0, away - (c["stages"] - 1.32) * chunk) / c["stages"]
-    work = common.ceil_div(shape.k + 7 * tiling.apart, CHUNK) * (chunk * together + waiting)
+    work = common.ceil_div(shape.k + 7 * tiling.by_class, CHUNK) * (chunk * together + waiting)
     writing = tiling.tile_m * tiling.tile_n * 0.23 * together
     # One kernel before copies rows of a that are not read as they are.
-    copied = (1 - tiling.apart) * (shape.k % 8 > 0)
+    copied = (1 - tiling.by_class) * (shape.k % 8 > 0)
     before = copied * copying_cycles(shape.batch * shape.m * shape.k)
     cycles: float = BEGINNING + steps * (work + writing) + before
     return cycles
@@ -354,9 +357,9 @@ def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceK
     defines = common.defines(
         m=shape.m, n=shape.n, k=shape.k, c_n=shape.n, cluster=0, tf32=0,
         bfloat16=shape.dtype == "bfloat16", element=1 + HALVES.index(shape.dtype),
-        groups=tiling.groups, tile_m=tiling.tile_m, stages=choice["stages"], band=choice["band"],
-        threads=tiling.threads, resident=tiling.resident(HOPPER), by_class=tiling.apart,
-        cluster_n=tiling.share, places=tiling.places,
+        groups=tiling.consumer_warpgroups, tile_m=tiling.tile_m, stages=choice["stages"],
+        band=choice["band"], threads=tiling.threads, resident=tiling.resident(HOPPER),
+        by_class=tiling.by_class, cluster_n=tiling.cluster_n, places=tiling.places,
     )  # fmt: skip
     operands = shape.operands()
     operands["A_STRIDE"] = (shape.shared != "a") * shape.m * stored_k
@@ -370,8 +373,8 @@ def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceK
             **operands,
             **gemm_wgmma.product_text(tiling.tile_m, loaded=True),
             **gemm_wgmma.begin_and_end(shape.epilogue, False),
-            "A_MAPS": tiling.maps(stored_k),
-            "B_MAPS": tiling.line_maps(),
+            "A_MAPS": tiling.a_maps(stored_k),
+            "B_MAPS": tiling.b_maps(),
         },
         [call("gemm_unaligned", names, blocks, tiling.threads, tiling.shared_bytes)],
         flags=[f"-arch={ARCH}"],

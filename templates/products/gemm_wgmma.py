@@ -37,7 +37,7 @@ from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 # Architecture-specific code: it runs on compute capability 9.0 and nowhere else.
 ARCH = "sm_90a"
 # Of a copying thread; the kernel text has the same.
-COPY_REGISTERS = 64
+PRODUCER_REGISTERS = 64
 # What a multiplying thread needs beside its sums.
 OTHER_REGISTERS = 40
 # The assembler refuses a product whose sums and this many more exceed the registers at entry.
@@ -49,21 +49,22 @@ class WgmmaTiling:
 
     def __init__(self, shape: Product, choice: Mapping[str, int]) -> None:
         c = choice
-        self.choice, self.groups = choice, common.larger(c["warps_m"] // 4, 1)
-        self.threads = 128 * (self.groups + 1)
+        self.choice = choice
+        self.consumer_warpgroups = common.larger(c["warps_m"] // 4, 1)
+        self.threads = 128 * (self.consumer_warpgroups + 1)
         self.tile_m, self.tile_n = c["warps_m"] * c["frags_m"] * 16, c["frags_n"] * 8
-        chunks = common.ceil_div(shape.k, c["chunk"])
-        self.chunks = common.ceil_div(chunks, c["split"])
-        self.per_split = c["chunk"] * self.chunks
-        self.slot_bytes = item_bytes(shape) * c["chunk"] * (self.tile_m + self.tile_n)
-        self.ring_bytes = c["stages"] * self.slot_bytes
+        k_tiles = common.ceil_div(shape.k, c["chunk"])
+        self.k_tiles = common.ceil_div(k_tiles, c["split"])
+        self.per_split = c["chunk"] * self.k_tiles
+        self.stage_bytes = item_bytes(shape) * c["chunk"] * (self.tile_m + self.tile_n)
+        self.pipeline_bytes = c["stages"] * self.stage_bytes
         # Two mbarriers a stage, and padding to align the first to 1024 bytes. With im2col also
         # the input coordinates of each row.
-        self.shared_bytes = self.ring_bytes + 16 * c["stages"] + 1024
+        self.shared_bytes = self.pipeline_bytes + 16 * c["stages"] + 1024
         self.shared_bytes += 16 * self.tile_m * shape.gathers
         # What the other blocks of a cluster send: their sums of this one's share.
-        self.part_bytes = 4 * self.tile_m * self.tile_n * (c["split"] - 1) // c["split"]
-        self.shared_bytes += self.part_bytes + 16 * (c["split"] > 1)
+        self.reduce_bytes = 4 * self.tile_m * self.tile_n * (c["split"] - 1) // c["split"]
+        self.shared_bytes += self.reduce_bytes + 16 * (c["split"] > 1)
         self.blocks = (
             common.ceil_div(shape.m, self.tile_m),
             common.ceil_div(shape.n, self.tile_n),
@@ -73,7 +74,8 @@ class WgmmaTiling:
         """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""
         c, limits = self.choice, target.limits
         entry = limits.registers // (self.threads * resident) // 8 * 8
-        for_sums = (entry * (self.groups + 1) - COPY_REGISTERS) // self.groups
+        consumers = self.consumer_warpgroups
+        for_sums = (entry * (consumers + 1) - PRODUCER_REGISTERS) // consumers
         return (
             (c["frags_n"] * 4 + PRODUCT_REGISTERS <= entry)
             & (c["frags_m"] * c["frags_n"] * 4 + OTHER_REGISTERS <= for_sums)
@@ -175,7 +177,7 @@ def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tu
         ),
         (tiling.tile_m >= 2 * max(shape.m, 64), "rows beyond the output"),
         (tiling.tile_n >= 2 * max(shape.n, 64), "columns beyond the output"),
-        (c["stages"] > common.larger(tiling.chunks + 1, 2), "stages beyond the chunks"),
+        (c["stages"] > common.larger(tiling.k_tiles + 1, 2), "more stages than K tiles"),
         (c["chunk"] >= 2 * max(shape.k, 64), "a chunk beyond the reduction"),
         ((c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= shape.k), "an empty range"),
         (c["frags_m"] * c["frags_n"] // 2 % c["split"] > 0, "sums that are not shared evenly"),
@@ -197,25 +199,26 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     # Products of 64 x 8 x 32 bytes take 4 cycles. Of the L2 cache, 42 bytes a cycle reach a
     # multiprocessor.
     deep = 32 // item_bytes(shape)
-    products = tiling.groups * c["frags_m"] * c["frags_n"] * 4 * (c["chunk"] // deep)
-    copies = tiling.slot_bytes / 42
+    products = tiling.consumer_warpgroups * c["frags_m"] * c["frags_n"] * 4 * (c["chunk"] // deep)
+    copies = tiling.stage_bytes / 42
     one = max(products, copies)
     if shape.dtype == TF32:
         # Where both take long they are in each other's way, as are three groups: on an H200
         # 2048x2048x2048 took 59 us by three of 64 x 192 sums, and 51 by two of 128 x 128.
-        one = float(((products * (1 + 0.04 * (tiling.groups > 2))) ** 6 + copies**6) ** (1 / 6))
+        slowed = products * (1 + 0.04 * (tiling.consumer_warpgroups > 2))
+        one = float((slowed**6 + copies**6) ** (1 / 6))
     # What the ring does not cover of the way to the cache and back: of its slots, one is being
     # multiplied, and the one before is free only when that has begun.
     covered = (c["stages"] - 2) * one * together
     waiting = max(0.0, 1200 - covered) / max(c["stages"] - 1, 1)
-    work = tiling.chunks * (one * together + waiting)
-    adding = 2000 + tiling.part_bytes * c["split"] / 20 if c["split"] > 1 else 0.0
+    work = tiling.k_tiles * (one * together + waiting)
+    adding = 2000 + tiling.reduce_bytes * c["split"] / 20 if c["split"] > 1 else 0.0
     # What follows a sum takes some instructions, of which a scheduler begins one a cycle.
     following = 0.0
     if shape.epilogue != Epilogue():
         # A warp that has a scheduler for itself waits for its own results: on an H200 GELU of 128
         # x 192 sums took 2.6 us in four warps, and 1.2 in eight, or in two blocks of four.
-        alone = tiling.groups * together == 1 or shape.dtype not in HALVES
+        alone = tiling.consumer_warpgroups * together == 1 or shape.dtype not in HALVES
         powers = shape.epilogue.activation in ("gelu", "gelu_tanh", "silu")
         instructions = 8 + (24 if alone else 10) * powers
         following = tiling.tile_m * tiling.tile_n * instructions / 128 * together

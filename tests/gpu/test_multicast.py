@@ -55,13 +55,13 @@ def assert_right_every_time(shape, choice):
 
 
 @pytest.mark.parametrize("chunks", CHUNKS)
-@pytest.mark.parametrize("form", [f for f in FORMS if f.share * f.beside > 1], ids=str)
+@pytest.mark.parametrize("form", [f for f in FORMS if f.cluster_m * f.cluster_n > 1], ids=str)
 def test_blocks_that_share_copies_of_floats_end_by_themselves(form, chunks):
     # Blocks that walk need more tiles than there are multiprocessors.
-    rows = 2560 if form.teams else 1000
-    along_k = form.beside > 1 or not form.swapped
+    rows = 2560 if form.persistent else 1000
+    along_k = form.cluster_n > 1 or not form.swapped
     shape = Gemm(rows, 1024, chunks * 64, "float16", 1, False, along_k)
-    warps = 4 if form.teams > 1 else CHOICE["warps_m"]
+    warps = 4 if form.schedule > 1 else CHOICE["warps_m"]
     assert_right_every_time(shape, {**CHOICE, "wgmma": form.knob, "warps_m": warps})
 
 
@@ -75,7 +75,7 @@ def test_blocks_that_share_copies_of_integers_end_by_themselves(chunks, split):
 @pytest.mark.parametrize("split", [2, 4])
 @pytest.mark.parametrize("chunks", CHUNKS)
 def test_blocks_that_join_their_ranges_end_by_themselves(chunks, split):
-    form = next(form for form in FORMS if form.joins)
+    form = next(form for form in FORMS if form.cluster_reduce)
     shape = Gemm(328, 520, chunks * 64 * split, "float16", 1, False, True)
     assert_right_every_time(shape, {**CHOICE, "wgmma": form.knob, "split": split})
 

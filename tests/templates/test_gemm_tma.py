@@ -19,7 +19,7 @@ REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=
 BIAS = Epilogue(bias=True, activation="silu")
 GELU = Epilogue(bias=True, activation="gelu")
 FACTOR = Epilogue(alpha=0.125)
-SWAPPED, JOINED = gemm_tma.Form(0, 1, 1), gemm_tma.Form(0, 1, joins=1)
+SWAPPED, JOINED = gemm_tma.Form(0, 1, 1), gemm_tma.Form(0, 1, cluster_reduce=1)
 CHOICE = {
     "wgmma": 2, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 2,
     "split": 1, "band": 1,

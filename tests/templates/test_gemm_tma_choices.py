@@ -11,7 +11,7 @@ from tests.templates.test_gemm_tma import BIAS, CHOICE, GELU, HOPPER, JOINED, RE
 
 
 @pytest.mark.parametrize(
-    ("change", "chunks"),
+    ("change", "k_tiles"),
     [
         ({}, 3),
         ({"wgmma": 4}, 3),
@@ -21,34 +21,34 @@ from tests.templates.test_gemm_tma import BIAS, CHOICE, GELU, HOPPER, JOINED, RE
         ({"chunk": 128, "stages": 3}, 2),
         ({"chunk": 128, "frags_n": 16, "split": 4}, 0),
     ],
-    ids=["two-groups", "walks", "two-teams", "narrow", "one-group", "long-chunks", "short-range"],
+    ids=["two", "cooperative", "ping-pong", "narrow", "one", "long-K-tiles", "short-range"],
 )
-def test_groups_of_wide_tiles_multiply_the_last_chunks_in_order(change, chunks):
+def test_warpgroups_of_wide_tiles_multiply_the_last_k_tiles_in_order(change, k_tiles):
     choice = {**CHOICE, "warps_m": 8, "frags_n": 32, "stages": 4, **change}
     shape = Gemm(1024, 1024, 1024, "float16")
-    assert gemm_tma.TmaTiling(shape, choice).ordered == chunks
+    assert gemm_tma.TmaTiling(shape, choice).ordered == k_tiles
 
 
 def test_a_box_outside_of_its_matrix_is_not_asked_for():
     shape = Gemm(128, 128, 192, "float16", 1, False, True)
     choice = {**CHOICE, "chunk": 128}
-    assert gemm_tma.violation(shape, choice, HOPPER) == "a box beyond the reduction"
-    with pytest.raises(TemplateError, match="a box beyond the reduction"):
+    assert gemm_tma.violation(shape, choice, HOPPER) == "a TMA box beyond K"
+    with pytest.raises(TemplateError, match="a TMA box beyond K"):
         gemm_tma.kernel(shape, choice)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"wgmma": gemm_tma.Form(0, 2).knob, "frags_n": 9}, "a share of a panel"),
-        ({"wgmma": gemm_tma.Form(1, 1).knob, "split": 2}, "a split that walks"),
+        ({"wgmma": gemm_tma.Form(0, 2).knob, "frags_n": 9}, "multicast of part of a panel"),
+        ({"wgmma": gemm_tma.Form(1, 1).knob, "split": 2}, "split-K in a persistent kernel"),
         ({"split": 8, "chunk": 128}, "an empty range"),
-        ({"warps_m": 12, "frags_m": 2}, "a box of too many rows"),
-        ({"split": 2, "frags_n": 9}, "sums of no whole blocks"),
-        ({"wgmma": JOINED.knob, "split": 2, "frags_n": 9}, "a share of no whole fragments"),
-        ({"wgmma": JOINED.knob}, "no ranges to join"),
+        ({"warps_m": 12, "frags_m": 2}, "a TMA box of too many rows"),
+        ({"split": 2, "frags_n": 9}, "sums that are not a multiple of the reducing blocks"),
+        ({"wgmma": JOINED.knob, "split": 2, "frags_n": 9}, "a reduction of parts of fragments"),
+        ({"wgmma": JOINED.knob}, "a cluster reduction without split-K"),
     ],
-    ids=["share", "walks", "empty", "rows", "sums", "joined", "one-range"],
+    ids=["multicast", "persistent", "empty", "rows", "sums", "reduction", "one-range"],
 )
 def test_a_choice_whose_results_would_be_wrong_is_an_error_that_says_so(change, message):
     shape, choice = Gemm(1024, 1024, 640, "float16"), {**CHOICE, "stages": 4, **change}
@@ -57,7 +57,7 @@ def test_a_choice_whose_results_would_be_wrong_is_an_error_that_says_so(change, 
         gemm_tma.kernel(shape, choice)
 
 
-def test_blocks_that_join_their_ranges_need_neither_a_second_kernel_nor_a_workspace():
+def test_split_k_within_a_cluster_needs_neither_a_second_kernel_nor_a_workspace():
     shape = Gemm(1024, 1024, 1024, "float16")
     source = gemm_tma.kernel(shape, {**CHOICE, "wgmma": JOINED.knob, "split": 4, "stages": 4})
     assert [one.entry for one in source.calls] == ["gemm_tma"]
@@ -69,7 +69,7 @@ def test_blocks_that_join_their_ranges_need_neither_a_second_kernel_nor_a_worksp
     ("epilogue", "split", "message"),
     [
         (REST, 1, "more than a bias or a factor, and an activation, after swapped operands"),
-        (BIAS, 2, "a split of swapped operands"),
+        (BIAS, 2, "split-K of swapped operands"),
     ],
     ids=["residual", "split"],
 )
@@ -86,7 +86,7 @@ def test_what_swapped_operands_cannot_be_is_an_error_that_says_so(epilogue, spli
     [
         (Gemm(704, 1000, 1000, "float16", 1, False, True), 16, None),
         (Gemm(704, 64, 1000, "float16", 1, False, True), 8, "a block without columns"),
-        (Gemm(704, 1000, 1000, "float16", 1, True), 16, "a share of a panel"),
+        (Gemm(704, 1000, 1000, "float16", 1, True), 16, "multicast of part of a panel"),
         (Gemm(2048, 2048, 1024, "float16"), 16, "more clusters than are at work at a time"),
     ],
     ids=["fits", "few-columns", "left-across", "many-tiles"],
@@ -101,14 +101,14 @@ def test_clusters_that_share_both_operands_have_rules_of_their_own(shape, width,
     ("shape", "message"),
     [
         (Gemm(128, 132, 128, "float16"), "must be multiples of 8 elements"),
-        (Gemm(128, 128, 128, "tf32", 1, True), "must stand along K in one operand"),
-        (Gemm(128, 128, 128, "tf32"), "floats of the right operand across K"),
-        (Gemm(128, 128, 128, "int8"), "integers must stand along K"),
-        (Gemm(128, 128, 136, "int8", 1, False, True), "a k that 16 divides"),
+        (Gemm(128, 128, 128, "tf32", 1, True), "one operand of floats must be K-major"),
+        (Gemm(128, 128, 128, "tf32"), "an MN-major right operand of floats"),
+        (Gemm(128, 128, 128, "int8"), "integers must be K-major"),
+        (Gemm(128, 128, 136, "int8", 1, False, True), "with k a multiple of 16"),
     ],
-    ids=["odd", "tf32 across K", "tf32 on the right across K", "int8 across K", "int8 of any k"],
+    ids=["odd", "tf32-tn", "tf32-nn", "int8-nn", "int8-any-k"],
 )
-def test_what_boxes_cannot_bring_is_an_error_that_says_so(shape, message):
+def test_what_tma_cannot_load_is_an_error_that_says_so(shape, message):
     with pytest.raises(TemplateError, match=message):
         gemm_tma.kernel(shape, CHOICE)
 
@@ -119,7 +119,7 @@ def test_forms_are_values_of_the_knob():
 
 
 @pytest.mark.parametrize(
-    ("shape", "teams", "tile", "split"),
+    ("shape", "schedule", "tile", "split"),
     [
         (Gemm(4096, 4096, 4096, "float16"), 1, (128, 256), 1),
         (Gemm(2048, 2048, 2048, "float16", 1, False, True, "", GELU), 0, (128, 256), 1),
@@ -129,11 +129,11 @@ def test_forms_are_values_of_the_knob():
     ],
     ids=["many-tiles", "followed", "one-for-each-multiprocessor", "long-sums", "joined"],
 )
-def test_products_that_are_known_to_gain_run_by_boxes_untuned(shape, teams, tile, split):
+def test_products_that_are_known_to_gain_run_by_boxes_untuned(shape, schedule, tile, split):
     choice = gemm_half.default_choice(shape, HOPPER)
     form, tiling = gemm_tma.Form.of(choice["wgmma"]), gemm_tma.TmaTiling(shape, choice)
     taken = (tiling.tile_m, tiling.tile_n)
-    assert (form.teams, choice["split"]) == (teams, split)
+    assert (form.schedule, choice["split"]) == (schedule, split)
     assert (taken[::-1] if form.swapped else taken) == tile
     assert gemm_half.violation(shape, choice, HOPPER) is None
 
@@ -196,7 +196,7 @@ def test_rows_that_begin_anywhere_are_written_in_strips_untuned(shape):
     tiling = gemm_tma.TmaTiling(gemm_padded.padded(shape), choice)
     assert padded.violation(shape, choice, HOPPER) is None
     assert tiling.strips
-    assert choice["split"] == tiling.form.share == 1
+    assert choice["split"] == tiling.form.cluster_m == 1
 
 
 @pytest.mark.parametrize(
