@@ -87,11 +87,11 @@ def test_what_swapped_operands_cannot_be_is_an_error_that_says_so(epilogue, spli
         (Gemm(704, 1000, 1000, "float16", 1, False, True), 16, None),
         (Gemm(704, 64, 1000, "float16", 1, False, True), 8, "a block without columns"),
         (Gemm(704, 1000, 1000, "float16", 1, True), 16, "multicast of part of a panel"),
-        (Gemm(2048, 2048, 1024, "float16"), 16, "more clusters than are at work at a time"),
+        (Gemm(2048, 2048, 1024, "float16"), 16, "more clusters than run at a time"),
     ],
     ids=["fits", "few-columns", "left-across", "many-tiles"],
 )
-def test_clusters_that_share_both_operands_have_rules_of_their_own(shape, width, message):
+def test_clusters_that_multicast_both_operands_have_rules_of_their_own(shape, width, message):
     form = gemm_tma.Form(0, 2, 0, 2)
     choice = {**CHOICE, "wgmma": form.knob, "frags_n": width, "band": 8}
     assert gemm_tma.violation(shape, choice, HOPPER) == message
