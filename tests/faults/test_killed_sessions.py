@@ -108,7 +108,7 @@ def test_two_tasks_on_one_session_killed_and_resumed_end_as_each_alone(tmp_path,
             while runs.rows < enough and run.poll() is None:
                 time.sleep(0.01)
             time.sleep(rng.uniform(0, 0.2))
-            runs.kill(run)
+            run.kill()
     assert sum(MOMENTS) <= runs.rows < 2 * SPACE
     runs.arguments[-1] = 2 * SPACE + 1
     runs.finish()

@@ -63,10 +63,33 @@ class Pool:
         os.rmdir(self.folder)
 
 
+class Company:
+    """So many devices, each of which runs its nth trial only while all others run theirs.
+
+    Args:
+        devices: how many; each is of a process of its own.
+        folder: where they see each other, until there is a file ``over``.
+    """
+
+    def __init__(self, devices, folder):
+        self.devices, self.folder, self.begun = int(devices), Path(folder), 0
+
+    def meet(self):
+        """Returns when all have begun as many trials; says whether they have."""
+        self.begun += 1
+        (self.folder / f"{os.getpid()}.{self.begun}").touch()
+        end = time.monotonic() + 60
+        while len([*self.folder.glob(f"*.{self.begun}")]) < self.devices:
+            if time.monotonic() > end or (self.folder / "over").exists():
+                return False
+            time.sleep(0.002)
+        return True
+
+
 class Station:
     """In place of `Station`."""
 
-    lies, seconds = False, 0.004
+    lies, seconds, company = False, 0.004, None
 
     def __init__(self, greeting, gate, folder):
         self.device, self.pid, self.busy_s, self.waited_s = greeting.device, None, 0.0, 0.0
@@ -82,6 +105,8 @@ class Station:
 
     def run(self, job):
         time.sleep(self.seconds)
+        if self.company is not None and not self.company.meet():
+            return Failed(MeasureErrorNo.RUNTIME_DEVICE, "the others do not run")
         for path in (job.artifact, *job.inputs, *(check.path for check in job.checks)):
             assert Path(path).stat().st_size, f"{path} is not here"
         knob = define_of(job.kernel.source, "KNOB")
@@ -94,12 +119,12 @@ class Station:
 
 
 def stand_in(kind):
-    """Let agents of this process use them; one that ``"takes 0.2"`` has so long trials."""
+    """Let agents of this process use them; ``"meets 4 folder"`` is one of a `Company`."""
     import autotune.fleet.desks as desks
 
-    kind, _, seconds = kind.partition(" ")
+    kind, *company = kind.split(" ", 2)
     Station.lies, Station.seconds = kind == "liar", 0.05 if kind == "slow" else 0.004
-    if kind == "takes":
-        Station.seconds = float(seconds)
+    if kind == "meets":
+        Station.company = Company(*company)
     Pool.full = kind == "full"
     desks.Station, desks.BuildPool = Station, Pool

@@ -3,6 +3,7 @@
 import contextlib
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,10 @@ def test_a_worker_that_hangs_is_given_up_and_taken_back(troop, scheduler):
         one.stop()
         knobs = range(10)
         assert measured(fleet, task_of("hang"), knobs) == [expected_error(k) for k in knobs]
-        assert sum(fleet.classes().values()) == 1
+        deadline = time.monotonic() + 30  # a busy machine may have lost sight of both for a moment
+        while sum(fleet.classes().values()) != 1:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
         one.resume()
         two.kill()
         fleet.wait(1)
@@ -213,7 +217,7 @@ def test_two_clients_share_a_device_by_weight(troop, scheduler):
     threads = [threading.Thread(target=work, args=(weight,)) for weight in done]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while min(done.values()) < 3 and time.monotonic() < deadline:
         time.sleep(0.02)
     before = dict(done)
@@ -226,20 +230,21 @@ def test_two_clients_share_a_device_by_weight(troop, scheduler):
     assert 1.8 < got[3.0] / got[1.0] < 4.5, got
 
 
-def test_four_devices_are_at_work_at_the_same_time(troop, scheduler):
-    devices, trials, trial_s = 4, 6, 0.15
+def test_four_devices_are_at_work_at_the_same_time(troop, scheduler, tmp_path):
+    devices, trials = 4, 6
     for number in range(devices):
-        troop(f"device {number}", f"takes {trial_s}")
-    task, ends = task_of("scaling"), {}
-    good = [knob for knob in range(200) if not expected_error(knob)][: devices * trials]
+        troop(f"device {number}", f"meets {devices} {tmp_path}")
+    task, done = task_of("scaling"), Counter()
+    knobs = (knob for knob in range(10**5) if not expected_error(knob))
     with Fleet(scheduler, run=FAST) as fleet, Session(fleet) as session:
         fleet.wait(devices)
-        inputs = [MeasureInput(task.target, task, task.config_space.get(knob)) for knob in good]
+        inputs = (MeasureInput(task.target, task, task.config_space.get(knob)) for knob in knobs)
         for _, result in session.stream(inputs):
-            ends.setdefault(result.evidence.device, []).append(result.timestamp)
-    assert len(ends) == devices
-    per_second = sum((len(each) - 1) / (max(each) - min(each)) for each in ends.values())
-    assert per_second * trial_s > 0.6 * devices
+            assert result.ok
+            done[result.evidence.device] += 1
+            if len(done) == devices and min(done.values()) >= trials:
+                break
+        (tmp_path / "over").touch()
 
 
 def wakings(pid):

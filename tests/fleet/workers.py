@@ -88,7 +88,7 @@ class Worker:
         scheduler: its address.
         name: of the worker.
         kind: "quick" stands in for compilers and devices, "liar" says that all fails, "full" has
-            no room on its disk, "slow" takes its time, "takes 0.2" so many seconds a trial,
+            no room on its disk, "slow" takes its time, "meets 4 folder" runs trials when four do,
             "real" uses the host's.
     """
 
