@@ -13,20 +13,20 @@ _TRIALS = {"cuda": 300, "c": 64}
 
 
 @click.command()
-@click.option("--target", help="What to tune for; by default a CUDA device if there is one.")
+@click.option("--target", help="Target to tune for. [default: a CUDA device if there is one]")
 @click.option(
     "--trials",
     type=click.IntRange(min=1),
-    help="Configurations to measure; 300 on a GPU, else 64.",
+    help="Configurations to measure. [default: 300 on a GPU, else 64]",
 )
 @click.option(
     "--log",
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("tuning/demo.log"),
     show_default=True,
-    help="Where the trials are logged; those already there are not repeated.",
+    help="Log of the trials; those that it contains are not repeated.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of the tuner.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the tuner.")
 def demo(target: str | None, trials: int | None, log: Path, seed: int) -> None:
     """Tune a real convolution, replay it from its log, verify it."""
     chosen = Target(target) if target else default_target()

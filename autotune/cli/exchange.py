@@ -48,15 +48,15 @@ def _arguments(
     "paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
 @click.option("--out", "-o", required=True, type=FILE, help="The log to write.")
-@click.option("--append", is_flag=True, help="Add to a log that exists.")
+@click.option("--append", is_flag=True, help="Append to an existing log.")
 @click.option(
-    "--format", "form", type=click.Choice(list(READERS)), help="By default the file tells."
+    "--format", "form", type=click.Choice(list(READERS)), help="By default detected from the file."
 )
 @click.option("--task", help="Name of the task; by default the kernel's.")
 @click.option(
     "--args", callback=_arguments, help="Arguments of the task; by default the problem's size."
 )
-@click.option("--target", help="Target of the records; by default what the device's name says.")
+@click.option("--target", help="Target of the records; by default from the device's name.")
 @click.option("--t1", type=FILE, help="Description of the problem, for results in T4.")
 def import_(
     paths: tuple[Path, ...],
@@ -70,11 +70,12 @@ def import_(
 ) -> None:
     """Make a log of what another tuner measured.
 
-    FILE is a cache of Kernel Tuner, finished or not, results in T4 (of Kernel Tuner, KTT, BAT), a
-    *.autotune.json of Triton, or a folder of these such as TRITON_CACHE_DIR; packed with gzip too.
+    FILE is a cache of Kernel Tuner, complete or not, results in T4 (of Kernel Tuner, KTT, BAT), a
+    *.autotune.json of Triton, or a folder of these such as TRITON_CACHE_DIR; also compressed with
+    gzip.
 
-    Give --task, --args and --target as your template has them, and `tune(resume=LOG)` starts from
-    these trials. Times become seconds; what else a file says of a trial stands in its record under
+    With --task, --args and --target as in your template, `tune(resume=LOG)` starts from these
+    trials. Times are converted to seconds; all other data of a trial is kept in its record under
     "imported".
     """
     if out.exists() and not append:
@@ -167,12 +168,12 @@ def export(
 ) -> None:
     """Write the trials of a log for other tools, or its best kernels for C, C++ and Python.
 
-    Without --to, the trials as tools such as those of Kernel Tuner read them; of several workloads
-    each gets a file of its own, OUT with a number.
+    Without --to, the trials in T4, which the tools of Kernel Tuner read; each of several workloads
+    gets a file of its own, OUT with a number.
 
-    With --to c the best kernel of each workload, as `apply_history_best` gives it: C text, or
-    cubins and PTX with a launcher, which pick by the shapes of the arrays. FILE.py is where the
-    templates of the log are: it is imported. The project needs nothing of autotune.
+    With --to c the best kernel of each workload, as `apply_history_best` uses it: C code, or
+    cubins and PTX with a launcher, selected by the shapes of the arrays. FILE.py contains the
+    templates of the log; it is imported. The project does not depend on autotune.
     """
     files, logs = parted(paths)
     if form == "c":

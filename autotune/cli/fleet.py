@@ -19,7 +19,7 @@ SCHEDULER = click.option(
     help="Address of Dask's scheduler, such as tls://host:8786. [env: AUTOTUNE_SCHEDULER]",
 )
 _TLS = (
-    click.option("--tls-ca-file", "ca", help="Certificate of who signs all others (PEM)."),
+    click.option("--tls-ca-file", "ca", help="Certificate of the authority (PEM)."),
     click.option("--tls-cert", "cert", help="Certificate of this process (PEM)."),
     click.option("--tls-key", "key", help="Key of this process (PEM)."),
 )
@@ -37,7 +37,7 @@ def tls(command: Callable[..., object]) -> Callable[..., object]:
 
 @click.command()
 @SCHEDULER
-@click.option("--name", help="By which people know it. [default: host and process]")
+@click.option("--name", help="Name of the worker. [default: host and process]")
 @click.option(
     "--device",
     "devices",
@@ -46,15 +46,15 @@ def tls(command: Callable[..., object]) -> Callable[..., object]:
     "given again. [default: all GPUs, or without any the CPU]",
 )
 @click.option(
-    "--builders", type=click.IntRange(0), help="Compilations at a time. [default: one a core]"
+    "--builders", type=click.IntRange(0), help="Concurrent compilations. [default: one per core]"
 )
-@click.option("--host", help="Name or address by which others reach this host.")
+@click.option("--host", help="Name or address of this host for the other hosts.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Where it listens. [default: any]"
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on. [default: any]"
 )
 @tls
 @click.option(
-    "--insecure", is_flag=True, help="Join a scheduler on another host without TLS, all the same."
+    "--insecure", is_flag=True, help="Join a scheduler on another host even without TLS."
 )
 def worker(
     scheduler: str,
@@ -70,10 +70,10 @@ def worker(
 ) -> None:
     """Compile and measure on this host for the clients of the scheduler.
 
-    Each device is owned by one process, builders run beside. A worker runs native code that it is
-    sent, as the user who started it: let only those reach it whom you would give that user's
-    shell. Between hosts it asks for TLS. It stays until SIGTERM or Ctrl-C, and looks for the
-    scheduler again when that goes away.
+    Each device is owned by one process; builders run in others. A worker runs native code that it
+    is sent, as the user who started it: give access only to people who may have a shell of that
+    user. Between hosts it requires TLS. It runs until SIGTERM or Ctrl-C, and reconnects when the
+    scheduler is restarted.
     """
     from autotune.fleet.agent import Agent
     from autotune.fleet.link import distributed
@@ -142,7 +142,7 @@ def is_loopback(address: str) -> bool:
 
 @click.group()
 def fleet() -> None:
-    """Look at a fleet of workers."""
+    """Inspect a fleet of workers."""
 
 
 @fleet.command()
@@ -150,7 +150,7 @@ def fleet() -> None:
 @tls
 @click.option("--json", "json_", is_flag=True, help="Print JSON.")
 def status(scheduler: str, ca: str | None, cert: str | None, key: str | None, json_: bool) -> None:
-    """Show who is there: devices and builders, what waits for them, and what they did."""
+    """Show the workers: devices, builders, queues and results."""
     from autotune.fleet import Fleet
     from autotune.fleet.link import distributed
 

@@ -32,7 +32,7 @@ def _given(source: str | None) -> str | Path:
 @hub.command("list")
 @click.argument("source", required=False)
 def list_packs(source: str | None) -> None:
-    """List the packs of SOURCE: a folder or its URL; by default those that ship."""
+    """List the packs of SOURCE, a folder or URL; by default those that ship."""
     rows = [
         (one.file, one.device, one.arch, str(one.records), one.date, ", ".join(one.tasks))
         for one in packs(_given(source))
@@ -43,9 +43,9 @@ def list_packs(source: str | None) -> None:
 @hub.command()
 @click.argument("source", required=False)
 def pull(source: str | None) -> None:
-    """Fetch the packs of SOURCE, compare their hashes, and print where their logs are.
+    """Fetch the packs of SOURCE, verify their hashes, and print the paths of their logs.
 
-    The logs can be given wherever a log can: to `apply_history_best`, `tune(resume=)`, `autotune
+    These can be used wherever a log can: by `apply_history_best`, `tune(resume=)`, `autotune
     log`.
     """
     for pack in packs(_given(source)):
@@ -56,16 +56,16 @@ def pull(source: str | None) -> None:
 @click.argument("paths", metavar="[FILE.py]... LOG...", nargs=-1, required=True, type=log_or_url)
 @click.option(
     "--out", "-o", required=True, type=click.Path(file_okay=False, path_type=Path),
-    help="The folder of packs.",
+    help="Folder of packs.",
 )  # fmt: skip
 @click.option("--name", required=True, help="Name of the pack.")
-@click.option("--arch", required=True, help="Its architecture, such as sm_90.")
-@click.option("--device", required=True, help="Name of the device that was measured on.")
-@click.option("--date", required=True, help="When, YYYY-MM-DD.")
-@click.option("--command", required=True, help="What measured it.")
+@click.option("--arch", required=True, help="Architecture, such as sm_90.")
+@click.option("--device", required=True, help="Name of the measuring device.")
+@click.option("--date", required=True, help="Date of the measurement, YYYY-MM-DD.")
+@click.option("--command", required=True, help="Command that measured it.")
 @click.option(
     "--gain", "least_gain", type=click.FloatRange(min=1), default=1.0, show_default=True,
-    help="How many times as fast as the untuned choice records must be.",
+    help="Minimum speedup of a record over the untuned choice.",
 )  # fmt: skip
 @module_option
 def pack(
@@ -79,9 +79,10 @@ def pack(
     least_gain: float,
     modules: tuple[str, ...],
 ) -> None:
-    """Make a pack of the best record of each workload of LOG, and list it in the folder's index.
+    """Make a pack of the best records of LOG.
 
-    Records of an older kernel text are left out. FILE.py is where the templates are.
+    It is listed in the folder's index. Records of an older kernel text are left out. FILE.py
+    contains the templates.
     """
     files, logs = parted(paths)
     import_templates(modules, files)
@@ -100,9 +101,9 @@ def pack(
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @module_option
 def trim(folder: Path, modules: tuple[str, ...]) -> None:
-    """Take the records of older kernel texts out of the packs of FOLDER.
+    """Remove records of older kernel texts from the packs of FOLDER.
 
-    What else the index says of a pack stays: device, date, what measured it.
+    The other data of the index (device, date, command) does not change.
     """
     import_templates(modules, [])
     for one in packs(folder):

@@ -38,26 +38,27 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.group()
 def lock() -> None:
-    """Pin the best kernels of logs in autotune.lock, and check that they still hold.
+    """Pin the best kernels of logs in autotune.lock, and check them.
 
-    With AUTOTUNE_FROZEN=1 in the environment templates get what the lock says (AUTOTUNE_LOCK names
-    another file than autotune.lock), and anything else is an error.
+    With AUTOTUNE_FROZEN=1 in the environment templates run with the locked kernels only, and
+    anything else is an error. AUTOTUNE_LOCK names another file than autotune.lock.
     """
 
 
 @lock.command()
 @click.argument("paths", metavar="[FILE.py]... LOG...", nargs=-1, required=True, type=log_or_url)
 @click.option(
-    "--out", "-o", type=_FILE, default=Path(LOCK_FILE), show_default=True, help="The lock."
+    "--out", "-o", type=_FILE, default=Path(LOCK_FILE), show_default=True, help="Lock file."
 )
 @click.option("--task", "tasks", multiple=True, help="Only this task; may be given several times.")
 @module_option
 def write(
     paths: tuple[Path | str, ...], out: Path, tasks: tuple[str, ...], modules: tuple[str, ...]
 ) -> None:
-    """Pin the best kernel of each workload of LOG, built by the compiler that is here.
+    """Pin the best kernel of each workload of LOG.
 
-    FILE.py is where the templates of the log are: it is imported.
+    It is built by the compiler of this machine. FILE.py contains the templates of the log; it is
+    imported.
     """
     files, logs = parted(paths)
     import_templates(modules, files)
@@ -93,7 +94,7 @@ def _functions_in(path: Path) -> list[LockedFunction]:
 @lock.command()
 @click.argument("path", type=_FILE, default=Path(LOCK_FILE))
 def show(path: Path) -> None:
-    """List what is locked."""
+    """List the locked kernels."""
     rows = [
         (
             each.title, each.device_class, microseconds(each.result.seconds).removesuffix(" us"),
@@ -118,7 +119,7 @@ def show(path: Path) -> None:
     callback=part,
     default="5%",
     show_default=True,
-    help="Part by which a kernel may be slower, where noise does not explain more.",
+    help="How much slower a kernel may be, beyond noise.",
 )
 @click.option("--no-time", is_flag=True, help="Compare texts and machine code only.")
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds for building one.")
@@ -133,11 +134,11 @@ def check(
     run_timeout: float,
     device: int,
 ) -> None:
-    """Build, verify and time what LOCK has for the present device again.
+    """Build, verify and time the locked kernels of this device again.
 
-    Ends with status 1 when a kernel has another text or other machine code than was locked, gives
-    a wrong answer, fails, or is slower than noise and --fail-above allow; and when nothing is
-    locked for this device. FILE.py is where the templates are: it is imported.
+    Exits with status 1 if a kernel's text or machine code differs from the lock, if it is wrong,
+    fails, or is slower than noise and --fail-above allow, and if nothing is locked for this
+    device. FILE.py contains the templates; it is imported.
     """
     scripts, locks = parted(files)
     import_templates(modules, scripts)

@@ -53,11 +53,13 @@ log.add_command(plot)
 @paths_argument
 @output_options
 @top_option(0, "Also the N best configurations of each workload.")
-@click.option("--limit", default=20, show_default=True, help="Most workloads to list.")
+@click.option(
+    "--limit", default=20, show_default=True, help="Maximum number of workloads to list."
+)
 def show(paths: tuple[Path | str, ...], task: str | None, form: str, top: int, limit: int) -> None:
     """Summarise logs: workloads with their best time, and failures by kind.
 
-    Times are medians of timed batches, as everywhere; the spread is that of one batch.
+    Times are medians of timed batches; the spread is that of one batch.
     """
     logs = read_logs(paths, task)
     if form:
@@ -146,7 +148,7 @@ def _say_problems(logs: Logs) -> None:
 @output_options
 @top_option(1, "The N best configurations of each workload.")
 @module_option
-@click.option("--source/--no-source", default=True, help="Print the text of the kernel, or not.")
+@click.option("--source/--no-source", default=True, help="Print the source of the kernel.")
 def best(
     paths: tuple[Path | str, ...],
     task: str | None,
@@ -155,10 +157,10 @@ def best(
     modules: tuple[str, ...],
     source: bool,
 ) -> None:
-    """Print the best configuration of each workload, where it stands, and its kernel's source.
+    """Print the best configuration and kernel of each workload.
 
-    The best is the one that `apply_history_best` gives: the winner of a race comes before what it
-    was raced with. FILE.py is where the templates of the log are: it is imported.
+    The best is the one that `apply_history_best` uses: the winner of a race precedes the trials
+    that it was raced with. FILE.py contains the templates of the log; it is imported.
     """
     files, given = parted(paths)
     logs = read_logs(given, task)
@@ -206,9 +208,9 @@ def _source(entry: Entry) -> tuple[str, str]:
 @click.argument("path", type=log_or_url)
 @click.argument("out", type=log_or_url)
 def pick(path: Path | str, out: Path | str) -> None:
-    """Write the best record of each workload of PATH to OUT; what OUT holds competes.
+    """Write the best record of each workload of PATH to OUT.
 
-    Where OUT is a database the best are added to what it holds.
+    Records in OUT compete too. If OUT is a database, the best are added to it.
     """
     refuse_input(out, [path])
     best = counted(pick_best(path, out, ALL_LINES), "best record")
@@ -218,7 +220,10 @@ def pick(path: Path | str, out: Path | str) -> None:
 @log.command()
 @click.argument("paths", metavar="FROM... TO", nargs=-1, required=True, type=log_or_url)
 def copy(paths: tuple[Path | str, ...]) -> None:
-    """Add all lines of logs or databases to another one; what TO holds is not added again."""
+    """Add all lines of logs or databases to another one.
+
+    Lines that TO already contains are not added again.
+    """
     *sources, out = paths
     if not sources:
         raise click.UsageError("give at least one log to copy from, and where to")
@@ -236,7 +241,7 @@ def copy(paths: tuple[Path | str, ...]) -> None:
 
 @log.command()
 @click.argument("path", type=LOG)
-@click.option("--clean/--all", default=True, help="Drop repeated configurations, or keep them.")
+@click.option("--clean/--all", default=True, help="Drop repeated configurations.")
 def split(path: Path, clean: bool) -> None:
     """Write each workload of PATH to a file of its own, PATH.NNN.wkl."""
     for made in split_workload(path, clean, ALL_LINES):
@@ -245,7 +250,7 @@ def split(path: Path, clean: bool) -> None:
 
 @log.command()
 @click.argument("path", type=log_or_url)
-@click.option("--out", type=LOG, help="Where to write; by default PATH is replaced.")
+@click.option("--out", type=LOG, help="Output. [default: PATH is replaced]")
 def compact(path: Path | str, out: Path | None) -> None:
     """Drop unreadable lines, and all but the last record of each configuration.
 

@@ -38,11 +38,11 @@ def part(context: click.Context, option: click.Parameter, value: str | None) -> 
     "--fail-above",
     callback=part,
     metavar="PART",
-    help="End with status 1 when a workload is slower by more than this, such as 5%, beyond the "
+    help="Exit with status 1 if a workload is slower by more than this, such as 5%, beyond the "
     "noise, or all its trials fail.",
 )
 @click.option(
-    "--fail-missing", is_flag=True, help="End with status 1 when AFTER lacks a workload of BEFORE."
+    "--fail-missing", is_flag=True, help="Exit with status 1 if AFTER lacks a workload of BEFORE."
 )
 def diff(
     before: Path | str,
@@ -54,9 +54,9 @@ def diff(
 ) -> None:
     """Compare the best of each workload in two logs.
 
-    Change is how much longer AFTER takes, with its 95% confidence interval, which is made of the
-    intervals of both times and of 2% that two runs of a program differ by. Where it includes 0%,
-    the times are the same.
+    Change is the relative change of the best time, with its 95% confidence interval, which
+    combines the intervals of both times and allows for 2% between two runs of one program. If it
+    includes 0%, the verdict is "same".
     """
     (old, problem), (new, other) = read_records(before, task), read_records(after, task)
     rows = compare(old, new)

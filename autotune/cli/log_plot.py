@@ -29,15 +29,15 @@ _PANELS = ("trials", "time", "knobs", "parallel", "failures", "roofline")
     "panels",
     multiple=True,
     type=click.Choice(_PANELS),
-    help="Only this picture; may be given several times. By default all that have something to "
+    help="Only this chart; may be given several times. By default all that have something to "
     "show.",
 )
 def plot(paths: tuple[Path, ...], task: str | None, out: Path, panels: tuple[str, ...]) -> None:
-    """Draw the pictures of the live page into a file.
+    """Draw the charts of the live page into a file.
 
-    They are: the best time so far against trials and against time, times by the values of each
-    knob, parallel coordinates, failures by kind, and the roofline where the log has it. Each log
-    is a line. Of several workloads each gets a figure of its own, OUT with a number.
+    These are the best time so far against trials and against time, times by the values of each
+    knob, parallel coordinates, failures by kind, and the roofline if the log has it. Each log is a
+    line. Each of several workloads gets a figure of its own, OUT with a number.
     """
     from autotune.dashboard import Model, View
     from autotune.record.reader import open_log

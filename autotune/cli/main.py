@@ -102,4 +102,4 @@ def _forget_what_is_printed() -> None:
 @click.group(cls=LazyGroup)
 @click.version_option(__version__, prog_name="autotune")
 def main() -> None:
-    """Tune kernels, and look after the logs that hold the results."""
+    """Tune kernels, and manage the logs that hold the results."""

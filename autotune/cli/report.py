@@ -18,17 +18,17 @@ LOG = click.Path(dir_okay=False, path_type=Path)
 @click.command()
 @click.argument("paths", metavar="[FILE.py]... LOG...", nargs=-1, required=True, type=LOG)
 @click.option(
-    "--out", "-o", type=LOG, default=Path("report.html"), show_default=True, help="The file."
+    "--out", "-o", type=LOG, default=Path("report.html"), show_default=True, help="File to write."
 )
 @module_option
 def report(paths: tuple[Path, ...], out: Path, modules: tuple[str, ...]) -> None:
-    """Write logs as one HTML file, to look at without a server and to send to others.
+    """Write logs as one HTML file.
 
-    It has the pictures of `autotune serve`: best so far, times by knob, failures with their texts,
-    the winner, a table to sort and filter. Two logs are also compared, the first with the second,
-    with confidence intervals. What stands in the logs stands in the file, messages and arguments
-    too; it loads nothing from elsewhere. FILE.py is where the templates of the logs are; it is
-    imported, so that the source of the winner can be shown.
+    It has the charts of `autotune serve`: best so far, times by knob, failures with their texts,
+    the winner, a table to sort and filter. Two logs are also compared, with confidence intervals.
+    The file contains everything in the logs, messages and arguments included, and loads nothing
+    from other sites. FILE.py contains the templates of the logs; it is imported to show the source
+    of the winner.
     """
     from autotune.report import html_report, read_records
 

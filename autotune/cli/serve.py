@@ -19,14 +19,14 @@ LOG = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help="Port; 0 for any that is free. [default: 8765, or any where that is taken]",
+    help="Port; 0 for any free one. [default: 8765, or any if that is in use]",
 )
-@click.option("--token", is_flag=True, help="Ask for a token on this machine too.")
+@click.option("--token", is_flag=True, help="Require a token on this machine too.")
 @click.option(
     "--allow-host",
     "names",
     multiple=True,
-    help="A further name under which the page is reached, such as that of a proxy.",
+    help="Another host name of the page, such as that of a proxy.",
 )
 @module_option
 @click.option("--open", "browse", is_flag=True, help="Open the page in the browser.")
@@ -41,9 +41,9 @@ def serve(
 ) -> None:
     """Show logs on a page in the browser: live while they grow, also after the end.
 
-    A log need not exist yet. FILE.py is where the templates of the logs are; it is imported, so
-    that the source of the winner can be shown. Only this machine can open the page, unless --host
-    says otherwise; then the link that is printed holds a token, without which nobody can.
+    A log need not exist yet. FILE.py contains the templates of the logs; it is imported to show
+    the source of the winner. Only this machine can open the page, unless --host is given; then the
+    printed link contains a token, which is required.
     """
     from autotune.dashboard import Guard, Model, is_local, new_token, run
     from autotune.record.paths import log_path

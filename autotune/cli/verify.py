@@ -31,8 +31,10 @@ _SAMPLES = 9
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
 )
 @click.argument("log", type=log_or_url)
-@click.option("--keep-older", is_flag=True, help="Also records of an older kernel text.")
-@click.option("--every", is_flag=True, help="All records that worked, not the best of each task.")
+@click.option("--keep-older", is_flag=True, help="Verify records of an older kernel text too.")
+@click.option(
+    "--every", is_flag=True, help="Verify all successful records, not only the best of each task."
+)
 @module_option
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds for building one.")
 @click.option(
@@ -54,17 +56,17 @@ def verify(
 ) -> None:
     """Build, check and time the best records of LOG again.
 
-    FILE.py is where the templates of the log are: it is imported, so what it does besides should
-    stand under `if __name__ == "__main__":`. Modules are looked for in the working directory too.
+    FILE.py contains the templates of the log. It is imported, so other statements of it should be
+    under `if __name__ == "__main__":`. Modules are searched for in the working directory too.
 
-    Records of an older kernel text, and of choices that the template does not offer any more, are
-    counted and passed over.
+    Records of an older kernel text, and of choices that the template no longer offers, are counted
+    and skipped.
 
-    The best of a task is the one that `apply_history_best` gives. A record is confirmed when its
-    time, taken in the way it was taken then, still lies within noise or 5%, and its answer is not
-    wrong; an answer that nothing is known of is shown as unchecked. Both times are medians of
-    timed batches; a change beyond their spread is shown beside it. Ends with status 1 when a
-    record is slower, wrong, or cannot be run any more.
+    The best of a task is the one that `apply_history_best` uses. A record is confirmed if its
+    time, measured in the same way, is equal within noise or 5%, and its result is correct; a
+    result without a reference is shown as unchecked. Both times are medians of timed batches; a
+    change beyond their spread is shown. Exits with status 1 if a record is slower, wrong, or can
+    no longer be run.
     """
     import_templates(modules, files)
     runners = []
