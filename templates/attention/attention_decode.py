@@ -146,12 +146,13 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
         "mma.h",
         "barriers.h",
         "tma.h",
+        "exp2.h",
         "attention.h",
         "attention_decode.cu",
     ]
     row = tensor_map(shape.keys, shape.size, shape.dtype, c["keys"], shape.key_pitch)
     told = {
         **defines(shape, {**c, "warps": 1}, tiling.threads),
-        "KEY_WARPS": c["warps"], "CLUSTER": 0, "ROW_MAP": initializer(row),
+        "KEY_WARPS": c["warps"], "ROW_MAP": initializer(row),
     }  # fmt: skip
     return common.cuda_kernel(shape, texts, told, calls, parts)

@@ -294,5 +294,5 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     tiling, c = AttentionTiling(shape, choice), choice
     calls, parts = launches(shape, "attention", tiling, c["split"])
-    texts = ["dependent_launch.h", "mma.h", "attention.h", "attention_mma.cu"]
+    texts = ["dependent_launch.h", "mma.h", "exp2.h", "attention.h", "attention_mma.cu"]
     return common.cuda_kernel(shape, texts, defines(shape, c, tiling.threads), calls, parts)

@@ -138,8 +138,8 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
     own = {**defines(shape, choice, tiling.threads), **_values_text(shape)}
     return common.cuda_kernel(
         shape,
-        ["mma.h", "barriers.h", "wgmma.h", "attention.h", "attention_wgmma.cu"],
-        {**own, "RESIDENT": resident, "PERSISTENT": int(persistent), "CLUSTER": 0},
+        ["mma.h", "barriers.h", "wgmma.h", "exp2.h", "attention.h", "attention_wgmma.cu"],
+        {**own, "RESIDENT": resident, "PERSISTENT": int(persistent)},
         [run],
         flags=[f"-arch={gemm_wgmma.ARCH}"],
     )

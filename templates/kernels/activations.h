@@ -11,16 +11,6 @@ __device__ __forceinline__ float gelu_by_tanh(float x) {
   return x / (1.0f + expf(-1.59576912f * x * fmaf(0.044715f * x, x, 1.0f)));
 }
 #else
-__device__ __forceinline__ float power_of_two(float x) {
-#ifdef AUTOTUNE_EMULATE
-  return exp2f(x);
-#else
-  float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
-  return power;
-#endif
-}
-
 __device__ __forceinline__ float inverse(float x) {
 #ifdef AUTOTUNE_EMULATE
   return 1.0f / x;
@@ -61,13 +51,13 @@ __device__ __forceinline__ float gelu(float x) {
   power = fmaf(fmaf(power, away, -0.460770569f), away, -1.15039609f);
   power = fmaf(power, away, -1.00004898f);
 #endif
-  return fmaf(-away, power_of_two(power), positive_part(x));
+  return fmaf(-away, exp2_approx(power), positive_part(x));
 }
 
-__device__ __forceinline__ float silu(float x) { return x * inverse(1.0f + power_of_two(-LOG2_E * x)); }
+__device__ __forceinline__ float silu(float x) { return x * inverse(1.0f + exp2_approx(-LOG2_E * x)); }
 
 __device__ __forceinline__ float gelu_by_tanh(float x) {
-  return x * inverse(1.0f + power_of_two(-1.59576912f * LOG2_E * x * fmaf(0.044715f * x, x, 1.0f)));
+  return x * inverse(1.0f + exp2_approx(-1.59576912f * LOG2_E * x * fmaf(0.044715f * x, x, 1.0f)));
 }
 #endif
 

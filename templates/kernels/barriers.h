@@ -33,6 +33,9 @@ static inline void barrier_wait(unsigned barrier, unsigned parity) {
   while (!__all_sync(0xffffffffu, emulated_barrier(barrier)->phase != static_cast<short>(parity))) {}
 }
 
+static inline void barrier_arrive_expect_tx(unsigned barrier, int) { barrier_arrive(barrier); }
+static inline void fence_mbarrier_init() {}
+static inline void fence_proxy_async() {}
 template <int REGISTERS> static inline void warpgroup_reg_dealloc() {}
 template <int REGISTERS> static inline void warpgroup_reg_alloc() {}
 #else
@@ -63,6 +66,21 @@ __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) 
   } while (!ended);
 }
 
+// Arrives, and adds to the bytes that copies or remote stores must deliver in this phase.
+__device__ __forceinline__ void barrier_arrive_expect_tx(unsigned barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+// Makes mbarriers that this thread initialised visible to TMA and to the cluster.
+__device__ __forceinline__ void fence_mbarrier_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Makes this thread's writes to shared memory visible to TMA and wgmma (the async proxy).
+__device__ __forceinline__ void fence_proxy_async() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 // Reallocates registers (setmaxnreg), called by all warps of a warpgroup.
 template <int REGISTERS>
 __device__ __forceinline__ void warpgroup_reg_dealloc() {
@@ -90,24 +108,15 @@ struct OrderedBarrier {
   }
 };
 
-#if CLUSTER
+#ifndef AUTOTUNE_EMULATE
 // The two halves of a cluster barrier. The arrival is relaxed: it publishes only mbarriers, after
-// `fence_cluster_barrier_init`.
+// `fence_mbarrier_init`.
 __device__ __forceinline__ void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 
 __device__ __forceinline__ void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-__device__ __forceinline__ void fence_cluster_barrier_init() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
-// Arrives, and adds to the bytes that `send` must deliver in this phase.
-__device__ __forceinline__ void expect_sent(unsigned barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
 // Maps an own shared address to that of the block of a rank.

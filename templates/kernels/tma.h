@@ -29,7 +29,6 @@ static inline void emulate_box(
 
 static inline bool elect_one() { return threadIdx.x % 32 == 0; }
 static inline void prefetch_tensor_map(const TensorMap&) {}
-static inline void barrier_arrive_expect_tx(unsigned barrier, int) { barrier_arrive(barrier); }
 
 template <int BLOCKS>
 static inline void tma_load(
@@ -46,14 +45,11 @@ static inline void tma_store(Item* matrix, const TensorMap& map, int column, int
 
 static inline void tma_store_commit() {}
 template <int PENDING> static inline void tma_store_wait() {}
-static inline void tma_store_fence() {}
 
 template <int BLOCKS>
 static inline void cluster_barrier_arrive(unsigned barrier, unsigned, bool asked) {
   if (asked) barrier_arrive(barrier);
 }
-
-static inline void fence_barrier_init() {}
 #else
 // Elects one thread of a converged warp. In a branch on this, unlike on a lane index, the compiler knows operands to be
 // warp-uniform.
@@ -67,11 +63,6 @@ __device__ __forceinline__ bool elect_one() {
 // Prefetches a tensor map, for which the first copy would wait.
 __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
-}
-
-// Arrives, and adds to the bytes expected in this phase.
-__device__ __forceinline__ void barrier_arrive_expect_tx(unsigned barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
 // Loads the box at `column` and `row` of a matrix and signals the mbarrier; with several BLOCKS, into the shared memory
@@ -118,11 +109,6 @@ __device__ __forceinline__ void tma_store_wait() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
 }
 
-// Makes this thread's writes to shared memory visible to TMA (the async proxy).
-__device__ __forceinline__ void tma_store_fence() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
 // Arrives at the mbarrier at this offset in the block `rank` of a cluster of BLOCKS, predicated, so that there is no
 // branch between wgmma. Buffers that it releases were read by completed wgmma; a release at cluster scope would also
 // wait for all stores to global memory.
@@ -138,15 +124,5 @@ __device__ __forceinline__ void cluster_barrier_arrive(unsigned barrier, unsigne
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
       "@asked mbarrier.arrive.shared::cluster.b64 _, [remote]; }" ::"r"(barrier), "r"(rank), "r"(asked ? 1 : 0)
       : "memory");
-}
-
-// Makes mbarriers that this thread initialised visible to TMA and to the cluster.
-__device__ __forceinline__ void fence_barrier_init() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
-// Cluster barrier without memory ordering.
-__device__ __forceinline__ void cluster_sync_relaxed() {
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
 #endif

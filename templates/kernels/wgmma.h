@@ -158,7 +158,6 @@ static inline void wgmma_fence() {}
 static inline void wgmma_commit() {}
 template <int PENDING> static inline void wgmma_wait() {}
 template <int WORDS> static inline void fence_accumulators(float (&sum)[WORDS]) {}
-static inline void wgmma_proxy_fence() {}
 #else
 // Orders register accesses before the wgmma that follow.
 __device__ __forceinline__ void wgmma_fence() {
@@ -180,10 +179,5 @@ template <int WORDS>
 __device__ __forceinline__ void fence_accumulators(float (&sum)[WORDS]) {
 #pragma unroll
   for (int i = 0; i < WORDS; ++i) asm volatile("" : "+f"(sum[i])::"memory");
-}
-
-// Makes this thread's writes to shared memory visible to wgmma (the async proxy).
-__device__ __forceinline__ void wgmma_proxy_fence() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 #endif

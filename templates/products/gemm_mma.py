@@ -209,7 +209,7 @@ def kernel(
     told = {**_defines(shape, tiling, c, asked), **shape.operands(), **halves, **last}
     return common.cuda_kernel(
         asked,
-        [*texts, "activations.h", "gemm_mma.cu"],
+        [*texts, "exp2.h", "activations.h", "gemm_mma.cu"],
         {**told, "RESULT": result},
         calls,
         (c["split"], size) if split else None,

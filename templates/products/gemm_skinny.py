@@ -38,7 +38,8 @@ LEAST = 2**20
 NEAR_BYTES = 40 * 2**20
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "dependent_launch.h",
-    "wgmma.h", "activations.h", "tma.h", "gemm_tma.h", "gemm_tma_producer.h", "gemm_skinny.cu",
+    "wgmma.h", "exp2.h", "activations.h", "tma.h", "gemm_tma.h", "gemm_tma_producer.h",
+    "gemm_skinny.cu",
 )  # fmt: skip
 
 

@@ -76,9 +76,10 @@ FEW_ROWS, SHORT_SUM, FEW_PRODUCTS = 32, 128, 2**25
 # The kernels, and what they are made of.
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "float_pairs.h", "barriers.h",
-    "dependent_launch.h", "wgmma.h", "activations.h", "tma.h", "gemm_tma.h", "init_accumulators.h",
-    "implicit_gemm_tma.h", "gemm_tma_cluster_reduce.h", "gemm_tma_producer.h",
-    "gemm_tma_epilogue.h", "gemm_tma_swap_ab.h", "gemm_tma.cu", "gemm_tma_reduce.cu",
+    "dependent_launch.h", "wgmma.h", "exp2.h", "activations.h", "tma.h", "gemm_tma.h",
+    "init_accumulators.h", "implicit_gemm_tma.h", "gemm_tma_cluster_reduce.h",
+    "gemm_tma_producer.h", "gemm_tma_epilogue.h", "gemm_tma_swap_ab.h",
+    "gemm_tma.cu", "gemm_tma_reduce.cu",
 )  # fmt: skip
 # Those of floats.
 FLOAT_TEXTS = tuple(text for text in TEXTS if text != "elements.h")

@@ -56,7 +56,7 @@ BEGINNING, COPY_CYCLES, COPIED_BYTES = 6000, 2000, 2300
 LEAST, FEW_ROWS, MANY_COLUMNS, LARGE_B, MANY_PRODUCTS, WIDE = 192, 512, 2048, 2**22, 2**32, 25
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "dependent_launch.h",
-    "wgmma.h", "activations.h", "tma.h", "gemm_unaligned.h",
+    "wgmma.h", "exp2.h", "activations.h", "tma.h", "gemm_unaligned.h",
     "gemm_unaligned_operands.h", "gemm_unaligned.cu",
 )  # fmt: skip
 

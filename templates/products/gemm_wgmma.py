@@ -264,7 +264,7 @@ def kernel(
     run = call("gemm_wgmma", names, grid, tiling.threads, tiling.shared_bytes)
     texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
     texts += ["barriers.h", "dependent_launch.h", "wgmma.h", "gemm_wgmma.h", "init_accumulators.h"]
-    texts += ["activations.h"]
+    texts += ["exp2.h", "activations.h"]
     return common.cuda_kernel(
         asked,
         [*texts, "gemm_wgmma_epilogue.h", "gemm_wgmma.cu"],

@@ -112,17 +112,6 @@ __device__ __forceinline__ void mask_tile(
     mask_scores(score, key0, first + lane / 4, lane);
 }
 
-// Two to the power of x; denormal results are flushed to zero.
-__device__ __forceinline__ float power_of_two(float x) {
-#ifdef AUTOTUNE_EMULATE
-  return exp2f(x);
-#else
-  float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
-  return power;
-#endif
-}
-
 // Online softmax: replaces scores by exponentials; accumulators must be rescaled by `factor`.
 __device__ __forceinline__ void exponentials(
     float (&score)[TILE_K / 8][4], float (&most)[2], float (&total)[2], float (&factor)[2]) {
@@ -135,14 +124,14 @@ __device__ __forceinline__ void exponentials(
     largest = largest_of_four(largest);
     // A row without a visible key so far has nothing to rescale.
     const float base = largest == SMALLEST ? 0.0f : largest * SCALE_LOG2;
-    factor[half] = power_of_two(fmaf(most[half], SCALE_LOG2, -base));
+    factor[half] = exp2_approx(fmaf(most[half], SCALE_LOG2, -base));
     most[half] = largest;
     float sum = 0.0f;
 #pragma unroll
     for (int j = 0; j < TILE_K / 8; ++j)
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        const float power = power_of_two(fmaf(score[j][half * 2 + r], SCALE_LOG2, -base));
+        const float power = exp2_approx(fmaf(score[j][half * 2 + r], SCALE_LOG2, -base));
         score[j][half * 2 + r] = power;
         sum += power;
       }

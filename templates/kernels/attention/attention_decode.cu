@@ -114,7 +114,7 @@ __device__ __forceinline__ void write_combined(
     const float base = largest == SMALLEST ? 0.0f : largest;
 #pragma unroll
     for (int w = 0; w < KEY_WARPS; ++w) {
-      const float factor = power_of_two(from[w * PARTIAL + D] - base);
+      const float factor = exp2_approx(from[w * PARTIAL + D] - base);
       total += factor * from[w * PARTIAL + D + 1];
 #pragma unroll
       for (int r = 0; r < 2; ++r) pair[r] += factor * from[w * PARTIAL + d + r];
@@ -159,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_decode(
     prefetch_tensor_map(row_map);
 #pragma unroll
     for (int i = 0; i < STAGES; ++i) barrier_init(full + i * 8, 1);
-    fence_barrier_init();
+    fence_mbarrier_init();
   }
   __syncwarp();
 #pragma unroll

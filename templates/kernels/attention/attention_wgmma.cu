@@ -115,7 +115,7 @@ __device__ __forceinline__ float (&flat(float (&sum)[WORDS][4]))[WORDS * 4] {
 __device__ __forceinline__ void multiply_keys(
     float (&score)[TILE_K / 8][4], const Storage& storage, descriptor queries, PipelineState state) {
   barrier_wait(storage.full(0, state.stage), state.parity);
-  wgmma_proxy_fence();
+  fence_proxy_async();
   const descriptor keys = make_descriptor(shared_address(storage.keys(state.stage)), 0);
   wgmma_fence();
 #pragma unroll
@@ -131,7 +131,7 @@ __device__ __forceinline__ void multiply_keys(
 __device__ __forceinline__ void multiply_values(
     float (&out)[DEEP / 8][4], const unsigned (&weights)[TILE_K / 16][4], const Storage& storage, PipelineState state) {
   barrier_wait(storage.full(1, state.stage), state.parity);
-  wgmma_proxy_fence();
+  fence_proxy_async();
   const descriptor values = make_descriptor(shared_address(storage.values(state.stage)), TILE_K * 128);
   wgmma_fence();
 #pragma unroll

@@ -154,7 +154,7 @@ __device__ __forceinline__ void main_loop(float (&total)[WORDS], const Place& pl
 #pragma unroll 1
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int ci0 = place.ci_begin + chunk * CHUNK;
-    wgmma_proxy_fence();
+    fence_proxy_async();
     copy_wait<(STAGES > 1 ? STAGES - 2 : 0) * COPIES + COPIES - 1>();
     group_sync(group);
     if (STAGES > 1) {
@@ -244,7 +244,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(SLICES* THREADS, RESI
   place.image = data + static_cast<size_t>(n) * (CI * IN_PLANE);
   place.filters = weight + static_cast<size_t>(channels_before) * (CI * TAPS);
 #if CLUSTER
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+  cluster_arrive();
 #endif
   float total[WORDS];
   // Partial sums of the blocks of the cluster that this one reduces, and flags.
@@ -275,7 +275,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(SLICES* THREADS, RESI
 #define EACH_ROW _Pragma("unroll") for (int row = 0; row < ROWS; ++row)
 #endif
 #if CLUSTER
-  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+  cluster_wait();
   const int rank = blockIdx.z;
   EACH_ROW {
     const float4 sums = of_block(row);

@@ -262,7 +262,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, 1) gemm_bf16
       barrier_init(smem.full + stage * 8, 1);
       barrier_init(smem.empty + stage * 8, GROUPS * 4);
     }
-    wgmma_proxy_fence();
+    fence_proxy_async();
   }
   const int which = blockIdx.x / (BLOCKS_M * BLOCKS_N);
   const Tile tile = tile_of(blockIdx.x % (BLOCKS_M * BLOCKS_N));

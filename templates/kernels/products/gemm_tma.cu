@@ -303,7 +303,8 @@ extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, RESIDENT) gem
   if (threadIdx.x / 32 == 1 && elect_one()) init_other_barriers(smem);
   __syncthreads();
 #if CLUSTER_M * CLUSTER_N > 1 || CLUSTER_REDUCE
-  cluster_sync_relaxed();
+  cluster_arrive();
+  cluster_wait();
 #endif
   if (threadIdx.x < 128) {
     if (MOVE_REGISTERS) warpgroup_reg_dealloc<COPY_REGISTERS>();

@@ -220,7 +220,7 @@ __device__ __forceinline__ void write_boxes(
           put_pair(row, sum + (part * FRAGMENTS + j) * 4 + half * 2, j, lane);
     }
     const bool whole = part < WRITTEN_N / BOX_COLUMNS;
-    if (whole) tma_store_fence();
+    if (whole) fence_proxy_async();
     __syncwarp();
     if (!whole) write_remainder<LEFT ? LEFT : BOX_COLUMNS>(out, box, m0, n0 + part * BOX_COLUMNS, lane);
     if (elect_one()) {

@@ -119,7 +119,7 @@ constexpr int PROLOGUE = 1;
 __device__ __forceinline__ void init_full_barriers(const SharedStorage& smem) {
 #pragma unroll
   for (int stage = 0; stage < STAGES; ++stage) barrier_init(smem.full + stage * 8, 1);
-  fence_barrier_init();
+  fence_mbarrier_init();
 }
 
 // Initialises the others.
@@ -139,9 +139,9 @@ __device__ __forceinline__ void init_other_barriers(const SharedStorage& smem) {
 #pragma unroll
   for (int group = 0; group < CONSUMERS * GROUPS; ++group) barrier_init(smem.order_barriers + group * 8, 4);
 #endif
-  fence_barrier_init();
+  fence_mbarrier_init();
 #if CLUSTER_REDUCE
-  expect_sent(smem.sent, (SPLIT - 1) * SENT_BYTES);
+  barrier_arrive_expect_tx(smem.sent, (SPLIT - 1) * SENT_BYTES);
 #endif
 }
 

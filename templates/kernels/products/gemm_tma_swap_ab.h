@@ -70,7 +70,7 @@ __device__ __forceinline__ void write_swapped(
       for (int v = 0; v < 4; ++v) quad[v] = boxed(quad[v]);
       store_swapped(box, quad, j * 8, lane);
     }
-    tma_store_fence();
+    fence_proxy_async();
     buffers.meet();
     if (leads && elect_one()) {
       if (m0 + i * 64 < C_N && n0 + first < C_M) tma_store(out, c_map, m0 + i * 64, n0 + first, box);

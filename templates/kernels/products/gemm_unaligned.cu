@@ -78,7 +78,7 @@ __device__ __forceinline__ void zero_prefix(unsigned stage, int count, ConsumerB
         static_cast<unsigned short*>(__cvta_shared_to_generic(stage + row * 128 + row % 8 * 16));
     for (int i = 0; i < count; ++i) to[i] = 0;
   }
-  wgmma_proxy_fence();
+  fence_proxy_async();
   consumers.sync();
 }
 
@@ -329,11 +329,12 @@ extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, RESIDENT) gem
       barrier_init(smem.empty + stage * 8, CLUSTER_N * GROUPS * 4);
     }
     barrier_init(smem.consumers, GROUPS * 4);
-    fence_barrier_init();
+    fence_mbarrier_init();
   }
   __syncthreads();
 #if CLUSTER_N > 1
-  cluster_sync_relaxed();
+  cluster_arrive();
+  cluster_wait();
 #endif
   if (threadIdx.x < CONSUMER_THREADS) {
     if (MOVE_REGISTERS) warpgroup_reg_alloc<SUM_REGISTERS>();

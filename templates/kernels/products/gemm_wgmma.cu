@@ -173,7 +173,7 @@ __device__ __forceinline__ void mainloop(
 #pragma unroll 1
   for (int k_tile = 0; k_tile < K_TILES; ++k_tile) {
     barrier_wait(smem.full + state.stage * 8, state.parity);
-    wgmma_proxy_fence();
+    fence_proxy_async();
     const descriptor stage = descriptor_offset(STAGE_BYTES) * static_cast<descriptor>(state.stage);
     issue_k_tile(sum, left + stage, right + stage, BIAS_FIRST || k_tile > 0);
     // The wgmma of this K tile are in flight; those of the previous one are complete, and its stage is released.
@@ -222,8 +222,8 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
     }
 #if SPLIT > 1
     barrier_init(sent, 1);
-    expect_sent(sent, PART_BYTES);
-    fence_cluster_barrier_init();
+    barrier_arrive_expect_tx(sent, PART_BYTES);
+    fence_mbarrier_init();
 #endif
   }
 #if CONV

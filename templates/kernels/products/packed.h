@@ -27,18 +27,11 @@ static inline void issue_packed_wgmma(float (&sum)[WORDS], descriptor left, desc
   }
 }
 
-static inline void barrier_arrive_expect_tx(unsigned barrier, int) { barrier_arrive(barrier); }
-
 static inline void copy_bytes(unsigned to, const void* from, int bytes, unsigned) {
   memcpy(__cvta_shared_to_generic(to), from, static_cast<size_t>(bytes));
 }
 #else
 DEFINE_WGMMAS(issue_packed_wgmma, ", 0, 0")
-
-// Arrives, and adds to the bytes expected in this phase.
-__device__ __forceinline__ void barrier_arrive_expect_tx(unsigned barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
 
 // Issues a bulk copy to the shared address `to`, which signals the mbarrier by its bytes; addresses and size are
 // multiples of 16 bytes.
