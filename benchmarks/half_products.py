@@ -116,7 +116,7 @@ def liked(case: Case, each: int) -> list[dict[str, int]]:
             break
     wanted = [
         gemm_half.default_choice(shape, target), gemm_tma.default_choice(shape, target),
-        gemm_half.choice_without_boxes(shape, target), *kinds.values(),
+        gemm_half.choice_without_tma(shape, target), *kinds.values(),
     ]  # fmt: skip
     return [c for i, c in enumerate(wanted) if c not in wanted[:i]]
 

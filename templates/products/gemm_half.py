@@ -1,4 +1,4 @@
-"""Products on tensor cores where a device has both kinds of instruction.
+"""Products on tensor cores: one space of ``mma.sync`` and ``wgmma``.
 
 One space holds both: the knob ``wgmma`` selects the family that interprets the others: 0 is
 ``mma.sync``, 1 ``wgmma`` fed by ``cp.async``, and from 2 on ``wgmma`` fed by TMA, in one of the
@@ -35,14 +35,14 @@ class Family(Protocol):
 KNOB = "wgmma"
 # From as many rows on, wgmma's smallest tile is full, and ``mma.sync`` is not worth trying.
 FULL_ROWS = 64
-# Up to this length of the sum, filling and draining tiles takes most of the time, and on an H200
-# ``mma.sync`` was faster: 46.6 us against 65.8 for 96 products of 512x512x64. By boxes, with
-# blocks that walk over tiles, they take 17.7.
+# Extent of K up to which prologue and epilogue take most of the time: on an H200 ``mma.sync`` was
+# faster than ``cp.async`` and ``wgmma``, 46.6 us against 65.8 for 96 products of 512x512x64. By
+# TMA, persistent, they take 17.7.
 SHORT_SUM = 128
 
 
 def suits_wgmma(shape: Product) -> bool:
-    """Return whether products run by wgmma, without boxes, where nothing was tuned."""
+    """Return whether products run by wgmma, fed by ``cp.async``, where nothing was tuned."""
     return shape.k > SHORT_SUM
 
 
@@ -72,10 +72,10 @@ def candidates(shape: Product) -> dict[str, list[int]]:
     if gemm_wgmma.refusal(shape) is None:
         families.append(gemm_wgmma)
         knobs.append(1)
-    for boxes in (gemm_tma, gemm_skinny):
-        if boxes.refusal(shape) is None:
-            families.append(boxes)
-            knobs += boxes.candidates(shape)[KNOB]
+    for by_tma in (gemm_tma, gemm_skinny):
+        if by_tma.refusal(shape) is None:
+            families.append(by_tma)
+            knobs += by_tma.candidates(shape)[KNOB]
     options = [family.candidates(shape) for family in families]
     shared = {name: sorted({v for each in options for v in each[name]}) for name in options[0]}
     return {KNOB: knobs, **shared}
@@ -86,7 +86,7 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
     family = _family(choice[KNOB])
     own = family.candidates(shape)
     strange = [
-        (common.is_none_of(choice[name], values), f"{name} of the other")
+        (common.is_none_of(choice[name], values), f"{name} of another family")
         for name, values in own.items()
     ]
     full = gemm_tma.suits_integers if shape.dtype == "int8" else suits_wgmma
@@ -98,7 +98,7 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
 
 @lru_cache(maxsize=256)
 def _is_untuned_by_wgmma(shape: Any, target: Target) -> bool:
-    """Return whether the untuned choice runs by wgmma; a space is not to lack that choice."""
+    """Return whether the untuned choice runs by wgmma; a space must have that choice."""
     return default_choice(shape, target)[KNOB] != 0
 
 
@@ -108,7 +108,7 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
 
 
 def default_choice(shape: Product, target: Target) -> dict[str, int]:
-    """Return a good guess for a shape that was never tuned: by TMA where these win."""
+    """Return a good guess for a shape that was never tuned: by TMA where it wins."""
     if gemm_skinny.suits(shape):
         choice = gemm_skinny.default_choice(shape, target)
         if gemm_skinny.violation(shape, choice, target) is None:
@@ -117,11 +117,11 @@ def default_choice(shape: Product, target: Target) -> dict[str, int]:
         choice = gemm_tma.default_choice(shape, target, gemm_tma.suits_strips(shape))
         if gemm_tma.wins(shape, choice, target):
             return choice
-    return choice_without_boxes(shape, target)
+    return choice_without_tma(shape, target)
 
 
-def choice_without_boxes(shape: Product, target: Target) -> dict[str, int]:
-    """Return a good guess with copies of 16 bytes: of floats by wgmma, also for few rows."""
+def choice_without_tma(shape: Product, target: Target) -> dict[str, int]:
+    """Return a good guess by ``cp.async``: of floats by wgmma, also for few rows."""
     if suits_wgmma(shape) and gemm_wgmma.refusal(shape) is None:
         return {KNOB: 1, **gemm_wgmma.default_choice(shape, target)}
     return {KNOB: 0, **gemm_mma.default_choice(shape, target)}

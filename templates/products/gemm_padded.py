@@ -129,7 +129,7 @@ class Padded:
             choice = gemm_tma.default_choice(whole, target, strips=True)
             if gemm_tma.violation(whole, choice, target) is None:
                 return choice
-        return gemm_half.choice_without_boxes(whole, target)
+        return gemm_half.choice_without_tma(whole, target)
 
     def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: copies, and the product."""

@@ -1,8 +1,8 @@
-"""Skinny products, of few rows of 16-bit floats, on Hopper: the other operand is streamed, once.
+"""Skinny products, of few rows of 16-bit floats, on Hopper: the other operand is streamed once.
 
-As in the decoding of a language model. The producer is that of `gemm_tma` with swapped operands;
-the blocks of a cluster split K of one tile, and reduce through distributed shared memory: so all
-multiprocessors load, though there are few tiles.
+So they are in the decoding of a language model. The producer is that of `gemm_tma` with swapped
+operands; the blocks of a cluster split K of one tile, and reduce through distributed shared
+memory: so all multiprocessors load, though there are few tiles.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .gemm_tma_tiling import (
 
 # Of 16-bit floats.
 ITEM_BYTES = 2
-# The value of the knob that tells families apart: behind the forms of `gemm_tma`.
+# The value of the knob that selects a family: after the forms of `gemm_tma`.
 VALUE = SKINNY
 SWAPPED = Form(schedule=0, cluster_m=1, swapped=1)
 # Rows up to which products are of few rows: one tile has them all.
 MOST_ROWS = 64
 # Elements of the other operand from which on it is streamed where nothing was tuned.
 LEAST = 2**20
-# Of the other operand, beyond which little of it stays in the L2 cache.
+# Size of the other operand beyond which little of it stays in the L2 cache.
 NEAR_BYTES = 40 * 2**20
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "dependent_launch.h",
@@ -55,7 +55,7 @@ class SkinnyTiling:
         self.blocks = self.bulk.tiles * c["split"]
 
     def resident(self) -> int:
-        """Return how many blocks a multiprocessor has room for."""
+        """Return how many blocks fit a multiprocessor's shared memory, at most 4."""
         return common.larger(1, common.smaller(4, 228 * 1024 // (self.shared_bytes + 1024)))
 
 
@@ -125,29 +125,31 @@ def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tu
 
 
 def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: of copies, and of what goes with them.
+    """Return a rough number of cycles: of loads, and of their overheads.
 
     Choices may be arrays of them.
     """
     tiling, c = SkinnyTiling(shape, choice), choice
     bulk, resident = tiling.bulk, tiling.resident()
     # Clusters of four and more leave a tenth of the multiprocessors idle.
-    places = (MULTIPROCESSORS - 12 * (c["split"] > 2)) * resident
-    steps = common.ceil_div(tiling.blocks, places)
+    capacity = (MULTIPROCESSORS - 12 * (c["split"] > 2)) * resident
+    waves = common.ceil_div(tiling.blocks, capacity)
     together = common.smaller(resident, common.ceil_div(tiling.blocks, MULTIPROCESSORS))
-    at_once = common.smaller(tiling.blocks, places)
-    # Of a chunk: what a block takes to wait and multiply, until a slot is filled anew, what
-    # reaches a multiprocessor, and what memory gives, where few rows cost less.
+    at_once = common.smaller(tiling.blocks, capacity)
+    # Of a K tile: to wait and multiply, until a stage is filled again, the bandwidth into a
+    # multiprocessor, and that of memory, where few rows cost less.
     far = shape.batch * shape.n * shape.k * ITEM_BYTES > NEAR_BYTES
     streamed = ITEM_BYTES * bulk.tile_m * c["chunk"]
     multiplying = 167 + (18 + 2 * c["frags_n"]) * c["chunk"] / 16
     filling = (2300 if far else 1000) / (c["stages"] - 1)
-    arriving = together * bulk.stage_bytes / 57
-    given = 2100 if far else common.pick(bulk.tile_warpgroups > 1, 2600, 4660)
-    reading = at_once * (streamed + (bulk.stage_bytes - streamed) * (0.1 if far else 0.5)) / given
-    each = common.larger(common.larger(multiplying, filling), common.larger(arriving, reading))
-    meeting = (c["split"] > 1) * (1500 + 220 * c["split"]) * bulk.tile_warpgroups
-    cycles: float = steps * (bulk.k_tiles * each + 4200 + meeting)
+    loading = together * bulk.stage_bytes / 57
+    bandwidth = 2100 if far else common.pick(bulk.tile_warpgroups > 1, 2600, 4660)
+    reading = (
+        at_once * (streamed + (bulk.stage_bytes - streamed) * (0.1 if far else 0.5)) / bandwidth
+    )
+    each = common.larger(common.larger(multiplying, filling), common.larger(loading, reading))
+    reducing = (c["split"] > 1) * (1500 + 220 * c["split"]) * bulk.tile_warpgroups
+    cycles: float = waves * (bulk.k_tiles * each + 4200 + reducing)
     return cycles
 
 
@@ -186,7 +188,7 @@ def kernel(
         smem_epilogue=0,
         element=1 + HALVES.index(shape.dtype),
     )  # fmt: skip
-    told = {
+    defines = {
         **sizes, **shape.operands(), **gemm_wgmma.product_text(bulk.tile_n),
         **gemm_wgmma.begin_and_end(asked.epilogue, whole=False),
         **gemm_tma.swapped_operands(shape),
@@ -197,4 +199,4 @@ def kernel(
         "gemm_skinny", [b, a, *operands, result_name(asked)], (bulk.tiles, 1, c["split"]),
         tiling.threads, tiling.shared_bytes,
     )  # fmt: skip
-    return common.cuda_kernel(asked, TEXTS, told, [run], flags=[f"-arch={gemm_wgmma.ARCH}"])
+    return common.cuda_kernel(asked, TEXTS, defines, [run], flags=[f"-arch={gemm_wgmma.ARCH}"])

@@ -7,9 +7,10 @@ bytes. What follows from it:
 - A tensor map describes a matrix to TMA; `tensor_map` says how a map that is a constant of the
   program serves plain pointers. Rows of a and b must be aligned to 16 bytes.
 - Where a shape has many tiles, the kernel can be persistent: the loads of the next tile start
-  during the epilogue. With two teams of consumer warpgroups (ping-pong) one runs its epilogue
+  during the epilogue. With ping-pong one consumer warpgroup runs its epilogue
   while the other multiplies: with short sums, prologue and epilogue take half of the time.
-- Of NHWC images the engine brings the windows of a tile's pixels (`implicit_gemm_tma`).
+- Of NHWC images TMA loads the filter's inputs of a tile's pixels in im2col mode
+  (`implicit_gemm_tma`).
 - As TF32, ``wgmma`` reads the right operand K-major only, but the left one from registers too,
   where threads load either layout. So b may be stored as [k, n] where operands are swapped, and a
   as [k, m] where they are not.
@@ -20,13 +21,13 @@ bytes. What follows from it:
   its share of the tile's columns through distributed shared memory.
 - Results of 16 bits are stored by TMA too, in whole cache lines.
 - Tiles have any multiple of 8 columns, so that as many of them as there are multiprocessors cover
-  a result of any size. Boxes of columns that stand across K are best whole cache lines: then the
-  operands are swapped, rows of tiles are columns of c, in lines of 64, and columns its rows.
+  a result of any size. Boxes of MN-major operands are best whole cache lines: then the
+  operands are swapped (swap AB), and rows of tiles are columns of c, a multiple of 64.
 
 CUTLASS has kernels of this kind under the names "persistent", "cooperative" and "ping-pong" (its
 documentation, "Efficient GEMM in CUDA", of warp-specialized kernels for Hopper), and "swap AB".
-The knobs are those of `gemm_wgmma`, and mean the same for one team. ``wgmma``, the knob by which
-`gemm_half` tells the families apart, selects the form of the kernel: see `Form`.
+The knobs are those of `gemm_wgmma`, and mean the same for the warpgroups of a tile. ``wgmma``, the
+knob by which `gemm_half` selects a family, selects the form of the kernel: see `Form`.
 """
 
 from __future__ import annotations
@@ -55,23 +56,23 @@ from .gemm_tma_tiling import FORMS, KNOB, MULTIPROCESSORS, PANEL, Form, TmaTilin
 from .gemm_wgmma import ARCH
 
 HOPPER = Target(f"cuda -arch={ARCH}")
-# Fragments of 8 columns that the narrowest tile has.
+# Fragments of 8 columns of the narrowest tile.
 LEAST_WIDTH = 2
-# Results up to which tiles are written in one step; with more, swapped strips were slower.
+# Results up to which all tiles run in one wave; with more, swapped strips were slower.
 ONE_STEP = MULTIPROCESSORS * 128 * 256
-# Rows, columns and products a sum from which on results that begin anywhere gain by strips.
+# Rows, columns and extent of K from which on unaligned results gain by strips.
 LEAST_IN_STRIPS = 192
-# Products a sum from which on few filters of images as TF32 gain too.
+# Extent of K from which on convolutions with few filters as TF32 gain too.
 LONG_SUM = 1024
-# Estimated cycles up to which copies of 16 bytes, which begin sooner, are faster.
+# Estimated cycles up to which `cp.async`, with its shorter prologue, is faster.
 SHORT_RUN = 8000
-# The same of products that a bias or an activation follows.
+# The same of products with a bias or an activation.
 FOLLOWED_RUN = 18000
-# The same of windows of images.
-WINDOWS_RUN = 12000
-# The same of products of floats as TF32.
+# The same of convolutions.
+CONVOLUTION_RUN = 12000
+# The same of TF32.
 FLOATS_RUN = 14000
-# Of integers, rows, elements of a sum and multiply-adds up to which ``mma.sync`` is as fast.
+# Rows, extent of K and multiply-adds of integers up to which ``mma.sync`` is as fast.
 FEW_ROWS, SHORT_SUM, FEW_PRODUCTS = 32, 128, 2**25
 # The kernels, and what they are made of.
 TEXTS = (
@@ -83,18 +84,18 @@ TEXTS = (
 )  # fmt: skip
 # Those of floats.
 FLOAT_TEXTS = tuple(text for text in TEXTS if text != "elements.h")
-# Those of integers, of which nothing follows.
+# Those of integers, which have no epilogue.
 INTEGER_TEXTS = tuple(
     name
     for text in FLOAT_TEXTS
     for name in ([text, "wgmma_int8.h"] if text == "wgmma.h" else [text])
 )
-# Up to as many results, a kernel that adds up what the blocks of a split wrote is worth its time.
+# Results up to which split-K is worth its second kernel, which reduces partial sums.
 FEW_RESULTS = 2**20
 
 
 def widths(columns: int) -> list[int]:
-    """Return how wide tiles may be, in fragments: of as many tiles side by side, the narrowest."""
+    """Return widths of tiles in fragments: the narrowest of each number of tiles along N."""
     fragments = common.ceil_div(columns, 8)
     narrowest = {
         width
@@ -105,7 +106,7 @@ def widths(columns: int) -> list[int]:
 
 
 def _fragments(shape: Product) -> list[int]:
-    """Return how many fragments of 8 columns tiles may have: products of integers any of 16."""
+    """Return widths of tiles in fragments of 8 columns; those of integers are even."""
     if shape.dtype != "int8":
         return sorted({*widths(shape.n), *widths(shape.m)})
     return sorted({width + width % 2 for width in widths(shape.n)})
@@ -137,14 +138,14 @@ def candidates(shape: Product) -> dict[str, list[int]]:
 def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     """Return whether a choice is known to beat `gemm_wgmma` where nothing was tuned.
 
-    On an H200 it did for nearly all plain products of some 4 us and more. With a bias and GELU
-    they did for all 5 of 1024x4096x1024 and more. Other steps after a sum and few rows were not
-    measured. Of 23 layers of 3x3 windows they did for 18 of the 19 that take 7 us and more, the
-    other took as long, and for one of four shorter ones: a block first writes the map of its
-    images. With a residual they did for all three. Of floats as TF32 they did for four such
-    layers, 1.13 to 1.43 times as fast, not for 8x7x7 pixels (0.95) and 64 filters (0.9), and for
-    products of some 8 us and more. Of two layers of 8 and 60 filters with sums of 1152 and 3136
-    products those drawn at random were 1.7 and 2.1 times as fast as `gemm_mma`.
+    On an H200 it did for nearly all plain products of some 4 us and more, and with a bias and GELU
+    for all 5 of 1024x4096x1024 and more. Other epilogues and few rows were not measured. Of 23
+    layers of 3x3 filters it did for 18 of the 19 that take 7 us and more, the other took as long,
+    and for one of four shorter ones: a block first writes its tensor map. With a residual it did
+    for all three. As TF32 it did for four such layers, 1.13 to 1.43 times as fast, not for 8x7x7
+    pixels (0.95) and 64 filters (0.9), and for products of some 8 us and more. Of two layers of 8
+    and 60 filters with sums of 1152 and 3136 products, choices drawn at random were 1.7 and 2.1
+    times as fast as `gemm_mma`.
     """
     epilogue = shape.epilogue
     if shape.dtype == "int8":
@@ -154,7 +155,7 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     if shape.dtype == TF32 and shape.gathers and shape.n <= PANEL and shape.k < LONG_SUM:
         return False
     if shape.gathers:
-        return bool(estimate(shape, choice, target) > WINDOWS_RUN)
+        return bool(estimate(shape, choice, target) > CONVOLUTION_RUN)
     if not in_place(epilogue):
         return False
     if shape.n % 8 > 0 and shape.dtype != TF32:
@@ -168,9 +169,9 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
 
 
 def suits_integers(shape: Product) -> bool:
-    """Return whether products of integers are by TMA untuned, and by ``mma.sync`` else.
+    """Return whether products of integers run by TMA untuned, else by ``mma.sync``.
 
-    On an H200 boxes made 11 of 15 products 1.01 to 2.6 times as fast, among them 32x4096x4096 and
+    On an H200 TMA made 11 of 15 products 1.01 to 2.6 times as fast, among them 32x4096x4096 and
     96x1000x512; 16x4096x4096, 1024x1024x64, 256 and 64x512x512 lost.
     """
     products = shape.batch * shape.m * shape.n * shape.k
@@ -178,7 +179,7 @@ def suits_integers(shape: Product) -> bool:
 
 
 def suits_strips(shape: Product) -> bool:
-    """Return whether a product is by TMA untuned whose results are unaligned in memory.
+    """Return whether a product with unaligned rows of results runs by TMA untuned.
 
     On an H200 those were 5 to 73% faster for six such shapes with b as [n, k], from 197x1001x768
     to 1024x50257x768.
@@ -197,8 +198,8 @@ def default_choice(
 
     Args:
         strips: whether rows of c are unaligned, and only tiles count that are written in strips.
-        swapped: whether operands are; None leaves it open, but for floats, which were so timed
-            where a stands along the sum, and cannot be where it stands across.
+        swapped: whether operands are; None leaves it open, except for TF32, which was timed so
+            where a is K-major, and must not be swapped where it is not.
     """
     options = candidates(shape)
     if swapped is None and shape.dtype == TF32 and not shape.gathers:
@@ -211,9 +212,9 @@ def default_choice(
         some = [f for f in some if f.cluster_m == 1 and f.swapped <= (swaps and not f.persistent)]
         options |= {KNOB: [form.knob for form in some if not form.cluster_reduce], "split": [1]}
     if shape.dtype == TF32:
-        # Longer chunks took as long in 12 pairs of configurations. Narrow tiles read windows on
-        # the left again and again: 56 columns took 18.2 us, 128 with a split 14.3 (256 channels,
-        # eight of 14x14).
+        # Longer K tiles took as long in 12 pairs of configurations. Narrow tiles load an implicit
+        # left operand again and again: 56 columns took 18.2 us, 128 with split-K 14.3 (256
+        # channels, eight images of 14x14).
         least = PANEL if shape.gathers and not swapped else 0
         wide = [width for width in options["frags_n"] if 8 * width > least]
         options |= {"chunk": options["chunk"][:1], "frags_n": wide}
@@ -232,12 +233,11 @@ def default_choice(
 
 
 def _band(shape: Product, choice: Mapping[str, int]) -> int:
-    """Return how many tiles of M blocks take before the next of N: a divisor of their number.
+    """Return the tiles of M that are rasterised before the next of N: a divisor of their number.
 
     On an H200, of 68 products of 16-bit floats that are one tile a block, 4, or else 2, was 1.9%
-    faster than 8 in the mean, up to 24% (384x1024x4096) and at most 1.2% slower. Ranges of a sum
-    that a cluster joins, clusters that share a tile of B among four, and persistent blocks gained
-    nothing.
+    faster than 8 in the mean, up to 24% (384x1024x4096) and at most 1.2% slower. Split-K within a
+    cluster, multicast of B among four blocks, and persistent kernels gained nothing.
     """
     tiling = TmaTiling(shape, choice)
     form, plain = tiling.form, shape.dtype in HALVES and not shape.gathers
@@ -258,7 +258,7 @@ def swapped_operands(shape: Product) -> dict[str, int | str]:
 def kernel(
     shape: Product, choice: Mapping[str, int], plain: Product | None = None
 ) -> SourceKernel:
-    """Return the kernel of a choice of knobs, and of a split the one that adds up.
+    """Return the kernel of a choice of knobs, and with split-K the one that reduces.
 
     Args:
         plain: what is asked for, where ``shape`` is that of padded copies of a and b: the kernel
@@ -270,23 +270,23 @@ def kernel(
     """
     tiling, asked = TmaTiling(shape, choice), plain or shape
     if reason := refusal(shape) or common.first_broken(faults(tiling)):
-        raise TemplateError(f"gemm of {shape.dtype} by boxes: {reason}, got {shape}")
+        raise TemplateError(f"gemm of {shape.dtype} by TMA: {reason}, got {shape}")
     defines = {**_defines(tiling, asked), **tiling.maps(asked)}
     calls = _calls(tiling, asked)
     texts = INTEGER_TEXTS if tiling.integers else FLOAT_TEXTS if tiling.floats else TEXTS
     source = common.cuda_kernel(asked, texts, defines, calls, flags=[f"-arch={ARCH}"])
-    rooms = []
+    workspaces = []
     if choice["split"] > 1 and not tiling.form.cluster_reduce:
         sums = "int32" if tiling.integers else "float32"
-        rooms.append(workspace("parts", (choice["split"] * tiling.part_size,), sums))
-    if shape.gathers:  # with one map more, the others can begin at a multiple of their size
+        workspaces.append(workspace("parts", (choice["split"] * tiling.part_size,), sums))
+    if shape.gathers:  # one map more, so that the others can be aligned to their size
         maps = 1 + math.prod(calls[0].launch.grid)
-        rooms.append(workspace("maps", (maps * tensor_map.WORDS,), "int32"))
-    return replace(source, workspace=rooms)
+        workspaces.append(workspace("maps", (maps * tensor_map.WORDS,), "int32"))
+    return replace(source, workspace=workspaces)
 
 
 def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
-    """Return what the text of a kernel is told, but for the maps of its matrices."""
+    """Return the preprocessor definitions of a kernel, except for its tensor maps."""
     shape, c, form = tiling.shape, tiling.choice, tiling.form
     sizes = common.defines(
         m=tiling.m, n=tiling.n, k=tiling.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
@@ -314,7 +314,7 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
 
 
 def _calls(tiling: TmaTiling, asked: Product) -> list[KernelCall]:
-    """Return the launch of the products and, of a split, that of the kernel that adds up."""
+    """Return the launch of the products and, with split-K, that of the reduction."""
     a, b, *operands = first_names(asked)
     if tiling.form.swapped:
         a, b = b, a

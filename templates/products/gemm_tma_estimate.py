@@ -1,4 +1,4 @@
-"""A model of the time of products by TMA, which ranks choices where nothing was tuned."""
+"""A cost model of products by TMA, which ranks choices where nothing was tuned."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ..epilogue import Epilogue
 from .gemm_shape import Product
 from .gemm_tma_tiling import MULTIPROCESSORS, TmaTiling
 
-# Cycles until the products of a block begin, and from their end to that of the kernel.
+# Cycles before the main loop of a block, and after its epilogue.
 PROLOGUE = 5000
 
 
 def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: the slower of products and copies, and what goes with them.
+    """Return a rough number of cycles: the slower of products and loads, and their overheads.
 
     The constants were fitted to 1010 choices for 50 shapes from 197x3072x768 to 4096 on an H200,
-    the fast ones above all; those of copies, and of clusters, once more to 866 for 71 products,
-    and those of ranges of K to 3300 for 97. Choices may be arrays of them.
+    the fast ones above all; those of loads, and of clusters, once more to 866 for 71 products,
+    and those of split-K to 3300 for 97. Choices may be arrays of them.
     """
     tiling, c = TmaTiling(shape, choice), choice
     form, split = tiling.form, c["split"]
@@ -30,21 +30,21 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     steps = common.ceil_div(blocks, sms * resident)
     together = common.smaller(resident, common.ceil_div(blocks, sms))
     work = tiling.k_tiles * _k_tile_cycles(tiling, together, _crowding(blocks / together, steps))
-    # Blocks of a cluster meet first; others multiply as soon as their first chunk is there.
+    # Blocks of a cluster synchronise first.
     others = form.cluster_m + form.cluster_n - 2
-    meeting = 600 * (others > 0) + 40 * others
-    # Until the first chunk is there, and from the last product on.
+    cluster_sync = 600 * (others > 0) + 40 * others
+    # The epilogue.
     writing = _writing_cycles(tiling) * together / common.pick(form.cluster_reduce, split, 1)
-    # Blocks of a cluster send each other their sums, 16 bytes a cycle, when all are done.
+    # Blocks of a cluster exchange partial sums, 16 bytes a cycle, when all have theirs.
     writing += form.cluster_reduce * (
         600 + 4 * tiling.tile_m * tiling.tile_n * (1 - 1 / split) / 16
     )
-    # Ranges of K that are read at a time are more of both matrices, above all where tiles end
-    # beyond the last column: why these are that much slower was not found.
+    # Blocks of a cluster read other ranges of K at the same time: slower, above all where tiles
+    # extend beyond the last column. The cause was not found.
     work *= 1 + form.cluster_reduce * (0.08 + 0.3 * (tiling.n % tiling.tile_n > 0))
     ends = PROLOGUE + writing
-    # A kernel that adds up is begun, reads its parts from the L2 cache and writes.
-    adding = ((split > 1) & (form.cluster_reduce == 0)) * (
+    # A second kernel is launched, reads partial sums from the L2 cache and stores results.
+    reducing = ((split > 1) & (form.cluster_reduce == 0)) * (
         2500 + 4 * (split + 1) * tiling.part_size / (9.9 * sms)
     )
     # Persistent blocks have one prologue. With ping-pong one warpgroup multiplies during the
@@ -55,14 +55,14 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     persistent *= 1 + 0.015 * (form.cluster_m - 1)
     one = common.pick(form.persistent, persistent, work + ends)
     once = common.pick(form.schedule > 1, ends, PROLOGUE * form.persistent)
-    return meeting + steps * one + once + adding
+    return cluster_sync + steps * one + once + reducing
 
 
 def _writing_cycles(tiling: TmaTiling) -> float:
-    """Return the cycles for what follows the sums of a block, and for writing them."""
+    """Return the cycles of the epilogue of a block and of its stores."""
     epilogue, swapped = tiling.shape.epilogue, tiling.form.swapped
     results = tiling.tile_m * tiling.tile_n
-    # Rows of tiles that end within 32 bytes are written twice, and boxes of few rows slowly.
+    # Sectors of 32 bytes that two tiles share are written twice, and boxes of few rows slowly.
     each = (0.16 if tiling.integers else tiling.item / 81) + 0.11 * (
         tiling.choice["frags_n"] % 2
     ) * (1 - swapped)
@@ -71,16 +71,16 @@ def _writing_cycles(tiling: TmaTiling) -> float:
     )
     if epilogue != Epilogue(alpha=epilogue.alpha):
         each += (8 + 8 * (epilogue.activation in ("gelu", "gelu_tanh", "silu"))) / 64
-    # Of groups in order the others write while one still multiplies.
+    # Where warpgroups multiply one after another, the others store meanwhile.
     cycles: float = results * each / common.pick(tiling.ordered > 0, tiling.tile_warpgroups, 1)
     return cycles
 
 
 def _crowding(blocks: float, steps: int) -> float:
-    """Return how much longer copies take where several multiprocessors share a way to the cache.
+    """Return how much longer loads take where multiprocessors of a GPC share a port to the cache.
 
-    The times fit an H200 of 8 such groups (GPCs) with 16 to 18 multiprocessors each: up to 128
-    blocks spread over them evenly, of 130 the largest group has 18, and all wait for it.
+    The times fit an H200 of 8 GPCs with 16 to 18 multiprocessors each: up to 128 blocks are spread
+    evenly, of 130 the largest GPC has 18, and all wait for it.
     """
     most = common.pick(steps > 1, 17.9, common.pick(blocks <= 128, blocks / 8, 18.0))
     crowding: float = common.larger(1.0, most / 16)
@@ -88,26 +88,26 @@ def _crowding(blocks: float, steps: int) -> float:
 
 
 def _k_tile_cycles(tiling: TmaTiling, together: int, crowding: float) -> float:
-    """Return the cycles of a chunk where ``together`` blocks are at work on a multiprocessor."""
-    # Products of 64 x 8 x 32 bytes take 4 cycles where power does not slow the device down; narrow
-    # ones wait for their left operand. Of TMA loads, 66 bytes a cycle reach a
-    # multiprocessor, and 50 where some of them go to several blocks.
+    """Return the cycles of a K tile where a multiprocessor runs ``together`` blocks."""
+    # Products of 64 x 8 x 32 bytes take 4 cycles unless the device is throttled; narrow ones wait
+    # for their left operand. TMA loads 66 bytes a cycle into a multiprocessor, and 50 where some
+    # are multicast.
     c, form = tiling.choice, tiling.form
     one = common.larger(c["frags_n"] * 5.55 + 4, 32 + c["frags_n"] * 3.6)
     products = tiling.tile_warpgroups * c["frags_m"] * c["chunk"] * tiling.item / 32 * one
-    # Three groups are in each other's way.
+    # Three warpgroups contend.
     products *= 1 + 0.04 * (tiling.tile_warpgroups > 2)
-    copies = tiling.loaded_bytes * crowding / 66
-    # Where both take long they are in each other's way.
-    cycles = (products**6 + copies**6) ** (1 / 6)
-    # A pipeline that is refilled waits for the slowest block of a cluster.
+    loads = tiling.loaded_bytes * crowding / 66
+    # Where both take long they contend.
+    cycles = (products**6 + loads**6) ** (1 / 6)
+    # A stage that is filled anew waits for the slowest block of a cluster.
     others, again = form.cluster_m + form.cluster_n - 2, tiling.k_tiles > c["stages"]
-    brought = tiling.stage_bytes / 50 * (others > 0) * again
-    cycles = common.larger(cycles, brought) * together
-    # A slot is free in the middle of the next chunk, and full again some time later:
-    # later where other blocks have to be done with it too.
-    away = 1150 + 370 * others + copies
-    waiting = common.larger(0.0, away - (c["stages"] - 1.32) * cycles) / c["stages"]
-    # A left operand in registers is loaded there when the products before have read them.
+    multicast = tiling.stage_bytes / 50 * (others > 0) * again
+    cycles = common.larger(cycles, multicast) * together
+    # A stage is released in the middle of the next K tile, and full again a latency later: longer
+    # where other blocks have to release it too.
+    latency = 1150 + 370 * others + loads
+    waiting = common.larger(0.0, latency - (c["stages"] - 1.32) * cycles) / c["stages"]
+    # Registers of a left operand are loaded when the products before have read them.
     total: float = cycles + waiting * again + 11 + 2 * others + 60 * tiling.left_in_registers
     return total

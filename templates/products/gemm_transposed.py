@@ -113,7 +113,7 @@ def default_choice(shape: Turned, target: Target) -> dict[str, int]:
     56x56 pixels took 5.9 us on copies, 7.0 without, and 128 on 28x28 6.4 and 7.3.
     """
     if shape.gathers:
-        choice = gemm_half.choice_without_boxes(turned(shape), target)
+        choice = gemm_half.choice_without_tma(turned(shape), target)
         if estimate(shape, choice, target) <= SHORT_WINDOWS:
             return choice
     knobs = {swapped: Form(0, 1, swapped).knob for swapped in (0, 1)}

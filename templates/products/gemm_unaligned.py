@@ -1,20 +1,20 @@
-"""Multiplication of 16-bit floats by ``wgmma`` where rows begin at no multiple of 16 bytes.
+"""Multiplication of 16-bit floats by ``wgmma`` where rows are not aligned to 16 bytes.
 
-TMA loads boxes that begin at multiples of 16 bytes, and ``wgmma`` reads rows of
-shared memory that do. Rows of an odd number of elements begin anywhere. Instead of copies of both
-operands (`gemm_padded`), which take 2.7 to 39 us on an H200, this family reads them as they are:
+TMA loads boxes that are aligned to 16 bytes, and ``wgmma`` reads aligned rows of shared memory.
+Rows of an odd number of elements have any alignment. Instead of padded copies of both operands
+(`gemm_padded`), which take 2.7 to 39 us on an H200, this family reads them as they are:
 
-- Rows that are a multiple of 8 apart begin as far behind a multiple of 16 bytes as one another,
-  so every eighth row is a matrix that boxes can have.
-- What is multiplied is turned, c' = b' a': the left operand of ``wgmma`` may come from registers.
-  Eight boxes load rows of b as stored, each from the multiple of 16 bytes before them on, and
-  threads gather what they multiply, two or four bytes at a time.
-- A tile of a has rows of one of the eight, and its chunks begin up to 7 elements before its rows.
+- Rows whose distance is a multiple of 8 have the same misalignment (their address modulo 16
+  bytes), so every eighth row is a matrix that has a tensor map: the rows are in eight classes.
+- Operands are swapped and transposed, c' = b' a', as ``wgmma`` takes its left operand from
+ registers too. Eight TMA boxes load rows of b as stored, each from the last multiple of 16 bytes
+  before them, and threads gather their fragments, two or four bytes at a time.
+- A tile of a has rows of one class, and its K tiles start up to 7 elements before its rows.
 
-Of rows of a multiple of 2 or 4 elements every fourth, or every second, is such a matrix.
+Where a row is a multiple of 2 or 4 elements there are four classes, or two.
 
-The knobs are those of `gemm_tma` with swapped operands. ``wgmma`` says which operands are read as
-they are: `B` alone, where a's rows are or were made multiples of 8, or `BOTH`.
+The knobs are those of `gemm_tma` with swapped operands. ``wgmma`` says which operands are read
+unaligned: `B` alone, where a's rows are, or were padded to, multiples of 8, or `BOTH`.
 """
 
 from __future__ import annotations
@@ -35,22 +35,23 @@ from .gemm_shape import HALVES, Gemm, first_names, result_name
 from .gemm_tma_tiling import KNOB, MULTIPROCESSORS
 from .gemm_wgmma import ARCH, PRODUCT_REGISTERS
 
-# Values of the knob: b read as it is, or a too.
+# Values of the knob: b is read unaligned, or a too.
 B = gemm_skinny.VALUE + 1
 BOTH = B + 1
-# And the same where two blocks of a cluster copy half of a's rows each for both.
+# And the same where a is multicast within a cluster of two blocks.
 B_SHARED, BOTH_SHARED = B + 2, BOTH + 2
 FORMS = (B, BOTH, B_SHARED, BOTH_SHARED)
 HOPPER = Target(f"cuda -arch={ARCH}")
 ITEM_BYTES, CHUNK = 2, 64
 # Elements of 16 bytes.
 VECTOR = 8
-# Rows of results that are written at a time.
+# Rows of results that are stored at a time.
 BATCH_ROWS = 32
-# Of a thread beside its sums; the kernel text has that of copies.
+# Registers of a consumer thread beside its accumulators, and of a producer thread, which the
+# kernel text has too.
 LEFT_REGISTERS, PRODUCER_REGISTERS = 88, 40
-# Of a launch, and of the kernel that copies a: cycles, and bytes that it moves in one.
-BEGINNING, COPY_CYCLES, COPIED_BYTES = 6000, 2000, 2300
+# Cycles of a launch and of the kernel that pads a, and bytes that it copies in a cycle.
+LAUNCH_CYCLES, COPY_CYCLES, COPIED_BYTES = 6000, 2000, 2300
 # Of products that are known to be faster so untuned: rows, columns, elements of b, products, and
 # how wide tiles are, in fragments of 8 rows.
 LEAST, FEW_ROWS, MANY_COLUMNS, LARGE_B, MANY_PRODUCTS, WIDE = 192, 512, 2048, 2**22, 2**32, 25
@@ -62,20 +63,20 @@ TEXTS = (
 
 
 def refusal(shape: Gemm, knob: int) -> str | None:
-    """Return why operands of a shape cannot be read so, or None."""
+    """Return why operands of a shape cannot be read unaligned, or None."""
     both = knob in (BOTH, BOTH_SHARED)
     rules = [
         (shape.dtype not in HALVES, "operands must be 16-bit floats"),
         (shape.transpose_a, "a must be stored as [m, k]"),
-        (both and shape.batch > 1, "matrices of a batch begin anywhere"),
-        (both and shape.k % VECTOR == 0, "all rows of a begin at multiples of 16 bytes"),
+        (both and shape.batch > 1, "matrices of a batch have any misalignment"),
+        (both and shape.k % VECTOR == 0, "all rows of a are aligned to 16 bytes"),
         (both and shape.m < classes_of(shape.k), "there must be a row of a of each class"),
     ]
     return common.first_broken(rules)
 
 
 def classes_of(length: int) -> int:
-    """Return how many rows one after another begin differently far behind 16 bytes."""
+    """Return how many misalignments (addresses modulo 16 bytes) rows of a length have."""
     return VECTOR // math.gcd(length, VECTOR)
 
 
@@ -93,22 +94,22 @@ class Tiling:
 
     @property
     def classes(self) -> int:
-        """How many rows apart those of a tile are."""
+        """Distance of the rows of a tile, in rows of a."""
         return 1 + (classes_of(self.shape.k) - 1) * self.by_class
 
     @property
     def cluster_n(self) -> int:
-        """Blocks of a cluster, that copy a together."""
+        """Blocks of a cluster, among which a is multicast."""
         return 1 + (self.choice[KNOB] - B) // 2
 
     @property
     def consumer_warpgroups(self) -> int:
-        """Warpgroups that multiply, each 64 columns of c; 1 of other families' choices of less."""
+        """Consumer warpgroups, of 64 columns of c each; 1 for choices of other families."""
         return common.larger(self.choice["warps_m"] // 4, 1)
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Threads of a block."""
         return 128 * (self.consumer_warpgroups + 1)
 
     @property
@@ -123,12 +124,12 @@ class Tiling:
 
     @cached_property
     def rows(self) -> int:
-        """Rows of the matrices that tiles divide."""
+        """Rows of a class, which tiles divide."""
         return common.ceil_div(self.shape.m, self.classes)
 
     @cached_property
     def blocks_m(self) -> int:
-        """Tiles one below another."""
+        """Tiles along M."""
         return common.ceil_div(self.rows, self.tile_m) * self.classes
 
     @cached_property
@@ -144,13 +145,13 @@ class Tiling:
 
     @property
     def stage_bytes(self) -> int:
-        """Bytes of a chunk of a and b, of which each row has room to begin anywhere."""
+        """Bytes of a K tile of a and b; each row of b has 16 more for its alignment."""
         of_b = (self.tile_n, CHUNK) if self.shape.transpose_b else (CHUNK, self.tile_n)
         return ITEM_BYTES * (CHUNK * self.tile_m + of_b[0] * (of_b[1] + VECTOR))
 
     @cached_property
     def shared_bytes(self) -> int:
-        """Shared memory of a block: slots, two rooms of results, and barriers."""
+        """Shared memory of a block: pipeline stages, two epilogue buffers, and mbarriers."""
         stages = self.choice["stages"]
         return stages * (self.stage_bytes + 16) + 2 * BATCH_ROWS * self.pitch + 8 + 1024
 
@@ -172,7 +173,7 @@ class Tiling:
         return 1 + self.fits(2, target)
 
     def a_maps(self, stored_k: int) -> str:
-        """Return the maps of a: of its rows, or of those of each class.
+        """Return the tensor maps of a: of its rows, or of those of each class.
 
         Args:
             stored_k: elements from one row of a to the next.
@@ -195,37 +196,37 @@ class Tiling:
 
     @property
     def b_classes(self) -> int:
-        """How many rows of b begin differently far behind a multiple of 16 bytes."""
+        """How many misalignments rows of b have."""
         return VECTOR if self.shape.transpose_b else classes_of(self.shape.n)
 
     @property
-    def places(self) -> int:
-        """How many places rows of a class begin at: one, or any where matrices of a batch do."""
+    def misalignments(self) -> int:
+        """How many misalignments rows of a class have: one, or any in a batch of odd matrices."""
         s = self.shape
-        anywhere = s.batch > 1 and s.shared != "b" and s.n * s.k % VECTOR > 0
-        return VECTOR if anywhere else 1
+        unaligned = s.batch > 1 and s.shared != "b" and s.n * s.k % VECTOR > 0
+        return VECTOR if unaligned else 1
 
     def b_maps(self) -> str:
-        """Return the maps of b: of each class of its rows, at each place where they begin."""
+        """Return the tensor maps of b: of each class of its rows, at each of its misalignments."""
         s = self.shape
-        (lines, long), classes = s.shapes[1][-2:], self.b_classes
+        (rows, length), classes = s.shapes[1][-2:], self.b_classes
         box = (self.tile_n, CHUNK) if s.transpose_b else (CHUNK, self.tile_n)
         maps = [
             lines_map(
-                common.ceil_div(lines - line, classes),
-                long + (line * long % VECTOR if self.places == 1 else place),
+                common.ceil_div(rows - row, classes),
+                length + (row * length % VECTOR if self.misalignments == 1 else offset),
                 s.dtype,
                 (box[0] // classes, box[1] + VECTOR),
-                classes * long,
+                classes * length,
             )
-            for line in range(classes)
-            for place in range(self.places)
+            for row in range(classes)
+            for offset in range(self.misalignments)
         ]
         return _initializers(maps)
 
 
 def _initializers(maps: Sequence[tuple[int, ...]]) -> str:
-    """Return the initializers of maps, one after another."""
+    """Return the initializers of tensor maps."""
     return ", ".join("{{" + initializer(each) + "}}" for each in maps)
 
 
@@ -296,22 +297,22 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     steps = common.ceil_div(tiling.tiles, sms * resident)
     # Products of 64 x 8 x 16 take 4 cycles.
     products = tiling.consumer_warpgroups * 4 * c["frags_n"] * 4
-    # What products read of the right operand, what threads gather, what is copied: 128 bytes each.
+    # Shared memory, 128 bytes a cycle: right operands, gathered left ones, and TMA's writes.
     of_k = CHUNK // 16 * tiling.tile_m / 4 + 96
     shared = tiling.consumer_warpgroups * of_k + tiling.stage_bytes / 128
-    # Rows of a that begin anywhere take two reads each; those of b reach into more parts of 32.
+    # Unaligned rows of a touch two cache lines each; those of b touch more sectors of 32 bytes.
     of_a = tiling.tile_m * CHUNK * ITEM_BYTES * (1 + 1.35 * tiling.by_class) / tiling.cluster_n
     of_b = (tiling.tile_n, CHUNK) if shape.transpose_b else (CHUNK, tiling.tile_n)
-    copies = (of_a + of_b[0] * (ITEM_BYTES * (of_b[1] + VECTOR) + 24)) / 57.7
-    chunk = common.larger(common.larger(products, shared), copies)
-    away = 2300 + copies
-    waiting = common.larger(0.0, away - (c["stages"] - 1.32) * chunk) / c["stages"]
-    work = common.ceil_div(shape.k + 7 * tiling.by_class, CHUNK) * (chunk * together + waiting)
+    loads = (of_a + of_b[0] * (ITEM_BYTES * (of_b[1] + VECTOR) + 24)) / 57.7
+    k_tile = common.larger(common.larger(products, shared), loads)
+    latency = 2300 + loads
+    waiting = common.larger(0.0, latency - (c["stages"] - 1.32) * k_tile) / c["stages"]
+    work = common.ceil_div(shape.k + 7 * tiling.by_class, CHUNK) * (k_tile * together + waiting)
     writing = tiling.tile_m * tiling.tile_n * 0.23 * together
-    # One kernel before copies rows of a that are not read as they are.
+    # Where a is not read unaligned, a kernel before pads it.
     copied = (1 - tiling.by_class) * (shape.k % 8 > 0)
     before = copied * copying_cycles(shape.batch * shape.m * shape.k)
-    cycles: float = BEGINNING + steps * (work + writing) + before
+    cycles: float = LAUNCH_CYCLES + steps * (work + writing) + before
     return cycles
 
 
@@ -326,14 +327,14 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
 
 
 def copying_cycles(elements: int) -> float:
-    """Return a rough number of cycles of an H200 that a kernel takes which copies so many."""
+    """Return a rough number of cycles in which an H200 copies so many elements."""
     return COPY_CYCLES + 4 * elements / COPIED_BYTES
 
 
 def gains(shape: Gemm, choice: Mapping[str, int]) -> bool:
-    """Return whether a choice is known to beat products on copies where nothing was tuned.
+    """Return whether a choice is known to beat padded copies where nothing was tuned.
 
-    On an H200 choices by estimate did for few rows by so many columns that copies take long (1.08
+    On an H200 choices by estimate did for few rows by so many columns that copies are slow (1.08
     to 2.0 for six from 512x2049x2049 and 256x4097x1025 on; 333x4097x1023 and 197x3071x767 lost),
     and where tiles are wide and products many (2047 with b stored either way, 1024x50257x768,
     2500, 3073: 1.1 to 1.5). Of 42 from 900 to 1600 three were faster so, by 2 to 4%.
@@ -349,17 +350,17 @@ def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceK
     """Return the kernel of a choice of knobs.
 
     Args:
-        stored_k: elements from one row of a to the next, where a is a copy with longer rows.
+        stored_k: elements from one row of a to the next, where a is a padded copy.
     """
     tiling, stored_k = Tiling(shape, choice), stored_k or shape.k
     if reason := refusal(shape, choice[KNOB]):
-        raise TemplateError(f"gemm of {shape.dtype} as it is stored: {reason}, got {shape}")
+        raise TemplateError(f"gemm of {shape.dtype} with unaligned rows: {reason}, got {shape}")
     defines = common.defines(
         m=shape.m, n=shape.n, k=shape.k, c_n=shape.n, cluster=0, tf32=0,
         bfloat16=shape.dtype == "bfloat16", element=1 + HALVES.index(shape.dtype),
         groups=tiling.consumer_warpgroups, tile_m=tiling.tile_m, stages=choice["stages"],
         band=choice["band"], threads=tiling.threads, resident=tiling.resident(HOPPER),
-        by_class=tiling.by_class, cluster_n=tiling.cluster_n, places=tiling.places,
+        by_class=tiling.by_class, cluster_n=tiling.cluster_n, places=tiling.misalignments,
     )  # fmt: skip
     operands = shape.operands()
     operands["A_STRIDE"] = (shape.shared != "a") * shape.m * stored_k

@@ -1,20 +1,21 @@
 """Matrix multiplication on Hopper's asynchronous tensor cores (``wgmma``).
 
 A warpgroup of four warps multiplies 64 rows by up to 256 columns with one instruction, which reads
-both operands from shared memory while the warps go on; ``mma.sync``, which fetches its operands
-through registers, reaches about half that rate. What follows from it:
+both operands from shared memory, asynchronously; ``mma.sync``, which reads its operands from
+registers, reaches about half that rate. What follows from it:
 
-- One warpgroup of a block only copies, the others only multiply. The copies place the operands as
-  the instruction wants them (see ``kernels/wgmma.h``), up to ``stages`` chunks of K ahead, and
-  barriers in shared memory hand a chunk over and back. Kernels get plain pointers and no tensor
-  maps, so the copies are ``cp.async`` of 16 bytes, not those of TMA: rows of a
-  and b must begin at multiples of 16 bytes. They also gather the windows of a convolution.
-- 16-bit floats may stand along K or across it, in either operand. Floats, which are multiplied as
-  TF32, must be contiguous along K: a as [m, k] and b as [n, k] (else see `gemm_transposed`). Of
-  them the hardware ignores what is beyond 11 bits, so they are not rounded, but cut.
-- The sums stay in registers, to which the copying warps give up most of theirs (``setmaxnreg``).
+- One warpgroup of a block is the producer, the others are consumers. The producer loads operands
+  in the layout that the instruction reads (see ``kernels/wgmma.h``), up to ``stages`` K tiles
+  ahead, and mbarriers in shared memory say which stages are full or empty. Loads are ``cp.async``
+  of 16 bytes, so rows of a and b must be aligned to 16 bytes. Those of a convolution gather the
+  rows of its implicit GEMM.
+- Operands of 16-bit floats may be K-major or MN-major. Floats, which are multiplied as TF32, must
+  be K-major: a as [m, k] and b as [n, k] (else see `gemm_transposed`). The hardware ignores their
+  lower 13 bits, so they are truncated, not rounded.
+- Accumulators stay in registers; producer warps release most of theirs to the consumers
+  (``setmaxnreg``).
 - Where a shape has too few tiles to fill the device, ``split`` blocks form a cluster, take a range
-  of K each, and add up through each other's shared memory.
+  of K each (split-K), and reduce through distributed shared memory.
 
 The knobs are those of `gemm_mma`, and mean the same: a tile has ``warps_m * frags_m * 16`` rows
 and ``warps_n * frags_n * 8`` columns. Every warpgroup multiplies all columns of a tile, so
@@ -36,11 +37,11 @@ from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 
 # Architecture-specific code: it runs on compute capability 9.0 and nowhere else.
 ARCH = "sm_90a"
-# Of a copying thread; the kernel text has the same.
+# Registers of a producer thread; the kernel text has the same number.
 PRODUCER_REGISTERS = 64
-# What a multiplying thread needs beside its sums.
+# Registers that a consumer thread needs beside its accumulators.
 OTHER_REGISTERS = 40
-# The assembler refuses a product whose sums and this many more exceed the registers at entry.
+# ptxas refuses a wgmma whose accumulators and this many more exceed the registers at entry.
 PRODUCT_REGISTERS = 26
 
 
@@ -62,7 +63,7 @@ class WgmmaTiling:
         # the input coordinates of each row.
         self.shared_bytes = self.pipeline_bytes + 16 * c["stages"] + 1024
         self.shared_bytes += 16 * self.tile_m * shape.gathers
-        # What the other blocks of a cluster send: their sums of this one's share.
+        # Partial sums received from the other blocks of a cluster.
         self.reduce_bytes = 4 * self.tile_m * self.tile_n * (c["split"] - 1) // c["split"]
         self.shared_bytes += self.reduce_bytes + 16 * (c["split"] > 1)
         self.blocks = (
@@ -85,12 +86,12 @@ class WgmmaTiling:
 
 
 def product_text(columns: int, integers: bool = False, loaded: bool = False) -> dict[str, str]:
-    """Return what ``wgmma.h`` writes a product of 64 rows and so many columns with: its operands.
+    """Return the operands of the instruction in ``wgmma.h``, for 64 rows and so many columns.
 
     Args:
         columns: a multiple of 8 up to 256.
-        integers: whether sums are.
-        loaded: whether the left operand stands in registers.
+        integers: whether sums are integers.
+        loaded: whether the left operand is in registers.
     """
     words, register = columns // 2, "r" if integers else "f"
     right = words + (4 if loaded else 1)
@@ -105,11 +106,11 @@ def product_text(columns: int, integers: bool = False, loaded: bool = False) -> 
 
 
 def begin_and_end(epilogue: Epilogue, whole: bool = True) -> dict[str, int]:
-    """Return what sums begin as and their last step, which is not what ``epilogue.h`` does then.
+    """Return what accumulators start from, and the activation, which ``epilogue.h`` then omits.
 
     Args:
-        whole: whether blocks have whole sums to begin with the bias, unless these are multiplied
-            before it is added; activations have a text of their own.
+        whole: whether blocks have whole sums: these start with the bias, unless they are
+            multiplied before it is added.
     """
     first = whole and epilogue.bias and epilogue.alpha == 1
     begins = {"BIAS_FIRST": int(first), **({"BIAS": 0} if first else {})}
@@ -124,7 +125,7 @@ def refusal(shape: Product) -> str | None:
         (shape.dtype not in (*HALVES, TF32), "operands must be 16-bit floats, or floats as TF32"),
         (
             shape.dtype == TF32 and not along_k,
-            "floats must stand along K: a as [m, k] and b as [n, k] (transpose_b=True)",
+            "floats must be K-major: a as [m, k] and b as [n, k] (transpose_b=True)",
         ),
         (
             shape.a_run % whole > 0 or shape.b_run % whole > 0,
@@ -173,56 +174,56 @@ def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tu
         (tiling.fits(1, target) == 0, "too many registers"),
         (
             (not shape.transpose_b) & (tiling.tile_n % 64 > 0),
-            "half a panel of columns that stand across K",
+            "half a panel of an MN-major right operand",
         ),
         (tiling.tile_m >= 2 * max(shape.m, 64), "rows beyond the output"),
         (tiling.tile_n >= 2 * max(shape.n, 64), "columns beyond the output"),
         (c["stages"] > common.larger(tiling.k_tiles + 1, 2), "more stages than K tiles"),
-        (c["chunk"] >= 2 * max(shape.k, 64), "a chunk beyond the reduction"),
+        (c["chunk"] >= 2 * max(shape.k, 64), "a K tile beyond the reduction"),
         ((c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= shape.k), "an empty range"),
-        (c["frags_m"] * c["frags_n"] // 2 % c["split"] > 0, "sums that are not shared evenly"),
+        (c["frags_m"] * c["frags_n"] // 2 % c["split"] > 0, "sums that a cluster cannot divide"),
         ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
         (shape.batch * tiling.blocks[0] * tiling.blocks[1] > 2**31 - 1, "too many blocks"),
     ]
 
 
 def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: the slower of products and copies, and adding up."""
+    """Return a rough number of cycles: the slower of products and loads, and the reduction."""
     tiling, c = WgmmaTiling(shape, choice), choice
     multiprocessors = target.limits.sm_count if target.limits.sm_count > 1 else 132
-    # A cluster stays within one of the groups that multiprocessors come in, and leaves gaps there.
+    # A cluster runs within one GPC, and leaves some of its multiprocessors idle.
     multiprocessors -= 4 * c["split"] if c["split"] > 2 else 0
     blocks = shape.batch * tiling.blocks[0] * tiling.blocks[1] * c["split"]
     resident = 2 if tiling.fits(2, target) else 1
     waves = common.ceil_div(blocks, multiprocessors * resident)
     together = min(resident, common.ceil_div(blocks, multiprocessors))
-    # Products of 64 x 8 x 32 bytes take 4 cycles. Of the L2 cache, 42 bytes a cycle reach a
-    # multiprocessor.
+    # Products of 64 x 8 x 32 bytes take 4 cycles. From the L2 cache a multiprocessor loads
+    # 42 bytes a cycle.
     deep = 32 // item_bytes(shape)
     products = tiling.consumer_warpgroups * c["frags_m"] * c["frags_n"] * 4 * (c["chunk"] // deep)
-    copies = tiling.stage_bytes / 42
-    one = max(products, copies)
+    loads = tiling.stage_bytes / 42
+    one = max(products, loads)
     if shape.dtype == TF32:
-        # Where both take long they are in each other's way, as are three groups: on an H200
+        # Where both take long they contend, as do three warpgroups: on an H200
         # 2048x2048x2048 took 59 us by three of 64 x 192 sums, and 51 by two of 128 x 128.
         slowed = products * (1 + 0.04 * (tiling.consumer_warpgroups > 2))
-        one = float((slowed**6 + copies**6) ** (1 / 6))
-    # What the ring does not cover of the way to the cache and back: of its slots, one is being
-    # multiplied, and the one before is free only when that has begun.
-    covered = (c["stages"] - 2) * one * together
-    waiting = max(0.0, 1200 - covered) / max(c["stages"] - 1, 1)
+        one = float((slowed**6 + loads**6) ** (1 / 6))
+    # Latency that the pipeline does not hide: one stage is being multiplied, and the one before is
+    # released only when that has started.
+    hidden = (c["stages"] - 2) * one * together
+    waiting = max(0.0, 1200 - hidden) / max(c["stages"] - 1, 1)
     work = tiling.k_tiles * (one * together + waiting)
-    adding = 2000 + tiling.reduce_bytes * c["split"] / 20 if c["split"] > 1 else 0.0
-    # What follows a sum takes some instructions, of which a scheduler begins one a cycle.
-    following = 0.0
+    reducing = 2000 + tiling.reduce_bytes * c["split"] / 20 if c["split"] > 1 else 0.0
+    # A scheduler issues one instruction of the epilogue a cycle.
+    epilogue = 0.0
     if shape.epilogue != Epilogue():
-        # A warp that has a scheduler for itself waits for its own results: on an H200 GELU of 128
+        # A warp that is alone on its scheduler waits for its own results: on an H200 GELU of 128
         # x 192 sums took 2.6 us in four warps, and 1.2 in eight, or in two blocks of four.
         alone = tiling.consumer_warpgroups * together == 1 or shape.dtype not in HALVES
         powers = shape.epilogue.activation in ("gelu", "gelu_tanh", "silu")
         instructions = 8 + (24 if alone else 10) * powers
-        following = tiling.tile_m * tiling.tile_n * instructions / 128 * together
-    return waves * (work + 3000 + adding + following)
+        epilogue = tiling.tile_m * tiling.tile_n * instructions / 128 * together
+    return waves * (work + 3000 + reducing + epilogue)
 
 
 def default_choice(shape: Product, target: Target) -> dict[str, int]:

@@ -60,7 +60,7 @@ def in_the_emulator(made, folder, arrays):
 
 def test_copies_of_even_rows_are_right(tmp_path):
     shape = Gemm(66, 74, 70, "float16", 2)
-    made = PADDED.kernel(shape, gemm_half.choice_without_boxes(gemm_padded.padded(shape), HOPPER))
+    made = PADDED.kernel(shape, gemm_half.choice_without_tma(gemm_padded.padded(shape), HOPPER))
     got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
     np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=2e-2)
 
@@ -80,7 +80,7 @@ def test_rows_of_vectors_are_not_copied_to_begin_at_lines():
 
 def test_copies_of_long_rows_are_right(tmp_path):
     shape = Gemm(65, 521, 515, "float16")
-    choice = gemm_half.choice_without_boxes(gemm_padded.padded(shape), HOPPER)
+    choice = gemm_half.choice_without_tma(gemm_padded.padded(shape), HOPPER)
     made = PADDED.kernel(shape, choice)
     got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
     np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=6e-2)

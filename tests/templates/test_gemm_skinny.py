@@ -1,4 +1,4 @@
-"""Products of few rows by boxes: operands, sums added up, choices."""
+"""Products of few rows by TMA: operands, split-K, choices."""
 
 import shutil
 import subprocess
@@ -24,7 +24,7 @@ CHOICE = {
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu")
 PRODUCTS = {
     "plain": (Gemm(16, 192, 256, "float16"), {}),
-    "turned": (
+    "transposed": (
         Gemm(16, 200, 248, "float16", 1, False, True), {"warps_m": 8, "chunk": 128},
     ),
     "batch": (Gemm(5, 72, 200, "bfloat16", 2, False, True, "", REST), {}),

@@ -1,4 +1,4 @@
-"""Products whose operands come by boxes: right in the emulator, chosen where they win."""
+"""Products whose operands are loaded by TMA: right in the emulator, chosen where they win."""
 
 import shutil
 import subprocess
@@ -29,7 +29,7 @@ PRODUCTS = {
     "nn": (Gemm(66, 72, 72, "float16"), {}),
     "nt": (Gemm(66, 72, 72, "float16", 1, False, True), {"stages": 3}),
     "tn": (Gemm(72, 80, 67, "float16", 2, True, False, "a", REST), {}),
-    "rest-wide": (Gemm(72, 264, 64, "float16", epilogue=REST), {"frags_m": 2, "frags_n": 16}),
+    "epilogue-wide": (Gemm(72, 264, 64, "float16", epilogue=REST), {"frags_m": 2, "frags_n": 16}),
     "tt": (Gemm(136, 72, 72, "bfloat16", 1, True, True), {"warps_m": 8}),
     "two-fragments": (Gemm(72, 72, 136, "float16", 1, True, True), {"frags_m": 2, "frags_n": 16}),
     "wide": (Gemm(66, 72, 200, "float16"), {"frags_n": 32, "chunk": 128}),
@@ -41,23 +41,26 @@ PRODUCTS = {
         Gemm(131, 133, 199, "float16"),
         {"chunk": 128, "warps_m": 8, "frags_n": 16},
     ),
-    "odd-columns-walk": (Gemm(200, 261, 135, "float16"), {"wgmma": 4, "stages": 3, "band": 4}),
-    "odd-columns-two-teams": (
+    "odd-columns-cooperative": (
+        Gemm(200, 261, 135, "float16"),
+        {"wgmma": 4, "stages": 3, "band": 4},
+    ),
+    "odd-columns-ping-pong": (
         Gemm(130, 197, 72, "float16", 3, True, False),
         {"wgmma": 6, "stages": 4, "frags_n": 16},
     ),
     "odd-columns-narrow": (Gemm(66, 143, 136, "float16", 1, False, True), {"frags_n": 9}),
     "odd-columns-of-two-strips": (Gemm(66, 171, 72, "bfloat16", 1, False, True), {"frags_n": 21}),
-    "odd-columns-narrow-walk": (
+    "odd-columns-narrow-cooperative": (
         Gemm(200, 143, 72, "float16", 1, False, True),
         {"wgmma": 4, "stages": 3, "frags_n": 9},
     ),
-    "walk": (Gemm(200, 264, 200, "float16"), {"wgmma": 4, "stages": 3, "band": 4}),
-    "walk-two-teams": (
+    "cooperative": (Gemm(200, 264, 200, "float16"), {"wgmma": 4, "stages": 3, "band": 4}),
+    "ping-pong": (
         Gemm(130, 136, 136, "bfloat16", 5, False, True, "b", REST),
         {"wgmma": 6, "stages": 4, "frags_n": 16},
     ),
-    "walk-rest": (
+    "cooperative-epilogue": (
         Gemm(136, 200, 136, "float16", 3, True, False, "", REST),
         {"wgmma": 4, "frags_n": 16, "stages": 3},
     ),
@@ -79,11 +82,11 @@ PRODUCTS = {
         Gemm(200, 224, 264, "bfloat16", 1, False, True, "", BIAS),
         {"warps_m": 12, "frags_n": 15, "stages": 3},
     ),
-    "walk-in-order": (
+    "cooperative-in-order": (
         Gemm(260, 264, 200, "float16"),
         {"wgmma": 4, "warps_m": 8, "frags_n": 16, "stages": 3},
     ),
-    "rest-in-order": (
+    "epilogue-in-order": (
         Gemm(136, 136, 264, "float16", 2, False, True, "b", REST),
         {"warps_m": 8, "frags_n": 16, "stages": 3},
     ),
@@ -99,11 +102,11 @@ PRODUCTS = {
         Gemm(200, 264, 264, "float16"),
         {"wgmma": SWAPPED.knob, "warps_m": 12, "frags_n": 15, "stages": 3},
     ),
-    "swapped-walk-in-order": (
+    "swapped-cooperative-in-order": (
         Gemm(200, 264, 264, "float16", 1, False, True, "", BIAS),
         {"wgmma": SWAPPED.knob + 2, "warps_m": 8, "frags_n": 16, "stages": 3},
     ),
-    "walk-some-columns": (
+    "cooperative-some-columns": (
         Gemm(200, 264, 200, "float16"),
         {"wgmma": 4, "frags_n": 10, "stages": 3, "band": 4},
     ),
@@ -120,11 +123,11 @@ PRODUCTS = {
         Gemm(200, 136, 72, "float16", 3, True, False, "b"),
         {"wgmma": SWAPPED.knob, "frags_m": 2, "frags_n": 10},
     ),
-    "swapped-walk": (
+    "swapped-cooperative": (
         Gemm(200, 264, 200, "float16", 1, False, True),
         {"wgmma": SWAPPED.knob + 2, "frags_n": 6, "stages": 3},
     ),
-    "swapped-two-teams": (
+    "swapped-ping-pong": (
         Gemm(130, 264, 136, "float16", 3),
         {"wgmma": SWAPPED.knob + 4, "frags_n": 7, "stages": 4},
     ),
@@ -167,7 +170,7 @@ PRODUCTS = {
         Gemm(139, 200, 264, "tf32", 1, False, False, "", BIAS),
         {"wgmma": SWAPPED.knob, "warps_m": 8, "frags_n": 16, "chunk": 32, "stages": 4},
     ),
-    "tf32-swapped-two-teams": (
+    "tf32-swapped-ping-pong": (
         Gemm(139, 200, 264, "tf32", 2, False, False, "b", REST),
         {"wgmma": SWAPPED.knob + 4, "frags_n": 4, "chunk": 32, "stages": 3},
     ),
@@ -209,11 +212,11 @@ INTEGERS = {
     "whole": (Gemm(64, 64, 128, "int8", 1, False, True), {}),
     "edges": (Gemm(66, 72, 144, "int8", 1, False, True), {"stages": 4}),
     "odd-columns": (Gemm(66, 71, 144, "int8", 2, False, True, "b"), {"frags_n": 6}),
-    "walk": (
+    "cooperative": (
         Gemm(200, 264, 272, "int8", 1, False, True),
         {"wgmma": 4, "stages": 3, "band": 4, "frags_n": 10},
     ),
-    "two-teams": (
+    "ping-pong-long": (
         Gemm(130, 136, 272, "int8", 3, False, True, "a"),
         {"wgmma": 6, "stages": 4, "frags_n": 16},
     ),

@@ -102,8 +102,8 @@ def test_only_rows_that_begin_anywhere_are_copied():
     ("shape", "knob", "reason"),
     [
         (Gemm(66, 71, 75, "float16", 1, True), B, r"a must be stored as \[m, k\]"),
-        (Gemm(66, 71, 75, "float16", 2), BOTH, "matrices of a batch begin anywhere"),
-        (Gemm(66, 71, 72, "float16"), BOTH, "all rows of a begin at multiples of 16 bytes"),
+        (Gemm(66, 71, 75, "float16", 2), BOTH, "matrices of a batch have any misalignment"),
+        (Gemm(66, 71, 72, "float16"), BOTH, "all rows of a are aligned to 16 bytes"),
         (Gemm(7, 71, 75, "float16"), BOTH, "there must be a row of a of each class"),
     ],
 )

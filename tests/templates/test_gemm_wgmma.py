@@ -117,7 +117,7 @@ def test_a_configuration_from_before_wgmma_still_builds_its_kernel():
 
 def test_floats_that_do_not_stand_along_k_run_by_boxes_as_they_are_and_else_on_copies():
     shape = Gemm(256, 256, 256, "tf32")
-    with pytest.raises(TemplateError, match=r"stand along K.*transpose_b=True"):
+    with pytest.raises(TemplateError, match=r"must be K-major.*transpose_b=True"):
         gemm_wgmma.kernel(shape, CHOICE)
     task = create("gemm.cuda", (256, 256, 256, "tf32"), HOPPER)
     assert task.config_space.space_map["wgmma"]

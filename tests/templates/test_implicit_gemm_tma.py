@@ -33,7 +33,7 @@ LAYERS = {
         {"frags_n": 16, "chunk": 128, "stages": 2},
     ),
     "split": (Conv2dNhwc(1, 9, 16, 72, 64, SAME, "float16", REST), {"split": 2}),
-    "two-teams": (
+    "ping-pong": (
         Conv2dNhwc(3, 9, 16, 264, 64, Window((1, 3), padding=(0, 1, 0, 1)), "float16", REST),
         {"wgmma": 6, "stages": 4},
     ),
@@ -53,7 +53,7 @@ LAYERS = {
         Conv2dNhwc(2, 9, 7, 71, 32, UNEVEN, "tf32", BIAS),
         {"frags_n": 9, "chunk": 32},
     ),
-    "tf32-two-teams": (
+    "tf32-ping-pong": (
         Conv2dNhwc(3, 9, 16, 136, 96, Window((3, 1), padding=(1, 0, 1, 0)), "tf32", REST),
         {"wgmma": 6, "chunk": 32, "stages": 4},
     ),
