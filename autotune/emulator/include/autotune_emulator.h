@@ -1,10 +1,10 @@
-// The CUDA language for a host compiler: generated and hand-written kernels are compiled after this
-// header and run on the CPU, block by block. What is not here does not work in emulation: inline
-// PTX, textures, clusters, cooperative launches, and threads that spin on what others write.
+// CUDA C++ for a host compiler: generated and hand-written kernels are compiled after this header
+// and run on the CPU, block by block. Not supported: inline PTX, textures, clusters, cooperative
+// launches, and threads that spin on what others write.
 #pragma once
 
-// The special functions of C++17 (Bessel, zeta, ...), which no device has, take libstdc++ a third of
-// the time of a compilation to declare.
+// Declaring the special functions of C++17 (Bessel, zeta, ...), which no device has, takes a third
+// of the compile time.
 #include <type_traits>
 #undef _GLIBCXX_USE_STD_SPEC_FUNCS
 

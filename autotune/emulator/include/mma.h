@@ -1,5 +1,5 @@
-// Warp matrix operations: nvcuda::wmma. A fragment holds the elements of one lane, spread over the
-// lanes in some order, as on a device; products go through a scratch array of the warp.
+// Warp matrix operations: nvcuda::wmma. Elements of a fragment are distributed over the lanes in an
+// unspecified order, as on a device; mma_sync goes through a scratch array of the warp.
 #pragma once
 
 #include "autotune_emulator.h"
@@ -11,7 +11,7 @@ struct MatrixScratch {
 };
 static MatrixScratch matrix_scratch[most_threads / 32];
 
-// Waits until all lanes have come to the same place of a matrix operation.
+// Waits until all lanes have reached the same point of a matrix operation.
 EMULATOR_RAW static void matrix_step(int line) {
   together("wmma", matrix_barrier, 0xffffffffu, 0, 0, 32, line);
 }

@@ -1,4 +1,4 @@
-/* The Python type of a caller, which finds the entry for its arguments. */
+/* The Python type of a caller: it dispatches a call to the entry that fits its arguments. */
 static PyObject *stream_of;
 typedef struct {
   PyObject_HEAD
@@ -20,8 +20,8 @@ static int number_of_stream(PyObject *given, int device, Stream *out) {
   return !PyErr_Occurred();
 }
 
-/* The caller's current stream: of the library that a tensor is of, else of one that is loaded.
- * Without views there are only arrays of ours. */
+/* The current stream of the library that a tensor belongs to, else of one that is loaded. Without
+ * views there are only arrays of ours. */
 static int current_stream(const Entry *e, const View *views, Stream *out) {
   const Exchange *exchange = NULL;
   for (int i = 0; views && i < e->n_taken && !exchange; i++)
@@ -46,7 +46,8 @@ static int is_written_tensor(const Param *p, const View *v) {
   return p->role == ARRAY && p->writes && v->row->of_torch;
 }
 
-/* Tells torch which of its tensors are written: backward refuses what it saved and was changed. */
+/* Raises the versions of tensors of torch that the call writes, so that backward refuses saved
+ * tensors that were changed. */
 static int note_written(const Entry *e, const View *views) {
   int count = 0;
   for (int i = 0; i < e->n_taken; i++) count += is_written_tensor(&e->params[i], &views[i]);
@@ -71,7 +72,7 @@ static int start(Entry *e, const View *views, uint64_t *slots, PyObject *given) 
   return start_cuda(e, slots, stream);
 }
 
-/* Reads what arrays are; all entries of a caller have theirs in the same places. */
+/* Reads the arrays among the arguments, whose positions all entries of a caller share. */
 static int read_views(const Entry *e, PyObject *const *args, View *views) {
   for (int i = 0; i < e->n_taken; i++)
     if (e->params[i].role == ARRAY && !read_view(&views[i], args[i])) return 0;
@@ -117,7 +118,7 @@ static int try_entries(Caller *caller, PyObject *const *args, Py_ssize_t n, PyOb
   if (!PyList_GET_SIZE(entries)) return 0;
   const Entry *first = (const Entry *)PyList_GET_ITEM(entries, 0);
   if (n != first->n_taken || (given && !first->cuda)) return 0;
-  int ours = 0; /* whether the first array is; then the others are, as a rule */
+  int ours = 0; /* whether the first array is of ours; then usually all are */
   for (int i = 0; i < first->n_taken && !ours; i++)
     if (first->params[i].role == ARRAY) {
       ours = Py_TYPE(args[i]) == our_type;
@@ -125,7 +126,7 @@ static int try_entries(Caller *caller, PyObject *const *args, Py_ssize_t n, PyOb
     }
   int found = ours ? try_known(entries, args, given) : 0;
   if (found) return found;
-  /* A number may have been asked what it is, and code of Python have dropped all entries. */
+  /* Converting a number may have run Python code, which may have dropped all entries. */
   return PyList_GET_SIZE(entries) ? try_all(entries, args, given) : 0;
 }
 

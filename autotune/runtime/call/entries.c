@@ -1,8 +1,8 @@
-/* One loaded function on one device: what its arguments must be, and how it is started. */
+/* An entry: one loaded function on one device, the arguments that it accepts, and its launch. */
 
 /* ---- CUDA's driver, whose functions Python looks up ---- */
 typedef void *Stream;
-/* CUlaunchAttribute and CUlaunchConfig; a kernel that may begin early is launched with one attribute. */
+/* CUlaunchAttribute and CUlaunchConfig, for kernels with programmatic dependent launch. */
 enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
 typedef struct {
   int id;
@@ -37,17 +37,17 @@ typedef struct {
   int ndim, dtype, writes;
   int64_t *shape;
   uint64_t bits;    /* of a size */
-  PyObject *to_bits; /* makes bits of any number, or says what is wrong with it */
-  PyObject *shape_of, *dtype_of, *device_of; /* of an array of ours that fitted, as they are held */
+  PyObject *to_bits; /* converts any number to bits, or raises the error */
+  PyObject *shape_of, *dtype_of, *device_of; /* those objects of an array of ours that fitted */
 } Param;
 typedef struct {
   unsigned grid[3], block[3], shared;
-  int early;         /* whether it may begin while the call before it still runs */
+  int early;         /* whether it may start before the previous call is complete (PDL) */
   uint64_t function; /* of the host; a state has those of a device */
   int n, *slots;
 } Call;
 typedef struct { int slot; size_t bytes; } Range;
-/* What a stream or a capture has for itself: functions, workspaces, addresses of constants. */
+/* The state of a stream or a capture: functions, workspaces, addresses of constants. */
 typedef struct {
   uint64_t stream, capture;
   int used, users, captured;
@@ -73,7 +73,7 @@ static int n_values(const Entry *e) {
   return (e->cuda ? e->n_calls + e->n_constants : 0) + e->n_spaces;
 }
 
-/* Several pieces of work, or memory that calls share: nobody may come between them. */
+/* Whether a call must be atomic: it has several launches, or uses memory that calls share. */
 static int is_joint(const Entry *e) {
   return e->cuda ? e->n_calls + e->n_zero + e->n_constants > 1 : e->n_constants > 0;
 }
@@ -113,7 +113,7 @@ static int number_bits(const Param *p, PyObject *given, uint64_t *out) {
   return PyErr_Occurred() ? -1 : 1;
 }
 
-/* Numbers, and sizes that follow from shapes. Returns as `match` does. */
+/* Matches numbers, and computes sizes from shapes. Returns as `match` does. */
 static int match_numbers(const Entry *e, PyObject *const *args, uint64_t *slots) {
   for (int i = 0; i < e->n_params; i++) {
     const Param *p = &e->params[i];
@@ -136,8 +136,8 @@ static int match(const Entry *e, PyObject *const *args, const View *views, uint6
   return match_numbers(e, args, slots);
 }
 
-/* The same of arrays of ours alone that hold the very objects that were found to fit: arrays of
- * one shape share them, so it comes down to addresses. */
+/* A fast path for calls with arrays of ours only: arrays of one shape share their shape, dtype and
+ * device objects, so comparing addresses with those of arrays that fitted suffices. */
 static int recall(const Entry *e, PyObject *const *args, uint64_t *slots) {
   for (int i = 0; i < e->n_taken; i++) {
     const Param *p = &e->params[i];
@@ -189,7 +189,7 @@ static State *free_state(Entry *e) {
   return NULL;
 }
 
-/* Asks Python for what a stream needs; others may come and go meanwhile. */
+/* Calls Python to create the state of a stream; other threads may run meanwhile. */
 static State *new_state(Entry *e, uint64_t key, Stream stream, uint64_t capture, void *graph) {
   PyObject *given = PyObject_CallFunction(
       e->prepare, "KKKK", (unsigned long long)key, (unsigned long long)(uintptr_t)stream,
@@ -222,7 +222,7 @@ static State *state_on(Entry *e, Stream stream) {
   if (status != ACTIVE) capture = 0;
   if (stateful || capture) {
     key = (uint64_t)(uintptr_t)stream;
-    /* The handle of a stream that has ended may come again; but asking would end a capture. */
+    /* The handle of a destroyed stream may be reused; but querying it would end a capture. */
     if (!capture && driver.stream_id && (code = driver.stream_id(stream, &key))) {
       refuse(e, "cuStreamGetId", code);
       return NULL;
@@ -311,7 +311,7 @@ static void run_host(Entry *e, const State *state, uint64_t *slots) {
   }
 }
 
-/* Each run has workspaces of its own: those of a run that has ended, or new ones. */
+/* Each run has its own workspaces: those of a completed run, or new ones. */
 static int run_on_host(Entry *e, uint64_t *slots) {
   State *state = NULL;
   for (int i = 0; i < MOST_STATES && !state; i++)

@@ -122,7 +122,7 @@ static PyObject *new_entry(PyTypeObject *type, PyObject *args, PyObject *options
   return (PyObject *)e;
 }
 
-/* Drops what is known of a stream; returns whether nobody is using it. */
+/* Drops the state of a stream; returns whether it is not in use. */
 static PyObject *forget(PyObject *self, PyObject *args) {
   Entry *e = (Entry *)self;
   unsigned long long key, capture;

@@ -1,10 +1,11 @@
-/* How instances of a Python class call what they hold, without a frame of Python between. */
+/* Forwards calls of instances of a Python class to the callable in one of their slots, without a
+ * Python frame. */
 typedef struct {
   PyObject_HEAD
   vectorcallfunc vectorcall;
   PyTypeObject *owner;
-  Py_ssize_t at; /* the slot of an instance that holds what is called */
-  PyObject *method; /* in Python: for instances that hold nothing yet, and options other than stream */
+  Py_ssize_t at; /* offset of the slot that holds the callable */
+  PyObject *method; /* the Python method, for an empty slot or options other than stream */
 } Forward;
 
 static int only_stream(PyObject *names) {

@@ -1,5 +1,5 @@
 /* ---- module ---- */
-/* set_driver(address, ...): the functions of a Driver in its order, 0 for what it does not have */
+/* set_driver(address, ...): the functions of a Driver in its order, 0 for those it does not have */
 static PyObject *set_driver(PyObject *module, PyObject *args) {
   (void)module;
   void *functions[sizeof driver / sizeof(void *)];
@@ -14,7 +14,7 @@ static PyObject *set_driver(PyObject *module, PyObject *args) {
 }
 
 /* set_up(numpy's array type, our array type, ((dtype, code, numpy number), ...), stream_of,
- *        what gives what raises versions) */
+ *        find_raise_versions) */
 static PyObject *set_up(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *rows;
@@ -64,5 +64,5 @@ PyMODINIT_FUNC PyInit_autotune_launcher(void) {
   return module;
 }
 
-/* Named as the entry of this file; nobody calls it. */
+/* Every compiled file names an entry; this one is never called. */
 void autotune_launcher_entry(void) {}

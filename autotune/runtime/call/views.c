@@ -15,7 +15,7 @@ _Static_assert(sizeof(void *) == 8 && sizeof(npy_intp) == 8, "addresses of 64 bi
 
 enum { MOST_ARGS = 64, MOST_DIMS = 8, MOST_TYPES = 32, CPU = 1, CUDA = 2, CUDA_HOST = 3 };
 
-/* ---- DLPack 1.3 (dlpack.h): as much of it as is read ---- */
+/* ---- DLPack 1.3 (dlpack.h), the part that is used ---- */
 typedef struct { int32_t type, id; } DLDevice;
 typedef struct { uint8_t code, bits; uint16_t lanes; } DLDataType;
 typedef struct {
@@ -60,16 +60,16 @@ static int n_dtypes;
 static struct { PyObject *object; int type, id; } devices[16];
 static int n_devices;
 static PyObject *s_device_type, *s_index;
-/* Where an array of ours keeps what is read of it: its slots are at fixed places. */
+/* Offsets of the slots of an array of ours. */
 static Py_ssize_t at_shape, at_dtype, at_device, at_address;
 static PyObject *s_exchange, *s_requires_grad, *s_stream, *s_torch, *s_cupy, *s_tensor;
 /* Of torch, once a tensor has come: torch.is_grad_enabled, torch.Tensor.is_neg and requires_grad,
  * and what raises the versions of several tensors. */
 static PyObject *grad_enabled, *is_negated, *raise_versions, *gradient_of;
-static PyObject *find_raise_versions; /* gives it */
+static PyObject *find_raise_versions; /* returns it */
 static const Exchange *torch_exchange;
 
-/* Truth values are bytes: libraries disagree on what they are on the wire. */
+/* Booleans are bytes: libraries disagree on their DLPack code. */
 static int dtype_code(int code, int bits) { return (code == 6 ? 1 : code) << 8 | bits; }
 
 static const Exchange *exchange_of(PyTypeObject *type) {
@@ -129,7 +129,7 @@ static void learn_type(TypeRow *row, PyTypeObject *type) {
     PyObject *tensor = torch ? PyObject_GetAttr(torch, s_tensor) : NULL;
     row->of_torch =
         tensor && PyType_Check(tensor) && PyType_IsSubtype(type, (PyTypeObject *)tensor);
-    /* Without what is needed to tell how tensors stand, Python's side has to. */
+    /* Without these functions, calls take the slow path in Python. */
     if (row->of_torch && !learn_torch(torch, tensor, row->exchange)) row->kind = OTHER;
     Py_XDECREF(tensor);
     PyErr_Clear();
@@ -146,7 +146,7 @@ static const TypeRow *row_of(PyTypeObject *type) {
   static TypeRow unknown = {NULL, OTHER, NULL, 0};
   const TypeRow *known = known_row(type);
   if (known || n_types == MOST_TYPES) return known ? known : &unknown;
-  /* Learning runs code of others, and meanwhile other threads learn too. */
+  /* This runs Python code, during which other threads may have done the same. */
   TypeRow fresh = {0};
   learn_type(&fresh, type);
   if ((known = known_row(type)) || n_types == MOST_TYPES) {
@@ -167,7 +167,7 @@ static int is_dense(int ndim, const int64_t *shape, const int64_t *strides) {
   return 1;
 }
 
-/* What torch says of an attribute: by its getter, without looking that up again. */
+/* Reads an attribute of a tensor of torch by its getter, without looking that up again. */
 static PyObject *wants_gradient(PyObject *tensor) {
   if (gradient_of && Py_TYPE(gradient_of) == &PyGetSetDescr_Type) {
     PyGetSetDef *known = ((PyGetSetDescrObject *)gradient_of)->d_getset;
@@ -176,15 +176,15 @@ static PyObject *wants_gradient(PyObject *tensor) {
   return PyObject_GetAttr(tensor, s_requires_grad);
 }
 
-/* Whether a tensor may be minus what its memory holds. Those are the imaginary parts of conjugated
- * numbers, whose elements lie apart, so that only single ones seem dense. */
+/* Whether a tensor may have torch's negative bit. Only imaginary parts of conjugated tensors have
+ * it; they are strided, so that only those of one element appear dense. */
 static int may_be_negated(const DLTensor *tensor) {
   for (int i = 0; i < tensor->ndim; i++)
     if (tensor->shape[i] != 1) return 0;
   return 1;
 }
 
-/* Whether a tensor of torch is what its memory holds, and no gradient is wanted. */
+/* Whether a tensor of torch has the values of its memory, and needs no gradient. */
 static int is_plain(PyObject *object, const DLTensor *tensor) {
   PyObject *wanted = wants_gradient(object);
   PyObject *on = wanted == Py_True ? PyObject_CallNoArgs(grad_enabled) : Py_XNewRef(wanted);
@@ -289,7 +289,7 @@ static int read_ours(View *view) {
   return read;
 }
 
-/* Returns where a slot of a class lies in its instances; -1 with an exception if it is none. */
+/* Returns the offset of a slot in instances of a class; -1 with an exception if it is not one. */
 static Py_ssize_t place_of(PyTypeObject *type, const char *name) {
   PyObject *found = PyDict_GetItemString(type->tp_dict, name);
   if (!found || Py_TYPE(found) != &PyMemberDescr_Type) {

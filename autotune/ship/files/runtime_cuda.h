@@ -113,8 +113,7 @@ static int at_arch(cu_device device, int *arch) {
   return status;
 }
 
-/* The machine code that is nearest to a device; PTX, which is compiled first, where there is none.
- */
+/* The machine code that fits a device best; without any, PTX, which the driver compiles. */
 static const at_image *at_pick(const at_workload *workload, int arch) {
   const at_image *best = NULL;
   for (int i = 0; i < workload->n_images; i++) {

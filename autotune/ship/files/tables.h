@@ -1,4 +1,4 @@
-/* What the tables of kernels are made of. Written by autotune; part of the exported project. */
+/* Types of the tables of kernels. Written by autotune; part of the exported project. */
 #ifndef AUTOTUNE_TABLES_H
 #define AUTOTUNE_TABLES_H
 
@@ -25,8 +25,9 @@ typedef struct {
   uint64_t bytes;
 } at_constant;
 
-/* Machine code of one workload. arch 90 is sm_90; 0 is this CPU. Code of one kind of device only
- * (sm_90a) is exact; other code also runs on later devices of its generation, PTX on all later. */
+/* Machine code of one workload. arch 90 is sm_90; 0 is this CPU. Architecture-specific code
+ * (sm_90a) is exact; other code also runs on later devices of its generation, PTX on all later
+ * ones. */
 typedef struct {
   int32_t id, arch, exact, ptx;
   const void *data;
@@ -65,7 +66,7 @@ enum {
 #define AT_MOST_ARGS 64
 #define AT_MOST_SPACES 16
 
-/* Return which workload has these shapes, or a negative status. */
+/* Returns the workload with these shapes, or a negative status. */
 static int at_find(const at_function *function, const int64_t *const *shapes) {
   for (int w = 0; w < function->n_workloads; w++) {
     const at_workload *one = &function->workloads[w];

@@ -1,6 +1,6 @@
 // Asynchronous copies from global to shared memory. In the forward order a copy is made as late as
-// it may be, when its group is waited for; in other orders as early as it may be. A kernel that
-// forgets to wait, or that copies into what is still read, thus computes something else.
+// possible, when its group is waited for; in other orders as early as possible. A kernel that does
+// not wait, or that overwrites a buffer which is still read, thus computes wrong results.
 #pragma once
 
 #include "checks.h"
@@ -33,10 +33,10 @@ EMULATOR_RAW static void issue_copy(void* to, const void* from, size_t bytes, si
     make_copy(copy);
     return;
   }
-  // The device may write from here on, so readers are in the way already.
+  // The device may write from here on, so reads from now on are races.
   check(reinterpret_cast<uintptr_t>(to), copy.bytes, Access::write, caller);
   if (!t.copies) t.copies = static_cast<Copy*>(malloc(most_copies * sizeof(Copy)));
-  if (t.copy_count == most_copies) {  // as if the device had got that far
+  if (t.copy_count == most_copies) {  // as if the device had completed the oldest
     make_copy(t.copies[0]);
     memmove(t.copies, t.copies + 1, --t.copy_count * sizeof(Copy));
   }

@@ -1,5 +1,5 @@
-// Runs the blocks of a launch one after another, and the threads of a block in turns: a thread
-// runs until it waits at a barrier or a warp function, or exits.
+// The scheduler: runs the blocks of a launch one after another, and the threads of a block as
+// fibers: a thread runs until it waits at a barrier or a warp function, or exits.
 #pragma once
 
 #include <pthread.h>
@@ -66,7 +66,7 @@ EMULATOR_RAW static void describe(const Thread& t, char* text, size_t size) {
   else snprintf(rest, size, "waits at %s(0x%08x) in line %d", t.what, t.mask, t.line);
 }
 
-// Says why no thread can go on, naming one that waits and one that it waits for.
+// Reports a deadlock, naming a thread that waits and one that it waits for.
 EMULATOR_RAW static void report_divergence() {
   const Thread* waiting = nullptr;
   for (int i = 0; i < thread_count && !waiting; ++i)
@@ -244,7 +244,7 @@ EMULATOR_RAW static void prepare(const Request& request, void (*enter)()) {
   watch_ranges();
 }
 
-// Runs one launch; after a fault nothing runs until it was asked for.
+// Runs one launch; after a fault nothing runs until the fault has been queried.
 EMULATOR_RAW static void launch(const Request& request, void (*enter)()) {
   pthread_mutex_lock(&one_launch);
   if (!failed) {
@@ -264,7 +264,7 @@ EMULATOR_RAW static void launch(const Request& request, void (*enter)()) {
   pthread_mutex_unlock(&one_launch);
 }
 
-// What a parameter gets: pointers are addresses, anything else stands at its address.
+// The value of a parameter: pointers are passed as addresses, other arguments are loaded from one.
 template <class Parameter>
 EMULATOR_RAW static Parameter argument_at(void* address) {
   if constexpr (std::is_pointer_v<Parameter>)

@@ -1,5 +1,5 @@
-// Watching memory: the compiler calls these functions before every access (-fsanitize=thread),
-// and they report what CUDA leaves undefined: races on shared memory, and accesses out of bounds.
+// Memory checks: the compiler calls these functions before every access (-fsanitize=thread), and
+// they report what CUDA leaves undefined: races on shared memory, and accesses out of bounds.
 #pragma once
 
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 namespace emulator {
 
 // The last accesses to one granule of shared memory, or to one element of an argument. Two accesses
-// of a block are ordered if they are of one thread, if a __syncthreads lies between (epoch), or in
-// one warp a __syncwarp (warp epoch). Accesses of two blocks are not, until the kernel uses fences
-// or atomics: what it orders by them is beyond these checks.
+// of a block are ordered if they are of one thread, with a __syncthreads between them (epoch), or
+// within a warp with a __syncwarp (warp epoch). Accesses of two blocks are unordered, unless the
+// kernel uses fences or atomics: these checks do not know what it orders by them.
 struct Cell {
   uint32_t write_epoch, read_epoch;
   uint32_t write_pc, read_pc;
@@ -33,8 +33,8 @@ constexpr size_t most_watched_bytes = 8 << 20;
 constexpr uint16_t another_block = 0xFFFF;
 static uint16_t warp_epochs[most_threads / 32];
 
-// A write that meets another thread's access is a race only if it changes the value; that is
-// seen at the next event, after the write was made.
+// A write that conflicts with another thread's access is a race only if it changes the value; this
+// is checked at the next event, after the write was made.
 struct Pending {
   bool set;
   uintptr_t address;
@@ -117,7 +117,7 @@ EMULATOR_RAW static void note_write(Cell& cell, uintptr_t address, uint32_t byte
              unordered(cell.writer, cell.write_warp_epoch, own)) {
     suspect(address, bytes, true, cell.writer, cell.write_pc, pc);
   } else if (pending.set) {
-    // One suspicion at a time is enough: it stops the kernel or was none.
+    // One suspected race at a time is enough: it stops the kernel, or was none.
   } else if (foreign(cell.read_epoch, global)) {
     suspect(address, bytes, false, another_block, cell.read_pc, pc);
   } else if (cell.read_epoch == epoch) {
@@ -163,7 +163,7 @@ EMULATOR_RAW static void note_cells(Cell* first, size_t count, uintptr_t address
   }
 }
 
-// Watches the elements of the written arguments, where that takes a bearable amount of memory.
+// Checks the elements of written arguments, where that does not take too much memory.
 EMULATOR_RAW static void watch_ranges() {
   for (int i = 0; i < range_count; ++i) {
     Range& range = ranges[i];
@@ -174,7 +174,7 @@ EMULATOR_RAW static void watch_ranges() {
   }
 }
 
-// Makes room for a fresh block; `shared_bytes` counts static and dynamic shared memory.
+// Resets the checks for a new block; `shared_bytes` counts static and dynamic shared memory.
 EMULATOR_RAW static void clear_cells(size_t shared_bytes) {
   if (shared_bytes > cell_capacity) {
     free(cells);

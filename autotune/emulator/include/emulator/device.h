@@ -1,11 +1,11 @@
-// The rest of the device runtime: stopping, fences, clocks, address spaces.
+// Other functions of the device runtime: traps, fences, clocks, address spaces.
 #pragma once
 
 #include "block.h"
 
 namespace emulator {
 
-// Writes `file:line` of an address of this library, as binutils tells it, or nothing.
+// Writes `file:line` of an address of this library by binutils' addr2line, or nothing.
 EMULATOR_RAW static int write_line(char* text, size_t size, unsigned long address) {
   char command[4200];
   snprintf(command, sizeof command, "addr2line -s -e '%s' 0x%lx 2>/dev/null", library_path,
@@ -29,7 +29,7 @@ EMULATOR_RAW static const char* message_with_lines() {
     unsigned long address;
     int length = 0;
     if (*at == '{' && sscanf(at, "{pc:%lx}%n", &address, &length) == 1 && length) {
-      // It is where the access returns to, which may be the next line already.
+      // The address is a return address, which may belong to the next line already.
       used += static_cast<size_t>(write_line(text + used, 200, address - 1));
       at += length;
     } else {
@@ -42,15 +42,15 @@ EMULATOR_RAW static const char* message_with_lines() {
 
 }  // namespace emulator
 
-// What went wrong in the launches since the last call, or null. Forgets it.
+// Returns the error of the launches since the last call, or null, and clears it.
 extern "C" EMULATOR_RAW const char* autotune_fault() {
   if (!emulator::failed) return nullptr;
   emulator::failed = false;
   return emulator::message_with_lines();
 }
 
-// In which order threads and blocks take turns from now on (0 first to last, 1 last to first, else
-// the seed of a random order), and whether memory accesses are watched.
+// Sets the order in which threads and blocks are scheduled from now on (0 first to last, 1 last to
+// first, else the seed of a random order), and whether memory accesses are checked.
 extern "C" EMULATOR_RAW void autotune_emulation(int order, int checked) {
   emulator::options = {order, checked};
 }
@@ -69,7 +69,7 @@ static inline void __threadfence_block() {}
 static inline void __threadfence_system() { emulator::fenced = true; }
 static inline void __nanosleep(unsigned) {}
 static inline long long clock64() { return 0; }
-// Addresses of shared memory count from where its dynamic part begins, which is aligned as it is.
+// Shared addresses are relative to the start of the dynamic part, and aligned as it is.
 static inline size_t __cvta_generic_to_shared(const void* p) {
   return reinterpret_cast<size_t>(p) - reinterpret_cast<size_t>(emulator::dynamic_shared);
 }

@@ -1,4 +1,4 @@
-// Switching between the threads of a block: one small stack each, no kernel calls.
+// Context switches between the threads of a block: one small stack each, no system calls.
 #pragma once
 
 #include <stddef.h>
@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #if defined(__x86_64__)
-// Saves what a callee must keep, swaps stacks, and returns on the other one.
+// Saves the callee-saved registers, swaps stacks, and returns on the other one.
 asm(R"(
     .text
     .p2align 4

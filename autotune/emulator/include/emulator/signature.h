@@ -1,4 +1,4 @@
-// What a kernel takes, to be compared with what it is given while it is compiled.
+// The parameters of a kernel, compared at compile time with the arguments of its launch.
 #pragma once
 
 #include <stddef.h>
@@ -28,8 +28,7 @@ struct Signature;
 template <class... Parameters>
 struct Signature<void (*)(Parameters...)> {
   static constexpr size_t count = sizeof...(Parameters);
-  // Whether parameter `i` is of a kind and of so many bytes; one that is not there is another
-  // error.
+  // Whether parameter `i` has this kind and size; a missing parameter is another error.
   static constexpr bool takes(size_t i, Kind kind, size_t bytes) {
     constexpr Kind kinds[] = {kind_of<std::remove_cv_t<Parameters>>()..., Kind::other};
     constexpr size_t sizes[] = {sizeof(Parameters)..., 0};

@@ -53,12 +53,12 @@ struct Range {  // one array argument
   uintptr_t begin, end;
   bool written;
   uint32_t item_bytes;
-  Cell* cells;  // what is known of its elements, if it is written and not too large
+  Cell* cells;  // the last accesses to its elements, if it is written and not too large
 };
 
 struct Options {
   int order;    // 0 forward, 1 reverse, else the seed of a random order
-  int checked;  // whether memory accesses are watched
+  int checked;  // whether memory accesses are checked
 };
 
 static Thread threads[most_threads];

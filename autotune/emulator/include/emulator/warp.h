@@ -76,7 +76,7 @@ EMULATOR_RAW static void perform(Thread* warp, int operation, uint32_t lanes) {
   if (operation == warp_barrier) ++warp_epochs[(warp - threads) / 32];
 }
 
-// Performs what `lane` waits for if every lane it names has arrived or exited.
+// Performs the function that `lane` waits in if every lane of its mask has arrived or exited.
 EMULATOR_RAW static bool try_perform(int warp_index, int lane) {
   Thread* warp = threads + warp_index * 32;
   const Thread& t = warp[lane];
@@ -91,7 +91,7 @@ EMULATOR_RAW static bool try_perform(int warp_index, int lane) {
   return true;
 }
 
-// A lane has exited: others may have waited for it alone.
+// After a lane exited: others may have waited for it alone.
 EMULATOR_RAW static void try_perform_all(int warp_index) {
   for (int i = 0; i < 32 && warp_index * 32 + i < thread_count; ++i)
     if (threads[warp_index * 32 + i].state == State::at_warp) try_perform(warp_index, i);
