@@ -2,26 +2,21 @@
 
 It must be the same on every machine and in every process, and stay the same when a new version of
 this package writes other code for the same schedule. So a hand-written kernel is known by its text
-without comments and layout, and all else that its author gave: arguments, launches, flags, the
-reference. A kernel of tensor expressions is known by what is computed and by the steps of its
-schedule, not by its generated text, which would make all logs old with every change of code
-generation.
+without comments and layout, and all else that its author gave: arguments, launches, flags, what
+the reference computes. A kernel of tensor expressions is known by what is computed and by the
+steps of its schedule, not by its generated text, which would make all logs old with every change
+of code generation.
 """
 
 from __future__ import annotations
 
-import ast
 import functools
 import hashlib
-import inspect
 import json
-import linecache
-import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
-from types import CodeType
 
+from autotune.driver.reference_text import identity
 from autotune.driver.step_rows import binary_rows
 from autotune.kernel import Argument, Kernel, KernelCall, SourceKernel, Workspace
 from autotune.kernel.comments import without_comments
@@ -33,8 +28,6 @@ from autotune.te.tensor import ComputeOp
 
 # Hexadecimal digits; of a thousand million kernels two have the same hash in one case of 40.
 LENGTH = 16
-_PARSING = threading.Lock()
-_ATTEMPTS = 5
 _SHARED = {Argument, KernelCall, Workspace}
 
 
@@ -55,7 +48,8 @@ def kernel_hash(output: object, target: Target, rendered: Kernel | None = None) 
 def kernel_hashes(output: object, target: Target, rendered: Kernel | None = None) -> Iterator[str]:
     """Yield the hash of what a template returned, then others that logs may have of the same.
 
-    Logs from before November 2026 count the comments and the layout of a hand-written kernel.
+    Logs from before November 2026 count the comments and the layout of a hand-written kernel, and
+    the text of its reference as one version of Python writes it.
     """
     match output:
         case SourceKernel():
@@ -77,13 +71,14 @@ def of_source(
     Args:
         kernel: as it is compiled.
         reference: what its answer is compared with.
-        comments: whether comments and layout count, in its text and in its headers.
+        comments: whether comments and layout count, in its text and in its headers, and how the
+            running version of Python writes the reference.
     """
     source = kernel.source if comments else without_comments(kernel.source)
     headers, flags = header_contents(source, kernel.flags, comments)
     parts = [_json_of(part) for part in (kernel.args, kernel.calls, kernel.workspace)]
     named = map(json.dumps, (kernel.name, kernel.language))
-    others = json.dumps([flags, headers, _identity(reference)])[1:-1]
+    others = json.dumps([flags, headers, identity(reference, comments)])[1:-1]
     return _digest([f"[{', '.join([*named, *parts, others])}]", source])
 
 
@@ -132,60 +127,3 @@ def _fields(kind: type) -> tuple[tuple[str, object], ...] | None:
     if not is_dataclass(kind):
         return None
     return tuple([(each.name, each.default) for each in fields(kind)])
-
-
-def _identity(reference: Callable[..., object] | None) -> str:
-    """Return what is known of a reference: its source, else its name."""
-    if reference is None:
-        return ""
-    if isinstance(reference, functools.partial):
-        given = [_known(value) for value in (*reference.args, *reference.keywords.items())]
-        return f"{_identity(reference.func)} of {', '.join(given)}"
-    function = inspect.unwrap(reference)
-    code = getattr(function, "__code__", None)
-    text = _source(code) if isinstance(code, CodeType) else ""
-    named = getattr(function, "__qualname__", type(function).__qualname__)
-    return text or f"{getattr(function, '__module__', '')}.{named}"
-
-
-def _known(value: object) -> str:
-    plain = isinstance(value, (bool, int, float, str, tuple, type(None)))
-    return repr(value) if plain else type(value).__qualname__
-
-
-@functools.lru_cache(maxsize=1024)
-def _source(code: CodeType) -> str:
-    """Return the text of a function without comments and layout; empty where it is not known.
-
-    It is read once: later changes of its file are not changes of this function.
-    """
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename)
-    try:
-        tree = _parse("".join(lines))
-    except (SyntaxError, ValueError, RecursionError):
-        return ""
-    kinds = (ast.Lambda,) if code.co_name == "<lambda>" else (ast.FunctionDef,)
-    found = [
-        ast.unparse(node)
-        for node in ast.walk(tree)
-        if isinstance(node, kinds) and code.co_firstlineno in _first_lines(node)
-    ]
-    return "; ".join(found)
-
-
-def _parse(text: str) -> ast.Module:
-    """Parse a text, one at a time: Python 3.11 adds up the depths of trees in all threads.
-
-    It then raises a SystemError, as it does when a thread of someone else parses meanwhile.
-    """
-    with _PARSING:
-        for _ in range(_ATTEMPTS - 1):
-            with suppress(SystemError):
-                return ast.parse(text)
-        return ast.parse(text)
-
-
-def _first_lines(node: ast.FunctionDef | ast.Lambda) -> set[int]:
-    """Return the lines that may count as a function's first: its own, and its decorators'."""
-    return {node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))}
