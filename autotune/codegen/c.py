@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autotune.codegen import lane_loops
+from autotune.codegen import guarded_loads, lane_loops
 from autotune.codegen.dialect import Dialect, Scalar
 from autotune.codegen.functions import TO_TF32, floor_helpers, real_functions
 from autotune.codegen.lane_loops import INLINED
@@ -80,7 +80,8 @@ def _helpers() -> dict[str, str]:
     written = {
         "bf16_to_float": _WIDEN, "float_to_bf16": _NARROW, "round_to_tf32": _ROUND_TO_TF32,
     }  # fmt: skip
-    return helpers | {name: INLINED + text for name, text in written.items()}
+    helpers |= {name: INLINED + text for name, text in written.items()}
+    return guarded_loads.HELPERS | helpers  # in front of all functions
 
 
 def _functions() -> dict[str, dict[str, str]]:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from autotune.codegen.dialect import Dialect
 from autotune.codegen.expressions import PRODUCT, SUM, UNARY, ExpressionPrinter
+from autotune.codegen.guarded_loads import GUARDED_LOADS, has_guarded_loads
 from autotune.codegen.lane_loops import MOST_STEPS, NARROWEST, lane_loop
 from autotune.codegen.names import Names
 from autotune.codegen.vectors import VectorPrinter, lanes_stored
@@ -91,6 +92,8 @@ class StatementPrinter:
 
     def body(self, stmt: Stmt) -> None:
         """Write the body of the function."""
+        if GUARDED_LOADS in self.dialect.helpers and has_guarded_loads(stmt):
+            self.needs.add(GUARDED_LOADS)
         self.depth -= 1
         self.block(stmt)
 

@@ -1,5 +1,9 @@
 #include <stdbool.h>
 
+#if !defined(__clang__) && (__GNUC__ == 12 || __GNUC__ == 13)
+#pragma GCC optimize("no-tree-loop-if-convert")
+#endif
+
 void conv2d_attached_pad_c(
     const float* restrict data,
     const float* restrict kernel,
