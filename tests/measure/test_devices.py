@@ -134,7 +134,11 @@ def test_a_runner_has_one_process_for_each_device_however_many_ask(tmp_path, run
     assert sorted(station.device for station in runner.station.made) == [0, 1]
 
 
-def test_a_closed_runner_has_no_process_left_however_long_that_takes(tmp_path, runners):
+def test_a_closed_runner_has_no_process_left_however_long_that_takes(
+    tmp_path, runners, monkeypatch
+):
+    monkeypatch.setattr("autotune.measure.run.dispatch._JOIN_S", 0.1)
+
     class Lasting(StatedStation):
         """Its process takes longer to die than a thread is waited for."""
 
@@ -142,7 +146,7 @@ def test_a_closed_runner_has_no_process_left_however_long_that_takes(tmp_path, r
             self.pid = 1
 
         def close(self):
-            time.sleep(2.5)
+            time.sleep(0.5)
             self.pid = None
 
     runners.append(runner := StatedRunner(1, Lasting))

@@ -1,5 +1,6 @@
 """The folder of locks on devices."""
 
+import errno
 import os
 import shutil
 
@@ -36,7 +37,9 @@ def test_a_folder_that_is_not_fit_is_not_used_and_trials_go_on(
     monkeypatch.setattr(folder, "_MOST_S", 0.05)
     try:
         make(own_folder)
-    except PermissionError:
+    except OSError as error:  # root of a container knows the users that it was given only
+        if error.errno not in (errno.EPERM, errno.EINVAL):
+            raise
         pytest.skip("only root gives a folder to another user")
     with caplog.at_level("WARNING", "autotvm"):
         assert device_lock(Target("c")) is None
