@@ -18,7 +18,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-TIMEOUT_S = 120
+TIMEOUT_S = 500
 _CONTEXT = multiprocessing.get_context("forkserver")
 _IMPORTED = [
     "autotune.templates", "autotune.tuner.xgboost_tuner", "autotune.tuner.auto_tuner", "xgboost",
