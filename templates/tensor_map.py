@@ -3,7 +3,7 @@
 A map of 128 bytes describes a matrix and the size of its boxes to TMA. The driver's
 ``cuTensorMapEncodeTiled`` encodes one for an address, which kernels usually take as an argument.
 The maps here are of address 0: to the two dimensions of a matrix they add two of strides 16 bytes
-and 2^32 bytes, and a copy passes the matrix's address as coordinates of these. So one map serves
+and 2^32 bytes, and a load passes the matrix's address as coordinates of these. So one map serves
 every address, and is a constant of the program.
 
 The layout is the driver's (580, for compute capability 9.0), read off maps that it made while one
@@ -15,13 +15,13 @@ from __future__ import annotations
 # Names of element types in maps.
 KINDS = {"float16": 6, "bfloat16": 10, "tf32": 7}
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "tf32": 4}
-# Rows of boxes are 128 bytes, placed with the 128-byte swizzle; the cache fetches 128 bytes.
+# Rows of boxes are 128 bytes, the span of the 128-byte swizzle and a line of the cache.
 ROW_BYTES = 128
 FLAGS, SWIZZLE = 0x46000, 0x6000
 RANK, WORDS = 4, 32
 # Extents of the dimensions of strides 16 and 2^32 bytes.
-LOW_PLACES, HIGH_PLACES = 2**28, 2**20
-# The mode of maps of windows.
+LOW_EXTENT, HIGH_EXTENT = 2**28, 2**20
+# The flag of im2col mode.
 IM2COL = 1
 
 
@@ -32,7 +32,7 @@ def tensor_map(
 
     Args:
         box_rows: rows of a box, at most 256; they are 128 bytes wide.
-        pitch: elements from one row to the next; 0 stands for ``columns``.
+        pitch: elements from one row to the next; 0 means ``columns``.
     """
     size = ITEM_BYTES[dtype]
     words = [0] * WORDS
@@ -40,7 +40,7 @@ def tensor_map(
     strides = [(pitch or columns) * size, 16, 2**32]
     words[3:6] = (stride >> 4 & 0xFFFFFFFF for stride in strides)
     words[7] = sum((stride >> 36) << 4 * i for i, stride in enumerate(strides))
-    words[8:12] = (extent - 1 for extent in (columns, rows, LOW_PLACES, HIGH_PLACES))
+    words[8:12] = (extent - 1 for extent in (columns, rows, LOW_EXTENT, HIGH_EXTENT))
     words[13] = ROW_BYTES // size - 1 << 24
     words[14] = box_rows - 1
     words[16] = ROW_BYTES * box_rows
@@ -48,10 +48,10 @@ def tensor_map(
     return tuple(words)
 
 
-def lines_map(
+def unswizzled_map(
     rows: int, columns: int, dtype: str, box: tuple[int, int], pitch: int
 ) -> tuple[int, ...]:
-    """Return the words of the map of a matrix whose boxes are rows as they are, unswizzled.
+    """Return the words of the map of a matrix whose boxes are not swizzled.
 
     Args:
         box: rows and columns of a box, at most 256 each, rows of a multiple of 16 bytes.
@@ -65,20 +65,20 @@ def lines_map(
     return tuple(words)
 
 
-def windows_map(
+def im2col_map(
     images: tuple[int, int, int, int], dtype: str, pixels: int, lower: tuple[int, int],
     upper: tuple[int, int], stride: tuple[int, int],
 ) -> tuple[int, ...]:  # fmt: skip
-    """Return the words of the map by which windows of NHWC images are copied ("im2col").
+    """Return the words of the map by which NHWC images are loaded in im2col mode.
 
-    The first two words, the address, are 0. A copy has the channels of 128 bytes.
+    The first two words, the address, are 0. A box has 128 bytes of channels.
 
     Args:
         images: how many, rows, columns and channels.
-        pixels: of the result, of a copy; at most 1024.
-        lower: the column and row that windows begin at the least, -128 to 127.
-        upper: the same at most, from the last column and row of an image on.
-        stride: columns and rows from one window to the next, at most 8.
+        pixels: output pixels of a box, at most 1024.
+        lower: offsets (x, y) of the bounding box's lower corner, -128 to 127.
+        upper: those of its upper corner, from the last pixel of an image.
+        stride: (x, y) of the convolution, at most 8.
     """
     (count, height, width, channels), size = images, ITEM_BYTES[dtype]
     words = [0] * WORDS

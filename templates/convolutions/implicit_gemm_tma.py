@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .. import common
 from ..products.gemm_shape import HALVES, TF32, Product
-from ..tensor_map import ITEM_BYTES, ROW_BYTES, windows_map
+from ..tensor_map import ITEM_BYTES, ROW_BYTES, im2col_map
 from .conv2d_nhwc import Conv2dNhwc
 
 # Limits of the offsets of the bounding box's corners, and of the strides, in im2col mode.
@@ -45,4 +45,4 @@ def map_of(shape: Conv2dNhwc, pixels: int) -> tuple[int, ...]:
     top, left, _, _ = shape.window.padding
     sy, sx = shape.window.stride
     images = (shape.images, shape.h, shape.w, shape.ci)
-    return windows_map(images, shape.dtype, pixels, (-left, -top), _upper_corner(shape), (sx, sy))
+    return im2col_map(images, shape.dtype, pixels, (-left, -top), _upper_corner(shape), (sx, sy))

@@ -1,26 +1,25 @@
 """Products of float32 on Hopper's tensor cores: each float as the sum of three of bfloat16.
 
 A float32 has 24 binary digits and a bfloat16 8, with the same exponents: every float32 is the sum
-of three bfloat16, each the nearest to what the ones before leave. The nine products of two such
-sums are exact in float32, and tensor cores make them some fifteen times as fast as the
-floating-point units make one. What follows from it:
+of three bfloat16, each the nearest to the remainder of the ones before. The nine products of two
+such sums are exact in float32, and tensor cores compute them some fifteen times as fast as the
+floating-point units compute one. What follows from it:
 
-- A kernel before the product splits both operands, and writes the pieces in the order in which
-  they will stand in shared memory, edges filled with zeros. So the product has each tile of an
-  operand copied by one instruction of TMA, whatever the extents and however the
-  operands are stored.
-- Tensor cores cut, rather than round, what they add to a sum: long sums would be too small. So
-  they add up one chunk of K only, the small products first, and these sums are added as floats
-  are. The result is nearer to the exact one than what a chain of ``fmaf`` comes to.
+- A kernel before the product splits both operands, and packs the pieces in their layout in shared
+  memory, padded with zeros. So one bulk copy of TMA loads each tile of an operand, whatever the
+  extents and layouts of the operands.
+- Tensor cores truncate, rather than round, what they accumulate: long sums would be too small. So
+  they sum one K tile only, the small products first, and these sums are added in float32. The
+  result is nearer to the exact one than that of a chain of ``fmaf``.
 - The three smallest products, of second and third pieces, are left out. Together they are at most
-  2^-25 of what they belong to, which is half of what rounding it to a float32 may change, and
-  mostly far less. With all nine, sums had the same errors to two digits, and took 1.4 times as
-  long (one H200, CUDA 13.0, sums of 32 to 4096 products, uniform, normal, and spread over 40
-  binary orders of magnitude).
+  2^-25 of the product, half of the largest error of rounding it to a float32, and mostly far less.
+  With all nine, sums had the same errors to two digits, and took 1.4 times as long (one H200, CUDA
+  13.0, sums of 32 to 4096 products, uniform, normal, and spread over 40 binary orders of
+  magnitude).
 - Some floats cannot be multiplied so: infinities, NaNs, those of 2^56 and more, whose sums could
-  overflow on the way, and those under 2^-110 with digits that bfloat16 lacks. Where a tile of an
-  operand has one, the tiles of the result that it concerns are multiplied by ``fmaf``, which is
-  slow, but has the results and errors that float32 has.
+  overflow, and those under 2^-110 with digits that bfloat16 lacks. Where a tile of an
+  operand has one, the tiles of the result that depend on it are multiplied by ``fmaf``, which is
+  slow, but has the results and errors of float32.
 
 Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For
 Higher-Precision Computations", 2019, has the method, with six and nine products. cuBLAS has the
@@ -42,7 +41,7 @@ from .gemm_wgmma import ARCH
 
 # Of the nine, the largest so many.
 PRODUCTS = 6
-# Columns whose products a thread has room for beside the sums; of wider tiles half at a time.
+# Widest tiles whose products fit the registers beside the sums; of wider ones half at a time.
 MOST_AT_ONCE = 192
 # Rows of a tile: two warpgroups multiply 64 each.
 TILE_M = 128
@@ -57,21 +56,21 @@ class Bf16x3Tiling:
     def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
         c = choice
         self.shape, self.choice = shape, choice
-        # Columns that are multiplied at a time: of twice as many, sums would fill the registers.
+        # Columns that are multiplied at a time.
         self.part_n = common.pick(c["tile_n"] > MOST_AT_ONCE, c["tile_n"] // 2, c["tile_n"])
-        self.chunks = common.ceil_div(common.ceil_div(shape.k, c["chunk"]), c["split"])
-        self.per_split = c["chunk"] * self.chunks
+        self.k_tiles = common.ceil_div(common.ceil_div(shape.k, c["chunk"]), c["split"])
+        self.per_split = c["chunk"] * self.k_tiles
         self.a_bytes = ITEM_BYTES * TILE_M * c["chunk"]
         self.b_bytes = ITEM_BYTES * c["tile_n"] * c["chunk"]
-        self.ring_bytes = c["stages"] * (self.a_bytes + self.b_bytes)
-        # Two barriers a slot.
-        self.shared_bytes = self.ring_bytes + 16 * c["stages"]
+        self.pipeline_bytes = c["stages"] * (self.a_bytes + self.b_bytes)
+        # Two mbarriers a stage.
+        self.shared_bytes = self.pipeline_bytes + 16 * c["stages"]
         self.part_bytes = 4 * TILE_M * (c["tile_n"] + 8)
         self.blocks = (common.ceil_div(shape.m, TILE_M), common.ceil_div(shape.n, c["tile_n"]))
         of_a, of_b = self.counts
-        all_chunks = c["split"] * self.chunks
-        self.a_tiles = of_a * self.blocks[0] * all_chunks
-        self.b_tiles = of_b * self.blocks[1] * all_chunks
+        all_k_tiles = c["split"] * self.k_tiles
+        self.a_tiles = of_a * self.blocks[0] * all_k_tiles
+        self.b_tiles = of_b * self.blocks[1] * all_k_tiles
         # Of the product.
         self.all_blocks = shape.batch * self.blocks[0] * self.blocks[1] * c["split"]
 
@@ -87,7 +86,7 @@ class Bf16x3Tiling:
         (of_a, of_b), (down, across) = self.counts, self.blocks
         knobs = common.defines(
             m=s.m, n=s.n, k=s.k, c_n=s.n, tile_m=TILE_M, part_n=self.part_n, threads=THREADS,
-            k_tiles=self.chunks, a_count=of_a, b_count=of_b, a_bytes=self.a_bytes,
+            k_tiles=self.k_tiles, a_count=of_a, b_count=of_b, a_bytes=self.a_bytes,
             b_bytes=self.b_bytes, blocks_m=down, blocks_n=across, cluster=c["split"] > 1,
             products=products, bfloat16=1, tf32=0, **{name: c[name] for name in candidates(s)},
         )  # fmt: skip
@@ -124,9 +123,12 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
     return [
         (tiling.shared_bytes > target.limits.shared_bytes_optin, "too much shared memory"),
         (c["tile_n"] >= 2 * max(shape.n, 64), "columns beyond the output"),
-        (c["stages"] > common.larger(tiling.chunks + 1, 2), "stages beyond the chunks"),
+        (c["stages"] > common.larger(tiling.k_tiles + 1, 2), "more stages than K tiles"),
         (split & (tiling.per_split * (c["split"] - 1) >= shape.k), "an empty range"),
-        (split & (tiling.part_bytes > tiling.ring_bytes), "parts beyond the ring"),
+        (
+            split & (tiling.part_bytes > tiling.pipeline_bytes),
+            "sums beyond the stages",
+        ),
         ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
         (tiling.all_blocks > 2**31 - 1, "too many blocks"),
         (tiling.a_tiles + tiling.b_tiles > 2**31 - 1, "too many blocks"),
@@ -134,24 +136,24 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
 
 
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: the slower of products and copies, packing, adding up.
+    """Return a rough number of cycles: the slower of products and loads, packing, reduction.
 
     Choices may be arrays of them. Factors are those of the least error for 550 choices of 97
     products on an H200, which was 15%.
     """
     tiling, c = Bf16x3Tiling(shape, choice), choice
     count = common.multiprocessors(target)
-    # A cluster stays within one of the groups that multiprocessors come in, and leaves gaps there.
+    # A cluster runs within one GPC, and leaves some of its multiprocessors idle.
     waves = common.ceil_div(tiling.all_blocks, count - 4 * c["split"] * (c["split"] > 2))
-    # A multiprocessor makes 2048 multiply-adds a cycle, and gets some 50 bytes from the L2 cache.
+    # A multiprocessor does 2048 multiply-adds a cycle, and loads some 50 bytes from the L2 cache.
     products = (0.94 - 0.02 * c["in_turn"]) * PRODUCTS * TILE_M * c["tile_n"] * c["chunk"] / 2048
-    copies = (tiling.a_bytes + tiling.b_bytes) / 52
-    adding = (800 + 200 * c["split"]) * (c["split"] > 1)
+    loads = (tiling.a_bytes + tiling.b_bytes) / 52
+    reducing = (800 + 200 * c["split"]) * (c["split"] > 1)
     # Rows of an odd number of floats are written one float at a time.
     writing = 4 * TILE_M * c["tile_n"] / 12.4 * (2.6 if shape.n % 2 else 1)
     # Packing reads 4 bytes for 6 that it writes.
     packed = (tiling.a_tiles * tiling.a_bytes + tiling.b_tiles * tiling.b_bytes) * 10 / ITEM_BYTES
-    work = tiling.chunks * common.larger(products, copies) + 2360 + adding + writing
+    work = tiling.k_tiles * common.larger(products, loads) + 2360 + reducing + writing
     cycles: float = waves * work + 2670 + packed / (19.7 * count)
     return cycles
 
@@ -159,7 +161,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate.
 
-    Longer chunks took longer in all of 16 pairs of configurations.
+    Longer K tiles took longer in all of 16 pairs of configurations.
     """
     options = candidates(shape)
     down = common.ceil_div(shape.m, TILE_M)
@@ -199,5 +201,5 @@ def kernel(shape: Gemm, choice: Mapping[str, int], products: int = PRODUCTS) -> 
         shape, texts, tiling.defines(products), calls, flags=[f"-arch={ARCH}"]
     )
     sizes = (tiles[0] * tiling.a_bytes // 2, tiles[1] * tiling.b_bytes // 2)
-    rooms = [workspace(n, (size,), "bfloat16") for n, size in zip(packed, sizes, strict=True)]
-    return replace(source, workspace=[*rooms, workspace("flags", (sum(tiles),), "int32")])
+    pieces = [workspace(n, (size,), "bfloat16") for n, size in zip(packed, sizes, strict=True)]
+    return replace(source, workspace=[*pieces, workspace("flags", (sum(tiles),), "int32")])

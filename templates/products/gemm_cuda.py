@@ -1,9 +1,9 @@
-"""Matrix multiplication for CUDA: staged tiles, register tiles, and splits of the reduction.
+"""Matrix multiplication for CUDA by ``fmaf``: tiles in shared memory and registers, and split-K.
 
-A thread has a tile of sums in registers, and a block stages what its threads share in shared
-memory (Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008), some chunks
-ahead by asynchronous copies. Where a result has too few tiles, slices of a block, and blocks of a
-grid or of a cluster, take ranges of the sum.
+A thread has a tile of sums in registers, and a block stages K tiles of both operands in shared
+memory (Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008), some stages
+ahead by asynchronous copies. Where a result has too few tiles, slices of a block (sliced K), and
+blocks of a grid or of a cluster (split-K), sum ranges of K.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .. import common
 from ..epilogue import Epilogue
 from .gemm_shape import Product, first_names, result_name
 
-# Multiply-adds written out in a row. Against no limit the median of 40 configurations of products
+# Multiply-adds that are unrolled. Against no limit the median of 40 configurations of products
 # of 1024, 2048 and 4096 took 0.999 of the time with this one, and 1.03 with half of it (one H200).
 STRAIGHT = 1024
 # Of a multiprocessor of sm_90.
 REGISTERS, SHARED_BYTES = 65536, 228 * 1024
-# Choices from which the untuned one is looked for.
+# Choices from which the search of the untuned one starts.
 DRAWN = 4000
-# Tiles that a grid has along its second extent.
+# The largest second extent of a grid.
 MOST_DOWN = 65535
 
 
@@ -37,19 +37,19 @@ class GemmTiling:
         self.shape, self.choice = shape, choice
         self.threads = c["threads_m"] * c["threads_n"] * c["slices"]
         self.tile_m, self.tile_n = c["threads_m"] * c["rows"], c["threads_n"] * c["cols"]
-        self.chunk = c["slices"] * c["step"]
-        # A multiple of 4 keeps the ranges of a split aligned for 16-byte copies.
+        self.k_tile = c["slices"] * c["step"]
+        # A multiple of 4 keeps the ranges of split-K aligned for 16-byte copies.
         self.per_split = 4 * common.ceil_div(common.ceil_div(shape.k, c["split"]), 4)
-        self.chunks = common.ceil_div(self.per_split, self.chunk)
+        self.k_tiles = common.ceil_div(self.per_split, self.k_tile)
         # Rows of a transposed tile start in different banks.
-        across = common.pick(c["transposed"], self.tile_m, self.chunk)
+        across = common.pick(c["transposed"], self.tile_m, self.k_tile)
         self.a_pitch = common.odd_quads(across)
         whole = 4 * common.ceil_div(self.tile_n, 4)
         self.b_pitch = common.odd_quads(self.tile_n) if shape.transpose_b else whole
-        a_size = common.pick(c["transposed"], self.chunk, self.tile_m) * self.a_pitch
-        staged = c["stages"] * (a_size + self.chunk * self.b_pitch)
+        a_size = common.pick(c["transposed"], self.k_tile, self.tile_m) * self.a_pitch
+        staged = c["stages"] * (a_size + self.k_tile * self.b_pitch)
         summed = c["slices"] * self.tile_m * self.tile_n
-        # Results whose rows are no whole vectors are written from shared memory.
+        # Results whose rows are not a multiple of vectors are stored from shared memory.
         ragged = shape.n % common.widest(c["cols"]) > 0
         joined = (c["slices"] > 1) | (c["cluster"] > 0) | ragged
         self.shared_bytes = 4 * common.larger(staged, joined * summed)
@@ -71,10 +71,10 @@ class GemmTiling:
 
     @property
     def together(self) -> int:
-        """Blocks that a multiprocessor has room for; what registers it then has are the limit."""
+        """Blocks that fit a multiprocessor; they limit the registers of a thread."""
         c, warps = self.choice, common.ceil_div(self.threads, 32)
         each = c["rows"] * c["cols"] + 2 * (c["rows"] + c["cols"]) + 24
-        # Each of the four schedulers has its share.
+        # Each of the four schedulers has a quarter of the registers.
         by_registers = 4 * (REGISTERS // 4 // (32 * common.smaller(each, 255))) // warps
         by_memory = SHARED_BYTES // (self.shared_bytes + 1024)
         least = common.smaller(common.smaller(by_registers, by_memory), 64 // warps)
@@ -82,14 +82,14 @@ class GemmTiling:
 
     @property
     def straight(self) -> int:
-        """Steps along K that are written out in a row: a whole number of reads."""
+        """Steps along K that are unrolled: a multiple of those of a vectorised load."""
         c = self.choice
         least = 1 if c["transposed"] else common.widest(c["step"])
         return common.straight(c["step"], least, c["rows"] * c["cols"], STRAIGHT)
 
     @property
     def ahead(self) -> bool:
-        """Whether the kernel reads operands a step ahead, across chunks."""
+        """Whether the kernel loads fragments a step ahead, across K tiles."""
         c = self.choice
         return bool(c["transposed"]) and c["stages"] > 1 and self.straight % 2 == 0
 
@@ -99,7 +99,7 @@ class GemmTiling:
         s = self.shape
         if s.transpose_a:
             return common.widest(s.m, self.tile_m)
-        along_k = common.widest(s.a_run, self.per_split, self.chunk)
+        along_k = common.widest(s.a_run, self.per_split, self.k_tile)
         return common.pick(self.choice["transposed"], 1, along_k)
 
     @property
@@ -170,7 +170,7 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
 
 
 def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tuple[bool, str]]:
-    """Return what may be wrong with a choice, or with many: whether it is, and in words."""
+    """Return the rules of `violation`; choices may be arrays of them."""
     tiling, limits, c = GemmTiling(shape, choice), target.limits, choice
     least = min(64, shape.m * shape.n)
     return [
@@ -180,8 +180,8 @@ def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tu
         (tiling.grid[0] > limits.grid_dim[0], "too many blocks"),
         (tiling.tile_m >= 2 * shape.m, "rows beyond the output"),
         (tiling.tile_n >= 2 * shape.n, "columns beyond the output"),
-        (tiling.chunk >= 2 * tiling.per_split, "slices beyond the reduction"),
-        (c["stages"] > tiling.chunks + 1, "stages beyond the chunks"),
+        (tiling.k_tile >= 2 * tiling.per_split, "slices beyond the reduction"),
+        (c["stages"] > tiling.k_tiles + 1, "more stages than K tiles"),
         (c["step"] * c["rows"] * c["cols"] > 4096, "too long when unrolled"),
         *common.cluster_rules(c, target),
     ]
@@ -190,8 +190,8 @@ def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tu
 def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles; choices may be arrays of them.
 
-    The busiest multiprocessor issues instructions, serves shared memory and gets operands for all
-    of its blocks, while each block goes through its K tiles one after another. Factors are those
+    The busiest multiprocessor issues instructions, serves shared memory and loads operands for all
+    of its blocks, while each block multiplies its K tiles one after another. Factors are those
     of the least error for 1290 choices of 97 products on an H200, which was 18% for products
     that had no part in the fit; of these choices the one of the least estimate took 1.11 times as
     long as the fastest.
@@ -203,40 +203,40 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     # Instructions of a thread for a K tile; a copy takes several with its address.
     along_m = common.pick(c["transposed"], common.widest(c["rows"]), common.widest(c["step"]))
     reads = c["rows"] / along_m + c["cols"] / common.widest(c["cols"])
-    copies = tiling.chunk * (tiling.tile_m / tiling.a_copy + tiling.tile_n / tiling.b_copy)
+    copies = tiling.k_tile * (tiling.tile_m / tiling.a_copy + tiling.tile_n / tiling.b_copy)
     issued = c["step"] * (c["rows"] * c["cols"] + reads) + 8.2 * copies / tiling.threads + 46
     # The cycles of a multiprocessor for a K tile: of schedulers, shared memory, and the L2 cache.
     works = (
         warps * issued / 4,
         0.27 * warps * c["step"] * (c["rows"] + c["cols"]) + 4.8 * copies / 32,
-        tiling.chunk * (tiling.tile_m + tiling.tile_n) * 4 / 29.6,
+        tiling.k_tile * (tiling.tile_m + tiling.tile_n) * 4 / 29.6,
     )
     busy = sum(work**3 for work in works) ** (1 / 3)
-    # Results: rows of a warp that are shorter than a line of the cache take longer.
+    # Stores: rows of a warp that are shorter than a line of the cache take longer.
     outputs = tiling.tile_m * tiling.tile_n
     rectangles = (c["threads_m"] % 4 == 0) & (c["threads_n"] % 8 == 0)
     across = common.pick(rectangles, 8, c["threads_n"]) * common.widest(c["cols"])
     staged = (c["slices"] > 1) | (shape.n % common.widest(c["cols"]) > 0)
     width = common.smaller(common.pick(staged, tiling.tile_n, across), 32)
     writing = 0.38 * outputs * (32 / width) ** 0.24
-    adding = 0.043 * (c["slices"] > 1) * (c["slices"] + 1) * outputs
-    here = common.ceil_div(blocks, count) * (tiling.chunks * busy + writing + adding)
+    slicing = 0.043 * (c["slices"] > 1) * (c["slices"] + 1) * outputs
+    here = common.ceil_div(blocks, count) * (tiling.k_tiles * busy + writing + slicing)
     own = 1.38 * issued
-    # What copies take to arrive, less what is multiplied meanwhile.
+    # The latency of copies that products do not hide.
     together = common.smaller(tiling.together, common.ceil_div(blocks, count))
     meanwhile = (c["stages"] - 1) * common.larger(own, together * busy)
-    chain = waves * tiling.chunks * (own + common.larger(400 - meanwhile, 0))
+    chain = waves * tiling.k_tiles * (own + common.larger(400 - meanwhile, 0))
     sums = c["split"] * shape.batch * shape.m * shape.n
     two_kernels = 2220 + 8 * sums / (20 * count)
-    joining = (c["split"] > 1) * common.pick(c["cluster"], 3740.0, two_kernels)
-    cycles: float = (here**1.5 + chain**1.5) ** (2 / 3) + joining + 2840
+    reducing = (c["split"] > 1) * common.pick(c["cluster"], 3740.0, two_kernels)
+    cycles: float = (here**1.5 + chain**1.5) ** (2 / 3) + reducing + 2840
     return cycles
 
 
 def default_choice(shape: Product, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate.
 
-    Where there is room for tiles, of those of the sizes that the estimate was fitted to.
+    Of all but small products only sizes of tiles count that the estimate was fitted to.
     """
     options = candidates(shape)
     if min(shape.m, shape.n, shape.k) >= 32:

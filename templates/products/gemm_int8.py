@@ -1,7 +1,7 @@
 """Products of 8-bit integers whose operands are not K-major, on transposed copies.
 
-Tensor cores read integers along K only, two in each 16-bit place: by ``mma.sync`` a k that 4
-divides, by TMA one that 16 divides (`gemm_tma`). Kernels before the product transpose what is
+Tensor cores read K-major integers only, as pairs of 16 bits: by ``mma.sync`` where k is a multiple
+of 4, by TMA where it is one of 16 (`gemm_tma`). Kernels before the product transpose what is
 not K-major, and pad rows to a multiple of 16; everything else is as for products of 16-bit floats
 (`gemm_half`). A matrix that is used many times is better stored as [n, k].
 """
@@ -19,7 +19,7 @@ from . import gemm_half, gemm_tma
 from .gemm_padded import Products
 from .gemm_shape import Gemm
 
-# What a block of the kernel that copies takes.
+# Of the kernel that transposes: threads of a block, and its tile across and along K.
 THREADS, ACROSS, ALONG = 256, 64, 128
 TEXTS = ("dependent_launch.h", "transpose_int8.h", "transposed_int8.cu")
 # Multiply-adds from which on copies pay for products that ``mma.sync`` could read as they are.
@@ -46,7 +46,7 @@ def along_k(shape: Gemm) -> Gemm:
 
 @dataclass(frozen=True)
 class AlongK:
-    """A family of products, applied to copies that stand along K."""
+    """A family of products, applied to K-major copies."""
 
     family: Products
 
@@ -74,7 +74,7 @@ class AlongK:
             replace(one, args=tuple(names.get(name, name) for name in one.args))
             for one in source.calls
         ]
-        if choice.get(gemm_half.KNOB):  # kernels that wait for the copies where they read them
+        if choice.get(gemm_half.KNOB):  # kernels that wait for the copies (dependent launch)
             product[0] = replace(product[0], launch=replace(product[0].launch, early=True))
         blocks = {name: _blocks(sizes[name]) for name in names}
         given = [each for pair in names.items() for each in pair]
@@ -84,7 +84,7 @@ class AlongK:
             copy_transposes_b=not shape.transpose_b, k_plain=shape.k, a_rows=shape.m,
             b_rows=shape.n, a_blocks=blocks.get("a", 0),
         )  # fmt: skip
-        rooms = [
+        copies = [
             workspace(copy, (math.prod(sizes[name]),), "int8") for name, copy in names.items()
         ]
         return replace(
@@ -93,7 +93,7 @@ class AlongK:
             source=f"{source.source}\n{common.text(*TEXTS)}",
             defines={**source.defines, **sides},
             calls=calls,
-            workspace=[*source.workspace, *rooms],
+            workspace=[*source.workspace, *copies],
         )
 
 

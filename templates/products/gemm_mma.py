@@ -1,15 +1,15 @@
 """Products on tensor cores by ``mma.sync``: 16-bit floats with sums in float32, int8 in int32.
 
-Warps have tiles of fragments (PTX ISA, "Warp-level matrix instructions"), which matrix loads bring
-from rings of chunks in shared memory, as in CUTLASS ("Efficient GEMM in CUDA").
+Warps have tiles of fragments (PTX ISA, "Warp-level matrix instructions"), loaded by ``ldmatrix``
+from a multistage pipeline of K tiles in shared memory, as in CUTLASS ("Efficient GEMM in CUDA").
 
 Floats are multiplied as TF32 where that is asked for (type ``"tf32"``): they are rounded to 11
-bits on their way from shared memory, and one takes the place of two 16-bit floats. Matrix loads
-cannot turn them, so what is not stored along K is read word by word.
+bits when they are loaded from shared memory, one in the 32 bits of two 16-bit floats. ``ldmatrix``
+cannot transpose them, so operands that are not K-major are loaded word by word.
 
-Two integers of 8 bits go where one float of 16 bits would: the instruction for them has twice the
-depth, and is fed by the same matrix loads. They must be neighbours along K, so b is stored as
-[n, k], as weights of dense layers are.
+Two 8-bit integers occupy the 16 bits of a float: their instruction has twice the depth, and is fed
+by the same ``ldmatrix``. They must be neighbours along K, so b is stored as [n, k], as weights of
+dense layers are.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from .. import common
 from ..epilogue import ACTIVATIONS
 from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 
-# What its kernels take.
+# Types of operands.
 DTYPES = (*HALVES, TF32, "int8")
-# Of a thread, as instructions name them.
+# Of a thread, as the instruction set encodes them.
 MOST_REGISTERS = 255
-# Narrow copies that a thread makes of a chunk by default, and twice those of windows.
+# Untuned, the copies of a K tile that are narrower than 16 bytes, counting gathered ones twice.
 MOST_COPIES = 48
 
 
 def depth(shape: Product) -> int:
-    """Return the items along K: floats, or what stands in 16 bits."""
+    """Return the items along K: floats, or pairs of 8-bit integers."""
     return shape.k // 2 if shape.dtype == "int8" else shape.k
 
 
@@ -50,9 +50,9 @@ class MmaTiling:
         self.threads = 32 * c["warps_m"] * c["warps_n"]
         self.tile_m = c["warps_m"] * c["frags_m"] * 16
         self.tile_n = c["warps_n"] * c["frags_n"] * 8
-        # A multiple of 8 keeps the ranges of a split aligned for 16-byte copies.
+        # A multiple of 8 keeps the ranges of split-K aligned for 16-byte copies.
         self.per_split = 8 * common.ceil_div(common.ceil_div(depth(shape), c["split"]), 8)
-        self.chunks = common.ceil_div(self.per_split, c["chunk"])
+        self.k_tiles = common.ceil_div(self.per_split, c["chunk"])
         staged = _staged(self.tile_m, c["chunk"], shape.transpose_a, size)
         staged += _staged(self.tile_n, c["chunk"], not shape.transpose_b, size)
         self.shared_bytes = size * c["stages"] * staged
@@ -108,8 +108,8 @@ def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tu
         (shape.batch * tiling.blocks[0] * tiling.blocks[1] > 2**31 - 1, "too many blocks"),
         (tiling.tile_m >= 2 * max(shape.m, 16), "rows beyond the output"),
         (tiling.tile_n >= 2 * max(shape.n, 16), "columns beyond the output"),
-        (c["stages"] > common.larger(tiling.chunks + 1, 2), "stages beyond the chunks"),
-        (c["chunk"] >= 2 * common.larger(tiling.per_split, 16), "a chunk beyond the reduction"),
+        (c["stages"] > common.larger(tiling.k_tiles + 1, 2), "more stages than K tiles"),
+        (c["chunk"] >= 2 * common.larger(tiling.per_split, 16), "a K tile beyond the reduction"),
         ((c["band"] > 1) & (c["band"] >= 2 * tiling.blocks[0]), "a band beyond the output"),
     ]
 
@@ -123,37 +123,37 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     )
     busy_warps = occupied.together * tiling.threads // 32
     size = item_bytes(shape)
-    steps = tiling.chunks * c["chunk"] * size / 32
+    steps = tiling.k_tiles * c["chunk"] * size / 32
     # A scheduler starts one product every 7 cycles or so; a matrix load of 512 bytes occupies the
     # multiprocessor for 4.
     products = 7 * c["frags_m"] * c["frags_n"] * max(busy_warps / 4, 1.0)
     loads = 4 * (c["frags_m"] + c["frags_n"] / 2) * busy_warps
-    compute = occupied.waves * (steps * max(products, loads) + tiling.chunks * 100)
-    elements = tiling.chunks * c["chunk"] * (tiling.tile_m + tiling.tile_n)
+    compute = occupied.waves * (steps * max(products, loads) + tiling.k_tiles * 100)
+    elements = tiling.k_tiles * c["chunk"] * (tiling.tile_m + tiling.tile_n)
     staging = occupied.waves * occupied.together * elements * size / 48
-    joining = 0.0
+    reducing = 0.0
     if c["split"] > 1:
-        joining = 4000.0 + 8 * c["split"] * shape.batch * shape.m * shape.n / (
+        reducing = 4000.0 + 8 * c["split"] * shape.batch * shape.m * shape.n / (
             20 * occupied.multiprocessors
         )
     share = 0.9 if c["stages"] > 2 or occupied.together > 1 else 0.4
-    # Of short sums the blocks' ends count: rows to write, and powers, for whose results a warp
-    # that has a scheduler for itself waits.
+    # With a short K the epilogue counts: stores, and exponentials, for whose results a warp that
+    # is alone on its scheduler waits.
     ends = occupied.waves * occupied.together * (50 + tiling.tile_m / 4)
     if shape.epilogue.activation in ("gelu", "gelu_tanh", "silu"):
         results = tiling.tile_m * tiling.tile_n
         shared = max(occupied.together / 128, 2.3 / tiling.threads)
         ends += 6 * occupied.waves * results * shared
-    return common.overlapped_cycles(compute, staging, share) + joining + ends
+    return common.overlapped_cycles(compute, staging, share) + reducing + ends
 
 
 def _kept_in_registers(
     choice: Mapping[str, int], shape: Product, target: Target
 ) -> list[tuple[bool, str]]:
-    """Return the rules of `violation`, and that addresses of copies leave room for the sums.
+    """Return the rules of `violation`, and that addresses of copies leave registers for the sums.
 
-    Of a chunk compilers keep the addresses of about every second copy of a thread that is narrower
-    than 16 bytes, and of all copies of windows (nvcc 13.0, sm_90).
+    Compilers keep the addresses of about every second copy of a K tile that is narrower than 16
+    bytes, and of all gathered ones (nvcc 13.0, sm_90).
     """
     c, size, tiling = choice, item_bytes(shape), MmaTiling(shape, choice)
     a_words, b_words = copied_words(shape, tiling, c)
@@ -188,7 +188,7 @@ def kernel(
             its arguments and write its result.
 
     Raises:
-        TemplateError: rows of the matrices do not begin at a multiple of 4 bytes.
+        TemplateError: rows of the matrices are not aligned to 4 bytes.
     """
     _check(shape)
     tiling, c, asked = MmaTiling(shape, choice), choice, plain or shape
@@ -204,13 +204,13 @@ def kernel(
     result = "float" if split or floats else "int" if integers else "unsigned short"
     halves = {"ELEMENT": 1 + HALVES.index(shape.dtype)} if shape.dtype in HALVES else {}
     texts = [*(["elements.h"] if halves else []), "epilogue.h", "operands.h", "mma.h", "pairs.h"]
-    # The last step has a text of its own, shorter for 16-bit floats.
+    # Activations have a text of their own, shorter for 16-bit floats.
     last = {"LAST": ACTIVATIONS.index(shape.epilogue.activation), "ACTIVATION": 0}
-    told = {**_defines(shape, tiling, c, asked), **shape.operands(), **halves, **last}
+    defines = {**_defines(shape, tiling, c, asked), **shape.operands(), **halves, **last}
     return common.cuda_kernel(
         asked,
         [*texts, "exp2.h", "activations.h", "gemm_mma.cu"],
-        {**told, "RESULT": result},
+        {**defines, "RESULT": result},
         calls,
         (c["split"], size) if split else None,
     )
@@ -219,7 +219,7 @@ def kernel(
 def _defines(
     shape: Product, tiling: MmaTiling, c: Mapping[str, int], asked: Product
 ) -> Mapping[str, int]:
-    """Return what the kernel text is parameterised by beside its operands."""
+    """Return the parameters of the kernel text, except those of its operands."""
     a_words, b_words = copied_words(shape, tiling, c)
     return common.defines(
         m=shape.m, n=shape.n, k=depth(shape), c_m=asked.m, c_n=asked.n, threads=tiling.threads,
@@ -234,7 +234,7 @@ def _check(shape: Product) -> None:
         if shape.transpose_a or not shape.transpose_b or shape.k % 4:
             raise TemplateError(
                 f"gemm of int8: a must be stored as [m, k] and b as [n, k] (transpose_b=True), "
-                f"with a k that 4 divides, got {shape}"
+                f"with k a multiple of 4, got {shape}"
             )
     elif shape.dtype in HALVES and (shape.a_run % 2 or shape.b_run % 2):
         raise TemplateError(

@@ -1,10 +1,10 @@
-"""Products of 16-bit floats whose n or k is no multiple of 8: on copies that vectors can read.
+"""Products of 16-bit floats whose n or k is not a multiple of 8: on padded copies.
 
-Tensor cores are fed by copies of 4 or 16 bytes, for which rows must begin at multiples of that.
-Where they do not, one kernel before copies what is in the way to rows of a multiple of 8 elements;
-the product writes its result as it is asked for. That reads and writes b once more, which counts
-where m is small. `gemm_unaligned` reads b, and many rows of a, as they are: its choices are part
-of the same space. Rows that are even are read by ``mma.sync`` as they are where copies do not pay.
+Tensor cores are fed by copies of 4 or 16 bytes, which rows must be aligned to. Where they are not,
+a kernel before copies the operand to rows of a multiple of 8 elements; the product writes its
+result unpadded. That reads and writes b once more, which counts where m is small. `gemm_unaligned`
+reads b, and many rows of a, without copies: its choices are part of the same space. ``mma.sync``
+reads even rows without copies, where these do not pay.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ..epilogue import Epilogue
 from . import gemm_half, gemm_tma, gemm_unaligned, gemm_wgmma
 from .gemm_shape import Gemm
 
-# Of the kernel that copies: threads of a block, and vectors of 8 elements of a thread.
+# Of the kernel that pads: threads of a block, and vectors of 8 elements of a thread.
 THREADS, VECTORS = 256, 2
-# Elements of 16 bytes, and of a line of the L2 cache, and from which length on copies have whole
-# ones: TMA takes twice as long for rows of 128 bytes that do not begin at a line.
+# Elements of 16 bytes, and of a line of the L2 cache, and the length from which on rows are padded
+# to whole lines: TMA takes twice as long for rows of 128 bytes that are not aligned to a line.
 VECTOR, LINE, LONG = 8, 64, 512
 # Results from which on, of as many rows and columns, products by TMA are known to be faster.
 MANY_RESULTS, LEAST = 9 * 2**16, 192
@@ -50,7 +50,7 @@ class Products(Protocol):
 
 
 def is_needed(shape: Gemm) -> bool:
-    """Return whether rows of a or b begin at addresses that are no multiple of 4 bytes."""
+    """Return whether rows of a or b are not aligned to 4 bytes."""
     return shape.a_run % 2 > 0 or shape.b_run % 2 > 0
 
 
@@ -83,7 +83,7 @@ def padded(shape: Gemm) -> Gemm:
 
 
 def _whole(length: int) -> int:
-    """Return how long rows of copies are of rows of a length: as they are if they are vectors."""
+    """Return the padded length of a row; multiples of 16 bytes stay."""
     if length % VECTOR == 0:
         return length
     multiple = LINE if length >= LONG else VECTOR
@@ -106,7 +106,7 @@ class Padded:
 
     def violation(self, shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
         """Return why a choice cannot run, or None."""
-        if _as_it_is(choice):
+        if _reads_b_unaligned(choice):
             return gemm_unaligned.violation(shape, choice, target)
         return self.family.violation(padded(shape), choice, target)
 
@@ -125,81 +125,81 @@ class Padded:
         whole = padded(shape)
         if self.family is not gemm_half or shape.n % 8 == 0:
             return self.family.default_choice(whole, target)
-        if _suits_boxes(shape):
+        if _suits_tma(shape):
             choice = gemm_tma.default_choice(whole, target, strips=True)
             if gemm_tma.violation(whole, choice, target) is None:
                 return choice
         return gemm_half.choice_without_tma(whole, target)
 
     def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
-        """Return the kernels of a choice: copies, and the product."""
+        """Return the kernels of a choice: padding, and the product."""
         whole = padded(shape)
-        if _as_it_is(choice):
+        if _reads_b_unaligned(choice):
             source = gemm_unaligned.kernel(shape, choice, whole.k)
         else:
             source = gemm_half.kernel(whole, choice, shape)
         sizes = {name: math.prod(stored) for name, stored in zip("ab", whole.shapes, strict=False)}
-        places = {
-            "a": (whole.m, whole.k) != (shape.m, shape.k) and not _both_are(choice),
-            "b": (whole.k, whole.n) != (shape.k, shape.n) and not _as_it_is(choice),
+        is_padded = {
+            "a": (whole.m, whole.k) != (shape.m, shape.k) and not _reads_a_unaligned(choice),
+            "b": (whole.k, whole.n) != (shape.k, shape.n) and not _reads_b_unaligned(choice),
         }
-        if not any(places.values()):
+        if not any(is_padded.values()):
             return source
-        names = {name: f"padded_{name}" if there else name for name, there in places.items()}
-        copied = {name: sizes[name] for name, there in places.items() if there}
+        names = {name: f"padded_{name}" if there else name for name, there in is_padded.items()}
+        copied = {name: sizes[name] for name, there in is_padded.items() if there}
         product = [
             replace(one, args=tuple(names.get(name, name) for name in one.args))
             for one in source.calls
         ]
-        if choice.get(gemm_half.KNOB):  # kernels that wait for the copies where they read them
+        if choice.get(gemm_half.KNOB):  # kernels that wait for the copies (dependent launch)
             product[0] = replace(product[0], launch=replace(product[0].launch, early=True))
         calls = [copy(copied), *product]
-        rooms = [
+        copies = [
             workspace(names[name], (size,), shape.dtype)
             for name, size in sizes.items()
-            if places[name]
+            if is_padded[name]
         ]
         return replace(
             source,
             name=calls[0].entry,
             source=f"{source.source}\n{common.text('dependent_launch.h', 'pad.cu')}",
             args=shape.arguments(),
-            defines={**source.defines, **_pads(shape, whole, places)},
+            defines={**source.defines, **_pads(shape, whole, is_padded)},
             calls=calls,
-            workspace=[*source.workspace, *rooms],
+            workspace=[*source.workspace, *copies],
             reference=shape.reference(),
         )
 
 
-def _as_it_is(choice: Mapping[str, int]) -> bool:
-    """Return whether b is read as it is stored."""
+def _reads_b_unaligned(choice: Mapping[str, int]) -> bool:
+    """Return whether b is read unaligned."""
     return choice.get(gemm_half.KNOB) in gemm_unaligned.FORMS
 
 
-def _both_are(choice: Mapping[str, int]) -> bool:
-    """Return whether a is read as it is stored too."""
+def _reads_a_unaligned(choice: Mapping[str, int]) -> bool:
+    """Return whether a is read unaligned too."""
     return choice.get(gemm_half.KNOB) in (gemm_unaligned.BOTH, gemm_unaligned.BOTH_SHARED)
 
 
-def _suits_boxes(shape: Gemm) -> bool:
-    """Return whether a product whose rows of c are unaligned is by TMA where nothing was tuned.
+def _suits_tma(shape: Gemm) -> bool:
+    """Return whether a product with unaligned rows of c runs by TMA untuned.
 
     On an H200 those were 6 to 24% faster for six such shapes, from 333x2049x511 to 197x50257x768,
-    and not for 197x3071x767. What follows a sum is written pair by pair, as without boxes.
+    and not for 197x3071x767. Other epilogues store pair by pair, as without TMA.
     """
     many = shape.m * shape.n >= MANY_RESULTS and min(shape.m, shape.n) >= LEAST
     return many and shape.epilogue == Epilogue() and gemm_half.suits_wgmma(shape)
 
 
-def _pads(shape: Gemm, whole: Gemm, places: Mapping[str, bool]) -> Mapping[str, int]:
-    """Return what ``pad.cu`` is parameterised by."""
+def _pads(shape: Gemm, whole: Gemm, is_padded: Mapping[str, bool]) -> Mapping[str, int]:
+    """Return the parameters of ``pad.cu``."""
     of_a, of_b = (1 if name == shape.shared else shape.batch for name in "ab")
     (a_rows, a_row), (b_rows, b_row) = (
         each.shapes[i][-2:] for i, each in ((0, shape), (1, shape))
     )
     (a_all, a_long), (b_all, b_long) = whole.shapes[0][-2:], whole.shapes[1][-2:]
     return common.defines(
-        pad_a=places["a"], pad_b=places["b"], a_count=of_a, b_count=of_b,
+        pad_a=is_padded["a"], pad_b=is_padded["b"], a_count=of_a, b_count=of_b,
         a_rows=a_rows, a_row=a_row, a_all=a_all, a_long=a_long,
         b_rows=b_rows, b_row=b_row, b_all=b_all, b_long=b_long,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from ..common import Array, defines
 from ..epilogue import Epilogue
 
 OWNER = "gemm"
-# Kernels have places of rows and columns, and of tiles beyond the last, in 32 bits.
+# Kernels have indices of rows and columns, and of tiles out of bounds, in 32 bits.
 LARGEST = 2**30
 # What a kernel gets as 16-bit floats.
 HALVES = ("float16", "bfloat16")
@@ -74,15 +74,15 @@ class Product(Protocol):
 
     @property
     def epilogue(self) -> Epilogue:
-        """What follows; its channels are the columns of c."""
+        """The epilogue; its channels are the columns of c."""
 
     @property
     def gathers(self) -> bool:
-        """Whether rows of a are windows of images, which are gathered as they are copied."""
+        """Whether a is the im2col matrix of a convolution, which is gathered (implicit GEMM)."""
 
     @property
     def a_run(self) -> int:
-        """Elements of a that stand side by side, from a multiple of which on copies begin."""
+        """Elements of a row of a in memory: copies start at its multiples."""
 
     @property
     def b_run(self) -> int:
@@ -99,7 +99,7 @@ class Product(Protocol):
 
 
 def first_names(shape: Product) -> list[str]:
-    """Return what kernels take before the result: a, b, and those of its epilogue."""
+    """Return the arguments of kernels before the result: a, b, and those of the epilogue."""
     a, b = (each.name for each in shape.arguments()[:2])
     return [a, b, *(shape.epilogue.names(a) if shape.epilogue != Epilogue() else [])]
 
@@ -111,7 +111,7 @@ def result_name(shape: Product) -> str:
 
 @dataclass(frozen=True)
 class Gemm:
-    """``batch`` products c[m, n] = a[m, k] b[k, n], and what follows.
+    """``batch`` products c[m, n] = a[m, k] b[k, n], and an epilogue.
 
     Attributes:
         transpose_a, transpose_b: whether a is stored as [k, m], b as [n, k].
@@ -137,7 +137,7 @@ class Gemm:
         if self.shared not in ("", "a", "b"):
             raise TemplateError(f"{OWNER}: shared must be '', 'a' or 'b', got {self.shared!r}")
         if self.dtype == "int8" and self.epilogue != Epilogue():
-            raise TemplateError(f"{OWNER}: nothing follows sums of int8, got {self.epilogue}")
+            raise TemplateError(f"{OWNER}: products of int8 have no epilogue, got {self.epilogue}")
 
     @property
     def gathers(self) -> bool:
@@ -161,7 +161,7 @@ class Gemm:
 
     @property
     def a_run(self) -> int:
-        """Elements of a that stand side by side, from a multiple of which on copies begin."""
+        """Elements of a row of a in memory: copies start at its multiples."""
         return self.m if self.transpose_a else self.k
 
     @property
@@ -190,7 +190,7 @@ class Gemm:
 
     def operands(self) -> dict[str, int | str]:
         """Return what ``operands.h`` is parameterised by."""
-        # Kernels see two integers of 8 bits in one place.
+        # Kernels count pairs of 8-bit integers.
         k = self.k // 2 if self.dtype == "int8" else self.k
         of_a, of_b = (0 if name == self.shared else 1 for name in "ab")
         return {

@@ -1,7 +1,7 @@
-"""Products of float32 with short sums, on CUDA: what is written is much more than what is read.
+"""Products of float32 with a small K, on CUDA: they write much more than they read.
 
-As in the first layer of a network over some numbers a user, or over the 27 cells of a window. A
-thread keeps columns of the second matrix in registers and loops over rows of the first, which a
+As in the first layer of a network over some numbers a user, or over the 27 inputs of a 3x3 filter.
+A thread keeps columns of the second matrix in registers and loops over rows of the first, which a
 block stages in shared memory once: there is no main loop over K tiles.
 """
 
@@ -15,7 +15,7 @@ from autotune import SourceKernel, Target, call
 from .. import common
 from .gemm_shape import Gemm, first_names, result_name
 
-# The longest sum, and how many numbers of the second matrix a thread may hold.
+# The largest K, and how many numbers of the second matrix a thread may hold.
 LONGEST, MOST_HELD = 96, 192
 # Of a multiprocessor of sm_90.
 REGISTERS, SHARED_BYTES = 65536, 228 * 1024
@@ -28,7 +28,7 @@ class SmallKTiling:
         c = choice
         self.k, self.threads = shape.k, c["threads"]
         self.tile_n = c["threads"] * c["cols"]
-        # Columns of an odd number of floats meet no bank twice.
+        # Columns are padded to an odd number of floats against bank conflicts.
         columns = shape.transpose_b * self.tile_n * (shape.k | 1)
         self.shared_bytes = 4 * (shape.k * c["tile_m"] + columns)
         self.held = c["cols"] * shape.k
@@ -40,7 +40,7 @@ class SmallKTiling:
 
     @property
     def together(self) -> int:
-        """Blocks that a multiprocessor has room for."""
+        """Blocks that fit a multiprocessor."""
         registers = common.smaller(self.held + self.k // 2 + 34, 255)
         by_memory = SHARED_BYTES // (self.shared_bytes + 1024)
         by_threads = common.smaller(REGISTERS // (registers * self.threads), 2048 // self.threads)
@@ -86,8 +86,8 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles; choices may be arrays of them.
 
-    Of the busiest multiprocessor for all of its blocks, and of a block alone. Factors are those of
-    the least error for 503 choices of 46 products on an H200, which was 16%.
+    They are those of the busiest multiprocessor for all of its blocks, and of a block alone.
+    Factors are those of the least error for 503 choices of 46 products on an H200, which was 16%.
     """
     tiling, c = SmallKTiling(shape, choice), choice
     count, blocks, warps = common.multiprocessors(target), tiling.blocks, c["threads"] // 32
@@ -115,7 +115,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     s, c, tiling = shape, choice, SmallKTiling(shape, choice)
-    # Runs of a matrix start at multiples of four floats, and those of the next a whole matrix on.
+    # Vectors are aligned within a matrix, and in a batch only if its size is a multiple of theirs.
     several = shape.batch > 1
     a_copy = common.widest(s.m if s.transpose_a else several * s.m * s.k)
     vec = common.widest(c["cols"], s.n)

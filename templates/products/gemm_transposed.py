@@ -3,9 +3,9 @@
 From shared memory ``wgmma`` reads TF32 operands K-major only; its left operand may also come from
 registers, to which threads load either layout. So `gemm_tma` needs one K-major operand, the right
 one, which with swapped operands is a. Otherwise kernels before the product transpose what is not
-K-major, pad rows to a multiple of 4, and round to 11 bits on the way;
-``mma.sync``, with which the space is shared, reads either layout. Copies move a matrix once more,
-which pays from some hundred rows and columns on. Of a convolution NHWC the filters are not
+K-major, pad rows to a multiple of 4, and round to 11 bits; ``mma.sync``, which is in the same
+space, reads either layout. Copies move a matrix once more, which pays from some hundred rows and
+columns on. Of a convolution NHWC the filters are not
 K-major; its im2col matrix is.
 """
 
@@ -25,22 +25,23 @@ from . import gemm_half, gemm_mma, gemm_tma, gemm_wgmma
 from .gemm_shape import TF32, Gemm, first_names
 from .gemm_tma_tiling import Form
 
-# From as many rows and columns on, products outweigh the copies; those of windows sooner, which
+# Rows and columns from which on products outweigh the copies; of convolutions fewer, which
 # ``mma.sync`` gathers slowly: 56x56 pixels of 64 channels by 64 filters of 3x3 took 5.9 us on an
 # H200, 9.4 without, and eight such images 16.6 and 27.1.
-LEAST, LEAST_OF_WINDOWS = 128, 64
-# From so many rows and columns of tiles on, and products a sum, those that need no copies are
+LEAST, LEAST_OF_CONVOLUTIONS = 128, 64
+# From so many rows and columns of tiles on, and extents of K, those that need no copies are
 # faster than by ``mma.sync``; and above so many multiply-adds: 64, 128 and 256 took 2.08, 2.37 and
 # 3.10 us by ``mma.sync`` on an H200, 2.27, 2.82 and 3.62 by TMA, 256x1024x512 4.8 by TMA.
 LEAST_ROWS, LEAST_COLUMNS, LEAST_SUM, SMALL = 64, 32, 64, 2**24
-# Estimated cycles up to which windows are faster by copies of 16 bytes, copies of filters and all.
-SHORT_WINDOWS = 15000
+# Estimated cycles up to which convolutions are faster by ``cp.async``, including copies of
+# filters.
+SHORT_CONVOLUTION = 15000
 # What can be multiplied so.
-Turned = Gemm | Conv2dNhwc
+Shape = Gemm | Conv2dNhwc
 
 
-def is_needed(shape: Turned, target: Target) -> bool:
-    """Return whether wgmma can serve a shape by registers or on copies, but not as it is."""
+def is_needed(shape: Shape, target: Target) -> bool:
+    """Return whether wgmma needs registers or transposed copies to multiply a shape."""
     if shape.dtype != TF32 or gemm_wgmma.refusal(shape) is None:
         return False
     if gemm_tma.refusal(shape) is None:
@@ -48,17 +49,17 @@ def is_needed(shape: Turned, target: Target) -> bool:
         worth = rows >= LEAST_ROWS and columns >= LEAST_COLUMNS and shape.k >= LEAST_SUM
         worth = worth and shape.batch * shape.m * shape.n * shape.k > SMALL
     else:
-        least = LEAST_OF_WINDOWS if shape.gathers else LEAST
+        least = LEAST_OF_CONVOLUTIONS if shape.gathers else LEAST
         worth = min(shape.m, shape.n, shape.k) >= least
-    return worth and gemm_wgmma.offered(turned(shape), target)
+    return worth and gemm_wgmma.offered(k_major(shape), target)
 
 
-def turned(shape: Turned, knob: int = 1) -> Turned:
-    """Return the shape of what is multiplied: of copies, where operands are copied.
+def k_major(shape: Shape, knob: int = 1) -> Shape:
+    """Return the shape of the product that runs: of copies, where operands are copied.
 
     Args:
-        knob: by which `gemm_half` tells families apart. Those by TMA read the left operand, or
-            b where operands are swapped, as it stands.
+        knob: by which `gemm_half` selects a family. Those by TMA read the left operand, or b where
+            operands are swapped, in either layout.
     """
     if isinstance(shape, Conv2dNhwc):
         return replace(shape, transpose_b=_copied(shape, knob)["b"])
@@ -71,8 +72,8 @@ def turned(shape: Turned, knob: int = 1) -> Turned:
     )
 
 
-def _copied(shape: Turned, knob: int) -> dict[str, bool]:
-    """Return which operands are copied: what does not stand as a family reads it."""
+def _copied(shape: Shape, knob: int) -> dict[str, bool]:
+    """Return which operands are copied: those in a layout that a family does not read."""
     swapped = Form.of(knob).swapped > 0
     b = not shape.transpose_b and not (knob > 1 and swapped and shape.b_run % 4 == 0)
     if isinstance(shape, Conv2dNhwc):
@@ -82,18 +83,18 @@ def _copied(shape: Turned, knob: int) -> dict[str, bool]:
     return {"a": a or padded, "b": b or padded}
 
 
-def candidates(shape: Turned) -> dict[str, list[int]]:
+def candidates(shape: Shape) -> dict[str, list[int]]:
     """Return the values each knob may take."""
-    return gemm_half.candidates(turned(shape))
+    return gemm_half.candidates(k_major(shape))
 
 
-def violation(shape: Turned, choice: Mapping[str, int], target: Target) -> str | None:
+def violation(shape: Shape, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run, or None."""
     knob = choice[gemm_half.KNOB]
-    return gemm_half.violation(turned(shape, knob) if knob else shape, choice, target)
+    return gemm_half.violation(k_major(shape, knob) if knob else shape, choice, target)
 
 
-def estimate(shape: Turned, choice: Mapping[str, int], target: Target) -> float:
+def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles."""
     knob = choice[gemm_half.KNOB]
     if not knob:
@@ -101,41 +102,41 @@ def estimate(shape: Turned, choice: Mapping[str, int], target: Target) -> float:
     multiprocessors = target.limits.sm_count if target.limits.sm_count > 1 else 132
     sizes = [_sizes(shape)[name] for name, there in _copied(shape, knob).items() if there]
     moved, copies = sum(8 * math.prod(size) for size in sizes), len(sizes)
-    product = gemm_half.estimate(turned(shape, knob), choice, target)
+    product = gemm_half.estimate(k_major(shape, knob), choice, target)
     return product + 2500 * copies + moved / (16 * multiprocessors)
 
 
-def default_choice(shape: Turned, target: Target) -> dict[str, int]:
-    """Return the choice to use where nothing was tuned: without copies, where that can be.
+def default_choice(shape: Shape, target: Target) -> dict[str, int]:
+    """Return the choice to use where nothing was tuned: without copies, where possible.
 
     So six products of 512 to 4096 and eight of nine layers of 3x3 were 1.05 to 2.6 times as fast
-    on an H200. Copies of filters are soon made, and boxes of windows begin late: 64 filters on
+    on an H200. Copies of filters are cheap, and TMA in im2col mode starts late: 64 filters on
     56x56 pixels took 5.9 us on copies, 7.0 without, and 128 on 28x28 6.4 and 7.3.
     """
     if shape.gathers:
-        choice = gemm_half.choice_without_tma(turned(shape), target)
-        if estimate(shape, choice, target) <= SHORT_WINDOWS:
+        choice = gemm_half.choice_without_tma(k_major(shape), target)
+        if estimate(shape, choice, target) <= SHORT_CONVOLUTION:
             return choice
     knobs = {swapped: Form(0, 1, swapped).knob for swapped in (0, 1)}
-    as_they_are = {s: knob for s, knob in knobs.items() if not any(_copied(shape, knob).values())}
+    uncopied = {s: knob for s, knob in knobs.items() if not any(_copied(shape, knob).values())}
     choices = []
-    for swapped, knob in (as_they_are or knobs).items():
-        whole = turned(shape, knob)
+    for swapped, knob in (uncopied or knobs).items():
+        whole = k_major(shape, knob)
         if gemm_tma.refusal(whole) is None:
             choices.append(gemm_tma.default_choice(whole, target, swapped=swapped))
     able = [choice for choice in choices if violation(shape, choice, target) is None]
     if not able:
-        return gemm_half.default_choice(turned(shape), target)
+        return gemm_half.default_choice(k_major(shape), target)
     return min(able, key=partial(estimate, shape, target=target))
 
 
-def kernel(shape: Turned, choice: Mapping[str, int]) -> SourceKernel:
+def kernel(shape: Shape, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernels of a choice: copies, and the product."""
     knob = choice[gemm_half.KNOB]
     copied = _copied(shape, knob) if knob else {}
     if not any(copied.values()):
         return gemm_half.kernel(shape, choice)
-    whole, sizes = turned(shape, knob), _sizes(shape)
+    whole, sizes = k_major(shape, knob), _sizes(shape)
     source = gemm_half.kernel(whole, choice, shape)
     given = dict(zip("ab", first_names(shape), strict=False))
     names = {name: f"{given[name]}_along_k" for name, there in copied.items() if there}
@@ -162,11 +163,11 @@ def kernel(shape: Turned, choice: Mapping[str, int]) -> SourceKernel:
     )
 
 
-def _sizes(shape: Turned) -> dict[str, tuple[int, int, int]]:
+def _sizes(shape: Shape) -> dict[str, tuple[int, int, int]]:
     """Return the matrices, rows and elements of rows of the copies."""
     shared = "" if isinstance(shape, Conv2dNhwc) else shape.shared
     of_a, of_b = (1 if name == shared else shape.batch for name in "ab")
-    k = turned(shape).k
+    k = k_major(shape).k
     return {"a": (of_a, shape.m, k), "b": (of_b, shape.n, k)}
 
 

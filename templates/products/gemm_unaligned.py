@@ -29,7 +29,7 @@ from autotune.errors import TemplateError
 
 from .. import common
 from ..epilogue import Epilogue
-from ..tensor_map import initializer, lines_map, tensor_map
+from ..tensor_map import initializer, tensor_map, unswizzled_map
 from . import gemm_skinny, gemm_tma, gemm_wgmma
 from .gemm_shape import HALVES, Gemm, first_names, result_name
 from .gemm_tma_tiling import KNOB, MULTIPROCESSORS
@@ -212,7 +212,7 @@ class Tiling:
         (rows, length), classes = s.shapes[1][-2:], self.b_classes
         box = (self.tile_n, CHUNK) if s.transpose_b else (CHUNK, self.tile_n)
         maps = [
-            lines_map(
+            unswizzled_map(
                 common.ceil_div(rows - row, classes),
                 length + (row * length % VECTOR if self.misalignments == 1 else offset),
                 s.dtype,

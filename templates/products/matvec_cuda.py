@@ -1,4 +1,4 @@
-"""Products of few rows, as of a dense layer of one image: they are as fast as memory is read.
+"""Products of few rows, as of a dense layer of one image: they are bound by memory.
 
 b is stored as [n, k], as the weights of dense layers are, and read once by whole vectors; each
 group of neighbouring threads adds up some of its rows, and shares partial sums by shuffles
@@ -18,7 +18,7 @@ from ..epilogue import Epilogue
 from ..rows.rows_shape import DTYPES
 from .gemm_shape import Gemm, first_names, result_name
 
-# More rows of a are the affair of tiled products.
+# With more rows of a, tiled products are faster.
 MOST_ROWS = 16
 # Rows of products of matrices that run so untuned.
 FEW_ROWS = 12
@@ -32,9 +32,9 @@ def suits(shape: Gemm) -> bool:
     On an H200 12x1001x2048 took 6.7 us so and 13.4 before, and 9x1000x1024 4.0 and 7.7; of 16 rows
     4096x4096 took 47.5 and 36.9.
     """
-    stands = shape.transpose_b and not shape.transpose_a and shape.batch == 1
+    layout = shape.transpose_b and not shape.transpose_a and shape.batch == 1
     vectors = shape.dtype == "float32" and shape.k % 4 == 0
-    return stands and vectors and shape.m <= FEW_ROWS
+    return layout and vectors and shape.m <= FEW_ROWS
 
 
 class MatvecTiling:
@@ -73,19 +73,19 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
             (c["groups"] > 1) & (c["groups"] * c["rows"] * c["lanes"] >= 64 * shape.n),
             "idle groups",
         ),
-        ((c["ahead"] > 1) & (c["ahead"] > tiling.steps), "more ahead than there is"),
+        ((c["ahead"] > 1) & (c["ahead"] > tiling.steps), "more steps ahead than there are"),
     ]
     return common.first_broken(rules)
 
 
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: reads, waiting for them, and adding up."""
+    """Return a rough number of cycles: loads, their latency, and the reduction."""
     tiling, c = MatvecTiling(shape, choice), choice
     occupied = common.occupancy(
         target, tiling.blocks, tiling.threads, tiling.registers, tiling.shared_bytes
     )
     size = DTYPES[shape.dtype]
-    # Bytes on their way at a time, against those that hide 800 cycles of waiting at 32 a cycle.
+    # Bytes in flight, against those that hide a latency of 800 cycles at 32 a cycle.
     ahead = c["rows"] * c["vec"] * c["ahead"] * size * tiling.threads * occupied.together
     fetched = tiling.steps * c["lanes"] * c["vec"] * c["rows"] * c["groups"] * size
     reading = fetched * occupied.together / 32
@@ -95,8 +95,8 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     return occupied.waves * (max(reading, computed * occupied.together) + waiting + adding + 500)
 
 
-def _in_long_runs(shape: Gemm) -> dict[str, int]:
-    """Return the choice for weights that come from memory: many threads read a row of them.
+def _for_streaming(shape: Gemm) -> dict[str, int]:
+    """Return the choice for weights beyond the L2 cache: many threads read a row of them.
 
     On an H200 these took 1.00 to 1.01 times as long as the best of 36 choices, for six products of
     1 and 3 rows, from 51865x512 to 128256x4096; those of the least estimate 1.1 to 2.4 times.
@@ -114,7 +114,7 @@ def _in_long_runs(shape: Gemm) -> dict[str, int]:
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
     if shape.n * shape.k * DTYPES[shape.dtype] >= STREAMED:
-        choice = _in_long_runs(shape)
+        choice = _for_streaming(shape)
         if violation(shape, choice, target) is None:
             return choice
     return common.best_drawn(

@@ -47,7 +47,7 @@ def hopper(device_needed):
 def choices(shape):
     """Return the untuned choice and some that are drawn."""
     rng, target = np.random.default_rng(0), Target("cuda")
-    shape = gemm_transposed.turned(shape) if gemm_tma.refusal(shape) else shape
+    shape = gemm_transposed.k_major(shape) if gemm_tma.refusal(shape) else shape
     options = gemm_tma.candidates(shape)
     found = [gemm_tma.default_choice(shape, target)]
     while len(found) <= DRAWN:

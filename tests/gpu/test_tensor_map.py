@@ -4,7 +4,7 @@ import ctypes
 import struct
 
 import pytest
-from autotune.templates.tensor_map import KINDS, lines_map, tensor_map, windows_map
+from autotune.templates.tensor_map import KINDS, im2col_map, tensor_map, unswizzled_map
 
 from autotune.target.query import cuda_device
 
@@ -61,7 +61,7 @@ def test_a_map_of_lines_is_the_drivers(dtype, rows, columns, box, pitch):
     device = cuda_device()
     if device is None or device.arch != "sm_90":
         pytest.skip("maps are those of sm_90")
-    assert lines_map(rows, columns, dtype, box, pitch) == drivers_map(
+    assert unswizzled_map(rows, columns, dtype, box, pitch) == drivers_map(
         rows, columns, dtype, box, pitch, NO_SWIZZLE
     )
 
@@ -95,4 +95,4 @@ def test_a_map_of_windows_is_the_drivers(dtype, images, pixels, lower, upper, st
     if device is None or device.arch != "sm_90":
         pytest.skip("maps are those of sm_90")
     args = (images, dtype, pixels, lower, upper, stride)
-    assert windows_map(*args) == drivers_windows(*args)
+    assert im2col_map(*args) == drivers_windows(*args)

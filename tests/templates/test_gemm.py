@@ -142,7 +142,7 @@ def test_the_reference_is_the_sum_and_what_follows():
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((4, 4, 4, "int8", 1, False, True, True), "nothing follows"),
+        ((4, 4, 4, "int8", 1, False, True, True), "have no epilogue"),
         ((4, 4, 4, "float64"), "dtype must be"),
         ((4, 4, 4, "float32", 0), "at least 1"),
         ((4, 4, 4, "float32", 2, False, False, False, "tanh"), "activation must be one of"),

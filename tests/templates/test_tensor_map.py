@@ -1,7 +1,7 @@
 """Tensor maps as constants: their words are those that the driver writes."""
 
 import pytest
-from autotune.templates.tensor_map import initializer, tensor_map, windows_map
+from autotune.templates.tensor_map import im2col_map, initializer, tensor_map
 
 # Rows, columns, type and rows of a box; words that are not 0 of what `cuTensorMapEncodeTiled` of
 # driver 580 wrote on an H200 for address 0, 4 dimensions and the swizzle of 128 bytes.
@@ -37,7 +37,7 @@ WINDOWS = {
 
 
 def test_a_map_of_windows_is_what_the_driver_wrote():
-    words = windows_map(
+    words = im2col_map(
         (16, 28, 28, 64), "float16", 128, lower=(-1, -1), upper=(-1, -2), stride=(2, 2)
     )
     assert {i: word for i, word in enumerate(words) if word} == WINDOWS
