@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from autotune.auto_scheduler import ComputeDAG, LayoutRewriteOption, RecordedState, SearchTask
-from autotune.driver import kernel_of
+from autotune.driver import kernel_hashes, kernel_of
 from autotune.errors import SpaceError
 from autotune.graph import Constant, Value
 from autotune.graph.fuse import Function
@@ -80,10 +80,16 @@ def choice_from_json(row: Mapping[str, Any], function: Function, target: Target)
     raise SpaceError(f"no template computes it as {str(row['task'])[:200]} any more")
 
 
-def text_hash(choice: Choice, target: Target) -> str:
-    """Return a hash of the text of a choice's kernel; empty for one by rule."""
+def choice_hashes(choice: Choice, target: Target) -> Iterator[str]:
+    """Yield the hash of a choice's kernel, then others that logs may have of the same.
+
+    That of one by rule is empty. Logs from before November 2026 have hashes of generated text.
+    """
     if choice.workload is None:
-        return ""
-    kernel = kernel_of(choice.workload.realise(choice.candidate).what, target)
+        yield ""
+        return
+    made = choice.workload.realise(choice.candidate).what
+    yield from kernel_hashes(made, target)
+    kernel = kernel_of(made, target)
     text = json.dumps([kernel.source, [str(call) for call in kernel.calls], kernel.flags])
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+    yield hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]

@@ -17,7 +17,7 @@ from autotune.graph.fuse import Function
 from autotune.graph.passes import OWN, Pipeline
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.network.choice import RULE, Choice, choose_untuned, is_one, same_for
-from autotune.network.choice_json import choice_from_json, search_task, text_hash
+from autotune.network.choice_json import choice_from_json, choice_hashes, search_task
 from autotune.network.compile import simplify_graph
 from autotune.network.implementations import offers_of
 from autotune.network.layouts import pipeline_in
@@ -123,9 +123,9 @@ class History:
             return None
         try:
             choice = choice_from_json(note["choice"], function, target)
-            if text_hash(choice, target) == note.get("kernel"):
+            if any(note.get("kernel") == one for one in choice_hashes(choice, target)):
                 return choice
-            why = "its kernel had another text then"
+            why = "it was another kernel then"
         except (AutotuneError, LookupError, TypeError, ValueError) as error:
             why = str(error)
         logger.warning(

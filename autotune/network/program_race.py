@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from autotune.graph.fuse import Function
 from autotune.network.choice import Choice, Unit
-from autotune.network.choice_json import choice_to_json, text_hash
+from autotune.network.choice_json import choice_hashes, choice_to_json
 from autotune.network.compiled import NetworkInstance
 from autotune.target import Target
 
@@ -51,7 +51,7 @@ class Raced:
             "name": self.name,
             "target": str(target),
             "choice": choice_to_json(self.winner),
-            "kernel": text_hash(self.winner, target),
+            "kernel": next(choice_hashes(self.winner, target)),
             "rounds": self.rounds,
             "race": [[each.key, seconds] for each, seconds in against],
         }

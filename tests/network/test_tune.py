@@ -21,7 +21,7 @@ from autotune.measure import Session
 from autotune.network import History, arms, compile_network, tune_network
 from autotune.network.arms import tuned_functions
 from autotune.network.choice import RULE, choose_untuned
-from autotune.network.choice_json import choice_from_json, choice_to_json
+from autotune.network.choice_json import choice_from_json, choice_hashes, choice_to_json
 from autotune.network.program_race import race
 from autotune.network.tuning_log import NETWORK_NOTE, NetworkLog, write_note
 from autotune.record import load_from_file
@@ -123,6 +123,21 @@ def test_lines_cut_short_and_choices_that_no_longer_hold_cost_a_warning(tuned, t
         assert "what won the race for" in caplog.text
         assert "1 lines are no records" in caplog.text
         caplog.clear()
+
+
+def test_races_of_logs_that_have_hashes_of_generated_text_hold(tuned, tmp_path, caplog):
+    text = tuned.log.read_text()
+    for unit in tuned.network.plan.kernels:
+        if unit.choice.workload is not None:
+            now, *_, former = choice_hashes(unit.choice, CPU)
+            assert now != former
+            text = text.replace(f'"kernel": "{now}"', f'"kernel": "{former}"')
+    assert text != tuned.log.read_text()
+    other = tmp_path / "former.log"
+    other.write_text(text)
+    network = compile_network(small(), CPU, choose=History(other).choose)
+    assert keys(network) == keys(tuned.network)
+    assert "what won the race for" not in caplog.text
 
 
 def test_choices_survive_their_way_through_a_log(tuned):
