@@ -156,26 +156,26 @@ def best_drawn(
 
 def _drawn(options: Mapping[str, Sequence[int]], count: int) -> Array:
     """Return the same random choices each time: a row each, a column for each knob."""
-    places = _places(tuple(len(values) for values in options.values()), count)
-    return np.stack([np.array(v)[places[:, i]] for i, v in enumerate(options.values())], axis=1)
+    indices = _indices(tuple(len(values) for values in options.values()), count)
+    return np.stack([np.array(v)[indices[:, i]] for i, v in enumerate(options.values())], axis=1)
 
 
 @lru_cache(maxsize=8)
-def _places(sizes: tuple[int, ...], count: int) -> Array:
-    """Return random places in lists of so many values; most shapes have as many as others.
+def _indices(sizes: tuple[int, ...], count: int) -> Array:
+    """Return random indices of lists of so many values; most shapes have as many as others.
 
     They are those of ``random.Random(0).choice``, list after list, without its overhead.
     """
     bits = random.Random(0).getrandbits
     widths = [(size, size.bit_length()) for size in sizes]
-    places = []
+    indices = []
     for _ in range(count):
         for size, width in widths:
-            place = bits(width)
-            while place >= size:
-                place = bits(width)
-            places.append(place)
-    return np.array(places, np.int64).reshape(count, len(sizes))
+            index = bits(width)
+            while index >= size:
+                index = bits(width)
+            indices.append(index)
+    return np.array(indices, np.int64).reshape(count, len(sizes))
 
 
 def best_drawn_at_once(
@@ -184,7 +184,7 @@ def best_drawn_at_once(
     rules: Callable[[Any], Sequence[tuple[Any, str]]],
     estimate: Callable[[dict[str, int]], float],
 ) -> dict[str, int]:
-    """Return what `best_drawn` does, with the rules asked about all choices together.
+    """Return what `best_drawn` does, with the rules evaluated for all choices together.
 
     Args:
         options: values of each knob.
@@ -201,7 +201,7 @@ def best_drawn_at_once(
     return min(good, key=estimate, default=first)
 
 
-# Choices from which the best is looked for further, and how often.
+# Choices from which a local search starts, and its rounds.
 _STARTS, _ROUNDS = 24, 8
 
 
@@ -260,8 +260,8 @@ def best_of_all(
         rules: of a family; it gets an array of values for each knob.
         estimate: of arrays too, the least is best.
     """
-    places = np.meshgrid(*(np.array(v) for v in options.values()), indexing="ij")
-    every = dict(zip(options, (each.ravel() for each in places), strict=True))
+    grid = np.meshgrid(*(np.array(v) for v in options.values()), indexing="ij")
+    every = dict(zip(options, (each.ravel() for each in grid), strict=True))
     broken = np.zeros(len(next(iter(every.values()))), bool)
     for each, _ in rules(every):
         broken |= each
@@ -273,7 +273,7 @@ def best_of_all(
 
 
 class Shape(Protocol):
-    """A shape that knows its arguments and what is right."""
+    """A shape with its arguments and a reference."""
 
     def arguments(self) -> list[Argument]:
         """Return the arguments of the function."""
@@ -283,7 +283,7 @@ class Shape(Protocol):
 
 
 def replaced_functions(defines: Mapping[str, int | str]) -> list[str]:
-    """Return the files that replace functions which the epilogue calls, to stand before it."""
+    """Return the files that replace functions which the epilogue calls, to come before it."""
     return ["erf_by_tanh.h"] if "ERF_BY_TANH" in defines else []
 
 
@@ -302,7 +302,7 @@ def cuda_kernel(
         texts: files of the kernels folder, joined in this order.
         defines: preprocessor definitions.
         calls: what is launched, in order.
-        parts: the shape of the workspace ``partial``, where sums of a split wait to be added up.
+        parts: the shape of the workspace ``partial``, of partial sums of split-K.
         flags: of the compiler, before those of all kernels.
     """
     return SourceKernel(
@@ -340,7 +340,7 @@ def limit_rules(tiling: Tiling, limits: Limits) -> list[tuple[bool, str]]:
 
 
 def cluster_rules(choice: Mapping[str, int], target: Target) -> list[tuple[bool, str]]:
-    """Return the rules that forbid clusters for the blocks of a split."""
+    """Return the rules that forbid clusters for the blocks of split-K."""
     wanted = choice["cluster"] > 0
     return [
         (wanted & (not clusters_of(target)), "no clusters"),
@@ -349,7 +349,7 @@ def cluster_rules(choice: Mapping[str, int], target: Target) -> list[tuple[bool,
 
 
 def multiprocessors(target: Target) -> int:
-    """Return how many a device has; where a target does not say, as many as its likes have."""
+    """Return how many a device has; where a target does not say, as many as an H100 or A100."""
     if target.limits.sm_count > 1:
         return target.limits.sm_count
     return 132 if "90" in target.arch else 108
@@ -361,7 +361,7 @@ class Occupancy:
 
     Attributes:
         multiprocessors: of the device.
-        together: blocks at work on a multiprocessor at a time.
+        together: blocks that run on a multiprocessor at a time.
         waves: how often the device is filled with blocks.
     """
 
@@ -387,7 +387,7 @@ def occupancy(
 
 
 def joining_cycles(choice: Mapping[str, int], outputs: int, occupied: Occupancy) -> float:
-    """Return the cycles in which the ``outputs`` partial sums of each split are added up."""
+    """Return the cycles of reducing the ``outputs`` partial sums of each range of K."""
     if choice["split"] == 1:
         return 0.0
     if choice["cluster"]:
@@ -396,5 +396,5 @@ def joining_cycles(choice: Mapping[str, int], outputs: int, occupied: Occupancy)
 
 
 def overlapped_cycles(compute: float, staging: float, share: float) -> float:
-    """Return the cycles of two works of which the shorter is hidden by a share."""
+    """Return the cycles of two stages, of which a share of the shorter is hidden."""
     return compute + staging - min(compute, staging) * share

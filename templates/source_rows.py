@@ -86,11 +86,11 @@ def attention_cuda_heads(
     Args:
         size: of a head, a multiple of 8 up to 256.
         kv_heads: heads of k and v, each of which serves ``heads / kv_heads`` (grouped queries);
-            0 stands for ``heads``.
+            0 means ``heads``.
         causal: whether query i sees keys up to i + keys - queries only.
-        scale: of scores; 0 stands for 1 / sqrt(size).
+        scale: of scores; 0 means 1 / sqrt(size).
         dtype: of all arrays, ``"float16"`` or ``"bfloat16"``; sums are in float32.
-        layout: ``"BHSD"``; ``"BSHD"``, in which heads and rows of all arrays change places; or
+        layout: ``"BHSD"``; ``"BSHD"``, in which heads and rows of all arrays are swapped; or
             ``"packed"``: instead of q, k and v one array (batch, rows, heads + 2 * kv_heads, size)
             whose heads are those of q, then of k, then of v, and out as in ``"BSHD"``.
     """
@@ -114,7 +114,7 @@ def reduce_cuda_rows(
 
     Args:
         operation: ``"sum"``, ``"mean"``, ``"prod"``, ``"max"``, ``"min"``, ``"argmax"`` or
-            ``"argmin"``; places are int32, and of several equal ones the first.
+            ``"argmin"``; indices are int32, and of several equal elements that of the first.
     """
     return tunable(reduce_cuda, Reduction(operation, outer, depth, inner, dtype), "cuda")
 

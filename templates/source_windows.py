@@ -89,7 +89,7 @@ def pool2d_cuda(
     Args:
         padding: an int, a pair (y, x), or (top, left, bottom, right).
         count_padding: whether an average divides by all elements of a window, not only by those
-            that lie in the image.
+            inside the image.
         dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``; sums are in float32.
     """
     window = _pooled(size, stride, padding, dilation)
@@ -177,7 +177,7 @@ def winograd_conv2d_cuda(
     those of plain sums by rounding, with larger tiles more: about 1e-6 and 1e-5 of them.
 
     Args:
-        tile: 2 or 4: results of a patch are ``tile`` by ``tile`` pixels.
+        tile: 2 or 4: an output tile is ``tile`` by ``tile`` pixels.
         padding: an int, a pair (y, x), or (top, left, bottom, right).
         activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"``, ``"gelu"`` or
             ``"gelu_tanh"``.

@@ -60,7 +60,7 @@ def conv2d_nchw_cuda(
 
 
 def _transform_data(s: te.Schedule, packed: te.Tensor) -> None:
-    """Give each thread the tiles of one channel at one place."""
+    """Give each thread the tiles of one channel at one position."""
     tiles, matrix = packed.op.input_tensors
     s[matrix].compute_inline()
     s[tiles.op.input_tensors[0]].compute_inline()

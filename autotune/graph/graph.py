@@ -212,7 +212,7 @@ def _kept(node: Node, inputs: tuple[Value, ...]) -> Sequence[Value]:
 def _post_order(
     outputs: Iterable[Value], variables: dict[Variable, None] | None = None
 ) -> list[Node]:
-    """Return the nodes behind some values; collect the variables that are met on the way."""
+    """Return the nodes behind some values; collect the variables among them."""
     done: set[Node] = set()
     order: list[Node] = []
     stack: list[tuple[Value | Node, bool]] = [(value, False) for value in reversed([*outputs])]

@@ -1,4 +1,4 @@
-"""Whether each kernel of a network is right, on the numbers that it meets in the network."""
+"""Whether each kernel of a network is right, on its inputs in the network."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class CallSampler:
 
 
 class NetworkInstance:
-    """A network that can be run: its arrays lie at fixed places.
+    """A network that can be run: its arrays have fixed addresses.
 
     Threads need an instance each, since inputs and outputs are its own; they may run together.
 
@@ -134,7 +134,7 @@ class NetworkInstance:
         return whole if whole.shape == place.shape else view(whole, 0, place.shape, place.dtype)
 
     def bind_input(self, index: int, given: object) -> None:
-        """Let runs read an array where it lies, without a copy, until another one is given.
+        """Let runs read an array in place, without a copy, until another one is given.
 
         Only the kernels that read the input are told: on a GPU nothing is captured anew.
 

@@ -32,7 +32,7 @@ Verdict = Literal[
 _Z = NormalDist().inv_cdf(0.975)
 # Distance of the limits of one side that two runs of a program give, in logarithms.
 _RUNS = _Z * BETWEEN_RUNS
-# Part by which a median may lie outside its interval and still belong to it.
+# Part by which a median may be outside its interval and still belong to it.
 _NEAR = 0.05
 # Fewest workloads whose changes are summed up with an interval.
 _FEWEST = 5
@@ -191,7 +191,7 @@ def ratio_interval(before: Side, after: Side) -> tuple[float, float]:
 
 
 def _distances(side: Side) -> tuple[float, float]:
-    """Return how far the limits lie from the estimate, in logarithms, with what runs differ by."""
+    """Return how far the limits are from the estimate, in logarithms, with what runs differ by."""
     low, high = side.interval or (side.seconds, side.seconds)
     middle = math.log(side.seconds)
     return (

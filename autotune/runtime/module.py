@@ -93,7 +93,7 @@ class Module(Elsewhere):
         print(func.time_evaluator(func.entry_name, dev, number=10)(a, b, c).mean)
     """
 
-    # The launcher of calls reads `_call` where it lies.
+    # The launcher of calls reads `_call` at its offset.
     __slots__ = ("__dict__", "__weakref__", "_call")
     elsewhere = IN_ONE_FILE
 

@@ -94,7 +94,7 @@ class Ceilings:
             working_set: all that is touched before the first of it is touched again; infinite
                 where every run finds cold caches.
         """
-        # Of two sizes the smaller counts: what lies between them may just fit what holds it.
+        # Of two sizes the smaller counts: a size between them may just fit the cache.
         fitting = [rate for size, rate in self.bandwidths if size <= working_set]
         return fitting[-1] if fitting else self.bandwidths[0][1]
 

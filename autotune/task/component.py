@@ -79,7 +79,7 @@ class Component:
         return digits
 
     def _members(self, column: int, codes: IntArray, ranks: IntArray) -> tuple[IntArray, IntArray]:
-        """Choose a digit of each class by a rank, and return what is left of the rank."""
+        """Choose a digit of each class by a rank, and return the remainder of the rank."""
         size = self._sizes[column][codes]
         digits = self._order[column][self._starts[column][codes] + ranks % size]
         return digits, ranks // size

@@ -13,7 +13,7 @@ class KnobLookupError(SpaceError, KeyError):
 
 
 class SpaceIndexError(SpaceError, IndexError):
-    """An index lies outside its space, or a filter rejects it."""
+    """An index is outside its space, or a filter rejects it."""
 
 
 class KnobValueError(SpaceError, ValueError):

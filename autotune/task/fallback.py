@@ -48,7 +48,7 @@ class FallbackConfigEntity(Knobs):
     def fallback_split(self, name: str, constraints: Sequence[int]) -> None:
         """Choose tiles by their largest sizes.
 
-        Sizes are filled from the innermost outwards, each with the largest factor of what is left
+        Sizes are filled from the innermost outwards, each with the largest factor of the remainder
         that is not above its limit.
 
         Args:

@@ -87,7 +87,7 @@ def _parts_key(chain: Chain, known: frozenset[Expression]) -> Key:
 def forgotten(key: Key) -> int | float:
     """Return what stands for a value that no condition asks for any more.
 
-    It is computed with nevertheless, so it lies within the bounds of that value: no divisor
+    It is computed with nevertheless, so it is within the bounds of that value: no divisor
     becomes zero, and what is multiplied by zero stays finite.
     """
     expression, known = key

@@ -40,7 +40,7 @@ class Attention:
         queries, keys: rows of q, and of k and v.
         size: of a head.
         causal: whether query i attends to keys up to i + keys - queries only; to none gives 0.
-        scale: of scores; 0 stands for 1 / sqrt(size).
+        scale: of scores; 0 means 1 / sqrt(size).
         layout: of the arrays, one of `LAYOUTS`.
     """
 

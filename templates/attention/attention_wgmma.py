@@ -129,9 +129,9 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
     hopper = Target(f"cuda -arch={gemm_wgmma.ARCH}")
     resident = 2 if tiling.fits(2, hopper) else 1
     # Causal tiles differ in length: non-persistent blocks balance them better.
-    slots = common.multiprocessors(hopper) * resident
-    persistent = tiling.blocks > slots and not shape.causal
-    blocks = slots if persistent else tiling.blocks
+    capacity = common.multiprocessors(hopper) * resident
+    persistent = tiling.blocks > capacity and not shape.causal
+    blocks = capacity if persistent else tiling.blocks
     run = call(
         "attention_wgmma", [*shape.read, "out"], blocks, tiling.threads, tiling.shared_bytes
     )

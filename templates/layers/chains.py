@@ -19,7 +19,7 @@ from ..elementwise.elementwise_cuda import Elementwise
 from .cuda import FLOATS, takes, transposition
 from .elementwise import MANY, text_of
 
-# Letters of an expression: what is read several times stands in it as often.
+# Letters of an expression, in which an array that is read several times is repeated.
 _LONGEST = 2000
 _SEEN_ANEW = (ops.Reshape, ops.BatchFlatten, ops.ExpandDims, ops.Squeeze)
 

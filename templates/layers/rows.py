@@ -103,7 +103,7 @@ def cumsum(layer: Layer) -> Offer | None:
 
 
 def _heads_of(layer: Layer) -> tuple[str, tuple[int, ...]]:
-    """Return how the arrays of attention lie, and batch, heads, kv_heads, queries, keys, size."""
+    """Return the layout of attention, and batch, heads, kv_heads, queries, keys, size."""
     op, (q, *others) = layer.op, layer.inputs
     if isinstance(op, ops.PackedAttention):
         batch, rows, every, size = q.shape

@@ -17,7 +17,7 @@ from .cuda import ACTIVATIONS, FLOAT32, given, padding_of
 # Channels from which on transforming images and results is little beside the products.
 _MANY = 16
 # Tiles of 4x4 results below which a GPU may do better by 2x2: products have more columns, less of
-# a tile lies outside of the image, and the filters are less than half as many bytes.
+# a tile is outside of the image, and the filters are less than half as many bytes.
 _FEW_TILES = 64
 
 

@@ -1,4 +1,4 @@
-"""A graph whose weights lie in another order, and the steps of a state for it."""
+"""A graph whose weights are stored in another layout, and the steps of a state for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHARED = ((5, 3), (3, 2), (1, 1))
 
 
 class LayoutRewriteOption(IntEnum):
-    """What is done about the order of weights that may lie in any.
+    """What is done about the layout of weights that may have any.
 
     Attributes:
         NO_REWRITE: the kernel reads them as they are.
@@ -126,7 +126,7 @@ class _Moved(Rewriter):
         }
 
     def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
-        """Read what stands in the place of a tensor, where its elements lie."""
+        """Read what replaces a tensor, in the layout of its elements."""
         indices = self.rewrite_all(node.indices)
         new = self.to.get(node.tensor)
         if new is None:

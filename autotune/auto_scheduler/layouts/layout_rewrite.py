@@ -1,8 +1,8 @@
 """Weights in the order in which a state reads them: which order that is.
 
 The innermost tiles of a convolution or a product read each weight once, but from places far apart.
-Where nothing else depends on how weights lie (``layout_free_placeholders``, an attribute of the
-operation that reads them), they may lie in the order of the loops. The rule is that of TVM's
+Where nothing else depends on the layout of weights (``layout_free_placeholders``, an attribute of
+the operation that reads them), they may lie in the order of the loops. The rule is that of TVM's
 auto-scheduler; here a layout only ever permutes, so that whatever it is, the program computes the
 same and the weights can be had back.
 """
@@ -22,14 +22,14 @@ from autotune.kernel.layout import TiledLayout
 from autotune.te.tensor import Operation, PlaceholderOp, Tensor
 from autotune.utils.math import product
 
-# Attribute of an operation: the inputs that may lie in any order.
+# Attribute of an operation: the inputs that may have any layout.
 FREE = "layout_free_placeholders"
 
 Layouts = dict[Operation, TiledLayout]
 
 
 def free_placeholders(op: Operation) -> tuple[Operation, ...]:
-    """Return the inputs of an operation that may lie in any order, as it says itself."""
+    """Return the inputs of an operation that may have any layout, by its attribute."""
     given = op.attrs.get(FREE, ())
     return tuple(
         [each.op if isinstance(each, Tensor) else each for each in given] if given else ()
@@ -37,17 +37,17 @@ def free_placeholders(op: Operation) -> tuple[Operation, ...]:
 
 
 def has_free_placeholders(graph: ComputeGraph) -> bool:
-    """Return whether any operation says that weights may lie in any order."""
+    """Return whether any operation says that weights may have any layout."""
     return any(free_placeholders(op) for op in graph.ops)
 
 
 def reads_freely(reader: Operation, source: Operation) -> bool:
-    """Return whether what an operation reads may lie as it likes."""
+    """Return whether what an operation reads may have any layout."""
     return isinstance(source, PlaceholderOp) and source in free_placeholders(reader)
 
 
 def layouts_of(graph: ComputeGraph, steps: Sequence[TransformStep]) -> Layouts:
-    """Return the weights that are to lie in another order for a state, and that order.
+    """Return the weights that a state reads in another layout, and that layout.
 
     Left out are weights that lie as they are read already, and those of which the order of the
     loops does not tell one: they are read through a copy, by several operations, or by tiles that

@@ -83,7 +83,7 @@ class ComputeDAG(ComputeGraph):
 
     @property
     def free_inputs(self) -> tuple[Operation, ...]:
-        """The inputs that may lie in any order, as operations say that read them."""
+        """The inputs that may have any layout, by the attributes of operations that read them."""
         found = [each for op in self.ops for each in free_placeholders(op)]
         return tuple([op for op in dict.fromkeys(found) if isinstance(op, PlaceholderOp)])
 

@@ -151,7 +151,7 @@ class SearchProblem:
     def layouts_of(self, candidate: HasSteps) -> tuple[TiledLayout | None, ...]:
         """Return the layouts in which the kernel of a candidate takes its arguments.
 
-        None stands for an array whose elements lie row by row; all do unless the task has weights
+        None stands for a row-major array; all are unless the task has weights
         laid out ahead of time.
         """
         if self.layout_rewrite_option is not LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED:

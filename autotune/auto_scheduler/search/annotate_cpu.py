@@ -86,7 +86,7 @@ def _copied_in_tiles(stage: Stage) -> bool:
 
 
 def _lanes_apart(work: Annotator, stage_id: int) -> int | None:
-    """Return the loop of a copy that its reader's lanes index, if they lie apart in the source."""
+    """Return the loop of a copy that its reader's lanes index, if it is strided in the source."""
     state = work.state
     source = state.stages[stage_id].op
     readers = [each for each in state.stages if is_tiled(each) and source in reads_of(each.op)]

@@ -232,7 +232,7 @@ def _copy_by_warps(work: Annotator, stage_id: int, instructions: str) -> None:
     """Let the warps of a block fill a tile, by vectors.
 
     Its rows begin in different banks; what ``wgmma`` reads is laid out by lowering, which turns
-    floats that lie across the reduction: those are copied one by one.
+    floats that are not contiguous along the reduction: those are copied one by one.
     """
     target, _ = work.state.attach[stage_id]
     product = product_of(work.stage(target).op, instructions)

@@ -46,7 +46,7 @@ class Traffic:
         again: how often it reads each of them.
         width: neighbours among them that one instruction reads.
         distinct: threads of a warp that read different elements.
-        conflict: threads of a warp that meet in one bank.
+        conflict: threads of a warp that access the same bank.
         held: elements that one thread copies.
     """
 
@@ -299,7 +299,7 @@ def _regular(extents: list[Column], step: Column) -> Column:
 
 
 def contiguous(source: TileInput, levels: Levels, extents: list[Column]) -> Column:
-    """Return how many neighbouring elements of the source lie in one piece of what is read."""
+    """Return how many elements of what is read are contiguous in the source."""
     run, open_ = levels.one(), np.ones(levels.count, bool)
     for extent, whole in zip(reversed(extents), reversed(source.shape), strict=True):
         run = np.where(open_, run * extent, run)
@@ -359,7 +359,7 @@ def strides_of(source: TileInput, rows: Rows, extents: list[Column]) -> list[Col
 def _banks(
     source: TileInput, levels: Levels, pitch: list[Column], width: Column
 ) -> tuple[Column, Column]:
-    """Return how many threads of a warp read different elements, and how many meet in a bank.
+    """Return how many threads of a warp read different elements, and how many one bank.
 
     The second looks at the innermost data axis by whose threads the element depends.
     """

@@ -238,7 +238,7 @@ class _Stage:
 
     @cached_property
     def contiguous(self) -> bool:
-        """Whether all that is read lane by lane lies side by side."""
+        """Whether all that is read lane by lane is contiguous."""
         return all(self._by_lane(each) in (0, 1) for each in self.tiled.inputs)
 
     def _by_lane(self, source: TileInput) -> int | None:

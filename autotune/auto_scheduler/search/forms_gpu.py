@@ -197,7 +197,7 @@ def kernels_seconds(program: Program, model: GpuModel) -> dict[int, float]:
 
 
 def _without_gaps(rows: Rows, source: TileInput, extents: list[Column]) -> None:
-    """Leave rows of a tile as long as they are where gaps between them bring nothing."""
+    """Keep rows of a tile unpadded where padding avoids no bank conflicts."""
     assert source.row is not None
     plain = rows.copy()
     plain[:, source.row] = 0

@@ -106,7 +106,7 @@ class ProductForms(ABC):
 
 
 def _is_copied_singly(copy: Operation, vector: int) -> bool:
-    """Return whether neighbours of a tile that could be copied at once lie apart in memory."""
+    """Return whether neighbours of a tile that could be copied at once are not contiguous."""
     (view,) = reads_of(copy)
     if not view.name.endswith(f".{VIEW}") or not isinstance(view, ComputeOp):
         return False

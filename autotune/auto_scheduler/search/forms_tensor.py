@@ -28,7 +28,7 @@ _MOST_VTHREADS = 64
 _INSTRUCTION = 13.0
 # Cycles of a copy, and of one whose place in an image has to be found by divisions.
 _COPY, _GATHERED = 8.0, 24.0
-# The same of one element, where its neighbours lie elsewhere.
+# The same of one element, where its neighbours are not contiguous.
 _SINGLE = 48.0
 _ARRIVAL = 60.0
 

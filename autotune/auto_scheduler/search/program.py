@@ -1,6 +1,6 @@
 """A sketch with everything said but some numbers, and these numbers as a row of integers.
 
-A program fixes the transform steps of a state; what is left open are the lengths of its splits
+A program fixes the transform steps of a state; what is open are the lengths of its splits
 and choices from short lists (how far to unroll, how wide to copy). So a candidate is a row of
 integers, a population a matrix, and steps are made only for what is built or logged.
 """

@@ -28,7 +28,7 @@ _FAITH, _FAITH_WEIGHT = 1.0, 4.0
 class RowModel:
     """Predicts the logarithm of the rate of rows; larger is faster.
 
-    It learns what is left when the draft is subtracted, so that it is as good as the draft before
+    It learns the residual of the draft, so that it is as good as the draft before
     anything was measured, and forgets the draft where measurements contradict it. What trials of
     all workloads say is believed as far as it was right of new trials so far, and counts less the
     more trials there are of this one.

@@ -78,8 +78,8 @@ class TileInput:
         in_shared: whether it is copied to shared memory, or read from where it is.
         packed: whether each block has a copy of its own part, or computes that itself.
         row: column of the choice whether rows of the copy are longer, if it is one.
-        row_dimension: the dimension along which those rows lie.
-        tiled: whether its elements lie in the order of the loops (`layout_rewrite`).
+        row_dimension: the dimension along which those rows are contiguous.
+        tiled: whether its elements are stored in the order of the loops (`layout_rewrite`).
     """
 
     name: str
@@ -95,7 +95,7 @@ class TileInput:
 
     @property
     def together(self) -> bool:
-        """Whether what a tile reads lies in one piece, in the order in which it is read."""
+        """Whether what a tile reads is contiguous, in the order in which it is read."""
         return self.packed or self.tiled
 
     @property
@@ -165,7 +165,7 @@ def tiled_stages(program: Program, rewrites: bool = False) -> list[Tiled]:
 
     Args:
         program: whose they are.
-        rewrites: whether weights that may lie in any order are laid out as they are read.
+        rewrites: whether weights that may have any layout are stored as they are read.
     """
     state = program.state
     access = AccessAnalyzer(state.stage_ops)

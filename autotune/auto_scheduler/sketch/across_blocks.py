@@ -43,7 +43,7 @@ class SplitAcrossBlocks:
         return Condition.APPLY if fits else Condition.PASS
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
-        """Factor the longest reduction out; what is left is summed where it is read."""
+        """Factor the longest reduction out; the partial sums are reduced where they are read."""
         return [(summed_in_parts(context, state, stage_id), stage_id)]
 
 

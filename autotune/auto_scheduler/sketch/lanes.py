@@ -1,7 +1,7 @@
 """Rules that let vectors go along another axis than the last, where that one fills none.
 
-The rows of an image are short, and those of a convolution with steps do not lie side by side; its
-output channels are many. Their weights, which lie far apart, are then copied so that those of a
+The rows of an image are short, and those of a strided convolution are not contiguous; its
+output channels are many. Their weights, whose stride is large, are then copied so that those of a
 vector are neighbours (Georganas et al., "Anatomy of High-Performance Deep Learning Convolutions on
 SIMD Architectures", 2018). TVM's rules have nothing of the kind, its convolutions for CPUs have
 layouts instead.

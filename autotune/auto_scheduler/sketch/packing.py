@@ -1,8 +1,9 @@
 """A rule for what tiles read on a CPU: each block copies its part together, or computes it.
 
-The rows of a wide matrix lie so far apart that few of them fit into a cache side by side. A block
-that copies the columns it needs reads neighbouring lines from then on (Goto and van de Geijn,
-"Anatomy of High-Performance Matrix Multiplication", 2008). TVM's rules have nothing of the kind.
+The rows of a wide matrix have so large a stride that few of them fit into a cache together. A
+block that copies the columns it needs reads neighbouring lines from then on (Goto and van de
+Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008). TVM's rules have nothing of the
+kind.
 """
 
 from __future__ import annotations

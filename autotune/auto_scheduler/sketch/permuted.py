@@ -1,6 +1,6 @@
-"""Operands of products that lie badly in memory, which kernels of their own copy in another order.
+"""Operands of products in an unsuitable layout, which kernels of their own copy to another one.
 
-Tensor cores multiply what lies in shared memory, and that is copied there 16 bytes at a time where
+Tensor cores multiply operands in shared memory, and that is copied there 16 bytes at a time where
 neighbours in memory are steps of the sum, or rows, or columns. Of an image of NCHW they are places
 of a row, which a window reads at every offset, and of filters of OIHW places of the window: these
 are copied one by one, again for each tile. Of a copy whose channels stand last neighbours are
@@ -50,7 +50,7 @@ Indexed = tuple[Sequence[Expr], Sequence[int]]
 def as_it_lies_and_permuted(
     state: State, stage_id: int, instructions: str
 ) -> list[tuple[State, int]]:
-    """Returns a state with the stage of a product, and one where operands that lay badly lie well.
+    """Returns a state with the stage of a product, and one with copies of unsuitable operands.
 
     Args:
         state: left as it is.
@@ -68,7 +68,7 @@ def as_it_lies_and_permuted(
 def _permuted(
     state: State, stage_id: int, found: Product, along: bool
 ) -> tuple[State, int] | None:
-    """Return a state where operands lie well; None if they do, or cannot."""
+    """Return a state where operands have a suitable layout; None if they have, or cannot."""
     op = state.stages[stage_id].op
     read, single = reads_of(op), _single(op)
     reads = [_without_ones(each, read[each][0], single) for each in found.operands]
@@ -89,7 +89,7 @@ def _permuted(
 
 
 def _channel(found: Product, reads: Sequence[Indexed]) -> IterVar | None:
-    """Return the axis of the sum that is to be the last dimension where operands lie along it.
+    """Return the axis of the sum that becomes the last dimension of operands.
 
     It has to be a dimension of both by itself; the best is the last one already, or is long.
     """
@@ -173,7 +173,7 @@ class CopyPermuted:
         return Condition.APPLY_AND_SKIP_REST if fits else Condition.PASS
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
-        """Tile the copy, and let a block read a tile as it lies in memory.
+        """Tile the copy, and let a block read a tile in the order of memory.
 
         Where tiles of a product read it themselves, they get theirs first; it comes here again.
         """
@@ -229,7 +229,7 @@ def _tile(state: State, stage_id: int, before: int) -> None:
 
 
 def _tile_of(extents: Sequence[int], unit: int) -> tuple[int, int]:
-    """Return the rows of a tile, which lie across, and its columns: a multiple of a unit."""
+    """Return the rows of a tile, which are strided, and its columns: a multiple of a unit."""
     rows, channels = product(extents[:-1]), extents[-1]
     height = ceil_div(rows, ceil_div(rows, _TILE))
     most = max(_TILE, _TILE * _TILE // height)

@@ -104,7 +104,7 @@ class Product:
 
     @property
     def gathers(self) -> bool:
-        """Whether steps are of several axes, so that rows of a view lie in pieces."""
+        """Whether steps are of several axes, so that rows of a view are not contiguous."""
         return sum(extent_of(axis) != 1 for axis in self.steps) > 1
 
     def is_transposed(self, operand: Operation) -> bool:

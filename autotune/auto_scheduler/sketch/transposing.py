@@ -1,8 +1,9 @@
 """A rule for stages that write along one axis and read along another: tiles in shared memory.
 
 A warp that writes 32 neighbours of a transposed matrix reads as many rows of the other, 32 bytes
-of each for 4. So a block copies a tile as it lies in memory, and reads it transposed (Ruetsch and
-Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009). TVM's rules have nothing of the kind.
+of each for 4. So a block copies a tile in the order of memory, and reads it transposed (Ruetsch
+and Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009). TVM's rules have nothing of the
+kind.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class TransposedRead:
 
     Attributes:
         source: the operation that is read.
-        along: number of the axis along which it lies in memory.
+        along: number of the axis along which it is contiguous.
         dimension: of the source, which the last axis indexes.
     """
 
@@ -73,7 +74,7 @@ class TileTransposed:
 
 
 def transposed_read(op: Operation) -> TransposedRead | None:
-    """Returns the first read of a source that lies in memory along another axis than the last.
+    """Returns the first read of a source that is contiguous along another axis than the last.
 
     It has to be the only one of that source. Both axes have to fill a warp, and to be indices by
     themselves.

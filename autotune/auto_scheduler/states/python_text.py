@@ -202,7 +202,7 @@ class _Text(Replay):
         return _word(self.axis_names.get(axis, axis.name))
 
     def rest_label(self, stage_id: int, label: str) -> str:
-        """Return the variable of the stage that reduces what is left."""
+        """Return the variable of the stage that reduces partial results."""
         return self.new_label(self.names[stage_id])
 
 

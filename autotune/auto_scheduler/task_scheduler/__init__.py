@@ -1,4 +1,4 @@
-"""Tuning the tasks of a network together: who gets the next trials, and what that has brought."""
+"""Tuning the tasks of a network together: which gets the next trials, and what it gained."""
 
 from autotune.auto_scheduler.task_scheduler.callbacks import (
     LogEstimatedLatency,

@@ -48,9 +48,9 @@ class RoundRobin:
 class Gradient:
     """The task from which most is expected for the time of a round.
 
-    What another round of a task brings is guessed as in Ansor (Zheng et al., OSDI 2020, section
+    The gain of another round of a task is estimated as in Ansor (Zheng et al., OSDI 2020, section
     6): ``alpha`` parts of how its best fell over the last rounds, and for the rest an optimist's
-    guess, that all earlier rounds together brought as much as the next, bounded by the speed that
+    guess, that all earlier rounds together gained as much as the next, bounded by the speed that
     similar tasks have reached. The objective's derivative turns that into gain for the network,
     and the task's own seconds a round into gain per second.
 

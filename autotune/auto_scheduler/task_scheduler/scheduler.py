@@ -70,7 +70,7 @@ class TaskScheduler:
         load_model_file: a cost model that `XGBModel.save` wrote, if it exists; it is written anew
             at the end.
         load_log_file: a log of an earlier run, whose trials count as made and are learned from.
-        alpha: weight of what the last rounds brought, against an optimist's guess.
+        alpha: weight of what the last rounds gained, against an optimistic guess.
         beta: how much faster than similar tasks one may become.
         gamma: not used, as in TVM.
         backward_window_size: rounds that are looked back at.

@@ -32,7 +32,7 @@ PERSISTENT = "persistent"
 SKIP_REGION = "debug_skip_region"
 # Of an unroll limit: more than that is no number of statements.
 _DIGITS = 9
-# More buffers than this leave no room for what is in them.
+# More buffers than this leave too little memory for each.
 MOST_BUFFERS = 16
 
 

@@ -73,7 +73,7 @@ class FollowSplitStep(TransformStep):
     n_split: int
 
     def lengths(self, steps: Sequence[object]) -> Lengths:
-        """Return the lengths: the last one is the product of what is left of the source's."""
+        """Return the lengths: the last one is the quotient of the source's by the others."""
         source = _source(self, steps, self.src_step_id)
         if not 1 <= self.n_split <= len(source.lengths) + 1:
             raise refuse(self, f"n_split must be in 1..{len(source.lengths) + 1}")

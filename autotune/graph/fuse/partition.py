@@ -1,7 +1,7 @@
 """TVM's FuseOps: which operators become one kernel.
 
 The rules are those of ``src/relay/transforms/fuse_ops.cc`` of TVM 0.18: three phases over all
-nodes, each of which may join a node with all that lies between it and its dominator.
+nodes, each of which may join a node with all nodes between it and its dominator.
 """
 
 from __future__ import annotations

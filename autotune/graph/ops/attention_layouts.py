@@ -1,4 +1,4 @@
-"""Attention of heads that lie as products of matrices leave them: behind the rows, or packed."""
+"""Attention of heads in the layouts that products of matrices write: after the rows, or packed."""
 
 from __future__ import annotations
 

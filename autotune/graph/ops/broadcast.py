@@ -1,4 +1,4 @@
-"""Operators on two tensors of shapes that meet as numpy's do, and what repeats a tensor."""
+"""Operators on two tensors that broadcast as numpy's do, and what repeats a tensor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from autotune.topi import tag
 
 
 def broadcast_shape(op: Operator, a: TensorType, b: TensorType) -> tuple[int, ...]:
-    """Return the shape in which two tensors meet."""
+    """Return the shape to which two tensors broadcast."""
     try:
         return np.broadcast_shapes(a.shape, b.shape)
     except ValueError:
@@ -33,7 +33,7 @@ class Broadcast(Operator):
     result_dtype: ClassVar[str | None] = None
 
     def infer(self, *inputs: TensorType) -> TensorType:
-        """Return the type in which both meet."""
+        """Return the type to which both broadcast."""
         self.take(inputs, 2)
         a, b = inputs
         if a.dtype != b.dtype:
@@ -79,7 +79,7 @@ GreaterEqual = _binary("greater_equal", topi.greater_equal, np.greater_equal, "b
 
 
 def along(values: Array, axis: int, ndim: int) -> Array:
-    """Return an array of one dimension with ones around, so that it meets others on an axis."""
+    """Return an array of one dimension with ones around, so that it broadcasts on an axis."""
     return values.reshape([-1 if i == axis else 1 for i in range(ndim)])
 
 

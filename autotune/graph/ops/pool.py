@@ -35,7 +35,7 @@ class Pool2d(Operator):
         padding: around the images: one number, one an axis, or all before and all after.
         dilation: distances of the window's elements.
         layout: ``NCHW`` or ``NHWC``.
-        ceil_mode: whether the last window may reach beyond the padding, or lie there as a whole as
+        ceil_mode: whether the last window may reach beyond the padding, or be there as a whole as
             in TVM; PyTorch leaves that out.
         count_include_pad: whether an average counts the padding.
     """

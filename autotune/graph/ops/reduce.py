@@ -35,7 +35,7 @@ class Reduction(Operator):
         return tuple(sorted({self.axis(axis, ndim) for axis in given}))
 
     def infer(self, *inputs: TensorType) -> TensorType:
-        """Return the type of what is left."""
+        """Return the type of the result."""
         self.take(inputs, 1)
         over = self.over(inputs[0].ndim)
         shape = [

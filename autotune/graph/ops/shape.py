@@ -27,7 +27,7 @@ class Injective(Operator):
 
 @dataclass(frozen=True)
 class Reshape(Injective):
-    """Give the elements another shape; 0 keeps an extent, one -1 takes what is left."""
+    """Give the elements another shape; 0 keeps an extent, one -1 is inferred."""
 
     name: ClassVar[str] = "reshape"
     newshape: tuple[int, ...] = ()
@@ -78,7 +78,7 @@ class TileLayout(Injective):
         return TensorType(self._layout(inputs[0].shape).tiled_shape, inputs[0].dtype)
 
     def compute(self, *inputs: Tensor) -> Tensor:
-        """Read each element where it lies."""
+        """Read each element at its index."""
         (data,) = inputs
         layout = self._layout(TensorType.of(data).shape)
         made: Tensor = te.compute(

@@ -1,7 +1,8 @@
 """Images with their channels last become images with their channels first.
 
 Templates know more of the latter. A value is transposed where it comes in, and back only where
-something reads it that knows the order of its axes: what lies between computes the same of either.
+something reads it that knows the order of its axes: the operators between compute the same of
+either.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def channels_first(graph: Graph) -> Graph:
 
 
 def _is_whole(node: Node) -> bool:
-    """Return whether a node is a convolution in which all channels meet."""
+    """Return whether a node is a convolution that sums over all channels."""
     return isinstance(node.op, ops.Conv2d) and node.op.groups == 1
 
 

@@ -17,7 +17,7 @@ _ROWS_AND_HEADS = (0, 2, 1, 3)
 
 @dataclass(frozen=True)
 class _Part:
-    """What lies between two indices of an axis."""
+    """A slice of an axis, between two indices."""
 
     whole: Value
     axis: int

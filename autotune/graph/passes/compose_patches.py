@@ -10,7 +10,7 @@ from autotune.graph.value import Constant, Node, Value, apply
 
 
 def patches(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
-    """Return the product that a convolution NCHW is whose windows lie side by side.
+    """Return the product that computes an NCHW convolution whose windows do not overlap.
 
     So the first layer of a vision transformer is. Each patch is a row, transposed from the
     image; that is worth it where no template computes the convolution, and one the product.

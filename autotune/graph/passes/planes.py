@@ -55,7 +55,7 @@ def as_planes(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Planes] | N
     """Return what a convolution of volumes computes by one of images; None if it cannot be.
 
     Where filters see one element of two axes that follow one another, these are one axis, and the
-    volume is convolved as it lies. Else planes are copied side by side.
+    volume is convolved without a copy. Else planes are copied side by side.
 
     Args:
         node: of an `ops.Conv3d`.

@@ -45,7 +45,7 @@ def scalar(value: float, like: Value) -> Constant:
 
 
 def align_to_axis(vector: Value, axis: int, ndim: int, origin: str = "") -> Value:
-    """Give a vector trailing dimensions of 1, so that it meets data on an axis."""
+    """Give a vector trailing dimensions of 1, so that it broadcasts on an axis."""
     more = ndim - 1 - axis
     return apply(ops.ExpandDims(1, more), vector, origin=origin) if more else vector
 

@@ -80,7 +80,7 @@ class NDArray:
         dtype: its element type as a string, such as ``"float32"``.
     """
 
-    # The launcher of calls reads these where they lie.
+    # The launcher of calls reads these at their offsets.
     __slots__ = ("_address", "_block", "device", "dtype", "shape")
 
     def __init__(self, device: Device, shape: Sequence[int], dtype: str, block: Block) -> None:

@@ -56,7 +56,7 @@ def bind(
     stream: int = 0,
     may_copy: bool = True,
 ) -> Bound:
-    """Check what a caller passes, and bring it to the device.
+    """Check what a caller passes, and copy it to the device where needed.
 
     Arrays that are already there are used as they are. Host arrays passed to a kernel on a GPU,
     and arrays that are not contiguous or not aligned, are copied there, and back if written.
@@ -132,7 +132,7 @@ def _find(where: str, argument: Argument, value: object, stream: int) -> NDArray
 
 
 def _apart(source: object) -> HostArray | None:
-    """Return an array of the host whose elements lie apart as one of numpy; None for others."""
+    """Return a strided array of the host as one of numpy; None for others."""
     try:
         found = strided_on_host(source)
     except KernelError:
@@ -182,10 +182,10 @@ def _check(where: str, argument: Argument, found: NDArray | HostArray) -> None:
 
 
 def _is_in_place(where: str, found: NDArray | HostArray, device: Device) -> bool:
-    """Return whether the kernel can use the array where it lies.
+    """Return whether the kernel can use the array without a copy.
 
     Raises:
-        KernelError: it lies on another GPU.
+        KernelError: it is on another GPU.
     """
     if isinstance(found, np.ndarray):
         aligned = found.ctypes.data % _ALIGNMENT == 0

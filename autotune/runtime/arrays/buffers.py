@@ -223,7 +223,7 @@ def _guard(argument: Argument, device: Device) -> tuple[NDArray, Guarded]:
 def random_inputs(args: Sequence[Argument], seed: int = 0) -> list[HostArray]:
     """Return random values without zeros for the arguments that are read.
 
-    Floats lie in [-1, 1], integers in [1, 9]: zeros would hide wrong indices and run faster.
+    Floats are in [-1, 1], integers in [1, 9]: zeros would hide wrong indices and run faster.
     Scalars that have a value get it.
 
     Raises:

@@ -165,11 +165,11 @@ def adopt(
 
 
 def strided_on_host(source: object) -> tuple[tuple[int, ...], tuple[int, ...], str, Block] | None:
-    """Take the memory of an array of the host whose elements lie apart.
+    """Take the memory of a strided array of the host.
 
     Returns:
         Shape, strides in elements, dtype, and the bytes from the first element to the last; None
-        where it is dense, or lies elsewhere.
+        where it is dense, or on another device.
     """
     capsule, address, tensor = _shown(source, _LEGACY_STREAM)
     if tensor.device.device_type not in _ON_CPU or not tensor.strides or not tensor.data:

@@ -159,6 +159,6 @@ def new_entry(
 
 
 def _is_taken(kernel: Kernel, most: int) -> bool:
-    """Return whether the C launcher has room for a function; Python calls those of more."""
+    """Return whether the C launcher takes so many arguments; else Python makes the call."""
     longest = max(len(one.args) for one in kernel.calls)
     return max(len(kernel.args), len(kernel.workspace)) <= most and longest <= 2 * most

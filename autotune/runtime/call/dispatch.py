@@ -34,7 +34,7 @@ class Dispatch:
     Args:
         kernel: the function; sizes may be open.
         target: what it was built for.
-        device: where it runs unless arrays lie on another device of that kind.
+        device: where it runs unless arrays are on another device of that kind.
         artifact_of: gives the machine code of a kernel whose sizes are put in.
         load: loads a kernel on the host.
 
@@ -92,7 +92,7 @@ class Dispatch:
         return 0
 
     def _device_of(self, values: Sequence[object]) -> Device:
-        """Return the device that the arrays lie on, where it is one that the function is for."""
+        """Return the device that the arrays are on, where the function is for it."""
         if self._device.device_type != _CUDA:
             return self._device
         for value in values:

@@ -51,7 +51,7 @@ def _launcher() -> tuple[object, str]:
 
 
 def _make() -> tuple[object, str]:
-    # A module that does not say that it needs no lock would bring the lock back for everybody.
+    # A module that does not declare that it needs no GIL would enable the GIL for the process.
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         return None, "this Python runs without a global lock"
     if sys.maxsize < 2**32 or sys.byteorder != "little":

@@ -107,7 +107,8 @@ class BuildCache:
             with contextlib.suppress(OSError):
                 path.unlink()
             total -= size
-        # Other processes store too; looking again after a part of the room keeps all in bound.
+        # Other processes store too; looking again after a part of the limit keeps the total within
+        # it.
         self._room = max(0, self.max_bytes - total) // 4
 
     def _path(self, key: str) -> Path:

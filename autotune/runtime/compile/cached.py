@@ -161,7 +161,7 @@ def _check(
 
 @functools.cache
 def _users_cache(folder: Path) -> BuildCache:
-    """Return one cache object for each folder: it remembers how much room there is."""
+    """Return one cache object for each folder: it remembers how much space is left."""
     return BuildCache(folder / "build")
 
 

@@ -155,7 +155,7 @@ def _wheel_roots() -> tuple[Path, ...]:
 
 
 def _header_folder(library: Path) -> Path | None:
-    """Return where cuda_fp16.h is, if anywhere; NVRTC brings no headers of its own.
+    """Return where cuda_fp16.h is, if anywhere; NVRTC has no headers of its own.
 
     Those that were installed with the library come first: they are of its release.
     """

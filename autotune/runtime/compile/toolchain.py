@@ -72,7 +72,7 @@ def host_toolchain(cxx: bool = False) -> Toolchain:
     Raises:
         CompilerMissing: the one that was asked for, or all of them, do not exist; or the one
             that was found does not tell its version.
-        CompilerCrashed: it was killed over that question, or found no room for temporary files.
+        CompilerCrashed: it was killed, or there was no space for temporary files.
     """
     asked = environment.host_cxx_compiler() if cxx else environment.host_compiler()
     return _host_toolchain(cxx, asked, environment.search_path())

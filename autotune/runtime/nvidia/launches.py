@@ -12,7 +12,8 @@ from autotune.runtime.nvidia import libcuda
 
 # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, cuda.h.
 _PROGRAMMATIC_STREAM_SERIALIZATION = 6
-# CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, and from which on kernels can begin early.
+# CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, and from which on there is programmatic dependent
+# launch.
 _CAPABILITY, _EARLY_CAPABILITY = 75, 9
 _POINTER = ctypes.c_void_p
 
@@ -37,7 +38,7 @@ class _Config(ctypes.Structure):
 
 
 def as_launched(kernel: Kernel, index: int) -> Kernel:
-    """Return a kernel as device ``index`` can launch it: where none begins early, without that."""
+    """Return a kernel as device ``index`` can launch it: dependent launch only where supported."""
     if not any(one.launch.early for one in kernel.calls) or _begins_early(index):
         return kernel
     calls = [replace(one, launch=replace(one.launch, early=False)) for one in kernel.calls]
@@ -60,11 +61,10 @@ def launch(
     """Queue a kernel on a stream.
 
     Args:
-        function: its handle.
-        how: blocks, threads and dynamic shared memory, and whether it may begin early.
-        values: the bits of its arguments, in order.
-        stream: its handle, 0 for the default one.
-        early: whether what was queued last is a kernel that it may begin in.
+        function: its handle. how: blocks, threads and dynamic shared memory, and whether it may be
+        a programmatic dependent launch. values: the bits of its arguments, in order. stream: its
+        handle, 0 for the default one. early: whether what was queued last is a kernel that it may
+        begin in.
 
     Raises:
         DeviceError: the driver refused.

@@ -182,7 +182,7 @@ class SplitSpace(TransformSpace):
     def within(self, limits: Sequence[int]) -> SplitEntity:
         """Return the split of the largest tiles that divide the axis.
 
-        Sizes are filled from the innermost outwards, each with the largest factor of what is left
+        Sizes are filled from the innermost outwards, each with the largest factor of the remainder
         that is not above its limit; -1 is no limit.
 
         Raises:

@@ -1,4 +1,4 @@
-"""TVM's `contrib`: what is left of the helpers around it."""
+"""TVM's `contrib`: helpers around it."""
 
 from typing import TYPE_CHECKING
 

@@ -61,7 +61,7 @@ class GraphModule:
         self._set(params)
 
     def set_input_zero_copy(self, key: str | int, value: object) -> None:
-        """Let runs read an array where it lies, without a copy, until another input is set so.
+        """Let runs read an array in place, without a copy, until another input is set so.
 
         Raises:
             GraphError: there is no such input, or the array is of another shape, dtype or device.

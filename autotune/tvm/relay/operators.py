@@ -114,7 +114,7 @@ def cast(data: Value, dtype: str) -> Value:
 
 
 def reshape(data: Value, newshape: Numbers) -> Value:
-    """Give the elements another shape; 0 keeps an extent, -1 takes what is left."""
+    """Give the elements another shape; 0 keeps an extent, -1 is inferred."""
     return apply(ops.Reshape(whole_numbers("reshape", "newshape", newshape)), data)
 
 

@@ -48,7 +48,7 @@ def _product(a: Tensor, b: Tensor, name: str, **more: Any) -> Tensor:
 
 @register_workload
 def matmul_auto_scheduler_test(N: int, M: int, K: int) -> Tensors:
-    """Return a product whose right operand may lie in any order."""
+    """Return a product whose right operand may have any layout."""
     a, b = te.placeholder((N, K), name="A"), te.placeholder((K, M), name="B")
     return [a, b, _product(a, b, "C", attrs={"layout_free_placeholders": [b]})]
 
