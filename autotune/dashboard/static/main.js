@@ -55,7 +55,7 @@ function tookOverview(data) {
   state.overview = data;
   if (source.live) setStatus("live", "live");
   byId("empty").hidden = data.workloads.length > 0;
-  if (!source.live) byId("empty").textContent = "No trial stands in this log.";
+  if (!source.live) byId("empty").textContent = "This log has no trials.";
   byId("content").hidden = !data.workloads.length;
   drawLogs(state);
   drawWorkers(state);

@@ -91,7 +91,7 @@ export function drawImportance(state) {
   const { importance } = state.view, shares = Object.entries(importance.shares).filter(([, share]) => share > 0);
   const holder = byId("importance-chart");
   if (!shares.length) {
-    fill(holder, note(importance.trials >= 24 ? "The knobs do not explain these times." : "Worked out once two dozen trials have succeeded."));
+    fill(holder, note(importance.trials >= 24 ? "The knobs do not explain these times." : "Computed from 24 successful trials on."));
     return;
   }
   const rows = shares.slice(0, 16).map(([name, share]) => {

@@ -8,7 +8,7 @@ export function drawRoofline(state) {
   fill(byId("roofline-note"));
   if (!roofline.roofs.length) {
     const best = Math.max(...points.roofline.filter((one) => one != null), 0);
-    empty("roofline-chart", best ? `The best trial reaches ${percent(best)} of the device's ceiling; this log does not hold the ceilings themselves.`
+    empty("roofline-chart", best ? `The best trial reaches ${percent(best)} of the device's ceiling; this log does not contain the ceilings themselves.`
       : "Nothing to compare with: the template declares no operations and bytes (cfg.add_flop, cfg.add_bytes), or the log does not say.");
     return;
   }

@@ -49,7 +49,7 @@ function winnerCard(state, one) {
       listOf("Configuration", Object.entries(one.config).map(([name, value]) => [name, valueText(value)])),
       resources.length ? listOf("Resources", resources.map(([name, value]) => [name.replaceAll("_", " "), String(value)])) : null,
       Object.keys(one.clocks).length ? listOf("Device", Object.entries(one.clocks).map(([name, value]) => [name.replaceAll("_", " "), valueText(value)])) : null),
-    one.race && one.race.candidates.length ? raceTable(one) : note("No final race in this log yet: the fastest trial, which is partly the luckiest, stands here."),
+    one.race && one.race.candidates.length ? raceTable(one) : note("No final race in this log yet: this is the fastest trial, which is partly the luckiest."),
     sourceOf(one));
 }
 
