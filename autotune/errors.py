@@ -1,4 +1,4 @@
-"""Every error a user can meet, in one tree.
+"""Every error that is raised to users, in one tree.
 
     AutotuneError
     ├── SpaceError            a knob or a configuration that does not fit its space
@@ -55,7 +55,7 @@ class GraphError(AutotuneError, ValueError):
 
 
 class ScheduleError(AutotuneError, ValueError):
-    """A schedule primitive cannot be applied where it was asked for."""
+    """A schedule primitive cannot be applied."""
 
 
 class LoweringError(AutotuneError):
@@ -115,7 +115,7 @@ class LockError(AutotuneError):
 
 
 class FrozenError(LockError):
-    """In frozen mode a kernel was asked for that is not the one that was locked, or none is."""
+    """In frozen mode a kernel differs from the locked one, or none is locked."""
 
 
 class TunerError(AutotuneError, ValueError):

@@ -18,4 +18,4 @@ class NoScheduleError(TunerError):
 
 
 class PrintModeError(TunerError, AssertionError):
-    """A schedule cannot be printed in the form that was asked for."""
+    """A schedule cannot be printed in the requested form."""

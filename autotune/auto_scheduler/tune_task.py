@@ -112,7 +112,7 @@ def best_of_log(
 
 @dataclass
 class _Fitting:
-    """Tells records whose steps fit the graph of a task from others.
+    """Distinguishes records whose steps fit the graph of a task from others.
 
     Attributes:
         task: whose records are looked for.

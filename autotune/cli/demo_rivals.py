@@ -181,7 +181,7 @@ def _torch_cpu(copies: Sequence[Sequence[Array]]) -> Sampler:
 
 def _torch_cuda(copies: Sequence[Sequence[Array]]) -> Sampler:
     """Return cuDNN in its better layout, at the best of several picks of its benchmark mode."""
-    # With room for one plan only, cuDNN is benchmarked anew when another convolution came between.
+    # With a cache of one plan only, cuDNN would be benchmarked again after another convolution.
     os.environ.setdefault("TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT", "1")
     torch: Any = importlib.import_module("torch")
     torch.backends.cudnn.allow_tf32 = False

@@ -54,7 +54,7 @@ COMMANDS = {
     ),
 }
 
-# Where something is written there is no room left.
+# No space left on the device.
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 

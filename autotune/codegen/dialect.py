@@ -50,7 +50,7 @@ class Dialect:
         vector_bytes: widest vector load or store; 0 for a dialect without.
         barriers: statement by scope.
         infinity, nan: by column of the function table.
-        assume: statement that tells the compiler the range of an index; ``{name}``, ``{extent}``.
+        assume: statement of the range of an index to the compiler; ``{name}``, ``{extent}``.
         heap_bytes: a local array of more bytes is taken from the heap; 0 for never.
         array_alignment: bytes at whose multiples local arrays begin where vector loops use them;
             0 for a dialect whose vector loops are not loops of vector types.

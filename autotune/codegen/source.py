@@ -18,7 +18,7 @@ from autotune.target.backends import of_language, part
 from autotune.te import Schedule, Tensor
 from autotune.utils.garbage import collection_paused
 
-# More static shared memory than this is refused by the compiler; beyond it is asked for at launch.
+# The limit of static shared memory; more is dynamic, requested at launch.
 _STATIC_SHARED_BYTES = 48 * 1024
 _ALIGNMENT = 16
 _LINE = 80

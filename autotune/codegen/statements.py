@@ -165,7 +165,7 @@ class StatementPrinter:
         return made is not None
 
     def condition(self, node: If) -> None:
-        """Write an if; an else that is an if goes on in the same line."""
+        """Write an if; an else that is an if is written as ``else if``."""
         copy = zero_filled(node)
         if copy is not None:
             self.needs.update(("cuda_pipeline.h", COPY_OR_ZERO))
@@ -232,7 +232,7 @@ class StatementPrinter:
         self.freed[-1].append(name)
 
     def _alignment(self, size: int) -> str:
-        """Return how a local array is aligned so that no vector lies across two lines."""
+        """Return the alignment of a local array, so that no vector crosses a cache line."""
         most = self.dialect.array_alignment
         fits = min(size & -size, most) if size else 0
         return f" __attribute__((aligned({fits})))" if fits >= NARROWEST else ""
@@ -300,7 +300,7 @@ class StatementPrinter:
 
 
 def elements_of(buffer: Buffer) -> int:
-    """Return how many elements a buffer spans, gaps between its rows included.
+    """Return how many elements a buffer spans, padding of its rows included.
 
     0 if that is known only when the function is called.
     """

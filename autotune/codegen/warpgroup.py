@@ -11,7 +11,7 @@ lets each thread add up its own sums.
 
 from __future__ import annotations
 
-# Type of an item, and how the instruction is told which operands are transposed.
+# Type of an item, and the operands of the instruction that say which inputs are transposed.
 _TURNS = ", %{turn_a}, %{turn_b}"
 _KINDS = {"f16": ("__half", _TURNS), "bf16": ("__nv_bfloat16", _TURNS), "tf32": ("float", "")}
 _BYTES = {"f16": 2, "bf16": 2, "tf32": 4}

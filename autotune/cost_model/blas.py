@@ -21,7 +21,7 @@ _MAPS = Path("/proc/self/maps")
 _PREFIXES = ("scipy_openblas", "openblas")
 _SUFFIXES = ("64_", "", "_64_", "64")
 
-# Modules that bring an OpenBLAS of their own.
+# Modules that bundle an OpenBLAS of their own.
 _OWNERS = ("numpy", "scipy.linalg")
 
 Knob = tuple[Callable[[], int], Callable[[int], None]]

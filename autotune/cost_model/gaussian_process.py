@@ -18,7 +18,7 @@ Single = npt.NDArray[np.float32]
 BOUNDS_WEIGHT, BOUNDS_SIGNAL, BOUNDS_NOISE = (-6.0, 7.0), (-3.0, 3.0), (-9.0, 1.0)
 # Noise that is always there, so that nearly equal configurations stay solvable.
 JITTER = 1e-4
-# Trials a posterior has room for before it must be copied.
+# Initial capacity of a posterior in trials.
 ROOM = 64
 
 
@@ -191,7 +191,7 @@ class Posterior:
         self._known: Single = process.scaled(known)
         self._pool: Single = process.scaled(pool)
         covariance = process.covariance(self._known, self._known).astype(np.float64)
-        # Grown in place: room for more trials below, filled up to `_count`.
+        # Grown in place: allocated for more trials, filled up to `_count`.
         self._lower: Float = np.zeros((n + ROOM, n + ROOM))
         self._lower[:n, :n] = factor(covariance, process.noise)
         self._rows: Single = np.empty((n + ROOM, m), dtype=np.float32)

@@ -10,7 +10,7 @@ import numpy as np
 from autotune.dashboard.selection import Selection
 from autotune.measure.types import MeasureErrorNo
 
-# Texts told of each kind, the most frequent first.
+# Texts shown of each kind, the most frequent first.
 MOST_TEXTS = 50
 
 

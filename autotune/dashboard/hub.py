@@ -26,7 +26,7 @@ _KEPT, MOST_READERS = 16, 64
 
 
 class Hub:
-    """Follows logs and tells readers what is new.
+    """Follows logs and sends readers what is new.
 
     A reader is never sent more than one message at a time, and that is of the latest state: what
     came while it was receiving the last one is not kept for it. So one who receives slowly, or not
@@ -63,11 +63,11 @@ class Hub:
             await asyncio.sleep(0.001 if more else LOOK_S)
 
     def overview(self) -> str:
-        """Return the message that tells of all logs."""
+        """Return the message of all logs."""
         return self._message("", lambda: {"type": "overview", **self.model.overview()})
 
     def view(self, view: View) -> str:
-        """Return the message that tells of one workload."""
+        """Return the message of one workload."""
         return self._message(view.key, lambda: {"type": "view", **self.model.view(view)})
 
     def _message(self, key: str, make: Callable[[], dict[str, object]]) -> str:

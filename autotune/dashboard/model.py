@@ -28,7 +28,7 @@ from autotune.version import __version__
 SCHEMA = 1
 # Values of a knob that are all told; of more, only those of trials that are shown.
 _MOST_VALUES = 500
-# Workloads that are told; a network has some dozens.
+# Workloads that are sent; a network has some dozens.
 _MOST_WORKLOADS = 2000
 # Importance is worked out again when there are so many times more trials.
 _AGAIN = 1.5

@@ -28,7 +28,7 @@ class News:
 
 
 class Tail:
-    """Reads a file from its begin, and goes on where it stopped.
+    """Reads a file from its beginning, and continues where it stopped.
 
     A line without its newline is held back until the newline comes: a writer may be in the middle
     of it. A file that was replaced (`autotune log compact`, logrotate) or became shorter is read

@@ -70,7 +70,7 @@ def _median(values: Float) -> float | None:
 
 
 class _Lanes:
-    """Bars on lanes, each as low as there is room."""
+    """Bars on lanes, each on the first free one."""
 
     def __init__(self, start: float) -> None:
         self.bars: list[dict[str, object]] = []

@@ -207,7 +207,7 @@ def _on_host(source: str) -> str:
         )
 
     source = _DYNAMIC_SHARED.sub(reference, source)
-    # The macro brings its own `static`, and no standard attribute may follow that.
+    # The macro has its own `static`, and no standard attribute may follow that.
     source = re.sub(r"\bstatic\s+__shared__", "__shared__", source)
     return re.sub(r"\b__shared__\s+(alignas\s*\([^()]*\))", r"\1 __shared__", source)
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 class GuardedBuffer:
     """Memory with unmapped pages around it, so that a stray access is not someone else's.
 
-    Accesses out of bounds of a checked kernel are reported wherever its arguments lie, unless they
+    Accesses out of bounds of a checked kernel are reported wherever its arguments are, unless they
     land in another argument; with guards they cannot. Memory that was not written holds ``fill``
     in each byte: a NaN as a float, -1 as an integer.
     """

@@ -68,7 +68,7 @@ class _Column:
         return np.log2(np.maximum(column, 1e-9)) if self.log else column
 
     def unit(self, raw: FloatTable) -> FloatTable:
-        """Return the values scaled to 0..1; those of other spaces may lie a little outside."""
+        """Return the values scaled to 0..1; those of other spaces may be a little outside."""
         return np.clip((self.values(raw) - self.low) / (self.high - self.low), -0.5, 1.5)
 
 

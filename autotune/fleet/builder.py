@@ -59,7 +59,7 @@ class Parts:
 class FleetPool:
     """Where `LocalBuilder` would have processes: the builders of a fleet.
 
-    What they compiled lies in a folder of this client, under the names that it would have here.
+    What they compiled is in a folder of this client, under the names that it would have here.
     """
 
     def __init__(self, parts: Parts, needs: BuildNeeds) -> None:

@@ -78,6 +78,6 @@ def unpack(headers: Sequence[tuple[str, str]], kernel: Kernel, folder: Path) -> 
 
 
 def _under(root: Path, path: str) -> Path:
-    """Return where a file of the client's lies among those that it sent."""
+    """Return the path of a file of the client's among those that it sent."""
     inner = os.path.normpath(os.path.join("/", path)).lstrip("/")
     return root / inner

@@ -74,7 +74,7 @@ class Loop:
     """An event loop in a thread of its own; all that runs in it ends with it.
 
     Raises:
-        OSError: there is no room for one.
+        OSError: there is no space for one.
     """
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ _NAME, _TRANSFER = re.compile(rf"[0-9a-f]{{64}}{_SUFFIX.pattern}"), re.compile("
 _WRONG = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 # The longest that one job may have a device, or a builder, which others wait for.
 MOST_TIMEOUT_S = 86400.0
-# Of a reason so much is told.
+# Characters of a reason that are sent.
 _LETTERS = 2000
 
 
@@ -54,7 +54,7 @@ class Build:
     Attributes:
         job: its folder and flags are made to fit the worker there.
         timeout_s: seconds until the process that compiles is killed over it.
-        headers: path and text of the user's own headers, where they lie with the client.
+        headers: path and text of the user's own headers on the client.
     """
 
     sender: Sender
@@ -173,7 +173,7 @@ class Unable:
 
 @dataclass(frozen=True)
 class Told:
-    """Plain data that was asked for."""
+    """Plain data that was requested."""
 
     data: Mapping[str, object]
 

@@ -22,7 +22,7 @@ DIGITS = 64
 CHUNK_BYTES = 4 << 20
 # Files that a client remembers the hashes of.
 _MOST_KNOWN = 4096
-# The part of the host's memory that a worker's files may take: they lie in memory on many hosts.
+# The part of the host's memory that a worker's files may take: on many hosts these are in memory.
 _MEMORY_PART = 8
 # A transfer of which nothing came for so long will not go on.
 _LATE_S = 600.0
@@ -107,7 +107,7 @@ class _Arriving:
 class Store:
     """The files that a worker has, by their names, in a folder that goes with it.
 
-    Those that were not asked for the longest go when they take too much room, and all that can go
+    Those that were not asked for the longest go when they take too much space, and all that can go
     when the disk is full; clients are asked for them again. From any thread.
 
     Args:
@@ -138,7 +138,7 @@ class Store:
                     del self._held[name]
 
     def path(self, name: str) -> str | None:
-        """Return where a file lies, or None where it is not here."""
+        """Return the path of a file, or None where it is not here."""
         with self._lock:
             if name not in self._files:
                 return None
@@ -146,7 +146,7 @@ class Store:
             return str(self._files[name][0])
 
     def place(self, name: str) -> Path:
-        """Return where a file would lie that is not here yet."""
+        """Return the path of a file that is not here yet."""
         return self._scratch.path / name
 
     def add(self, name: str, data: bytes) -> None:
@@ -154,7 +154,7 @@ class Store:
 
         Raises:
             FleetError: it is another file than its name says.
-            OSError: there is no room for it.
+            OSError: there is no space for it.
         """
         if self.path(name) is not None:
             return
@@ -181,7 +181,7 @@ class Store:
 
         Raises:
             FleetError: a part is missing, or the whole is not what its name says.
-            OSError: there is no room for it.
+            OSError: there is no space for it.
         """
         self._give_up_late()
         with self._lock:
@@ -209,7 +209,7 @@ class Store:
 
     @contextmanager
     def written(self, made: Path) -> Iterator[None]:
-        """Remove a file whose writing fails here; where there is no room for it, make some."""
+        """Remove a file whose writing fails here; where there is no space for it, make some."""
         try:
             yield
         except BaseException as error:

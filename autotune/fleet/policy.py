@@ -200,7 +200,7 @@ class Policy:
         return None
 
     def _placed(self, needs: Needs, line: deque[Entry], now: float) -> tuple[int, Entry] | None:
-        """Return a place with room and the oldest entry of a line that it may have."""
+        """Return a place with a free slot and the oldest entry of a line that it may have."""
         some_idle = any(True for _ in self._idle.suiting(needs))
         for number in (self._idle if some_idle else self._free).suiting(needs):
             entry = self._fitting(self._states[number], line, now)

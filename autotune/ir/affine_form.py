@@ -21,7 +21,7 @@ class AtomKind(IntEnum):
 
 
 class Atom:
-    """One indivisible summand, with the interval it lies in and the variables it depends on."""
+    """One indivisible summand, with its interval and the variables it depends on."""
 
     __slots__ = ("divisor", "expr", "form", "high", "kind", "low", "vars")
 
@@ -65,7 +65,7 @@ class Affine:
 
     @property
     def bounds(self) -> tuple[Bound, Bound]:
-        """The interval the value lies in."""
+        """The interval of the value."""
         if self._bounds is None:
             low: Bound = self.const
             high: Bound = self.const

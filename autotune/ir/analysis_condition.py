@@ -1,4 +1,4 @@
-"""Comparisons of affine forms with zero: decided by ranges, or brought to their simplest shape."""
+"""Comparisons of affine forms with zero: decided by ranges, or simplified."""
 
 from __future__ import annotations
 

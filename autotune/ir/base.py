@@ -147,7 +147,7 @@ class Expr(Node, Operand):
 
 
 class Var(Expr):
-    """A variable; two of one name are different. ``axis`` tells what it iterates, if it does."""
+    """A variable; two of one name are different. ``axis`` is what it iterates over, if any."""
 
     __slots__ = ("axis", "name")
     __match_args__ = ("name", "dtype", "axis")
@@ -314,7 +314,7 @@ def cast(value: object, dtype: str) -> Expr:
 
 
 def match_types(a: object, b: object) -> tuple[Expr, Expr] | None:
-    """Bring two operands to one dtype; None if one of them is nothing we know.
+    """Convert two operands to one dtype; None if one of them is nothing we know.
 
     A Python number takes the dtype of the other operand, except that a float makes an integer
     operand float32. Two expressions meet in the dtype that `promote` says.

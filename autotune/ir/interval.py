@@ -15,7 +15,7 @@ EVERYTHING: Interval = (-inf, inf)
 
 
 def floordiv(a: Interval, divisor: int) -> Interval:
-    """Return where ``x // divisor`` lies, for a positive divisor."""
+    """Return the interval of ``x // divisor``, for a positive divisor."""
     return _floor_end(a[0], divisor), _floor_end(a[1], divisor)
 
 

@@ -128,7 +128,7 @@ class Simplifier(AffineSpace):
         return expr
 
     def bounds(self, expr: Expr) -> Interval:
-        """Return the interval in which an integer expression lies."""
+        """Return the interval of an integer expression."""
         return self._bounds_of(self.evaluate(expr))
 
     def compare(self, op: Comparison, a: Affine, b: Affine) -> Expr:

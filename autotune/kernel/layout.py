@@ -1,4 +1,4 @@
-"""Arrays whose elements lie in another order than row by row: tiles of each dimension, permuted.
+"""Layouts of arrays other than row-major: tiles of each dimension, permuted.
 
 A kernel that reads weights tile by tile reads one element beside the other where the weights lie
 in that order (TVM calls it layout rewrite). Nothing is padded, so each order can be undone.
@@ -56,12 +56,12 @@ class TiledLayout:
 
     @property
     def tiled_shape(self) -> tuple[int, ...]:
-        """The shape in which the elements lie row by row."""
+        """The shape in which the elements are row-major."""
         return tuple([extent for _, extent in self.parts])
 
     @property
     def is_natural(self) -> bool:
-        """Whether the elements lie as they do row by row."""
+        """Whether the layout is row-major."""
         order = [i for i, extent in self.parts if extent != 1]
         return order == sorted(order)
 
@@ -85,7 +85,7 @@ class TiledLayout:
         return np.ascontiguousarray(natural).reshape(self.shape)
 
     def places(self, indices: Sequence[Any]) -> tuple[Any, ...]:
-        """Return where an element lies that has these indices: numbers or expressions."""
+        """Return the offset of the element with these indices: numbers or expressions."""
         found, inner = [], list(self.shape)
         for dimension, extent in self.parts:
             outermost = inner[dimension] == self.shape[dimension]
@@ -148,7 +148,7 @@ def with_layouts(kernel: Kernel, layouts: Sequence[TiledLayout | None]) -> Kerne
 
     Args:
         kernel: lowered from a program that reads arrays of tiled shapes.
-        layouts: of its arguments, in order; none where they lie row by row.
+        layouts: of its arguments, in order; none where they are row-major.
 
     Raises:
         KernelError: an argument has another shape than its layout.

@@ -90,7 +90,7 @@ def axis_values(
                     times(simplifier, values[outer], extents[inner]), values[inner]
                 )
             case FuseRelation(outer, inner, fused) if extents[outer] == 1:
-                # What runs past the end of the fused loop is turned away by a condition.
+                # Iterations beyond the end of the fused loop are excluded by a condition.
                 values[outer], values[inner] = ZERO, values[fused]
             case FuseRelation(outer, inner, fused):
                 parts = divide(simplifier, values[fused], extents[inner])

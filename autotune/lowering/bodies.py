@@ -1,4 +1,4 @@
-"""Evaluating the bodies of computes: inlined stages put in, indices brought to affine form."""
+"""Evaluating the bodies of computes: inlined stages substituted, indices in affine form."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Stages are visited from the outputs to the arguments. The region of a stage that is attached
 inside a loop of its reader is what the reads made inside that loop cover, while the loops outside
-keep their values. Memory decides about threads: what lies in shared memory must hold what all
+keep their values. Memory decides about threads: a buffer in shared memory must hold what all
 threads of the block read, what is local only what one thread reads.
 """
 

@@ -1,4 +1,4 @@
-"""The memory of tensors: which buffer holds each, and where in it an element lies."""
+"""The memory of tensors: the buffer of each, and the offsets of elements."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class ReadsToLoads(Rewriter):
         self._made: dict[ProducerLoad, Load] = {}
 
     def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
-        """Find the buffer and the index; an index may read tensors in turn."""
+        """Find the buffer and the index; an index may itself read tensors."""
         load = self._made.get(node)
         if load is None:
             load = self.homes.load(node)

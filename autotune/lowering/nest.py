@@ -42,7 +42,7 @@ class _Nests:
         return self._attached.get((stage, leaf), ())
 
     def flat(self, value: Expr) -> Expr:
-        """Return a value with reads of tensors turned into loads of buffers."""
+        """Return a value with loads of buffers for reads of tensors."""
         return self._loads.rewrite(value)
 
     def stage(self, plan: StagePlan, opened: frozenset[Var]) -> Stmt:

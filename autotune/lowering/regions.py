@@ -26,7 +26,7 @@ def whole(extent: Extent) -> Region:
 
 
 def relax(simplifier: Simplifier, sizes: Sizes, form: Affine, ranged: Set[Var]) -> Region | None:
-    """Return where ``form`` lies while the variables ``ranged`` run; None if that is unknown."""
+    """Return the interval of ``form`` over the variables ``ranged``; None if that is unknown."""
     if form.vars.isdisjoint(ranged):
         return Region(form, 1)
     parts: list[tuple[Affine, int]] = [(constant(form.const), 1)]

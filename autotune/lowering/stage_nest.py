@@ -29,7 +29,7 @@ PIPELINE = "software_pipeline"
 
 @dataclass(frozen=True)
 class PipelinedBuffer:
-    """A buffer whose stage asked to be computed ahead, in ``depth`` copies."""
+    """A buffer whose stage is computed ahead, in ``depth`` copies."""
 
     buffer: Buffer
     depth: int
@@ -63,7 +63,7 @@ class Nests(Protocol):
         """Return the loops of a stage; ``opened`` are the thread axes that are around it."""
 
     def flat(self, value: Expr) -> Expr:
-        """Return a value with reads of tensors turned into loads of buffers."""
+        """Return a value with loads of buffers for reads of tensors."""
 
 
 class StageNest:

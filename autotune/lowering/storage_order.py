@@ -1,4 +1,4 @@
-"""In which order the elements of a stage lie that nobody outside of a kernel sees.
+"""The layout of a stage that is not visible outside of a kernel.
 
 Rows of the last axis are as good as any, unless vectors go along another one: then the elements
 of a vector are made neighbours, so that it is loaded and stored by one instruction. So a copy of

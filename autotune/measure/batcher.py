@@ -19,7 +19,7 @@ JOIN_S = 10.0
 
 
 class Batcher(Generic[Item, Result]):
-    """Gathers what is submitted and hands it on in batches, from one thread of its own.
+    """Collects what is submitted and forwards it in batches, from one thread of its own.
 
     This is how builders and runners that only define ``build`` or ``run`` take part in a pipeline:
     while one batch is at work the next one gathers.

@@ -51,7 +51,7 @@ class MeasureErrorNo(IntEnum):
 
 
 class MeasureInput(NamedTuple):
-    """One trial asked for: this configuration of this task on this target.
+    """One requested trial: this configuration of this task on this target.
 
     The names are AutoTVM's. The task is any `autotune.workload.Workload`, the configuration any
     `Candidate` of it; measuring, races and logs know no more of them than that.

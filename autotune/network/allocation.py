@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from autotune.network.arms import Arm, Tuned
 
-# What another round brings: a part of what the last rounds brought, rounds looked back at, and a
+# The gain of another round: a part of that of the last rounds, rounds looked back at, and a
 # part of the time over the number of rounds: the first few find most of what there is.
 _PAST, _WINDOW, _NEXT = 0.2, 3, 0.3
 # What is this close to what no kernel can beat is not worth a trial.
@@ -78,7 +78,7 @@ def _habits(functions: Sequence[Tuned]) -> dict[str, tuple[float, float]]:
 
 
 def _hope(tuned: Tuned, ratio: float, round_s: float) -> float:
-    """Return what a second of the first round of a way may bring, by its habits."""
+    """Return the expected gain of a second of the first round of a way, by its habits."""
     if _done(tuned):
         return 0.0
     total = tuned.calls * _finite(tuned.seconds)

@@ -15,7 +15,7 @@ class Budget:
 
     Args:
         seconds: in all.
-        clock: tells seconds.
+        clock: returns seconds.
 
     Attributes:
         before_s: seconds that earlier calls took.

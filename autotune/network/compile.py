@@ -37,7 +37,7 @@ from autotune.workload import Candidate, GraphWorkload, ScheduleSteps, Workload
 _TIMEOUT_S = 600.0
 # The level from which on arithmetic becomes norms and attention.
 _COMPOSES = 3
-# Told how many of how many kernels are compiled.
+# Called with how many of how many kernels are compiled.
 Progress = Callable[[int, int], None]
 
 

@@ -136,7 +136,7 @@ class NetworkInstance:
     def bind_input(self, index: int, given: object) -> None:
         """Let runs read an array in place, without a copy, until another one is given.
 
-        Only the kernels that read the input are told: on a GPU nothing is captured anew.
+        Only the kernels that read the input change: on a GPU nothing is captured anew.
 
         Args:
             index: number of the input.

@@ -91,7 +91,7 @@ class Entry:
         dtypes: of which all operands and the result are; None for all.
         activations: what it does after a sum.
         keeps: whether it writes the sum before that too.
-        matcher: asked for layers of these.
+        matcher: called for layers of these.
     """
 
     template: str

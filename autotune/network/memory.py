@@ -1,4 +1,4 @@
-"""Where the values of a network lie while it runs: one block of memory, planned ahead."""
+"""The memory plan of a network: offsets of its values in one block of memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MemoryPlan:
         offsets: bytes from the start; values that share memory have the same one.
         bytes: of the whole block.
         least: what any plan needs: the most that is alive at one time.
-        aliases: values that lie in the memory of another one, with that one and the bytes from its
+        aliases: values that are in the memory of another one, with that one and the bytes from its
             start: the same numbers in another shape, parts of numbers that are joined, or written
             over numbers that nobody reads any more.
     """
@@ -109,7 +109,7 @@ def _aliases(
 
 
 def _parts(function: Function, outside: set[Value], aliases: Aliases) -> Aliases:
-    """Return where values lie in what they are joined to; nothing where they cannot."""
+    """Return the offsets of values in those that they are joined to; nothing where they cannot."""
     result, at = function.outputs[0], 0
     parts: dict[Value, tuple[Value, int]] = {}
     for value in function.inputs:
@@ -123,7 +123,7 @@ def _parts(function: Function, outside: set[Value], aliases: Aliases) -> Aliases
 
 
 def resting(value: Value, aliases: Aliases) -> tuple[Value, int]:
-    """Return the value in whose memory another one lies, and at how many bytes."""
+    """Return the value in whose memory another one is, and its offset in bytes."""
     at = 0
     while value in aliases:
         value, further = aliases[value]
@@ -132,7 +132,7 @@ def resting(value: Value, aliases: Aliases) -> tuple[Value, int]:
 
 
 def origin(value: Value, aliases: Aliases) -> Value:
-    """Return the value in whose memory another one lies."""
+    """Return the value in whose memory another one is."""
     return resting(value, aliases)[0]
 
 
@@ -163,7 +163,7 @@ def _lives(
 
 
 def _free_offset(life: _Life, placed: Sequence[tuple[_Life, int]]) -> int:
-    """Return the lowest offset at which nothing lies that is alive meanwhile."""
+    """Return the lowest offset that no value occupies which is live at the same time."""
     taken = sorted((offset, each.size) for each, offset in placed if each.meets(life))
     at = 0
     for offset, size in taken:

@@ -1,4 +1,4 @@
-"""From a graph to what runs: functions, the kernels they need, and where values lie."""
+"""From a graph to what runs: functions, the kernels they need, and the memory of values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BESIDE = 16
 
 
 class Home(Enum):
-    """What kind of memory a value lies in."""
+    """What kind of memory a value is in."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -36,7 +36,7 @@ class Home(Enum):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value lies, and as what it is seen.
+    """The memory of a value, and its shape and type there.
 
     Attributes:
         home: the kind of memory.

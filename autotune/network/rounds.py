@@ -35,7 +35,7 @@ class Rounds:
         tuned: the functions and their ways.
         session: builds and runs.
         target: what for.
-        on_round: told in this thread after each round.
+        on_round: called in this thread after each round.
     """
 
     def __init__(

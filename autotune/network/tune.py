@@ -47,7 +47,7 @@ _OF_EACH_WAY, _FINALISTS = 3, 4
 
 @dataclass(frozen=True)
 class Progress:
-    """How far tuning is, told after each round.
+    """The progress of tuning, reported after each round.
 
     Attributes:
         elapsed_s: seconds since it began, those of earlier calls included.
@@ -113,7 +113,7 @@ def tune_network(
             second or so, unless compiling the network alone takes longer.
         log: a file of this network, or of several.
         option: who builds and runs, see `measure_option`, or a `Session`; by default this machine.
-        on_round: told after each round; by default a line is printed.
+        on_round: called after each round; by default a line is printed.
         seed: makes proposals repeatable.
 
     Raises:

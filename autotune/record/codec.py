@@ -56,7 +56,7 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: Protocol = "json"
         protocol: ``"json"``; no other is written.
 
     Raises:
-        RecordError: something in it has no JSON form, or another protocol is asked for.
+        RecordError: something in it has no JSON form, or another protocol is requested.
     """
     if protocol != "json":
         raise RecordError(f"records are written as 'json', not as {protocol!r}")

@@ -1,4 +1,4 @@
-"""Databases of trials, keyed by what was asked for: one face of all places records are kept in."""
+"""Databases of trials, keyed by workload: one interface to all stores of records."""
 
 from __future__ import annotations
 

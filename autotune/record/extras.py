@@ -10,7 +10,7 @@ def shorten_message(message: str) -> str:
     """Return a message with its head and tail only, where it is too long for a record."""
     if len(message) <= MESSAGE_LIMIT:
         return message
-    half = MESSAGE_LIMIT // 2 - 50  # room for the words between
+    half = MESSAGE_LIMIT // 2 - 50  # leaves space for the words between
     left_out = len(message) - 2 * half
     return f"{message[:half]}\n... {left_out} characters left out ...\n{message[-half:]}"
 

@@ -54,7 +54,7 @@ def to_dataframe(records: Source, *more: Source) -> Any:
 
     Args:
         records: a log or what else `open_database` takes, or pairs of input and result.
-        more: further ones; a column ``log`` tells which file a row is from.
+        more: further ones; a column ``log`` has the file of a row.
 
     Raises:
         RecordError: pandas is not installed, or a log cannot be read.

@@ -34,7 +34,7 @@ Place = Literal["model", "arch", "key"]
 
 
 class NoTargetError(TargetError, RuntimeError):
-    """A configuration was asked for without saying for which target."""
+    """A configuration was requested without a target."""
 
 
 class ApplyHistoryBest(DispatchContext):

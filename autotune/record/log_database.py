@@ -34,7 +34,7 @@ class _Seen:
         file: its device and number, which the system gives again to later files.
         size: bytes of it that were there.
         mtime_ns: its time of change before it was read.
-        done: bytes of whole lines, where reading goes on.
+        done: bytes of whole lines, where reading continues.
         mark: what stands before that.
     """
 
@@ -156,7 +156,7 @@ def _without(key: str, lines: Iterable[str]) -> list[str]:
 class FolderDatabase(Database):
     """A folder of logs. Each object that writes has a file of its own in it.
 
-    So it may lie on a network file system, which promises nothing to those who append to one
+    So it may be on a network file system, which promises nothing to those who append to one
     file. All files whose names end in `SUFFIXES` are read, by name; those that are written here
     begin with the time of their making.
 

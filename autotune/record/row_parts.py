@@ -40,7 +40,7 @@ class NoJsonError(RecordError):
 
 
 class TrailingTextError(RecordError):
-    """A line goes on after its record."""
+    """A line continues after its record."""
 
 
 def no_json(error: json.JSONDecodeError) -> RecordError:

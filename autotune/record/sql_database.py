@@ -30,7 +30,7 @@ _KINDS = ("sqlite", "postgresql")
 class SqlDatabase(Database):
     """A database of SQLite or PostgreSQL, which any number of processes may use at once.
 
-    Its tables are made when it is first written to, and brought up to date when it is opened and
+    Its tables are made when it is first written to, and migrated when it is opened and
     an older version of this package made them. Who only reads needs no right to write.
 
     Args:
@@ -116,7 +116,7 @@ class SqlDatabase(Database):
             connection.execute(self._sa.insert(self._trials), made)
 
     def _there(self) -> bool:
-        """Return whether the tables are there; older ones are brought up to date."""
+        """Return whether the tables are there; older ones are migrated."""
         if not self._made:
             with self._read() as connection:
                 found = version_of(connection, self.url)
@@ -127,7 +127,7 @@ class SqlDatabase(Database):
         return self._made
 
     def _make(self) -> None:
-        """Make the tables, or bring them up to date."""
+        """Make the tables, or migrate them."""
         with self._transaction(SCHEMA_LOCK) as connection:
             migrate(connection, self.url)
         self._made = True

@@ -77,7 +77,7 @@ def version_of(connection: sa.Connection, url: str) -> int:
 
 
 def migrate(connection: sa.Connection, url: str) -> None:
-    """Make or bring up to date the tables of a database, within the caller's transaction.
+    """Make or migrate the tables of a database, within the caller's transaction.
 
     Raises:
         RecordError: see `version_of`.
@@ -100,7 +100,7 @@ def migrate(connection: sa.Connection, url: str) -> None:
 
 
 def _numbers_once(connection: sa.Connection, metadata: sa.MetaData) -> None:
-    """Bring version 2 in SQLite, where the number of a deleted last row was given again, to 3."""
+    """Migrate version 2 in SQLite, where the number of a deleted last row was reused, to 3."""
     import sqlalchemy as sa
 
     connection.execute(sa.text("DROP INDEX IF EXISTS ix_trials_digest"))
@@ -113,7 +113,7 @@ def _numbers_once(connection: sa.Connection, metadata: sa.MetaData) -> None:
 
 
 def _digests_for_keys(connection: sa.Connection, metadata: sa.MetaData) -> None:
-    """Bring version 1 to the latest."""
+    """Migrate version 1 to the latest."""
     import sqlalchemy as sa
 
     connection.execute(sa.text("DROP INDEX IF EXISTS by_key"))

@@ -56,7 +56,7 @@ def is_sqlite(path: Path) -> bool:
 
 
 def is_store(source: Path | str) -> bool:
-    """Return whether records lie in more than one plain file there."""
+    """Return whether records are in more than one plain file there."""
     # Not `source.is_dir()`: what opens a path that cannot be looked at says why it cannot.
     return isinstance(source, str) or os.path.isdir(source) or is_sqlite(source)
 

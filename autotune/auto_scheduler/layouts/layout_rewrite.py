@@ -2,9 +2,9 @@
 
 The innermost tiles of a convolution or a product read each weight once, but from places far apart.
 Where nothing else depends on the layout of weights (``layout_free_placeholders``, an attribute of
-the operation that reads them), they may lie in the order of the loops. The rule is that of TVM's
-auto-scheduler; here a layout only ever permutes, so that whatever it is, the program computes the
-same and the weights can be had back.
+the operation that reads them), they may be stored in the order of the loops. The rule is that of
+TVM's auto-scheduler; here a layout only ever permutes, so that whatever it is, the program
+computes the same and the weights can be had back.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def reads_freely(reader: Operation, source: Operation) -> bool:
 def layouts_of(graph: ComputeGraph, steps: Sequence[TransformStep]) -> Layouts:
     """Return the weights that a state reads in another layout, and that layout.
 
-    Left out are weights that lie as they are read already, and those of which the order of the
-    loops does not tell one: they are read through a copy, by several operations, or by tiles that
-    do not divide them.
+    Left out are weights that are stored as they are read already, and those of which the order of
+    the loops does not tell one: they are read through a copy, by several operations, or by tiles
+    that do not divide them.
 
     Raises:
         ScheduleError: a length is not decided, or a step cannot be taken.

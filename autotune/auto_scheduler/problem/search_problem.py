@@ -94,7 +94,7 @@ class SearchProblem:
 
     @property
     def continued_by(self) -> str:
-        """What goes on with a log."""
+        """What is done with a log."""
         return "PreloadMeasuredStates, or load_log_file of a TaskScheduler"
 
     @cached_property

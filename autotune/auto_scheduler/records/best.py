@@ -1,4 +1,4 @@
-"""The best record of a workload, also of one whose sizes divide those that are asked for."""
+"""The best record of a workload, or of one whose sizes divide the requested ones."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def measured_states(
 
 
 class Definition:
-    """Tells records of a task as it is defined now from those of an older definition.
+    """Distinguishes records of a task as it is defined now from those of an older definition.
 
     The key of a function stays when the function is changed. A record that does not say of which
     graph it is, such as TVM's, is taken as it is.

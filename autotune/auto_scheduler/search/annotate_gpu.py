@@ -51,7 +51,7 @@ ROW_OFFSETS = (0, 4)
 ROW_UNIT = 8
 # Bytes of a float, which instructions read along the reduction only.
 _WORD = 4
-# Blocks that take tiles in turn, of one multiprocessor.
+# Persistent blocks of a multiprocessor.
 RESIDENT = (1, 2)
 THREADS = (32, 64, 128, 256, 512, 1024)
 _NO_SPLIT = "auto_scheduler_no_split_at_inner"
@@ -99,7 +99,7 @@ def _shared_reductions(sketch: StateObject) -> list[int]:
 
 
 def _in_turn(sketch: StateObject) -> list[int]:
-    """Return the splits that say how many blocks take tiles in turn: the last before the mark."""
+    """Return the splits that fix the number of persistent blocks: the last before the mark."""
     found, last = [], 0
     for i, step in enumerate(sketch.transform_steps):
         if isinstance(step, SplitStep):

@@ -196,7 +196,7 @@ def unrolled_steps(levels: Levels, loops: list[tuple[Column, slice]], start: Col
 
 
 def _run(axes: tuple[TiledAxis, ...], levels: Levels) -> Column:
-    """Return how many neighbouring outputs a row of threads writes at once, without gaps.
+    """Return how many neighbouring outputs a row of threads writes at once, contiguously.
 
     A thread writes its own neighbours by vectors.
     """
@@ -343,7 +343,7 @@ def _width(source: TileInput, levels: Levels, extents: list[Column]) -> Column:
 def strides_of(source: TileInput, rows: Rows, extents: list[Column]) -> list[Column]:
     """Return how far apart neighbours along each dimension of a tile in shared memory are.
 
-    Behind them stands the number of its elements, gaps included.
+    After them comes the number of its elements, padding included.
     """
     strides = [np.ones(len(rows))]
     for dimension in range(len(extents) - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""What tells one workload from another: columns that all trials of a workload have in common."""
+"""The descriptor of a workload: columns that all its trials have in common."""
 
 from __future__ import annotations
 

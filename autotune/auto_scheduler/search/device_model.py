@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from autotune.auto_scheduler.problem.hardware_params import HardwareParams
 from autotune.target import Target
 
-# Where no device can be asked: those of a large datacentre GPU.
+# Where no device is available: those of a large datacentre GPU.
 _SMS = 132
 
 
@@ -27,7 +27,7 @@ class GpuModel:
         block_threads: threads that one block may have.
         block_vthreads: virtual threads that one block may have.
         l2_bytes_per_cycle: what one multiprocessor gets from the second-level cache.
-        latency: cycles until a chunk that was asked for has come, and all threads know.
+        latency: cycles from issuing the copies of a K tile until all threads can read it.
         launch_s: seconds that one more kernel takes.
         memory_bytes_per_s: of global memory.
     """

@@ -242,7 +242,7 @@ class _Stage:
         return all(self._by_lane(each) in (0, 1) for each in self.tiled.inputs)
 
     def _by_lane(self, source: TileInput) -> int | None:
-        """Return by how many elements an input goes on from lane to lane; copies as lanes do."""
+        """Return the stride of an input from lane to lane; copies have that of lanes."""
         step = _stride(source, self.tiled.lanes)
         return step if not source.together or not step else 1
 
@@ -344,7 +344,7 @@ def _copy_s(total: int, params: HardwareParams, host: HostModel) -> float:
 
 
 def _stride(source: TileInput, axis: int) -> int | None:
-    """Return by how many elements an input goes on with an axis; None if that is not known."""
+    """Return the stride of an input along an axis; None if that is not known."""
     strides = []
     for read in source.indices:
         step = 0

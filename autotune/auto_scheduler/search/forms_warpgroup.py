@@ -44,7 +44,7 @@ class WarpgroupForms(ProductForms):
     def __init__(self, program: Program, stage_id: int, model: GpuModel) -> None:
         super().__init__(program, stage_id, model, (2, 4))
         of_root = tiling_splits(program.state, stage_id)
-        # The column that says how many blocks take tiles in turn, if they do.
+        # The column of the number of persistent blocks, if blocks are.
         self.turns = program.columns[of_root[5]].start if len(of_root) > 5 else None
 
     @property

@@ -38,7 +38,7 @@ _MOST_CODE = 1024.0
 _FEW_STEPS = 8
 # Bytes at whose multiples the buffers of a pipeline begin.
 _SLOT = 16.0
-# Cycles until all threads know that a chunk has come that was asked for long ago.
+# Cycles of the barrier after a K tile whose copies were issued long ago.
 _ARRIVAL = 60.0
 # Part of the shorter of two times, calculating and reading shared memory, that is not hidden.
 _APART = 0.5

@@ -59,7 +59,7 @@ class _Begun:
 
     Attributes:
         state: what it has become.
-        stage_id: the stage at which it goes on; negative when it is a sketch.
+        stage_id: the next stage to derive; negative when it is a sketch.
         chosen: which of several ways it went, by the names of rules and the numbers of results.
     """
 

@@ -1,6 +1,6 @@
 """Operands of products in an unsuitable layout, which kernels of their own copy to another one.
 
-Tensor cores multiply operands in shared memory, and that is copied there 16 bytes at a time where
+Tensor cores multiply operands in shared memory, which are copied there 16 bytes at a time where
 neighbours in memory are steps of the sum, or rows, or columns. Of an image of NCHW they are places
 of a row, which a window reads at every offset, and of filters of OIHW places of the window: these
 are copied one by one, again for each tile. Of a copy whose channels stand last neighbours are

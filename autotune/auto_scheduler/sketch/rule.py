@@ -19,7 +19,7 @@ from autotune.te.tensor import Operation
 CPU_STRUCTURE = "SSRSRS"
 GPU_STRUCTURE = "SSSRRSRS"
 
-# A state, and the stage at which derivation goes on.
+# A state, and the next stage to derive.
 Derived = tuple[State, int]
 
 
@@ -43,7 +43,7 @@ class SketchRule(Protocol):
         """What it is called in messages."""
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
-        """Returns whether the rule fits here, and whether later rules are still asked."""
+        """Returns whether the rule applies, and whether later rules are tried too."""
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
         """Returns the states that come of it; the one given must not be changed, but copied."""

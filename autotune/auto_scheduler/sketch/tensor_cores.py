@@ -1,7 +1,7 @@
 """A rule for products of 16-bit floats and of TF32: warps multiply tiles on tensor cores.
 
 TVM's auto-scheduler has nothing of the kind. What a warp computes, and which loops its threads
-have, is what `autotune.lowering.passes.tensor_cores` asks for.
+have, is what `autotune.lowering.passes.tensor_cores` expects.
 """
 
 from __future__ import annotations

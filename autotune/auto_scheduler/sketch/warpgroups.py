@@ -1,7 +1,7 @@
 """A rule for products of 16-bit floats and of TF32 on Hopper: four warps multiply by ``wgmma``.
 
-Which loops a thread has is what `autotune.lowering.passes.warpgroups` asks for; where the rule of
-`TensorCores` fits too, both sketches are searched.
+The loops of a thread are those that `autotune.lowering.passes.warpgroups` expects; where the rule
+of `TensorCores` fits too, both sketches are searched.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _tile(state: State, stage_id: int, loops: Loops) -> Iterator:
 
 
 def _tile_in_turn(state: State, stage_id: int, loops: Loops) -> Iterator:
-    """Tile as `_tile` does, for blocks that take tiles in turn; return the last virtual thread."""
+    """Tile as `_tile` does, for persistent blocks; return the last virtual thread."""
     blocks, virtual, threads, own = _split(state, stage_id, loops)
     state.reorder(stage_id, [*blocks, *threads, *virtual, own])
     fused = state.fuse(stage_id, blocks) if len(blocks) > 1 else blocks[0]

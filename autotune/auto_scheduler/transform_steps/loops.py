@@ -27,7 +27,7 @@ TENSOR_CORE = "tensor_core"
 WGMMA = "wgmma"
 # A nest of a product becomes instructions of a warp, or of four.
 _INSTRUCTIONS = (TENSOR_CORE, WGMMA)
-# A loop is over the tiles that a block computes in turn.
+# A loop is over the tiles of a persistent block.
 PERSISTENT = "persistent"
 SKIP_REGION = "debug_skip_region"
 # Of an unroll limit: more than that is no number of statements.

@@ -174,5 +174,5 @@ def _injective(kind: Pattern, sink: bool) -> bool:
 
 
 def _into_reduction(kind: Pattern, sink: bool) -> bool:
-    """Elementwise work goes into anything that is no tuple; only injective lies between."""
+    """Elementwise work fuses into anything but a tuple, with only injective nodes between."""
     return kind <= (Pattern.OUT_ELEMWISE_FUSABLE if sink else Pattern.INJECTIVE)

@@ -267,7 +267,7 @@ def _forward_demands(graph: Graph) -> dict[Value, Message]:
 
 
 def _asked(node: Node, own: Message | None) -> Sequence[Message | None]:
-    """Return what a node asks of its inputs, given what is asked of it."""
+    """Return the message of a node to its inputs, given those of its users."""
     axes = channels(node)
     if axes:
         return [Message(axes[0]), None]

@@ -5,7 +5,7 @@ which the eight vectors of 16 bytes are exchanged by the last three bits of the 
 ("128-byte swizzle"), so that neither copies nor products meet a bank twice. A layout without
 exchange, in columns of vectors, takes apart the 32 bytes that arrive together: 693 us for a
 product of 4096 on an H200. Rows run along the reduction or, of 16-bit floats, across it; other
-floats that lie across it are transposed by the stages that copy them.
+floats that are not contiguous along it are transposed by the stages that copy them.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def lay_out(stmt: Stmt, simplifier: Simplifier, tiles: Mapping[Buffer, Tile]) ->
 
 
 class _LayOut(Rewriter):
-    """Moves all elements of tiles to where instructions want them."""
+    """Moves all elements of tiles to the layout that instructions read."""
 
     def __init__(self, simplifier: Simplifier, tiles: Mapping[Buffer, Tile]) -> None:
         self.simplifier = simplifier

@@ -44,7 +44,7 @@ INSTRUCTIONS = {
 }
 # Bytes of a row of the left operand of an instruction: 16 steps of 16 bits, 8 of 32.
 _ROW_BYTES = 32
-# Steps that lie between those of a thread: it has two neighbours of each 8.
+# Stride of the steps of a thread: it has two neighbours of each 8.
 _APART = 8
 # Threads of a warp, by rows and columns.
 ROWS, COLUMNS = 8, 4

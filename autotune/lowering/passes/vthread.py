@@ -125,7 +125,7 @@ class _Scan(StmtVisitor):
 
 
 class _SplitBuffers(Rewriter):
-    """Gives copied buffers room for all copies, and moves every access to the copy it means."""
+    """Allocates copied buffers for all copies, and moves every access to its copy."""
 
     def __init__(self, simplifier: Simplifier, copied: dict[Buffer, list[For]]) -> None:
         self.simplifier = simplifier

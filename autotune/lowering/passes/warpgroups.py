@@ -14,7 +14,7 @@ wgmma.mma_async.m64nNk16"), and so it is here: with threadIdx.x in 0..4, threadI
 warps along threadIdx.z, thread (x, y, z) has, of each 64 rows times the number of warpgroups, rows
 16 z + y and 16 z + y + 8, and of these columns 8 j + 2 x and 8 j + 2 x + 1. Its sums are numbered
 by, the slowest first, the 64 rows, j, the row, the column.
-`autotune.lowering.passes.panels` says how the operands then lie in shared memory.
+`autotune.lowering.passes.panels` has the layout of the operands in shared memory.
 """
 
 from __future__ import annotations

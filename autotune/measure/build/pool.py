@@ -41,7 +41,7 @@ Built = BuildResult | MeasureResult
 
 @dataclass(frozen=True)
 class Order:
-    """One compilation asked for.
+    """One requested compilation.
 
     Attributes:
         job: what a worker is sent.
@@ -123,7 +123,7 @@ class BuildPool:
     def put(
         self, job: BuildJob, timeout_s: float, future: Future[Built], reference: Reference
     ) -> None:
-        """Queue a job, and start one more worker if there is room for one."""
+        """Queue a job, and start one more worker if fewer than the limit run."""
         pending = Pending(Order(job, timeout_s, reference), future)
         with self._changing:
             if self._over:
@@ -186,7 +186,7 @@ class BuildPool:
             waiting.fail(error)
 
     def _built(self, worker: Worker[BuildReply], order: Order) -> BuildResult:
-        """Compile; what was killed or found no room is done again.
+        """Compile; what was killed or found no space is done again.
 
         Compilers run beside a worker, so when either dies of something else than the source the
         job is rarely to blame, see `autotune.measure.process.blame`.

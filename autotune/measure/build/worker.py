@@ -55,7 +55,7 @@ def _reply(job: BuildJob) -> BuildReply:
         return NotCompiled("refused", str(error))
     except MemoryError as error:
         return NotCompiled("crashed", f"out of memory while compiling: {error}")
-    except OSError as error:  # no more descriptors, processes or room on the disk
+    except OSError as error:  # no more descriptors, processes or space on the disk
         return NotCompiled("crashed", f"{type(error).__name__}: {error}")
     except Exception as error:  # a process border: the parent turns it into a failed trial
         return NotCompiled("unknown", error_text(error))

@@ -9,7 +9,7 @@ A trial is never judged by what others did; it is judged by evidence.
   every time: a kernel may kill its own parent.
 - Where the system had to kill something for want of memory meanwhile, twice is enough.
 - A compiler that dies of neither is asked `STRIKES` times.
-- A lack of room or of processes is nobody's fault. It passes, or it ends the run.
+- A lack of space or of processes is nobody's fault. It passes, or it ends the run.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Case:
         return self._strikes == STRIKES
 
     def lacked(self) -> bool:
-        """Take note that the machine had no room for it; return whether it never has."""
+        """Record that the machine had no space for it; return whether it never has."""
         self._shortages += 1
         return self._shortages == ATTEMPTS
 

@@ -19,7 +19,7 @@ _YOUNG_S = 60.0
 # A process that was just killed may finish a write.
 _REMOVE_S = 2.0
 _RETRY_S = 0.02
-# A disk with less room than this is full, as far as a compiler is concerned.
+# A disk with less free space than this is full, as far as a compiler is concerned.
 _ROOM_BYTES = 16 << 20
 _BLOCK = bytes(1 << 20)
 

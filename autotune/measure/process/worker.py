@@ -29,7 +29,8 @@ class _NotReady(Exception):
     """A child did not come to life; the next may.
 
     Attributes:
-        passing: whether for a reason that passes: it was killed, or there was no room for it.
+        passing: whether for a reason that passes: it was killed, or the machine was out of
+            resources.
     """
 
     def __init__(self, reason: str, passing: bool) -> None:
@@ -137,8 +138,8 @@ class Worker(Generic[Reply]):
     def start(self) -> Child:
         """Start a child if none lives, and wait until it is ready.
 
-        One that dies while it starts, finds no room to, or does not get ready within a minute, is
-        replaced a few times, after a growing pause.
+        One that dies while it starts, lacks resources to, or does not get ready within a minute,
+        is replaced a few times, after a growing pause.
 
         Raises:
             StartFailed: none could be started; the message says why.

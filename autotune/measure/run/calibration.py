@@ -166,12 +166,12 @@ def _kept(job: RunJob) -> RunJob | None:
     """Give the anchor an artifact of its own: the builder removes its artifacts after use.
 
     Returns:
-        None where there is no room for it now: a later trial will do.
+        None where there is no space for it now: a later trial will do.
     """
     source = Path(job.artifact)
     copy = source.with_name(f"anchor-{source.name}")
     try:
-        os.link(source, copy)  # takes no room
+        os.link(source, copy)  # takes no space
     except OSError:
         try:
             copy.write_bytes(source.read_bytes())

@@ -72,7 +72,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Unable:
-    """The system had no room to begin the job."""
+    """The system lacked resources to start the job."""
 
     message: str
 
