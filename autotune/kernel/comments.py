@@ -47,11 +47,12 @@ def without_comments(text: str) -> str:
     never added nor taken away altogether, so that macros make the same texts of their arguments.
     """
     knobs, mark, body = text.partition(_FIRST_LINE)
-    front = _stripped(knobs) if mark and not knobs.rstrip().endswith("\\") else None
-    if front is None:
-        front, mark, body = "", "", text
-    rest = _once(body)
-    return front + mark + (body if rest is None else rest)
+    lines = knobs.split("\n") if mark else [""]
+    front = [None if line.rstrip().endswith("\\") else _line(line) for line in lines]
+    if not mark or None in front:
+        front, mark, body = [], "", text
+    rest = _body(body)
+    return "\n".join(filter(None, front)) + mark + (body if rest is None else rest)
 
 
 def _stripped(text: str) -> str | None:
@@ -80,8 +81,9 @@ def _stripped(text: str) -> str | None:
     return "\n".join(["\n".join(some) if apart else " ".join(some) for apart, some in groups])
 
 
-# The trials of a template have most of their text in common.
-_once = lru_cache(maxsize=64)(_stripped)
+# The trials of a template have most of their text in common, and many of the lines before it.
+_body = lru_cache(maxsize=64)(_stripped)
+_line = lru_cache(maxsize=4096)(_stripped)
 
 
 def _one_blank(code: str) -> str:

@@ -72,6 +72,7 @@ SAME = [
     ("c = u8'a'; // '", "c = u8'a';"),
     ("c = '\"'; // \"", "c = '\"';"),
     ("#define N 4\n#line 1\nx // c\n", "#define N 4\n#line 1\nx"),
+    ('#define N "//" // c\n// d\n#line 1\nx', '#define N "//"\n#line 1\nx'),
     ("a;\r\n// c\r\nb;\r\n", "a; b;"),
 ]
 
@@ -119,6 +120,8 @@ DIFFERENT = [
     ("a = b //* c */ d\n;", "a = b / d\n;"),
     ("#define N 4\\\n#line 1\nx", "#define N 4\n#line 1\nx"),
     ("// c \\\n#line 1\nx // d", "\n#line 1\nx"),
+    ("a /*\n#line 1\n*/ x", "a\n#line 1\n*/ x"),
+    ("a\n#line 1\nx", "a x"),
 ]
 
 
