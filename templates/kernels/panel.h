@@ -1,8 +1,8 @@
 // Micro-kernel of matrix products: the sums of a register tile over a panel of b, of WIDTH columns and `depth` rows.
 // Elements of a in a cache line.
-#define NEAR 16
+#define LINE_FLOATS 16
 
-// Prefetch of the rows that are packed next: FETCHED of them with every NEAR steps, their pitch, and the floats of
+// Prefetch of the rows that are packed next: FETCHED of them with every LINE_FLOATS steps, their pitch, and the floats of
 // each.
 #ifndef FETCHED
 #define FETCHED 0
@@ -12,22 +12,22 @@
 
 // Multiplies by the first `wide` columns of a panel with a row pitch of `pitch`. With `ahead` the rows of a of the tile
 // below are prefetched meanwhile, and with `next` rows of b from there on. Packed panels are padded to whole vectors.
-INLINED void sum_up(
+INLINED void multiply_panel(
     vec sum[ROWS][VECTORS], const int wide, const size_t pitch, const int rows, int depth,
     const float* restrict a, const float* restrict b, int ahead, const float* next) {
   const int read = pitch == WIDTH ? VECTORS_OF(wide) * LANES : wide;
   HIDE(depth);
-  for (int near = 0; near < depth; near += NEAR) {
-    if (ahead) fetch(rows, a + near);
+  for (int near = 0; near < depth; near += LINE_FLOATS) {
+    if (ahead) prefetch_rows(rows, a + near);
     if (FETCHED && next)
 #pragma GCC unroll 4
       for (int i = 0; i < FETCHED; ++i, next += FETCH_PITCH)
-        for (int j = 0; j < FETCH_WIDE; j += NEAR) __builtin_prefetch(next + j, 0, 2);
-    const int end = SMALLER(near + NEAR, depth);
+        for (int j = 0; j < FETCH_WIDE; j += LINE_FLOATS) __builtin_prefetch(next + j, 0, 2);
+    const int end = SMALLER(near + LINE_FLOATS, depth);
     for (int k = near; k < end; ++k) {
       // Rows of a panel that is not packed come from L2; the hardware prefetcher does not follow their stride.
       if (pitch != WIDTH)
-        for (int j = 0; j < wide; j += NEAR) __builtin_prefetch(b + (k + NEAR) * pitch + j);
+        for (int j = 0; j < wide; j += LINE_FLOATS) __builtin_prefetch(b + (k + LINE_FLOATS) * pitch + j);
       narrow_step(sum, read, 0, rows, a + k, b + k * pitch);
     }
   }

@@ -1,16 +1,16 @@
-// A strip: register tiles one below the other, computed by `sum_up`.
+// A strip: register tiles one below the other, computed by `multiply_panel`.
 INLINED void tile(
     const int wide, const size_t pitch, const int rows, int depth, const float* restrict a,
     const float* restrict b, float* restrict c, const Columns* columns, const int first,
     const int last, const EpilogueArgs epilogue, int ahead, const float* next) {
   vec sum[ROWS][VECTORS];
-  fetch_result(rows, wide, c, columns);
+  prefetch_result(rows, wide, c, columns);
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS_OF(wide); ++v) sum[i][v] = (vec){0};
-  sum_up(sum, wide, pitch, rows, depth, a, b, ahead, next);
-  put(sum, wide, rows, c, columns, first, last, epilogue);
+  multiply_panel(sum, wide, pitch, rows, depth, a, b, ahead, next);
+  store_tile(sum, wide, rows, c, columns, first, last, epilogue);
 }
 
 // Computes `rows` rows: whole tiles, then one of the remaining ROWS_LEFT rows.

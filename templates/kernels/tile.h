@@ -49,24 +49,24 @@ typedef int bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 #if defined(__AVX512VL__) && LANES <= 16 && __has_builtin(__builtin_ia32_storeups512_mask)
 #define MASK(count) ((1u << (count)) - 1)
 #if LANES == 16
-#define LOADED(from, mask) __builtin_ia32_loadups512_mask(from, (full){0}, mask)
+#define LOAD(from, mask) __builtin_ia32_loadups512_mask(from, (full){0}, mask)
 #define STORE __builtin_ia32_storeups512_mask
 #elif LANES == 8
-#define LOADED(from, mask) __builtin_ia32_loadups256_mask(from, (full){0}, mask)
+#define LOAD(from, mask) __builtin_ia32_loadups256_mask(from, (full){0}, mask)
 #define STORE __builtin_ia32_storeups256_mask
 #else
-#define LOADED(from, mask) __builtin_ia32_loadups128_mask(from, (full){0}, mask)
+#define LOAD(from, mask) __builtin_ia32_loadups128_mask(from, (full){0}, mask)
 #define STORE __builtin_ia32_storeups128_mask
 #endif
 #elif defined(__AVX2__) && LANES <= 8 && __has_builtin(__builtin_ia32_maskstoreps256)
 // A mask is loaded from an offset in this table: one made by a comparison would take a register from the sums.
-static const int edge[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-#define MASK(count) ((full_bits)*(const bits*)(edge + 8 - (count)))
+static const int mask_table[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+#define MASK(count) ((full_bits)*(const bits*)(mask_table + 8 - (count)))
 #if LANES == 8
-#define LOADED(from, mask) __builtin_ia32_maskloadps256((const full*)(from), mask)
+#define LOAD(from, mask) __builtin_ia32_maskloadps256((const full*)(from), mask)
 #define STORE(to, what, mask) __builtin_ia32_maskstoreps256((full*)(to), mask, what)
 #else
-#define LOADED(from, mask) __builtin_ia32_maskloadps((const full*)(from), mask)
+#define LOAD(from, mask) __builtin_ia32_maskloadps((const full*)(from), mask)
 #define STORE(to, what, mask) __builtin_ia32_maskstoreps((full*)(to), mask, what)
 #endif
 #endif
@@ -74,7 +74,7 @@ static const int edge[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #ifdef STORE
 typedef float full __attribute__((vector_size(4 * LANES)));
 typedef int full_bits __attribute__((vector_size(4 * LANES)));
-INLINED vec load_some(const float* from, int count) { return (vec)LOADED(from, MASK(count)); }
+INLINED vec load_some(const float* from, int count) { return (vec)LOAD(from, MASK(count)); }
 INLINED void store_some(float* to, vec what, int count) { STORE(to, (full)what, MASK(count)); }
 #else
 INLINED vec load_some(const float* from, int count) {
@@ -166,13 +166,13 @@ INLINED void step(
 }
 
 // Prefetches the cache line of a column of the `rows` rows of a below a tile.
-INLINED void fetch(const int rows, const float* a) {
+INLINED void prefetch_rows(const int rows, const float* a) {
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) __builtin_prefetch(a + (size_t)(rows + i) * LDA);
 }
 
 // Prefetches the part of c that a tile of `wide` columns is added or written to.
-INLINED void fetch_result(
+INLINED void prefetch_result(
     const int rows, const int wide, const float* c, const Columns* columns) {
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
@@ -183,14 +183,14 @@ INLINED void fetch_result(
 }
 
 // Copies the columns that exist from a row of c, or to it.
-static inline void take(float* restrict part, const float* restrict row, const Columns* columns) {
+static inline void load_columns(float* restrict part, const float* restrict row, const Columns* columns) {
   for (int r = 0; r < columns->runs; ++r) {
     const Run run = columns->run[r];
     for (int j = 0; j < run.count; ++j) part[run.from + j] = row[run.to + j];
   }
 }
 
-static inline void give(float* restrict row, const float* restrict part, const Columns* columns) {
+static inline void store_columns(float* restrict row, const float* restrict part, const Columns* columns) {
   for (int r = 0; r < columns->runs; ++r) {
     const Run run = columns->run[r];
     for (int j = 0; j < run.count; ++j) row[run.to + j] = part[run.from + j];
@@ -199,7 +199,7 @@ static inline void give(float* restrict row, const float* restrict part, const C
 
 // Adds a row of a tile to the first `wide` columns of a row of c, or writes it for the `first` part of K; after the
 // `last` part it applies the epilogue. `residual` and `kept` are rows too.
-INLINED void put_row(
+INLINED void store_row(
     vec sum[VECTORS], const int wide, float* restrict row, const int first, const int last,
     const EpilogueArgs epilogue, int i, const float* residual, float* kept) {
 #pragma GCC unroll 8
@@ -214,7 +214,7 @@ INLINED void put_row(
 }
 
 // Writes the first `wide` columns of a tile to c.
-INLINED void put(
+INLINED void store_tile(
     vec sum[ROWS][VECTORS], const int wide, const int rows, float* restrict c,
     const Columns* columns, const int first, const int last, const EpilogueArgs epilogue) {
   const int to = columns->run[0].to;
@@ -226,14 +226,14 @@ INLINED void put(
     if (columns->is_whole) {
       if (RESIDUAL) residual += to;
       if (KEPT) kept += to;
-      put_row(sum[i], wide, c + at + to, first, last, epilogue, i, residual, kept);
+      store_row(sum[i], wide, c + at + to, first, last, epilogue, i, residual, kept);
     } else {
       float part[WIDTH], other[WIDTH], before[WIDTH];
-      if (!first) take(part, c + at, columns);
-      if (RESIDUAL && last) take(other, residual, columns);
-      put_row(sum[i], WIDTH, part, first, last, epilogue, i, other, before);
-      give(c + at, part, columns);
-      if (KEPT && last) give(kept, before, columns);
+      if (!first) load_columns(part, c + at, columns);
+      if (RESIDUAL && last) load_columns(other, residual, columns);
+      store_row(sum[i], WIDTH, part, first, last, epilogue, i, other, before);
+      store_columns(c + at, part, columns);
+      if (KEPT && last) store_columns(kept, before, columns);
     }
   }
 }

@@ -23,29 +23,29 @@
 #define HIGH_TWOS 2, 3, 6, 7
 #endif
 
-INLINED void turn(vec block[LANES]) {
+INLINED void transpose_vectors(vec block[LANES]) {
   vec fours[LANES];
 #pragma GCC unroll 4
   for (int i = 0; i < LANES; i += 4) {
-    const vec low = WOVEN(block[i], block[i + 1], LOW_ONES);
-    const vec high = WOVEN(block[i], block[i + 1], HIGH_ONES);
-    const vec low2 = WOVEN(block[i + 2], block[i + 3], LOW_ONES);
-    const vec high2 = WOVEN(block[i + 2], block[i + 3], HIGH_ONES);
-    fours[i] = WOVEN(low, low2, LOW_TWOS), fours[i + 1] = WOVEN(low, low2, HIGH_TWOS);
-    fours[i + 2] = WOVEN(high, high2, LOW_TWOS), fours[i + 3] = WOVEN(high, high2, HIGH_TWOS);
+    const vec low = SHUFFLE(block[i], block[i + 1], LOW_ONES);
+    const vec high = SHUFFLE(block[i], block[i + 1], HIGH_ONES);
+    const vec low2 = SHUFFLE(block[i + 2], block[i + 3], LOW_ONES);
+    const vec high2 = SHUFFLE(block[i + 2], block[i + 3], HIGH_ONES);
+    fours[i] = SHUFFLE(low, low2, LOW_TWOS), fours[i + 1] = SHUFFLE(low, low2, HIGH_TWOS);
+    fours[i + 2] = SHUFFLE(high, high2, LOW_TWOS), fours[i + 3] = SHUFFLE(high, high2, HIGH_TWOS);
   }
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
 #if LANES == 16
-    const vec low = WOVEN(fours[i], fours[i + 4], LOW_HALF);
-    const vec high = WOVEN(fours[i], fours[i + 4], HIGH_HALF);
-    const vec low2 = WOVEN(fours[i + 8], fours[i + 12], LOW_HALF);
-    const vec high2 = WOVEN(fours[i + 8], fours[i + 12], HIGH_HALF);
-    block[i] = WOVEN(low, low2, EVEN_FOURS), block[i + 4] = WOVEN(low, low2, ODD_FOURS);
-    block[i + 8] = WOVEN(high, high2, EVEN_FOURS), block[i + 12] = WOVEN(high, high2, ODD_FOURS);
+    const vec low = SHUFFLE(fours[i], fours[i + 4], LOW_HALF);
+    const vec high = SHUFFLE(fours[i], fours[i + 4], HIGH_HALF);
+    const vec low2 = SHUFFLE(fours[i + 8], fours[i + 12], LOW_HALF);
+    const vec high2 = SHUFFLE(fours[i + 8], fours[i + 12], HIGH_HALF);
+    block[i] = SHUFFLE(low, low2, EVEN_FOURS), block[i + 4] = SHUFFLE(low, low2, ODD_FOURS);
+    block[i + 8] = SHUFFLE(high, high2, EVEN_FOURS), block[i + 12] = SHUFFLE(high, high2, ODD_FOURS);
 #elif LANES == 8
-    block[i] = WOVEN(fours[i], fours[i + 4], EVEN_FOURS);
-    block[i + 4] = WOVEN(fours[i], fours[i + 4], ODD_FOURS);
+    block[i] = SHUFFLE(fours[i], fours[i + 4], EVEN_FOURS);
+    block[i + 4] = SHUFFLE(fours[i], fours[i + 4], ODD_FOURS);
 #else
     block[i] = fours[i];
 #endif

@@ -47,7 +47,7 @@ INLINED void transpose_block(
     if (depth == LANES) block[i] = *(const vec*)(from + (size_t)i * DEPTH);
     else memcpy(&block[i], from + (size_t)i * DEPTH, depth * sizeof *from);
   }
-  turn(block);
+  transpose_vectors(block);
 #pragma GCC unroll 16
   for (int i = 0; i < LANES; ++i)
     if (i < depth) *(vec*)(to + i * WIDTH) = block[i];
@@ -94,20 +94,20 @@ INLINED void store_partial(float* to, vec from, const int count) {
   }
 #if LANES > 8
   if (count & 8) {
-    *(eight*)to = WOVEN(from, from, 0, 1, 2, 3, 4, 5, 6, 7);
-    from = WOVEN(from, from, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7), to += 8;
+    *(eight*)to = SHUFFLE(from, from, 0, 1, 2, 3, 4, 5, 6, 7);
+    from = SHUFFLE(from, from, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7), to += 8;
   }
 #endif
 #if LANES > 4
   if (count & 4) {
-    *(four*)to = WOVEN(from, from, 0, 1, 2, 3);
-    const four last = WOVEN(from, from, 4, 5, 6, 7);
-    if (count & 2) *(two*)(to + 4) = WOVEN(last, last, 0, 1);
+    *(four*)to = SHUFFLE(from, from, 0, 1, 2, 3);
+    const four last = SHUFFLE(from, from, 4, 5, 6, 7);
+    if (count & 2) *(two*)(to + 4) = SHUFFLE(last, last, 0, 1);
     if (count & 1) to[4 + (count & 2)] = last[count & 2];
     return;
   }
 #endif
-  if (count & 2) *(two*)to = WOVEN(from, from, 0, 1);
+  if (count & 2) *(two*)to = SHUFFLE(from, from, 0, 1);
   if (count & 1) to[count & 2] = from[count & 2];
 #endif
 }
@@ -123,7 +123,7 @@ INLINED void write_transposed(
       vec block[LANES];
 #pragma GCC unroll 16
       for (int i = 0; i < LANES; ++i) block[i] = i < some ? sum[x + i][v] : (vec){0};
-      turn(block);
+      transpose_vectors(block);
 #pragma GCC unroll 16
       for (int i = 0; i < LANES; ++i) {
         const int filter = v * LANES + i;
@@ -146,11 +146,11 @@ INLINED void prefetch_output(const int pixels, const float* out) {
 }
 
 // First and last pixel of a tile whose tap j is inside the image.
-INLINED int first_met(const int j, const int is_left) {
+INLINED int first_inside(const int j, const int is_left) {
   return is_left && j < PX ? (PX - j + SX - 1) / SX : 0;
 }
 
-INLINED int end_met(const int pixels, const int j, const int is_right) {
+INLINED int end_inside(const int pixels, const int j, const int is_right) {
   const int all = (IW - 1 + PX - j + SX) / SX;
   return is_right && all < OW ? pixels - (OW - all) : pixels;
 }
@@ -187,7 +187,7 @@ INLINED void tile(
     for (int i = part.top; i < part.bottom; ++i)
 #pragma GCC unroll 16
       for (int j = 0; j < KW; ++j)
-        step(sum, first_met(j, is_left), end_met(pixels, j, is_right), from + i * COLUMNS + j,
+        step(sum, first_inside(j, is_left), end_inside(pixels, j, is_right), from + i * COLUMNS + j,
              filter + (i * KW + j) * WIDTH);
   }
   if (part.last) {

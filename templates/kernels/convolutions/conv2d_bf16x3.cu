@@ -32,7 +32,7 @@ __device__ __forceinline__ void load_filters(float (&x)[2][2], const float* filt
 }
 
 typedef unsigned Fragments[3][4];
-// Of 16 along K.
+// The elements of a step, 16 along K.
 typedef float Raw[2][2][2];
 
 __device__ __forceinline__ void load_step(Raw& x, const float* filters, int step, int lane) {
@@ -43,10 +43,10 @@ __device__ __forceinline__ void load_step(Raw& x, const float* filters, int step
   }
 }
 
-__device__ __forceinline__ void split_step(Fragments& to, const Raw& x, Seen& seen) {
+__device__ __forceinline__ void split_step(Fragments& to, const Raw& x, SplitStatistics& statistics) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const Pieces pieces = split(x[i / 2][i % 2][0], x[i / 2][i % 2][1], seen);
+    const Pieces pieces = split(x[i / 2][i % 2][0], x[i / 2][i % 2][1], statistics);
 #pragma unroll
     for (int piece = 0; piece < 3; ++piece) to[piece][i] = pieces.word[piece];
   }
@@ -60,8 +60,8 @@ __device__ __forceinline__ void issue_step(
   const descriptor right = window + first + along(second - first);
   wgmma_fence();
 #pragma unroll
-  for (int i = 0; i < 5; ++i) begin_left(small, left[LEFT[i]], right + RIGHT[i] * PIECE_CELLS, step > 0 || i > 0);
-  begin_left(large, left[0], right, step > 0);
+  for (int i = 0; i < 5; ++i) issue_wgmma(small, left[LEFT[i]], right + RIGHT[i] * PIECE_CELLS, step > 0 || i > 0);
+  issue_wgmma(large, left[0], right, step > 0);
   wgmma_commit();
 }
 
@@ -89,16 +89,16 @@ __device__ __forceinline__ void wait_for_step(int step, int group) {
 
 // The products of a K tile, with the left operands of AHEAD steps in registers; returns whether this thread's filters
 // have floats that cannot be split.
-__device__ __forceinline__ bool multiply_chunk(
+__device__ __forceinline__ bool multiply_k_tile(
     float (&small)[WORDS], float (&large)[WORDS], const float* filters, descriptor window, int group, int lane) {
-  Seen seen = {0.0f, 0};
+  SplitStatistics statistics = {0.0f, 0};
   Fragments left[AHEAD];
   Raw x;
   load_step(x, filters, 0, lane);
 #pragma unroll
   for (int step = 0; step < STEPS; ++step) {
-    split_step(left[step % AHEAD], x, seen);
-    seen.settle();
+    split_step(left[step % AHEAD], x, statistics);
+    statistics.force_update();
     issue_step(small, large, left[step % AHEAD], window, step);
     if (step + 1 < STEPS) {
       wait_for_step(step + 1, group);
@@ -106,25 +106,26 @@ __device__ __forceinline__ bool multiply_chunk(
     }
     wgmma_wait<AHEAD - 1>();
   }
-  return seen.strange();
+  return statistics.unsplittable();
 }
 
 // The same sums by fmaf, of input channels from `ci` on.
 __device__ __forceinline__ void multiply_fmaf(
-    float (&total)[WORDS], const Place& place, int ci, int ci_end, int row, int lane) {
-  const int row0 = place.co0 + row < CO ? place.co0 + row : CO - 1;
-  const int row1 = place.co0 + row + 8 < CO ? place.co0 + row + 8 : CO - 1;
+    float (&total)[WORDS], const TileSource& source, int ci, int ci_end, int row, int lane) {
+  const int row0 = source.co0 + row < CO ? source.co0 + row : CO - 1;
+  const int row1 = source.co0 + row + 8 < CO ? source.co0 + row + 8 : CO - 1;
 #pragma unroll 1
   for (; ci < ci_end; ++ci) {
 #pragma unroll 1
     for (int tap = 0; tap < TAPS; ++tap) {
-      const float upper = place.filters[(static_cast<size_t>(row0) * CI + ci) * TAPS + tap];
-      const float lower = place.filters[(static_cast<size_t>(row1) * CI + ci) * TAPS + tap];
+      const float upper = source.filters[(static_cast<size_t>(row0) * CI + ci) * TAPS + tap];
+      const float lower = source.filters[(static_cast<size_t>(row1) * CI + ci) * TAPS + tap];
 #pragma unroll
       for (int i = 0; i < PAIRS; ++i) {
-        const int y = place.y0 + i / 2 * SY + tap / KW * DY, x = place.x0 + (lane % 4 * 2 + i % 2) * SX + tap % KW * DX;
+        const int y = source.y0 + i / 2 * SY + tap / KW * DY,
+                  x = source.x0 + (lane % 4 * 2 + i % 2) * SX + tap % KW * DX;
         const bool inside = y >= 0 && y < IH && x >= 0 && x < IW && within_plane(y, x);
-        const float right = inside ? place.image[input_index(ci, y, x)] : 0.0f;
+        const float right = inside ? source.image[input_index(ci, y, x)] : 0.0f;
         float* const sums = total + i / 2 * 4 + i % 2;
         sums[0] = fmaf(upper, right, sums[0]);
         sums[2] = fmaf(lower, right, sums[2]);
@@ -135,7 +136,8 @@ __device__ __forceinline__ void multiply_fmaf(
 
 // Main loop of a warpgroup. `storage` is its shared memory, and `flags` two words: the last K tile whose input has floats
 // that cannot be split.
-__device__ __forceinline__ void main_loop(float (&total)[WORDS], const Place& place, char* storage, int* flags, int group) {
+__device__ __forceinline__ void main_loop(
+    float (&total)[WORDS], const TileSource& source, char* storage, int* flags, int group) {
   const int tid = threadIdx.x % THREADS, lane = tid % 32, row = tid / 32 * 16 + lane / 4;
   float* const buffer = reinterpret_cast<float*>(storage);
   uint4* const windows = reinterpret_cast<uint4*>(storage + STAGES * W_FLOATS * 4);
@@ -143,38 +145,38 @@ __device__ __forceinline__ void main_loop(float (&total)[WORDS], const Place& pl
 #pragma unroll
   for (int i = 0; i < WORDS; ++i) total[i] = 0.0f;
   float x[BATCHED][8];
-  load_window(x, place, place.ci_begin, 0, tid);
+  load_window(x, source, source.ci_begin, 0, tid);
 #pragma unroll
-  for (int chunk = 0; chunk < (STAGES > 1 ? STAGES - 1 : 1); ++chunk)
-    copy_chunk(buffer + chunk * W_FLOATS, place, chunk, tid);
+  for (int k_tile = 0; k_tile < (STAGES > 1 ? STAGES - 1 : 1); ++k_tile)
+    copy_k_tile(buffer + k_tile * W_FLOATS, source, k_tile, tid);
   if (tid < 2) flags[tid] = 0;
   group_sync(group);
-  if (split_window(windows, x, place, place.ci_begin, tid)) flags[0] = 1;
+  if (split_window(windows, x, source, source.ci_begin, tid)) flags[0] = 1;
   int stage = 0, free_stage = STAGES - 1;
 #pragma unroll 1
-  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int ci0 = place.ci_begin + chunk * CHUNK;
+  for (int k_tile = 0; k_tile < CHUNKS; ++k_tile) {
+    const int ci0 = source.ci_begin + k_tile * CHUNK;
     fence_proxy_async();
     copy_wait<(STAGES > 1 ? STAGES - 2 : 0) * COPIES + COPIES - 1>();
     group_sync(group);
     if (STAGES > 1) {
-      copy_chunk(buffer + free_stage * W_FLOATS, place, chunk + STAGES - 1, tid);
+      copy_k_tile(buffer + free_stage * W_FLOATS, source, k_tile + STAGES - 1, tid);
       free_stage = free_stage + 1 == STAGES ? 0 : free_stage + 1;
     }
-    if (chunk + 1 < CHUNKS) load_window(x, place, ci0 + CHUNK, 0, tid);
+    if (k_tile + 1 < CHUNKS) load_window(x, source, ci0 + CHUNK, 0, tid);
     float small[WORDS], large[WORDS];
-    bool strange = multiply_chunk(small, large, buffer + stage * W_FLOATS + row * W_PITCH,
-                                  first_window + chunk % 2 * X_CELLS, group, lane);
+    bool unsplittable = multiply_k_tile(small, large, buffer + stage * W_FLOATS + row * W_PITCH,
+                                  first_window + k_tile % 2 * X_CELLS, group, lane);
     stage = stage + 1 == STAGES ? 0 : stage + 1;
-    strange = strange || flags[chunk % 2] == chunk + 1;
-    if (chunk + 1 < CHUNKS &&
-        split_window(windows + (chunk + 1) % 2 * X_CELLS, x, place, ci0 + CHUNK, tid))
-      flags[(chunk + 1) % 2] = chunk + 2;
+    unsplittable = unsplittable || flags[k_tile % 2] == k_tile + 1;
+    if (k_tile + 1 < CHUNKS &&
+        split_window(windows + (k_tile + 1) % 2 * X_CELLS, x, source, ci0 + CHUNK, tid))
+      flags[(k_tile + 1) % 2] = k_tile + 2;
     wgmma_wait<0>();
     fence_accumulators(small);
     fence_accumulators(large);
-    if (__any_sync(0xffffffffu, strange)) {
-      multiply_fmaf(total, place, ci0, ci0 + CHUNK < CI ? ci0 + CHUNK : CI, row, lane);
+    if (__any_sync(0xffffffffu, unsplittable)) {
+      multiply_fmaf(total, source, ci0, ci0 + CHUNK < CI ? ci0 + CHUNK : CI, row, lane);
     } else {
 #pragma unroll
       for (int i = 0; i < WORDS; ++i) total[i] += small[i] + large[i];
@@ -236,13 +238,13 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(SLICES* THREADS, RESI
   const int group = __shfl_sync(0xffffffffu, threadIdx.x / THREADS, 0), tid = threadIdx.x % THREADS, lane = tid % 32;
   const int n = blockIdx.x / (TILES_X * TILES_Y);
   const int channels_before = n % CONV_GROUPS * CO;
-  Place place;
-  place.oy0 = blockIdx.x / TILES_X % TILES_Y * ROWS, place.ox0 = blockIdx.x % TILES_X * 8;
-  place.co0 = blockIdx.y * TILE_CO;
-  place.ci_begin = (blockIdx.z * SLICES + group) * (CHUNKS * CHUNK);
-  place.y0 = place.oy0 * SY - PY, place.x0 = place.ox0 * SX - PX;
-  place.image = data + static_cast<size_t>(n) * (CI * IN_PLANE);
-  place.filters = weight + static_cast<size_t>(channels_before) * (CI * TAPS);
+  TileSource source;
+  source.oy0 = blockIdx.x / TILES_X % TILES_Y * ROWS, source.ox0 = blockIdx.x % TILES_X * 8;
+  source.co0 = blockIdx.y * TILE_CO;
+  source.ci_begin = (blockIdx.z * SLICES + group) * (CHUNKS * CHUNK);
+  source.y0 = source.oy0 * SY - PY, source.x0 = source.ox0 * SX - PX;
+  source.image = data + static_cast<size_t>(n) * (CI * IN_PLANE);
+  source.filters = weight + static_cast<size_t>(channels_before) * (CI * TAPS);
 #if CLUSTER
   cluster_arrive();
 #endif
@@ -250,12 +252,12 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(SLICES* THREADS, RESI
   // Partial sums of the blocks of the cluster that this one reduces, and flags.
   float4* const parts = reinterpret_cast<float4*>(memory + SLICES * SLICE_BYTES);
   int* const flags = reinterpret_cast<int*>(parts + PARTS * THREADS);
-  main_loop(total, place, memory + group * SLICE_BYTES, flags + group * 2, group);
+  main_loop(total, source, memory + group * SLICE_BYTES, flags + group * 2, group);
 
-  const int co = place.co0 + tid / 32 * 16 + lane / 4, ox = place.ox0 + lane % 4 * 2;
+  const int co = source.co0 + tid / 32 * 16 + lane / 4, ox = source.ox0 + lane % 4 * 2;
   auto write = [&](int row, const float4& sums) {
-    write_two(out, sums.x, sums.y, epilogue, channels_before, co, place.oy0 + row, ox, n);
-    write_two(out, sums.z, sums.w, epilogue, channels_before, co + 8, place.oy0 + row, ox, n);
+    write_two(out, sums.x, sums.y, epilogue, channels_before, co, source.oy0 + row, ox, n);
+    write_two(out, sums.z, sums.w, epilogue, channels_before, co + 8, source.oy0 + row, ox, n);
   };
   auto own = [&](int row) {
     return make_float4(total[4 * row], total[4 * row + 1], total[4 * row + 2], total[4 * row + 3]);

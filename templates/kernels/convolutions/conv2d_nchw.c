@@ -13,8 +13,8 @@ int omp_get_num_threads(void);
 #define TAPS (KH * KW)
 #define PIXELS (OH * OW)
 #define DEPTH (CHANNELS * TAPS)
-#define PANELLED (PIXELS - TAIL)
-#define LAST LAST_OF(PANELLED)
+#define PANEL_PIXELS (PIXELS - TAIL)
+#define LAST LAST_OF(PANEL_PIXELS)
 // Filters that are multiplied by a panel before the next panel.
 #define TOGETHER (IN_PLACE ? BLOCK : ROWS)
 // Whether an output pixel depends on one input pixel, and whether neighbours depend on neighbours.
@@ -28,11 +28,11 @@ int omp_get_num_threads(void);
 
 // Selects every second element of two neighbouring vectors that overlap by one element.
 #if SX == 2 && LANES == 16
-#define EVERY_SECOND(a, b) WOVEN(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31)
+#define EVERY_SECOND(a, b) SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31)
 #elif SX == 2 && LANES == 8
-#define EVERY_SECOND(a, b) WOVEN(a, b, 0, 2, 4, 6, 9, 11, 13, 15)
+#define EVERY_SECOND(a, b) SHUFFLE(a, b, 0, 2, 4, 6, 9, 11, 13, 15)
 #elif SX == 2
-#define EVERY_SECOND(a, b) WOVEN(a, b, 0, 2, 5, 7)
+#define EVERY_SECOND(a, b) SHUFFLE(a, b, 0, 2, 5, 7)
 #endif
 
 typedef struct {
@@ -61,7 +61,7 @@ static Box box_of(Span span, int end) {
 }
 
 // Copies the input patch of a box, of one channel; the padding was set to zero before.
-static void cut(float* restrict patch, const float* restrict plane, Box box) {
+static void copy_patch(float* restrict patch, const float* restrict plane, Box box) {
   const int width = (box.columns - 1) * SX + KW, height = (box.rows - 1) * SY + KH;
   const int y0 = box.y * SY - PY, x0 = box.x * SX - PX, left = LARGER(0, -x0);
   const int columns = SMALLER(width, IW - x0) - left;
@@ -71,7 +71,7 @@ static void cut(float* restrict patch, const float* restrict plane, Box box) {
 }
 
 // Writes the im2col rows of the taps of one filter row, for the pixels of a box in order.
-static inline __attribute__((always_inline)) void shift(
+static inline __attribute__((always_inline)) void im2col_rows(
     float (*restrict lines)[LINE], const float* restrict patch, const int rows, const int columns) {
   const int width = (columns - 1) * SX + KW;
   for (int j = 0; j < KW; ++j)
@@ -81,7 +81,7 @@ static inline __attribute__((always_inline)) void shift(
 }
 
 // Copies an im2col row to the panels, the last of which may be partial, and to the tail.
-static inline void deal(
+static inline void scatter_row(
     Scratch* restrict to, const float* restrict line, int k, Span span, int pixels) {
   float* row = to->panels + (size_t)k * WIDTH;
   int x = 0;
@@ -105,12 +105,12 @@ INLINED void gather(float* restrict to, const float* restrict from, const int co
 }
 
 // im2col of a span: row c * TAPS + tap of a panel has the input of filter tap `tap` of channel c.
-static void unfold(
+static void im2col(
     Scratch* restrict to, const float* restrict image, int channels, Span span) {
-  const int pixels = SMALLER(span.panels * WIDTH, PANELLED - span.first);
+  const int pixels = SMALLER(span.panels * WIDTH, PANEL_PIXELS - span.first);
 #if IS_WHOLE
   for (int c = 0; c < channels; ++c)
-    deal(to, image + (size_t)c * PIXELS + span.first, c, span, pixels);
+    scatter_row(to, image + (size_t)c * PIXELS + span.first, c, span, pixels);
 #else
   const Box box = box_of(span, span.first + pixels + span.tail);
   const int width = (box.columns - 1) * SX + KW, start = span.first - box.y * OW - box.x;
@@ -123,17 +123,17 @@ static void unfold(
         if (box.columns == OW) gather(to->lines[0] + y * OW, line, OW);
         else gather(to->lines[0] + y * box.columns, line, box.columns);
       }
-      deal(to, to->lines[0] + start, c, span, pixels);
+      scatter_row(to, to->lines[0] + start, c, span, pixels);
       continue;
     }
-    cut(to->patch, plane, box);
+    copy_patch(to->patch, plane, box);
     for (int i = 0; i < KH; ++i) {
       if (box.columns == OW)
-        shift(to->lines, to->patch + i * width, box.rows, OW);
+        im2col_rows(to->lines, to->patch + i * width, box.rows, OW);
       else
-        shift(to->lines, to->patch + i * width, box.rows, box.columns);
+        im2col_rows(to->lines, to->patch + i * width, box.rows, box.columns);
       for (int j = 0; j < KW; ++j)
-        deal(to, to->lines[j] + start, c * TAPS + i * KW + j, span, pixels);
+        scatter_row(to, to->lines[j] + start, c * TAPS + i * KW + j, span, pixels);
     }
   }
 #endif
@@ -144,7 +144,7 @@ static void unfold(
 static const float* next_of(int tile, int c0, Span span, const float* image) {
   int channel = c0 + CHANNELS, pixel = span.first, end = CI;
   if (channel >= CI) channel = 0, pixel += THREADS * PANELS * WIDTH, end = SMALLER(CHANNELS, CI);
-  const int some = (SMALLER(DEPTH, CI * TAPS) + NEAR - 1) / NEAR * FETCHED, line = tile % FETCH_LINES;
+  const int some = (SMALLER(DEPTH, CI * TAPS) + LINE_FLOATS - 1) / LINE_FLOATS * FETCHED, line = tile % FETCH_LINES;
   channel += tile / FETCH_LINES * some;
   if (channel + some > end || pixel >= PIXELS) return NULL;
   const float* plane = image + (size_t)channel * IH * IW;
@@ -187,11 +187,11 @@ static void dots(
 static void task(
     int m0, Span span, const float* restrict image, const float* restrict weight,
     const EpilogueArgs epilogue, float* restrict out) {
-  Scratch* const unfolded = &scratch;
+  Scratch* const packed = &scratch;
   const int rows = SMALLER(BLOCK, CO - m0);
   for (int c0 = 0; c0 < CI; c0 += CHANNELS) {
     const int channels = SMALLER(CHANNELS, CI - c0), last = c0 + CHANNELS >= CI;
-    if (!IN_PLACE) unfold(unfolded, image + (size_t)c0 * IH * IW, channels, span);
+    if (!IN_PLACE) im2col(packed, image + (size_t)c0 * IH * IW, channels, span);
     for (int m = 0; m < rows; m += TOGETHER) {
       const float* filters = weight + (size_t)(m0 + m) * LDA + c0 * TAPS;
       const int some = SMALLER(TOGETHER, rows - m);
@@ -199,7 +199,7 @@ static void task(
       for (int p = 0; p < span.panels; ++p) {
         const int pixel = span.first + p * WIDTH;
         const float* panel = IN_PLACE ? image + (size_t)c0 * PIXELS + pixel
-                                      : unfolded->panels + (size_t)p * DEPTH * WIDTH;
+                                      : packed->panels + (size_t)p * DEPTH * WIDTH;
         const int tile = m / ROWS * span.panels + p;
         const float* next = FETCHED ? next_of(tile, c0, span, image) : NULL;
 #define STRIP(wide)                                                                       \
@@ -208,7 +208,7 @@ static void task(
       wide, IN_PLACE ? PIXELS : WIDTH, some, channels * TAPS, filters, panel, to + pixel, \
       &columns, c0 == 0, last, epilogue_at(epilogue, m0 + m, pixel),                              \
       IN_PLACE || p + 1 == span.panels, next)
-        if (LAST < WIDTH && PANELLED - pixel < WIDTH) {
+        if (LAST < WIDTH && PANEL_PIXELS - pixel < WIDTH) {
           STRIP(LAST);
         } else {
           STRIP(WIDTH);
@@ -216,8 +216,8 @@ static void task(
 #undef STRIP
       }
       if (span.tail)
-        dots(some, channels * TAPS, filters, unfolded->tail, to + PANELLED, c0 == 0, last,
-             epilogue_at(epilogue, m0 + m, PANELLED));
+        dots(some, channels * TAPS, filters, packed->tail, to + PANEL_PIXELS, c0 == 0, last,
+             epilogue_at(epilogue, m0 + m, PANEL_PIXELS));
     }
   }
 }
@@ -230,8 +230,8 @@ void conv2d_nchw(
 #pragma omp parallel for collapse(3) schedule(dynamic)
   for (int n = 0; n < BATCH; ++n)
     for (int m = 0; m < CO; m += BLOCK)
-      for (int p = 0; p < PANELLED; p += PANELS * WIDTH) {
-        const int left = (PANELLED - p + WIDTH - 1) / WIDTH;
+      for (int p = 0; p < PANEL_PIXELS; p += PANELS * WIDTH) {
+        const int left = (PANEL_PIXELS - p + WIDTH - 1) / WIDTH;
         const Span span = {p, SMALLER(PANELS, left), left <= PANELS ? TAIL : 0};
         const EpilogueArgs epilogue = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
                            KEPT_AT((size_t)n * CO * PIXELS)};

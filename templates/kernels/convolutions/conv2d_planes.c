@@ -10,7 +10,7 @@
 static _Thread_local float planes[CHANNELS * CHANNEL + WIDTH] __attribute__((aligned(64)));
 
 // Copies every SX-th element of a row from `from` on, with zeros outside of the image.
-static inline void cut(float* restrict to, const float* restrict line, int from) {
+static inline void copy_strided(float* restrict to, const float* restrict line, int from) {
   const int first = SMALLER(PITCH, LARGER(0, (SX - 1 - from) / SX));
   const int end = LARGER(first, SMALLER(PITCH, (IW - from + SX - 1) / SX));
   for (int x = 0; x < first; ++x) to[x] = 0.0f;
@@ -27,7 +27,7 @@ static void fill(const float* restrict image, int channels, int line) {
         for (int r = 0; r < HELD_LINES; ++r, to += PITCH) {
           const int y = (line + r) * SY + i - PY;
           if (y < 0 || y >= IH) memset(to, 0, PITCH * sizeof(float));
-          else cut(to, image + (size_t)y * IW, j - PX);
+          else copy_strided(to, image + (size_t)y * IW, j - PX);
         }
 }
 

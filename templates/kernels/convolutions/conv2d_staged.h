@@ -38,7 +38,7 @@ __device__ __forceinline__ void group_sync(int group) {
 #endif
 
 // Pointers and coordinates of the tile of a block and of one of its warpgroups.
-struct Place {
+struct TileSource {
   const float *image, *filters;
   int co0, ci_begin, oy0, ox0, y0, x0;
 };
@@ -48,14 +48,14 @@ constexpr int COPIES = FOLD || TAPS == 1 ? 1 : EIGHTS;
 
 // Copies the filters of a part of a K tile. The offsets of a thread's vectors in a row repeat after PERIOD of them, so
 // that most addresses differ by constants.
-__device__ __forceinline__ void copy_filters(float* to, const Place& place, int ci0, int tid) {
-  const float* const from = place.filters + static_cast<size_t>(place.co0) * (CI * TAPS) + ci0 * TAPS;
+__device__ __forceinline__ void copy_filters(float* to, const TileSource& source, int ci0, int tid) {
+  const float* const from = source.filters + static_cast<size_t>(source.co0) * (CI * TAPS) + ci0 * TAPS;
 #if FOLD
   constexpr int VECTORS = TILE_CO * CI * TAPS / W_COPY;
 #pragma unroll
   for (int i = 0; i < (VECTORS + THREADS - 1) / THREADS; ++i) {
     const int at = (i * THREADS + tid) * W_COPY;
-    const bool valid = WHOLE_CO || at < (CO - place.co0) * (CI * TAPS);
+    const bool valid = WHOLE_CO || at < (CO - source.co0) * (CI * TAPS);
     if (VECTORS % THREADS == 0 || i * THREADS + tid < VECTORS) copy_async<W_COPY>(to + at, valid ? from + at : from, valid);
   }
 #else
@@ -71,7 +71,7 @@ __device__ __forceinline__ void copy_filters(float* to, const Place& place, int 
 #pragma unroll
       for (int repeat = 0; repeat < REPEATS; ++repeat) {
         const int co = row + repeat * APART;
-        const bool valid = (WHOLE_CO || place.co0 + co < CO) && (WHOLE_CI || ci0 * TAPS + at < CI * TAPS);
+        const bool valid = (WHOLE_CO || source.co0 + co < CO) && (WHOLE_CI || ci0 * TAPS + at < CI * TAPS);
         copy_async<W_COPY>(to + co * W_PITCH + at, valid ? from + co * (CI * TAPS) + at : from, valid);
       }
     }
@@ -82,12 +82,12 @@ __device__ __forceinline__ void copy_filters(float* to, const Place& place, int 
 }
 
 // Copies the filters of a K tile; commits empty groups beyond the last.
-__device__ __forceinline__ void copy_chunk(float* to, const Place& place, int chunk, int tid) {
+__device__ __forceinline__ void copy_k_tile(float* to, const TileSource& source, int k_tile, int tid) {
 #pragma unroll
   for (int copy = 0; copy < COPIES; ++copy) {
     constexpr int PART = CHUNK / COPIES;
-    if (chunk < CHUNKS)
-      copy_filters(to + copy * PART * TAPS, place, place.ci_begin + chunk * CHUNK + copy * PART, tid);
+    if (k_tile < CHUNKS)
+      copy_filters(to + copy * PART * TAPS, source, source.ci_begin + k_tile * CHUNK + copy * PART, tid);
     copy_commit();
   }
 }
@@ -100,25 +100,25 @@ __device__ __forceinline__ int input_index(int c, int y, int x) {
 }
 
 // Loads one core-matrix row of the input tile: eight channels of a cell, or eight taps of a row.
-__device__ __forceinline__ void load_item(float (&x)[8], const Place& place, int ci0, int item) {
+__device__ __forceinline__ void load_item(float (&x)[8], const TileSource& source, int ci0, int item) {
   const int eight = item / CELLS, cell = item % CELLS;
   const int q = cell % PLANE_W, r = cell / PLANE_W % PLANE_H, plane = cell / (PLANE_W * PLANE_H);
-  const int y = place.y0 + r * SY + plane / PLANES_X;
-  const int x0 = place.x0 + q * SX + plane % PLANES_X;
+  const int y = source.y0 + r * SY + plane / PLANES_X;
+  const int x0 = source.x0 + q * SX + plane % PLANES_X;
   const bool row_inside = item < EIGHTS * CELLS && y >= 0 && y < IH;
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const int c = FOLD ? eight : ci0 + eight * 8 + i, at_x = FOLD ? x0 + i * DX : x0;
     const bool there = row_inside && at_x >= 0 && at_x < IW && within_plane(y, at_x) &&
                        (FOLD ? i < KW : WHOLE_CI || c < CI);
-    x[i] = there ? place.image[input_index(c, y, at_x)] : 0.0f;
+    x[i] = there ? source.image[input_index(c, y, at_x)] : 0.0f;
   }
 }
 
-__device__ __forceinline__ void store_item(uint4* to, const float (&x)[8], int item, Seen& seen) {
+__device__ __forceinline__ void store_item(uint4* to, const float (&x)[8], int item, SplitStatistics& statistics) {
   Pieces pair[4];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) pair[i] = split(x[2 * i], x[2 * i + 1], seen);
+  for (int i = 0; i < 4; ++i) pair[i] = split(x[2 * i], x[2 * i + 1], statistics);
   if (item >= EIGHTS * CELLS) return;
 #pragma unroll
   for (int piece = 0; piece < 3; ++piece)
@@ -129,23 +129,24 @@ __device__ __forceinline__ void store_item(uint4* to, const float (&x)[8], int i
 // Splits the input tile of a K tile, BATCHED rows at a time, which are loaded together.
 constexpr int BATCHED = X_ITEMS < 4 ? X_ITEMS : 4;
 
-__device__ __forceinline__ void load_window(float (&x)[BATCHED][8], const Place& place, int ci0, int first, int tid) {
+__device__ __forceinline__ void load_window(
+    float (&x)[BATCHED][8], const TileSource& source, int ci0, int first, int tid) {
 #pragma unroll
-  for (int i = 0; i < BATCHED; ++i) load_item(x[i], place, ci0, tid + (first + i) * THREADS);
+  for (int i = 0; i < BATCHED; ++i) load_item(x[i], source, ci0, tid + (first + i) * THREADS);
 }
 
 // The first rows have been loaded already; returns whether there are floats that cannot be split.
 __device__ __forceinline__ bool split_window(
-    uint4* to, float (&x)[BATCHED][8], const Place& place, int ci0, int tid) {
-  Seen seen = {0.0f, 0};
+    uint4* to, float (&x)[BATCHED][8], const TileSource& source, int ci0, int tid) {
+  SplitStatistics statistics = {0.0f, 0};
 #pragma unroll 1
   for (int first = 0; first < X_ITEMS; first += BATCHED) {
-    if (first) load_window(x, place, ci0, first, tid);
+    if (first) load_window(x, source, ci0, first, tid);
 #pragma unroll
     for (int i = 0; i < BATCHED; ++i) {
-      store_item(to, x[i], tid + (first + i) * THREADS, seen);
-      seen.settle();
+      store_item(to, x[i], tid + (first + i) * THREADS, statistics);
+      statistics.force_update();
     }
   }
-  return seen.strange();
+  return statistics.unsplittable();
 }

@@ -29,20 +29,20 @@ extern "C" __global__ void __launch_bounds__(PACK_THREADS) im2col_bf16x3(
     uint4* __restrict__ packed_a, uint4* __restrict__ packed_b, int* __restrict__ flags) {
   launch_dependent_grids();
   constexpr int A_TILES = BLOCKS_M, ALL = K_TILES * SPLIT, TAPS = KH * KW;
-  const int chunk = blockIdx.x % ALL, k0 = chunk * CHUNK, number = blockIdx.x / ALL;
+  const int k_tile = blockIdx.x % ALL, k0 = k_tile * CHUNK, tile_number = blockIdx.x / ALL;
   int* const flag = flags + blockIdx.x;
-  if (number < A_TILES) {
+  if (tile_number < A_TILES) {
 #if HAS_BIAS
-    write_rows<TILE_M, M, A_VEC>(filters, number * TILE_M, k0, [&](float(&x)[A_VEC], int m, int k) {
+    write_rows<TILE_M, M, A_VEC>(filters, tile_number * TILE_M, k0, [&](float(&x)[A_VEC], int m, int k) {
       if (k < WINDOW) load_vector<A_VEC>(x, weight + static_cast<size_t>(m) * WINDOW + k);
       if (k == WINDOW) x[0] = bias[m];
     });
     __syncthreads();
 #endif
     pack_tile<TILE_M, M, true>(
-        filters, packed_a + static_cast<size_t>(blockIdx.x) * (A_BYTES / 16), flag, number, chunk);
+        filters, packed_a + static_cast<size_t>(blockIdx.x) * (A_BYTES / 16), flag, tile_number, k_tile);
   } else {
-    const int image = (number - A_TILES) / BLOCKS_N, tile = (number - A_TILES) % BLOCKS_N;
+    const int image = (tile_number - A_TILES) / BLOCKS_N, tile = (tile_number - A_TILES) % BLOCKS_N;
     const float* const from = data + static_cast<size_t>(image) * (CI * IH * IW);
     float* const matrix = columns + static_cast<size_t>(image) * B_STRIDE;
     write_rows<TILE_N, N, B_VEC>(matrix, tile * TILE_N, k0, [&](float(&x)[B_VEC], int n, int k) {
@@ -53,6 +53,6 @@ extern "C" __global__ void __launch_bounds__(PACK_THREADS) im2col_bf16x3(
     });
     __syncthreads();
     const size_t index = blockIdx.x - A_TILES * ALL;
-    pack_tile<TILE_N, N, true>(matrix, packed_b + index * (B_BYTES / 16), flag, tile, chunk);
+    pack_tile<TILE_N, N, true>(matrix, packed_b + index * (B_BYTES / 16), flag, tile, k_tile);
   }
 }

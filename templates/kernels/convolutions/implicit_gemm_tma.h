@@ -78,7 +78,7 @@ __device__ __forceinline__ void load_im2col(
 
 // Issues the loads of the K tile from `k` on, of PIXELS output pixels from `m` on.
 template <int PIXELS>
-__device__ __forceinline__ void copy_chunk_of_windows(
+__device__ __forceinline__ void load_im2col_k_tile(
     unsigned to, const TensorMap* map, int m, int k, unsigned barrier) {
   const Position first = position_of(m);
 #pragma unroll

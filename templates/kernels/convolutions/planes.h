@@ -9,13 +9,13 @@
 #define PLANE ((LINES + (KH - 1) / SY) * PITCH)
 #define CHANNEL (PHASES_Y * PHASES_X * PLANE)
 
-INLINED void sum_up(
+INLINED void multiply_panel(
     vec sum[ROWS][VECTORS], const int wide, const size_t pitch, const int rows, int channels,
     const float* restrict a, const float* restrict b, int ahead, const float* next) {
   (void)pitch, (void)next;
   HIDE(channels);
   for (int c = 0; c < channels; ++c, a += TAPS, b += CHANNEL) {
-    if (ahead) fetch(rows, a);
+    if (ahead) prefetch_rows(rows, a);
 #pragma GCC unroll 4
     for (int i = 0; i < KH; ++i)
 #pragma GCC unroll 8

@@ -29,7 +29,7 @@ __device__ __forceinline__ constexpr descriptor along(int cells) { return static
 
 #ifdef AUTOTUNE_EMULATE
 template <int WORDS>
-static inline void begin_left(float (&sum)[WORDS], const unsigned (&left)[4], descriptor right, bool add) {
+static inline void issue_wgmma(float (&sum)[WORDS], const unsigned (&left)[4], descriptor right, bool add) {
   const int lane = threadIdx.x % 32;
   for (int half = 0; half < 2; ++half) {
     float row[DEPTH];
@@ -46,13 +46,13 @@ static inline void begin_left(float (&sum)[WORDS], const unsigned (&left)[4], de
   }
 }
 #else
-DEFINE_RS_WGMMA(begin_left, ", 0", "16", 8, FOURS_2, SUMS_8(0), "%8, %9, %10, %11", "%12", "%13")
-DEFINE_RS_WGMMA(begin_left, ", 0", "32", 16, FOURS_4, SUMS_16(0), "%16, %17, %18, %19", "%20", "%21")
-DEFINE_RS_WGMMA(begin_left, ", 0", "40", 20, FOURS_5, SUMS_20(0), "%20, %21, %22, %23", "%24", "%25")
-DEFINE_RS_WGMMA(begin_left, ", 0", "48", 24, FOURS_6, SUMS_24(0), "%24, %25, %26, %27", "%28", "%29")
-DEFINE_RS_WGMMA(begin_left, ", 0", "56", 28, FOURS_7, SUMS_28(0), "%28, %29, %30, %31", "%32", "%33")
-DEFINE_RS_WGMMA(begin_left, ", 0", "64", 32, FOURS_8, SUMS_32(0), "%32, %33, %34, %35", "%36", "%37")
-DEFINE_RS_WGMMA(begin_left, ", 0", "80", 40, FOURS_10, SUMS_40(0), "%40, %41, %42, %43", "%44", "%45")
-DEFINE_RS_WGMMA(begin_left, ", 0", "96", 48, FOURS_12, SUMS_48(0), "%48, %49, %50, %51", "%52", "%53")
-DEFINE_RS_WGMMA(begin_left, ", 0", "112", 56, FOURS_14, SUMS_56(0), "%56, %57, %58, %59", "%60", "%61")
+DEFINE_RS_WGMMA(issue_wgmma, ", 0", "16", 8, FOURS_2, SUMS_8(0), "%8, %9, %10, %11", "%12", "%13")
+DEFINE_RS_WGMMA(issue_wgmma, ", 0", "32", 16, FOURS_4, SUMS_16(0), "%16, %17, %18, %19", "%20", "%21")
+DEFINE_RS_WGMMA(issue_wgmma, ", 0", "40", 20, FOURS_5, SUMS_20(0), "%20, %21, %22, %23", "%24", "%25")
+DEFINE_RS_WGMMA(issue_wgmma, ", 0", "48", 24, FOURS_6, SUMS_24(0), "%24, %25, %26, %27", "%28", "%29")
+DEFINE_RS_WGMMA(issue_wgmma, ", 0", "56", 28, FOURS_7, SUMS_28(0), "%28, %29, %30, %31", "%32", "%33")
+DEFINE_RS_WGMMA(issue_wgmma, ", 0", "64", 32, FOURS_8, SUMS_32(0), "%32, %33, %34, %35", "%36", "%37")
+DEFINE_RS_WGMMA(issue_wgmma, ", 0", "80", 40, FOURS_10, SUMS_40(0), "%40, %41, %42, %43", "%44", "%45")
+DEFINE_RS_WGMMA(issue_wgmma, ", 0", "96", 48, FOURS_12, SUMS_48(0), "%48, %49, %50, %51", "%52", "%53")
+DEFINE_RS_WGMMA(issue_wgmma, ", 0", "112", 56, FOURS_14, SUMS_56(0), "%56, %57, %58, %59", "%60", "%61")
 #endif

@@ -18,10 +18,10 @@ constexpr int TILES_Y = (OH + TILE_Y - 1) / TILE_Y;
 constexpr int OUT_VEC = NHWC ? C_VEC : O_VEC;
 
 #if OPERATION == 1  // maximum; NaNs propagate
-#define NOTHING __int_as_float(0xff800000)
-__device__ __forceinline__ float joined(float a, float b) { return b > a || b != b ? b : a; }
+#define IDENTITY __int_as_float(0xff800000)
+__device__ __forceinline__ float maximum(float a, float b) { return b > a || b != b ? b : a; }
 #else
-#define NOTHING 0.0f
+#define IDENTITY 0.0f
 #endif
 
 // The last coordinates at which the windows of a thread with outputs in bounds may start. Rows and columns that are
@@ -40,7 +40,7 @@ __device__ constexpr bool is_read(int at) {
   return false;
 }
 
-// Loads row `i` of a thread's windows; NOTHING outside of the image. The windows start at row y0 and column x0 of the
+// Loads row `i` of a thread's windows; IDENTITY outside of the image. The windows start at row y0 and column x0 of the
 // image, at address `from`; both coordinates may be negative.
 __device__ __forceinline__ void load_row(
     float (&to)[READ][C_VEC], const Element* __restrict__ from, int i, int y0, int x0, int channel) {
@@ -51,7 +51,7 @@ __device__ __forceinline__ void load_row(
 #if NHWC
     const Element* const cell = from + (i * IW + j) * CI;
 #pragma unroll
-    for (int c = 0; c < C_VEC; ++c) to[j][c] = NOTHING;
+    for (int c = 0; c < C_VEC; ++c) to[j][c] = IDENTITY;
     if (valid) {
       if (MULTIPLIER == 1) {
         load_elements<C_VEC>(to[j], cell);
@@ -67,7 +67,7 @@ __device__ __forceinline__ void load_row(
 #else
     float columns[X_VEC];
 #pragma unroll
-    for (int v = 0; v < X_VEC; ++v) columns[v] = NOTHING;
+    for (int v = 0; v < X_VEC; ++v) columns[v] = IDENTITY;
     if (valid) load_elements<X_VEC>(columns, from + i * IW + j);
 #pragma unroll
     for (int v = 0; v < X_VEC; ++v) to[j + v][0] = columns[v];
@@ -86,7 +86,7 @@ __device__ __forceinline__ void shuffle_row(
   for (int j = 0; j < OWN; j += X_VEC) {
     float columns[X_VEC];
 #pragma unroll
-    for (int v = 0; v < X_VEC; ++v) columns[v] = NOTHING;
+    for (int v = 0; v < X_VEC; ++v) columns[v] = IDENTITY;
     if (inside && (COLUMNS * OWN == IW || x0 + j < IW)) load_elements<X_VEC>(columns, from + i * IW + j);
 #pragma unroll
     for (int v = 0; v < X_VEC; ++v) own[j + v] = columns[v];
@@ -99,11 +99,11 @@ __device__ __forceinline__ void shuffle_row(
     const int at = j - PX;
     if (!is_read(j)) continue;
     if (at < 0) {
-      const float beside = __shfl_sync(0xffffffffu, own[at < 0 ? at + OWN : 0], column - 1, COLUMNS);
-      to[LEAD + j][0] = IDLE || column > 0 ? beside : NOTHING;
+      const float neighbour = __shfl_sync(0xffffffffu, own[at < 0 ? at + OWN : 0], column - 1, COLUMNS);
+      to[LEAD + j][0] = IDLE || column > 0 ? neighbour : IDENTITY;
     } else if (at >= OWN) {
-      const float beside = __shfl_sync(0xffffffffu, own[at >= OWN ? at - OWN : 0], column + 1, COLUMNS);
-      to[LEAD + j][0] = IDLE || column < COLUMNS - 1 ? beside : NOTHING;
+      const float neighbour = __shfl_sync(0xffffffffu, own[at >= OWN ? at - OWN : 0], column + 1, COLUMNS);
+      to[LEAD + j][0] = IDLE || column < COLUMNS - 1 ? neighbour : IDENTITY;
     } else {
       to[LEAD + j][0] = own[at >= 0 && at < OWN ? at : 0];
     }
@@ -127,7 +127,7 @@ __device__ __forceinline__ void accumulate(
 #if OPERATION == 0
     sum[c] = fmaf(weights[c], values[c], sum[c]);
 #elif OPERATION == 1
-    sum[c] = joined(sum[c], values[c]);
+    sum[c] = maximum(sum[c], values[c]);
 #else
     sum[c] += values[c];
 #endif
@@ -174,7 +174,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
 #pragma unroll
     for (int p = 0; p < PIXELS; ++p)
 #pragma unroll
-      for (int c = 0; c < C_VEC; ++c) sum[l][p][c] = NOTHING;
+      for (int c = 0; c < C_VEC; ++c) sum[l][p][c] = IDENTITY;
 
 #pragma unroll
   for (int i = 0; i < IN_LINES; ++i) {

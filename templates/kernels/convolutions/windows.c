@@ -19,11 +19,11 @@ static _Thread_local float planes[SY * SX * PLANE] __attribute__((aligned(64)));
 #define BATCHED 16
 
 // Deinterleaves elements `from` to `end` of a row, with bounds checks; phases are a PLANE apart.
-static inline void edge(float* restrict to, const float* restrict line, int from, int end) {
+static inline void deinterleave_checked(float* restrict to, const float* restrict line, int from, int end) {
   for (int x = from; x < end; ++x)
     for (int j = 0; j < SX; ++j) {
       const int at = x * SX + j - PX;
-      to[j * PLANE + x] = at >= 0 && at < IW ? line[at] : NOTHING;
+      to[j * PLANE + x] = at >= 0 && at < IW ? line[at] : IDENTITY;
     }
 }
 
@@ -46,22 +46,22 @@ static inline void deinterleave_short(float* restrict to, const float* restrict 
   for (int x = 0; x < PITCH; x += LANES) {
     const int from = SMALLER(x, PITCH - LANES), at = from * 2 - PX;
     const vec low = *(const vec*)(line + at), high = *(const vec*)(line + at + LANES);
-    const vec parts[2] = {WOVEN(low, high, EVENS), WOVEN(low, high, ODDS)};
+    const vec parts[2] = {SHUFFLE(low, high, EVENS), SHUFFLE(low, high, ODDS)};
 #pragma GCC unroll 2
     for (int j = 0; j < 2; ++j) {
       bits exists;
 #pragma GCC unroll 16
       for (int i = 0; i < LANES; ++i)
         exists[i] = -(at + 2 * i + j >= 0 && at + 2 * i + j < IW);
-      const vec nothing = (vec){0} + NOTHING;
-      *(vec*)(to + j * PLANE + from) = (vec)(((bits)parts[j] & exists) | ((bits)nothing & ~exists));
+      const vec identity = (vec){0} + IDENTITY;
+      *(vec*)(to + j * PLANE + from) = (vec)(((bits)parts[j] & exists) | ((bits)identity & ~exists));
     }
   }
 }
 #endif
 
-static void part(float* restrict to, const float* restrict line) {
-  edge(to, line, 0, INNER);
+static void deinterleave(float* restrict to, const float* restrict line) {
+  deinterleave_checked(to, line, 0, INNER);
   if (BEYOND - INNER < BATCHED) {
     for (int x = INNER; x < BEYOND; ++x)
       for (int j = 0; j < SX; ++j) to[j * PLANE + x] = line[x * SX + j - PX];
@@ -72,7 +72,7 @@ static void part(float* restrict to, const float* restrict line) {
         for (int j = 0; j < SX; ++j) to[j * PLANE + i] = line[i * SX + j - PX];
     }
   }
-  edge(to, line, BEYOND, PITCH);
+  deinterleave_checked(to, line, BEYOND, PITCH);
 }
 
 // Copies the input of the output rows from `line` on of plane `c`.
@@ -87,7 +87,7 @@ static void fill(const float* data, int c, int line) {
       float* to = planes + i * SX * PLANE + r * PITCH;
       if (y < 0 || y >= IH) {
         for (int j = 0; j < SX; ++j)
-          for (int x = 0; x < PITCH; ++x) to[j * PLANE + x] = NOTHING;
+          for (int x = 0; x < PITCH; ++x) to[j * PLANE + x] = IDENTITY;
         continue;
       }
 #if SX == 2
@@ -97,18 +97,18 @@ static void fill(const float* data, int c, int line) {
         continue;
       }
 #endif
-      part(to, data + at);
+      deinterleave(to, data + at);
     }
 }
 
 // Neighbouring output rows of a channel, from `y` of the task on; shared input is loaded once.
-INLINED void lines_of(
+INLINED void compute_rows(
     const int lines, float* restrict out, const float* restrict residual,
     const float* restrict filter, int line, int y, float bias, float scale, float shift) {
   for (int at = 0; at < OW; at += LANES) {
     vec sum[TOGETHER];
 #pragma GCC unroll 8
-    for (int l = 0; l < lines; ++l) sum[l] = (vec){0} + (OPERATION == 1 ? NOTHING : 0.0f);
+    for (int l = 0; l < lines; ++l) sum[l] = (vec){0} + (OPERATION == 1 ? IDENTITY : 0.0f);
 #pragma GCC unroll 16
     for (int r = 0; r < lines + REACH_Y / SY; ++r)
 #pragma GCC unroll 8
@@ -118,21 +118,21 @@ INLINED void lines_of(
 #pragma GCC unroll 8
         for (int j = 0; j < KW; ++j) {
           const int phase = i * DY % SY * SX + j * DX % SX;
-          const vec met = *(const vec*)(planes + phase * PLANE + (y + r) * PITCH + j * DX / SX + at);
-          if (OPERATION == 0) sum[l] += met * filter[i * KW + j];
-          if (OPERATION == 1) sum[l] = larger(met, sum[l]);
-          if (OPERATION == 2) sum[l] += met;
+          const vec input = *(const vec*)(planes + phase * PLANE + (y + r) * PITCH + j * DX / SX + at);
+          if (OPERATION == 0) sum[l] += input * filter[i * KW + j];
+          if (OPERATION == 1) sum[l] = larger(input, sum[l]);
+          if (OPERATION == 2) sum[l] += input;
         }
       }
 #pragma GCC unroll 8
     for (int l = 0; l < lines; ++l)
-      put(out + l * OW, residual + RESIDUAL * l * OW, sum[l], line + y + l, at, 0, bias, scale,
+      store_outputs(out + l * OW, residual + RESIDUAL * l * OW, sum[l], line + y + l, at, 0, bias, scale,
           shift);
   }
 }
 
 // Prefetches the input of output row `line` of plane `c`, which the next task copies.
-static inline void fetch(const float* data, int c, int line) {
+static inline void prefetch_input(const float* data, int c, int line) {
   const size_t at = (size_t)c * IH * IW + (size_t)line * SY * IW;
   if (at + SY * IW <= (size_t)BATCH * CHANNELS * IH * IW)
     for (int x = 0; x < SY * IW; x += 16) __builtin_prefetch(data + at + x, 0, 2);
@@ -156,11 +156,11 @@ void windows(
         const size_t plane = (((size_t)c * MULTIPLIER + m) * OH + line) * OW;
         for (int y = 0; y < lines;) {
           const int some = y + TOGETHER <= lines ? TOGETHER : 1;
-          for (int l = 0; m == 0 && l < some; ++l) fetch(data, c, line + y + l + LINES);
+          for (int l = 0; m == 0 && l < some; ++l) prefetch_input(data, c, line + y + l + LINES);
           float* to = out + plane + (size_t)y * OW;
           const float* other = residual + RESIDUAL * (plane + (size_t)y * OW);
-          if (some > 1) lines_of(TOGETHER, to, other, taps, line, y, first, factor, last);
-          else lines_of(1, to, other, taps, line, y, first, factor, last);
+          if (some > 1) compute_rows(TOGETHER, to, other, taps, line, y, first, factor, last);
+          else compute_rows(1, to, other, taps, line, y, first, factor, last);
           y += some;
         }
       }

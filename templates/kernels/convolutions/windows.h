@@ -8,7 +8,7 @@
 #define REACH_Y ((KH - 1) * DY)
 #define REACH_X ((KW - 1) * DX)
 #define VECTORS ((OW + LANES - 1) / LANES)
-#define NOTHING (OPERATION == 1 ? -INFINITY : 0.0f)
+#define IDENTITY (OPERATION == 1 ? -INFINITY : 0.0f)
 #define INLINED static inline __attribute__((always_inline))
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
@@ -30,7 +30,7 @@ static inline int inside(int first, int taps, int step, int extent) {
   return LARGER(count, 1);
 }
 
-static inline vec finished(vec sum, float bias, float scale, float shift, vec residual) {
+static inline vec apply_epilogue(vec sum, float bias, float scale, float shift, vec residual) {
   if (BIAS) sum += bias;
   if (RESIDUAL) sum += residual;
   if (AFFINE) sum = sum * scale + shift;
@@ -47,19 +47,19 @@ typedef float two __attribute__((vector_size(8), aligned(4), may_alias));
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
 
-INLINED void put_last(float* to, const vec from) {
+INLINED void store_last(float* to, const vec from) {
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 12
   memcpy(to, &from, LAST * sizeof *to);
 #elif LAST == LANES
   *(vec*)to = from;
 #elif LAST >= 8
-  *(eight*)to = WOVEN(from, from, FOUR_FROM(0), FOUR_FROM(4));
-  if (LAST > 8) *(eight*)(to + LAST - 8) = WOVEN(from, from, FOUR_FROM(LAST - 8), FOUR_FROM(LAST - 4));
+  *(eight*)to = SHUFFLE(from, from, FOUR_FROM(0), FOUR_FROM(4));
+  if (LAST > 8) *(eight*)(to + LAST - 8) = SHUFFLE(from, from, FOUR_FROM(LAST - 8), FOUR_FROM(LAST - 4));
 #elif LAST >= 4
-  *(four*)to = WOVEN(from, from, FOUR_FROM(0));
-  if (LAST > 4) *(four*)(to + LAST - 4) = WOVEN(from, from, FOUR_FROM(LAST - 4));
+  *(four*)to = SHUFFLE(from, from, FOUR_FROM(0));
+  if (LAST > 4) *(four*)(to + LAST - 4) = SHUFFLE(from, from, FOUR_FROM(LAST - 4));
 #elif LAST >= 2
-  *(two*)to = WOVEN(from, from, 0, 1);
+  *(two*)to = SHUFFLE(from, from, 0, 1);
   if (LAST > 2) to[2] = from[2];
 #else
   to[0] = from[0];
@@ -68,7 +68,7 @@ INLINED void put_last(float* to, const vec from) {
 
 // Applies the epilogue to the outputs from `at` on of row `y`, and writes them. The columns of inner
 // windows are inside the image.
-INLINED void put(
+INLINED void store_outputs(
     float* restrict out, const float* restrict residual, vec sum, int y, int at, const int is_inner,
     float bias, float scale, float shift) {
   const int count = SMALLER(LANES, OW - at);
@@ -81,7 +81,7 @@ INLINED void put(
       counts[x] = tall * (COUNT_PADDING || is_inner ? KW : inside((at + x) * SX - PX, KW, DX, IW));
     sum /= counts;
   }
-  sum = finished(sum, bias, scale, shift, other);
+  sum = apply_epilogue(sum, bias, scale, shift, other);
   if (count == LANES) *(vec*)(out + at) = sum;
-  else put_last(out + at, sum);
+  else store_last(out + at, sum);
 }

@@ -10,17 +10,17 @@
 #define PIXELS (IH * IW)
 #define TOTAL ((size_t)BATCH * CHANNELS * PIXELS)
 // Image rows that a group of output rows reads.
-#define MET ((GROUP - 1) * SY + REACH_Y + 1)
+#define INPUT_ROWS ((GROUP - 1) * SY + REACH_Y + 1)
 _Static_assert(
     PX <= LANES * SX && (VECTORS == 1 || ((VECTORS - 1) * LANES - 1) * SX + REACH_X - PX <= IW),
     "only the first vector of a line meets the padding at its left, and only the last that at its right");
 
 // Per thread: copies of the first and the last rows of the images, where loads would be out of bounds.
-static _Thread_local float margins[BEFORE + MET * IW + AFTER] __attribute__((aligned(64)));
+static _Thread_local float margins[BEFORE + INPUT_ROWS * IW + AFTER] __attribute__((aligned(64)));
 
 // A plane from row `top` on, its filter and its epilogue arguments.
 typedef struct {
-  const float *lines, *taps, *nothing;
+  const float *lines, *taps, *identity;
   int top;
   float bias, scale, shift;
 } Plane;
@@ -36,14 +36,14 @@ typedef struct {
 #endif
 
 // The input of tap `j` of a filter row in an image row, for the outputs from `at` on.
-INLINED vec met_by(
+INLINED vec load_input(
     const int j, const float* line, const int at, const int is_left, const int is_right) {
   const int first = at * SX + j * DX - PX;
-  vec met;
+  vec input;
 #if SX == 1
-  met = *(const vec*)(line + first);
+  input = *(const vec*)(line + first);
 #else
-  met = WOVEN(*(const vec*)(line + first), *(const vec*)(line + first + LANES), EVENS);
+  input = SHUFFLE(*(const vec*)(line + first), *(const vec*)(line + first + LANES), EVENS);
 #endif
   // Outputs beyond the line are not written.
   bits exists;
@@ -51,55 +51,55 @@ INLINED vec met_by(
 #pragma GCC unroll 16
   for (int x = 0; x < LANES; ++x) {
     const int from = x * SX + j * DX - PX, end = from + (VECTORS - 1) * LANES * SX;
-    const int is_met = (!is_left || from >= 0) && (!is_right || end < IW || x >= LAST);
-    exists[x] = -is_met, all &= is_met;
+    const int is_inside = (!is_left || from >= 0) && (!is_right || end < IW || x >= LAST);
+    exists[x] = -is_inside, all &= is_inside;
   }
-  if (all) return met;
-  const vec nothing = (vec){0} + NOTHING;
-  return (vec)(((bits)met & exists) | ((bits)nothing & ~exists));
+  if (all) return input;
+  const vec identity = (vec){0} + IDENTITY;
+  return (vec)(((bits)input & exists) | ((bits)identity & ~exists));
 }
 
 // Computes a vector of outputs of each of some neighbouring rows, the first of which is `y`.
-INLINED void vectors_of(
+INLINED void compute_vectors(
     const int lines, const Plane* plane, int y, const int at, const int is_left, const int is_right,
     const float* restrict residual, float* restrict out) {
   vec sum[LINES];
 #pragma GCC unroll 16
-  for (int l = 0; l < lines; ++l) sum[l] = (vec){0} + NOTHING;
+  for (int l = 0; l < lines; ++l) sum[l] = (vec){0} + IDENTITY;
 #pragma GCC unroll 64
   for (int r = 0; r < (lines - 1) * SY + REACH_Y + 1; ++r) {
     const int from = y * SY - PY + r;
     const float* line =
-        from >= 0 && from < IH ? plane->lines + (from - plane->top) * IW : plane->nothing;
+        from >= 0 && from < IH ? plane->lines + (from - plane->top) * IW : plane->identity;
 #pragma GCC unroll 16
     for (int j = 0; j < KW; ++j) {
-      const vec met = met_by(j, line, at, is_left, is_right);
+      const vec input = load_input(j, line, at, is_left, is_right);
 #pragma GCC unroll 16
       for (int i = 0; i < KH; ++i) {
         const int l = (r - i * DY) / SY;
         if (r < i * DY || (r - i * DY) % SY || l >= lines) continue;
-        if (OPERATION == 0) sum[l] += met * plane->taps[i * KW + j];
-        if (OPERATION == 1) sum[l] = larger(met, sum[l]);
-        if (OPERATION == 2) sum[l] += met;
+        if (OPERATION == 0) sum[l] += input * plane->taps[i * KW + j];
+        if (OPERATION == 1) sum[l] = larger(input, sum[l]);
+        if (OPERATION == 2) sum[l] += input;
       }
     }
   }
 #pragma GCC unroll 16
   for (int l = 0; l < lines; ++l)
-    put(out + l * OW, residual + RESIDUAL * l * OW, sum[l], y + l, at, !is_left && !is_right,
+    store_outputs(out + l * OW, residual + RESIDUAL * l * OW, sum[l], y + l, at, !is_left && !is_right,
         plane->bias, plane->scale, plane->shift);
 }
 
 // Computes neighbouring rows of outputs.
-INLINED void lines_of(
+INLINED void compute_rows(
     const int lines, const Plane* plane, int y, const float* restrict residual,
     float* restrict out) {
   const int last = (VECTORS - 1) * LANES;
-  vectors_of(lines, plane, y, 0, 1, VECTORS == 1, residual, out);
+  compute_vectors(lines, plane, y, 0, 1, VECTORS == 1, residual, out);
 #pragma GCC unroll 1
   for (int at = LANES; at < last; at += LANES)
-    vectors_of(lines, plane, y, at, 0, 0, residual, out);
-  if (VECTORS > 1) vectors_of(lines, plane, y, last, 0, 1, residual, out);
+    compute_vectors(lines, plane, y, at, 0, 0, residual, out);
+  if (VECTORS > 1) compute_vectors(lines, plane, y, last, 0, 1, residual, out);
 }
 
 // Filters and epilogue operands that the kernel does not have are never read.
@@ -107,12 +107,12 @@ void windows(
     const float* restrict data, const float* restrict weight, const float* restrict bias,
     const float* restrict residual, const float* restrict scale, const float* restrict shift,
     float* restrict out) {
-  float none[BEFORE + IW + AFTER];
-  for (int x = 0; x < BEFORE + IW + AFTER; ++x) none[x] = NOTHING;
+  float identities[BEFORE + IW + AFTER];
+  for (int x = 0; x < BEFORE + IW + AFTER; ++x) identities[x] = IDENTITY;
 #pragma omp parallel for collapse(2) schedule(static)
   for (int c = 0; c < BATCH * CHANNELS; ++c)
     for (int y = 0; y < OH; y += GROUP) {
-      const int top = LARGER(0, y * SY - PY), end = SMALLER(IH, y * SY - PY + MET);
+      const int top = LARGER(0, y * SY - PY), end = SMALLER(IH, y * SY - PY + INPUT_ROWS);
       const size_t begin = (size_t)c * PIXELS + top * IW, count = LARGER(0, end - top) * IW;
       const float* lines = data + begin;
       if (begin < BEFORE || begin + count + AFTER > TOTAL)
@@ -120,12 +120,12 @@ void windows(
       for (int m = 0; m < MULTIPLIER; ++m) {
         const int filter = c % CHANNELS * MULTIPLIER + m;
         const Plane plane = {
-            lines, weight + (OPERATION ? 0 : filter * KH * KW), none + BEFORE, top,
+            lines, weight + (OPERATION ? 0 : filter * KH * KW), identities + BEFORE, top,
             BIAS ? bias[filter] : 0.0f, AFFINE ? scale[filter] : 1.0f, AFFINE ? shift[filter] : 0.0f};
         const size_t to = (((size_t)c * MULTIPLIER + m) * OH + y) * OW;
         const float* other = residual + RESIDUAL * to;
-        if (REMAINDER && y + GROUP > OH) lines_of(REMAINDER, &plane, y, other, out + to);
-        else lines_of(GROUP, &plane, y, other, out + to);
+        if (REMAINDER && y + GROUP > OH) compute_rows(REMAINDER, &plane, y, other, out + to);
+        else compute_rows(GROUP, &plane, y, other, out + to);
       }
     }
 }

@@ -5,16 +5,16 @@
 // the output transform after all channels.
 #define ALPHA (TILE + KERNEL - 1)
 #define POINTS (ALPHA * ALPHA)
-#define ACROSS ((OW + TILE - 1) / TILE)
-#define DOWN ((OH + TILE - 1) / TILE)
-#define TILES (ACROSS * DOWN)
+#define TILES_X ((OW + TILE - 1) / TILE)
+#define TILES_Y ((OH + TILE - 1) / TILE)
+#define TILES (TILES_X * TILES_Y)
 // Every TILE-th element of a row, of all tiles and one beyond, and the padding that vectors may read.
-#define PARTED ((ACROSS + 4) / 4 * 4)
-#define PHASE (PARTED + LANES)
+#define PHASE_TILES ((TILES_X + 4) / 4 * 4)
+#define PHASE (PHASE_TILES + LANES)
 // Elements of an input row that are copied.
-#define HELD LARGER(0, SMALLER(IW, PARTED * TILE - PX))
+#define HELD LARGER(0, SMALLER(IW, PHASE_TILES * TILE - PX))
 // Most input rows of the tiles of a task.
-#define LINES (SMALLER(DOWN, (GROUP + ACROSS - 2) / ACROSS + 1) * TILE + KERNEL - 1)
+#define LINES (SMALLER(TILES_Y, (GROUP + TILES_X - 2) / TILES_X + 1) * TILE + KERNEL - 1)
 
 static const float input_matrix[ALPHA][ALPHA] = INPUT_MATRIX;    // B transposed
 static const float output_matrix[TILE][ALPHA] = OUTPUT_MATRIX;  // A transposed
@@ -24,7 +24,7 @@ typedef struct {
   float panels[POINTS][CHANNELS * PITCH + 16] __attribute__((aligned(64)));
   float sums[POINTS][BLOCK * GROUP + 16];
   float phases[LINES][TILE][PHASE];
-  float lines[LINES][PARTED * TILE];  // their padding stays 0
+  float lines[LINES][PHASE_TILES * TILE];  // their padding stays 0
   float results[TILE][TILE][GROUP];
   float pixels[GROUP * TILE];
 } Scratch;
@@ -36,11 +36,11 @@ static _Thread_local Scratch scratch __attribute__((aligned(64)));
 // column of the first in the image.
 typedef struct {
   int at, count, row, column;
-} Stretch;
+} TileRun;
 
-static inline Stretch stretch_at(int at, int first, int count) {
-  const int row = (first + at) / ACROSS, column = (first + at) % ACROSS;
-  return (Stretch){at, SMALLER(ACROSS - column, count - at), row, column};
+static inline TileRun tile_run_at(int at, int first, int count) {
+  const int row = (first + at) / TILES_X, column = (first + at) % TILES_X;
+  return (TileRun){at, SMALLER(TILES_X - column, count - at), row, column};
 }
 
 // Dot product with a row of a matrix; zeros are skipped.
@@ -55,40 +55,40 @@ INLINED vec combine(const float row[ALPHA], const vec numbers[ALPHA]) {
 // Deinterleaving of a row into TILE phases, and interleaving of them: for tiles of 4 these are 4 x 4 transposes.
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
 #ifdef __clang__
-#define PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#define SHUFFLE_QUADS(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
 #else
-typedef int places __attribute__((vector_size(16)));
-#define PICK(a, b, i, j, k, l) __builtin_shuffle(a, b, (places){i, j, k, l})
+typedef int indices __attribute__((vector_size(16)));
+#define SHUFFLE_QUADS(a, b, i, j, k, l) __builtin_shuffle(a, b, (indices){i, j, k, l})
 #endif
 
 INLINED void transpose(quad to[4], const quad from[4]) {
-  const quad low = PICK(from[0], from[1], 0, 4, 1, 5), high = PICK(from[0], from[1], 2, 6, 3, 7);
-  const quad low2 = PICK(from[2], from[3], 0, 4, 1, 5), high2 = PICK(from[2], from[3], 2, 6, 3, 7);
-  to[0] = PICK(low, low2, 0, 1, 4, 5), to[1] = PICK(low, low2, 2, 3, 6, 7);
-  to[2] = PICK(high, high2, 0, 1, 4, 5), to[3] = PICK(high, high2, 2, 3, 6, 7);
+  const quad low = SHUFFLE_QUADS(from[0], from[1], 0, 4, 1, 5), high = SHUFFLE_QUADS(from[0], from[1], 2, 6, 3, 7);
+  const quad low2 = SHUFFLE_QUADS(from[2], from[3], 0, 4, 1, 5), high2 = SHUFFLE_QUADS(from[2], from[3], 2, 6, 3, 7);
+  to[0] = SHUFFLE_QUADS(low, low2, 0, 1, 4, 5), to[1] = SHUFFLE_QUADS(low, low2, 2, 3, 6, 7);
+  to[2] = SHUFFLE_QUADS(high, high2, 0, 1, 4, 5), to[3] = SHUFFLE_QUADS(high, high2, 2, 3, 6, 7);
 }
 
-static inline void part(float (*restrict to)[PHASE], const float* restrict line) {
-  for (int t = 0; t < PARTED; t += 4) {
+static inline void deinterleave(float (*restrict to)[PHASE], const float* restrict line) {
+  for (int t = 0; t < PHASE_TILES; t += 4) {
     quad from[TILE], made[TILE];
     for (int i = 0; i < TILE; ++i) from[i] = *(const quad*)(line + t * TILE + 4 * i);
 #if TILE == 4
     transpose(made, from);
 #else
-    made[0] = PICK(from[0], from[1], 0, 2, 4, 6), made[1] = PICK(from[0], from[1], 1, 3, 5, 7);
+    made[0] = SHUFFLE_QUADS(from[0], from[1], 0, 2, 4, 6), made[1] = SHUFFLE_QUADS(from[0], from[1], 1, 3, 5, 7);
 #endif
     for (int i = 0; i < TILE; ++i) *(quad*)(to[i] + t) = made[i];
   }
 }
 
-static inline void join(float* restrict line, const float (*restrict from)[GROUP]) {
+static inline void interleave(float* restrict line, const float (*restrict from)[GROUP]) {
   for (int t = 0; t < GROUP; t += 4) {
     quad given[TILE], made[TILE];
     for (int i = 0; i < TILE; ++i) given[i] = *(const quad*)(from[i] + t);
 #if TILE == 4
     transpose(made, given);
 #else
-    made[0] = PICK(given[0], given[1], 0, 4, 1, 5), made[1] = PICK(given[0], given[1], 2, 6, 3, 7);
+    made[0] = SHUFFLE_QUADS(given[0], given[1], 0, 4, 1, 5), made[1] = SHUFFLE_QUADS(given[0], given[1], 2, 6, 3, 7);
 #endif
     for (int i = 0; i < TILE; ++i) *(quad*)(line + t * TILE + 4 * i) = made[i];
   }
@@ -105,25 +105,25 @@ static inline void fill(Scratch* restrict to, const float* restrict plane, int r
     for (; x + LANES <= HELD; x += LANES) *(vec*)(to->lines[r] + PX + x) = *(const vec*)(from + x);
     for (; x < HELD; ++x) to->lines[r][PX + x] = from[x];
   }
-  for (int r = above; r < end; ++r) part(to->phases[r], to->lines[r]);
+  for (int r = above; r < end; ++r) deinterleave(to->phases[r], to->lines[r]);
   for (int r = 0; r < count; ++r)
     if (r < above || r >= end)
       memset(to->phases[r], 0, sizeof to->phases[r]);
 }
 
 // Input transform of neighbouring tiles of channel `c`; `row` is the first tile row of the phases.
-static inline void enter(Scratch* restrict to, int c, Stretch s, int row) {
+static inline void transform_input(Scratch* restrict to, int c, TileRun s, int row) {
   const float (*lines)[TILE][PHASE] = to->phases + (s.row - row) * TILE;
   for (int t = 0; t < s.count; t += LANES) {
     vec half[ALPHA][ALPHA];
 #pragma GCC unroll 16
     for (int j = 0; j < ALPHA; ++j) {
-      vec met[ALPHA];
+      vec input[ALPHA];
 #pragma GCC unroll 16
       for (int i = 0; i < ALPHA; ++i)
-        met[i] = *(const vec*)(lines[i][j % TILE] + s.column + t + j / TILE);
+        input[i] = *(const vec*)(lines[i][j % TILE] + s.column + t + j / TILE);
 #pragma GCC unroll 16
-      for (int i = 0; i < ALPHA; ++i) half[i][j] = combine(input_matrix[i], met);
+      for (int i = 0; i < ALPHA; ++i) half[i][j] = combine(input_matrix[i], input);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < ALPHA; ++i)
@@ -136,12 +136,12 @@ static inline void enter(Scratch* restrict to, int c, Stretch s, int row) {
 // Input transform of `count` tiles from `first` on, of some channels.
 static void transform(
     Scratch* restrict to, const float* restrict image, int channels, int first, int count) {
-  const int row = first / ACROSS, lines = ((first + count - 1) / ACROSS - row) * TILE + ALPHA;
+  const int row = first / TILES_X, lines = ((first + count - 1) / TILES_X - row) * TILE + ALPHA;
   for (int c = 0; c < channels; ++c, image += (size_t)IH * IW) {
     fill(to, image, row, lines);
     for (int at = 0; at < count;) {
-      const Stretch s = stretch_at(at, first, count);
-      enter(to, c, s, row);
+      const TileRun s = tile_run_at(at, first, count);
+      transform_input(to, c, s, row);
       at += s.count;
     }
   }
@@ -162,7 +162,7 @@ static void multiply(
 }
 
 // Output transform of a channel.
-static inline void restore(Scratch* restrict of, int channel, int count) {
+static inline void transform_output(Scratch* restrict of, int channel, int count) {
   for (int t = 0; t < count; t += LANES) {
     vec half[TILE][ALPHA];
 #pragma GCC unroll 16
@@ -183,7 +183,7 @@ static inline void restore(Scratch* restrict of, int channel, int count) {
 }
 
 // Applies the epilogue to neighbouring outputs of a channel, and writes them.
-static inline void put_line(
+static inline void write_row(
     float* restrict out, const float* restrict line, int count, const EpilogueArgs epilogue) {
   for (int x = 0; x < count; ++x) {
     float sum = line[x];
@@ -195,9 +195,9 @@ static inline void put_line(
 }
 
 // Returns the epilogue arguments of an output channel, from a pixel on.
-static inline EpilogueArgs epilogue_of(EpilogueArgs all, size_t channel, size_t place) {
+static inline EpilogueArgs epilogue_at_pixel(EpilogueArgs all, size_t channel, size_t pixel) {
   if (BIAS) all.bias += channel;
-  if (RESIDUAL) all.residual += channel * OH * OW + place;
+  if (RESIDUAL) all.residual += channel * OH * OW + pixel;
   if (AFFINE) all.scale += channel, all.shift += channel;
   return all;
 }
@@ -206,17 +206,17 @@ static void write_outputs(
     Scratch* restrict of, float* restrict out, int m0, int rows, int first, int count,
     const EpilogueArgs epilogue) {
   for (int m = 0; m < rows; ++m) {
-    restore(of, m, count);
+    transform_output(of, m, count);
     for (int y = 0; y < TILE; ++y) {
-      join(of->pixels, of->results[y]);
+      interleave(of->pixels, of->results[y]);
       for (int at = 0; at < count;) {
-        const Stretch s = stretch_at(at, first, count);
+        const TileRun s = tile_run_at(at, first, count);
         at += s.count;
         if (s.row * TILE + y >= OH) continue;
-        const int x = s.column * TILE, place = (s.row * TILE + y) * OW + x;
-        put_line(
-            out + (size_t)(m0 + m) * OH * OW + place, of->pixels + s.at * TILE,
-            SMALLER(s.count * TILE, OW - x), epilogue_of(epilogue, m0 + m, place));
+        const int x = s.column * TILE, pixel = (s.row * TILE + y) * OW + x;
+        write_row(
+            out + (size_t)(m0 + m) * OH * OW + pixel, of->pixels + s.at * TILE,
+            SMALLER(s.count * TILE, OW - x), epilogue_at_pixel(epilogue, m0 + m, pixel));
       }
     }
   }

@@ -4,16 +4,16 @@
 constexpr float TOO_LARGE = 72057594037927936.0f;  // 2^56
 
 // Statistics of the floats that were split: the largest magnitude, and bits below the third bfloat16.
-struct Seen {
+struct SplitStatistics {
   float top;
   unsigned low;
   // Forces the update here: compilers defer it, and keep all floats in registers until then.
-  __device__ __forceinline__ void settle() {
+  __device__ __forceinline__ void force_update() {
 #ifndef AUTOTUNE_EMULATE
     asm volatile("" : "+f"(top), "+r"(low));
 #endif
   }
-  __device__ __forceinline__ bool strange() const { return !(top < TOO_LARGE) || (low & 0xffffu) != 0; }
+  __device__ __forceinline__ bool unsplittable() const { return !(top < TOO_LARGE) || (low & 0xffffu) != 0; }
 };
 
 struct Pieces {
@@ -21,9 +21,9 @@ struct Pieces {
 };
 
 // Splits two neighbours along K.
-__device__ __forceinline__ Pieces split(float low, float high, Seen& seen) {
+__device__ __forceinline__ Pieces split(float low, float high, SplitStatistics& statistics) {
   Pieces pieces;
-  seen.top = fmaxf(seen.top, fmaxf(fabsf(low), fabsf(high)));
+  statistics.top = fmaxf(statistics.top, fmaxf(fabsf(low), fabsf(high)));
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     pieces.word[i] = pack_pair(low, high);
@@ -31,9 +31,9 @@ __device__ __forceinline__ Pieces split(float low, float high, Seen& seen) {
     high -= __uint_as_float(pieces.word[i] & 0xffff0000u);
   }
   pieces.word[2] = __byte_perm(__float_as_uint(low), __float_as_uint(high), 0x7632);
-  seen.low |= __float_as_uint(low) | __float_as_uint(high);
+  statistics.low |= __float_as_uint(low) | __float_as_uint(high);
 #ifdef AUTOTUNE_EMULATE
-  if (low != low || high != high) seen.low |= 1;  // a NaN of the device has all of these bits set
+  if (low != low || high != high) statistics.low |= 1;  // a NaN of the device has all of these bits set
 #endif
   return pieces;
 }

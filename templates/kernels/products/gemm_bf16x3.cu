@@ -12,7 +12,7 @@
 constexpr int GROUPS = THREADS / 128 - 1;
 constexpr int PARTS = TILE_N / PART_N, WORDS = PART_N / 2;
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
-constexpr int COPY_REGISTERS = 40, SUM_REGISTERS = 232;
+constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 
 // PART_N columns, any multiple of 8: gemm_wgmma.py's `product_text` writes the list of operands.
@@ -36,14 +36,14 @@ struct PipelineState {
 // Consumer warpgroups issue wgmma in turn, ordered by named barriers of 256 threads, one for each warpgroup: it waits
 // there (bar.sync), and the other arrives when it has issued its own (bar.arrive).
 #ifdef AUTOTUNE_EMULATE
-static inline void wait_for_turn(int) {}
-static inline void pass_turn(int) {}
+static inline void order_wait(int) {}
+static inline void order_arrive(int) {}
 #else
-__device__ __forceinline__ void wait_for_turn(int group) {
+__device__ __forceinline__ void order_wait(int group) {
   asm volatile("bar.sync %0, 256;" ::"r"(group + 1) : "memory");
 }
 
-__device__ __forceinline__ void pass_turn(int group) {
+__device__ __forceinline__ void order_arrive(int group) {
   asm volatile("bar.arrive %0, 256;" ::"r"(group + 1) : "memory");
 }
 #endif
@@ -65,7 +65,7 @@ __device__ __forceinline__ Tile tile_of(int number) {
 }
 
 // Main loop of the producer; `a` and `b` are the first K tiles of this block.
-__device__ __forceinline__ void copy_tile(const SharedStorage& smem, const char* a, const char* b, bool copies) {
+__device__ __forceinline__ void produce(const SharedStorage& smem, const char* a, const char* b, bool copies) {
   PipelineState state = {0, 1};
 #pragma unroll 1
   for (int k_tile = 0; k_tile < K_TILES; ++k_tile) {
@@ -118,7 +118,7 @@ __device__ __forceinline__ void mainloop(float (&total)[PARTS][WORDS], Reader re
   const descriptor left = make_block_descriptor(reader.smem.stages + group * 64 * 16, TILE_M * 16);
   const descriptor right = make_block_descriptor(reader.smem.stages + A_BYTES, TILE_N * 16);
   float sum[WORDS];
-  if (IN_TURN && group == GROUPS - 1) pass_turn(0);
+  if (IN_TURN && group == GROUPS - 1) order_arrive(0);
 #pragma unroll 1
   for (int k_tile = 0; k_tile < K_TILES; ++k_tile, reader.state.next()) {
     reader.wait();
@@ -126,9 +126,9 @@ __device__ __forceinline__ void mainloop(float (&total)[PARTS][WORDS], Reader re
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
       const bool last = k_tile == K_TILES - 1 && part == PARTS - 1;
-      if (IN_TURN) wait_for_turn(group);
+      if (IN_TURN) order_wait(group);
       issue_k_tile(sum, left + stage, right + stage + descriptor_offset(part * PART_N * 16));
-      if (IN_TURN && !(last && group == GROUPS - 1)) pass_turn(other);
+      if (IN_TURN && !(last && group == GROUPS - 1)) order_arrive(other);
       wgmma_wait<0>();
       if (part == PARTS - 1) reader.free();
       add_k_tile(total[part], sum);
@@ -137,7 +137,7 @@ __device__ __forceinline__ void mainloop(float (&total)[PARTS][WORDS], Reader re
 }
 
 // The same sums by fmaf, where the pieces do not add up to the operands.
-__device__ __forceinline__ void multiply_plainly(
+__device__ __forceinline__ void multiply_fmaf(
     float (&total)[PARTS][WORDS], const float* __restrict__ a, const float* __restrict__ b, int m, int n, int k,
     int k_end) {
   const float* left[2];
@@ -193,9 +193,9 @@ __device__ __forceinline__ void write_sums(
 // share of the rows through distributed shared memory.
 constexpr int PART_PITCH = TILE_N + 8, SHARE = TILE_M / SPLIT;
 constexpr int VECTOR_N = N % 4 == 0 ? 4 : N % 2 == 0 ? 2 : 1;
-static_assert(TILE_M * PART_PITCH * 4 <= STAGES * STAGE_BYTES, "the parts do not fit into the ring");
+static_assert(TILE_M * PART_PITCH * 4 <= STAGES * STAGE_BYTES, "the partial sums exceed the pipeline's buffers");
 
-__device__ __forceinline__ void keep_sums(float* part, const float (&sum)[WORDS]) {
+__device__ __forceinline__ void store_sums(float* part, const float (&sum)[WORDS]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half)
 #pragma unroll
@@ -274,16 +274,16 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, 1) gemm_bf16
 
   const int group = threadIdx.x / 128, lane = threadIdx.x % 32;
   if (group == 0) {
-    warpgroup_reg_dealloc<COPY_REGISTERS>();
+    warpgroup_reg_dealloc<PRODUCER_REGISTERS>();
     if (threadIdx.x < 32)
-      copy_tile(smem, packed_a + static_cast<size_t>(a_first) * A_BYTES,
+      produce(smem, packed_a + static_cast<size_t>(a_first) * A_BYTES,
                 packed_b + static_cast<size_t>(b_first) * B_BYTES, lane == 0);
 #if SPLIT > 1
     __syncwarp();
     for (int i = 0; i < 3; ++i) cluster_sync();
 #endif
   } else {
-    warpgroup_reg_alloc<SUM_REGISTERS>();
+    warpgroup_reg_alloc<CONSUMER_REGISTERS>();
     bool flagged = false;
     for (int k_tile = lane; k_tile < K_TILES; k_tile += 32)
       flagged |= flags[a_first + k_tile] | flags[A_COUNT * BLOCKS_M * SPLIT * K_TILES + b_first + k_tile];
@@ -298,7 +298,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, 1) gemm_bf16
     if (__any_sync(0xffffffffu, flagged)) {
       for (int k_tile = 0; k_tile < K_TILES; ++k_tile, reader.state.next()) reader.wait(), reader.free();
       const int k = blockIdx.z * K_TILES * CHUNK, k_end = k + K_TILES * CHUNK < K ? k + K_TILES * CHUNK : K;
-      multiply_plainly(total, a + static_cast<size_t>(which) * A_STRIDE, b + static_cast<size_t>(which) * B_STRIDE,
+      multiply_fmaf(total, a + static_cast<size_t>(which) * A_STRIDE, b + static_cast<size_t>(which) * B_STRIDE,
                        m, n, k, k_end);
     } else {
       mainloop(total, reader);
@@ -314,7 +314,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, 1) gemm_bf16
     float* const part = reinterpret_cast<float*>(shared_memory);
     cluster_sync();
 #pragma unroll
-    for (int i = 0; i < PARTS; ++i) keep_sums(part + row * PART_PITCH + column + i * PART_N, total[i]);
+    for (int i = 0; i < PARTS; ++i) store_sums(part + row * PART_PITCH + column + i * PART_N, total[i]);
     cluster_sync();
     write_share(out, part, blockIdx.z, tile.m * TILE_M, tile.n * TILE_N, threadIdx.x - 128, epilogue);
     cluster_sync();

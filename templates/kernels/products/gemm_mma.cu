@@ -8,7 +8,7 @@
 // reduced by `gemm_mma_reduce`.
 constexpr int WARP_M = FRAGS_M * 16, WARP_N = FRAGS_N * 8;
 constexpr int TILE_M = WARPS_M * WARP_M, TILE_N = WARPS_N * WARP_N;
-constexpr int CHUNKS = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
+constexpr int K_TILES = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
 constexpr int A_PITCH = TRANSPOSE_A ? TILE_M + 8 : CHUNK + VECTOR;
 constexpr int B_PITCH = TRANSPOSE_B ? CHUNK + VECTOR : TILE_N + 8;
 constexpr int A_SIZE = (TRANSPOSE_A ? CHUNK : TILE_M) * A_PITCH;
@@ -57,8 +57,8 @@ __device__ __forceinline__ void stage_a(
     const int k = vector * A_WORDS * WORD;
     bool valid = (WHOLE_M || m0 + row < M) && (WHOLE_K || k0 + k < k_end);
 #if CONV
-    const long long place = window_element(m0 + row, k0 + k, valid);
-    copy_words<A_WORDS>(dst + row * A_PITCH + k, a + place, valid);
+    const long long offset = window_element(m0 + row, k0 + k, valid);
+    copy_words<A_WORDS>(dst + row * A_PITCH + k, a + offset, valid);
 #else
     copy_words<A_WORDS>(dst + row * A_PITCH + k, from + static_cast<long long>(row) * K + k, valid);
 #endif
@@ -133,11 +133,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
   const int k_begin = blockIdx.y * K_PER_SPLIT;
   const int k_end = k_begin + K_PER_SPLIT < K ? k_begin + K_PER_SPLIT : K;
 
-  auto stage = [&](int chunk, int slot) {
-    const int k0 = k_begin + chunk * CHUNK;
-    if (chunk < CHUNKS) {
-      stage_a(as + slot * A_SIZE, a, m0, k0, k_end, tid);
-      stage_b(bs + slot * B_SIZE, b, n0, k0, k_end, tid);
+  auto stage = [&](int k_tile, int buffer) {
+    const int k0 = k_begin + k_tile * CHUNK;
+    if (k_tile < K_TILES) {
+      stage_a(as + buffer * A_SIZE, a, m0, k0, k_end, tid);
+      stage_b(bs + buffer * B_SIZE, b, n0, k0, k_end, tid);
     }
     copy_commit();
   };
@@ -153,16 +153,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
   const Item* const left = as + (TRANSPOSE_A ? warp_m : warp_m * A_PITCH);
   const Item* const right = bs + (TRANSPOSE_B ? warp_n * B_PITCH : warp_n);
 #pragma unroll
-  for (int chunk = 0; chunk < STAGES - 1; ++chunk) stage(chunk, chunk);
-  int slot = 0, free_slot = STAGES - 1;
+  for (int k_tile = 0; k_tile < STAGES - 1; ++k_tile) stage(k_tile, k_tile);
+  int buffer = 0, free_buffer = STAGES - 1;
 #pragma unroll 1
-  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+  for (int k_tile = 0; k_tile < K_TILES; ++k_tile) {
     copy_wait<STAGES - 2>();
     __syncthreads();
-    stage(chunk + STAGES - 1, free_slot);
-    accumulate(sum, left + slot * A_SIZE, right + slot * B_SIZE, lane);
-    free_slot = slot;
-    slot = slot + 1 == STAGES ? 0 : slot + 1;
+    stage(k_tile + STAGES - 1, free_buffer);
+    accumulate(sum, left + buffer * A_SIZE, right + buffer * B_SIZE, lane);
+    free_buffer = buffer;
+    buffer = buffer + 1 == STAGES ? 0 : buffer + 1;
   }
 
 #if FOLLOWS

@@ -20,7 +20,7 @@ INLINED void first_tile(
     int depth, const float* restrict a, const float* restrict b, float* restrict panel,
     float* restrict c, const Columns* columns, const int first) {
   vec sum[ROWS][VECTORS];
-  fetch_result(ROWS, WIDTH, c, columns);
+  prefetch_result(ROWS, WIDTH, c, columns);
 #pragma GCC unroll 16
   for (int i = 0; i < ROWS; ++i)
 #pragma GCC unroll 8
@@ -31,17 +31,17 @@ INLINED void first_tile(
     for (int v = 0; v < VECTORS; ++v)
       *(vec*)(panel + v * LANES) = *(const vec*)(b + v * LANES);
   }
-  put(sum, WIDTH, ROWS, c, columns, first, 0, (EpilogueArgs){0});
+  store_tile(sum, WIDTH, ROWS, c, columns, first, 0, (EpilogueArgs){0});
 }
 
 // Returns the rows of b that the tile of row `m` prefetches, or NULL: its share of the group that is packed after that
 // of column `n`, which is the next one along N, or else the first one of the next rows.
 static const float* next_of(
     int m, int k0, int k_end, int n, int first_column, int end, const float* b) {
-  const int tile = LARGER(0, m / ROWS - BY_TILES), row = tile * (DEPTH / NEAR) * FETCHED;
+  const int tile = LARGER(0, m / ROWS - BY_TILES), row = tile * (DEPTH / LINE_FLOATS) * FETCHED;
   if (n + GROUP * WIDTH < end) n += GROUP * WIDTH;
   else n = first_column, k0 += DEPTH;
-  if (row + DEPTH / NEAR * FETCHED > SMALLER(DEPTH, k_end - k0) || n + GROUP * WIDTH > N) return NULL;
+  if (row + DEPTH / LINE_FLOATS * FETCHED > SMALLER(DEPTH, k_end - k0) || n + GROUP * WIDTH > N) return NULL;
   return b + (size_t)(k0 + row) * N + n;
 }
 

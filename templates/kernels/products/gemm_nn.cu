@@ -61,8 +61,8 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
   const int k_begin = blockIdx.z * K_PER_SPLIT;
   const int k_end = k_begin + K_PER_SPLIT < K ? k_begin + K_PER_SPLIT : K;
 
-  const int a_row = CopiesA::own_row(tid), a_vector = CopiesA::own_vector(tid);
-  const int b_row = CopiesB::own_row(tid), b_vector = CopiesB::own_vector(tid);
+  const int a_row = CopiesA::first_row(tid), a_vector = CopiesA::first_vector(tid);
+  const int b_row = CopiesB::first_row(tid), b_vector = CopiesB::first_vector(tid);
   a += a_row * A_ROW;
 #if !CONV
   a += a_vector * A_VECTOR;
@@ -75,22 +75,22 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
   const int b_across = TRANSPOSE_B ? b_row : b_vector * B_VECTOR_TO, b_along = TRANSPOSE_B ? b_vector : b_row;
   float* const b_to = bs + (b_across + (PERMUTED ? 0 : b_along * B_PITCH));
   // Offset of the stage that is filled next, in floats.
-  constexpr int RING = STAGES * STAGE_FLOATS;
-  int staged = 0, put = 0;
+  constexpr int STAGES_FLOATS = STAGES * STAGE_FLOATS;
+  int staged = 0, stage_write = 0;
   auto stage_part = [&](int part) {
     const int k0 = k_begin + staged * CHUNK;
-    const bool exists = !(AHEAD || STREAMED) || staged < CHUNKS;
-    stage_a(a_to + put, a, m0, k0, k_end, exists, tid, part);
-    stage_b(b_to + put, b, n0, k0, k_end, exists, tid, part);
+    const bool exists = !(AHEAD || STREAMED) || staged < K_TILES;
+    stage_a(a_to + stage_write, a, m0, k0, k_end, exists, tid, part);
+    stage_b(b_to + stage_write, b, n0, k0, k_end, exists, tid, part);
     if (part + 1 < PARTS) return;
     copy_commit();
     ++staged;
     if (!CONV) a += TRANSPOSE_A ? CHUNK * static_cast<size_t>(M) : CHUNK;
     b += TRANSPOSE_B ? CHUNK : CHUNK * static_cast<size_t>(ALL_N);
-    put = put == RING - STAGE_FLOATS ? 0 : put + STAGE_FLOATS;
+    stage_write = stage_write == STAGES_FLOATS - STAGE_FLOATS ? 0 : stage_write + STAGE_FLOATS;
   };
   auto stage = [&]() {
-    if (AHEAD || STREAMED || staged < CHUNKS) {
+    if (AHEAD || STREAMED || staged < K_TILES) {
 #pragma unroll
       for (int part = 0; part < PARTS; ++part) stage_part(part);
     } else {
@@ -107,18 +107,18 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
   const float* const left =
       TRANSPOSED ? as + slice * A_PITCH + ty * ROW_VEC : as + ty * A_PITCH + slice * K_TOGETHER;
   const float* const right = bs + slice * B_PITCH + tx * N_VEC;
-  int get = 0;
-  auto advance = [&]() { get = get == RING - STAGE_FLOATS ? 0 : get + STAGE_FLOATS; };
+  int stage_read = 0;
+  auto advance = [&]() { stage_read = stage_read == STAGES_FLOATS - STAGE_FLOATS ? 0 : stage_read + STAGE_FLOATS; };
 #if AHEAD
 #pragma unroll 1
-  for (int chunk = 1; chunk < STAGES; ++chunk) stage();
+  for (int k_tile = 1; k_tile < STAGES; ++k_tile) stage();
   copy_wait<STAGES - 2>();
   __syncthreads();
   Operands of[2];
   read(of[0], left, right);
 #pragma unroll 1
-  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const float *a_next = left + get, *b_next = right + get;
+  for (int k_tile = 0; k_tile < K_TILES; ++k_tile) {
+    const float *a_next = left + stage_read, *b_next = right + stage_read;
 #pragma unroll 1
     for (int begin = 0; begin < STEP; begin += STRAIGHT) {
 #pragma unroll
@@ -128,7 +128,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
           copy_wait<STAGES - 2>();
           __syncthreads();
           advance();
-          a_next = left + get, b_next = right + get;
+          a_next = left + stage_read, b_next = right + stage_read;
         }
         multiply_add(sum, of[k % 2], [&](int line) {
           read(of[(k + 1) % 2], a_next, b_next, line);
@@ -139,7 +139,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
   }
 #elif STREAMED
 #pragma unroll 1
-  for (int chunk = 1; chunk < STAGES; ++chunk) stage();
+  for (int k_tile = 1; k_tile < STAGES; ++k_tile) stage();
   copy_wait<STAGES - 2>();
   __syncthreads();
   constexpr int DEPTH = 4, GROUPS = STEP / 4, QUADS = 4 * PANELS;
@@ -151,26 +151,26 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
   for (int j = 0; j + 1 < DEPTH; ++j) load_vector<4>(row[j], left + j * THREADS_M * A_PITCH);
   int before = 0;
 #pragma unroll 1
-  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+  for (int k_tile = 0; k_tile < K_TILES; ++k_tile) {
 #pragma unroll
     for (int line = 0; line < GROUPS * ROWS; ++line) {
       const int group = line / ROWS, j = line % ROWS;
       if (line == (GROUPS - 1) * ROWS) {
         copy_wait<(STAGES > 2 ? STAGES - 3 : 0)>();
         __syncthreads();
-        before = get;
+        before = stage_read;
         advance();
       }
       const int ahead = line + DEPTH - 1, last = ahead < GROUPS * ROWS && group == GROUPS - 1;
       load_vector<4>(
-          row[ahead % DEPTH], left + (last ? before : get) +
+          row[ahead % DEPTH], left + (last ? before : stage_read) +
                                   ahead % ROWS * THREADS_M * A_PITCH + ahead / ROWS % GROUPS * A_GROUP_TO);
 #pragma unroll
       for (int i = 0; i < QUADS; ++i)
         if (i * ROWS / QUADS == j)
           read_right(
               of[(group + 1) % 2][i / PANELS],
-              right + get + ((group + 1) % GROUPS * 4 + i / PANELS) * B_STEP_TO, i % PANELS);
+              right + stage_read + ((group + 1) % GROUPS * 4 + i / PANELS) * B_STEP_TO, i % PANELS);
       if (group == GROUPS - 1 && j % (ROWS / PARTS) == 0) stage_part(j / (ROWS / PARTS));
 #pragma unroll
       for (int v = 0; v < 4; ++v)
@@ -184,21 +184,21 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, TOGETHER) ge
 #else
   // The loop runs the prologue too, the first STAGES - 1 K tiles, since less code compiles faster.
 #pragma unroll 1
-  for (int chunk = 1 - STAGES; chunk < CHUNKS; ++chunk) {
+  for (int k_tile = 1 - STAGES; k_tile < K_TILES; ++k_tile) {
     if (STAGES == 1) {
       __syncthreads();
       stage();
       copy_wait<0>();
       __syncthreads();
     } else {
-      if (chunk >= 0) {
+      if (k_tile >= 0) {
         copy_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
         __syncthreads();
       }
       stage();
-      if (chunk < 0) continue;
+      if (k_tile < 0) continue;
     }
-    accumulate(sum, left + get, right + get);
+    accumulate(sum, left + stage_read, right + stage_read);
     advance();
   }
 #endif

@@ -2,7 +2,7 @@
 constexpr int TILE_M = THREADS_M * ROWS, TILE_N = THREADS_N * COLS;
 constexpr int TILE = TILE_M * TILE_N;
 constexpr int CHUNK = SLICES * STEP;
-constexpr int CHUNKS = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
+constexpr int K_TILES = (K_PER_SPLIT + CHUNK - 1) / CHUNK;
 constexpr int A_FLOATS = (TRANSPOSED ? CHUNK : TILE_M) * A_PITCH, B_FLOATS = CHUNK * B_PITCH;
 constexpr int STAGE_FLOATS = A_FLOATS + B_FLOATS;
 constexpr int PANELS = COLS / N_VEC;
@@ -38,20 +38,20 @@ constexpr int A_GROUP_TO = SLICES * (TRANSPOSED ? A_PITCH : K_TOGETHER), B_STEP_
 
 // The row of shared memory that holds row k of a tile of B.
 __device__ __forceinline__ int b_row_of(int k) {
-  constexpr int TURN = SLICES * K_TOGETHER;
-  return k / TURN * TURN + k % K_TOGETHER * SLICES + k / K_TOGETHER % SLICES;
+  constexpr int PERIOD = SLICES * K_TOGETHER;
+  return k / PERIOD * PERIOD + k % K_TOGETHER * SLICES + k / K_TOGETHER % SLICES;
 }
 
 // Assigns the vectors of a tile to threads. Where THREADS is a multiple of TILE_VECTORS each thread keeps one column,
-// so that addresses of its copies differ from the first by constants; own_row and own_vector are then the indices of
+// so that addresses of its copies differ from the first by constants; first_row and first_vector are then the indices of
 // its first vector, otherwise 0.
 template <int TILE_ROWS, int TILE_VECTORS>
 struct Copies {
   static constexpr bool SWEEPS = THREADS % TILE_VECTORS == 0;
   static constexpr int SWEEP = THREADS < TILE_VECTORS ? 1 : THREADS / TILE_VECTORS;
 
-  static __device__ __forceinline__ int own_row(int tid) { return SWEEPS ? tid / TILE_VECTORS : 0; }
-  static __device__ __forceinline__ int own_vector(int tid) { return SWEEPS ? tid % TILE_VECTORS : 0; }
+  static __device__ __forceinline__ int first_row(int tid) { return SWEEPS ? tid / TILE_VECTORS : 0; }
+  static __device__ __forceinline__ int first_vector(int tid) { return SWEEPS ? tid % TILE_VECTORS : 0; }
 
   // Calls body(row, vector), relative to a thread's own, for the vectors of a part.
   template <class Body>
@@ -59,7 +59,7 @@ struct Copies {
     if (SWEEPS) {
 #pragma unroll
       for (int row = 0; row < TILE_ROWS; row += SWEEP)
-        if (row / SWEEP % PARTS == part && (TILE_ROWS % SWEEP == 0 || own_row(tid) + row < TILE_ROWS))
+        if (row / SWEEP % PARTS == part && (TILE_ROWS % SWEEP == 0 || first_row(tid) + row < TILE_ROWS))
           body(row, 0);
     } else if (part == 0) {
       each_vector<TILE_ROWS, TILE_VECTORS>(tid, body);
@@ -96,11 +96,11 @@ constexpr long long B_ROW = ALL_N;
 // With CONV `from` is the start of the images.
 __device__ __forceinline__ void stage_a(
     float* to, const float* __restrict__ from, int m0, int k0, int k_end, bool exists, int tid, int part) {
-  const int own_row = CopiesA::own_row(tid), own_vector = CopiesA::own_vector(tid) * A_VECTOR;
+  const int first_row = CopiesA::first_row(tid), first_vector = CopiesA::first_vector(tid) * A_VECTOR;
 #if TRANSPOSE_A
   CopiesA::each(tid, part, [&](int k, int vector) {
-    const int m = m0 + own_vector + vector * A_VECTOR;
-    const bool valid = exists && (WHOLE_M || m < M) && (WHOLE_K || k0 + own_row + k < k_end);
+    const int m = m0 + first_vector + vector * A_VECTOR;
+    const bool valid = exists && (WHOLE_M || m < M) && (WHOLE_K || k0 + first_row + k < k_end);
     copy_async<A_COPY>(
         to + (k * A_ROW_TO + vector * A_VECTOR_TO), from + (k * A_ROW + vector * A_VECTOR), valid);
   });
@@ -108,14 +108,14 @@ __device__ __forceinline__ void stage_a(
 #pragma unroll
   for (int side = 0; side < CHUNK / A_COPY; side += A_SIDE)
     CopiesA::each(tid, part, [&](int row, int vector) {
-      const int m = m0 + own_row + row, k = k0 + own_vector + (side + vector) * A_VECTOR;
+      const int m = m0 + first_row + row, k = k0 + first_vector + (side + vector) * A_VECTOR;
       bool valid = exists && (WHOLE_M || m < M) && (WHOLE_K || k < k_end);
 #if CONV
-      const long long place = window_element(m, k, valid);
+      const long long offset = window_element(m, k, valid);
 #else
-      const long long place = row * A_ROW + (side + vector) * A_VECTOR;
+      const long long offset = row * A_ROW + (side + vector) * A_VECTOR;
 #endif
-      copy_async<A_COPY>(to + (row * A_ROW_TO + (side + vector) * A_VECTOR_TO), from + place, valid);
+      copy_async<A_COPY>(to + (row * A_ROW_TO + (side + vector) * A_VECTOR_TO), from + offset, valid);
     });
 #endif
 }
@@ -123,21 +123,21 @@ __device__ __forceinline__ void stage_a(
 // Copies a part of a K tile of B.
 __device__ __forceinline__ void stage_b(
     float* to, const float* __restrict__ from, int n0, int k0, int k_end, bool exists, int tid, int part) {
-  const int own_row = CopiesB::own_row(tid), own_vector = CopiesB::own_vector(tid) * B_VECTOR;
+  const int first_row = CopiesB::first_row(tid), first_vector = CopiesB::first_vector(tid) * B_VECTOR;
 #if TRANSPOSE_B
 #pragma unroll
   for (int side = 0; side < CHUNK; side += EIGHT)
     CopiesB::each(tid, part, [&](int column, int vector) {
-      const int n = n0 + own_row + column, k = k0 + own_vector + side + vector;
+      const int n = n0 + first_row + column, k = k0 + first_vector + side + vector;
       const bool valid = exists && (WHOLE_N || n < N) && (WHOLE_K || k < k_end);
-      const int row = PERMUTED ? b_row_of(own_vector + side + vector) : side + vector;
+      const int row = PERMUTED ? b_row_of(first_vector + side + vector) : side + vector;
       copy_async<1>(to + (column + row * B_PITCH), from + (column * B_ROW + side + vector), valid);
     });
 #else
   CopiesB::each(tid, part, [&](int k, int vector) {
-    const int n = n0 + own_vector + vector * B_VECTOR;
-    const bool valid = exists && (WHOLE_N || n < N) && (WHOLE_K || k0 + own_row + k < k_end);
-    const int row = PERMUTED ? b_row_of(own_row + k) : k;
+    const int n = n0 + first_vector + vector * B_VECTOR;
+    const bool valid = exists && (WHOLE_N || n < N) && (WHOLE_K || k0 + first_row + k < k_end);
+    const int row = PERMUTED ? b_row_of(first_row + k) : k;
     copy_async<B_COPY>(to + (row * B_PITCH + vector * B_VECTOR_TO), from + (k * B_ROW + vector * B_VECTOR), valid);
   });
 #endif

@@ -20,24 +20,24 @@ typedef struct {
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
-// Multiplies `depth` rows of b, with a pitch of `pitch`, and adds to a tile of sums. With `keep` they are packed into
-// `near`; with `ahead` the rows after these are prefetched to L2: with a power of two as pitch they would evict each
+// Multiplies `depth` rows of b, with a pitch of `pitch`, and adds to a tile of sums. With `packs` they are packed
+// into `packed`; with `ahead` the rows after these are prefetched to L2: with a power of two as pitch they would evict each
 // other from L1.
 INLINED void add(
-    const int rows, const size_t pitch, const int keep, int depth, const float* restrict a,
-    const float* b, float* restrict to, float* near, int ahead) {
+    const int rows, const size_t pitch, const int packs, int depth, const float* restrict a,
+    const float* b, float* restrict to, float* packed, int ahead) {
   vec sum[ROWS][VECTORS];
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS; ++v) sum[i][v] = *(const vec*)(to + i * WIDTH + v * LANES);
-  for (int k = 0; k < depth; ++k, b += pitch, near += WIDTH) {
+  for (int k = 0; k < depth; ++k, b += pitch, packed += WIDTH) {
     if (ahead)
       for (int j = 0; j < WIDTH; j += LINE) __builtin_prefetch(b + DEPTH * pitch + j, 0, 2);
     step(sum, 0, rows, a + k, b);
-    if (keep)
+    if (packs)
 #pragma GCC unroll 8
-      for (int v = 0; v < VECTORS; ++v) *(vec*)(near + v * LANES) = *(const vec*)(b + v * LANES);
+      for (int v = 0; v < VECTORS; ++v) *(vec*)(packed + v * LANES) = *(const vec*)(b + v * LANES);
   }
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)

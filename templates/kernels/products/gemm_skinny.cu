@@ -2,7 +2,7 @@
 // swapped, and the pipeline is that of gemm_tma.cu: rows of a tile are columns of C, and one tile has all rows of C, so
 // that B is loaded once. The blocks of a cluster split K, and reduce through distributed shared memory.
 constexpr int ADDERS = GROUPS * 128, PITCH = TILE_M + 4, QUARTERS = TILE_N * TILE_M / 4;
-static_assert(TILE_N * PITCH * 4 <= STAGES * STAGE_BYTES, "sums beyond the ring");
+static_assert(TILE_N * PITCH * 4 <= STAGES * STAGE_BYTES, "the partial sums exceed the pipeline's buffers");
 
 // Byte offset of index `k` along K within an operand's stage of TILE rows or columns.
 template <bool ALONG_K, int TILE>
@@ -38,7 +38,7 @@ __device__ __forceinline__ void multiply(float (&sum)[WORDS], const SharedStorag
 }
 
 // Stores accumulators over the pipeline's buffers, rows of C contiguous.
-__device__ __forceinline__ void keep_sums(float* kept, const float (&sum)[WORDS], int group, int lane) {
+__device__ __forceinline__ void store_sums(float* kept, const float (&sum)[WORDS], int group, int lane) {
   float* const to = kept + group * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4 + lane % 4 * 2 * PITCH;
 #pragma unroll
   for (int i = 0; i < WORDS; ++i) to[(i / 4 * 8 + i % 2) * PITCH + i / 2 % 2 * 8] = sum[i];
@@ -110,7 +110,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
   // All K tiles have been multiplied: buffers may be reused.
   __syncthreads();
   float* const kept = static_cast<float*>(__cvta_shared_to_generic(smem.stages));
-  if (thread < ADDERS) keep_sums(kept, sum, thread / 128, lane);
+  if (thread < ADDERS) store_sums(kept, sum, thread / 128, lane);
 #if SPLIT > 1
   cluster_sync();
 #else

@@ -100,12 +100,12 @@ __device__ __forceinline__ void multiply_step(int (&sum)[FRAGS_M][VEC][4], const
 
 // Offset of four neighbouring columns of a row of sums, swizzled so that lanes which store together have no bank
 // conflicts.
-__device__ __forceinline__ int place_of(int row, int quad) {
+__device__ __forceinline__ int sum_offset(int row, int quad) {
   return row * PITCH + (quad ^ (quad >> 3)) * 4;
 }
 
 // Stores the sums of a warp. A lane has two neighbouring columns of each of VEC mma: 2 * VEC neighbours of C.
-__device__ __forceinline__ void keep_sums(int* part, const int (&sum)[FRAGS_M][VEC][4], int lane) {
+__device__ __forceinline__ void store_sums(int* part, const int (&sum)[FRAGS_M][VEC][4], int lane) {
 #pragma unroll
   for (int f = 0; f < FRAGS_M; ++f)
 #pragma unroll
@@ -113,7 +113,7 @@ __device__ __forceinline__ void keep_sums(int* part, const int (&sum)[FRAGS_M][V
 #pragma unroll
       for (int i = 0; i < VEC / 2; ++i) {
         const int row = f * 16 + half * 8 + lane / 4, from = i % (VEC / 4) * 4, which = half * 2 + i / (VEC / 4);
-        *reinterpret_cast<int4*>(part + place_of(row, lane % 4 * (VEC / 2) + i)) = make_int4(
+        *reinterpret_cast<int4*>(part + sum_offset(row, lane % 4 * (VEC / 2) + i)) = make_int4(
             sum[f][from][which], sum[f][from + 1][which], sum[f][from + 2][which], sum[f][from + 3][which]);
       }
 }
@@ -172,26 +172,26 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
     for (int j = 0; j < VEC; ++j)
 #pragma unroll
       for (int r = 0; r < 4; ++r) sum[f][j][r] = 0;
-  constexpr int RING = AHEAD + 1;
-  Step ring[RING];
+  constexpr int BUFFERS = AHEAD + 1;
+  Step buffers[BUFFERS];
 #pragma unroll
-  for (int step = 0; step < AHEAD; ++step) load_step(ring[step], at, step, step < STEPS_EACH);
+  for (int step = 0; step < AHEAD; ++step) load_step(buffers[step], at, step, step < STEPS_EACH);
 #pragma unroll 1
-  for (int begin = 0; begin < STEPS_EACH; begin += RING) {
+  for (int begin = 0; begin < STEPS_EACH; begin += BUFFERS) {
 #pragma unroll
-    for (int i = 0; i < RING; ++i) {
+    for (int i = 0; i < BUFFERS; ++i) {
       if (begin + i >= STEPS_EACH) break;
-      load_step(ring[(i + AHEAD) % RING], at, begin + i + AHEAD, begin + i + AHEAD < STEPS_EACH);
-      multiply_step(sum, ring[i], lane);
+      load_step(buffers[(i + AHEAD) % BUFFERS], at, begin + i + AHEAD, begin + i + AHEAD < STEPS_EACH);
+      multiply_step(sum, buffers[i], lane);
     }
   }
 
-  keep_sums(parts + warp * PART, sum, lane);
+  store_sums(parts + warp * PART, sum, lane);
   __syncthreads();
   // The sums of the block replace the parts of the first range.
   constexpr int BLOCK_QUADS = STRIPS * ROWS * QUADS;
   for (int i = tid; i < BLOCK_QUADS; i += THREADS) {
-    int* const own = parts + i / (ROWS * QUADS) * PART + place_of(i / QUADS % ROWS, i % QUADS);
+    int* const own = parts + i / (ROWS * QUADS) * PART + sum_offset(i / QUADS % ROWS, i % QUADS);
     int4 total = *reinterpret_cast<const int4*>(own);
 #pragma unroll
     for (int r = 1; r < RANGES; ++r) add(total, *reinterpret_cast<const int4*>(own + r * STRIPS * PART));
@@ -200,7 +200,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
   }
   cluster_sync();
   for (int i = tid * SPLIT + static_cast<int>(blockIdx.z); i < BLOCK_QUADS; i += THREADS * SPLIT) {
-    const int* const own = parts + i / (ROWS * QUADS) * PART + place_of(i / QUADS % ROWS, i % QUADS);
+    const int* const own = parts + i / (ROWS * QUADS) * PART + sum_offset(i / QUADS % ROWS, i % QUADS);
     int4 part[SPLIT], total = make_int4(0, 0, 0, 0);
 #pragma unroll
     for (int rank = 0; rank < SPLIT; ++rank) part[rank] = read_part(own, rank);

@@ -10,7 +10,7 @@
 #define FIRST(column) SMALLER(column, N - WIDTH)
 // Floats of a cache line.
 #define LINE 16
-#define SIDE 4
+#define STREAMS 4
 // Floats of a panel, padded so that panels do not all start in the same set of the cache.
 #define PANEL (DEPTH * WIDTH + 3 * LINE)
 
@@ -27,22 +27,22 @@ static _Thread_local Scratch scratch __attribute__((aligned(64)));
 typedef struct {
   const float* rows;
   float* to;
-  int row, side, panel, panels, last;
+  int row, streams, panel, panels, last;
 } Cursor;
 
 // Copies WIDTH elements of a row, and prefetches those SIDE rows below.
 INLINED void copy_one(Cursor* at) {
   const float* from = at->rows + (size_t)at->row * N + SMALLER(at->panel * WIDTH, at->last);
   float* to = at->to + (size_t)at->panel * PANEL + at->row * WIDTH;
-  for (int j = 0; j < WIDTH; j += LINE) __builtin_prefetch(from + (size_t)SIDE * N + j, 0, 2);
+  for (int j = 0; j < WIDTH; j += LINE) __builtin_prefetch(from + (size_t)STREAMS * N + j, 0, 2);
 #pragma GCC unroll 8
   for (int v = 0; v < VECTORS; ++v) *(vec*)(to + v * LANES) = *(const vec*)(from + v * LANES);
-  if (++at->row < at->side) return;
+  if (++at->row < at->streams) return;
   at->row = 0;
   if (++at->panel < at->panels) return;
   at->panel = 0;
-  at->rows += (size_t)at->side * N;
-  at->to += at->side * WIDTH;
+  at->rows += (size_t)at->streams * N;
+  at->to += at->streams * WIDTH;
 }
 
 // Multiplies `depth` rows of a panel and adds to a tile of sums; makes a copy in each of the first `copies` steps.
@@ -88,17 +88,17 @@ static void task(
   const int panels = (end - first + WIDTH - 1) / WIDTH, above = SMALLER(DEPTH, k_end);
   memset(with->sums, 0, sizeof with->sums);
   Cursor next = {
-      .rows = b + first, .to = with->panels[0][0], .side = above % SIDE ? 1 : SIDE,
+      .rows = b + first, .to = with->panels[0][0], .streams = above % STREAMS ? 1 : STREAMS,
       .panels = panels, .last = FIRST(first + (panels - 1) * WIDTH) - first};
   for (int n = above * panels; n > 0; --n) copy_one(&next);
-  for (int k = 0, turn = 0; k < k_end; k += DEPTH, turn ^= 1) {
+  for (int k = 0, buffer = 0; k < k_end; k += DEPTH, buffer ^= 1) {
     const int depth = SMALLER(DEPTH, k_end - k), below = SMALLER(DEPTH, k_end - k - depth);
-    next.to = with->panels[turn ^ 1][0];
-    next.side = below % SIDE ? 1 : SIDE;
+    next.to = with->panels[buffer ^ 1][0];
+    next.streams = below % STREAMS ? 1 : STREAMS;
     for (int i = 0; i < rows; ++i)
       memcpy(with->rows[i], a + (size_t)i * K + k, depth * sizeof(float));
     for (int p = 0; p < panels; ++p)
-      add_all(with, rows, depth, below, with->panels[turn][p], with->sums[p][0], &next);
+      add_all(with, rows, depth, below, with->panels[buffer][p], with->sums[p][0], &next);
   }
   for (int i = 0; i < rows; ++i)
     for (int n = first, p = 0; n < end; n += WIDTH, ++p)

@@ -307,10 +307,10 @@ extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, RESIDENT) gem
   cluster_wait();
 #endif
   if (threadIdx.x < 128) {
-    if (MOVE_REGISTERS) warpgroup_reg_dealloc<COPY_REGISTERS>();
+    if (MOVE_REGISTERS) warpgroup_reg_dealloc<PRODUCER_REGISTERS>();
     if (threadIdx.x < 32) produce_tiles(smem, from);
   } else {
-    if (MOVE_REGISTERS) warpgroup_reg_alloc<SUM_REGISTERS>();
+    if (MOVE_REGISTERS) warpgroup_reg_alloc<CONSUMER_REGISTERS>();
     consume_tiles(smem, EPILOGUE_ARGUMENTS out, threadIdx.x / 128 - 1);
   }
 }

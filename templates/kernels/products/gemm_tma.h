@@ -58,17 +58,19 @@ constexpr int STRIP_BYTES = (SWAP_AB ? TILE_N : 16) * STRIP_PITCH;
 constexpr int RESULT_BYTES = C_N % 8 > 0 && !PERSISTENT ? STRIP_BYTES : BOXES_EACH * BOX_BYTES;
 constexpr int BOXES_BYTES = SMEM_EPILOGUE * PERSISTENT * CONSUMERS * BOXED * RESULT_BYTES;
 constexpr int GROUP_BYTES = BOXED / GROUPS * RESULT_BYTES;  // of one group's boxes
-static_assert(PERSISTENT || SMEM_EPILOGUE * BOXED * RESULT_BYTES <= STAGES * STAGE_BYTES, "results beyond the ring");
+static_assert(PERSISTENT || SMEM_EPILOGUE * BOXED * RESULT_BYTES <= STAGES * STAGE_BYTES,
+              "the epilogue's buffers exceed the pipeline's");
 // The last ORDERED K tiles of a tile are multiplied by one warpgroup after another: the first runs its epilogue
 // meanwhile.
-static_assert(ORDERED < STAGES && ORDERED <= K_TILES, "a ring too small for an order of groups");
+static_assert(ORDERED < STAGES && ORDERED <= K_TILES, "too few stages for ordered warpgroups");
 // Where tiles divide the extents, bounds checks are constant and vanish.
 constexpr bool WHOLE_M = BLOCKS_M * TILE_M == M, WHOLE_N = BLOCKS_N * TILE_N == N;
 constexpr bool WHOLE_ROWS = WHOLE_M && C_M == M && !SWAP_AB, WHOLE_COLUMNS = WHOLE_N && C_N == N && !SWAP_AB;
 // Producers need few registers; consumers get the others.
-constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 40;
-constexpr int LEFT_OVER = (ENTRY_REGISTERS * (GROUPS * CONSUMERS + 1) - COPY_REGISTERS) / (GROUPS * CONSUMERS) / 8 * 8;
-constexpr int SUM_REGISTERS = LEFT_OVER < 240 ? LEFT_OVER : 240;
+constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, PRODUCER_REGISTERS = 40;
+constexpr int FREE_REGISTERS =
+    (ENTRY_REGISTERS * (GROUPS * CONSUMERS + 1) - PRODUCER_REGISTERS) / (GROUPS * CONSUMERS) / 8 * 8;
+constexpr int CONSUMER_REGISTERS = FREE_REGISTERS < 240 ? FREE_REGISTERS : 240;
 constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240;
 // Whether the rows of an operand in shared memory are contiguous along K (K-major).
 constexpr bool A_ALONG_K = !TRANSPOSE_A, B_ALONG_K = TRANSPOSE_B;
@@ -77,7 +79,7 @@ constexpr bool A_ALONG_K = !TRANSPOSE_A, B_ALONG_K = TRANSPOSE_B;
 #else
 #define A_FROM_REGISTERS 0
 #endif
-static_assert(!TF32 || B_ALONG_K, "floats of the right operand must stand along K");
+static_assert(!TF32 || B_ALONG_K, "the right operand of TF32 must be K-major");
 // Any multiple of 8 columns up to 256: gemm_wgmma.py's `product_text` writes the list of operands.
 #define DEFINE_OWN_WGMMA(NAME, TRANSPOSES) \
   DEFINE_WGMMA(NAME, TRANSPOSES, OWN_COLUMNS, TILE_N / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)

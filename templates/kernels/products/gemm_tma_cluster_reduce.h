@@ -2,7 +2,7 @@
 // from the partial sums that the others send through distributed shared memory, over the pipeline's buffers.
 #if CLUSTER_REDUCE
 constexpr int OWN_N = TILE_N / SPLIT, OWN_WORDS = OWN_N / 2;
-static_assert(TILE_N % (8 * SPLIT) == 0, "a share of no whole fragments");
+static_assert(TILE_N % (8 * SPLIT) == 0, "a block must reduce whole fragments");
 // Bytes sent by one block: vectors of all threads are interleaved.
 constexpr int SENT_BYTES = GROUPS * 128 * FRAGS_M * OWN_WORDS * 4;
 

@@ -7,7 +7,7 @@
 #endif
 
 // The epilogue of a value that is written through shared memory: scale and activation.
-__device__ __forceinline__ float boxed(float x) {
+__device__ __forceinline__ float scale_and_activate(float x) {
 #ifdef ALPHA
   x *= ALPHA;
 #endif
@@ -42,7 +42,7 @@ __device__ __forceinline__ void write_pairs(
 // Rows of C that are not aligned to 16 bytes: a warp stages 16 rows of up to STRIP columns in shared memory, from where
 // lanes write words of two neighbours; in rows not aligned to 4 bytes a word is combined from two. Loops are not
 // unrolled: fetching more instructions would take longer than executing these.
-__device__ __forceinline__ int odd_place(const Finished* row) {
+__device__ __forceinline__ int odd_element(const Finished* row) {
   return static_cast<int>(reinterpret_cast<unsigned long long>(row) / 2 % 2);
 }
 
@@ -77,12 +77,12 @@ __device__ __forceinline__ void write_strip(
     for (int i = 0; i < AT_ONCE * WORDS_EACH; ++i) {
       const int row = first + i / WORDS_EACH, word = i % WORDS_EACH * 32 + lane;
       const unsigned* const pair = reinterpret_cast<const unsigned*>(from + row * STRIP_PITCH) + word;
-      const int odd = C_N % 2 ? odd_place(to) + row & 1 : odd_place(to);
+      const int odd = C_N % 2 ? odd_element(to) + row & 1 : odd_element(to);
       numbers[i / WORDS_EACH][i % WORDS_EACH] = odd ? __funnelshift_r(pair[0], pair[1], 16) : pair[0];
     }
 #pragma unroll
     for (int i = 0; i < AT_ONCE * WORDS_EACH; ++i) {
-      const int row = first + i / WORDS_EACH, odd = C_N % 2 ? odd_place(to) + row & 1 : odd_place(to);
+      const int row = first + i / WORDS_EACH, odd = C_N % 2 ? odd_element(to) + row & 1 : odd_element(to);
       const int column = (i % WORDS_EACH * 32 + lane) * 2 + odd;
       Finished* const at = to + static_cast<size_t>(row) * C_N + column;
       if (row < rows && column + 2 <= columns)
@@ -91,7 +91,7 @@ __device__ __forceinline__ void write_strip(
   }
   // The first and last element of a row may lack a neighbour.
   if (lane < rows) {
-    const int odd = C_N % 2 ? odd_place(to) + lane & 1 : odd_place(to);
+    const int odd = C_N % 2 ? odd_element(to) + lane & 1 : odd_element(to);
     Finished* const line = to + static_cast<size_t>(lane) * C_N;
     const Finished* const numbers = reinterpret_cast<const Finished*>(from + lane * STRIP_PITCH);
     if (odd) line[0] = numbers[0];
@@ -196,7 +196,7 @@ __device__ __forceinline__ void put_pair(char* row, const Sum* pair, int j, int 
   *reinterpret_cast<int2*>(row + (j * 2 + lane % 4 / 2 ^ lane / 4) * 16 + lane % 2 * 8) = make_int2(pair[0], pair[1]);
 #else
   *reinterpret_cast<unsigned*>(row + (j ^ lane / 4) * 16 + lane % 4 * 4) =
-      pack_pair(boxed(pair[0]), boxed(pair[1]));
+      pack_pair(scale_and_activate(pair[0]), scale_and_activate(pair[1]));
 #endif
 }
 

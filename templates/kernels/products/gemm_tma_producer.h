@@ -45,17 +45,17 @@ __device__ __forceinline__ int bytes_of(int first) {
 // Where operands are loaded from; an implicit GEMM reads images by an im2col map of this block.
 struct Sources {
   const Item *a, *b;
-  TensorMap* windows;
+  TensorMap* im2col_map;
 };
 
 #if CONV
-constexpr bool LEFT_WINDOWS = !SWAP_AB, RIGHT_WINDOWS = SWAP_AB;
+constexpr bool A_IM2COL = !SWAP_AB, B_IM2COL = SWAP_AB;
 
 __device__ __forceinline__ Sources sources(const Item* a, const Item* b, TensorMap* maps) {
   return {a, b, own_map(maps, SWAP_AB ? b : a)};
 }
 #else
-constexpr bool LEFT_WINDOWS = false, RIGHT_WINDOWS = false;
+constexpr bool A_IM2COL = false, B_IM2COL = false;
 
 __device__ __forceinline__ Sources sources(const Item* a, const Item* b) { return {a, b, nullptr}; }
 #endif
@@ -70,15 +70,15 @@ struct Producer {
 
   // Arms the `full` barrier with the bytes of a K tile.
   __device__ __forceinline__ void expect(Tile tile) {
-    barrier_arrive_expect_tx(full(), bytes_of<A_ALONG_K, TILE_M, M, WHOLE_M || LEFT_WINDOWS, CLUSTER_N>(tile.m) +
-                               bytes_of<B_ALONG_K, TILE_N, N, WHOLE_N || RIGHT_WINDOWS, CLUSTER_M>(tile.n));
+    barrier_arrive_expect_tx(full(), bytes_of<A_ALONG_K, TILE_M, M, WHOLE_M || A_IM2COL, CLUSTER_N>(tile.m) +
+                               bytes_of<B_ALONG_K, TILE_N, N, WHOLE_N || B_IM2COL, CLUSTER_M>(tile.n));
   }
 
   // Loads B; with several BLOCKS, a part of it for the blocks with tiles of these columns.
   template <int BLOCKS>
   __device__ __forceinline__ void tma_load_right(Tile tile, int k_tile) {
 #if CONV && SWAP_AB
-    copy_chunk_of_windows<TILE_N>(stage() + A_BYTES, from.windows, tile.n, k_tile * CHUNK, full());
+    load_im2col_k_tile<TILE_N>(stage() + A_BYTES, from.im2col_map, tile.n, k_tile * CHUNK, full());
 #else
     copy_operand<TILE_N, N, WHOLE_N, CLUSTER_M, BLOCKS>(
         Side<B_ALONG_K>(), stage() + A_BYTES, b_map, from.b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n,
@@ -91,7 +91,7 @@ struct Producer {
   template <int BLOCKS>
   __device__ __forceinline__ void tma_load_left(Tile tile, int k_tile) {
 #if CONV && !SWAP_AB
-    copy_chunk_of_windows<TILE_M>(stage(), from.windows, tile.m, k_tile * CHUNK, full());
+    load_im2col_k_tile<TILE_M>(stage(), from.im2col_map, tile.m, k_tile * CHUNK, full());
 #else
     unsigned blocks = 0;
 #pragma unroll
@@ -147,8 +147,8 @@ __device__ __forceinline__ void init_other_barriers(const SharedStorage& smem) {
 
 // Prologue of the producer: the pipeline is empty, so nothing is waited for, except for an im2col map.
 __device__ __forceinline__ void produce_prologue(const SharedStorage& smem, const Sources& from) {
-  if (!LEFT_WINDOWS) prefetch_tensor_map(a_map);
-  if (!RIGHT_WINDOWS) prefetch_tensor_map(b_map);
+  if (!A_IM2COL) prefetch_tensor_map(a_map);
+  if (!B_IM2COL) prefetch_tensor_map(b_map);
   init_full_barriers(smem);
   Producer producer = {smem, from, {0, 1}};
   const Tile tile = tile_of(blockIdx.x);
@@ -158,17 +158,17 @@ __device__ __forceinline__ void produce_prologue(const SharedStorage& smem, cons
 #pragma unroll 1
   for (int k_tile = 0; k_tile < PROLOGUE && k_tile < k_tiles; ++k_tile) {
     producer.expect(tile);
-    if (LEFT_WINDOWS) producer.tma_load_right<1>(tile, first + k_tile);
+    if (A_IM2COL) producer.tma_load_right<1>(tile, first + k_tile);
     else producer.tma_load_left<1>(tile, first + k_tile);
     producer.state.next();
   }
-  write_map(from.windows, LEFT_WINDOWS ? a_map : b_map, LEFT_WINDOWS ? from.a : from.b);
+  write_map(from.im2col_map, A_IM2COL ? a_map : b_map, A_IM2COL ? from.a : from.b);
   producer.state = {0, 1};
 #endif
 #pragma unroll 1
   for (int k_tile = 0; k_tile < PROLOGUE && k_tile < k_tiles; ++k_tile) {
-    if (LEFT_WINDOWS) producer.tma_load_left<1>(tile, first + k_tile);
-    else if (RIGHT_WINDOWS) producer.tma_load_right<1>(tile, first + k_tile);
+    if (A_IM2COL) producer.tma_load_left<1>(tile, first + k_tile);
+    else if (B_IM2COL) producer.tma_load_right<1>(tile, first + k_tile);
     else producer.begin<false>(tile, first + k_tile);
     producer.state.next();
   }

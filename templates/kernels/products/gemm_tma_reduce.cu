@@ -5,9 +5,11 @@ constexpr int SUM_THREADS = 256;
 
 extern "C" __global__ void __launch_bounds__(SUM_THREADS) gemm_tma_reduce(
     const FourSums* __restrict__ parts, EPILOGUE_PARAMETERS Finished* __restrict__ out) {
-  constexpr int TEAM = GROUPS * 128, OF_FRAGMENT = WORDS / 4 * TEAM, OF_TILE = FRAGS_M * OF_FRAGMENT;
+  constexpr int CONSUMER_THREADS = GROUPS * 128, OF_FRAGMENT = WORDS / 4 * CONSUMER_THREADS,
+                OF_TILE = FRAGS_M * OF_FRAGMENT;
   const unsigned at = blockIdx.x * SUM_THREADS + threadIdx.x;
-  const int thread = at % TEAM, j = at / TEAM % (WORDS / 4), fragment = at / OF_FRAGMENT % FRAGS_M;
+  const int thread = at % CONSUMER_THREADS, j = at / CONSUMER_THREADS % (WORDS / 4),
+            fragment = at / OF_FRAGMENT % FRAGS_M;
   FourSums part[SPLIT];
 #pragma unroll
   for (int range = 0; range < SPLIT; ++range) part[range] = parts[static_cast<size_t>(range) * TILES * OF_TILE + at];

@@ -23,7 +23,7 @@ struct EpilogueBuffers {
   int group, next;
   unsigned parity;
 
-  __device__ __forceinline__ void meet() {
+  __device__ __forceinline__ void sync() {
 #ifdef AUTOTUNE_EMULATE
     if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
     barrier_wait(barrier, parity);
@@ -61,17 +61,17 @@ __device__ __forceinline__ void write_swapped(
     const unsigned box = buffers.at + buffers.next * BOX_BYTES;
     if (PERSISTENT) {
       if (leads && elect_one()) tma_store_wait<1>();
-      buffers.meet();
+      buffers.sync();
     }
 #pragma unroll
     for (int j = 0; j < BOX_ROWS / 8; ++j) {
       float* const quad = sum[i] + (first / 8 + j) * 4;
 #pragma unroll
-      for (int v = 0; v < 4; ++v) quad[v] = boxed(quad[v]);
+      for (int v = 0; v < 4; ++v) quad[v] = scale_and_activate(quad[v]);
       store_swapped(box, quad, j * 8, lane);
     }
     fence_proxy_async();
-    buffers.meet();
+    buffers.sync();
     if (leads && elect_one()) {
       if (m0 + i * 64 < C_N && n0 + first < C_M) tma_store(out, c_map, m0 + i * 64, n0 + first, box);
       tma_store_commit();
@@ -87,7 +87,7 @@ __device__ __forceinline__ void write_swapped(
   const int warp = threadIdx.x / 32 % 4;
 #pragma unroll
   for (int i = 0; i < FRAGS_M; ++i) {
-    if (i > 0) buffers.meet();
+    if (i > 0) buffers.sync();
 #pragma unroll
     for (int odd = 0; odd < 2; ++odd) {
       char* const to = static_cast<char*>(__cvta_shared_to_generic(buffers.at)) + (lane % 4 * 2 + odd) * STRIP_PITCH;
@@ -100,7 +100,7 @@ __device__ __forceinline__ void write_swapped(
         eighth[0] = static_cast<Finished>(word), eighth[8] = static_cast<Finished>(word >> 16);
       }
     }
-    buffers.meet();
+    buffers.sync();
 #pragma unroll 1
     for (int row = warp * 16; row < TILE_N; row += 64)
       write_strip<64>(out, buffers.at + row * STRIP_PITCH, n0 + row, m0 + i * 64, lane,

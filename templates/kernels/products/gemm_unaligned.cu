@@ -337,10 +337,10 @@ extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, RESIDENT) gem
   cluster_wait();
 #endif
   if (threadIdx.x < CONSUMER_THREADS) {
-    if (MOVE_REGISTERS) warpgroup_reg_alloc<SUM_REGISTERS>();
+    if (MOVE_REGISTERS) warpgroup_reg_alloc<CONSUMER_REGISTERS>();
     consume_tiles(smem, EPILOGUE_ARGUMENTS out);
   } else {
-    if (MOVE_REGISTERS) warpgroup_reg_dealloc<COPY_REGISTERS>();
+    if (MOVE_REGISTERS) warpgroup_reg_dealloc<PRODUCER_REGISTERS>();
     const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x - CONSUMER_THREADS) / 32, 0);
     if (warp < PRODUCER_WARPS) {
       // The previous kernel, if any, writes A, which the first of these warps loads: the others need not wait.

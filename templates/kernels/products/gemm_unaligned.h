@@ -25,10 +25,10 @@ constexpr unsigned TILES = static_cast<unsigned>(BLOCKS_M) * BLOCKS_N * BATCH;
 constexpr int MOST_BEFORE = BY_CLASS ? 8 - A_ALIKE : 0, LEFT_OVER_K = (K % CHUNK + MOST_BEFORE) % CHUNK;
 constexpr int WHOLE_K_TILES = (K + MOST_BEFORE) / CHUNK, REMAINDER_STEPS = (LEFT_OVER_K + DEPTH - 1) / DEPTH;
 // Producers need few registers; consumers get the others.
-constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 40;
-constexpr int LEFT_OVER = (ENTRY_REGISTERS * (GROUPS + 1) - COPY_REGISTERS) / GROUPS / 8 * 8;
-constexpr int SUM_REGISTERS = LEFT_OVER < 240 ? LEFT_OVER : 240;
-constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240 && ENTRY_REGISTERS > COPY_REGISTERS;
+constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, PRODUCER_REGISTERS = 40;
+constexpr int FREE_REGISTERS = (ENTRY_REGISTERS * (GROUPS + 1) - PRODUCER_REGISTERS) / GROUPS / 8 * 8;
+constexpr int CONSUMER_REGISTERS = FREE_REGISTERS < 240 ? FREE_REGISTERS : 240;
+constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240 && ENTRY_REGISTERS > PRODUCER_REGISTERS;
 
 // A tile: the index of its first row within its class, its class, its first column, its matrix of the batch, and the
 // misalignment of its rows in elements: K tiles start `shift` elements before the rows.

@@ -68,7 +68,7 @@ struct Boxes {
   }
 };
 
-__device__ __forceinline__ unsigned number_at(unsigned address) {
+__device__ __forceinline__ unsigned element_at(unsigned address) {
   return *static_cast<const unsigned short*>(__cvta_shared_to_generic(address));
 }
 
@@ -130,7 +130,7 @@ struct Lines {
         to[0] = TRANSPOSE_B ? pair : __byte_perm(pair, next, first);
         to[1] = TRANSPOSE_B ? next : __byte_perm(pair, next, second);
       } else {
-        const unsigned next = number_at(other + at), last = number_at(other + at + 2);
+        const unsigned next = element_at(other + at), last = element_at(other + at + 2);
         to[0] = TRANSPOSE_B ? pair : __byte_perm(pair, next, first);
         to[1] = TRANSPOSE_B ? next | last << 16 : __byte_perm(pair, last, second);
       }

@@ -21,7 +21,7 @@ struct PipelineState {
 // Input coordinates of an output pixel: row and column in its image, and the offset of the first channel there in all
 // images. Pixels beyond the last are outside of all images.
 struct Window {
-  long long place;
+  long long offset;
   int y, x;
 };
 #endif
@@ -97,7 +97,7 @@ __device__ __forceinline__ Window window_of(int m) {
 }
 
 // Gathers the K tile of A of an implicit GEMM (im2col); a thread copies the same vector of every 16th row.
-__device__ __forceinline__ void copy_windows(
+__device__ __forceinline__ void copy_im2col(
     Item* to, const Item* images, const Window* windows, int k0, int k_end, int tid) {
   const int row = tid / 8, vector = tid % 8;
 #pragma unroll
@@ -111,7 +111,7 @@ __device__ __forceinline__ void copy_windows(
       const bool valid = (WHOLE_K || k < k_end) && static_cast<unsigned>(window.y + y) < IH &&
                          static_cast<unsigned>(window.x + x) < IW;
       copy_async<4>(reinterpret_cast<float*>(at + i * PANEL),
-                    reinterpret_cast<const float*>(from + window.place), valid);
+                    reinterpret_cast<const float*>(from + window.offset), valid);
     }
   }
 }
@@ -120,14 +120,14 @@ __device__ __forceinline__ void copy_windows(
 __device__ __forceinline__ void copy_k_tile(
     Item* stage, const SharedStorage& smem, const Item* a, const Item* b, Corner corner, int k0, int k_end, int tid) {
 #if CONV
-  copy_windows(stage, a, smem.windows, k0, k_end, tid);
+  copy_im2col(stage, a, smem.windows, k0, k_end, tid);
 #else
   copy_operand<TILE_M, WHOLE_M>(Side<A_ALONG_K>(), stage, a, M, corner.m, k0, k_end, tid);
 #endif
   copy_operand<TILE_N, WHOLE_N>(Side<B_ALONG_K>(), stage + A_SIZE, b, N, corner.n, k0, k_end, tid);
 }
 
-__device__ __forceinline__ void copy_tile(
+__device__ __forceinline__ void produce(
     const SharedStorage& smem, const Item* a, const Item* b, Corner corner, int k_begin, int k_end) {
   PipelineState state = {0, 1};
 #pragma unroll 1
@@ -201,8 +201,8 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
   char* const behind = reinterpret_cast<char*>(smem.stages) + STAGES * (STAGE_BYTES + 16);
 #endif
 #if SPLIT > 1
-  float* const inbox = reinterpret_cast<float*>(behind + CONV * TILE_M * 16);
-  const unsigned sent = shared_address(inbox) + PART_BYTES;
+  float* const received = reinterpret_cast<float*>(behind + CONV * TILE_M * 16);
+  const unsigned sent = shared_address(received) + PART_BYTES;
 #endif
   const int group = threadIdx.x / 128, lane = threadIdx.x % 32;
 #if BATCH > 1
@@ -238,14 +238,14 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
   cluster_arrive();  // others may write to this block's shared memory from now on
 #endif
   if (group == 0) {
-    if (MOVE_REGISTERS) warpgroup_reg_dealloc<COPY_REGISTERS>();
+    if (MOVE_REGISTERS) warpgroup_reg_dealloc<PRODUCER_REGISTERS>();
     wait_on_dependent_grids();
-    copy_tile(smem, a, b, corner, k_begin, k_end);
+    produce(smem, a, b, corner, k_begin, k_end);
 #if SPLIT > 1
     cluster_wait();
 #endif
   } else {
-    if (MOVE_REGISTERS) warpgroup_reg_alloc<SUM_REGISTERS>();
+    if (MOVE_REGISTERS) warpgroup_reg_alloc<CONSUMER_REGISTERS>();
     const int row = corner.m + (group - 1) * FRAGS_M * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4;
     float sum[FRAGS_M][WORDS];
 #if BIAS_FIRST
@@ -266,12 +266,12 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
 #if SPLIT > 1
     const int rank = blockIdx.z, tid = threadIdx.x - 128;
     cluster_wait();
-    send_parts(sum, shared_address(inbox), sent, rank, tid);
+    send_parts(sum, shared_address(received), sent, rank, tid);
     barrier_wait(sent, 0);
 #pragma unroll
     for (int own = 0; own < SPLIT; ++own) {
       if (own != rank) continue;
-      add_parts_of_others(sum, inbox, own, tid);
+      add_parts_of_others(sum, received, own, tid);
       write_units(out, sum, own, row, corner.n, lane, epilogue);
     }
 #else

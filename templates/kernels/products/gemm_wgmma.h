@@ -9,20 +9,20 @@ constexpr int WORDS = TILE_N / 2;
 // Reduction of split-K in a cluster: UNITS of 16 columns by 64 rows of accumulators, of which each block reduces SHARE;
 // a thread holds 8 words of one: 32 columns of two rows are 16 bytes of 16-bit floats each.
 constexpr int UNITS = FRAGS_M * FRAGS_N / 2, SHARE = UNITS / SPLIT;
-static_assert(UNITS % SPLIT == 0, "blocks cannot share the sums evenly");
+static_assert(UNITS % SPLIT == 0, "the blocks of a cluster must reduce equal shares");
 // Where tiles divide the extents, bounds checks are constant and vanish.
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 constexpr bool WHOLE_ROWS = WHOLE_M && C_M == M, WHOLE_COLUMNS = WHOLE_N && C_N == N;
 constexpr bool WHOLE_K = K_PER_SPLIT * SPLIT == K && K_PER_SPLIT % CHUNK == 0;
 // Producers need few registers; consumers get the others.
-constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, COPY_REGISTERS = 64;
-constexpr int LEFT_OVER = (ENTRY_REGISTERS * (GROUPS + 1) - COPY_REGISTERS) / GROUPS / 8 * 8;
-constexpr int SUM_REGISTERS = LEFT_OVER < 240 ? LEFT_OVER : 240;
+constexpr int ENTRY_REGISTERS = 65536 / (THREADS * RESIDENT) / 8 * 8, PRODUCER_REGISTERS = 64;
+constexpr int FREE_REGISTERS = (ENTRY_REGISTERS * (GROUPS + 1) - PRODUCER_REGISTERS) / GROUPS / 8 * 8;
+constexpr int CONSUMER_REGISTERS = FREE_REGISTERS < 240 ? FREE_REGISTERS : 240;
 constexpr bool MOVE_REGISTERS = ENTRY_REGISTERS < 240;
 // Whether the rows of an operand in shared memory are contiguous along K (K-major).
 constexpr bool A_ALONG_K = !TRANSPOSE_A, B_ALONG_K = TRANSPOSE_B;
 #if TF32
-static_assert(A_ALONG_K && B_ALONG_K, "of floats, both operands must stand along K");
+static_assert(A_ALONG_K && B_ALONG_K, "operands of TF32 must be K-major");
 DEFINE_WGMMAS(issue_wgmma, "")
 #elif TRANSPOSE_A && TRANSPOSE_B
 DEFINE_WGMMAS(issue_wgmma, ", 1, 0")

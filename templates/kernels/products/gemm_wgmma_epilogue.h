@@ -77,25 +77,25 @@ __device__ __forceinline__ void write_units(
 constexpr int ADDERS = GROUPS * 128, PART_BYTES = (SPLIT - 1) * SHARE * 32 * ADDERS;
 
 __device__ __forceinline__ void send_parts(
-    const float (&sum)[FRAGS_M][WORDS], unsigned inbox, unsigned sent, int rank, int tid) {
+    const float (&sum)[FRAGS_M][WORDS], unsigned received, unsigned sent, int rank, int tid) {
 #pragma unroll
   for (int to = 0; to < SPLIT; ++to) {
     if (to == rank) continue;
     const unsigned sender = (rank - to - 1 + SPLIT) % SPLIT;
     const unsigned barrier = remote_address(sent, to);
-    const unsigned place = remote_address(inbox, to) + (sender * SHARE * 2 * ADDERS + tid) * 16;
+    const unsigned address = remote_address(received, to) + (sender * SHARE * 2 * ADDERS + tid) * 16;
 #pragma unroll
     for (int v = 0; v < SHARE * 2; ++v) {
       const int u = to * SHARE + v / 2, i = u / (TILE_N / 16), half = u / (TILE_N / 32) % 2;
       const int j = u % (TILE_N / 32) * 4 + v % 2 * 2;
-      send(place + v * ADDERS * 16, barrier, sum[i][j * 4 + half * 2], sum[i][j * 4 + half * 2 + 1],
+      send(address + v * ADDERS * 16, barrier, sum[i][j * 4 + half * 2], sum[i][j * 4 + half * 2 + 1],
            sum[i][j * 4 + 4 + half * 2], sum[i][j * 4 + 5 + half * 2]);
     }
   }
 }
 
 __device__ __forceinline__ void add_parts_of_others(
-    float (&sum)[FRAGS_M][WORDS], const float* inbox, int own, int tid) {
+    float (&sum)[FRAGS_M][WORDS], const float* received, int own, int tid) {
 #pragma unroll
   for (int sender = 0; sender < SPLIT - 1; ++sender)
 #pragma unroll
@@ -103,7 +103,7 @@ __device__ __forceinline__ void add_parts_of_others(
       const int u = own * SHARE + v / 2, i = u / (TILE_N / 16), half = u / (TILE_N / 32) % 2;
       const int j = u % (TILE_N / 32) * 4 + v % 2 * 2;
       float part[4];
-      load_vector<4>(part, inbox + ((sender * SHARE * 2 + v) * ADDERS + tid) * 4);
+      load_vector<4>(part, received + ((sender * SHARE * 2 + v) * ADDERS + tid) * 4);
       sum[i][j * 4 + half * 2] += part[0], sum[i][j * 4 + half * 2 + 1] += part[1];
       sum[i][j * 4 + 4 + half * 2] += part[2], sum[i][j * 4 + 5 + half * 2] += part[3];
     }

@@ -15,11 +15,11 @@ struct Pieces {
 
 __device__ __forceinline__ unsigned nearest(float x) { return (__float_as_uint(x) + 0x8000u) & 0xffff0000u; }
 
-__device__ __forceinline__ Pieces split(float x, bool& strange) {
+__device__ __forceinline__ Pieces split(float x, bool& unsplittable) {
   const unsigned first = nearest(x);
-  const float epilogue = x - __uint_as_float(first);
-  const unsigned second = nearest(epilogue), third = __float_as_uint(epilogue - __uint_as_float(second));
-  strange = strange || (__float_as_uint(x) & 0x7fffffffu) >= TOO_LARGE || (third & 0xffffu) != 0;
+  const float difference = x - __uint_as_float(first);
+  const unsigned second = nearest(difference), third = __float_as_uint(difference - __uint_as_float(second));
+  unsplittable = unsplittable || (__float_as_uint(x) & 0x7fffffffu) >= TOO_LARGE || (third & 0xffffu) != 0;
   return {first, second, third};
 }
 
@@ -43,7 +43,7 @@ __device__ __forceinline__ void load_eight(float (&x)[8], const float* from, int
 // Packs tile `tile` of K tile `k_tile` of a matrix of EXTENT rows (of B: columns).
 template <int TILE, int EXTENT, bool ALONG_K>
 __device__ __forceinline__ void pack_tile(const float* matrix, uint4* to, int* flag, int tile, int k_tile) {
-  bool strange = false;
+  bool unsplittable = false;
   for (int i = threadIdx.x; i < TILE * CHUNK_VECTORS; i += PACK_THREADS) {
     const int across = ALONG_K ? i / CHUNK_VECTORS : i % TILE, vector = ALONG_K ? i % CHUNK_VECTORS : i / TILE;
     const int row = tile * TILE + across, k = k_tile * CHUNK + vector * 8;
@@ -54,7 +54,7 @@ __device__ __forceinline__ void pack_tile(const float* matrix, uint4* to, int* f
     unsigned word[3][4];
 #pragma unroll
     for (int pair = 0; pair < 4; ++pair) {
-      const Pieces low = split(x[2 * pair], strange), high = split(x[2 * pair + 1], strange);
+      const Pieces low = split(x[2 * pair], unsplittable), high = split(x[2 * pair + 1], unsplittable);
       word[0][pair] = upper_halves(low.first, high.first);
       word[1][pair] = upper_halves(low.second, high.second);
       word[2][pair] = upper_halves(low.third, high.third);
@@ -64,8 +64,8 @@ __device__ __forceinline__ void pack_tile(const float* matrix, uint4* to, int* f
       to[(piece * CHUNK_VECTORS + vector) * TILE + across] =
           make_uint4(word[piece][0], word[piece][1], word[piece][2], word[piece][3]);
   }
-  strange = __syncthreads_or(strange);
-  if (threadIdx.x == 0) *flag = strange;
+  unsplittable = __syncthreads_or(unsplittable);
+  if (threadIdx.x == 0) *flag = unsplittable;
 }
 
 extern "C" __global__ void __launch_bounds__(PACK_THREADS) pack_bf16x3(
@@ -76,14 +76,14 @@ extern "C" __global__ void __launch_bounds__(PACK_THREADS) pack_bf16x3(
   const int k_tile = blockIdx.x % ALL, tile = blockIdx.x / ALL;
   int* const flag = flags + blockIdx.x;
   if (tile < A_TILES) {
-    const size_t place = blockIdx.x;
+    const size_t index = blockIdx.x;
     pack_tile<TILE_M, M, !TRANSPOSE_A>(
-        a + static_cast<size_t>(tile / BLOCKS_M) * A_STRIDE, packed_a + place * (A_BYTES / 16), flag,
+        a + static_cast<size_t>(tile / BLOCKS_M) * A_STRIDE, packed_a + index * (A_BYTES / 16), flag,
         tile % BLOCKS_M, k_tile);
   } else {
-    const size_t place = blockIdx.x - A_TILES * ALL;
+    const size_t index = blockIdx.x - A_TILES * ALL;
     pack_tile<TILE_N, N, TRANSPOSE_B>(
-        b + static_cast<size_t>((tile - A_TILES) / BLOCKS_N) * B_STRIDE, packed_b + place * (B_BYTES / 16), flag,
+        b + static_cast<size_t>((tile - A_TILES) / BLOCKS_N) * B_STRIDE, packed_b + index * (B_BYTES / 16), flag,
         (tile - A_TILES) % BLOCKS_N, k_tile);
   }
 }

@@ -35,16 +35,16 @@ struct Rows {
     typedef typename Index<(VECTORS < (1ll << 30))>::type Number;
     const Number first = static_cast<Number>(block) * (PAD_THREADS * PAD_VECTORS) + threadIdx.x;
     Vectors read[PAD_VECTORS];
-    const unsigned short* place[PAD_VECTORS];
+    const unsigned short* source[PAD_VECTORS];
     int skipped[PAD_VECTORS], count[PAD_VECTORS];
     bool last[PAD_VECTORS];
 #pragma unroll
     for (int v = 0; v < PAD_VECTORS; ++v) {
       const Number i = first + v * PAD_THREADS, row = i / (TO / 8), inside = row % ROWS_TO;
       const int column = static_cast<int>(i - row * (TO / 8)) * 8;
-      place[v] = from + static_cast<long long>(row / ROWS_TO * ROWS_FROM + inside) * FROM + column;
-      const unsigned long long address = reinterpret_cast<unsigned long long>(place[v]);
-      const char* const at = reinterpret_cast<const char*>(place[v]) - address % 16;
+      source[v] = from + static_cast<long long>(row / ROWS_TO * ROWS_FROM + inside) * FROM + column;
+      const unsigned long long address = reinterpret_cast<unsigned long long>(source[v]);
+      const char* const at = reinterpret_cast<const char*>(source[v]) - address % 16;
       skipped[v] = static_cast<int>(address % 16) / 2;
       count[v] = i < VECTORS && inside < ROWS_FROM ? FROM - column : 0;
       last[v] = at + 32 > end;
@@ -64,7 +64,7 @@ struct Rows {
         skipped[v] = 0;
 #pragma unroll
         for (int j = 0; j < 8; ++j)
-          if (j < count[v]) word[j / 2] |= static_cast<unsigned>(place[v][j]) << j % 2 * 16;
+          if (j < count[v]) word[j / 2] |= static_cast<unsigned>(source[v][j]) << j % 2 * 16;
       }
       shift_together(word, skipped[v], count[v]);
       if (i < VECTORS) *reinterpret_cast<uint4*>(to + i * 8) = make_uint4(word[0], word[1], word[2], word[3]);

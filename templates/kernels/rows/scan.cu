@@ -62,8 +62,8 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) scan(
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
-      const int column = begin + i * SWEEP + threadIdx.x * VEC, place = i * WARPS + warp;
-      const float base = carried + (place > 0 ? totals[place > 0 ? place - 1 : 0] : 0.0f) + before[i];
+      const int column = begin + i * SWEEP + threadIdx.x * VEC, index = i * WARPS + warp;
+      const float base = carried + (index > 0 ? totals[index > 0 ? index - 1 : 0] : 0.0f) + before[i];
 #pragma unroll
       for (int j = 0; j < VEC; ++j) v[i][j] += base;
       if (active && column < DEPTH) store_elements<VEC>(to + column, v[i]);
