@@ -28,6 +28,8 @@ logger = logging.getLogger("autotvm")
 
 # Pauses before the scheduler is looked for again.
 _FIRST_S, _MOST_S = 0.2, 5.0
+# Seconds after which a worker says that no scheduler has answered it so far.
+_SILENT_S = 5.0
 # What Dask is told in a process of ours. It tries ever more seldom while one attempt to connect
 # lasts: a new scheduler is found soon by many. And its profiler of tasks, of which there are none,
 # and its look at the event loop wake a process 150 times a second, beside whatever is timed there.
@@ -183,7 +185,7 @@ async def _serve(
     while not over.is_set():
         try:
             worker = _worker(scheduler, agent, security, host, port)
-            async with _joined(worker, over) as here:
+            async with _joined(worker, scheduler, over) as here:
                 if not here:
                     return
                 pause_s = _FIRST_S
@@ -219,10 +221,20 @@ def _worker(
 
 
 @asynccontextmanager
-async def _joined(worker: Any, over: asyncio.Event) -> AsyncIterator[bool]:
+async def _joined(worker: Any, scheduler: str, over: asyncio.Event) -> AsyncIterator[bool]:
     """Let a worker join; gives False where the process is told to end while it still tries."""
-    starting = asyncio.ensure_future(worker.__aenter__())  # Dask tries for ever
-    await _first(starting, over.wait())
+    starting = asyncio.ensure_future(worker.__aenter__())  # Dask tries for ever, and says nothing
+    ending = asyncio.ensure_future(over.wait())
+    ended, _ = await asyncio.wait(
+        [starting, ending], timeout=_SILENT_S, return_when=asyncio.FIRST_COMPLETED
+    )
+    if not ended:
+        logger.warning(
+            "no scheduler answers at %s so far; trying on. Is one running there (dask scheduler), "
+            "and is the address right, or a firewall or TLS in the way?",
+            scheduler,
+        )
+    await _first(starting, ending)
     if not starting.done():
         yield False
         return

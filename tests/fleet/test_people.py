@@ -1,6 +1,7 @@
 """A fleet as people meet it: commands, certificates, Dask's own workers, the live page."""
 
 import json
+import socket
 import subprocess
 import sys
 import textwrap
@@ -38,6 +39,21 @@ def test_between_hosts_a_worker_asks_for_tls():
 )  # fmt: skip
 def test_only_loopback_is_this_host(address, here):
     assert is_loopback(address) == here
+
+
+def test_a_worker_that_no_scheduler_answers_says_so_and_can_be_ended():
+    command = [sys.executable, "-m", "autotune", "worker", "--device", "none", "--builders", "1"]
+    with socket.socket() as unused:  # bound, and it listens not: whoever connects is refused
+        unused.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{unused.getsockname()[1]}"
+        worker = subprocess.Popen(
+            [*command, "--scheduler", address], stderr=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        with worker:
+            said = next(line for line in worker.stderr if "no scheduler answers" in line)
+            worker.terminate()
+    assert f"at {address} so far" in said
+    assert worker.returncode == 0
 
 
 # As the documentation has it, but with keys that are made more quickly.
