@@ -43,7 +43,7 @@ def server():
         data = str(folder / "data")
         _run("initdb", "--no-sync", "-E", "UTF8", "--locale=C", "-U", "tuner", "-A", "trust", data)
         options = f"-k {data} -c listen_addresses= -c fsync=off"
-        _run("pg_ctl", "-D", data, "-l", f"{data}/log", "-w", "-t", "30", "-o", options, "start")
+        _run("pg_ctl", "-D", data, "-l", f"{data}/log", "-w", "-t", "80", "-o", options, "start")
         try:
             yield f"postgresql://tuner@/postgres?host={data}"
         finally:

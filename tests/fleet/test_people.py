@@ -192,7 +192,7 @@ LEAVES = """
     import os, sys, time
     from autotune.fleet.link import Link
 
-    link, begun = Link(sys.argv[1]), time.monotonic()
+    link, begun = Link(sys.argv[1], timeout_s=50), time.monotonic()
     if os.fork() == 0:
         sys.exit()
     os.wait()
