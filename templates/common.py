@@ -386,7 +386,7 @@ def occupancy(
     return Occupancy(count, together, waves)
 
 
-def joining_cycles(choice: Mapping[str, int], outputs: int, occupied: Occupancy) -> float:
+def reduction_cycles(choice: Mapping[str, int], outputs: int, occupied: Occupancy) -> float:
     """Return the cycles of reducing the ``outputs`` partial sums of each range of K."""
     if choice["split"] == 1:
         return 0.0

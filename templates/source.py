@@ -1,7 +1,7 @@
 """The source templates, registered under their task names.
 
 Each kernel family is a module with the same four functions - `candidates`, `violation`,
-`default_choice`, `kernel` - over a shape and a choice of knobs; here they meet the tuner.
+`default_choice`, `kernel` - over a shape and a choice of knobs; here they are registered.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Extents = int | Sequence[int]
 
 
 class Shape(Protocol):
-    """What a shape tells the tuner."""
+    """What the tuner needs to know of a shape."""
 
     @property
     def flop(self) -> int:

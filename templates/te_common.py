@@ -68,17 +68,17 @@ def sum_of(out: te.Tensor) -> te.Tensor:
 
 
 def rounded_sum(total: Callable[[str], te.Tensor], dtype: str) -> te.Tensor:
-    """Return a sum as a type: 16-bit floats are added up in float32, and rounded once.
+    """Return a sum as a type: 16-bit floats are summed in float32, and rounded once.
 
     Args:
-        total: the sum, by the type in which it is added up.
+        total: the sum, by the type in which it is summed.
         dtype: of the result.
     """
     return topi.cast(total("float32"), dtype) if dtype in HALVES else total(dtype)
 
 
 def summed_in_registers(s: te.Schedule, out: te.Tensor) -> te.Tensor:
-    """Return the stage that adds up: a copy of ``out`` in registers, or what ``out`` rounds."""
+    """Return the stage that accumulates: a copy of ``out`` in registers, or what it rounds."""
     total = sum_of(out)
     if total is out:
         copy: te.Tensor = s.cache_write(out, "local")

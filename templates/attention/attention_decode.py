@@ -36,12 +36,12 @@ class DecodeTiling:
         c = choice
         self.threads = 32 * c["warps"]
         self.tiles = common.ceil_div(shape.rows, TILE_ROWS)
-        self.chunks = common.ceil_div(shape.keys, c["keys"])
-        self.per_split = common.ceil_div(self.chunks, c["split"])
-        self.chunk_bytes = 4 * c["keys"] * shape.size
+        self.key_tiles = common.ceil_div(shape.keys, c["keys"])
+        self.per_split = common.ceil_div(self.key_tiles, c["split"])
+        self.tile_bytes = 4 * c["keys"] * shape.size
         partial_bytes = 4 * min(shape.rows, TILE_ROWS) * (shape.size + 4)
         # A circular buffer and its mbarriers for each warp, and alignment to 1024.
-        buffer = c["stages"] * self.chunk_bytes
+        buffer = c["stages"] * self.tile_bytes
         self.shared_bytes = (
             c["warps"] * (common.larger(buffer, partial_bytes) + 8 * c["stages"]) + 1024
         )
@@ -86,7 +86,10 @@ def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> st
         (refusal(shape) is not None, "a head size that is not supported"),
         *common.limit_rules(tiling, target.limits),
         ((c["warps"] > 1) & (c["warps"] > tiling.per_split), "a warp without keys"),
-        ((c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= tiling.chunks), "empty range"),
+        (
+            (c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= tiling.key_tiles),
+            "empty range",
+        ),
         (
             (c["stages"] > 2) & (c["warps"] * (c["stages"] - 2) >= tiling.per_split),
             "more stages than tiles of keys",
@@ -101,11 +104,11 @@ def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> flo
     sms = target.limits.sm_count if target.limits.sm_count > 1 else MULTIPROCESSORS
     blocks, resident = tiling.blocks * c["split"], tiling.resident()
     together = min(resident, common.ceil_div(blocks, sms))
-    chunks = common.ceil_div(tiling.per_split, c["warps"])
+    key_tiles = common.ceil_div(tiling.per_split, c["warps"])
     # A tile of keys is multiplied and its stage refilled; bounds are the bandwidth of a
     # multiprocessor and of the memory.
     far = shape.bytes > NEAR_BYTES
-    held = c["warps"] * tiling.chunk_bytes
+    held = c["warps"] * tiling.tile_bytes
     computing = (150 + 58 * c["keys"] * shape.size / 128) * max(1.0, together * c["warps"] / 12)
     filling = (2000 if far else 1400) / (c["stages"] - 1)
     arriving = together * held / 30
@@ -113,12 +116,12 @@ def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> flo
     # With few warps loads and products overlap less.
     alone = 1 + 0.03 * max(0.0, 1 - together * c["warps"] / 8)
     each = max(computing, filling, arriving, reading) * alone + 40 + 60 / (c["stages"] - 1)
-    joining = 0.0
+    combining = 0.0
     if c["split"] > 1:
         elements = c["split"] * shape.matrices * shape.rows * (shape.size + 2)
-        joining = 2000.0 + 100 * c["split"] + 8 * elements / (20 * sms)
+        combining = 2000.0 + 100 * c["split"] + 8 * elements / (20 * sms)
     waves = common.ceil_div(blocks, sms * resident)
-    return waves * (chunks * each + 4500 + 60 * c["warps"]) + joining
+    return waves * (key_tiles * each + 4500 + 60 * c["warps"]) + combining
 
 
 def default_choice(shape: Attention, target: Target) -> dict[str, int]:
@@ -151,8 +154,8 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
         "attention_decode.cu",
     ]
     row = tensor_map(shape.keys, shape.size, shape.dtype, c["keys"], shape.key_pitch)
-    told = {
+    parameters = {
         **defines(shape, {**c, "warps": 1}, tiling.threads),
         "KEY_WARPS": c["warps"], "ROW_MAP": initializer(row),
     }  # fmt: skip
-    return common.cuda_kernel(shape, texts, told, calls, parts)
+    return common.cuda_kernel(shape, texts, parameters, calls, parts)

@@ -175,8 +175,8 @@ class AttentionTiling:
         c = choice
         self.threads, self.tile_q = 32 * c["warps"], 16 * c["warps"]
         self.tiles = common.ceil_div(shape.rows, self.tile_q)
-        self.chunks = common.ceil_div(shape.keys, c["keys"])
-        self.per_split = common.ceil_div(self.chunks, c["split"])
+        self.key_tiles = common.ceil_div(shape.keys, c["keys"])
+        self.per_split = common.ceil_div(self.key_tiles, c["split"])
         staged = self.tile_q + 2 * c["stages"] * c["keys"]
         deep = 16 * common.ceil_div(shape.size, 16)
         self.shared_bytes = 2 * staged * (deep + 8)
@@ -201,7 +201,10 @@ def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> st
         *common.limit_rules(tiling, target.limits),
         ((c["warps"] > 1) & (tiling.tile_q >= 2 * shape.rows), "rows beyond the queries"),
         ((c["keys"] > 16) & (c["keys"] >= 2 * shape.keys), "keys beyond the last"),
-        ((c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= tiling.chunks), "empty range"),
+        (
+            (c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= tiling.key_tiles),
+            "empty range",
+        ),
         (
             (c["stages"] > 2) & (c["stages"] > tiling.per_split + 1),
             "more stages than tiles",
@@ -231,13 +234,13 @@ def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> flo
     # correlation 0.90).
     first = 0.03 * 4 * c["keys"] * shape.size * occupied.together
     waiting = 350 / (c["stages"] - 1) / occupied.together * tiling.per_split
-    joining = 0.0
+    combining = 0.0
     if c["split"] > 1:
         elements = c["split"] * shape.matrices * shape.rows * (shape.size + 2)
-        joining = 2500.0 + 8 * elements / (20 * occupied.multiprocessors)
+        combining = 2500.0 + 8 * elements / (20 * occupied.multiprocessors)
     seen = 0.6 if shape.causal and shape.queries > 1 else 1.0
     work = common.overlapped_cycles(compute, staging, 0.8) + waiting
-    return occupied.waves * (work * seen + first + 1500) + joining
+    return occupied.waves * (work * seen + first + 1500) + combining
 
 
 def default_choice(shape: Attention, target: Target) -> dict[str, int]:

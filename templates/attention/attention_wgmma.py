@@ -21,7 +21,7 @@ from ..products import gemm_wgmma
 from .attention_mma import Attention, defines
 
 # Registers of a producer thread, as in the kernel text.
-COPY_REGISTERS = 40
+PRODUCER_REGISTERS = 40
 # Registers of a consumer thread besides scores, their exponentials and accumulators.
 OTHER_REGISTERS = 36
 # Least head size: rows in shared memory are padded to multiples of 64.
@@ -35,15 +35,15 @@ class AttentionWgmmaTiling:
 
     def __init__(self, shape: Attention, choice: Mapping[str, int]) -> None:
         c = choice
-        self.groups = common.larger(c["warps"] // 4, 1)
-        self.threads, self.tile_q = 128 * (self.groups + 1), 16 * c["warps"]
+        self.consumer_warpgroups = common.larger(c["warps"] // 4, 1)
+        self.threads, self.tile_q = 128 * (self.consumer_warpgroups + 1), 16 * c["warps"]
         self.tiles = common.ceil_div(shape.rows, self.tile_q)
-        self.chunks = common.ceil_div(shape.keys, c["keys"])
+        self.key_tiles = common.ceil_div(shape.keys, c["keys"])
         self.blocks = self.tiles * shape.matrices
         # Queries, a circular buffer of keys and values, mbarriers, and alignment to 1024.
         staged = self.tile_q + 2 * c["stages"] * c["keys"]
         wide, deep = (by * common.ceil_div(shape.size, by) for by in (64, 16))
-        barriers = 2 + 4 * c["stages"] + self.groups
+        barriers = 2 + 4 * c["stages"] + self.consumer_warpgroups
         self.shared_bytes = 2 * staged * wide + 8 * barriers + 1024
         self.registers = c["keys"] // 2 + c["keys"] // 4 + deep // 2 + OTHER_REGISTERS
 
@@ -51,7 +51,9 @@ class AttentionWgmmaTiling:
         """Return whether ``resident`` blocks fit a multiprocessor's registers and memory."""
         limits = target.limits
         entry = limits.registers // (self.threads * resident) // 8 * 8
-        for_sums = (entry * (self.groups + 1) - COPY_REGISTERS) // self.groups
+        for_sums = (
+            entry * (self.consumer_warpgroups + 1) - PRODUCER_REGISTERS
+        ) // self.consumer_warpgroups
         return (
             (self.registers <= for_sums)
             & (self.registers <= 240)
@@ -84,7 +86,10 @@ def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> st
         (tiling.fits(1, target) == 0, "too many registers"),
         ((c["warps"] > 4) & (tiling.tile_q >= 2 * shape.rows), "rows beyond the queries"),
         ((c["keys"] > 64) & (c["keys"] >= 2 * shape.keys), "keys beyond the last"),
-        ((c["stages"] > 2) & (c["stages"] > tiling.chunks + 1), "more stages than tiles of keys"),
+        (
+            (c["stages"] > 2) & (c["stages"] > tiling.key_tiles + 1),
+            "more stages than tiles of keys",
+        ),
     ]
     return common.first_broken(rules)
 
@@ -95,16 +100,18 @@ def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> flo
     multiprocessors = common.multiprocessors(target)
     resident = 2 if tiling.fits(2, target) else 1
     waves = common.ceil_div(tiling.blocks, multiprocessors * resident)
-    groups = tiling.groups * min(resident, common.ceil_div(tiling.blocks, multiprocessors))
+    groups = tiling.consumer_warpgroups * min(
+        resident, common.ceil_div(tiling.blocks, multiprocessors)
+    )
     # Products of 64 x 8 x 16 take 4 cycles. A scheduler has 16 rows of each group: an exponential
     # of a warp takes it 8 cycles, and some six instructions more.
     products = groups * 2 * c["keys"] * shape.size / 128 * 4
     powers = groups * 16 * c["keys"] / 32 * 14 + groups * (shape.size / 2 + 80)
-    copies = 4 * c["keys"] * shape.size / 42 * groups / tiling.groups
+    copies = 4 * c["keys"] * shape.size / 42 * groups / tiling.consumer_warpgroups
     both = common.overlapped_cycles(products, powers, 0.8 if groups > 1 else 0.5)
     waiting = 700 / (c["stages"] - 1) / groups
     seen = 0.6 if shape.causal and shape.queries > 1 else 1.0
-    return waves * (tiling.chunks * (max(both, copies) + waiting) * seen + 2500)
+    return waves * (tiling.key_tiles * (max(both, copies) + waiting) * seen + 2500)
 
 
 def default_choice(shape: Attention, target: Target) -> dict[str, int]:

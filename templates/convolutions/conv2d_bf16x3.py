@@ -50,7 +50,7 @@ class PiecesTiling:
         self.fold = is_folded(shape)
         self.chunk = shape.ci if self.fold else c["chunk"]
         workers = c["split"] * c["slices"]
-        self.chunks = common.ceil_div(common.ceil_div(shape.ci, self.chunk), workers)
+        self.k_tiles = common.ceil_div(common.ceil_div(shape.ci, self.chunk), workers)
         self.threads = THREADS * c["slices"]
         # With a stride, cells are deinterleaved into a plane for each phase.
         self.planes_y = 1 if shape.kh == 1 else sy
@@ -65,7 +65,7 @@ class PiecesTiling:
         # Avoids bank conflicts of 8-byte loads.
         self.w_pitch = flat if self.fold else flat + (8 - flat) % 16
         w_bytes = 4 * TILE_CO * self.w_pitch
-        x_bytes = 3 * 16 * self.eights * self.cells * common.pick(self.chunks > 1, 2, 1)
+        x_bytes = 3 * 16 * self.eights * self.cells * common.pick(self.k_tiles > 1, 2, 1)
         # Accumulators reuse the memory of the filters.
         sums_bytes = common.pick(c["slices"] > 1, 16 * THREADS * c["rows"], 0)
         self.slice_bytes = common.larger(c["stages"] * w_bytes + x_bytes, sums_bytes)
@@ -89,7 +89,7 @@ class PiecesTiling:
         rows = self.choice["rows"]
         batched = common.ceil_div(self.eights * self.cells, THREADS)
         batched = batched + (batched > 4) * (4 - batched)
-        return common.pick(self.chunks > 1, 12 * rows + 8 * batched, 8 * rows)
+        return common.pick(self.k_tiles > 1, 12 * rows + 8 * batched, 8 * rows)
 
     @property
     def resident(self) -> int:
@@ -125,7 +125,7 @@ class PiecesTiling:
             dy=s.dilation[0], dx=s.dilation[1], conv_groups=self.whole.groups,
             **s.epilogue.defines(), threads=THREADS, rows=c["rows"], slices=c["slices"],
             split=c["split"], stages=c["stages"], ahead=c["ahead"], chunk=self.chunk,
-            chunks=self.chunks, cluster=c["split"] > 1, resident=self.resident, fold=self.fold,
+            chunks=self.k_tiles, cluster=c["split"] > 1, resident=self.resident, fold=self.fold,
             planes_y=self.planes_y, planes_x=self.planes_x, plane_h=self.plane_h,
             plane_w=self.plane_w, slice_bytes=self.slice_bytes, w_pitch=self.w_pitch,
             w_copy=common.widest(*rows_read), groups=len(groups), bfloat16=1, tf32=0,
@@ -202,9 +202,9 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
     workers = c["split"] * c["slices"]
     rules = [
         *common.limit_rules(tiling, target.limits),
-        (c["stages"] > tiling.chunks, "more stages than K tiles"),
-        ((c["stages"] == 1) & (tiling.chunks > 1), "no stage to prefetch"),
-        ((workers - 1) * tiling.chunks * tiling.chunk >= tiling.shape.ci, "an empty range"),
+        (c["stages"] > tiling.k_tiles, "more stages than K tiles"),
+        ((c["stages"] == 1) & (tiling.k_tiles > 1), "no stage to prefetch"),
+        ((workers - 1) * tiling.k_tiles * tiling.chunk >= tiling.shape.ci, "an empty range"),
         (tiling.steps > 32, "too long when unrolled"),
     ]
     return common.first_broken(rules)
@@ -232,13 +232,13 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     copies = bytes_read * max(together / 51, at_once / 6400)
     # Splitting filters takes one warpgroup longer than the products of few rows.
     step = 24 * c["rows"]
-    alone = tiling.chunks * (tiling.steps * max(step, 370) + 1400) - 1400
-    products = max(alone, tiling.chunks * together * tiling.steps * step)
+    alone = tiling.k_tiles * (tiling.steps * max(step, 370) + 1400) - 1400
+    products = max(alone, tiling.k_tiles * together * tiling.steps * step)
     windows = 310 * common.ceil_div(tiling.eights * tiling.cells, THREADS)
-    adding = 530.0 * (c["slices"] > 1) + (1230 + 50 * c["rows"] * blocks_here) * several
+    reducing = 530.0 * (c["slices"] > 1) + (1230 + 50 * c["rows"] * blocks_here) * several
     writing = 200 + 35 * c["rows"] / c["slices"] * (not several)
-    work = copies + max(products, (tiling.chunks - 1) * copies) + windows
-    return 3800 + waves * (800 + work + adding + writing)
+    work = copies + max(products, (tiling.k_tiles - 1) * copies) + windows
+    return 3800 + waves * (800 + work + reducing + writing)
 
 
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:

@@ -40,7 +40,7 @@ class ConvTiling:
         self.threads = c["columns"] * c["rows"] * c["groups"] * c["slices"]
         self.per_split = common.ceil_div(shape.ci, c["split"])
         self.chunk = c["slices"] * c["step"]
-        self.chunks = common.ceil_div(self.per_split, self.chunk)
+        self.k_tiles = common.ceil_div(self.per_split, self.chunk)
         self.tile_co = c["groups"] * c["channels"]
         self.tile_x = c["columns"] * c["pixels"]
         self.x_step = 1 if shape.kw == 1 else sx
@@ -171,7 +171,7 @@ def _rules(choice: Mapping[str, int], shape: Conv2d, target: Target) -> list[tup
         (tiling.tile_co >= 2 * shape.co, "channels beyond the output"),
         (tiling.tile_x >= shape.ow + over, "columns beyond the output"),
         (tiling.chunk >= 2 * tiling.per_split, "slices beyond the input channels"),
-        (c["stages"] > tiling.chunks + 1, "more stages than K tiles"),
+        (c["stages"] > tiling.k_tiles + 1, "more stages than K tiles"),
         (apart > 0, "vectors of taps do not divide"),
         (tiling.unrolled > 4096, "too long when unrolled"),
         *common.cluster_rules(c, target),
@@ -191,7 +191,7 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
         target, math.prod(tiling.tiles), tiling.threads, tiling.registers, tiling.shared_bytes
     )
     busy_warps = occupied.together * common.ceil_div(tiling.threads, 32)
-    lines = tiling.chunks * c["step"] * shape.taps
+    lines = tiling.k_tiles * c["step"] * shape.taps
     in_vectors = shape.kw / common.ceil_div(shape.kw, 4)
     at_once = in_vectors if tiling.whole_rows else max(c["taps"], 1)
     reads = tiling.window / min(4, c["pixels"]) / shape.kw + c["channels"] / at_once
@@ -200,7 +200,7 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     shared = 3 * (tiling.window / shape.kw + c["channels"])
     # Loads of a loop that is not unrolled expose latency.
     waits = 1.5 if c["taps"] == 0 else 1.0
-    work = waits * lines * max(c["channels"] * c["pixels"] + reads, shared) + 130 * tiling.chunks
+    work = waits * lines * max(c["channels"] * c["pixels"] + reads, shared) + 130 * tiling.k_tiles
     # Vector loads of filter rows leave a warp more independent work.
     compute = occupied.waves * work * max(busy_warps / 4, 1.6 if tiling.whole_rows else 2.4)
     elements = tiling.tile_co * shape.taps + tiling.window_cells
@@ -208,17 +208,17 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     staging = (
         occupied.waves
         * occupied.together
-        * tiling.chunks
+        * tiling.k_tiles
         * tiling.chunk
         * (elements / 10 + copies / 6)
     )
-    overlapped = c["stages"] > 1 and tiling.chunks > 1
-    adding = (
+    overlapped = c["stages"] > 1 and tiling.k_tiles > 1
+    reducing = (
         occupied.waves * occupied.together * tiling.threads * c["channels"] * c["pixels"] * 8 / 128
     )
     share = 0.9 if overlapped or occupied.together > 1 else 0.05
     both = common.overlapped_cycles(compute, staging, share)
-    return both + adding + common.joining_cycles(c, shape.outputs, occupied)
+    return both + reducing + common.reduction_cycles(c, shape.outputs, occupied)
 
 
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:

@@ -47,7 +47,7 @@ class WindowTiling:
 
     @property
     def shuffled(self) -> bool:
-        """Whether threads have the columns beside their own from their neighbours.
+        """Whether threads get their halo columns from their neighbours by shuffles.
 
         The threads of a row hold all of it then, and a warp holds whole rows.
         """

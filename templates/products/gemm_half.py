@@ -52,7 +52,7 @@ def chosen_before(knobs: Container[str]) -> bool:
 
 
 def _family(knob: int) -> Family:
-    """Return the family that a value of the knob stands for."""
+    """Return the family that a value of the knob selects."""
     if knob == 0:
         return gemm_mma
     if knob == gemm_skinny.VALUE:

@@ -1,6 +1,6 @@
 """The sizes of products by TMA: kernel forms, tiles, shared memory, registers, tensor maps.
 
-Rules and estimates are also asked about many choices at once, with arrays in place of numbers.
+Rules and estimates are also evaluated for many choices at once, with arrays for numbers.
 """
 
 from __future__ import annotations

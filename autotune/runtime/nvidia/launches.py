@@ -61,10 +61,12 @@ def launch(
     """Queue a kernel on a stream.
 
     Args:
-        function: its handle. how: blocks, threads and dynamic shared memory, and whether it may be
-        a programmatic dependent launch. values: the bits of its arguments, in order. stream: its
-        handle, 0 for the default one. early: whether what was queued last is a kernel that it may
-        begin in.
+        function: its handle.
+        how: blocks, threads and dynamic shared memory, and whether it may be launched early
+            (programmatic dependent launch).
+        values: the bits of its arguments, in order.
+        stream: its handle, 0 for the default one.
+        early: whether what was queued last is a kernel that it may overlap with.
 
     Raises:
         DeviceError: the driver refused.
