@@ -1,4 +1,4 @@
-"""What the matrix-like CPU templates share: tiles that fit registers, tasks that fit cores."""
+"""Register tiles and tasks of the CPU templates of products and convolutions."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from . import common
 # Rows of sums that a tile may have; 8 and more are for machines of 32 registers.
 ROWS = tuple(range(1, 15))
 VECTORS, LANES = (1, 2, 3, 4), (4, 8, 16)
-# Rows beyond which tiles whose vectors come from the second cache take longer than their cycles.
+# Rows beyond which tiles whose vectors come from L2 take longer than their cycles.
 HIGHEST = 9
-# Ways of a first cache that is not known.
+# Ways of an L1 cache that is not known.
 _LEAST_WAYS = 8
-# Multiply-adds, and loads, of vectors that a core begins in a cycle; cycles until a sum is there.
+# Vector multiply-adds, and loads, that a core issues per cycle; latency of a multiply-add.
 _EACH_CYCLE, _LATENCY = 2, 4
-# What a tile of rows that are left over takes, as a multiple of one of many, so that of what takes
-# the same, tiles of one size are taken; cycles of a step of a sum in a column computed by itself.
+# Cost of a tile of remaining rows relative to a whole one, which breaks ties in favour of tiles of
+# one size; cycles of a step of a sum in a column that is computed by itself.
 _OF_REST, _OF_TAIL = 1.01, 0.25
-# Cycles of a vector from the second cache, and of a block of 16 vectors of sums to be
-# transposed; as a factor, what more that takes where both need more registers than there are, and
-# what more than their cycles tiles of more than 12 pixels took on a Xeon and on an EPYC.
+# Cycles of a vector from L2, and of the transpose of a block of 16 vectors of sums; as factors,
+# its cost where both need more registers than there are, and that of tiles of more than 12 pixels,
+# which took longer than their cycles on a Xeon and on an EPYC.
 _OF_VECTOR, _OF_TURN, _CROWDED, _HIGH = 0.35, 100, 1.28, 1.06
 
 
@@ -77,7 +77,7 @@ def _ways() -> int:
 
 
 def rows_together(target: Target) -> int:
-    """Return how many lines that share a set the first cache holds beside two of a panel."""
+    """Return how many lines of one set L1 holds in addition to two of a panel."""
     is_here = target.attrs.get("mcpu", "native") == "native"
     return (_ways() if is_here else _LEAST_WAYS) - 2
 
@@ -87,7 +87,7 @@ def _has_avx512() -> bool:
 
 
 def _is_zen4() -> bool:
-    """Return whether this is an AMD of family 25, of which those with AVX-512 are Zen 4."""
+    """Return whether this is an AMD of family 25; those with AVX-512 are Zen 4."""
     lines = (line.partition(":") for line in _cpuinfo().splitlines())
     first = {name.strip(): value.strip() for name, _, value in reversed(list(lines))}
     return (first.get("vendor_id"), first.get("cpu family")) == ("AuthenticAMD", "25")
@@ -100,17 +100,17 @@ def tile(
     """Return rows, vectors and lanes of the tile that covers a matrix in the fewest cycles.
 
     A step of a tile takes as long as its multiply-adds or its loads, whichever are more, and at
-    least until the sums of the step before are there. Rows that whole tiles leave over have a tile
-    of their own.
+    least the latency of a multiply-add. Rows that remain after whole tiles have a tile of their
+    own.
 
     Args:
         unit: the vector registers.
         rows: of the matrix.
         columns: of the matrix.
-        tails: whether a few columns that are left over by whole tiles are computed one by one (see
+        tails: whether a few columns that remain after whole tiles are computed one by one (see
             `tail_of`).
-        narrow: whether the last tiles have as many vectors as there are columns left.
-        is_far: whether what a step meets of the columns comes from the second cache.
+        narrow: whether the last tiles have only the vectors that the remaining columns need.
+        is_far: whether the vectors of a step come from L2.
         rows_of_tile: that a tile may have.
     """
 
@@ -141,8 +141,8 @@ def line_tile(
 ) -> tuple[int, int, int]:
     """Return rows, vectors and lanes of the tile that covers lines of pixels in the fewest cycles.
 
-    Pixels that whole tiles of a line leave over have one of their own. A step reads its filters
-    from the second cache, and after ``depth`` steps the sums are transposed.
+    Pixels that remain after whole tiles of a line have one of their own. A step reads its filters
+    from L2, and after ``depth`` steps the sums are transposed.
     """
 
     def cycles(choice: tuple[int, int, int]) -> float:
@@ -177,7 +177,7 @@ def _step(high: int, vectors: int, parts: int = 1) -> float:
 
 
 def tail_of(columns: int, width: int, lanes: int) -> int:
-    """Return how many columns left over by whole panels are better computed one by one."""
+    """Return how many columns that remain after whole panels are better computed one by one."""
     left = columns % width
     return left if columns > width and 2 * left <= lanes else 0
 
@@ -194,8 +194,8 @@ def tasks(
         panels: how many panels of columns it may have.
         extents: rows and columns of the whole.
         width: columns of a panel.
-        copying: of the rows and columns of a task, what it takes besides its sums, as a part of
-            these.
+        copying: the time of copies of a task of so many rows and columns, relative to that of its
+            multiply-adds.
         images: how many wholes there are.
     """
 
@@ -210,7 +210,7 @@ def tasks(
 def task_time(
     target: Target, task: tuple[int, int], extents: tuple[int, int], images: int = 1
 ) -> int:
-    """Return how many elements of matrices the core computes that is done last.
+    """Return the number of elements that the core which finishes last computes.
 
     Args:
         target: the CPU.
@@ -227,13 +227,13 @@ def task_time(
 
 
 def _parts(extent: int, each: int) -> list[tuple[int, int]]:
-    """Return the sizes of the parts of an extent, and how many there are: whole ones, the rest."""
+    """Return the sizes of the parts of an extent, and how many there are: whole, remainder."""
     whole, left = divmod(extent, each)
     return [(each, whole), *([(left, 1)] if left else [])]
 
 
 def makespan(cores: int, sizes: Iterable[tuple[int, int]]) -> int:
-    """Return when all tasks are done, of which each core that is free takes the largest left.
+    """Return when all tasks are done, if each free core takes the largest remaining one.
 
     List scheduling (R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
 

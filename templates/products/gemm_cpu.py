@@ -2,12 +2,12 @@
 
 (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008.)
 Panels are packed (`gemm_nn.c`), which pays where many rows use them, or where vectors are short:
-some together, for the second cache, or one by one, for the first; or read in place, all their
-depth at once, where b is near. Few rows of a larger b wait for memory: they may pack, in the order
-of memory, what they need next while they add up what they have (`gemm_streamed.c`), or read panels
+several at a time, for L2, or one by one, for L1; or they are read in place, over all of K, where b
+is in cache. Products of few rows with a larger b are bound by memory: they may pack the next rows
+of b, in memory order, while they multiply the current ones (`gemm_streamed.c`), or read panels
 unpacked, a few rows of b at a time (`gemm_skinny.c`). A single row is bound by memory bandwidth,
-which is highest in the longest runs (`gemm_row.c`). Where there are too few rows and columns
-for all cores, these share out the products of each sum (split-K, `gemm_tasks.c`).
+which is highest for long contiguous reads (`gemm_row.c`). Where there are too few rows and columns
+for all cores, they split K (`gemm_tasks.c`).
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from autotune import SourceKernel, Target, call, workspace
 from .. import common, cpu_tiles
 from .gemm_shape import Gemm
 
-# Rows up to which panels may be read where they lie or be streamed; where they lie, untuned.
+# Rows up to which panels may be read unpacked or be streamed; unpacked, untuned.
 FEW, _UNPACKED = 64, 8
-# Values of "pack": panels are read where they lie, packed at first, packed all along, while sums
-# are made, packed by the tiles of the first rows, or read in place; or each panel is packed by the
-# tile of the first rows, and meets all others before the next one is.
+# Values of "pack": panels are read unpacked, packed before they are multiplied, packed while the
+# previous rows are multiplied, packed by the tiles of the first rows, or read in place; or each
+# panel is packed by the tile of the first rows, and multiplied by all rows before the next one is.
 LIE, PACKED, STREAMED, BY_TILES, IN_PLACE, ONE_BY_ONE = 0, 1, 2, 3, 4, 5
-# Bytes of sums, and of the rows of b beside them, of a task that packs nothing; of all of what
+# Bytes of the sums, and of the rows of b, of a task that packs nothing; bytes of a task that
 # streams.
 _MOST_SUMS, _MOST_READ, _MOST_STREAMED = 1 << 18, 1 << 19, 1 << 20
-# Bytes and rows of a panel that stays in the first cache while all rows of a task meet it; bytes
+# Bytes and rows of a panel that stays in L1 while it is multiplied by all rows of a task; bytes
 # that it may have.
 _PANEL, _DEEP, _MOST_PANEL = 24 << 10, 192, 1 << 17
-# Rows up to which panels are packed one by one, and products of more bytes than a second cache
-# wait for b; from which that pays where there are few.
+# Rows up to which panels are packed one by one, and products of operands beyond L2 are bound by
+# loading b; rows from which that pays where there are few.
 _MANY, _SOME = 256, 24
-# Rows of tiles of few: at the least, that add to copies of what lies far away; at the most, of
-# short vectors, which are wide then and find more of a row of b in one place.
+# Rows of tiles for few rows: at the least, where they pack what is not in cache; at the most, for
+# short vectors, whose tiles are wide then and read more contiguous elements of a row of b.
 _HIGH, _LOW = 8, 4
-# Bytes of a b that is near; rows up to which panels are read in place then, untuned; bytes of a b
-# whose pages a core can name at once, about; floats of rows of it, a part of which is fetched.
+# Bytes of a b that stays in cache; rows up to which panels are read in place then, untuned; bytes
+# of a b that the TLB covers, about; floats of rows of it, a part of which is prefetched.
 _NEARBY, _IN_PLACE, _NAMED, _NEAR_FLOATS = 1 << 20, 32, 12 << 20, 1 << 17
-# Bytes of a b that stays in the second cache of an Intel with AVX-512; rows up to which short
-# vectors read b where it lies, once for all tiles.
+# Bytes of a b that stays in the L2 cache of an Intel with AVX-512; rows up to which short vectors
+# read b unpacked, once for all tiles.
 _SECOND, _FEW_SHORT = 3 << 19, 12
-# Knobs that records of before do not have, and what kernels did then.
+# Knobs that older records do not have, and the values that kernels had then.
 ADDED = {"split_k": 1}
-# Products of a part of a sum, at the least; elements of a result up to which sums may be split.
+# The least K of a part of a split; elements of a result up to which K may be split.
 _LEAST_PART, _SPLIT = 128, 1 << 18
-# Multiply-adds in the time that threads wait for each other, and that it takes to add an element
-# of a part, and to get a task.
+# Multiply-adds in the time of a barrier of all threads, of the reduction of an element of a part,
+# and of the scheduling of a task.
 _JOINING, _OF_PART, _OF_TASK = 5e5, 8, 1e4
-# Bytes after which lines share a set of a first cache.
+# Bytes after which cache lines share a set of L1.
 _ALIAS = 4096
 
 
@@ -122,7 +122,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     options, unit = candidates(shape), cpu_tiles.vector_unit(target)
     pack = _way(shape, unit)
     in_rows = pack not in (LIE, STREAMED)
-    # Rows of a whose elements share a place of the first cache push each other out of it.
+    # Rows of a whose elements share a set of L1 evict each other.
     is_alias = in_rows and 4 * shape.k % _ALIAS == 0
     most = cpu_tiles.HIGHEST if pack == BY_TILES else max(cpu_tiles.ROWS)
     most = min(most, cpu_tiles.rows_together(target)) if is_alias else most
@@ -133,7 +133,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
         most = max(least, _LOW) if unit.floats <= 8 else most
     else:
         least = 1
-    # Vectors of b come from the second cache, where each is read once a tile.
+    # Vectors of b come from L2, each once per tile.
     is_far = unit.floats > 8 and (pack == IN_PLACE or (pack == BY_TILES and not unit.halves))
     rows, vectors, lanes = cpu_tiles.tile(
         unit, shape.m, shape.n, narrow=in_rows, is_far=is_far, rows_of_tile=range(least, most + 1)
@@ -158,16 +158,16 @@ def _is_near(shape: Gemm) -> bool:
 
 
 def _tallest(unit: cpu_tiles.VectorUnit) -> int:
-    """Return the rows up to which one tile has them all, of a product that waits for b."""
+    """Return the rows up to which one tile has all, of a product bound by loading b."""
     return _UNPACKED if unit.halves else (unit.registers - 1) // 2 - 1
 
 
 def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
     """Return how b is read: one of the values of "pack".
 
-    What waits for b reads it once, where registers allow that. Else panels are packed one by one
-    as far as a core can name all pages at once, and many rows share each panel or vectors are
-    short; beyond, b is read in longer runs.
+    Products bound by loading b read it once, where registers allow that. Else panels are packed
+    one by one if the TLB covers b, and many rows share each panel or vectors are short; otherwise
+    b is read in longer contiguous parts.
     """
     is_short = unit.floats <= 8
     if shape.m > FEW:
@@ -179,7 +179,7 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
         return IN_PLACE if is_second else LIE
     if is_short and shape.m <= _FEW_SHORT:
         return LIE
-    # Rows of b that share a place of a cache push each other out of it before they are copied.
+    # Rows of b that share a set of a cache evict each other before they are copied.
     if unit.halves or (not is_short and 4 * shape.n % _ALIAS == 0):
         return STREAMED
     if 4 * shape.n * shape.k <= _NAMED and (is_short or shape.m >= _SOME):
@@ -191,7 +191,7 @@ def _packed(
     shape: Gemm, options: Mapping[str, list[int]], panels: list[int], tile: Mapping[str, int],
     target: Target,
 ) -> dict[str, int]:  # fmt: skip
-    """Return block, panels and depth of what packs b by the tiles of the first rows.
+    """Return block, panels and depth of a kernel that packs b by the tiles of the first rows.
 
     The first sums are made then while rows come from far away. A panel is packed for each block
     anew, and rows come from far away for each group of panels. Few tiles of rows wait less for
@@ -214,7 +214,7 @@ def _tasks(
     shape: Gemm, options: Mapping[str, list[int]], blocks: list[int], panels: list[int],
     width: int, target: Target, copying: Callable[[float, float], float],
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Return in how many parts sums are split, and rows and panels of tasks, see `cpu_tiles`."""
+    """Return the parts of K, and rows and panels of tasks, see `cpu_tiles`."""
     extents = (shape.m, shape.n)
 
     def besides(high: float, wide: float) -> float:
@@ -224,7 +224,7 @@ def _tasks(
         block, some = cpu_tiles.tasks(target, blocks, panels, extents, width, besides, split)
         high, wide = min(block, shape.m), min(some * width, shape.n)
         alone = cpu_tiles.task_time(target, (high, wide), extents, split) / split
-        # Other parts than the first are written, read and added, once all threads are done.
+        # Parts but the first are written, and added after a barrier of all threads.
         joining = _JOINING + _OF_PART * split * shape.m * shape.n if split > 1 else 0
         return alone * (1 + besides(high, wide)) + joining / shape.k, split, block, some
 
@@ -240,7 +240,7 @@ def _in_place(
     shape: Gemm, options: Mapping[str, list[int]], panels: list[int], tile: Mapping[str, int],
     target: Target,
 ) -> dict[str, int]:  # fmt: skip
-    """Return block, panels and depth of what reads b in place.
+    """Return block, panels and depth of a kernel that reads b in place.
 
     Each block, of whole tiles, reads all of b, and each group of panels all of a.
     """
@@ -258,7 +258,7 @@ def _in_place(
 def _lying(
     shape: Gemm, options: Mapping[str, list[int]], panels: list[int], width: int, target: Target
 ) -> dict[str, int]:
-    """Return panels and depth of what packs nothing.
+    """Return panels and depth of a kernel that packs nothing.
 
     Long runs of a row of b come faster, and sums go to the nearer cache and back.
     """
@@ -275,9 +275,9 @@ def _lying(
 def _streamed(
     shape: Gemm, options: Mapping[str, list[int]], panels: list[int], width: int, target: Target
 ) -> dict[str, int]:
-    """Return panels and depth of what packs all along."""
+    """Return panels and depth of a kernel that packs while it multiplies."""
     depth = max(d for d in options["depth"] if d <= max(32, min(options["depth"])))
-    # Long runs of a row of b come faster; sums and panels stay in the second cache.
+    # Long contiguous reads of a row of b are faster; sums and panels stay in L2.
     split, _, together = _tasks(
         shape, options, [shape.m], panels, width, target,
         lambda high, wide: 100 / wide + wide * (high + 2 * depth) / (1 << 20),
@@ -286,12 +286,12 @@ def _streamed(
 
 
 def _of_one_row(shape: Gemm, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
-    """Return the choice of what reads memory in the longest runs: each core has a task."""
+    """Return the choice with the longest contiguous reads: one task per core."""
     wide = cpu_tiles.vector_unit(target).floats
     lanes = max(n for n in options["lanes"] if n <= min(wide, shape.n))
     vectors = max(v for v in options["vectors"] if v * lanes <= min(32, shape.n))
     cores = max(target.limits.sm_count, 1)
-    # Whole rows of b are the longest runs, where each core has a part of them.
+    # The longest contiguous reads are whole rows of b, split among the cores.
     split = min((s for s in options["split_k"] if s >= cores), default=1)
     each = common.ceil_div(shape.n, 1 if split > 1 else cores)
     enough = [p for p in options["panels"] if p * vectors * lanes >= each]
@@ -302,7 +302,7 @@ def _of_one_row(shape: Gemm, options: Mapping[str, list[int]], target: Target) -
 
 
 def _fetched(shape: Gemm, choice: Mapping[str, int]) -> int:
-    """Return how many rows of what is packed next a tile fetches with each 16 steps.
+    """Return how many rows that are packed next a tile prefetches with each 16 steps.
 
     The tiles of a task share them. Where there are many tiles, waiting for b takes little of all.
     """
