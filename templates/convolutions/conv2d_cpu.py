@@ -18,7 +18,7 @@ from autotune import SourceKernel, Target, call
 from .. import common, cpu_tiles
 from .conv2d_shape import Conv2d
 
-# Bytes that a task may copy of its input, and that it does untuned, where vectors hold filters.
+# Bytes of its input that a task may copy, and that it copies untuned, where vectors hold filters.
 _MOST_COPIED, _MET = 1 << 21, 1 << 18
 # Pixels that are too few to amortise transposing filters; tasks may then read more.
 _FEW = 64
@@ -26,11 +26,12 @@ _FEW = 64
 _PACKING_COST, _PRODUCT_COST = 10, 0.16
 # Filters that are too few for panels beyond the L1 cache, and a part of that cache.
 _FEW_FILTERS, _FIRST_CACHE = 64, 16 << 10
-# Filters, and channels, each in a page of its own, up to which 1x1 layers stay in place, untuned.
+# Filters, and channels (each in a page of its own), up to which 1x1 layers are read in place,
+# untuned.
 _FEW_IN_PLACE, _PAGES = 32, 512
-# Channels of 1x1 layers that are unfolded at a time, at most.
+# Channels of 1x1 layers that are packed at a time, at most.
 _UNFOLDED = 256
-# Lines that are fetched with 16 steps at most: few filters would wait for more.
+# Rows that are prefetched with 16 steps at most: few filters would wait for more.
 _MOST_FETCHED = 2
 # Channels that are read in place at a time: with more, cache lines evict each other, which does
 # not matter where vectors are issued in halves.
@@ -155,7 +156,7 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     choice |= {"panels": 1, "tail": 0, "lines": 0}
     near = [c for c in options["channels"] if c <= min(_UNFOLDED, 576 // shape.taps)]
     deepest = max(near, default=1)
-    # Where several tasks fetch what is unfolded next, shorter parts stay in the cache until then.
+    # Where several tasks prefetch what is packed next, shorter parts stay in the cache until then.
     is_one = pixels <= max(options["panels"]) * width
     choice["channels"] = deepest if is_one else min(deepest, _UNFOLDED // 2)
     if unit.floats <= 8 and _skips_im2col(shape):
@@ -170,10 +171,10 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     left = cpu_tiles.tail_of(pixels, width, lanes)
     panelled, packed = pixels - left, 4 * deepest * shape.taps
     panels = [p for p in options["panels"] if p == 1 or p * width < 2 * panelled]
-    if unit.floats <= 8 and shape.co <= _FEW_FILTERS:  # which pass panels a few times only
+    if unit.floats <= 8 and shape.co <= _FEW_FILTERS:  # which read panels a few times only
         each = 4 * width * min(choice["channels"], shape.ci) * shape.taps
         panels = [p for p in panels if p == 1 or p * each <= _FIRST_CACHE]
-    # Each element is unfolded for each block anew, and weights come from far away for each group.
+    # Each element is packed again for each block, and weights are reloaded for each group.
     block_m, together = cpu_tiles.tasks(
         target, blocks, panels, (shape.co, panelled), width,
         lambda high, wide: 16 / high + 8 / wide + wide * packed / 8e6, shape.n,
@@ -203,8 +204,8 @@ def _in_place(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -
 def _transposes_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     """Return whether transposing filters and sums costs less than packing panels.
 
-    Where tiles do not divide a row the rest is slower with vectors of filters, but products with
-    the padding are skipped. Packing 1x1 layers is so cheap that vectors are over pixels, except
+    Where tiles do not divide a row its remainder is slower with vectors of filters, but products
+    with the padding are skipped. Packing 1x1 layers is so cheap that vectors are over pixels, except
     where vectors are issued in halves, unless filters would leave lanes idle.
     """
     pixels, depth = shape.oh * shape.ow, shape.ci * shape.taps
@@ -284,9 +285,9 @@ def _skips_im2col(shape: Conv2d) -> bool:
 
 
 def _fetching(shape: Conv2d, choice: Mapping[str, int]) -> dict[str, int]:
-    """Return which lines of the image are fetched while others, unfolded already, are multiplied.
+    """Return which rows of the image are prefetched while packed ones are multiplied.
 
-    Tiles take lines in turn, one of each of some channels with each 16 steps.
+    Rows are dealt to tiles cyclically, one of each of some channels with each 16 steps.
     """
     s, width = shape, choice["vectors"] * choice["lanes"]
     none = {"fetched": 0, "fetch_lines": 1, "fetch_pitch": 0, "fetch_wide": 0}

@@ -1,6 +1,6 @@
-"""Depthwise convolution and pooling for a CPU: neighbouring outputs of a line in vectors.
+"""Depthwise convolution and pooling for a CPU: neighbouring outputs of a row in vectors.
 
-Rows of the image are read in place, and what a vector loads beyond them is masked
+Rows of the image are read in place, and elements that a vector loads beyond them are masked
 (`windows_direct.c`); or, for strides beyond two and for large windows, they are copied with the
 padding and deinterleaved by the stride (`windows.c`).
 """
@@ -18,13 +18,13 @@ from .window_shape import KINDS, Depthwise, Pool
 
 Shape = Depthwise | Pool
 ACTIVATIONS = ("none", "relu", "relu6")
-# Bytes of the planes of a task, untuned, which are a part of a first cache, and at most.
+# Bytes of the planes of a task: untuned, a part of L1, and at most.
 _NEAR, _MOST = 18 << 10, 1 << 21
-# Floats of a vector that are nearly always right, and lines that are computed together where not
-# all are; untuned.
+# Untuned: floats of a vector that are nearly always best, and rows that are computed together
+# where not all are.
 _WIDE, _FEW = 8, 8
-# Of what is not copied: lines of outputs that are computed together, multiply-adds of a column of
-# them, lines and columns of a window, which are all one piece of code; floats of a line.
+# Limits of the kernel that does not copy, which is fully unrolled: output rows that are computed
+# together, multiply-adds of a column of them, rows and columns of a window; floats of a row.
 _TOGETHER, _UNROLLED, _TAPS, _LONGEST = 16, 1024, 16, 1 << 14
 # Bytes after which cache lines alias, and ways of the cache.
 _ALIAS, _WAYS = 4096, 8
@@ -99,9 +99,9 @@ def default_choice(shape: Shape, target: Target) -> dict[str, int]:
 
 
 def _lanes(shape: Shape, unit: cpu_tiles.VectorUnit) -> int:
-    """Return the floats of a vector: few enough to reach little over lines, and lines of cache.
+    """Return the floats of a vector: so few that little is read beyond rows and cache lines.
 
-    The widest ones hold a line that takes two of others, or are as fast as others.
+    The widest are for rows that take two narrower ones, or where they are issued as fast.
     """
     pays = shape.window.stride[1] == 1 and shape.ow > _WIDE
     most = 2 * _WIDE if pays and (shape.ow <= 2 * _WIDE or not unit.halves) else _WIDE

@@ -1,9 +1,9 @@
-"""Winograd's convolution for a CPU: a product of matrices for each point, of tiles in cache.
+"""Winograd convolution for a CPU: a product of matrices for each point, of tiles in cache.
 
 A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks" (2016). Tiles of 4x4
 outputs need a quarter of the multiplications of a 3x3 filter, tiles of 2x2 outputs 4/9. All
-points of a few tiles are transformed, multiplied and transformed back while they are in the second
-cache (Z. Jia, A. Zlateski, F. Durand and K. Li, "Optimizing N-dimensional, Winograd-based
+points of a few tiles are transformed, multiplied and transformed back while they are in L2
+(Z. Jia, A. Zlateski, F. Durand and K. Li, "Optimizing N-dimensional, Winograd-based
 Convolution for Manycore CPUs", 2018). Filters are transformed ahead of time, as for CUDA.
 """
 
@@ -20,7 +20,7 @@ from ..common import Array
 from . import winograd_cuda
 from .winograd_cuda import FILTER, OWNER, matrices
 
-# Bytes of a task: of what is transformed at a time, untuned; of that and of the sums, at most.
+# Bytes of a task: of its transformed input, untuned; of that and of the sums, at most.
 _NEAR, _MOST = 1 << 18, 1 << 22
 # The largest sums a task may have, untuned.
 _SUMS = 5 << 17
@@ -28,7 +28,7 @@ _SUMS = 5 << 17
 
 @dataclass(frozen=True)
 class Winograd(winograd_cuda.Winograd):
-    """A convolution by 3x3 filters, with stride 1, whose operations are those that are left."""
+    """A convolution by 3x3 filters, with stride 1; counts the operations of the products."""
 
     @property
     def flop(self) -> int:
