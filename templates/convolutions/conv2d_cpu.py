@@ -205,8 +205,8 @@ def _transposes_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     """Return whether transposing filters and sums costs less than packing panels.
 
     Where tiles do not divide a row its remainder is slower with vectors of filters, but products
-    with the padding are skipped. Packing 1x1 layers is so cheap that vectors are over pixels, except
-    where vectors are issued in halves, unless filters would leave lanes idle.
+    with the padding are skipped. Packing 1x1 layers is so cheap that vectors are over pixels,
+    except where vectors are issued in halves, unless filters would leave lanes idle.
     """
     pixels, depth = shape.oh * shape.ow, shape.ci * shape.taps
     is_short, idle = unit.floats <= 8, -shape.co % unit.floats
