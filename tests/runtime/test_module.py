@@ -65,6 +65,14 @@ def test_arrays_that_are_not_contiguous_are_copied_and_written_back(axpy, x):
     assert (whole[:, 5] == 1).all()
 
 
+def test_an_output_whose_elements_share_memory_is_refused(axpy, x):
+    one = np.ones((3, 1), "float32")
+    y = np.lib.stride_tricks.as_strided(one, (3, 4), (4, 0))
+    with pytest.raises(KernelError, match="'y': it is written by the kernel, but its elements"):
+        axpy(x, y, np.zeros(1, "int32"))
+    assert (one == 1).all()
+
+
 def test_arrays_that_are_not_aligned_are_copied_and_written_back(axpy, x):
     raw = np.zeros(12 * 4 + 4, "uint8")
     y = raw[4:].view("float32").reshape(3, 4)

@@ -175,10 +175,14 @@ def _check(where: str, argument: Argument, found: NDArray | HostArray) -> None:
         raise KernelError(f"{where}: expected shape {argument.shape}, got {tuple(found.shape)}")
     if dtype != argument.dtype and {dtype, argument.dtype} not in _SAME:
         raise KernelError(f"{where}: expected dtype {argument.dtype}, got {dtype}")
-    if isinstance(found, np.ndarray) and argument.role != "in" and not found.flags.writeable:
-        shared = any(n > 1 and not s for n, s in zip(found.shape, found.strides, strict=True))
-        why = ": its elements share memory, as after expand() or broadcast_to()" if shared else ""
-        raise KernelError(f"{where}: it is written by the kernel, but the array is read-only{why}")
+    if isinstance(found, np.ndarray) and argument.role != "in":
+        why = ""
+        if any(n > 1 and not s for n, s in zip(found.shape, found.strides, strict=True)):
+            why = "its elements share memory, as after expand() or broadcast_to()"
+        elif not found.flags.writeable:
+            why = "the array is read-only"
+        if why:
+            raise KernelError(f"{where}: it is written by the kernel, but {why}")
 
 
 def _is_in_place(where: str, found: NDArray | HostArray, device: Device) -> bool:
