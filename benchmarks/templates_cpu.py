@@ -4,6 +4,8 @@
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \\
         python -m benchmarks.templates_cpu --busy            # any machine: least CPU time
     python -m benchmarks.templates_cpu --only "conv 512" "gemm 512" --tune 40
+    python -m benchmarks.templates_cpu --drawn 60 --seed 1 --only conv gemm   # shapes nobody chose
+    python -m benchmarks.templates_cpu --drawn 60 --seed 1 --check            # beside float64
     ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell \\
         MKL_ENABLE_INSTRUCTIONS=AVX2 python -m benchmarks.templates_cpu \\
         --target "llvm -mcpu=x86-64-v3"                      # all without AVX-512
@@ -42,6 +44,7 @@ from autotune.runtime.roofline import ceilings_of
 from autotune.target import Target
 from autotune.task import ApplyConfig, FallbackConfigEntity, create
 from autotune.tuner import AutoTuner, callback
+from benchmarks.drawn_cpu import Case, drawn
 from benchmarks.scheduler_cases import RESNET18
 from benchmarks.template_workloads import DEPTHWISE as DEPTHWISE_V2
 
@@ -71,12 +74,14 @@ TEMPLATES: dict[str, Callable[..., Any]] = {
     "conv2d_nchw": source.conv2d_nchw_cpu,
     "depthwise_conv2d": source_windows.depthwise_conv2d_cpu,
     "gemm_nn": source.gemm_nn_cpu,
+    "pool2d": source_windows.pool2d_cpu,
+    "softmax": source.softmax_rows_cpu,
 }
 
 
-def cases() -> dict[str, tuple[str, tuple[Any, ...]]]:
+def cases() -> dict[str, Case]:
     """Return template and arguments by the name of the case."""
-    found: dict[str, tuple[str, tuple[Any, ...]]] = {}
+    found: dict[str, Case] = {}
     for channels, size, filters, taps, stride in LAYERS:
         name = f"conv {channels}->{filters} {taps}x{taps} on {size}, stride {stride}"
         shape = (1, size, size, filters, channels, taps, taps, stride, taps // 2, True, True)
@@ -123,9 +128,17 @@ def rivals(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> dict[
             "numpy": lambda: np.matmul(a, b, out=c),
             "torch": lambda: torch.mm(given[0], given[1], out=given[2]),
         }
-    *_, taps, _, stride, padding, _, _ = args
-    x, w, bias = (torch.from_numpy(each) for each in arrays[:3])
     layouts = {"NCHW": torch.contiguous_format, "channels_last": torch.channels_last}
+    if template == "softmax":
+        data, out = (torch.from_numpy(each) for each in arrays)
+        return {"torch": lambda: torch.softmax(data, 1, out=out)}
+    if template == "pool2d":
+        pool = _pool(torch, args)
+        data = torch.from_numpy(arrays[0])
+        both = {name: data.contiguous(memory_format=f) for name, f in layouts.items()}
+        return {name: lambda x=x: _without_grad(torch, pool, x) for name, x in both.items()}
+    *_, taps, stride, padding, _, _ = (*args[:5], args[5:7], *args[7:])
+    x, w, bias = (torch.from_numpy(each) for each in arrays[:3])
     found = {
         name: _layer(
             torch, x.contiguous(memory_format=f), w.contiguous(memory_format=f), bias, args
@@ -141,6 +154,14 @@ def rivals(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> dict[
             torch, module, x.contiguous(memory_format=layout), layout
         )
     return found
+
+
+def _pool(torch: Any, args: tuple[Any, ...]) -> Callable[[Any], Any]:
+    kind, *_, side, stride, padding = args
+    of = torch.nn.functional
+    if kind == "max":
+        return lambda x: of.max_pool2d(x, side, stride, padding)
+    return lambda x: of.avg_pool2d(x, side, stride, padding, count_include_pad=False)
 
 
 def _frozen(torch: Any, module: Any, x: Any, layout: Any) -> Call:
@@ -205,13 +226,45 @@ def medians(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
     return {name: each.median for name, each in zip(calls, timings, strict=True)}
 
 
-def compare(name: str, options: argparse.Namespace, peak: float) -> tuple[str, float]:
+def check(name: str, case: Case, options: argparse.Namespace) -> None:
+    """Print how far results are from float64, as a part of the largest; raise where it is far."""
+    template, args = case
+    module = built(template, args, Target(options.target), options.tune)
+    arrays = operands(module)
+    module(*arrays)
+    expected = exact(template, args, [each.astype("float64") for each in arrays])
+    apart = np.abs(arrays[-1] - expected).max() / np.abs(expected).max()
+    print(f"| {name} | {apart:.1e} |", flush=True)
+    if not apart < 1e-5:
+        raise SystemExit(f"{name}: results are off by {apart:.1e} of the largest")
+
+
+def operands(module: Module) -> list[Any]:
+    """Return random arrays for a kernel."""
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(a.shape).astype("float32") for a in module.kernel.args]
+
+
+def exact(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
+    """Return what a template computes, by numpy or PyTorch, of operands in float64."""
+    import torch
+
+    first, *others = (torch.from_numpy(each) for each in arrays[:-1])
+    if template == "gemm_nn":
+        return arrays[0] @ arrays[1]
+    if template == "softmax":
+        return torch.softmax(first, 1).numpy()
+    if template == "pool2d":
+        return _pool(torch, args)(first).numpy()
+    return _layer(torch, first, *others, args)().numpy()
+
+
+def compare(name: str, case: Case, options: argparse.Namespace, peak: float) -> tuple[str, float]:
     """Print one row; return its kind and how much longer the best library takes."""
-    template, args = cases()[name]
+    template, args = case
     target = Target(options.target)
     module = built(template, args, target, options.tune)
-    rng = np.random.default_rng(0)
-    arrays = [rng.standard_normal(a.shape).astype("float32") for a in module.kernel.args]
+    arrays = operands(module)
     own = {"ours": lambda: module(*arrays)}
     if template == "conv2d_nchw":
         own |= ahead(args, arrays, target)
@@ -234,6 +287,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--tune", type=int, default=0, metavar="TRIALS")
     parser.add_argument("--target", default="llvm")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--drawn", type=int, default=0, help="shapes of each kind from a seed")
+    parser.add_argument("--seed", type=int, default=0, help="of drawn shapes")
+    parser.add_argument("--check", action="store_true", help="compare with float64; no times")
     parser.add_argument(
         "--busy", action="store_true", help="least CPU time; set OMP_NUM_THREADS=1"
     )
@@ -243,9 +299,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     head = "" if options.busy else f", peak {peak / 1e9:.0f} GFLOP/s"
     print(f"{threads} threads{head}; us, and library / ours")
     ratios: dict[str, list[float]] = {}
-    for name in cases():
-        if any(text in name for text in options.only):
-            kind, ratio = compare(name, options, peak)
+    every = drawn(options.seed, options.drawn) if options.drawn else cases()
+    for name, case in every.items():
+        if not any(text in name for text in options.only):
+            continue
+        if options.check:
+            check(name, case, options)
+        else:
+            kind, ratio = compare(name, case, options, peak)
             ratios.setdefault(kind, []).append(ratio)
     for kind, found in ratios.items():
         mean = float(np.exp(np.mean(np.log(found))))

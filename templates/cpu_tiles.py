@@ -141,23 +141,28 @@ def line_tile(
 ) -> tuple[int, int, int]:
     """Return rows, vectors and lanes of the tile that covers lines of pixels in the fewest cycles.
 
-    Pixels that remain after whole tiles of a line have one of their own. A step reads its filters
-    from L2, and after ``depth`` steps the sums are transposed.
+    Pixels that remain after whole tiles of a line have one of their own, and the last filters no
+    more vectors than they fill. A step reads its filters from L2, and after ``depth`` steps the
+    sums are transposed.
     """
 
     def cycles(choice: tuple[int, int, int]) -> float:
         high, vectors, lanes = choice
 
-        def each(part: int) -> float:
-            step = _step(part, vectors) * (_HIGH if part > 12 else 1)
+        def each(part: int, wide: int) -> float:
+            step = _step(part, wide) * (_HIGH if part > 12 else 1)
             turned = _OF_TURN * common.ceil_div(part, lanes) * lanes / 16 / depth
-            if part * vectors + lanes > unit.registers:
+            if part * wide + lanes > unit.registers:
                 turned *= _CROWDED
-            return step + (_OF_VECTOR + turned) * vectors
+            return step + (_OF_VECTOR + turned) * wide
 
-        whole, left = divmod(pixels, high)
-        line = whole * each(high) + (left > 0) * each(left)
-        return line * common.ceil_div(filters, vectors * lanes)
+        def line(wide: int) -> float:
+            """Of a block of so many vectors of filters."""
+            whole, left = divmod(pixels, high)
+            return whole * each(high, wide) + (left > 0) * each(left, wide)
+
+        blocks, rest = divmod(filters, vectors * lanes)
+        return blocks * line(vectors) + (rest > 0) * line(common.ceil_div(rest, lanes))
 
     def holds(vectors: int, lanes: int) -> bool:
         """Whether these are no more than the filters, and blocks hold a whole number of them."""

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autotune import SourceKernel, Target, call
+import numpy as np
+
+from autotune import SourceKernel, Target, call, workspace
 
 from .. import common, cpu_tiles
 from .conv2d_shape import Conv2d
@@ -39,6 +41,12 @@ _READ = 64
 # Bytes of filters that are transposed at a time, untuned: they stay in the L2 cache for long
 # vectors, in L1 for short ones.
 _TRANSPOSED, _TRANSPOSED_SHORT = 160 << 10, 32 << 10
+# Bytes of filters that stay in the L2 cache, transposed once for all tasks; of sums that a task
+# keeps between its parts of the channels.
+_AHEAD, _SUMS = 1 << 20, 1 << 20
+# Products of a sum that a part of the channels has, at the least; bytes that an output row reads
+# of it, and lines that a task should have.
+_DEEP, _ROW, _TALL = 96, 24 << 10, 8
 
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:
@@ -80,11 +88,24 @@ def _copied(shape: Conv2d, channels: int, lines: int) -> int:
     return 4 * channels * phases * held * _pitch(shape)
 
 
-def _met(shape: Conv2d, lines: int) -> int:
-    """Return the input bytes of all channels that some output rows read."""
+def _met(shape: Conv2d, lines: int, channels: int) -> int:
+    """Return the input bytes that some output rows read of a part of the channels."""
     sy, sx = shape.stride
     columns = (shape.ow - 1) * sx + shape.kw
-    return 4 * shape.ci * columns * ((lines - 1) * sy + shape.kh)
+    held: int = np.minimum(channels, shape.ci) * columns * ((lines - 1) * sy + shape.kh)
+    return 4 * held
+
+
+def _sums(shape: Conv2d, lines: int, block_m: int, channels: int) -> int:
+    """Return the bytes of sums that a task with vectors of filters keeps between its parts."""
+    kept: int = np.minimum(block_m, shape.co) * lines * shape.ow * (channels < shape.ci)
+    return 4 * kept
+
+
+def _is_ahead(shape: Conv2d, lines: int) -> bool:
+    """Return whether filters are transposed once for all tasks: several would do the same."""
+    weights = 4 * shape.co * shape.ci * shape.taps
+    return weights <= _AHEAD and (lines < shape.oh or shape.n > 1)
 
 
 def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:
@@ -107,7 +128,11 @@ def _rules_of_filters(shape: Conv2d, c: Mapping[str, int]) -> list[tuple[bool, s
         (c["rows"] > shape.ow, "a tile beyond its line"),
         (width >= shape.co + c["lanes"], "filters beyond the output"),
         ((c["block_m"] < shape.co) & (c["block_m"] % width > 0), "vectors beyond their block"),
-        (_met(shape, c["lines"]) > _MOST_COPIED, "lines beyond the cache"),
+        (_met(shape, c["lines"], c["channels"]) > _MOST_COPIED, "lines beyond the cache"),
+        (
+            _sums(shape, c["lines"], c["block_m"], c["channels"]) > _SUMS,
+            "sums beyond the cache",
+        ),
     ]
 
 
@@ -213,10 +238,10 @@ def _transposes_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     if shape.taps == 1 and (not unit.halves or (_is_whole(shape) and 4 * idle > shape.co)):
         return False
     spared: float = depth * pixels
-    if shape.ow >= 12 and shape.taps > 1 if is_short else shape.ow >= 4:
+    if shape.taps > 1 and shape.ow >= 7 if is_short else shape.ow >= 4:
         left_out = shape.taps * pixels - _products(shape)
         spared = _PACKING_COST * spared + _PRODUCT_COST * shape.co * shape.ci * left_out
-    return spared > shape.co * (pixels + depth) and _met(shape, 1) <= _MOST_COPIED
+    return spared > shape.co * (pixels + depth) and _met(shape, 1, 1) <= _MOST_COPIED
 
 
 def _products(shape: Conv2d) -> int:
@@ -242,21 +267,25 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
     some = shape.ci if is_copied or unit.halves else _READ
     near = [
         c for c in options["channels"] if c < 2 * some and 4 * width * c * shape.taps <= transposed
-    ]
+    ] or options["channels"][:1]
     blocks = [b for b in options["block_m"] if b >= shape.co or b % width == 0]
     # What is not copied is read in place and only needs to stay in cache.
     met = _MET if is_copied else 4 * _MET
+    channels = _copied_channels(shape, near) if is_copied else near[-1]
     tall = [
         n
         for n in options["lines"][1:]
-        if _met(shape, n) <= met or (n * shape.ow <= _FEW and _met(shape, n) <= 4 * _MET)
+        if _met(shape, n, channels) <= met
+        or (n * shape.ow <= _FEW and _met(shape, n, channels) <= 4 * _MET)
     ] or options["lines"][1:2]
-    # Filters are transposed again for each group of rows, rows copied for each block of filters.
+    # Filters are transposed once or for each group of rows, rows copied for each block.
+    pixels = shape.oh * shape.ow
     fresh = sy * sx / shape.taps
     block_m, lines = cpu_tiles.tasks(
         target, [b for b in blocks if b >= rows], tall, (shape.co, shape.oh), 1,
         lambda high, tall: (
-            10 / (tall * shape.ow) + 8 * fresh * (1 + (shape.kh - sy) / (tall * sy)) / high
+            10 / (shape.n * pixels if _is_ahead(shape, tall) else tall * shape.ow)
+            + 8 * fresh * (1 + (shape.kh - sy) / (tall * sy)) / high
         ),
         shape.n,
     )  # fmt: skip
@@ -266,12 +295,24 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
         "lanes": lanes,
         "block_m": block_m,
         "panels": 1,
-        "channels": max(near, default=1),
+        "channels": channels,
         "tail": 0,
         "lines": lines,
         "across": 1,
         "in_place": 0,
     }
+
+
+def _copied_channels(shape: Conv2d, options: list[int]) -> int:
+    """Return how many channels are copied at a time, where vectors hold filters.
+
+    What an output row reads of them stays in the L1 cache for its next tile, and the lines of a
+    task, which share what they read, in L2.
+    """
+    deep = [c for c in options if c * shape.taps >= _DEEP] or options[-1:]
+    shared = min(_TALL, shape.oh)
+    fits = (c for c in deep if _met(shape, 1, c) <= _ROW and _met(shape, shared, c) <= _MET)
+    return max(fits, default=min(deep))
 
 
 def _skips_im2col(shape: Conv2d) -> bool:
@@ -314,9 +355,11 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     tail = choice["tail"] * (s.oh * s.ow % width)
     reached = choice["lines"] and not across
     runs = (width + _pitch(s) - 2) // _pitch(s) + 1 if reached else 1
+    ahead = across and _is_ahead(s, choice["lines"])
     extents = common.defines(
-        batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, kh=s.kh, kw=s.kw,
-        sy=s.stride[0], sx=s.stride[1], py=s.padding[0], px=s.padding[1], bias=s.bias,
+        ahead=ahead, batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow,
+        kh=s.kh, kw=s.kw, sy=s.stride[0], sx=s.stride[1],
+        py=s.padding[0], px=s.padding[1], bias=s.bias,
         residual=s.residual, affine=s.affine, relu=s.relu, kept=s.kept, shift=s.shift,
         lda=s.ci * s.taps, ldc=s.oh * s.ow, most_runs=runs,
         **{"in_place": 0, **choice, "tail": tail},
@@ -333,12 +376,15 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
         parts = ("shuffle.h", "transpose_vectors.h", "conv2d_across.c")
     elif choice["lines"]:
         parts = ("planes.h", "strip.h", "conv2d_planes.c")
+    packed = [workspace("ahead", (common.ceil_div(s.co, width) * width, s.ci * s.taps))]
+    given = packed if ahead else []
     return SourceKernel(
         "conv2d_nchw",
-        common.text("tile.h", *parts),
+        common.text("vectors.h", "tile.h", *parts),
         defines=extents,
         args=s.arguments(),
-        calls=[call("conv2d_nchw", names)],
+        calls=[call("conv2d_nchw", [*names, *(each.name for each in given)])],
+        workspace=given,
         reference=s.reference(),
         language="c",
     )

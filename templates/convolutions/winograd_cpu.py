@@ -120,7 +120,7 @@ def kernel(shape: Winograd, choice: Mapping[str, int]) -> SourceKernel:
     )  # fmt: skip
     return SourceKernel(
         "winograd_conv2d",
-        common.text("tile.h", "panel.h", "strip.h", "winograd.c"),
+        common.text("vectors.h", "tile.h", "panel.h", "strip.h", "winograd.c"),
         defines={**extents, "INPUT_MATRIX": _literal(b.T), "OUTPUT_MATRIX": _literal(a.T)},
         args=s.arguments(),
         # Operands that are not there are never read; the filters are passed instead.

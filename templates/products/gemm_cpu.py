@@ -33,7 +33,9 @@ _MOST_SUMS, _MOST_READ, _MOST_STREAMED = 1 << 18, 1 << 19, 1 << 20
 _PANEL, _DEEP, _MOST_PANEL = 24 << 10, 192, 1 << 17
 # Rows up to which panels are packed one by one, and products of operands beyond L2 are bound by
 # loading b; rows from which that pays where there are few.
-_MANY, _SOME = 256, 24
+_MANY, _SOME = 256, 20
+# Rows up to which short vectors pack panels one by one, and their least K.
+_MANY_SHORT, _LEAST_DEPTH = 768, 64
 # Rows of tiles for few rows: at the least, where they pack what is not in cache; at the most, for
 # short vectors, whose tiles are wide then and read more contiguous elements of a row of b.
 _HIGH, _LOW = 8, 4
@@ -166,12 +168,13 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
     """Return how b is read: one of the values of "pack".
 
     Products bound by loading b read it once, where registers allow that. Else panels are packed
-    one by one if the TLB covers b, and many rows share each panel or vectors are short; otherwise
+    one by one if many rows share each panel, or vectors are short and the TLB covers b; otherwise
     b is read in longer contiguous parts.
     """
     is_short = unit.floats <= 8
     if shape.m > FEW:
-        return ONE_BY_ONE if shape.m <= _MANY else BY_TILES
+        is_one = shape.m <= _MANY or (is_short and _passes_few(shape))
+        return ONE_BY_ONE if is_one else BY_TILES
     if _is_near(shape):
         return IN_PLACE if shape.m <= (_UNPACKED if is_short else _IN_PLACE) else ONE_BY_ONE
     if shape.m <= _tallest(unit):
@@ -182,9 +185,19 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
     # Rows of b that share a set of a cache evict each other before they are copied.
     if unit.halves or (not is_short and 4 * shape.n % _ALIAS == 0):
         return STREAMED
-    if 4 * shape.n * shape.k <= _NAMED and (is_short or shape.m >= _SOME):
-        return ONE_BY_ONE
-    return STREAMED if is_short else LIE
+    if is_short:
+        return ONE_BY_ONE if 4 * shape.n * shape.k <= _NAMED else STREAMED
+    return ONE_BY_ONE if shape.m >= _SOME else LIE
+
+
+def _passes_few(shape: Gemm) -> bool:
+    """Return whether short vectors multiply many rows by one panel in L1.
+
+    Loading panels from L2 bounds them. Sums are loaded and stored once per panel, more often than
+    with panels in L2, which takes longer for many sums, rows of c that share a set, and small K.
+    """
+    few = shape.m <= _MANY_SHORT or shape.k <= 2 * _DEEP
+    return few and shape.k >= _LEAST_DEPTH and 4 * shape.n % _ALIAS != 0
 
 
 def _packed(
@@ -198,7 +211,7 @@ def _packed(
     panels of the first cache, while others are on their way to the second; many wait for what they
     are added to, which deep panels ask for more rarely.
     """
-    width, is_one = tile["vectors"] * tile["lanes"], shape.m <= _MANY
+    width, is_one = tile["vectors"] * tile["lanes"], tile["pack"] != BY_TILES
     depth, of_panels = (min(_DEEP, _PANEL // (4 * width)), 0.0) if is_one else (384, 5e-5)
     split, block_m, together = _tasks(
         shape, options, _blocks(options, tile["rows"]), panels, width, target,
@@ -334,7 +347,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     parts_of_sums = [workspace("parts", (split - 1, shape.m, shape.n))] if split > 1 else []
     return SourceKernel(
         "gemm_nn",
-        common.text("tile.h", *parts, "gemm_tasks.c"),
+        common.text("vectors.h", "tile.h", *parts, "gemm_tasks.c"),
         defines=common.defines(**extents, **nothing_follows, **knobs),
         args=shape.arguments(),
         calls=[call("gemm_nn", [*names, *(each.name for each in parts_of_sums)])],

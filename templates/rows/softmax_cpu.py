@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from autotune import SourceKernel, Target
 
-from .. import common
+from .. import common, cpu_tiles
 from .softmax_shape import Softmax
 
 
@@ -26,14 +26,16 @@ def violation(shape: Softmax, choice: Mapping[str, int], target: Target) -> str 
 
 def default_choice(shape: Softmax, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
-    return {"lanes": 8, "task_rows": min(4, max(candidates(shape)["task_rows"])), "keep": 1}
+    each_core = max(shape.rows // max(target.limits.sm_count, 1), 1)
+    task_rows = max(n for n in candidates(shape)["task_rows"] if n <= min(4, each_core))
+    return {"lanes": cpu_tiles.vector_unit(target).floats, "task_rows": task_rows, "keep": 1}
 
 
 def kernel(shape: Softmax, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     return SourceKernel(
         "softmax",
-        common.text("softmax.c"),
+        common.text("vectors.h", "shuffle.h", "softmax.c"),
         defines=common.defines(batch=shape.rows, columns=shape.columns, **choice),
         args=shape.arguments(),
         reference=shape.reference(),

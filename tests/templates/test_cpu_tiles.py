@@ -181,7 +181,7 @@ def test_untuned_products_pack_where_many_rows_use_what_is_packed(cores):
     assert packs[16, 4096] == packs[64, 4096] == 2
     # Of three columns none is a whole panel.
     assert packs[16, 3] in (4, 5)
-    assert all(packs[512, n] == 3 for n in (4096, 1000, 3, 17))
+    assert all(packs[512, n] in (3, 5) for n in (4096, 1000, 3, 17))
 
 
 @pytest.mark.parametrize("shape", [Gemm(130, 300, 1000), Gemm(70, 1100, 400), Gemm(65, 520, 1030)])
@@ -194,10 +194,11 @@ def test_products_that_fetch_what_they_pack_next_give_the_right_sums(shape):
 # Registers, and whether sums are made of halves; rows, columns and depth; how b is read.
 WAYS = [
     (VectorUnit(16, 32), (14, 768, 768), gemm_cpu.LIE),
-    (VectorUnit(16, 32), (20, 768, 768), gemm_cpu.LIE),
+    (VectorUnit(16, 32), (19, 768, 768), gemm_cpu.LIE),
+    (VectorUnit(16, 32), (20, 768, 768), gemm_cpu.ONE_BY_ONE),
     (VectorUnit(16, 32), (20, 1024, 768), gemm_cpu.STREAMED),
     (VectorUnit(16, 32), (40, 768, 768), gemm_cpu.ONE_BY_ONE),
-    (VectorUnit(16, 32), (40, 3000, 3000), gemm_cpu.LIE),
+    (VectorUnit(16, 32), (40, 3000, 3000), gemm_cpu.ONE_BY_ONE),
     (VectorUnit(16, 32, True), (40, 768, 768), gemm_cpu.STREAMED),
     (VectorUnit(8, 16), (6, 768, 768), gemm_cpu.LIE),
     (VectorUnit(8, 16), (7, 1024, 768), gemm_cpu.LIE),
@@ -205,11 +206,15 @@ WAYS = [
     (VectorUnit(16, 32), (8, 198, 1424), gemm_cpu.IN_PLACE),
     (VectorUnit(16, 32, True), (8, 198, 1424), gemm_cpu.LIE),
     (VectorUnit(8, 16), (40, 3000, 3000), gemm_cpu.STREAMED),
+    (VectorUnit(8, 16), (545, 544, 544), gemm_cpu.ONE_BY_ONE),
+    (VectorUnit(8, 16), (545, 1024, 544), gemm_cpu.BY_TILES),
+    (VectorUnit(8, 16), (2000, 1500, 1500), gemm_cpu.BY_TILES),
+    (VectorUnit(16, 32), (545, 544, 544), gemm_cpu.BY_TILES),
 ]
 
 
 @pytest.mark.parametrize(("unit", "extents", "way"), WAYS)
-def test_untuned_products_of_few_rows_read_b_once_or_pack_what_many_rows_share(
+def test_untuned_products_read_b_once_or_pack_what_many_rows_share(
     unit, extents, way, monkeypatch
 ):
     monkeypatch.setattr(cpu_tiles, "vector_unit", lambda _: unit)

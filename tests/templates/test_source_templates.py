@@ -90,6 +90,7 @@ def test_c_kernels_match_their_reference(name, args, count, tmp_path):
         )
         arrays = arrays_of(source)
         by_name = {a.name: array for a, array in zip(source.args, arrays, strict=True)}
+        by_name |= {w.name: np.full(w.shape, np.nan, w.dtype) for w in source.workspace}
         for one in kernel.calls:
             pointers = [by_name[n].ctypes.data_as(ctypes.c_void_p) for n in one.args]
             getattr(ctypes.CDLL(str(library)), one.entry)(*pointers)

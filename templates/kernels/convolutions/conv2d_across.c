@@ -2,20 +2,23 @@
 // rows of one image; a step broadcasts one element for each of ROWS neighbouring pixels, and
 // multiplies it by WIDTH filters. No im2col is needed, and products with the padding are skipped:
 // filter rows at the first and the last image rows, filter columns at both ends of a row. Filters are
-// transposed instead, CHANNELS at a time for each task, and sums once.
+// transposed instead, once AHEAD of all tasks or CHANNELS at a time for each task, and sums once.
 #define TAPS (KH * KW)
 #define PIXELS (OH * OW)
 #define DEPTH (CI * TAPS)
 #define CHUNK SMALLER(CHANNELS, CI)
-// Image rows are copied with the padding around them, if there is any, and else read in place: then
-// the input of the next tile but one is prefetched with each channel. Short vectors have tiles of few
+// Blocks of WIDTH filters of a task, and vectors of the last one of all.
+#define BLOCKS ((SMALLER(BLOCK_M, CO) + WIDTH - 1) / WIDTH)
+#define LAST_VECTORS (((CO - 1) % WIDTH) / LANES + 1)
+// Image rows are copied, CHANNELS at a time, with the padding around them, if there is any, and else read in place:
+// then the input of the next tile but one is prefetched with each channel. Short vectors have tiles of few
 // pixels, which would prefetch the same repeatedly.
 #define COPIES (LANES <= 8 || PY || PX || (OH - 1) * SY + KH > IH || (OW - 1) * SX + KW > IW)
 #if COPIES
 #define HELD_LINES ((LINES - 1) * SY + KH)
 #define COLUMNS ((OW - 1) * SX + KW)
 #define PLANE (HELD_LINES * COLUMNS)
-#define COPIED (CI * PLANE)
+#define COPIED (CHUNK * PLANE)
 #else
 #define COLUMNS IW
 #define PLANE (IH * IW)
@@ -28,8 +31,8 @@ typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
 
 typedef struct {
-  float filters[CHUNK * TAPS][WIDTH];
-  float sums[CHUNK < CI ? LINES * OW : 1][WIDTH];
+  float filters[AHEAD ? 1 : CHUNK * TAPS][WIDTH];
+  float sums[CHUNK < CI ? BLOCKS * LINES * OW : 1][WIDTH];
   float planes[COPIED];
 } Scratch;
 
@@ -54,22 +57,25 @@ INLINED void transpose_block(
 }
 
 // Transposes `depth` elements of `count` filters, padded with zeros to whole vectors.
-static void pack(Scratch* to, const float* restrict weight, int depth, int count) {
-  for (int v = 0; v < WIDTH; v += LANES) {
+static void pack(float* restrict to, const float* restrict weight, int depth, int count) {
+  for (int v = 0; v < SMALLER(WIDTH, count); v += LANES) {
     const float* from = weight + (size_t)v * DEPTH;
+    float* part = to + v;
     int k = 0;
     if (v + LANES <= count)
-      for (; k + LANES <= depth; k += LANES) transpose_block(to->filters[k] + v, from + k, LANES, LANES);
+      for (; k + LANES <= depth; k += LANES)
+        transpose_block(part + (size_t)k * WIDTH, from + k, LANES, LANES);
     for (; k < depth; k += LANES)
-      transpose_block(to->filters[k] + v, from + k, SMALLER(LANES, count - v), SMALLER(LANES, depth - k));
+      transpose_block(
+          part + (size_t)k * WIDTH, from + k, SMALLER(LANES, count - v), SMALLER(LANES, depth - k));
   }
 }
 
 #if COPIES
-// Copies the input of `lines` output rows from `line` on.
-static void fill(float* restrict to, const float* restrict image, int line, int lines) {
+// Copies the input of `lines` output rows from `line` on, of some channels.
+static void fill(float* restrict to, const float* restrict image, int channels, int line, int lines) {
   const int left = SMALLER(PX, COLUMNS), columns = SMALLER(COLUMNS - left, IW);
-  for (int c = 0; c < CI; ++c, image += IH * IW, to += PLANE)
+  for (int c = 0; c < channels; ++c, image += IH * IW, to += PLANE)
     for (int r = 0; r < (lines - 1) * SY + KH; ++r) {
       const int y = line * SY + r - PY;
       float* row = to + r * COLUMNS;
@@ -114,11 +120,12 @@ INLINED void store_partial(float* to, vec from, const int count) {
 
 // Applies the epilogue to the sums of some pixels of a row, of `filters` filters, and writes them.
 INLINED void write_transposed(
-    vec sum[ROWS][VECTORS], const int pixels, int filters, const EpilogueArgs epilogue, float* restrict out) {
+    vec sum[ROWS][VECTORS], const int vectors, const int pixels, int filters, const EpilogueArgs epilogue,
+    float* restrict out) {
 #pragma GCC unroll 4
   for (int x = 0; x < pixels; x += LANES)
 #pragma GCC unroll 8
-    for (int v = 0; v < VECTORS; ++v) {
+    for (int v = 0; v < vectors; ++v) {
       const int some = SMALLER(LANES, pixels - x);
       vec block[LANES];
 #pragma GCC unroll 16
@@ -139,9 +146,9 @@ INLINED void write_transposed(
 }
 
 // Prefetches the output of some pixels of all filters while their sums are computed.
-INLINED void prefetch_output(const int pixels, const float* out) {
+INLINED void prefetch_output(const int pixels, int filters, const float* out) {
 #pragma GCC unroll 1
-  for (int i = 0; i < WIDTH; ++i, out += LDC)
+  for (int i = 0; i < filters; ++i, out += LDC)
     __builtin_prefetch(out, 1), __builtin_prefetch(out + pixels - 1, 1);
 }
 
@@ -165,19 +172,19 @@ typedef struct {
 #define SHARE ((WIDTH + LINES - 1) / LINES)
 
 INLINED void tile(
-    const int pixels, const int is_left, const int is_right, int filters, const Part part,
+    const int vectors, const int pixels, const int is_left, const int is_right, int filters, const Part part,
     const float* restrict from, const float* restrict filter, float* restrict sums, const EpilogueArgs epilogue,
     float* restrict out) {
   vec sum[ROWS][VECTORS];
-  if (part.last) prefetch_output(pixels, out);
+  if (part.last) prefetch_output(pixels, filters, out);
 #pragma GCC unroll 16
   for (int i = 0; i < pixels; ++i)
 #pragma GCC unroll 8
-    for (int v = 0; v < VECTORS; ++v)
+    for (int v = 0; v < vectors; ++v)
       sum[i][v] = part.first ? (vec){0} : *(const vec*)(sums + i * WIDTH + v * LANES);
   for (int c = 0; c < part.channels; ++c, from += PLANE, filter += TAPS * WIDTH) {
     if (!COPIES) __builtin_prefetch(from + NEXT, 0, 2);
-    if (CHUNK < CI && is_left)
+    if (!AHEAD && CHUNK < CI && is_left)
 #pragma GCC unroll 4
       for (int i = 0; i < SHARE; ++i)
 #pragma GCC unroll 4
@@ -187,25 +194,26 @@ INLINED void tile(
     for (int i = part.top; i < part.bottom; ++i)
 #pragma GCC unroll 16
       for (int j = 0; j < KW; ++j)
-        step(sum, first_inside(j, is_left), end_inside(pixels, j, is_right), from + i * COLUMNS + j,
-             filter + (i * KW + j) * WIDTH);
+        narrow_step(
+            sum, vectors * LANES, first_inside(j, is_left), end_inside(pixels, j, is_right),
+            from + i * COLUMNS + j, filter + (i * KW + j) * WIDTH);
   }
   if (part.last) {
-    write_transposed(sum, pixels, filters, epilogue, out);
+    write_transposed(sum, vectors, pixels, filters, epilogue, out);
     return;
   }
 #pragma GCC unroll 16
   for (int i = 0; i < pixels; ++i)
 #pragma GCC unroll 8
-    for (int v = 0; v < VECTORS; ++v) *(vec*)(sums + i * WIDTH + v * LANES) = sum[i][v];
+    for (int v = 0; v < vectors; ++v) *(vec*)(sums + i * WIDTH + v * LANES) = sum[i][v];
 }
 
 // Computes a row: whole tiles, then the remainder.
-static void strip(
-    int filters, const Part part, const float* from, const float* filter, float* sums,
+INLINED void strip(
+    const int vectors, int filters, const Part part, const float* from, const float* filter, float* sums,
     const EpilogueArgs epilogue, float* restrict out) {
 #define TILE(count, is_left, is_right)                                                       \
-  tile(count, is_left, is_right, filters, part, from + x * SX, filter, sums + x * WIDTH,     \
+  tile(vectors, count, is_left, is_right, filters, part, from + x * SX, filter, sums + x * WIDTH,     \
        epilogue_at(epilogue, 0, x), out + x)
   int x = 0;
   if (ROWS <= OW) TILE(ROWS, 1, ROWS == OW);
@@ -215,51 +223,81 @@ static void strip(
 #undef TILE
 }
 
+static void whole_strip(
+    int filters, const Part part, const float* from, const float* filter, float* sums,
+    const EpilogueArgs epilogue, float* restrict out) {
+  strip(VECTORS, filters, part, from, filter, sums, epilogue, out);
+}
+
+static void last_strip(
+    int filters, const Part part, const float* from, const float* filter, float* sums,
+    const EpilogueArgs epilogue, float* restrict out) {
+  strip(LAST_VECTORS, filters, part, from, filter, sums, epilogue, out);
+}
+
 static void task(
-    int m0, int line, const float* restrict image, const float* restrict weight, const EpilogueArgs epilogue,
-    float* restrict out) {
+    int m0, int line, const float* restrict image, const float* restrict weight,
+    const float* restrict ahead, const EpilogueArgs epilogue, float* restrict out) {
   const int lines = SMALLER(LINES, OH - line), end = SMALLER(m0 + BLOCK_M, CO);
   Scratch* with = &scratch;
   // GCC 12 would recompute the thread-local address in the innermost loop.
   __asm__("" : "+r"(with));
+  for (int c = 0; c < CI; c += CHUNK) {
+    const int channels = SMALLER(CHUNK, CI - c);
 #if COPIES
-  fill(with->planes, image, line, lines);
-  const float* from = with->planes;
+    fill(with->planes, image + (size_t)c * IH * IW, channels, line, lines);
+    const float* from = with->planes;
 #else
-  const float* from = image + line * SY * IW;
+    const float* from = image + line * SY * IW + (size_t)c * PLANE;
 #endif
-  for (int m = m0; m < end; m += WIDTH) {
-    const int filters = SMALLER(WIDTH, end - m);
-    for (int c = 0; c < CI; c += CHUNK) {
-      const int channels = SMALLER(CHUNK, CI - c);
+    for (int m = m0; m < end; m += WIDTH) {
+      const int filters = SMALLER(WIDTH, end - m);
       const float* these = weight + (size_t)m * DEPTH + c * TAPS;
-      const size_t row = c + CHUNK < CI ? 0 : WIDTH - 1;
-      const float* next = these + row * DEPTH + channels * TAPS;
-      pack(with, these, channels * TAPS, filters);
+      const float* next = these + (c + CHUNK < CI ? 0 : (size_t)(WIDTH - 1) * DEPTH) + channels * TAPS;
+      const float* packed = ahead + (size_t)m * DEPTH + c * TAPS * WIDTH;
+      if (!AHEAD) pack(with->filters[0], these, channels * TAPS, filters), packed = with->filters[0];
       for (int y = 0; y < lines; ++y) {
         const int above = PY - (line + y) * SY;
         const Part part = {LARGER(0, above), SMALLER(KH, IH + above), channels, c == 0, c + CHUNK >= CI,
                            next + (size_t)y * SHARE * DEPTH};
-        strip(
-            filters, part, from + (size_t)c * PLANE + y * SY * COLUMNS, with->filters[0],
-            with->sums[CHUNK < CI ? y * OW : 0], epilogue_at(epilogue, m, (line + y) * OW),
-            out + (size_t)m * PIXELS + (line + y) * OW);
+        (LAST_VECTORS < VECTORS && m + WIDTH > CO ? last_strip : whole_strip)(
+            filters, part, from + y * SY * COLUMNS, packed,
+            with->sums[CHUNK < CI ? ((m - m0) / WIDTH * LINES + y) * OW : 0],
+            epilogue_at(epilogue, m, (line + y) * OW), out + (size_t)m * PIXELS + (line + y) * OW);
       }
     }
   }
 }
 
+#if AHEAD
+#define AHEAD_PARAMETER , float* restrict ahead
+#else
+#define AHEAD_PARAMETER
+#endif
+
 // Epilogue operands that the kernel does not have are never read.
 void conv2d_nchw(
     const float* restrict data, const float* restrict weight, const float* restrict bias,
     const float* restrict residual, const float* restrict scale, const float* restrict shift,
-    KEPT_PARAMETER float* restrict out) {
-#pragma omp parallel for collapse(3) schedule(dynamic)
-  for (int n = 0; n < BATCH; ++n)
-    for (int m = 0; m < CO; m += BLOCK_M)
-      for (int y = 0; y < OH; y += LINES) {
-        const EpilogueArgs epilogue = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
-                           KEPT_AT((size_t)n * CO * PIXELS)};
-        task(m, y, data + (size_t)n * CI * IH * IW, weight, epilogue, out + (size_t)n * CO * PIXELS);
-      }
+    KEPT_PARAMETER float* restrict out AHEAD_PARAMETER) {
+#pragma omp parallel
+  {
+#if AHEAD
+#pragma omp for
+    for (int m = 0; m < CO; m += WIDTH)
+      pack(ahead + (size_t)m * DEPTH, weight + (size_t)m * DEPTH, DEPTH, SMALLER(WIDTH, CO - m));
+#else
+    const float* const ahead = weight;
+#endif
+#pragma omp for collapse(3) schedule(dynamic)
+    for (int n = 0; n < BATCH; ++n)
+      for (int m = 0; m < CO; m += BLOCK_M)
+        for (int y = 0; y < OH; y += LINES) {
+          const EpilogueArgs epilogue = {
+              bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
+              KEPT_AT((size_t)n * CO * PIXELS)};
+          task(m, y, data + (size_t)n * CI * IH * IW, weight, ahead, epilogue,
+               out + (size_t)n * CO * PIXELS);
+        }
+  }
 }
