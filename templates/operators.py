@@ -59,7 +59,7 @@ def conv2d_nchw_cuda(
         conv = te_common.rounded_sum(
             partial(topi.nn.conv2d_nchw, data, kernel, strides, padding, dilation), out_dtype
         )
-        return te_conv2d.on_gpu(data, kernel, conv, te_conv2d.CUDA_REDUCTION)
+        return te_conv2d.on_gpu(data, kernel, conv, te_conv2d.CUDA_SLICES)
     made: Made = _plain(source.conv2d_nchw_cuda)(
         *_extents(data, kernel), strides, padding, dilation=dilation
     )

@@ -16,7 +16,7 @@ from autotune.errors import TemplateError
 from autotune.task import OtherOptionEntity
 
 from .arguments import template
-from .convolutions import conv2d_bf16x3, conv2d_cpu, conv2d_cuda, conv2d_im2col
+from .convolutions import conv2d_cpu, conv2d_float
 from .convolutions.conv2d_shape import OWNER, Conv2d
 from .convolutions.window_shape import four, two
 from .epilogue import Epilogue
@@ -142,11 +142,9 @@ def conv2d_nchw_cuda(
         n, h, w, co, ci, kh, kw, two(OWNER, stride), four(OWNER, padding), bias, relu, residual,
         affine, two(OWNER, dilation), groups, activation, kept, shift,
     )  # fmt: skip
-    plain = fma or conv2d_bf16x3.chosen_before(get_config())
     target = Target.current() or Target("cuda")
-    families = [] if plain else [conv2d_bf16x3, conv2d_im2col]
-    offered = (family for family in families if family.offered(shape, target))
-    return tunable(next(offered, conv2d_cuda), shape, "cuda")
+    family = cast(Any, conv2d_float.family_of(shape, target, get_config(), fma))
+    return tunable(family, shape, "cuda")
 
 
 @template("conv2d_nchw.cpu")

@@ -13,6 +13,12 @@ from .products.gemm_shape import HALVES
 Scheduled = tuple[te.Schedule, list[te.Tensor]]
 
 
+def extent_of(axis: te.IterVar) -> int:
+    """Return the extent of an axis of a computed tensor."""
+    assert axis.dom is not None
+    return int(topi.utils.get_const_int(axis.dom.extent))
+
+
 def define_tile(
     cfg: TemplateConfig,
     name: str,

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from autotune import get_config, te, topi
-from autotune.task import TemplateConfig
+from autotune.task import OtherOptionEntity, TemplateConfig
 
 from . import te_common
 from .arguments import template
 from .te_common import Scheduled
+from .te_untuned import Tile, output_tiles, slices
 
 Extents = int | Sequence[int]
 Tensors = tuple[te.Tensor, te.Tensor, te.Tensor]
-# The largest size of each loop that an axis is split into, by the name of its knob.
-Tiles = Mapping[str, Sequence[int]]
 
-# Largest tiles where nothing was tuned: blocks (free), virtual threads, threads, and one thread's.
-CUDA_TILES = {"tile_f": (-1, 1, 8, 4), "tile_y": (-1, 1, 4, 1), "tile_x": (-1, 1, 8, 1)}
-CUDA_REDUCTION = {"tile_rc": (-1, 8), "tile_ry": (-1, 3), "tile_rx": (-1, 3)}
+# What suits a block on a GPU, how far loops are unrolled, and the largest slices of the reduction.
+CUDA_TILES = {"tile_f": Tile(1, 8, 4), "tile_y": Tile(1, 4, 1), "tile_x": Tile(1, 8, 1)}
+CUDA_UNROLL = (512, 1)
+CUDA_SLICES = {"tile_rc": 8, "tile_ry": 64, "tile_rx": 64}
 
 
 def _conv2d(
@@ -38,9 +39,30 @@ def _depthwise(
     return data, kernel, topi.nn.depthwise_conv2d_nchw(data, kernel, stride, padding)
 
 
-def _define_tiles(cfg: TemplateConfig, axes: Sequence[te.IterVar], tiles: Tiles) -> None:
-    for (name, untuned), axis in zip(tiles.items(), axes, strict=True):
-        te_common.define_tile(cfg, name, axis, untuned)
+def _define_tiles(
+    cfg: TemplateConfig, padded: te.Tensor, conv: te.Tensor, most: Mapping[str, int]
+) -> None:
+    """Declare tiles of the output, and those slices of the reduction that have a largest size."""
+    images, *extents = topi.utils.get_const_tuple(conv.shape)
+    tiles = output_tiles(extents, [*CUDA_TILES.values()], images)
+    for name, axis, tile in zip(CUDA_TILES, conv.op.axis[1:], tiles, strict=True):
+        te_common.define_tile(cfg, name, axis, tile)
+    if not most:
+        return
+    f, y, x = (-math.prod(tile) for tile in tiles)
+    _, rows, columns = extents
+    _, _, h, w = topi.utils.get_const_tuple(padded.shape)
+
+    def staged(sizes: Sequence[int]) -> int:
+        rc, ry, rx = sizes
+        count: int = rc * (f * ry * rx + (y * h // rows + ry) * (x * w // columns + rx))
+        return 4 * count
+
+    reduced = te_common.sum_of(conv).op.reduce_axis
+    lengths = [te_common.extent_of(axis) for axis in reduced]
+    sizes = slices(lengths, [*most.values()], staged)
+    for name, axis, size in zip(most, reduced, sizes, strict=True):
+        te_common.define_tile(cfg, name, axis, (-1, size))
 
 
 def _stage(s: te.Schedule, conv: te.Tensor) -> tuple[te.Tensor, list[te.Tensor]]:
@@ -51,25 +73,28 @@ def _stage(s: te.Schedule, conv: te.Tensor) -> tuple[te.Tensor, list[te.Tensor]]
     return local, [s.cache_read(t, "shared", [local]) for t in (padded, kernel)]
 
 
-def on_gpu(data: te.Tensor, kernel: te.Tensor, conv: te.Tensor, slices: Tiles) -> Scheduled:
+def on_gpu(
+    data: te.Tensor, kernel: te.Tensor, conv: te.Tensor, most: Mapping[str, int]
+) -> Scheduled:
     """Tile the output in blocks, virtual threads and threads.
 
-    ``slices`` are tiles of the reduction, slice by slice of which passes through shared memory;
-    without any a block stages all that it reads at once.
+    ``most`` has the largest slices of the reduction, slice by slice of which passes through shared
+    memory; without any a block stages all that it reads at once.
     """
     s = te.create_schedule([conv.op])
     cfg = get_config()
-    _define_tiles(cfg, conv.op.axis[1:], CUDA_TILES)
-    _define_tiles(cfg, te_common.sum_of(conv).op.reduce_axis[: len(slices)], slices)
+    _define_tiles(cfg, te_common.sum_of(conv).op.input_tensors[0], conv, most)
+    if cfg.is_fallback and most:
+        cfg["auto_unroll_max_step"], cfg["unroll_explicit"] = map(OtherOptionEntity, CUDA_UNROLL)
     te_common.define_unroll(cfg)
 
     local, shared = _stage(s, conv)
     threads = te_common.on_threads(cfg, s, conv, list(CUDA_TILES))
     s[local].compute_at(s[conv], threads.thread)
     reader, place = s[conv], threads.block
-    if slices:
+    if most:
         spatial, reduced = s[local].op.axis, s[local].op.reduce_axis
-        outer, inner = te_common.tile_axes(cfg, s, local, dict(zip(slices, reduced, strict=True)))
+        outer, inner = te_common.tile_axes(cfg, s, local, dict(zip(most, reduced, strict=True)))
         s[local].reorder(*outer, *inner, *spatial)
         reader, place = s[local], outer[-1]
     for stage in shared:
@@ -118,7 +143,7 @@ def conv2d_nchw_cuda(
 
     Input and filter pass through shared memory, a slice of the reduction at a time.
     """
-    return on_gpu(*_conv2d(n, h, w, co, ci, kh, kw, stride, padding), CUDA_REDUCTION)
+    return on_gpu(*_conv2d(n, h, w, co, ci, kh, kw, stride, padding), CUDA_SLICES)
 
 
 @template("te/conv2d_nchw.cpu")

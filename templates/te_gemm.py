@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from autotune import get_config, te, topi
+from autotune.task import OtherOptionEntity
 
 from . import te_common
 from .arguments import template
 from .te_common import Scheduled
+from .te_untuned import Tile, output_tiles, slice_of
+
+# What suits a block of the product on a GPU: tiles of rows and columns, slices of the sum, and how
+# many of these are fetched ahead.
+CUDA_TILE, CUDA_SLICE, CUDA_PIPELINE = Tile(virtual=2, threads=8, own=4), 8, 3
 
 
 def _gemm(m: int, n: int, k: int, transposed: bool) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
@@ -20,15 +26,18 @@ def schedule_cuda(a: te.Tensor, b: te.Tensor, c: te.Tensor) -> Scheduled:
     s = te.create_schedule([c.op])
     cfg = get_config()
     i, j = c.op.axis
-    te_common.define_tile(cfg, "tile_i", i, (-1, 2, 8, 4), max_factor=64)
-    te_common.define_tile(cfg, "tile_j", j, (-1, 2, 8, 4), max_factor=64)
-    te_common.define_tile(
-        cfg, "tile_k", te_common.sum_of(c).op.reduce_axis[0], (-1, 8), max_factor=64
-    )
+    k = te_common.sum_of(c).op.reduce_axis[0]
+    tiles = output_tiles(topi.utils.get_const_tuple(c.shape), [CUDA_TILE, CUDA_TILE])
+    for name, axis, untuned in zip(("tile_i", "tile_j"), (i, j), tiles, strict=True):
+        te_common.define_tile(cfg, name, axis, untuned, max_factor=64)
+    slice_k = slice_of(te_common.extent_of(k), CUDA_SLICE)
+    te_common.define_tile(cfg, "tile_k", k, (-1, slice_k), max_factor=64)
     cfg.define_knob("vector", [1, 2, 4])
     # 0: fetch, then compute; 1: fetch the next slice while computing; n: n slices fetched ahead by
     # asynchronous copies.
     cfg.define_knob("pipeline", [0, 1, 2, 3, 4])
+    if cfg.is_fallback and a.dtype == "float32":
+        cfg["pipeline"] = OtherOptionEntity(CUDA_PIPELINE)
     te_common.define_unroll(cfg)
 
     local = te_common.summed_in_registers(s, c)

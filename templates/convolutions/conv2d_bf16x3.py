@@ -19,7 +19,7 @@ The arithmetic is that of `gemm_bf16x3`: the six largest of nine exact products.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from itertools import product
 
@@ -48,6 +48,7 @@ class PiecesTiling:
         shape = self.shape
         (sy, sx), (dy, dx) = shape.stride, shape.dilation
         self.fold = is_folded(shape)
+        self.wrapped = shape.kw > 1 and shape != self.whole.one_group
         self.chunk = shape.ci if self.fold else c["chunk"]
         workers = c["split"] * c["slices"]
         self.k_tiles = common.ceil_div(common.ceil_div(shape.ci, self.chunk), workers)
@@ -127,8 +128,9 @@ class PiecesTiling:
             split=c["split"], stages=c["stages"], ahead=c["ahead"], chunk=self.chunk,
             chunks=self.k_tiles, cluster=c["split"] > 1, resident=self.resident, fold=self.fold,
             planes_y=self.planes_y, planes_x=self.planes_x, plane_h=self.plane_h,
-            plane_w=self.plane_w, slice_bytes=self.slice_bytes, w_pitch=self.w_pitch,
-            w_copy=common.widest(*rows_read), groups=len(groups), bfloat16=1, tf32=0,
+            plane_w=self.plane_w, wrapped=self.wrapped, slice_bytes=self.slice_bytes,
+            w_pitch=self.w_pitch, w_copy=common.widest(*rows_read), groups=len(groups),
+            bfloat16=1, tf32=0,
         )  # fmt: skip
         cells, taps = (
             ", ".join(str(each) for each in column) for column in zip(*groups, strict=True)
@@ -139,9 +141,11 @@ class PiecesTiling:
 def tiled(shape: Conv2d) -> Conv2d:
     """Return the shape for tiling: images of pointwise layers have rows of a tile's width.
 
-    Dilated lines are images whose rows are as long as the dilation.
+    Dilated lines are images whose rows are as long as the dilation, and other lines images of rows
+    of a tile's width, each of which continues in the next one.
     """
-    return shape.one_group.in_rows_of(TILE_X).in_rows_of_dilation(TILE_X)
+    image = shape.one_group.in_rows_of(TILE_X).in_rows_of_dilation(TILE_X)
+    return image.in_wrapped_rows(TILE_X)
 
 
 def is_folded(shape: Conv2d) -> bool:
@@ -157,13 +161,15 @@ def runs_on(target: Target) -> bool:
 
 def offered(shape: Conv2d, target: Target) -> bool:
     """Return whether a target has these instructions, and they pay for a shape."""
-    return runs_on(target) and _pays(shape.alone, target)
+    alone = shape.alone
+    return runs_on(target) and untuned_cycles(alone, target) < fma_cycles(alone, target)
 
 
 @lru_cache(maxsize=1024)
-def _pays(shape: Conv2d, target: Target) -> bool:
-    best = estimate(shape, default_choice(shape, target), target)
-    return best < fma_cycles(shape, target)
+def untuned_cycles(shape: Conv2d, target: Target) -> float:
+    """Return the estimate of the untuned choice; infinity where none can run."""
+    choice = default_choice(shape, target)
+    return math.inf if violation(shape, choice, target) else estimate(shape, choice, target)
 
 
 def fma_cycles(shape: Conv2d, target: Target) -> float:
@@ -175,11 +181,6 @@ def fma_cycles(shape: Conv2d, target: Target) -> float:
 
 def _multiprocessors(target: Target) -> int:
     return target.limits.sm_count if target.limits.sm_count > 1 else MULTIPROCESSORS
-
-
-def chosen_before(knobs: Container[str]) -> bool:
-    """Return whether knobs were chosen for convolutions by ``fmaf``: old logs stay valid."""
-    return "channels" in knobs
 
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:

@@ -43,9 +43,9 @@ def product_of(shape: Conv2d) -> Gemm:
 
 def offered(shape: Conv2d, target: Target) -> bool:
     """Return whether a target multiplies so, and it pays for a shape."""
-    plain = Epilogue(shape.bias, activation=shape.epilogue.activation)
+    simple = Epilogue(shape.bias, activation=shape.epilogue.activation)
     long = shape.taps > 1 and shape.ci * shape.taps >= LEAST_K
-    if shape.epilogue != plain or shape.groups > 1 or not long:
+    if shape.epilogue != simple or shape.groups > 1 or not long:
         return False
     product = product_of(shape)
     if product.batch * product.n * product.k > MOST_ELEMENTS:
@@ -57,19 +57,14 @@ def offered(shape: Conv2d, target: Target) -> bool:
     if not many or gemm_float.family_of(product, target, ()) is not gemm_bf16x3:
         return False
     disjoint = shape.stride[0] >= shape.kh and shape.stride[1] >= shape.kw
-    return disjoint or _pays(replace(shape.alone, bias=shape.bias), target)
+    plain = replace(shape.alone, bias=shape.bias)
+    return disjoint or untuned_cycles(plain, target) < conv2d_bf16x3.fma_cycles(plain, target)
 
 
 @lru_cache(maxsize=1024)
-def _pays(shape: Conv2d, target: Target) -> bool:
-    """Return whether overlapping windows are faster so than by ``fmaf``.
-
-    On an H200 three 1-D convolutions of speech took 47, 23 and 78 us, and 168, 28 and 84 by
-    ``fmaf``: 3000 pixels of 512 and of 80 channels by 512 filters of 3 taps, and 8192 of 128 by
-    128 of 11.
-    """
-    best = estimate(shape, default_choice(shape, target), target)
-    return best < conv2d_bf16x3.fma_cycles(shape, target)
+def untuned_cycles(shape: Conv2d, target: Target) -> float:
+    """Return the estimate of the untuned choice."""
+    return estimate(shape, default_choice(shape, target), target)
 
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:

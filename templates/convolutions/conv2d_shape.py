@@ -123,6 +123,25 @@ class Conv2d:
             padding=(left // step, 0, below, 0),
         )  # fmt: skip
 
+    def in_wrapped_rows(self, columns: int) -> Conv2d:
+        """Return a line as an image with rows of ``columns`` results: the halo is in the next row.
+
+        What is left and right of a row are the elements before and after it in memory. Other
+        shapes are returned as they are, and so are lines with more padding than taps.
+        """
+        (_, sx), (top, left, bottom, _), reach = (
+            self.stride,
+            self.window.padding,
+            self.window.reach,
+        )
+        line = self.h == self.kh == 1 and top == bottom == 0
+        if not (line and self.kw > 1 and left < reach[1]):
+            return self
+        return replace(
+            self, h=-(-self.ow // columns), w=columns * sx, stride=(1, sx),
+            padding=(0, left, 0, reach[1] - 1 - left),
+        )  # fmt: skip
+
     @cached_property
     def alone(self) -> Conv2d:
         """The convolution without epilogue, on which the best tiles hardly depend."""

@@ -73,6 +73,37 @@ LAYERS = {
         Conv2d(1, 1, 83, 64, 24, 1, 4, (1, 1), (0, 0), False, False, dilation=(1, 8)),
         {"rows": 7, "chunk": 8, "slices": 3},
     ),
+    "line": (
+        Conv2d(2, 1, 101, 70, 16, 1, 3, (1, 1), (0, 1, 0, 1), True, True, True),
+        {"rows": 5},
+    ),
+    "line-causal-with-narrow-dilation-and-groups": (
+        Conv2d(
+            2,
+            1,
+            67,
+            40,
+            32,
+            1,
+            4,
+            (1, 1),
+            (0, 9, 0, 0),
+            True,
+            False,
+            dilation=(1, 3),
+            groups=2,
+            kept=True,
+        ),
+        {"rows": 6, "chunk": 8, "stages": 2},
+    ),
+    "line-strided": (
+        Conv2d(1, 1, 154, 64, 24, 1, 5, (1, 3), (0, 2, 0, 7), False, False),
+        {"rows": 4, "chunk": 8, "slices": 3},
+    ),
+    "line-of-few-channels": (
+        Conv2d(2, 1, 130, 64, 2, 1, 7, (1, 2), (0, 3, 0, 3), True, False),
+        {"rows": 7, "chunk": 8},
+    ),
     "uneven": (
         Conv2d(1, 8, 11, 20, 20, 2, 5, (1, 3), (0, 1, 1, 2), False, False, activation="relu6"),
         {"rows": 5, "chunk": 8, "stages": 3},
@@ -114,10 +145,19 @@ def test_lines_with_wide_dilations_are_dense_convolutions_down_the_columns_of_an
     assert (image.h, image.w, image.kh, image.kw) == (8, 512, 3, 1)
     assert (image.oh, image.ow, image.padding) == (8, 512, (1, 0, 1, 0))
     assert conv2d_bf16x3.offered(line, HOPPER)
-    narrow = replace(line, dilation=(1, 5), padding=(0, 5))  # columns of a tile would be idle
-    shifted = replace(line, padding=(0, 500))  # rows would start between two taps
-    strided = replace(line, stride=(1, 2))
-    assert all(conv2d_bf16x3.tiled(other) is other for other in (narrow, shifted, strided))
+
+
+def test_other_lines_are_images_of_rows_whose_halo_is_in_the_rows_beside_them():
+    line = Conv2d(1, 1, 4000, 64, 64, 1, 3, (1, 1), (0, 1), False, False)
+    image = conv2d_bf16x3.tiled(line)
+    assert (image.h, image.w, image.kh, image.kw, image.padding) == (500, 8, 1, 3, (0, 1, 0, 1))
+    assert (image.oh, image.ow) == (500, 8)
+    narrow = conv2d_bf16x3.tiled(replace(line, dilation=(1, 4), padding=(0, 4)))
+    assert (narrow.oh, narrow.ow, narrow.padding) == (500, 8, (0, 4, 0, 4))
+    strided = conv2d_bf16x3.tiled(replace(line, stride=(1, 3), padding=(0, 2, 0, 7)))
+    assert (strided.h, strided.w, strided.oh, strided.ow) == (167, 24, 167, 8)
+    beyond = replace(line, padding=(0, 3))
+    assert conv2d_bf16x3.tiled(beyond) is beyond
 
 
 RESNET = [

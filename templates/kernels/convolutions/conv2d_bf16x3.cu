@@ -9,7 +9,8 @@
 // STRIDE. Eight pixels of a row at one tap are then eight neighbouring cells, and the next tap is an address offset:
 // GROUPS of them, each of 8 along K, make a K tile.
 //
-// A channel has IN_PLANE inputs and OUT_PLANE outputs; of a dilated line the last row of the image may be partial.
+// A channel has IN_PLANE inputs and OUT_PLANE outputs. A line is an image of short rows, the last of which may be
+// partial: of rows as long as its dilation, or, with WRAPPED, of 8 outputs, whose halo is in the rows beside them.
 //
 // Tensor cores truncate when they accumulate: small and large products have separate accumulators for each K tile,
 // which are added up as floats. K tiles with floats that cannot be split are multiplied by fmaf.
@@ -124,7 +125,7 @@ __device__ __forceinline__ void multiply_fmaf(
       for (int i = 0; i < PAIRS; ++i) {
         const int y = source.y0 + i / 2 * SY + tap / KW * DY,
                   x = source.x0 + (lane % 4 * 2 + i % 2) * SX + tap % KW * DX;
-        const bool inside = y >= 0 && y < IH && x >= 0 && x < IW && within_plane(y, x);
+        const bool inside = (WRAPPED || (y >= 0 && y < IH && x >= 0 && x < IW)) && within_plane(y, x);
         const float right = inside ? source.image[input_index(ci, y, x)] : 0.0f;
         float* const sums = total + i / 2 * 4 + i % 2;
         sums[0] = fmaf(upper, right, sums[0]);

@@ -92,8 +92,14 @@ __device__ __forceinline__ void copy_k_tile(float* to, const TileSource& source,
   }
 }
 
-// Of a dilated line the last row of the image may be partial.
-__device__ __forceinline__ bool within_plane(int y, int x) { return IN_PLANE == IH * IW || y * IW + x < IN_PLANE; }
+// Of a line the last row of the image may be partial, and with WRAPPED the halo of a row is in the rows beside it.
+__device__ __forceinline__ bool within_plane(int y, int x) {
+#if WRAPPED
+  return y * IW + x >= 0 && y * IW + x < IN_PLANE;
+#else
+  return IN_PLANE == IH * IW || y * IW + x < IN_PLANE;
+#endif
+}
 
 __device__ __forceinline__ int input_index(int c, int y, int x) {
   return IN_PLANE == IH * IW ? (c * IH + y) * IW + x : c * IN_PLANE + y * IW + x;
@@ -105,11 +111,11 @@ __device__ __forceinline__ void load_item(float (&x)[8], const TileSource& sourc
   const int q = cell % PLANE_W, r = cell / PLANE_W % PLANE_H, plane = cell / (PLANE_W * PLANE_H);
   const int y = source.y0 + r * SY + plane / PLANES_X;
   const int x0 = source.x0 + q * SX + plane % PLANES_X;
-  const bool row_inside = item < EIGHTS * CELLS && y >= 0 && y < IH;
+  const bool row_inside = item < EIGHTS * CELLS && (WRAPPED || (y >= 0 && y < IH));
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const int c = FOLD ? eight : ci0 + eight * 8 + i, at_x = FOLD ? x0 + i * DX : x0;
-    const bool there = row_inside && at_x >= 0 && at_x < IW && within_plane(y, at_x) &&
+    const bool there = row_inside && (WRAPPED || (at_x >= 0 && at_x < IW)) && within_plane(y, at_x) &&
                        (FOLD ? i < KW : WHOLE_CI || c < CI);
     x[i] = there ? source.image[input_index(c, y, at_x)] : 0.0f;
   }

@@ -1,7 +1,7 @@
 // Permutes the axes of an array of elements of BYTES bytes.
 //
 // Where the last axis moves, each block has a tile of the plane of two axes: COLUMNS, along which the input is
-// contiguous, and ROWS, along which the output is. A thread loads V x V elements in vectors and transposes them in
+// contiguous, and ROWS, along which the output is; of small planes it has PLANES. A thread loads V x V elements in vectors and transposes them in
 // registers. It stores them directly, or with STAGED through shared memory, so that stores are coalesced; shared memory
 // is swizzled against bank conflicts.
 #if BYTES == 1
@@ -26,19 +26,19 @@ typedef long long Index;
 #endif
 
 #if MOVED
-constexpr int TILE_X = LANES_X * V, TILE_Y = LANES_Y * V;
+constexpr int TILE_X = LANES_X * V, TILE_Y = LANES_Y * V, LANES = LANES_X * LANES_Y;
 constexpr int TILES_X = (COLUMNS + TILE_X - 1) / TILE_X, TILES_Y = (ROWS + TILE_Y - 1) / TILE_Y;
 constexpr int BANKS = 128 / (BYTES * V), MASK = (LANES_Y < BANKS ? LANES_Y : BANKS) - 1;
 
 extern "C" __global__ void __launch_bounds__(THREADS) transpose(
     const Element* __restrict__ data, Element* __restrict__ out) {
-  const int plane = blockIdx.x / (TILES_X * TILES_Y);
+  const int plane = blockIdx.x / (TILES_X * TILES_Y) * PLANES + threadIdx.x / LANES;
   const Index tile_x = blockIdx.x % TILES_X, tile_y = blockIdx.x / TILES_X % TILES_Y;
-  const int tid = threadIdx.x, x = tid % LANES_X, y = tid / LANES_X;
+  const int tid = threadIdx.x % LANES, x = tid % LANES_X, y = tid / LANES_X;
   const Element* const from = data + static_cast<size_t>(IN_OFFSET);
   Element* const to = out + static_cast<size_t>(OUT_OFFSET);
   const Index column = tile_x * TILE_X + x * V, row = tile_y * TILE_Y + y * V;
-  const bool inside = column < COLUMNS && row < ROWS;
+  const bool exists = BATCH % PLANES == 0 || plane < BATCH, inside = exists && column < COLUMNS && row < ROWS;
   Vector read[V], transposed[V];
   if (inside) {
 #pragma unroll
@@ -51,7 +51,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) transpose(
       for (int i = 0; i < V; ++i) transposed[j].at[i] = read[i].at[j];
   }
 #if STAGED
-  __shared__ Vector tile[TILE_X][LANES_Y];
+  __shared__ Vector tiles[PLANES][TILE_X][LANES_Y];
+  auto& tile = tiles[threadIdx.x / LANES];
   if (inside) {
 #pragma unroll
     for (int j = 0; j < V; ++j) tile[x * V + j][y ^ (x & MASK)] = transposed[j];
@@ -59,9 +60,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) transpose(
   __syncthreads();
 #pragma unroll
   for (int i = 0; i < V; ++i) {
-    const int c = (i * THREADS + tid) / LANES_Y, r = tid % LANES_Y;
+    const int c = (i * LANES + tid) / LANES_Y, r = tid % LANES_Y;
     const Index at_column = tile_x * TILE_X + c, at_row = tile_y * TILE_Y + r * V;
-    if (at_column < COLUMNS && at_row < ROWS)
+    if (exists && at_column < COLUMNS && at_row < ROWS)
       *reinterpret_cast<Vector*>(to + static_cast<size_t>(at_column) * OUT_PITCH + at_row) =
           tile[c][r ^ (c / V & MASK)];
   }
