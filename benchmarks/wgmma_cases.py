@@ -67,9 +67,9 @@ def products() -> Iterator[tuple[str, Any, dict[str, int]]]:
         "tf32 split", Gemm(200, 136, 2052, "tf32", 1, False, True, "", bias),
         {"chunk": 32, "split": 2, "stages": 4},
     )  # fmt: skip
-    yield "turned tf32 nn", Gemm(200, 136, 267, "tf32"), {"chunk": 32, "stages": 4}
+    yield "transposed tf32 nn", Gemm(200, 136, 267, "tf32"), {"chunk": 32, "stages": 4}
     yield (
-        "turned tf32 tn rest", Gemm(200, 135, 268, "tf32", 3, True, False, "b", full),
+        "transposed tf32 tn epilogue", Gemm(200, 135, 268, "tf32", 3, True, False, "b", full),
         {"chunk": 64},
     )  # fmt: skip
     yield "padded nn", Gemm(65, 77, 71, half), {}
@@ -129,7 +129,7 @@ def boxes() -> Iterator[tuple[str, Any, dict[str, int]]]:
         {**alone, "frags_n": 24, "stages": 4},
     )  # fmt: skip
     yield "TMA chunk 128", Gemm(200, 136, 1016, half, 2), {**alone, "chunk": 128, "frags_n": 16}
-    yield "TMA padded", Gemm(65, 77, 71, brain, 1, False, False, "", full), alone
+    yield "padded TMA", Gemm(65, 77, 71, brain, 1, False, False, "", full), alone
     yield (
         "TMA split 2",
         Gemm(200, 136, 1032, half, 1, False, True, "", full),
@@ -268,7 +268,7 @@ def kernels() -> Iterator[tuple[str, Any, float]]:
     from autotune.templates.products import gemm_half, gemm_padded, gemm_transposed
 
     for name, shape, change in (*products(), *boxes()):
-        family = gemm_transposed if name.startswith("turned") else gemm_half
+        family = gemm_transposed if name.startswith("transposed") else gemm_half
         if name.startswith("padded"):
             family = gemm_padded.Padded(gemm_half)
         bound = BRAIN if shape.dtype == "bfloat16" else HALF
