@@ -20,12 +20,12 @@
 
 // A butterfly reduction: combines all lanes of a vector by a function, in each lane of the result.
 #if LANES == 16
-#define REDUCE_EIGHTHS(v, by) v = by(v, WOVEN(v, v, ORDER(XOR_8)))
+#define REDUCE_EIGHTHS(v, by) v = by(v, SHUFFLE(v, v, ORDER(XOR_8)))
 #else
 #define REDUCE_EIGHTHS(v, by)
 #endif
 #if LANES >= 8
-#define REDUCE_FOURTHS(v, by) v = by(v, WOVEN(v, v, ORDER(XOR_4)))
+#define REDUCE_FOURTHS(v, by) v = by(v, SHUFFLE(v, v, ORDER(XOR_4)))
 #else
 #define REDUCE_FOURTHS(v, by)
 #endif
@@ -33,8 +33,8 @@
   do {                                              \
     REDUCE_EIGHTHS(v, by);                          \
     REDUCE_FOURTHS(v, by);                          \
-    v = by(v, WOVEN(v, v, ORDER(XOR_2)));           \
-    v = by(v, WOVEN(v, v, ORDER(XOR_1)));           \
+    v = by(v, SHUFFLE(v, v, ORDER(XOR_2)));           \
+    v = by(v, SHUFFLE(v, v, ORDER(XOR_1)));           \
   } while (0)
 
 INLINED vec larger(vec a, vec b) {
