@@ -268,3 +268,14 @@ def test_softmax_gives_elements_that_are_masked_nothing_at_all(away):
         autotune.build(task.instantiate(config), target="llvm")(data, out)
         np.testing.assert_array_equal(out[1, 3:], 0)
         np.testing.assert_allclose(out[1, :3], 1 / 3, rtol=1e-6)
+
+
+@pytest.mark.parametrize("bits", [0x7FC00000, 0x7FC00001, 0xFFC00003, 0x7FFFFFFF])
+def test_softmax_of_a_row_with_any_nan_is_nan(bits):
+    task = create("softmax.cpu", (2, 40), "llvm")
+    data, out = np.zeros((2, 40), np.float32), np.zeros((2, 40), np.float32)
+    data.view(np.uint32)[0, 7] = bits
+    for config in (task.config_space.get(i) for i in range(len(task.config_space))):
+        autotune.build(task.instantiate(config), target="llvm")(data, out)
+        assert np.isnan(out[0]).all()
+        np.testing.assert_allclose(out[1], 1 / 40, rtol=1e-6)

@@ -33,8 +33,8 @@
   do {                                              \
     REDUCE_EIGHTHS(v, by);                          \
     REDUCE_FOURTHS(v, by);                          \
-    v = by(v, SHUFFLE(v, v, ORDER(XOR_2)));           \
-    v = by(v, SHUFFLE(v, v, ORDER(XOR_1)));           \
+    v = by(v, SHUFFLE(v, v, ORDER(XOR_2)));         \
+    v = by(v, SHUFFLE(v, v, ORDER(XOR_1)));         \
   } while (0)
 
 INLINED vec larger(vec a, vec b) {
@@ -57,7 +57,8 @@ INLINED vec power(const vec x) {
   p = p * r + 0.5f;
   p = p * r + 1.0f;
   p = p * r + 1.0f;
-  const vec scaled = (vec)((bits)p + ((bits)shifted << 23));
+  // Multiplied, not added to the exponent: a NaN stays one, whatever its other bits are.
+  const vec scaled = p * (vec)(((bits)shifted << 23) + 0x3f800000);
   return (vec)((bits)scaled & ~(x < -87.3f));
 }
 
