@@ -184,11 +184,21 @@ def tuning():
         process.kill()
 
 
-def readers(link):
-    """Return how many connections to the page are established."""
+def connections(link):
+    """Return the sockets of those who are connected to the page."""
     port = f":{int(link.rstrip('/').rpartition(':')[2]):04X}"
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return sum(one[2].endswith(port) and one[3] == "01" for one in rows)
+    return {f"socket:[{one[9]}]" for one in rows if one[2].endswith(port) and one[3] == "01"}
+
+
+def sockets(session):
+    """Return the sockets of the processes of a session."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if os.getsid(int(folder.name)) == session:
+                found |= {os.readlink(one) for one in (folder / "fd").iterdir()}
+    return found
 
 
 def more_than(browser, count):
@@ -205,11 +215,11 @@ def kill_another(link, folder):
     """Look at the page with another browser, and kill that."""
     flags = [*FLAGS, f"--user-data-dir={folder}", "--remote-debugging-port=0"]
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    ours, end = readers(link), time.monotonic() + WAIT_S
     other = subprocess.Popen([CHROMIUM, *flags, link], start_new_session=True, **silent)
-    while readers(link) <= ours and time.monotonic() < end:
+    looked, end = False, time.monotonic() + WAIT_S
+    while not looked and time.monotonic() < end:
         time.sleep(0.05)
-    looked = readers(link) > ours
+        looked = bool(connections(link) & sockets(other.pid))
     os.killpg(other.pid, signal.SIGKILL)
     other.wait()
     assert looked
