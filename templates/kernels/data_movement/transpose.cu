@@ -1,9 +1,9 @@
 // Permutes the axes of an array of elements of BYTES bytes.
 //
 // Where the last axis moves, each block has a tile of the plane of two axes: COLUMNS, along which the input is
-// contiguous, and ROWS, along which the output is; of small planes it has PLANES. A thread loads V x V elements in vectors and transposes them in
-// registers. It stores them directly, or with STAGED through shared memory, so that stores are coalesced; shared memory
-// is swizzled against bank conflicts.
+// contiguous, and ROWS, along which the output is; of small planes it has PLANES. A thread loads V x V elements in
+// vectors and transposes them in registers. It stores them directly, or with STAGED through shared memory, so that
+// stores are coalesced; shared memory is swizzled against bank conflicts.
 #if BYTES == 1
 typedef unsigned char Element;
 #elif BYTES == 2
