@@ -54,16 +54,16 @@ def kernel_hashes(output: object, target: Target, rendered: Kernel | None = None
     match output:
         case SourceKernel():
             kernel = rendered or output.kernel(target.language)
-            yield of_source(kernel, output.reference)
-            yield of_source(kernel, output.reference, comments=True)
+            yield source_hash(kernel, output.reference)
+            yield source_hash(kernel, output.reference, comments=True)
         case Kernel():
-            yield of_source(output, None)
-            yield of_source(output, None, comments=True)
+            yield source_hash(output, None)
+            yield source_hash(output, None, comments=True)
         case (Schedule() as schedule, [*args]):
-            yield of_schedule(schedule, args)
+            yield schedule_hash(schedule, args)
 
 
-def of_source(
+def source_hash(
     kernel: Kernel, reference: Callable[..., object] | None, comments: bool = False
 ) -> str:
     """Return the hash of a hand-written kernel.
@@ -82,7 +82,7 @@ def of_source(
     return _digest([f"[{', '.join([*named, *parts, others])}]", source])
 
 
-def of_schedule(schedule: Schedule, args: Iterable[object]) -> str:
+def schedule_hash(schedule: Schedule, args: Iterable[object]) -> str:
     """Return the hash of what is computed, in which order the arguments come, and how."""
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
     computes = dag_text([tensor.op for tensor in tensors if isinstance(tensor.op, ComputeOp)])

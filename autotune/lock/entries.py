@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autotune.driver import kernel_of
+from autotune.driver import kernel_of, source_hash
 from autotune.errors import AutotuneError
 from autotune.kernel import Kernel
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
@@ -37,7 +37,7 @@ class Locked:
         measure_input, result: the record that it was chosen by.
         device: name of the device on which it was locked.
         device_class: what it is pinned for, see `device_class_of`.
-        text_sha256: of the kernel's text and of how it is launched, see `text_hash`.
+        text_sha256: of the kernel's text and of how it is launched, see `text_hashes`.
         code_sha256: of the instructions and constants of the cubin or shared object.
         compiler: which compiler made that, as it names itself.
     """
@@ -137,16 +137,21 @@ def _locked(inp: MeasureInput, result: MeasureResult, timeout_s: float) -> Locke
         result=result,
         device=device_name(inp.target),
         device_class=device_class_of(inp.target),
-        text_sha256=text_hash(kernel),
+        text_sha256=text_hashes(kernel)[0],
         code_sha256=machine_code(kernel, inp.target, timeout_s),
         compiler=compiler_of(inp.target),
     )
 
 
-def text_hash(kernel: Kernel) -> str:
-    """Return the hash of a kernel's text and flags, its arguments, launches and workspaces."""
+def text_hashes(kernel: Kernel) -> tuple[str, str]:
+    """Return the hash of a kernel's text and flags, its arguments, launches and workspaces.
+
+    The first does not count comments and layout; the second, of locks from before December 2026,
+    does.
+    """
     facts = (kernel.source, kernel.flags, kernel.args, kernel.calls, kernel.workspace)
-    return hashlib.sha256(repr(facts).encode("utf-8", "replace")).hexdigest()
+    exact = hashlib.sha256(repr(facts).encode("utf-8", "replace")).hexdigest()
+    return source_hash(kernel, None), exact
 
 
 def machine_code(kernel: Kernel, target: Target, timeout_s: float) -> str:

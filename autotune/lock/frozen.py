@@ -13,7 +13,7 @@ from pathlib import Path
 from autotune.driver import kernel_of
 from autotune.errors import FrozenError
 from autotune.kernel import Kernel
-from autotune.lock.entries import SHOWN, Locked, compiler_of, device_class_of, text_hash
+from autotune.lock.entries import SHOWN, Locked, compiler_of, device_class_of, text_hashes
 from autotune.lock.files import LOCK_FILE, read_functions, read_lock
 from autotune.lock.functions import LockedFunction
 from autotune.record import best_of
@@ -93,8 +93,8 @@ def check_built(kernel: Kernel, target: Target, artifact: bytes) -> None:
         FrozenError: it is another.
     """
     path, (entries, _) = _lock()
-    text, wanted = text_hash(kernel), device_class_of(target)
-    found = [e for e in entries if e.text_sha256 == text and e.device_class == wanted]
+    texts, wanted = text_hashes(kernel), device_class_of(target)
+    found = [e for e in entries if e.text_sha256 in texts and e.device_class == wanted]
     found = [e for e in found if e.measure_input.target == target] or found
     code = code_hash(artifact)
     if found and all(each.code_sha256 != code for each in found):
@@ -111,18 +111,18 @@ def _compare_text(path: Path, entry: Locked, attempt: Attempt) -> None:
     """Raise if the template makes another kernel now of the locked configuration."""
     target = entry.measure_input.target
     try:
-        now = text_hash(kernel_of(attempt(entry.config), target))
+        texts = text_hashes(kernel_of(attempt(entry.config), target))
     except Exception as error:  # the template is the user's: whatever it raises is told
         why = str(error).strip().partition("\n")[0] or type(error).__name__
         raise FrozenError(
             f"{entry.title}: the template cannot make the configuration that {path} has: {why}; "
             "lock again"
         ) from error
-    if now != entry.text_sha256:
+    if entry.text_sha256 not in texts:
         raise FrozenError(
-            f"{entry.title}: the kernel has another text now ({now[:SHOWN]}) than the one that "
-            f"was locked ({entry.text_sha256[:SHOWN]} in {path}), so its time and answer are not "
-            "known; tune or verify it, and lock again"
+            f"{entry.title}: the kernel has another text now ({texts[0][:SHOWN]}) than the one "
+            f"that was locked ({entry.text_sha256[:SHOWN]} in {path}), so its time and answer are "
+            "not known; tune or verify it, and lock again"
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from autotune.errors import AutotuneError, FrozenError
 from autotune.graph.fuse import Function
 from autotune.lock import LockedFunction, locked_functions
-from autotune.lock.entries import SHOWN, compiler_of, device_class_of, text_hash
+from autotune.lock.entries import SHOWN, compiler_of, device_class_of, text_hashes
 from autotune.network.choice import RULE, Choice
 from autotune.network.choice_json import choice_from_json
 from autotune.network.plan import ExecutionPlan
@@ -100,12 +100,12 @@ class Pins:
 
     def _compare(self, entry: LockedFunction, number: int, module: Module) -> None:
         locked = entry.text_sha256[number] if number < len(entry.text_sha256) else ""
-        text, code = text_hash(module.kernel), code_hash(module.artifact)
-        if text != locked:
+        texts, code = text_hashes(module.kernel), code_hash(module.artifact)
+        if locked not in texts:
             raise FrozenError(
-                f"{entry.function}: its kernel has another text now ({text[:SHOWN]}) than the one "
-                f"that was locked ({locked[:SHOWN] or 'none'} in {self._path}), so its time and "
-                "answer are not known; lock the network anew"
+                f"{entry.function}: its kernel has another text now ({texts[0][:SHOWN]}) than the "
+                f"one that was locked ({locked[:SHOWN] or 'none'} in {self._path}), so its time "
+                "and answer are not known; lock the network anew"
             )
         if code != entry.code_sha256[number]:
             raise FrozenError(

@@ -19,7 +19,7 @@ from autotune.lock.entries import (
     device_class_of,
     device_name,
     machine_code,
-    text_hash,
+    text_hashes,
 )
 from autotune.measure import (
     LocalBuilder,
@@ -138,7 +138,7 @@ def _locked(
     whole, choice = parts[0].unit.whole, parts[0].unit.choice
     for part in parts:
         again = kernel_of_unit(part.unit, target, fallback_kernel)
-        if text_hash(again) != text_hash(part.module.kernel):
+        if text_hashes(again) != text_hashes(part.module.kernel):
             raise LockError(
                 f"{whole.name}: its kernel is not that of {part.unit.choice.provenance}; give "
                 "compile_network a chooser, such as History(log).choose, in place of kernel_for="
@@ -151,7 +151,7 @@ def _locked(
         device=device_name(target),
         device_class=device_class_of(target),
         way=choice.provenance,
-        text_sha256=tuple(text_hash(each.module.kernel) for each in parts),
+        text_sha256=tuple(text_hashes(each.module.kernel)[0] for each in parts),
         code_sha256=tuple(code_hash(each.module.artifact) for each in parts),
         compiler=compiler_of(target),
         microseconds=tuple(each.seconds * 1e6 for each in results),
@@ -260,9 +260,9 @@ def _difference(
 ) -> tuple[Any, str] | None:
     """Compare text and machine code of one kernel; None where they are the same."""
     count = len(entry.text_sha256)
-    text, locked = text_hash(kernel), entry.text_sha256[number] if number < count else ""
-    if text != locked:
-        return "text", f"its text is {text[:12]} now, locked is {locked[:12] or 'none'}"
+    texts, locked = text_hashes(kernel), entry.text_sha256[number] if number < count else ""
+    if locked not in texts:
+        return "text", f"its text is {texts[0][:12]} now, locked is {locked[:12] or 'none'}"
     code, then = machine_code(kernel, target, timeout_s), entry.code_sha256[number]
     if code != then:
         why = f"its machine code is {code[:12]} now, locked is {then[:12]}"

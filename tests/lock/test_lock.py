@@ -17,6 +17,7 @@ from autotune.cli.main import main
 from autotune.errors import FrozenError, LockError
 from autotune.kernel import SourceKernel
 from autotune.lock import check_lock, known, lock_records, read_lock, write_lock
+from autotune.lock.entries import text_hashes
 from autotune.record import write_log
 from autotune.task import Task
 from tests.record.records import good
@@ -181,6 +182,31 @@ def test_a_kernel_whose_text_has_changed_does_not_count(locked):
             called(8)
     finally:
         SOURCE[0] = SOURCE[0].replace("++i", "i++")
+
+
+def test_a_kernel_whose_comments_and_layout_have_changed_is_the_locked_one(locked):
+    locked(pair(8))
+    SOURCE[0] = "// Triples.\n" + SOURCE[0].replace("; i++", ";\n    i++")
+    try:
+        autotune.build(called(8), target="llvm")
+    finally:
+        SOURCE[0] = SOURCE[0].replace("// Triples.\n", "").replace(";\n    i++", "; i++")
+
+
+def test_a_lock_that_counts_comments_still_holds_for_the_text_that_it_was_made_of(locked):
+    path = locked(pair(8))
+    (entry,) = read_lock(path)
+    now, before = text_hashes(called(8).kernel("c"))
+    assert entry.text_sha256 == now
+    write_lock(path, [replace(entry, text_sha256=before)])
+    autotune.build(called(8), target="llvm")
+    assert {each.outcome for each in check_lock(read_lock(path), None)} == {"holds"}
+    SOURCE[0] += " // Triples."
+    try:
+        with pytest.raises(FrozenError, match="the kernel has another text now"):
+            called(8)
+    finally:
+        SOURCE[0] = SOURCE[0].removesuffix(" // Triples.")
 
 
 def test_a_configuration_that_the_template_does_not_offer_any_more_does_not_count(locked):
