@@ -1,6 +1,6 @@
 """Products of float32 on a GPU, untuned and at best, in turns with cuBLAS without TF32.
 
-    python -m benchmarks.float_products                       # the products of docs/benchmarks.md
+    python -m benchmarks.float_products            # those of docs/benchmarks_products.md
     python -m benchmarks.float_products --drawn 30 --seed 1   # others, drawn at random
     python -m benchmarks.float_products --only "8x 267x19x289" "653x729x80 tt" --each 6 --others 6
 

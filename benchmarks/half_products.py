@@ -1,6 +1,6 @@
 """Products of 16-bit floats, TF32 and integers on Hopper, untuned and best, in turns with cuBLAS.
 
-    python -m benchmarks.half_products                       # the products of docs/benchmarks.md
+    python -m benchmarks.half_products             # those of docs/benchmarks_products_16bit.md
     python -m benchmarks.half_products --drawn 15 --seed 1   # others, drawn at random
     python -m benchmarks.half_products --only "1024x768x3072 nt" 768 --each 40 --out raced.jsonl
 
