@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import stat
 import sys
 import tempfile
@@ -122,12 +123,12 @@ def device_locks() -> Path | None:
 
 def host_compiler() -> str | None:
     """Return the C compiler the user asked for with ``CC``, if any."""
-    return os.environ.get("CC") or None
+    return os.environ.get("CC", "").strip() or None
 
 
 def host_cxx_compiler() -> str | None:
     """Return the C++ compiler the user asked for with ``CXX``, if any."""
-    return os.environ.get("CXX") or None
+    return os.environ.get("CXX", "").strip() or None
 
 
 def search_path() -> str:
@@ -154,7 +155,15 @@ def compiler_variables() -> dict[str, str]:
 
 def compiler_flags() -> list[str]:
     """Return the flags that variables add to those on a compiler's command line."""
-    return [word for name in _FLAG_VARIABLES for word in os.environ.get(name, "").split()]
+    return [word for name in _FLAG_VARIABLES for word in words(os.environ.get(name, ""))]
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a command line; quotes without an end are letters like others."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
 
 
 def include_folders() -> list[str]:

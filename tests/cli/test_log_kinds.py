@@ -71,7 +71,7 @@ def test_every_command_that_rewrites_keeps_a_log_of_the_auto_scheduler(tmp_path)
     assert path.read_bytes() == RESNET.read_bytes()
     log("pick", path, tmp_path / "best.json")
     assert (tmp_path / "best.json").read_bytes() == RESNET.read_bytes()
-    parts = log("split", path).output.split()
+    parts = log("split", path).output.splitlines()
     assert "".join(Path(one).read_text() for one in parts) == RESNET.read_text()
 
 

@@ -1,11 +1,13 @@
 """A server of PostgreSQL of the tests' own, where its programs are installed."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 # Where Debian puts programs that are not in PATH.
 _HOMES = "/usr/lib/postgresql/*/bin"
@@ -42,10 +44,10 @@ def server():
             shutil.chown(folder / "data", "postgres")
         data = str(folder / "data")
         _run("initdb", "--no-sync", "-E", "UTF8", "--locale=C", "-U", "tuner", "-A", "trust", data)
-        options = f"-k {data} -c listen_addresses= -c fsync=off"
+        options = f"-k {shlex.quote(data)} -c listen_addresses= -c fsync=off"
         _run("pg_ctl", "-D", data, "-l", f"{data}/log", "-w", "-t", "80", "-o", options, "start")
         try:
-            yield f"postgresql://tuner@/postgres?host={data}"
+            yield f"postgresql://tuner@/postgres?host={quote(data)}"
         finally:
             _run("pg_ctl", "-D", data, "-m", "immediate", "stop")
 

@@ -177,7 +177,7 @@ def test_it_is_not_begun_where_the_kernel_has_no_time_for_it(tmp_path, monkeypat
 
 def test_one_that_takes_too_long_is_given_up(tmp_path, monkeypatch):
     slow = tmp_path / "slow"
-    slow.write_text("#!/bin/sh\necho x >>calls\nexec sleep 20\n".replace("calls", f"{slow}.calls"))
+    slow.write_text(f"#!/bin/sh\necho x >>'{slow}.calls'\nexec sleep 20\n")
     slow.chmod(0o700)
     monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(precompiled, "_PART", 0.05)

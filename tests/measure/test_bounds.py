@@ -232,7 +232,7 @@ def compiler(tmp_path, monkeypatch):
 )
 def test_a_compiler_that_dies_over_a_reference_is_asked_again(compiler, tmp_path, fault):
     once = tmp_path / "once"
-    compiler(f"[ -e {once} ] || {{ touch {once}; {fault}; }}")
+    compiler(f"[ -e '{once}' ] || {{ touch '{once}'; {fault}; }}")
     found = made(tmp_path, lambda a: te.compute((4,), lambda i: a[i] * 2), uniform(4))
     assert once.exists()
     assert found.values.shape == (4,)

@@ -75,6 +75,22 @@ def test_a_host_compiler_replaced_behind_a_wrapper_compiles_anew(tmp_path, monke
     assert [cached("c", "c", tmp_path) for _ in range(2)] == [False, True]
 
 
+@pytest.mark.parametrize("command", ["{0}", "'{0}' -O1", "env '{0}'"])
+def test_a_compiler_whose_path_has_blanks_is_found(command, tmp_path, monkeypatch):
+    folder = tmp_path / "my compilers"
+    folder.mkdir()
+    wrapper(folder / "mycc", "cc").write_text("mycc 1")
+    monkeypatch.setenv("CC", command.format(folder / "mycc"))
+    assert host_toolchain().version == "mycc 1"
+    assert compile_kernel(scale("c"), Target("c"), out_dir=tmp_path).artifact
+
+
+def test_a_compiler_with_a_quote_that_does_not_end_is_none(monkeypatch):
+    monkeypatch.setenv("CC", "'my compilers/cc")
+    with pytest.raises(CompilerMissing, match="there is no such program on PATH"):
+        host_toolchain()
+
+
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
 def test_an_nvcc_replaced_behind_a_wrapper_compiles_anew(tmp_path, monkeypatch):
     version = wrapper(tmp_path / "nvcc", find_nvcc())
@@ -132,7 +148,7 @@ def test_a_compiler_that_does_not_tell_its_version_is_none(body, tmp_path, monke
     monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
     nvcc = program(tmp_path / "nvcc", body)
     monkeypatch.setattr(toolchain, "find_nvcc", lambda: str(nvcc))
-    with pytest.raises(CompilerMissing, match=rf"{nvcc} --version: {MUTE[body]}"):
+    with pytest.raises(CompilerMissing, match=rf"nvcc'? --version: {MUTE[body]}"):
         nvcc_toolchain()
     monkeypatch.setattr(toolchain, "_VERSION_TIMEOUT_S", 60)
     program(nvcc, "print('release 1')")

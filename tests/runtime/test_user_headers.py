@@ -50,7 +50,7 @@ C_FLAGS = ["-I{0}", "-I {0}", "-isystem{0}", "-isystem {0}", "-iquote {0}", "-id
 
 @pytest.mark.parametrize("spelled", C_FLAGS)
 def test_a_header_beside_an_included_one_counts(spelled, project):
-    one = kernel(C_SOURCE, "c", spelled.format(project).split())
+    one = kernel(C_SOURCE, "c", [word.format(project) for word in spelled.split()])
     first, second, third = hashes(one, "c", project / "lib" / "b.h", project)
     assert first != second == third
 
@@ -64,7 +64,7 @@ NVCC_FLAGS = [
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
 @pytest.mark.parametrize("spelled", NVCC_FLAGS)
 def test_each_spelling_of_nvcc_is_understood(spelled, project):
-    one = kernel(SOURCE, "cuda", spelled.format(project).split())
+    one = kernel(SOURCE, "cuda", [word.format(project) for word in spelled.split()])
     first, second, third = hashes(one, "cuda -arch=sm_90", project / "lib" / "b.h", project)
     assert first != second == third
 
@@ -73,7 +73,8 @@ def test_each_spelling_of_nvcc_is_understood(spelled, project):
 @pytest.mark.parametrize("spelled", ["-include={0}", "-include {0}", "--pre-include={0}"])
 def test_a_header_that_is_read_first_counts(spelled, project):
     source = SOURCE.replace('#include "lib/a.h"', "")
-    one = kernel(source, "cuda", spelled.format(project / "lib" / "a.h").split())
+    flags = [word.format(project / "lib" / "a.h") for word in spelled.split()]
+    one = kernel(source, "cuda", flags)
     first, second, _ = hashes(one, "cuda -arch=sm_90", project / "lib" / "b.h", project)
     assert first != second
 
@@ -86,7 +87,8 @@ def test_a_header_found_by_a_variable_counts(project, monkeypatch):
 
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
 def test_a_header_found_by_the_flags_in_a_variable_counts(project, monkeypatch):
-    monkeypatch.setenv("NVCC_APPEND_FLAGS", f"-I {project}")
+    project = project.rename(project.with_name("my headers"))
+    monkeypatch.setenv("NVCC_APPEND_FLAGS", f'-I "{project}"')
     one = kernel(SOURCE, "cuda", [])
     first, second, _ = hashes(one, "cuda -arch=sm_90", project / "lib" / "b.h", project)
     assert first != second
@@ -120,7 +122,7 @@ def test_an_edited_file_of_flags_compiles_anew(project):
 
 def test_a_file_of_flags_that_names_itself_ends(tmp_path):
     path = tmp_path / "flags"
-    path.write_text(f"-O1 @{path}")
+    path.write_text(f"-O1 '@{path}'")
     assert list(expand_flag_files([f"@{path}"]))[:2] == ["-O1", "-O1"]
     assert list(expand_flag_files(["@/nowhere", "-O2"])) == ["@/nowhere", "-O2"]
     assert list(expand_flag_files(["--options-file", "/nowhere", "-O2"]))[-1] == "-O2"

@@ -36,7 +36,8 @@ import os, sys
 if os.fork() == 0:
     sys.exit()
 os.wait()
-print(folder, os.path.isdir(folder))
+print(folder)
+print(os.path.isdir(folder))
 """
 
 
@@ -46,6 +47,6 @@ def test_a_fork_that_ends_leaves_the_folder(owner, tmp_path, monkeypatch):
     text = textwrap.dedent(MADE[owner]) + FORKS
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", text]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    folder, was_there = done.stdout.split()
+    folder, was_there = done.stdout.splitlines()
     assert was_there == "True"
     assert not Path(folder).exists()  # its maker took it along

@@ -82,7 +82,9 @@ def host_toolchain(cxx: bool = False) -> Toolchain:
 def _host_toolchain(cxx: bool, asked: str | None, search_path: str) -> Toolchain:
     names = ("c++", "g++", "clang++") if cxx else ("cc", "gcc", "clang")
     variable, language = ("CXX", "C++") if cxx else ("CC", "C")
-    commands = [shlex.split(asked)] if asked else [[name] for name in names]
+    commands = [[name] for name in names]
+    if asked:  # a program, whose path may have blanks, or a command line
+        commands = [[asked], environment.words(asked)]
     for command in commands:
         path = shutil.which(command[0], path=search_path)
         if path:
