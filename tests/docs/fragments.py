@@ -32,7 +32,7 @@ GRANTED = {
     "docs/live_page.md": [Cannot("tests/dashboard/test_live_page.py does the same")],
     "docs/measuring.md": [Cannot("it needs two GPUs; tests/tuner")],
     "docs/networks.md": ["arrays = [numpy.zeros((1, 1, 8, 8), 'float32')]\n"],
-    "docs/search.md": [
+    "docs/searching.md": [
         "tasks = [autotune.create('book.recorded', args=(n,), target='llvm') for n in (1, 2)]\n",
     ],
     "docs/use.md": [

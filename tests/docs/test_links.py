@@ -44,6 +44,11 @@ def test_each_page_stands_in_a_table_of_contents():
     assert {page.resolve() for page in pages} <= listed
 
 
+def test_no_page_has_the_name_of_one_that_sphinx_makes():
+    made = {"search", "genindex", "py-modindex"}
+    assert not made & {path.stem for path in (ROOT / "docs").glob("*.md")}
+
+
 def test_a_package_index_gets_a_readme_with_absolute_links():
     with patch("setuptools.setup"):
         made = runpy.run_path(str(ROOT / "setup.py"))["long_description"]

@@ -37,7 +37,7 @@ SMALLER = {
     },
     "docs/first_te_template.md": {"        24,": "        2,", "(128,)": "(16,)"},
     "docs/results.md": {"64, 128]": "64]", "4, 8, 16, 32, 64": "4, 32"},
-    "docs/search.md": {"            200,": "            2,"},
+    "docs/searching.md": {"            200,": "            2,"},
     "docs/networks.md": {
         "num_measure_trials=6": "num_measure_trials=4", "budget_s=300": "budget_s=1",
     },
