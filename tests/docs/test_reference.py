@@ -38,3 +38,14 @@ def test_each_public_name_of_a_face_has_a_docstring(face):
         found = getattr(module, name)
         if inspect.isclass(found) or inspect.isroutine(found):
             assert found.__doc__, f"autotune.{face}.{name}"
+
+
+def test_each_ready_made_template_is_in_the_reference():
+    text = (API / "templates.md").read_text("utf-8")
+    listed = set(re.findall(r"autofunction:: autotune\.templates\.([\w.]+)", text))
+    registered = {
+        f"{path.stem}.{function}"
+        for path in (ROOT / "templates").glob("source*.py")
+        for function in re.findall(r"^@template\(.*\)\ndef (\w+)", path.read_text("utf-8"), re.M)
+    }
+    assert registered == listed, "docs/api/templates.md lists a template with its arguments"
