@@ -54,6 +54,11 @@ class TensorType:
         return len(self.shape)
 
     @property
+    def concrete_shape(self) -> tuple[int, ...]:
+        """The shape, by the name that TVM's types have for it."""
+        return self.shape
+
+    @property
     def size(self) -> int:
         """Number of elements."""
         return math.prod(self.shape)

@@ -102,6 +102,16 @@ class LoweredFunction:
             raise LoweringError(f"lowering made one function, {self.name!r}, not {name!r}")
         return self
 
+    def script(self, **options: object) -> str:
+        """Return what ``str`` shows, as TVM's modules do; options are accepted for TVM scripts."""
+        return str(self)
+
+    astext = script
+
+    def show(self, **options: object) -> None:
+        """Print what ``str`` shows."""
+        print(self)
+
     def __str__(self) -> str:
         printer = Printer()
         args = ", ".join(

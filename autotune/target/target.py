@@ -135,6 +135,11 @@ class Target:
         return str(self.attrs.get("model", "unknown"))
 
     @property
+    def target_name(self) -> str:
+        """The name of the kind, as TVM called it up to 0.6."""
+        return self.kind
+
+    @property
     def mcpu(self) -> str:
         """The ``-mcpu`` option, or an empty string."""
         return str(self.attrs.get("mcpu", ""))

@@ -289,6 +289,7 @@ def create(
     args: Sequence[object],
     target: str | Target | None = None,
     target_host: str | Target | None = None,
+    template_key: object = None,
 ) -> Task:
     """Make a task and collect the knobs of its template.
 
@@ -297,6 +298,7 @@ def create(
         args: arguments of the template, by position.
         target: what to tune for; by default the current target.
         target_host: kept for logs.
+        template_key: accepted for scripts of TVM 0.6; a template has one form.
 
     Raises:
         TemplateError: the template is unknown, or there is no target.

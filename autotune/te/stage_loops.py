@@ -91,7 +91,7 @@ class LoopPrimitives(StageState):
         return outer, inner
 
     def fuse(self, *axes: IterVar | Sequence[IterVar]) -> IterVar:
-        """Make one loop of neighbouring loops, given from outer to inner.
+        """Make one loop of neighbouring loops; the outermost stays outermost, however given.
 
         for i in 0..n:      ->  for i.j.fused in 0..n * m:
           for j in 0..m:          ...
@@ -105,6 +105,8 @@ class LoopPrimitives(StageState):
         for axis in axes:
             self.check_plain("fuse", axis)
         self._check_fuse(axes, places)
+        places.sort()
+        axes = tuple([self.leaf_iter_vars[place] for place in places])
         self.schedule.record(Fuse(self.key, tuple(places)))
         if not axes:
             single = IterVar(Var("singleton", "int32", "data"), Range(0, 1), "data")
@@ -128,11 +130,11 @@ class LoopPrimitives(StageState):
 
     def _check_fuse(self, axes: tuple[IterVar, ...], places: list[int]) -> None:
         names = ", ".join(axis.name for axis in axes)
-        if any(b != a + 1 for a, b in pairwise(places)):
+        if any(b != a + 1 for a, b in pairwise(sorted(places))):
             loops = ", ".join(leaf.name for leaf in self.leaf_iter_vars)
             raise ScheduleError(
-                f"fuse({names}): expected neighbouring loops from outer to inner; the loops of "
-                f"{self.name} are now: {loops}"
+                f"fuse({names}): expected neighbouring loops; the loops of {self.name} are now: "
+                f"{loops}"
             )
         if len({axis.kind for axis in axes}) > 1:
             raise ScheduleError(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         error,
         nd,
         relay,
+        rpc,
         runtime,
         target,
         te,
@@ -42,8 +43,8 @@ _HOMES = {
     **{
         name: f"autotune.tvm.{name}"
         for name in (
-            "_ffi", "auto_scheduler", "autotvm", "contrib", "driver", "error", "nd", "relay",
-            "runtime", "target", "te", "testing", "tir", "topi", "transform",
+            "_ffi", "auto_scheduler", "autotvm", "contrib", "driver", "error", "ir_pass", "nd",
+            "relay", "rpc", "runtime", "target", "te", "testing", "tir", "topi", "transform",
         )
     },
     "IRModule": "autotune.tvm.relay.function:IRModule",
@@ -94,6 +95,7 @@ __all__ = [
     "lower",
     "nd",
     "relay",
+    "rpc",
     "runtime",
     "target",
     "te",

@@ -31,7 +31,9 @@ _GONE = {
         autotvm.measure.measure_methods.RPCRunner autotvm.measure.measure_methods.check_remote
         autotvm.measure.measure_methods.default_module_loader
         autotvm.measure.measure_methods.request_remote
-        autotvm.measure.measure_methods.run_through_rpc autotvm.measure.request_remote rpc""",
+        autotvm.measure.measure_methods.run_through_rpc autotvm.measure.request_remote
+        rpc.Server rpc.TrackerSession rpc.connect rpc.connect_tracker rpc.proxy rpc.server
+        rpc.tracker""",
     "builders and runners hold their processes themselves; use concurrent.futures for yours": """
         autotvm.measure.Executor autotvm.measure.LocalExecutor autotvm.measure.executor
         autotvm.measure.local_executor autotvm.util.pool_map autotvm.utils.pool_map
@@ -76,7 +78,13 @@ _GONE = {
     "there are no importers of models; build the network with the operators of relay": """
         relay.frontend""",
     "relay.build compiles, graph_executor.GraphModule runs; passes are chosen at compilation": """
-        relay.create_executor relay.quantize relay.transform relay.vm""",
+        relay.create_executor relay.quantize relay.transform.AlterOpLayout
+        relay.transform.CanonicalizeOps relay.transform.ConvertLayout
+        relay.transform.DeadCodeElimination relay.transform.DynamicToStatic
+        relay.transform.EliminateCommonSubexpr relay.transform.FastMath
+        relay.transform.FoldConstant relay.transform.FoldScaleAxis relay.transform.FuseOps
+        relay.transform.SimplifyInference relay.transform.ToMixedPrecision relay.vm
+        transform.Sequential""",
     "use te.compute for the gradient": "te.gradient",
     "indices are simplified by themselves; expressions are in autotune.ir": "arith",
 }

@@ -123,10 +123,16 @@ def test_fuse_of_no_axes_is_a_loop_of_one_iteration():
     stage.bind(single, te.thread_axis("blockIdx.x"))
 
 
+def test_fuse_takes_neighbours_in_any_order_and_keeps_the_outermost_outermost(stage):
+    i, j, _ = axes(stage)
+    stage.fuse(j, i)
+    assert loops(stage) == ["i.j.fused", "k"]
+
+
 def test_fuse_of_loops_that_are_no_neighbours_is_refused(stage):
     i, j, k = axes(stage)
-    with pytest.raises(ScheduleError, match=r"fuse\(j, i\): expected neighbouring loops"):
-        stage.fuse(j, i)
+    with pytest.raises(ScheduleError, match=r"fuse\(i, i\): expected neighbouring loops"):
+        stage.fuse(i, i)
     stage.reorder(i, k, j)
     with pytest.raises(ScheduleError, match=r"fuse\(i, j\): .* C are now: i, k, j"):
         stage.fuse(i, j)

@@ -34,6 +34,11 @@ class RecordedState:
         text = f"[{', '.join([step.row_text for step in self.transform_steps])}]"
         return f"state-{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"
 
+    @property
+    def stages(self) -> tuple[()]:
+        """No stages: as in TVM, the state of a record has none before it is rebuilt."""
+        return ()
+
     def to_json(self) -> list[list[object]]:
         """Returns the steps as rows of a record.
 

@@ -23,7 +23,8 @@ from autotune.topi.nn.elementwise import (
     scale_shift_nchw,
     scale_shift_nhwc,
 )
-from autotune.topi.nn.pad import get_pad_tuple, pad
+from autotune.topi.nn.norm import layer_norm, rms_norm
+from autotune.topi.nn.pad import get_pad_tuple, get_pad_tuple3d, pad
 from autotune.topi.nn.pooling import adaptive_pool, global_pool, pool2d
 from autotune.topi.nn.softmax import log_softmax, softmax
 from autotune.topi.nn.winograd import (
@@ -60,10 +61,12 @@ __all__ = [
     "dilate",
     "flatten",
     "get_pad_tuple",
+    "get_pad_tuple3d",
     "global_pool",
     "global_pool3d",
     "group_conv2d_nchw",
     "group_conv2d_nhwc",
+    "layer_norm",
     "leaky_relu",
     "log_softmax",
     "matmul",
@@ -71,6 +74,7 @@ __all__ = [
     "pool2d",
     "prelu",
     "relu",
+    "rms_norm",
     "scale_shift_nchw",
     "scale_shift_nhwc",
     "softmax",

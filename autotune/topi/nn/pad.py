@@ -109,6 +109,32 @@ def get_pad_tuple(
     return top, left, bottom, right
 
 
+def get_pad_tuple3d(
+    padding: Padding, kernel: Sequence[object]
+) -> tuple[int, int, int, int, int, int]:
+    """Return a three-dimensional padding as (front, top, left, back, bottom, right).
+
+    Args:
+        padding: an int for all sides; (depth, vertical, horizontal); all six in the order of the
+            result; ``"VALID"``, no padding; or ``"SAME"``, the output as large as the input when
+            the stride is 1.
+        kernel: extents of the filter, dilation included.
+    """
+    check = asks("get_pad_tuple3d")
+    if isinstance(padding, str):
+        check.one_of("padding", padding, ("VALID", "SAME"))
+        sizes = check.sequence("kernel", kernel, "three extents")
+        both = [int(plain_integer(n)) - 1 if padding == "SAME" else 0 for n in sizes]  # type: ignore[call-overload]
+        before = [(n + 1) // 2 for n in both]
+        sides = [*before, *(n - b for n, b in zip(both, before, strict=True))]
+    else:
+        sides = integers(0)(check, "padding", [padding] if isinstance(padding, int) else padding)
+    if len(sides) not in (1, 3, 6):
+        check.refuse("padding", "1, 3 or 6 of them, 'SAME' or 'VALID'", padding)
+    front, top, left, back, bottom, right = sides * (6 // len(sides))
+    return front, top, left, back, bottom, right
+
+
 def _same(check: Check, kernel: Sequence[object]) -> tuple[int, int, int, int]:
     rows, columns = pair()(check, "kernel", kernel)
     top, left = rows // 2, columns // 2

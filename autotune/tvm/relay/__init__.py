@@ -6,7 +6,7 @@ from autotune.graph import Constant, TensorType, Value
 from autotune.graph import Value as Expr
 from autotune.network import load_param_dict, save_param_dict
 from autotune.tvm.names import resolver
-from autotune.tvm.relay import analysis, build_module, nn, op, testing
+from autotune.tvm.relay import analysis, build_module, nn, op, testing, transform
 from autotune.tvm.relay.build_module import build
 from autotune.tvm.relay.function import Function, IRModule, Tuple
 from autotune.tvm.relay.operators import *
@@ -16,7 +16,7 @@ from autotune.tvm.relay.variable import Var
 __all__ = [
     *_operators, "Constant", "Expr", "Function", "IRModule", "TensorType", "Tuple", "Value", "Var",
     "analysis", "build", "build_module", "load_param_dict", "nn", "op", "save_param_dict",
-    "testing",
+    "testing", "transform",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

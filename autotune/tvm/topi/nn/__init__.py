@@ -1,12 +1,67 @@
-"""TVM's `topi.nn`."""
+"""TVM's `topi.nn`, and its modules for each kind of operator."""
 
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
+from autotune.te.tensor import Tensor
 from autotune.topi.nn import *
 from autotune.topi.nn import __all__ as _ours
+from autotune.topi.nn import pool2d
 from autotune.tvm.names import resolver
 
-__all__ = [*_ours]
+__all__ = [*_ours, "pool"]
+
+# TVM's modules of operators, and where these are here.
+_MODULES = {
+    "batch_matmul": "dense",
+    "conv1d": "conv1d",
+    "conv2d": "conv2d",
+    "conv2d_transpose": "conv2d_transpose",
+    "conv3d": "conv3d",
+    "dense": "dense",
+    "depthwise_conv2d": "depthwise",
+    "dilate": "dilate",
+    "elemwise": "elementwise",
+    "flatten": "elementwise",
+    "mapping": "elementwise",
+    "pad": "pad",
+    "softmax": "softmax",
+}
+
+
+def pool(
+    data: Tensor,
+    kernel: Sequence[int],
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    pool_type: str,
+    ceil_mode: bool = False,
+    layout: str = "NCHW",
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Do what `pool2d` does, with the arguments that TVM took up to 0.7."""
+    return pool2d(
+        data, kernel, stride, 1, padding, pool_type, ceil_mode, layout, count_include_pad
+    )
+
+
+class _Operators(ModuleType):
+    """A package in which ``pad`` stays the operator after ``from tvm.topi.nn.pad import pad``.
+
+    An import of a module makes it an attribute of its package.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and name in __all__):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Operators
+for _theirs, _here in _MODULES.items():
+    sys.modules[f"{__name__}.{_theirs}"] = import_module(f"autotune.topi.nn.{_here}")
 
 if not TYPE_CHECKING:
     __getattr__ = resolver(__name__)
