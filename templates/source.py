@@ -32,10 +32,9 @@ from .products import (
     matvec_cuda,
 )
 from .products.gemm_shape import HALVES, Gemm, Product
-from .rows import rows_cuda, softmax_cpu, split_rows
+from .rows import rows_cpu, rows_cuda, split_rows
 from .rows.rows_shape import Rows
 from .rows.scan_cuda import Scan
-from .rows.softmax_shape import Softmax
 from .rows.split_rows import SplitRows
 
 Extents = int | Sequence[int]
@@ -289,4 +288,4 @@ def softmax_rows_cuda(rows: int, columns: int, dtype: str = "float32") -> Source
 @template("softmax.cpu")
 def softmax_rows_cpu(rows: int, columns: int) -> SourceKernel:
     """Softmax of each row of a float32 matrix, on a CPU."""
-    return tunable(softmax_cpu, Softmax(rows, columns), "llvm")
+    return tunable(rows_cpu, Rows("softmax", rows, columns), "llvm")

@@ -10,12 +10,12 @@ from autotune.errors import TemplateError
 from .arguments import template
 from .attention import attention_mma, attention_space
 from .attention.attention_mma import Attention
-from .data_movement import take_cuda, transpose_cuda
+from .data_movement import take_cuda, transpose_cpu, transpose_cuda
 from .data_movement.take_cuda import TakeRows
 from .data_movement.transpose_shape import Transpose
 from .elementwise import elementwise_cuda
 from .elementwise.elementwise_cuda import Elementwise
-from .rows import reduce_cuda, rows_cuda, scan_cuda
+from .rows import reduce_cpu, reduce_cuda, rows_cpu, rows_cuda, scan_cpu, scan_cuda
 from .rows.rows_shape import Reduction, Rows
 from .rows.scan_cuda import Scan
 from .source import tunable, tunable_rows
@@ -25,6 +25,12 @@ from .source import tunable, tunable_rows
 def log_softmax_cuda(rows: int, columns: int, dtype: str = "float32") -> SourceKernel:
     """Logarithm of the softmax of each row of a matrix."""
     return tunable_rows(rows_cuda, Rows("log_softmax", rows, columns, dtype))
+
+
+@template("log_softmax.cpu")
+def log_softmax_cpu(rows: int, columns: int) -> SourceKernel:
+    """Logarithm of the softmax of each row of a float32 matrix, on a CPU."""
+    return tunable(rows_cpu, Rows("log_softmax", rows, columns), "llvm")
 
 
 @template("layer_norm.cuda")
@@ -41,6 +47,15 @@ def layer_norm_cuda(
     return tunable_rows(rows_cuda, shape)
 
 
+@template("layer_norm.cpu")
+def layer_norm_cpu(
+    rows: int, columns: int, epsilon: float = 1e-5, gain: bool = True, shift: bool = True
+) -> SourceKernel:
+    """Layer normalisation of float32 rows as ``layer_norm.cuda`` does it, on a CPU."""
+    shape = Rows("layer_norm", rows, columns, epsilon=epsilon, gain=gain, shift=shift)
+    return tunable(rows_cpu, shape, "llvm")
+
+
 @template("rms_norm.cuda")
 def rms_norm_cuda(
     rows: int, columns: int, epsilon: float = 1e-6, gain: bool = True, dtype: str = "float32"
@@ -48,6 +63,14 @@ def rms_norm_cuda(
     """RMS normalisation: each row divided by its root mean square, times gain (per column)."""
     shape = Rows("rms_norm", rows, columns, dtype, epsilon, gain)
     return tunable_rows(rows_cuda, shape)
+
+
+@template("rms_norm.cpu")
+def rms_norm_cpu(
+    rows: int, columns: int, epsilon: float = 1e-6, gain: bool = True
+) -> SourceKernel:
+    """RMS normalisation of float32 rows as ``rms_norm.cuda`` does it, on a CPU."""
+    return tunable(rows_cpu, Rows("rms_norm", rows, columns, epsilon=epsilon, gain=gain), "llvm")
 
 
 @template("group_norm.cuda")
@@ -60,16 +83,34 @@ def group_norm_cuda(
     Data and out are seen as (n * groups, channels / groups * spatial); gain and shift have one
     number a channel. With ``groups=channels`` that is instance norm.
     """
+    shape = _groups_of_channels(n, channels, spatial, groups, epsilon, gain, shift, dtype)
+    return tunable_rows(rows_cuda, shape)
+
+
+@template("group_norm.cpu")
+def group_norm_cpu(
+    n: int, channels: int, spatial: int, groups: int, epsilon: float = 1e-5,
+    gain: bool = True, shift: bool = True,
+) -> SourceKernel:  # fmt: skip
+    """Normalise each group of channels of float32 images as ``group_norm.cuda`` does, on a CPU."""
+    shape = _groups_of_channels(n, channels, spatial, groups, epsilon, gain, shift, "float32")
+    return tunable(rows_cpu, shape, "llvm")
+
+
+def _groups_of_channels(
+    n: int, channels: int, spatial: int, groups: int, epsilon: float, gain: bool, shift: bool,
+    dtype: str,
+) -> Rows:  # fmt: skip
+    """Return the rows of a group normalisation, one for each image and group."""
     if min(n, channels, spatial, groups) < 1 or channels % groups:
         raise TemplateError(
             f"group_norm: extents must be at least 1 and groups divide channels, "
             f"got {(n, channels, spatial, groups)}"
         )
     each = channels // groups
-    shape = Rows(
+    return Rows(
         "layer_norm", n * groups, each * spatial, dtype, epsilon, gain, shift, each, groups
     )
-    return tunable_rows(rows_cuda, shape)
 
 
 @template("attention.cuda")
@@ -119,10 +160,22 @@ def reduce_cuda_rows(
     return tunable(reduce_cuda, Reduction(operation, outer, depth, inner, dtype), "cuda")
 
 
+@template("reduce.cpu")
+def reduce_cpu_rows(operation: str, outer: int, depth: int, inner: int = 1) -> SourceKernel:
+    """Reduce a float32 array along its middle axis as ``reduce.cuda`` does, on a CPU."""
+    return tunable(reduce_cpu, Reduction(operation, outer, depth, inner), "llvm")
+
+
 @template("cumsum.cuda")
 def cumsum_cuda(rows: int, columns: int, dtype: str = "float32") -> SourceKernel:
     """Inclusive prefix sums of each row of a matrix."""
     return tunable_rows(scan_cuda, Scan(rows, columns, dtype))
+
+
+@template("cumsum.cpu")
+def cumsum_cpu(rows: int, columns: int) -> SourceKernel:
+    """Inclusive prefix sums of each row of a float32 matrix, on a CPU."""
+    return tunable(scan_cpu, Scan(rows, columns), "llvm")
 
 
 @template("transpose.cuda")
@@ -131,6 +184,14 @@ def transpose_cuda_any(
 ) -> SourceKernel:
     """Permute an array: axis ``i`` of the result is axis ``axes[i]`` of the data, as in numpy."""
     return tunable(transpose_cuda, Transpose(tuple(shape), tuple(axes), dtype), "cuda")
+
+
+@template("transpose.cpu")
+def transpose_cpu_any(
+    shape: Sequence[int], axes: Sequence[int], dtype: str = "float32"
+) -> SourceKernel:
+    """Permute an array as ``transpose.cuda`` does, on a CPU."""
+    return tunable(transpose_cpu, Transpose(tuple(shape), tuple(axes), dtype), "llvm")
 
 
 @template("elementwise.cuda")

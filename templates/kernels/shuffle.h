@@ -5,3 +5,11 @@
 #else
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #endif
+// The values of a function of all lane numbers.
+#if LANES == 16
+#define ORDER(a) a(0), a(1), a(2), a(3), a(4), a(5), a(6), a(7), a(8), a(9), a(10), a(11), a(12), a(13), a(14), a(15)
+#elif LANES == 8
+#define ORDER(a) a(0), a(1), a(2), a(3), a(4), a(5), a(6), a(7)
+#else
+#define ORDER(a) a(0), a(1), a(2), a(3)
+#endif

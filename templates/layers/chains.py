@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import string
+from functools import partial
 
 from autotune.graph import Constant, Operator, Pattern, Value, ops
 from autotune.graph.fuse import Function
@@ -71,8 +72,7 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+|\W", text)
 
 
-@implements_whole("cuda", "transpose.cuda")
-def transpose(function: Function) -> Offer | None:
+def transpose(kind: str, function: Function) -> Offer | None:
     """Offer the copy with other axes, of data that is seen in other shapes before and after."""
     graph = function.graph
     turns = [node for node in graph.nodes if not isinstance(node.op, _SEEN_ANEW)]
@@ -84,7 +84,11 @@ def transpose(function: Function) -> Offer | None:
     (data,) = node.inputs
     rank = data.type.ndim
     axes = tuple(axis % rank for axis in node.op.axes or tuple(reversed(range(rank))))
-    moves = axes != tuple(sorted(axes)) and data.type.size >= MANY
+    moves = axes != tuple(sorted(axes)) and (kind == "cpu" or data.type.size >= MANY)
     if not moves or data.dtype not in ELEMENT_BYTES:
         return None
-    return transposition(graph.inputs, data.shape, axes, data.dtype)
+    return transposition(kind, graph.inputs, data.shape, axes, data.dtype)
+
+
+for _kind in ("cuda", "cpu"):
+    implements_whole(_kind, f"transpose.{_kind}")(partial(transpose, _kind))

@@ -132,7 +132,7 @@ def pool2d(template: str, layer: Layer) -> Offer | None:
     return Offer(template, args, layer.inputs)
 
 
-def global_pool(layer: Layer) -> Offer | None:
+def global_pool(kind: str, layer: Layer) -> Offer | None:
     """Offer the reduction of rows, or down columns, for the pooling of whole images."""
     op = layer.op
     assert isinstance(op, ops.GlobalPool)
@@ -143,11 +143,18 @@ def global_pool(layer: Layer) -> Offer | None:
     pixels = math.prod(e for e, axis in zip(shape, op.layout, strict=True) if axis not in "NC")
     inner = 1 if op.layout.endswith(("H", "W")) else shape[-1]
     outer = math.prod(shape) // (pixels * inner)
-    args = (name, outer, pixels, inner, layer.result.dtype)
-    return Offer("reduce.cuda", args, layer.inputs) if takes(Reduction, *args) else None
+    return _reduced(kind, layer, (name, outer, pixels, inner))
 
 
-def reduction(layer: Layer) -> Offer | None:
+def _reduced(kind: str, layer: Layer, extents: tuple[object, ...]) -> Offer | None:
+    args = (*extents, layer.inputs[0].dtype)
+    fits = takes(Reduction, *args)
+    # On a CPU there is only one dtype.
+    given = args if kind == "cuda" else extents
+    return Offer(f"reduce.{kind}", given, layer.inputs) if fits else None
+
+
+def reduction(kind: str, layer: Layer) -> Offer | None:
     """Offer the reduction along neighbouring axes."""
     op, shape = layer.op, layer.inputs[0].shape
     assert isinstance(op, ops.Reduction)
@@ -156,16 +163,7 @@ def reduction(layer: Layer) -> Offer | None:
     if not neighbours or layer.epilogue != Epilogue():
         return None
     outer, depth = math.prod(shape[: over[0]]), math.prod(shape[over[0] : over[-1] + 1])
-    args = (op.name, outer, depth, math.prod(shape[over[-1] + 1 :]), layer.inputs[0].dtype)
-    return Offer("reduce.cuda", args, layer.inputs) if takes(Reduction, *args) else None
-
-
-def _enter(
-    operators: tuple[str, ...], template: str, matcher: Callable[[Layer], Offer | None],
-    dtypes: tuple[str, ...], layouts: tuple[str, ...] | None = None,
-) -> None:  # fmt: skip
-    for operator in operators:
-        implements(operator, "cuda", template, layouts, dtypes)(matcher)
+    return _reduced(kind, layer, (op.name, outer, depth, math.prod(shape[over[-1] + 1 :])))
 
 
 def enter_windows(kind: str, layouts: tuple[str, ...]) -> None:
@@ -179,17 +177,25 @@ def enter_windows(kind: str, layouts: tuple[str, ...]) -> None:
         implements(operator, kind, name, layouts, dtypes)(partial(pool2d, name))
 
 
+def enter_reductions(kind: str, dtypes: tuple[str, ...]) -> None:
+    """Register the template of reductions for a kind of target."""
+    name, pool = f"reduce.{kind}", partial(global_pool, kind)
+    for operator in ("nn.global_avg_pool2d", "nn.global_max_pool2d"):
+        implements(operator, kind, name, IMAGES, dtypes)(pool)
+    implements("nn.global_avg_pool3d", kind, name, VOLUMES, dtypes)(pool)
+    # Indices are integers, whatever the elements are.
+    indices = ("argmax", "argmin")
+    for operator in ("sum", "mean", "max", "min", "prod", *indices):
+        every = (*dtypes, "int32") if operator in indices else dtypes
+        implements(operator, kind, name, dtypes=every)(partial(reduction, kind))
+
+
 enter_windows("cuda", IMAGES)
-_enter(
-    ("nn.global_avg_pool2d", "nn.global_max_pool2d"), "reduce.cuda", global_pool, FLOATS, IMAGES
-)
-_enter(("nn.global_avg_pool3d",), "reduce.cuda", global_pool, FLOATS, VOLUMES)
-_enter(("sum", "mean", "max", "min", "prod"), "reduce.cuda", reduction, FLOATS)
-# Indices are integers, whatever the elements are.
-_enter(("argmax", "argmin"), "reduce.cuda", reduction, (*FLOATS, "int32"))
+enter_reductions("cuda", FLOATS)
+enter_reductions("cpu", FLOAT32)
 
 
-def transpose(layer: Layer) -> Offer | None:
+def transpose(kind: str, layer: Layer) -> Offer | None:
     """Offer the copy with other axes, where nothing else is done with it."""
     op, (data,) = layer.op, layer.inputs
     assert isinstance(op, ops.Transpose)
@@ -197,17 +203,17 @@ def transpose(layer: Layer) -> Offer | None:
     axes = tuple(axis % len(data.shape) for axis in axes)
     if layer.epilogue != Epilogue() or axes == tuple(sorted(axes)):
         return None
-    return transposition(layer.inputs, tuple(data.shape), axes, data.dtype)
+    return transposition(kind, layer.inputs, tuple(data.shape), axes, data.dtype)
 
 
 def transposition(
-    inputs: tuple[Value, ...], shape: tuple[int, ...], axes: tuple[int, ...], dtype: str
+    kind: str, inputs: tuple[Value, ...], shape: tuple[int, ...], axes: tuple[int, ...], dtype: str
 ) -> Offer | None:
     """Offer a permutation of the axes of an input that is seen in a shape, if it is worth it."""
     args = (shape, axes, dtype)
-    if not takes(Transpose, *args) or not fills_blocks(Transpose(*args)):
+    if not takes(Transpose, *args) or (kind == "cuda" and not fills_blocks(Transpose(*args))):
         return None
-    return Offer("transpose.cuda", args, inputs)
+    return Offer(f"transpose.{kind}", args, inputs)
 
 
 def take_rows(layer: Layer) -> Offer | None:
@@ -222,5 +228,7 @@ def take_rows(layer: Layer) -> Offer | None:
     return Offer("take_rows.cuda", args, layer.inputs) if takes(TakeRows, *args) else None
 
 
-_enter(("transpose",), "transpose.cuda", transpose, tuple(ELEMENT_BYTES))
-_enter(("take",), "take_rows.cuda", take_rows, tuple(ELEMENT_BYTES))
+for _kind in ("cuda", "cpu"):
+    _dtypes = tuple(ELEMENT_BYTES)
+    implements("transpose", _kind, f"transpose.{_kind}", dtypes=_dtypes)(partial(transpose, _kind))
+implements("take", "cuda", "take_rows.cuda", dtypes=tuple(ELEMENT_BYTES))(take_rows)

@@ -1,13 +1,15 @@
-"""Which layers of networks the CUDA templates of norms, prefix sums and attention compute.
+"""Which layers of networks the templates of norms, prefix sums and attention compute.
 
 Rows must be along the last axes: strided rows are left to tensor expressions. Rows of any number
-and length are offered, since the kernels choose the threads of a row and split few long ones among
-blocks; attention needs a head size that tensor cores support.
+and length are offered, since CUDA kernels choose the threads of a row and split few long ones
+among blocks; attention needs a head size that tensor cores support. CPU kernels are of float32.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from autotune.graph import ops
@@ -18,7 +20,7 @@ from ..attention.attention_mma import Attention
 from ..products.gemm_shape import HALVES
 from ..rows.rows_shape import Rows
 from ..rows.scan_cuda import Scan
-from .cuda import FLOATS, takes
+from .cuda import FLOAT32, FLOATS, takes
 
 
 def _rows(layer: Layer, axis: int) -> tuple[int, int] | None:
@@ -35,33 +37,38 @@ def _vectors(layer: Layer) -> tuple[Any, ...]:
     return (data, *op.used(vectors).values())
 
 
-@implements("nn.layer_norm", "cuda", "layer_norm.cuda", dtypes=FLOATS)
-def layer_norm(layer: Layer) -> Offer | None:
+def _of_dtype(kind: str, dtype: str) -> tuple[str, ...]:
+    """Return a dtype as the templates of a kind of target take it: on a CPU there is only one."""
+    return (dtype,) if kind == "cuda" else ()
+
+
+def layer_norm(kind: str, layer: Layer) -> Offer | None:
     """Offer the map of rows, with the vectors that follow."""
     op = layer.op
     assert isinstance(op, ops.LayerNorm)
     extents = _rows(layer, op.axis_of_norm)
     if extents is None:
         return None
-    args = (*extents, op.epsilon, op.scale, op.center, layer.result.dtype)
-    shape = ("layer_norm", *extents, layer.result.dtype, op.epsilon)
-    return Offer("layer_norm.cuda", args, _vectors(layer)) if takes(Rows, *shape) else None
+    dtype = layer.result.dtype
+    args = (*extents, op.epsilon, op.scale, op.center, *_of_dtype(kind, dtype))
+    fits = takes(Rows, "layer_norm", *extents, dtype, op.epsilon)
+    return Offer(f"layer_norm.{kind}", args, _vectors(layer)) if fits else None
 
 
-@implements("nn.rms_norm", "cuda", "rms_norm.cuda", dtypes=FLOATS)
-def rms_norm(layer: Layer) -> Offer | None:
+def rms_norm(kind: str, layer: Layer) -> Offer | None:
     """Offer the map of rows, with the vector that follows."""
     op = layer.op
     assert isinstance(op, ops.RmsNorm)
     extents = _rows(layer, op.axis_of_norm)
     if extents is None:
         return None
-    args = (*extents, op.epsilon, op.scale, layer.result.dtype)
-    shape = ("rms_norm", *extents, layer.result.dtype, op.epsilon)
-    return Offer("rms_norm.cuda", args, _vectors(layer)) if takes(Rows, *shape) else None
+    dtype = layer.result.dtype
+    args = (*extents, op.epsilon, op.scale, *_of_dtype(kind, dtype))
+    fits = takes(Rows, "rms_norm", *extents, dtype, op.epsilon)
+    return Offer(f"rms_norm.{kind}", args, _vectors(layer)) if fits else None
 
 
-def group_norm(layer: Layer) -> Offer | None:
+def group_norm(kind: str, layer: Layer) -> Offer | None:
     """Offer the map of rows that are groups of channels, with the vectors that follow."""
     op = layer.op
     assert isinstance(op, ops.GroupNorm | ops.InstanceNorm)
@@ -71,35 +78,45 @@ def group_norm(layer: Layer) -> Offer | None:
     rows = ("layer_norm", images * groups, channels // groups * spatial, layer.result.dtype)
     if not takes(Rows, *rows, op.epsilon) or layer.epilogue != Epilogue():
         return None
-    args = (images, channels, spatial, groups, op.epsilon, op.scale, op.center)
-    return Offer("group_norm.cuda", (*args, layer.result.dtype), _vectors(layer))
+    given = (images, channels, spatial, groups, op.epsilon, op.scale, op.center)
+    args = (*given, *_of_dtype(kind, layer.result.dtype))
+    return Offer(f"group_norm.{kind}", args, _vectors(layer))
 
 
-implements("nn.group_norm", "cuda", "group_norm.cuda", dtypes=FLOATS)(group_norm)
-implements("nn.instance_norm", "cuda", "group_norm.cuda", dtypes=FLOATS)(group_norm)
-
-
-@implements("nn.log_softmax", "cuda", "log_softmax.cuda", dtypes=FLOATS)
-def log_softmax(layer: Layer) -> Offer | None:
+def log_softmax(kind: str, layer: Layer) -> Offer | None:
     """Offer the map of rows."""
     assert isinstance(layer.op, ops.LogSoftmax)
     extents = _rows(layer, layer.op.axis_of_sum)
     if extents is None:
         return None
-    args = (*extents, layer.result.dtype)
-    fits = takes(Rows, "log_softmax", *args)
-    return Offer("log_softmax.cuda", args, layer.inputs) if fits else None
+    fits = takes(Rows, "log_softmax", *extents, layer.result.dtype)
+    args = (*extents, *_of_dtype(kind, layer.result.dtype))
+    return Offer(f"log_softmax.{kind}", args, layer.inputs) if fits else None
 
 
-@implements("cumsum", "cuda", "cumsum.cuda", dtypes=FLOATS)
-def cumsum(layer: Layer) -> Offer | None:
+def cumsum(kind: str, layer: Layer) -> Offer | None:
     """Offer the scan of rows."""
     assert isinstance(layer.op, ops.Cumsum)
     extents = _rows(layer, layer.op.along)
     if extents is None:
         return None
-    args = (*extents, layer.result.dtype)
-    return Offer("cumsum.cuda", args, layer.inputs) if takes(Scan, *args) else None
+    fits = takes(Scan, *extents, layer.result.dtype)
+    args = (*extents, *_of_dtype(kind, layer.result.dtype))
+    return Offer(f"cumsum.{kind}", args, layer.inputs) if fits else None
+
+
+_MATCHERS: tuple[tuple[str, str, Callable[[str, Layer], Offer | None]], ...] = (
+    ("nn.layer_norm", "layer_norm", layer_norm),
+    ("nn.rms_norm", "rms_norm", rms_norm),
+    ("nn.group_norm", "group_norm", group_norm),
+    ("nn.instance_norm", "group_norm", group_norm),
+    ("nn.log_softmax", "log_softmax", log_softmax),
+    ("cumsum", "cumsum", cumsum),
+)
+for _kind, _dtypes in (("cuda", FLOATS), ("cpu", FLOAT32)):
+    for _operator, _template, _matcher in _MATCHERS:
+        _match = partial(_matcher, _kind)
+        implements(_operator, _kind, f"{_template}.{_kind}", dtypes=_dtypes)(_match)
 
 
 def _heads_of(layer: Layer) -> tuple[str, tuple[int, ...]]:

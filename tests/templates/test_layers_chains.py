@@ -108,7 +108,7 @@ DECLINED = {
 def test_others_are_declined(name):
     for function in partition(Graph.of(DECLINED[name]()), 3):
         assert chains.chain(function) is None
-        assert chains.transpose(function) is None
+        assert all(chains.transpose(kind, function) is None for kind in ("cuda", "cpu"))
 
 
 def test_small_ones_are_left_to_the_rule(monkeypatch):

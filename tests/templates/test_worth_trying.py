@@ -125,6 +125,29 @@ CASES = {
     "conv2d_transpose_nchw.cuda": (
         [(ops.Conv2dTranspose(), (1, 2, 5, 5), (2, 3, 3, 3))],
         [(ops.Conv2dTranspose(), (1, 2, 5, 5), (2, 3, 3, 3), "float16")]),
+    "log_softmax.cpu": (
+        [(ops.LogSoftmax(), (3, 5))],
+        [(ops.LogSoftmax(0), (3, 5)), (ops.LogSoftmax(), (3, 5), "float16")]),
+    "layer_norm.cpu": (
+        [(ops.LayerNorm(), (3, 5), (5,), (5,)), (ops.LayerNorm(center=False), (3, 5), (5,))],
+        [(ops.LayerNorm(0), (3, 5), (3,), (3,)), (ops.LayerNorm(), (BIG, 2), (2,), (2,))]),
+    "rms_norm.cpu": (
+        [(ops.RmsNorm(), (3, 5), (5,))],
+        [(ops.RmsNorm(0), (3, 5), (3,)), (ops.RmsNorm(), (3, 5), (5,), "bfloat16")]),
+    "group_norm.cpu": (
+        [(ops.GroupNorm(2), (3, 4, 5), (4,), (4,)), (ops.InstanceNorm(), (3, 4, 5), (4,), (4,))],
+        [(ops.GroupNorm(), (3, 4), (4,), (4,), "float64")]),
+    "cumsum.cpu": (
+        [(ops.Cumsum(), (3, 5)), (ops.Cumsum(), (9,))],
+        [(ops.Cumsum(0), (3, 5)), (ops.Cumsum(), (3, 5), "float16")]),
+    "reduce.cpu": (
+        [(ops.Sum((1, 2)), (3, 4, 5, 6)), (ops.Argmax(), (3, 5)),
+         (ops.GlobalAvgPool3d(), (1, 2, 3, 4, 5))],
+        [(ops.Sum((0, 2)), (3, 4, 5)), (ops.Sum((0,)), (2, BIG)),
+         (ops.Argmax(), (3, 5), "int32")]),
+    "transpose.cpu": (
+        [(ops.Transpose(), (3, 5), "int8"), (ops.Transpose((0, 2, 1)), (64, 2, 16))],
+        [(ops.Transpose((0, 1)), (3, 5)), (ops.Transpose((-3, 1, 2)), (2, 3, 5))]),
 }  # fmt: skip
 for _kind in KINDS:
     _plain = (ops.Conv2d(**SAME), (1, 4, 9, 9), (4, 4, 3, 3))
