@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
+
+from benchmarks import memory_cpu
+from benchmarks.memory_cpu import extent, until
 
 Case = tuple[str, tuple[Any, ...]]
 # Operations, and elements, of a drawn case at the most, so that a run of 60 ends in minutes.
@@ -15,7 +17,7 @@ _TAPS = ((1, 1), (1, 1), (1, 1), (3, 3), (3, 3), (3, 3), (5, 5), (7, 7), (1, 7),
 def drawn(seed: int, count: int) -> dict[str, Case]:
     """Return template and arguments of ``count`` cases of each kind by the name of the case."""
     found: dict[str, Case] = {}
-    for draw in (_conv, _product, _softmax, _pool):
+    for draw in (_conv, _product, _softmax, _pool, *memory_cpu.DRAWS):
         rng, wanted = random.Random(f"{seed} {draw.__name__}"), len(found) + count
         while len(found) < wanted:
             name, case = draw(rng)
@@ -23,58 +25,45 @@ def drawn(seed: int, count: int) -> dict[str, Case]:
     return found
 
 
-def _extent(rng: random.Random, low: int, high: int) -> int:
-    """Return an extent, evenly by its logarithm; every second one is a multiple of 8 or 32."""
-    value = round(low * (high / low) ** rng.random())
-    each = rng.choice((1, 1, 8, 32))
-    return max(low, value // each * each)
-
-
-def _until(draw: Callable[[], Any], fits: Callable[[Any], bool]) -> Any:
-    while not fits(given := draw()):
-        pass
-    return given
-
-
 def _conv(rng: random.Random) -> tuple[str, Case]:
     def draw() -> tuple[Any, ...]:
         kh, kw = rng.choice(_TAPS)
-        size, stride = _extent(rng, 7, 130), rng.choice((1, 1, 2))
-        co, ci = _extent(rng, 8, 700), _extent(rng, 3, 700)
+        size, stride = extent(rng, 7, 130), rng.choice((1, 1, 2))
+        co, ci = extent(rng, 8, 700), extent(rng, 3, 700)
         return 1, size, size, co, ci, kh, kw, stride, (kh // 2, kw // 2), True, True
 
     def fits(args: tuple[Any, ...]) -> bool:
         _, size, _, co, ci, kh, kw, stride, *_ = args
         return 4e6 < 2 * (size // stride) ** 2 * co * ci * kh * kw < _MOST_FLOP
 
-    args = _until(draw, fits)
+    args = until(draw, fits)
     _, size, _, co, ci, kh, kw, stride, *_ = args
     return f"conv {ci}->{co} {kh}x{kw} on {size}, stride {stride}", ("conv2d_nchw", args)
 
 
 def _product(rng: random.Random) -> tuple[str, Case]:
     def draw() -> tuple[int, ...]:
-        return _extent(rng, 1, 1500), _extent(rng, 16, 4000), _extent(rng, 16, 4000)
+        return extent(rng, 1, 1500), extent(rng, 16, 4000), extent(rng, 16, 4000)
 
-    m, n, k = _until(draw, lambda each: 1e6 < 2 * each[0] * each[1] * each[2] < _MOST_FLOP)
+    m, n, k = until(draw, lambda each: 1e6 < 2 * each[0] * each[1] * each[2] < _MOST_FLOP)
     return f"gemm {m}x{n}x{k}", ("gemm_nn", (m, n, k))
 
 
 def _softmax(rng: random.Random) -> tuple[str, Case]:
     def draw() -> tuple[int, int]:
-        return _extent(rng, 1, 5000), _extent(rng, 4, 30000)
+        return extent(rng, 1, 5000), extent(rng, 4, 30000)
 
-    rows, columns = _until(draw, lambda each: 1e4 < each[0] * each[1] < _MOST_ELEMENTS)
+    rows, columns = until(draw, lambda each: 1e4 < each[0] * each[1] < _MOST_ELEMENTS)
     return f"softmax {rows}x{columns}", ("softmax", (rows, columns))
 
 
 def _pool(rng: random.Random) -> tuple[str, Case]:
     def draw() -> tuple[Any, ...]:
         side, stride = rng.choice(((2, 2), (3, 1), (3, 2), (3, 2), (5, 1)))
-        size, channels = _extent(rng, 7, 224), _extent(rng, 3, 1000)
+        size, channels = extent(rng, 7, 224), extent(rng, 3, 1000)
         return rng.choice(("max", "avg")), 1, size, size, channels, side, stride, side // 2
 
-    kind, _, size, _, channels, side, stride, _ = args = _until(
+    kind, _, size, _, channels, side, stride, _ = args = until(
         draw, lambda each: 1e4 < each[2] ** 2 * each[4] < _MOST_ELEMENTS
     )
     return f"{kind} pool {channels} {side}x{side} on {size}, stride {stride}", ("pool2d", args)

@@ -6,10 +6,12 @@
     python -m benchmarks.templates_cpu --only "conv 512" "gemm 512" --tune 40
     python -m benchmarks.templates_cpu --drawn 60 --seed 1 --only conv gemm   # shapes nobody chose
     python -m benchmarks.templates_cpu --drawn 60 --seed 1 --check            # beside float64
+    python -m benchmarks.templates_cpu --only norm reduction scan transpose   # memory-bound
     ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell \\
         MKL_ENABLE_INSTRUCTIONS=AVX2 python -m benchmarks.templates_cpu \\
         --target "llvm -mcpu=x86-64-v3"                      # all without AVX-512
 
+Norms, reductions, prefix sums and transposes are of `memory_cpu`, beside PyTorch's eager calls.
 Convolutions are those of ResNet-18 and others, depthwise ones those of MobileNet, with bias and
 ReLU, in NCHW with weights as they are trained: nothing is laid out ahead of time for the template;
 `winograd` is the template for filters that were transformed ahead, untuned, which networks take.
@@ -29,7 +31,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from autotune.templates import source, source_windows
+from autotune.templates import source, source_rows, source_windows
 from autotune.templates.convolutions.winograd_cuda import transformed_filters
 
 import autotune
@@ -44,6 +46,7 @@ from autotune.runtime.roofline import ceilings_of
 from autotune.target import Target
 from autotune.task import ApplyConfig, FallbackConfigEntity, create
 from autotune.tuner import AutoTuner, callback
+from benchmarks import memory_cpu
 from benchmarks.drawn_cpu import Case, drawn
 from benchmarks.scheduler_cases import RESNET18
 from benchmarks.template_workloads import DEPTHWISE as DEPTHWISE_V2
@@ -76,6 +79,13 @@ TEMPLATES: dict[str, Callable[..., Any]] = {
     "gemm_nn": source.gemm_nn_cpu,
     "pool2d": source_windows.pool2d_cpu,
     "softmax": source.softmax_rows_cpu,
+    "log_softmax": source_rows.log_softmax_cpu,
+    "layer_norm": source_rows.layer_norm_cpu,
+    "rms_norm": source_rows.rms_norm_cpu,
+    "group_norm": source_rows.group_norm_cpu,
+    "reduce": source_rows.reduce_cpu_rows,
+    "cumsum": source_rows.cumsum_cpu,
+    "transpose": source_rows.transpose_cpu_any,
 }
 
 
@@ -91,7 +101,8 @@ def cases() -> dict[str, Case]:
         found[f"depthwise {channels} 3x3 on {size}, stride {stride}"] = "depthwise_conv2d", each
     for m, n, k in PRODUCTS:
         found[f"gemm {m}x{n}x{k}"] = "gemm_nn", (m, n, k)
-    return found
+    others = (*memory_cpu.NORMS, *memory_cpu.REDUCTIONS, *memory_cpu.TRANSPOSES)
+    return found | dict(map(memory_cpu.named, others))
 
 
 def built(template: str, args: tuple[Any, ...], target: Target, trials: int = 0) -> Module:
@@ -128,6 +139,10 @@ def rivals(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> dict[
             "numpy": lambda: np.matmul(a, b, out=c),
             "torch": lambda: torch.mm(given[0], given[1], out=given[2]),
         }
+    if template in memory_cpu.TEMPLATES:
+        call = memory_cpu.library(template, args)
+        inputs = [torch.from_numpy(each) for each in arrays[:-1]]
+        return {"torch": lambda: _without_grad(torch, call, *inputs)}
     layouts = {"NCHW": torch.contiguous_format, "channels_last": torch.channels_last}
     if template == "softmax":
         data, out = (torch.from_numpy(each) for each in arrays)
@@ -233,7 +248,7 @@ def check(name: str, case: Case, options: argparse.Namespace) -> None:
     arrays = operands(module)
     module(*arrays)
     expected = exact(template, args, [each.astype("float64") for each in arrays])
-    apart = np.abs(arrays[-1] - expected).max() / np.abs(expected).max()
+    apart = np.abs(arrays[-1] - expected).max() / max(np.abs(expected).max(), 1e-30)
     print(f"| {name} | {apart:.1e} |", flush=True)
     if not apart < 1e-5:
         raise SystemExit(f"{name}: results are off by {apart:.1e} of the largest")
@@ -242,7 +257,7 @@ def check(name: str, case: Case, options: argparse.Namespace) -> None:
 def operands(module: Module) -> list[Any]:
     """Return random arrays for a kernel."""
     rng = np.random.default_rng(0)
-    return [rng.standard_normal(a.shape).astype("float32") for a in module.kernel.args]
+    return [rng.standard_normal(a.shape).astype(a.dtype) for a in module.kernel.args]
 
 
 def exact(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
@@ -252,6 +267,8 @@ def exact(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
     first, *others = (torch.from_numpy(each) for each in arrays[:-1])
     if template == "gemm_nn":
         return arrays[0] @ arrays[1]
+    if template in memory_cpu.TEMPLATES:
+        return memory_cpu.library(template, args)(first, *others).numpy()
     if template == "softmax":
         return torch.softmax(first, 1).numpy()
     if template == "pool2d":
@@ -274,7 +291,8 @@ def compare(name: str, case: Case, options: argparse.Namespace, peak: float) -> 
     flop = create(f"{template}.cpu", args, target).flop
     shown = " | ".join(f"{who} {t * 1e6:.0f}" for who, t in seconds.items())
     # Elsewhere the peak is that of a machine that was as busy.
-    share = "" if options.busy else f"{flop / ours / peak:.0%} of peak | "
+    bound = options.busy or template in memory_cpu.TEMPLATES
+    share = "" if bound else f"{flop / ours / peak:.0%} of peak | "
     print(f"| {name} | {shown} | {share}{best / ours:.2f} |", flush=True)
     return template, best / ours
 
@@ -307,7 +325,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             check(name, case, options)
         else:
             kind, ratio = compare(name, case, options, peak)
-            ratios.setdefault(kind, []).append(ratio)
+            ratios.setdefault(memory_cpu.NAMES.get(kind, kind), []).append(ratio)
     for kind, found in ratios.items():
         mean = float(np.exp(np.mean(np.log(found))))
         print(f"{kind}: geometric mean {mean:.2f}, least {min(found):.2f}")
