@@ -20,10 +20,12 @@ from autotune.measure import (
     measure_option,
 )
 from autotune.measure.build.realise import realise
+from autotune.measure.check import verify
 from autotune.measure.check.expected import Expected
 from autotune.measure.check.policy import verify_policy
 from autotune.measure.check.verify import Oracle
 from autotune.measure.run.values import read_values
+from autotune.workload import Called
 
 SOURCE = """
 void mix(const TYPE *x, TYPE *state, TYPE *y) {
@@ -280,6 +282,35 @@ def test_reference_data_is_made_once_and_removed():
     assert np.array_equal(read_values(data.checks[1].path, "float32"), x + s)
     oracle.close()
     assert not any(Path(p).exists() for p in [*data.inputs, *(c.path for c in data.checks)])
+
+
+def test_a_reference_that_knows_the_knobs_is_asked_for_each_choice_of_them():
+    def made(knob):
+        return Called(lambda x, s: (s + knob, x + s))
+
+    inp, kernel = broken(lambda x, s: (s, x))
+    oracle = Oracle()
+    one, two = (oracle.data(inp, kernel, reference=made(knob)) for knob in (1, 2))
+    assert one.inputs == two.inputs
+    first, second = (read_values(data.checks[0].path, "float32") for data in (one, two))
+    np.testing.assert_allclose(second, first + 1)
+    assert oracle.data(inp, kernel, reference=made(1)) is one
+    assert oracle.known(kernel, reference=made(2)) is two
+    oracle.close()
+
+
+def test_of_many_references_the_latest_are_kept():
+    inp, kernel = broken(lambda x, s: (s, x))
+    oracle = Oracle()
+    kept = [
+        oracle.data(inp, kernel, reference=Called(lambda x, s, n=n: (s + n, x)))
+        for n in range(verify._KEPT + 2)
+    ]
+    paths = [Path(data.checks[0].path) for data in kept]
+    assert [path.exists() for path in paths] == [False] * 2 + [True] * verify._KEPT
+    held = sum(path.stat().st_size for path in paths[0].parent.iterdir())
+    assert oracle.bytes == held
+    oracle.close()
 
 
 def test_inputs_without_a_reference_serve_those_with_one():

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from autotune.errors import MeasureError
 from autotune.kernel.kernel import Argument, Kernel
 from autotune.kernel.layout import natural_args, natural_kernel
 from autotune.measure.build.realise import Realised, realise
+from autotune.measure.check.captured import captured
 from autotune.measure.check.expected import Expected, expected
 from autotune.measure.check.followed import follow_errors
 from autotune.measure.check.naive import PlainLoops, naive_outputs
@@ -28,6 +30,12 @@ from autotune.runtime.arrays.buffers import random_inputs
 from autotune.workload import Called, Computed, NoReference, Reference, Workload
 
 logger = logging.getLogger("autotvm")
+
+# Expected outputs that are kept, of references which differ among candidates: more than trials are
+# under way at once.
+_KEPT = 128
+# Arguments, and what the reference knows of its candidate.
+_Key = tuple[tuple[Argument, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -70,7 +78,7 @@ class Oracle:
         self._policy = policy
         self._scratch = Scratch("data")
         self._inputs: dict[tuple[Argument, ...], tuple[str, ...]] = {}
-        self._known: dict[tuple[Argument, ...], Data] = {}
+        self._known: dict[_Key, Data] = {}
         self._numbers = itertools.count()
         self._said: set[str] = set()
         self._loops = loops or PlainLoops()
@@ -78,10 +86,12 @@ class Oracle:
         self._over = False
         self.bytes = 0
 
-    def known(self, kernel: Kernel, expected: bool = True) -> Data | None:
+    def known(
+        self, kernel: Kernel, expected: bool = True, reference: Reference | None = None
+    ) -> Data | None:
         """Return what `data` would, if that takes no time."""
         args = natural_args(kernel.args)
-        known = self._known.get(args)
+        known = self._known.get((args, _captured(reference)))
         if known is None and not expected and args in self._inputs:
             return Data(self._inputs[args], ())
         return known
@@ -95,8 +105,9 @@ class Oracle:
     ) -> Data:
         """Return the files for a kernel of this workload.
 
-        Candidates of one workload nearly always have the same arguments; a template whose
-        arguments change (packed layouts) gets one set for each. Arrays are in the files row by
+        Candidates of one workload nearly always have the same arguments and the same reference; a
+        template whose arguments change (packed layouts), or whose reference knows the knobs (sums
+        of blocks), gets one set for each. Arrays are in the files row by
         row, whatever layouts the kernel takes them in.
 
         Args:
@@ -113,13 +124,25 @@ class Oracle:
         if args not in self._inputs:
             values = self._values(kernel, reference)
             self._inputs[args] = tuple(self._write(value) for value in values)
-        if (found := self.known(kernel, expected)) is not None:
-            return found
-        if reference is None:
+        if reference is None and expected:
             reference = _ask(measure_input)
+        if (found := self.known(kernel, expected, reference)) is not None:
+            return found
+        assert reference is not None  # inputs alone are known by now
         workload, inputs = measure_input.task, self._inputs[args]
-        known = self._known[args] = self._expected(workload, reference, kernel, inputs)
+        known = self._expected(workload, reference, kernel, inputs)
+        self._known[args, _captured(reference)] = known
+        self._drop_oldest()
         return known
+
+    def _drop_oldest(self) -> None:
+        if len(self._known) > _KEPT:
+            oldest = self._known.pop(next(iter(self._known)))
+            for path in [
+                Path(p) for check in oldest.checks for p in (check.path, check.bounds) if p
+            ]:
+                self.bytes -= path.stat().st_size
+                path.unlink()
 
     def look_ahead(self, workload: Workload) -> None:
         """Compute what `data` will be asked for, if all kernels of it have one signature."""
@@ -213,7 +236,7 @@ class Oracle:
         try:
             path = self._scratch.path / f"{next(self._numbers)}.npy"
             np.save(path, value, allow_pickle=False)
-            self.bytes += value.nbytes
+            self.bytes += path.stat().st_size
         except OSError as error:
             raise MeasureError(
                 f"cannot write reference data to {self._scratch.path}: {error}; "
@@ -245,6 +268,11 @@ class Oracle:
         self._inputs.clear()
         self._known.clear()
         self.bytes = 0
+
+
+def _captured(reference: Reference | None) -> tuple[str, ...]:
+    """Return what tells a reference from those of other candidates."""
+    return captured(reference.function) if isinstance(reference, Called) else ()
 
 
 def _ask(measure_input: MeasureInput) -> Reference:

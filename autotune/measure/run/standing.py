@@ -88,7 +88,7 @@ class Standing:
         if kernel is None:
             raise MeasureError("a build result without a kernel cannot be run")
         with self._lock:
-            known = self._oracle.known(kernel, expected)
+            known = self._oracle.known(kernel, expected, built.reference)
             if known is None:
                 with self._work():
                     known = self._oracle.data(inp, kernel, expected, built.reference)
