@@ -217,6 +217,26 @@ def test_integers_must_be_equal():
     assert told.startswith("y: 1 of 12 elements differ from the reference, worst at [1, 2]: got 7")
 
 
+@pytest.mark.parametrize("byte", [0xFF, 0xA5])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_elements_that_were_not_written_are_counted(dtype, byte):
+    expected = np.zeros(12, dtype)
+    got = expected.copy()
+    got[3:5] = np.full(2 * got.itemsize, byte, np.uint8).view(dtype)
+    got[7] = 1
+    told = mismatch("y", got, expected, tolerance(dtype, 1))
+    start = (
+        "y: 3 of 12 elements differ from the reference (2 are not written: is its role 'inout'?)"
+    )
+    assert told.startswith(start)
+
+
+def test_bytes_tell_nothing_of_what_was_written():
+    expected = np.zeros(12, "uint8")
+    told = mismatch("y", expected - 1, expected, tolerance("uint8", 1))
+    assert "not written" not in told
+
+
 @pytest.mark.parametrize("other", [np.int64, np.uint64])
 def test_large_integers_are_compared_in_all_their_digits(other):
     expected = np.full(8, 1 << 60, np.int64)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from autotune.measure.check.expected import Expected, chunks
 from autotune.measure.run.values import Array
+from autotune.runtime.arrays.buffers import POISONS
 
 # How far the root mean square of n errors is from that of many, in parts of 1 / sqrt(n).
 _UNCERTAIN = 2.0
@@ -27,8 +28,8 @@ def mismatch(name: str, got: Array, expected: Expected) -> str | None:
         left, right = _plain(got), _plain(expected.values)
         bound = 0.0 if expected.bounds is None else float(np.ravel(expected.bounds)[found.at])
         return (
-            f"{name}: {found.wrong} of {got.size} elements differ from the reference, "
-            f"worst at [{place}]: got {_shown(left[found.at])}, "
+            f"{name}: {found.wrong} of {got.size} elements differ from the reference"
+            f"{_unwritten(left, right)}, worst at [{place}]: got {_shown(left[found.at])}, "
             f"expected {_shown(right[found.at])} (allowed: {bound:.2g}{basis})"
         )
     limit = most_spread(expected.spread, found.counted)
@@ -85,6 +86,21 @@ def _plain(values: Array) -> Array:
     """Return the values in one row; truth values as bytes, for a byte that is neither 0 nor 1."""
     row = np.ravel(values)
     return row.view(np.uint8) if row.dtype == np.bool_ else row
+
+
+def _unwritten(got: Array, wanted: Array) -> str:
+    """Say how many elements still hold what was there before the kernel ran, if any do.
+
+    Bytes alone are no sign: as numbers, those of the poison are common.
+    """
+    if got.itemsize < 2:
+        return ""
+    raw, right = (each.view(np.uint8).reshape(each.size, -1) for each in (got, wanted))
+    count = max(
+        int(np.count_nonzero((raw == byte).all(axis=1) & (right != byte).any(axis=1)))
+        for byte in POISONS
+    )
+    return f" ({count} are not written: is its role 'inout'?)" if count else ""
 
 
 def _shown(value: np.generic) -> str:
