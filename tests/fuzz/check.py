@@ -10,8 +10,11 @@ from autotune.errors import LoweringError, ScheduleError
 from autotune.kernel.layout import laid_out
 from autotune.target import Target
 from tests.fuzz.drawing import Drawing
+from tests.fuzz.guarded import GUARDED
 from tests.fuzz.running import Job, run_batch
 from tests.fuzz.workloads import WORKLOADS
+
+COMPUTATIONS = {**WORKLOADS, **GUARDED}
 
 
 @dataclass
@@ -42,13 +45,13 @@ class Trial:
         return "\n".join(lines)
 
 
-def draw(seed):
+def draw(seed, computations=COMPUTATIONS, languages=("c", "cuda")):
     """Draw the schedule of a seed and print its kernel."""
     rng = random.Random(seed)
-    name = rng.choice(list(WORKLOADS))
-    language = rng.choice(["c", "cuda"])
+    name = rng.choice(list(computations))
+    language = rng.choice(languages)
     trial = Trial(seed, name, language)
-    trial.workload = WORKLOADS[name](rng)
+    trial.workload = computations[name](rng)
     drawing = Drawing(rng, trial.workload, language == "cuda")
     trial.schedule = drawing.schedule
     try:

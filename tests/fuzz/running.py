@@ -14,6 +14,7 @@ from pathlib import Path
 
 from autotune.emulator import compile_emulated
 from autotune.errors import CompileError
+from autotune.runtime.compile.toolchain import host_toolchain
 
 WORKER = Path(__file__).with_name("worker.py")
 # The worker itself ends batches by their CPU time; this is for one that sleeps.
@@ -36,8 +37,10 @@ def compile_c(kernels, out):
         path = out.with_name(f"{kernel.name}.c")
         path.write_text(kernel.source)
         files.append(path.name)
-    flags = ["-std=gnu11", "-O1", "-fopenmp", "-shared", "-fPIC", "-Wno-psabi"]
-    command = ["gcc", *flags, *files, "-o", out.name, "-lm"]
+    toolchain = host_toolchain()
+    # Those of autotune, as what a compiler makes of a text depends on them.
+    flags = ["-O3", *toolchain.flags, "-shared", "-fPIC", "-Wno-psabi"]
+    command = [*toolchain.command, *flags, *files, "-o", out.name, "-lm"]
     done = subprocess.run(command, cwd=out.parent, capture_output=True, text=True)
     if done.returncode:
         raise CompileError(done.stderr)

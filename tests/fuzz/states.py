@@ -17,12 +17,11 @@ from autotune.auto_scheduler.search.sampler import Sampler
 from autotune.codegen import kernel_of_schedule
 from autotune.errors import InstantiationError, LoweringError, ScheduleError
 from autotune.kernel.layout import with_layouts
-from tests.fuzz.check import Trial
+from tests.fuzz.check import COMPUTATIONS, Trial
 from tests.fuzz.operators import OPERATORS
 from tests.fuzz.products import PRODUCTS
-from tests.fuzz.workloads import WORKLOADS
 
-COMPUTATIONS = {**WORKLOADS, **OPERATORS}
+ALL_COMPUTATIONS = {**COMPUTATIONS, **OPERATORS}
 TARGETS = {"c": "llvm", "cuda": "cuda -arch=sm_90"}
 # States of one workload that one seed draws.
 STATES = 4
@@ -31,8 +30,8 @@ STATES = 4
 def draw_states(seed, count=STATES):
     """Draw some states of one workload for one target, and print their kernels."""
     rng = random.Random(f"state {seed}")
-    name, language = rng.choice(list(COMPUTATIONS)), rng.choice(list(TARGETS))
-    return _draw(seed, rng, name, language, COMPUTATIONS[name](rng), count)
+    name, language = rng.choice(list(ALL_COMPUTATIONS)), rng.choice(list(TARGETS))
+    return _draw(seed, rng, name, language, ALL_COMPUTATIONS[name](rng), count)
 
 
 def draw_products(seed, count=STATES):
