@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 from autotune.codegen.dialect import Dialect, Scalar
 from autotune.codegen.literals import float_text, int_text
@@ -92,6 +92,11 @@ def in_order_of_nan(node: Min | Max) -> tuple[Expr, Expr]:
     return node.b, node.a
 
 
+def _is_positive(node: Expr) -> TypeGuard[IntImm]:
+    """Return whether a node is a constant above zero."""
+    return isinstance(node, IntImm) and node.value > 0
+
+
 class ExpressionPrinter:
     """Prints scalar expressions. Equal nodes are printed once: the text of each is kept.
 
@@ -151,6 +156,7 @@ class ExpressionPrinter:
 
     def int_imm(self, node: IntImm) -> Text:
         """An integer constant."""
+        self.scalar_of(node.dtype)  # C has `true` and `false` in a header
         text = int_text(node.value, node.dtype)
         return text, UNARY if node.value < 0 else ATOM
 
@@ -197,28 +203,37 @@ class ExpressionPrinter:
         if kind is Add and isinstance(b, IntImm) and b.value < 0:
             symbol, b = "-", IntImm(-b.value, b.dtype)
         elif kind is Mul and isinstance(b, IntImm | FloatImm) and b.value == -1:
-            return f"-{self.text(a, ATOM)}", UNARY
+            return self.narrowed(node.dtype, f"-{self.text(a, ATOM)}", UNARY)
         text = f"{self.text(a, left)} {symbol} {self.text(b, right)}"
-        scalar = self.scalar_of(node.dtype)
-        if scalar.promotes and symbol in "+-*":
-            return f"({scalar.value})({text})", UNARY
+        if symbol in "+-*" or (kind is TruncDiv and not _is_positive(b)):
+            return self.narrowed(node.dtype, text, binding)
         return text, binding
+
+    def narrowed(self, dtype: str, text: str, binding: int) -> Text:
+        """Return what C computed, perhaps as an ``int``, as a value of ``dtype``."""
+        scalar = self.scalar_of(dtype)
+        if not scalar.promotes:
+            return text, binding
+        return f"({scalar.value}){text if binding >= UNARY else f'({text})'}", UNARY
 
     def floor_division(self, node: FloorDiv | FloorMod) -> Text:
         """Division that rounds down: a shift or mask if it can be, else a helper function."""
         is_division = isinstance(node, FloorDiv)
-        if isinstance(node.b, IntImm) and node.b.value > 0:
+        if _is_positive(node.b):
             value = node.b.value
             if value & (value - 1) == 0:
                 a = self.text(node.a, UNARY)
                 if is_division:
                     return f"{a} >> {value.bit_length() - 1}", SHIFT
                 return f"{a} & {value - 1}", BIT_AND
+        if node.dtype.startswith("uint"):  # nothing is negative: C rounds down too
+            return self.infix((TruncDiv if is_division else TruncMod)(node.a, node.b))
         helper = ("floor_div" if is_division else "floor_mod") + (
             "_i64" if node.dtype.endswith("64") else "_i32"
         )
         self.needs.add(helper)
-        return f"{helper}({self.text(node.a)}, {self.text(node.b)})", ATOM
+        text = f"{helper}({self.text(node.a)}, {self.text(node.b)})"
+        return (text, ATOM) if _is_positive(node.b) else self.narrowed(node.dtype, text, ATOM)
 
     def min_max(self, node: Min | Max) -> Text:
         """The smaller or larger of two values, by the function table."""
@@ -242,9 +257,11 @@ class ExpressionPrinter:
         if node.name in BITWISE:
             symbol, binding = BITWISE[node.name]
             a, b = (self.text(arg, UNARY) for arg in node.args)
+            if node.name == "shift_left":
+                return self.narrowed(node.dtype, f"{a} {symbol} {b}", binding)
             return f"{a} {symbol} {b}", binding
         if node.name == "bitwise_not":
-            return f"~{self.text(node.args[0], UNARY)}", UNARY
+            return self.narrowed(node.dtype, f"~{self.text(node.args[0], UNARY)}", UNARY)
         dtype = node.args[0].dtype if node.args else node.dtype
         row = self.dialect.functions.get(node.name, {})
         template = row.get(self.scalar_of(dtype).functions) or row.get("*")
@@ -255,7 +272,12 @@ class ExpressionPrinter:
             self.needs.add(template.partition("(")[0].partition("<")[0])
         else:
             self.needs.add("math.h")
-        return template.format(*map(self.argument, node.args)), ATOM
+        text = template.format(*map(self.argument, node.args))
+        if node.name == "abs":
+            return self.narrowed(node.dtype, text, ATOM)
+        if node.name == "popcount" and node.dtype != "int32":  # it is an int
+            return f"({self.scalar_of(node.dtype).value}){text}", UNARY
+        return text, ATOM
 
     def argument(self, node: Expr) -> str:
         """Return the text of an argument; a run of elements is given by the first of them."""

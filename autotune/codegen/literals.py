@@ -7,12 +7,15 @@ import struct
 from functools import lru_cache
 
 
-@lru_cache(maxsize=4096)
 def float_text(value: float, single: bool) -> str:
     """Return the shortest literal that reads back as the same finite float."""
-    if not single:
-        text = repr(value)
-    else:
+    return _float_text(repr(value), single)  # 0.0 and -0.0 are one key of a cache
+
+
+@lru_cache(maxsize=4096)
+def _float_text(text: str, single: bool) -> str:
+    if single:
+        value = float(text)
         nearest = _as_single(value)
         text = next(
             t for t in (f"{value:.{n}g}" for n in range(1, 18)) if _as_single(float(t)) == nearest
@@ -34,8 +37,10 @@ def int_text(value: int, dtype: str) -> str:
     """Return an integer constant of a dtype."""
     if dtype == "bool":
         return "true" if value else "false"
+    if dtype == "uint64":
+        return f"{value}ull"
     if dtype.startswith("uint"):
-        return f"{value}u" if value < 1 << 32 else f"{value}ull"
+        return f"{value}u"
     if dtype == "int64":
         return f"{value}ll" if value != -(1 << 63) else f"({value + 1}ll - 1)"
     return str(value) if value != -(1 << 31) else f"({value + 1} - 1)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator
 from operator import attrgetter
 from typing import Any
@@ -42,10 +43,15 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, Var | IterVar):
         return False
     if isinstance(a, Imm):
-        return bool(a.value == b.value) and a.dtype == b.dtype
+        return bool(a.value == b.value) and a.dtype == b.dtype and _sign(a.value) == _sign(b.value)
     if isinstance(a, Node):
         return all(map(same, fields_of(a), fields_of(b)))
     return bool(a == b)
+
+
+def _sign(value: float) -> float:
+    """Return what tells 0.0 and -0.0 apart."""
+    return value or math.copysign(1, value)
 
 
 def structural_key(node: object) -> Hashable:
@@ -56,7 +62,7 @@ def structural_key(node: object) -> Hashable:
         return (type(node), *map(structural_key, fields_of(node)))
     if isinstance(node, bool | int | float):
         # True == 1 == 1.0 in Python, but as constants they are different.
-        return (type(node), node)
+        return (type(node), node, _sign(node))
     key: Hashable = node
     return key
 

@@ -242,4 +242,7 @@ def popcount(x: Argument) -> Expr:
     expr = _argument("popcount", x)
     if not is_int(expr.dtype):
         raise ExpressionError(f"{user_line()}: te.popcount: expected an integer, got {expr.dtype}")
-    return Call("popcount", (expr,))
+    dtype = expr.dtype
+    if dtype in ("int8", "int16"):  # C would count the bits of an int
+        expr = cast(expr, f"u{dtype}")
+    return Call("popcount", (expr,), dtype)

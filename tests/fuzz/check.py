@@ -83,8 +83,8 @@ def _difference(trial, outputs):
     tolerance = trial.workload.tolerance
     for argument, got, want in zip(trial.kernel.outputs, outputs, expected, strict=True):
         a, b = got.astype("f8"), np.asarray(want).astype("f8")
-        if not np.allclose(a, b, rtol=tolerance, atol=tolerance):
-            wrong = ~np.isclose(a, b, rtol=tolerance, atol=tolerance)
+        wrong = ~np.isclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
+        if wrong.any():
             return (
                 f"{argument.name} is wrong in {int(wrong.sum())} of {wrong.size} places, first at "
                 f"{np.argwhere(wrong)[0].tolist()}: {a[wrong][0]} for {b[wrong][0]}"

@@ -7,6 +7,7 @@ from autotune import te
 from autotune.codegen import kernel_of_schedule
 from autotune.target import Target
 from tests.fuzz.check import Trial, run
+from tests.fuzz.programs import Program
 from tests.fuzz.workloads import Workload
 
 
@@ -90,3 +91,64 @@ def test_a_stage_fetched_ahead_may_have_a_stage_computed_in_it(ahead, tmp_path):
     getattr(s[shared], ahead)()
     reference = lambda a: (a * 2).sum(1)
     check(s, Workload((x,), (y,), reference, 1e-3), "cuda", tmp_path)
+
+
+# What C computes as an `int`, or takes for one, is of the dtype that te says: dtype, numbers,
+# expression, result.
+OF_DTYPES = {
+    "popcount of negative int16": (
+        "int16", [-1, -32768], lambda x: te.popcount(x), [16, 1],
+    ),
+    "popcount of int64, shifted": (
+        "int64", [3, -1], lambda x: te.popcount(x) << te.const(40, "int64"), [2 << 40, 64 << 40],
+    ),
+    "popcount of uint32, less one": (
+        "uint32", [0, 3], lambda x: te.popcount(x) - te.const(1, "uint32") > x, [True, False],
+    ),
+    "not of uint8": ("uint8", [0, 250], lambda x: ~x // te.const(16, "uint8"), [15, 0]),
+    "shift of uint8": (
+        "uint8", [200, 1], lambda x: (x << te.const(1, "uint8")) > te.const(150, "uint8"),
+        [False, False],
+    ),
+    "minus the least int8": ("int8", [-128, 5], lambda x: -x < te.const(0, "int8"), [True, True]),
+    "absolute value of the least int8": (
+        "int8", [-128, -5], lambda x: te.abs(x).astype("int32"), [-128, 5],
+    ),
+    "least int8 by -1": (
+        "int8", [-128, 5], lambda x: te.truncdiv(x, te.const(-1, "int8")).astype("int32"),
+        [-128, -5],
+    ),
+    "least int8 by -1, rounded down": (
+        "int8", [-128, 5], lambda x: te.floordiv(x, te.const(-1, "int8")).astype("int32"),
+        [-128, -5],
+    ),
+    "uint32 divided": (
+        "uint32", [4000000000, 7], lambda x: te.floordiv(x, te.const(7, "uint32")), [571428571, 1],
+    ),
+    "uint64, remainder": (
+        "uint64", [2**64 - 1, 9], lambda x: te.floormod(x, te.const(7, "uint64")), [1, 2],
+    ),
+    "not of a uint64 constant": (
+        "uint64", [0, 5], lambda x: te.max(x, ~te.const(3, "uint64")), [2**64 - 4, 2**64 - 4],
+    ),
+    "zeros of both signs": (
+        "float64", [1, -1], lambda x: te.max(x / 0.0, -(x / -0.0)), [np.inf, -np.inf],
+    ),
+    "a constant bool": (
+        "int8", [0, 3], lambda x: te.const(True, "bool").astype("int8") + x, [1, 4],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", ["c", "cuda"])
+@pytest.mark.parametrize("case", OF_DTYPES)
+def test_operators_compute_in_the_dtype_of_their_operands(case, language, tmp_path):
+    dtype, numbers, body, wanted = OF_DTYPES[case]
+    x = te.placeholder((2,), name="X", dtype=dtype)
+    y = te.compute((2,), lambda i: body(x[i]), name="Y")
+    s = te.create_schedule(y.op)
+    if language == "cuda":
+        bound(s[y], tx=y.op.axis[0])
+    given = np.array(numbers, dtype)
+    workload = Program((x,), (y,), lambda _: np.array(wanted, y.dtype), 0, (given,))
+    check(s, workload, language, tmp_path)

@@ -11,6 +11,7 @@ import pickle
 import resource
 import sys
 
+import ml_dtypes  # noqa: F401 - numpy knows bfloat16 by it
 import numpy as np
 
 from autotune.emulator import EmulatedKernel, GuardedBuffer

@@ -106,8 +106,8 @@ class _Marker:
                 counts = [count for _, count in parts]
                 total = _Count(
                     sum(count.steps for count in counts),
-                    max(count.depth for count in counts),
-                    max(count.loops for count in counts),
+                    max((count.depth for count in counts), default=0),
+                    max((count.loops for count in counts), default=0),
                 )
                 return seq(*[new for new, _ in parts]), total
             case If(cond, then, other):
