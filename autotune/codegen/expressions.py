@@ -203,15 +203,14 @@ class ExpressionPrinter:
         if kind is Add and isinstance(b, IntImm) and b.value < 0:
             symbol, b = "-", IntImm(-b.value, b.dtype)
         elif kind is Mul and isinstance(b, IntImm | FloatImm) and b.value == -1:
-            return self.narrowed(node.dtype, f"-{self.text(a, ATOM)}", UNARY)
+            return self.narrowed(self.scalar_of(node.dtype), f"-{self.text(a, ATOM)}", UNARY)
         text = f"{self.text(a, left)} {symbol} {self.text(b, right)}"
-        if symbol in "+-*" or (kind is TruncDiv and not _is_positive(b)):
-            return self.narrowed(node.dtype, text, binding)
-        return text, binding
+        narrow = symbol in "+-*" or (kind is TruncDiv and not _is_positive(b))
+        scalar = self.scalar_of(node.dtype)
+        return self.narrowed(scalar, text, binding) if narrow else (text, binding)
 
-    def narrowed(self, dtype: str, text: str, binding: int) -> Text:
-        """Return what C computed, perhaps as an ``int``, as a value of ``dtype``."""
-        scalar = self.scalar_of(dtype)
+    def narrowed(self, scalar: Scalar, text: str, binding: int) -> Text:
+        """Return what C computed, perhaps as an ``int``, as a value of its dtype."""
         if not scalar.promotes:
             return text, binding
         return f"({scalar.value}){text if binding >= UNARY else f'({text})'}", UNARY
@@ -233,7 +232,11 @@ class ExpressionPrinter:
         )
         self.needs.add(helper)
         text = f"{helper}({self.text(node.a)}, {self.text(node.b)})"
-        return (text, ATOM) if _is_positive(node.b) else self.narrowed(node.dtype, text, ATOM)
+        return (
+            (text, ATOM)
+            if _is_positive(node.b)
+            else self.narrowed(self.scalar_of(node.dtype), text, ATOM)
+        )
 
     def min_max(self, node: Min | Max) -> Text:
         """The smaller or larger of two values, by the function table."""
@@ -258,10 +261,12 @@ class ExpressionPrinter:
             symbol, binding = BITWISE[node.name]
             a, b = (self.text(arg, UNARY) for arg in node.args)
             if node.name == "shift_left":
-                return self.narrowed(node.dtype, f"{a} {symbol} {b}", binding)
+                return self.narrowed(self.scalar_of(node.dtype), f"{a} {symbol} {b}", binding)
             return f"{a} {symbol} {b}", binding
         if node.name == "bitwise_not":
-            return self.narrowed(node.dtype, f"~{self.text(node.args[0], UNARY)}", UNARY)
+            return self.narrowed(
+                self.scalar_of(node.dtype), f"~{self.text(node.args[0], UNARY)}", UNARY
+            )
         dtype = node.args[0].dtype if node.args else node.dtype
         row = self.dialect.functions.get(node.name, {})
         template = row.get(self.scalar_of(dtype).functions) or row.get("*")
@@ -274,7 +279,7 @@ class ExpressionPrinter:
             self.needs.add("math.h")
         text = template.format(*map(self.argument, node.args))
         if node.name == "abs":
-            return self.narrowed(node.dtype, text, ATOM)
+            return self.narrowed(self.scalar_of(node.dtype), text, ATOM)
         if node.name == "popcount" and node.dtype != "int32":  # it is an int
             return f"({self.scalar_of(node.dtype).value}){text}", UNARY
         return text, ATOM
