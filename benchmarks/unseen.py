@@ -2,11 +2,12 @@
 
     python -m benchmarks.unseen [--seed 0] [--configs 24] [--only gemm] [--out unseen.jsonl]
     python -m benchmarks.unseen --networks --configs 3  # layers of known networks
+    python -m benchmarks.unseen --tables --configs 0 --only "1-D"   # of the tables in docs/
     python -m benchmarks.unseen --tune --only "product float16" --seconds 60
     python -m benchmarks.unseen --build-only        # needs no device
 
 Shapes are drawn from a seed; some were chosen to be nasty (`unseen_shapes`), others are those of
-known networks (`unseen_networks`). Of each layer the
+known networks (`unseen_networks`), or of the tables in docs/ (`unseen_tables`). Of each layer the
 space is counted; the untuned default and configurations drawn evenly from the space are built by
 nvcc (ahead, on all cores), verified against PyTorch in float64 and timed in CUDA graphs. The
 default, the fastest three and PyTorch (cuDNN in both layouts) are then timed in turn. With
@@ -24,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from benchmarks.unseen_layers import Layer, Way
 from benchmarks.unseen_networks import of_networks
 from benchmarks.unseen_report import Result, report, results, summary
 from benchmarks.unseen_shapes import drawn, nasty
+from benchmarks.unseen_tables import of_tables
 
 TRIALS = 300
 
@@ -67,7 +69,12 @@ def tuned(layer: Layer, seconds: float, seed: int, builder: Builder) -> Result:
 
 def chosen(options: argparse.Namespace) -> list[Layer]:
     """Return the layers that are asked for."""
-    layers = of_networks() if options.networks else (*drawn(options.seed, options.drawn), *nasty())
+    if options.tables:
+        layers: Iterable[Layer] = of_tables()
+    elif options.networks:
+        layers = of_networks()
+    else:
+        layers = (*drawn(options.seed, options.drawn), *nasty())
     every = {each.name: each for each in layers}
     some = [
         layer
@@ -142,6 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=[""], nargs="*", help="parts of kinds and names")
     parser.add_argument("--networks", action="store_true", help="layers of known networks")
+    parser.add_argument("--tables", action="store_true", help="layers of the tables in docs/")
     parser.add_argument("--drawn", type=int, default=7, help="layers of each kind, about")
     parser.add_argument("--configs", type=int, default=24, help="drawn, beside the default")
     parser.add_argument("--part", default="1/1", help="i/n: every n-th layer from the i-th on")
@@ -171,7 +179,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             died = {"name": left[0].name, "kind": left[0].kind, "error": "the process died"}
             with options.out.open("a", encoding="utf-8") as out:
                 out.write(json.dumps(died) + "\n")
-    summary(results(options.out), "network" if options.networks else "kind")
+    summary(results(options.out), "network" if options.networks or options.tables else "kind")
     return 0
 
 

@@ -219,7 +219,7 @@ def _array(argument: Any, rng: Any, way: Way) -> Any:
     dtype, options = getattr(torch, argument.dtype), {"generator": rng, "device": "cuda"}
     if dtype.is_floating_point:
         return torch.randn(argument.shape, **options).to(dtype)
-    low, high = (-128, 128) if argument.dtype == "int8" else (0, way.args[0])
+    low, high = (0, way.args[0]) if argument.dtype == "int64" else (-128, 128)
     return torch.randint(low, high, argument.shape, dtype=dtype, **options)
 
 
