@@ -272,7 +272,8 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, 1) gemm_bf16
   __syncthreads();
   wait_on_dependent_grids();
 
-  const int group = threadIdx.x / 128, lane = threadIdx.x % 32;
+  // Broadcast by the first lane, it is uniform to the compiler, as are descriptors that depend on it.
+  const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0), lane = threadIdx.x % 32;
   if (group == 0) {
     warpgroup_reg_dealloc<PRODUCER_REGISTERS>();
     if (threadIdx.x < 32)

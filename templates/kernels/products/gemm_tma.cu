@@ -185,7 +185,8 @@ typedef Finished Written;
 // Consumer warpgroup: main loop and epilogue of its tiles.
 __device__ __forceinline__ void consume_tiles(
     const SharedStorage& smem, EPILOGUE_PARAMETERS Written* __restrict__ out, int number) {
-  const int consumer = number / GROUPS, group = number % GROUPS, lane = threadIdx.x % 32;
+  const int consumer = CONSUMERS == 1 ? 0 : number / GROUPS, group = number - consumer * GROUPS;
+  const int lane = threadIdx.x % 32;
   const int row = group * FRAGS_M * 64 + threadIdx.x / 32 % 4 * 16, k_tiles = k_tiles_here();
   const LeftOperand left = left_operand(smem.stages, group);
   const descriptor right = make_descriptor(smem.stages + A_BYTES, B_ALONG_K ? 0 : CHUNK * 128);
@@ -306,11 +307,14 @@ extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, RESIDENT) gem
   cluster_arrive();
   cluster_wait();
 #endif
-  if (threadIdx.x < 128) {
+  // The compiler takes what the first lane broadcasts as uniform, and so branches, stages and descriptors that depend on
+  // it: uniform instructions compute them, where each wgmma waited for copies from vector registers.
+  const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
+  if (warpgroup == 0) {
     if (MOVE_REGISTERS) warpgroup_reg_dealloc<PRODUCER_REGISTERS>();
     if (threadIdx.x < 32) produce_tiles(smem, from);
   } else {
     if (MOVE_REGISTERS) warpgroup_reg_alloc<CONSUMER_REGISTERS>();
-    consume_tiles(smem, EPILOGUE_ARGUMENTS out, threadIdx.x / 128 - 1);
+    consume_tiles(smem, EPILOGUE_ARGUMENTS out, CONSUMERS * GROUPS == 1 ? 0 : warpgroup - 1);
   }
 }
