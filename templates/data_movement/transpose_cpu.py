@@ -10,8 +10,10 @@ from autotune import SourceKernel, Target
 from .. import common, cpu_tiles
 from .transpose_shape import Transpose
 
-# Rows or columns of a task; where nothing was tuned and squares are moved, so many.
-_PER_TASK, _USUAL_ROWS = (16, 32, 64, 128, 256, 1024, 4096), 64
+# Planes from which on an inner loop takes some of them, whose offsets are sums.
+_MANY = 64
+# Rows or columns of a task, and tasks of a core where nothing was tuned.
+_PER_TASK, _TASKS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096), 4
 
 
 class Planes:
@@ -28,8 +30,10 @@ class Planes:
         self.columns = extents[last]
         self.rows = extents[transposed] if shape.moved else 1
         self.in_pitch, self.out_pitch = strides[transposed], into[last]
-        others = [(extents[a], strides[a], into[a]) for a in range(last) if a != transposed]
-        self.near, self.in_step, self.out_step = others.pop() if others else (1, 0, 0)
+        # In the order of the result: threads write to parts of it that are far apart.
+        others = [(extents[a], strides[a], into[a]) for a in axes if a not in (last, transposed)]
+        many = math.prod(extent for extent, _, _ in others[:-1]) >= _MANY
+        self.near, self.in_step, self.out_step = others.pop() if many else (1, 0, 0)
         self.far = math.prod(extent for extent, _, _ in others)
         self.in_offset = _offset([(extent, stride) for extent, stride, _ in others])
         self.out_offset = _offset([(extent, stride) for extent, _, stride in others])
@@ -65,12 +69,14 @@ def violation(shape: Transpose, choice: Mapping[str, int], target: Target) -> st
 
 
 def default_choice(shape: Transpose, target: Target) -> dict[str, int]:
-    """Return a good guess: the widest vectors, and tasks of some squares, or as many as cores."""
-    options = candidates(shape)
+    """Return a good guess: the widest vectors, and as large tasks as give each core some."""
+    options, planes = candidates(shape), Planes(shape)
     widest = 4 * cpu_tiles.vector_unit(target).floats
     side = max(n for n in options["side"] if n <= 4 or n * shape.element_bytes <= widest)
-    usual = [n for n in options["per_task"] if n <= _USUAL_ROWS or side == 1]
-    return {"side": side, "per_task": max(usual)}
+    along = max(planes.rows, planes.columns) if side == 1 else planes.columns
+    wanted = common.ceil_div(_TASKS * max(target.limits.sm_count, 1), planes.far)
+    fits = (n for n in options["per_task"] if n * wanted <= along)
+    return {"side": side, "per_task": max(fits, default=options["per_task"][0])}
 
 
 def kernel(shape: Transpose, choice: Mapping[str, int]) -> SourceKernel:

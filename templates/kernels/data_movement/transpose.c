@@ -58,39 +58,41 @@ INLINED void transpose_square(const item* restrict from, item* restrict to) {
 }
 #endif
 
-// Tasks are parts of this axis.
-#if MOVED && SIDE == 1 && ROWS < COLUMNS
-#define LONG COLUMNS
-#else
+// Rows that are read together: results are written in pieces of so many elements.
+#define BLOCK 64
+// Tasks are parts of this axis: threads write to memory of their own, except at the ends of it.
+#if SIDE == 1 && COLUMNS < ROWS
 #define LONG ROWS
+#else
+#define LONG COLUMNS
 #endif
 
-// Transposes the rows of a plane from `first` to before `end`, or its columns if these are more. The last squares
-// overlap those before them.
-INLINED void transpose_rows(const item* restrict from, item* restrict to, int first, int end) {
+// Transposes a part of a plane, from `first` to before `end` of its LONG axis. The last squares overlap others.
+INLINED void transpose_part(const item* restrict from, item* restrict to, int first, int end) {
 #if !MOVED
   memcpy(to, from, COLUMNS * sizeof(item));
 #elif SIDE > 1
-  for (int column = 0; column < COLUMNS; column += SIDE)
-    for (int row = first; row < end; row += SIDE) {
-      const size_t c = SMALLER(column, COLUMNS - SIDE), r = SMALLER(row, ROWS - SIDE);
-      transpose_square(from + r * IN_PITCH + c, to + c * OUT_PITCH + r);
-    }
-#elif ROWS < COLUMNS
-  for (int column = first; column < end; ++column)
-#pragma GCC unroll 4
-    for (int row = 0; row < ROWS; ++row)
-      to[(size_t)column * OUT_PITCH + row] = from[(size_t)row * IN_PITCH + column];
-#else
+  for (int block = 0; block < ROWS; block += BLOCK)
+    for (int column = first; column < end; column += SIDE)
+      for (int row = block; row < SMALLER(block + BLOCK, ROWS); row += SIDE) {
+        const size_t c = SMALLER(column, COLUMNS - SIDE), r = SMALLER(row, ROWS - SIDE);
+        transpose_square(from + r * IN_PITCH + c, to + c * OUT_PITCH + r);
+      }
+#elif COLUMNS < ROWS
   for (int row = first; row < end; ++row)
 #pragma GCC unroll 4
     for (int column = 0; column < COLUMNS; ++column)
+      to[(size_t)column * OUT_PITCH + row] = from[(size_t)row * IN_PITCH + column];
+#else
+  for (int column = first; column < end; ++column)
+#pragma GCC unroll 4
+    for (int row = 0; row < ROWS; ++row)
       to[(size_t)column * OUT_PITCH + row] = from[(size_t)row * IN_PITCH + column];
 #endif
 }
 
 void transpose(const item* restrict data, item* restrict out) {
-  const int tasks = (LONG + PER_TASK - 1) / PER_TASK;
+  const int tasks = MOVED ? (LONG + PER_TASK - 1) / PER_TASK : 1;
   // Waking other threads takes longer than the smallest arrays.
 #pragma omp parallel for schedule(static) if ((size_t)FAR * NEAR * ROWS * COLUMNS > 30000)
   for (size_t task = 0; task < (size_t)FAR * tasks; ++task) {
@@ -98,6 +100,6 @@ void transpose(const item* restrict data, item* restrict out) {
     const int first = task % tasks * PER_TASK, end = SMALLER(first + PER_TASK, LONG);
     const item* from = data + IN_OFFSET;
     item* to = out + OUT_OFFSET;
-    for (int near = 0; near < NEAR; ++near, from += IN_STEP, to += OUT_STEP) transpose_rows(from, to, first, end);
+    for (int near = 0; near < NEAR; ++near, from += IN_STEP, to += OUT_STEP) transpose_part(from, to, first, end);
   }
 }
