@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autotune.codegen import guarded_loads, lane_loops
+from autotune.codegen import guarded_loads, lane_loops, vector_math
 from autotune.codegen.dialect import Dialect, Scalar
 from autotune.codegen.functions import TO_TF32, floor_helpers, real_functions
 from autotune.codegen.lane_loops import INLINED
@@ -76,7 +76,7 @@ def _helpers() -> dict[str, str]:
         for short, kind in types.items()
     }
     helpers |= floor_helpers(INLINED, "int64_t")
-    helpers |= lane_loops.helpers()
+    helpers |= lane_loops.helpers() | vector_math.HELPERS
     written = {
         "bf16_to_float": _WIDEN, "float_to_bf16": _NARROW, "round_to_tf32": _ROUND_TO_TF32,
     }  # fmt: skip
@@ -90,6 +90,8 @@ def _functions() -> dict[str, dict[str, str]]:
         table[name] = {
             short: f"#{name}_{short}({{0}}, {{1}})" for short in ("float", "double", *_COLUMNS)
         }
+    for name, text in vector_math.FUNCTIONS.items():
+        table[name] |= {"float": text}
     table["abs"] |= {"long": "llabs({0})"}
     table["popcount"] = {
         "long": "__builtin_popcountll({0})",
@@ -114,6 +116,9 @@ C = Dialect(
     },
     infinity={"float": "INFINITY", "double": "INFINITY"},
     nan={"float": "NAN", "double": "NAN"},
+    helper_needs=vector_math.NEEDS,
+    # Roots are single instructions where they need not set `errno`, and loops of them vectorise.
+    flags={"math.h": "-fno-math-errno"},
     heap_bytes=64 * 1024,
     array_alignment=64,
     second_of_nan=True,

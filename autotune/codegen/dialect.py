@@ -41,8 +41,9 @@ class Dialect:
             whole text is a call or in parentheses. ``#`` in front marks a helper of ours.
         casts: by (from, to) dtype, where a plain C cast does not do; ``"*"`` is any other dtype.
         helpers: text of each helper function that expressions may need, by name.
+        helper_needs: headers and other helpers that the text of a helper needs, by its name.
         headers: in the order they are written; only those that are needed are.
-        flags: of the compiler, by helper that cannot do without.
+        flags: of the compiler, by helper or header that needs it.
         shared_alignment: bytes at whose multiples shared arrays begin, by helper that needs it.
         entry: head of a function; ``{threads}``, ``{name}``, ``{params}``.
         restrict: the word for a pointer that has no alias.
@@ -65,6 +66,7 @@ class Dialect:
     unroll: str
     casts: Mapping[tuple[str, str], str] = field(default_factory=dict)
     helpers: Mapping[str, str] = field(default_factory=dict)
+    helper_needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     headers: tuple[str, ...] = ()
     flags: Mapping[str, str] = field(default_factory=dict)
     shared_alignment: Mapping[str, int] = field(default_factory=dict)

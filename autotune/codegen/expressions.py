@@ -274,7 +274,8 @@ class ExpressionPrinter:
             raise LoweringError(f"no C function for {node.name} of {dtype}, in {node}")
         if template.startswith("#"):  # a helper of ours, written in front
             template = template[1:]
-            self.needs.add(template.partition("(")[0].partition("<")[0])
+            helper = template.partition("(")[0].partition("<")[0]
+            self.needs.update((helper, *self.dialect.helper_needs.get(helper, ())))
         else:
             self.needs.add("math.h")
         text = template.format(*map(self.argument, node.args))
