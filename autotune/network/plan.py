@@ -54,10 +54,6 @@ class Place:
         """Bytes of all elements."""
         return TensorType(self.shape, self.dtype).bytes
 
-    def same_memory(self, other: Place) -> bool:
-        """Returns whether two places are one piece of memory."""
-        return (self.home, self.at) == (other.home, other.at)
-
 
 @dataclass(frozen=True)
 class Step:

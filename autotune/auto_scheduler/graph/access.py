@@ -33,13 +33,11 @@ class AccessFacts:
     """What the body of one operation allows.
 
     Attributes:
-        simple: each index that it reads at is a constant, or one of its axes, perhaps shifted.
         strictly_inlineable: it is cheap, and reads elementwise or broadcasts.
         needs_tiling: it reads elements several times, so that tiles of it are worth keeping.
         read_again: how many operations it reads of which several of its elements need the same.
     """
 
-    simple: bool
     strictly_inlineable: bool
     needs_tiling: bool
     read_again: int
@@ -68,10 +66,6 @@ class AccessAnalyzer:
     def is_output(self, op: Operation) -> bool:
         """Whether no other operation reads it."""
         return not self.readers[op]
-
-    def is_simple_access(self, op: Operation) -> bool:
-        """Whether all its reads are at constants or at its own axes, perhaps shifted."""
-        return facts_of(op).simple
 
     def is_strictly_inlineable(self, op: Operation) -> bool:
         """Whether it costs next to nothing to compute it anew at each read."""
@@ -154,7 +148,7 @@ def facts_of(op: Operation) -> AccessFacts:
 
 def _found_facts(op: Operation) -> AccessFacts:
     if not isinstance(op, ComputeOp):
-        return AccessFacts(True, False, False, 0)
+        return AccessFacts(False, False, 0)
     reads = reads_of(op)
     patterns = [index_pattern(op, each) for some in reads.values() for each in some]
     known = [each for each in patterns if each is not None]
@@ -164,7 +158,7 @@ def _found_facts(op: Operation) -> AccessFacts:
     again = _read_again(op)
     tiled = again >= 2 or (again >= 1 and bool(op.reduce_axis))
     inlineable = not reads or (in_order and cheap)
-    return AccessFacts(simple, inlineable, tiled and CONSTANT_INDICES not in op.attrs, again)
+    return AccessFacts(inlineable, tiled and CONSTANT_INDICES not in op.attrs, again)
 
 
 def _read_again(op: ComputeOp) -> int:
