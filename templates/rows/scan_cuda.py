@@ -68,7 +68,7 @@ def kernel(shape: Scan, choice: Mapping[str, int]) -> SourceKernel:
     )
     blocks = common.ceil_div(shape.rows, choice["rows"])
     calls = [call("scan", ["data", "out"], blocks, (choice["threads"], choice["rows"]))]
-    return common.cuda_kernel(shape, ["elements.h", "scan.cu"], knobs, calls)
+    return common.cuda_kernel(shape, ["elements.h", "scan_tile.h", "scan.cu"], knobs, calls)
 
 
 def split_kernel(
@@ -84,7 +84,7 @@ def split_kernel(
         call("range_sums", ["data", "partial"], grid, choice["threads"]),
         call("scan", ["data", "partial", "out"], grid, choice["threads"], early=True),
     ]
-    texts = ["dependent_launch.h", "elements.h", "scan_split.cu"]
+    texts = ["dependent_launch.h", "elements.h", "scan_tile.h", "scan_split.cu"]
     return common.cuda_kernel(shape, texts, knobs, calls, (shape.rows, split))
 
 

@@ -1,0 +1,56 @@
+// Inclusive prefix sums of a tile, ITEMS vectors for each of THREADS threads: every warp scans its elements by shuffles,
+// the totals of all warps and items go to shared memory, and one warp scans those.
+constexpr int WARPS = THREADS / 32;
+constexpr int SWEEP = THREADS * VEC;
+constexpr int TOTALS = ITEMS * WARPS;
+constexpr int OWN = (TOTALS + 31) / 32;  // totals of each thread of that warp
+
+// Inclusive scan over the lanes of a warp.
+__device__ __forceinline__ float scan_warp(float value, int lane) {
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const float before = __shfl_up_sync(0xffffffffu, value, distance);
+    if (lane >= distance) value += before;
+  }
+  return value;
+}
+
+// Scans a tile in place, on top of `carried`, which becomes the sum through the tile. `totals` holds TOTALS floats in
+// shared memory, which may be written again once all threads have returned.
+__device__ __forceinline__ void scan_tile(float (&v)[ITEMS][VEC], float* totals, float& carried) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  float before[ITEMS];
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+#pragma unroll
+    for (int j = 1; j < VEC; ++j) v[i][j] += v[i][j - 1];
+    const float through = scan_warp(v[i][VEC - 1], lane);
+    const float earlier = __shfl_up_sync(0xffffffffu, through, 1);
+    before[i] = lane > 0 ? earlier : 0.0f;
+    if (lane == 31) totals[i * WARPS + warp] = through;
+  }
+  __syncthreads();
+  if (warp == 0) {
+    float own[OWN];
+#pragma unroll
+    for (int t = 0; t < OWN; ++t) {
+      own[t] = lane * OWN + t < TOTALS ? totals[lane * OWN + t] : 0.0f;
+      if (t > 0) own[t] += own[t > 0 ? t - 1 : 0];
+    }
+    const float through = scan_warp(own[OWN - 1], lane);
+    const float earlier = __shfl_up_sync(0xffffffffu, through, 1);
+    __syncwarp();
+#pragma unroll
+    for (int t = 0; t < OWN; ++t)
+      if (lane * OWN + t < TOTALS) totals[lane * OWN + t] = own[t] + (lane > 0 ? earlier : 0.0f);
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    const int index = i * WARPS + warp;
+    const float base = carried + (index > 0 ? totals[index > 0 ? index - 1 : 0] : 0.0f) + before[i];
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) v[i][j] += base;
+  }
+  carried += totals[TOTALS - 1];
+}
