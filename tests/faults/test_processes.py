@@ -80,7 +80,7 @@ def built(task, indices, **options):
 
 def test_a_compiler_that_hangs_is_killed_with_its_children(fake_compiler, tmp_path):
     pids = tmp_path / "pids"
-    fake_compiler("define KNOB 1", f"sleep 61 & echo $$ $! > {pids}; wait")
+    fake_compiler("define KNOB 1", f"sleep 61 & echo $$ $! > '{pids}'; wait")
     task = faulty("none")
     results = built(task, range(3), timeout=3, n_parallel=1, cache=False)
     assert [r.error_no for r in results] == [0, MeasureErrorNo.BUILD_TIMEOUT, 0]
@@ -90,7 +90,7 @@ def test_a_compiler_that_hangs_is_killed_with_its_children(fake_compiler, tmp_pa
 
 def test_a_compiler_killed_by_somebody_else_costs_nothing(fake_compiler, tmp_path):
     once = tmp_path / "once"
-    fake_compiler("define KNOB 1", f"[ -e {once} ] || {{ touch {once}; kill -9 $$; }}")
+    fake_compiler("define KNOB 1", f"[ -e '{once}' ] || {{ touch '{once}'; kill -9 $$; }}")
     results = built(faulty("none"), range(3), n_parallel=1)
     assert once.exists()
     assert [r.error_no for r in results] == [0, 0, 0]
@@ -100,7 +100,7 @@ def test_a_compiler_that_is_always_killed_costs_one_trial_and_is_not_remembered(
     fake_compiler, tmp_path, hasty
 ):
     mended = tmp_path / "mended"
-    fake_compiler("define KNOB 1", f"[ -e {mended} ] || kill -9 $$")
+    fake_compiler("define KNOB 1", f"[ -e '{mended}' ] || kill -9 $$")
     task = faulty("none")
     results = built(task, range(3), n_parallel=1)
     assert [r.error_no for r in results] == [0, MeasureErrorNo.COMPILE_HOST, 0]
@@ -133,7 +133,7 @@ def test_a_builder_killed_at_work_again_and_again_costs_one_trial(fake_compiler,
 
 def test_a_builder_killed_by_somebody_else_costs_nothing(fake_compiler, tmp_path):
     once = tmp_path / "once"
-    fake_compiler("define KNOB 1", f"[ -e {once} ] || {{ touch {once}; kill -9 $PPID; sleep 5; }}")
+    fake_compiler("define KNOB 1", f"[ -e '{once}' ] || {{ touch '{once}'; kill -9 $PPID; sleep 5; }}")
     results = built(faulty("none"), range(3), n_parallel=1)
     assert once.exists()
     assert [r.error_no for r in results] == [0, 0, 0]
