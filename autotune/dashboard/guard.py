@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 _LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
-# Nothing but what this server serves is loaded, and no script that stands in the page itself.
+# Nothing but what this server serves is loaded, and no script within the page itself.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -32,7 +32,7 @@ def names_of(paths: Sequence[Path]) -> list[str]:
 
 
 class Log:
-    """A log and what stands in it.
+    """A log and its content.
 
     Args:
         number: of the log among all.

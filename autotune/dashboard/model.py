@@ -76,7 +76,7 @@ class Model:
         return more
 
     def read(self) -> None:
-        """Read all that stands in the logs now, also a last line without its newline."""
+        """Read all that is in the logs now, also a last line without its newline."""
         while self.poll():
             pass
 
@@ -143,7 +143,7 @@ class Model:
     def report(self) -> dict[str, object]:
         """Return everything that a page without a server shows.
 
-        What many views have in common stands there once, and in them its number.
+        What many views have in common is there once, and in them its number.
         """
         overview = self.overview()
         for one in overview["workloads"]:
@@ -223,7 +223,7 @@ class Model:
         ]
 
     def _roofline(self, runs: Sequence[Run]) -> dict[str, object]:
-        """Return the roofs of the runs, and where the best of other workloads stand."""
+        """Return the roofs of the runs, and where the best of other workloads are."""
         own = {run.number for run in runs}
         roofs = [
             {"run": run.number, "flop": run.roof[0], "bytes": run.roof[1],

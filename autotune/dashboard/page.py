@@ -20,7 +20,7 @@ STYLES = ("vendor/uPlot.min.css", "page.css")
 LIBRARY = "vendor/uPlot.iife.min.js"
 _IMPORT = re.compile(r"^import\b[^;]*;\n?", re.M)
 _EXPORT = re.compile(r"^export (?=const|let|function|async|class)", re.M)
-# What could end the element that JSON stands in, or a line of a script.
+# What could end the element that holds JSON, or a line of a script.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
@@ -66,7 +66,7 @@ def one_file(data: Mapping[str, object], title: str, above: str = "") -> str:
 
 
 def _between(page: str, mark: str, text: str) -> str:
-    """Replace what stands between two marks, which are comments."""
+    """Replace what is between two marks, which are comments."""
     begin, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
     return page[: page.index(begin)] + text + page[page.index(end) + len(end) :]
 

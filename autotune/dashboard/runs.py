@@ -22,7 +22,7 @@ PAUSE_S = 300.0
 
 
 class Run:
-    """One run: what stands in one log of one workload on one target.
+    """One run: what one log has of one workload on one target.
 
     Args:
         number: of the run among all.
@@ -33,7 +33,7 @@ class Run:
     Attributes:
         trials: the columns.
         best: the record that is replayed, see `autotune.record.best_of`; None before one works.
-        best_line: where it stands.
+        best_line: where it is.
         best_trial: the trial of that configuration; 0 where none of this log is.
         messages: the errors, as they were raised.
         roof: of the last trial that says it, see `Evidence.roof`.

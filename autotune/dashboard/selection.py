@@ -23,7 +23,7 @@ class Knob:
 
     Attributes:
         name: of the knob.
-        labels: its values as they stand in the logs, numbers and lists of numbers by size.
+        labels: its values as the logs have them, numbers and lists of numbers by size.
         codes: the number of its value for each trial; `NONE` where a trial has none.
         whole: of a label that stands for a longer value, that.
     """

@@ -149,7 +149,7 @@ class Export(Guarded):
         self.set_header("Content-Disposition", f'attachment; filename="trials.{kind}"')
         under_way.add(self)
         try:
-            while self.hub.poll():  # all that stands in the logs now belongs to it
+            while self.hub.poll():  # all that is in the logs now belongs to it
                 await asyncio.sleep(0)
             for piece in pieces(self.hub.model, view, kind):
                 self.write(piece.encode("utf-8", "replace"))

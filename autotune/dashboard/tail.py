@@ -110,7 +110,7 @@ class Tail:
         return News(texts, restarted, more=self.read < found.st_size)
 
     def _same(self, descriptor: int, known: tuple[int, int], size: int) -> bool:
-        """Return whether what was read still stands there."""
+        """Return whether what was read is still there."""
         if known != self._known or size < self.read:
             return False
         mark = self._mark

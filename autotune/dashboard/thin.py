@@ -28,7 +28,7 @@ def thin(
 
     Args:
         seconds: of each trial; NaN where it failed.
-        run: which run it belongs to; runs stand one behind the other.
+        run: which run it belongs to; runs follow one another.
         text: number of what went wrong, different for different texts; negative where nothing did.
         most: how many may be shown; improvements are, even beyond that.
     """

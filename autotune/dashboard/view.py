@@ -25,7 +25,7 @@ class View:
     Attributes:
         workload: its number in the overview.
         runs, devices, errors: only these; all by default. Errors are numbers of `MeasureErrorNo`.
-        knobs: of a knob the values, as they stand in the log, of which a trial must have one.
+        knobs: of a knob the values, as the log has them, of which a trial must have one.
         without: of a knob the values that a trial must not have.
         seconds: least and most seconds of one run; what failed is not held to it.
         timeline_end: number of trials up to which the timeline reaches; None for the latest.

@@ -1,4 +1,4 @@
-"""What stands on each host of a fleet: it compiles and measures what clients ask of it.
+"""What runs on each host of a fleet: it compiles and measures what clients ask of it.
 
 Nothing here knows how messages travel; `autotune.fleet.serve` hands them in. What is done with a
 kernel is done by the builder's and the runner's own parts: `BuildPool` and `Station`.
@@ -68,7 +68,7 @@ class Agent:
         self._store = Store()
         self._started = time.monotonic()
         self._builders = BuildDesk(slots)
-        # What times on the CPU lets the builders beside it stand still.
+        # What times on the CPU pauses the builders beside it.
         self._gate = HostGate(self._builders.pool)
         self._devices = {
             one.key: DeviceDesk(one, self._gate if one.kind == "cpu" else None)

@@ -187,7 +187,7 @@ class DeviceDesk(Desk):
 
     Args:
         facts: of the device.
-        gate: while something is timed on the CPU, builders of this worker stand still.
+        gate: while something is timed on the CPU, builders of this worker are paused.
     """
 
     def __init__(self, facts: DeviceFacts, gate: HostGate | None) -> None:

@@ -145,7 +145,7 @@ def _device_of(row: Mapping[str, object]) -> DeviceFacts:
 
 
 def _word(value: object) -> str:
-    """Return a text as it may stand in logs and tables: visible, and of no great length."""
+    """Return a text as logs and tables may have it: visible, and of no great length."""
     return visible(plain.text(value)[:_LETTERS])
 
 

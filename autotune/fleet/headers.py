@@ -52,7 +52,7 @@ def pack(kernel: Kernel) -> tuple[Kernel, Headers]:
 def unpack(headers: Sequence[tuple[str, str]], kernel: Kernel, folder: Path) -> Kernel:
     """Write headers into a folder of their own and return the kernel with flags that find them.
 
-    What the flags name besides is looked for on this host, too: headers of a toolkit lie here.
+    What the flags name besides is looked for on this host, too: headers of a toolkit are here.
     """
     digest = hashlib.sha256(repr(tuple(headers)).encode()).hexdigest()[:32]
     root = folder / digest

@@ -1,4 +1,4 @@
-"""The client's door to Dask: who is there, and messages to them.
+"""The client's connection to Dask: who is there, and messages to them.
 
 Dask finds the workers, carries messages (TLS included) and knows who lives. Trials are no tasks of
 Dask: a task is run again when its worker is lost, whatever came of it, and takes two ways through

@@ -349,5 +349,5 @@ _ANSWERS: dict[str, Callable[[Mapping[str, Any]], Answer]] = {
 
 
 def told(reason: object) -> str:
-    """Return what somebody else says, as it may stand in a log: of no great length, visible."""
+    """Return what somebody else says, as a log may have it: of no great length, visible."""
     return visible(text(reason)[:_LETTERS], lines=True)

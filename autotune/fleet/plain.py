@@ -1,6 +1,6 @@
 """Frozen data as text, numbers, lists and dicts, and back: all that travels between hosts.
 
-A message is read by a list of classes that may stand in it. Nothing is unpickled, and no name in
+A message is read by a list of classes that it may hold. Nothing is unpickled, and no name in
 a message is imported or called.
 """
 

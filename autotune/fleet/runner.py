@@ -97,7 +97,7 @@ class FleetDevices:
 
 
 class FleetRunPool(RunPool):
-    """What `LocalRunner` has at work, with devices that stand elsewhere."""
+    """What `LocalRunner` has at work, with devices of other hosts."""
 
     def __init__(self, parts: Parts, needs: RunNeeds) -> None:
         super().__init__()

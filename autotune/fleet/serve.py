@@ -1,4 +1,4 @@
-"""A worker of Dask with an agent: the worker's door to `distributed`.
+"""A worker of Dask with an agent: the worker's connection to `distributed`.
 
 Dask pickles one thing on our behalf: `AgentPlugin`, a class of this file with plain arguments,
 where a fleet gives agents to workers that somebody else started.
@@ -264,9 +264,9 @@ async def _require_allowed(worker: Worker, scheduler: str, allows: Callable[[str
     told = await worker.scheduler.identity()
     if not allows(str(told["address"])):
         raise FleetError(
-            f"the scheduler at {scheduler} listens at {told['address']} without TLS: whoever can "
-            "reach it there could run code here. Start it with --host 127.0.0.1, or use TLS, or "
-            "say --insecure where the network itself keeps others out"
+            f"the scheduler at {scheduler} listens at {told['address']} without TLS: anybody who "
+            "can reach it there could run code here. Start it with --host 127.0.0.1, or use TLS, "
+            "or say --insecure where the network itself keeps others out"
         )
 
 

@@ -72,7 +72,7 @@ class Locked:
 
     @property
     def row(self) -> dict[str, Any]:
-        """What stands in the lock, under the names that it has there."""
+        """What the lock has of it, under the names that it has there."""
         result = self.result
         return {
             "task": self.task.name,
@@ -178,7 +178,7 @@ def device_class_of(target: Target) -> str:
     """Return for which devices a time and machine code mean something.
 
     Of CUDA that is the architecture, ``"cuda sm_90"``; machine code for the CPU is made for this
-    very kind of CPU, of which a digest stands in the name.
+    very kind of CPU, of which a digest is in the name.
     """
     if target.backend.on_gpu and not target.emulate:
         return f"cuda {target.arch}"

@@ -37,7 +37,7 @@ def write_lock(
     entries: Iterable[Locked],
     functions: Iterable[LockedFunction] = (),
 ) -> None:
-    """Write a lock: either all of it stands there, or what was there before.
+    """Write a lock: either all of it is there, or what was there before.
 
     Args:
         path: the file.

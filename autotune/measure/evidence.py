@@ -53,7 +53,7 @@ class Race:
 
     @property
     def keys(self) -> set[str]:
-        """Keys of all that the winner stands above, its own too."""
+        """Keys of all that the winner is preferred to, its own too."""
         return {one.key for one in self.candidates} | set(self.passed_over)
 
     @property

@@ -37,7 +37,7 @@ LEAST_S = 1e-12
 
 
 class MeasureErrorNo(IntEnum):
-    """Why a trial failed; the numbers are AutoTVM's and stand in logs."""
+    """Why a trial failed; the numbers are AutoTVM's, as logs have them."""
 
     NO_ERROR = 0
     INSTANTIATION_ERROR = 1
@@ -155,7 +155,7 @@ class MeasureResult(_Result):
 
     @property
     def extra(self) -> dict[str, object]:
-        """The evidence as plain data: the keys that stand in a record beside AutoTVM's."""
+        """The evidence as plain data: the keys of a record beside AutoTVM's."""
         return to_json(self.evidence)
 
     @property

@@ -180,7 +180,7 @@ class NetworkInstance:
             if (last < min(writes) or in_place) and not self.network.branches:
                 continue
             raise GraphError(
-                f"bind_input: the array lies in output {number}, which a run writes while it "
+                f"bind_input: the array is in output {number}, which a run writes while it "
                 f"still reads input {plan.input_names[index]!r}; give an array of its own"
             )
 

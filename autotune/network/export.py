@@ -29,7 +29,7 @@ _Row = tuple[str, int, list[int], str]
 
 
 class _Head(TypedDict):
-    """What stands in the head of a file, as JSON; tuples are lists there."""
+    """What the head of a file holds, as JSON; tuples are lists there."""
 
     version: int
     target: str
@@ -46,7 +46,7 @@ class _Head(TypedDict):
 def export_network(network: CompiledNetwork, path: str | os.PathLike[str]) -> None:
     """Write a network to one file, from which `load_network` makes it again without a compiler.
 
-    The file appears whole, or what stood there stays.
+    The file appears whole, or what was there stays.
 
     Raises:
         GraphError: no file can be written there.

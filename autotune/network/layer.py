@@ -143,7 +143,7 @@ def _channel_axis(node: Node) -> int | None:
 def layers_of(function: Function, target: Target) -> list[tuple[int, Layer]]:
     """Return the function as a layer, and all that are a beginning of it, the longest first.
 
-    With each stands how many nodes of the function it covers. A function that begins with
+    With each comes how many nodes of the function it covers. A function that begins with
     something else than its operator is none; what only moves elements is one by itself.
     """
     nodes = function.graph.nodes

@@ -336,7 +336,7 @@ class _Tuning:
     ) -> Iterable[Raced]:
         """Return how first parts of joint functions are computed where two kernels won.
 
-        What stands by itself elsewhere in the network had a race of its own: that counts.
+        What is by itself elsewhere in the network had a race of its own: that counts.
         """
         found: dict[str, Raced] = {}
         for each in raced:

@@ -1,7 +1,7 @@
 """The log of a network: trials of templates and of the auto-scheduler, and what was chosen.
 
-Trials stand in it as in the logs of the two, line by line, so that readers of either take theirs.
-What is known of the network itself stands in lines ``# network {...}``, comments to both.
+Trials are in it as in the logs of the two, line by line, so that readers of either take theirs.
+What is known of the network itself is in lines ``# network {...}``, comments to both.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NetworkLog:
         path: the log; it need not exist.
         templates: trials of templates, and winners of their races.
         states: trials of the auto-scheduler, and winners of their races.
-        notes: what stands in lines of networks, in order.
+        notes: what lines of networks hold, in order.
         unreadable: lines that are none of these.
     """
 

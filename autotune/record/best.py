@@ -14,7 +14,7 @@ def is_race(result: MeasureResult) -> bool:
 
 
 def beaten_by(result: MeasureResult) -> set[str]:
-    """Return the keys of the candidates that a winner of a race stands above.
+    """Return the keys of the candidates that a winner of a race is preferred to.
 
     These are all that ran in the race, the winner too, and those that were passed over for it; of
     a trial on its own there are none.
@@ -26,7 +26,7 @@ def beaten_by(result: MeasureResult) -> set[str]:
 def beats(new: Pair, held: Pair) -> bool:
     """Return whether the later of two records of one task is the better one.
 
-    Having run side by side counts more than times of trials, whichever of them stands first in
+    Having run side by side counts more than times of trials, whichever of them comes first in
     the log; what has not run side by side is compared by its mean. Of two races the later counts.
     """
     if held[0].key in beaten_by(new[1]):
@@ -52,7 +52,7 @@ def best_of(pairs: Iterable[Pair]) -> Pair | None:
 def best_of_each(pairs: Iterable[Pair]) -> list[Pair]:
     """Return the best record of each task, see `best_of`; none of a task whose trials all failed.
 
-    They stand in the order in which their tasks appear first.
+    They are in the order in which their tasks appear first.
     """
     by_task: dict[Workload, list[Pair]] = {}
     for pair in pairs:

@@ -1,7 +1,7 @@
 """One record, one line: AutoTVM's JSON, version 0.2, and what older versions wrote.
 
 A line is ``{"input": [target, task, args, kwargs], "config": {...}, "result": [...], "version":
-0.2, "tvm_version": ...}``. What we know beyond that stands in further keys, which TVM's reader
+0.2, "tvm_version": ...}``. What we know beyond that is in further keys, which TVM's reader
 ignores: ``error_msg`` and those of `autotune.measure.evidence_json`.
 """
 

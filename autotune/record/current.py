@@ -94,7 +94,7 @@ def outdated(
 def current_only(pairs: Iterable[Pair], source: str, keep_older: bool = False) -> Iterable[Pair]:
     """Return the records that templates could have made as they are now; a warning counts others.
 
-    Templates are run with the arguments that stand in the records, which may become the text of a
+    Templates are run with the arguments that the records have, which may become the text of a
     kernel: records with a text among them that could be more than a name are left out too.
 
     Args:

@@ -22,7 +22,7 @@ _LONGEST = 1000
 
 
 class Form(Protocol):
-    """How trials of one kind of workload stand in a row.
+    """How a row holds trials of one kind of workload.
 
     Attributes:
         mark: the key that these rows have, and no others.

@@ -43,7 +43,7 @@ def row_of(inp: MeasureInput, result: MeasureResult) -> dict[str, object]:
 
 
 def choices_of(candidate: Candidate) -> dict[str, object]:
-    """Return the choices by name, as they stand in a record; steps have one name for all."""
+    """Return the choices by name, as a record has them; steps have one name for all."""
     if isinstance(candidate, ConfigEntity):
         return {name: value for name, _, value in candidate.to_json_dict()["entity"]}
     return {"candidate": candidate.to_json()}

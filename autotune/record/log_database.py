@@ -35,7 +35,7 @@ class _Seen:
         size: bytes of it that were there.
         mtime_ns: its time of change before it was read.
         done: bytes of whole lines, where reading continues.
-        mark: what stands before that.
+        mark: what comes before that.
     """
 
     file: tuple[int, int] = (0, 0)

@@ -55,7 +55,7 @@ def _is_special(path: Path) -> bool:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a log so that either all of it stands there, or what was there before.
+    """Write a log so that either all of it is there, or what was there before.
 
     A device or a pipe (``/dev/stdout``) stays what it is, and is written to.
 

@@ -3,7 +3,7 @@
 The rows of a log share the text of their task, of most choices and of their end. A text is cut at
 marks into parts, each of which is JSON by itself, so that a part that was met before need not be
 read again. Where to cut is a guess; that it was right is not: parts that are JSON values one by
-one, joined by what stands between them, are the JSON of the whole. Any other row is read whole.
+one, joined by what is between them, are the JSON of the whole. Any other row is read whole.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def no_json(error: json.JSONDecodeError) -> RecordError:
 
 
 class RowParts(NamedTuple):
-    """What stands in a row.
+    """The content of a row.
 
     Attributes:
         target, task: what was tuned.
@@ -95,7 +95,7 @@ class PartReader:
         self._tuned: tuple[Target, Task] | None = None
 
     def read(self, text: str) -> RowParts | None:
-        """Return what stands in a row; None when it must be read whole."""
+        """Return the content of a row; None when it must be read whole."""
         try:
             if self._tuned is None or not text.startswith(self._begin):
                 self._begin, self._tuned = self._meet(text)
@@ -155,7 +155,7 @@ class _Choices(dict[str, tuple[str, Entity]]):
 
 
 def _hash(text: str, start: int) -> tuple[object, int]:
-    """Return the hash that stands at ``start``, and where the choices behind it begin."""
+    """Return the hash at ``start``, and where the choices behind it begin."""
     if not text.startswith(_HASH, start):
         raise ValueError("no hash behind the index")
     code_hash, at = _scan(text, start + len(_HASH))

@@ -1,4 +1,4 @@
-"""Databases in SQLite or PostgreSQL, by SQLAlchemy: the one door to it."""
+"""Databases in SQLite or PostgreSQL, by SQLAlchemy, which is imported here only."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from autotune.utils.check import Check
 logger = logging.getLogger("autotvm")
 
 
-# What stands in logs of other parts: records of the auto-scheduler, what is known beside them, and
+# What logs have of other parts: records of the auto-scheduler, what is known beside them, and
 # what was chosen for a network.
 _OTHERS = re.compile(
     r'# (?:with|network) |(?:# race )?\s*\{(?!.*"input")(?=.*"i"\s*:\s*\[\s*\[\s*")'
@@ -198,7 +198,7 @@ def compact(
 
 
 def write_log(path: LogPath, pairs: Iterable[Pair]) -> None:
-    """Write a whole log at once: either all of it stands there, or what was there before.
+    """Write a whole log at once: either all of it is there, or what was there before.
 
     Args:
         path: of the file.

@@ -157,7 +157,7 @@ def hostile_lines(true, payload, seed=0):
 def campaign(hostile, tmp_path):
     """The lines in a log, one true row among them, and the file that code in them would make."""
     sign = tmp_path / "executed"
-    payload = f'1\n__attribute__((constructor)) void g() {{ system("touch {sign}"); }}'
+    payload = f"1\n__attribute__((constructor)) void g() {{ system(\"touch '{sign}'\"); }}"
     task = create(hostile, (1,), "c")
     inp = MeasureInput(task.target, task, task.config_space.get(5))
     true = json.loads(encode(inp, MeasureResult((1e-6,), 0, 0.1, 1.0)))

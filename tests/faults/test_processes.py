@@ -133,7 +133,9 @@ def test_a_builder_killed_at_work_again_and_again_costs_one_trial(fake_compiler,
 
 def test_a_builder_killed_by_somebody_else_costs_nothing(fake_compiler, tmp_path):
     once = tmp_path / "once"
-    fake_compiler("define KNOB 1", f"[ -e '{once}' ] || {{ touch '{once}'; kill -9 $PPID; sleep 5; }}")
+    fake_compiler(
+        "define KNOB 1", f"[ -e '{once}' ] || {{ touch '{once}'; kill -9 $PPID; sleep 5; }}"
+    )
     results = built(faulty("none"), range(3), n_parallel=1)
     assert once.exists()
     assert [r.error_no for r in results] == [0, 0, 0]

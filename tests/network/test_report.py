@@ -182,7 +182,7 @@ def test_an_output_is_read_in_place_only_where_it_is_written_later():
 
     fed(ops.Relu(), 0)  # each element over itself
     fed(ops.Dense(), 1)  # written after the input was read
-    with pytest.raises(GraphError, match="lies in output 0, which a run writes while it"):
+    with pytest.raises(GraphError, match="is in output 0, which a run writes while it"):
         fed(ops.Dense(), 0)
 
 

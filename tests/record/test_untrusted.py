@@ -75,7 +75,9 @@ def line(task, at=13, index=None, **choices):
 
 def test_code_in_a_record_is_neither_built_nor_run(task, scale, tmp_path, caplog):
     sign = tmp_path / "executed"
-    code = f'1\n__attribute__((constructor)) void f() {{ system("touch {sign}"); }}\n#define X 1'
+    code = (
+        f"1\n__attribute__((constructor)) void f() {{ system(\"touch '{sign}'\"); }}\n#define X 1"
+    )
     log = tmp_path / "x.log"
     log.write_text(json.dumps(line(task, factor=code)) + "\n")
     with caplog.at_level(logging.WARNING, "autotvm"):

@@ -169,7 +169,7 @@ class LocalBuilder(Builder):
             os.unlink(build_result.artifact)
 
     def pause(self) -> None:
-        """Stop all compiling where it stands."""
+        """Suspend all compiling."""
         self._pool.pause()
 
     def resume(self) -> None:

@@ -241,7 +241,7 @@ class BuildPool:
         return self._paused_s + (time.perf_counter() - at if at else 0.0)
 
     def pause(self) -> None:
-        """Stop all workers and compilers where they stand."""
+        """Suspend all workers and compilers."""
         self._starting.acquire()
         for worker in self._workers:
             worker.pause()

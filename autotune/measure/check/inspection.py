@@ -52,7 +52,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """One output: where it is, and where what is expected of it lies on the device."""
+    """One output: where it is, and where what is expected of it is on the device."""
 
     guarded: Guarded
     got: NDArray

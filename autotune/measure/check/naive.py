@@ -130,7 +130,7 @@ def _prepare(
 ) -> tuple[BuildOutput, tuple[str, ...]]:
     """Compile, and write the inputs as the loops read them.
 
-    What was killed, or found no room, is done again as for trials, see
+    What was killed, or found no memory, is done again as for trials, see
     `autotune.measure.process.blame`.
     """
     case = Case(Memory())

@@ -19,7 +19,7 @@ With ``eps`` the distance from 1 to the next number of a dtype and ``K`` the ter
   cores truncate: ``0.06 K eps`` at the worst and ``0.03 K eps`` in the mean when 8 products are
   added at a time. Long sums in 16 bits swallow small terms, which shows only where signs do not
   cancel (Higham and Mary, Sharper Probabilistic Backward Error Analysis, 2020): that part is
-  allowed in proportion to how far the results lie on one side of zero.
+  allowed in proportion to how far the results are on one side of zero.
 
 An honest error is spread over all elements, so there are two limits: on the worst element, which
 finds a few elements that are entirely wrong, and a much smaller one on the root mean square, which

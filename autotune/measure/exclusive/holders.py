@@ -43,7 +43,7 @@ def _line(pid: int) -> Iterator[int]:
             stat = Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
         except OSError:
             return
-        # The name of the program stands in brackets and may hold any character.
+        # The name of the program is in brackets and may hold any character.
         pid = int(stat.rpartition(")")[2].split()[1])
 
 

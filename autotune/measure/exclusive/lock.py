@@ -2,7 +2,7 @@
 
 Two locks make one that is fair. Whoever wants a device first takes the lock of its *queue*, then
 waits for the device itself, and lets the queue go once he has that. So there is at most one who
-waits for the device, and who just had it stands behind him: two programs take turns. Both are
+waits for the device, and who just had it queues behind him: two programs take turns. Both are
 ``flock``s: the system takes them back however a process ends.
 
 What an ancestor of this process holds is not waited for: a program that has a device to itself

@@ -1,4 +1,4 @@
-"""Which of several equally fast candidates wins: a fixed rule, so that the choice stands."""
+"""Which of several equally fast candidates wins: a fixed rule, for reproducible choices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from autotune.errors import MeasureError
 from autotune.workload import key_order
 
 # Candidates this near to the fastest are equal. Up to the second bound the widest gap parts them:
-# where candidates lie close together, noise decides on which side of a fixed bound they fall, and
+# where candidates are close together, noise decides on which side of a fixed bound they fall, and
 # with them the winner. Beyond, only those count as equal that noise does not tell apart, and those
 # beyond the third bound never.
 LEAST_TIE = 0.01

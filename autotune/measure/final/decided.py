@@ -2,7 +2,7 @@
 
 After some of its rounds a race is held again many times in thought, with samples drawn with
 replacement from those taken (bootstrap, Efron and Tibshirani 1993). Where nearly all of these
-races have the winner that stands now, more rounds would hardly name another: the race ends, as
+races have the present winner, more rounds would hardly name another: the race ends, as
 races among models do (Maron and Moore 1994). Near ties, and candidates at the edge of a tie, go
 the whole way.
 """
@@ -49,7 +49,7 @@ def is_decided(
     """Return whether at most a share ``risk`` of races like this one have another winner.
 
     Args:
-        rows: the finalists as they stand now.
+        rows: the finalists as they are ranked now.
         look: what was timed so far.
         incumbent: as for `choose`.
         risk: share of races that may end with another winner; an estimate.

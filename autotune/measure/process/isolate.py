@@ -53,7 +53,7 @@ def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], object]) -> o
     Args:
         port: of this worker to its parent, for the events of the trial.
         timeout_s: seconds the trial may take in which this process runs; waiting for the answer to
-            an event does not count, nor does what lies between events ``"wait"`` and ``"turn"``.
+            an event does not count, nor does the time between events ``"wait"`` and ``"turn"``.
         trial: called in the fork with a function that sends an event: ``speak("quiet")`` returns
             when the parent has answered, every other event at once.
 

@@ -147,7 +147,7 @@ def _locked(folder: Path) -> int | None:
 def _sweep(parent: Path) -> None:
     """Remove what killed processes left."""
     for folder in parent.glob(f"{_PREFIX}*"):
-        # Others may sweep at the same time, or own what lies there.
+        # Others may sweep at the same time, or own what is there.
         with contextlib.suppress(OSError):
             if time.time() - folder.stat().st_mtime < _YOUNG_S:
                 continue

@@ -214,7 +214,7 @@ class Worker(Generic[Reply]):
         return "" if self._child is None else self._child.take_output()
 
     def pause(self) -> None:
-        """Stop the child's process group where it stands."""
+        """Stop the child's process group where it is."""
         if (child := self._child) is not None:
             child.pause()
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Pausable(Protocol):
-    """What can be made to stand still and to go on."""
+    """What can be paused and resumed."""
 
     def pause(self) -> None:
         """Stop all work on this host."""
@@ -20,7 +20,7 @@ class Pausable(Protocol):
 class HostGate:
     """Keeps timing on the CPU apart from everything else this library does on the host.
 
-    Either kernels are timed (`quiet`), one after another, and builders stand still; or the
+    Either kernels are timed (`quiet`), one after another, and builders are paused; or the
     caller's process works (`work`: lowering candidates, computing references, fitting models), in
     as many threads as it likes, and nobody times. Builders need no ticket: they are paused where
     they stand, and so lose nothing but the time of the timing.
@@ -74,7 +74,7 @@ class HostGate:
                     self._changed.notify_all()
 
     def begin_quiet(self) -> None:
-        """Wait until nobody else times or works, and let everything stand still."""
+        """Wait until nobody else times or works, and pause everything."""
         me = threading.get_ident()
         with self._lock:
             self._timing += 1
@@ -126,7 +126,7 @@ class _Work(AbstractContextManager[None]):
 
 
 class _Quiet(AbstractContextManager[None]):
-    """A time in which all stands still."""
+    """A time in which all else is paused."""
 
     def __init__(self, gate: HostGate) -> None:
         self._gate = gate

@@ -17,7 +17,7 @@ from autotune.utils.quantities import counted
 logger = logging.getLogger("autotvm")
 
 # Below these a host counts as idle: other processes' and the hypervisor's part of all cores, and
-# the part of their time that timed threads stood in line for a core.
+# the part of their time that timed threads waited for a core.
 _OTHERS, _STOLEN, _WAITED = 0.05, 0.02, 0.10
 # What is timed for less than this in all says nothing yet: the kernel counts in hundredths.
 _LEAST_S = 0.25
@@ -65,7 +65,7 @@ class HostUse:
 
     @property
     def waited(self) -> float:
-        """Share of their time that threads of this process stood in line for a core."""
+        """Share of their time that threads of this process waited for a core."""
         return self.waited_s / (self.waited_s + self.own_s) if self.waited_s else 0.0
 
     def to_json(self) -> dict[str, object]:
@@ -131,7 +131,7 @@ def let_threads_rest(most_s: float = _MOST_REST_S) -> bool:
 
 def _is_running(thread: str) -> bool:
     """Whether a thread of this process runs or wants to."""
-    # The state follows the name, which stands in brackets and may hold any.
+    # The state follows the name, which is in brackets and may hold any.
     return _text(f"/proc/self/task/{thread}/stat").rpartition(")")[2].split()[:1] == ["R"]
 
 
@@ -159,7 +159,7 @@ def core_times(stat: str, cores: Iterable[int]) -> tuple[float, float]:
 
 
 def _waited_s() -> float:
-    """Return the seconds that threads of this process have stood in line for a core."""
+    """Return the seconds that threads of this process have waited for a core."""
     texts = (_text(f"/proc/self/task/{name}/schedstat") for name in _list("/proc/self/task"))
     return sum(int(words[1]) for text in texts if len(words := text.split()) > 1) * 1e-9
 

@@ -35,7 +35,7 @@ from autotune.workload import Workload
 # A race times many candidates many times; each gets this much of what one trial may take.
 _RACE_SHARE = 3.0
 # Workloads of which anything is kept, and the part of the host's memory that files with their
-# arguments and references may take, which lie in memory on many machines.
+# arguments and references may take, which is memory on many machines.
 _MOST_WORKLOADS, _MEMORY_PART = 512, 8
 
 BuiltTrial = tuple[MeasureInput, BuildResult]
@@ -78,7 +78,7 @@ class RunPool:
         self._most_bytes = _memory_bytes() // _MEMORY_PART if most_bytes is None else most_bytes
         self._lock = threading.RLock()
         self._devices: dict[object, AnyDevices] = {}
-        # The one that was used last stands last.
+        # The one that was used last is last.
         self._standing: dict[Workload, Standing] = {}
         # What was asked for last, found without a look at what a workload consists of.
         self._last: tuple[Standing, AnyDevices] | None = None

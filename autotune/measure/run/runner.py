@@ -36,7 +36,7 @@ class LocalRunner(Runner):
 
     Each device is owned by one process, which is replaced when a kernel crashes it, poisons its
     context or hangs; that costs the one trial. On a CPU each trial has a process of its own, and
-    builders stand still while it is timed.
+    builders are paused while it is timed.
 
     Args:
         timeout: seconds that loading, timing and checking one candidate may take together.

@@ -195,7 +195,7 @@ class Station:
             self._turns.take_note(event)
 
     def _end_quiet(self) -> None:
-        """Let the host go on, if it stands still for this device."""
+        """Let the host go on, if it is paused for this device."""
         if self._is_quiet and self._gate is not None:
             self._is_quiet = False
             self._gate.end_quiet()

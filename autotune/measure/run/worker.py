@@ -145,7 +145,7 @@ def _guard(bench: Bench, job: Job, speak: Speak) -> Reply:
 
 
 def _limit_memory(most_bytes: int) -> None:
-    """Limit what this process may map; a limit that it is under already (`ulimit -v`) stands."""
+    """Limit what this process may map; a limit that it is under already (`ulimit -v`) stays."""
     if not most_bytes:
         return
     limits = resource.getrlimit(resource.RLIMIT_AS)
