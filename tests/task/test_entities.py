@@ -124,6 +124,32 @@ def test_entities_of_equal_content_are_equal_whatever_list_holds_them():
     assert len({SplitEntity([1, 2]), SplitEntity([1, 2]), OtherOptionEntity([1])}) == 2
 
 
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda knob: knob == 1, r"a knob is compared with 1; compare its value: cfg\[name\].val"),
+        (lambda knob: knob == "on", "a knob is compared with 'on'"),
+        (lambda knob: not knob, r"asked whether it is true; ask for its value: cfg\[name\].val"),
+        (lambda knob: 64 // knob, r"a knob is used as a number; use its value: cfg\[name\].val"),
+        (lambda knob: knob < 4, "a knob is used as a number"),
+        (lambda knob: range(knob), "a knob is used as a number"),
+    ],
+)
+def test_a_knob_that_is_used_instead_of_its_value_is_refused(use, message):
+    space = ConfigSpace()
+    space.define_knob("a", [1, 2])
+    with pytest.raises(SpaceError, match=message):
+        use(space["a"])
+    space.multi_filter(lambda c: use(c["a"]))
+    with pytest.raises(SpaceError, match=rf"the filter at .* failed: .*{message}"):
+        len(space)
+
+
+def test_a_split_is_not_true_or_false():
+    with pytest.raises(SpaceError, match=r"ask for its value: cfg\[name\].size"):
+        bool(SplitEntity([1, 2]))
+
+
 def test_features_are_numbers_or_one_column_a_value():
     space = ConfigSpace()
     space.define_split("t", 4, num_outputs=2)

@@ -56,6 +56,11 @@ class Entity(ABC):
         value: object = getattr(self, self.attribute)
         return value
 
+    def __bool__(self) -> bool:
+        raise SpaceError(
+            f"a knob is asked whether it is true; ask for its value: cfg[name].{self.attribute}"
+        )
+
     def __repr__(self) -> str:
         return str(self.value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -40,6 +40,21 @@ class OtherOptionEntity(Entity):
     def features(self) -> list[object]:
         """Return the value itself."""
         return [self.value]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (int, float, str, np.generic)):
+            raise SpaceError(
+                f"a knob is compared with {other!r}; compare its value: cfg[name].val"
+            )
+        return type(other) is type(self) and bool(self.val == other.val)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise SpaceError("a knob is used as a number; use its value: cfg[name].val")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+    __pow__ = __rpow__ = __lshift__ = __rlshift__ = __neg__ = __index__ = __int__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
 
     def __hash__(self) -> int:
         try:
