@@ -43,6 +43,7 @@ from autotune.ir import (
     TruncDiv,
     TruncMod,
     Var,
+    int_range,
     is_float,
 )
 
@@ -200,7 +201,7 @@ class ExpressionPrinter:
             self.divides = True
         if kind in _ROUNDED and (is_float(node.dtype) or type(b) in (TruncDiv, TruncMod)):
             right = binding + 1
-        if kind is Add and isinstance(b, IntImm) and b.value < 0:
+        if kind is Add and isinstance(b, IntImm) and int_range(b.dtype)[0] < b.value < 0:
             symbol, b = "-", IntImm(-b.value, b.dtype)
         elif kind is Mul and isinstance(b, IntImm | FloatImm) and b.value == -1:
             return self.narrowed(self.scalar_of(node.dtype), f"-{self.text(a, ATOM)}", UNARY)

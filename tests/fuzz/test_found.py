@@ -131,6 +131,10 @@ OF_DTYPES = {
     "not of a uint64 constant": (
         "uint64", [0, 5], lambda x: te.max(x, ~te.const(3, "uint64")), [2**64 - 4, 2**64 - 4],
     ),
+    "the least int64, added": (
+        "int64", [5, -1], lambda x: (te.max(x, te.const(0, "int64")) + te.const(-(2**63), "int64"))
+        < te.const(0, "int64"), [True, True],
+    ),
     "zeros of both signs": (
         "float64", [1, -1], lambda x: te.max(x / 0.0, -(x / -0.0)), [np.inf, -np.inf],
     ),

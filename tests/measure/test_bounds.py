@@ -323,3 +323,29 @@ def test_what_is_far_apart_is_read_from_a_copy():
     far = te.compute((64, 64), lambda i, j: te.sum(a[i, k] * b[j, k], axis=k))
     texts = [bounded_loops.bounded_kernel([a, b, c]).kernel.source for c in (near, far)]
     assert ["turned" in text for text in texts] == [False, True]
+
+
+NARROW = {
+    "an index in uint8": (
+        "int32", lambda x, i: x + (i.astype("uint8") - te.const(3, "uint8")).astype("int32"),
+        [253, 254, 255],
+    ),
+    "an index in int8": (
+        "int32", lambda x, i: x + (i.astype("int8") * te.const(100, "int8")).astype("int32"),
+        [0, 100, -56],
+    ),
+    "the largest uint64, divided": (
+        "uint64", lambda x, i: te.floordiv(~x, te.const(5, "uint64")), [(2**64 - 1) // 5] * 3,
+    ),
+    "the largest uint64, its remainder": (
+        "uint64", lambda x, i: te.floormod(~x, te.const(7, "uint64")), [1] * 3,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_references_compute_integers_in_their_dtype(name, tmp_path):
+    dtype, body, wanted = NARROW[name]
+    x = np.zeros(3, dtype)
+    found = made(tmp_path, lambda x: te.compute((3,), lambda i: body(x[i], i)), x)
+    np.testing.assert_array_equal(found.values, np.array(wanted, dtype))

@@ -72,7 +72,11 @@ class Bounded:
 
 # Bits of integers that a float holds without rounding.
 _MANTISSA = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
-_INT_OPS = {Add: "+", Sub: "-", Mul: "*", TruncDiv: "/", TruncMod: "%"}
+_INT_OPS = {
+    Add: "+", Sub: "-", Mul: "*", TruncDiv: "/", TruncMod: "%", FloorDiv: "/", FloorMod: "%",
+}  # fmt: skip
+# Of these no index is so large that it wraps.
+_INDEX_DTYPES = ("int32", "int64")
 _RISING = (
     "exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "sqrt", "tanh", "sigmoid", "sinh",
     "asin", "atan", "erf", "rsqrt", "acos", "floor", "ceil", "trunc", "round", "nearbyint",
@@ -159,7 +163,7 @@ class BoundedWriter:
     def _made(self, expr: Expr) -> Bounded:
         match expr:
             case IntImm():
-                return Bounded(_int_text(expr), expr.dtype, index=True)
+                return Bounded(_int_text(expr), expr.dtype, index=expr.dtype in _INDEX_DTYPES)
             case FloatImm():
                 return _constant(expr)
             case Cast():
@@ -216,7 +220,7 @@ class BoundedWriter:
 
     def _integer(self, kind: type[BinaryOp], a: Bounded, b: Bounded) -> Bounded:
         """Compute in the dtype itself; an uncertain operand leaves little to say."""
-        if kind in (FloorDiv, FloorMod):
+        if kind in (FloorDiv, FloorMod) and not a.dtype.startswith("uint"):
             name = "floor_div" if kind is FloorDiv else "floor_mod"
             text = f"{name}({a.text}, {b.text})"
         else:
@@ -286,7 +290,8 @@ class BoundedWriter:
             return self._to_float(one, dtype)
         if not is_float(one.dtype):
             text = f"({C_TYPES[dtype]}){one.text}"
-            return replace(self._new(dtype, text, one.error), index=one.index)
+            is_index = one.index and dtype in _INDEX_DTYPES
+            return replace(self._new(dtype, text, one.error), index=is_index)
         error = ""
         if one.error:
             z, (low, high) = f"trunc({one.text})", _either_end(one)
