@@ -11,14 +11,13 @@ from autotune.task import OtherOptionEntity, TemplateConfig
 from . import te_common
 from .arguments import template
 from .te_common import Scheduled
-from .te_untuned import Tile, output_tiles, slices
+from .te_untuned import CUDA_UNROLL, Tile, output_tiles, slices
 
 Extents = int | Sequence[int]
 Tensors = tuple[te.Tensor, te.Tensor, te.Tensor]
 
-# What suits a block on a GPU, how far loops are unrolled, and the largest slices of the reduction.
+# What suits a block on a GPU, and the largest slices of the reduction.
 CUDA_TILES = {"tile_f": Tile(1, 8, 4), "tile_y": Tile(1, 4, 1), "tile_x": Tile(1, 8, 1)}
-CUDA_UNROLL = (512, 1)
 CUDA_SLICES = {"tile_rc": 8, "tile_ry": 64, "tile_rx": 64}
 
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from autotune import get_config, te
+from autotune import get_config, te, topi
+from autotune.ir import Expr, ProducerLoad
+from autotune.ir.structure import variables, walk
+from autotune.task import OtherOptionEntity
 
 from . import te_common
 from .te_common import Scheduled
+from .te_untuned import CUDA_UNROLL, Tile, output_tiles, slices
 
-# Largest tiles where nothing was tuned: blocks (free), virtual threads, threads, and one thread's.
-_CUDA_TILES = ((-1, 1, 8, 4), (-1, 1, 4, 1), (-1, 1, 8, 1))
-# The same on a CPU, of the last two axes: free, and a tile's.
+# What suits a block on a GPU.
+_CUDA_TILES = (Tile(1, 8, 4), Tile(1, 4, 1), Tile(1, 8, 1))
+# The largest slices of an axis of the reduction there: over channels, and over taps of a filter.
+_CUDA_CHANNELS, _CUDA_TAPS = 8, 64
+# Largest tiles on a CPU where nothing was tuned, of the last two axes (free, and a tile's), and
+# of axes of the reduction.
 _CPU_TILES = ((-1, 1), (-1, 16))
-# Of an axis of the reduction: over channels, and over the elements of a filter.
-_CHANNELS, _TAPS = (-1, 8), (-1, 3)
+_CPU_CHANNELS, _CPU_TAPS = 8, 3
 _OF_CHANNELS = ("rc", "dc", "k")
 
 
@@ -31,9 +39,15 @@ def on_gpu(
         tiled: axes by their knobs, the one of fewest neighbours first.
     """
     s, cfg = te.create_schedule([out.op]), get_config()
-    for (name, axis), untuned in zip(tiled.items(), _CUDA_TILES, strict=True):
+    extents = [te_common.extent_of(axis) for axis in tiled.values()]
+    images = math.prod(topi.utils.get_const_tuple(out.shape)) // math.prod(extents)
+    tiles = output_tiles(extents, _CUDA_TILES, images)
+    for (name, axis), untuned in zip(tiled.items(), tiles, strict=True):
         te_common.define_tile(cfg, name, axis, untuned)
-    names = _define_slices(out)
+    sizes = [-math.prod(tile) for tile in tiles]
+    names = _define_slices(out, _cuda_slices(out, dict(zip(tiled.values(), sizes, strict=True))))
+    if cfg.is_fallback:
+        cfg["auto_unroll_max_step"], cfg["unroll_explicit"] = map(OtherOptionEntity, CUDA_UNROLL)
     te_common.define_unroll(cfg)
 
     local = te_common.summed_in_registers(s, out)
@@ -65,7 +79,7 @@ def on_cpu(inputs: Sequence[te.Tensor], out: te.Tensor) -> Scheduled:
     knobs = ("tile_y", "tile_x")
     for name, axis, untuned in zip(knobs, out.op.axis[-2:], _CPU_TILES, strict=True):
         te_common.define_tile(cfg, name, axis, untuned, max_factor=64)
-    names = _define_slices(out)
+    names = _define_slices(out, _largest(out, _CPU_CHANNELS, _CPU_TAPS))
     cfg.define_knob("unroll", [0, 1])
 
     local = te_common.summed_in_registers(s, out)
@@ -87,10 +101,39 @@ def on_cpu(inputs: Sequence[te.Tensor], out: te.Tensor) -> Scheduled:
     return s, [*inputs, out]
 
 
-def _define_slices(out: te.Tensor) -> list[str]:
+def _define_slices(out: te.Tensor, untuned: Sequence[int]) -> list[str]:
     """Declare how the axes of the reduction are split; return the knobs."""
-    names = [f"tile_{axis.var.name}" for axis in te_common.sum_of(out).op.reduce_axis]
-    for name, axis in zip(names, te_common.sum_of(out).op.reduce_axis, strict=True):
-        untuned = _CHANNELS if axis.var.name in _OF_CHANNELS else _TAPS
-        te_common.define_tile(get_config(), name, axis, untuned, max_factor=64)
+    reduced = te_common.sum_of(out).op.reduce_axis
+    names = [f"tile_{axis.var.name}" for axis in reduced]
+    for name, axis, size in zip(names, reduced, untuned, strict=True):
+        te_common.define_tile(get_config(), name, axis, (-1, size), max_factor=64)
     return names
+
+
+def _largest(out: te.Tensor, channels: int, taps: int) -> list[int]:
+    """Return a size for each axis of the reduction."""
+    reduced = te_common.sum_of(out).op.reduce_axis
+    return [channels if axis.var.name in _OF_CHANNELS else taps for axis in reduced]
+
+
+def _cuda_slices(out: te.Tensor, tile: Mapping[te.IterVar, int]) -> list[int]:
+    """Return slices of the reduction, which fit into shared memory beside each other."""
+    reduced = te_common.sum_of(out).op.reduce_axis
+    extents = [te_common.extent_of(axis) for axis in reduced]
+    return slices(extents, _largest(out, _CUDA_CHANNELS, _CUDA_TAPS), partial(_staged, out, tile))
+
+
+def _staged(out: te.Tensor, tile: Mapping[te.IterVar, int], sizes: Sequence[int]) -> int:
+    """Return about how many bytes a block stages for a tile of the output and of the reduction."""
+    total = te_common.sum_of(out).op
+    slice_of = dict(zip((axis.var for axis in total.reduce_axis), sizes, strict=True))
+    parts = zip(total.axis, out.op.axis, strict=True)
+    part_of = {a.var: tile.get(own, 1) / te_common.extent_of(own) for a, own in parts}
+
+    def region(index: Expr, extent: int) -> float:
+        return sum(slice_of.get(v) or part_of[v] * extent for v in variables(index))
+
+    assert isinstance(total, te.ComputeOp)
+    loads = [each for each in walk(total.body[0]) if isinstance(each, ProducerLoad)]
+    counts = [math.prod(map(region, each.indices, each.tensor.shape)) for each in loads]
+    return 4 * math.ceil(sum(counts))

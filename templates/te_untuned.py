@@ -14,6 +14,8 @@ from itertools import product
 
 # Blocks that occupy all multiprocessors of a device.
 _BLOCKS = 132
+# How far loops of sums are unrolled: the statements, and whether in the text.
+CUDA_UNROLL = (512, 1)
 # The most threads of a block, and the most of one axis.
 _MOST_THREADS, _MOST_OF_AXIS = 1024, 64
 # Bytes of shared memory that slices of the reduction may take.
