@@ -15,11 +15,6 @@ from autotune import SourceKernel, Target, call
 from .. import common
 from .transpose_shape import Transpose
 
-# Least elements of a plane for which a block each pays. With a thread for each element 524,288
-# floats in planes of 2x16 took 3.7 us, with blocks of 4 threads some 20; of 2x56 both take as long
-# (one H200).
-_LEAST_PLANE = 128
-
 # Knobs that were added, with the values that kernels had before: old logs stay valid.
 ADDED = {"planes": 1}
 # Lanes of a plane up to which a block has several planes where nothing was tuned, its threads, and
@@ -44,13 +39,6 @@ class Planes:
         self.batch = math.prod(extents[a] for a in others)
         self.in_offset = _offset([(extents[a], strides[a]) for a in others])
         self.out_offset = _offset([(extents[a], into[a]) for a in others])
-
-
-def fills_blocks(shape: Transpose) -> bool:
-    """Returns whether planes are large enough for a block each; one alone always is."""
-    planes = Planes(shape)
-    large = planes.rows * planes.columns >= _LEAST_PLANE
-    return not shape.moved or planes.batch == 1 or large
 
 
 def _strides(extents: Sequence[int]) -> list[int]:

@@ -14,7 +14,6 @@ from autotune.network.layer import Epilogue, Layer
 
 from ..convolutions.window_cpu import ACTIVATIONS as CPU_ACTIVATIONS
 from ..data_movement.take_cuda import INDICES, TakeRows
-from ..data_movement.transpose_cuda import fills_blocks
 from ..data_movement.transpose_shape import ELEMENT_BYTES, Transpose
 from ..epilogue import ACTIVATIONS as ACTIVATIONS
 from ..rows.rows_shape import Reduction
@@ -209,11 +208,9 @@ def transpose(kind: str, layer: Layer) -> Offer | None:
 def transposition(
     kind: str, inputs: tuple[Value, ...], shape: tuple[int, ...], axes: tuple[int, ...], dtype: str
 ) -> Offer | None:
-    """Offer a permutation of the axes of an input that is seen in a shape, if it is worth it."""
+    """Offer a permutation of the axes of an input that is seen in a shape."""
     args = (shape, axes, dtype)
-    if not takes(Transpose, *args) or (kind == "cuda" and not fills_blocks(Transpose(*args))):
-        return None
-    return Offer(f"transpose.{kind}", args, inputs)
+    return Offer(f"transpose.{kind}", args, inputs) if takes(Transpose, *args) else None
 
 
 def take_rows(layer: Layer) -> Offer | None:
