@@ -18,13 +18,13 @@ INLINED vec combined(vec a, vec b) { return a * b; }
 #else
 #if REDUCER == MAXIMUM
 #define IDENTITY -__builtin_inff()
-#define BEYOND(a, b) ((a) > (b))
+#define BEHIND(b, a) ((b) <= (a))
 #else
 #define IDENTITY __builtin_inff()
-#define BEYOND(a, b) ((a) < (b))
+#define BEHIND(b, a) ((b) >= (a))
 #endif
 // Whether b takes the place of a. NaNs propagate, as in numpy: none takes the place of the first.
-#define BETTER(b, a) (BEYOND(b, a) | (((b) != (b)) & ((a) == (a))))
+#define BETTER(b, a) (~BEHIND(b, a) & ((a) == (a)))
 #define COMBINED(a, b) (BETTER(b, a) ? (b) : (a))
 INLINED vec combined(vec a, vec b) { return pick(BETTER(b, a), b, a); }
 #endif
