@@ -38,11 +38,11 @@ from autotune.fleet.parcels import Store, digest_of
 from autotune.fleet.relocate import files_of, relocate, runs_of
 from autotune.kernel.kernel import Argument
 from autotune.kernel.layout import natural_args
-from autotune.measure.base import usable_cores
 from autotune.measure.process.pending import forward
 from autotune.measure.run.gate import HostGate
 from autotune.runtime import random_inputs
 from autotune.utils.child import error_text
+from autotune.utils.environment import processors
 
 logger = logging.getLogger("autotvm")
 
@@ -63,7 +63,7 @@ class Agent:
     def __init__(
         self, name: str, devices: Sequence[str] | None = None, builders: int | None = None
     ) -> None:
-        slots = usable_cores() if builders is None else builders
+        slots = processors() if builders is None else builders
         self.facts: AgentFacts = look_around(name, devices_here(devices), slots)
         self._store = Store()
         self._started = time.monotonic()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import Future
 
@@ -12,14 +11,8 @@ from autotune.measure.run.gate import HostGate
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
 from autotune.runtime.timing import Timing, summarize
 from autotune.target import Target
+from autotune.utils.environment import processors
 from autotune.workload import Workload
-
-
-def usable_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def target_of(task: Workload) -> Target:
@@ -71,7 +64,7 @@ class Builder:
 
     def __init__(self, timeout: float = 10, n_parallel: int | None = None) -> None:
         self.timeout = timeout
-        self.n_parallel = n_parallel or usable_cores()
+        self.n_parallel = n_parallel or processors()
 
     @property
     def mixes_tasks(self) -> bool:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from autotune.errors import DeviceError
-from autotune.target import Target, cuda_device_count, processors
+from autotune.target import Target, cuda_device_count
 from autotune.target.backends import Facts, of_device, part
 from autotune.utils.check import Check
+from autotune.utils.environment import processors
 
 # Scripts ask of any kind that TVM has whether there is one; only the first two ever exist here.
 DeviceKind = Literal[

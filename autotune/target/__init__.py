@@ -1,7 +1,6 @@
 """What a kernel is built for: a target string, and the limits of the device behind it."""
 
 from autotune.target.backends import Backend, Language
-from autotune.target.backends.host import processors
 from autotune.target.device_class import arch_here, arch_of_class, device_class
 from autotune.target.limits import Limits
 from autotune.target.query import (
@@ -26,5 +25,4 @@ __all__ = [
     "cuda_device_count",
     "cuda_driver_release",
     "device_class",
-    "processors",
 ]

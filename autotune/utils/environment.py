@@ -74,6 +74,11 @@ def parallel_threads() -> int:
     value = os.environ.get("OMP_NUM_THREADS", "")
     if value.isdigit() and int(value):
         return int(value)
+    return processors()
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import autotune
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
-from autotune.measure.base import usable_cores
 from autotune.measure.run.host import (
     HostMeter,
     HostUse,
@@ -26,6 +25,7 @@ from autotune.measure.run.host import (
 )
 from autotune.measure.run.race_rounds import race_rounds
 from autotune.runtime import Clocks, summarize
+from autotune.utils.environment import processors
 from tests.busy import linux, shared_core
 
 STAT = """cpu  300 0 100 1000 0 10 10 40 0 0
@@ -115,7 +115,7 @@ def test_the_watch_sees_its_own_work_and_that_of_others():
         hog.wait()
     use = watch.use
     assert use.wall_s >= 0.6
-    assert use.cores == usable_cores()
+    assert use.cores == processors()
     assert 0 < use.own_s <= use.wall_s * 1.1
     if os.path.exists("/proc/stat"):
         assert use.busy_s > use.own_s
@@ -217,11 +217,11 @@ def measured(cores):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's affinity")
-@pytest.mark.skipif(usable_cores() < 2, reason="needs two cores")
+@pytest.mark.skipif(processors() < 2, reason="needs two cores")
 def test_threads_are_bound_in_a_trial_as_they_are_in_a_program(monkeypatch):
     monkeypatch.delenv("OMP_PROC_BIND", raising=False)
     # The kernel writes over how many cores each of its threads may run on.
-    assert measured(usable_cores()).error_msg == ""
+    assert measured(processors()).error_msg == ""
     monkeypatch.setenv("OMP_PROC_BIND", "close")
     monkeypatch.setenv("OMP_PLACES", "cores")
     assert measured(1).error_msg == ""

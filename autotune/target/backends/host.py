@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import platform
 
 from autotune.target.backends.backend import Backend
 from autotune.target.limits import Limits
+from autotune.utils.environment import processors
 
 _RECIPE = "autotune.runtime.compile.compilers:c_recipe"
-
-
-def processors() -> int:
-    """Returns how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 HOST = Backend(
