@@ -7,10 +7,11 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) scan(
   const bool active = row < BATCH;
   const Element* const from = data + static_cast<size_t>(active ? row : 0) * DEPTH;
   Element* const to = out + static_cast<size_t>(active ? row : 0) * DEPTH;
+  float* const totals = all_totals[threadIdx.y];
   float carried = 0.0f;
 #pragma unroll 1
   for (int begin = 0; begin < DEPTH; begin += ITEMS * SWEEP) {
-    float v[ITEMS][VEC];
+    float v[ITEMS][VEC], before[ITEMS];
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
       const int column = begin + i * SWEEP + threadIdx.x * VEC;
@@ -18,12 +19,16 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) scan(
       for (int j = 0; j < VEC; ++j) v[i][j] = 0.0f;
       if (column < DEPTH) load_elements<VEC>(v[i], from + column);
     }
-    scan_tile(v, all_totals[threadIdx.y], carried);
+    scan_tile(v, before, totals);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
       const int column = begin + i * SWEEP + threadIdx.x * VEC;
+      const float base = carried + sum_before(totals, i) + before[i];
+#pragma unroll
+      for (int j = 0; j < VEC; ++j) v[i][j] += base;
       if (active && column < DEPTH) store_elements<VEC>(to + column, v[i]);
     }
+    carried += totals[TOTALS - 1];
     if (begin + ITEMS * SWEEP < DEPTH) __syncthreads();
   }
 }

@@ -89,14 +89,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(
   carried = reduce_warp(carried);
 #pragma unroll 1
   for (int begin = first; begin < end; begin += ITEMS * SWEEP) {
-    float v[ITEMS][VEC];
+    float v[ITEMS][VEC], before[ITEMS];
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i)
       load_columns(v[i], from, begin + i * SWEEP + threadIdx.x * VEC, end);
-    scan_tile(v, totals, carried);
+    scan_tile(v, before, totals);
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i)
+    for (int i = 0; i < ITEMS; ++i) {
+      const float base = carried + sum_before(totals, i) + before[i];
+#pragma unroll
+      for (int j = 0; j < VEC; ++j) v[i][j] += base;
       store_columns(to, v[i], begin + i * SWEEP + threadIdx.x * VEC, end);
+    }
+    carried += totals[TOTALS - 1];
     if (begin + ITEMS * SWEEP < end) __syncthreads();
   }
 }

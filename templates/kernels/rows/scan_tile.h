@@ -15,11 +15,10 @@ __device__ __forceinline__ float scan_warp(float value, int lane) {
   return value;
 }
 
-// Scans a tile in place, on top of `carried`, which becomes the sum through the tile. `totals` holds TOTALS floats in
-// shared memory, which may be written again once all threads have returned.
-__device__ __forceinline__ void scan_tile(float (&v)[ITEMS][VEC], float* totals, float& carried) {
+// Scans each vector of a tile in place. Before it are, of its warp, `before`, and of the warps before that one,
+// `sum_before`; `totals` are TOTALS floats in shared memory, the last of which becomes the sum of the tile.
+__device__ __forceinline__ void scan_tile(float (&v)[ITEMS][VEC], float (&before)[ITEMS], float* totals) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  float before[ITEMS];
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
 #pragma unroll
@@ -45,12 +44,9 @@ __device__ __forceinline__ void scan_tile(float (&v)[ITEMS][VEC], float* totals,
       if (lane * OWN + t < TOTALS) totals[lane * OWN + t] = own[t] + (lane > 0 ? earlier : 0.0f);
   }
   __syncthreads();
-#pragma unroll
-  for (int i = 0; i < ITEMS; ++i) {
-    const int index = i * WARPS + warp;
-    const float base = carried + (index > 0 ? totals[index > 0 ? index - 1 : 0] : 0.0f) + before[i];
-#pragma unroll
-    for (int j = 0; j < VEC; ++j) v[i][j] += base;
-  }
-  carried += totals[TOTALS - 1];
+}
+
+__device__ __forceinline__ float sum_before(const float* totals, int i) {
+  const int index = i * WARPS + threadIdx.x / 32;
+  return index > 0 ? totals[index > 0 ? index - 1 : 0] : 0.0f;
 }
