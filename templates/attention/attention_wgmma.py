@@ -68,8 +68,7 @@ def refusal(shape: Attention) -> str | None:
 
 def offered(shape: Attention, target: Target) -> bool:
     """Return whether a target has wgmma, the kernel serves a shape, and tiles are full."""
-    hopper = target.kind == "cuda" and target.arch in ("sm_90", gemm_wgmma.ARCH)
-    return hopper and not target.emulate and refusal(shape) is None and shape.rows >= FULL_ROWS
+    return gemm_wgmma.has_wgmma(target) and refusal(shape) is None and shape.rows >= FULL_ROWS
 
 
 def candidates(shape: Attention) -> dict[str, list[int]]:

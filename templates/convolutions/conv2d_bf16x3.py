@@ -26,7 +26,7 @@ from itertools import product
 from autotune import SourceKernel, Target, call
 
 from .. import common
-from ..products.gemm_wgmma import ARCH
+from ..products.gemm_wgmma import ARCH, has_wgmma
 from .conv2d_shape import Conv2d
 
 # A warpgroup: its threads, filters (rows of an MMA), and pixels of a row.
@@ -35,8 +35,8 @@ THREADS, TILE_CO, TILE_X = 128, 64, 8
 ROWS = (2, 4, 5, 6, 7, 8, 10, 12, 14)
 # Up to as many input channels K runs along the taps of a row.
 FEW_CHANNELS = 4
-# Limits of a multiprocessor of sm_90; their number, where a target does not have it.
-REGISTERS, SHARED_BYTES, MULTIPROCESSORS = 65536, 233472, 132
+# Limits of a multiprocessor of sm_90.
+REGISTERS, SHARED_BYTES = 65536, 233472
 
 
 class PiecesTiling:
@@ -153,16 +153,10 @@ def is_folded(shape: Conv2d) -> bool:
     return shape.ci <= FEW_CHANNELS and 1 < shape.kw <= 8
 
 
-def runs_on(target: Target) -> bool:
-    """Return whether a target has these instructions."""
-    hopper = target.kind == "cuda" and target.arch in (ARCH, ARCH.rstrip("a"))
-    return hopper and not target.emulate
-
-
 def offered(shape: Conv2d, target: Target) -> bool:
     """Return whether a target has these instructions, and they pay for a shape."""
     alone = shape.alone
-    return runs_on(target) and untuned_cycles(alone, target) < fma_cycles(alone, target)
+    return has_wgmma(target) and untuned_cycles(alone, target) < fma_cycles(alone, target)
 
 
 @lru_cache(maxsize=1024)
@@ -176,11 +170,7 @@ def fma_cycles(shape: Conv2d, target: Target) -> float:
     """Return the cycles of convolutions by ``fmaf``, untuned; small ones are latency bound."""
     products = shape.flop / 2
     waiting = 11000 * min(1.0, products / 5e7)
-    return 5600 + waiting + products / (64 * _multiprocessors(target))
-
-
-def _multiprocessors(target: Target) -> int:
-    return target.limits.sm_count if target.limits.sm_count > 1 else MULTIPROCESSORS
+    return 5600 + waiting + products / (64 * common.multiprocessors(target))
 
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:
@@ -219,7 +209,7 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     """
     tiling, c = PiecesTiling(shape, choice), choice
     several = c["split"] > 1
-    count, blocks = _multiprocessors(target), math.prod(tiling.tiles)
+    count, blocks = common.multiprocessors(target), math.prod(tiling.tiles)
     # A cluster stays within one GPC, which cannot always be filled with clusters.
     capacity = tiling.resident * (count - (4 * c["split"] if c["split"] > 2 else 0))
     waves = common.ceil_div(blocks, capacity)

@@ -22,6 +22,7 @@ from ..epilogue import Epilogue
 from ..products import gemm_bf16x3, gemm_float
 from ..products.gemm_bf16x3 import PACK_THREADS, Bf16x3Tiling
 from ..products.gemm_shape import Gemm
+from ..products.gemm_wgmma import has_wgmma
 from . import conv2d_bf16x3, conv2d_cuda
 from .conv2d_shape import Conv2d
 
@@ -51,7 +52,7 @@ def offered(shape: Conv2d, target: Target) -> bool:
     if product.batch * product.n * product.k > MOST_ELEMENTS:
         return False
     if conv2d_cuda.is_too_wide(shape):
-        return gemm_bf16x3.runs_on(target)
+        return has_wgmma(target)
     # With fewer filters half of a tile's rows would be idle.
     many = shape.co > gemm_bf16x3.TILE_M // 2
     if not many or gemm_float.family_of(product, target, ()) is not gemm_bf16x3:

@@ -93,12 +93,6 @@ class Bf16x3Tiling:
         return {**knobs, **s.operands(), **gemm_wgmma.product_text(self.part_n)}
 
 
-def runs_on(target: Target) -> bool:
-    """Return whether a target has these instructions."""
-    hopper = target.kind == "cuda" and target.arch in (ARCH, ARCH.rstrip("a"))
-    return hopper and not target.emulate
-
-
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     return {

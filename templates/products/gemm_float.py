@@ -17,6 +17,7 @@ from autotune import Target
 from ..epilogue import Epilogue
 from . import gemm_bf16x3, gemm_cuda, gemm_small_k, matvec_cuda
 from .gemm_shape import Gemm
+from .gemm_wgmma import has_wgmma
 
 # A knob that no other of these families has: by it a configuration of a log is known.
 KNOBS = {
@@ -43,7 +44,7 @@ def _fastest(shape: Gemm, target: Target, fma: bool) -> ModuleType:
     families = [gemm_cuda]
     if gemm_small_k.refusal(shape) is None:
         families.append(gemm_small_k)
-    if not fma and gemm_bf16x3.runs_on(target):
+    if not fma and has_wgmma(target):
         families.append(gemm_bf16x3)
     return min(families, key=lambda family: _cycles(family, shape, target))
 

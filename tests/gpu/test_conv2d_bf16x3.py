@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from autotune.templates.convolutions import conv2d_bf16x3
 from autotune.templates.convolutions.conv2d_shape import Conv2d
+from autotune.templates.products.gemm_wgmma import has_wgmma
 
 import autotune
 from autotune.runtime import cuda
@@ -29,7 +30,7 @@ DRAWN = 4
 
 @pytest.fixture(scope="module", autouse=True)
 def hopper(device_needed):
-    if not conv2d_bf16x3.runs_on(Target("cuda")):
+    if not has_wgmma(Target("cuda")):
         pytest.skip("no wgmma")
 
 

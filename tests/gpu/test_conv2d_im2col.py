@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from autotune.templates.convolutions import conv2d_bf16x3, conv2d_im2col
+from autotune.templates.convolutions import conv2d_im2col
 from autotune.templates.convolutions.conv2d_shape import Conv2d
+from autotune.templates.products.gemm_wgmma import has_wgmma
 
 import autotune
 from autotune.runtime import cuda
@@ -37,7 +38,7 @@ def choices(shape):
 @pytest.mark.parametrize("name", SHAPES)
 def test_drawn_configurations_are_right(name, device_needed):
     shape, rng = SHAPES[name], np.random.default_rng(1)
-    if not conv2d_bf16x3.runs_on(Target("cuda")):
+    if not has_wgmma(Target("cuda")):
         pytest.skip("no wgmma")
     inputs = [rng.standard_normal(a.shape, np.float32) for a in shape.arguments()[:-1]]
     wanted = shape.reference()(*(x.astype(np.float64) for x in inputs))

@@ -5,6 +5,7 @@ import pytest
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import gemm_bf16x3
 from autotune.templates.products.gemm_shape import Gemm
+from autotune.templates.products.gemm_wgmma import has_wgmma
 
 import autotune
 from autotune.runtime import cuda
@@ -27,7 +28,7 @@ DRAWN = 8
 
 @pytest.fixture(scope="module", autouse=True)
 def hopper(device_needed):
-    if not gemm_bf16x3.runs_on(Target("cuda")):
+    if not has_wgmma(Target("cuda")):
         pytest.skip("no wgmma")
 
 
