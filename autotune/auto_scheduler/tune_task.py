@@ -50,6 +50,11 @@ def tune_task(
             logger.error("%s: %s", task.workload_key, error)
         else:
             policy.report_nothing_measured()
+    elif options.num_measure_trials == 1:
+        logger.warning(
+            "tune: num_measure_trials=1 measures nothing and writes no record, as in TVM; ask for "
+            "2 at least"
+        )
     return policy
 
 

@@ -72,7 +72,8 @@ def position(index: int, name: str, recorded: Entity, offered: TransformSpace) -
 def lacking(index: int, name: str, names: Iterable[str]) -> SpaceError:
     """Return the error of a configuration without a knob."""
     return SpaceError(
-        f"configuration {index} lacks the knob {name!r} that the template defines; it has "
+        f"configuration {index} lacks the knob {name!r} that the template defines (a template "
+        f"defines all its knobs, whatever values they have); it has "
         f"{', '.join(map(shorten, names)) or 'none'}. {_OTHER_VERSION}"
     )
 

@@ -9,7 +9,9 @@ from autotune.auto_scheduler import (
     ComputeDAG,
     HardwareParams,
     LayoutRewriteOption,
+    RecordToFile,
     SearchTask,
+    TuningOptions,
     create_task,
     register_workload,
     workload_registry,
@@ -43,6 +45,14 @@ def test_a_cuda_task_needs_no_device():
     assert task.workload_key == '["conv2d_layer", 1, 7, 7, 512, 512, 3, 3, [1, 1], [1, 1]]'
     assert task.hardware_params.to_row() == [-1, 16, 64, 49152, 2147483647, 1024, 8, 32]
     assert task.layout_rewrite_option == LayoutRewriteOption.NO_REWRITE
+
+
+def test_one_trial_says_that_nothing_is_measured(caplog, tmp_path):
+    task = SearchTask(func="matmul", args=(8, 8, 8), target="llvm")
+    log = tmp_path / "one.json"
+    task.tune(TuningOptions(num_measure_trials=1, measure_callbacks=[RecordToFile(str(log))]))
+    assert "num_measure_trials=1 measures nothing" in caplog.text
+    assert not log.exists()
 
 
 def test_the_way_of_each_generation_gives_the_same_task():

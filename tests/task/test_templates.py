@@ -103,7 +103,8 @@ def config_of(index=7, **values):
     [
         (
             config_of(tile=[-1, 4]),
-            "configuration 7 lacks the knob 'vec' that the template",
+            "configuration 7 lacks the knob 'vec' that the template defines (a template defines "
+            "all its knobs, whatever values they have)",
         ),
         (config_of(tile=[-1, 4], vec=1, lanes=2), "names the knob 'lanes', which the template"),
         (config_of(tile=[-1, 3], vec=1), "knob 'tile' = [-1, 3] does not fit: the factors do not"),
