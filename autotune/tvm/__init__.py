@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         topi,
         transform,
     )
+    from autotune.tvm.register import register_func
     from autotune.tvm.relay.function import IRModule
 
 # Public name -> its home; loaded when first used.
@@ -57,6 +58,7 @@ _HOMES = {
     "device": "autotune.runtime:device",
     "gpu": "autotune.runtime:gpu",
     "lower": "autotune.driver:lower",
+    "register_func": "autotune.tvm.register:register_func",
     # TVM 0.6 had expressions and schedules at the top.
     "expr": "autotune.tvm.tir.expr",
     "module": "autotune.tvm.runtime.module",
@@ -94,6 +96,7 @@ __all__ = [
     "gpu",
     "lower",
     "nd",
+    "register_func",
     "relay",
     "rpc",
     "runtime",

@@ -49,14 +49,16 @@ _GONE = {
         autotvm.measure.measure_methods.set_cuda_target_arch contrib.ndk ext_dev metal micro
         opencl rocm target.arm_cpu target.mali target.rocm vulkan""",
     "tvm.build compiles; nothing else is to be called": """
-        contrib.cc contrib.clang contrib.nvcc""",
+        contrib.cc contrib.clang contrib.nvcc.compile_cuda contrib.nvcc.find_cuda_path
+        contrib.nvcc.get_target_compute_version contrib.nvcc.have_fp16
+        contrib.nvcc.have_tensorcore contrib.nvcc.parse_compute_version""",
     "options are in tvm.transform.PassContext; schedules have the pragmas of loops": """
         build_config tir.transform""",
     "write the schedule as a template, and tune it with autotune.tuner.AutoTuner": """
         meta_schedule""",
     "tvm.lower(s, args) gives the loops, tvm.build(s, args) what can be called": """
         contrib.tedd script te.create_prim_func""",
-    "there is no registry of functions; import what you need": "get_global_func register_func",
+    "there is no registry of functions; import what you need": "get_global_func",
     "ready templates are in autotune.templates, operators in autotune.topi": """
         topi.arm_cpu topi.cuda topi.generic topi.x86""",
     "it is a method of the space: task.config_space.point2knob, .knob2point": """

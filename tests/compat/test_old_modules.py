@@ -152,3 +152,28 @@ def test_a_module_of_operators_leaves_the_operator_of_its_name(tmp_path):
 )
 def test_a_padding_of_volumes_has_six_sides(padding, sides):
     assert topi.nn.get_pad_tuple3d(padding, (3, 2, 5)) == sides
+
+
+def test_a_callback_that_compiles_cuda_is_taken_and_not_called():
+    from autotune.tvm.contrib import nvcc
+
+    @tvm.register_func
+    def tvm_callback_cuda_compile(code):
+        return nvcc.compile_cuda(code, target="ptx")
+
+    @tvm.register_func("tvm_callback_cuda_compile", override=True)
+    def other(code, target):
+        raise AssertionError
+
+    assert tvm._ffi.register_func is tvm.register_func
+    assert callable(other)
+    with pytest.raises(AttributeError, match=r"tvm\.build compiles"):
+        tvm_callback_cuda_compile("")
+
+
+def test_a_callback_that_changes_kernels_is_refused():
+    with pytest.raises(AutotuneError, match="nothing here calls 'tvm_callback_cuda_postproc'"):
+
+        @tvm.register_func
+        def tvm_callback_cuda_postproc(code):
+            return code
