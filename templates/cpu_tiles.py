@@ -27,6 +27,9 @@ _EACH_CYCLE, _LATENCY = 2, 4
 # Cost of a tile of remaining rows relative to a whole one, which breaks ties in favour of tiles of
 # one size; cycles of a step of a sum in a column that is computed by itself.
 _OF_REST, _OF_TAIL = 1.01, 0.25
+# Multiply-adds in the time in which a cache line of results in which two tasks meet, in one row,
+# moves between cores (false sharing), each time that a part of a sum is added.
+BORDER = 1500
 # Cycles of a vector from L2, and of the transpose of a block of 16 vectors of sums; as factors,
 # its cost where both need more registers than there are, and that of tiles of more than 12 pixels,
 # which took longer than their cycles on a Xeon and on an EPYC.
@@ -206,25 +209,27 @@ def tasks(
 
     def time(choice: tuple[int, int]) -> float:
         block, some = choice
-        high, wide = min(block, extents[0]), min(some * width, extents[1])
-        return task_time(target, (high, wide), extents, images) * (1 + copying(high, wide))
+        task = min(block, extents[0]), min(some * width, extents[1])
+        return task_time(target, task, extents, copying, images)
 
     return min(product(blocks, panels), key=lambda choice: (time(choice), -choice[0], choice[1]))
 
 
 def task_time(
-    target: Target, task: tuple[int, int], extents: tuple[int, int], images: int = 1
-) -> int:
-    """Return the number of elements that the core which finishes last computes.
+    target: Target, task: tuple[int, int], extents: tuple[int, int],
+    copying: Callable[[int, int], float], images: int = 1,
+) -> float:  # fmt: skip
+    """Return the number of elements that the core which finishes last computes in the same time.
 
     Args:
         target: the CPU.
         task: rows and columns of a task.
         extents: rows and columns of a matrix.
+        copying: see `tasks`; a remainder of few rows or columns copies more for each element.
         images: how many matrices there are.
     """
     each = [
-        (tall * broad, images * down * across)
+        (tall * broad * (1 + copying(tall, broad)), images * down * across)
         for tall, down in _parts(extents[0], task[0])
         for broad, across in _parts(extents[1], task[1])
     ]
@@ -237,7 +242,7 @@ def _parts(extent: int, each: int) -> list[tuple[int, int]]:
     return [(each, whole), *([(left, 1)] if left else [])]
 
 
-def makespan(cores: int, sizes: Iterable[tuple[int, int]]) -> int:
+def makespan(cores: int, sizes: Iterable[tuple[float, int]]) -> float:
     """Return when all tasks are done, if each free core takes the largest remaining one.
 
     List scheduling (R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
@@ -248,7 +253,7 @@ def makespan(cores: int, sizes: Iterable[tuple[int, int]]) -> int:
     """
     (largest, count), *others = sorted(sizes, reverse=True)
     turns, left = divmod(count, cores)
-    ends = [turns * largest] * (cores - left) + [(turns + 1) * largest] * left
+    ends: list[float] = [turns * largest] * (cores - left) + [(turns + 1) * largest] * left
     for size, some in others:
         for _ in range(some):
             heapreplace(ends, ends[0] + size)

@@ -42,6 +42,9 @@ _HIGH, _LOW = 8, 4
 # Bytes of a b that stays in cache; rows up to which panels are read in place then, untuned; bytes
 # of a b that the TLB covers, about; floats of rows of it, a part of which is prefetched.
 _NEARBY, _IN_PLACE, _NAMED, _NEAR_FLOATS = 1 << 20, 32, 12 << 20, 1 << 17
+# Bytes of a b whose packing takes longer than what it spares, for long vectors; and its columns,
+# where there are more than a few rows.
+_SMALL, _NARROW = 1 << 19, 96
 # Bytes of a b that stays in the L2 cache of an Intel with AVX-512; rows up to which short vectors
 # read b unpacked, once for all tiles.
 _SECOND, _FEW_SHORT = 3 << 19, 12
@@ -172,6 +175,8 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
     b is read in longer contiguous parts.
     """
     is_short = unit.floats <= 8
+    if not is_short and _is_small(shape):
+        return IN_PLACE
     if shape.m > FEW:
         is_one = shape.m <= _MANY or (is_short and _passes_few(shape))
         return ONE_BY_ONE if is_one else BY_TILES
@@ -188,6 +193,15 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
     if is_short:
         return ONE_BY_ONE if 4 * shape.n * shape.k <= _NAMED else STREAMED
     return ONE_BY_ONE if shape.m >= _SOME else LIE
+
+
+def _is_small(shape: Gemm) -> bool:
+    """Return whether a b in the L2 cache is multiplied by too few rows to be packed.
+
+    A small K is packed in no time.
+    """
+    is_few = shape.m <= FEW or (shape.m <= _MANY and shape.n <= _NARROW)
+    return is_few and shape.k >= _LEAST_DEPTH and 4 * shape.n * shape.k <= _SMALL
 
 
 def _passes_few(shape: Gemm) -> bool:
@@ -231,15 +245,16 @@ def _tasks(
     extents = (shape.m, shape.n)
 
     def besides(high: float, wide: float) -> float:
-        return copying(high, wide) + _OF_TASK / (high * wide * shape.k)
+        of_line = cpu_tiles.BORDER / min(shape.k, _DEEP)
+        return copying(high, wide) + of_line / wide + _OF_TASK / (high * wide * shape.k)
 
     def of_parts(split: int) -> tuple[float, int, int, int]:
         block, some = cpu_tiles.tasks(target, blocks, panels, extents, width, besides, split)
         high, wide = min(block, shape.m), min(some * width, shape.n)
-        alone = cpu_tiles.task_time(target, (high, wide), extents, split) / split
+        alone = cpu_tiles.task_time(target, (high, wide), extents, besides, split) / split
         # Parts but the first are written, and added after a barrier of all threads.
         joining = _JOINING + _OF_PART * split * shape.m * shape.n if split > 1 else 0
-        return alone * (1 + besides(high, wide)) + joining / shape.k, split, block, some
+        return alone + joining / shape.k, split, block, some
 
     return min(map(of_parts, options["split_k"]))[1:]
 

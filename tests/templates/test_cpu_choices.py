@@ -1,0 +1,106 @@
+"""Choices for products and convolutions on a CPU that were never tuned."""
+
+import random
+from types import SimpleNamespace
+
+import pytest
+from autotune.templates import cpu_tiles
+from autotune.templates.convolutions import conv2d_cpu
+from autotune.templates.convolutions.conv2d_shape import Conv2d
+from autotune.templates.cpu_tiles import VectorUnit
+from autotune.templates.products import gemm_cpu
+from autotune.templates.products.gemm_shape import Gemm
+
+from autotune.target import Limits
+
+
+def untuned(family, shape, unit, cores=2):
+    """The choice for a shape on a machine with such registers; it is one of the space."""
+    target = SimpleNamespace(limits=Limits(sm_count=cores), attrs={})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu_tiles, "vector_unit", lambda _: unit)
+        choice, options = family.default_choice(shape, target), family.candidates(shape)
+        assert family.violation(shape, choice, target) is None
+    assert all(choice[name] in options[name] for name in options)
+    return choice
+
+
+def test_images_beyond_the_l2_cache_are_read_some_channels_at_a_time_in_long_runs():
+    small, large = (
+        untuned(
+            conv2d_cpu,
+            Conv2d(1, n, n, 12, 128, 1, 1, (1, 1), (0, 0), True, True),
+            VectorUnit(16, 32),
+        )
+        for n in (56, 100)
+    )
+    assert (small["in_place"], small["channels"]) == (1, 128)
+    assert (large["in_place"], large["channels"]) == (1, 16)
+    assert large["panels"] * large["vectors"] * large["lanes"] >= 512
+
+
+def test_filters_that_would_leave_lanes_idle_have_lines_of_pixels_in_vectors():
+    found = {}
+    for unit in (VectorUnit(16, 32), VectorUnit(8, 16)):
+        for filters in (8, 12, 16, 20, 64):
+            shape = Conv2d(1, 56, 56, filters, 64, 3, 3, (1, 1), (1, 1), True, True)
+            choice = untuned(conv2d_cpu, shape, unit)
+            found[unit.floats, filters] = choice["across"] == 0 and choice["lines"] > 0
+    assert [n for n in (8, 12, 16, 20, 64) if found[16, n]] == [8, 12, 20]
+    assert [n for n in (8, 12, 16, 20, 64) if found[8, n]] == [12, 20]
+
+
+def test_tiles_of_few_filters_may_have_more_pixels_than_there_are_filters():
+    shape = Conv2d(1, 81, 81, 8, 158, 1, 7, (1, 1), (0, 3), True, True)
+    choice = untuned(conv2d_cpu, shape, VectorUnit(8, 16))
+    assert choice["across"]
+    assert choice["rows"] > 8
+
+
+def test_cores_do_not_read_each_others_transposed_filters_for_a_few_pixels():
+    shape = Conv2d(1, 7, 7, 278, 104, 3, 3, (2, 2), (1, 1), True, True)
+    choice = untuned(conv2d_cpu, shape, VectorUnit(16, 32))
+    assert choice["lines"] >= shape.oh
+    assert choice["block_m"] < shape.co
+
+
+def test_a_small_matrix_is_read_in_place_by_few_rows():
+    ways = {
+        shape: untuned(gemm_cpu, Gemm(*shape), VectorUnit(16, 32))["pack"]
+        for shape in ((48, 159, 334), (248, 17, 700), (48, 1440, 29), (248, 700, 170))
+    }
+    assert [shape for shape, way in ways.items() if way == gemm_cpu.IN_PLACE] == [
+        (48, 159, 334),
+        (248, 17, 700),
+    ]
+
+
+def test_what_a_remainder_of_few_rows_copies_is_counted():
+    """28 rows are not parted in 24 and 4, which would pack the other matrix again for 4."""
+    target = SimpleNamespace(limits=Limits(sm_count=2))
+    assert cpu_tiles.task_time(target, (24, 100), (28, 100), lambda high, _: 8 / high) == 3200
+    choice = untuned(gemm_cpu, Gemm(28, 312, 1566), VectorUnit(16, 32))
+    assert choice["block_m"] >= 28
+
+
+def test_tasks_are_wide_where_sums_are_short():
+    """Cache lines at the borders of tasks move between cores."""
+    choice = untuned(gemm_cpu, Gemm(37, 445, 64), VectorUnit(16, 32))
+    assert choice["panels"] * choice["vectors"] * choice["lanes"] >= 128
+
+
+@pytest.mark.parametrize("unit", [VectorUnit(16, 32), VectorUnit(8, 16), VectorUnit(4, 32)])
+@pytest.mark.parametrize("cores", [1, 2, 64])
+def test_any_shape_has_an_untuned_choice_of_its_space(unit, cores):
+    rng = random.Random(f"{unit} {cores}")
+
+    def extent(low, high):
+        return round(low * (high / low) ** rng.random())
+
+    for _ in range(60):
+        kh, kw = extent(1, 7), extent(1, 7)
+        images = extent(1, 4), extent(kh, 150), extent(kw, 150)
+        filters = extent(1, 300), extent(1, 500), kh, kw
+        stride, padding = (extent(1, 3), extent(1, 3)), (rng.randint(0, kh), rng.randint(0, kw))
+        untuned(conv2d_cpu, Conv2d(*images, *filters, stride, padding, True, True), unit, cores)
+        untuned(gemm_cpu, Gemm(extent(1, 1500), extent(1, 4000), extent(1, 4000)), unit, cores)
