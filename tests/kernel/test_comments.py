@@ -1,5 +1,6 @@
 """What is left of a kernel without comments has the same tokens, and of another kernel others."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,7 +20,8 @@ def preprocessed(text, *options):
     """Return what g++ has between blanks, and how many tabs, which literals keep."""
     command = ["g++", "-x", "c++", "-std=c++14", "-w", "-E", "-P", "-dD", *options, "-"]
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
-    out = done.stdout.decode().replace("\\\n", " ")
+    # Blanks around ## mean nothing, and g++ has them where it likes.
+    out = re.sub(r" *## *", "##", done.stdout.decode().replace("\\\n", " "))
     return [word for word in out.split() if word != "\\"], out.count("\t")
 
 
