@@ -66,6 +66,8 @@ LEAST_IN_STRIPS = 192
 LONG_SUM = 1024
 # Estimated cycles up to which `cp.async`, with its shorter prologue, is faster.
 SHORT_RUN = 8000
+# Columns, and results, of shorter ones that are faster by TMA too.
+FEW_COLUMNS, SHORT_RESULTS = range(48, 385), 2**18
 # The same of products with a bias or an activation.
 FOLLOWED_RUN = 18000
 # The same of convolutions.
@@ -138,8 +140,10 @@ def candidates(shape: Product) -> dict[str, list[int]]:
 def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     """Return whether a choice is known to beat `gemm_wgmma` where nothing was tuned.
 
-    On an H200 it did for nearly all plain products of some 4 us and more, and with a bias and GELU
-    for all 5 of 1024x4096x1024 and more. Other epilogues and few rows were not measured. Of 23
+    On an H200 it did for nearly all plain products of some 4 us and more, and of 16 shorter ones
+    with `FEW_COLUMNS` for all, 1.03 to 1.39 times as fast, but of 12 with a transposed or other
+    columns for none. With a bias and GELU it did for all 5 of 1024x4096x1024 and more. Other
+    epilogues and few rows were not measured. Of 23
     layers of 3x3 filters it did for 18 of the 19 that take 7 us and more, the other took as long,
     and for one of four shorter ones: a block first writes its tensor map. With a residual it did
     for all three. As TF32 it did for four such layers, 1.13 to 1.43 times as fast, not for 8x7x7
@@ -165,7 +169,9 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
         return run > FOLLOWED_RUN
     if shape.dtype == TF32:
         return run > FLOATS_RUN
-    return Form.of(choice[KNOB]).persistent or choice["split"] > 1 or run > SHORT_RUN
+    few = shape.n in FEW_COLUMNS and shape.m * shape.n <= SHORT_RESULTS
+    few = few and shape.batch == 1 and shape.k > SHORT_SUM and not shape.transpose_a
+    return Form.of(choice[KNOB]).persistent or choice["split"] > 1 or run > SHORT_RUN or few
 
 
 def suits_integers(shape: Product) -> bool:

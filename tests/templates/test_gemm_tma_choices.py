@@ -263,3 +263,18 @@ def test_untuned_tiles_run_in_bands_that_divide_their_rows(shape, rows, band):
     assert gemm_half.violation(shape, choice, HOPPER) is None
     tiles = gemm_tma.TmaTiling(shape, choice).blocks[0]
     assert (tiles, choice["band"]) == (rows, band)
+
+
+@pytest.mark.parametrize(
+    ("shape", "by_tma"),
+    [
+        (Gemm(336, 320, 560, "bfloat16"), True),
+        (Gemm(256, 192, 192, "float16", 1, False, True), True),
+        (Gemm(656, 184, 192, "float16", 1, True), False),
+        (Gemm(856, 40, 176, "bfloat16"), False),
+        (Gemm(144, 656, 336, "float16"), False),
+    ],
+    ids=["nn", "nt", "left-across", "few-columns", "many-columns"],
+)
+def test_short_products_with_few_columns_are_loaded_by_tma(shape, by_tma):
+    assert (gemm_half.default_choice(shape, HOPPER)["wgmma"] > 1) == by_tma
