@@ -10,7 +10,7 @@ from autotune.errors import TemplateError
 from .arguments import template
 from .attention import attention_mma, attention_space
 from .attention.attention_mma import Attention
-from .data_movement import take_cuda, transpose_cpu, transpose_cuda
+from .data_movement import take_cuda, transpose_cpu, transpose_cuda, transpose_runs
 from .data_movement.take_cuda import TakeRows
 from .data_movement.transpose_shape import Transpose
 from .elementwise import elementwise_cuda
@@ -183,7 +183,10 @@ def transpose_cuda_any(
     shape: Sequence[int], axes: Sequence[int], dtype: str = "float32"
 ) -> SourceKernel:
     """Permute an array: axis ``i`` of the result is axis ``axes[i]`` of the data, as in numpy."""
-    return tunable(transpose_cuda, Transpose(tuple(shape), tuple(axes), dtype), "cuda")
+    transpose = Transpose(tuple(shape), tuple(axes), dtype)
+    if transpose_runs.offered(transpose) and not transpose_runs.chosen_before(get_config()):
+        return tunable(transpose_runs, transpose, "cuda")
+    return tunable(transpose_cuda, transpose, "cuda")
 
 
 @template("transpose.cpu")

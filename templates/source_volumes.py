@@ -10,9 +10,16 @@ from autotune.errors import GraphError, TemplateError
 from autotune.graph import ops
 
 from .arguments import template
-from .convolutions import conv2d_bf16x3, conv2d_cuda
+from .convolutions import conv2d_bf16x3, conv2d_cuda, conv2d_transpose_direct
 from .convolutions.conv2d_shape import Conv2d
-from .convolutions.conv2d_transpose import Conv2dTranspose, Phases, chosen_before, cycles, ways
+from .convolutions.conv2d_transpose import (
+    KNOB,
+    Conv2dTranspose,
+    Phases,
+    chosen_before,
+    cycles,
+    ways,
+)
 from .convolutions.conv3d import Conv3d
 from .convolutions.via_conv2d import ViaConv2d
 from .products import gemm_cuda
@@ -63,6 +70,8 @@ def conv2d_transpose_cuda(
         )
     if chosen_before(get_config()):
         return tunable(ViaConv2d(_family(shape.conv2d)), shape, "cuda")
+    if KNOB not in get_config() and conv2d_transpose_direct.offered(shape):
+        return tunable(conv2d_transpose_direct, shape, "cuda")
     return tunable(_phases(shape), shape, "cuda")
 
 

@@ -3,7 +3,11 @@
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates.convolutions import conv2d_bf16x3, conv2d_cuda
+from autotune.templates.convolutions import (
+    conv2d_bf16x3,
+    conv2d_cuda,
+    conv2d_transpose_direct,
+)
 from autotune.templates.convolutions.conv2d_transpose import Conv2dTranspose
 from autotune.templates.convolutions.via_conv2d import ViaConv2d
 
@@ -53,6 +57,11 @@ SPREAD = {
     "16x16 of 8": (((1, 4, 3, 3), (4, 3, 16, 16), (8,), (4,)), APART),
     "of rows": (((1, 4, 5, 3), (4, 3, 3, 3), (2, 1), (1, 0, 0, 1), (1, 0)), WOVEN),
 }
+
+
+@pytest.fixture(autouse=True)
+def layers_of_few_filters_are_between_copies_too(monkeypatch):
+    monkeypatch.setattr(conv2d_transpose_direct, "MOST_FILTERS", 0)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,77 @@
+"""Transposed convolutions in one kernel, by ``fmaf``."""
+
+from itertools import product
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+from autotune.templates.convolutions import conv2d_cuda, conv2d_transpose_direct
+from autotune.templates.convolutions.conv2d_transpose import Conv2dTranspose, Phases
+
+from autotune.emulator import run_emulated
+from autotune.graph import ops
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from autotune.task import ConfigEntity, OtherOptionEntity, create
+from tests.templates.emulated import arrays_of
+
+HOPPER = Target("cuda -arch=sm_90")
+
+
+def layer(data, weight, strides=(1,), padding=(0,), more=(0,)):
+    return Conv2dTranspose(ops.Conv2dTranspose(strides, padding, more), data, weight)
+
+
+LAYERS = {
+    "uneven": layer((1, 2, 34, 13), (2, 6, 2, 2), (2, 1), (0, 1, 1, 0)),
+    "a pixel": layer((1, 10, 1, 1), (10, 12, 4, 4)),
+    "few filters": layer((1, 6, 12, 12), (6, 3, 4, 4), (2,), (1,)),
+    "output padding": layer((2, 5, 7, 6), (5, 7, 3, 5), (2, 3), (1, 2, 0, 1), (1,)),
+    "16x16 of 8": layer((1, 3, 4, 4), (3, 3, 16, 16), (8,), (4,)),
+    "fewer taps than phases": layer((1, 3, 6, 5), (3, 4, 2, 2), (3,), (0,), (2,)),
+}
+
+
+def valid(shape):
+    """Return all choices that can run."""
+    options = conv2d_transpose_direct.candidates(shape)
+    every = (dict(zip(options, each, strict=True)) for each in product(*options.values()))
+    return [c for c in every if not conv2d_transpose_direct.violation(shape, c, HOPPER)]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_results_are_right(name):
+    shape = LAYERS[name]
+    choices = valid(shape)
+    default = conv2d_transpose_direct.default_choice(shape, HOPPER)
+    assert default in choices
+    for choice in (default, *choices[:: len(choices) // 3 + 1]):
+        source = conv2d_transpose_direct.kernel(shape, choice)
+        kernel, arrays = source.kernel("cuda"), arrays_of(source)
+        assert launch_violation(kernel, HOPPER.limits) is None
+        run_emulated(kernel, arrays, orders=(0,))
+        wanted = source.reference(*(each.astype(np.float64) for each in arrays[:-1]))
+        np.testing.assert_allclose(arrays[-1], wanted, 1e-5, 1e-5, err_msg=str(choice))
+
+
+def few(filters):
+    """Return the task of a layer of so many filters."""
+    return create("conv2d_transpose.cuda", ((1, 8, 9, 9), (8, filters, 4, 4), (2,), (1,)), HOPPER)
+
+
+def entries(source):
+    return [call.entry for call in source.calls]
+
+
+def test_few_filters_take_one_kernel_and_many_a_convolution_between_copies():
+    tasks = [few(filters) for filters in (24, 25)]
+    one, several = (entries(task.instantiate(task.default())) for task in tasks)
+    assert one == ["conv2d_transpose"]
+    assert several[0] == "arrange_weight"
+
+
+def test_a_configuration_of_phases_still_builds_its_kernels():
+    shape = Conv2dTranspose(ops.Conv2dTranspose((2,), (1,)), (1, 8, 9, 9), (8, 3, 4, 4))
+    knobs = Phases(conv2d_cuda, (0, 1)).default_choice(shape, HOPPER)
+    old = ConfigEntity(0, None, {name: OtherOptionEntity(v) for name, v in knobs.items()})
+    assert "arrange_weight" in entries(few(3).instantiate(old))
