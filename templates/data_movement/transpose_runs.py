@@ -33,7 +33,8 @@ def offered(shape: Transpose) -> bool:
     extents, axes = shape.least
     if axes not in ((1, 0), (0, 2, 1)) or max(transpose_cuda.candidates(shape)["v"]) > 1:
         return False
-    if shape.elements * shape.element_bytes < LEAST_BYTES:
+    large = extents[-2] * extents[-1] >= 2**30  # kernels index a plane by 32 bits
+    if large or shape.elements * shape.element_bytes < LEAST_BYTES:
         return False
     shorter, longer = sorted(extents[-2:])
     return _has_whole_planes(shape) or (shorter <= SHORT_AXIS and longer >= LONG_AXIS)
