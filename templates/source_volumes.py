@@ -70,9 +70,12 @@ def conv2d_transpose_cuda(
         )
     if chosen_before(get_config()):
         return tunable(ViaConv2d(_family(shape.conv2d)), shape, "cuda")
-    if KNOB not in get_config() and conv2d_transpose_direct.offered(shape):
-        return tunable(conv2d_transpose_direct, shape, "cuda")
-    return tunable(_phases(shape), shape, "cuda")
+    phases, target = _phases(shape), Target.current() or Target("cuda")
+    is_one = conv2d_transpose_direct.is_chosen(get_config()) or (
+        KNOB not in get_config()
+        and conv2d_transpose_direct.is_faster(shape, phases.estimate(shape, target), target)
+    )
+    return tunable(conv2d_transpose_direct if is_one else phases, shape, "cuda")
 
 
 def _phases(shape: Conv2dTranspose) -> Phases:

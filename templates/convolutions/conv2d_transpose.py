@@ -218,11 +218,15 @@ class Phases:
 
     def default_choice(self, shape: Conv2dTranspose, target: Target) -> dict[str, int]:
         """Return the choice to use where nothing was tuned."""
-        best = min(
-            (_way(shape, apart) for apart in self.offered),
-            key=lambda way: cycles(self.family, way, target),
-        )
+        best = min(self._ways(shape), key=lambda way: cycles(self.family, way, target))
         return {KNOB: int(best.apart), **self.family.default_choice(best.conv2d, target)}
+
+    def estimate(self, shape: Conv2dTranspose, target: Target) -> float:
+        """Return a rough number of cycles where nothing was tuned."""
+        return min(cycles(self.family, way, target) for way in self._ways(shape))
+
+    def _ways(self, shape: Conv2dTranspose) -> list[Conv2dTranspose]:
+        return [_way(shape, apart) for apart in self.offered]
 
     def kernel(self, shape: Conv2dTranspose, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: copies, the convolution, and a copy."""

@@ -23,9 +23,9 @@ MOST_BYTES = 96 * 1024
 # else parts, if one axis is as short and the other as long. Fewer bytes in all take as long as
 # tiles (one H200).
 LEAST_PLANES, PLANE_BYTES, LEAST_BYTES = 132, 40 * 1024, 256 * 1024
-SHORT_AXIS, LONG_AXIS = 64, 128
-# Bytes of a run, and of one from which on blocks have more threads, where nothing was tuned.
-USUAL_BYTES, LARGE_BYTES = 8192, 32 * 1024
+SHORT_AXIS, LONG_AXIS = 49, 128
+# Bytes and elements of a run, and least blocks, where nothing was tuned.
+USUAL_BYTES, USUAL_ELEMENTS, USUAL_BLOCKS = 8192, 4096, 200
 
 
 def offered(shape: Transpose) -> bool:
@@ -111,18 +111,20 @@ def _shared_bytes(run: int) -> int:
 def default_choice(shape: Transpose, target: Target) -> dict[str, int]:
     """Return a good guess: runs of some thousand bytes, and the side with fewer bank conflicts."""
     options, (_, rows, columns) = candidates(shape), _sizes(shape)
-    gather = int(math.gcd(columns, 32) <= math.gcd(rows, 32))
-    gather = gather if gather in options["gather"] else options["gather"][0]
-    word = max(w for w in options["word"] if w <= max(4, 4 * shape.element_bytes))
+    size, whole = shape.element_bytes, options["part"] == [0]
+    gather = int(math.gcd(columns, 32) <= math.gcd(rows, 32)) if whole else options["gather"][0]
+    widest = max(4, size) if gather and not whole else max(4, 4 * size)
+    word = max(w for w in options["word"] if w <= widest)
     runs = [
         {"planes": planes, "part": part, "gather": gather, "word": word}
         for planes in options["planes"]
         for part in options["part"]
     ]
-    usual = [run for run in runs if _run_bytes(shape, run) <= USUAL_BYTES]
+    most = min(USUAL_BYTES, USUAL_ELEMENTS * size)
+    most = min(most, shape.elements * size // USUAL_BLOCKS) if whole else most
+    usual = [run for run in runs if _run_bytes(shape, run) <= most]
     best = max(usual, key=lambda run: _run_bytes(shape, run), default=runs[0])
-    threads = (512,) if _run_bytes(shape, best) > LARGE_BYTES else (256, 128, 64)
-    choices = [{**best, "threads": each} for each in threads]
+    choices = [{**best, "threads": each} for each in (256, 128, 64)]
     return next(choice for choice in choices if violation(shape, choice, target) is None)
 
 

@@ -54,9 +54,8 @@ def test_results_are_right(name):
         np.testing.assert_allclose(arrays[-1], wanted, 1e-5, 1e-5, err_msg=str(choice))
 
 
-def few(filters):
-    """Return the task of a layer of so many filters."""
-    return create("conv2d_transpose.cuda", ((1, 8, 9, 9), (8, filters, 4, 4), (2,), (1,)), HOPPER)
+FEW = (1, 64, 128, 128), (64, 3, 4, 4), (2,), (1,)
+MANY = (1, 128, 56, 56), (128, 64, 3, 3), (2,), (1,), (1,)
 
 
 def entries(source):
@@ -64,14 +63,19 @@ def entries(source):
 
 
 def test_few_filters_take_one_kernel_and_many_a_convolution_between_copies():
-    tasks = [few(filters) for filters in (24, 25)]
-    one, several = (entries(task.instantiate(task.default())) for task in tasks)
-    assert one == ["conv2d_transpose"]
-    assert several[0] == "arrange_weight"
+    few, many = (create("conv2d_transpose.cuda", args, HOPPER) for args in (FEW, MANY))
+    assert entries(few.instantiate(few.default())) == ["conv2d_transpose"]
+    assert entries(many.instantiate(many.default()))[0] == "arrange_weight"
+
+
+def test_a_configuration_of_one_kernel_builds_it_whatever_is_estimated():
+    few, many = (create("conv2d_transpose.cuda", args, HOPPER) for args in (FEW, MANY))
+    assert entries(many.instantiate(few.default())) == ["conv2d_transpose"]
 
 
 def test_a_configuration_of_phases_still_builds_its_kernels():
-    shape = Conv2dTranspose(ops.Conv2dTranspose((2,), (1,)), (1, 8, 9, 9), (8, 3, 4, 4))
+    shape = Conv2dTranspose(ops.Conv2dTranspose(*FEW[2:]), *FEW[:2])
     knobs = Phases(conv2d_cuda, (0, 1)).default_choice(shape, HOPPER)
     old = ConfigEntity(0, None, {name: OtherOptionEntity(v) for name, v in knobs.items()})
-    assert "arrange_weight" in entries(few(3).instantiate(old))
+    task = create("conv2d_transpose.cuda", FEW, HOPPER)
+    assert "arrange_weight" in entries(task.instantiate(old))
