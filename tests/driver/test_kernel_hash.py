@@ -13,13 +13,13 @@ hashing = sys.modules["autotune.driver.kernel_hash"]
 def test_the_hash_of_a_schedule_is_that_of_the_logs_that_have_it():
     """Stages by place and splits in two, as steps were when the first logs were written."""
     s = every_primitive(view=False)
-    assert hashing.of_schedule(s, list(s.outputs[0].outputs)) == "4e1803b77a8c9c46"
+    assert hashing.schedule_hash(s, list(s.outputs[0].outputs)) == "4e1803b77a8c9c46"
     *_, relu = padded_convolution()
     s = te.create_schedule(relu.op)
     y, x = relu.op.axis[-2:]
     s[relu].split(y, nparts=3)
     s[relu].split(x, 4)
-    assert hashing.of_schedule(s, [relu]) == "09fbcfa68c3717fc"
+    assert hashing.schedule_hash(s, [relu]) == "09fbcfa68c3717fc"
 
 
 def test_a_split_in_several_has_the_hash_of_splits_in_two():
@@ -28,4 +28,4 @@ def test_a_split_in_several_has_the_hash_of_splits_in_two():
     one[relu].multi_split(relu.op.axis[-1], [2, 4])
     _, inner = two[relu].split(relu.op.axis[-1], 8)
     two[relu].split(inner, 4)
-    assert hashing.of_schedule(one, [relu]) == hashing.of_schedule(two, [relu])
+    assert hashing.schedule_hash(one, [relu]) == hashing.schedule_hash(two, [relu])
