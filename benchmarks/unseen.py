@@ -12,7 +12,8 @@ space is counted; the untuned default and configurations drawn evenly from the s
 nvcc (ahead, on all cores), verified against PyTorch in float64 and timed in CUDA graphs. The
 default, the fastest three and PyTorch (cuDNN in both layouts) are then timed in turn. With
 ``--tune`` the configuration is what a run of `AutoTuner` finds in 300 trials or ``--seconds``.
-A faulty kernel ends the process that measures; the next one goes on behind its layer.
+Layers are prepared by several processes (``--processes``), which have the device in turns. A
+faulty kernel ends the process that measures; the next one goes on behind its layer.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -82,8 +84,13 @@ def chosen(options: argparse.Namespace) -> list[Layer]:
         if any(part in f"{layer.kind} {name} {layer.network}" for part in options.only)
     ]
     random.Random(0).shuffle(some)  # a run that is cut short has some of every kind
-    number, of = (int(each) for each in options.part.split("/"))
+    number, of = _part(options)
     return some[number - 1 :: of]
+
+
+def _part(options: argparse.Namespace) -> tuple[int, int]:
+    number, of = (int(each) for each in options.part.split("/"))
+    return number, of
 
 
 def run_here(options: argparse.Namespace) -> None:
@@ -122,8 +129,11 @@ def _guarded(layer: Layer, run: Any) -> Result:
     """Return a result, or what PyTorch or the machinery said; a sticky fault ends the process."""
     import torch
 
+    from autotune.measure import exclusive
+
     try:
-        result: Result = run(layer)
+        with exclusive("cuda"):
+            result: Result = run(layer)
     except Exception as error:  # the next layer has nothing to do with it
         torch.cuda.synchronize()
         text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
@@ -144,6 +154,20 @@ def _built(made: Prepared) -> Result:
     }  # fmt: skip
 
 
+def _supervise(part: str, words: Sequence[str], options: argparse.Namespace) -> None:
+    """Measure the layers of a part in a process, and in another one where a layer ended it."""
+    command = [sys.executable, "-m", "benchmarks.unseen", *words, "--part", part, "--child"]
+    mine = argparse.Namespace(**vars(options) | {"part": part})
+    while subprocess.run(command).returncode:
+        done = {each["name"] for each in results(options.out)}
+        left = [each for each in chosen(mine) if each.name not in done]
+        if not left:
+            break
+        died = {"name": left[0].name, "kind": left[0].kind, "error": "the process died"}
+        with options.out.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(died) + "\n")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure the layers in processes that may die, then sum up."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -153,6 +177,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--drawn", type=int, default=7, help="layers of each kind, about")
     parser.add_argument("--configs", type=int, default=24, help="drawn, beside the default")
     parser.add_argument("--part", default="1/1", help="i/n: every n-th layer from the i-th on")
+    parser.add_argument("--processes", type=int, default=8, help="that prepare layers")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tune", action="store_true")
     parser.add_argument("--seconds", type=float, default=60, help="of tuning, a layer")
@@ -167,18 +192,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     words = list(sys.argv[1:] if argv is None else argv)
     with tempfile.TemporaryDirectory() as folder:
-        kept = [] if options.cubins else ["--cubins", folder]
         if options.cubins:
             options.cubins.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "benchmarks.unseen", *words, *kept, "--child"]
-        while subprocess.run(command).returncode:
-            done = {each["name"] for each in results(options.out)}
-            left = [each for each in chosen(options) if each.name not in done]
-            if not left:
-                break
-            died = {"name": left[0].name, "kind": left[0].kind, "error": "the process died"}
-            with options.out.open("a", encoding="utf-8") as out:
-                out.write(json.dumps(died) + "\n")
+        else:
+            words += ["--cubins", folder]
+        number, of = _part(options)
+        parts = [f"{number + i * of}/{of * options.processes}" for i in range(options.processes)]
+        with ThreadPoolExecutor(options.processes) as pool:
+            for ended in [pool.submit(_supervise, part, words, options) for part in parts]:
+                ended.result()
     summary(results(options.out), "network" if options.networks or options.tables else "kind")
     return 0
 

@@ -19,7 +19,7 @@ from autotune.task.radix import IntArray
 from autotune.task.symbols import Opaque, Scope, Symbol, leaf
 
 # A filter with more distinct paths than this is not followed.
-MAX_PATHS = 256
+MAX_PATHS = 1024
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,8 +99,8 @@ class Tiling:
 
     @property
     def cluster_n(self) -> int:
-        """Blocks of a cluster, among which a is multicast."""
-        return 1 + (self.choice[KNOB] - B) // 2
+        """Blocks of a cluster, among which a is multicast; 1 for choices of other families."""
+        return common.larger(1 + (self.choice[KNOB] - B) // 2, 1)
 
     @property
     def consumer_warpgroups(self) -> int:
