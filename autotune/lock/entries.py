@@ -146,7 +146,7 @@ def _locked(inp: MeasureInput, result: MeasureResult, timeout_s: float) -> Locke
 def text_hashes(kernel: Kernel) -> tuple[str, str]:
     """Return the hash of a kernel's text and flags, its arguments, launches and workspaces.
 
-    The first does not count comments and layout; the second, of locks from before December 2026,
+    The first, which locks hold, does not count comments and layout; the second, of older locks,
     does.
     """
     facts = (kernel.source, kernel.flags, kernel.args, kernel.calls, kernel.workspace)

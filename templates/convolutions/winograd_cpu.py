@@ -89,12 +89,16 @@ def default_choice(shape: Winograd, target: Target) -> dict[str, int]:
     covering = [b for b in options["block_m"] if b >= rows] or [max(options["block_m"])]
     blocks = [b for b in covering if column * b <= _SUMS] or covering[:1]
     panels = [p for p in options["panels"] if p == 1 or p * width < 2 * shape.each]
-    # Data are transformed again for each block, and filters are reloaded for each group.
+
+    # Data are transformed again for each block, and filters are reloaded for each group, of which
+    # a remainder is computed in whole vectors.
+    def copying(high: int, wide: int) -> float:
+        beyond = max(0.0, high * wide / 2048 - 1)
+        return 10 / high + 4 / max(wide, width) + beyond * 0.02
+
     block_m, together = cpu_tiles.tasks(
-        target, blocks, panels, (shape.co, shape.each), width,
-        lambda high, wide: 10 / high + 4 / wide + max(0.0, high * wide / 2048 - 1) * 0.02,
-        shape.images,
-    )  # fmt: skip
+        target, blocks, panels, (shape.co, shape.each), width, copying, shape.images
+    )
     fits = [c for c in options["channels"] if column * together * c <= _NEAR * 5 // 4]
     return {
         "rows": rows,

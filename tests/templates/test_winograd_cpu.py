@@ -72,7 +72,7 @@ def test_errors_stay_near_those_of_plain_sums_for_many_channels():
 
 @pytest.mark.parametrize(("floats", "registers"), [(8, 16), (16, 32)], ids=["avx2", "avx512"])
 @pytest.mark.parametrize("cores", [1, 2, 16])
-def test_untuned_tasks_keep_four_of_five_cores_busy_and_fit_the_cache(
+def test_untuned_tasks_keep_seven_of_eight_cores_busy_and_fit_the_cache(
     monkeypatch, cores, floats, registers
 ):
     unit = VectorUnit(floats, registers)
@@ -86,7 +86,7 @@ def test_untuned_tasks_keep_four_of_five_cores_busy_and_fit_the_cache(
         width = choice["panels"] * choice["vectors"] * choice["lanes"]
         if tile_of(size, size) == 4:
             tasks = -(-channels // choice["block_m"]) * -(-shape.tiles // width)
-            assert 5 * tasks >= 4 * cores
+            assert 8 * tasks >= 7 * cores
 
 
 def test_what_is_not_computed_on_a_cpu_is_said():
