@@ -1,8 +1,11 @@
-"""Cubins on a device with little of the package's machinery: nvcc, the driver, CUDA graphs."""
+"""Cubins on a device with little of the package's machinery: nvcc, the driver, CUDA graphs.
+
+Kernels are compiled and launched as `autotune.build` does it: each may begin while the kernel
+before it ends, and waits for it (`autotune.kernel.waiting`).
+"""
 
 from __future__ import annotations
 
-import ctypes
 import subprocess
 import tempfile
 import time
@@ -13,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from autotune.kernel.waiting import waiting
 from autotune.runtime.nvidia.launches import launch
+from autotune.runtime.nvidia.modules import load_cubin
 
 GRAPH_CALLS = 20
 
@@ -21,7 +26,7 @@ GRAPH_CALLS = 20
 def build(kernel: Any, folder: str, arch: str) -> tuple[Path | None, str]:
     """Compile to a cubin; a failure is the compiler's text."""
     path = Path(tempfile.mkdtemp(dir=folder)) / "kernel.cu"
-    path.write_text(kernel.source, "utf-8")
+    path.write_text(waiting(kernel).source, "utf-8")
     named = any(flag.startswith("-arch") for flag in kernel.flags)
     flags = kernel.flags if named else (f"-arch={arch}", *kernel.flags)
     command = ["nvcc", "-cubin", *flags, "-O3", str(path), "-o", str(path) + "bin"]
@@ -33,31 +38,12 @@ class Loaded:
     """A cubin on the device, its arrays, and the launches of one run."""
 
     def __init__(self, kernel: Any, cubin: Path, arrays: dict[str, Any]) -> None:
-        self.driver = ctypes.CDLL("libcuda.so.1")
-        self.module = ctypes.c_void_p()
-        self.check(
-            "load", self.driver.cuModuleLoad(ctypes.byref(self.module), str(cubin).encode())
-        )
-        self.calls = [self.prepare(one, arrays) for one in kernel.calls]
-
-    def check(self, what: str, status: int) -> None:
-        """Raise what the driver says of a failure."""
-        if status:
-            text = ctypes.c_char_p()
-            self.driver.cuGetErrorString(status, ctypes.byref(text))
-            raise RuntimeError(f"{what}: {(text.value or b'?').decode()}")
-
-    def prepare(self, one: Any, arrays: dict[str, Any]) -> tuple[Any, ...]:
-        """Return one launch, ready to be made."""
-        function = ctypes.c_void_p()
-        status = self.driver.cuModuleGetFunction(
-            ctypes.byref(function), self.module, one.entry.encode()
-        )
-        self.check(one.entry, status)
-        if one.launch.shared_bytes > 48 * 1024:
-            status = self.driver.cuFuncSetAttribute(function, 8, one.launch.shared_bytes)
-            self.check("shared bytes", status)
-        return function.value, one.launch, [arrays[name].data_ptr() for name in one.args]
+        kernel = waiting(kernel)
+        self.module = load_cubin(cubin.read_bytes(), kernel, {})
+        self.calls = [
+            (function, one.launch, [arrays[name].data_ptr() for name in one.args])
+            for function, one in zip(self.module.functions, kernel.calls, strict=True)
+        ]
 
     def run(self) -> None:
         """Launch on the current stream."""
@@ -69,7 +55,7 @@ class Loaded:
 
     def unload(self) -> None:
         """Give the module back."""
-        self.driver.cuModuleUnload(self.module)
+        self.module.unload()
 
 
 class Replays:

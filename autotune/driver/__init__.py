@@ -1,8 +1,17 @@
 """From what a template returns to something that runs."""
 
+from autotune.driver.as_built import as_built
 from autotune.driver.build import build
 from autotune.driver.kernel_hash import kernel_hash, kernel_hashes, source_hash
 from autotune.driver.kernel_of import kernel_of
 from autotune.lowering import lower
 
-__all__ = ["build", "kernel_hash", "kernel_hashes", "kernel_of", "lower", "source_hash"]
+__all__ = [
+    "as_built",
+    "build",
+    "kernel_hash",
+    "kernel_hashes",
+    "kernel_of",
+    "lower",
+    "source_hash",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from autotune.driver.as_built import as_built
 from autotune.driver.kernel_of import kernel_of
 from autotune.errors import InstantiationError, KernelError, TargetError
 from autotune.kernel import Kernel, SourceKernel, launch_violation
@@ -61,15 +62,16 @@ def build(
     violation = launch_violation(kernel, chosen.limits)
     if violation:
         raise InstantiationError(f"build of {kernel.name!r} for {chosen}: {violation}")
+    compiled = as_built(kernel, chosen)
     with tempfile.TemporaryDirectory(prefix="autotune-build-") as folder:
         output = compile_kernel(
-            kernel, chosen, timeout_s=timeout_s, compiler=compiler, out_dir=folder
+            compiled, chosen, timeout_s=timeout_s, compiler=compiler, out_dir=folder
         )
         artifact = Path(output.artifact)
         built = artifact.read_bytes()
         if environment.frozen():
             part("autotune.lock:check_built")(kernel, chosen, built)
-        return Module(kernel, chosen, built, artifact.suffix, output.resources)
+        return Module(compiled, chosen, built, artifact.suffix, output.resources)
 
 
 def _target(what: object, given: Target | str | None) -> Target:

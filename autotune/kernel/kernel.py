@@ -148,7 +148,7 @@ class Launch:
         early: whether the kernel may begin while the one before it still runs, as "programmatic
             dependent launch" has it (CUDA C++ Programming Guide). Its text waits, by
             ``griddepcontrol.wait``, before it reads or writes what that one does. Of the first
-            kernel of a function that one is of another function, in a program of both.
+            kernel of a function that one is of another function.
     """
 
     grid: tuple[int, int, int] = (1, 1, 1)

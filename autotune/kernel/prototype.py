@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 ADDRESS = "address"
 
@@ -17,6 +18,8 @@ _COMMENT_OR_TEXT = re.compile(
     r"//(?:\\\n|[^\n])*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
 )
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\(?)[ \t]*((?:\\\n|[^\n])*)$", re.MULTILINE)
+# Lines of macros at the start of a text, in which no function and no long comment begins.
+_KNOB_LINES = re.compile(r"(?:#define [^\n{*\\]*\n)*")
 _UNDEFINE = re.compile(r"^[ \t]*#[ \t]*undef[ \t]+(\w+)", re.MULTILINE)
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s*]+?)\s*\b(\w+)\s*;")
 _USING = re.compile(r"\busing\s+(\w+)\s*=\s*([\w\s*:]+?)\s*;")
@@ -106,8 +109,16 @@ def body_starts(source: str, entry: str) -> list[int]:
 
     Several where a preprocessor chooses among them; none where a macro makes the function.
     """
-    blank = _COMMENT_OR_TEXT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), source)
-    return [end + len(brace) for _, end, brace in _definitions(blank, entry)]
+    found = _KNOB_LINES.match(source)
+    head = found.end() if found else 0
+    return [head + start for start in _body_starts(source[head:], entry)]
+
+
+@lru_cache(maxsize=32)
+def _body_starts(text: str, entry: str) -> tuple[int, ...]:
+    """Return what `body_starts` does of a text, which trials share behind the lines of knobs."""
+    blank = _COMMENT_OR_TEXT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    return tuple(end + len(brace) for _, end, brace in _definitions(blank, entry))
 
 
 def _plain(source: str, flags: Sequence[str]) -> str:

@@ -1,11 +1,12 @@
 """Kernels that may begin while the kernel before them ends, and wait for it at their start.
 
 The launch then no longer stands between two kernels ("programmatic dependent launch", CUDA C++
-Programming Guide, compute capability 9.0). Each waits before it does anything, so the one after it
-finds the memory of both complete, and of all before. None says that the next one may begin before
-its own blocks have ended (``griddepcontrol.launch_dependents``): on an H200 MobileNet then took
-97.6 us, without 88.6, and with kernels one after the other 95.8; 16 sums of 2**20 floats by
-kernels of many small blocks 165.8 us, 95.2 and 95.8.
+Programming Guide, compute capability 9.0): 0.3 to 0.6 us less for each kernel of a CUDA graph.
+Each waits before it does anything, so the one after it finds the memory of both complete, and of
+all before. None says that the next one may begin before its own blocks have ended
+(``griddepcontrol.launch_dependents``): the blocks that wait then take room and shared memory.
+MobileNet took 99.7 us with that instruction behind the wait, 91.4 without, and a product of 1024
+float16 5.39 and 4.90 (an H100, CUDA 13.0); small kernels gained 0.1 us.
 """
 
 from __future__ import annotations

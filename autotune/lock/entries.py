@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autotune.driver import kernel_of, source_hash
+from autotune.driver import as_built, kernel_of, source_hash
 from autotune.errors import AutotuneError
 from autotune.kernel import Kernel
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
@@ -161,7 +161,8 @@ def machine_code(kernel: Kernel, target: Target, timeout_s: float) -> str:
         CompileError: it cannot be built.
     """
     with tempfile.TemporaryDirectory(prefix="autotune-lock-") as folder:
-        output = compile_kernel(kernel, target, timeout_s=timeout_s, out_dir=folder)
+        built = as_built(kernel, target)
+        output = compile_kernel(built, target, timeout_s=timeout_s, out_dir=folder)
         return code_hash(Path(output.artifact).read_bytes())
 
 

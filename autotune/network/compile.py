@@ -12,13 +12,12 @@ from functools import partial
 from pathlib import Path
 
 from autotune.auto_scheduler import fallback_schedule
-from autotune.driver import kernel_of
+from autotune.driver import as_built, kernel_of
 from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Graph, check_computable, raise_all, verify
 from autotune.graph.fuse import Function
 from autotune.graph.passes import OWN, Pipeline, compose, merge_products
 from autotune.kernel import Kernel
-from autotune.kernel.waiting import waiting
 from autotune.network.choice import Chooser, Unit, by_rule, choose_untuned
 from autotune.network.compiled import CompiledNetwork
 from autotune.network.early import EarlyModules
@@ -221,7 +220,7 @@ def kernel_of_unit(
         what = choice.workload.realise(choice.candidate).what
         made = kernel_of(what, target, unit.function.name)
     named = replace(made, name=unit.function.name)
-    return waiting(named) if target.backend.on_gpu else named
+    return as_built(named, target)
 
 
 def workload_of_unit(unit: Unit, target: Target) -> tuple[Workload, Candidate]:

@@ -156,7 +156,7 @@ def test_a_hanging_compiler_is_killed_with_its_children(tmp_path, monkeypatch):
     cache, timeout_s = BuildCache(tmp_path / "cache"), 0.5
     while not (pids.exists() and pids.read_text().endswith("\n")):  # it had time to hang
         timeout_s *= 2
-        with pytest.raises(CompileTimeout, match=f"killed after {timeout_s} s"):
+        with pytest.raises(CompileTimeout, match=r"killed after \d+\.\d s"):
             compile_kernel(scale(), C, out_dir=tmp_path, timeout_s=timeout_s, cache=cache)
     for pid in map(int, pids.read_text().split()):
         assert not _running(pid)

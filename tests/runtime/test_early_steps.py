@@ -1,4 +1,4 @@
-"""Steps of a program on a GPU begin while the step before them ends, where that is a kernel."""
+"""Steps of a program on a GPU begin while the step before them ends."""
 
 from dataclasses import replace
 
@@ -28,8 +28,8 @@ def launched(cuda, monkeypatch):  # noqa: F811
     """Return whether each kernel that is queued may begin early."""
     found = []
 
-    def launch(function, how, values, stream, early=True):
-        found.append(how.early and early)
+    def launch(function, how, values, stream):
+        found.append(how.early)
 
     monkeypatch.setattr(executable, "launch", launch)
     monkeypatch.setattr(executable, "as_launched", lambda kernel, index: kernel)
@@ -43,18 +43,13 @@ def steps(*kernels):
     return [ProgramStep(one, (empty((8,), "float32", GPU),), one.new_workspaces()) for one in made]
 
 
-def test_all_but_the_first_begin_early(launched):
-    program.CudaProgram(steps(*[kernel()] * 3), GPU)
-    assert launched == [False, True, True]
-
-
-def test_a_step_behind_memory_that_is_cleared_does_not(launched):
+def test_all_begin_early_also_behind_memory_that_is_cleared(launched):
     program.CudaProgram(steps(kernel(), kernel(zero=True), kernel()), GPU)
-    assert launched == [False, False, True]
+    assert launched == [True] * 3
 
 
 def test_a_kernel_that_does_not_wait_does_not(launched):
     one = kernel()
     plain = replace(one.calls[0], launch=replace(one.calls[0].launch, early=False))
     program.CudaProgram(steps(one, replace(one, calls=(plain,)), one), GPU)
-    assert launched == [False, False, True]
+    assert launched == [True, False, True]

@@ -6,7 +6,7 @@ import time
 import traceback
 from dataclasses import dataclass
 
-from autotune.driver import kernel_hash, kernel_of
+from autotune.driver import as_built, kernel_hash, kernel_of
 from autotune.errors import AutotuneError
 from autotune.kernel.kernel import Kernel
 from autotune.kernel.layout import with_layouts
@@ -49,7 +49,7 @@ def realise(measure_input: MeasureInput) -> Realised | BuildResult:
         return _fail(MeasureErrorNo.COMPILE_HOST, _last_lines(), started)
     if refused:
         return _fail(MeasureErrorNo.INSTANTIATION_ERROR, refused, started)
-    return Realised(kernel, made.reference)
+    return Realised(as_built(kernel, target), made.reference)
 
 
 def _violation(kernel: Kernel, target: Target) -> str | None:

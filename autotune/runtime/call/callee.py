@@ -90,12 +90,11 @@ def call_rows(kernel: Kernel, functions: Sequence[int]) -> tuple[Row, ...]:
             one.launch.grid,
             one.launch.block,
             one.launch.shared_bytes,
-            # What was queued before a call is somebody else's.
-            int(number > 0 and one.launch.early),
+            int(one.launch.early),
             function,
             tuple(slots[name] for name in one.args),
         )
-        for number, (one, function) in enumerate(zip(kernel.calls, functions, strict=True))
+        for one, function in zip(kernel.calls, functions, strict=True)
     )
 
 

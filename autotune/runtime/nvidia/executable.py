@@ -141,7 +141,6 @@ class CudaExecutable(Executable):
         pointers: Sequence[Sequence[int]],
         workspaces: Mapping[str, NDArray] | None = None,
         launched: Callable[[], object] = nothing,
-        follows: bool = False,
     ) -> None:
         """Queue one run. A context is current.
 
@@ -149,17 +148,14 @@ class CudaExecutable(Executable):
             pointers: the arguments of each call.
             workspaces: between the calls; by default its own.
             launched: called after each kernel.
-            follows: whether a kernel was queued last, while which the first one may begin.
         """
         own = self.workspaces if workspaces is None else workspaces
         for one in [own[name] for name in self._zeroed]:
             driver.memset_d8_async(one.pointer, 0, one.nbytes, self.stream)
         stream = self.stream.handle
-        early = follows and not self._zeroed
         for (function, how), args in zip(self._launches, pointers, strict=True):
-            launch(function, how, args, stream, early)
+            launch(function, how, args, stream)
             launched()
-            early = True
 
     def sampler(self, buffers: Buffers, options: TimeOptions) -> CudaSampler:
         """Return what takes single samples."""

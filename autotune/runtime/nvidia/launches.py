@@ -55,10 +55,11 @@ def _begins_early(index: int) -> bool:
     return known != 0 and major.value >= _EARLY_CAPABILITY
 
 
-def launch(
-    function: int, how: Launch, values: Sequence[int], stream: int, early: bool = True
-) -> None:
+def launch(function: int, how: Launch, values: Sequence[int], stream: int) -> None:
     """Queue a kernel on a stream.
+
+    An early one overlaps with the end of a kernel that was queued just before; behind anything
+    else (a copy, an event of another stream) the driver launches it as usual.
 
     Args:
         function: its handle.
@@ -66,7 +67,6 @@ def launch(
             (programmatic dependent launch).
         values: the bits of its arguments, in order.
         stream: its handle, 0 for the default one.
-        early: whether what was queued last is a kernel that it may overlap with.
 
     Raises:
         DeviceError: the driver refused.
@@ -75,7 +75,7 @@ def launch(
     size = ctypes.sizeof(ctypes.c_uint64)
     first = ctypes.addressof(held)
     params = (_POINTER * len(values))(*(first + i * size for i in range(len(values))))
-    if not (how.early and early):
+    if not how.early:
         sizes = map(ctypes.c_uint, (*how.grid, *how.block, how.shared_bytes))
         libcuda.call("cuLaunchKernel", _POINTER(function), *sizes, _POINTER(stream), params, None)
         return

@@ -86,12 +86,12 @@ def _share_carveouts(functions: Sequence[int], calls: Sequence[KernelCall]) -> N
     """Have kernels that run at one time split L1 cache and shared memory alike.
 
     A multiprocessor changes that split when it is idle, so a kernel of much shared memory that is
-    launched early would wait for the kernel before it after all. In longer chains of early
-    launches, as networks have them, kernels behind the second keep what the driver chooses.
+    launched early would wait for the kernel before it after all. Kernels behind the second keep
+    what the driver chooses.
     """
     for i, (one, following) in enumerate(pairwise(calls)):
         large = following.launch.shared_bytes > FREE_SHARED_BYTES
-        if following.launch.early and large and not one.launch.early:
+        if following.launch.early and large and (i == 0 or not one.launch.early):
             for function in functions[i : i + 2]:
                 carveout = ctypes.c_int(_CARVEOUT), ctypes.c_int(_MAX_CARVEOUT)
                 call("cuFuncSetAttribute", _POINTER(function), *carveout)

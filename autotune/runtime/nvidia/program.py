@@ -96,7 +96,7 @@ class CudaProgram(Program):
         for number, (executable, addresses, step) in enumerate(self._queued):
             executable.stream = self.stream
             launched = partial(self._note_node, number) if note else nothing
-            executable.queue(addresses, step.workspaces, launched, follows=number > 0)
+            executable.queue(addresses, step.workspaces, launched)
 
     def _queue_branches(self, placed: Sequence[Placed]) -> None:
         """Queue the steps on streams that fork from the program's own and join it at the end."""
