@@ -22,8 +22,8 @@ from ..epilogue import Epilogue
 from . import gemm_half, gemm_tma, gemm_unaligned, gemm_wgmma
 from .gemm_shape import Gemm
 
-# Of the kernel that pads: threads of a block, and vectors of 8 elements of a thread.
-THREADS, VECTORS = 256, 2
+# Of a block of the kernel that pads; each makes one vector of 8 elements.
+THREADS = 256
 # Elements of 16 bytes, and of a line of the L2 cache, and the length from which on rows are padded
 # to whole lines: TMA takes twice as long for rows of 128 bytes that are not aligned to a line.
 VECTOR, LINE, LONG = 8, 64, 512
@@ -112,7 +112,7 @@ class Padded:
 
     def default_choice(self, shape: Gemm, target: Target) -> dict[str, int]:
         """Return the choice to use where nothing was tuned."""
-        copied = self._choice_on_copies(shape, target)
+        copied = self.choice_on_copies(shape, target)
         if self.family is not gemm_half or not gemm_unaligned.forms(shape):
             return copied
         choice = gemm_unaligned.default_choice(shape, target)
@@ -120,7 +120,7 @@ class Padded:
             return copied
         return choice if gemm_unaligned.gains(shape, choice) else copied
 
-    def _choice_on_copies(self, shape: Gemm, target: Target) -> dict[str, int]:
+    def choice_on_copies(self, shape: Gemm, target: Target) -> dict[str, int]:
         """Return the choice for a product on copies where nothing was tuned."""
         whole = padded(shape)
         if self.family is not gemm_half or shape.n % 8 == 0:
@@ -212,6 +212,6 @@ def copy(sizes: Mapping[str, int]) -> KernelCall:
     Args:
         sizes: elements of the copies; of a first, where both operands are copied.
     """
-    blocks = sum(common.ceil_div(size, 8 * VECTORS * THREADS) for size in sizes.values())
+    blocks = sum(common.ceil_div(size, 8 * THREADS) for size in sizes.values())
     arrays = [each for name in sizes for each in (name, f"padded_{name}")]
     return call("pad", arrays, blocks, THREADS)

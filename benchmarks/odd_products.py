@@ -1,0 +1,122 @@
+"""Products of 16-bit floats whose rows are not aligned, in turns with cuBLAS on padded matrices.
+
+    python -m benchmarks.odd_products                        # those of the documentation
+    python -m benchmarks.odd_products --drawn 20 --seed 1    # others, drawn at random
+    python -m benchmarks.odd_products --only "1023 nt" 2047
+
+Two choices of each product take turns, neither of them tuned: the best by estimate on padded
+copies, and the best by estimate that reads the matrices as they are. cuBLAS gets matrices that
+were padded before, to multiples of 8, which its caller would have to do. Needs torch and a Hopper
+device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from benchmarks.half_products import ARCH, TOLERANCES, Case, arrays_of
+from benchmarks.product_races import Plan, built, in_turns
+from benchmarks.wgmma import HANGS_S, ends_within
+
+TABLE = (
+    "2047", "2047x2047x2048", "197x50257x768", "1024x50257x768", "197x50257x769 nt", "2047 nt",
+    "197x3073x769", "197x3074x770", "333x2049x511 bfloat16", "197x3071x767", "1023x1025x1027",
+    "1028", "1000x1001x1003", "1023", "1023 nt", "2050", "2500x2502x2506",
+)  # fmt: skip
+LEAST, MOST = 900, 1600
+HEAD = (
+    "| product | cuBLAS, padded | on padded copies | as they are | untuned | padded / untuned |\n"
+    "|---|---|---|---|---|---|"
+)
+
+
+def drawn(count: int, seed: int) -> list[Case]:
+    """Return products of odd sizes drawn at random, half of them with b stored as [n, k]."""
+    rng = random.Random(seed)
+    sizes = [[rng.randrange(LEAST | 1, MOST, 2) for _ in range(3)] for _ in range(count)]
+    return [Case(m, n, k, number % 2 > 0) for number, (m, n, k) in enumerate(sizes)]
+
+
+def choices(case: Case) -> tuple[Any, dict[str, dict[str, int]]]:
+    """Return the family of a product's kernels, and its untuned choices by their names."""
+    from autotune.templates.products import gemm_padded, gemm_unaligned
+    from autotune.templates.source import tensor_core_family
+
+    from autotune import Target
+
+    shape, target = case.shape, Target(f"cuda -arch={ARCH}")
+    with target:
+        family = gemm_padded.Padded(tensor_core_family(gemm_padded.padded(shape)))
+    found = {
+        "untuned": family.default_choice(shape, target),
+        "copies": family.choice_on_copies(shape, target),
+    }
+    if gemm_unaligned.forms(shape):
+        found["as they are"] = gemm_unaligned.default_choice(shape, target)
+    return family, found
+
+
+def padded_library(case: Case, a: Any, b: Any) -> Callable[[], Any]:
+    """Return a function that calls cuBLAS with padded matrices."""
+    import torch
+
+    def whole(size: int) -> int:
+        return -(-size // 8) * 8
+
+    wide = torch.zeros((case.m, whole(case.k)), dtype=a.dtype, device="cuda")
+    rows = (case.n, case.k) if case.turned else (case.k, case.n)
+    tall = torch.zeros([whole(size) for size in rows], dtype=a.dtype, device="cuda")
+    wide[:, : case.k], tall[: rows[0], : rows[1]] = a, b
+    right = tall.t() if case.turned else tall
+    out = torch.empty((case.m, whole(case.n)), dtype=a.dtype, device="cuda")
+    return lambda: torch.matmul(wide, right, out=out)
+
+
+def raced(case: Case, named: dict[str, dict[str, int]], plans: Sequence[Plan], seed: int) -> str:
+    """Return the row of a product in the table."""
+    a, b = arrays_of(case, seed)
+    wanted = a.double() @ (b.t() if case.turned else b).double()
+    tolerance = TOLERANCES[case.dtype]
+    found = in_turns(str(case), (a, b), wanted, tolerance, plans, padded_library(case, a, b))
+    for choice, text in found["failures"]:
+        print(f"  {text} {choice}", flush=True)
+    cells = [str(case).replace(" nt", ", nt"), f"{found['cublas']:.2f}"]
+    for name in ("copies", "as they are", "untuned"):
+        us = next((us for us, choice in found["times"] if choice == named.get(name)), None)
+        cells.append("" if us is None else f"{us:.2f}")
+    ratio = f"{found['cublas'] / found['untuned']:.2f}"
+    return f"| {' | '.join([*cells, ratio if float(ratio) >= 1 else f'**{ratio}**'])} |"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", metavar="PRODUCT", help="such as '1023 nt'")
+    parser.add_argument("--drawn", type=int, default=0, metavar="N", help="race N others instead")
+    parser.add_argument("--seed", type=int, default=0, help="of drawn sizes, and of numbers")
+    options = parser.parse_args(argv)
+    cases = [Case.of(name) for name in options.only or TABLE]
+    if options.drawn:
+        cases = drawn(options.drawn, options.seed)
+    with ThreadPoolExecutor(os.cpu_count()) as pool, tempfile.TemporaryDirectory() as folder:
+        planned = []
+        for case in cases:
+            family, named = choices(case)
+            distinct = [c for i, c in enumerate(named.values()) if c not in [*named.values()][:i]]
+            kernels = [(c, family.kernel(case.shape, c).kernel("cuda")) for c in distinct]
+            plans = [(c, k, pool.submit(built, k, Path(folder))) for c, k in kernels]
+            planned.append((case, named, plans))
+        print(HEAD)
+        for case, named, plans in planned:
+            with ends_within(HANGS_S, case):
+                print(raced(case, named, plans, options.seed), flush=True)
+
+
+if __name__ == "__main__":
+    main()
