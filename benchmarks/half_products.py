@@ -94,13 +94,13 @@ def drawn(count: int, seed: int) -> list[Case]:
     return found
 
 
-def liked(case: Case, each: int) -> list[dict[str, int]]:
-    """Return the untuned choice, that by boxes, that without, and the best of ``each`` kinds."""
-    from autotune.templates.products import gemm_half, gemm_tma, gemm_tma_rules
+def best_kinds(shape: Any, each: int) -> list[dict[str, int]]:
+    """Return the best choices by boxes of ``each`` kinds, as the estimate has it."""
+    from autotune.templates.products import gemm_tma, gemm_tma_rules
 
     from autotune import Target
 
-    shape, target = case.shape, Target(f"cuda -arch={ARCH}")
+    target = Target(f"cuda -arch={ARCH}")
     options = gemm_tma.candidates(shape) | BANDS
     places = np.meshgrid(*(np.array(v) for v in options.values()), indexing="ij")
     every = dict(zip(options, (each.ravel() for each in places), strict=True))
@@ -110,13 +110,23 @@ def liked(case: Case, each: int) -> list[dict[str, int]]:
     good = {name: values[~broken] for name, values in every.items()}
     kinds: dict[tuple[int, ...], dict[str, int]] = {}
     for place in np.argsort(gemm_tma.estimate(shape, good, target), kind="stable"):
-        choice = {name: int(values[place]) for name, values in good.items()}
-        kinds.setdefault(tuple(choice[name] for name in KIND), choice)
         if len(kinds) == each:
             break
+        choice = {name: int(values[place]) for name, values in good.items()}
+        kinds.setdefault(tuple(choice[name] for name in KIND), choice)
+    return list(kinds.values())
+
+
+def liked(case: Case, each: int) -> list[dict[str, int]]:
+    """Return the untuned choice, that by boxes, that without, and the best of ``each`` kinds."""
+    from autotune.templates.products import gemm_half, gemm_tma
+
+    from autotune import Target
+
+    shape, target = case.shape, Target(f"cuda -arch={ARCH}")
     wanted = [
         gemm_half.default_choice(shape, target), gemm_tma.default_choice(shape, target),
-        gemm_half.choice_without_tma(shape, target), *kinds.values(),
+        gemm_half.choice_without_tma(shape, target), *best_kinds(shape, each),
     ]  # fmt: skip
     return [c for i, c in enumerate(wanted) if c not in wanted[:i]]
 

@@ -2,12 +2,12 @@
 
     python -m benchmarks.odd_products                        # those of the documentation
     python -m benchmarks.odd_products --drawn 20 --seed 1    # others, drawn at random
-    python -m benchmarks.odd_products --only "1023 nt" 2047
+    python -m benchmarks.odd_products --only "1023 nt" 2047 --each 12
 
 Two choices of each product take turns, neither of them tuned: the best by estimate on padded
-copies, and the best by estimate that reads the matrices as they are. cuBLAS gets matrices that
-were padded before, to multiples of 8, which its caller would have to do. Needs torch and a Hopper
-device.
+copies, and the best by estimate that reads the matrices as they are; with ``--each`` so many more
+on copies, of which a search would find the best. cuBLAS gets matrices that were padded before, to
+multiples of 8, which its caller would have to do. Needs torch and a Hopper device.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.half_products import ARCH, TOLERANCES, Case, arrays_of
+from benchmarks.half_products import ARCH, TOLERANCES, Case, arrays_of, best_kinds
 from benchmarks.product_races import Plan, built, in_turns
 from benchmarks.wgmma import HANGS_S, ends_within
 
@@ -32,8 +32,8 @@ TABLE = (
 )  # fmt: skip
 LEAST, MOST = 900, 1600
 HEAD = (
-    "| product | cuBLAS, padded | on padded copies | as they are | untuned | padded / untuned |\n"
-    "|---|---|---|---|---|---|"
+    "| product | cuBLAS, padded | on padded copies | as they are | untuned | padded / untuned "
+    "| best | padded / best |\n|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -44,8 +44,8 @@ def drawn(count: int, seed: int) -> list[Case]:
     return [Case(m, n, k, number % 2 > 0) for number, (m, n, k) in enumerate(sizes)]
 
 
-def choices(case: Case) -> tuple[Any, dict[str, dict[str, int]]]:
-    """Return the family of a product's kernels, and its untuned choices by their names."""
+def choices(case: Case, each: int) -> tuple[Any, dict[str, dict[str, int]]]:
+    """Return the family of a product's kernels, and choices by their names."""
     from autotune.templates.products import gemm_padded, gemm_unaligned
     from autotune.templates.source import tensor_core_family
 
@@ -60,7 +60,8 @@ def choices(case: Case) -> tuple[Any, dict[str, dict[str, int]]]:
     }
     if gemm_unaligned.forms(shape):
         found["as they are"] = gemm_unaligned.default_choice(shape, target)
-    return family, found
+    others = best_kinds(gemm_padded.padded(shape), each)
+    return family, found | {f"other {i}": choice for i, choice in enumerate(others)}
 
 
 def padded_library(case: Case, a: Any, b: Any) -> Callable[[], Any]:
@@ -91,14 +92,17 @@ def raced(case: Case, named: dict[str, dict[str, int]], plans: Sequence[Plan], s
     for name in ("copies", "as they are", "untuned"):
         us = next((us for us, choice in found["times"] if choice == named.get(name)), None)
         cells.append("" if us is None else f"{us:.2f}")
-    ratio = f"{found['cublas'] / found['untuned']:.2f}"
-    return f"| {' | '.join([*cells, ratio if float(ratio) >= 1 else f'**{ratio}**'])} |"
+    best = min(us for us, _ in found["times"])
+    ratios = [f"{found['cublas'] / us:.2f}" for us in (found["untuned"], best)]
+    untuned, tuned = (ratio if float(ratio) >= 1 else f"**{ratio}**" for ratio in ratios)
+    return f"| {' | '.join([*cells, untuned, f'{best:.2f}', tuned])} |"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", metavar="PRODUCT", help="such as '1023 nt'")
     parser.add_argument("--drawn", type=int, default=0, metavar="N", help="race N others instead")
+    parser.add_argument("--each", type=int, default=0, metavar="N", help="choices more of each")
     parser.add_argument("--seed", type=int, default=0, help="of drawn sizes, and of numbers")
     options = parser.parse_args(argv)
     cases = [Case.of(name) for name in options.only or TABLE]
@@ -107,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with ThreadPoolExecutor(os.cpu_count()) as pool, tempfile.TemporaryDirectory() as folder:
         planned = []
         for case in cases:
-            family, named = choices(case)
+            family, named = choices(case, options.each)
             distinct = [c for i, c in enumerate(named.values()) if c not in [*named.values()][:i]]
             kernels = [(c, family.kernel(case.shape, c).kernel("cuda")) for c in distinct]
             plans = [(c, k, pool.submit(built, k, Path(folder))) for c, k in kernels]
