@@ -20,8 +20,8 @@ import numpy as np
 from autotune.measure import MeasureInput
 from autotune.runtime import Descriptor
 from autotune.tuner import XGBTuner
-from autotune.tuner.across import AcrossClasses
 from autotune.tuner.classes import ClassTuner
+from autotune.tuner.models.across import AcrossClasses
 from benchmarks.search import SPACES, recording_of
 
 BATCH = 4

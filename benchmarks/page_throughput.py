@@ -35,7 +35,7 @@ import autotune.templates  # noqa: F401 - registers them
 from autotune import Session, create
 from autotune.measure import LocalBuilder, LocalRunner
 from autotune.tuner import RandomTuner, callback
-from autotune.tuner.page import LivePage
+from autotune.tuner.display.page import LivePage
 
 # A small convolution: trials end quickly, so that the page has much to tell.
 CONV = (1, 7, 7, 32, 32, 3, 3, 1, 1, False, False)

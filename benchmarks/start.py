@@ -137,7 +137,7 @@ class Arrivals:
 def watched() -> Stopwatch:
     """Return a stopwatch over what the calling thread does for a run."""
     import autotune.measure.build.builder as builder
-    import autotune.tuner.run as driving
+    import autotune.tuner.loop.run as driving
     from autotune.measure import Pipeline
     from autotune.task import ConfigSpace
     from autotune.tuner import AutoTuner

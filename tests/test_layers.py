@@ -43,7 +43,7 @@ DOORS = {
     "pycuda": {"runtime/nvidia/driver.py", "runtime/compile/pycuda_nvcc.py"},
     "xgboost": {"cost_model/xgb.py"},
     "tornado": {"dashboard/server.py"},
-    "rich": {"tuner/progress_drawn.py", "cli/tables.py"},
+    "rich": {"tuner/display/progress_drawn.py", "cli/tables.py"},
     "matplotlib": {"report/figures.py"},
     "pandas": {"record/frame.py"},
     "sqlalchemy": {"record/sql_database.py", "record/sql_schema.py"},

@@ -34,7 +34,7 @@ from autotune.measure import MeasureInput as TrialInput
 from autotune.measure import MeasureResult
 from autotune.record.best import beaten_by
 from autotune.tuner import callback as watchers
-from autotune.tuner.result import TuneResult
+from autotune.tuner.loop.result import TuneResult
 from autotune.utils.check import Check
 from autotune.utils.garbage import collection_paused
 

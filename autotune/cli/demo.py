@@ -29,7 +29,7 @@ from autotune.runtime.timing import Sampler, TimeOptions
 from autotune.target import Target, cuda_device
 from autotune.task import ApplyConfig, FallbackConfigEntity, Task, create
 from autotune.tuner import AutoTuner, TuneResult, callback
-from autotune.tuner.result import BETWEEN_RUNS
+from autotune.tuner.loop.result import BETWEEN_RUNS
 from autotune.utils.quantities import microseconds
 
 LAYER = (1, 7, 7, 512, 512, 3, 3, 1, 1, True, True)

@@ -18,7 +18,7 @@ from autotune.cli.tables import Table, say
 from autotune.interchange import READERS, Imported, import_files, read_t1, write_t4
 from autotune.record import LogWriter, best_of, write_log
 from autotune.task import Task
-from autotune.tuner.result import title
+from autotune.tuner.loop.result import title
 from autotune.utils.quantities import counted, microseconds
 
 FILE = click.Path(dir_okay=False, path_type=Path)

@@ -31,7 +31,7 @@ from autotune.record.reader import open_log, source_name
 from autotune.record.store import open_database
 from autotune.record.tools import compact as compact_log
 from autotune.record.tools import pick_best, split_workload
-from autotune.tuner.result import default_of, title
+from autotune.tuner.loop.result import default_of, title
 from autotune.utils.quantities import counted, microseconds
 from autotune.utils.visible import visible
 from autotune.workload import key_to_json

@@ -13,7 +13,7 @@ from autotune.record.current import current_only
 from autotune.record.origin import as_measured
 from autotune.record.reader import source_name
 from autotune.ship import gather, library_name, write_project
-from autotune.tuner.result import title
+from autotune.tuner.loop.result import title
 from autotune.utils.quantities import counted, microseconds
 
 

@@ -17,7 +17,7 @@ from autotune.measure.types import MeasureErrorNo
 from autotune.record import best_of_each, load_from_file
 from autotune.record.current import current_only
 from autotune.record.reader import source_name
-from autotune.tuner.result import title
+from autotune.tuner.loop.result import title
 
 # Of few samples the interval of the median says little.
 _SAMPLES = 9

@@ -21,8 +21,8 @@ from autotune.target import Target
 from autotune.task import ConfigEntity
 from autotune.tuner import callback
 from autotune.tuner.auto_tuner import AutoTuner
-from autotune.tuner.run import Run
-from autotune.tuner.stop import Stop
+from autotune.tuner.loop.run import Run
+from autotune.tuner.loop.stop import Stop
 from autotune.workload import Workload
 
 logger = logging.getLogger("autotune")

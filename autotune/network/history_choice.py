@@ -26,7 +26,7 @@ from autotune.record.best import best_of
 from autotune.record.origin import from_here
 from autotune.record.paths import LogPath
 from autotune.target import Target
-from autotune.tuner.resume import earlier
+from autotune.tuner.loop.resume import earlier
 
 logger = logging.getLogger("autotune")
 

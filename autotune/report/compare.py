@@ -22,7 +22,7 @@ from autotune.measure.types import MeasureResult, Pair
 from autotune.record import best_of
 from autotune.runtime.timing import median_interval
 from autotune.task import Task
-from autotune.tuner.result import BETWEEN_RUNS
+from autotune.tuner.loop.result import BETWEEN_RUNS
 
 Verdict = Literal[
     "same", "faster", "slower", "lost", "only before", "only after", "nothing succeeded in either"

@@ -7,15 +7,15 @@ from autotune.tuner.annealing_tuner import SimulatedAnnealingTuner
 from autotune.tuner.ask_tell import AskTellTuner
 from autotune.tuner.ga_tuner import GATuner
 from autotune.tuner.index_based_tuner import GridSearchTuner, RandomTuner
+from autotune.tuner.loop.result import TuneResult
+from autotune.tuner.loop.run import Run
+from autotune.tuner.loop.stop import Stop
+from autotune.tuner.loop.strategy import Strategy
+from autotune.tuner.loop.watchers import Callback
 from autotune.tuner.model_based_tuner import CostModel, ModelBasedTuner, ModelOptimizer
 from autotune.tuner.replay import Recording, ReplayBuilder, ReplayRunner
-from autotune.tuner.result import TuneResult
-from autotune.tuner.run import Run
 from autotune.tuner.sa_model_optimizer import SimulatedAnnealingOptimizer
-from autotune.tuner.stop import Stop
-from autotune.tuner.strategy import Strategy
 from autotune.tuner.tuner import Tuner
-from autotune.tuner.watchers import Callback
 from autotune.tuner.xgboost_cost_model import XGBoostCostModel
 from autotune.utils.names import lent
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
-from autotune.tuner.candidates import ENUMERABLE
 from autotune.tuner.index_based_tuner import RandomTuner
+from autotune.tuner.models.candidates import ENUMERABLE
 from autotune.tuner.tuner import Tuner
 from autotune.tuner.xgboost_tuner import XGBTuner
 from autotune.workload import Candidate

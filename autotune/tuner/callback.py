@@ -5,7 +5,7 @@ callback with a true attribute ``at_once`` is called as soon as a trial ends, ev
 was proposed before it is still under way: what keeps trials must not lose any when the run is
 killed. It is called in the thread in which the trial ended, one call at a time.
 
-A callback may also have methods, see `autotune.tuner.watchers.Callback`, the base for those that
+A callback may also have methods, see `autotune.tuner.Callback`, the base for those that
 have several: ``tuning(tuner)`` is called before the first trial, ``trial_ended(tuner, input,
 result)`` as soon as one ends, ``raced(tuner, input, result)`` with the winner of the final race,
 and ``tuned(tuner, result)`` with the `TuneResult` at the very end, however the run ended.
@@ -26,7 +26,7 @@ from autotune.measure import MeasureInput, MeasureResult
 from autotune.record import RACE_NOTE, Database, LogWriter, encode, open_database
 from autotune.record.paths import log_path, log_source
 from autotune.record.store import is_store
-from autotune.tuner.progress import Watcher, progress_bar
+from autotune.tuner.display.progress import Watcher, progress_bar
 from autotune.tuner.tuner import Tuner
 from autotune.utils.check import Check
 

@@ -13,11 +13,11 @@ from autotune.measure import MeasureInput, MeasureResult, Session
 from autotune.runtime import Descriptor
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
-from autotune.tuner.across import FEWEST, AcrossClasses
-from autotune.tuner.result import TuneResult
-from autotune.tuner.resume import Records
-from autotune.tuner.run import Run
-from autotune.tuner.stop import Stop
+from autotune.tuner.loop.result import TuneResult
+from autotune.tuner.loop.resume import Records
+from autotune.tuner.loop.run import Run
+from autotune.tuner.loop.stop import Stop
+from autotune.tuner.models.across import FEWEST, AcrossClasses
 from autotune.tuner.tuner import Watcher
 from autotune.tuner.xgboost_tuner import XGBTuner
 

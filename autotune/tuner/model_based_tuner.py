@@ -15,8 +15,8 @@ from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
 from autotune.task.radix import IndexArray, IntArray
+from autotune.tuner.loop.resume import history_of
 from autotune.tuner.points import FloatArray, PointTuner
-from autotune.tuner.resume import history_of
 from autotune.utils.check import Check
 
 # The last part of each plan is drawn at random.

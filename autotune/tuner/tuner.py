@@ -10,14 +10,14 @@ from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.measure.types import Pair
 from autotune.task import ConfigSpace
-from autotune.tuner.page import page_of
-from autotune.tuner.result import TuneResult
-from autotune.tuner.resume import Records, history_of
-from autotune.tuner.run import Run
-from autotune.tuner.scoreboard import Scoreboard, Shown
-from autotune.tuner.stop import Stop
-from autotune.tuner.strategy import TunerStrategy
-from autotune.tuner.watchers import Callback, Watchers
+from autotune.tuner.display.page import page_of
+from autotune.tuner.loop.result import TuneResult
+from autotune.tuner.loop.resume import Records, history_of
+from autotune.tuner.loop.run import Run
+from autotune.tuner.loop.scoreboard import Scoreboard, Shown
+from autotune.tuner.loop.stop import Stop
+from autotune.tuner.loop.strategy import TunerStrategy
+from autotune.tuner.loop.watchers import Callback, Watchers
 from autotune.utils.check import Check
 from autotune.utils.si import scale
 from autotune.workload import Candidate, Workload

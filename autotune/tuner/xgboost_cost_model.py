@@ -14,8 +14,8 @@ from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
 from autotune.task.radix import IndexArray
 from autotune.tuner.model_based_tuner import CostModel
+from autotune.tuner.models.prior import Prior
 from autotune.tuner.points import FloatArray
-from autotune.tuner.prior import Prior
 
 logger = logging.getLogger("autotvm")
 

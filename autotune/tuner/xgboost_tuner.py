@@ -13,13 +13,13 @@ from autotune.errors import TunerError
 from autotune.features import KnobFeatures
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import ConfigEntity, Task
-from autotune.tuner.candidates import Candidates, candidates_of, far_points, untuned
+from autotune.tuner.loop.resume import history_of
 from autotune.tuner.model_based_tuner import CostModel, ModelOptimizer
+from autotune.tuner.models.candidates import Candidates, candidates_of, far_points, untuned
+from autotune.tuner.models.prior import Expectation, Prior
+from autotune.tuner.models.resources import report_of
+from autotune.tuner.models.surrogate import Surrogate, Trials
 from autotune.tuner.points import FloatArray, PointTuner
-from autotune.tuner.prior import Expectation, Prior
-from autotune.tuner.resources import report_of
-from autotune.tuner.resume import history_of
-from autotune.tuner.surrogate import Surrogate, Trials
 from autotune.tuner.xgboost_cost_model import XGBoostCostModel, loops_of
 from autotune.utils.check import Check
 

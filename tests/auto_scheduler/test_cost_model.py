@@ -209,7 +209,7 @@ def test_trials_of_other_workloads_in_a_log_teach_if_these_are_registered(tmp_pa
 
 
 def test_the_scheduler_of_tasks_hands_its_settings_to_the_model(tmp_path, monkeypatch):
-    monkeypatch.setattr("autotune.tuner.finalists.CLOSE", 0.0)  # no race
+    monkeypatch.setattr("autotune.tuner.loop.finalists.CLOSE", 0.0)  # no race
     tasks = [product(4, "c"), product(6, "c")]
     scheduler = TaskScheduler(tasks, load_model_file=tmp_path / "model.json", callbacks=[])
     model = scheduler._model("default", True)

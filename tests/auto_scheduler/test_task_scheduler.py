@@ -47,7 +47,7 @@ def own_registry(monkeypatch):
 @pytest.fixture(autouse=True)
 def unraced(monkeypatch):
     """No trial is close enough to the best for a race, which takes longer than the trials."""
-    monkeypatch.setattr("autotune.tuner.finalists.CLOSE", 0.0)
+    monkeypatch.setattr("autotune.tuner.loop.finalists.CLOSE", 0.0)
 
 
 def products(*sizes):
@@ -197,7 +197,9 @@ def test_an_interrupt_leaves_a_complete_log_and_nothing_under_way(tmp_path):
 
 
 def test_the_best_of_each_task_are_raced_and_the_log_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("autotune.tuner.finalists.CLOSE", 1e9)  # on a busy host nothing is close
+    monkeypatch.setattr(
+        "autotune.tuner.loop.finalists.CLOSE", 1e9
+    )  # on a busy host nothing is close
     log = tmp_path / "net.json"
     TaskScheduler(products(16), callbacks=[]).tune(options(8, RecordToFile(log), per_round=4))
     assert "# race " in log.read_text("utf-8")

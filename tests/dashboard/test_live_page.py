@@ -17,8 +17,8 @@ from autotune.errors import TunerError
 from autotune.measure import Session
 from autotune.measure.run.gate import HostGate
 from autotune.tuner import callback
-from autotune.tuner import page as page_module
-from autotune.tuner.page import LivePage
+from autotune.tuner.display import page as page_module
+from autotune.tuner.display.page import LivePage
 from tests.dashboard.serving import Socket, asked
 from tests.tuner.doubles import loop_task, option
 
@@ -159,7 +159,7 @@ def test_a_run_hands_its_bystanders_to_the_session(monkeypatch, tmp_path):
 STOPPED = """
 import sys, time
 from pathlib import Path
-from autotune.tuner.page import LivePage
+from autotune.tuner.display.page import LivePage
 page = LivePage(Path(sys.argv[1]))
 page.tuning(None)
 while not page.link:

@@ -32,8 +32,8 @@ from autotune.record import (
 )
 from autotune.task import TASK_TABLE, ConfigEntity, DispatchContext, create, get_config, template
 from autotune.tuner import AutoTuner
+from autotune.tuner.loop.resume import earlier
 from autotune.tuner.replay import Recording
-from autotune.tuner.resume import earlier
 from autotune.tvm.autotvm.record import main as record_main
 from autotune.utils.visible import visible
 

@@ -16,7 +16,7 @@ from autotune.errors import FleetError
 from autotune.fleet import Fleet
 from autotune.tuner import GridSearchTuner
 from autotune.tuner.callback import log_to_file
-from autotune.tuner.page import LivePage
+from autotune.tuner.display.page import LivePage
 from tests.dashboard.serving import Socket
 from tests.fleet.test_chaos import FAST
 from tests.fleet.test_faults import measured, task_of, troop  # noqa: F401 - a fixture

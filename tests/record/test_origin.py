@@ -16,7 +16,7 @@ from autotune.record.origin import as_measured, is_from_elsewhere
 from autotune.target import Limits, Target, arch_here, device_class
 from autotune.target.backends import CUDA
 from autotune.task import DispatchContext, Task
-from autotune.tuner.resume import earlier
+from autotune.tuner.loop.resume import earlier
 
 H200, H100, A100 = "NVIDIA H200 (sm_90)", "NVIDIA H100 (sm_90)", "NVIDIA A100 (sm_80)"
 

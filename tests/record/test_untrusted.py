@@ -21,7 +21,7 @@ from autotune.task import (
     register_topi_schedule,
     template,
 )
-from autotune.tuner.resume import Earlier, earlier
+from autotune.tuner.loop.resume import Earlier, earlier
 
 CODE = """
 void scale(const float *x, float *y) { for (int i = 0; i < 4; ++i) y[i] = x[i] * FACTOR; }

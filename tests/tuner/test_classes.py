@@ -12,8 +12,8 @@ from autotune.record import ApplyHistoryBest
 from autotune.runtime import Descriptor
 from autotune.target import Target
 from autotune.tuner import callback
-from autotune.tuner.across import AcrossClasses
 from autotune.tuner.classes import OnClass, task_on, tune_classes
+from autotune.tuner.models.across import AcrossClasses
 from autotune.tuner.replay import Recording
 from tests.measure.doubles import PlainBuilder, PlainRunner
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autotune.measure import MeasureErrorNo, MeasureResult
 from autotune.tuner import GridSearchTuner, callback
-from autotune.tuner.failures import Failures
+from autotune.tuner.loop.failures import Failures
 from tests.tuner.doubles import Counting, Empty, loop_task, option
 
 Kind = MeasureErrorNo

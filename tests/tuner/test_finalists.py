@@ -21,7 +21,7 @@ from autotune.measure.run.timing import CLOSE
 from autotune.record import LogReader, apply_history_best, encode, load_from_file
 from autotune.target import Target
 from autotune.tuner import GridSearchTuner, callback
-from autotune.tuner.finalists import finalists, measured_default, with_default
+from autotune.tuner.loop.finalists import finalists, measured_default, with_default
 
 SOURCE = """
 void work(const float *x, float *y) {
@@ -129,7 +129,7 @@ def test_a_default_that_is_far_behind_races_where_that_costs_little(task):
 
 
 def test_a_default_too_slow_to_race_is_in_the_proof_with_its_own_trial(tmp_path, monkeypatch):
-    monkeypatch.setattr("autotune.tuner.finalists._CHEAP_S", 0.0)
+    monkeypatch.setattr("autotune.tuner.loop.finalists._CHEAP_S", 0.0)
     log = tmp_path / "x.log"
     slow_first = autotune.create("tests/finalists", ((200, 1, 1),), "llvm")
     option = measure_option(LocalBuilder(), LocalRunner(number=1, repeat=5, min_repeat_ms=1))

@@ -167,9 +167,9 @@ def test_what_ended_behind_another_is_kept_and_raced_when_a_run_stops_early(
         assert {4, 5} <= {inp.config.index for inp, _ in trials}
         raise MeasureError("the race was looked at only")
 
-    monkeypatch.setattr("autotune.tuner.final_race.finalists", lambda good, most: good[:2])
-    monkeypatch.setattr("autotune.tuner.final_race.run_off", race)
-    monkeypatch.setattr("autotune.tuner.run._GRACE_S", 0.05)
+    monkeypatch.setattr("autotune.tuner.loop.final_race.finalists", lambda good, most: good[:2])
+    monkeypatch.setattr("autotune.tuner.loop.final_race.run_off", race)
+    monkeypatch.setattr("autotune.tuner.loop.run._GRACE_S", 0.05)
     runner, seen = Stuck(held=[3]), []
     runner.can_race = True
 

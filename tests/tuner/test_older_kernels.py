@@ -28,7 +28,7 @@ from autotune.task import (
     template,
 )
 from autotune.tuner import GridSearchTuner, callback
-from autotune.tuner.resume import earlier
+from autotune.tuner.loop.resume import earlier
 
 ROOT = Path(__file__).parent.parent.parent
 NAME = "tests.tuner.older"

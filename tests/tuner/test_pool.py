@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from autotune.tuner.pool import Conditions, Pool, join_columns
+from autotune.tuner.models.pool import Conditions, Pool, join_columns
 
 
 def pool(*indices):

@@ -9,7 +9,8 @@ import pytest
 
 from autotune.errors import TunerError
 from autotune.task import create, get_config, template
-from autotune.tuner import GridSearchTuner, callback, progress
+from autotune.tuner import GridSearchTuner, callback
+from autotune.tuner.display import progress
 from tests.tuner.doubles import loop_task, option
 
 

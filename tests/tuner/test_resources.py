@@ -8,7 +8,7 @@ from autotune.measure import MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.measure.evidence import Evidence
 from autotune.task import create, get_config, template
 from autotune.tuner import XGBTuner
-from autotune.tuner.resources import LEARNED, ResourceColumns, report_of
+from autotune.tuner.models.resources import LEARNED, ResourceColumns, report_of
 
 
 @template("tests.resources.tile")

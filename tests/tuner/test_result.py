@@ -315,7 +315,7 @@ def test_ctrl_c_in_the_final_race_leaves_the_best_trial(where, monkeypatch, capl
     def press(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"autotune.tuner.final_race.{where}", press)
+    monkeypatch.setattr(f"autotune.tuner.loop.final_race.{where}", press)
     caplog.set_level(logging.INFO, "autotvm")
     tuner = GridSearchTuner(create("tests/result/untuned", ([1, 1],), "llvm"))
     with pytest.raises(KeyboardInterrupt):
@@ -330,7 +330,7 @@ def test_a_race_that_cannot_be_run_leaves_the_fastest_trial(monkeypatch, caplog)
     def fail(*_):
         raise MeasureError("no device is left")
 
-    monkeypatch.setattr("autotune.tuner.final_race.run_off", fail)
+    monkeypatch.setattr("autotune.tuner.loop.final_race.run_off", fail)
     task = create("tests/result/untuned", ([1, 1],), "llvm")
     result = GridSearchTuner(task).tune(2, local())
     assert result.best_config is not None
@@ -371,7 +371,7 @@ def test_a_default_that_ties_wins_whatever_the_rule_prefers(monkeypatch):
         chosen = next(i for i in inputs if i.key == winner.key)
         return RaceResult(chosen, tuple(rows), tuple(r.key for r in rows), tuple(timings))
 
-    monkeypatch.setattr("autotune.tuner.finalists.race", tie)
+    monkeypatch.setattr("autotune.tuner.loop.finalists.race", tie)
     task = create("tests/result/untuned", ([1, 1, 2],), "llvm")
     result = GridSearchTuner(task).tune(3, local())
     assert seen == [default_config(task).key] == ["2"]

@@ -10,8 +10,8 @@ from autotune.errors import TunerError
 from autotune.measure import MeasureErrorNo, Session
 from autotune.task import default_config
 from autotune.tuner import Callback, GridSearchTuner, RandomTuner, Run, Stop
-from autotune.tuner.stop import Progress
-from autotune.tuner.watchers import Watchers
+from autotune.tuner.loop.stop import Progress
+from autotune.tuner.loop.watchers import Watchers
 from tests.tuner.doubles import Counting, Empty, Stuck, loop_task
 
 
@@ -220,7 +220,7 @@ class Later(Counting):
         super().__init__()
         self.seconds, self.last, self.waiting, self.now = seconds, last, waiting, 0.0
         clock = SimpleNamespace(monotonic=lambda: self.now)
-        monkeypatch.setattr("autotune.tuner.run.time", clock)
+        monkeypatch.setattr("autotune.tuner.loop.run.time", clock)
 
     def submit(self, measure_input, build_result):
         future, index = self.begin(measure_input, build_result), measure_input.config.index
@@ -256,7 +256,7 @@ def test_a_trial_that_ends_while_the_run_does_takes_part_in_the_race(task, monke
 
 
 def test_what_no_device_is_at_work_on_is_cut_off_before_the_race(task, monkeypatch):
-    monkeypatch.setattr("autotune.tuner.run._GRACE_S", 0.1)
+    monkeypatch.setattr("autotune.tuner.loop.run._GRACE_S", 0.1)
     runner = Later(monkeypatch, {2: 30.0}, last=0, waiting=[0])
     runner.timeout = 0.2
     run = Run(Listed(task, [5, 2, 0]), task, Stop(n_trial=9, timeout_s=0.1))

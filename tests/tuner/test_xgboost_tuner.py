@@ -22,9 +22,9 @@ from autotune.tuner import (
     XGBoostCostModel,
     XGBTuner,
 )
-from autotune.tuner.candidates import far_points
 from autotune.tuner.model_based_tuner import submodular_pick
-from autotune.tuner.prior import trust
+from autotune.tuner.models.candidates import far_points
+from autotune.tuner.models.prior import trust
 from tests.pace import is_within
 
 SPACES = Path(__file__).parent.parent / "data" / "recorded_spaces"

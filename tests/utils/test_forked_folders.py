@@ -15,7 +15,7 @@ MADE = {
         folder = owner.temp_dir
     """,
     "of a live page": """
-        from autotune.tuner.page import LivePage
+        from autotune.tuner.display.page import LivePage
         owner = LivePage()
         folder = owner._log.parent
     """,

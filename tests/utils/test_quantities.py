@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.tuner.stop import Stop
+from autotune.tuner.loop.stop import Stop
 from autotune.utils.quantities import counted
 
 

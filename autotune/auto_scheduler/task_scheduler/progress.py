@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.search_policy import SearchPolicy
 from autotune.measure.types import Pair
-from autotune.tuner.failures import Failures
+from autotune.tuner.loop.failures import Failures
 
 # Rounds without a kernel that works, after which a task gets no more.
 _HOPELESS = 2

@@ -40,7 +40,7 @@ from autotune.auto_scheduler.task_scheduler.progress import Progress
 from autotune.auto_scheduler.task_scheduler.rounds import Rounds
 from autotune.errors import MeasureError
 from autotune.measure import Session
-from autotune.tuner.finalists import finalists, run_off
+from autotune.tuner.loop.finalists import finalists, run_off
 from autotune.utils.check import Check
 
 logger = logging.getLogger("auto_scheduler")

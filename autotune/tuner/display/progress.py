@@ -11,8 +11,8 @@ from typing import Protocol, TextIO
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.tuner.progress_state import State
-from autotune.tuner.result import TuneResult
+from autotune.tuner.display.progress_state import State
+from autotune.tuner.loop.result import TuneResult
 from autotune.tuner.tuner import Tuner
 from autotune.utils.check import Check
 from autotune.utils.quantities import microseconds
@@ -163,7 +163,7 @@ def _view(stream: TextIO | None) -> View:
 
 
 def _drawn(stream: TextIO | None) -> View:
-    from autotune.tuner.progress_drawn import Drawn
+    from autotune.tuner.display.progress_drawn import Drawn
 
     return Drawn(stream, _DRAW_S)
 

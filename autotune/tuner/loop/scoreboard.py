@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar, overload
 
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.measure.types import Pair
-from autotune.tuner.result import TuneResult
+from autotune.tuner.loop.result import TuneResult
 from autotune.utils.si import scale
 from autotune.workload import Candidate, Workload
 

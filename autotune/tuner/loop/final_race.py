@@ -8,7 +8,7 @@ from autotune.errors import MeasureError
 from autotune.measure import Session
 from autotune.measure.types import Pair
 from autotune.record.best import beaten_by
-from autotune.tuner.finalists import finalists, measured_default, run_off, with_default
+from autotune.tuner.loop.finalists import finalists, measured_default, run_off, with_default
 from autotune.workload import Candidate, Workload
 
 logger = logging.getLogger("autotvm")

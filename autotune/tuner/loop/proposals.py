@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 
 from autotune.measure import MeasureInput, Pipeline
 from autotune.measure.base import target_of
-from autotune.tuner.scoreboard import Scoreboard
-from autotune.tuner.screening import Screening
-from autotune.tuner.strategy import Strategy
+from autotune.tuner.loop.scoreboard import Scoreboard
+from autotune.tuner.loop.screening import Screening
+from autotune.tuner.loop.strategy import Strategy
 from autotune.workload import Candidate
 
 

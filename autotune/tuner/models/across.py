@@ -3,7 +3,7 @@
 What is fast on one class is a hint for the next, the more alike they are. Rates of each class are
 standardised, as devices differ by factors, and the columns of `Descriptor` tell trees for which
 device a trial speaks. Each class follows the common model as far as it explains its own trials
-(`autotune.tuner.prior.trust`), and goes on without it where it does not.
+(`autotune.tuner.models.prior.trust`), and goes on without it where it does not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from autotune.features import KnobFeatures
 from autotune.runtime import Descriptor
 from autotune.task import Task
 from autotune.task.radix import IndexArray
-from autotune.tuner.prior import Float, nearest_point, standard_rates
+from autotune.tuner.models.prior import Float, nearest_point, standard_rates
 
 # Trials of all classes before the first fit, and by which factor they grow until the next.
 FEWEST, GROWTH = 12, 1.25

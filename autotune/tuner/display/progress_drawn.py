@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from autotune.tuner.progress_state import State
+from autotune.tuner.display.progress_state import State
 from autotune.utils.quantities import duration
 
 

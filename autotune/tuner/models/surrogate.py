@@ -11,9 +11,9 @@ import numpy.typing as npt
 from autotune.cost_model import GaussianProcess, Loss, Posterior, Trees, TreeSettings
 from autotune.features import KnobFeatures, LoopFeatures
 from autotune.task.radix import IndexArray
-from autotune.tuner.pool import Conditions, Float, Pool, join_columns
-from autotune.tuner.prior import Expectation, trust
-from autotune.tuner.resources import FEWEST_REPORTS, ResourceColumns
+from autotune.tuner.models.pool import Conditions, Float, Pool, join_columns
+from autotune.tuner.models.prior import Expectation, trust
+from autotune.tuner.models.resources import FEWEST_REPORTS, ResourceColumns
 
 # Trials the process is conditioned on: the best half of them, and others.
 MOST_TRIALS = 200

@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from autotune.measure import Pipeline, Session
 from autotune.measure.types import Pair
 from autotune.task import GLOBAL_SCOPE
-from autotune.tuner.failures import Failures
-from autotune.tuner.final_race import FinalRace
-from autotune.tuner.proposals import Proposals
-from autotune.tuner.result import TuneResult, continued_by, default_of, ended_by, trial_of
-from autotune.tuner.resume import Records, earlier
-from autotune.tuner.scoreboard import Scoreboard
-from autotune.tuner.stop import Progress, Stop
-from autotune.tuner.strategy import Strategy
-from autotune.tuner.watchers import Watchers
+from autotune.tuner.loop.failures import Failures
+from autotune.tuner.loop.final_race import FinalRace
+from autotune.tuner.loop.proposals import Proposals
+from autotune.tuner.loop.result import TuneResult, continued_by, default_of, ended_by, trial_of
+from autotune.tuner.loop.resume import Records, earlier
+from autotune.tuner.loop.scoreboard import Scoreboard
+from autotune.tuner.loop.stop import Progress, Stop
+from autotune.tuner.loop.strategy import Strategy
+from autotune.tuner.loop.watchers import Watchers
 from autotune.utils.interrupts import interrupts_deferrable, interrupts_deferred
 from autotune.workload import Candidate, Workload
 

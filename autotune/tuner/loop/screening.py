@@ -6,10 +6,10 @@ import logging
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult, Pipeline
-from autotune.tuner.failures import Failures
-from autotune.tuner.result import args_of
-from autotune.tuner.scoreboard import Scoreboard
-from autotune.tuner.strategy import Strategy
+from autotune.tuner.loop.failures import Failures
+from autotune.tuner.loop.result import args_of
+from autotune.tuner.loop.scoreboard import Scoreboard
+from autotune.tuner.loop.strategy import Strategy
 
 logger = logging.getLogger("autotvm")
 

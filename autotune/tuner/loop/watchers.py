@@ -11,7 +11,7 @@ from autotune.measure import MeasureInput, MeasureResult, Session
 from autotune.measure.run.gate import Pausable
 from autotune.measure.types import Pair
 from autotune.record import Database, LogDatabase
-from autotune.tuner.result import TuneResult
+from autotune.tuner.loop.result import TuneResult
 
 _EVENTS = ("tuning", "measuring", "trial_ended", "raced", "tuned")
 

@@ -14,7 +14,7 @@ from autotune.features import KnobFeatures
 from autotune.task import ConfigSpace, Task
 from autotune.task.dispatcher import provided
 from autotune.task.radix import IndexArray
-from autotune.tuner.annealing import Best, Schedule, anneal
+from autotune.tuner.models.annealing import Best, Schedule, anneal
 
 # Spaces of up to this many valid points are scored whole.
 ENUMERABLE = 200_000

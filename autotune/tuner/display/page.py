@@ -27,8 +27,8 @@ from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult, Runner, Session
 from autotune.measure.run.gate import Pausable
 from autotune.record import RACE_NOTE, LogWriter, encode
-from autotune.tuner.result import TuneResult
-from autotune.tuner.watchers import Callback
+from autotune.tuner.loop.result import TuneResult
+from autotune.tuner.loop.watchers import Callback
 from autotune.utils.check import Check
 from autotune.utils.files import remove_own
 from autotune.utils.visible import visible

@@ -1,0 +1,1 @@
+"""Views of a running search: the progress bar, and the live page."""

@@ -1,0 +1,1 @@
+"""Cost models of the tuners, and the choice of candidates by them."""
