@@ -42,6 +42,7 @@ TASKS: dict[str, tuple[Any, ...]] = {
 WARM_UP_TRIALS = 4
 # Results between two looks at the clocks of compilers.
 LOOK_EVERY = 6
+_DEVICE_REST = "device: rest"
 
 
 class Stopwatch:
@@ -80,6 +81,15 @@ class Stopwatch:
 
         setattr(owner, name, counting)
 
+    def summary(self, total_s: float) -> dict[str, dict[str, Any]]:
+        """Return the calls, and the seconds of this thread and of the device, by what they did."""
+        own = {label: s for label, s in self.seconds.items() if label != _DEVICE_REST}
+        return {
+            "calls": self.calls,
+            "seconds": {**own, "other": total_s - sum(own.values())},
+            "device": {**self.device, "rest": self.seconds.get(_DEVICE_REST, 0.0)},
+        }
+
 
 def watch_device(watch: Stopwatch) -> None:
     """Add up what the processes that own devices did for trials."""
@@ -99,7 +109,7 @@ def watch_device(watch: Stopwatch) -> None:
         return reply
 
     Station.run = timed  # type: ignore[method-assign]
-    watch.watch(Rest, "after", "device: rest")
+    watch.watch(Rest, "after", _DEVICE_REST)
 
 
 def compiling_cpu_s(pids: Sequence[int]) -> float:
@@ -133,6 +143,17 @@ class Arrivals:
         self.at += [now] * len(results)
         self.good += [now for result in results if result.error_no == 0]
 
+    def summary(self, started: float) -> dict[str, float]:
+        """Return how many results came, and when, counted from a start."""
+        first, last = self.at[0], self.at[-1]
+        return {
+            "trials": len(self.at),
+            "failed": len(self.at) - len(self.good),
+            "first_result_s": first - started,
+            "first_success_s": (self.good or [float("nan")])[0] - started,
+            "per_s_from_first": (len(self.at) - 1) / max(last - first, 1e-9),
+        }
+
 
 def watched() -> Stopwatch:
     """Return a stopwatch over what the calling thread does for a run."""
@@ -150,7 +171,7 @@ def watched() -> Stopwatch:
     watch.watch(Pipeline, "wait_for_room", "wait for results")
     watch.watch(Pipeline, "__init__", "start processes")
     watch.watch(Pipeline, "close", "end processes")
-    watch.watch(driving.Run, "_race", "final race")
+    watch.watch(driving.Run, "_hold_race", "final race")
     watch_device(watch)
     return watch
 
@@ -172,44 +193,32 @@ def run_one(name: str, target: str, compiler: str, trials: int, seed: int) -> di
     made = clock()
     builder = LocalBuilder(timeout=60, compiler=compiler, cache=False)  # type: ignore[arg-type]
     arrivals, ends = Arrivals(), Arrivals(at_once=True)
-    compiling = [0.0]
+    compiling_s = 0.0
 
     def look(*_: object) -> None:
+        nonlocal compiling_s
         if len(arrivals.at) % LOOK_EVERY == 0 or len(arrivals.at) == trials:
-            compiling[0] = compiling_cpu_s(builder.pids)
+            compiling_s = compiling_cpu_s(builder.pids)
 
     cpu, started = time.process_time(), clock()
-    tuner.tune(
-        trials,
-        measure_option(builder, LocalRunner()),
-        callbacks=[arrivals, ends, look],
-        fail_fast=None,
-    )
-    ended = clock()
+    option = measure_option(builder, LocalRunner())
+    tuner.tune(trials, option, callbacks=[arrivals, ends, look], fail_fast=None)
+    total = clock() - started
     own_cpu = time.process_time() - cpu
-    first, last = arrivals.at[0], arrivals.at[-1]
-    rest = watch.seconds.pop("device: rest", 0.0)
-    known = sum(watch.seconds.values())
     best = tuner.best_measure_pair
     return {
         "task": name,
         "target": target,
         "compiler": compiler,
-        "trials": len(arrivals.at),
-        "failed": len(arrivals.at) - len(arrivals.good),
         "import_s": imported - before,
         "create_s": made - imported,
         "first_ended_s": ends.at[0] - started,
-        "first_result_s": first - started,
-        "first_success_s": (arrivals.good or [float("nan")])[0] - started,
-        "per_s_from_first": (len(arrivals.at) - 1) / max(last - first, 1e-9),
-        "total_s": ended - started,
+        **arrivals.summary(started),
+        "total_s": total,
         "own_cpu_s": own_cpu,
-        "compiling_cpu_s": compiling[0],
+        "compiling_cpu_s": compiling_s,
         "best_us": best[1].mean * 1e6 if best else None,
-        "calls": watch.calls,
-        "seconds": {**watch.seconds, "other": ended - started - known},
-        "device": {**watch.device, "rest": rest},
+        **watch.summary(total),
     }
 
 
