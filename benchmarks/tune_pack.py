@@ -15,10 +15,15 @@ import argparse
 import time
 from collections.abc import Sequence
 
+import autotune.templates
+
+import autotune
 from benchmarks.common_layers import layers
 
 # Seconds that a final race and the check of the winner may take of one workload's share.
 _RACE_SHARE = 0.3
+# The name of a task and its arguments.
+Workload = tuple[str, tuple[object, ...]]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -31,10 +36,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--trials", type=int, default=400, help="most trials of a workload")
     parser.add_argument("--missing", action="store_true", help="only what the pack lacks")
     given = parser.parse_args(argv)
-    import autotune.templates
-
-    import autotune
-
     known = set()
     if given.missing:
         log = autotune.templates.TUNED / "h200.log"
@@ -42,28 +43,37 @@ def main(argv: Sequence[str] | None = None) -> None:
     wanted = [each for each in layers().values() if given.only in each[0] and each not in known]
     builder = autotune.LocalBuilder(timeout=30)
     with autotune.Session(builder, autotune.LocalRunner(timeout=20)) as session:
+        tune_all(wanted, session, given)
 
-        def tuned(workload: tuple[str, tuple[object, ...]], trials: int, seconds: float | None):
-            name, args = workload
-            task = autotune.create(name, args=args, target=given.target)
-            log = autotune.callback.log_to_file(given.out)
-            return autotune.tuner.AutoTuner(task).tune(
-                trials, session, callbacks=[log], resume=given.out, timeout_s=seconds
-            )
 
-        for first in wanted[:1]:
-            tuned(first, 1, None)
-        until = time.monotonic() + given.seconds
-        for left, workload in zip(range(len(wanted), 0, -1), wanted, strict=True):
-            share = max(0.0, until - time.monotonic()) / left
-            result = tuned(workload, given.trials, share * (1 - _RACE_SHARE))
-            if not result.trials:
-                result = tuned(workload, 1, None)
-            name, args = workload
-            best = "-" if result.seconds is None else f"{result.seconds * 1e6:.2f}"
-            default = result.default_seconds
-            was = "-" if default is None else f"{default * 1e6:.2f}"
-            print(f"{name} {args}: {best} us, default {was}, {result.trials} trials", flush=True)
+def tune_all(
+    workloads: Sequence[Workload], session: autotune.Session, given: argparse.Namespace
+) -> None:
+    """Tune workloads one after another, each in an even share of the time that is left."""
+
+    def tuned(workload: Workload, trials: int, seconds: float | None) -> autotune.TuneResult:
+        name, args = workload
+        task = autotune.create(name, args=args, target=given.target)
+        log = autotune.callback.log_to_file(given.out)
+        return autotune.tuner.AutoTuner(task).tune(
+            trials, session, callbacks=[log], resume=given.out, timeout_s=seconds
+        )
+
+    for first in workloads[:1]:
+        tuned(first, 1, None)
+    until = time.monotonic() + given.seconds
+    for left, workload in zip(range(len(workloads), 0, -1), workloads, strict=True):
+        share = max(0.0, until - time.monotonic()) / left
+        result = tuned(workload, given.trials, share * (1 - _RACE_SHARE))
+        if not result.trials:
+            result = tuned(workload, 1, None)
+        name, args = workload
+        best, default = _shown(result.seconds), _shown(result.default_seconds)
+        print(f"{name} {args}: {best} us, default {default}, {result.trials} trials", flush=True)
+
+
+def _shown(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e6:.2f}"
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Layers of known networks that are no convolutions: products, attention, and what maps rows."""
+"""Layers of known networks that are not convolutions: products, attention, norms, reductions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.unseen_layers import PLAIN, After
+from benchmarks.unseen_layers import PLAIN, After, Layer
 from benchmarks.unseen_maps import (
     attention,
     chain,
@@ -22,6 +22,7 @@ from benchmarks.unseen_products import Product
 _BIAS, _RELU = After(True), After(True, activation="relu")
 _GELU, _ADDED = After(True, activation="gelu"), After(True, residual=True)
 _F16, _BF16 = "float16", "bfloat16"
+NetworkLayers = Iterator[tuple[str, tuple[Product | Layer, ...]]]
 
 
 def _linear(m: int, n: int, k: int, dtype: str, after: After = PLAIN, **rest: Any) -> Product:
@@ -29,8 +30,14 @@ def _linear(m: int, n: int, k: int, dtype: str, after: After = PLAIN, **rest: An
     return Product(m, n, k, dtype, 1, False, True, after, **rest)
 
 
-def products() -> Iterator[tuple[str, tuple[Any, ...]]]:
+def products() -> NetworkLayers:
     """Yield products of matrices."""
+    yield from _language_models()
+    yield from _other_networks()
+    yield from _gradients_and_other_dtypes()
+
+
+def _language_models() -> NetworkLayers:
     yield (
         "Llama 3 8B",
         (
@@ -65,6 +72,9 @@ def products() -> Iterator[tuple[str, tuple[Any, ...]]]:
         ),
     )
     yield "LoRA", (_linear(512, 16, 4096, _F16), _linear(512, 4096, 16, _F16))
+
+
+def _other_networks() -> NetworkLayers:
     yield (
         "Whisper, BERT-large, SAM, ConvNeXt, Swin",
         (
@@ -93,6 +103,9 @@ def products() -> Iterator[tuple[str, tuple[Any, ...]]]:
             _linear(1, 1000, 768, "float32", _BIAS),
         ),
     )
+
+
+def _gradients_and_other_dtypes() -> NetworkLayers:
     yield (
         "training: gradients",
         (
@@ -111,6 +124,10 @@ def products() -> Iterator[tuple[str, tuple[Any, ...]]]:
             _linear(64, 11008, 4096, "int8"),
         ),
     )
+
+
+def attentions() -> NetworkLayers:
+    """Yield attention, causal, of one query, and of images."""
     yield (
         "prefill",
         (
@@ -144,8 +161,14 @@ def products() -> Iterator[tuple[str, tuple[Any, ...]]]:
     )
 
 
-def maps() -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yield what waits for memory."""
+def maps() -> NetworkLayers:
+    """Yield layers that are bound by memory."""
+    yield from _norms()
+    yield from _reductions()
+    yield from _moves_and_chains()
+
+
+def _norms() -> NetworkLayers:
     yield (
         "softmax and its logarithm",
         (
@@ -173,6 +196,9 @@ def maps() -> Iterator[tuple[str, tuple[Any, ...]]]:
             group_norm(1, 64, 256 * 256, 64),
         ),
     )
+
+
+def _reductions() -> NetworkLayers:
     yield (
         "reductions",
         (
@@ -189,6 +215,9 @@ def maps() -> Iterator[tuple[str, tuple[Any, ...]]]:
             pool("avg", 1, (35, 35), 288, 3, 1, 1, "NCHW"),
         ),
     )
+
+
+def _moves_and_chains() -> NetworkLayers:
     yield (
         "moves and chains",
         (
