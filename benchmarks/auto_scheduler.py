@@ -1,4 +1,4 @@
-"""What the auto-scheduler finds in so many trials, and what its search costs by part.
+"""Results of the auto-scheduler after a number of trials, and the cost of its search by part.
 
     python -m benchmarks.auto_scheduler --trials 64 --seeds 0 1 2     # needs a GPU
     python -m benchmarks.auto_scheduler --trials 64 --library --out found   # and PyTorch

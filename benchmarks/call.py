@@ -1,4 +1,4 @@
-"""What a call costs the host, and whether calls keep out of each other's way.
+"""The cost of a call on the host, and whether concurrent calls slow each other down.
 
     python -m benchmarks.call                 # a GPU with torch: everything
     python -m benchmarks.call --target llvm   # the CPU, against a call by ctypes

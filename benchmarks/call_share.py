@@ -1,4 +1,4 @@
-"""What of a call is the library's own: by a CUDA driver that does nothing, so without a device.
+"""The library's own share of a call, measured with a CUDA driver that does nothing.
 
     python -m benchmarks.call_share              # CPU time
     python -m benchmarks.call_share --count      # and instructions, which valgrind counts

@@ -1,4 +1,4 @@
-"""What the live page costs: the time to its first picture, and what a run pays for it.
+"""The cost of the live page: the time to its first picture, and the load on a run.
 
     python -m benchmarks.dashboard                      # 100,000 records; needs chromium, selenium
     python -m benchmarks.dashboard --throughput         # a run on the CPU with it and without

@@ -1,4 +1,4 @@
-"""What a fleet costs and gains: trials per second of a session of this host, and of fleets on it.
+"""Costs and gains of a fleet: trials per second of a local session, and of fleets.
 
     python -m benchmarks.fleet                                   # C: this host, and a fleet of one
     python -m benchmarks.fleet --target "cuda -arch=sm_90" --devices 1 2 4 --builders 40 \\

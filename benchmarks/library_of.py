@@ -1,4 +1,4 @@
-"""What PyTorch calls for the work of a task of the templates."""
+"""PyTorch's equivalent of a template's task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reading a log costs: CPU time for many rows of one task, as AutoTVM writes them.
+"""The cost of reading a log: CPU time for many rows of one task, as AutoTVM writes them.
 
     python -m benchmarks.logs                   # 100,000 rows
     python -m benchmarks.logs --ours            # with the keys that our own records add

@@ -1,4 +1,4 @@
-"""How long a newcomer waits, from `git clone` to a tuned kernel, without a GPU.
+"""The time from `git clone` to a tuned kernel, without a GPU.
 
     python -m benchmarks.newcomer                  # clones this repository; wants an idle machine
     python -m benchmarks.newcomer --source URL     # clones that

@@ -1,4 +1,4 @@
-"""What a run pays for its live page: trials a second and CPU time, with it and without.
+"""The cost of the live page to a run: trials per second and CPU time, with and without it.
 
     python -m benchmarks.dashboard --throughput [--browser]
 

@@ -1,4 +1,4 @@
-"""What PyTorch calls for the same work: cuDNN, cuBLAS and its own kernels, each at its best."""
+"""PyTorch's equivalents: cuDNN, cuBLAS and its own kernels, each at its best."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the auto-scheduler's search can be denied, to see what it brings."""
+"""Ablations of the auto-scheduler's search."""
 
 from __future__ import annotations
 

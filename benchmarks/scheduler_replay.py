@@ -1,4 +1,4 @@
-"""What a search for a GPU finds, and what it costs, on times that trials taught: needs no GPU.
+"""Searches for a GPU on simulated times, which earlier trials taught: needs no GPU.
 
     python -m benchmarks.scheduler_replay --seeds 0 1 2 3 4
     python -m benchmarks.scheduler_replay --cases tutorial gemm1024 --profile tutorial.prof

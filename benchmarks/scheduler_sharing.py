@@ -1,4 +1,4 @@
-"""What the tasks of one run teach each other: ResNet-18's eleven convolutions, tuned together.
+"""The gain of tuning tasks together: ResNet-18's eleven convolutions in one run.
 
     python -m benchmarks.scheduler_sharing --seeds 0 1 2 --out shared     # needs a GPU
     python -m benchmarks.scheduler_sharing --without nothing elites --nhwc

@@ -1,4 +1,4 @@
-"""How many trials each tuner needs, on spaces that were measured exhaustively.
+"""The number of trials that each tuner needs, on spaces that were measured exhaustively.
 
     python -m benchmarks.search                          # our tuners, a few seeds
     python -m benchmarks.search --seeds 31 --tuners auto random

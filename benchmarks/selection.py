@@ -1,4 +1,4 @@
-"""How steady the choice of a winner is: the same near ties raced again and again.
+"""Stability of the choice of a winner: the same near ties raced again and again.
 
     python -m benchmarks.selection                 # C on this machine
     python -m benchmarks.selection --target cuda

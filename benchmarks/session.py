@@ -1,4 +1,4 @@
-"""What a standing session saves: small tasks on one session, or each with processes of its own.
+"""The gain of a session: small tasks in one session, or each with processes of its own.
 
     python -m benchmarks.session                     # C
     python -m benchmarks.session --target cuda

@@ -1,4 +1,4 @@
-"""How soon the first result comes, how many trials a second follow, and where the time goes.
+"""The time to the first result, the trials per second that follow, and where the time goes.
 
     python -m benchmarks.start                            # a GPU, with nvcc and with NVRTC
     python -m benchmarks.start --compilers nvrtc --tasks conv2d_nchw.cuda --trials 300

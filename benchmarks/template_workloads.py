@@ -1,4 +1,4 @@
-"""What `benchmarks.templates_gpu` runs: shapes of every CUDA source template, and rivals."""
+"""The workloads of `benchmarks.templates_gpu`: shapes of every CUDA template, and rivals."""
 
 from __future__ import annotations
 

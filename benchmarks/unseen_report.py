@@ -1,4 +1,4 @@
-"""What `unseen` prints: a line a layer, and a table of geometric means."""
+"""The output of `unseen`: a line for each layer, and a table of geometric means."""
 
 from __future__ import annotations
 

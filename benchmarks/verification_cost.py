@@ -1,4 +1,4 @@
-"""What checking every trial costs: trials per second with it and without, in turn.
+"""The cost of checking every trial: trials per second with it and without, in turn.
 
     python -m benchmarks.verification_cost [--target cuda|llvm] [--trials 60] [--rounds 3]
 

@@ -1,4 +1,4 @@
-"""What the source templates share: kernel texts, target limits, choices, and small arithmetic."""
+"""Shared parts of the source templates: kernel texts, target limits, choices, small arithmetic."""
 
 from __future__ import annotations
 

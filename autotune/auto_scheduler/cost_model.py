@@ -1,4 +1,4 @@
-"""What ranks states before they are measured, under the names of TVM's scripts."""
+"""Cost models that rank states before they are measured, under the names of TVM's scripts."""
 
 from __future__ import annotations
 

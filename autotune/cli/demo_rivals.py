@@ -1,4 +1,4 @@
-"""What the demonstration is measured against: plain loops, and the libraries at hand."""
+"""The baselines of the demonstration: plain loops, and the libraries that are installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several logs hold, grouped by workload."""
+"""Contents of several logs, grouped by workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands on logs have in common: their options, and how rows are printed."""
+"""Options and output formats that the commands on logs share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dialect of C is: tables of types, functions, words. The printers know no dialect."""
+"""A dialect of C as tables of types, functions and keywords; the printers know no dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where GCC 12 would compute something else than what the C text of a function says.
+"""Detection of functions with guarded loads, whose stores GCC 12 vectorises wrongly.
 
 GCC 12.2 vectorises neighbouring stores (SLP) of values that are loaded under a condition by masked
 loads, and gives all of them the mask of the first: results are wrong. Without if-conversion it

@@ -1,4 +1,4 @@
-"""What a kernel says of its arguments: their shapes, which may depend on sizes."""
+"""The arguments and workspaces of a function, whose shapes may depend on sizes."""
 
 from __future__ import annotations
 

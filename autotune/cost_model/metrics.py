@@ -1,4 +1,4 @@
-"""How well a ranking finds what is fast; curves over how many of its top are looked at."""
+"""Metrics of a ranking, as curves over the number of candidates at its top."""
 
 from __future__ import annotations
 

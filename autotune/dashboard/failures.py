@@ -1,4 +1,4 @@
-"""What went wrong: kinds of failure with their counts, and every text in full."""
+"""Failures by kind, with their counts, and each message in full."""
 
 from __future__ import annotations
 

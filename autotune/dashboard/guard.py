@@ -1,4 +1,4 @@
-"""Who may see the page: hosts, origins and tokens.
+"""Access control of the page: hosts, origins and tokens.
 
 A page of another site can make a browser ask this server for things; and its name can be made to
 resolve to this machine (DNS rebinding). So a request must name a host that is ours, and one that

@@ -1,4 +1,4 @@
-"""What is sent to whom: messages made once for all who ask the same, and readers of them."""
+"""Distribution of updates: each message is made once for all readers of the same view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much the time of a trial depends on each knob: permutation importance.
+"""Importance of each knob for the time of a trial, by permutation.
 
 Boosted trees (xgboost) learn the logarithm of the time from the knobs of three quarters of the
 trials. Of the others one knob's values are shuffled at a time; how much worse the prediction gets

@@ -1,4 +1,4 @@
-"""What logs hold, kept up to date while they grow: all that the page shows."""
+"""The data behind the page: the contents of logs, kept up to date while they grow."""
 
 from __future__ import annotations
 

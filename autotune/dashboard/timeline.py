@@ -1,4 +1,4 @@
-"""What builders and devices did when, from the moments that records hold."""
+"""The timeline of builders and devices, from the timestamps in records."""
 
 from __future__ import annotations
 

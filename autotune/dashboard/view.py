@@ -1,4 +1,4 @@
-"""What a reader asks to see: one workload, and which of its trials."""
+"""A reader's selection: one workload, and some of its trials."""
 
 from __future__ import annotations
 

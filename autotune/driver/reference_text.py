@@ -1,4 +1,4 @@
-"""What is known of a reference function: what it computes, as its source says.
+"""The identity of a reference function: its computation, as its source states it.
 
 It is the same in every version of Python, and where comments, layout, docstrings, annotations or
 the function's own name change; `ast.unparse` writes tuples and formatted strings in other ways

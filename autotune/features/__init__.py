@@ -1,4 +1,4 @@
-"""What cost models see of a configuration."""
+"""Features of configurations for cost models."""
 
 from autotune.features.curve import get_buffer_curve_sample_flatten
 from autotune.features.itervar import (

@@ -1,4 +1,4 @@
-"""What an expression reads and calculates, and how an index moves from iteration to iteration."""
+"""Reads and arithmetic of an expression, and the strides of its indices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs on each host of a fleet: it compiles and measures what clients ask of it.
+"""The agent on each host of a fleet, which compiles and measures for clients.
 
 Nothing here knows how messages travel; `autotune.fleet.serve` hands them in. What is done with a
 kernel is done by the builder's and the runner's own parts: `BuildPool` and `Station`.

@@ -1,4 +1,4 @@
-"""What a worker is: its host, its devices, and what it can compile."""
+"""The description of a worker: its host, its devices, and its compilers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client asks of a worker, and what it is answered: frozen data with one form each.
+"""Requests of clients to workers, and their replies: frozen data with one encoding each.
 
 A message is a dict of text, numbers, lists and bytes. Its key ``ask`` or ``answer`` names what it
 is; nothing in it is code of a user's Python.

@@ -1,4 +1,4 @@
-"""Where something can be done, what it wants of a place, and what is on its way."""
+"""Workers as places for jobs: their capacity, their requirements, and the jobs in flight."""
 
 from __future__ import annotations
 

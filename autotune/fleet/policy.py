@@ -1,4 +1,4 @@
-"""Who does what next, and whom to believe: the decisions of a fleet, as pure as arithmetic.
+"""The decisions of a fleet as pure functions: which worker does which job, and which to trust.
 
 Nothing here has threads, clocks or connections; seconds are passed in. `autotune.fleet.queue` is
 the shell that does what is decided here, and a simulation can drive it as well.

@@ -1,4 +1,4 @@
-"""Which workers will do for a target, settled once and said."""
+"""The workers that suit a target, determined once per workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is in a fleet and what they do, in rows for people."""
+"""The state of a fleet as rows of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator of a network is: its attributes, and five answers about them."""
+"""The interface of a network's operator: its attributes, and five methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a tensor without its numbers."""
+"""Types of tensors: shape and dtype."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a graph, all of it at once."""
+"""A verifier of graphs, which reports all errors at once."""
 
 from __future__ import annotations
 

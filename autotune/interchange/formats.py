@@ -1,4 +1,4 @@
-"""Which tool wrote a file, and all that several of them hold as records."""
+"""Detection of the tool that wrote a file, and reading of several files as records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file of another tuner says, in a form that has no names and units of any of them."""
+"""The trials in another tuner's file, independent of its names and units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a form is made of, seen from a division: the parts that divide, and those that do not."""
+"""The parts of an affine form that a divisor divides, and those that it does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every expression is made from: base classes, variables, constants, casts, calls.
+"""The basis of all expressions: base classes, variables, constants, casts, calls.
 
 Nodes are immutable by convention: slots are set once, by the constructor, and never after; the
 cost of enforcing it would be paid millions of times in one tuning run. A raw constructor, such

@@ -1,4 +1,4 @@
-"""What the IR knows of dtypes: their kinds, widths, lanes, ranges, and how two of them meet.
+"""Dtypes in the IR: their kinds, widths, lanes, ranges, and the common type of two.
 
 A dtype is a string: an element dtype such as ``"float32"``, or with lanes, ``"float32x4"``.
 """

@@ -1,4 +1,4 @@
-"""Which configuration a call gets: its own, that of the nearest shape, or the default."""
+"""The configuration for a call: its own, that of the nearest shape, or the default."""
 
 from __future__ import annotations
 

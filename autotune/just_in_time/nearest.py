@@ -1,4 +1,4 @@
-"""What was tuned for shapes like these, made to fit.
+"""Configurations tuned for similar shapes, adapted to those of a call.
 
 Workloads of one template are compared argument by argument: what is no positive number must be
 equal, and the distance is the sum of |log2(a / b)| over the numbers. So twice as long and half as

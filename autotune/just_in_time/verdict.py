@@ -1,4 +1,4 @@
-"""Whether a configuration that was tuned for other shapes gives right answers at these.
+"""Verification of configurations that were tuned for other shapes.
 
 A template may leave it to tuning to find out which configurations fit a shape: one that was
 checked for 16384 elements may read and write beyond 100. So before it is used at a shape it is run

@@ -1,4 +1,4 @@
-"""What a call may run: the template that is asked, or all that compute an operator."""
+"""The implementations that a call may run: one template, or all that compute an operator."""
 
 from __future__ import annotations
 

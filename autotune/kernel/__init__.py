@@ -1,4 +1,4 @@
-"""What both front ends end in: source text, launch shapes and typed arguments."""
+"""Kernels, the common result of both front ends: source text, launch shapes, typed arguments."""
 
 from autotune.kernel.kernel import (
     Argument,

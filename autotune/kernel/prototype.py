@@ -1,4 +1,4 @@
-"""What a source says its entries take, as far as that can be read without a compiler.
+"""Prototypes of entries, as far as they can be parsed without a compiler.
 
 For messages that name parameters before anything is compiled. Whatever is not understood (a type
 of the user's own, a macro with arguments, a function defined twice) is left to the compilers: see

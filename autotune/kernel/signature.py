@@ -1,4 +1,4 @@
-"""Whether the arguments of a kernel fit what its entries take."""
+"""A check of a kernel's arguments against the parameters of its entries."""
 
 from __future__ import annotations
 

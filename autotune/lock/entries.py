@@ -1,4 +1,4 @@
-"""What is pinned of one kernel, and how it is found out."""
+"""An entry of a lock file: what is pinned of a kernel, and how it is determined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lowering ends in: functions of one or more kernels, ready to be written as text."""
+"""The result of lowering: functions of one or more kernels, ready for code generation."""
 
 from __future__ import annotations
 

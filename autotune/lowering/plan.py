@@ -1,4 +1,4 @@
-"""What bound inference finds out: for every stage its region, loops, values and conditions."""
+"""The result of bound inference: the region, loops, values and conditions of each stage."""
 
 from __future__ import annotations
 

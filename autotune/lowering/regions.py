@@ -1,4 +1,4 @@
-"""Which part of a tensor is needed: regions read inside a loop, for all iterations of it."""
+"""The regions of tensors that are read inside a loop, over all of its iterations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What threads and blocks may share: the work on a stage whose elements all of them see."""
+"""A check that threads and blocks share work only if they see all elements of its result."""
 
 from __future__ import annotations
 

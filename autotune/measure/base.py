@@ -1,4 +1,4 @@
-"""What a builder and a runner are; the base of ours and of anyone's."""
+"""The interfaces of a builder and a runner, and their base classes."""
 
 from __future__ import annotations
 

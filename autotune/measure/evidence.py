@@ -1,4 +1,4 @@
-"""What is known of a trial besides its time: how it was timed, checked, built and raced."""
+"""The evidence of a trial besides its time: how it was timed, checked, built and raced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a task is measured: a builder and a runner, and the batch function of older scripts."""
+"""Measure options: a builder and a runner, and the batch function of older scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What measuring takes and gives: inputs, build results, results, and their error numbers."""
+"""Inputs and results of measuring, and their error numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which way of which function gets the next trials: the one that promises most for its time."""
+"""Allocation of trials to the implementations of functions, by expected gain."""
 
 from __future__ import annotations
 

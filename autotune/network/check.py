@@ -1,4 +1,4 @@
-"""Whether each kernel of a network is right, on its inputs in the network."""
+"""Verification of each kernel of a network, on its inputs within the network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How each function of a network gets its kernel, and the units that the network then runs."""
+"""The choice of a kernel for each function of a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log says of how the functions of a network are best computed."""
+"""The best implementations of a network's functions, according to a log."""
 
 from __future__ import annotations
 

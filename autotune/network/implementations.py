@@ -1,4 +1,4 @@
-"""Which templates compute which layers: one table, which templates enter themselves into.
+"""The table of templates that compute layers, to which templates add themselves.
 
     @implements("nn.conv2d", "cpu")
     def conv2d_nchw_cpu(layer: Layer) -> Offer | None:

@@ -1,4 +1,4 @@
-"""What a template sees of a function: an operator, its operands, and what follows it."""
+"""A function as templates see it: an operator, its operands, and its epilogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the time of a network goes: kernel by kernel, with what each could take at best."""
+"""The time of a network kernel by kernel, with a lower bound for each."""
 
 from __future__ import annotations
 

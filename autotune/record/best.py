@@ -1,4 +1,4 @@
-"""Which of several records of one task is the best: the fastest, or the winner of a race."""
+"""The best of several records of one task: the fastest, or the winner of a race."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a record is of the kernel that its template makes now.
+"""A check whether a record belongs to the kernel that its template makes now.
 
 A log outlives the kernels whose trials it holds. What was measured of an older text, flags,
 arguments or reference says nothing of the text of today. A record without a hash, such as

@@ -1,4 +1,4 @@
-"""Who may change a log: appenders one by one, and nobody while it is rewritten."""
+"""Locks on a log: appenders take turns, and none may write while it is rewritten."""
 
 from __future__ import annotations
 

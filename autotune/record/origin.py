@@ -1,4 +1,4 @@
-"""Where a record was measured: on what its time holds, and for what its kernel was made.
+"""The origin of a record: the device that timed it, and the target of its kernel.
 
 A target may name no architecture; it is then that of the device at hand. In a log that would be
 another one on the next machine, so there the device that the record names decides.

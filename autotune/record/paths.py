@@ -1,4 +1,4 @@
-"""Where records are kept: the path of a log, or the URL of a store."""
+"""Locations of records: the path of a log, or the URL of a store."""
 
 from __future__ import annotations
 

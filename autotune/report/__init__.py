@@ -1,4 +1,4 @@
-"""What logs say, for people: two of them compared, figures, and one file with the whole page."""
+"""Reports on logs: comparisons, figures, and the whole page as one file."""
 
 from autotune.report.compare import Compared, Side, compare, overall
 from autotune.report.figures import PANELS, draw

@@ -1,4 +1,4 @@
-"""Which steps of a program may run side by side: those that touch no memory of one another."""
+"""Steps of a program that may run concurrently, as they share no memory that is written."""
 
 from __future__ import annotations
 

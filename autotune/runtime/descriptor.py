@@ -1,4 +1,4 @@
-"""What a device is, in numbers that a model can learn across devices by, and its class.
+"""Descriptors of devices: numbers by which models learn across devices, and classes.
 
 Times of a kernel on devices of one class may be compared, and a result belongs to a class; what
 makes kernels fast on one class is a hint for the next, the more alike the two are. The columns

@@ -1,4 +1,4 @@
-"""What TVM's scripts call a time evaluator: the numbers it takes, and what it measures."""
+"""TVM's time evaluator: its arguments, and its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a device can really do: its memory bandwidth and arithmetic rates, measured once.
+"""The measured limits of a device: its memory bandwidth and arithmetic rates.
 
 Datasheets give rates that no kernel reaches. Here small kernels of ours, which do nothing but move
 data or multiply and add, are timed on the device itself; the results are kept on disk by device

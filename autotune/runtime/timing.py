@@ -1,4 +1,4 @@
-"""How a kernel is timed, and what the samples say: no device is known here."""
+"""Timing of kernels and statistics of the samples, for any device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is exported: the best kernel of each workload of a log, compiled for each device class."""
+"""The kernels to export: the best of each workload of a log, compiled for each device class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel is built for: a target string, and the limits of the device behind it."""
+"""Targets: the string that names one, and the limits of the device behind it."""
 
 from autotune.target.backends import Backend, Language
 from autotune.target.device_class import arch_here, arch_of_class, device_class

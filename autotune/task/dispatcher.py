@@ -1,4 +1,4 @@
-"""Which configuration a template gets: a stack of contexts, asked innermost first.
+"""The choice of a template's configuration by a stack of contexts, innermost first.
 
 The stack is a context variable: a ``with`` is seen by the code inside it, in the same thread. A
 thread or executor that must see it is given a copy of the context

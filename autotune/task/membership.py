@@ -1,4 +1,4 @@
-"""Whether a configuration from elsewhere is one that a template offers.
+"""A check whether a configuration from elsewhere belongs to a template's space.
 
 A log is text that anyone may have written. What a template gets of it is a choice among the values
 that the template offers, never a value of the log itself. Values are compared in the form that

@@ -1,4 +1,4 @@
-"""What conditions know when some knobs are chosen: values of parts, and bounds of the whole."""
+"""Evaluation of conditions with some knobs chosen: values of parts, and bounds of the whole."""
 
 from __future__ import annotations
 

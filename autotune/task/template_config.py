@@ -1,4 +1,4 @@
-"""What a template sees of its configuration, for the type checker as well.
+"""The interface of a configuration inside a template, for type checkers.
 
 `get_config` gives the collecting space, a run with one point, or made-up values; a template cannot
 tell which. So it is typed by what a template may ask of any of them.

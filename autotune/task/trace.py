@@ -1,4 +1,4 @@
-"""What a filter computes, found by calling it with symbols.
+"""Symbolic tracing of filters, by calling them with symbols.
 
 Where the filter needs to know whether a comparison holds, or the value of a knob that is no
 number, the call takes one outcome, and later calls take the others. The outcome is a decision tree

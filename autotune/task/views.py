@@ -1,4 +1,4 @@
-"""What a filter is shown of a configuration, so that it can be seen what it reads.
+"""Views of a configuration that record which knobs a filter reads.
 
 A filter is an arbitrary Python function of the mapping name -> entity. It is first shown nothing.
 Each element it asks for that it has not been shown yet ends the call with `Unread`; the caller

@@ -1,4 +1,4 @@
-"""Where in the user's program a mistake was made."""
+"""The line of the user's program that caused an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the axes of a stage come from one another, and what follows for extents and values."""
+"""Relations between the axes of a stage, and the extents and values that follow."""
 
 from __future__ import annotations
 

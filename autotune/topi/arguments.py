@@ -1,4 +1,4 @@
-"""What operators take: a rule for each kind of argument, worded by `autotune.utils.check`.
+"""Checks of operators' arguments: a rule for each kind, worded by `autotune.utils.check`.
 
 A rule is given who asks, the argument's name and what came; it returns the value in its plain
 form, or raises. An operator names the rules of its arguments::

@@ -1,4 +1,4 @@
-"""What operators are given: names of types that many of them share."""
+"""Types of arguments that many operators share."""
 
 from __future__ import annotations
 

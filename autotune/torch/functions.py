@@ -1,4 +1,4 @@
-"""What an operator runs: a built function, or a template that is called by shape."""
+"""The function behind an operator: a built one, or a template that is called by shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator takes and returns, read off the arguments of a kernel."""
+"""The signature of an operator, derived from the arguments of a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can watch a run: called with the tuner, the inputs and the results of each group.
+"""Callbacks of a run, called with the tuner, the inputs and the results of each group.
 
 Groups come in the order in which trials were proposed, before the tuner learns from them. A
 callback with a true attribute ``at_once`` is called as soon as a trial ends, even while one that

@@ -1,4 +1,4 @@
-"""What TVM has and autotune does not, with what to use instead.
+"""Names of TVM that autotune does not have, with their replacements.
 
 Each module of this package that TVM has more in than we do ends with::
 

@@ -1,4 +1,4 @@
-"""How long to wait for something, where only the time counts in which this process ran.
+"""Deadlines that count only the time in which this process ran.
 
 Ctrl-Z, ``docker pause`` and a batch system suspend a process together with what it waits for. When
 they go on the clock says that minutes have passed, and nothing is late.

@@ -1,4 +1,4 @@
-"""What is tuned, and what is tried of it: the two types that measuring, records and races know."""
+"""Workloads and candidates: the two types that measuring, records and races know."""
 
 from typing import TYPE_CHECKING
 

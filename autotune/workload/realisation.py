@@ -1,4 +1,4 @@
-"""What a candidate of a workload turned out to be."""
+"""The result of realising a candidate: what is built, and its reference."""
 
 from __future__ import annotations
 

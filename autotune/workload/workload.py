@@ -1,4 +1,4 @@
-"""What is computed, on what: all that is measured together and can be compared."""
+"""The interface of a workload: a computation on a target, whose candidates are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which layers of networks the templates compute, and with which arguments.
+"""The layers of networks that templates compute, and with which arguments.
 
 Importing it enters them all. The modules are named after what they are matched to; `any_target`
 has those that a CPU has too.

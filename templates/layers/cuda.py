@@ -1,4 +1,4 @@
-"""Which layers of networks the templates of convolution, pooling and data movement compute."""
+"""Layers of networks for the templates of convolution, pooling and data movement."""
 
 from __future__ import annotations
 

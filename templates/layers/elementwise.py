@@ -1,4 +1,4 @@
-"""Which elementwise operators the CUDA template of expressions computes.
+"""Elementwise operators of networks for the CUDA template of expressions.
 
 By rule each element has a thread, which is as fast where there are few; beyond, the template is
 worth trying: its threads read vectors of 16 bytes, several at once.

@@ -1,4 +1,4 @@
-"""Which layers of networks the CUDA templates compute as products of matrices.
+"""Layers of networks that the CUDA templates compute as products of matrices.
 
 Each says for which shapes it is worth trying: few rows are read fastest by `matvec.cuda`, more
 fill the tiles of `gemm.cuda`; in between both are tried, and where nothing was tuned the first.

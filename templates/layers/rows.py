@@ -1,4 +1,4 @@
-"""Which layers of networks the templates of norms, prefix sums and attention compute.
+"""Layers of networks for the templates of norms, prefix sums and attention.
 
 Rows must be along the last axes: strided rows are left to tensor expressions. Rows of any number
 and length are offered, since CUDA kernels choose the threads of a row and split few long ones

@@ -1,4 +1,4 @@
-"""Which convolutions of networks the templates of Winograd's method compute."""
+"""Convolutions of networks for the templates of Winograd's method."""
 
 from __future__ import annotations
 

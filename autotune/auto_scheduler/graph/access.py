@@ -1,4 +1,4 @@
-"""How the operations of a graph read each other, and what may be done with them because of it.
+"""Dependences between the operations of a graph, and the transformations that they allow.
 
 The rules are those of TVM's access analyzer; Ansor (Zheng et al., OSDI 2020, section 4.1) says
 what its sketches use them for.

@@ -1,4 +1,4 @@
-"""How one operation reads another: at which indices, and how these relate to its own axes."""
+"""One operation's reads of another: their indices, and how these relate to its own axes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is measured, with which options, and what a search prints of it."""
+"""Inputs and options of measuring, and the progress that a search prints."""

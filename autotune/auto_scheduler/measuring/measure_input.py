@@ -1,4 +1,4 @@
-"""What is measured in the auto-scheduler: a state of a search task, also as a record holds it."""
+"""The input of a trial of the auto-scheduler: a state of a search task, as a record holds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the auto-scheduler's scripts say what is measured, and by whom: our builder and runner."""
+"""TVM's builders and runners of the auto-scheduler, as adapters of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search prints of itself at ``verbose`` 1 and 2, as TVM's scripts know it."""
+"""The output of a search at ``verbose`` 1 and 2, as in TVM."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is searched: the graph with its keys, the device, and the values of inputs."""
+"""The search problem: the graph with its keys, the device, and the values of inputs."""

@@ -1,4 +1,4 @@
-"""What a search needs to know of a device: the numbers that records keep beside a target."""
+"""The parameters of a device that a search needs, which records keep beside the target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is searched: what to compute, on which device, and what is known of that device."""
+"""The search problem: the computation, the device, and its parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What closed forms say of a population of rows."""
+"""Closed forms of a population of rows."""
 
 from __future__ import annotations
 

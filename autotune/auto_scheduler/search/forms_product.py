@@ -1,4 +1,4 @@
-"""What closed forms of products on tensor cores have in common, by whichever instructions."""
+"""The common part of the closed forms of products on tensor cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is set of a search."""
+"""Parameters of a search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tasks of one run teach each other: one model of all trials, and their best rows.
+"""State shared by the tasks of one run: one model of all trials, and their best rows.
 
 The tasks of a network are much alike. The trials of each are learned by a common model, which
 corrects the drafts of all (`common_model`); and what was fastest of a task is tried for those

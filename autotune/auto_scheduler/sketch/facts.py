@@ -1,4 +1,4 @@
-"""What rules ask about a state: who reads a stage, what was done to it, how large it is."""
+"""Queries of rules about a state: readers of a stage, its transformations, its size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sketch rule is, and what it may ask.
+"""The interface of a sketch rule, and the context in which it is applied.
 
 A sketch is a state whose structure is decided and whose lengths are open. Rules derive sketches
 stage by stage, from the last to the first (Ansor, Zheng et al., OSDI 2020, section 4.1).

@@ -1,4 +1,4 @@
-"""Which stages are computed inside which loops, as the loops move."""
+"""The stages that are computed inside loops of others, kept up to date as loops change."""
 
 from __future__ import annotations
 

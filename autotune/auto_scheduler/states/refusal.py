@@ -1,4 +1,4 @@
-"""How a transform step that cannot be taken is refused."""
+"""The error of a transform step that cannot be applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which task gets the next round: each in turn, or the one that promises most for its time."""
+"""Strategies that choose the task of the next round: round-robin, or by expected gain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scheduler of tasks is given, checked."""
+"""Checks of the arguments of the task scheduler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What watches a scheduler of tasks: the table that is printed, the file of the latency."""
+"""Callbacks of the task scheduler: the table that is printed, the file of the latency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the search of one task of several has come."""
+"""Progress of the search of one task among several."""
 
 from __future__ import annotations
 

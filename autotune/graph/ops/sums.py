@@ -1,4 +1,4 @@
-"""What 16-bit floats are added up in: float32, as PyTorch and all templates of the library do.
+"""The accumulator type of 16-bit floats: float32, as in PyTorch and in all templates.
 
 In their own type a sum of a thousand bfloat16 may be wrong in its second digit.
 """

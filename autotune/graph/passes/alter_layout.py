@@ -1,4 +1,4 @@
-"""What TVM's AlterOpLayout does for the auto-scheduler: winograd, and full ranks."""
+"""A pass like TVM's AlterOpLayout for the auto-scheduler: Winograd, and full ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What matchers of `compose` have in common: the graph that is rebuilt, and numbers in it."""
+"""Tools of the matchers of `compose`: rebuilding a graph, and reading numbers in it."""
 
 from __future__ import annotations
 

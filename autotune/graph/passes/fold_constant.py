@@ -1,4 +1,4 @@
-"""What depends on no input is computed once, and not in every run."""
+"""Constant folding: what depends on no input is computed once, before the first run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What training needs and inference does not: normalisations become arithmetic."""
+"""Simplification for inference: normalisations become arithmetic, dropout disappears."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which thread touches an element of a shared buffer, as far as the index tells."""
+"""The thread that accesses an element of a shared buffer, as far as the index shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where buffers are declared: as far out as they can be, so that no loop declares them anew."""
+"""Placement of allocations: as far out as possible, so that no loop repeats them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which variables and buffers a node uses; remembered by node, as passes ask again and again."""
+"""The variables and buffers that a node uses, cached by node for the passes."""
 
 from __future__ import annotations
 

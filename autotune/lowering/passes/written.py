@@ -1,4 +1,4 @@
-"""Which buffers a statement writes, and which it reads."""
+"""The buffers that a statement writes, and those that it reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent to the processes that compile, and what they answer: frozen data.
+"""Jobs for the processes that compile, and their replies: frozen data.
 
 A child may have gone mad, so nothing of an answer is believed before `reply_of` has read it.
 """

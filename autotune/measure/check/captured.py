@@ -1,4 +1,4 @@
-"""What the reference of a candidate knows of the candidate."""
+"""The values that a reference function captures, in its closure and its defaults."""
 
 from __future__ import annotations
 

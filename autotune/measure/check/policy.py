@@ -1,4 +1,4 @@
-"""Which trials are compared with the reference, and how closely."""
+"""The choice of trials that are compared with the reference, and of the tolerance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much one operation may err: the units, functions and sums that error bounds are made of.
+"""Rounding errors of single operations: units, functions and sums, from which bounds are made.
 
 A bound is computed with the reference, element by element, by running error analysis (Higham,
 Accuracy and Stability of Numerical Algorithms, chapter 3): every value ``v`` carries a bound ``e``

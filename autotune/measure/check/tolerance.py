@@ -1,4 +1,4 @@
-"""How far a result may be from a reference of which only the values are known.
+"""Tolerances for results whose reference is known by its values alone.
 
 Where a reference tells how it computes, its error is bounded element by element, see
 `autotune.measure.check.rounding`. A function that cannot be followed gives values only; then what

@@ -1,4 +1,4 @@
-"""How a kernel computes what its reference does: what is known when it is followed."""
+"""The precision in which a kernel computes, and how much of its reference was followed."""
 
 from __future__ import annotations
 

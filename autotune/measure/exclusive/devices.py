@@ -1,4 +1,4 @@
-"""Which locks make a device one's own, and having one to oneself in a program."""
+"""Exclusive use of devices: the locks of each, and a context manager for programs."""
 
 from __future__ import annotations
 

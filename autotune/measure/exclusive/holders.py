@@ -1,4 +1,4 @@
-"""Who holds a lock, as Linux tells in ``/proc``."""
+"""The holders of a lock, from Linux's ``/proc``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of several equally fast candidates wins: a fixed rule, for reproducible choices."""
+"""The choice between candidates that are equally fast: a fixed rule, for reproducibility."""
 
 from __future__ import annotations
 

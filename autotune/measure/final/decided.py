@@ -1,4 +1,4 @@
-"""Whether a race is decided before its last round.
+"""A test whether a race is decided before its last round.
 
 After some of its rounds a race is held again many times in thought, with samples drawn with
 replacement from those taken (bootstrap, Efron and Tibshirani 1993). Where nearly all of these

@@ -1,4 +1,4 @@
-"""Who is to blame when a process dies over a trial: the trial, or somebody else.
+"""Blame for the death of a process over a trial: the trial's, or another's.
 
 A trial is never judged by what others did; it is judged by evidence.
 

@@ -1,4 +1,4 @@
-"""How a process ended that gave no answer."""
+"""The end of a process that gave no answer."""
 
 from __future__ import annotations
 

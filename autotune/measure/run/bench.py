@@ -1,4 +1,4 @@
-"""What stays on a device between trials: the values of the arguments, by workload."""
+"""Data that stays on a device between trials: the values of the arguments, by workload."""
 
 from __future__ import annotations
 

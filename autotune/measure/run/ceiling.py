@@ -1,4 +1,4 @@
-"""How near a trial comes to what its device can do."""
+"""The share of the device's peak that a trial reaches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How busy the host was while kernels on the CPU were timed."""
+"""Load of the host while kernels on the CPU are timed."""
 
 from __future__ import annotations
 

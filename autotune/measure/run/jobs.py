@@ -1,4 +1,4 @@
-"""What is sent to the processes that run kernels: frozen data, text and numbers only."""
+"""Jobs for the processes that run kernels: frozen data, text and numbers only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the processes that run kernels answer: frozen data, and its one form on the wire.
+"""Replies of the processes that run kernels: frozen data, and its one encoding.
 
 A child may have gone mad, so nothing of an answer is believed before `reply_of` has read it.
 """

@@ -1,4 +1,4 @@
-"""What is known of one workload while its trials are measured."""
+"""The state of one workload while its trials are measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a candidate is run, and what its times say."""
+"""The number of runs of a candidate, and the statistics of their times."""
 
 from __future__ import annotations
 

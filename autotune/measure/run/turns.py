@@ -1,4 +1,4 @@
-"""How long a device waited for other programs, and saying so once."""
+"""The time that a device waited for other programs, reported once."""
 
 from __future__ import annotations
 

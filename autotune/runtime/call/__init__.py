@@ -1,1 +1,1 @@
-"""How a built function is called: checks, streams, and launches that cost microseconds."""
+"""Calls of built functions: checks, streams, and launches that cost microseconds."""

@@ -1,4 +1,4 @@
-"""How a kernel's text becomes an artifact: one recipe for each language and compiler.
+"""Compilation of kernels: one recipe for each language and compiler.
 
 A recipe is found before anything runs, and names all that decides its result; so the cache can
 answer without a compiler being started.

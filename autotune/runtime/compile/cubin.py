@@ -1,4 +1,4 @@
-"""What a CUDA binary says of its kernels: their symbols, their parameters, its variables.
+"""A reader of CUDA binaries: the symbols and parameters of kernels, and variables.
 
 The parameters of each kernel stand in its section ``.nv.info.<kernel>``, a list of attributes as
 ``cuobjdump -elf`` prints it: two bytes of kind and number, then two of value or of the length of

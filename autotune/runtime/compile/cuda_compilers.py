@@ -1,4 +1,4 @@
-"""How CUDA C++ is compiled: by nvcc, or by NVRTC.
+"""Compilation of CUDA C++ by nvcc or NVRTC.
 
 nvcc runs through PyCUDA where there is a driver, and is called directly where there is none.
 

@@ -1,4 +1,4 @@
-"""What ptxas says a kernel takes: registers, spills, stack and shared memory."""
+"""Resources of a kernel, as ptxas reports them: registers, spills, stack, shared memory."""
 
 from __future__ import annotations
 

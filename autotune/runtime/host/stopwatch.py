@@ -1,4 +1,4 @@
-"""How long something ran on the host: by the wall clock, or by CPU time where it lost its core.
+"""Durations on the host, by wall clock, or by CPU time where the core was lost.
 
 A kernel of one thread that the system takes off its core for others takes longer by the wall clock
 and is no slower. Its CPU time is what it would have taken on an idle machine, as far as caches are

@@ -1,4 +1,4 @@
-"""What each stream, and each captured graph, has of a function for itself.
+"""Resources of a function that each stream and each captured graph has for itself.
 
 Calls on two streams run at once, so each stream has workspaces of its own, and where there are
 constants a loaded copy of the module, whose variables they are copied to. A graph that is captured

@@ -1,4 +1,4 @@
-"""What a back end is: one row of all that the house knows of a way to compile and run kernels.
+"""The interface of a back end: all that differs between kinds of targets.
 
 Nothing outside asks whether a target "is CUDA"; it asks the row. What stands in folders above is
 named by its place, ``"module:name"``, and loaded when it is used.

@@ -1,4 +1,4 @@
-"""What the values of all kinds of knobs have in common, and how one is read from a log."""
+"""The base of all values of knobs, and their JSON form."""
 
 from __future__ import annotations
 

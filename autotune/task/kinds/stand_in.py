@@ -1,4 +1,4 @@
-"""What a filter is shown in place of an entity of which not all is known."""
+"""Partially known entities, as filters see them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all kinds of knobs have in common: an ordered, finite set of entities."""
+"""The base of all kinds of knobs: an ordered, finite set of entities."""
 
 from __future__ import annotations
 

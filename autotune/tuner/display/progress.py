@@ -1,4 +1,4 @@
-"""How far a run is: one line that is kept up to date, or a line now and then."""
+"""The progress bar: one line that is kept up to date, or a line now and then."""
 
 from __future__ import annotations
 

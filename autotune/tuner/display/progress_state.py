@@ -1,4 +1,4 @@
-"""How far a run is: what every view of its progress shows."""
+"""The state of a run that all views of its progress show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What went wrong in a run, counted by kind and first line."""
+"""Failures of a run, counted by kind and first line."""
 
 from __future__ import annotations
 

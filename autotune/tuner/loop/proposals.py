@@ -1,4 +1,4 @@
-"""What is tried next: what an earlier run left, what was suggested, what a strategy proposes."""
+"""The queue of proposals: left from an earlier run, suggested by the user, then the strategy's."""
 
 from __future__ import annotations
 

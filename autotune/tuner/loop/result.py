@@ -1,4 +1,4 @@
-"""What a run found, and how it ended."""
+"""The result of a run, and why it ended."""
 
 from __future__ import annotations
 

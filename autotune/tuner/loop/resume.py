@@ -1,4 +1,4 @@
-"""What an earlier run of a task found out, read from its log."""
+"""Trials of an earlier run of a task, read from its log."""
 
 from __future__ import annotations
 

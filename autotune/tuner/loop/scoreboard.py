@@ -1,4 +1,4 @@
-"""What is known of the trials of one workload: the best of them, and how many there were."""
+"""The best trials of one workload, and how many there were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a run ends."""
+"""Conditions for the end of a run."""
 
 from __future__ import annotations
 

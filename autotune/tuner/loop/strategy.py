@@ -1,4 +1,4 @@
-"""What proposes: all that a run knows of the way in which a space is searched."""
+"""The interface of a search strategy."""
 
 from __future__ import annotations
 

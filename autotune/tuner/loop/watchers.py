@@ -1,4 +1,4 @@
-"""Who watches a run, and what each is told when."""
+"""The observers of a run, and the events that each is notified of."""
 
 from __future__ import annotations
 

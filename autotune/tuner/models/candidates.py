@@ -1,4 +1,4 @@
-"""Which points of a space a model is asked about."""
+"""The choice of the points that a model scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What records of other shapes and devices tell about a task."""
+"""A prior for a task from records of other shapes and devices."""
 
 from __future__ import annotations
 

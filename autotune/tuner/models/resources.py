@@ -1,4 +1,4 @@
-"""What the compiler reports of candidates, as columns for the models.
+"""Resources of candidates, as the compiler reports them, as columns for the models.
 
 Registers, spills, shared memory and the size of the code decide how many blocks run side by side,
 and depend on the knobs in ways that are simpler than the time does. Of what was built they are
