@@ -117,6 +117,12 @@ def test_a_block_says_what_it_is(path):
             assert MARKS.fullmatch(block.mark), (block.language, block.mark)
 
 
+def run_by_name(name):
+    """Return the module that `python -m` runs."""
+    module = import_module(name)
+    return import_module(f"{name}.__main__") if hasattr(module, "__path__") else module
+
+
 @pytest.mark.parametrize(("where", "command"), commands())
 def test_a_command_of_a_page_exists_with_its_options(where, command):
     words = command.split()
@@ -131,6 +137,5 @@ def test_a_command_of_a_page_exists_with_its_options(where, command):
         assert helped.exit_code == 0, where
         assert all(option in helped.output for option in options), where
     else:
-        module = import_module(words[2])
-        text = Path(module.__file__).read_text("utf-8")
+        text = Path(run_by_name(words[2]).__file__).read_text("utf-8")
         assert all(f'"{option}"' in text for option in options), f"{where}: {command}"

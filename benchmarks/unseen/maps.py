@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.layer_workloads import attention_rivals, attention_wanted
-from benchmarks.unseen_layers import Arrays, Compute, Layer, Way, eager
+from benchmarks.unseen.layer import Arrays, Compute, Layer, Way, eager
 
 
 def norm(name: str, rows: int, columns: int, dtype: str = "float32") -> Layer:

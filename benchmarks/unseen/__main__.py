@@ -6,8 +6,8 @@
     python -m benchmarks.unseen --tune --only "product float16" --seconds 60
     python -m benchmarks.unseen --build-only        # needs no device
 
-Shapes are drawn from a seed; some were chosen to be nasty (`unseen_shapes`), others are those of
-known networks (`unseen_networks`), or of the tables in docs/ (`unseen_tables`). Of each layer the
+Shapes are drawn from a seed; some were chosen to be nasty (`unseen.shapes`), others are those of
+known networks (`unseen.networks`), or of the tables in docs/ (`unseen.tables`). Of each layer the
 space is counted; the untuned default and configurations drawn evenly from the space are built by
 nvcc (ahead, on all cores), verified against PyTorch in float64 and timed in CUDA graphs. The
 default, the fastest three and PyTorch (cuDNN in both layouts) are then timed in turn. With
@@ -32,12 +32,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.unseen_bench import Builder, Prepared, candidate_of, known_as, measured, prepared
-from benchmarks.unseen_layers import Layer, Way
-from benchmarks.unseen_networks import of_networks
-from benchmarks.unseen_report import Result, report, results, summary
-from benchmarks.unseen_shapes import drawn, nasty
-from benchmarks.unseen_tables import of_tables
+from benchmarks.unseen.layer import Layer, Way
+from benchmarks.unseen.networks import of_networks
+from benchmarks.unseen.report import Result, report, results, summary
+from benchmarks.unseen.shapes import drawn, nasty
+from benchmarks.unseen.tables import of_tables
+from benchmarks.unseen.timing import Builder, Prepared, candidate_of, known_as, measured, prepared
 
 TRIALS = 300
 
@@ -170,7 +170,9 @@ def _supervise(part: str, words: Sequence[str], options: argparse.Namespace) -> 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure the layers in processes that may die, then sum up."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.unseen", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--only", default=[""], nargs="*", help="parts of kinds and names")
     parser.add_argument("--networks", action="store_true", help="layers of known networks")
     parser.add_argument("--tables", action="store_true", help="layers of the tables in docs/")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from benchmarks.unseen_convs import Conv
-from benchmarks.unseen_layers import HALVES, After, Layer
-from benchmarks.unseen_maps import (
+from benchmarks.unseen.convs import Conv
+from benchmarks.unseen.layer import HALVES, After, Layer
+from benchmarks.unseen.maps import (
     attention,
     chain,
     embedding,
@@ -18,7 +18,7 @@ from benchmarks.unseen_maps import (
     reduction,
     scan,
 )
-from benchmarks.unseen_products import Product
+from benchmarks.unseen.products import Product
 
 # Operations and elements above which a drawn layer is drawn again, so that a run ends.
 _MOST_FLOP, _MOST_ELEMENTS = 3e10, 3e7

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.rivals import Named, in_both_layouts, picked_anew
-from benchmarks.unseen_layers import PLAIN, After, Arrays, Layer, Way
+from benchmarks.unseen.layer import PLAIN, After, Arrays, Layer, Way
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.unseen_layers import PLAIN, After, Layer
-from benchmarks.unseen_maps import (
+from benchmarks.unseen.layer import PLAIN, After, Layer
+from benchmarks.unseen.maps import (
     attention,
     chain,
     embedding,
@@ -17,7 +17,7 @@ from benchmarks.unseen_maps import (
     reduction,
     scan,
 )
-from benchmarks.unseen_products import Product
+from benchmarks.unseen.products import Product
 
 _BIAS, _RELU = After(True), After(True, activation="relu")
 _GELU, _ADDED = After(True, activation="gelu"), After(True, residual=True)

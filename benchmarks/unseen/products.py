@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.rivals import Named
-from benchmarks.unseen_layers import PLAIN, After, Arrays, Layer, Way
+from benchmarks.unseen.layer import PLAIN, After, Arrays, Layer, Way
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.unseen_convs import Conv
-from benchmarks.unseen_layers import PLAIN, After, Layer, Way
-from benchmarks.unseen_maps import attention, norm, permute
-from benchmarks.unseen_products import Product
+from benchmarks.unseen.convs import Conv
+from benchmarks.unseen.layer import PLAIN, After, Layer, Way
+from benchmarks.unseen.maps import attention, norm, permute
+from benchmarks.unseen.products import Product
 
 _BIAS, _RELU = After(True), After(True, activation="relu")
 _GELU, _SILU = After(True, activation="gelu"), After(True, activation="silu")

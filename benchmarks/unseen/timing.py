@@ -17,8 +17,8 @@ import numpy as np
 
 from benchmarks.cubin import Loaded, Replays, Time, build, race
 from benchmarks.templates_gpu import captured_rivals
-from benchmarks.unseen_layers import Layer, Way
-from benchmarks.unseen_report import Result
+from benchmarks.unseen.layer import Layer, Way
+from benchmarks.unseen.report import Result
 
 ARCH = "sm_90"
 # Largest errors, relative to the largest result, by types of products; of others 2e-3.

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.unseen_convs import Conv
-from benchmarks.unseen_layers import After, Arrays, Layer, eager
-from benchmarks.unseen_maps import pool
-from benchmarks.unseen_products import Product
-from benchmarks.unseen_rest import attentions, maps, products
+from benchmarks.unseen.convs import Conv
+from benchmarks.unseen.layer import After, Arrays, Layer, eager
+from benchmarks.unseen.maps import pool
+from benchmarks.unseen.network_products import attentions, maps, products
+from benchmarks.unseen.products import Product
 
 _BIAS, _RELU = After(True), After(True, activation="relu")
 _SILU, _GELU = After(True, activation="silu"), After(True, activation="gelu")
