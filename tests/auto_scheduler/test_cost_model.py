@@ -16,7 +16,6 @@ from autotune.auto_scheduler import (
     TaskScheduler,
     TuningOptions,
     XGBModel,
-    register_workload,
     save_records,
     workload_registry,
 )
@@ -24,14 +23,7 @@ from autotune.errors import AutotuneError, RecordError
 from autotune.measure import MeasureResult
 from tests.auto_scheduler.graphs import matmul
 
-QUICK = {"evolutionary_search_population": 128, "evolutionary_search_num_iters": 1}
-
-
-@pytest.fixture(autouse=True)
-def own_registry(monkeypatch):
-    monkeypatch.setattr(SketchPolicy, "DEFAULT_PARAMS", {**SketchPolicy.DEFAULT_PARAMS, **QUICK})
-    monkeypatch.setattr(workload_registry, "WORKLOAD_FUNC_REGISTRY", {})
-    register_workload("matmul", f=matmul)
+pytestmark = pytest.mark.usefixtures("quick_searches", "own_workloads")
 
 
 def product(n=32, target="llvm"):

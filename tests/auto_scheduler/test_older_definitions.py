@@ -17,19 +17,15 @@ from autotune.auto_scheduler import (
     TuningOptions,
     XGBModel,
     register_workload,
-    workload_registry,
 )
 from autotune.auto_scheduler.errors import NoScheduleError
 from autotune.auto_scheduler.measuring.measure_input import MeasureInput
 from autotune.auto_scheduler.records.resume import measured_states
 from autotune.measure.types import MeasureResult
 
+pytestmark = pytest.mark.usefixtures("own_registry")
+
 OK = MeasureResult((1.5e-5,), 0, 1.25, 1700000000.75)
-
-
-@pytest.fixture(autouse=True)
-def own_registry(monkeypatch):
-    monkeypatch.setattr(workload_registry, "WORKLOAD_FUNC_REGISTRY", {})
 
 
 def defined(factor, name="B"):

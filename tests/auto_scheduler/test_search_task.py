@@ -13,12 +13,13 @@ from autotune.auto_scheduler import (
     SearchTask,
     TuningOptions,
     create_task,
-    register_workload,
     workload_registry,
 )
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.target import Target
-from tests.auto_scheduler.graphs import conv2d_layer, matmul
+from tests.auto_scheduler.graphs import matmul
+
+pytestmark = pytest.mark.usefixtures("own_workloads")
 
 LAYER = (1, 7, 7, 512, 512, 3, 3, (1, 1), (1, 1))
 NAMES = [
@@ -31,13 +32,6 @@ NAMES = [
     "max_vthread_extent",
     "warp_size",
 ]
-
-
-@pytest.fixture(autouse=True)
-def own_registry(monkeypatch):
-    monkeypatch.setattr(workload_registry, "WORKLOAD_FUNC_REGISTRY", {})
-    register_workload("conv2d_layer", f=conv2d_layer)
-    register_workload("matmul", f=matmul)
 
 
 def test_a_cuda_task_needs_no_device():

@@ -14,8 +14,8 @@ from autotune.auto_scheduler.search.kin import Kind, mapped
 from autotune.auto_scheduler.search.program import FactorSlot
 from autotune.cost_model import Trees
 from tests.auto_scheduler.graphs import conv2d_layer, matmul
+from tests.auto_scheduler.quick import QUICK
 
-QUICK = {"evolutionary_search_population": 128, "evolutionary_search_num_iters": 1}
 GPU = "cuda -arch=sm_90"
 
 

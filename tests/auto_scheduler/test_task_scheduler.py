@@ -20,28 +20,13 @@ from autotune.auto_scheduler import (
     TaskSchedulerCallback,
     TuningOptions,
     XGBModel,
-    register_workload,
-    workload_registry,
 )
 from autotune.auto_scheduler.task_scheduler.allocation import Gradient, RoundRobin, group_of
 from autotune.auto_scheduler.task_scheduler.progress import Progress
 from autotune.errors import AutotuneError, RecordError
 from autotune.measure import MeasureInput, MeasureResult
-from tests.auto_scheduler.graphs import conv2d_layer, matmul
 
-QUICK = {"evolutionary_search_population": 128, "evolutionary_search_num_iters": 1}
-
-
-@pytest.fixture(autouse=True)
-def quick_searches(monkeypatch):
-    monkeypatch.setattr(SketchPolicy, "DEFAULT_PARAMS", {**SketchPolicy.DEFAULT_PARAMS, **QUICK})
-
-
-@pytest.fixture(autouse=True)
-def own_registry(monkeypatch):
-    monkeypatch.setattr(workload_registry, "WORKLOAD_FUNC_REGISTRY", {})
-    register_workload("matmul", f=matmul)
-    register_workload("conv2d_layer", f=conv2d_layer)
+pytestmark = pytest.mark.usefixtures("quick_searches", "own_workloads")
 
 
 @pytest.fixture(autouse=True)

@@ -27,30 +27,17 @@ from autotune.auto_scheduler import (
     auto_schedule,
     fair,
     load_best,
-    register_workload,
-    workload_registry,
 )
 from autotune.errors import AutotuneError
 from autotune.measure import Session
 from autotune.measure.evidence import Evidence, Race, Raced
 from autotune.measure.types import MeasureResult
 from autotune.topi.testing import conv2d_nchw_python
-from tests.auto_scheduler.graphs import conv2d_layer, matmul
+from tests.auto_scheduler.graphs import matmul
+
+pytestmark = pytest.mark.usefixtures("quick_searches", "own_workloads")
 
 LAYER = (1, 5, 5, 8, 8, 3, 3, (1, 1), (1, 1))
-QUICK = {"evolutionary_search_population": 128, "evolutionary_search_num_iters": 1}
-
-
-@pytest.fixture(autouse=True)
-def quick_searches(monkeypatch):
-    monkeypatch.setattr(SketchPolicy, "DEFAULT_PARAMS", {**SketchPolicy.DEFAULT_PARAMS, **QUICK})
-
-
-@pytest.fixture(autouse=True)
-def own_registry(monkeypatch):
-    monkeypatch.setattr(workload_registry, "WORKLOAD_FUNC_REGISTRY", {})
-    register_workload("matmul", f=matmul)
-    register_workload("conv2d_layer", f=conv2d_layer)
 
 
 @pytest.fixture(scope="module")

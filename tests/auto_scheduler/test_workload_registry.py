@@ -12,10 +12,7 @@ from autotune.auto_scheduler.problem.compute_dag import ComputeDAG
 from autotune.errors import TemplateError
 from tests.auto_scheduler.graphs import conv2d_layer, matmul
 
-
-@pytest.fixture(autouse=True)
-def own_registry(monkeypatch):
-    monkeypatch.setattr(registry, "WORKLOAD_FUNC_REGISTRY", {})
+pytestmark = pytest.mark.usefixtures("own_registry")
 
 
 def test_a_function_is_known_by_its_qualified_name_and_its_arguments():
