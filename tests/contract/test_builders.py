@@ -3,10 +3,11 @@
 import pytest
 
 import autotune.task as at
-from autotune.measure import Builder, LocalBuilder, MeasureErrorNo, MeasureInput
+from autotune.measure import Builder, LocalBuilder, MeasureErrorNo
 from tests.fleet.small import fleet_builder, no_fleet_stays  # noqa: F401 - a fixture
 from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.measure.doubles import PlainBuilder
+from tests.trials import inputs_of
 
 BUILDERS = {
     "local": lambda: LocalBuilder(n_parallel=2),
@@ -26,10 +27,6 @@ def builder(request):
 @pytest.fixture
 def task():
     return at.create("measure_test.scale", (64, 8), target="c")
-
-
-def inputs_of(task, indices):
-    return [MeasureInput(task.target, task, task.config_space.get(i)) for i in indices]
 
 
 def test_it_is_a_builder(builder):

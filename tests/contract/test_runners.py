@@ -3,10 +3,11 @@
 import pytest
 
 import autotune.task as at
-from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Runner
+from autotune.measure import LocalBuilder, LocalRunner, Runner
 from tests.fleet.small import fleet_builder, fleet_runner, no_fleet_stays  # noqa: F401
 from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.measure.doubles import PlainBuilder, PlainRunner
+from tests.trials import inputs_of
 
 PAIRS = {
     "local": (lambda: LocalBuilder(n_parallel=1), lambda: LocalRunner(cooldown_interval=0)),
@@ -21,7 +22,7 @@ def pair(request):
     task = at.create("measure_test.scale", (64, 8), target="c")
     runner.set_task(task)
     builder.set_task(task, runner.get_build_kwargs())
-    inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in range(4)]
+    inputs = inputs_of(task, range(4))
     yield runner, inputs, builder.build(inputs)
     runner.close()
     builder.close()

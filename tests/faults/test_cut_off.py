@@ -11,12 +11,13 @@ import autotune.task as at
 from autotune import te
 from autotune.errors import MeasureError
 from autotune.kernel import SourceKernel, arg
-from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
+from autotune.measure import LocalBuilder, LocalRunner, Pipeline, measure_option
 from autotune.record import load_from_file
 from autotune.te import math as te_math
 from autotune.tuner import GridSearchTuner, callback
 from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.measure.doubles import PlainBuilder, PlainRunner
+from tests.trials import inputs_of
 from tests.tuner.test_interrupts import ctrl_c_when
 
 SPACE = 8
@@ -154,7 +155,7 @@ def test_compilations_under_way_at_the_end_are_no_refusals(task, option, tmp_pat
     slow.chmod(0o755)
     monkeypatch.setenv("CC", str(slow))
     ended = []
-    inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in range(4)]
+    inputs = inputs_of(task, range(4))
     pipeline = Pipeline(task, option, on_end=lambda inp, res: ended.append(res))
     pipeline.submit(inputs)
     while not option["builder"].pids:
@@ -186,7 +187,7 @@ def test_what_fails_while_all_is_ended_is_cut_off_in_anyones_runner(task):
             super().close()
 
     runner, ended = Falls(), []
-    inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in range(4)]
+    inputs = inputs_of(task, range(4))
     pipeline = Pipeline(
         task, measure_option(PlainBuilder(), runner), on_end=lambda inp, res: ended.append(res)
     )

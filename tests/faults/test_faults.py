@@ -11,11 +11,11 @@ import autotune.task as at
 from autotune.measure import (
     LocalBuilder,
     LocalRunner,
-    MeasureInput,
     Pipeline,
     measure_option,
 )
 from tests.measure import kernels  # noqa: F401 - registers the templates
+from tests.trials import inputs_of, measured
 
 # What the space holds, and what each must be called, with words its message must have.
 FAULTS = {
@@ -58,19 +58,6 @@ def option():
     option["builder"].close()
 
 
-def measured(task, option, indices):
-    results = {}
-    todo = [MeasureInput(task.target, task, task.config_space.get(int(i))) for i in indices]
-    with Pipeline(task, option) as pipeline:
-        while todo or pipeline.outstanding:
-            room = pipeline.room()
-            pipeline.submit(todo[:room])
-            todo = todo[room:]
-            for measure_input, result in pipeline.next_results():
-                results[measure_input.config.index] = result
-    return results
-
-
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("order", ["forwards", "backwards"])
 def test_every_fault_is_called_by_its_name_in_both_orders_of_arrival(option, order):
@@ -96,9 +83,7 @@ def test_no_process_and_no_file_is_left(monkeypatch, tmp_path):
     with Pipeline(task, option) as pipeline:
         names = ["none", "loop", "fork", "segfault"]
         indices = [list(FAULTS).index(name) for name in names]
-        pipeline.submit(
-            [MeasureInput(task.target, task, task.config_space.get(i)) for i in indices]
-        )
+        pipeline.submit(inputs_of(task, indices))
         pipeline.next_results()
         assert list(tmp_path.iterdir())
         pids = option["builder"].pids + option["runner"].pids

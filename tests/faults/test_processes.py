@@ -1,9 +1,8 @@
-"""What is killed, hangs or is missing around a trial: compilers, workers, disk, the caller."""
+"""Processes around a trial that are killed or cannot be started: workers, and the caller."""
 
 import os
 import re
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -15,13 +14,12 @@ from pathlib import Path
 import pytest
 
 import autotune.task as at
-from autotune.errors import CompilerMissing, DeviceError, MeasureError
+from autotune.errors import DeviceError, MeasureError
 from autotune.kernel import SourceKernel, arg
 from autotune.measure import (
     LocalBuilder,
     LocalRunner,
     MeasureErrorNo,
-    MeasureInput,
     Pipeline,
     measure_option,
 )
@@ -33,121 +31,19 @@ from tests.measure import (
     devices,  # noqa: F401 - registers a template
     kernels,
 )
+from tests.measure.kernels import faulty_task
+from tests.trials import inputs_of, results_of
 
 ROOT = Path(__file__).parent.parent.parent
 
 
-def inputs_of(task, indices):
-    return [MeasureInput(task.target, task, task.config_space.get(int(i))) for i in indices]
-
-
-def drained(pipeline):
-    pairs = []
-    while pipeline.outstanding:
-        pairs += pipeline.next_results()
-    return [result for _, result in pairs]
-
-
-def faulty(*faults):
-    return at.create("measure_test.faulty", (list(faults),), target="c")
-
-
-@pytest.fixture
-def fake_compiler(tmp_path, monkeypatch):
-    """Make a C compiler that does as told for some sources and compiles the others."""
-    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
-
-    def install(marker, action):
-        path = tmp_path / "fakecc"
-        path.write_text(
-            f"#!/bin/sh\nif grep -q '{marker}' kernel.c 2>/dev/null; then\n{action}\nfi\n"
-            'exec cc "$@"\n'
-        )
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        monkeypatch.setenv("CC", str(path))
-
-    return install
-
-
-def built(task, indices, **options):
-    builder = LocalBuilder(**options)
-    builder.set_task(task, {})
-    try:
-        return builder.build(inputs_of(task, indices))
-    finally:
-        builder.close()
-
-
-def test_a_compiler_that_hangs_is_killed_with_its_children(fake_compiler, tmp_path):
-    pids = tmp_path / "pids"
-    fake_compiler("define KNOB 1", f"sleep 61 & echo $$ $! > '{pids}'; wait")
-    task = faulty("none")
-    results = built(task, range(3), timeout=3, n_parallel=1, cache=False)
-    assert [r.error_no for r in results] == [0, MeasureErrorNo.BUILD_TIMEOUT, 0]
-    assert "longer than 3 s" in results[1].error_msg
-    assert all(gone(int(pid)) for pid in pids.read_text().split())
-
-
-def test_a_compiler_killed_by_somebody_else_costs_nothing(fake_compiler, tmp_path):
-    once = tmp_path / "once"
-    fake_compiler("define KNOB 1", f"[ -e '{once}' ] || {{ touch '{once}'; kill -9 $$; }}")
-    results = built(faulty("none"), range(3), n_parallel=1)
-    assert once.exists()
-    assert [r.error_no for r in results] == [0, 0, 0]
-
-
-def test_a_compiler_that_is_always_killed_costs_one_trial_and_is_not_remembered(
-    fake_compiler, tmp_path, hasty
-):
-    mended = tmp_path / "mended"
-    fake_compiler("define KNOB 1", f"[ -e '{mended}' ] || kill -9 $$")
-    task = faulty("none")
-    results = built(task, range(3), n_parallel=1)
-    assert [r.error_no for r in results] == [0, MeasureErrorNo.COMPILE_HOST, 0]
-    assert re.search("fakecc failed, 3 times in a row", results[1].error_msg)
-    mended.touch()
-    assert built(task, [1], n_parallel=1)[0].ok
-
-
-def test_a_source_that_fills_the_disk_by_itself_costs_the_trial_and_says_so(fake_compiler, hasty):
-    fake_compiler("define KNOB 1", "echo 'x.s: No space left on device' >&2; exit 1")
-    results = built(faulty("none"), range(3), n_parallel=2)
-    assert [r.error_no for r in results] == [0, MeasureErrorNo.COMPILE_HOST, 0]
-    assert "No space left on device" in results[1].error_msg
-
-
-def test_a_missing_compiler_stops_before_the_first_trial(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("CC", raising=False)
-    option = measure_option(LocalBuilder(), LocalRunner())
-    with pytest.raises(CompilerMissing, match=r"no C compiler.*install"):
-        Pipeline(faulty("none"), option)
-
-
-def test_a_builder_killed_at_work_again_and_again_costs_one_trial(fake_compiler, hasty):
-    fake_compiler("define KNOB 1", "kill -9 $PPID; sleep 5")
-    results = built(faulty("none"), range(3), n_parallel=1)
-    assert [r.error_no for r in results] == [0, MeasureErrorNo.COMPILE_HOST, 0]
-    assert "killed by SIGKILL" in results[1].error_msg
-
-
-def test_a_builder_killed_by_somebody_else_costs_nothing(fake_compiler, tmp_path):
-    once = tmp_path / "once"
-    fake_compiler(
-        "define KNOB 1", f"[ -e '{once}' ] || {{ touch '{once}'; kill -9 $PPID; sleep 5; }}"
-    )
-    results = built(faulty("none"), range(3), n_parallel=1)
-    assert once.exists()
-    assert [r.error_no for r in results] == [0, 0, 0]
-
-
 def test_workers_killed_while_idle_cost_nothing():
-    task = faulty("none")
+    task = faulty_task("none")
     option = measure_option(LocalBuilder(n_parallel=1, cache=False), LocalRunner())
     with Pipeline(task, option) as pipeline:
         for index in range(3):
             pipeline.submit(inputs_of(task, [index]))
-            assert drained(pipeline)[0].ok
+            assert results_of(pipeline)[0].ok
             for pid in option["builder"].pids + option["runner"].pids:
                 os.kill(pid, signal.SIGKILL)
 
@@ -181,14 +77,14 @@ def test_a_runner_killed_mid_trial_is_replaced_and_the_trial_done_again(gate):
     runner = LocalRunner(timeout=30, cooldown_interval=0)
     with Pipeline(task, measure_option(LocalBuilder(), runner)) as pipeline:
         pipeline.submit(inputs_of(task, [1]))
-        assert drained(pipeline)[0].ok
+        assert results_of(pipeline)[0].ok
         pipeline.submit(inputs_of(task, [0, 3]))
         first = runner.pids[0]
         while not children_of(first):
             time.sleep(0.01)
         os.kill(first, signal.SIGKILL)
         gate.unlink()
-        results = drained(pipeline)
+        results = results_of(pipeline)
         assert runner.pids[0] != first
     assert [r.error_no for r in results] == [0, 0]
 
@@ -198,7 +94,7 @@ def test_a_trial_killed_by_somebody_else_is_done_again(gate):
     runner = LocalRunner(timeout=30, cooldown_interval=0)
     with Pipeline(task, measure_option(LocalBuilder(), runner)) as pipeline:
         pipeline.submit(inputs_of(task, [1]))
-        assert drained(pipeline)[0].ok
+        assert results_of(pipeline)[0].ok
         pipeline.submit(inputs_of(task, [0, 3]))
         worker = runner.pids[0]
         for _ in range(2):
@@ -208,7 +104,7 @@ def test_a_trial_killed_by_somebody_else_is_done_again(gate):
             while trials[0] in children_of(worker):
                 time.sleep(0.01)
         gate.unlink()
-        results = drained(pipeline)
+        results = results_of(pipeline)
         assert runner.pids == [worker]
     assert [r.error_no for r in results] == [0, 0]
 
@@ -224,18 +120,18 @@ def test_a_worker_killed_while_it_starts_is_started_again(monkeypatch):
         return child
 
     monkeypatch.setattr(Worker, "_launched", launched_and_killed)
-    task = faulty("none")
+    task = faulty_task("none")
     with Pipeline(task, measure_option(LocalBuilder(n_parallel=1), LocalRunner())) as pipeline:
         pipeline.submit(inputs_of(task, [0]))
-        assert drained(pipeline)[0].ok
+        assert results_of(pipeline)[0].ok
     assert len(killed) == 4
 
 
 def test_a_runner_killed_again_and_again_costs_one_trial(hasty):
-    task = faulty("kills_parent", "none")
+    task = faulty_task("kills_parent", "none")
     with Pipeline(task, measure_option(LocalBuilder(), LocalRunner())) as pipeline:
         pipeline.submit(inputs_of(task, [1, 0, 2, 3]))
-        results = drained(pipeline)
+        results = results_of(pipeline)
     died = MeasureErrorNo.RUNTIME_DEVICE
     assert [r.error_no for r in results] == [0, died, died, 0]
     # No two deaths differ in their first line, by which failures are counted.
@@ -261,20 +157,20 @@ def scarce(monkeypatch, times, module):
 @pytest.mark.parametrize("module", ["run.worker", "build.worker"])
 def test_a_process_that_cannot_be_started_at_first_is_started_later(monkeypatch, hasty, module):
     scarce(monkeypatch, 2, module)
-    task = faulty("none")
+    task = faulty_task("none")
     with Pipeline(task, measure_option(LocalBuilder(n_parallel=1), LocalRunner())) as pipeline:
         pipeline.submit(inputs_of(task, [0]))
-        assert drained(pipeline)[0].ok
+        assert results_of(pipeline)[0].ok
 
 
 @pytest.mark.parametrize("module", ["run.worker", "build.worker"])
 def test_a_process_that_cannot_be_started_at_all_ends_the_run(monkeypatch, hasty, module):
     scarce(monkeypatch, 1 << 30, module)
-    task = faulty("none")
+    task = faulty_task("none")
     with Pipeline(task, measure_option(LocalBuilder(n_parallel=2), LocalRunner())) as pipeline:
         pipeline.submit(inputs_of(task, [0, 1, 2]))
         with pytest.raises(MeasureError, match=f"{module} could not be.*unavailable.*3 attempts"):
-            drained(pipeline)
+            results_of(pipeline)
 
 
 def test_compiling_goes_on_with_the_workers_that_can_be_started(monkeypatch, caplog, hasty):
@@ -290,7 +186,7 @@ def test_compiling_goes_on_with_the_workers_that_can_be_started(monkeypatch, cap
         return Child(name, *args)
 
     monkeypatch.setattr("autotune.measure.process.worker.Child", start)
-    task = faulty("none")
+    task = faulty_task("none")
     builder.set_task(task, {})
     results = builder.build(inputs_of(task, range(4)))
     builder.close()
@@ -326,7 +222,7 @@ def test_nobody_waits_for_a_reference_when_all_is_over(monkeypatch, tmp_path):
         return original(x)
 
     before = set(threading.enumerate())
-    task = faulty("none")
+    task = faulty_task("none")
     monkeypatch.setattr(kernels, "twice", endless)
     pipeline = Pipeline(task, measure_option(LocalBuilder(n_parallel=1), LocalRunner()))
     pipeline.submit(inputs_of(task, [0]))
@@ -345,11 +241,11 @@ def test_nobody_waits_for_a_reference_when_all_is_over(monkeypatch, tmp_path):
 def test_what_is_built_while_the_program_ends_starts_nothing_again(monkeypatch, tmp_path):
     """At its end Python ends runners and builders nobody closed, one after another."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    task = faulty("none")
+    task = faulty_task("none")
     builder, runner = LocalBuilder(n_parallel=2, cache=False), LocalRunner()
     pipeline = Pipeline(task, measure_option(builder, runner))
     pipeline.submit(inputs_of(task, [0]))
-    assert drained(pipeline)[0].ok
+    assert results_of(pipeline)[0].ok
     pipeline.submit(inputs_of(task, range(1, 4)))
     runner._pool.end()
     built = [builder.submit(inp).result() for inp in inputs_of(task, range(1, 4))]
@@ -368,10 +264,11 @@ SCRIPT = """
     import autotune.task as at
     from autotune.measure import *
     from tests.measure import kernels
+    from tests.trials import inputs_of
     task = at.create("measure_test.faulty", (["loop", "none"],), target="c")
     option = measure_option(LocalBuilder(n_parallel=2), LocalRunner(timeout=60))
     pipeline = Pipeline(task, option)
-    inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in (1, 0, 3)]
+    inputs = inputs_of(task, (1, 0, 3))
     pipeline.submit(inputs[:1])
     pipeline.next_results()
     pipeline.submit(inputs[1:])

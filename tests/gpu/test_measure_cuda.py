@@ -8,10 +8,11 @@ import pytest
 
 import autotune.task as at
 from autotune.kernel import SourceKernel, arg, workspace
-from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
+from autotune.measure import LocalBuilder, LocalRunner, Pipeline, measure_option
 from autotune.measure.final.race import race
 from autotune.target import Target, device_class
 from autotune.target.query import cuda_device_count
+from tests.trials import inputs_of, measured
 
 pytestmark = pytest.mark.gpu
 
@@ -112,19 +113,6 @@ def faulty(faults):
     )
 
 
-def measured(task, option, indices):
-    results = {}
-    todo = [MeasureInput(task.target, task, task.config_space.get(int(i))) for i in indices]
-    with Pipeline(task, option) as pipeline:
-        while todo or pipeline.outstanding:
-            room = pipeline.room()
-            pipeline.submit(todo[:room])
-            todo = todo[room:]
-            for measure_input, result in pipeline.next_results():
-                results[measure_input.config.index] = result
-    return results
-
-
 @pytest.fixture(params=["nvcc", "nvrtc"])
 def option(request):
     builder = LocalBuilder(timeout=60, compiler=request.param)
@@ -156,7 +144,7 @@ def test_a_runner_killed_between_trials_costs_nothing():
     runner = LocalRunner(cooldown_interval=0)
     with Pipeline(task, measure_option(LocalBuilder(timeout=60), runner)) as pipeline:
         for index in range(3):
-            pipeline.submit([MeasureInput(task.target, task, task.config_space.get(index))])
+            pipeline.submit(inputs_of(task, [index]))
             assert pipeline.next_results()[0][1].ok
             os.kill(runner.pids[0], signal.SIGKILL)
 
@@ -208,7 +196,7 @@ def test_times_are_plausible_and_come_with_their_proof():
 @pytest.mark.alone
 def test_a_race_on_the_device_chooses_the_fastest():
     task = at.create("measure_test.stream_cuda", (1 << 22,), target="cuda")
-    inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in (7, 4, 6)]
+    inputs = inputs_of(task, (7, 4, 6))
     option = measure_option(LocalBuilder(timeout=60), LocalRunner())
     assert race(inputs, option, rounds=9).winner.config.index == 4
     option["runner"].close()
@@ -227,7 +215,7 @@ def test_two_devices_share_the_work_and_are_calibrated():
     assert {r.extra["device"] for r in results.values()} == {0, 1}
     assert all(0.5 < r.extra["calibration"] < 2 for r in results.values())
     finalists = sorted(results, key=lambda index: results[index].mean)[:4]
-    inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in finalists]
+    inputs = inputs_of(task, finalists)
     raced = race(inputs, option, rounds=9)
     assert all(len(timings) == 2 for timings in raced.timings)
     # Whoever wins is about as fast as anyone on each device.

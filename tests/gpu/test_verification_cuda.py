@@ -9,6 +9,7 @@ from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, 
 from autotune.runtime import device
 from autotune.runtime.arrays.array import array, numpy_dtype
 from autotune.runtime.arrays.inspector import Inspector
+from tests.trials import inputs_of
 
 pytestmark = pytest.mark.gpu
 
@@ -99,7 +100,7 @@ def test_right_softmaxes_of_long_rows_are_taken(shape):
     task = at.create("te/softmax.cuda", shape, target="cuda")
     option = measure_option(LocalBuilder(timeout=60), LocalRunner(cooldown_interval=0))
     with Pipeline(task, option) as pipeline:
-        inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in range(10)]
+        inputs = inputs_of(task, range(10))
         pipeline.submit(inputs)
         results = []
         while pipeline.outstanding:

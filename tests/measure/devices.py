@@ -7,13 +7,14 @@ import numpy as np
 
 import autotune.task as at
 from autotune.kernel import SourceKernel, arg
-from autotune.measure import Builder, BuildResult, LocalBuilder, LocalRunner, MeasureInput
+from autotune.measure import Builder, BuildResult, LocalBuilder, LocalRunner
 from autotune.measure.build.realise import realise
 from autotune.measure.process.worker import StartFailed
 from autotune.measure.run.jobs import RaceJob
 from autotune.measure.run.replies import Raced, Ran
 from autotune.runtime import summarize
 from autotune.runtime.timing import Clocks
+from tests.trials import inputs_of
 
 CLOCKS = Clocks(sm_mhz=1500, memory_mhz=2600, temperature_c=40, slowed_by=())
 
@@ -124,7 +125,7 @@ class StatedRunner(LocalRunner):
 
 def stated_inputs(knobs):
     task = at.create("measure_test.stated", (knobs,), target="cuda -arch=sm_90")
-    return [MeasureInput(task.target, task, task.config_space.get(i)) for i in range(knobs)]
+    return inputs_of(task, range(knobs))
 
 
 def ready(folder, seconds, runner):

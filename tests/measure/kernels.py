@@ -114,3 +114,7 @@ def faulty(faults):
         reference=twice,
         language="c",
     )
+
+
+def faulty_task(*faults):
+    return at.create("measure_test.faulty", (list(faults),), target="c")

@@ -6,12 +6,12 @@ from autotune.errors import MeasureError
 from autotune.measure import (
     LocalBuilder,
     LocalRunner,
-    MeasureInput,
     Pipeline,
     TimingPolicy,
     measure_option,
 )
 from tests.measure import kernels  # noqa: F401 - registers a template
+from tests.trials import inputs_of
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_arguments_override_what_a_policy_says_only_where_they_are_given():
 @pytest.mark.parametrize("timeout", [1e9, float("inf")])
 def test_a_trial_may_take_for_ever(timeout):
     task = at.create("measure_test.scale", (64, 8), target="c")
-    inputs = [MeasureInput(task.target, task, task.config_space.get(0))]
+    inputs = inputs_of(task, [0])
     builder = LocalBuilder(timeout, n_parallel=1, cache=False)
     with Pipeline(task, measure_option(builder, LocalRunner(timeout))) as pipeline:
         pipeline.submit(inputs)

@@ -27,6 +27,7 @@ from autotune.measure.run.race_rounds import race_rounds
 from autotune.runtime import Clocks, summarize
 from autotune.utils.environment import processors
 from tests.busy import linux, shared_core
+from tests.trials import inputs_of
 
 STAT = """cpu  300 0 100 1000 0 10 10 40 0 0
 cpu0 100 10 50 500 0 5 5 15 0 0
@@ -211,7 +212,7 @@ def measured(cores):
     task = autotune.create("tests/host/mask", (cores,), "llvm")
     option = measure_option(LocalBuilder(), LocalRunner(verify="all"))
     with Pipeline(task, option) as pipeline:
-        pipeline.submit([MeasureInput(task.target, task, task.config_space.get(0))])
+        pipeline.submit(inputs_of(task, [0]))
         ((_, result),) = pipeline.next_results()
     return result
 

@@ -11,10 +11,11 @@ import pytest
 
 import autotune.task as at
 from autotune.kernel import SourceKernel, arg
-from autotune.measure import LocalBuilder, LocalRunner, MeasureErrorNo, MeasureInput
+from autotune.measure import LocalBuilder, LocalRunner, MeasureErrorNo
 from autotune.measure.run.replies import Ran, to_json
 from autotune.runtime import summarize
 from tests.faults.test_faults import gone
+from tests.trials import inputs_of
 
 LEAVES_C = """
 #include <stdio.h>
@@ -52,7 +53,7 @@ def test_what_a_kernel_leaves_behind_ends_with_its_trial(tmp_path, leaving):
     builder, runner = LocalBuilder(n_parallel=1), LocalRunner(number=1, repeat=1)
     runner.set_task(task)
     builder.set_task(task, {})
-    inputs = [MeasureInput(task.target, task, task.config_space.get(0))]
+    inputs = inputs_of(task, [0])
     try:
         (result,) = runner.run(inputs, builder.build(inputs))
         assert result.ok, result
@@ -131,7 +132,7 @@ def test_a_kernel_cannot_speak_for_its_worker(answer):
     builder, runner = LocalBuilder(n_parallel=1), LocalRunner(number=1, repeat=1)
     runner.set_task(task)
     builder.set_task(task, {})
-    inputs = [MeasureInput(task.target, task, task.config_space.get(0))] * 2
+    inputs = inputs_of(task, [0]) * 2
     try:
         results = runner.run(inputs, builder.build(inputs))
         assert [r.error_no for r in results] == [MeasureErrorNo.RUNTIME_DEVICE] * 2

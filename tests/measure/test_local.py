@@ -22,7 +22,6 @@ from autotune.measure import (
     LocalBuilder,
     LocalRunner,
     MeasureErrorNo,
-    MeasureInput,
     Pipeline,
     Session,
     measure_option,
@@ -34,6 +33,7 @@ from autotune.measure.run.timing import TimingPolicy
 from autotune.utils import environment
 from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.measure.doubles import PlainBuilder, PlainRunner
+from tests.trials import inputs_of
 
 WORK_C = """
 void work(const float *x, float *y) {
@@ -91,10 +91,6 @@ def launch():
 @pytest.fixture
 def task():
     return at.create("measure_test.work", (), target="c")
-
-
-def inputs_of(task, indices):
-    return [MeasureInput(task.target, task, task.config_space.get(i)) for i in indices]
 
 
 def local(**options):

@@ -10,7 +10,6 @@ import autotune.task as at
 from autotune.errors import MeasureError
 from autotune.measure import (
     MeasureErrorNo,
-    MeasureInput,
     MeasureResult,
     Pipeline,
     Runner,
@@ -18,22 +17,12 @@ from autotune.measure import (
 )
 from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.measure.doubles import PlainBuilder, PlainRunner
+from tests.trials import drained, inputs_of
 
 
 @pytest.fixture
 def task():
     return at.create("measure_test.scale", (64, 64), target="c")
-
-
-def inputs_of(task, indices):
-    return [MeasureInput(task.target, task, task.config_space.get(i)) for i in indices]
-
-
-def drained(pipeline):
-    pairs = []
-    while pipeline.outstanding:
-        pairs += pipeline.next_results()
-    return pairs
 
 
 def test_results_come_in_the_order_of_submission(task):

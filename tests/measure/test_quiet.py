@@ -12,6 +12,7 @@ from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, 
 from autotune.measure.final.race import race
 from autotune.measure.run.gate import HostGate
 from tests.measure import kernels  # noqa: F401 - registers the templates
+from tests.trials import inputs_of
 
 # A compiler that notes the time as often as it can, and so shows when it was running.
 BUSY_COMPILER = """#!{python}
@@ -64,7 +65,7 @@ def test_no_compiler_runs_while_a_kernel_is_timed(ticks, windows):
         LocalBuilder(n_parallel=2), LocalRunner(number=1, repeat=1, cooldown_interval=0)
     )
     with Pipeline(task, option) as pipeline:
-        inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in range(8)]
+        inputs = inputs_of(task, range(8))
         pipeline.submit(inputs[:1])
         results = [result for _, result in pipeline.next_results()]
         pipeline.submit(inputs[1:])
@@ -86,7 +87,7 @@ def test_the_caller_works_only_outside_of_timing(windows):
     option = measure_option(LocalBuilder(n_parallel=1), LocalRunner(cooldown_interval=0))
     worked = []
     with Pipeline(task, option) as pipeline:
-        pipeline.submit([MeasureInput(task.target, task, task.config_space.get(0))])
+        pipeline.submit(inputs_of(task, [0]))
         deadline = time.monotonic() + 20
         while not windows and time.monotonic() < deadline:
             with pipeline.host_work():
@@ -128,7 +129,7 @@ def test_a_race_is_run_in_quiet_and_a_check_is_not(windows, tmp_path):
     task = at.create("tests/quiet/noted", (str(runs),), target="c")
     runner = LocalRunner(number=1, repeat=1, cooldown_interval=0, verify="all")
     option = measure_option(LocalBuilder(n_parallel=1), runner)
-    inputs = [MeasureInput(task.target, task, task.config_space.get(0))]
+    inputs = inputs_of(task, [0])
     with Pipeline(task, option) as pipeline:
         pipeline.submit(inputs)
         ((_, result),) = pipeline.next_results()
@@ -164,7 +165,7 @@ def test_no_process_that_compiles_starts_in_a_pause():
 def test_pauses_do_not_count_as_compiling(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path / "cache"))
     task = at.create("measure_test.scale", (64, 8), target="c")
-    inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in range(2)]
+    inputs = inputs_of(task, range(2))
     builder = LocalBuilder(timeout=60, n_parallel=1)
     builder.set_task(task, {})
     first = builder.submit(inputs[0]).result(timeout=60)

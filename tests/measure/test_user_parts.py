@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from autotune import SourceKernel, arg, create, get_config, measure_option, template
-from autotune.measure import LocalBuilder, LocalRunner, MeasureInput
+from autotune.measure import LocalBuilder, LocalRunner
 from autotune.record import load_from_file
 from autotune.task import TASK_TABLE
 from autotune.tuner import GridSearchTuner, callback
+from tests.trials import inputs_of
 
 NAME = "tests.measure.user_parts"
 SOURCE = "void fill(float *y) { for (int i = 0; i < 64; i++) y[i] = ONE; }\n"
@@ -120,7 +121,7 @@ def test_what_a_script_had_at_work_when_time_was_up_is_no_trial(task):
 def test_a_batch_handed_to_the_part_of_a_script_is_done_once(task):
     builder, runner = Builder(), Runner()
     try:
-        inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in (2, 0)]
+        inputs = inputs_of(task, (2, 0))
         runner.set_task(task)
         builder.set_task(task, runner.get_build_kwargs())
         results = runner.run(inputs, builder.build(inputs))

@@ -26,6 +26,7 @@ from autotune.measure.check.policy import verify_policy
 from autotune.measure.check.verify import Oracle
 from autotune.measure.run.values import read_values
 from autotune.workload import Called
+from tests.trials import inputs_of
 
 SOURCE = """
 void mix(const TYPE *x, TYPE *state, TYPE *y) {
@@ -72,7 +73,7 @@ def measured(task, indices, **options):
     results = []
     with Pipeline(task, option) as pipeline:
         for index in indices:
-            pipeline.submit([MeasureInput(task.target, task, task.config_space.get(index))])
+            pipeline.submit(inputs_of(task, [index]))
             results += [result for _, result in pipeline.next_results()]
     return results
 
@@ -222,7 +223,7 @@ def test_given_inputs_replace_random_ones():
 
 def test_the_sample_depends_on_the_configuration_alone():
     task = at.create("measure_test.mix", ("float32",), target="c")
-    inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in range(20)]
+    inputs = inputs_of(task, range(20))
     policy = VerifyPolicy(sample=0.5)
     chosen = [policy.sampled(i) for i in inputs]
     assert chosen == [policy.sampled(i) for i in inputs]

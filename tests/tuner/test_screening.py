@@ -13,7 +13,6 @@ from autotune.measure import (
     LocalBuilder,
     LocalRunner,
     MeasureErrorNo,
-    MeasureInput,
     MeasureResult,
     measure_option,
 )
@@ -31,6 +30,7 @@ from autotune.tuner import (
     XGBTuner,
     callback,
 )
+from tests.trials import inputs_of
 from tests.tuner.doubles import Counting, Empty
 
 SOURCE = "void scale(const float *a, float *b) { for (int i = 0; i < 64; i++) b[i] = a[i] * F; }\n"
@@ -326,7 +326,7 @@ def test_kernels_of_what_passed_are_compiled_and_run(caplog):
 
 
 def refused_of(task, indices):
-    inputs = [MeasureInput(task.target, task, task.config_space.get(i)) for i in indices]
+    inputs = inputs_of(task, indices)
     result = MeasureResult((), MeasureErrorNo.INSTANTIATION_ERROR, 0.0, 0.0, "too large")
     return inputs, [result] * len(inputs)
 

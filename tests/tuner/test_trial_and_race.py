@@ -7,13 +7,13 @@ from autotune.kernel import SourceKernel, arg
 from autotune.measure import (
     LocalBuilder,
     LocalRunner,
-    MeasureInput,
     Pipeline,
     measure_option,
 )
 from autotune.measure.final.race import race
 from autotune.tuner import GridSearchTuner
 from autotune.tuner.callback import log_to_file
+from tests.trials import inputs_of
 
 # Where each run is over restored arguments, it is timed by itself.
 ARGS = {
@@ -33,7 +33,7 @@ def tiny(role):
 @pytest.mark.parametrize("role", ARGS)
 def test_a_kernel_of_nanoseconds_takes_in_its_trial_what_it_takes_in_a_race(role):
     task = at.create("test_trial_and_race", (role,), target="c")
-    inputs = [MeasureInput(task.target, task, task.config_space.get(0))]
+    inputs = inputs_of(task, [0])
     trials, races = [], []
     for _ in range(3):  # others use this machine, too
         option = measure_option(LocalBuilder(n_parallel=1), LocalRunner(cooldown_interval=0))
@@ -56,7 +56,7 @@ def test_a_large_argument_to_restore_costs_a_race_no_more_than_a_small_one():
 
     def runs_of_a_sample(n):
         task = at.create("test_trial_and_race.restored", (n,), target="c")
-        inputs = [MeasureInput(task.target, task, task.config_space.get(0))]
+        inputs = inputs_of(task, [0])
         option = measure_option(LocalBuilder(n_parallel=1), LocalRunner(cooldown_interval=0))
         return max(
             timing.number for timing in race(inputs, option, rounds=4, least_s=0.05).timings[0]
