@@ -184,7 +184,7 @@ def kernel(
         resident=tiling.resident(), cluster=c["split"] > 1, tf32=0,
         bfloat16=shape.dtype == "bfloat16", groups=bulk.tile_warpgroups, frags_m=1,
         tile_n=bulk.tile_n, chunk=c["chunk"], stages=c["stages"], split=c["split"], band=c["band"],
-        teams=0, cluster_m=1, cluster_n=1, swap_ab=1, box_rows=bulk.tile_n, ordered=0,
+        schedule=0, cluster_m=1, cluster_n=1, swap_ab=1, box_rows=bulk.tile_n, ordered=0,
         smem_epilogue=0,
         element=1 + HALVES.index(shape.dtype),
     )  # fmt: skip

@@ -301,7 +301,7 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
         bfloat16=shape.dtype == "bfloat16", int8=tiling.integers,
         groups=tiling.tile_warpgroups, frags_m=c["frags_m"], tile_n=tiling.tile_n,
         chunk=c["chunk"], stages=c["stages"], split=c["split"], band=c["band"],
-        teams=form.schedule, cluster_m=form.cluster_m, swap_ab=form.swapped,
+        schedule=form.schedule, cluster_m=form.cluster_m, swap_ab=form.swapped,
         cluster_n=form.cluster_n, box_rows=tiling.written_rows,
         ordered=tiling.ordered * (asked.n % 8 == 0 or not form.swapped),
         smem_epilogue=tiling.smem_epilogue and (asked.n % 8 == 0 or tiling.strips),

@@ -360,7 +360,8 @@ def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceK
         bfloat16=shape.dtype == "bfloat16", element=1 + HALVES.index(shape.dtype),
         groups=tiling.consumer_warpgroups, tile_m=tiling.tile_m, stages=choice["stages"],
         band=choice["band"], threads=tiling.threads, resident=tiling.resident(HOPPER),
-        by_class=tiling.by_class, cluster_n=tiling.cluster_n, places=tiling.misalignments,
+        by_class=tiling.by_class, cluster_n=tiling.cluster_n,
+        misalignments=tiling.misalignments,
     )  # fmt: skip
     operands = shape.operands()
     operands["A_STRIDE"] = (shape.shared != "a") * shape.m * stored_k

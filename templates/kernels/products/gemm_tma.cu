@@ -2,11 +2,11 @@
 // float32; operands.h says how A and B are stored. With INT8 each 16-bit item holds two 8-bit integers, K counts items,
 // and C and the accumulators are int32. C has C_M rows and C_N columns.
 //
-// A block computes a tile of TILE_M x TILE_N of C over one of SPLIT ranges of K; with TEAMS the kernel is persistent,
+// A block computes a tile of TILE_M x TILE_N of C over one of SPLIT ranges of K; with a SCHEDULE it is persistent,
 // and a block loops over tiles. One thread of the producer warpgroup loads K tiles of A and B by TMA
 // into a pipeline of STAGES stages in shared memory; each consumer warpgroup multiplies FRAGS_M * 64 rows of a tile by
 // all its columns (wgmma). A stage has two mbarriers: `full`, completed when its TMA loads have arrived, and `empty`,
-// when all consumer warps have released it. With two TEAMS of GROUPS warpgroups consumers alternate between tiles
+// when all consumer warps have released it. With SCHEDULE 2 two consumers of GROUPS warpgroups alternate between tiles
 // (ping-pong): one runs its epilogue while the other runs its main loop. Clusters are CLUSTER_M x CLUSTER_N tiles: each
 // block loads a part of B for the blocks of its column and a part of A for those of its row (multicast). With SPLIT,
 // partial sums are written as threads hold them and reduced by gemm_tma_reduce.cu, or within a cluster

@@ -15,8 +15,9 @@ typedef half_bits Finished;
 #endif
 #endif
 constexpr int TILE_M = GROUPS * FRAGS_M * 64, WORDS = TILE_N / 2;
-constexpr bool PERSISTENT = TEAMS > 0;
-constexpr int CONSUMERS = PERSISTENT ? TEAMS : 1;  // consumers
+// SCHEDULE is 0 for one tile a block, 1 for a persistent cooperative kernel, 2 for a persistent ping-pong kernel.
+constexpr bool PERSISTENT = SCHEDULE > 0;
+constexpr int CONSUMERS = PERSISTENT ? SCHEDULE : 1;
 constexpr int WARPS = GROUPS * 4;        // of a consumer
 // Grids are padded to whole clusters of CLUSTER_M x CLUSTER_N tiles; some blocks may have no rows or columns.
 constexpr int ROWS_OF_TILES = (M + TILE_M - 1) / TILE_M, COLUMNS_OF_TILES = (N + TILE_N - 1) / TILE_N;

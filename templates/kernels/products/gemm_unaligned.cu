@@ -319,7 +319,7 @@ extern "C" __global__ void CLUSTER_DIMS __launch_bounds__(THREADS, RESIDENT) gem
   const SharedStorage smem = shared_storage_of(shared_memory);
   if (threadIdx.x / 32 == CONSUMER_THREADS / 32) {
     const int lane = threadIdx.x % 32;
-    if (lane < LINE_CLASSES && PLACES == 1) prefetch_tensor_map(b_maps[lane]);
+    if (lane < LINE_CLASSES && MISALIGNMENTS == 1) prefetch_tensor_map(b_maps[lane]);
     if (lane < CLASSES) prefetch_tensor_map(a_maps[lane]);
   }
   if (threadIdx.x == 0) {

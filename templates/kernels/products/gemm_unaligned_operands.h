@@ -2,7 +2,7 @@
 // memory.
 //
 // Tensor maps of the classes of lines of B; where matrices of a batch are not aligned alike, one for each misalignment.
-__constant__ __align__(128) TensorMap b_maps[LINE_CLASSES * PLACES] = {B_MAPS};
+__constant__ __align__(128) TensorMap b_maps[LINE_CLASSES * MISALIGNMENTS] = {B_MAPS};
 
 // The boxes of a tile's part of B that a producer warp loads, those of every PRODUCER_WARPS-th class, and the aligned
 // addresses of the matrices that they are boxes of.
@@ -60,7 +60,7 @@ struct Boxes {
     for (int j = 0; j < LINE_CLASSES / PRODUCER_WARPS; ++j) {
       const int i = first + j * PRODUCER_WARPS;
       if (!exists(tile, i, k_tile)) continue;
-      const TensorMap& map = b_maps[class_of(tile, i) * PLACES + before(tile, i) % PLACES];
+      const TensorMap& map = b_maps[class_of(tile, i) * MISALIGNMENTS + before(tile, i) % MISALIGNMENTS];
       const int column = TRANSPOSE_B ? from(tile, i, k_tile) : tile.n;
       const int row = TRANSPOSE_B ? tile.n / LINE_CLASSES : from(tile, i, k_tile);
       copy_lines(to + i * BOX_BYTES, map, matrix[j], column, row, full);
