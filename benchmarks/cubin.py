@@ -108,7 +108,7 @@ def _least_seconds(run: Callable[[], Any]) -> float:
 
 @dataclass(frozen=True)
 class Time:
-    """What one contender of a race took, in microseconds: the median, and where 80% lie."""
+    """The time of one contender of a race, in microseconds: the median, and the range of 80%."""
 
     name: str
     median: float

@@ -44,7 +44,7 @@ BUILD, RUN = Needs("build"), Needs("run", device="cuda")
 
 @dataclass
 class Trial:
-    """How long one takes to compile, and on its device."""
+    """The duration of one trial's compilation, and of its run."""
 
     build_s: float
     run_s: float
@@ -152,7 +152,7 @@ class Simulation:
 
     @property
     def total(self) -> int:
-        """How many trials there are."""
+        """The number of trials."""
         return self.left + self.ended + self.under_way
 
     under_way = 0

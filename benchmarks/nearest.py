@@ -56,7 +56,7 @@ class Case:
 
     @property
     def kind(self) -> str:
-        """What becomes of it: ``"raced"``, or why it is not."""
+        """Its fate: ``"raced"``, or why it was not."""
         if self.near is None:
             return "no record fits"
         return "same kernel" if self.near.index == self.default.index else "raced"

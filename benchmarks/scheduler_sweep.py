@@ -48,7 +48,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Winner:
-    """What one search found, compiled, with what is known of the run."""
+    """The result of one search, compiled, with facts about the run."""
 
     row: dict[str, Any]
     kernel: Kernel

@@ -57,7 +57,7 @@ MODELS = {
 
 
 class Writer(ABC):
-    """What a network is written with; values are of whatever kind it makes.
+    """The operators that a network is written with; values are of whatever kind it makes.
 
     Args:
         dtype: of all numbers.

@@ -45,7 +45,7 @@ F4 = "float32"
 
 @dataclass
 class Found:
-    """What came of one kernel."""
+    """The result of one kernel."""
 
     case: str
     refused: str = ""

@@ -319,7 +319,7 @@ def cuda_kernel(
 
 
 class Tiling(Protocol):
-    """What a block of a kernel takes."""
+    """The resources of a block."""
 
     threads: int
     shared_bytes: int
@@ -357,7 +357,7 @@ def multiprocessors(target: Target) -> int:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How the blocks of a CUDA kernel share a device.
+    """The occupancy of a device by the blocks of a CUDA kernel.
 
     Attributes:
         multiprocessors: of the device.

@@ -41,7 +41,7 @@ Extents = int | Sequence[int]
 
 
 class Shape(Protocol):
-    """What the tuner needs to know of a shape."""
+    """The interface of a shape to the tuner."""
 
     @property
     def flop(self) -> int:

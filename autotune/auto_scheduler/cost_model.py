@@ -187,7 +187,7 @@ class XGBModel(CostModel):
 
     @property
     def count(self) -> int:
-        """How many trials it knows, of all tasks."""
+        """The number of trials that it knows, of all tasks."""
         return len(self._known)
 
     def update(self, inputs: Iterable[MeasureInput], results: Iterable[MeasureResult]) -> None:

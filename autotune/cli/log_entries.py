@@ -82,7 +82,7 @@ class Group:
 
     @property
     def args(self) -> list[object]:
-        """What tells it from others of its name."""
+        """The arguments, which distinguish it from others of its name."""
         return list(getattr(self.task, "args", (self.task.key,)))
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Scalar:
-    """How values of one dtype are written.
+    """The notation of values of one dtype.
 
     Attributes:
         storage: type of an element in memory.

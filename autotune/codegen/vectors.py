@@ -117,7 +117,7 @@ def is_uniform(condition: Expr) -> bool:
 
 
 class Writer(Protocol):
-    """Where lines go: the statement printer."""
+    """The destination of lines: the statement printer."""
 
     def line(self, text: str) -> None:
         """Write one line."""

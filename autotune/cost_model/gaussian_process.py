@@ -24,7 +24,7 @@ ROOM = 64
 
 @dataclass(frozen=True)
 class Prior:
-    """What is believed of the hyperparameters, as normal distributions of their logarithms.
+    """Prior of the hyperparameters, as normal distributions of their logarithms.
 
     Attributes:
         weight: mean of the log inverse squared length scales.

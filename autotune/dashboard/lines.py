@@ -41,7 +41,7 @@ class LogEntry:
 
 @dataclass(frozen=True)
 class Name:
-    """What was tuned, without the target: equal for runs that can be compared.
+    """The workload without its target: equal for runs that can be compared.
 
     Attributes:
         kind: "template", "auto_scheduler" or "graph".

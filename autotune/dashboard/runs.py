@@ -103,7 +103,7 @@ class Run:
 
     @property
     def started(self) -> float:
-        """When the first trial was asked for, as near as the log tells; NaN without a trial."""
+        """The time of the first request of a trial, as the log shows it; NaN without one."""
         if not len(self.trials):
             return math.nan
         return float(np.nanmin(self._begins()))

@@ -37,19 +37,19 @@ _MOST_EXPORTS = 8
 
 
 class Guarded(RequestHandler):
-    """What all that is served has in common: headers, and who may ask."""
+    """The base of all handlers: headers, and access control."""
 
     def _stream(self) -> Any:
         return getattr(self.request.connection, "stream", None)
 
     @property
     def guard(self) -> Guard:
-        """Who may ask."""
+        """The access control."""
         return self.settings["guard"]  # type: ignore[no-any-return]
 
     @property
     def hub(self) -> Hub:
-        """What there is to tell."""
+        """The source of messages."""
         return self.settings["hub"]  # type: ignore[no-any-return]
 
     @property

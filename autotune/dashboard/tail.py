@@ -13,7 +13,7 @@ CHUNK, LONGEST_LINE, MARK = 1 << 17, 1 << 24, 64
 
 @dataclass(frozen=True)
 class News:
-    """What came since the last look.
+    """The lines that were added since the last call.
 
     Attributes:
         lines: whole lines without their newlines; the last may lack its own in the file.

@@ -46,7 +46,7 @@ def raw_features(space: ConfigSpace, indices: object) -> FloatTable:
 
 @dataclass(frozen=True)
 class _Column:
-    """How one raw column is used.
+    """The use of one raw column.
 
     Attributes:
         source: position in the raw features.

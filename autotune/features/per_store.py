@@ -107,7 +107,7 @@ def _log(value: float) -> float:
 
 
 class _Form:
-    """What one statement is, in numbers."""
+    """The features of one statement."""
 
     def __init__(self, store: Store, regions: _Regions, cache_line: int) -> None:
         self.store, self.regions, self.cache_line = store, regions, cache_line
@@ -232,7 +232,7 @@ class _Form:
 
 @dataclass(frozen=True)
 class _Reuse:
-    """How a buffer is used again: which of `_REUSE`, how far apart, and how often."""
+    """The reuse of a buffer: which of `_REUSE`, at which distance, and how often."""
 
     kind: int
     iterations: float

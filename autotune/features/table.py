@@ -41,7 +41,7 @@ _TASKS = 4
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a matrix mean.
+    """The meaning of a matrix's columns.
 
     Attributes:
         starts: the first column of each block of loop features.

@@ -44,7 +44,7 @@ BuildNeeds = Callable[[Target], Needs]
 
 @dataclass(frozen=True)
 class Parts:
-    """What builders and runners of one fleet have in common.
+    """The common part of builders and runners of one fleet.
 
     Attributes:
         members, queue: who is there, and what they do.
@@ -57,7 +57,7 @@ class Parts:
 
 
 class FleetPool:
-    """Where `LocalBuilder` would have processes: the builders of a fleet.
+    """The builders of a fleet, in place of `LocalBuilder`'s processes.
 
     What they compiled is in a folder of this client, under the names that it would have here.
     """
@@ -179,7 +179,7 @@ class FleetBuilder(LocalBuilder):
 
     @property
     def n_parallel(self) -> int:
-        """How many compilations the fleet does at once now; 1 while nobody is there."""
+        """The number of compilations that the fleet runs at once now; 1 while it has no worker."""
         return max(1, sum(p.lanes for p, _, _ in self._parts.queue.places() if p.kind == "build"))
 
     @n_parallel.setter

@@ -62,12 +62,12 @@ class Desk(ABC):
 
     @property
     def waiting(self) -> int:
-        """How much waits or is being done."""
+        """The number of jobs that wait or run."""
         return len(self._line) + self._at_work
 
     @property
     def rate(self) -> float:
-        """How much was done a second, lately."""
+        """Recent jobs per second."""
         since = time.monotonic() - _MINUTE_S
         return sum(end > since for end in list(self._ends)) / _MINUTE_S
 

@@ -60,7 +60,7 @@ class DeviceFacts:
 
     @property
     def device_class(self) -> str:
-        """What is equal for devices whose times may be compared."""
+        """The class of devices whose times may be compared."""
         return self.descriptor.key
 
 
@@ -94,7 +94,7 @@ class AgentFacts:
 
     @property
     def places(self) -> list[str]:
-        """Where it can do something: its builders, and each device by its key."""
+        """Its places for jobs: its builders, and each device by its key."""
         return [*(["builders"] if self.builders else []), *(one.key for one in self.devices)]
 
     def to_json(self) -> dict[str, object]:

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Seen:
-    """What a scheduler knows of one worker.
+    """The scheduler's information on one worker.
 
     Attributes:
         word: when it was last heard of, by the scheduler's clock.

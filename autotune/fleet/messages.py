@@ -36,7 +36,7 @@ _LETTERS = 2000
 
 @dataclass(frozen=True)
 class Sender:
-    """Who asks.
+    """The client that sends a request.
 
     Attributes:
         client: one `Fleet`, by a name that no other has.
@@ -100,7 +100,7 @@ class Parcel:
 
 @dataclass(frozen=True)
 class Facts:
-    """Who are you? The answer is `AgentFacts` as plain data."""
+    """A request for the description of a worker; the reply is `AgentFacts` as plain data."""
 
 
 @dataclass(frozen=True)

@@ -253,7 +253,7 @@ class Store:
 
     @property
     def bytes(self) -> int:
-        """What the files take, those included that are not whole."""
+        """The size of the files, incomplete ones included."""
         with self._lock:
             return self._taken + sum(one.size for one in self._arriving.values())
 

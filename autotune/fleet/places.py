@@ -14,7 +14,7 @@ _ALONE, _MOST_ALONE, _PAUSE_S = 3, 6, 0.5
 
 @dataclass(frozen=True)
 class Needs:
-    """What an entry wants of a place; None where it does not matter.
+    """Requirements of an entry for its place; None where any will do.
 
     Attributes:
         kind: what is to be done there.
@@ -39,7 +39,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class Place:
-    """Where something can be done: one device of a worker, or its builders.
+    """A place for jobs: one device of a worker, or its builders.
 
     Attributes:
         number: of this place in its fleet, given once.

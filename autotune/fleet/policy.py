@@ -37,7 +37,7 @@ _MOST_LEFT = 256
 
 @dataclass
 class _State:
-    """What is known of one place.
+    """The state of one place.
 
     Attributes:
         out: entries that it has.
@@ -181,7 +181,7 @@ class Policy:
 
     @property
     def waiting(self) -> int:
-        """How many entries wait."""
+        """The number of entries that wait."""
         return sum(len(line) for line in self._lines.values())
 
     def next(self, now: float) -> tuple[int, Entry] | None:

@@ -38,7 +38,7 @@ class PlaceUnable(Exception):
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be done.
+    """A job in the queue.
 
     Attributes:
         do: does it at the place with a number.

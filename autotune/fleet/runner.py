@@ -97,7 +97,7 @@ class FleetDevices:
 
 
 class FleetRunPool(RunPool):
-    """What `LocalRunner` has at work, with devices of other hosts."""
+    """The processes behind a `LocalRunner`, on devices of other hosts."""
 
     def __init__(self, parts: Parts, needs: RunNeeds) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class FleetRunner(LocalRunner):
 
     @property
     def n_parallel(self) -> int:
-        """How many devices the fleet has now; 1 while nobody is there."""
+        """The number of devices that the fleet has now; 1 while it has no worker."""
         return max(1, sum(place.kind == "run" for place, _, _ in self._parts.queue.places()))
 
     @n_parallel.setter

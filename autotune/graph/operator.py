@@ -15,7 +15,7 @@ from autotune.utils.check import shown
 
 
 class Pattern(IntEnum):
-    """How an operator's outputs depend on its inputs, which decides what may fuse with it.
+    """The dependence of an operator's outputs on its inputs, which decides what may fuse with it.
 
     The order, and the numbers, are those of TVM's ``OpPatternKind``: of a path of operators the
     greatest pattern says what the whole path is.

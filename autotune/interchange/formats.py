@@ -38,7 +38,7 @@ _T1 = ("ConfigurationSpace", "KernelSpecification")
 
 @dataclass(frozen=True)
 class Imported:
-    """What one file became.
+    """The records of one file.
 
     Attributes:
         path: of the file.

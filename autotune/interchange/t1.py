@@ -20,7 +20,7 @@ from autotune.utils.check import shown
 
 
 class Space(Protocol):
-    """What a template defines its knobs in, as `autotune.get_config` gives it."""
+    """The space in which a template defines its knobs, as `autotune.get_config` returns it."""
 
     def define_knob(self, name: str, candidate: list[object]) -> object:
         """Add a knob with these values."""
@@ -33,7 +33,7 @@ class Space(Protocol):
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be tuned, by a T1 file.
+    """The problem of a T1 file.
 
     Attributes:
         name: of the kernel.

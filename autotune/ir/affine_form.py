@@ -12,7 +12,7 @@ Key = tuple[int, frozenset[tuple["Atom", int]]]
 
 
 class AtomKind(IntEnum):
-    """What an atom stands for."""
+    """The kind of an atom."""
 
     VAR = 0
     DIV = 1
@@ -58,7 +58,7 @@ class Affine:
 
     @property
     def key(self) -> Key:
-        """What equal forms have in common; hashable."""
+        """A hashable key, equal for equal forms."""
         if self._key is None:
             self._key = (self.const, frozenset(self.terms.items()))
         return self._key

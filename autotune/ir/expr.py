@@ -160,7 +160,7 @@ class ProducerLoad(Expr):
 
 
 class Combiner:
-    """How a reduction combines two (tuples of) values, and the value that changes nothing.
+    """The combiner of a reduction of two (tuples of) values, and its identity.
 
     ``result`` is written in the variables ``lhs`` and ``rhs``; ``name`` is ``"sum"``, ``"min"``,
     ``"max"`` or ``"custom"``.

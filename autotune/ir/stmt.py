@@ -13,7 +13,7 @@ from autotune.ir.base import Expr, IntImm, Node, Var, as_expr
 
 
 class ForKind(Enum):
-    """How the iterations of a loop are carried out."""
+    """The execution of a loop's iterations."""
 
     SERIAL = "serial"
     UNROLLED = "unrolled"
@@ -107,7 +107,7 @@ class For(Stmt):
 
     @property
     def iterations(self) -> int | None:
-        """How often the loop runs; None where that depends on sizes that come with the call."""
+        """The number of iterations; None where it depends on sizes that come with the call."""
         return self.extent.value if isinstance(self.extent, IntImm) else None
 
     def with_body(self, body: Stmt) -> For:

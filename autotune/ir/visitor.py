@@ -19,7 +19,7 @@ Method = Callable[..., object]
 
 
 class Dispatcher:
-    """What visitors and rewriters share: the table from node class to method."""
+    """The base of visitors and rewriters: the table from node class to method."""
 
     _table: ClassVar[dict[type[Node], Method]] = {}
 

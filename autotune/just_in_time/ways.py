@@ -43,7 +43,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a call asks for.
+    """The request of a call.
 
     Attributes:
         title: it in words.

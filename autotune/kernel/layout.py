@@ -67,7 +67,7 @@ class TiledLayout:
 
     @property
     def steps(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """What makes the layout of an array: a shape, a permutation of it, and another shape."""
+        """The steps of a layout: a shape, a permutation of it, and another shape."""
         split = tuple([n for i in range(len(self.shape)) for n in self.extents_of(i)])
         order = sorted(range(len(self.parts)), key=lambda at: self.parts[at][0])
         return split, tuple([order.index(at) for at in range(len(order))]), self.tiled_shape

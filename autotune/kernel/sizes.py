@@ -47,7 +47,7 @@ def shown(size: Size) -> str:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Which extents of a kernel depend on sizes.
+    """The extents of a kernel that depend on sizes.
 
     A kernel with sizes holds numbers in their place that mean nothing; `Kernel.at` puts in what
     they are.

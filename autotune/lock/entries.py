@@ -72,7 +72,7 @@ class Locked:
 
     @property
     def row(self) -> dict[str, Any]:
-        """What the lock has of it, under the names that it has there."""
+        """Its row in the lock file."""
         result = self.result
         return {
             "task": self.task.name,

@@ -54,12 +54,12 @@ class LockedFunction:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What two entries of one function differ in."""
+        """The key that distinguishes entries of one function."""
         return self.signature, self.device_class, self.target
 
     @property
     def row(self) -> dict[str, object]:
-        """What stands in the lock, under the names that it has there."""
+        """Its row in the lock file."""
         row = {name: _listed(value) for name, value in asdict(self).items()}
         return {name: value for name, value in row.items() if value != []}
 

@@ -25,7 +25,7 @@ def make_nests(plan: Plan, simplifier: BodySimplifier, homes: Homes) -> list[tup
 
 
 class _Nests:
-    """What the nests of one plan share."""
+    """State shared by the nests of one plan."""
 
     def __init__(self, plan: Plan, simplifier: BodySimplifier, homes: Homes) -> None:
         self.plan = plan

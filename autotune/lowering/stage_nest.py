@@ -50,7 +50,7 @@ class Level:
 
 
 class Nests(Protocol):
-    """What the nest of a stage needs from the nests around it."""
+    """The interface of the nests around a stage to the stage's own."""
 
     plan: Plan
     simplifier: BodySimplifier

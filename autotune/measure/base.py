@@ -146,7 +146,7 @@ class Runner:
 
     @property
     def host_note(self) -> str:
-        """What disturbed the timing on this host, in words; empty if nothing did, or who knows."""
+        """Known disturbances of the timing on this host, in words; empty if there are none."""
         return ""
 
     @property

@@ -58,7 +58,7 @@ class Race:
 
     @property
     def default_seconds(self) -> float | None:
-        """What the untuned choice took: in the race, or else in its own trial."""
+        """The time of the untuned choice: in the race, or else in its own trial."""
         ran = None if self.default is None else self.seconds_of(self.default)
         return self.default_trial if ran is None else ran
 
@@ -69,7 +69,7 @@ class Race:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a result is based on. What is not known, or does not apply, is None.
+    """The evidence for a result. Fields that are unknown, or do not apply, are None.
 
     Its JSON are the keys that a record has beside AutoTVM's (`autotune.measure.evidence_json`).
 

@@ -13,7 +13,7 @@ from autotune.workload import Workload
 
 
 class MeasureOption(TypedDict):
-    """Who builds and who runs."""
+    """A builder and a runner."""
 
     builder: Builder
     runner: Runner

@@ -55,7 +55,7 @@ def mark_result(result: MeasureResult, built: Outcome, clock: TrialClock) -> Mea
 
 
 class TrialClock:
-    """When one trial passed the stages on its way, by the clock of this host.
+    """The times at which one trial passed its stages, by the clock of this host.
 
     Attributes:
         asked: when it was submitted, in seconds since the epoch.

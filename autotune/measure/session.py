@@ -175,7 +175,7 @@ class Session(Mapping[str, object]):
 
     @property
     def capacity(self) -> int:
-        """How many trials keep all workers and devices busy; more only wait."""
+        """The number of trials that keeps all workers and devices busy; more only wait."""
         return _DEPTH * (self.builder.n_parallel + self.runner.n_parallel)
 
     @property

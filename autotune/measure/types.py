@@ -68,7 +68,7 @@ class MeasureInput(NamedTuple):
 
 
 class NamesTrial(Protocol):
-    """What has names of its own for the parts of a trial, such as inputs of the auto-scheduler."""
+    """An input with names of its own for the parts of a trial, such as the auto-scheduler's."""
 
     def trial(self) -> MeasureInput:
         """Return the trial."""
@@ -111,7 +111,7 @@ def _is_real(cost: object) -> bool:
 
 
 class MeasureResult(_Result):
-    """What came of one trial.
+    """The result of one trial.
 
     AutoTVM's four fields come first. A builder or runner of yours may give ``extra=``, a dict of
     what it knows, in place of ``evidence``.
@@ -206,7 +206,7 @@ Pair = tuple[MeasureInput, MeasureResult]
 
 @dataclass(frozen=True)
 class BuildResult:
-    """What came of building one candidate.
+    """The result of building one candidate.
 
     Attributes:
         artifact: path of the cubin or shared object; empty when building failed.

@@ -20,7 +20,7 @@ Numbers = dict[Value, object]
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far a kernel of a network is off.
+    """The deviation of a kernel of a network from its reference.
 
     Attributes:
         step: its number among the steps of the plan.
@@ -38,7 +38,7 @@ class Deviation:
 
 @dataclass(frozen=True)
 class NetworkCheck:
-    """What `check` found; true if all kernels are right.
+    """The result of `check`; true if all kernels are right.
 
     Attributes:
         deviations: of all kernels, in the order of running.

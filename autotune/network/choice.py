@@ -25,7 +25,7 @@ Kind = Literal["template", "search", "rule"]
 
 @dataclass(frozen=True)
 class Choice:
-    """How a function is computed.
+    """The chosen implementation of a function.
 
     Attributes:
         kind: by a template, by a state that the auto-scheduler found, or by rule, untuned.
@@ -59,7 +59,7 @@ class Choice:
 
     @property
     def provenance(self) -> str:
-        """Where the kernel comes from, for people."""
+        """The origin of the kernel, for people."""
         match self.kind:
             case "template":
                 return f"{self.workload.name} #{self.candidate.key}"
@@ -78,7 +78,7 @@ Chooser = Callable[[Function, Target], Choice]
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """What one kernel of a network computes.
+    """A part of a network that one kernel computes.
 
     Attributes:
         function: some operators of the network.

@@ -29,7 +29,7 @@ _Row = tuple[str, int, list[int], str]
 
 
 class _Head(TypedDict):
-    """What the head of a file holds, as JSON; tuples are lists there."""
+    """The head of a file, as JSON; tuples are lists there."""
 
     version: int
     target: str

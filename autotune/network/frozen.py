@@ -22,7 +22,7 @@ _NAMED = 4
 
 
 class Pins:
-    """What the lock of this process has for the functions of networks on a target.
+    """The pinned choices of this process's lock for the functions of networks on a target.
 
     Raises:
         LockError: there is no lock, or it cannot be read.

@@ -34,7 +34,7 @@ _LIBRARY = "autotune.templates.layers"
 
 @dataclass(frozen=True)
 class Offer:
-    """How a template computes a layer.
+    """A template's offer to compute a layer.
 
     Attributes:
         template: its name.
@@ -56,7 +56,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class FunctionOffer:
-    """What a template does of a function, and of all others of its structure.
+    """A template's offer for a function, and for all others of its structure.
 
     Attributes:
         task: the template with its arguments.

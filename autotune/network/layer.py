@@ -12,7 +12,7 @@ from autotune.target import Target
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What is done to a sum: ``(sum + bias + residual) * scale + shift``, then an activation.
+    """The epilogue of a sum: ``(sum + bias + residual) * scale + shift``, then an activation.
 
     Without ``kept`` a shift is there only with a scale.
 

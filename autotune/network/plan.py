@@ -26,7 +26,7 @@ _BESIDE = 16
 
 
 class Home(Enum):
-    """What kind of memory a value is in."""
+    """The kind of memory that a value is in."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -85,7 +85,7 @@ class Step:
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """What a network needs to run, apart from the kernels themselves.
+    """All that a network needs to run, apart from the kernels themselves.
 
     Attributes:
         kernels: one unit for each kernel that is needed; none where the plan comes from a file.

@@ -25,7 +25,7 @@ MOST_ROUNDS, LEAST_ROUNDS, TIE = 15, 4, 0.01
 
 @dataclass(frozen=True)
 class Raced:
-    """What a race said of one function.
+    """The result of a race for one function.
 
     Attributes:
         signature: of the function.

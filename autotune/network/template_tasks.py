@@ -28,7 +28,7 @@ _WINOGRAD, _LARGE_BATCH = range(3, 8), 32
 
 @dataclass(frozen=True)
 class LayerTask:
-    """What a layer is to a template, under TVM's names: the workload of its logs.
+    """A layer as a template's task, under TVM's names: the workload of its logs.
 
     Attributes:
         name: of the template.

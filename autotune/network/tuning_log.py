@@ -31,7 +31,7 @@ _LONGEST_S = 3e9
 
 @dataclass
 class NetworkLog:
-    """What a log holds, read once.
+    """The contents of a log, read once.
 
     Attributes:
         path: the log; it need not exist.

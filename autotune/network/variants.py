@@ -41,13 +41,13 @@ class Variants:
 
     @cached_property
     def functions(self) -> list[Function]:
-        """What there is to tune, in the order of running; joint functions stand for parts."""
+        """The functions to tune, in the order of running; joint functions replace their parts."""
         joint = {part: each for each in self.joint for part in each.parts}
         return list(dict.fromkeys(joint.get(each, each) for each in self.parts))
 
     @cached_property
     def untuned(self) -> Mapping[str, Choice]:
-        """How each function is computed before anything is known of it, by its signature."""
+        """The untuned choice for each function, by its signature."""
         found: dict[str, Choice] = {}
         for function in (*self.parts, *self.joint):
             if function.signature not in found:

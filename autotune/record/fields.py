@@ -153,7 +153,7 @@ class Entities:
 
 
 class Tasks:
-    """What was tuned, which is the same in many records of a log; each task is made once."""
+    """The tasks of records, many of which share one; each task is made once."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[Target, Task]] = {}

@@ -22,7 +22,7 @@ _LONGEST = 1000
 
 
 class Form(Protocol):
-    """How a row holds trials of one kind of workload.
+    """The form of rows for one kind of workload.
 
     Attributes:
         mark: the key that these rows have, and no others.

@@ -28,7 +28,7 @@ _MARK = 1 << 16
 
 @dataclass(frozen=True)
 class _Seen:
-    """What was read of a file.
+    """The part of a file that was read.
 
     Attributes:
         file: its device and number, which the system gives again to later files.

@@ -15,11 +15,11 @@ from autotune.task import Task
 
 
 class Measured(Protocol):
-    """What was measured for a target."""
+    """An input that was measured for a target."""
 
     @property
     def target(self) -> Target:
-        """What for."""
+        """The target."""
 
 
 One = TypeVar("One", bound=Measured)

@@ -61,7 +61,7 @@ class _Shell(metaclass=_Sealed):
 
 
 class _Function:
-    """What a pickle may call, which it cannot change."""
+    """A function that a pickle may call but not change."""
 
     __slots__ = ("_name",)
 

@@ -41,7 +41,7 @@ def _template_line(inp: MeasureInput, result: MeasureResult) -> str:
 
 @dataclass(frozen=True)
 class Lines:
-    """What lines of a log may be, by default records of templates and graphs.
+    """The kinds of lines in a log, by default records of templates and graphs.
 
     Attributes:
         decode: makes what reads one line, see `LogReader`, told whether the winners of races are

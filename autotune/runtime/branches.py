@@ -31,7 +31,7 @@ def _meet(one: Sequence[tuple[int, int]], two: Sequence[tuple[int, int]]) -> boo
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a step runs.
+    """The branch of a step, and the steps that it waits for.
 
     Attributes:
         branch: number of its branch; steps of one run one after another.

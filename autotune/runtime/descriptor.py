@@ -70,7 +70,7 @@ class Descriptor:
 
     @property
     def columns(self) -> tuple[float, ...]:
-        """What a model sees, one number for each of `COLUMNS`: base-2 logarithms, 0 of nothing."""
+        """Features for models, one for each of `COLUMNS`: base-2 logarithms, 0 of nothing."""
         values = [float(getattr(self, name)) for name in COLUMNS]
         return tuple(math.log2(value) if value > 0 else 0.0 for value in values)
 

@@ -108,7 +108,7 @@ class Device:
 
     @property
     def target(self) -> Target:
-        """What to build for to run on this very device.
+        """The target of kernels for this very device.
 
         Raises:
             DeviceError: there is no such device, or nothing builds for its kind.

@@ -13,7 +13,7 @@ from autotune.utils.check import Check
 
 @dataclass(frozen=True)
 class BenchmarkResult:
-    """What a time evaluator measured; all times are seconds per run.
+    """The result of a time evaluator; all times are seconds per run.
 
     Attributes:
         results: one entry for each repeat.

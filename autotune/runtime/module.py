@@ -130,7 +130,7 @@ class Module(Elsewhere):
 
     @property
     def device(self) -> Device:
-        """Where it runs."""
+        """The device that it runs on."""
         return device(self.target)
 
     @property

@@ -29,7 +29,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class RooflineKernels:
-    """What is timed on one device.
+    """The kernels that are timed on one device.
 
     Attributes:
         traffic: over working sets of many sizes, up to more than caches hold.

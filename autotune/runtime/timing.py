@@ -25,7 +25,7 @@ _MAD_TO_SIGMA = 1.4826
 
 @dataclass(frozen=True)
 class TimeOptions:
-    """How to time.
+    """Options of timing.
 
     Attributes:
         number: runs between two looks at the clock; grown until a repeat takes `min_repeat_ms`.
@@ -105,7 +105,7 @@ class Clocks:
 
 @dataclass(frozen=True)
 class Timing:
-    """What timing one kernel gave. All times are seconds per run.
+    """The result of timing one kernel. All times are seconds per run.
 
     Attributes:
         samples_s: the samples that count, in the order taken.

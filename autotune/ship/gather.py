@@ -56,7 +56,7 @@ class Shipped:
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
-        """What is passed to it, in order."""
+        """Its arguments, in order."""
         return self.images[0].kernel.args
 
     @property
@@ -75,7 +75,7 @@ class Function:
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
-        """What is passed; shapes are those of its first workload."""
+        """Its arguments; shapes are those of its first workload."""
         return self.workloads[0].arguments
 
 

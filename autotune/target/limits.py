@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """What one block, and one device, can hold.
+    """Limits of one block, and of one device.
 
     Attributes:
         threads_per_block: most threads of one block.

@@ -24,7 +24,7 @@ _ATTRIBUTES = {
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """What the driver says of one device.
+    """The properties of one device, as the driver reports them.
 
     Attributes:
         uuid: as ``nvidia-smi -L`` prints it, of a part of a device (MIG) its own; empty where the

@@ -111,7 +111,7 @@ class Target:
 
     @cached_property
     def backend(self) -> Backend:
-        """What compiles and runs kernels for it.
+        """The back end, which compiles and runs kernels for it.
 
         Raises:
             TargetError: nothing does.

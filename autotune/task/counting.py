@@ -72,7 +72,7 @@ class Counter:
 
 @dataclass(frozen=True)
 class _States:
-    """What partial choices come down to, one row a state.
+    """The states that partial choices reduce to, one row each.
 
     Attributes:
         columns: what conditions need to know of the knobs chosen so far.

@@ -32,7 +32,7 @@ _CHECK = Check(SpaceError, "knob")
 
 
 class Knobs(ABC):
-    """What `get_config` returns inside a template.
+    """The object that `get_config` returns inside a template.
 
     Attributes:
         flop: floating-point operations of the task, as added by `add_flop`.

@@ -98,7 +98,7 @@ def forgotten(key: Key) -> int | float:
 
 
 class Outlook:
-    """What is known of expressions when one more knob is chosen.
+    """The values and bounds of expressions once one more knob is chosen.
 
     Values have a row for each state and a column for each digit of that knob.
 

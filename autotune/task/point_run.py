@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PointRun(Knobs):
-    """What `get_config` gives to a template that runs with a point; the point stays as it is.
+    """The configuration of a template that runs with a point; the point stays unchanged.
 
     Choices that a space made are its own. Any others, such as those of a log, are looked up in
     what the template offers: it gets its own value or an error, never one that it did not offer.
@@ -41,7 +41,7 @@ class PointRun(Knobs):
 
     @property
     def cost(self) -> float | None:
-        """What the record of the point says that it takes."""
+        """The time of the point, according to its record."""
         return self.point.cost
 
     def _entities(self) -> Mapping[str, Entity]:

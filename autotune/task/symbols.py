@@ -37,7 +37,7 @@ class Opaque(BaseException):
 
 @final
 class Scope:
-    """What all symbols of one filter share.
+    """State shared by all symbols of one filter.
 
     A filter is called once for each path through it, and computes much the same each time: equal
     expressions are one symbol, which is made once and tested once on a path.

@@ -30,7 +30,7 @@ _CHECK = Check(TemplateError, "template")
 
 @dataclass
 class TaskTemplate:
-    """What computes a task: one customized function, a compute and a schedule half, or both.
+    """The code of a task: one customized function, a compute and a schedule half, or both.
 
     Arguments that begin with a tensor are those of an operator: the halves take them where there
     are both, else `foperator`. All others are the customized function's.
@@ -197,7 +197,7 @@ def template(task_name: str | Function, func: Function | None = None) -> Any:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of running a template once.
+    """The outcome of one run of a template.
 
     Attributes:
         output: what it returned.

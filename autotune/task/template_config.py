@@ -39,7 +39,7 @@ class Choice(Protocol):
 
 
 class TemplateConfig(Protocol):
-    """What `get_config` returns inside a template; see `Knobs` for what the methods do."""
+    """The object that `get_config` returns inside a template; see `Knobs` for the methods."""
 
     @property
     def is_fallback(self) -> bool:

@@ -156,7 +156,7 @@ class TracedKnobs(Mapping[str, object]):
 
 
 class AskedKnob:
-    """How the kind of one knob answers: with symbols, and with choices on this path."""
+    """The answers of one knob's kind: symbols, and choices on this path."""
 
     __slots__ = ("_knob", "_tracer")
 

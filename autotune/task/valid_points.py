@@ -28,7 +28,7 @@ FEW = 0.02
 
 
 class ValidPoints:
-    """What constraints leave of a product of knobs.
+    """The valid points of a product of knobs with constraints.
 
     Constraints with a truth table are joined into components, from which valid digits are drawn
     directly, each with the same probability. The rest are asked about every candidate drawn from
@@ -53,7 +53,7 @@ class ValidPoints:
 
     @property
     def candidates(self) -> int:
-        """How many points the joined constraints leave."""
+        """The number of points that the joined constraints leave."""
         return self._joint.candidates
 
     @cached_property

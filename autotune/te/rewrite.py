@@ -253,7 +253,7 @@ def inline_stages(schedule: Owner) -> None:
 
 @dataclass(frozen=True)
 class Factored:
-    """What comes of `make_rfactor`: both operations, and the loops of the first one's stage."""
+    """The result of `make_rfactor`: both operations, and the loops of the first one's stage."""
 
     factor_op: ComputeOp
     final_op: ComputeOp

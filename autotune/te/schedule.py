@@ -37,7 +37,7 @@ Outputs = Place | Sequence[Place]
 
 
 class Schedule:
-    """How a graph of computes is carried out; made by `create_schedule`.
+    """A schedule of a graph of computes; created by `create_schedule`.
 
     ``s[T]`` is the stage of a tensor or operation, whichever version of it one holds. Primitives
     change stages in place, and each leaves a frozen `Step` in ``steps``; `replay` of these steps

@@ -15,7 +15,7 @@ from autotune.te.tensor import ComputeOp, Operation
 
 @dataclass(frozen=True)
 class IterAttr:
-    """How one loop is carried out: its kind, the thread axis it is bound to, its hints."""
+    """Attributes of one loop: its kind, the thread axis it is bound to, its hints."""
 
     kind: ForKind = ForKind.SERIAL
     thread: IterVar | None = None
@@ -27,7 +27,7 @@ StageT = TypeVar("StageT", bound="StageState")
 
 
 class Owner(Protocol):
-    """What a stage, and the rewrites of its operation, ask of the schedule around it."""
+    """The schedule's interface to its stages, and to the rewrites of their operations."""
 
     @property
     def stages(self) -> Sequence[StageState]:

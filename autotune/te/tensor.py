@@ -189,7 +189,7 @@ def _check_index(tensor: Tensor, axis: int, index: object) -> Expr:
 
 
 class Operation:
-    """What produces tensors; two operations are never equal."""
+    """An operation, which produces tensors; two operations are never equal."""
 
     __slots__ = (
         "__weakref__",

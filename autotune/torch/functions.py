@@ -16,7 +16,7 @@ from autotune.torch.signature import Signature, signature_of
 
 
 class Function(Protocol):
-    """What an operator runs.
+    """The function behind an operator.
 
     Attributes:
         signature: what it takes and returns; extents are those of one example where there is more

@@ -13,7 +13,7 @@ PATIENCE = 200
 
 
 class Optimiser(Protocol):
-    """What an outside optimiser must offer. Choices are positions in each knob's values."""
+    """The interface of an external optimiser. Choices are positions in each knob's values."""
 
     def ask(self, knobs: Mapping[str, int]) -> tuple[object, Mapping[str, int]]:
         """Propose a point.

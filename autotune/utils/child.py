@@ -55,7 +55,7 @@ def adopt() -> None:
 
 
 def offer_to_oom_killer() -> None:
-    """When memory runs out, let the system take this process and not its parent."""
+    """Let the system kill this process rather than its parent when memory runs out."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
 

@@ -27,7 +27,7 @@ _LOOK_S = 1e-3
 
 @dataclass(frozen=True)
 class Completed:
-    """How a command ended: exit status (negative: killed by that signal) and what it printed."""
+    """The end of a command: exit status (negative: killed by that signal) and output."""
 
     returncode: int
     output: str

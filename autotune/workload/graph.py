@@ -131,7 +131,7 @@ class RecordedGraph(Graph):
 
 @dataclass(frozen=True, eq=False)
 class GraphWorkload(Graph):
-    """What the computes behind some tensors say, on a target; no template is needed.
+    """The workload of the computes behind some tensors, on a target; no template is needed.
 
     Attributes:
         tensors: inputs and outputs, as the arguments of the kernel, in order.

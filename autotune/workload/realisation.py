@@ -43,7 +43,7 @@ NO_REFERENCE = NoReference()
 
 @dataclass(frozen=True)
 class Realisation:
-    """What is built for a candidate, and all that making it has told.
+    """The kernel to build for a candidate, with what its realisation determined.
 
     Attributes:
         what: a `SourceKernel`, a schedule with its arguments, or whatever else

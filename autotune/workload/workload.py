@@ -30,7 +30,7 @@ class Workload(Hashable, Protocol):
 
     @property
     def target(self) -> Target | None:
-        """What kernels are built for; None where nothing can be measured."""
+        """The target of the kernels; None where nothing can be measured."""
         ...
 
     @property

@@ -65,7 +65,7 @@ def _shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class After:
-    """What follows a sum, in the order in which templates take it."""
+    """The epilogue of a sum, in the order in which templates apply it."""
 
     bias: bool = False
     residual: bool = False

@@ -104,7 +104,7 @@ class Attention:
 
     @property
     def factor(self) -> float:
-        """What scores are multiplied by."""
+        """The factor of the scores."""
         return self.scale or self.size**-0.5
 
     @property
@@ -271,7 +271,7 @@ def defines(shape: Attention, choice: Mapping[str, int], threads: int) -> dict[s
 
 
 class _Tiling(Protocol):
-    """What a launch needs to know."""
+    """The sizes of a launch."""
 
     blocks: int
     threads: int

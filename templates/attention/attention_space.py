@@ -22,7 +22,7 @@ FEW_KEYS = 64
 
 
 class Family(Protocol):
-    """What the families of kernels of attention have in common."""
+    """The interface of a family of attention kernels."""
 
     def offered(self, shape: Attention, target: Target) -> bool:
         """Return whether a target can run these, and they suit a shape."""

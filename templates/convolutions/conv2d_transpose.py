@@ -50,7 +50,7 @@ class Conv2dTranspose(Layer):
 
     @cached_property
     def axes(self) -> tuple[PhaseAxis, PhaseAxis]:
-        """How rows and columns are convolved."""
+        """The convolutions along rows and columns."""
         steps, sides, _ = self.op.moves
         rows, columns = (
             PhaseAxis.of(

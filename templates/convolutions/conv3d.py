@@ -18,7 +18,7 @@ from .window_shape import Window
 
 @dataclass(frozen=True)
 class Runs:
-    """How contiguous runs are copied: the template parameters of ``conv3d_copies.cu``."""
+    """Copies of contiguous runs: the template parameters of ``conv3d_copies.cu``."""
 
     run: int
     batch: int

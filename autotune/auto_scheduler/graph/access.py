@@ -30,7 +30,7 @@ NOTHING: frozenset[Operation] = frozenset()
 
 @dataclass(frozen=True)
 class AccessFacts:
-    """What the body of one operation allows.
+    """Properties of the body of one operation.
 
     Attributes:
         strictly_inlineable: it is cheap, and reads elementwise or broadcasts.

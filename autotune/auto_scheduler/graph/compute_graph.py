@@ -50,7 +50,7 @@ class ComputeGraph:
 
     @cached_property
     def access(self) -> AccessAnalyzer:
-        """How the operations read each other."""
+        """The reads between operations."""
         return AccessAnalyzer(self.ops)
 
     @cached_property

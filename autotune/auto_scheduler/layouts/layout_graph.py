@@ -30,7 +30,7 @@ _SHARED = ((5, 3), (3, 2), (1, 1))
 
 
 class LayoutRewriteOption(IntEnum):
-    """What is done about the layout of weights that may have any.
+    """Ways to store weights whose layout is free.
 
     Attributes:
         NO_REWRITE: the kernel reads them as they are.

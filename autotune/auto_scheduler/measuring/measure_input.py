@@ -65,7 +65,7 @@ class RecordedTask:
 
     @property
     def args(self) -> tuple[object, ...]:
-        """What the function is called with, or the shapes of the graph's tensors."""
+        """The arguments of the function, or the shapes of the graph's tensors."""
         return tuple(_parts(self.workload_key)[1:])
 
     @property
@@ -75,7 +75,7 @@ class RecordedTask:
 
     @cached_property
     def hardware_params(self) -> HardwareParams:
-        """What is known of the device; of a record without, the usual of its target."""
+        """Parameters of the device; the defaults of its target if a record has none."""
         if not self.hardware_row:
             return HardwareParams(target=self.target)
         return HardwareParams.from_row(self.hardware_row)
@@ -151,7 +151,7 @@ class MeasureInput:
 
     @property
     def target(self) -> Target:
-        """What it was built for."""
+        """The target that it was built for."""
         return self.task.target
 
     @property

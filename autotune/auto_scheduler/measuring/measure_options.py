@@ -159,7 +159,7 @@ class LocalRPCMeasureContext:
 
 @dataclass(frozen=True)
 class TuningOptions:
-    """How a task is tuned.
+    """Options of tuning a task.
 
     Attributes:
         num_measure_trials: candidates that are measured; with 0 or 1 none is, and the one that is

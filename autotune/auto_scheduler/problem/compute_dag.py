@@ -49,7 +49,7 @@ class ComputeDAG(ComputeGraph):
 
     @property
     def access_analyzer(self) -> AccessAnalyzer:
-        """How the operations read each other; TVM's name for `access`."""
+        """The reads between operations; TVM's name for `access`."""
         return self.access
 
     @cached_property

@@ -46,7 +46,7 @@ def _new_convolution(op: Operation) -> str | None:
 
 
 def _network_relu(op: Operation) -> str | None:
-    """What a script calls ``compute`` is called after the operator in a network."""
+    """Networks name after the operator what scripts name ``compute``."""
     if not isinstance(op, ComputeOp) or op.reduce_axis or op.name not in ("compute", "T_relu"):
         return None
     return "T_relu" if op.name == "compute" else "compute"

@@ -30,7 +30,7 @@ from autotune.workload import Candidate, Computed, Realisation
 
 
 class SearchProblem:
-    """What a search is about: a graph of computes, its target and its key in records.
+    """The problem of a search: a graph of computes, its target and its key in records.
 
     It is a `Workload`, and all that rules, models, policies and records know of a task. A
     `SearchTask`, whose arguments it takes, is a problem that can be searched.

@@ -21,7 +21,7 @@ Features = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Trials:
-    """What was measured, one entry a trial.
+    """Measured trials, one entry each.
 
     Attributes:
         features: columns that models learn from.

@@ -35,7 +35,7 @@ _WORDS = 4
 
 @dataclass(frozen=True)
 class Traffic:
-    """What one input costs, each a column.
+    """Costs of reading one input, each a column.
 
     Attributes:
         elements: in shared memory, of one chunk.

@@ -66,7 +66,7 @@ class CommonModel:
 
     @property
     def count(self) -> int:
-        """How many trials of this run it has learned from."""
+        """The number of trials of this run that it has learned from."""
         return sum(len(values) for _, values in self._known.values())
 
     def learn(self, workload: str, features: Features, drafts: Column, seconds: Column) -> None:

@@ -48,7 +48,7 @@ FEATURES = STAGE_FEATURES + 6
 
 @dataclass(frozen=True)
 class Numbers:
-    """What closed forms are computed from, beside the row.
+    """The inputs of closed forms besides the row.
 
     Attributes:
         tiled: the tiled stages.

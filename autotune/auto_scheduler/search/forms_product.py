@@ -81,7 +81,7 @@ class ProductForms(ABC):
 
     @cached_property
     def around_seconds(self) -> float:
-        """What kernels beside the product's take: launches, and tensors between kernels."""
+        """Seconds of the kernels besides the product's: launches, and tensors between them."""
         kernels = kernels_seconds(self.program, self.model)
         own = kernels.pop(self.root)
         is_read = self.root != len(self.program.state.stages) - 1
@@ -148,7 +148,7 @@ def _begin_at_vectors(index: Expr, along: Var, vector: int) -> bool:
 
 
 class ProductShape(ABC):
-    """What the rows are, each value a column.
+    """The values of the rows, each a column.
 
     Attributes:
         numbers: the open ones of rows, of columns and of steps.

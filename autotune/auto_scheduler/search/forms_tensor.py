@@ -54,7 +54,7 @@ class TensorForms(ProductForms):
 
 
 class TensorShape(ProductShape):
-    """What the rows are, each value a column."""
+    """The values of the rows, each a column."""
 
     def __init__(self, forms: TensorForms, rows: Rows) -> None:
         super().__init__(forms, rows)

@@ -82,7 +82,7 @@ class WarpgroupForms(ProductForms):
 
 
 class WarpgroupShape(ProductShape):
-    """What the rows are, each value a column."""
+    """The values of the rows, each a column."""
 
     def __init__(self, forms: WarpgroupForms, rows: Rows) -> None:
         super().__init__(forms, rows)

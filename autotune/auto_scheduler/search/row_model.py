@@ -50,7 +50,7 @@ class RowModel:
 
     @property
     def faith(self) -> float:
-        """How much of what others say is believed, from 0 to 1."""
+        """The weight of other workloads' trials, from 0 to 1."""
         return min(max(self._agreed / self._said, 0.0), 1.0)
 
     def judge(self, features: Features, drafts: Column, seconds: Column) -> None:

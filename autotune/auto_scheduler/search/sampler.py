@@ -48,7 +48,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a row has to keep.
+    """Limits that a row must observe.
 
     Attributes:
         budgets: products that must stay small.

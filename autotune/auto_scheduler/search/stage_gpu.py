@@ -56,7 +56,7 @@ class StageForms:
 
     @cached_property
     def traffic(self) -> list[Traffic]:
-        """What each input costs."""
+        """The cost of each input."""
         known = self.rows, self.levels, self.shape, self.written
         pairs = zip(self.tiled.inputs, self.extents, strict=True)
         return [traffic_of(each, *known, extents) for each, extents in pairs]

@@ -66,7 +66,7 @@ class TiledAxis:
 
 @dataclass(frozen=True)
 class TileInput:
-    """What a tiled stage reads through a copy in shared memory.
+    """An input that a tiled stage reads through a copy in shared memory.
 
     Attributes:
         name: of the copy.

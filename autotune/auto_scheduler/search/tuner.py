@@ -16,11 +16,11 @@ _FEWEST, _MOST = 8, 64
 
 
 class Policy(Protocol):
-    """What proposes states of a task: see `SearchPolicy`."""
+    """Proposes states of a task; see `SearchPolicy`."""
 
     @property
     def task(self) -> SearchProblem:
-        """What is searched."""
+        """The task that is searched."""
 
     def propose(self, count: int) -> Sequence[RecordedState]:
         """Return up to ``count`` states to try next."""

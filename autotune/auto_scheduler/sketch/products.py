@@ -278,7 +278,7 @@ def whole_and_in_parts(
 
 @dataclass(frozen=True)
 class Groups:
-    """What takes over the results of a product whose columns, or rows, are of several groups.
+    """The stage that takes over the results of a product of several groups of columns, or rows.
 
     Attributes:
         reader: the stage that does.

@@ -40,7 +40,7 @@ class SketchRule(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
 
     def condition(self, context: SketchContext, state: State, stage_id: int) -> Condition:
         """Returns whether the rule applies, and whether later rules are tried too."""
@@ -51,7 +51,7 @@ class SketchRule(Protocol):
 
 @dataclass(frozen=True)
 class SketchContext:
-    """What rules know beside the state: the task, the tiling structures, how operations read.
+    """The context of rules besides the state: the task, the tiling structures, the reads.
 
     Attributes:
         search_task: for which sketches are made.

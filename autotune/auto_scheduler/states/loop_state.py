@@ -86,11 +86,11 @@ def _plain(value: object) -> object:
 
 
 class HasSteps(Protocol):
-    """What a schedule can be made of: a state, or one that a record holds."""
+    """A state from which a schedule can be made, also as a record holds it."""
 
     @property
     def transform_steps(self) -> tuple[TransformStep, ...]:
-        """What was done, from the plain state on."""
+        """The steps from the initial state on."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ Extent = int | Expr
 
 
 class IterKind(IntEnum):
-    """What a loop runs over; the numbers are TVM's."""
+    """The kind of a loop; the numbers are TVM's."""
 
     SPATIAL = 0
     REDUCTION = 1
@@ -22,7 +22,7 @@ class IterKind(IntEnum):
 
 
 class Annotation(IntEnum):
-    """How a loop is carried out; the numbers are TVM's and stand in records."""
+    """The annotation of a loop; the numbers are TVM's, and part of records."""
 
     NONE = 0
     UNROLL = 1
@@ -66,7 +66,7 @@ THREADS = {
 
 
 class ComputeAtKind(IntEnum):
-    """Where a stage is computed; the numbers are TVM's."""
+    """The place where a stage is computed; the numbers are TVM's."""
 
     ROOT = 0
     INLINED = 1

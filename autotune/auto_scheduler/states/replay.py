@@ -68,7 +68,7 @@ def parts_of(scope: str) -> tuple[str, tuple[int, int] | None]:
 
 
 class Replayable(Protocol):
-    """What can be taken on a schedule: a step of a state."""
+    """A step of a state that can be applied to a schedule."""
 
     @property
     def stage_id(self) -> int:

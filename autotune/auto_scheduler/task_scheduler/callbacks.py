@@ -18,7 +18,7 @@ _TITLE = (
 
 
 class Watched(Protocol):
-    """What callbacks may read of a `TaskScheduler`.
+    """The attributes of a `TaskScheduler` that callbacks may read.
 
     Attributes:
         tic: when it began, in seconds of `time.time`.
@@ -28,7 +28,7 @@ class Watched(Protocol):
 
     @property
     def progress(self) -> Sequence[Progress]:
-        """How far each task has come."""
+        """The progress of each task."""
         ...
 
     @property

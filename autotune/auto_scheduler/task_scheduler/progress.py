@@ -44,7 +44,7 @@ class Progress:
 
     @property
     def task(self) -> SearchProblem:
-        """What is searched."""
+        """The task that is searched."""
         return self.policy.task
 
     @property

@@ -166,7 +166,7 @@ class PragmaStep(TransformStep):
 
     @property
     def pipeline(self) -> int | None:
-        """How many buffers copies are made in; None if the hint is another one."""
+        """The number of buffers of a pipeline; None if the hint is another one."""
         return self._number(PIPELINE)
 
     def _number(self, wanted: str) -> int | None:

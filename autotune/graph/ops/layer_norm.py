@@ -33,7 +33,7 @@ class Norm(Operator):
 
     @property
     def epsilon(self) -> float:
-        """What is added to the variance, or to the mean of the squares."""
+        """The constant added to the variance, or to the mean of the squares."""
         raise NotImplementedError
 
     @property
@@ -154,7 +154,7 @@ class _AlongAxis(Norm):
 
     @property
     def axis_of_norm(self) -> int:
-        """Which; negative ones count from the end."""
+        """The axis; negative ones count from the end."""
         raise NotImplementedError
 
     def channel(self, ndim: int) -> int:

@@ -18,7 +18,7 @@ _ROUNDED = {"float16": 2e-3, "bfloat16": 1.6e-2}
 
 @dataclass(frozen=True)
 class _Form:
-    """What the function in a GELU is applied to, and how the operator calls that.
+    """The argument of the function in a GELU, and the operator's name for that form.
 
     Attributes:
         powers: coefficients of a polynomial of the data, by powers.

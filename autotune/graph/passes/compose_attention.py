@@ -20,7 +20,7 @@ _ROUNDED = {"float16": 1e-3, "bfloat16": 8e-3}
 
 @dataclass(frozen=True)
 class _Scores:
-    """What is known of scores: q k^T of matrices, a factor, and which keys are seen."""
+    """Attention scores: q k^T of matrices, a factor, and the mask."""
 
     product: Made[ops.BatchMatmul]
     scale: float = 1.0

@@ -30,7 +30,7 @@ class Made(Generic[Op]):
 
 @dataclass
 class Reader:
-    """What matchers know of the graph that is rebuilt: who made a value, and how often it is read.
+    """The graph that is rebuilt, as matchers see it: producers and readers of values.
 
     Attributes:
         graph: as it was.

@@ -60,7 +60,7 @@ class Woven:
 
 @dataclass(frozen=True)
 class PhaseAxis:
-    """How one axis is convolved.
+    """The convolution along one axis.
 
     Attributes:
         first: the least offset from a result's place among those of its phase to what it reads.

@@ -18,7 +18,7 @@ Slots = dict[tuple[Buffer, Expr], Slot]
 
 @dataclass
 class Draft:
-    """What all passes over one kernel share.
+    """State shared by all passes over one kernel.
 
     Attributes:
         name: of the kernel.

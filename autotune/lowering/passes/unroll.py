@@ -50,7 +50,7 @@ MOST_REGISTER_STEPS = 1024
 
 @dataclass(frozen=True)
 class _Count:
-    """What a statement amounts to: stores, unrolled loops inside one another, and other loops."""
+    """The size of a statement: stores, depth of unrolled loops, and other loops."""
 
     steps: int = 0
     depth: int = 0
@@ -59,7 +59,7 @@ class _Count:
 
 @dataclass(frozen=True)
 class _Setting:
-    """What the pragmas around a statement say."""
+    """The settings of the pragmas around a statement."""
 
     max_step: int = 0
     explicit: bool = True

@@ -55,7 +55,7 @@ class Order:
 
 
 class AnyBuildPool(Protocol):
-    """What compiles for a builder: processes of this host (`BuildPool`), or others."""
+    """The processes that compile for a builder: of this host (`BuildPool`), or of others."""
 
     @property
     def folder(self) -> str:

@@ -328,7 +328,7 @@ class _Block:
 
     @property
     def elements(self) -> int:
-        """How many are computed together."""
+        """The number of elements that are computed together."""
         return self.width * self.height
 
     @property
@@ -343,7 +343,7 @@ class _Block:
 
     @property
     def sizes(self) -> tuple[str, str]:
-        """How many elements this block has: the last one may be smaller."""
+        """The number of elements of this block; the last one may be smaller."""
         wide = 1 if self.inner is None else _extent(self.inner)
         high = 1 if self.upper is None else _extent(self.upper)
         return _rest("width", "b", self.width, wide), _rest("height", "u", self.height, high)

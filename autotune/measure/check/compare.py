@@ -49,7 +49,7 @@ def most_spread(spread: float, count: int) -> float:
 
 @dataclass(frozen=True)
 class _Found:
-    """How many elements are wrong, the place of the worst, and the spread of the error.
+    """The number of wrong elements, the position of the worst, and the spread of the error.
 
     ``counted`` are the elements that have a bound, over which the root mean square goes.
     """

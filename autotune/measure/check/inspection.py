@@ -24,7 +24,7 @@ Ran = TypeVar("Ran")
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found wrong.
+    """The errors that were found.
 
     Attributes:
         differences: of the outputs from what was expected, in words.
@@ -101,7 +101,7 @@ class Inspection:
 
     @property
     def bytes(self) -> int:
-        """What the expected values and their bounds take on the device."""
+        """The size of the expected values and their bounds on the device."""
         arrays = [a for one in self._wanted if one.check for a in (one.values, one.bounds)]
         return sum(a.nbytes for a in arrays if a is not None)
 

@@ -27,7 +27,7 @@ HUGE_BYTES = 1 << 28
 
 @dataclass(frozen=True)
 class VerifyPolicy:
-    """Which trials are compared with the reference, and how closely.
+    """The choice of trials that are compared with the reference, and of the tolerance.
 
     Attributes:
         best: check whatever is faster than all before it, and what comes near it.

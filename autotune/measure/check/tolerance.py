@@ -46,7 +46,7 @@ _UNCERTAIN = 4.0
 
 @dataclass(frozen=True)
 class _Steps:
-    """How many ``eps`` an error may be.
+    """The number of ``eps`` that an error may be.
 
     Attributes:
         stored: of the dtype of the result.
@@ -90,7 +90,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Extent:
-    """How large values are.
+    """The magnitude of values.
 
     Attributes:
         count: of those that are finite, at least 1.

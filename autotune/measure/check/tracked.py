@@ -62,7 +62,7 @@ def _divide(a: Tracked, b: Tracked) -> Tracked:
 
 
 def _certain(a: Tracked, b: Tracked) -> Mask:
-    """Where an operand is infinite or no number, and no error can change what comes of that."""
+    """Return where an operand is infinite or NaN, so that no error changes the result."""
     known = np.isfinite(a.error) & np.isfinite(b.error)
     sided = [(np.abs(one.value) > one.error) | (one.error == 0) for one in (a, b)]
     infinite = np.isinf(a.value) & sided[1] | np.isinf(b.value) & sided[0]

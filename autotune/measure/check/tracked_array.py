@@ -39,7 +39,7 @@ _OTHER_SUMS = frozenset(("where", "initial", "out"))
 
 @dataclass(frozen=True)
 class Rules:
-    """What is known of numpy's functions.
+    """Error rules of numpy's functions.
 
     Attributes:
         elementwise: ufunc -> what it makes of operands that were brought to one dtype.

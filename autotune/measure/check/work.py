@@ -10,7 +10,7 @@ class NotTracked(TypeError):
 
 
 class Work:
-    """How a kernel computes, and how much of its reference was followed.
+    """The precision in which a kernel computes, and how much of its reference was followed.
 
     Args:
         sums: dtype in which sums are kept; by default that of their terms, or float32 where it is

@@ -50,7 +50,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class DeviceLock:
-    """What must be held for a device to be one's own.
+    """The lock that gives exclusive use of a device.
 
     Attributes:
         folder: of the files.

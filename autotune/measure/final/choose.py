@@ -19,7 +19,7 @@ MOST_NOISE = 0.10
 
 @dataclass(frozen=True)
 class Finalist:
-    """What the choice is made from.
+    """A candidate of the choice.
 
     Attributes:
         key: of what ran, among all of its workload.

@@ -30,7 +30,7 @@ _LOOKS, _HOST_LOOKS = 3, (6, 8, 10)
 
 @dataclass(frozen=True)
 class RaceResult:
-    """How a race ended.
+    """The result of a race.
 
     Attributes:
         winner: the input chosen by the fixed rule of `autotune.measure.final.choose`.

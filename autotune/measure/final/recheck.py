@@ -34,7 +34,7 @@ class TimingArguments(TypedDict):
 
 @dataclass(frozen=True)
 class Way:
-    """How a record was timed, as far as its time depends on that.
+    """The conditions of timing on which the time of a record depends.
 
     Attributes:
         flush: whether caches were cold.

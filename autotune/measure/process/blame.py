@@ -61,7 +61,7 @@ class Memory:
 
 
 class Case:
-    """What happened so far to one trial, or to one attempt to start, and whether to go on.
+    """The failures so far of one trial, or of one attempt to start, and whether to try again.
 
     Args:
         memory: tells what a kill is due to; None where that makes no difference.
@@ -89,7 +89,7 @@ class Case:
 
     @property
     def tries(self) -> int:
-        """How often it was tried in vain."""
+        """The number of failed attempts."""
         return self._deaths + self._strikes + self._shortages
 
     @property

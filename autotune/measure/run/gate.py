@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Pausable(Protocol):
-    """What can be paused and resumed."""
+    """Work that can be paused and resumed."""
 
     def pause(self) -> None:
         """Stop all work on this host."""

@@ -35,7 +35,7 @@ _REST_LOOK_S, _MOST_REST_S = 5e-4, 0.25
 
 @dataclass(frozen=True)
 class HostUse:
-    """What the cores of this process did in a span of time; all in seconds.
+    """The use of this process's cores in a span of time; all in seconds.
 
     Attributes:
         wall_s: length of the span.
@@ -210,7 +210,7 @@ class HostMeter:
 
     @property
     def note(self) -> str:
-        """What disturbed the timing, or held it up, in words; empty if nothing is to be told."""
+        """Disturbances and delays of the timing, in words; empty if there were none to report."""
         with self._lock:
             waited_s, told = self._waited_s, list(self._told)
         waited = f"the device was shared: trials waited {waited_s:.3g} s for other programs"
@@ -219,7 +219,7 @@ class HostMeter:
 
     @property
     def _busy(self) -> str:
-        """What disturbed the timing; empty on an idle host, or where too little ran."""
+        """Disturbances of the timing; empty on an idle host, or where too little ran."""
         with self._lock:
             found = disturbances(self._use)
             if is_quantised(self._delays_s):

@@ -25,7 +25,7 @@ _EMULATED = "; the emulator runs each thread on the CPU: take smaller shapes, or
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How every trial is treated; the fields are arguments of `LocalRunner`."""
+    """Options of every trial; the fields are arguments of `LocalRunner`."""
 
     timeout_s: float
     timing: TimingPolicy

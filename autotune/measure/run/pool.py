@@ -43,7 +43,7 @@ BuiltTrial = tuple[MeasureInput, BuildResult]
 
 @dataclass(frozen=True)
 class RunPlan:
-    """How a runner measures; the fields are its arguments.
+    """Options of a runner; the fields are its arguments.
 
     Attributes:
         options: of every trial.
@@ -240,7 +240,7 @@ class RunPool:
         return self._ready(workload, plan)[1].at_work or plan.devices
 
     def host_note(self, workload: Workload) -> str:
-        """What else the host was at while kernels of a workload were timed on it, in words."""
+        """Other load of the host while kernels of a workload were timed on it, in words."""
         meter = self._meters.get(workload)
         return "" if meter is None else meter.note
 

@@ -84,7 +84,7 @@ class _Turns:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of candidates."""
         return len(self._samples)
 
     def take(self) -> None:

@@ -142,7 +142,7 @@ class LocalRunner(Runner):
 
     @property
     def host_note(self) -> str:
-        """What else the host was at while kernels of the task were timed on it, in words."""
+        """Other load of the host while kernels of the task were timed on it, in words."""
         return "" if self.task is None else self.host_note_of(self.task)
 
     def host_note_of(self, task: Workload) -> str:

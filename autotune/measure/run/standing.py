@@ -98,7 +98,7 @@ class Standing:
 
     @property
     def bytes(self) -> int:
-        """What its files take."""
+        """The size of its files."""
         return self._oracle.bytes
 
     def best_on(self, device: int) -> float | None:

@@ -42,7 +42,7 @@ _LEAST_BATCH_ALONE_S = 1e-3
 
 @dataclass(frozen=True)
 class TimingPolicy:
-    """How a candidate is timed.
+    """Options of the timing of a candidate.
 
     Attributes:
         number: runs of one sample; more where they would take less than `min_repeat_ms`, or than

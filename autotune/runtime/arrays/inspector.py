@@ -25,7 +25,7 @@ _MOST_ANSWERS = 256
 
 @dataclass(frozen=True)
 class Tally:
-    """How arrays differ.
+    """The differences between arrays.
 
     Attributes:
         wrong: elements that are farther apart than their bound.
@@ -42,7 +42,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Answers:
-    """What an `Inspector` found, by the places of the questions."""
+    """The answers of an `Inspector`, by the positions of the questions."""
 
     numbers: HostArray
 

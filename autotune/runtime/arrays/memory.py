@@ -33,7 +33,7 @@ class Block:
 
 
 class Memory(Protocol):
-    """What a kind of device can do with its memory.
+    """The memory operations of a kind of device.
 
     Every call waits for what was queued on the device, and ends when its work is done.
     """

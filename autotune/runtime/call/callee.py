@@ -21,7 +21,7 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 class Callee(Protocol):
-    """What a back end makes of an artifact, for calls.
+    """The callable form of an artifact on a back end.
 
     Attributes:
         entry: its description for the C launcher; None if calls go through Python.

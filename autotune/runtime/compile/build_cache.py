@@ -28,7 +28,7 @@ _SCHEMA = 3
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of one compilation.
+    """An entry of the cache: one compilation.
 
     Attributes:
         artifact: the bytes of the cubin or shared object; empty when the compiler refused.

@@ -45,7 +45,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class BuildOutput:
-    """What came of one compilation.
+    """The output of one compilation.
 
     Attributes:
         artifact: path of the cubin or shared object.

@@ -64,7 +64,7 @@ def user_headers(source: str, flags: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 class _Header(NamedTuple):
-    """What is known of a header.
+    """A header and its contents.
 
     Attributes:
         digest: of its bytes.

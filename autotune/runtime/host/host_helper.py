@@ -161,7 +161,7 @@ class RunStruct(ctypes.Structure):
 
 
 class MomentStruct(ctypes.Structure):
-    """What clocks and counters said at one moment; ``Moment`` in the C text."""
+    """Clocks and counters at one moment; ``Moment`` in the C text."""
 
     _fields_ = [
         ("wall_s", ctypes.c_double),

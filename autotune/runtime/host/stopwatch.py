@@ -22,7 +22,7 @@ _ASIDE, _MISSING = 0.01, 0.01
 
 @dataclass(frozen=True)
 class Reading:
-    """What clocks and counters of the system said of one span.
+    """Clocks and counters of the system over one span.
 
     Attributes:
         wall_s: its length.
@@ -55,7 +55,7 @@ class Reading:
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """The duration."""
         return self.process_s if self.is_cpu_time else self.wall_s
 
 
@@ -92,7 +92,7 @@ class Stopwatch:
 
     @property
     def clocks(self) -> Clocks | None:
-        """What became of the cores meanwhile; None where nothing did."""
+        """The loss of cores during the time; None if there was none."""
         if not self._preempted:
             return None
         return Clocks(preempted=True, cpu_time=self._by_cpu)

@@ -43,7 +43,7 @@ def nothing() -> None:
 
 @dataclass(eq=False)
 class _Owned:
-    """What of the driver's belongs to one executable: its module, and a stream of PyCUDA's."""
+    """The driver's resources of one executable: its module, and a stream of PyCUDA's."""
 
     module: Loaded | None
     stream: object

@@ -38,7 +38,7 @@ class _NodeParams(ctypes.Structure):
 
 
 class Graph:
-    """What was queued on a stream, ready to be launched at once and again.
+    """The work captured from a stream, which can be launched repeatedly.
 
     Args:
         stream: a PyCUDA stream; not the default one, which cannot be captured.

@@ -21,7 +21,7 @@ RunsOn = Literal["cuda", "cpu"]
 
 
 class Facts(Protocol):
-    """What a driver says of one device."""
+    """A device's properties, as its driver reports them."""
 
     @property
     def name(self) -> str:

@@ -52,7 +52,7 @@ class Entity(ABC):
 
     @property
     def value(self) -> object:
-        """What `attribute` holds."""
+        """The value of `attribute`."""
         value: object = getattr(self, self.attribute)
         return value
 
@@ -70,7 +70,7 @@ class SequenceEntity(Entity):
 
     @property
     def value(self) -> Sequence[object]:
-        """What `attribute` holds."""
+        """The value of `attribute`."""
         value: Sequence[object] = getattr(self, self.attribute)
         return value
 

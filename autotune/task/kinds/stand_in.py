@@ -12,7 +12,7 @@ from autotune.task.kinds.entity import Entity
 
 
 class Asked(Protocol):
-    """How a kind answers a filter that is called once for many values of a knob."""
+    """The answers of a kind to a filter that is called once for many values of a knob."""
 
     def entity(self, kind: type[Entity], value: Callable[[], object]) -> object:
         """Return what stands for the entity; ``value`` is called when its value is read."""

@@ -36,7 +36,7 @@ def arrange(layout: str, values: Mapping[str, T]) -> list[T]:
 
 @dataclass(frozen=True)
 class Slide:
-    """How a window moves along one axis: ``extent`` elements, ``dilation`` apart."""
+    """The motion of a window along one axis: ``extent`` elements, ``dilation`` apart."""
 
     extent: int
     stride: int

@@ -169,7 +169,7 @@ def conv2d_winograd_weight_transform(kernel: Tensor, tile_size: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Tiles:
-    """How the tiles of a Winograd convolution lie in its output, and what they read.
+    """The tiles of a Winograd convolution in its output, and the elements that they read.
 
     Attributes:
         batch: images.

@@ -27,7 +27,7 @@ _DRAW_S = 0.25
 
 
 class View(Protocol):
-    """Where a state is shown."""
+    """A display of a run's state."""
 
     def show(self, state: State) -> None:
         """Show a state; not every one need be seen."""

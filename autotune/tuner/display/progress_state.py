@@ -9,7 +9,7 @@ from autotune.utils.quantities import duration
 
 @dataclass(frozen=True)
 class State:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
         prefix: text in front.

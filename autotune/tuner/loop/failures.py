@@ -85,7 +85,7 @@ class Failures:
 
     @property
     def kinds(self) -> dict[str, int]:
-        """How many trials failed in each way, by the names of `MeasureErrorNo`, most first."""
+        """The number of failures of each kind, by the names of `MeasureErrorNo`, most first."""
         counts: Counter[str] = Counter()
         for (kind, _), count in self._counts.items():
             counts[kind] += count

@@ -21,7 +21,7 @@ _LONGEST_TITLE = 200
 
 @dataclass(frozen=True)
 class TuneResult:
-    """What `Tuner.tune` returns; printed, it is the summary that a run ends with.
+    """The result of `Tuner.tune`; printed, it is the summary that a run ends with.
 
     Attributes:
         task: what was tuned.
@@ -68,7 +68,7 @@ class TuneResult:
 
     @property
     def speedup(self) -> float | None:
-        """How many times faster than the default configuration the best is; None if unknown."""
+        """The speedup of the best over the default configuration; None if unknown."""
         if self.default_seconds is None or not self.seconds < math.inf:
             return None
         return self.default_seconds / self.seconds

@@ -26,7 +26,7 @@ Records = str | os.PathLike[str] | Database | Iterable[Pair]
 
 @dataclass(frozen=True)
 class Earlier:
-    """What is known of a task.
+    """Earlier trials of a task.
 
     Attributes:
         trials: each candidate once: the latest result, a time before any failure.

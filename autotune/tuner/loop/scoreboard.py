@@ -77,7 +77,7 @@ class Scoreboard:
 
 
 class Scored(Protocol):
-    """What has a scoreboard."""
+    """An object with a scoreboard."""
 
     scoreboard: Scoreboard
 

@@ -72,7 +72,7 @@ class Screening:
 
     @property
     def example(self) -> str:
-        """What most of them were refused for; empty where none was."""
+        """The most frequent reason of refusals; empty where there were none."""
         return self._causes.example
 
     def end(self, measured: int) -> str | None:

@@ -14,7 +14,7 @@ from autotune.workload import Workload
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is, as far as its end depends on it.
+    """The progress of a run, as far as its end depends on it.
 
     Attributes:
         measured: trials that ended.
@@ -33,7 +33,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Stop:
-    """When a run ends, and what is done at its end; the fields are arguments of `Tuner.tune`.
+    """The conditions for a run's end, and its last steps; fields are arguments of `Tuner.tune`.
 
     Attributes:
         n_trial: most trials in all, those of an earlier run included.

@@ -38,7 +38,7 @@ class Strategy(Protocol):
 
 
 class Proposer(Protocol):
-    """What AutoTVM's tuners define."""
+    """The interface of AutoTVM's tuners."""
 
     def has_next(self) -> bool:
         """Return whether there is anything left to propose."""

@@ -30,7 +30,7 @@ STARTS = 2
 
 @dataclass
 class _Class:
-    """What was measured on one class: rates by index in the space of its task."""
+    """The trials on one class: rates by index in the space of its task."""
 
     task: Task
     descriptor: Descriptor
@@ -63,7 +63,7 @@ class AcrossClasses:
 
     @property
     def count(self) -> int:
-        """How many trials ran, on all classes together."""
+        """The number of trials on all classes together."""
         with self._lock:
             return sum(rate > 0 for one in self._classes.values() for rate in one.rates.values())
 
@@ -83,7 +83,7 @@ class AcrossClasses:
 
 
 class OneOfSeveral:
-    """What trials on all classes tell of points on one: a `Prior` that grows.
+    """The information of all classes' trials on the points of one: a `Prior` that grows.
 
     Args:
         across: all trials.

@@ -18,7 +18,7 @@ Score = Callable[[IndexArray], FloatArray]
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how hot.
+    """The length and the temperatures of annealing.
 
     Attributes:
         steps: most moves of each chain.

@@ -25,7 +25,7 @@ def join_columns(first: Columns, more: Columns) -> Columns:
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """What the Gaussian process is conditioned on, one row each.
+    """The data that the Gaussian process is conditioned on, one row each.
 
     Attributes:
         indices: in the space.

@@ -41,7 +41,7 @@ class _Source:
 
 
 class Expectation(Protocol):
-    """What is expected of points of a space before they are measured."""
+    """Expected values of points of a space before they are measured."""
 
     @property
     def starts(self) -> Sequence[int]:

@@ -31,7 +31,7 @@ CAUTION = 2.0
 
 @dataclass
 class Trials:
-    """What was measured, by index; rates are 1 / seconds, 0 for failures.
+    """Measured trials by index; rates are 1 / seconds, 0 for failures.
 
     `reports` is what the compiler said of those that it could build, see `resources.report_of`.
     `refused` are points known not to run before anything was built; there may be many times more.
@@ -47,7 +47,7 @@ class Trials:
 
     @property
     def known(self) -> int:
-        """How many points something is known of."""
+        """The number of points with a known result."""
         return len(self.rates) + len(self.refused)
 
     @property
