@@ -107,7 +107,7 @@ def _require_loopback(scheduler: str, host: str, port: int) -> None:
     """Refuses a scheduler, or a worker's own address, that others reach without TLS."""
     if not is_loopback(scheduler):
         raise FleetError(
-            f"{scheduler} is on another host and not encrypted: whoever can reach it could run "
+            f"{scheduler} is on another host and not encrypted: anyone who can reach it could run "
             "code here. Use TLS (tls://..., --tls-ca-file, --tls-cert, --tls-key), or say "
             "--insecure where the network itself keeps others out"
         )

@@ -79,7 +79,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a subcommand; an error that is the user's to mend becomes one message."""
+        """Run a subcommand; a mistake of the user becomes one message."""
         try:
             return super().invoke(ctx)
         except AutotuneError as error:

@@ -61,7 +61,7 @@ def serve(
         if missing := [str(path) for path in logs if not path.exists()]:
             say(f"Not there yet, and shown as soon as it is: {', '.join(missing)}")
         if secret:
-            say("Whoever has this link can read these logs; it is not shown again.")
+            say("Anyone who has this link can read these logs; it is not shown again.")
         say("Ctrl-C ends it.")
         if browse:
             webbrowser.open(link)

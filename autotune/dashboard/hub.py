@@ -142,7 +142,7 @@ class Reader:
                 cost = time.monotonic() - began
                 for message in messages:
                     await asyncio.wait_for(self._send(message), PATIENCE_S)
-                # Whoever asks for something else need not wait.
+                # A request for another view need not wait.
                 with suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(self._asked.wait(), max(PAUSE_S, REST * cost))
         except asyncio.TimeoutError:

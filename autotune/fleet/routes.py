@@ -94,7 +94,7 @@ class Routes:
         devices = self._queue.able(run)
         release = self._release(places, devices)
         if devices and all(place.cuda >= major(release) for place in devices):
-            # Whoever joins later with an older driver could not load what this release makes.
+            # A worker that joins later with an older driver could not load this release's code.
             self._run[str(target)] = replace(run, cuda=major(release))
         return Needs("build", toolkit=release)
 

@@ -121,8 +121,8 @@ class Pipeline:
     def wait_for_room(self, timeout_s: float | None = None) -> None:
         """Wait until the oldest trial ended, or several did since the last call.
 
-        In place of those, others can be submitted. Whoever has nothing to submit may call it
-        again and again. Returns at once when nothing is outstanding, and when the time is over.
+        In place of those, others can be submitted, before the next call or not. Returns at once
+        when nothing is outstanding, and when the time is over.
         """
         self._wait(timeout_s, max(1, self.capacity // _PARTS))
         self._fresh = 0

@@ -16,8 +16,8 @@ class EarlyModules(Mapping[str, Module]):
     """Modules by `Unit.key`, begun as soon as it is known how a function is computed.
 
     To choose takes this process about as long as compilers, processes of their own, take for what
-    was chosen. Asking for a module waits for it; one that failed is not there, so that whoever
-    compiles it again tells why.
+    was chosen. Asking for a module waits for it; one that failed is not there, so that to compile
+    it again gives the reason.
 
     Args:
         make: compiles a unit.

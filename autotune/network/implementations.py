@@ -4,7 +4,7 @@
     def conv2d_nchw_cpu(layer: Layer) -> Offer | None:
         ...
 
-Whoever has a layer to compute asks `offers_of`; a network does so for its functions.
+`offers_of` returns the templates for a layer; networks call it for their functions.
 `templates_for` lists the templates that there are for an operator, a layout and a type.
 """
 

@@ -25,7 +25,7 @@ from autotune.utils.check import Check
 
 logger = logging.getLogger("autotune")
 
-# Whoever spent more than this many seconds on a network (a century) did not.
+# No one spends more seconds than this (a century) on a network: a record that says so is wrong.
 _LONGEST_S = 3e9
 
 

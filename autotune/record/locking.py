@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT
-# Whoever holds the lock for longer is stopped or hangs; a trial must not be lost for that.
+# A process that holds the lock for longer is stopped or hangs; no trial must be lost for that.
 PATIENCE_S = 10.0
 _PAUSES_S = (0.0005, 0.005)
 # File systems that know no locks say so in these ways; all of them know appending.

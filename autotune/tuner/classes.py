@@ -165,7 +165,7 @@ class _Lane:
                 while self.run.advance(session, ROUND):
                     self.run.suggest(self.tuner.from_others())
                 self.result = self.run.finish(session)
-        except BaseException as error:  # handed to whoever waits for all
+        except BaseException as error:  # raised where all classes are waited for
             self.error = error
 
 

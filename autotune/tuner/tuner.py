@@ -186,8 +186,8 @@ class Tuner:
             resume: a log, or pairs of input and result, of an interrupted run of this task. What
                 it holds counts as measured: it is learned from, and not measured again. The winner
                 of its race stays the best until a trial is faster.
-            retry: whether trials that failed in ``resume`` may be measured again, where what made
-                them fail was mended.
+            retry: whether trials that failed in ``resume`` may be measured again, after the cause
+                of their failure was fixed.
             keep_older: whether records of ``resume`` count whose kernel had another text, flags,
                 arguments or reference than the template gives it now. A warning says how many are
                 ignored.

@@ -1,7 +1,7 @@
-"""Reading plain data that somebody else wrote: each function returns what it names, or raises.
+"""Checked reading of plain data from outside: each function returns the type it names, or raises.
 
-What comes out of JSON may be anything. These say what it must be, in one line each, so that
-whoever reads a form needs no checks of its own, and the type checker knows what it has.
+JSON may contain anything. These functions say what it must be, in one line each, so that readers
+of a form need no checks of their own, and the type checker knows the types.
 """
 
 from __future__ import annotations

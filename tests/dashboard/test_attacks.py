@@ -161,7 +161,7 @@ def test_other_methods_and_bodies_are_refused(server):
 @pytest.mark.parametrize(
     "message", [b"", b"{", b"[1]", b'{"workload": -1}', b"[" * 60_000, b'"' + b"a" * 70_000 + b'"']
 )
-def test_whoever_sends_nonsense_is_sent_away(server, message):
+def test_a_client_that_sends_nonsense_is_disconnected(server, message):
     socket = Socket(server[0])
     socket.send(message)
     while socket.receive() is not None:

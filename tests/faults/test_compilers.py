@@ -65,13 +65,13 @@ def test_a_compiler_killed_by_somebody_else_costs_nothing(fake_compiler, tmp_pat
 def test_a_compiler_that_is_always_killed_costs_one_trial_and_is_not_remembered(
     fake_compiler, tmp_path, hasty
 ):
-    mended = tmp_path / "mended"
-    fake_compiler("define KNOB 1", f"[ -e '{mended}' ] || kill -9 $$")
+    repaired = tmp_path / "repaired"
+    fake_compiler("define KNOB 1", f"[ -e '{repaired}' ] || kill -9 $$")
     task = faulty_task("none")
     results = built(task, range(3), n_parallel=1)
     assert [r.error_no for r in results] == [0, MeasureErrorNo.COMPILE_HOST, 0]
     assert re.search("fakecc failed, 3 times in a row", results[1].error_msg)
-    mended.touch()
+    repaired.touch()
     assert built(task, [1], n_parallel=1)[0].ok
 
 

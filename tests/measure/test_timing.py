@@ -330,7 +330,7 @@ def test_a_race_takes_turns_and_runs_all_for_as_long():
 
 
 @given(st.lists(st.floats(1e-9, 10), min_size=1, max_size=30))
-def test_whoever_averages_the_costs_of_a_record_gets_the_median_of_the_samples(samples):
+def test_the_mean_of_the_costs_of_a_record_is_the_median_of_the_samples(samples):
     timing = summarize(samples, 1)
     result = MeasureResult(costs_of(timing), 0, 0.1, 1.0, "", evidence_of(timing))
     assert result.seconds == pytest.approx(np.median(samples), rel=1e-12)

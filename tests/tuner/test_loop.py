@@ -73,7 +73,7 @@ def test_failures_are_summed_up_by_kind_and_first_line(task, caplog):
 def test_failing_alike_from_the_start_stops_the_run(task, caplog):
     measured = option(bad=range(60))
     RandomTuner(task, seed=0).tune(60, measured, fail_fast=8)
-    assert "trials all failed with the same message; mend that first" in caplog.text
+    assert "trials all failed with the same message; fix that first" in caplog.text
     assert measured["runner"].seen == []
     assert re.search(r"Could not find any valid schedule for task .*loop", caplog.text)
 

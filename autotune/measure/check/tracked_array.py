@@ -1,6 +1,6 @@
-"""numpy arrays that carry a bound on the error of whoever computes the same in its own dtype.
+"""numpy arrays that carry a bound on the error of the same computation in their own dtype.
 
-What numpy's functions do with them is told in `autotune.measure.check.tracked`; what is not told
+`autotune.measure.check.tracked` defines numpy's functions of them; a function that is not defined
 there raises `NotTracked`.
 """
 

@@ -1,12 +1,12 @@
 """Locks on a device, taken by the process that times on it, and gone with that process.
 
-Two locks make one that is fair. Whoever wants a device first takes the lock of its *queue*, then
-waits for the device itself, and lets the queue go once he has that. So there is at most one who
-waits for the device, and who just had it queues behind him: two programs take turns. Both are
-``flock``s: the system takes them back however a process ends.
+Two locks make one that is fair. A process first takes the lock of the device's *queue*, then waits
+for the device itself, and releases the queue as soon as it has the device. So at most one process
+waits for the device, and the one that just had it queues behind: two programs take turns. Both are
+``flock``s: the system releases them however a process ends.
 
-What an ancestor of this process holds is not waited for: a program that has a device to itself
-has it for the programs that it starts, too.
+A lock that an ancestor of this process holds is not waited for: a program that has a device to
+itself has it for the programs that it starts, too.
 """
 
 from __future__ import annotations

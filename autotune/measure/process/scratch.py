@@ -27,8 +27,9 @@ _BLOCK = bytes(1 << 20)
 class Scratch:
     """A folder made on first use.
 
-    Its owner holds a lock on it, which the system takes back however the owner ends. Whoever makes
-    a folder removes those beside it that nobody holds: a killed run leaves nothing for long.
+    Its owner holds a lock on it, which the system releases however the owner ends. To make a
+    folder also removes those beside it that are not locked, so a killed run leaves nothing for
+    long.
 
     Args:
         purpose: part of its name.

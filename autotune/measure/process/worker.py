@@ -195,7 +195,7 @@ class Worker(Generic[Reply]):
     def _launched(self) -> Child:
         with self._starting:
             self._child = child = Child(self._module, self._environment, self._bare)
-        # Whoever called `end` before there was a child relies on this look.
+        # A call of `end` before there was a child relies on this check.
         if self._over.is_set():
             child.kill()
         return child

@@ -25,8 +25,8 @@ class HostGate:
     as many threads as it likes, and nobody times. Builders need no ticket: they are paused where
     they stand, and so lose nothing but the time of the timing.
 
-    Whoever wants to time goes before those who want to begin to work; a thread that works already
-    may go on with more.
+    Timing has priority over threads that want to begin to work; a thread that works already may
+    go on with more.
     """
 
     def __init__(self, builder: Pausable) -> None:

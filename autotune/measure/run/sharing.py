@@ -40,7 +40,7 @@ class _First:
         """Keep what came of it, if anything did, in place of its future."""
         ended, self._future = self._future, None
         if ended is not None:
-            with suppress(BaseException):  # of which whoever waits is told
+            with suppress(BaseException):  # those who wait for the future get it
                 self._result = ended.result()
 
     def future_for(self, asked: str) -> Future[MeasureResult] | None:
@@ -106,7 +106,7 @@ class Sharing:
         mine: Future[MeasureResult] = Future()
 
         def settle(done: Future[MeasureResult]) -> None:
-            # Whoever waited for `mine` may have given it up.
+            # `mine` may have been given up meanwhile.
             with suppress(InvalidStateError):
                 if done.cancelled():  # the other one was given up, this one was not
                     forward(self._run(measure_input, build_result), mine)

@@ -37,7 +37,7 @@ class View(Protocol):
 
 
 class Lines:
-    """Plain lines, for files, pipes and whoever collects them."""
+    """Plain lines, for files, pipes and log collectors."""
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream

@@ -70,7 +70,7 @@ class Failures:
         self.alike = 0 if self._mixed else self.alike + 1
 
     def recall(self, results: Iterable[MeasureResult]) -> None:
-        """Count trials of an earlier run; what failed then may have been mended."""
+        """Count trials of an earlier run; their causes may have been fixed since."""
         for result in results:
             if not result.ok:
                 self._count(result)

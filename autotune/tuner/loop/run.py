@@ -336,7 +336,7 @@ class Run:
         self._why = stop.reason(state)
         if self._why and stop.fail_fast and alike >= stop.fail_fast:
             logger.warning(
-                "stopped: %s; mend that first, then tune again; with resume= also retry=True",
+                "stopped: %s; fix that first, then tune again; with resume= also retry=True",
                 self._why,
             )
         return not self._why
