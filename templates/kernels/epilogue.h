@@ -47,9 +47,9 @@ __device__ __forceinline__ float activated(float x) {
 
 // Applies the epilogue to FLOATS neighbours of the output from `at` on: all of `channel`, or with APART of the
 // channels from there on.
-template <int APART, int FLOATS, class Place>
+template <int APART, int FLOATS, class Index>
 __device__ __forceinline__ void finish(
-    float (&sums)[FLOATS], const EpilogueArgs& epilogue, int channel, Place at) {
+    float (&sums)[FLOATS], const EpilogueArgs& epilogue, int channel, Index at) {
 #ifdef KEPT
   float before[FLOATS];
 #endif
