@@ -40,23 +40,23 @@ def next_arm(functions: Sequence[Tuned]) -> tuple[Tuned, Arm] | None:
     without = [(t, arm) for t, arm in open_to if math.isinf(t.seconds) and not arm.best_by_round]
     if without:
         return max(without, key=lambda pair: pair[0].calls * pair[0].function.flop)
-    habits = _habits(functions)
-    usual_s = statistics.fmean([s for _, s in habits.values()]) if habits else 1.0
+    means = _means_by_arm(functions)
+    usual_s = statistics.fmean([s for _, s in means.values()]) if means else 1.0
     # What is tried for the first time is tried for one function.
-    for way in {arm.name for t in functions for arm in t.arms if arm.busy} - set(habits):
-        habits[way] = _HOPELESS, usual_s
+    for way in {arm.name for t in functions for arm in t.arms if arm.busy} - set(means):
+        means[way] = _HOPELESS, usual_s
 
     def gain(pair: tuple[Tuned, Arm]) -> float:
         tuned, arm = pair
         if arm.best_by_round:
             return gain_per_second(tuned, arm)
-        return _hope(tuned, *habits.get(arm.name, (1.0, usual_s)))
+        return _expected_gain(tuned, *means.get(arm.name, (1.0, usual_s)))
 
     best = max(open_to, key=gain)
     return best if gain(best) > 0 else None
 
 
-def _habits(functions: Sequence[Tuned]) -> dict[str, tuple[float, float]]:
+def _means_by_arm(functions: Sequence[Tuned]) -> dict[str, tuple[float, float]]:
     """Return of each way its time against the best of any, and the seconds of its first round.
 
     Both are means over the functions that it was tried for, the first a geometric one.
@@ -77,8 +77,8 @@ def _habits(functions: Sequence[Tuned]) -> dict[str, tuple[float, float]]:
     }
 
 
-def _hope(tuned: Tuned, ratio: float, round_s: float) -> float:
-    """Return the expected gain of a second of the first round of a way, by its habits."""
+def _expected_gain(tuned: Tuned, ratio: float, round_s: float) -> float:
+    """Return the expected gain of a second of a way's first round, by its means over functions."""
     if _done(tuned):
         return 0.0
     total = tuned.calls * _finite(tuned.seconds)

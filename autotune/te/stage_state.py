@@ -105,7 +105,7 @@ class StageState:
         self.is_output = False
 
     def copied_to(self: StageT, schedule: Owner) -> StageT:
-        """Return the same stage of a copy of its schedule; it hangs where this one does."""
+        """Return the same stage of a copy of its schedule; it is attached where this one is."""
         new = type(self).__new__(type(self))
         new.schedule, new.key, new.op, new.origin_op = schedule, self.key, self.op, self.origin_op
         new.all_iter_vars = self.all_iter_vars[:]

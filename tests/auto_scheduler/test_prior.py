@@ -113,14 +113,14 @@ def test_measurements_that_contradict_it_are_believed():
 def test_what_others_say_is_believed_as_far_as_it_was_right_of_new_trials():
     right, wrong = RowModel(0, taught()), RowModel(0, taught())
     features, drafts, seconds = some_trials(1)
-    assert right.faith == wrong.faith == 1.0
+    assert right.common_weight == wrong.common_weight == 1.0
     right.judge(features, drafts, seconds)
     wrong.judge(features, drafts, drafts * 2.0 ** (-2 * features[:, 0]))
-    assert right.faith > 0.9
-    assert wrong.faith == 0.0
+    assert right.common_weight > 0.9
+    assert wrong.common_weight == 0.0
     failed = np.full(len(seconds), np.inf)
     right.judge(features, drafts, failed)
-    assert right.faith > 0.9, "failures say nothing of it"
+    assert right.common_weight > 0.9, "failures say nothing of it"
 
 
 def test_of_what_has_no_tiles_nothing_is_learned_and_nothing_is_said():

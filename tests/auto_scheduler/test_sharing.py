@@ -10,8 +10,8 @@ import pytest
 from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy, XGBModel
 from autotune.auto_scheduler.search import descriptor
-from autotune.auto_scheduler.search.kin import Kind, mapped
 from autotune.auto_scheduler.search.program import FactorSlot
+from autotune.auto_scheduler.search.transfer import Kind, mapped
 from autotune.cost_model import Trees
 from tests.auto_scheduler.graphs import conv2d_layer, matmul
 from tests.auto_scheduler.quick import QUICK
@@ -186,7 +186,7 @@ def test_trees_are_fitted_for_proposals_and_not_for_each_result(monkeypatch):
 def test_trials_are_judged_by_what_others_say_before_these_know_them():
     """However late and in whatever groups results are heard of."""
 
-    def faith(asked_between, at_once):
+    def weight(asked_between, at_once):
         model = XGBModel()
         first, second = (search_of(plain_conv(*sizes), model) for sizes in ((64, 28), (64, 14)))
         batch = [each.transform_steps for each in first.propose(12)]
@@ -196,10 +196,10 @@ def test_trials_are_judged_by_what_others_say_before_these_know_them():
         if asked_between:
             second.propose(4)
         first.propose(4)
-        return first.model.faith
+        return first.model.common_weight
 
-    assert faith(False, 12) == faith(False, 1) == faith(True, 1)
-    assert faith(False, 12) < 1.0
+    assert weight(False, 12) == weight(False, 1) == weight(True, 1)
+    assert weight(False, 12) < 1.0
 
 
 def test_half_of_a_first_batch_is_best_by_drafts_alone():

@@ -62,7 +62,7 @@ def rewritten(
 
     Raises:
         ScheduleError: a length is not decided, or a step cannot be taken.
-        LoweringError: a stage hangs where it cannot be computed.
+        LoweringError: a stage is attached where it cannot be computed.
     """
     layouts = {} if option is LayoutRewriteOption.NO_REWRITE else layouts_of(graph, steps)
     if not layouts:

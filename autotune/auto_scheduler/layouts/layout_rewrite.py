@@ -55,7 +55,7 @@ def layouts_of(graph: ComputeGraph, steps: Sequence[TransformStep]) -> Layouts:
 
     Raises:
         ScheduleError: a length is not decided, or a step cannot be taken.
-        LoweringError: a stage hangs where it cannot be computed.
+        LoweringError: a stage is attached where it cannot be computed.
     """
     if not has_free_placeholders(graph):
         return {}

@@ -125,7 +125,7 @@ class ComputeDAG(ComputeGraph):
         """Return a state in which all loops of stages that are computed have their ranges.
 
         Raises:
-            LoweringError: a stage hangs where it cannot be computed.
+            LoweringError: a stage is attached where it cannot be computed.
         """
         if isinstance(state, State):
             return state.with_object(infer_bound(state.state_object))

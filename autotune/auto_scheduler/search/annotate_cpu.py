@@ -13,7 +13,7 @@ from autotune.auto_scheduler.search.program import FactorSlot, Program, Slot
 from autotune.auto_scheduler.search.steps import Annotator
 from autotune.auto_scheduler.sketch.lanes import SHARING
 from autotune.auto_scheduler.sketch.packing import packed_dimension
-from autotune.auto_scheduler.states.attach_map import hanging, hanging_at
+from autotune.auto_scheduler.states.attach_map import attached_at, attached_to
 from autotune.auto_scheduler.states.loop_state import StateObject, plain_state
 from autotune.auto_scheduler.states.loops import Annotation, ComputeAtKind, IterKind, Stage
 from autotune.auto_scheduler.transform_steps import PragmaStep, ReorderStep, SplitStep
@@ -106,7 +106,7 @@ def _parallel(work: Annotator, stage_id: int, params: HardwareParams) -> None:
             break
         count += 1
         product *= loop.extent or 1
-        if list(hanging_at(work.state.attach, stage_id, i)):
+        if list(attached_at(work.state.attach, stage_id, i)):
             break
     if count:
         work.fuse(stage_id, 0, count)
@@ -121,7 +121,7 @@ def _unroll(work: Annotator, stage_id: int) -> None:
     stage = work.stage(stage_id)
     if any(loop.iter_kind is IterKind.REDUCTION for loop in stage.iters):
         work.unroll_limit(stage_id, UNROLL_LIMITS)
-    elif is_tiled(stage) and _at_root(stage) and list(hanging(work.state.attach, stage_id)):
+    elif is_tiled(stage) and _at_root(stage) and list(attached_to(work.state.attach, stage_id)):
         work.take(PragmaStep(stage_id, 0, f"{UNROLL}${_COPY_UNROLL}"))
 
 
@@ -142,7 +142,7 @@ def _vectorize(work: Annotator, stage_id: int, most: int) -> None:
     count, product = 0, 1
     for i in range(len(stage.iters) - 1, -1, -1):
         loop = stage.iters[i]
-        if list(hanging_at(work.state.attach, stage_id, i)):
+        if list(attached_at(work.state.attach, stage_id, i)):
             break
         if loop.iter_kind is IterKind.REDUCTION or loop.annotation is not Annotation.NONE:
             break

@@ -129,7 +129,7 @@ def _threads(sketch: StateObject, place: int, params: HardwareParams) -> tuple[i
 
 
 def tiling_roots(state: StateObject) -> dict[int, int]:
-    """Return the stages at whose loops tiled stages hang: root -> the tiled stage."""
+    """Return the stages at whose loops tiled stages are attached: root -> the tiled stage."""
     access = AccessAnalyzer(state.stage_ops)
     found = {}
     for stage_id, stage in enumerate(state.stages):
@@ -338,7 +338,7 @@ def _is_plain_reduction(loop: Iterator) -> bool:
 
 
 def _reduces_across_threads(state: StateObject, stage_id: int) -> bool:
-    """Whether threads reduce together in a stage, or in one that hangs in it."""
+    """Whether threads reduce together in a stage, or in one that is attached to it."""
     family = [stage_id, *(key for key, place in state.attach.items() if place[0] == stage_id)]
     return any(
         loop.iter_kind is IterKind.REDUCTION and loop.annotation is Annotation.THREAD_X

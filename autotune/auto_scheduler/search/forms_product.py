@@ -37,7 +37,7 @@ class ProductForms(ABC):
         program: whose rows are looked at; its stage ``stage_id`` is a product.
         stage_id: of the product.
         model: the device.
-        tiles: which splits of the stage where it hangs are open, those of rows, then of columns.
+        tiles: which splits of the stage it is attached to are open: of rows, then of columns.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ProductForms(ABC):
         self.singly = tuple([_is_copied_singly(each, found.vector) for each in copies])
         self.batch = product([extent_of(axis) or 1 for axis in found.batch])
         self.extents = found.extents
-        # The stage where it hangs.
+        # The stage that it is attached to.
         self.root, _ = state.attach[stage_id]
         of_root = tiling_splits(state, stage_id)
         chunk = splits_of(state.transform_steps, stage_id)[-1]

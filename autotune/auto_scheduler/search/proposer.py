@@ -41,7 +41,7 @@ class Effort:
         near: share of a batch for neighbours of the best measured rows.
         bold: share of a batch for rows whose time is least certain.
         alike: most rows of a batch that differ in choices only.
-        kin: share of the first batch for what was fastest of similar tasks.
+        similar: share of the first batch for what was fastest of similar tasks.
         drafted: share of the first batch for what is best by drafts alone, as what other
             workloads say may mislead.
     """
@@ -53,7 +53,7 @@ class Effort:
     near: float = 0.2
     bold: float = 0.15
     alike: int = 2
-    kin: float = 0.15
+    similar: float = 0.15
     drafted: float = 0.5
 
     def of_batch(self, count: int) -> Effort:
@@ -233,7 +233,7 @@ class Proposer:
     def _evolved(self, effort: Effort) -> list[_Pool]:
         """Draw rows of all programs, and breed the best of them."""
         share = max(64, effort.population // max(len(self.arms), 1))
-        others = self._elites(effort.elites) + self._kin()
+        others = self._elites(effort.elites) + self._from_similar_tasks()
         rows = [
             np.concatenate([stack.drawn(share * len(stack.members)), known, stack.rows_of(others)])
             for stack, known in zip(self.stacks, self._best_rows, strict=True)
@@ -275,7 +275,7 @@ class Proposer:
         repaired = sampler.limits.repair(np.concatenate(children))
         return distinct(np.concatenate([parents, repaired]))
 
-    def _kin(self) -> list[tuple[int, Row]]:
+    def _from_similar_tasks(self) -> list[tuple[int, Row]]:
         """Return what was fastest of similar tasks and was not proposed yet."""
         known = [] if self.member is None else self.member.elites()
         return [(at, row) for at, row in known if row.tobytes() not in self.arms[at].seen]
@@ -285,8 +285,8 @@ class Proposer:
         if self.member is None or any(arm.rows for arm in self.arms):
             return []
         plain = [replace(pool, scores=pool.drafted) for pool in pools]
-        kin = self._kin()[: _part(count, self.effort.kin)]
-        return kin + self._best(plain, _part(count, self.effort.drafted), 0.0)
+        similar = self._from_similar_tasks()[: _part(count, self.effort.similar)]
+        return similar + self._best(plain, _part(count, self.effort.drafted), 0.0)
 
     def _near(self) -> list[Rows]:
         """Return the neighbours of the fastest measured rows, by stack."""

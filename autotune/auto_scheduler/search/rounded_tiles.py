@@ -25,7 +25,7 @@ class TileSide:
     """The rows, or the columns, of tiles of blocks.
 
     Attributes:
-        split: which split of the stage at whose loops the product hangs makes these tiles.
+        split: which split of the stage at whose loops the product is attached makes these tiles.
         unit: rows, or columns, of one iteration of the loop that it splits.
         multiple: what the iterations of a tile are a multiple of.
     """

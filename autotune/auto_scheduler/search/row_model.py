@@ -22,7 +22,7 @@ _SETTINGS = TreeSettings(rounds=40, depth=5, rate=0.2, threads=1)
 _EQUAL = 64
 # How much of what others say is believed before anything was measured, as if trials whose
 # predictions differ by so much in squares of doublings had shown it.
-_FAITH, _FAITH_WEIGHT = 1.0, 4.0
+_COMMON_WEIGHT, _COMMON_STRENGTH = 1.0, 4.0
 
 
 class RowModel:
@@ -46,10 +46,10 @@ class RowModel:
         self._share = self._told_share = 1.0
         self._mean = self._shift = 0.0
         self._trust = 1.0
-        self._agreed, self._said = _FAITH * _FAITH_WEIGHT, _FAITH_WEIGHT
+        self._agreed, self._said = _COMMON_WEIGHT * _COMMON_STRENGTH, _COMMON_STRENGTH
 
     @property
-    def faith(self) -> float:
+    def common_weight(self) -> float:
         """The weight of other workloads' trials, from 0 to 1."""
         return min(max(self._agreed / self._said, 0.0), 1.0)
 
@@ -76,7 +76,7 @@ class RowModel:
         target = rates - self._share * base
         self._mean = float(target.mean())
         if self._common is not None:
-            told = base + self.faith * self._common.predict(features)
+            told = base + self.common_weight * self._common.predict(features)
             self._told_share = _slope(told[worked], rates[worked])
             self._shift = float((rates - self._told_share * told)[worked].mean())
             self._trust = _EQUAL / (_EQUAL + len(rates))
@@ -101,7 +101,7 @@ class RowModel:
         base = -np.log2(drafts)
         all_say = base
         if self._common is not None:
-            all_say = base + self.faith * self._common.predict(features, pool)
+            all_say = base + self.common_weight * self._common.predict(features, pool)
         if not self._trees:
             return all_say, np.zeros(len(drafts))
         votes = np.array([trees.predict(pool) for trees in self._trees])

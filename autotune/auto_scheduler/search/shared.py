@@ -2,7 +2,7 @@
 
 The tasks of a network are much alike. The trials of each are learned by a common model, which
 corrects the drafts of all (`common_model`); and what was fastest of a task is tried for those
-whose sketches have the same open numbers, mapped to their extents (`kin`). TVM shares a cost
+whose sketches have the same open numbers, mapped to their extents (`transfer`). TVM shares a cost
 model among the tasks of a network too; that schedules of one layer are worth a try for another is
 the idea of transfer-tuning (Gibson and Cano, PACT 2022).
 """
@@ -23,8 +23,8 @@ from autotune.auto_scheduler.search.common_model import (
     with_workload,
 )
 from autotune.auto_scheduler.search.descriptor import Descriptor
-from autotune.auto_scheduler.search.kin import mapped
 from autotune.auto_scheduler.search.row_model import RowModel
+from autotune.auto_scheduler.search.transfer import mapped
 
 # So many similar tasks are looked at, and so many of the fastest rows of each.
 _TASKS, _ROWS = 3, 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot, Program, Slot
-from autotune.auto_scheduler.states.attach_map import hanging_at
+from autotune.auto_scheduler.states.attach_map import attached_at
 from autotune.auto_scheduler.states.loop_state import StateObject
 from autotune.auto_scheduler.states.loops import Annotation, IterKind, Stage
 from autotune.auto_scheduler.transform_steps import (
@@ -86,26 +86,26 @@ class Annotator:
         self.choose(PragmaStep(stage_id, 0, f"auto_unroll_max_step${values[0]}"), values)
 
     def pipeline(self, stage_id: int, iter_id: int, values: Sequence[int]) -> None:
-        """Leave open how far ahead the copies that hang at a loop are made."""
+        """Leave open how far ahead the copies that are attached to a loop are made."""
         self.choose(PragmaStep(stage_id, iter_id, f"{PIPELINE}${values[0]}"), values)
 
     def outer_spatial(self, stage_id: int) -> int:
         """Return how many leading loops of a stage can be fused.
 
-        They end before a reduction, a loop that is marked, or one inside of which something hangs.
+        They end before a reduction, a loop that is marked, or one with a stage attached inside.
         """
         count = 0
         for i, loop in enumerate(self.stage(stage_id).iters):
             if loop.iter_kind is IterKind.REDUCTION or loop.annotation is not Annotation.NONE:
                 break
-            if i and list(hanging_at(self.state.attach, stage_id, i - 1)):
+            if i and list(attached_at(self.state.attach, stage_id, i - 1)):
                 break
             count += 1
         return count
 
 
 def tiling_splits(state: StateObject, stage_id: int) -> list[int]:
-    """Return the splits that tile the stage at whose loops a product hangs; ascending.
+    """Return the splits that tile the stage at whose loops a product is attached; ascending.
 
     Where groups of a product are a dimension of their own, the first split is into these.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator as Iter
 
 from autotune.auto_scheduler.sketch.rule import SketchContext
-from autotune.auto_scheduler.states.attach_map import hanging
+from autotune.auto_scheduler.states.attach_map import attached_to
 from autotune.auto_scheduler.states.loops import (
     Annotation,
     ComputeAtKind,
@@ -70,7 +70,7 @@ def reads_directly(context: SketchContext, state: State, stage_id: int, source: 
 
 
 def single_consumer(context: SketchContext, state: State, stage_id: int) -> int | None:
-    """Returns the one stage that reads a stage, or the one in which all hang that do."""
+    """Returns the one stage that reads a stage, or the one that all readers are attached to."""
     reading = consumers(context, state, stage_id)
     if len(reading) == 1:
         return reading[0]
@@ -139,9 +139,9 @@ def sizes(stage: Stage) -> tuple[int, int]:
 
 
 def is_cross_thread_reduced(state: State, stage_id: int) -> bool:
-    """Returns whether threads of a block reduce a stage together, or one that hangs at it."""
-    hung = hanging(state.state_object.attach, stage_id)
-    return any(_reduced_by_threads(state.stages[each]) for each in (stage_id, *hung))
+    """Returns whether threads of a block reduce a stage together, or one attached to it."""
+    attached = attached_to(state.state_object.attach, stage_id)
+    return any(_reduced_by_threads(state.stages[each]) for each in (stage_id, *attached))
 
 
 def _reduced_by_threads(stage: Stage) -> bool:

@@ -209,7 +209,7 @@ def permuted_by(state: State, stage_id: int) -> tuple[int, ...] | None:
 
 
 def _tile(state: State, stage_id: int, before: int) -> None:
-    """Tile a copy for blocks, hang the shared tile before it there, and share out both."""
+    """Tile a copy for blocks, attach the shared tile before it there, and share out both."""
     op, loops = state.stages[stage_id].op, list(state.stages[stage_id].iters)
     several = _BANK_BYTES * 8 // bits_of(op.outputs[0].dtype)
     height, width = _tile_of([loop.extent or 1 for loop in loops[before:]], 4 * several)

@@ -46,7 +46,7 @@ _TOGETHER = 8
 
 # The loops of a stage over a batch, over rows and over columns.
 Loops = tuple[list[Iterator], Iterator, Iterator]
-# Tiles a stage, given its loops, and returns the loop at which products hang.
+# Tiles a stage, given its loops, and returns the loop at which products are attached.
 Tile = Callable[[State, int, Loops], Iterator]
 
 
@@ -303,14 +303,14 @@ def multiply_in_tiles(
     tile: Tile,
     groups: Groups | None = None,
 ) -> tuple[State, int, Iterator, Iterator]:
-    """Tiles the stage that takes the results of a product over, and hangs the product there.
+    """Tiles the stage that takes the results of a product over, and attaches the product there.
 
     Args:
         context: of the rule.
         state: left as it is.
         stage_id: of the product.
         instructions: that are to multiply.
-        tile: tiles a stage, and returns the loop at which products hang.
+        tile: tiles a stage, and returns the loop at which products are attached.
         groups: what takes the results over, if the product is of groups; see `sketch.groups`.
 
     Returns:

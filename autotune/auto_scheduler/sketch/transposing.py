@@ -59,7 +59,7 @@ class TileTransposed:
         return Condition.PASS if transposed_read(stage.op) is None else Condition.APPLY
 
     def apply(self, context: SketchContext, state: State, stage_id: int) -> Iterable[Derived]:
-        """Tile the stage, and hang a copy of each tile into it."""
+        """Tile the stage, and attach a copy of each tile to it."""
         del context
         found = transposed_read(state.stages[stage_id].op)
         assert found is not None

@@ -21,14 +21,14 @@ def detach_stage(attach: AttachMap, stage: int) -> AttachMap:
 
 
 def move_attached(attach: AttachMap, stage: int, new: Callable[[int], int]) -> AttachMap:
-    """Let what hangs at loops of a stage follow these to their new places."""
+    """Let stages that are attached to loops of a stage follow these to their new positions."""
     return {
         key: (target, new(loop)) if target == stage else (target, loop)
         for key, (target, loop) in attach.items()
     }
 
 
-def made_room(attach: AttachMap, at: int) -> AttachMap:
+def with_inserted_stage(attach: AttachMap, at: int) -> AttachMap:
     """Number stages anew when one is inserted: those from ``at`` on come one later."""
     return {
         key + (key >= at): (target + (target >= at), loop)
@@ -36,18 +36,18 @@ def made_room(attach: AttachMap, at: int) -> AttachMap:
     }
 
 
-def hangs_in(attach: AttachMap, stage: int, other: int) -> bool:
+def is_attached_within(attach: AttachMap, stage: int, other: int) -> bool:
     """Return whether a stage is computed in a loop of another one, or of one that is."""
     while stage in attach and stage != other:
         stage, _ = attach[stage]
     return stage == other
 
 
-def hanging_at(attach: AttachMap, stage: int, loop: int) -> Iterable[int]:
-    """Return the stages that hang at a loop, in the order in which they were attached."""
+def attached_at(attach: AttachMap, stage: int, loop: int) -> Iterable[int]:
+    """Return the stages that are attached to a loop, in the order in which they were attached."""
     return [key for key, place in attach.items() if place == (stage, loop)]
 
 
-def hanging(attach: AttachMap, stage: int) -> Iterable[int]:
-    """Return the stages that hang at any loop of a stage."""
+def attached_to(attach: AttachMap, stage: int) -> Iterable[int]:
+    """Return the stages that are attached to any loop of a stage."""
     return [key for key, (target, _) in attach.items() if target == stage]

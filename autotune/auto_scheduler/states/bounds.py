@@ -17,7 +17,7 @@ def infer_bound(state: StateObject) -> StateObject:
 
     Raises:
         ScheduleError: a length is not decided, or a step cannot be taken.
-        LoweringError: a stage hangs where it cannot be computed.
+        LoweringError: a stage is attached where it cannot be computed.
     """
     replay = Replay(state.dag)
     for step in state.transform_steps:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
-from autotune.auto_scheduler.states.attach_map import AttachMap, made_room
+from autotune.auto_scheduler.states.attach_map import AttachMap, with_inserted_stage
 from autotune.auto_scheduler.states.loops import Iterator, Stage, stage_of
 from autotune.auto_scheduler.states.refusal import check_loops, refuse
 from autotune.auto_scheduler.states.replay import Replay
@@ -101,7 +101,7 @@ class StateObject:
         dag: the graph that the state began with.
         stages: one for each operation, in the order of a te schedule.
         transform_steps: what was done, from the plain state on.
-        attach: which stage hangs at which loop (stage, place among its loops).
+        attach: which stage is attached to which loop (stage, place among its loops).
         concrete: whether all lengths of splits are decided.
     """
 
@@ -201,7 +201,7 @@ class StateObject:
         rest = list(self.stages)
         rest.insert(at, new[at])
         stages = tuple([new.get(i) or stage.of(ops[i]) for i, stage in enumerate(rest)])
-        return self._changed(stages, step, made_room(self.attach, at), self.concrete)
+        return self._changed(stages, step, with_inserted_stage(self.attach, at), self.concrete)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StateObject):

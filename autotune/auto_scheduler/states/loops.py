@@ -130,7 +130,7 @@ class Iterator:
 class StageAttributes:
     """Hints of a stage: `auto_unroll_max_step` in statements, `storage_offset` in elements.
 
-    `pipeline` is the number of buffers of the copies that hang at it, `tensor_core` names the
+    `pipeline` is the number of buffers of the copies attached to it, `tensor_core` names the
     instructions that compute it on tensor cores (see `PragmaStep`).
     """
 

@@ -190,11 +190,11 @@ class Replay:
             self.schedule.stages[stage_id].pragma(self.axes[stage_id][iter_id], key, value)
 
     def pipeline(self, stage_id: int, iter_id: int, buffers: int) -> None:
-        """Make the copies in shared memory that hang at an axis ahead of their use."""
+        """Make the copies in shared memory that are attached at an axis ahead of their use."""
         parent, axis = self.schedule.stages[stage_id], self.axes[stage_id][iter_id]
         for at, stage in enumerate(self.schedule.stages):
-            hangs = stage.attachment is not None and stage.attachment == (parent, axis)
-            if hangs and stage.scope == "shared":
+            is_attached = stage.attachment is not None and stage.attachment == (parent, axis)
+            if is_attached and stage.scope == "shared":
                 self.copy_ahead(at, buffers)
 
     def copy_ahead(self, stage_id: int, buffers: int) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune.auto_scheduler.states.attach_map import AttachMap, hanging_at
+from autotune.auto_scheduler.states.attach_map import AttachMap, attached_at
 from autotune.auto_scheduler.states.loops import ComputeAtKind, Stage
 
 
 def state_text(stages: Sequence[Stage], attach: AttachMap) -> str:
-    """Return the loops of a state: stages of their own one after another, others where they hang.
+    """Return the loops of a state: stages of their own one after another, others where attached.
 
     Loops of one iteration and inlined stages are left out, as in TVM; so it is no identity.
 
@@ -46,6 +46,6 @@ def _stage_lines(
             known = "(None)" if loop.range is None else str(loop.range)
             lines.append(f"{'  ' * depth}{loop.annotation.text} {loop.name} {known}")
             depth += 1
-        for hung in hanging_at(attach, stage_id, i):
-            lines += _stage_lines(stages, attach, hung, depth)
+        for attached in attached_at(attach, stage_id, i):
+            lines += _stage_lines(stages, attach, attached, depth)
     return [*lines, f"{'  ' * depth}{stage.name} = ..."]

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from autotune.auto_scheduler.states.attach_map import attach_stage, detach_stage, hanging, hangs_in
+from autotune.auto_scheduler.states.attach_map import (
+    attach_stage,
+    attached_to,
+    detach_stage,
+    is_attached_within,
+)
 from autotune.auto_scheduler.states.loop_state import Readers, StateObject, TransformStep
 from autotune.auto_scheduler.states.loops import ComputeAtKind, Stage
 from autotune.auto_scheduler.states.refusal import refuse
@@ -35,7 +40,7 @@ class ComputeAtStep(TransformStep):
         if self.target_stage_id == self.stage_id:
             raise refuse(self, "a stage cannot be computed at a loop of its own")
         target = state.stage(self, self.target_stage_id)
-        if hangs_in(state.attach, self.target_stage_id, self.stage_id):
+        if is_attached_within(state.attach, self.target_stage_id, self.stage_id):
             raise refuse(self, f"{target.name} is computed in a loop of {stage.name} itself")
         state.loop(self, target, self.target_iter_id)
         attach = attach_stage(
@@ -61,10 +66,12 @@ class ComputeInlineStep(TransformStep):
     reads: ClassVar[Readers] = (whole,)
 
     def apply(self, state: StateObject) -> StateObject:
-        """Inline the stage, at whose loops nothing may hang."""
+        """Inline the stage, at whose loops nothing may be attached."""
         stage = state.compute_stage(self)
-        for hung in hanging(state.attach, self.stage_id):
-            raise refuse(self, f"{state.stages[hung].name} is computed at a loop of {stage.name}")
+        for attached in attached_to(state.attach, self.stage_id):
+            raise refuse(
+                self, f"{state.stages[attached].name} is computed at a loop of {stage.name}"
+            )
         attach = detach_stage(state.attach, self.stage_id)
         return state.with_stage(
             self, replace(stage, compute_at=ComputeAtKind.INLINED), attach=attach

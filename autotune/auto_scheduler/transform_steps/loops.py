@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar
 
-from autotune.auto_scheduler.states.attach_map import detach_stage, hanging_at, move_attached
+from autotune.auto_scheduler.states.attach_map import attached_at, detach_stage, move_attached
 from autotune.auto_scheduler.states.loop_state import Readers, StateObject, TransformStep
 from autotune.auto_scheduler.states.loops import (
     Annotation,
@@ -87,8 +87,8 @@ class FuseStep(TransformStep):
             raise refuse(self, "expected neighbouring loops from outer to inner")
         loops = [state.loop(self, stage, each) for each in self.fused_ids]
         for each in self.fused_ids[:-1]:
-            for hung in hanging_at(state.attach, self.stage_id, each):
-                name = state.stages[hung].name
+            for attached in attached_at(state.attach, self.stage_id, each):
+                name = state.stages[attached].name
                 raise refuse(self, f"{name} is computed at one of its loops but the last")
         gone = last - first
 
@@ -128,7 +128,7 @@ class ReorderStep(TransformStep):
     after_ids: tuple[int, ...]
 
     def apply(self, state: StateObject) -> StateObject:
-        """Reorder the loops; what hangs at one follows it."""
+        """Reorder the loops; what is attached to one follows it."""
         stage = state.compute_stage(self)
         if sorted(self.after_ids) != list(range(len(stage.iters))):
             raise refuse(
@@ -149,7 +149,7 @@ class ReorderStep(TransformStep):
 class PragmaStep(TransformStep):
     """A stage got a hint: ``auto_unroll_max_step$N``, ``software_pipeline$N``, or to be skipped.
 
-    ``software_pipeline`` is ours, TVM knows none: the copies in shared memory that hang at a loop
+    ``software_pipeline`` is ours, TVM knows none: the copies in shared memory attached to a loop
     are made ahead of their use, by asynchronous copies in N buffers, or, with N of 1, through
     registers in two. Without the step, as with N of 0, they are not.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from autotune.auto_scheduler.states.attach_map import hanging
+from autotune.auto_scheduler.states.attach_map import attached_to
 from autotune.auto_scheduler.states.loop_state import Readers, StateObject, TransformStep
 from autotune.auto_scheduler.states.loops import IterKind, stage_of
 from autotune.auto_scheduler.states.refusal import refuse
@@ -58,7 +58,7 @@ class CacheWriteStep(TransformStep):
         stage, at = state.compute_stage(self), self.stage_id
         plain = [(each.name, each.annotation) for each in stage_of(stage.op).iters]
         changed = [(each.name, each.annotation) for each in stage.iters] != plain
-        if changed or hanging(state.attach, at):
+        if changed or attached_to(state.attach, at):
             raise refuse(self, f"it has to come before all steps on loops of {stage.name}")
         ops = ops_after(state.dag, (*state.transform_steps, self))
         new = {at: stage_of(ops[at]), at + 1: stage_of(ops[at + 1])}
@@ -89,7 +89,7 @@ class RfactorStep(TransformStep):
         if loop.iter_kind is not IterKind.REDUCTION:
             raise refuse(self, f"loop {loop.name} of {stage.name} is no reduction")
         at = self.stage_id
-        if hanging(state.attach, at):
+        if attached_to(state.attach, at):
             raise refuse(self, f"stages are computed in loops of {stage.name}, which loses them")
         ops = ops_after(state.dag, (*state.transform_steps, self))
         rest = replace(stage_of(ops[at + 1]), compute_at=stage.compute_at)

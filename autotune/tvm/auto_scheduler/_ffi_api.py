@@ -33,7 +33,7 @@ def SearchPolicyUtilsHasRfactorStage(state: State | StateObject, stage_id: int) 
 
 
 def SearchPolicyUtilsHasCrossThreadReduction(state: State | StateObject, stage_id: int) -> bool:
-    """Return whether threads of a block reduce a stage together, or one that hangs at it."""
+    """Return whether threads of a block reduce a stage together, or one attached to it."""
     return facts.is_cross_thread_reduced(_state(state), stage_id)
 
 
