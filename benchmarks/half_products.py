@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,18 +97,15 @@ def drawn(count: int, seed: int) -> list[Case]:
 
 def best_kinds(shape: Any, each: int) -> list[dict[str, int]]:
     """Return the best choices by boxes of ``each`` kinds, as the estimate has it."""
+    from autotune.templates import choices
     from autotune.templates.products import gemm_tma, gemm_tma_rules
 
     from autotune import Target
 
     target = Target(f"cuda -arch={ARCH}")
     options = gemm_tma.candidates(shape) | BANDS
-    places = np.meshgrid(*(np.array(v) for v in options.values()), indexing="ij")
-    every = dict(zip(options, (each.ravel() for each in places), strict=True))
-    broken = np.zeros(places[0].size, bool)
-    for rule, _ in gemm_tma_rules.rules(every, shape, target):
-        broken |= rule
-    good = {name: values[~broken] for name, values in every.items()}
+    rules = partial(gemm_tma_rules.rules, shape=shape, target=target)
+    good = choices.all_valid(options, rules)
     kinds: dict[tuple[int, ...], dict[str, int]] = {}
     for place in np.argsort(gemm_tma.estimate(shape, good, target), kind="stable"):
         if len(kinds) == each:

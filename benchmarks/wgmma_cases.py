@@ -12,7 +12,7 @@ from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import gemm_half, gemm_padded, gemm_transposed
 from autotune.templates.products.gemm_shape import Gemm
-from autotune.templates.products.gemm_tma_tiling import Form
+from autotune.templates.products.gemm_tma_form import Form
 
 # What choices have in common; cases change some of it.
 BASE = {

@@ -248,30 +248,6 @@ def best_near_drawn(
     return {name: int(value) for name, value in zip(names, first, strict=True)}
 
 
-def best_of_all(
-    options: Mapping[str, Sequence[int]],
-    rules: Callable[[Any], Sequence[tuple[Any, str]]],
-    estimate: Callable[[Any], Any],
-) -> dict[str, int]:
-    """Return the best choice that breaks no rule, or the first of all where none can run.
-
-    Args:
-        options: values of each knob; of choices that are as good the first counts.
-        rules: of a family; it gets an array of values for each knob.
-        estimate: of arrays too, the least is best.
-    """
-    grid = np.meshgrid(*(np.array(v) for v in options.values()), indexing="ij")
-    every = dict(zip(options, (each.ravel() for each in grid), strict=True))
-    broken = np.zeros(len(next(iter(every.values()))), bool)
-    for each, _ in rules(every):
-        broken |= each
-    if broken.all():
-        return {name: values[0] for name, values in options.items()}
-    good = {name: values[~broken] for name, values in every.items()}
-    best = int(np.argmin(estimate(good)))
-    return {name: int(values[best]) for name, values in good.items()}
-
-
 class Shape(Protocol):
     """A shape with its arguments and a reference."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from autotune import SourceKernel, Target, call
 
-from .. import common
+from .. import choices, common
 from .conv2d_transpose import Conv2dTranspose
 
 # Loads of a thread that are in flight together, about.
@@ -111,7 +111,7 @@ def estimate(shape: Conv2dTranspose, choice: Mapping[str, int], target: Target) 
 
 def default_choice(shape: Conv2dTranspose, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate."""
-    return common.best_of_all(
+    return choices.best_of_all(
         candidates(shape),
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),

@@ -34,7 +34,7 @@ from functools import partial
 
 from autotune import SourceKernel, Target, call, workspace
 
-from .. import common
+from .. import choices, common
 from . import gemm_tma, gemm_wgmma
 from .gemm_shape import Gemm, first_names, result_name
 from .gemm_wgmma import ARCH
@@ -164,7 +164,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
         "stages": [4, 3, 2],
         "band": [max(band for band in (1, 4, 8) if band < 2 * down)],
     }
-    return common.best_of_all(
+    return choices.best_of_all(
         options,
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),

@@ -13,17 +13,11 @@ from functools import partial
 from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
-from .. import common
+from .. import choices, common
 from . import gemm_tma, gemm_wgmma
 from .gemm_shape import HALVES, Product, first_names, result_name
-from .gemm_tma_tiling import (
-    KNOB,
-    MULTIPROCESSORS,
-    PANEL,
-    SKINNY,
-    Form,
-    TmaTiling,
-)
+from .gemm_tma_form import KNOB, SKINNY, Form
+from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, TmaTiling
 
 # Of 16-bit floats.
 ITEM_BYTES = 2
@@ -158,7 +152,7 @@ def default_choice(shape: Product, target: Target) -> dict[str, int]:
 
     Of choices that are as good the first has the deepest pipeline.
     """
-    return common.best_of_all(
+    return choices.best_of_all(
         {**candidates(shape), "stages": [8, 6, 5, 4, 3]},
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),

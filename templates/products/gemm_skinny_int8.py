@@ -13,7 +13,7 @@ from functools import partial
 
 from autotune import SourceKernel, Target, call
 
-from .. import common
+from .. import choices, common
 from .gemm_half import FULL_ROWS
 from .gemm_shape import Gemm, first_names, result_name
 
@@ -130,7 +130,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
 
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate."""
-    return common.best_of_all(
+    return choices.best_of_all(
         candidates(shape),
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),

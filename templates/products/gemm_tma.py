@@ -14,11 +14,12 @@ bytes. What follows from it:
 - As TF32, ``wgmma`` reads the right operand K-major only, but the left one from registers too,
   where threads load either layout. So b may be stored as [k, n] where operands are swapped, and a
   as [k, m] where they are not.
-- Two blocks of a cluster with tiles of the same columns can load half of b each for both
-  (multicast).
+- Blocks of a cluster with tiles of the same columns can load a part of b each for all (multicast),
+  and those with the same rows a part of a: two, four or eight blocks, in one row or in several.
 - Where a shape has too few tiles to fill the device, ``split`` blocks take a range of K each
-  (split-K): a second kernel reduces their partial sums, or they are a cluster, and each reduces
-  its share of the tile's columns through distributed shared memory.
+  (split-K): a second kernel reduces their partial sums, or they are in a cluster, and each reduces
+  its share of the tile's columns through distributed shared memory. Blocks of several tiles in
+  such a cluster multicast too.
 - Results of 16 bits are stored by TMA too, in whole cache lines.
 - Tiles have any multiple of 8 columns, so that as many of them as there are multiprocessors cover
   a result of any size. Boxes of MN-major operands are best whole cache lines: then the
@@ -41,31 +42,36 @@ from autotune import SourceKernel, Target, call, workspace
 from autotune.errors import TemplateError
 from autotune.kernel import KernelCall
 
-from .. import common, tensor_map
+from .. import choices, common, tensor_map
 from ..convolutions.conv2d_nhwc import Conv2dNhwc
 from ..epilogue import Epilogue
 from . import gemm_wgmma
 from .gemm_mma import depth
 from .gemm_shape import HALVES, TF32, Product, first_names, result_name
 from .gemm_tma_estimate import estimate as estimate
+from .gemm_tma_form import FORMS, KNOB, MORE_CLUSTERS, Form
 from .gemm_tma_rules import LARGEST_BOX, SUM_THREADS, faults, rules
 from .gemm_tma_rules import offered as offered
 from .gemm_tma_rules import refusal as refusal
 from .gemm_tma_rules import violation as violation
-from .gemm_tma_tiling import FORMS, KNOB, MULTIPROCESSORS, PANEL, Form, TmaTiling, in_place
+from .gemm_tma_tiling import CLUSTERED, MULTIPROCESSORS, PANEL, TmaTiling, in_place
 from .gemm_wgmma import ARCH
 
 HOPPER = Target(f"cuda -arch={ARCH}")
 # Fragments of 8 columns of the narrowest tile.
 LEAST_WIDTH = 2
+# Results of a tile, at most.
+LARGEST_TILE = 128 * 256
 # Results up to which all tiles run in one wave; with more, swapped strips were slower.
-ONE_STEP = MULTIPROCESSORS * 128 * 256
+ONE_STEP = MULTIPROCESSORS * LARGEST_TILE
 # Rows, columns and extent of K from which on unaligned results gain by strips.
 LEAST_IN_STRIPS = 192
 # Extent of K from which on convolutions with few filters as TF32 gain too.
 LONG_SUM = 1024
 # Estimated cycles up to which `cp.async`, with its shorter prologue, is faster.
 SHORT_RUN = 8000
+# How much shorter they may be in large clusters, of which the estimate is lower.
+SHORTER_IN_CLUSTERS = 300
 # Columns, and results, of shorter ones that are faster by TMA too.
 FEW_COLUMNS, SHORT_RESULTS = range(48, 385), 2**18
 # The same of products with a bias or an activation.
@@ -114,18 +120,25 @@ def _fragments(shape: Product) -> list[int]:
     return sorted({width + width % 2 for width in widths(shape.n)})
 
 
+def _is_offered(form: Form, shape: Product) -> bool:
+    """Return whether a form is in the space of a shape; the rules say with which tiles."""
+    results = shape.batch * shape.m * shape.n
+    if shape.dtype == "int8" or shape.gathers:
+        alone = shape.dtype == TF32 and form.cluster_m == 1
+        return form.cluster_n == 1 and not form.cluster_reduce and (not form.swapped or alone)
+    if form.knob < MORE_CLUSTERS:
+        return shape.dtype in HALVES or not form.cluster_reduce
+    # Few rows stream the other operand, and large clusters must all run at the same time.
+    fits = results <= (FEW_RESULTS if form.cluster_reduce else CLUSTERED * LARGEST_TILE)
+    pair = form.cluster_m * form.cluster_n == 2 and not form.cluster_reduce
+    return shape.dtype in HALVES and min(shape.m, shape.n) > PANEL and (fits or pair)
+
+
 def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     few = shape.batch * shape.m * shape.n <= FEW_RESULTS
-    floats = shape.dtype == TF32
-    plain = shape.dtype == "int8" or shape.gathers
-    forms = [f for f in FORMS if not plain or f.cluster_n == 1]
-    forms = [f for f in forms if not plain or not f.swapped or (floats and f.cluster_m == 1)]
-    forms = [
-        f for f in forms if not f.cluster_reduce or (shape.dtype in HALVES and not shape.gathers)
-    ]
     return {
-        KNOB: [f.knob for f in forms],
+        KNOB: [form.knob for form in FORMS if _is_offered(form, shape)],
         "warps_m": [4, 8, 12],
         "warps_n": [1],
         "frags_m": [1, 2],
@@ -171,7 +184,9 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
         return run > FLOATS_RUN
     few = shape.n in FEW_COLUMNS and shape.m * shape.n <= SHORT_RESULTS
     few = few and shape.batch == 1 and shape.k > SHORT_SUM and not shape.transpose_a
-    return Form.of(choice[KNOB]).persistent or choice["split"] > 1 or run > SHORT_RUN or few
+    form = Form.of(choice[KNOB])
+    short = SHORT_RUN - SHORTER_IN_CLUSTERS * (form.cluster_m * form.cluster_n > 2)
+    return form.persistent or choice["split"] > 1 or run > short or few
 
 
 def suits_integers(shape: Product) -> bool:
@@ -215,7 +230,8 @@ def default_choice(
     if strips:
         swaps = shape.batch * shape.m * shape.n <= ONE_STEP
         some = [Form.of(knob) for knob in options[KNOB]]
-        some = [f for f in some if f.cluster_m == 1 and f.swapped <= (swaps and not f.persistent)]
+        some = [f for f in some if f.cluster_m * f.cluster_n == 1]
+        some = [f for f in some if f.swapped <= (swaps and not f.persistent)]
         options |= {KNOB: [form.knob for form in some if not form.cluster_reduce], "split": [1]}
     if shape.dtype == TF32:
         # Longer K tiles took as long in 12 pairs of configurations. Narrow tiles load an implicit
@@ -230,7 +246,7 @@ def default_choice(
         "stages": [8, 6, 5, 4, 3, 2] if shape.k < 256 else [8, 6, 5, 4, 3],
         "band": [8, 4, 2, 1] if few else [8],
     }
-    choice = common.best_of_all(
+    choice = choices.best_of_all(
         options,
         partial(rules, shape=shape, target=target),
         partial(estimate, shape, target=target),

@@ -8,8 +8,8 @@ from autotune import Target
 
 from .. import common
 from ..epilogue import Epilogue
-from .gemm_shape import Product
-from .gemm_tma_tiling import MULTIPROCESSORS, TmaTiling
+from .gemm_shape import HALVES, Product
+from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, TmaTiling
 
 # Cycles before the main loop of a block, and after its epilogue.
 PROLOGUE = 5000
@@ -20,7 +20,8 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
 
     The constants were fitted to 1010 choices for 50 shapes from 197x3072x768 to 4096 on an H200,
     the fast ones above all; those of loads, and of clusters, once more to 866 for 71 products,
-    and those of split-K to 3300 for 97. Choices may be arrays of them.
+    those of split-K to 3300 for 97, and those of clusters of 16-bit floats to 576 for 44 on an
+    H100. Choices may be arrays of them.
     """
     tiling, c = TmaTiling(shape, choice), choice
     form, split = tiling.form, c["split"]
@@ -35,13 +36,11 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     cluster_sync = 600 * (others > 0) + 40 * others
     # The epilogue.
     writing = _writing_cycles(tiling) * together / common.pick(form.cluster_reduce, split, 1)
-    # Blocks of a cluster exchange partial sums, 16 bytes a cycle, when all have theirs.
+    # Blocks of a cluster exchange partial sums, 12 bytes a cycle, when all have theirs.
     writing += form.cluster_reduce * (
-        600 + 4 * tiling.tile_m * tiling.tile_n * (1 - 1 / split) / 16
+        600 + 4 * tiling.tile_m * tiling.tile_n * (1 - 1 / split) / 12
     )
-    # Blocks of a cluster read other ranges of K at the same time: slower, above all where tiles
-    # extend beyond the last column. The cause was not found.
-    work *= 1 + form.cluster_reduce * (0.08 + 0.3 * (tiling.n % tiling.tile_n > 0))
+    work *= _cluster_factor(tiling)
     ends = PROLOGUE + writing
     # A second kernel is launched, reads partial sums from the L2 cache and stores results.
     reducing = ((split > 1) & (form.cluster_reduce == 0)) * (
@@ -56,6 +55,24 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     one = common.pick(form.persistent, persistent, work + ends)
     once = common.pick(form.schedule > 1, ends, PROLOGUE * form.persistent)
     return cluster_sync + steps * one + once + reducing
+
+
+def _cluster_factor(tiling: TmaTiling) -> float:
+    """Return how much longer the K tiles of a block take because of the others of its cluster."""
+    form, split = tiling.form, tiling.choice["split"]
+    sharing = form.cluster_m * form.cluster_n
+    # Those that read other ranges of K make it slower if they share nothing, or are many. The
+    # cause was not found.
+    partial = tiling.n % tiling.tile_n > 0
+    several = 0.15 * (sharing > 1) * (split > 2)
+    reducing = 0.04 + several + 0.3 * (sharing == 1) + 0.05 * partial
+    factor: float = 1 + form.cluster_reduce * reducing
+    if tiling.shape.dtype not in HALVES:
+        return factor
+    # Large clusters suffer less from the order in which others read the same lines, if many K
+    # tiles are in flight.
+    short = tiling.choice["chunk"] == PANEL
+    return factor * (1 - short * (0.07 * (sharing > 2) + 0.05 * (sharing > 4)))
 
 
 def _writing_cycles(tiling: TmaTiling) -> float:
@@ -106,7 +123,8 @@ def _k_tile_cycles(tiling: TmaTiling, together: int, crowding: float) -> float:
     cycles = common.larger(cycles, multicast) * together
     # A stage is released in the middle of the next K tile, and full again a latency later: longer
     # where other blocks have to release it too.
-    latency = 1150 + 370 * others + loads
+    apart = others**0.5 if tiling.shape.dtype in HALVES else others
+    latency = 1150 + 370 * apart + loads
     waiting = common.larger(0.0, latency - (c["stages"] - 1.32) * cycles) / c["stages"]
     # Registers of a left operand are loaded when the products before have read them.
     total: float = cycles + waiting * again + 11 + 2 * others + 60 * tiling.left_in_registers

@@ -62,7 +62,7 @@ def rules(choice: Mapping[str, int], shape: Product, target: Target) -> Rules:
     """Return the rules of `violation`; choices may be arrays of them."""
     tiling, limits, c = TmaTiling(shape, choice), target.limits, choice
     form = tiling.form
-    large = (form.cluster_n > 1) | ((form.cluster_reduce > 0) & (c["split"] > 2))
+    large = tiling.cluster_blocks > 2
     return [
         (not offered(shape, target), "no wgmma by TMA"),
         (tiling.shared_bytes > limits.shared_bytes_optin, "too much shared memory"),
@@ -119,12 +119,17 @@ def faults(tiling: TmaTiling) -> Rules:
 
 def _of_multicast(tiling: TmaTiling) -> Rules:
     """Return the rules of clusters whose blocks load parts of an operand for each other."""
-    form = tiling.form
+    form, shape = tiling.form, tiling.shape
+    # Large clusters load uneven numbers of panels in turn. Pairs gained nothing, and other types
+    # than 16-bit floats were not timed.
+    pair = form.cluster_m * form.cluster_n == 2
+    even = pair | (shape.dtype not in HALVES) | shape.gathers
     rows = (tiling.left_mn_major > 0) & (tiling.tile_m % (PANEL * form.cluster_n) > 0)
     columns = tiling.tile_n % (tiling.right_unit * form.cluster_m) > 0
     return [
-        ((form.cluster_n > 1) & rows, "multicast of part of a panel"),
-        ((form.cluster_m > 1) & columns, "multicast of part of a panel"),
+        (tiling.cluster_blocks > 8, "a cluster of more than eight blocks"),
+        (even & (form.cluster_n > 1) & rows, "multicast of part of a panel"),
+        (even & (form.cluster_m > 1) & columns, "multicast of part of a panel"),
     ]
 
 

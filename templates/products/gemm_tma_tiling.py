@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from autotune import Target
@@ -19,9 +18,9 @@ from ..epilogue import Epilogue
 from ..tensor_map import ROW_BYTES, initializer, tensor_map
 from .gemm_mma import depth, item_bytes
 from .gemm_shape import TF32, Product
+from .gemm_tma_form import KNOB, Form
 from .gemm_wgmma import PRODUCT_REGISTERS
 
-KNOB = "wgmma"
 # 16-bit elements of a 128-byte row of shared memory, the span of the 128-byte swizzle.
 PANEL = 64
 # Registers of a producer thread; the kernel text has the same number.
@@ -43,61 +42,6 @@ CLUSTERED = 120
 # Weights of the bytes of unaligned rows, which touch one cache line more, and of panels that are
 # multiplied in part: fitted with the estimate.
 STRADDLED, PARTIAL = 1.7, 0.72
-# Where ranges of the knob start: these kernels, `gemm_skinny` and `gemm_unaligned`, large clusters
-# and split-K within a cluster. Smaller values are other families.
-FIRST, SKINNY, LARGE_CLUSTERS, CLUSTER_REDUCE = 2, 14, 19, 23
-
-
-@dataclass(frozen=True)
-class Form:
-    """The form of a kernel: its schedule, its clusters, and whether operands are swapped.
-
-    Attributes:
-        schedule: CUTLASS's kernel schedule; 0: a block computes one tile, 1: persistent and
-            cooperative, 2: persistent and ping-pong.
-        cluster_m: blocks of a cluster along M, among which the right operand is multicast.
-        swapped: whether operands are swapped (swap AB): a tile's rows are columns of c.
-        cluster_n: blocks of a cluster along N, among which the left operand is multicast.
-        cluster_reduce: whether split-K is reduced within a cluster.
-    """
-
-    schedule: int
-    cluster_m: int
-    swapped: int = 0
-    cluster_n: int = 1
-    cluster_reduce: int = 0
-
-    @classmethod
-    def of(cls, knob: int) -> Form:
-        """Return the form of a value of the knob."""
-        cluster_reduce = (knob == CLUSTER_REDUCE) + 0
-        large = (knob >= LARGE_CLUSTERS) & (knob < CLUSTER_REDUCE)
-        knob = common.pick(cluster_reduce, FIRST, knob)
-        index = common.pick(large, 0, knob - FIRST)
-        cluster_m = common.pick(large, 2 + 2 * ((knob - LARGE_CLUSTERS) % 2), knob % 2 + 1)
-        swapped = common.pick(large, (knob - LARGE_CLUSTERS) // 2, index // 6)
-        return cls(index % 6 // 2, cluster_m, swapped, 1 + large, cluster_reduce)
-
-    @property
-    def persistent(self) -> bool:
-        """Whether a block computes several tiles, and loads the next during the epilogue."""
-        return self.schedule > 0
-
-    @property
-    def knob(self) -> int:
-        """The value of the knob."""
-        if self.cluster_reduce:
-            return CLUSTER_REDUCE
-        if self.cluster_n > 1:
-            return LARGE_CLUSTERS + 2 * self.swapped + self.cluster_m // 2 - 1
-        return FIRST + 6 * self.swapped + 2 * self.schedule + self.cluster_m - 1
-
-
-FORMS = (
-    *(Form(schedule, m, swapped) for swapped in (0, 1) for schedule in range(3) for m in (1, 2)),
-    *(Form(0, m, swapped, 2) for swapped in (0, 1) for m in (2, 4)),
-    Form(0, 1, cluster_reduce=1),
-)
 
 
 def in_place(epilogue: Epilogue) -> bool:
@@ -148,6 +92,13 @@ class TmaTiling:
     def panel(self) -> int:
         """Elements of a 128-byte row of shared memory."""
         return ROW_BYTES // self.item
+
+    @property
+    def cluster_blocks(self) -> int:
+        """Blocks of a cluster."""
+        form = self.form
+        ranges = common.pick(form.cluster_reduce, self.choice["split"], 1)
+        return form.cluster_m * form.cluster_n * ranges
 
     @property
     def part_size(self) -> int:
@@ -217,7 +168,7 @@ class TmaTiling:
         stages = self.choice["stages"]
         last = self.all_k_tiles - self.k_tiles * (self.choice["split"] - 1)
         fits = (self.tile_warpgroups - 1) * self.warpgroup_bytes <= self.stage_bytes
-        fits |= self.form.persistent | (self.smem_epilogue == 0)
+        fits = fits | self.form.persistent | (self.smem_epilogue == 0)
         suits = (
             (self.form.schedule < 2)
             & (self.form.cluster_reduce == 0)
@@ -265,9 +216,11 @@ class TmaTiling:
         entry = limits.registers // (self.threads * resident) // 8 * 8
         consumers = self.consumer_warpgroups
         for_sums = (entry * (consumers + 1) - PRODUCER_REGISTERS) // consumers // 8 * 8
-        needed = c["frags_m"] * c["frags_n"] * 4 + OTHER_REGISTERS
-        needed += PERSISTENT_REGISTERS * self.form.persistent
-        needed += self.left_in_registers * c["frags_m"] * c["chunk"] // 2
+        needed = (
+            c["frags_m"] * c["frags_n"] * 4 + OTHER_REGISTERS
+            + PERSISTENT_REGISTERS * self.form.persistent
+            + self.left_in_registers * c["frags_m"] * c["chunk"] // 2
+        )  # fmt: skip
         return (
             (self.threads <= limits.threads_per_block)
             & (c["frags_n"] * 4 + PRODUCT_REGISTERS <= entry)

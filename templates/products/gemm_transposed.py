@@ -23,7 +23,7 @@ from .. import common
 from ..convolutions.conv2d_nhwc import Conv2dNhwc
 from . import gemm_half, gemm_mma, gemm_tma, gemm_wgmma
 from .gemm_shape import TF32, Gemm, first_names
-from .gemm_tma_tiling import Form
+from .gemm_tma_form import Form
 
 # Rows and columns from which on products outweigh the copies; of convolutions fewer, which
 # ``mma.sync`` gathers slowly: 56x56 pixels of 64 channels by 64 filters of 3x3 took 5.9 us on an

@@ -27,12 +27,13 @@ from functools import cached_property, partial
 from autotune import SourceKernel, Target, call
 from autotune.errors import TemplateError
 
-from .. import common
+from .. import choices, common
 from ..epilogue import Epilogue
 from ..tensor_map import initializer, tensor_map, unswizzled_map
 from . import gemm_skinny, gemm_tma, gemm_wgmma
 from .gemm_shape import HALVES, Gemm, first_names, result_name
-from .gemm_tma_tiling import KNOB, MULTIPROCESSORS
+from .gemm_tma_form import KNOB
+from .gemm_tma_tiling import MULTIPROCESSORS
 from .gemm_wgmma import ARCH, PRODUCT_REGISTERS
 
 # Values of the knob: b is read unaligned, or a too.
@@ -319,7 +320,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate."""
     options = {**candidates(shape), "stages": [8, 6, 5, 4, 3], "band": [8, 4, 2, 1]}
-    return common.best_of_all(
+    return choices.best_of_all(
         options,
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from autotune.templates.products import gemm_tma, gemm_wgmma
 from autotune.templates.products.gemm_shape import Gemm
-from autotune.templates.products.gemm_tma_tiling import FORMS
+from autotune.templates.products.gemm_tma_form import FORMS
 
 import autotune
 from autotune.runtime import cuda
@@ -58,11 +58,22 @@ def assert_right_every_time(shape, choice):
 @pytest.mark.parametrize("form", [f for f in FORMS if f.cluster_m * f.cluster_n > 1], ids=str)
 def test_blocks_that_share_copies_of_floats_end_by_themselves(form, chunks):
     # Blocks that walk need more tiles than there are multiprocessors.
-    rows = 2560 if form.persistent else 1000
-    along_k = form.cluster_n > 1 or not form.swapped
-    shape = Gemm(rows, 1024, chunks * 64, "float16", 1, False, along_k)
+    rows, split = 2560 if form.persistent else 1000, 1 + form.cluster_reduce
+    shape = Gemm(rows, 1024, chunks * 64 * split, "float16", 1, False, not form.swapped)
     warps = 4 if form.schedule > 1 else CHOICE["warps_m"]
-    assert_right_every_time(shape, {**CHOICE, "wgmma": form.knob, "warps_m": warps})
+    assert_right_every_time(
+        shape, {**CHOICE, "wgmma": form.knob, "warps_m": warps, "split": split}
+    )
+
+
+@pytest.mark.parametrize("width", [8, 12, 20])
+@pytest.mark.parametrize("form", [f for f in FORMS if f.cluster_m * f.cluster_n > 2], ids=str)
+def test_blocks_of_large_clusters_load_panels_in_turn(form, width):
+    """Both operands are MN-major, and a tile has fewer panels of them than a cluster blocks."""
+    split = 1 + form.cluster_reduce
+    shape = Gemm(1000, 1048, 5 * 64 * split, "bfloat16", 1, True, False)
+    knobs = {"wgmma": form.knob, "warps_m": 4, "frags_n": width, "split": split}
+    assert_right_every_time(shape, {**CHOICE, **knobs})
 
 
 @pytest.mark.parametrize("split", [1, 2])

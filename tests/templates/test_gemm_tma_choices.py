@@ -41,6 +41,10 @@ def test_a_box_outside_of_its_matrix_is_not_asked_for():
     ("change", "message"),
     [
         ({"wgmma": gemm_tma.Form(0, 2).knob, "frags_n": 9}, "multicast of part of a panel"),
+        (
+            {"wgmma": gemm_tma.Form(0, 2, 0, 2, 1).knob, "frags_n": 16, "split": 4, "band": 2},
+            "a cluster of more than eight blocks",
+        ),
         ({"wgmma": gemm_tma.Form(1, 1).knob, "split": 2}, "split-K in a persistent kernel"),
         ({"split": 8, "chunk": 128}, "an empty range"),
         ({"warps_m": 12, "frags_m": 2}, "a TMA box of too many rows"),
@@ -48,7 +52,7 @@ def test_a_box_outside_of_its_matrix_is_not_asked_for():
         ({"wgmma": JOINED.knob, "split": 2, "frags_n": 9}, "a reduction of parts of fragments"),
         ({"wgmma": JOINED.knob}, "a cluster reduction without split-K"),
     ],
-    ids=["multicast", "persistent", "empty", "rows", "sums", "reduction", "one-range"],
+    ids=["multicast", "cluster", "persistent", "empty", "rows", "sums", "reduction", "one-range"],
 )
 def test_a_choice_whose_results_would_be_wrong_is_an_error_that_says_so(change, message):
     shape, choice = Gemm(1024, 1024, 640, "float16"), {**CHOICE, "stages": 4, **change}
@@ -63,6 +67,33 @@ def test_split_k_within_a_cluster_needs_neither_a_second_kernel_nor_a_workspace(
     assert [one.entry for one in source.calls] == ["gemm_tma"]
     assert source.calls[0].launch.grid == (256, 1, 4)
     assert not source.workspace
+
+
+def test_a_cluster_that_reduces_split_k_may_multicast_too():
+    form, shape = gemm_tma.Form(0, 2, 0, 2, 1), Gemm(1024, 1024, 1024, "float16")
+    choice = {**CHOICE, "wgmma": form.knob, "frags_n": 16, "split": 2, "stages": 6, "band": 2}
+    source = gemm_tma.kernel(shape, choice)
+    assert gemm_tma.TmaTiling(shape, choice).cluster_blocks == 8
+    assert source.calls[0].launch.grid == (16 * 8, 1, 2)
+    assert [source.defines[name] for name in ("CLUSTER_M", "CLUSTER_N", "SPLIT")] == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("shape", "forms"),
+    [
+        (Gemm(296, 1912, 3224, "bfloat16"), {(1, 2), (2, 4), "reduce"}),
+        (Gemm(1536, 2048, 768, "float16"), {(1, 2), (2, 4)}),
+        (Gemm(4096, 4096, 4096, "float16"), {(1, 2)}),
+        (Gemm(64, 4096, 4096, "float16"), set()),
+        (Gemm(512, 512, 512, "int8", 1, False, True), set()),
+    ],
+    ids=["few-results", "more", "many-results", "few-rows", "integers"],
+)
+def test_large_clusters_are_offered_where_all_can_run_at_the_same_time(shape, forms):
+    offered = [gemm_tma.Form.of(knob) for knob in gemm_half.candidates(shape)["wgmma"]]
+    found = {(form.cluster_m, form.cluster_n) for form in offered if not form.cluster_reduce}
+    reduces = {"reduce"} if gemm_tma.Form(0, 2, 0, 2, 1) in offered else set()
+    assert (found & {(1, 2), (2, 4)}) | reduces == forms
 
 
 @pytest.mark.parametrize(
@@ -86,10 +117,10 @@ def test_what_swapped_operands_cannot_be_is_an_error_that_says_so(epilogue, spli
     [
         (Gemm(704, 1000, 1000, "float16", 1, False, True), 16, None),
         (Gemm(704, 64, 1000, "float16", 1, False, True), 8, "a block without columns"),
-        (Gemm(704, 1000, 1000, "float16", 1, True), 16, "multicast of part of a panel"),
+        (Gemm(704, 1000, 1000, "float16", 1, True), 15, None),
         (Gemm(2048, 2048, 1024, "float16"), 16, "more clusters than run at a time"),
     ],
-    ids=["fits", "few-columns", "left-across", "many-tiles"],
+    ids=["fits", "few-columns", "panels-in-turn", "many-tiles"],
 )
 def test_clusters_that_multicast_both_operands_have_rules_of_their_own(shape, width, message):
     form = gemm_tma.Form(0, 2, 0, 2)
@@ -247,6 +278,21 @@ def test_untuned_products_of_floats_can_run_however_operands_stand(transposed):
     target = Target("cuda -arch=sm_90")
     choice = gemm_tma.default_choice(shape, target)
     assert gemm_tma.violation(shape, choice, target) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "form"),
+    [
+        (Gemm(1496, 232, 1952, "bfloat16"), (2, 4, 1, 0)),
+        (Gemm(296, 1912, 3224, "bfloat16"), (2, 4, 1, 0)),
+        (Gemm(600, 1000, 3000, "float16", 1, False, True), (2, 4, 0, 0)),
+        (Gemm(368, 640, 2624, "float16"), (2, 2, 0, 1)),
+    ],
+    ids=str,
+)
+def test_long_sums_of_few_tiles_run_in_large_clusters_untuned(shape, form):
+    found = gemm_tma.Form.of(gemm_half.default_choice(shape, HOPPER)["wgmma"])
+    assert (found.cluster_m, found.cluster_n, found.swapped, found.cluster_reduce) == form
 
 
 @pytest.mark.parametrize(

@@ -109,15 +109,15 @@ __device__ __forceinline__ int refilled(unsigned at, int k_tiles) {
 // Returns the rank in the cluster of the number-th block with which this one exchanges operands: its column, then its
 // row.
 __device__ __forceinline__ unsigned multicast_peer(unsigned number) {
-  const unsigned down = down_in_cluster(blockIdx.x), across = across_in_cluster(blockIdx.x);
-  if (CLUSTER_N == 1 || number < CLUSTER_M) return across * CLUSTER_M + number;
-  return (number - CLUSTER_M + (number - CLUSTER_M >= across)) * CLUSTER_M + down;
+  const unsigned down = down_in_cluster(blockIdx.x), across = across_in_cluster(blockIdx.x), first = first_of_range();
+  if (CLUSTER_N == 1 || number < CLUSTER_M) return first + across * CLUSTER_M + number;
+  return first + (number - CLUSTER_M + (number - CLUSTER_M >= across)) * CLUSTER_M + down;
 }
 
 // Releases a stage to the producers that fill it; k_tile is -1 before the first. Where it is not refilled, only the
 // epilogue of this block may wait for it.
 __device__ __forceinline__ void release_stage(const SharedStorage& smem, int stage, int k_tile, int refills) {
-  const unsigned lane = threadIdx.x % 32, to = k_tile < refills ? multicast_peer(lane) : blockIdx.x % CLUSTER_BLOCKS;
+  const unsigned lane = threadIdx.x % 32, to = k_tile < refills ? multicast_peer(lane) : first_of_range() + blockIdx.x % CLUSTER_BLOCKS;
   const bool awaited = CLUSTER_BLOCKS == 1 || k_tile < refills || (ORDERED > 0 && !PERSISTENT);
   cluster_barrier_arrive<MULTICAST_PEERS>(smem.empty + stage * 8, to, lane < MULTICAST_PEERS && k_tile >= 0 && awaited);
 }
@@ -275,7 +275,7 @@ __device__ __forceinline__ void consume_tiles(
 }
 
 #if CLUSTER_REDUCE
-#define CLUSTER_DIMS __cluster_dims__(1, 1, SPLIT)
+#define CLUSTER_DIMS __cluster_dims__(CLUSTER_M * CLUSTER_N, 1, SPLIT)
 #elif CLUSTER_M * CLUSTER_N > 1
 #define CLUSTER_DIMS __cluster_dims__(CLUSTER_M * CLUSTER_N, 1, 1)
 #else

@@ -143,6 +143,9 @@ struct Tile {
 __device__ __forceinline__ int down_in_cluster(unsigned number) { return number % CLUSTER_M; }
 __device__ __forceinline__ int across_in_cluster(unsigned number) { return number % CLUSTER_BLOCKS / CLUSTER_M; }
 
+// The rank in the cluster of the first block with this one's range of K: split-K within a cluster has all ranges in it.
+__device__ __forceinline__ unsigned first_of_range() { return CLUSTER_REDUCE ? blockIdx.z * CLUSTER_BLOCKS : 0; }
+
 // Rasterisation: clusters run in bands of BAND tiles along M, so that concurrent tiles share rows and columns of the
 // operands in the L2 cache.
 __device__ __forceinline__ Tile tile_of(unsigned number) {

@@ -23,8 +23,9 @@ __device__ __forceinline__ void reduce_in_cluster(
       continue;
     }
     const unsigned peer = here < rank ? here : here - 1;
-    const unsigned to = remote_address(smem.stages + peer * SENT_BYTES + thread * 16, rank);
-    const unsigned barrier = remote_address(smem.sent, rank);
+    const unsigned block = rank * CLUSTER_BLOCKS + blockIdx.x % CLUSTER_BLOCKS;
+    const unsigned to = remote_address(smem.stages + peer * SENT_BYTES + thread * 16, block);
+    const unsigned barrier = remote_address(smem.sent, block);
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
 #pragma unroll

@@ -26,9 +26,12 @@ template <int TILE, int EXTENT, bool WHOLE, int PARTS, int BLOCKS>
 __device__ __forceinline__ void copy_operand(
     Side<false>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full, int rank,
     unsigned blocks) {
-  const int share = BLOCKS > 1 ? rank * (TILE / BLOCKS) : 0;
+  // Each block loads as many panels of a K tile, or, where these cannot be shared out evenly, all panels in turn.
+  constexpr bool EVENLY = TILE % (PANEL * BLOCKS) == 0;
+  if (BLOCKS > 1 && !EVENLY && k / CHUNK % BLOCKS != rank) return;
+  const int share = BLOCKS > 1 && EVENLY ? rank * (TILE / BLOCKS) : 0;
 #pragma unroll
-  for (int i = 0; i < TILE / BLOCKS; i += PANEL)
+  for (int i = 0; i < (EVENLY ? TILE / BLOCKS : TILE); i += PANEL)
     if (WHOLE || first + share + i < EXTENT)
       tma_load<BLOCKS>(to + (share + i) * (CHUNK * ITEM_BYTES), map, operand, first + share + i, k, full, blocks);
 }
@@ -83,7 +86,7 @@ struct Producer {
     copy_operand<TILE_N, N, WHOLE_N, CLUSTER_M, BLOCKS>(
         Side<B_ALONG_K>(), stage() + A_BYTES, b_map, from.b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n,
         k_tile * CHUNK, full(), down_in_cluster(blockIdx.x),
-        ((1 << CLUSTER_M) - 1) << across_in_cluster(blockIdx.x) * CLUSTER_M);
+        ((1 << CLUSTER_M) - 1) << (across_in_cluster(blockIdx.x) * CLUSTER_M + first_of_range()));
 #endif
   }
 
@@ -95,7 +98,7 @@ struct Producer {
 #else
     unsigned blocks = 0;
 #pragma unroll
-    for (int i = 0; i < CLUSTER_N; ++i) blocks |= 1 << (down_in_cluster(blockIdx.x) + i * CLUSTER_M);
+    for (int i = 0; i < CLUSTER_N; ++i) blocks |= 1 << (down_in_cluster(blockIdx.x) + i * CLUSTER_M + first_of_range());
     copy_operand<TILE_M, M, WHOLE_M, CLUSTER_N, BLOCKS>(
         Side<A_ALONG_K>(), stage(), a_map, from.a + static_cast<size_t>(tile.matrix) * A_STRIDE, tile.m, k_tile * CHUNK,
         full(), across_in_cluster(blockIdx.x), blocks);
