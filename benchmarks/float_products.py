@@ -48,7 +48,10 @@ KINDS = (
     ((1, 1), (32, 2000), (32, 2000), (16, 4096)),
 )
 # Knobs by which choices are told apart: of the others the best by estimate is raced.
-KIND = ("rows", "cols", "threads_m", "threads_n", "slices", "split", "tile_n", "threads", "tile_m")
+KIND = (
+    "rows", "cols", "threads_m", "threads_n", "slices", "split", "tile_n", "threads", "tile_m",
+    "groups", "swapped",
+)  # fmt: skip
 DRAWN = 20000
 
 
@@ -120,11 +123,18 @@ def untuned(case: Case, target: Any) -> tuple[dict[str, Any], Any]:
 
 def families(case: Case) -> Iterator[tuple[str, Any]]:
     """Yield the families of kernels that can run a product, with the name of the kernel."""
-    from autotune.templates.products import gemm_bf16x3, gemm_cuda, gemm_small_k, matvec_cuda
+    from autotune.templates.products import (
+        gemm_bf16x3,
+        gemm_bf16x3_fused,
+        gemm_cuda,
+        gemm_small_k,
+        matvec_cuda,
+    )
 
     shape = case.shape
     yield "gemm_nn", gemm_cuda
     yield "gemm_bf16x3", gemm_bf16x3
+    yield "gemm_bf16x3_fused", gemm_bf16x3_fused
     if gemm_small_k.refusal(shape) is None:
         yield "gemm_small_k", gemm_small_k
     if matvec_cuda.suits(shape):

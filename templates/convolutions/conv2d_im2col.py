@@ -55,7 +55,7 @@ def offered(shape: Conv2d, target: Target) -> bool:
         return has_wgmma(target)
     # With fewer filters half of a tile's rows would be idle.
     many = shape.co > gemm_bf16x3.TILE_M // 2
-    if not many or gemm_float.family_of(product, target, ()) is not gemm_bf16x3:
+    if not many or gemm_float.family_of(product, target, ()) not in gemm_float.ON_TENSOR_CORES:
         return False
     disjoint = shape.stride[0] >= shape.kh and shape.stride[1] >= shape.kw
     plain = replace(shape.alone, bias=shape.bias)

@@ -1,8 +1,9 @@
 """Products of float32: which kernels run a shape.
 
-Four families multiply them, each where it is fastest: `matvec_cuda` few rows, `gemm_small_k` sums
-of few products, `gemm_bf16x3` large products on tensor cores, and `gemm_cuda` all others. Their
-estimates choose, as they choose among the tiles of each.
+Five families multiply them, each where it is fastest: `matvec_cuda` few rows, `gemm_small_k` sums
+of few products, `gemm_bf16x3` large products on tensor cores, `gemm_bf16x3_fused` those with long
+sums, few columns or many matrices, and `gemm_cuda` all others. Their estimates choose, as they
+choose among the tiles of each.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from types import ModuleType
 from autotune import Target
 
 from ..epilogue import Epilogue
-from . import gemm_bf16x3, gemm_cuda, gemm_small_k, matvec_cuda
+from . import gemm_bf16x3, gemm_bf16x3_fused, gemm_cuda, gemm_small_k, matvec_cuda
 from .gemm_shape import Gemm
 from .gemm_wgmma import has_wgmma
 
 # A knob that no other of these families has: by it a configuration of a log is known.
 KNOBS = {
-    "threads_m": gemm_cuda, "in_turn": gemm_bf16x3, "tile_m": gemm_small_k, "lanes": matvec_cuda,
+    "threads_m": gemm_cuda, "in_turn": gemm_bf16x3, "swapped": gemm_bf16x3_fused,
+    "tile_m": gemm_small_k, "lanes": matvec_cuda,
 }  # fmt: skip
+ON_TENSOR_CORES = (gemm_bf16x3, gemm_bf16x3_fused)
 
 
 def family_of(shape: Gemm, target: Target, knobs: Container[str], fma: bool = False) -> ModuleType:
@@ -45,7 +48,7 @@ def _fastest(shape: Gemm, target: Target, fma: bool) -> ModuleType:
     if gemm_small_k.refusal(shape) is None:
         families.append(gemm_small_k)
     if not fma and has_wgmma(target):
-        families.append(gemm_bf16x3)
+        families += ON_TENSOR_CORES
     return min(families, key=lambda family: _cycles(family, shape, target))
 
 

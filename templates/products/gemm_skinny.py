@@ -2,7 +2,9 @@
 
 So they are in the decoding of a language model. The producer is that of `gemm_tma` with swapped
 operands; the blocks of a cluster split K of one tile, and reduce through distributed shared
-memory: so all multiprocessors load, though there are few tiles.
+memory: so all multiprocessors load, though there are few tiles. Where there are so few that
+clusters leave most of the device idle, more blocks than a cluster has split K, and a second kernel,
+which may begin early (programmatic dependent launch), adds their sums.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ SWAPPED = Form(schedule=0, cluster_m=1, swapped=1)
 MOST_ROWS = 64
 # Elements of the other operand from which on it is streamed where nothing was tuned.
 LEAST = 2**20
+# Blocks of a cluster, at most, and of more that split K; threads of a block that adds their sums.
+CLUSTERED, MORE = 8, (16, 32, 64)
+REDUCE_THREADS = 128
 # Size of the other operand beyond which little of it stays in the L2 cache.
 NEAR_BYTES = 40 * 2**20
 TEXTS = (
@@ -47,6 +52,7 @@ class SkinnyTiling:
         self.threads = self.adders + 32
         self.shared_bytes = c["stages"] * (self.bulk.stage_bytes + 16) + 64 + 1024
         self.blocks = self.bulk.tiles * c["split"]
+        self.several = c["split"] > CLUSTERED
 
     def resident(self) -> int:
         """Return how many blocks fit a multiprocessor's shared memory, at most 4."""
@@ -89,7 +95,7 @@ def candidates(shape: Product) -> dict[str, list[int]]:
         "frags_n": [common.ceil_div(shape.m, 8)],
         "chunk": [64, 128],
         "stages": [3, 4, 5, 6, 8],
-        "split": common.up_to(max(1, shape.k // 128), (1, 2, 4, 8)),
+        "split": common.up_to(max(1, shape.k // 128), (1, 2, 4, CLUSTERED, *MORE)),
         "band": [1],
     }
 
@@ -114,6 +120,10 @@ def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tu
             (c["split"] > 1) & (bulk.k_tiles * (c["split"] - 1) >= bulk.all_k_tiles),
             "an empty range",
         ),
+        (
+            tiling.several & (tiling.bulk.tiles * CLUSTERED >= MULTIPROCESSORS),
+            "more ranges than fill the device",
+        ),
         (tiling.blocks > 2**31 - 1, "too many blocks"),
     ]
 
@@ -126,7 +136,8 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     tiling, c = SkinnyTiling(shape, choice), choice
     bulk, resident = tiling.bulk, tiling.resident()
     # Clusters of four and more leave a tenth of the multiprocessors idle.
-    capacity = (MULTIPROCESSORS - 12 * (c["split"] > 2)) * resident
+    clustered = (c["split"] > 1) & (tiling.several == 0)
+    capacity = (MULTIPROCESSORS - 12 * (clustered & (c["split"] > 2))) * resident
     waves = common.ceil_div(tiling.blocks, capacity)
     together = common.smaller(resident, common.ceil_div(tiling.blocks, MULTIPROCESSORS))
     at_once = common.smaller(tiling.blocks, capacity)
@@ -142,8 +153,10 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
         at_once * (streamed + (bulk.stage_bytes - streamed) * (0.1 if far else 0.5)) / bandwidth
     )
     each = common.larger(common.larger(multiplying, filling), common.larger(loading, reading))
-    reducing = (c["split"] > 1) * (1500 + 220 * c["split"]) * bulk.tile_warpgroups
-    cycles: float = waves * (bulk.k_tiles * each + 4200 + reducing)
+    reducing = clustered * (1500 + 220 * c["split"]) * bulk.tile_warpgroups
+    sums = shape.batch * shape.m * shape.n * c["split"]
+    adding = tiling.several * (2000 + 8 * sums / (20 * MULTIPROCESSORS))
+    cycles: float = waves * (bulk.k_tiles * each + 4200 + reducing) + adding
     return cycles
 
 
@@ -175,12 +188,13 @@ def kernel(
     maps = bulk.maps(asked)
     sizes = common.defines(
         m=bulk.m, n=bulk.n, k=shape.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
-        resident=tiling.resident(), cluster=c["split"] > 1, tf32=0,
+        resident=tiling.resident(), cluster=1 < c["split"] <= CLUSTERED, tf32=0,
         bfloat16=shape.dtype == "bfloat16", groups=bulk.tile_warpgroups, frags_m=1,
         tile_n=bulk.tile_n, chunk=c["chunk"], stages=c["stages"], split=c["split"], band=c["band"],
         schedule=0, cluster_m=1, cluster_n=1, swap_ab=1, box_rows=bulk.tile_n, ordered=0,
         smem_epilogue=0,
-        element=1 + HALVES.index(shape.dtype),
+        element=1 + HALVES.index(shape.dtype), r_vec=common.widest(asked.n),
+        reduce_threads=REDUCE_THREADS,
     )  # fmt: skip
     defines = {
         **sizes, **shape.operands(), **gemm_wgmma.product_text(bulk.tile_n),
@@ -189,8 +203,15 @@ def kernel(
         "A_MAP": maps["A_MAP"], "B_MAP": maps["B_MAP"],
     }  # fmt: skip
     a, b, *operands = first_names(asked)
-    run = call(
-        "gemm_skinny", [b, a, *operands, result_name(asked)], (bulk.tiles, 1, c["split"]),
-        tiling.threads, tiling.shared_bytes,
-    )  # fmt: skip
-    return common.cuda_kernel(asked, TEXTS, defines, [run], flags=[f"-arch={gemm_wgmma.ARCH}"])
+    out, size = result_name(asked), asked.batch * asked.m * asked.n
+    names = [b, a, *operands, "partial" if tiling.several else out]
+    grid = (bulk.tiles, 1, c["split"])
+    calls = [call("gemm_skinny", names, grid, tiling.threads, tiling.shared_bytes)]
+    if tiling.several:
+        blocks = common.ceil_div(size, REDUCE_THREADS * common.widest(asked.n))
+        names = ["partial", *operands, out]
+        calls.append(call("gemm_skinny_reduce", names, blocks, REDUCE_THREADS, early=True))
+    parts = (c["split"], size) if tiling.several else None
+    return common.cuda_kernel(
+        asked, TEXTS, defines, calls, parts, flags=[f"-arch={gemm_wgmma.ARCH}"]
+    )

@@ -31,6 +31,8 @@ PRODUCTS = {
     "shared": (Gemm(24, 72, 200, "float16", 2, True, False, "b"), {}),
     "many-rows": (Gemm(64, 136, 136, "bfloat16", 1, False, True), {"stages": 2}),
     "one-row": (Gemm(1, 64, 320, "float16", 1, False, True), {}),
+    "more-ranges": (Gemm(24, 72, 1016, "float16", 2, True, False, "", REST), {"split": 16}),
+    "more-ranges-of-odd": (Gemm(9, 77, 2040, "float16", 1, False, True, "", REST), {"split": 16}),
     "odd-on-copies": (Gemm(9, 77, 71, "float16", 1, False, False, "", REST), {}),
 }  # fmt: skip
 
@@ -96,7 +98,7 @@ def test_many_rows_are_refused_in_words():
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
-@pytest.mark.parametrize(("m", "split"), [(16, 1), (16, 8), (64, 4)])
+@pytest.mark.parametrize(("m", "split"), [(16, 1), (16, 8), (64, 4), (64, 64)])
 def test_products_are_not_serialized_and_nothing_is_spilled(m, split, tmp_path):
     shape = Gemm(m, 4096, 4096, "float16", 1, False, True, "", REST)
     kernel = gemm_skinny.kernel(shape, choice_of(shape, split=split)).kernel("cuda")

@@ -137,6 +137,14 @@ __device__ __forceinline__ void issue_k_tile(float (&sum)[WORDS], const Fragment
   wgmma_commit();
 }
 
+// Keeps the compiler from overwriting registers before the wgmma that read them are complete.
+__device__ __forceinline__ void fence_left_operand(const Fragments& left) {
+#ifndef AUTOTUNE_EMULATE
+#pragma unroll
+  for (int i = 0; i < 24; ++i) asm volatile("" ::"r"(left[i / 12][i / 4 % 3][i % 4]) : "memory");
+#endif
+}
+
 // The columns of the right operand from n on that a thread multiplies by its two rows.
 struct RightSource {
   const float* matrix;
@@ -190,6 +198,7 @@ __device__ __forceinline__ void consume(
       issue_k_tile(sum, fragments, pieces + descriptor_offset(STAGE_BYTES) * static_cast<descriptor>(state.stage));
       wgmma_wait<0>();
       fence_accumulators(sum);
+      fence_left_operand(fragments);
       if (threadIdx.x % 32 == 0) barrier_arrive(smem.empty + state.stage * 8);
       if (__any_sync(0xffffffffu, flagged)) {
         multiply_fmaf(total, left, right, k_tile);

@@ -1,6 +1,7 @@
 // Skinny GEMM for Hopper: C[M, N] = A[M, K] B[K, N] of 16-bit floats with few rows, bound by loading B. Operands are
 // swapped, and the pipeline is that of gemm_tma.cu: rows of a tile are columns of C, and one tile has all rows of C, so
-// that B is loaded once. The blocks of a cluster split K, and reduce through distributed shared memory.
+// that B is loaded once. The blocks of a cluster split K, and reduce through distributed shared memory; of more than a
+// cluster has, each writes its partial sums, and gemm_skinny_reduce adds them.
 constexpr int ADDERS = GROUPS * 128, PITCH = TILE_M + 4, QUARTERS = TILE_N * TILE_M / 4;
 static_assert(TILE_N * PITCH * 4 <= STAGES * STAGE_BYTES, "the partial sums exceed the pipeline's buffers");
 
@@ -46,7 +47,7 @@ __device__ __forceinline__ void store_sums(float* kept, const float (&sum)[WORDS
 
 // Loads four partial sums at the same offset of the block of a rank.
 __device__ __forceinline__ void read_part(float (&part)[4], const float* own, int rank) {
-#if SPLIT > 1
+#if CLUSTER
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(part[0]), "=f"(part[1]), "=f"(part[2]), "=f"(part[3])
                : "r"(remote_address(shared_address(own), rank))
@@ -67,17 +68,26 @@ __device__ __forceinline__ void finish_and_write(
   store_elements<COUNT>(out + at, sum);
 }
 
+// Writes partial sums as they are.
+template <int COUNT>
+__device__ __forceinline__ void finish_and_write(
+    float* __restrict__ out, float (&sum)[COUNT], int, size_t at, const EpilogueArgs&) {
+  store_vector<COUNT>(out + at, sum);
+}
+
 // Reduces this block's share of the tile, four columns of C at a time, and runs the epilogue.
+constexpr int SHARERS = CLUSTER ? SPLIT : 1;
+template <class Written>
 __device__ __forceinline__ void add_and_write(
-    half_bits* __restrict__ out, const float* kept, int m0, int n0, int thread, const EpilogueArgs& epilogue) {
-  for (int i = thread * SPLIT + static_cast<int>(blockIdx.z); i < QUARTERS; i += ADDERS * SPLIT) {
+    Written* __restrict__ out, const float* kept, int m0, int n0, int thread, const EpilogueArgs& epilogue) {
+  for (int i = thread * SHARERS + static_cast<int>(blockIdx.z) % SHARERS; i < QUARTERS; i += ADDERS * SHARERS) {
     const int n = i / (TILE_M / 4), m = i % (TILE_M / 4) * 4;
     if (n0 + n >= C_M || m0 + m >= C_N) continue;
-    float part[SPLIT][4], total[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    float part[SHARERS][4], total[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
-    for (int rank = 0; rank < SPLIT; ++rank) read_part(part[rank], kept + n * PITCH + m, rank);
+    for (int rank = 0; rank < SHARERS; ++rank) read_part(part[rank], kept + n * PITCH + m, rank);
 #pragma unroll
-    for (int rank = 0; rank < SPLIT; ++rank)
+    for (int rank = 0; rank < SHARERS; ++rank)
 #pragma unroll
       for (int v = 0; v < 4; ++v) total[v] += part[rank][v];
     const size_t at = static_cast<size_t>(n0 + n) * C_N + m0 + m;
@@ -93,8 +103,15 @@ __device__ __forceinline__ void add_and_write(
   }
 }
 
+constexpr size_t RESULTS = static_cast<size_t>(BATCH) * C_M * C_N;
+#if SPLIT > 1 && !CLUSTER
+typedef float Written;
+#else
+typedef half_bits Written;
+#endif
+
 extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_skinny(
-    const Item* __restrict__ a, const Item* __restrict__ b, EPILOGUE_PARAMETERS half_bits* __restrict__ out) {
+    const Item* __restrict__ a, const Item* __restrict__ b, EPILOGUE_PARAMETERS Written* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   const SharedStorage smem = shared_storage_of(shared_memory);
   const Tile tile = tile_of(blockIdx.x);
@@ -111,7 +128,7 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
   __syncthreads();
   float* const kept = static_cast<float*>(__cvta_shared_to_generic(smem.stages));
   if (thread < ADDERS) store_sums(kept, sum, thread / 128, lane);
-#if SPLIT > 1
+#if CLUSTER
   cluster_sync();
 #else
   __syncthreads();
@@ -122,9 +139,31 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
 #else
   const EpilogueArgs epilogue = {};
 #endif
+#if SPLIT > 1 && !CLUSTER
+  launch_dependent_grids();
+  out += blockIdx.z * RESULTS;
+#endif
   if (thread < ADDERS) add_and_write(out + matrix, kept, tile.m, tile.n, thread, epilogue);
-#if SPLIT > 1
+#if CLUSTER
   // No block may exit while another reads its shared memory.
   cluster_sync();
 #endif
 }
+
+#if SPLIT > 1 && !CLUSTER
+// Adds the partial sums of all ranges of K, R_VEC neighbours a thread.
+extern "C" __global__ void __launch_bounds__(REDUCE_THREADS) gemm_skinny_reduce(
+    const float* __restrict__ partial, EPILOGUE_PARAMETERS half_bits* __restrict__ out) {
+  const size_t i = (static_cast<size_t>(blockIdx.x) * REDUCE_THREADS + threadIdx.x) * R_VEC;
+  wait_on_dependent_grids();
+  if (i >= RESULTS) return;
+  float total[R_VEC];
+  add_parts<SPLIT>(total, partial + i, RESULTS);
+#if FOLLOWS
+  const EpilogueArgs epilogue = {bias, residual, scale, shift};
+#else
+  const EpilogueArgs epilogue = {};
+#endif
+  finish_and_write(out, total, static_cast<int>(i % C_N), i, epilogue);
+}
+#endif

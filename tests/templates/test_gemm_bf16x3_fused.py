@@ -1,0 +1,129 @@
+"""Products of float32 that are split in the kernel that multiplies: right, and what is offered."""
+
+import shutil
+import subprocess
+import time
+from itertools import product
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+from autotune.templates.epilogue import Epilogue
+from autotune.templates.products import gemm_bf16x3_fused
+from autotune.templates.products.gemm_shape import Gemm
+
+from autotune.emulator import EmulatedKernel, compile_emulated
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from autotune.task import create
+from tests.pace import is_within
+from tests.templates.emulated import arrays_of
+
+HOPPER = Target("cuda -arch=sm_90")
+REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
+CHOICE = {"groups": 1, "tile_n": 24, "stages": 2, "ahead": 1, "split": 1, "swapped": 0}
+# Shapes with edges everywhere, and how their choices differ from that above.
+PRODUCTS = {
+    "nn": (Gemm(70, 66, 70), {}),
+    "nn-odd": (Gemm(67, 33, 71), {"tile_n": 40, "ahead": 2, "stages": 3}),
+    "nt-aligned": (Gemm(65, 128, 68, transpose_b=True, epilogue=REST), {"tile_n": 128}),
+    "nt-split": (Gemm(70, 50, 264, transpose_b=True), {"tile_n": 56, "split": 3, "stages": 3}),
+    "tn-split-rest": (
+        Gemm(66, 140, 131, "float32", 2, True, False, "b", REST),
+        {"tile_n": 72, "split": 2, "ahead": 2},
+    ),
+    "tn-swapped": (
+        Gemm(66, 141, 130, "float32", 2, True, False, "b"),
+        {"tile_n": 48, "split": 2, "ahead": 3, "swapped": 1},
+    ),
+    "tt-swapped-rest": (
+        Gemm(131, 77, 97, "float32", 2, True, True, "a", REST),
+        {"groups": 2, "tile_n": 40, "swapped": 1, "ahead": 2},
+    ),
+    "one": (Gemm(1, 1, 40), {"tile_n": 8}),
+}
+
+
+@pytest.mark.parametrize("strange", [False, True], ids=["exact", "flagged"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_are_right_also_where_floats_have_no_pieces(name, strange, tmp_path):
+    shape, change = PRODUCTS[name]
+    source = gemm_bf16x3_fused.kernel(shape, {**CHOICE, **change})
+    kernel, arrays = source.kernel("cuda"), arrays_of(source)
+    if strange:
+        arrays[0].flat[5], arrays[1].flat[7], arrays[1].flat[-1] = np.inf, 1e-42, np.nan
+    # Its checks know of no barriers but those of blocks and warps.
+    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
+    EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
+    with np.errstate(invalid="ignore"):
+        wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
+    np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=1e-5, atol=1e-5)
+
+
+SHAPES = [
+    Gemm(256, 256, 50000, transpose_a=True),
+    Gemm(5889, 52, 1697, transpose_b=True),
+    Gemm(312, 59, 366, batch=48, transpose_b=True, epilogue=REST),
+    Gemm(4096, 4096, 4096),
+    Gemm(1, 8, 64),
+]
+
+
+def valid(shape):
+    """Return all choices that can run."""
+    options = gemm_bf16x3_fused.candidates(shape)
+    every = (dict(zip(options, each, strict=True)) for each in product(*options.values()))
+    return [c for c in every if gemm_bf16x3_fused.violation(shape, c, HOPPER) is None]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
+    choices = valid(shape)
+    assert gemm_bf16x3_fused.default_choice(shape, HOPPER) in choices
+    for choice in choices[:: len(choices) // 20 + 1]:
+        kernel = gemm_bf16x3_fused.kernel(shape, choice).kernel("cuda")
+        assert launch_violation(kernel, HOPPER.limits) is None
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"groups": 2, "tile_n": 128}, {"groups": 1, "tile_n": 80, "ahead": 2, "swapped": 1},
+        {"groups": 3, "tile_n": 56, "split": 4},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_products_are_not_serialized_and_sums_stay_in_registers(change, tmp_path):
+    shape = Gemm(1000, 777, 1001, epilogue=REST)
+    kernel = gemm_bf16x3_fused.kernel(shape, {**CHOICE, **change}).kernel("cuda")
+    text = tmp_path / "kernel.cu"
+    text.write_text(kernel.source)
+    command = ["nvcc", "-cubin", *kernel.flags, "-Xptxas", "-v", text, "-o", tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    # These say that the assembler waits for products where the kernel does not.
+    assert "(C75" not in done.stderr
+    spilled = [int(text.split()[-1]) for text in done.stderr.split(" bytes spill stores")[:-1]]
+    assert max(spilled) <= 16, f"{spilled} bytes"
+
+
+def test_long_sums_of_few_results_are_split_among_as_many_blocks_as_fill_the_device():
+    shape = SHAPES[0]
+    choice = gemm_bf16x3_fused.default_choice(shape, HOPPER)
+    tiling = gemm_bf16x3_fused.FusedTiling(shape, choice)
+    assert choice["split"] > 8
+    assert 0.9 * 132 * tiling.resident <= tiling.all_blocks <= 132 * tiling.resident
+
+
+def test_the_space_is_counted_in_a_fifth_of_a_second_and_what_it_draws_builds():
+    shape = SHAPES[0]
+    args = (shape.m, shape.n, shape.k, "float32", 1, True)
+    task = create("gemm.cuda", args, HOPPER)
+    begun = time.process_time()
+    space = create("gemm.cuda", args, HOPPER).config_space
+    assert len(space) == len(valid(shape))
+    assert is_within(time.process_time() - begun, 0.2)
+    for index in space.sample(20, np.random.default_rng(0)):
+        kernel = task.instantiate(space.get(index)).kernel("cuda")
+        assert launch_violation(kernel, HOPPER.limits) is None
