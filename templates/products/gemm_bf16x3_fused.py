@@ -67,10 +67,14 @@ class FusedTiling:
 
     @property
     def consumer_registers(self) -> int:
-        """Registers of a consumer thread."""
-        producer = 128 * PRODUCER_REGISTERS
-        free = (REGISTERS // self.resident - producer) // (128 * self.choice["groups"]) // 8 * 8
-        return common.smaller(free, 240)
+        """Registers of a consumer thread: of those of a block what its producer leaves."""
+        free = self.threads * self.entry_registers - 128 * PRODUCER_REGISTERS
+        return common.smaller(free // (128 * self.choice["groups"]) // 8 * 8, 240)
+
+    @property
+    def entry_registers(self) -> int:
+        """Registers of each thread of a block at its start."""
+        return REGISTERS // (self.threads * self.resident) // 8 * 8
 
     @property
     def needed_registers(self) -> int:

@@ -108,6 +108,14 @@ def test_products_are_not_serialized_and_sums_stay_in_registers(change, tmp_path
     assert max(spilled) <= 16, f"{spilled} bytes"
 
 
+@pytest.mark.parametrize("groups", [1, 2, 3, 4])
+def test_warpgroups_divide_the_registers_of_a_block_and_none_waits_for_more(groups):
+    tiling = gemm_bf16x3_fused.FusedTiling(SHAPES[0], {**CHOICE, "groups": groups})
+    producer, consumer = gemm_bf16x3_fused.PRODUCER_REGISTERS, tiling.consumer_registers
+    assert producer <= tiling.entry_registers <= consumer
+    assert 128 * (producer + groups * consumer) <= tiling.threads * tiling.entry_registers
+
+
 def test_long_sums_of_few_results_are_split_among_as_many_blocks_as_fill_the_device():
     shape = SHAPES[0]
     choice = gemm_bf16x3_fused.default_choice(shape, HOPPER)
