@@ -9,8 +9,9 @@ Here a block splits what it multiplies:
   registers. The right one is split by a producer warpgroup, and its pieces are in shared memory.
 - Either operand of c may be the left one: swapped, the product is transposed (swap AB).
 - Rows need not be aligned: threads load runs of 4, 2 or 1 floats along K, whatever divides a row.
-- Any number of blocks split a sum, as many as fill the device; a second kernel, which may begin
-  early (programmatic dependent launch), adds their sums.
+- Any number of blocks split a sum, as many as fill the device. They are a cluster, and reduce
+  through distributed shared memory, or a second kernel, which may begin early (programmatic
+  dependent launch), adds their sums.
 - A K tile with floats that cannot be split is multiplied by ``fmaf``, in the warps that have it.
 """
 
@@ -37,6 +38,8 @@ SHARED_BYTES = 228 * 1024
 # Into how many ranges sums are split: with few tiles, as many as fill 132 multiprocessors.
 SPLITS = (1, 2, 3, 4, 5, 6, 8, 11, 16, 22, 33, 44, 66)
 REDUCE_THREADS = 128
+# Blocks of a cluster, at most.
+CLUSTERED = 8
 
 
 class FusedTiling:
@@ -61,7 +64,14 @@ class FusedTiling:
         self.k_tiles = common.ceil_div(self.all_k_tiles, c["split"])
         # Three pieces of 16 bits, columns padded by two cells of 16 bytes; flags and two mbarriers.
         self.stage_bytes = 6 * CHUNK * (c["tile_n"] + 2)
-        self.shared_bytes = c["stages"] * (self.stage_bytes + 32)
+        # The partial sums of a cluster are stored over the stages, as padded rows of c.
+        part_m, part_n = (
+            common.pick(c["swapped"], then, otherwise)
+            for then, otherwise in ((c["tile_n"], self.tile_m), (self.tile_m, c["tile_n"]))
+        )
+        part_bytes = c["cluster"] * 4 * part_m * (part_n + 4)
+        self.buffer_bytes = common.larger(c["stages"] * self.stage_bytes, part_bytes)
+        self.shared_bytes = self.buffer_bytes + 32 * c["stages"]
         # Blocks that a multiprocessor has at a time.
         self.resident = 2 - (c["groups"] > 1)
 
@@ -94,7 +104,7 @@ class FusedTiling:
             right_along_k=right, run=common.widest(s.k) if left or right else 4,
             blocks_m=self.blocks[0], blocks_n=self.blocks[1],
             producer_registers=PRODUCER_REGISTERS, consumer_registers=self.consumer_registers,
-            r_vec=common.widest(together), bfloat16=1, tf32=0, **c,
+            r_vec=common.widest(together), buffer_bytes=self.buffer_bytes, bfloat16=1, tf32=0, **c,
         )  # fmt: skip
         return {**knobs, **s.operands(), **gemm_wgmma.product_text(c["tile_n"], loaded=True)}
 
@@ -115,6 +125,7 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
         "ahead": [1, 2, 3],
         "split": common.up_to(max(1, shape.k // (2 * CHUNK)), SPLITS),
         "swapped": [0, 1],
+        "cluster": [0, 1],
     }
 
 
@@ -133,6 +144,10 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
         (tiling.tile_m >= 2 * common.larger(tiling.rows, ROWS), "rows beyond the output"),
         (c["tile_n"] >= tiling.columns + 8, "columns beyond the output"),
         (c["stages"] > common.larger(tiling.k_tiles, 2), "more stages than K tiles"),
+        (
+            (c["cluster"] > 0) & ((c["split"] == 1) | (c["split"] > CLUSTERED)),
+            "cluster of that size",
+        ),
         (c["ahead"] > tiling.k_tiles, "more loads ahead than K tiles"),
         (tiling.all_blocks > 2**31 - 1, "too many blocks"),
     ]
@@ -173,7 +188,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     tiling, s, split = FusedTiling(shape, choice), shape, choice["split"]
     a, b, *operands = first_names(s)
     out, size = result_name(s), s.batch * s.m * s.n
-    several = split > 1
+    several = split > 1 and not choice["cluster"]
     names = [a, b, *operands, "partial" if several else out]
     grid = (tiling.tiles, 1, split)
     calls = [call("gemm_bf16x3_fused", names, grid, tiling.threads, tiling.shared_bytes)]
