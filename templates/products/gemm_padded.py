@@ -55,20 +55,22 @@ def is_needed(shape: Gemm) -> bool:
 
 
 def gains(shape: Gemm, target: Target) -> bool:
-    """Return whether copies pay for a product that ``mma.sync`` could read four bytes at a time.
+    """Return whether this family is faster where ``mma.sync`` could read four bytes at a time.
 
     On an H200 copies, which wgmma can read, made products of 1028 and 2050, 197x3074x770 and
-    2048x50258x768 1.5 to 6.5 times as fast; 512x1000x1026, 333x300x202 and 64 rows lost.
+    2048x50258x768 1.5 to 6.5 times as fast; 512x1000x1026, 333x300x202 and 64 rows lost. A large b
+    is best read without copies (`gemm_unaligned.reads_large_b`).
     """
     even = (shape.a_run % 8 > 0 or shape.b_run % 8 > 0) and not is_needed(shape)
+    if not even or not gemm_wgmma.offered(padded(shape), target):
+        return False
+    if gemm_unaligned.reads_large_b(shape):
+        choice = gemm_unaligned.default_choice(shape, target)
+        if gemm_unaligned.violation(shape, choice, target) is None:
+            return True
     results = shape.m * shape.n
     many = shape.batch * results * shape.k >= EVEN_PRODUCTS and results >= EVEN_RESULTS
-    return (
-        even
-        and many
-        and min(shape.m, shape.n) >= LEAST
-        and gemm_wgmma.offered(padded(shape), target)
-    )
+    return many and min(shape.m, shape.n) >= LEAST
 
 
 def padded(shape: Gemm) -> Gemm:

@@ -3,8 +3,8 @@
 So they are in the decoding of a language model. The producer is that of `gemm_tma` with swapped
 operands; the blocks of a cluster split K of one tile, and reduce through distributed shared
 memory: so all multiprocessors load, though there are few tiles. Where there are so few that
-clusters leave most of the device idle, more blocks than a cluster has split K, and a second kernel,
-which may begin early (programmatic dependent launch), adds their sums.
+clusters leave most of the device idle, more blocks than a cluster has split K, and a second
+kernel, which may begin early (programmatic dependent launch), adds their sums.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     each = common.larger(common.larger(multiplying, filling), common.larger(loading, reading))
     reducing = clustered * (1500 + 220 * c["split"]) * bulk.tile_warpgroups
     sums = shape.batch * shape.m * shape.n * c["split"]
-    adding = tiling.several * (2000 + 8 * sums / (20 * MULTIPROCESSORS))
+    adding = tiling.several * (1500 + 70 * c["split"] + 8 * sums / (20 * MULTIPROCESSORS))
     cycles: float = waves * (bulk.k_tiles * each + 4200 + reducing) + adding
     return cycles
 
@@ -184,7 +184,7 @@ def kernel(
     if reason := refusal(shape):
         raise TemplateError(f"gemm of few rows of {shape.dtype}: {reason}, got {shape}")
     tiling, c = SkinnyTiling(shape, choice), choice
-    bulk = tiling.bulk
+    bulk, size = tiling.bulk, asked.batch * asked.m * asked.n
     maps = bulk.maps(asked)
     sizes = common.defines(
         m=bulk.m, n=bulk.n, k=shape.k, c_m=asked.m, c_n=asked.n, threads=tiling.threads,
@@ -193,7 +193,7 @@ def kernel(
         tile_n=bulk.tile_n, chunk=c["chunk"], stages=c["stages"], split=c["split"], band=c["band"],
         schedule=0, cluster_m=1, cluster_n=1, swap_ab=1, box_rows=bulk.tile_n, ordered=0,
         smem_epilogue=0,
-        element=1 + HALVES.index(shape.dtype), r_vec=common.widest(asked.n),
+        element=1 + HALVES.index(shape.dtype), r_vec=common.added_together(size, asked.n),
         reduce_threads=REDUCE_THREADS,
     )  # fmt: skip
     defines = {
@@ -203,12 +203,13 @@ def kernel(
         "A_MAP": maps["A_MAP"], "B_MAP": maps["B_MAP"],
     }  # fmt: skip
     a, b, *operands = first_names(asked)
-    out, size = result_name(asked), asked.batch * asked.m * asked.n
+    out = result_name(asked)
     names = [b, a, *operands, "partial" if tiling.several else out]
     grid = (bulk.tiles, 1, c["split"])
     calls = [call("gemm_skinny", names, grid, tiling.threads, tiling.shared_bytes)]
     if tiling.several:
-        blocks = common.ceil_div(size, REDUCE_THREADS * common.widest(asked.n))
+        together = common.added_together(size, asked.n)
+        blocks = common.ceil_div(size, REDUCE_THREADS * together)
         names = ["partial", *operands, out]
         calls.append(call("gemm_skinny_reduce", names, blocks, REDUCE_THREADS, early=True))
     parts = (c["split"], size) if tiling.several else None

@@ -53,9 +53,11 @@ BATCH_ROWS = 32
 LEFT_REGISTERS, PRODUCER_REGISTERS = 88, 40
 # Cycles of a launch and of the kernel that pads a, and bytes that it copies in a cycle.
 LAUNCH_CYCLES, COPY_CYCLES, COPIED_BYTES = 6000, 2000, 2300
-# Of products that are known to be faster so untuned: rows, columns, elements of b, products, and
-# how wide tiles are, in fragments of 8 rows.
-LEAST, FEW_ROWS, MANY_COLUMNS, LARGE_B, MANY_PRODUCTS, WIDE = 192, 512, 2048, 2**22, 2**32, 25
+# Of products that are known to be faster so untuned: rows of those with a large b, from the least
+# to the most, and columns and elements of it; rows of others, products, and how wide tiles are, in
+# fragments of 8 rows.
+FEW_ROWS, MANY_COLUMNS, LARGE_B = range(64, 513), 2048, 2**22
+LEAST, MANY_PRODUCTS, WIDE = 192, 2**32, 25
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "dependent_launch.h",
     "wgmma.h", "exp2.h", "activations.h", "tma.h", "gemm_unaligned.h",
@@ -332,19 +334,30 @@ def copying_cycles(elements: int) -> float:
     return COPY_CYCLES + 4 * elements / COPIED_BYTES
 
 
-def gains(shape: Gemm, choice: Mapping[str, int]) -> bool:
-    """Return whether a choice is known to beat padded copies where nothing was tuned.
+def reads_large_b(shape: Gemm) -> bool:
+    """Return whether a product has few rows, and a b so large that copies of it are slow.
 
-    On an H200 choices by estimate did for few rows by so many columns that copies are slow (1.08
-    to 2.0 for six from 512x2049x2049 and 256x4097x1025 on; 333x4097x1023 and 197x3071x767 lost),
-    and where tiles are wide and products many (2047 with b stored either way, 1024x50257x768,
-    2500, 3073: 1.1 to 1.5). Of 42 from 900 to 1600 three were faster so, by 2 to 4%.
+    On an H200 choices by estimate were 1.08 to 2.0 times as fast as on copies for six such
+    products from 512x2049x2049 and 256x4097x1025 on, and of 64 to 128 rows 1.17 to 1.85 times as
+    fast as on copies or by ``mma.sync`` for eight of eight. Others lost: 333x4097x1023 and
+    197x3071x767; with 16, 32 and 48 rows two of three of even length, and 16x1001x1003.
     """
     if shape.epilogue != Epilogue() or shape.batch > 1:
         return False
-    few = shape.m <= FEW_ROWS and shape.n >= MANY_COLUMNS and shape.n * shape.k >= LARGE_B
-    wide = shape.m * shape.n * shape.k >= MANY_PRODUCTS and choice["frags_n"] >= WIDE
-    return shape.m >= LEAST and (few or wide)
+    return shape.m in FEW_ROWS and shape.n >= MANY_COLUMNS and shape.n * shape.k >= LARGE_B
+
+
+def gains(shape: Gemm, choice: Mapping[str, int]) -> bool:
+    """Return whether a choice is known to beat padded copies where nothing was tuned.
+
+    On an H200 choices by estimate did where `reads_large_b`, and where tiles are wide and products
+    many (2047 with b stored either way, 1024x50257x768, 2500, 3073: 1.1 to 1.5). Of 42 from 900
+    to 1600 three were faster so, by 2 to 4%.
+    """
+    if shape.epilogue != Epilogue() or shape.batch > 1:
+        return False
+    many = shape.m >= LEAST and shape.m * shape.n * shape.k >= MANY_PRODUCTS
+    return reads_large_b(shape) or (many and choice["frags_n"] >= WIDE)
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int], stored_k: int = 0) -> SourceKernel:

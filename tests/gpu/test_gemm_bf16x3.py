@@ -104,4 +104,5 @@ def test_errors_are_no_larger_than_those_of_fma(draw, family):
         chain = (chain + left[:, None] * right).astype(np.float32)
     most = np.abs((chain - exact) / bound).max()
     for choice in choices(family, shape):
-        assert np.abs((run(family, shape, choice, [a, b]) - exact) / bound).max() <= most, f"{choice}"
+        error = np.abs((run(family, shape, choice, [a, b]) - exact) / bound).max()
+        assert error <= most, f"{choice}"

@@ -21,7 +21,9 @@ from tests.templates.emulated import arrays_of
 
 HOPPER = Target("cuda -arch=sm_90")
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
-CHOICE = {"groups": 1, "tile_n": 24, "stages": 2, "ahead": 1, "split": 1, "swapped": 0, "cluster": 0}
+CHOICE = {
+    "groups": 1, "tile_n": 24, "stages": 2, "ahead": 1, "split": 1, "swapped": 0, "cluster": 0,
+}  # fmt: skip
 # Shapes with edges everywhere, and how their choices differ from that above.
 PRODUCTS = {
     "nn": (Gemm(70, 66, 70), {}),
