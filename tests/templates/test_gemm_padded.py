@@ -31,7 +31,7 @@ def test_large_products_of_even_rows_gain_by_copies_where_there_is_wgmma(shape):
     [
         Gemm(333, 300, 202, "float16"),
         Gemm(512, 1000, 1026, "float16"),
-        Gemm(64, 4098, 4098, "float16"),
+        Gemm(32, 4098, 4098, "float16"),
         Gemm(1024, 1024, 1024, "float16"),
         Gemm(1024, 1026, 1024, "float16", 1, False, True),
     ],
@@ -39,6 +39,22 @@ def test_large_products_of_even_rows_gain_by_copies_where_there_is_wgmma(shape):
 )
 def test_other_products_of_even_rows_are_read_as_they_are(shape):
     assert not gemm_padded.gains(shape, HOPPER)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [Gemm(64, 4098, 4098, "float16"), Gemm(128, 8194, 1026, "bfloat16", 1, False, True)],
+    ids=str,
+)
+def test_a_large_b_of_few_even_rows_is_read_without_copies_of_it_untuned(shape):
+    assert gemm_padded.gains(shape, HOPPER)
+    assert not gemm_padded.gains(shape, Target("cuda -arch=sm_80"))
+    with HOPPER:
+        untuned = source.gemm_cuda_any(
+            shape.m, shape.n, shape.k, shape.dtype, transpose_b=shape.transpose_b
+        )
+    assert untuned.calls[-1].entry == "gemm_unaligned"
+    assert "padded_b" not in [one.name for one in untuned.workspace]
 
 
 def test_a_large_product_of_even_rows_is_two_kernels_untuned():
