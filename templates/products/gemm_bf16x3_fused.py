@@ -9,9 +9,9 @@ Here a block splits what it multiplies:
   registers. The right one is split by a producer warpgroup, and its pieces are in shared memory.
 - Either operand of c may be the left one: swapped, the product is transposed (swap AB).
 - Rows need not be aligned: threads load runs of 4, 2 or 1 floats along K, whatever divides a row.
-- Any number of blocks split a sum, as many as fill the device. They are a cluster, and reduce
-  through distributed shared memory, or a second kernel, which may begin early (programmatic
-  dependent launch), adds their sums.
+- Any number of blocks split a sum, as many as fill the device; a second kernel, which may begin
+  early (programmatic dependent launch), adds their sums. To reduce two to eight within a cluster
+  was slower for nearly all products.
 - A K tile with floats that cannot be split is multiplied by ``fmaf``, in the warps that have it.
 """
 
@@ -39,8 +39,6 @@ SHARED_BYTES = 228 * 1024
 # Into how many ranges sums are split: with few tiles, as many as fill 132 multiprocessors.
 SPLITS = (1, 2, 3, 4, 5, 6, 8, 11, 16, 22, 33, 44, 66)
 REDUCE_THREADS = 128
-# Blocks of a cluster, at most.
-CLUSTERED = 8
 # Size of operands beyond which they do not stay in the L2 cache.
 NEAR_BYTES = 30_000_000
 
@@ -67,15 +65,8 @@ class FusedTiling:
         self.k_tiles = common.ceil_div(self.all_k_tiles, c["split"])
         # Three pieces of 16 bits, and two more columns against bank conflicts.
         self.stage_bytes = 6 * CHUNK * (c["tile_n"] + 2)
-        # The partial sums of a cluster are stored over the stages, as padded rows of c.
-        part_m, part_n = (
-            common.pick(c["swapped"], then, otherwise)
-            for then, otherwise in ((c["tile_n"], self.tile_m), (self.tile_m, c["tile_n"]))
-        )
-        part_bytes = c["cluster"] * 4 * part_m * (part_n + 4)
-        self.buffer_bytes = common.larger(c["stages"] * self.stage_bytes, part_bytes)
         # Flags of four warps, and two mbarriers a stage.
-        self.shared_bytes = self.buffer_bytes + 32 * c["stages"]
+        self.shared_bytes = c["stages"] * (self.stage_bytes + 32)
         # Blocks that a multiprocessor has at a time.
         self.resident = 2 - (c["groups"] > 1)
         # Whether operands are contiguous along K, and the floats that a thread loads at once.
@@ -113,8 +104,7 @@ class FusedTiling:
             right_along_k=self.right_along_k, run=self.run,
             blocks_m=self.blocks[0], blocks_n=self.blocks[1],
             producer_registers=PRODUCER_REGISTERS, consumer_registers=self.consumer_registers,
-            r_vec=common.added_together(size, together), buffer_bytes=self.buffer_bytes,
-            bfloat16=1, tf32=0, **c,
+            r_vec=common.added_together(size, together), bfloat16=1, tf32=0, **c,
         )  # fmt: skip
         return {**knobs, **s.operands(), **gemm_wgmma.product_text(c["tile_n"], loaded=True)}
 
@@ -135,7 +125,6 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
         "ahead": [1, 2, 3],
         "split": common.up_to(max(1, shape.k // (2 * CHUNK)), SPLITS),
         "swapped": [0, 1],
-        "cluster": [0, 1],
     }
 
 
@@ -154,10 +143,6 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
         (tiling.tile_m >= 2 * common.larger(tiling.rows, ROWS), "rows beyond the output"),
         (c["tile_n"] >= tiling.columns + 8, "columns beyond the output"),
         (c["stages"] > common.larger(tiling.k_tiles, 2), "more stages than K tiles"),
-        (
-            (c["cluster"] > 0) & ((c["split"] == 1) | (c["split"] > CLUSTERED)),
-            "cluster of that size",
-        ),
         (c["ahead"] > tiling.k_tiles, "more loads ahead than K tiles"),
         (tiling.all_blocks > 2**31 - 1, "too many blocks"),
     ]
@@ -166,38 +151,34 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
 def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles; choices may be arrays of them.
 
-    Factors are those of the least error for 131 choices of 27 products on an H200, which was 8%;
-    of these choices the one of the least estimate took 1.015 times as long as the fastest.
+    Factors are those of the least error for 274 choices of 72 products on an H200, which was 9%;
+    of these choices the one of the least estimate took 1.014 times as long as the fastest.
     """
     tiling, c = FusedTiling(shape, choice), choice
-    count, clustered = common.multiprocessors(target), c["cluster"] > 0
-    # A cluster runs within one GPC, and leaves some of its multiprocessors idle.
-    capacity = tiling.resident * (count - 4 * c["split"] * (clustered & (c["split"] > 2)))
-    waves = common.ceil_div(tiling.all_blocks, capacity)
+    count = common.multiprocessors(target)
+    waves = common.ceil_div(tiling.all_blocks, count * tiling.resident)
     together = common.smaller(tiling.resident, common.ceil_div(tiling.all_blocks, count))
     # The cycles of a K tile: of a warpgroup alone, and of a multiprocessor for its tensor cores,
     # load instructions, and bytes from the L2 cache.
-    products = 12 * common.larger(0.63 * c["tile_n"] + 7, 34.0)
-    loads = 33 * c["groups"] * 16 / tiling.left_run
-    loads = loads + 24.5 * 8 * common.ceil_div(c["tile_n"], 32) / tiling.right_run
+    products = 12 * common.larger(0.68 * c["tile_n"] + 10.4, 34.0)
+    loads = 33.4 * c["groups"] * 16 / tiling.left_run
+    loads = loads + 21.8 * 8 * common.ceil_div(c["tile_n"], 32) / tiling.right_run
     works = (
-        products + 508 + 3.8 * c["tile_n"],
+        products + 507 + 2 * c["tile_n"],
         together * c["groups"] * products,
         together * loads,
-        together * 4 * CHUNK * (tiling.tile_m + c["tile_n"]) / 23.6,
+        together * 4 * CHUNK * (tiling.tile_m + c["tile_n"]) / 22.6,
     )
     each = sum(work**6 for work in works) ** (1 / 6)
     # Rows of an odd number of floats are written one float at a time.
-    single = 1 + 1.6 * (shape.n % 2) * (1 - c["swapped"])
-    writing = 4 * tiling.tile_m * c["tile_n"] / 8.5 * together * single
-    work = waves * (tiling.k_tiles * each + 1620 + writing)
+    single = 1 + 2 * (shape.n % 2) * (1 - c["swapped"])
+    writing = 4 * tiling.tile_m * c["tile_n"] / 11.7 * together * single
+    work = waves * (tiling.k_tiles * each + 2000 + writing)
     read = 4 * sum(math.prod(stored) for stored in shape.shapes[:2])
-    reading = read / (960 if read > NEAR_BYTES else 3500)
+    reading = read / (1000 if read > NEAR_BYTES else 1500)
     sums = c["split"] * shape.batch * shape.m * shape.n
-    second = 500 + 69 * c["split"] + 8 * sums / (20 * count)
-    within = 900 + 4 * tiling.tile_m * c["tile_n"] / 16 * together
-    reducing = (c["split"] > 1) * common.pick(c["cluster"], within, second)
-    cycles: float = (work**4 + reading**4) ** (1 / 4) + reducing + 640
+    reducing = (c["split"] > 1) * (500 + 45 * c["split"] + 8 * sums / (20 * count))
+    cycles: float = (work**4 + reading**4) ** (1 / 4) + reducing + 1010
     return cycles
 
 
@@ -216,7 +197,7 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     tiling, s, split = FusedTiling(shape, choice), shape, choice["split"]
     a, b, *operands = first_names(s)
     out, size = result_name(s), s.batch * s.m * s.n
-    several = split > 1 and not choice["cluster"]
+    several = split > 1
     names = [a, b, *operands, "partial" if several else out]
     grid = (tiling.tiles, 1, split)
     calls = [call("gemm_bf16x3_fused", names, grid, tiling.threads, tiling.shared_bytes)]

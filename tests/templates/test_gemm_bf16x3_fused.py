@@ -22,7 +22,7 @@ from tests.templates.emulated import arrays_of
 HOPPER = Target("cuda -arch=sm_90")
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu", alpha=0.5)
 CHOICE = {
-    "groups": 1, "tile_n": 24, "stages": 2, "ahead": 1, "split": 1, "swapped": 0, "cluster": 0,
+    "groups": 1, "tile_n": 24, "stages": 2, "ahead": 1, "split": 1, "swapped": 0,
 }  # fmt: skip
 # Shapes with edges everywhere, and how their choices differ from that above.
 PRODUCTS = {
@@ -92,8 +92,7 @@ def test_every_shape_has_choices_that_fit_a_block_and_its_default_is_one(shape):
     "change",
     [
         {"groups": 2, "tile_n": 128}, {"groups": 1, "tile_n": 80, "ahead": 2, "swapped": 1},
-        {"groups": 3, "tile_n": 56, "split": 4}, {"tile_n": 64, "split": 4, "cluster": 1},
-        {"groups": 2, "tile_n": 96, "split": 3, "cluster": 1, "swapped": 1},
+        {"groups": 3, "tile_n": 56, "split": 4},
     ],
     ids=str,
 )  # fmt: skip

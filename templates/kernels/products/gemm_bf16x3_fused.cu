@@ -13,9 +13,6 @@
 //
 // Tensor cores truncate when they accumulate: sums of a K tile, the small products first, are added as floats. K tiles
 // with floats that cannot be split are multiplied by fmaf in the warps that have them.
-//
-// The blocks of a split are a cluster and reduce through distributed shared memory, or each writes its partial sums, and
-// gemm_bf16x3_reduce adds them.
 constexpr int CHUNK = 32, WORDS = TILE_N / 2, TILE_M = GROUPS * 64, PRODUCERS = 128, WARPS = 4;
 constexpr int COLUMN_CELLS = CHUNK / 8, PITCH = TILE_N + 2, STAGE_BYTES = 3 * COLUMN_CELLS * PITCH * 16;
 constexpr int PIECE_BYTES = COLUMN_CELLS * PITCH * 16;
@@ -306,79 +303,34 @@ __device__ __forceinline__ void produce(const SharedStorage& smem, const CellSou
   }
 }
 
-#define FINISHED (FOLLOWS && (SPLIT == 1 || CLUSTER))
-#if FINISHED
+#if FOLLOWS && SPLIT == 1
 #define FINISH(low, high, n, at) finish_pair(low, high, epilogue, n, at)
 #else
 #define FINISH(low, high, n, at)
 #endif
 
-// Calls body(m, n, low, high) for pairs of neighbours of a row of C; a thread has two rows from `row` on, and of each 8
-// columns two from `column` on.
-template <class Body>
-__device__ __forceinline__ void each_pair(float (&sum)[WORDS], int row, int column, Body body) {
+// Writes a thread's sums: two rows from `row` on, and of each 8 columns two from `column` on.
+__device__ __forceinline__ void write_sums(
+    float* __restrict__ out, float (&sum)[WORDS], int row, int column, const EpilogueArgs& epilogue) {
 #pragma unroll
   for (int two = 0; two < 2; ++two)
 #pragma unroll
-    for (int j = 0; j < WORDS / 4; ++j)
-      body(SWAPPED ? column + j * 8 + two : row + two, SWAPPED ? row : column + j * 8,
-           sum[j * 4 + (SWAPPED ? two : two * 2)], sum[j * 4 + (SWAPPED ? two + 2 : two * 2 + 1)]);
-}
-
-#if CLUSTER
-// Each block stores its partial sums over the pipeline's buffers, as rows of C, and reduces a share of them.
-constexpr int PART_M = SWAPPED ? TILE_N : TILE_M, PART_N = SWAPPED ? TILE_M : TILE_N, PART_PITCH = PART_N + 4;
-constexpr int VECTOR_N = N % 4 == 0 ? 4 : N % 2 == 0 ? 2 : 1;
-
-// Sums four neighbours at the same shared-memory offset of all blocks.
-__device__ __forceinline__ void add_parts_of_cluster(float (&total)[4], const float* own) {
-  float part[SPLIT][4];
-#pragma unroll
-  for (int rank = 0; rank < SPLIT; ++rank)
-    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(part[rank][0]), "=f"(part[rank][1]), "=f"(part[rank][2]), "=f"(part[rank][3])
-                 : "r"(remote_address(shared_address(own), rank))
-                 : "memory");
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    total[i] = part[0][i];
-#pragma unroll
-    for (int rank = 1; rank < SPLIT; ++rank) total[i] += part[rank][i];
-  }
-}
-
-__device__ __forceinline__ void write_share(
-    float* __restrict__ out, const float* part, int m0, int n0, int thread, const EpilogueArgs& epilogue) {
-  constexpr int VECTORS = PART_N / 4;
-#pragma unroll 2
-  for (int i = blockIdx.z * (GROUPS * 128) + thread; i < PART_M * VECTORS; i += SPLIT * GROUPS * 128) {
-    const int row = i / VECTORS, column = i % VECTORS * 4, m = m0 + row;
-    if (m >= M || n0 + column >= N) continue;
-    float total[4];
-    add_parts_of_cluster(total, part + row * PART_PITCH + column);
-#pragma unroll
-    for (int v = 0; v < 4; v += VECTOR_N) {
-      const int n = n0 + column + v;
-      if (n >= N) continue;
+    for (int j = 0; j < WORDS / 4; ++j) {
+      const int m = SWAPPED ? column + j * 8 + two : row + two, n = SWAPPED ? row : column + j * 8;
+      if (m >= M || n >= N) continue;
+      float &low = sum[j * 4 + (SWAPPED ? two : two * 2)], &high = sum[j * 4 + (SWAPPED ? two + 2 : two * 2 + 1)];
       const size_t at = static_cast<size_t>(m) * N + n;
-      float values[VECTOR_N];
-#pragma unroll
-      for (int w = 0; w < VECTOR_N; ++w) values[w] = total[v + w];
-#if FOLLOWS
-      finish<1>(values, epilogue, n, at);
-#endif
-      store_vector<VECTOR_N>(out + at, values);
+      FINISH(low, high, n, at);
+      write_floats(out, at, n, low, high);
     }
-  }
 }
-#endif
 
-extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) gemm_bf16x3_fused(
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) gemm_bf16x3_fused(
     const float* __restrict__ a, const float* __restrict__ b, EPILOGUE_PARAMETERS float* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   SharedStorage smem;
   smem.stages = reinterpret_cast<char*>(shared_memory);
-  smem.flags = reinterpret_cast<int*>(smem.stages + BUFFER_BYTES);
+  smem.flags = reinterpret_cast<int*>(smem.stages + STAGES * STAGE_BYTES);
   smem.full = shared_address(smem.flags + STAGES * WARPS);
   smem.empty = smem.full + STAGES * 8;
   if (threadIdx.x == 0) {
@@ -402,10 +354,6 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
     warpgroup_reg_dealloc<PRODUCER_REGISTERS>();
     const CellSource source(right, n0, threadIdx.x);
     produce(smem, source, range);
-#if CLUSTER
-    __syncwarp();
-    for (int i = 0; i < 3; ++i) cluster_sync();
-#endif
   } else {
     warpgroup_reg_alloc<CONSUMER_REGISTERS>();
     const int row = m0 + (group - 1) * 64 + threadIdx.x / 32 % WARPS * 16 + lane / 4 * 2, column = n0 + lane % 4 * 2;
@@ -419,40 +367,19 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
       source.row[half] = left + clamped(existing + half, LEFT_EXTENT) * LEFT_ROW + source.quarter * RUN * LEFT_STEP;
     float total[WORDS];
     consume(total, smem, source, {right, column}, range);
-    const size_t matrix = static_cast<size_t>(which) * M * N;
-    out += matrix;
-#if FINISHED
-    const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};
+    if (SPLIT > 1) launch_dependent_grids();
+    out += static_cast<size_t>(which) * M * N;
+#if FOLLOWS && SPLIT == 1
+    const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + static_cast<size_t>(which) * M * N : residual, scale, shift};
 #else
     const EpilogueArgs epilogue = {};
 #endif
-#if CLUSTER
-    float* const part = reinterpret_cast<float*>(shared_memory);
-    const int first_m = SWAPPED ? n0 : m0, first_n = SWAPPED ? m0 : n0;
-    cluster_sync();
-    each_pair(total, row, column, [&](int m, int n, float low, float high) {
-      const float pair[2] = {low, high};
-      store_vector<2>(part + (m - first_m) * PART_PITCH + n - first_n, pair);
-    });
-    cluster_sync();
-    write_share(out, part, first_m, first_n, threadIdx.x - 128, epilogue);
-    cluster_sync();
-#else
-    if (SPLIT > 1) {
-      launch_dependent_grids();
-      out += static_cast<size_t>(blockIdx.z) * BATCH * M * N;
-    }
-    each_pair(total, row, column, [&](int m, int n, float& low, float& high) {
-      if (m >= M || n >= N) return;
-      const size_t at = static_cast<size_t>(m) * N + n;
-      FINISH(low, high, n, at);
-      write_floats(out, at, n, low, high);
-    });
-#endif
+    if (SPLIT > 1) out += static_cast<size_t>(blockIdx.z) * BATCH * M * N;
+    write_sums(out, total, row, column, epilogue);
   }
 }
 
-#if SPLIT > 1 && !CLUSTER
+#if SPLIT > 1
 // Adds the partial sums of all ranges of K, R_VEC neighbours a thread.
 extern "C" __global__ void __launch_bounds__(128) gemm_bf16x3_reduce(
     const float* __restrict__ partial, EPILOGUE_PARAMETERS float* __restrict__ out) {
