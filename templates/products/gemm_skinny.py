@@ -155,7 +155,7 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     each = common.larger(common.larger(multiplying, filling), common.larger(loading, reading))
     reducing = clustered * (1500 + 220 * c["split"]) * bulk.tile_warpgroups
     sums = shape.batch * shape.m * shape.n * c["split"]
-    adding = tiling.several * (1500 + 70 * c["split"] + 8 * sums / (20 * MULTIPROCESSORS))
+    adding = tiling.several * (1000 + 45 * c["split"] + 8 * sums / (20 * MULTIPROCESSORS))
     cycles: float = waves * (bulk.k_tiles * each + 4200 + reducing) + adding
     return cycles
 
