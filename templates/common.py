@@ -113,20 +113,6 @@ def widest(*extents: int) -> int:
     return 1 + halves + 2 * quarters
 
 
-# Results up to which threads that add partial sums have one each.
-_FEW_RESULTS = 2**17
-
-
-def added_together(results: int, *extents: int) -> int:
-    """Return how many neighbours a thread adds partial sums of: one where there are few results.
-
-    Args:
-        results: how many there are.
-        extents: those that vectors divide.
-    """
-    return widest(*extents) if results > _FEW_RESULTS else 1
-
-
 # With the older dialect headers have a third less of the C++ library: that is 0.12 s of the 0.45
 # that nvcc takes for an empty kernel (release 13.0).
 CUDA_FLAGS = ("-std=c++14",)

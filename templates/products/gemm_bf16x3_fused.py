@@ -26,7 +26,7 @@ from autotune import SourceKernel, Target, call
 from .. import common
 from ..epilogue import Epilogue
 from . import gemm_wgmma
-from .gemm_shape import Gemm, first_names, result_name
+from .gemm_shape import Gemm, added_together, first_names, result_name
 from .gemm_wgmma import ARCH, has_wgmma
 
 # Rows of a consumer warpgroup, columns of the widest tile, and floats along K of a K tile.
@@ -104,7 +104,7 @@ class FusedTiling:
             right_along_k=self.right_along_k, run=self.run,
             blocks_m=self.blocks[0], blocks_n=self.blocks[1],
             producer_registers=PRODUCER_REGISTERS, consumer_registers=self.consumer_registers,
-            r_vec=common.added_together(size, together), bfloat16=1, tf32=0, **c,
+            r_vec=added_together(size, together), bfloat16=1, tf32=0, **c,
         )  # fmt: skip
         return {**knobs, **s.operands(), **gemm_wgmma.product_text(c["tile_n"], loaded=True)}
 

@@ -13,7 +13,7 @@ from autotune import arg
 from autotune.errors import TemplateError
 from autotune.kernel import Argument
 
-from ..common import Array, defines
+from ..common import Array, defines, widest
 from ..epilogue import Epilogue
 
 OWNER = "gemm"
@@ -23,6 +23,8 @@ LARGEST = 2**30
 HALVES = ("float16", "bfloat16")
 # Arrays of float32, multiplied on tensor cores after rounding to 11 bits: only where asked for.
 TF32 = "tf32"
+# Results up to which threads that add partial sums have one each.
+FEW_RESULTS = 2**17
 
 
 def stored(dtype: str) -> str:
@@ -96,6 +98,16 @@ class Product(Protocol):
 
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out."""
+
+
+def added_together(results: int, *extents: int) -> int:
+    """Return how many neighbours a thread adds partial sums of: one where there are few results.
+
+    Args:
+        results: how many there are.
+        extents: those that vectors divide.
+    """
+    return widest(*extents) if results > FEW_RESULTS else 1
 
 
 def first_names(shape: Product) -> list[str]:

@@ -17,7 +17,7 @@ from autotune.errors import TemplateError
 
 from .. import choices, common
 from . import gemm_tma, gemm_wgmma
-from .gemm_shape import HALVES, Product, first_names, result_name
+from .gemm_shape import HALVES, Product, added_together, first_names, result_name
 from .gemm_tma_form import KNOB, SKINNY, Form
 from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, TmaTiling
 
@@ -193,7 +193,7 @@ def kernel(
         tile_n=bulk.tile_n, chunk=c["chunk"], stages=c["stages"], split=c["split"], band=c["band"],
         schedule=0, cluster_m=1, cluster_n=1, swap_ab=1, box_rows=bulk.tile_n, ordered=0,
         smem_epilogue=0,
-        element=1 + HALVES.index(shape.dtype), r_vec=common.added_together(size, asked.n),
+        element=1 + HALVES.index(shape.dtype), r_vec=added_together(size, asked.n),
         reduce_threads=REDUCE_THREADS,
     )  # fmt: skip
     defines = {
@@ -208,7 +208,7 @@ def kernel(
     grid = (bulk.tiles, 1, c["split"])
     calls = [call("gemm_skinny", names, grid, tiling.threads, tiling.shared_bytes)]
     if tiling.several:
-        together = common.added_together(size, asked.n)
+        together = added_together(size, asked.n)
         blocks = common.ceil_div(size, REDUCE_THREADS * together)
         names = ["partial", *operands, out]
         calls.append(call("gemm_skinny_reduce", names, blocks, REDUCE_THREADS, early=True))

@@ -350,9 +350,8 @@ def reads_large_b(shape: Gemm) -> bool:
 def gains(shape: Gemm, choice: Mapping[str, int]) -> bool:
     """Return whether a choice is known to beat padded copies where nothing was tuned.
 
-    On an H200 choices by estimate did where `reads_large_b`, and where tiles are wide and products
-    many (2047 with b stored either way, 1024x50257x768, 2500, 3073: 1.1 to 1.5). Of 42 from 900
-    to 1600 three were faster so, by 2 to 4%.
+    On an H200 choices by estimate did where tiles are wide and products many (2047 with b stored
+    either way, 1024x50257x768, 2500, 3073: 1.1 to 1.5); of 42 from 900 to 1600 three, by 2 to 4%.
     """
     if shape.epilogue != Epilogue() or shape.batch > 1:
         return False
