@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from autotune import SourceKernel, Target, workspace
 from autotune.kernel import Argument, KernelCall
 from autotune.target import Limits
+from autotune.task import is_symbolic
 
 # Values of any dtype.
 Array = npt.NDArray[Any]
@@ -73,7 +74,7 @@ def odd_quads(floats: int) -> int:
 
 
 # The rules by which a family refuses choices are also evaluated for all choices at once, with
-# expressions in place of numbers; see "How a filter of a space is evaluated" in the architecture.
+# expressions in place of numbers; see "Filters of a space" in the architecture.
 # There a question about a number (`if`, `and`, `max`) parts the choices in two, so rules compute
 # what they compare without asking: with `&` and `|`, and with these.
 
@@ -137,8 +138,18 @@ def defines(**values_by_name: int) -> Mapping[str, int]:
 
 
 def first_broken(rules: Iterable[tuple[bool, str]]) -> str | None:
-    """Return the reason of the first rule that is broken, or None; a rule is (broken, reason)."""
-    return next((reason for broken, reason in rules if broken), None)
+    """Return the reason of the first rule that is broken, or None; a rule is (broken, reason).
+
+    Of choices that are expressions it returns one that is true where a rule is broken: a question
+    about each rule would part the choices as often.
+    """
+    broken: Any = None
+    for each, reason in rules:
+        if is_symbolic(each):
+            broken = each if broken is None else broken | each
+        elif each:
+            return reason
+    return cast("str | None", broken)
 
 
 def best_drawn(

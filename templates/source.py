@@ -98,7 +98,7 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
     def chosen(entities: Mapping[str, Any]) -> dict[str, int]:
         return before | {name: entities[name].val for name in options}
 
-    cfg.multi_filter(lambda entities: family.violation(shape, chosen(entities), target) is None)
+    cfg.multi_filter(lambda entities: not family.violation(shape, chosen(entities), target))
     cfg.add_flop(shape.flop)
     cfg.add_bytes(shape.bytes)
     if shape.bytes >= 2**63:

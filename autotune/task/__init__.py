@@ -27,6 +27,7 @@ from autotune.task.kinds import (
     TransformSpace,
 )
 from autotune.task.scope import GLOBAL_SCOPE
+from autotune.task.symbols import is_symbolic
 from autotune.task.task import Task, create
 from autotune.task.template import (
     TASK_TABLE,
@@ -77,6 +78,7 @@ __all__ = [
     "dispatcher",
     "get_config",
     "get_workload",
+    "is_symbolic",
     "register",
     "register_operator",
     "register_topi_compute",

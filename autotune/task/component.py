@@ -7,7 +7,8 @@ from itertools import count
 
 import numpy as np
 
-from autotune.task.constraint import BoolArray, Constraint, refine
+from autotune.task.classes import Classes, find
+from autotune.task.constraint import BoolArray, Constraint
 from autotune.task.radix import IntArray
 from autotune.utils.math import product
 
@@ -38,21 +39,17 @@ class Component:
     """
 
     def __init__(self, constraints: Sequence[Constraint], dims: Sequence[int]) -> None:
-        self.knobs, self._classes, members = _join(constraints)
-        self._shape = [len(m) for m in members]
+        self._classes = Classes(constraints)
+        self.knobs, self._shape = self._classes.knobs, self._classes.shape
         # How many of the first axes are fixed in a slice.
         self._fixed = next(n for n in count() if product(self._shape[n:]) <= SLICE_LIMIT)
         self._outers = list(np.ndindex(*self._shape[: self._fixed]))
-        self._sizes = [
-            np.bincount(c, minlength=n) for c, n in zip(self._classes, self._shape, strict=True)
-        ]
-        self._order = [np.argsort(c, kind="stable") for c in self._classes]
-        self._starts = [np.cumsum(sizes) - sizes for sizes in self._sizes]
         self._tables = _by_last_axis(
-            [self._spread(constraint, members) for constraint in constraints], len(self.knobs)
+            [self._spread(constraint) for constraint in constraints], len(self.knobs)
         )
         self._slices: dict[int, IntArray] = {}
         everything = [slice(0, dims[knob]) for knob in self.knobs]
+        self._sizes = self._classes.sizes(everything)
         self._cumulative = np.cumsum(self._totals(everything))
         self.total = int(self._cumulative[-1])
 
@@ -62,27 +59,21 @@ class Component:
 
     def digits(self, ranks: IntArray) -> IntArray:
         """Return the digits of its knobs for each rank, one row a rank."""
-        outer, rest = _find(self._cumulative, ranks)
+        outer, rest = find(self._cumulative, ranks)
         digits = np.empty((len(ranks), len(self.knobs)), dtype=np.int64)
         sliced = self._shape[: self._fixed]
         fixed = np.unravel_index(outer, sliced) if sliced else ()
         for column, codes in enumerate(fixed):
-            digits[:, column], rest = self._members(column, codes, rest)
+            digits[:, column], rest = self._classes.digits(column, codes, rest)
         cells = np.zeros(len(ranks), dtype=np.int64)
         for one in np.unique(outer).tolist():
             rows = np.flatnonzero(outer == one)
-            cells[rows], rest[rows] = _find(self._slice(one), rest[rows])
+            cells[rows], rest[rows] = find(self._slice(one), rest[rows])
         for column in reversed(range(self._fixed, len(self.knobs))):
             codes = cells % self._shape[column]
             cells //= self._shape[column]
-            digits[:, column], rest = self._members(column, codes, rest)
+            digits[:, column], rest = self._classes.digits(column, codes, rest)
         return digits
-
-    def _members(self, column: int, codes: IntArray, ranks: IntArray) -> tuple[IntArray, IntArray]:
-        """Choose a digit of each class by a rank, and return the remainder of the rank."""
-        size = self._sizes[column][codes]
-        digits = self._order[column][self._starts[column][codes] + ranks % size]
-        return digits, ranks // size
 
     def _slice(self, outer: int) -> IntArray:
         """Return the cumulative weights of the cells of one slice."""
@@ -96,10 +87,7 @@ class Component:
 
     def _totals(self, ranges: Sequence[slice]) -> IntArray:
         """Return the weight of every slice, with each digit in its range."""
-        sizes = [
-            np.bincount(classes[span], minlength=n)
-            for classes, span, n in zip(self._classes, ranges, self._shape, strict=True)
-        ]
+        sizes = self._classes.sizes(ranges)
         weights = _outer_product(sizes[self._fixed :])
         alike = bool((weights == 1).all())
         times = _outer_product(sizes[: self._fixed]).reshape(-1)
@@ -124,9 +112,10 @@ class Component:
                 allowed &= table[fixed].reshape(table.shape[self._fixed : axis + 1])
         return allowed
 
-    def _spread(self, constraint: Constraint, members: Sequence[IntArray]) -> BoolArray:
+    def _spread(self, constraint: Constraint) -> BoolArray:
         """Return a constraint's table over the classes here; axes it lacks have size 1."""
         assert constraint.table is not None
+        members = self._classes.members
         own = dict(zip(constraint.knobs, constraint.classes, strict=True))
         maps = [classes[members[self.knobs.index(knob)]] for knob, classes in own.items()]
         order = [constraint.knobs.index(knob) for knob in self.knobs if knob in own]
@@ -158,20 +147,9 @@ def group_by_knobs(
 
 def _joinable(constraints: Sequence[Constraint], dims: Sequence[int], limit: int) -> bool:
     """Return whether these constraints can be one component."""
-    knobs, _, members = _join(constraints)
-    cells = product(len(m) for m in members)
-    return cells <= limit and product(dims[k] for k in knobs) < WEIGHT_LIMIT
-
-
-def _join(constraints: Sequence[Constraint]) -> tuple[list[int], list[IntArray], list[IntArray]]:
-    """Return the knobs, their common classes, and a member of each class; most classes first."""
-    codes: dict[int, list[IntArray]] = {}
-    for constraint in constraints:
-        for knob, classes in zip(constraint.knobs, constraint.classes, strict=True):
-            codes.setdefault(knob, []).append(classes)
-    refined = {knob: refine(codes[knob]) for knob in sorted(codes)}
-    knobs = sorted(refined, key=lambda knob: -len(refined[knob][1]))
-    return knobs, [refined[k][0] for k in knobs], [refined[k][1] for k in knobs]
+    classes = Classes(constraints)
+    weight = product(dims[knob] for knob in classes.knobs)
+    return product(classes.shape) <= limit and weight < WEIGHT_LIMIT
 
 
 def _by_last_axis(tables: Sequence[BoolArray], axes: int) -> list[list[BoolArray]]:
@@ -180,13 +158,6 @@ def _by_last_axis(tables: Sequence[BoolArray], axes: int) -> list[list[BoolArray
     for table in tables:
         groups[max((i for i, n in enumerate(table.shape) if n > 1), default=0)].append(table)
     return groups
-
-
-def _find(cumulative: IntArray, ranks: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the interval each rank falls in, and its rank within."""
-    at = np.searchsorted(cumulative, ranks, side="right")
-    before = np.where(at > 0, cumulative[at - 1], 0)
-    return at, np.asarray(ranks - before)
 
 
 def _outer_product(vectors: Sequence[IntArray]) -> IntArray:

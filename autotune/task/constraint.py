@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.errors import SpaceError
+from autotune.task.cases import parts_of
 from autotune.task.radix import IntArray, Radix
 from autotune.task.symbols import Symbol
 from autotune.task.trace import Choice, Decision, Test, Tree
@@ -22,6 +23,10 @@ BoolArray = npt.NDArray[np.bool_]
 TABLE_LIMIT = 1 << 20
 # Cells evaluated together.
 CHUNK = 1 << 16
+# Cells times expressions that are evaluated without being asked to: some milliseconds.
+QUICK_WORK = 1 << 21
+# Several codes of a digit are joined to one integer of 64 bits.
+LARGEST_CODE = 1 << 62
 
 
 class Constraint(ABC):
@@ -94,15 +99,13 @@ class TracedConstraint(Constraint):
     def __init__(self, tree: Decision, dims: Sequence[int], origin: str) -> None:
         self.origin = origin
         self.tree = tree
-        local: dict[int, list[IntArray]] = {}
-        for test in _tests(tree):
-            _local_codes(test, local)
+        symbols, local = _local_codes(_tests(tree))
         self.knobs = sorted(local)
         refined = [refine(local[knob]) for knob in self.knobs]
         self.classes = [classes for classes, _ in refined]
         self.members = [members for _, members in refined]
         self.table, self._width = None, len(dims)
-        self.tabulate(self.quick)
+        self.tabulate(min(self.quick, QUICK_WORK // symbols))
 
     def _tabulated(self, limit: int) -> BoolArray:
         members, width = self.members, self._width
@@ -126,13 +129,18 @@ class TracedConstraint(Constraint):
         return accepted
 
 
+def may_divide_by_zero(tree: Tree) -> bool:
+    """Return whether a test divides by what may be zero; what comes before may prevent it."""
+    return any(type(test) is Symbol and test.partial for test in _tests(tree))
+
+
 def conjuncts(tree: Tree) -> list[Tree]:
     """Take a tree apart into trees that must all be true.
 
-    A decision of which all outcomes but one are false is a condition of its own. A tree with a
-    division is left whole: what comes before may be what keeps the divisor from being zero.
+    A decision of which all outcomes but one are false is a condition of its own. A tree that may
+    divide by zero is left whole.
     """
-    if any(type(test) is Symbol and test.partial for test in _tests(tree)):
+    if may_divide_by_zero(tree):
         return [tree]
     parts: list[Tree] = []
     while isinstance(tree, Decision):
@@ -140,18 +148,57 @@ def conjuncts(tree: Tree) -> list[Tree]:
         if len(open_branches) != 1:
             break
         kept = open_branches[0]
-        parts.append(Decision(tree.test, [i == kept for i in range(len(tree.branches))]))
+        parts += _alone(tree.test, kept, len(tree.branches))
         rest = tree.branches[kept]
         assert rest is not None
         tree = rest
     return parts if tree is True else [*parts, tree]
 
 
+def _alone(test: Test, outcome: int, outcomes: int) -> list[Tree]:
+    """Return trees that are all true where a test has an outcome."""
+    if type(test) is not Symbol:
+        return [Decision(test, [i == outcome for i in range(outcomes)])]
+    every = parts_of(test, bool(outcome))
+    return [Decision(part, [not truth, truth]) for part, truth in every]
+
+
 def refine(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     """Return the coarsest classes that keep all of ``codes`` apart, and one member of each."""
-    table = np.stack(codes, axis=1)
-    _, members, classes = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    joined, most = np.zeros(len(codes[0]), dtype=np.int64), 1
+    for each in codes:
+        plain, own = _from_zero(each)
+        if most * own >= LARGEST_CODE:
+            joined, most = _from_zero(np.unique(joined, return_inverse=True)[1])
+        joined, most = joined * own + plain, most * own
+    _, members, classes = np.unique(joined, return_index=True, return_inverse=True)
     return classes.reshape(-1).astype(np.int64), members.astype(np.int64)
+
+
+def connected(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
+    """Return constraints in groups that share no knobs."""
+    groups: list[tuple[set[int], list[Constraint]]] = []
+    for constraint in constraints:
+        knobs, members = set(constraint.knobs), [constraint]
+        apart = []
+        for group in groups:
+            if group[0] & knobs:
+                knobs |= group[0]
+                members += group[1]
+            else:
+                apart.append(group)
+        groups = [*apart, (knobs, members)]
+    return [members for _, members in groups]
+
+
+def _from_zero(codes: IntArray) -> tuple[IntArray, int]:
+    """Return codes, in the same order, that are 0 or more, and a number that they are below."""
+    codes = codes - codes.min()
+    most = int(codes.max()) + 1
+    if most <= LARGEST_CODE >> 31:
+        return codes, most
+    codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    return codes, int(codes.max()) + 1
 
 
 def _decide(tree: Tree | None, digits: IntArray, rows: IntArray, accepted: BoolArray) -> None:
@@ -171,7 +218,7 @@ def _outcomes(test: Test, digits: IntArray, rows: IntArray) -> IntArray:
         assert type(test) is Choice
         return np.asarray(test.classes[digits[rows, test.knob]])
     assert type(test) is Symbol
-    values = test.evaluate({knob: digits[rows, knob] for knob in test.knobs})
+    values = test.evaluate({knob: digits[rows, knob] for knob in test.knobs}, {})
     return np.asarray((values != 0).astype(np.int64))
 
 
@@ -181,16 +228,25 @@ def _tests(tree: Tree | None) -> list[Test]:
     return [tree.test, *(test for branch in tree.branches for test in _tests(branch))]
 
 
-def _local_codes(test: object, codes: dict[int, list[IntArray]]) -> None:
-    """Collect the values by which a test sees each knob: its functions of one knob."""
-    if type(test) is Choice:
-        codes.setdefault(test.knob, []).append(test.classes)
-    elif type(test) is not Symbol:
-        return
-    elif test.function is not None:
-        for arg in test.args:
-            _local_codes(arg, codes)
-    else:
-        (knob,) = test.knobs
-        _, inverse = np.unique(test.table, return_inverse=True)
-        codes.setdefault(knob, []).append(inverse.reshape(-1).astype(np.int64))
+def _local_codes(tests: Sequence[Test]) -> tuple[int, dict[int, list[IntArray]]]:
+    """Return the number of expressions that tests consist of, and by which they see each knob.
+
+    A knob is seen by functions of it alone.
+    """
+    codes: dict[int, list[IntArray]] = {}
+    seen: set[int] = set()
+    left: list[object] = list(tests)
+    while left:
+        test = left.pop()
+        if id(test) in seen:
+            continue
+        seen.add(id(test))
+        if type(test) is Choice:
+            codes.setdefault(test.knob, []).append(test.classes)
+        elif type(test) is Symbol and test.function is not None:
+            left += test.args
+        elif type(test) is Symbol:
+            (knob,) = test.knobs
+            _, inverse = np.unique(test.table, return_inverse=True)
+            codes.setdefault(knob, []).append(inverse.reshape(-1).astype(np.int64))
+    return len(seen), codes

@@ -16,7 +16,8 @@ from math import prod
 
 import numpy as np
 
-from autotune.task.constraint import Constraint, TracedConstraint, refine
+from autotune.task.constraint import Constraint, TracedConstraint, connected, refine
+from autotune.task.elimination import order_of
 from autotune.task.expression import Builder, Expression, Number
 from autotune.task.partial import Condition, Fork, Key, Knobs, Outlook, forgotten, tree_frontier
 from autotune.task.radix import IntArray
@@ -50,7 +51,7 @@ class Counter:
 
     def __init__(self, constraints: Sequence[Constraint], dims: Sequence[int]) -> None:
         self._dims = list(dims)
-        self._groups = [_Group(group, dims) for group in _connect(constraints)]
+        self._groups = [_Group(group, dims) for group in connected(constraints)]
         self._tied = frozenset[int]().union(*(group.knobs for group in self._groups))
         self.cells = 0
 
@@ -128,7 +129,8 @@ class _Group:
                 if at == knob
             ]
             self._classes[knob], self._members[knob] = refine(codes)
-        self._order = self._best_order()
+        sizes = {knob: len(members) for knob, members in self._members.items()}
+        self._order = order_of([condition.knobs for condition in self._conditions], sizes)
         self.cells = 0
 
     def count(self, spans: Sequence[slice]) -> int:
@@ -197,23 +199,6 @@ class _Group:
                     needed[key] = needed.get(key, False) | still
         return needed
 
-    def _best_order(self) -> list[int]:
-        """Return the knobs in an order of few states.
-
-        Each time those of the condition that is decided soonest: the knobs it still lacks have
-        the fewest combinations. What is decided is a column less, and leaves fewer states.
-        """
-        size = {knob: len(members) for knob, members in self._members.items()}
-        order: list[int] = []
-        left = list(self._conditions)
-        while left:
-            lacking = [sorted(c.knobs.difference(order), key=lambda k: size[k]) for c in left]
-            ways = [prod(size[knob] for knob in knobs) for knobs in lacking]
-            soonest = ways.index(min(ways))
-            left.pop(soonest)
-            order += lacking[soonest]
-        return order
-
 
 def _known(outlook: Outlook, key: Key, where: Number) -> Number:
     """Return what is known of a key where it is needed, and the same everywhere else."""
@@ -246,22 +231,6 @@ def _merge(states: _States) -> _States:
         states.settled[first],
         np.add.reduceat(states.weights[order], starts),
     )
-
-
-def _connect(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
-    """Return constraints in groups that share no knobs."""
-    groups: list[tuple[set[int], list[Constraint]]] = []
-    for constraint in constraints:
-        knobs, members = set(constraint.knobs), [constraint]
-        apart = []
-        for group in groups:
-            if group[0] & knobs:
-                knobs |= group[0]
-                members += group[1]
-            else:
-                apart.append(group)
-        groups = [*apart, (knobs, members)]
-    return [members for _, members in groups]
 
 
 def _condition(constraint: Constraint, builder: Builder) -> Fork | bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from autotune.task.component import Component, group_by_knobs
 from autotune.task.constraint import BoolArray, Constraint
+from autotune.task.listing import Listing
 from autotune.task.radix import IndexArray, IntArray, Radix
 from autotune.utils.math import product
 
@@ -18,15 +19,17 @@ SAMPLE, ENOUGH = 1 << 12, 1000
 
 
 class Joint:
-    """A product of independent parts: free knobs, and components of constraints with tables.
+    """A product of independent parts: free knobs, and components of constraints.
 
-    Candidates are the points that all components accept; each is a list of ranks, one a part.
+    Components are tables, or lists. Candidates are the points that all components accept; each is
+    a list of ranks, one a part.
     `checks` are asked about every candidate.
 
     Args:
         constraints: all of the space.
         radix: the digits of its points.
         limit: most cells of the joint table of a component.
+        listings: parts for other constraints, which are in none of `constraints`.
 
     Attributes:
         checks: constraints that are in no component.
@@ -34,10 +37,17 @@ class Joint:
         totals: number of ranks of every part.
     """
 
-    def __init__(self, constraints: Sequence[Constraint], radix: Radix, limit: int) -> None:
+    def __init__(
+        self,
+        constraints: Sequence[Constraint],
+        radix: Radix,
+        limit: int,
+        listings: Sequence[Listing] = (),
+    ) -> None:
         self._radix = radix
         groups, self.checks = group_by_knobs(constraints, radix.dims, limit)
-        self._components = [Component(group, radix.dims) for group in groups]
+        components = [Component(group, radix.dims) for group in groups]
+        self._components: list[Component | Listing] = [*components, *listings]
         bound = {knob for component in self._components for knob in component.knobs}
         self._free = [k for k in range(len(radix.dims)) if k not in bound]
         self.totals = [radix.dims[k] for k in self._free]

@@ -26,6 +26,8 @@ _DIVISIONS = (operator.floordiv, operator.truediv, operator.mod)
 _COMPARISONS = (
     operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
 )  # fmt: skip
+# Those that numpy computes of truth values as Python does.
+_OF_BITS = frozenset([*_COMPARISONS, operator.and_, operator.or_])
 
 
 class Opaque(BaseException):
@@ -91,13 +93,26 @@ class Symbol:
         self.partial = function in _DIVISIONS and _may_be_zero(args[1])
         self.partial |= any(a.partial for a in args if type(a) is Symbol)
 
-    def evaluate(self, digits: Mapping[int, npt.NDArray[np.int64]]) -> Values:
-        """Return its value for many points, given the digits of the knobs it depends on."""
-        if self.function is None:
-            (knob,) = self.knobs
-            return np.asarray(self.table[digits[knob]])
-        args = [a.evaluate(digits) if type(a) is Symbol else a for a in self.args]
-        return _call(self.function, *args)
+    def evaluate(
+        self, digits: Mapping[int, npt.NDArray[np.int64]], known: dict[int, Values]
+    ) -> Values:
+        """Return its value for many points, given the digits of the knobs it depends on.
+
+        Args:
+            digits: by knob; arrays that broadcast to the points.
+            known: values of symbols at these points by id, to which those found here are added:
+                what conditions have in common is computed once.
+        """
+        value = known.get(id(self))
+        if value is None:
+            if self.function is None:
+                (knob,) = self.knobs
+                value = np.asarray(self.table[digits[knob]])
+            else:
+                args = [a.evaluate(digits, known) if type(a) is Symbol else a for a in self.args]
+                value = _call(self.function, *args)
+            known[id(self)] = value
+        return value
 
     def __bool__(self) -> bool:
         return self.scope.decide(self)
@@ -220,7 +235,7 @@ def _combined(function: Function, left: Operand, right: Operand, scope: Scope) -
     of_both = (value.knobs for value in (left, right) if type(value) is Symbol)
     knobs = frozenset[int]().union(*of_both)
     if len(knobs) == 1:  # a function of one knob is a table again, with exact bounds
-        return leaf(next(iter(knobs)), _call(function, _table(left), _table(right)), scope)
+        return leaf(next(iter(knobs)), _whole(_call(function, _table(left), _table(right))), scope)
     span = _bounds(function, _span(left), _span(right))
     return Symbol(function, (left, right), knobs, span, scope)
 
@@ -240,16 +255,32 @@ def _bounds(function: Function, left: Span, right: Span) -> Span:
     if function is operator.mod:
         return -largest[1], largest[1]
     if function in (operator.and_, operator.or_):
+        if is_truth(left) and is_truth(right):
+            return 0, 1
         return -sum(largest) - 1, sum(largest) + 1
     # A quotient; of a divisor below 1 it is a float, which cannot overflow.
     return -largest[0] - 1, largest[0] + 1
 
 
-def _call(function: Function, *args: object) -> Values:
-    with np.errstate(divide="raise", invalid="raise"):
-        result = np.asarray(function(*args))
+def is_truth(span: Span) -> bool:
+    """Return whether integers within these bounds are truth values."""
+    return span[0] >= 0 and span[1] <= 1
+
+
+def _call(function: Function, *args: Values | float) -> Values:
+    if function in _OF_BITS:
+        return np.asarray(function(*args))
     # Truth values add up in Python; in numpy they do not.
-    return result.astype(np.int64) if result.dtype == np.bool_ else result
+    numbers = [_whole(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+    if function not in _DIVISIONS:
+        return np.asarray(function(*numbers))
+    with np.errstate(divide="raise", invalid="raise"):
+        return np.asarray(function(*numbers))
+
+
+def _whole(values: Values) -> Values:
+    """Return truth values as integers, and numbers as they are."""
+    return values.astype(np.int64) if values.dtype == np.bool_ else values
 
 
 def _operand(value: object) -> Operand:
@@ -276,3 +307,8 @@ def _may_be_zero(value: Operand) -> bool:
     if value.function is None:
         return bool((value.table == 0).any())
     return bool(value.span[0] <= 0 <= value.span[1])
+
+
+def is_symbolic(value: object) -> bool:
+    """Return whether a number is not known yet; ``isinstance`` says that it is an int."""
+    return type(value) is Symbol

@@ -44,10 +44,13 @@ Test = Symbol | Choice
 
 @dataclass(eq=False)
 class Decision:
-    """A test and what follows from each outcome; for a symbol: false, then true."""
+    """A test and what follows from each outcome; for a symbol: false, then true.
+
+    False follows from an outcome that no point has which comes here.
+    """
 
     test: Test
-    branches: list[Decision | bool | None]
+    branches: list[Tree | None]
 
 
 Tree = Decision | bool
@@ -67,6 +70,8 @@ class Tracer:
         self._path: list[tuple[Decision, int]] = []
         # Holds the tests too: an id is unique only while its object lives.
         self._taken: dict[object, tuple[Test, int]] = {}
+        # Of knobs that were tested alone, the digits that the path is for.
+        self._left: dict[int, npt.NDArray[np.bool_]] = {}
         self._root: Tree | None = None
         self.scope = Scope(self.holds)
 
@@ -77,7 +82,7 @@ class Tracer:
             Opaque: it does something that symbols cannot follow.
         """
         for _ in range(MAX_PATHS):
-            self._path, self._taken = [], {}
+            self._path, self._taken, self._left = [], {}, {}
             try:
                 result = bool(self._predicate(TracedKnobs(self._spaces, self)))
             except Exception as error:  # the path may be one that no point takes
@@ -103,15 +108,35 @@ class Tracer:
         """Return the outcome of a test on this path; the same test keeps its outcome."""
         if key in self._taken:  # `0 < x < 9 and ...` tests what `0 < x` returned twice
             return self._taken[key][1]
+        possible = self._possible(test, outcomes)
+        taken = int(possible[0]) if len(possible) == 1 else self._decide(test, possible, outcomes)
+        self._taken[key] = (test, taken)
+        if alone := outcomes_of_one(test):
+            knob, each = alone
+            self._left[knob] = self._left.get(knob, True) & (each == taken)
+        return taken
+
+    def _possible(self, test: Test, outcomes: int) -> IntArray:
+        """Return the outcomes that some point has for which the path is."""
+        alone = outcomes_of_one(test)
+        if not alone:
+            return np.arange(outcomes)
+        knob, each = alone
+        return np.unique(each[self._left[knob]] if knob in self._left else each)
+
+    def _decide(self, test: Test, possible: IntArray, outcomes: int) -> int:
+        """Return which of several outcomes this call takes; the first at first."""
         depth = len(self._path)
         if depth == len(self._script):
-            self._script.append(0)
-            self._attach(Decision(test, [None] * outcomes))
+            self._script.append(int(possible[0]))
+            branches: list[Tree | None] = [False] * outcomes
+            for each in possible.tolist():
+                branches[each] = None
+            self._attach(Decision(test, branches))
         decision = self._here()
         if not isinstance(decision, Decision) or len(decision.branches) != outcomes:
             raise Opaque("the filter is not deterministic")
         self._path.append((decision, self._script[depth]))
-        self._taken[key] = (test, self._script[depth])
         return self._script[depth]
 
     def _here(self) -> Tree | None:
@@ -130,11 +155,23 @@ class Tracer:
 
     def _next_script(self) -> bool:
         while self._path:
-            decision, outcome = self._path.pop()
-            if outcome + 1 < len(decision.branches):
-                self._script = [*(taken for _, taken in self._path), outcome + 1]
+            decision, _ = self._path.pop()
+            if None in decision.branches:
+                following = decision.branches.index(None)
+                self._script = [*(taken for _, taken in self._path), following]
                 return True
         return False
+
+
+def outcomes_of_one(test: Test) -> tuple[int, IntArray] | None:
+    """Return the knob on which alone a test depends, and the outcome of each digit."""
+    if type(test) is not Symbol:
+        assert type(test) is Choice
+        return test.knob, test.classes
+    if test.function is not None:
+        return None
+    (knob,) = test.knobs
+    return knob, (test.table != 0).astype(np.int64)
 
 
 class TracedKnobs(Mapping[str, object]):

@@ -14,6 +14,7 @@ from autotune.task.counting import Counter, Uncountable
 from autotune.task.filters import constraints_of
 from autotune.task.joint import ROUND, Joint, accepted_by
 from autotune.task.kinds import TransformSpace
+from autotune.task.listing import Listing, listed
 from autotune.task.radix import IndexArray, IntArray, Radix
 
 # Up to this many candidates are all looked at: to count, to draw the last few, to prove that
@@ -31,9 +32,11 @@ class ValidPoints:
     """The valid points of a product of knobs with constraints.
 
     Constraints with a truth table are joined into components, from which valid digits are drawn
-    directly, each with the same probability. The rest are asked about every candidate drawn from
-    the others. At first only what takes some ten milliseconds is tabulated and joined; more where
-    too many candidates would be rejected, and all that can be where an exact count is asked for.
+    directly, each with the same probability. Where others are left, what all of them leave of
+    their knobs is listed, if it is little, and drawn in the same way. The rest are asked about
+    every candidate drawn from the others. At first only what takes some ten milliseconds is
+    tabulated, joined and listed; more is joined where too many candidates would be rejected, and
+    all that can be where an exact count is asked for.
     """
 
     def __init__(
@@ -45,6 +48,11 @@ class ValidPoints:
         self.constraints = [c for c in found if c.table is None or not c.table.all()]
         self._count: tuple[int, bool] | None = None
         self._joint = Joint(self.constraints, self.radix, QUICK_JOINT)
+        self._unlisted, self._listings = self.constraints, list[Listing]()
+        if checks := self._joint.checks:
+            self._unlisted, self._listings = listed(self.constraints, checks, self.radix.dims)
+        if self._listings:
+            self._joint = Joint(self._unlisted, self.radix, QUICK_JOINT, self._listings)
         if self._joint.share() < FEW:
             self._joint = self._join(JOINT_LIMIT)
         self._effort = min([c.effort for c in self._joint.checks], default=EFFORT)
@@ -81,9 +89,9 @@ class ValidPoints:
         return self._counter is not None or not self.settled.checks
 
     def _join(self, limit: int) -> Joint:
-        for constraint in self.constraints:
+        for constraint in self._unlisted:
             constraint.tabulate()
-        return Joint(self.constraints, self.radix, limit)
+        return Joint(self._unlisted, self.radix, limit, self._listings)
 
     def accepts(self, digits: IntArray) -> BoolArray:
         """Return, for each row of digits, whether all constraints accept it."""

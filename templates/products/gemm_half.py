@@ -99,7 +99,8 @@ def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str 
 @lru_cache(maxsize=256)
 def _is_untuned_by_wgmma(shape: Any, target: Target) -> bool:
     """Return whether the untuned choice runs by wgmma; a space must have that choice."""
-    return default_choice(shape, target)[KNOB] != 0
+    by_either = suits_wgmma(shape) and gemm_wgmma.refusal(shape) is None  # with or without TMA
+    return by_either or default_choice(shape, target)[KNOB] != 0
 
 
 def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:

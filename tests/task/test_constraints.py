@@ -125,6 +125,19 @@ def test_conditions_of_an_and_become_constraints_of_their_own():
     assert [c.knobs for c in chained] == [[0, 1], [0, 1]]
 
 
+def test_conditions_joined_by_bits_become_constraints_of_their_own():
+    def sizes(c):
+        return c["vec"].val > 1, c["y"].size[1] * c["x"].size[1] > 2, c["y"].size[1] > 1
+
+    spaces = small_space().space_map
+    found = constraints_of(lambda c: sizes(c)[0] & (sizes(c)[1] & sizes(c)[2]), spaces)
+    assert [c.knobs for c in found] == [[2], [0, 1], [0]]
+    found = constraints_of(lambda c: not sizes(c)[0] | sizes(c)[1], spaces)
+    assert [c.knobs for c in found] == [[2], [0, 1]]
+    bits = constraints_of(lambda c: c["vec"].val & (c["y"].size[1] + c["x"].size[1]), spaces)
+    assert [c.knobs for c in bits] == [[0, 1, 2]]
+
+
 def test_a_table_is_over_the_values_a_filter_tells_apart():
     space = ConfigSpace()
     space.define_split("m", 4096, num_outputs=4)
