@@ -34,9 +34,39 @@ TRANSPOSES: tuple[Case, ...] = (
     ("transpose", ((1, 56, 56, 256), (0, 3, 1, 2))),
     ("transpose", ((3, 224, 224), (1, 2, 0))), ("transpose", ((224, 224, 3), (2, 0, 1))),
 )  # fmt: skip
+# Expressions of an operand a, or of two, and what a script calls of PyTorch instead.
+EXPRESSIONS: dict[str, Callable[..., Any]] = {
+    "gelu(a)": lambda torch, a: torch.nn.functional.gelu(a),
+    "log(a)": lambda torch, a: torch.log(a),
+    "tanh(a)": lambda torch, a: torch.tanh(a),
+    "erf(a)": lambda torch, a: torch.erf(a),
+    "exp(a)": lambda torch, a: torch.exp(a),
+    "sigmoid(a)": lambda torch, a: torch.sigmoid(a),
+    "a * sigmoid(a)": lambda torch, a: torch.nn.functional.silu(a),
+    "sqrt(a)": lambda torch, a: torch.sqrt(a),
+    "relu(a)": lambda torch, a: torch.relu(a),
+    "a + b": lambda torch, a, b: a + b,
+    "a * b": lambda torch, a, b: a * b,
+}
+# Those of which negative numbers are none, which libraries are slow to find out.
+OF_POSITIVE = ("log(a)", "sqrt(a)")
+
+
+def _expression(text: str, *shapes: tuple[int, ...]) -> Case:
+    return "elementwise", (text, tuple(zip("ab", shapes, strict=False)))
+
+
+ELEMENTWISE: tuple[Case, ...] = (
+    _expression("gelu(a)", (197, 3072)),
+    *(_expression(text, (512, 1024)) for text in EXPRESSIONS if "b" not in text),
+    _expression("a + b", (1024, 1024), (1024,)),
+    _expression("a + b", (1, 256, 56, 56), (1, 256, 56, 56)),
+    _expression("a * b", (1, 256, 56, 56), (256, 1, 1)),
+)
 NAMES = {
     "layer_norm": "norm", "rms_norm": "norm", "group_norm": "norm", "log_softmax": "norm",
     "reduce": "reduction", "cumsum": "scan", "transpose": "transpose",
+    "elementwise": "elementwise",
 }  # fmt: skip
 TEMPLATES = frozenset(NAMES)
 
@@ -44,6 +74,9 @@ TEMPLATES = frozenset(NAMES)
 def named(case: Case) -> tuple[str, Case]:
     """Return a case with its name: the kind, which ``--only`` selects, template and arguments."""
     template, args = case
+    if template == "elementwise":
+        shapes = " ".join("x".join(map(str, shape)) for _, shape in args[1])
+        return f"elementwise {args[0]} {shapes}", case
     return f"{NAMES[template]} {template} {' '.join(str(each) for each in args)}", case
 
 
@@ -110,7 +143,14 @@ def _transposes(rng: random.Random) -> tuple[str, Case]:
     return named(("transpose", (shape, axes)))
 
 
-DRAWS = (_norms, _reductions, _scans, _transposes)
+def _elementwise(rng: random.Random) -> tuple[str, Case]:
+    text = rng.choice(list(EXPRESSIONS))
+    shape = until(lambda: (extent(rng, 1, 5000), extent(rng, 4, 30000)), lambda a: _few(*a))
+    second = rng.choice((shape, shape[1:], (shape[0], 1)))
+    return named(_expression(text, shape, *([second] if "b" in text else [])))
+
+
+DRAWS = (_norms, _reductions, _scans, _transposes, _elementwise)
 
 
 def library(template: str, args: tuple[Any, ...]) -> Callable[..., Any]:
@@ -131,6 +171,8 @@ def library(template: str, args: tuple[Any, ...]) -> Callable[..., Any]:
             return lambda x: torch.log_softmax(x, 1)
         case "cumsum":
             return lambda x: torch.cumsum(x, 1)
+        case "elementwise":
+            return lambda *operands: EXPRESSIONS[args[0]](torch, *operands)
         case "transpose":
             return lambda x: x.permute(args[1]).contiguous()
         case _:

@@ -6,12 +6,13 @@
     python -m benchmarks.templates_cpu --only "conv 512" "gemm 512" --tune 40
     python -m benchmarks.templates_cpu --drawn 60 --seed 1 --only conv gemm   # shapes nobody chose
     python -m benchmarks.templates_cpu --drawn 60 --seed 1 --check            # beside float64
-    python -m benchmarks.templates_cpu --only norm reduction scan transpose   # memory-bound
+    python -m benchmarks.templates_cpu --only norm reduction scan transpose elementwise
     ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell \\
         MKL_ENABLE_INSTRUCTIONS=AVX2 python -m benchmarks.templates_cpu \\
         --target "llvm -mcpu=x86-64-v3"                      # all without AVX-512
 
-Norms, reductions, prefix sums and transposes are of `memory_cpu`, beside PyTorch's eager calls.
+Norms, reductions, prefix sums, transposes and elementwise operators are of `memory_cpu`, beside
+PyTorch's eager calls.
 Convolutions are those of ResNet-18 and others, depthwise ones those of MobileNet, with bias and
 ReLU, in NCHW with weights as they are trained: nothing is laid out ahead of time for the template;
 `winograd` is the template for filters that were transformed ahead, untuned, which networks take.
@@ -86,6 +87,7 @@ TEMPLATES: dict[str, Callable[..., Any]] = {
     "reduce": source_rows.reduce_cpu_rows,
     "cumsum": source_rows.cumsum_cpu,
     "transpose": source_rows.transpose_cpu_any,
+    "elementwise": source_rows.elementwise_cpu_any,
 }
 
 
@@ -102,6 +104,7 @@ def cases() -> dict[str, Case]:
     for m, n, k in PRODUCTS:
         found[f"gemm {m}x{n}x{k}"] = "gemm_nn", (m, n, k)
     others = (*memory_cpu.NORMS, *memory_cpu.REDUCTIONS, *memory_cpu.TRANSPOSES)
+    others = (*others, *memory_cpu.ELEMENTWISE)
     return found | dict(map(memory_cpu.named, others))
 
 
@@ -245,7 +248,7 @@ def check(name: str, case: Case, options: argparse.Namespace) -> None:
     """Print how far results are from float64, as a part of the largest; raise where it is far."""
     template, args = case
     module = built(template, args, Target(options.target), options.tune)
-    arrays = operands(module)
+    arrays = operands(module, args)
     module(*arrays)
     expected = exact(template, args, [each.astype("float64") for each in arrays])
     apart = np.abs(arrays[-1] - expected).max() / max(np.abs(expected).max(), 1e-30)
@@ -254,10 +257,11 @@ def check(name: str, case: Case, options: argparse.Namespace) -> None:
         raise SystemExit(f"{name}: results are off by {apart:.1e} of the largest")
 
 
-def operands(module: Module) -> list[Any]:
-    """Return random arrays for a kernel."""
+def operands(module: Module, args: tuple[Any, ...]) -> list[Any]:
+    """Return random arrays for a kernel, such as its function is defined for."""
     rng = np.random.default_rng(0)
-    return [rng.standard_normal(a.shape).astype(a.dtype) for a in module.kernel.args]
+    arrays = [rng.standard_normal(a.shape).astype(a.dtype) for a in module.kernel.args]
+    return [np.abs(each) for each in arrays] if args[0] in memory_cpu.OF_POSITIVE else arrays
 
 
 def exact(template: str, args: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
@@ -281,7 +285,7 @@ def compare(name: str, case: Case, options: argparse.Namespace, peak: float) -> 
     template, args = case
     target = Target(options.target)
     module = built(template, args, target, options.tune)
-    arrays = operands(module)
+    arrays = operands(module, args)
     own = {"ours": lambda: module(*arrays)}
     if template == "conv2d_nchw":
         own |= ahead(args, arrays, target)

@@ -2,9 +2,9 @@
 
 Hand-written kernels with knobs, for CUDA and the CPU: ``conv2d_nchw``, ``winograd_conv2d``,
 ``depthwise_conv2d``, ``pool2d``, ``gemm_nn``, ``softmax``, ``log_softmax``, ``layer_norm``,
-``rms_norm``, ``group_norm``, ``reduce``, ``cumsum`` and ``transpose`` (``.cuda`` and ``.cpu``);
-for CUDA also ``gemm`` (batches, transposed operands and what follows a product), ``matvec``,
-``conv2d_nhwc``, ``attention``, ``elementwise`` and ``take_rows``. The same and more as tensor
+``rms_norm``, ``group_norm``, ``reduce``, ``cumsum``, ``transpose`` and ``elementwise`` (``.cuda``
+and ``.cpu``); for CUDA also ``gemm`` (batches, transposed operands and what follows a product),
+``matvec``, ``conv2d_nhwc``, ``attention`` and ``take_rows``. The same and more as tensor
 expressions, under ``te/``:
 ``conv2d_nchw``, ``depthwise_conv2d_nchw``, ``gemm``, ``dense``, ``softmax``.
 Convolutions and dense layers are also there under TVM's names, with the arguments of its logs.

@@ -13,8 +13,8 @@ from .attention.attention_mma import Attention
 from .data_movement import take_cuda, transpose_cpu, transpose_cuda, transpose_runs
 from .data_movement.take_cuda import TakeRows
 from .data_movement.transpose_shape import Transpose
-from .elementwise import elementwise_cuda
-from .elementwise.elementwise_cuda import Elementwise
+from .elementwise import elementwise_cpu, elementwise_cuda
+from .elementwise.elementwise_shape import Elementwise
 from .rows import reduce_cpu, reduce_cuda, rows_cpu, rows_cuda, scan_cpu, scan_cuda
 from .rows.rows_shape import Reduction, Rows
 from .rows.scan_cuda import Scan
@@ -213,6 +213,13 @@ def elementwise_cuda_any(
     """
     named = tuple((name, tuple(shape)) for name, shape in operands)
     return tunable(elementwise_cuda, Elementwise(text, named, dtype), "cuda")
+
+
+@template("elementwise.cpu")
+def elementwise_cpu_any(text: str, operands: Sequence[tuple[str, Sequence[int]]]) -> SourceKernel:
+    """Compute an expression of float32 arrays as ``elementwise.cuda`` does, on a CPU."""
+    named = tuple((name, tuple(shape)) for name, shape in operands)
+    return tunable(elementwise_cpu, Elementwise(text, named), "llvm")
 
 
 @template("take_rows.cuda")

@@ -108,7 +108,9 @@ class Unit:
         """
         function = self.function
         nodes = function.graph.nodes
-        single = self.choice.kind == "rule" and len(function.outputs) == 1
+        offer = self.choice.offer
+        by_place = self.choice.kind == "rule" or (offer is not None and offer.in_place)
+        single = by_place and len(function.outputs) == 1
         if not single or any(node.op.pattern > Pattern.BROADCAST for node in nodes):
             return ()
         return tuple(v for v in function.inputs if v.type == function.outputs[0].type)

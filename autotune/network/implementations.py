@@ -45,6 +45,8 @@ class Offer:
             known; the kernel takes the results.
         aliases: other workloads, of logs from elsewhere, whose records fit the template's knobs;
             those of TVM's templates for the operator are known without.
+        in_place: whether the kernel writes each element after it has read those of operands at the
+            same place, and reads these for no other, so that the result may overwrite one.
     """
 
     template: str
@@ -52,6 +54,7 @@ class Offer:
     operands: tuple[Value, ...]
     prepared: Mapping[Value, Operator] = field(default_factory=dict)
     aliases: tuple[tuple[object, ...], ...] = ()
+    in_place: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class FunctionOffer:
         known_as: workloads whose records have the knobs of the task, the nearest first: its own,
             that of the operator alone, and those of logs from elsewhere.
         own: how many of these are of the template itself.
+        in_place: as of an `Offer`.
     """
 
     task: Task
@@ -74,6 +78,7 @@ class FunctionOffer:
     prepared: tuple[tuple[int, Operator], ...] = ()
     known_as: tuple[tuple[object, ...], ...] = ()
     own: int = 0
+    in_place: bool = False
 
 
 Matcher = Callable[[Layer], Offer | None]
@@ -276,7 +281,8 @@ def _of_whole(function: Function, offer: Offer, target: Target) -> FunctionOffer
     place: dict[Value, int] = {value: i for i, value in enumerate(function.graph.inputs)}
     known = tuple(dict.fromkeys(_spellings(task)))
     operands = tuple(place[value] for value in offer.operands)
-    return FunctionOffer(task, len(function.nodes), operands, (), known, len(known))
+    nodes, own = len(function.nodes), len(known)
+    return FunctionOffer(task, nodes, operands, (), known, own, offer.in_place)
 
 
 def serves(node: Node, target: Target) -> bool:
@@ -315,6 +321,7 @@ def _of_function(
         tuple((place[value], op) for value, op in offer.prepared.items()),
         tuple(dict.fromkeys(known)),
         own,
+        offer.in_place,
     )
 
 

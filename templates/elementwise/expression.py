@@ -1,4 +1,4 @@
-"""Elementwise functions given as text: checked, then translated to CUDA C++ and numpy.
+"""Elementwise functions given as text: checked, then translated to CUDA C++, C and numpy.
 
 The text is an expression in Python's syntax, of names of operands, numbers, ``+ - * / **``,
 comparisons, ``where(condition, a, b)`` and the functions of `FUNCTIONS`. It is never evaluated as
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,34 @@ _COMPARED: dict[type[ast.cmpop], tuple[str, Callable[..., Any]]] = {
     ast.Gt: (">", np.greater),
     ast.GtE: (">=", np.greater_equal),
 }
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How expressions are written in a language.
+
+    Attributes:
+        functions: names of those of `FUNCTIONS`.
+        choice: of two values, after a condition.
+    """
+
+    functions: Mapping[str, str]
+    choice: str
+
+
+CUDA = Dialect({name: each[1] for name, each in FUNCTIONS.items()}, "({} ? {} : {})")
+# Functions and choices without branches, so that loops of them become loops of vectors.
+_VECTORISED = ("exp", "log", "tanh", "erf", "sigmoid")
+C = Dialect(
+    {
+        **CUDA.functions,
+        **{name: f"{name}_f32" for name in _VECTORISED},
+        "rsqrt": "rsqrt",
+        "max": "larger",
+        "min": "smaller",
+    },
+    "select_f32({}, {}, {})",
+)
 # Most levels of an expression, since translation is recursive.
 DEEPEST = 100
 
@@ -74,8 +103,7 @@ class Expression:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise TemplateError(f"elementwise: {text!r} is no expression: {error}") from None
         self._check_depth()
-        self.flop = 0
-        self.cuda = self._cuda(self.tree)
+        self.text_in(CUDA)  # which refuses what is none
         self.flop = max(
             1, sum(isinstance(n, ast.operator | ast.Call) for n in ast.walk(self.tree))
         )
@@ -102,7 +130,14 @@ class Expression:
             raise self._refuse(node, f"a call, with as many operands as it has, of {known}")
         return name, node.args
 
-    def _cuda(self, node: ast.AST) -> str:
+    def text_in(self, dialect: Dialect) -> str:
+        """Return the expression in a language, with ``x(i)`` for operand ``i``."""
+        return self._text(self.tree, dialect)
+
+    def _text(self, node: ast.AST, dialect: Dialect) -> str:
+        def text(part: ast.AST) -> str:
+            return self._text(part, dialect)
+
         match node:
             case ast.Name(id=name) if name in self.names:
                 return f"x({self.names.index(name)})"
@@ -111,26 +146,30 @@ class Expression:
             case ast.Constant(value=int() | float() as number) if abs(number) < 3e38:
                 return f"{float(number)!r}f"
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return f"(-{self._cuda(operand)})"
+                return f"(-{text(operand)})"
             case ast.BinOp(op=ast.Pow(), left=left, right=right):
-                return f"powf({self._cuda(left)}, {self._cuda(right)})"
+                return f"{dialect.functions['pow']}({text(left)}, {text(right)})"
             case ast.BinOp(op=op, left=left, right=right) if type(op) in _BINARY:
-                return f"({self._cuda(left)} {_BINARY[type(op)][0]} {self._cuda(right)})"
+                return f"({text(left)} {_BINARY[type(op)][0]} {text(right)})"
             case ast.Call():
-                return self._cuda_call(node)
+                return self._call_text(node, dialect)
         raise self._refuse(node, f"a number, an operation, or one of {', '.join(self.names)}")
 
-    def _cuda_call(self, node: ast.Call) -> str:
+    def _call_text(self, node: ast.Call, dialect: Dialect) -> str:
         name, operands = self._call(node)
         if name == "where":
-            condition, then, otherwise = operands
-            return f"({self._cuda_test(condition)} ? {self._cuda(then)} : {self._cuda(otherwise)})"
-        return f"{FUNCTIONS[name][1]}({', '.join(self._cuda(each) for each in operands)})"
+            test = self._test(operands[0], dialect)
+            return dialect.choice.format(
+                test, *(self._text(each, dialect) for each in operands[1:])
+            )
+        values = ", ".join(self._text(each, dialect) for each in operands)
+        return f"{dialect.functions[name]}({values})"
 
-    def _cuda_test(self, node: ast.AST) -> str:
+    def _test(self, node: ast.AST, dialect: Dialect) -> str:
         match node:
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARED:
-                return f"({self._cuda(left)} {_COMPARED[type(op)][0]} {self._cuda(right)})"
+                sides = (self._text(each, dialect) for each in (left, right))
+                return f"({f' {_COMPARED[type(op)][0]} '.join(sides)})"
         raise self._refuse(node, "one comparison: <, <=, > or >=")
 
     def numpy(self, values: Values, node: ast.AST | None = None) -> Any:

@@ -1,6 +1,6 @@
 """Functions of networks that compute element by element, or only move elements, whole.
 
-A chain of elementwise operators is one expression, which the CUDA template of expressions takes; a
+A chain of elementwise operators is one expression, which the templates of expressions take; a
 transpose between reshapes is one of data that is seen in another shape.
 """
 
@@ -16,17 +16,16 @@ from autotune.graph.fuse import Function
 from autotune.network.implementations import Offer, implements_whole
 
 from ..data_movement.transpose_shape import ELEMENT_BYTES
-from ..elementwise.elementwise_cuda import Elementwise
-from .cuda import FLOATS, takes, transposition
-from .elementwise import MANY, text_of
+from .cuda import FLOAT32, FLOATS, transposition
+from .elementwise import MANY, expression, text_of
 
 # Letters of an expression, in which an array that is read several times is repeated.
 _LONGEST = 2000
+DTYPES = {"cuda": FLOATS, "cpu": FLOAT32}
 _SEEN_ANEW = (ops.Reshape, ops.BatchFlatten, ops.ExpandDims, ops.Squeeze)
 
 
-@implements_whole("cuda", "elementwise.cuda")
-def chain(function: Function) -> Offer | None:
+def chain(kind: str, function: Function) -> Offer | None:
     """Offer the expression of a chain, where there is enough to read."""
     graph = function.graph
     nodes, result = graph.nodes, graph.outputs[0]
@@ -35,7 +34,7 @@ def chain(function: Function) -> Offer | None:
         return None
     if any(value.dtype != result.dtype for node in nodes for value in node.inputs):
         return None
-    if result.dtype not in FLOATS or len(graph.inputs) > len(string.ascii_lowercase):
+    if result.dtype not in DTYPES[kind] or len(graph.inputs) > len(string.ascii_lowercase):
         return None
     texts: dict[Value, str] = dict(zip(graph.inputs, string.ascii_lowercase, strict=False))
     for node in nodes:
@@ -43,10 +42,8 @@ def chain(function: Function) -> Offer | None:
         texts[node.output] = _text(node.op, [each for each in parts if each])
         if not texts[node.output] or len(texts[node.output]) > _LONGEST:
             return None
-    shapes = tuple((texts[each], each.shape) for each in graph.inputs)
-    args = (texts[result], shapes, result.dtype)
-    fits = takes(Elementwise, *args) and Elementwise(*args).shape == result.shape
-    return Offer("elementwise.cuda", args, graph.inputs) if fits else None
+    shapes = [each.shape for each in graph.inputs]
+    return expression(kind, texts[result], shapes, result.type, graph.inputs)
 
 
 def _number(value: Value) -> str:
@@ -90,5 +87,6 @@ def transpose(kind: str, function: Function) -> Offer | None:
     return transposition(kind, graph.inputs, data.shape, axes, data.dtype)
 
 
-for _kind in ("cuda", "cpu"):
+for _kind in DTYPES:
+    implements_whole(_kind, f"elementwise.{_kind}")(partial(chain, _kind))
     implements_whole(_kind, f"transpose.{_kind}")(partial(transpose, _kind))

@@ -1,20 +1,23 @@
-"""Elementwise operators of networks for the CUDA template of expressions.
+"""Elementwise operators of networks for the templates of expressions.
 
-By rule each element has a thread, which is as fast where there are few; beyond, the template is
-worth trying: its threads read vectors of 16 bytes, several at once.
+By rule each element has a thread of a GPU, which is as fast where there are few; beyond, the
+template is worth trying: its threads read vectors of 16 bytes, several at once. That of a CPU is
+of float32, has the widest vectors, and whole tasks for threads.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import string
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from autotune.graph import OPERATORS, Operator, ops
+from autotune.graph import OPERATORS, Operator, TensorType, Value, ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
-from ..elementwise.elementwise_cuda import Elementwise
-from .cuda import FLOATS, takes
+from ..elementwise.elementwise_shape import Elementwise
+from .cuda import FLOAT32, FLOATS, takes
 
 # Elements from which on it is worth trying. Of sums of two arrays of float32 on an H200 it took
 # 1.05 of the time of the rule with 2**16 elements, 0.91 with 2**17, 0.73 with 2**18.
@@ -82,7 +85,20 @@ def text_of(op: Operator) -> str | None:
     return _WRITTEN[op.name](op) if op.name in _WRITTEN else _TEXTS.get(op.name)
 
 
-def elementwise(layer: Layer) -> Offer | None:
+def expression(
+    kind: str, text: str, shapes: Sequence[tuple[int, ...]], result: TensorType,
+    operands: Sequence[Value],
+) -> Offer | None:  # fmt: skip
+    """Return how a template computes an expression of operands a, b, and so on, if it does."""
+    args = (text, tuple(zip(string.ascii_lowercase, shapes, strict=False)), result.dtype)
+    if not takes(Elementwise, *args) or Elementwise(*args).shape != result.shape:
+        return None
+    if kind == "cuda":
+        return Offer("elementwise.cuda", args, tuple(operands))
+    return Offer("elementwise.cpu", args[:-1], tuple(operands), in_place=True)
+
+
+def elementwise(kind: str, layer: Layer) -> Offer | None:
     """Offer the expression, where nothing follows it and there is enough to read."""
     op, result = layer.op, layer.result
     if layer.epilogue != Epilogue() or result.size < MANY:
@@ -93,10 +109,10 @@ def elementwise(layer: Layer) -> Offer | None:
     if isinstance(op, ops.BiasAdd | ops.Prelu):
         at = op.axis_of_bias if isinstance(op, ops.BiasAdd) else op.axis_of_slope
         shapes[1] = (*shapes[1], *[1] * (result.ndim - 1 - at % result.ndim))
-    args = (text, tuple(zip("abc", shapes, strict=False)), result.dtype)
-    return Offer("elementwise.cuda", args, layer.inputs) if takes(Elementwise, *args) else None
+    return expression(kind, text, shapes, result, layer.inputs)
 
 
 for _name in (*_TEXTS, *_WRITTEN):
     assert _name in OPERATORS, _name
-    implements(_name, "cuda", "elementwise.cuda", dtypes=FLOATS)(elementwise)
+    implements(_name, "cuda", "elementwise.cuda", dtypes=FLOATS)(partial(elementwise, "cuda"))
+    implements(_name, "cpu", "elementwise.cpu", dtypes=FLOAT32)(partial(elementwise, "cpu"))

@@ -36,7 +36,7 @@ SMALL = {
     "conv3d.cuda": ((1, 2, 5, 5, 5), (3, 2, 3, 3, 3)),
     "cumsum": (4, 8),
     "depthwise_conv2d": EACH,
-    "elementwise.cuda": ("a + 1", (("a", (4, 3)),)),
+    "elementwise": ("a + 1", (("a", (4, 3)),)),
     "gemm.cuda": (8, 8, 8, "float32", 2),
     "gemm_nn": (8, 8, 8),
     "group_norm": (2, 4, 8, 2),

@@ -3,13 +3,14 @@
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates.elementwise.elementwise_cuda import Elementwise
+from autotune.templates.elementwise.elementwise_shape import Elementwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autotune.driver import build
 from autotune.errors import TemplateError
 from autotune.task import create
-from tests.templates.emulated import check_emulated
+from tests.templates.emulated import arrays_of, check_emulated, drawn
 
 CHAIN = (
     "where(a > 0.5, relu(a * scale + shift), sigmoid(b) ** 2) - max(b, -1) / 3",
@@ -27,6 +28,35 @@ EVERY = (
 )
 def test_expressions_match_their_reference_in_the_emulator(args, rtol):
     check_emulated("elementwise.cuda", args, rtol=rtol)
+
+
+# Runs of one element, of odd lengths, beyond a task, and of a single number.
+ON_CPU = {
+    "a chain": CHAIN,
+    "every function": EVERY,
+    "several tasks": ("a * b + c", (("a", (5, 3001)), ("b", (5, 1)), ("c", (3001,)))),
+    "columns": ("a - b", (("a", (7, 1, 5)), ("b", (4, 1)))),
+    "a number": ("a + b", (("a", ()), ("b", (1, 1)))),
+}
+
+
+@pytest.mark.parametrize("name", ON_CPU)
+def test_expressions_match_their_reference_on_a_cpu(name):
+    task = create("elementwise.cpu", ON_CPU[name], "c")
+    for kernel in drawn(task, 3):
+        arrays = arrays_of(kernel)
+        build(kernel, target="c")(*arrays)
+        want = kernel.reference(*(each.astype("float64") for each in arrays[:-1]))
+        np.testing.assert_allclose(arrays[-1], want, rtol=1e-5, atol=1e-5)
+
+
+def test_expressions_on_a_cpu_keep_nans():
+    x = np.array([np.nan, np.inf, -np.inf, -0.0], np.float32)
+    for text in ("relu(a)", "max(a, 1)", "max(1, a)", "min(a, 1)", "min(1, a)", "gelu(a)"):
+        task = create("elementwise.cpu", (text, (("a", (4,)),)), "c")
+        kernel, out = task.instantiate(task.default()), np.zeros(4, np.float32)
+        build(kernel, target="c")(x, out)
+        assert np.isnan(out[0])
 
 
 def test_rows_of_a_table_are_taken_by_their_numbers_and_the_nearest_end_beyond_it():

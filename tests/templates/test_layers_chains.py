@@ -7,6 +7,9 @@ from autotune.templates.layers import chains
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
 from autotune.network import compile_network
+from autotune.network.choice import choose_untuned
+from autotune.network.plan import plan_network
+from autotune.target import Target
 
 RNG = np.random.default_rng(0)
 SHAPE = (3, 20, 24)
@@ -15,6 +18,7 @@ SHAPE = (3, 20, 24)
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     monkeypatch.setattr(chains, "MANY", 1)
+    monkeypatch.setattr("autotune.templates.layers.elementwise.MANY", 1)
 
 
 def variable(*shape, name="x", dtype="float32"):
@@ -55,9 +59,9 @@ CHAINS = {
 }
 
 
-def run(graph):
+def run(graph, target="cuda -emulate"):
     """Return which templates a network runs, and how far it is from numpy."""
-    network = compile_network(graph, "cuda -emulate", jobs=1)
+    network = compile_network(graph, target, jobs=1)
     arrays = [RNG.normal(size=v.shape).astype(v.dtype) for v in graph.inputs]
     (got,) = network.instance()(*arrays)
     (want,) = graph.run(*(x.astype("float64") for x in arrays))
@@ -70,6 +74,22 @@ def test_a_chain_is_one_expression(name):
     templates, error = run(Graph.of(CHAINS[name]()))
     assert templates == ["elementwise.cuda"]
     assert error < (1e-2 if "16-bit" in name else 1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in CHAINS if "16-bit" not in name])
+def test_a_cpu_computes_a_chain_as_one_expression(name):
+    templates, error = run(Graph.of(CHAINS[name]()), "c")
+    assert templates == ["elementwise.cpu"]
+    assert error < 1e-5
+
+
+def test_an_expression_on_a_cpu_overwrites_what_nobody_reads_any_more():
+    x = variable()
+    middle = apply(ops.Softmax(), apply(ops.Exp(), apply(ops.Softmax(), x)))
+    graph, target = Graph.of(apply(ops.Softmax(), middle)), Target("c")
+    plan = plan_network(graph, opt_level=0, target=target, choose=choose_untuned)
+    assert "elementwise.cpu" in [unit.choice.provenance.split()[0] for unit in plan.kernels]
+    assert [result.type for result in plan.memory.aliases] == [x.type]
 
 
 def test_a_transpose_between_reshapes_is_one_of_what_it_sees():
@@ -107,7 +127,7 @@ DECLINED = {
 @pytest.mark.parametrize("name", DECLINED)
 def test_others_are_declined(name):
     for function in partition(Graph.of(DECLINED[name]()), 3):
-        assert chains.chain(function) is None
+        assert chains.chain("cuda", function) is None
         assert all(chains.transpose(kind, function) is None for kind in ("cuda", "cpu"))
 
 

@@ -139,12 +139,13 @@ def elementwise_cases(rows, columns):
     }
 
 
+@pytest.mark.parametrize(("target", "kind"), [(EMULATED, "cuda"), (CPU, "cpu")])
 @pytest.mark.parametrize("name", elementwise_cases(1, 1))
-def test_elementwise_operators_are_called_by_name(name, tmp_path, monkeypatch):
+def test_elementwise_operators_are_called_by_name(name, target, kind, tmp_path, monkeypatch):
     monkeypatch.setattr("autotune.templates.layers.elementwise.MANY", 1)
     op, shapes = elementwise_cases(5, 24)[name]
-    got, want, choice = by_name(op, shapes, "float32", EMULATED, tmp_path)
-    assert choice.template == "elementwise.cuda"
+    got, want, choice = by_name(op, shapes, "float32", target, tmp_path)
+    assert choice.template == f"elementwise.{kind}"
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
@@ -201,6 +202,8 @@ def test_shapes_beyond_what_kernels_count_are_left_to_others(name):
         (("nn.softmax", "cuda", None, "float32"), ["softmax.cuda", "te/softmax.cuda"]),
         (("nn.global_avg_pool3d", "cuda", "NDHWC"), ["reduce.cuda"]),
         (("add", "cuda"), ["elementwise.cuda"]),
+        (("nn.gelu", "cpu", None, "float32"), ["elementwise.cpu"]),
+        (("nn.gelu", "cpu", None, "float16"), []),
         (("nn.conv3d", "cuda", "NDHWC"), ["conv3d.cuda", "conv3d_ndhwc.cuda"]),
         (
             ("nn.conv2d_transpose", "cuda"),

@@ -13,6 +13,7 @@ from tests.pace import is_within
 
 CONV = (1, 56, 56, 64, 64, 3, 3, 1, 1, True)
 ROWS = (4096, 4096)
+EXPRESSION = ("relu(a * s) + b", [(n, (64, 56, 56)) for n in "asb"])
 # The largest spaces that layers of ResNet, MobileNet, BERT and GPT-2 have, for each template.
 STANDARD = {
     "attention.cuda": [(4, 16, 2048, 2048, 128, 4, True), (8, 32, 1, 4096, 128, 8)],
@@ -30,7 +31,8 @@ STANDARD = {
     "cumsum.cuda": [ROWS],
     "depthwise_conv2d.cpu": [(1, 112, 112, 96, 1, 3, 3, 2, 1)],
     "depthwise_conv2d.cuda": [(1, 112, 112, 96, 1, 3, 3, 2, 1)],
-    "elementwise.cuda": [("relu(a * s) + b", [(n, (64, 56, 56)) for n in "asb"])],
+    "elementwise.cpu": [EXPRESSION],
+    "elementwise.cuda": [EXPRESSION],
     "gemm.cuda": [
         (197, 3072, 768, "float32", 1, False, True, True, "gelu"), (4096, 4096, 4096, "tf32"),
         (2048, 50257, 768, "float16", 1, False, True),

@@ -101,6 +101,10 @@ CASES = {
          (ops.Gelu(), (512, 512)), (ops.Silu(), (512, 512), "bfloat16")],
         [(ops.Relu(), (255, 512)), (ops.Clip(0.0, 1e39), (512, 512)),
          (ops.Relu(), (512, 512), "int8")]),
+    "elementwise.cpu": (
+        [(ops.Gelu(), (256, 512)), (ops.Add(), (512, 512), (512,)),
+         (ops.BiasAdd(), (2, 9, 100, 100), (9,))],
+        [(ops.Gelu(), (255, 512)), (ops.Silu(), (512, 512), "float16")]),
     "conv3d.cuda": (
         [(ops.Conv3d(), (1, 2, 5, 5, 5), (3, 2, 3, 3, 3)),
          (ops.Conv3d(data_layout="NDHWC", kernel_layout="DHWIO"), (1, 5, 5, 5, 2),

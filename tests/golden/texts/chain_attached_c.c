@@ -21,29 +21,13 @@ static inline __attribute__((always_inline)) float select_f32(int condition, flo
   return bits_to_float((mask & float_to_bits(a)) | (~mask & float_to_bits(b)));
 }
 
-static inline __attribute__((always_inline)) float exp_f32(float x) {
-  const float above = x < -104.0f ? -104.0f : x, y = above > 89.0f ? 89.0f : above;
-  const float shifted = y * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f;
-  const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
-  float p = r * 1.98412698e-4f + 1.38888889e-3f;
-  p = p * r + 8.33333333e-3f;
-  p = p * r + 4.16666667e-2f;
-  p = p * r + 1.66666667e-1f;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  const unsigned power = float_to_bits(shifted) - 0x4b400000u, half = (unsigned)((int)power >> 1);
-  return p * bits_to_float((half + 127u) << 23) * bits_to_float((power - half + 127u) << 23);
-}
-
 static inline __attribute__((always_inline)) float tanh_f32(float x) {
-  const float size = fabsf(x), square = x * x;
-  float p = square * -5.70498872745e-3f + 2.06390887954e-2f;
-  p = p * square - 5.37397155531e-2f;
-  p = p * square + 1.33314422036e-1f;
-  p = p * square - 3.33332819422e-1f;
-  const float large = 1.0f - 2.0f / (exp_f32(size + size) + 1.0f);
-  return copysignf(select_f32(size < 0.625f, p * square * size + size, large), x);
+  const float size = fabsf(x), square = x * x, fourth = square * square;
+  const float p = (fourth * 2.058349492e-5f + 0.1337971836f) * square +
+      ((fourth * 1.331909072e-8f + 3.494035453e-3f) * fourth + 1.0f);
+  const float q = (fourth * 3.283094265e-4f + 0.4671303332f) * square +
+      ((fourth * 7.762027394e-7f + 2.587107569e-2f) * fourth + 1.0f);
+  return copysignf(select_f32(size > 9.02f, 1.0f, size * p / q), x);
 }
 
 void chain_attached_c(const float* restrict X, float* restrict c) {

@@ -16,40 +16,40 @@ static inline __attribute__((always_inline)) float select_f32(int condition, flo
   return bits_to_float((mask & float_to_bits(a)) | (~mask & float_to_bits(b)));
 }
 
+// exp(x) of numbers from -104 to 104, and of NaNs.
+static inline __attribute__((always_inline)) float exp_bounded_f32(float x) {
+  const float shifted = x * 0.721347511f + 12583039.0f, h = shifted - 12583039.0f;
+  const float r = (x - h * 1.38671875f) + h * 4.24388883e-4f;
+  float p = r * 1.960673981e-4f + 1.410841593e-3f;
+  p = p * r + 8.336212486e-3f;
+  p = p * r + 4.166107252e-2f;
+  p = p * r + 0.1666661054f;
+  p = p * r + 0.5000003576f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  const float power = bits_to_float(float_to_bits(shifted) << 23);
+  return p * power * power;
+}
 static inline __attribute__((always_inline)) float exp_f32(float x) {
-  const float above = x < -104.0f ? -104.0f : x, y = above > 89.0f ? 89.0f : above;
-  const float shifted = y * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f;
-  const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
-  float p = r * 1.98412698e-4f + 1.38888889e-3f;
-  p = p * r + 8.33333333e-3f;
-  p = p * r + 4.16666667e-2f;
-  p = p * r + 1.66666667e-1f;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  const unsigned power = float_to_bits(shifted) - 0x4b400000u, half = (unsigned)((int)power >> 1);
-  return p * bits_to_float((half + 127u) << 23) * bits_to_float((power - half + 127u) << 23);
+  const float above = select_f32(x < -104.0f, -104.0f, x);
+  return exp_bounded_f32(select_f32(above > 104.0f, 104.0f, above));
 }
 
 static inline __attribute__((always_inline)) float erf_f32(float x) {
-  const float size = fabsf(x), square = x * x;
-  float p = (-1.72853470e-5f * size + 3.83197126e-4f) * square;
-  p = p + (-3.88396438e-3f * size + 2.42546219e-2f);
-  p = p * size - 1.06777877e-1f;
-  p = p * size - 6.34846687e-1f;
-  p = p * size - 1.28717512e-1f;
-  p = p * size - size;
-  const float large = 1.0f - exp_f32(p);
-  float q = square * -5.96761703e-4f + 4.99119423e-3f;
-  q = q * square - 2.67681349e-2f;
-  q = q * square + 1.12819925e-1f;
-  q = q * square - 3.76125336e-1f;
-  q = q * square + 1.28379166e-1f;
-  return copysignf(select_f32(size > 0.927734375f, large, q * size + size), x);
+  const float size = fabsf(x), square = x * x, fourth = square * square;
+  float p = fourth * 2.041976131e-6f + 3.779606428e-3f;
+  p = (p * fourth + 0.1907836646f) * square +
+      ((fourth * 2.848086588e-4f + 5.279026926e-2f) * fourth + 1.128379107f);
+  float q = fourth * 3.800413833e-5f + 1.499742642e-2f;
+  q = (q * fourth + 0.5024102330f) * square +
+      ((fourth * 1.165212016e-3f + 0.1142574996f) * fourth + 1.0f);
+  return copysignf(select_f32(size > 3.92f, 1.0f, size * p / q), x);
 }
 
 static inline __attribute__((always_inline)) float sigmoid_f32(float x) {
-  return 1.0f / (1.0f + exp_f32(-x));
+  const float below = -fabsf(x);
+  const float e = exp_bounded_f32(select_f32(below < -104.0f, -104.0f, below));
+  return select_f32(x < 0.0f, e, 1.0f) / (1.0f + e);
 }
 
 void function_table_c(const float* restrict X, float* restrict Y) {

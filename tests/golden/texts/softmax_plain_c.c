@@ -20,19 +20,23 @@ static inline __attribute__((always_inline)) float select_f32(int condition, flo
   return bits_to_float((mask & float_to_bits(a)) | (~mask & float_to_bits(b)));
 }
 
+// exp(x) of numbers from -104 to 104, and of NaNs.
+static inline __attribute__((always_inline)) float exp_bounded_f32(float x) {
+  const float shifted = x * 0.721347511f + 12583039.0f, h = shifted - 12583039.0f;
+  const float r = (x - h * 1.38671875f) + h * 4.24388883e-4f;
+  float p = r * 1.960673981e-4f + 1.410841593e-3f;
+  p = p * r + 8.336212486e-3f;
+  p = p * r + 4.166107252e-2f;
+  p = p * r + 0.1666661054f;
+  p = p * r + 0.5000003576f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  const float power = bits_to_float(float_to_bits(shifted) << 23);
+  return p * power * power;
+}
 static inline __attribute__((always_inline)) float exp_f32(float x) {
-  const float above = x < -104.0f ? -104.0f : x, y = above > 89.0f ? 89.0f : above;
-  const float shifted = y * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f;
-  const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
-  float p = r * 1.98412698e-4f + 1.38888889e-3f;
-  p = p * r + 8.33333333e-3f;
-  p = p * r + 4.16666667e-2f;
-  p = p * r + 1.66666667e-1f;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  const unsigned power = float_to_bits(shifted) - 0x4b400000u, half = (unsigned)((int)power >> 1);
-  return p * bits_to_float((half + 127u) << 23) * bits_to_float((power - half + 127u) << 23);
+  const float above = select_f32(x < -104.0f, -104.0f, x);
+  return exp_bounded_f32(select_f32(above > 104.0f, 104.0f, above));
 }
 
 void softmax_plain_c(
