@@ -27,10 +27,10 @@ from typing import Any
 
 from benchmarks import drawn_cpu
 from benchmarks.memory_cpu import extent
-from benchmarks.unseen_convs import Conv
-from benchmarks.unseen_layers import HALVES
-from benchmarks.unseen_products import Product
-from benchmarks.unseen_shapes import drawn, nasty
+from benchmarks.unseen.convs import Conv
+from benchmarks.unseen.layer import HALVES
+from benchmarks.unseen.products import Product
+from benchmarks.unseen.shapes import drawn, nasty
 
 Case = tuple[str, tuple[Any, ...]]
 Result = dict[str, Any]

@@ -23,7 +23,7 @@ from functools import partial
 
 from autotune import SourceKernel, Target, call
 
-from .. import common
+from .. import choices, common
 from ..epilogue import Epilogue
 from . import gemm_wgmma
 from .gemm_shape import Gemm, added_together, first_names, result_name
@@ -185,7 +185,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
 def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate."""
     options = candidates(shape)
-    return common.best_of_all(
+    return choices.best_of_all(
         {**options, "stages": [4, 3, 2], "ahead": [2, 1]},
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
