@@ -258,7 +258,8 @@ def test_images_that_are_read_in_place_give_the_right_sums(lanes):
     shape = Conv2d(2, 7, 9, 11, 13, 1, 1, (1, 1), (0, 0), True, True, True, True)
     tile = {"rows": 3, "vectors": 2, "lanes": lanes, "block_m": 8, "panels": 2, "channels": 8}
     choice = {**tile, "tail": 0, "lines": 0, "across": 0, "in_place": 1}
-    assert conv2d_cpu.violation(shape, choice, Target("llvm -mcpu=skylake-avx512")) is None
+    if lanes <= cpu_tiles.vector_unit(Target("llvm")).floats:
+        assert conv2d_cpu.violation(shape, choice, Target("llvm")) is None
     run_over_nan(shape, conv2d_cpu, choice)
 
 
