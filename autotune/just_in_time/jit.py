@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, NoReturn, overload
+from operator import itemgetter
+from typing import Any, Literal, overload
 
 from autotune.errors import AutotuneError, TunerError
 from autotune.just_in_time.background import WORKER, Job
@@ -24,6 +25,7 @@ from autotune.utils.check import Check
 
 Tune = Literal["off", "first", "background"]
 _CUDA = 2
+_SHAPE = itemgetter(0)  # of what decides about an argument
 _MOST_TRIALS = 1_000_000
 # Checking what was tuned for other shapes, at the first call for these, takes no longer.
 _LONGEST_CHECK_S = 60.0
@@ -58,8 +60,10 @@ class Jit:
         self._tried: set[tuple[object, ...]] = set()
         self._lock = threading.RLock()
         self.__doc__ = key.__doc__
-        self.__name__ = getattr(key, "__name__", "jit")
-        self._source: Source = source_of(self.__name__, template)
+        own = getattr(key, "__name__", "")  # a lambda has none that says which
+        named = own if own.isidentifier() else str(getattr(template, "task_name", template))
+        self.__name__ = named
+        self._source: Source = source_of(named, template)
 
     def __call__(self, *args: object, stream: object = None) -> None:
         """Run the kernel for these arguments; see `Module.__call__`.
@@ -77,20 +81,31 @@ class Jit:
 
     def choice(self, *args: object) -> Choice:
         """Return what a call with these arguments runs, and where it comes from."""
-        facts = tuple([_facts(value) for value in args])
-        try:
-            found = self._choices.get(facts)
-        except TypeError:
-            self._refuse_unhashable(args)
+        facts = self._facts(args)
+        found = self._choices.get(facts)
         if found is None or (found.origin != "exact" and found.version != self.store.look()):
             found = self._chosen(facts, args)
         return found
 
-    def _refuse_unhashable(self, args: Sequence[object]) -> NoReturn:
-        """Raise: an argument is neither an array nor a number."""
-        number = next(i for i, value in enumerate(args) if not _is_hashable(_facts(value)))
-        check = Check(TunerError, self.__name__)
-        check.refuse(f"argument {number}", "an array or a number", args[number])
+    def _facts(self, args: tuple[object, ...]) -> tuple[object, ...]:
+        """Return what decides about a call.
+
+        Numbers decide by what the user's function makes of them: those that only the kernel takes,
+        such as a factor of axpy, may change at each call.
+        """
+        each = [_facts(value) for value in args]
+        facts: tuple[object, ...] = tuple(each)
+        if not all(map(_SHAPE, each)):
+            self._refuse_unhashable(args)
+            facts = (*facts, _hashable(self._given(args)))
+        return facts if self._target else (*facts, Target.current())
+
+    def _refuse_unhashable(self, args: Sequence[object]) -> None:
+        """Raise where an argument is neither an array nor a number."""
+        for number, value in enumerate(args):
+            if getattr(value, "shape", None) is None and not _is_hashable(value):
+                check = Check(TunerError, self.__name__)
+                check.refuse(f"argument {number}", "an array or a number", value)
 
     def task(self, *args: object) -> Task:
         """Return the task that a call with these arguments is; of an operator the first choice.
@@ -107,9 +122,13 @@ class Jit:
         return self._target or Target.current() or _device_of(args).target
 
     def _asked(self, args: tuple[object, ...]) -> Asked:
+        """Return what a call with these arguments asks for."""
+        return self._source.asked(self._given(args), args, self._target_of(args))
+
+    def _given(self, args: tuple[object, ...]) -> object:
         """Return what the user's function makes of the arguments of a call."""
         try:
-            given = self._key(*args)
+            return self._key(*args)
         except AutotuneError:
             raise
         except Exception as error:
@@ -118,7 +137,6 @@ class Jit:
                 f"{self.__name__}: the function that gives the arguments of the template failed "
                 f"for ({kinds}): {type(error).__name__}: {error}"
             ) from error
-        return self._source.asked(given, args, self._target_of(args))
 
     def _chosen(self, facts: tuple[object, ...], args: tuple[object, ...]) -> Choice:
         with self._lock:
@@ -239,9 +257,9 @@ def jit(
 ) -> Any:
     """Return a function that runs the best known kernel of a template for its arguments.
 
-    It chooses by shapes, dtypes and device of its arguments, and by the values of numbers: the
-    configuration that was tuned for them; else that of the nearest shape that was tuned on this
-    kind of device, made to fit; else the template's default. Nearest is the least sum of
+    It chooses by shapes, dtypes and device of its arguments, and by what ``key`` makes of numbers:
+    the configuration that was tuned for them; else that of the nearest shape that was tuned on
+    this kind of device, made to fit; else the template's default. Nearest is the least sum of
     \\|log2(a / b)\\| over the numbers among the template's arguments; all else must be equal.
     What was tuned for other shapes is run once, as a trial, before it is used for these: seconds
     of the first call, kept in the cache folder; with ``tune="background"`` the default
@@ -294,12 +312,21 @@ def jit(
     return make if key is None else make(key)
 
 
-def _facts(value: Any) -> object:
-    """Return what decides about an argument: shape, dtype and device, or the value of a number."""
+def _facts(value: Any) -> tuple[object, ...]:
+    """Return what decides about an argument: shape, dtype and device; of a number the type."""
     shape = getattr(value, "shape", None)
     if shape is None:
-        return type(value), value
-    return tuple(shape), value.dtype, getattr(value, "device", None)
+        return (), type(value)
+    return tuple(shape), getattr(value, "dtype", type(value)), getattr(value, "device", None)
+
+
+def _hashable(given: object) -> object:
+    """Return what a user's function gave, so that equal means of equal types."""
+    if isinstance(given, (tuple, list)):
+        return tuple([_hashable(each) for each in given])
+    if isinstance(given, dict):
+        return tuple([(name, _hashable(value)) for name, value in given.items()])
+    return type(given), given if _is_hashable(given) else repr(given)
 
 
 def _is_hashable(value: object) -> bool:
@@ -313,7 +340,10 @@ def _is_hashable(value: object) -> bool:
 def _device_of(args: Sequence[Any]) -> Device:
     for value in args:
         if hasattr(value, "__dlpack_device__"):
-            kind, index = value.__dlpack_device__()
+            try:
+                kind, index = value.__dlpack_device__()
+            except (ValueError, RuntimeError):  # on no device, as torch's "meta"; the call says so
+                continue
             if kind == _CUDA:
                 return Device("cuda", int(index))
     return device("cpu")

@@ -13,6 +13,7 @@ from autotune.target import Target
 from autotune.task import create
 from autotune.task.fallback import FallbackConfigEntity
 from autotune.torch.signature import Signature, signature_of
+from autotune.utils.check import Check
 
 
 class Function(Protocol):
@@ -79,13 +80,16 @@ class OfTemplate:
         self._key = key
         self._target = target
         self._known: dict[tuple[object, ...], Signature] = {}
-        self.signature = self._signature(tuple(example))
+        self.signature = self._signature(_plain(example))
         self.kind: str = device(target).kind
         self.fixed: Sequence[tuple[int, ...]] | None = None
 
     def signature_for(self, inputs: Sequence[Any]) -> Signature:
         """Return the one for these shapes, which are those of a single workload."""
-        found = self._signature(_plain(tuple(self._key(*inputs))))
+        given = self._key(*inputs)
+        check = Check(KernelError, self.signature.name)
+        check.sequence("key(...)", given, "a tuple of arguments of the template")
+        found = self._signature(_plain(given))
         if found.text != self.signature.text:
             raise KernelError(
                 f"{found.name}: with these inputs the template has the arguments {found.text}; "
@@ -111,7 +115,7 @@ def inputs_among(signature: Signature, values: Sequence[Any]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return numbers that are traced as the numbers they are at present."""
-    if isinstance(value, (tuple, list)):
+    """Return lists as tuples, and numbers that are traced as the numbers they are at present."""
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return tuple(_plain(each) for each in value)
     return int(value) if type(value).__name__ == "SymInt" else value

@@ -99,6 +99,11 @@ def as_op(
     check = Check(KernelError, "as_op")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         check.refuse("name", "such as 'mine::gemm'", name)
+    for argument, given in (("backward", backward), ("setup_context", setup_context)):
+        if given is not None:
+            check.function(argument, given)
+    if setup_context is not None and backward is None:
+        check.refuse("setup_context", "left out where there is no backward", setup_context)
     source = _function(check, function, key, example, target, tuning)
     signature = source.signature
     if backward is not None and signature.writes_inputs:
@@ -139,6 +144,8 @@ def _function(
         check.refuse("function", "what autotune.build returns, or a template", function)
     if key is None or example is None:
         check.refuse("key and example", "given for a template", (key, example))
+    check.function("key", key, "the inputs")
+    check.sequence("example", example, "a tuple of arguments of the template")
     chosen = Target.current() if target is None else Target(target)
     if chosen is None:
         check.refuse("target", "given for a template, or around the call", target)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import autotune
-from autotune.errors import LockError, TunerError
+from autotune.errors import AutotuneError, LockError, TunerError
 from autotune.just_in_time import background, store
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record import open_database
@@ -48,6 +48,10 @@ def put(log, template, args, index, seconds):
     open_database(log).extend(
         [(MeasureInput(task.target, task, task.config_space.get(index)), result)]
     )
+
+
+def torch_number(value):
+    return pytest.importorskip("torch").tensor(value)
 
 
 def arrays(n):
@@ -110,6 +114,79 @@ def test_the_choice_is_by_shape_dtype_and_number(log):
     for n in (8, 16, 8, 16, 8):
         run(function, n)
     assert [shape for shape, _ in seen] == [(8,), (16,)]
+
+
+MULTIPLE = """
+void multiple(float a, const float *x, float *y) {
+  for (int i = 0; i < N; ++i) y[i] = TIMES * x[i] + a;
+}
+"""
+
+
+@autotune.template("tests.jit.multiple")
+def multiple(n, times):
+    return autotune.SourceKernel(
+        "multiple",
+        MULTIPLE,
+        [
+            autotune.arg("a", (), "float32"),
+            autotune.arg("x", (n,)),
+            autotune.arg("y", (n,), role="out"),
+        ],
+        {"N": n, "TIMES": times},
+    )
+
+
+@pytest.mark.parametrize("number", [int, float, np.float32, np.int64, np.array, torch_number])
+def test_the_choice_is_by_the_value_of_a_number_of_whatever_type(log, number):
+    function = autotune.jit(
+        multiple, key=lambda a, x, y: (x.shape[0], int(a)), store=log, target="llvm"
+    )
+    x, y = arrays(8)
+    for value in (2, 3, 2):
+        function(number(value), x, y)
+        np.testing.assert_array_equal(y, value * x + value)
+
+
+def test_numbers_that_only_the_kernel_takes_are_one_choice(log):
+    made = []
+
+    @autotune.template(f"tests.jit.{time.time_ns()}")
+    def counted(n):
+        made.append(n)
+        return multiple(n, 1)
+
+    function = autotune.jit(counted, key=lambda a, x, y: x.shape, store=log, target="llvm")
+    x, y = arrays(8)
+    function(0.0, x, y)
+    before = len(made)
+    for value in (1.0, 2.0, float("nan")):
+        function(value, x, y)
+        np.testing.assert_array_equal(y, x + value)
+    assert len(made) == before
+    assert "shapes=1" in repr(function)
+
+
+def test_the_target_around_each_call_decides(log):
+    function = autotune.jit(scale, key=length, store=log)
+    x, y = arrays(8)
+    assert function.choice(x, y).module.target.kind == "c"
+    with autotune.Target("llvm -mcpu=x86-64"):
+        assert function.choice(x, y).module.target.mcpu == "x86-64"
+    assert function.choice(x, y).module.target.mcpu != "x86-64"
+
+
+def test_a_function_without_a_name_is_called_by_its_template(log):
+    function = autotune.jit(scale, key=lambda x, y: x.shape, store=log, target="llvm")
+    with pytest.raises(TunerError, match=r"^tests\.jit\.scale: argument 1 must be an array"):
+        function(np.zeros(4, "float32"), [1.0])
+
+
+def test_a_tensor_without_memory_is_named(log):
+    torch = pytest.importorskip("torch")
+    function = autotune.jit(scale, key=length, store=log)
+    with pytest.raises(AutotuneError, match=r"argument 'x': .*meta"):
+        function(torch.zeros(8, device="meta"), torch.zeros(8))
 
 
 def test_what_another_process_finds_is_used(log, monkeypatch):

@@ -266,6 +266,14 @@ def test_made_again_it_runs_the_new_function():
             "writes an input in place",
         ),
         (lambda f: autotune.torch.as_op(built(DOUBLE), "autotune_tests::add_to"), "cannot become"),
+        (
+            lambda f: autotune.torch.as_op(f, "autotune_tests::never", backward=5),
+            "backward must be a function, got 5",
+        ),
+        (
+            lambda f: autotune.torch.as_op(f, "autotune_tests::never", setup_context=abs),
+            "setup_context must be left out where there is no backward",
+        ),
     ],
 )
 def test_a_mistake_is_named(add_to, make, message):
@@ -331,11 +339,30 @@ def test_a_template_is_an_operator_for_all_shapes(tmp_path):
     [
         ({}, "key and example must be given for a template"),
         ({"key": abs, "example": (8, 0)}, "target must be given for a template"),
+        ({"key": 5, "example": (8, 0)}, "key must be a function of the inputs, got 5"),
+        (
+            {"key": abs, "example": 8},
+            "example must be a tuple of arguments of the template, got 8",
+        ),
     ],
 )
 def test_what_a_template_needs_is_named(options, message):
     with pytest.raises(KernelError, match=message):
         autotune.torch.as_op(twice_template, "autotune_tests::never", **options)
+
+
+def test_arguments_of_a_template_may_be_lists_and_must_be_several(tmp_path):
+    @autotune.template("tests.torch.listed")
+    def listed(shape):
+        return twice_template(shape[0], 0)
+
+    options = {"example": [[8]], "target": "llvm", "store": tmp_path / "listed.log"}
+    name = "autotune_tests::listed"
+    op = autotune.torch.as_op(listed, name, key=lambda x: [[x.shape[0]]], **options)
+    assert torch.equal(op(torch.ones(4)), 2 * torch.ones(4))
+    op = autotune.torch.as_op(listed, name, key=lambda x: x.shape[0], **options)
+    with pytest.raises(KernelError, match=r"key\(...\) must be a tuple of arguments .*, got 4"):
+        op(torch.ones(4))
 
 
 def test_a_built_function_needs_no_key():
