@@ -71,7 +71,7 @@ def exact(asked: Asked, target: Target, store: Store) -> Choice | None:
     with history, target:
         # Contexts around the call have their say as well; a frozen program has the lock's alone,
         # and what is not in it is refused there.
-        known = list(_known(asked, target))
+        known = list(_known(asked))
         if not known and not environment.frozen():
             return None
         if not asked.ways:
@@ -81,10 +81,10 @@ def exact(asked: Asked, target: Target, store: Store) -> Choice | None:
         return _choice(module, "exact", way, tuple(way.task.args), version)
 
 
-def _known(asked: Asked, target: Target) -> Iterator[tuple[float, Way]]:
+def _known(asked: Asked) -> Iterator[tuple[float, Way]]:
     """Yield the ways for which there is a configuration, and what it costs where that is told."""
     for way in asked.ways:
-        config = DispatchContext.current.known(target, way.task.workload)
+        config = way.known(DispatchContext.current)
         if config is not None:
             yield getattr(config, "cost", None) or 0.0, way
 

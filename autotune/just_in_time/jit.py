@@ -13,7 +13,7 @@ from autotune.just_in_time.background import WORKER, Job
 from autotune.just_in_time.choice import Choice, IsRight, choose, exact
 from autotune.just_in_time.store import Store, claimed
 from autotune.just_in_time.verdict import is_known_right, is_right
-from autotune.just_in_time.ways import Asked, Source, source_of
+from autotune.just_in_time.ways import Asked, Source, Way, source_of
 from autotune.measure import measure_option
 from autotune.record import Database
 from autotune.record.paths import LogPath
@@ -184,20 +184,16 @@ class Jit:
     ) -> None:
         """Tune all that compute it, for equal parts of the budget."""
         for way in asked.ways:
-            self._tune_one(way.task, wait, pause, self._budget / len(asked.ways))
+            self._tune_one(way, wait, pause, self._budget / len(asked.ways))
 
-    def _tune_one(
-        self, task: Task, wait: bool, pause: Callable[[], None], budget_s: float
-    ) -> None:
-        """Tune a task, unless another process does or has."""
-        with claimed(task, wait) as mine:
+    def _tune_one(self, way: Way, wait: bool, pause: Callable[[], None], budget_s: float) -> None:
+        """Tune a template, unless another process does or has."""
+        with claimed(way.task, wait) as mine:
             self.store.read_again()
-            target = task.target
-            known = self.store.history().known(target, task.workload)
-            if not mine or known is not None:
+            if not mine or way.known(self.store.history()) is not None:
                 return
             watchers = [callback.log_to_file(self.store.database), lambda *_: pause()]
-            AutoTuner(task).tune(
+            AutoTuner(way.task).tune(
                 _MOST_TRIALS,
                 measure_option("local", "local"),
                 callbacks=watchers,

@@ -16,6 +16,7 @@ from autotune.runtime.program import view
 from autotune.target import Target
 from autotune.target.backends import part
 from autotune.task import DispatchContext, Task, create
+from autotune.task.dispatcher import Config, warn_once
 from autotune.task.template import Call
 from autotune.utils.check import Check
 
@@ -32,6 +33,17 @@ class Way:
 
     task: Task
     operands: tuple[int, ...] | None = None
+
+    def known(self, context: DispatchContext) -> Config | None:
+        """Return the configuration that a context has for it as the template is now, or None."""
+        task = self.task
+        found = context.known(task.target, task.workload, Call(task.func, task.args).attempt)
+        if found is None and context.known(task.target, task.workload) is not None:
+            warn_once(
+                f"{task.name}{task.args}: what was tuned is not in the space of the template as "
+                "it is now, and is not used: tune again"
+            )
+        return found
 
     def dispatched(self) -> object:
         """Run the template with the configuration that the contexts around have for it."""

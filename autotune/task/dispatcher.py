@@ -92,10 +92,12 @@ class DispatchContext:
                 return config
         raise AssertionError("the outermost context always answers")
 
-    def known(self, target: Target | None, workload: Workload) -> Config | None:
+    def known(
+        self, target: Target | None, workload: Workload, attempt: Attempt | None = None
+    ) -> Config | None:
         """Return what `query` gives, or None where no context knows it and one would be made up.
 
-        Nothing is logged. What stands around a `FallbackContext` is not asked. In frozen mode only
+        What stands around a `FallbackContext` is not asked. In frozen mode only
         the lock is.
         """
         if environment.frozen():
@@ -103,7 +105,7 @@ class DispatchContext:
         for context in self._outwards():
             if isinstance(context, FallbackContext):
                 return None
-            config = context._query_inside(target, workload)
+            config = context._answer(target, workload, [], attempt)
             if config is not None:
                 return config
         return None

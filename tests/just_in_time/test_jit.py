@@ -15,6 +15,7 @@ from autotune.errors import AutotuneError, LockError, TunerError
 from autotune.just_in_time import background, store
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record import open_database
+from autotune.task.template import TASK_TABLE
 
 SOURCE = """
 void scale(const float *x, float *y) {
@@ -195,6 +196,37 @@ def test_what_another_process_finds_is_used(log, monkeypatch):
     assert run(function, 100).origin == "default"
     put(log, scale, (100,), 2, 1e-6)
     assert step_of(run(function, 100)) == "64"
+
+
+def changed(name, knob):
+    """Return a template under a name that had another knob before."""
+
+    @autotune.template(name)
+    def template(n):
+        cfg = autotune.get_config()
+        cfg.define_knob(knob, [1, 8, 64])
+        return autotune.SourceKernel(
+            "scale",
+            SOURCE,
+            [autotune.arg("x", (n,)), autotune.arg("y", (n,), role="out")],
+            {"N": n, "STEP": cfg[knob].val},
+            reference=lambda x: 2 * x,
+        )
+
+    return template
+
+
+@pytest.mark.parametrize(("tune", "origin"), [("off", "default"), ("first", "exact")])
+def test_what_was_tuned_before_a_template_changed_is_no_choice(
+    log, here, monkeypatch, tune, origin
+):
+    name = f"tests.jit.changed.{tune}"
+    put(log, changed(name, "older"), (100,), 1, 1e-6)
+    monkeypatch.delitem(TASK_TABLE, name)
+    function = autotune.jit(
+        changed(name, "newer"), key=length, tune=tune, budget=30, store=log, target="llvm"
+    )
+    assert run(function, 100).origin == origin
 
 
 def test_a_new_workload_is_tuned_at_its_first_call(log, here):
