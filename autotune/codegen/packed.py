@@ -74,10 +74,12 @@ def constants_filler(kernel: Kernel, static_assert: str) -> str:
 def _pack(kernel: Kernel, one: KernelCall) -> str:
     values = ", ".join(_value(i, a) for i, a in enumerate(kernel.parameters(one)))
     return (
-        f'\n#line 1 "autotune: the arguments of {one.entry}"\n'
+        # What the compiler shows as the file of an error says what is wrong.
+        f'\n#line 1 "autotune: the source has no function {one.entry}"\n'
         # Not inlined, so that it is compiled as if nothing in this file called it; and hidden, for
         # the linker would prefer a function of another library with the same name (`wait`).
         f'__typeof__({one.entry}) {one.entry} __attribute__((noinline, visibility("hidden")));\n'
+        f'#line 1 "autotune: the arguments of {one.entry}"\n'
         f"void {packed_name(one.entry)}(void *const *packed) {{ {one.entry}({values}); }}\n"
     )
 

@@ -67,7 +67,9 @@ def define_line(check: Check, name: object, value: object) -> str:
         check.refuse("defines", "named by C identifiers", name)
     plain = value if isinstance(value, _DEFINE) else getattr(value, "item", lambda: value)()
     if not isinstance(plain, _DEFINE):
-        check.refuse(f"defines: {name!r}", "a number, a bool or text", value)
+        plainly = getattr(type(value), "attribute", "")  # of a knob's value, as templates get it
+        hint = f"; pass its .{plainly}" if isinstance(plainly, str) and plainly else ""
+        check.refuse(f"defines: {name!r}", "a number, a bool or text", value, hint)
     # The preprocessor would take what follows a line break for further lines of the source.
     if isinstance(plain, str) and (len(plain.splitlines()) > 1 or plain.endswith(_JOINS_LINES)):
         check.refuse(f"defines: {name!r}", "one line of text", plain)

@@ -227,6 +227,7 @@ def test_what_was_tuned_before_a_template_changed_is_no_choice(
         changed(name, "newer"), key=length, tune=tune, budget=30, store=log, target="llvm"
     )
     assert run(function, 100).origin == origin
+    assert (len(list(open_database(log).records())) > 1) == (tune == "first")
 
 
 def test_a_new_workload_is_tuned_at_its_first_call(log, here):

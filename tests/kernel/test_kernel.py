@@ -19,6 +19,7 @@ from autotune.kernel import (
 )
 from autotune.kernel.layout import TiledArgument, TiledLayout
 from autotune.target import Limits
+from autotune.task import ConfigSpace
 
 
 def kernel(launch: Launch) -> Kernel:
@@ -58,6 +59,15 @@ def test_roles_say_what_is_read_and_what_is_written():
 def test_sizes_are_in_bytes():
     assert arg("a", (3, 5), "float16").bytes == 30
     assert workspace("w", (7,), "float64").bytes == 56
+
+
+def test_a_knob_given_for_its_value_is_told_where_that_is():
+    space = ConfigSpace()
+    space.define_knob("k", [1, 2])
+    space.define_split("s", 8, num_outputs=2)
+    for name, attribute in (("k", "val"), ("s", "size")):
+        with pytest.raises(KernelError, match=f"'N' must be .*; pass its .{attribute}"):
+            source(defines={"N": space.get(0)[name]}).kernel("c")
 
 
 def test_knobs_arrive_as_defines_and_booleans_as_numbers():

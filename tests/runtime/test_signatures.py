@@ -90,6 +90,12 @@ def test_a_parameter_of_another_size_is_told_on_every_target(where, parameters, 
         assert cuda in first
 
 
+def test_a_source_of_c_without_the_function_says_so():
+    kernel = SourceKernel("f", "void g(const float *x) {}", [X])
+    with pytest.raises(CompileError, match="the source has no function f: 'f' undeclared"):
+        driver.build(kernel, target="c")
+
+
 @pytest.mark.parametrize("where", ["c nvcc", "cuda -emulate nvcc"])
 @pytest.mark.parametrize("parameter", ["int alpha", "float *alpha", "struct S alpha"])
 def test_compilers_tell_numbers_apart(where, parameter):
