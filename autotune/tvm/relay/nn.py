@@ -123,8 +123,9 @@ def _windows(
     return [whole_numbers(op, name, numbers) for name, numbers in given.items()]
 
 
-def _plain(op: str, data: Value, layout: str, out_layout: str, out_dtype: str) -> None:
+def _plain(op: str, data: Value, layout: str, out_layout: str, out_dtype: str = "") -> None:
     """Refuse results of another layout or dtype than the data's."""
+    check_values(op, data=data)
     if out_layout not in ("", layout) or out_dtype not in ("", None, data.dtype):
         raise GraphError(
             f"{op}: out_layout and out_dtype must be the data's, {layout} and {data.dtype}, got "
@@ -312,6 +313,7 @@ def max_pool2d(
     ceil_mode: bool = False,
 ) -> Value:
     """Take the maximum of windows."""
+    _plain("nn.max_pool2d", data, layout, out_layout)
     a, b, c, d = _pooled("nn.max_pool2d", data, pool_size, ceil_mode, strides, padding, dilation)
     return apply(ops.MaxPool2d(a, b, c, d, layout, ceil_mode), data)
 
@@ -328,17 +330,20 @@ def avg_pool2d(
     count_include_pad: bool = False,
 ) -> Value:
     """Take the average of windows."""
+    _plain("nn.avg_pool2d", data, layout, out_layout)
     a, b, c, d = _pooled("nn.avg_pool2d", data, pool_size, ceil_mode, strides, padding, dilation)
     return apply(ops.AvgPool2d(a, b, c, d, layout, ceil_mode, count_include_pad), data)
 
 
 def global_avg_pool2d(data: Value, layout: str = "NCHW", out_layout: str = "") -> Value:
     """Take the average of whole images."""
+    _plain("nn.global_avg_pool2d", data, layout, out_layout)
     return apply(ops.GlobalAvgPool2d(layout), data)
 
 
 def global_max_pool2d(data: Value, layout: str = "NCHW", out_layout: str = "") -> Value:
     """Take the maximum of whole images."""
+    _plain("nn.global_max_pool2d", data, layout, out_layout)
     return apply(ops.GlobalMaxPool2d(layout), data)
 
 

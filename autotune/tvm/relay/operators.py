@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from autotune.utils.check import Check
 
 # Tensors to be joined: a relay tuple, or any nesting of tuples and lists.
 Parts = Tuple[Value] | Sequence[object]
+_LARGEST = float(np.finfo("float32").max)
 
 
 def var(
@@ -45,12 +47,29 @@ def var(
 
 def const(value: object, dtype: str | None = None) -> Constant:
     """Make a constant; Python's floats are float32 and its ints int32, as in TVM."""
-    numbers = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    check = Check(GraphError, "const")
+    try:
+        numbers = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    except ValueError:  # rows of unequal lengths
+        check.refuse("value", "a number or an array of numbers", value)
     if numbers.dtype.kind in "OUSMm":
-        Check(GraphError, "const").refuse("value", "a number or an array of numbers", value)
+        check.refuse("value", "a number or an array of numbers", value)
     if dtype is None and not isinstance(value, np.ndarray | np.generic):
         dtype = {"float64": "float32", "int64": "int32"}.get(numbers.dtype.name)
+    if not _fit(numbers, dtype):
+        check.refuse("value", f"numbers that {dtype} holds", value)
     return Constant.of(numbers, dtype=dtype)
+
+
+def _fit(numbers: np.ndarray[Any, Any], dtype: str | None) -> bool:
+    """Return whether a dtype has such large numbers; others would wrap around or be infinite."""
+    if dtype is None or numbers.dtype.kind not in "iuf" or not numbers.size:
+        return True
+    if "int" in dtype:
+        bounds = np.iinfo(dtype)
+        return bool(bounds.min <= numbers.min() and numbers.max() <= bounds.max)
+    finite = numbers[np.isfinite(numbers)]
+    return dtype != "float32" or not finite.size or bool(np.abs(finite).max() <= _LARGEST)
 
 
 def _unary(name: str) -> Callable[[Value], Value]:
@@ -80,6 +99,8 @@ def _reduction(kind: type[ops.Reduction]) -> Callable[..., Value]:
         check_values(name, data=data)
         axes = None if axis is None else whole_numbers(name, "axis", axis)
         if exclude:
+            for each in axes or ():
+                Check(GraphError, name).whole("axis", each, -data.type.ndim, data.type.ndim - 1)
             inside = {a % data.type.ndim for a in axes or ()}
             axes = tuple(a for a in range(data.type.ndim) if a not in inside)
         return apply(kind(axes, keepdims), data)
@@ -171,10 +192,21 @@ def strided_slice(
     return apply(ops.StridedSlice(a, b, c), data)
 
 
-def take(data: Value, indices: Value, axis: int = 0, mode: str = "clip", **_: object) -> Value:
-    """Take slices along an axis."""
-    if mode != "clip":
-        raise GraphError(f"take: mode must be 'clip', got {mode!r}")
+def take(
+    data: Value,
+    indices: Value,
+    axis: int | None = None,
+    batch_dims: int = 0,
+    mode: str = "clip",
+) -> Value:
+    """Take slices along an axis; elements of the flat data by default."""
+    check_values("take", data=data, indices=indices)
+    if mode != "clip" or batch_dims != 0:
+        raise GraphError(
+            f"take: mode must be 'clip' and batch_dims 0, got {mode!r} and {batch_dims!r}"
+        )
+    if axis is None:
+        return apply(ops.Take(0), reshape(data, -1), indices)
     return apply(ops.Take(axis), data, indices)
 
 
@@ -198,7 +230,9 @@ def where(condition: Value, x: Value, y: Value) -> Value:
 
 def full(fill_value: Value, shape: Numbers = (), dtype: str = "") -> Value:
     """Make a tensor of one value."""
-    return apply(ops.Full(whole_numbers("full", "shape", shape)), fill_value)
+    check_values("full", fill_value=fill_value)
+    value = fill_value if dtype in ("", None, fill_value.dtype) else cast(fill_value, dtype)
+    return apply(ops.Full(whole_numbers("full", "shape", shape)), value)
 
 
 def zeros(shape: Numbers, dtype: str = "float32") -> Value:
