@@ -10,6 +10,7 @@ from autotune.codegen.expressions import PRODUCT, SUM, UNARY, ExpressionPrinter
 from autotune.codegen.guarded_loads import GUARDED_LOADS, has_guarded_loads
 from autotune.codegen.lane_loops import MOST_STEPS, NARROWEST, lane_loop
 from autotune.codegen.names import Names
+from autotune.codegen.reordered_sums import REORDERED_SUMS, has_reordered_sums
 from autotune.codegen.vectors import VectorPrinter, lanes_stored
 from autotune.codegen.zero_fill import COPY_OR_ZERO, zero_filled
 from autotune.errors import LoweringError
@@ -94,6 +95,8 @@ class StatementPrinter:
         """Write the body of the function."""
         if GUARDED_LOADS in self.dialect.helpers and has_guarded_loads(stmt):
             self.needs.add(GUARDED_LOADS)
+        if REORDERED_SUMS in self.dialect.helpers and has_reordered_sums(stmt):
+            self.needs.add(REORDERED_SUMS)
         self.depth -= 1
         self.block(stmt)
 
