@@ -293,6 +293,14 @@ def const(value: SupportsFloat, dtype: str | None = None) -> Expr:
     return IntImm(whole if low <= whole <= high else (whole - low) % (high - low + 1) + low, dtype)
 
 
+def nearest_const(value: float, dtype: str) -> Expr:
+    """Make a constant; a number beyond the range of ``dtype`` becomes the end of that range."""
+    if is_float(dtype) or dtype == "bool":
+        return const(value, dtype)
+    low, high = int_range(dtype)
+    return const(min(max(value, low), high), dtype)
+
+
 def as_expr(value: object, dtype: str | None = None) -> Expr:
     """Return an expression, an axis or a number (which gets ``dtype``) as an expression."""
     if isinstance(value, Operand):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from autotune import te
 from autotune.ir import Expr
+from autotune.ir.base import nearest_const
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
 from autotune.topi.arguments import asks, dtype, number, same_shape, shape, takes, tensor, tensors
@@ -72,7 +73,7 @@ def sign(x: Tensor) -> Tensor:
 @takes(x=tensor, a_min=number, a_max=number)
 def clip(x: Tensor, a_min: float, a_max: float) -> Tensor:
     """Limit each element to ``a_min`` .. ``a_max``."""
-    low, high = te.const(a_min, x.dtype), te.const(a_max, x.dtype)
+    low, high = nearest_const(a_min, x.dtype), nearest_const(a_max, x.dtype)
     return elementwise(x, lambda v: te.max(te.min(v, high), low))
 
 

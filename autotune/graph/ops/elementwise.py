@@ -14,6 +14,7 @@ from autotune.graph.operator import Operator, Pattern
 from autotune.graph.ops.spelling import define, each_element
 from autotune.graph.types import Array, TensorType
 from autotune.ir import Expr, check_dtype
+from autotune.ir.base import nearest_const
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
 
@@ -126,7 +127,8 @@ class Clip(Elementwise):
 
     def expression(self, value: Expr, dtype: str) -> Expr:
         """Limit an element."""
-        return te.max(te.min(value, te.const(self.a_max, dtype)), te.const(self.a_min, dtype))
+        low, high = nearest_const(self.a_min, dtype), nearest_const(self.a_max, dtype)
+        return te.max(te.min(value, high), low)
 
     def reference(self, *inputs: Array) -> Array:
         """Limit each element."""
