@@ -16,7 +16,15 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, SupportsFloat, Union
 
 from autotune.errors import ExpressionError
-from autotune.ir.dtype import check_dtype, int_range, is_float, is_int, promote
+from autotune.ir.dtype import (
+    check_dtype,
+    int_range,
+    is_float,
+    is_int,
+    lanes_of,
+    promote,
+    with_lanes,
+)
 
 ExprLike = Union["Operand", int, float]
 
@@ -353,8 +361,13 @@ def _number_like(number: object, dtype: str) -> Expr | None:
 
 
 def _number_dtype(number: object, other: str) -> str:
-    if is_float(other) or (is_int(other) and isinstance(number, Integral)):
+    if is_float(other):
         return other
+    if is_int(other) and isinstance(number, Integral):
+        low, high = int_range(other)
+        # To TVM all integers of Python are int32: so are those that a narrow dtype does not hold.
+        fits = low <= int(number) <= high or high >= 2**31 - 1
+        return other if fits else with_lanes("int32", lanes_of(other))
     if isinstance(number, bool):
         return "bool"
     return "int32" if isinstance(number, Integral) else "float32"
