@@ -53,9 +53,8 @@ BATCH_ROWS = 32
 LEFT_REGISTERS, PRODUCER_REGISTERS = 88, 40
 # Cycles of a launch and of the kernel that pads a, and bytes that it copies in a cycle.
 LAUNCH_CYCLES, COPY_CYCLES, COPIED_BYTES = 6000, 2000, 2300
-# Of products that are known to be faster so untuned: rows of those with a large b, from the least
-# to the most, and columns and elements of it; rows of others, products, and how wide tiles are, in
-# fragments of 8 rows.
+# Of products that are known to be faster so untuned: rows of those with a large b, and columns and
+# elements of it; rows of others, products, and how wide tiles are, in fragments of 8 rows.
 FEW_ROWS, MANY_COLUMNS, LARGE_B = range(64, 513), 2048, 2**22
 LEAST, MANY_PRODUCTS, WIDE = 192, 2**32, 25
 TEXTS = (
