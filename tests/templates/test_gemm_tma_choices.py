@@ -243,6 +243,13 @@ def test_other_odd_sizes_keep_copies_of_16_bytes_untuned(shape):
     assert gemm_padded.Padded(gemm_half).default_choice(shape, HOPPER)["wgmma"] == 1
 
 
+@pytest.mark.parametrize("sizes", [(1361, 1383, 1567), (1487, 1409, 1451), (1533, 1355, 1029)])
+def test_one_warpgroup_writes_narrow_tiles_in_strips_untuned(sizes):
+    whole = gemm_padded.padded(Gemm(*sizes, "float16"))
+    choice = gemm_tma.default_choice(whole, HOPPER, strips=True)
+    assert choice["frags_n"] > gemm_tma.NARROW_STRIPS or choice["warps_m"] == 4
+
+
 @pytest.mark.parametrize(
     "shape",
     [
