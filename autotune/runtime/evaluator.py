@@ -16,7 +16,8 @@ class BenchmarkResult:
     """The result of a time evaluator; all times are seconds per run.
 
     Attributes:
-        results: one entry for each repeat.
+        results: one entry for each repeat, without disturbed ones (`Timing.dropped`) that were not
+            taken again.
         timing: everything else that is known of them.
     """
 

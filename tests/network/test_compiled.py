@@ -219,9 +219,10 @@ def test_two_instances_are_strangers(small):
 
 
 def test_a_network_is_timed_as_a_whole(small):
-    timing = small.instance().time(TimeOptions(number=2, repeat=3))
+    # Samples in which a thread loses its core are left out, unless nobody observes it.
+    timing = small.instance().time(TimeOptions(number=2, repeat=3, observe=False))
     assert len(timing.results) == 3
-    assert 0 < timing.min <= timing.mean
+    assert 0 < timing.min <= timing.median <= timing.max
 
 
 def test_inputs_constants_and_reshaped_values_may_be_outputs_and_one_may_be_two():

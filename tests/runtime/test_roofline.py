@@ -1,5 +1,5 @@
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -54,21 +54,45 @@ def test_a_type_without_a_rate_is_named():
 
 def test_the_cpu_is_measured_once_and_remembered(monkeypatch, tmp_path):
     monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(roofline, "_OPTIONS", TimeOptions(number=1, repeat=2))
-    monkeypatch.setattr(roofline, "_MOST_ROUNDS", 1)
+    monkeypatch.setattr(roofline, "_least_s", lambda kernel, *_: 1e-9 * kernel.args[0].bytes)
     measured = ceilings_of(cpu())
-    # Any machine of this century: between a slow core and a large server.
-    assert 2e8 < measured.bytes_per_s < 2e12
-    assert 1e9 < measured.flops["float32"] < 1e14
-    assert 0.1 < measured.flops["float64"] / measured.flops["float32"] < 1.5
     monkeypatch.setattr(roofline, "_measure", lambda *_: pytest.fail("measured again"))
     assert ceilings_of(cpu()) == measured
     (file,) = (tmp_path / "ceilings").glob("*.json")
     assert json.loads(file.read_text())["device"] == measured.device
-    # Nearer is never slower, and somewhere between 64 KiB and 256 MiB a cache ends.
+    # Nearer is never slower.
     rates = [rate for _, rate in measured.bandwidths]
     assert rates == sorted(rates, reverse=True)
-    assert rates[0] > rates[-1]
+
+
+def test_rates_of_a_cpu_are_those_of_a_machine_of_this_century(monkeypatch, tmp_path):
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(roofline, "_OPTIONS", TimeOptions(number=1, repeat=2))
+    monkeypatch.setattr(roofline, "_MOST_ROUNDS", 1)
+    monkeypatch.setattr(roofline, "part", lambda _: nearest_and_farthest)
+    # Whatever disturbs a measurement lowers its rates, and of several the highest count.
+    for _ in range(10):
+        if is_plausible(ceilings_of(cpu(), again=True)):
+            return
+    pytest.fail(f"not plausible: {ceilings_of(cpu())}")
+
+
+def nearest_and_farthest(threads):
+    """The kernels of a CPU over the smallest and the largest working set alone."""
+    kernels = for_cpu(threads)
+    return replace(kernels, traffic=kernels.traffic[:2] + kernels.traffic[-2:])
+
+
+def is_plausible(measured):
+    """Whether rates are between those of a slow core and a large server, of which caches end."""
+    flops = measured.flops
+    return (
+        2e8 < measured.bytes_per_s < 2e12
+        and 1e9 < flops["float32"] < 1e14
+        and 0.1 < flops["float64"] / flops["float32"] < 1.5
+        # Somewhere between 64 KiB and 256 MiB a cache ends.
+        and measured.bandwidth(1 << 16) > measured.bytes_per_s
+    )
 
 
 def test_of_two_measurements_the_higher_rates_count_and_are_kept(monkeypatch, tmp_path):

@@ -33,6 +33,10 @@ def spin(seconds):
         # Another thread of the process looked at its clock meanwhile.
         (Reading(1.0, 0.5, 0.504, preemptions=2), 0.504, True, True),
         (Reading(1.0, 0.5, 0.51, preemptions=2), 1.0, False, True),
+        # A run of nanoseconds: its two CPU times are not read at the same moment.
+        (Reading(1e-7, 6e-7, 1.3e-6, preemptions=1), 1e-7, False, False),
+        (Reading(4e-3, 6e-7, 1.3e-6, preemptions=1), 1.3e-6, True, True),
+        (Reading(4e-3, 3e-6, 6e-6, preemptions=1), 4e-3, False, True),
     ],
 )
 def test_cpu_time_counts_where_one_thread_lost_its_core(

@@ -35,15 +35,16 @@ def test_a_kernel_of_nanoseconds_takes_in_its_trial_what_it_takes_in_a_race(role
     task = at.create("test_trial_and_race", (role,), target="c")
     inputs = inputs_of(task, [0])
     trials, races = [], []
-    for _ in range(3):  # others use this machine, too
+    for _ in range(12):  # others use this machine, which makes both longer, never shorter
         option = measure_option(LocalBuilder(n_parallel=1), LocalRunner(cooldown_interval=0))
         with Pipeline(task, option) as pipeline:
             pipeline.submit(inputs)
             [(_, result)] = pipeline.next_results()
         trials.append(result.seconds)
         races.append(race(inputs, option, rounds=10).candidates[0].seconds)
-    assert min(races) < 1e-6
-    assert min(trials) == pytest.approx(min(races), rel=0.5)
+        if min(races) < 1e-6 and min(trials) == pytest.approx(min(races), rel=0.5):
+            return
+    pytest.fail(f"trials take {trials}, races {races}")
 
 
 def test_a_large_argument_to_restore_costs_a_race_no_more_than_a_small_one():
