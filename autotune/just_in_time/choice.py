@@ -17,6 +17,7 @@ from autotune.kernel import SourceKernel
 from autotune.runtime import Module
 from autotune.target import Target
 from autotune.task import ConfigEntity, DispatchContext, Task
+from autotune.task.dispatcher import is_falling_back
 from autotune.task.fallback import FallbackConfigEntity
 from autotune.utils import environment
 
@@ -24,7 +25,7 @@ logger = logging.getLogger("autotvm")
 
 # Takes a task and a configuration that was tuned for another.
 IsRight = Callable[[Task, ConfigEntity], bool]
-Origin = Literal["exact", "nearest", "default", "rule"]
+Origin = Literal["exact", "nearest", "default", "rule", "nothing"]
 # Neighbours that are tried before the default is taken.
 _MOST_NEIGHBOURS = 4
 
@@ -34,9 +35,10 @@ class Choice:
     """A built kernel, and where its configuration comes from. It is called as the kernel is.
 
     Attributes:
-        module: what is called.
-        origin: whether these shapes were tuned, shapes nearby, or nothing; ``"rule"`` where no
-            template computes what was asked for.
+        module: what is called; None where nothing is.
+        origin: whether these shapes were tuned, shapes nearby, or none of them (``"default"``);
+            ``"rule"`` where no template computes what was asked for, ``"nothing"`` where all that
+            is written has no elements.
         of: the arguments of the workload whose configuration it is.
         version: of the store when it was chosen.
         operands: numbers of the call's arguments that the kernel takes, in order; None where it
@@ -44,7 +46,7 @@ class Choice:
         template: the name of the template; empty where there is none.
     """
 
-    module: Module
+    module: Module | None
     origin: Origin
     of: tuple[object, ...]
     version: int
@@ -53,6 +55,8 @@ class Choice:
 
     def __call__(self, *args: object, stream: object = None) -> None:
         """Run the kernel on the arguments of a call."""
+        if self.module is None:
+            return
         if self.operands is None:
             self.module(*args, stream=stream)
             return
@@ -61,16 +65,15 @@ class Choice:
 
 
 def exact(asked: Asked, target: Target, store: Store) -> Choice | None:
-    """Return the best that was tuned for these very shapes, built.
+    """Return the best that was tuned for these very shapes, or what contexts have, built.
 
     Raises:
         AutotuneError: it cannot be built, or the program is frozen without it.
     """
     version = store.look()
-    history = store.history()
-    with history, target:
-        # Contexts around the call have their say as well; a frozen program has the lock's alone,
-        # and what is not in it is refused there.
+    with store.history().behind_all(), target:
+        # Contexts around the call come first. A frozen program has the lock's alone, and what is
+        # not in it is refused there.
         known = list(_known(asked))
         if not known and not environment.frozen():
             return None
@@ -102,7 +105,7 @@ def choose(asked: Asked, target: Target, store: Store, is_right: IsRight) -> Cho
     found = exact(asked, target, store)
     if found is not None:
         return found
-    for way, other, config in _neighbours(asked, store):
+    for way, other, config in () if is_falling_back() else _neighbours(asked, store):
         try:
             if not is_right(way.task, config):
                 continue

@@ -6,11 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any, Literal, overload
+from typing import Any, Literal, cast, overload
 
 from autotune.errors import AutotuneError, TunerError
 from autotune.just_in_time.background import WORKER, Job
 from autotune.just_in_time.choice import Choice, IsRight, choose, exact
+from autotune.just_in_time.nothing import check_nothing_is_written, is_without_elements
 from autotune.just_in_time.store import Store, claimed
 from autotune.just_in_time.verdict import is_known_right, is_right
 from autotune.just_in_time.ways import Asked, Source, Way, source_of
@@ -20,6 +21,7 @@ from autotune.record.paths import LogPath
 from autotune.runtime import Device, device
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
+from autotune.task.dispatcher import ContextsAround, contexts_around, is_falling_back
 from autotune.tuner import AutoTuner, callback
 from autotune.utils.check import Check
 
@@ -98,7 +100,7 @@ class Jit:
         if not all(map(_SHAPE, each)):
             self._refuse_unhashable(args)
             facts = (*facts, _hashable(self._given(args)))
-        return facts if self._target else (*facts, Target.current())
+        return (*facts, None if self._target else Target.current(), contexts_around())
 
     def _refuse_unhashable(self, args: Sequence[object]) -> None:
         """Raise where an argument is neither an array nor a number."""
@@ -125,7 +127,7 @@ class Jit:
         """Return what a call with these arguments asks for."""
         return self._source.asked(self._given(args), args, self._target_of(args))
 
-    def _given(self, args: tuple[object, ...]) -> object:
+    def _given(self, args: Sequence[object]) -> object:
         """Return what the user's function makes of the arguments of a call."""
         try:
             return self._key(*args)
@@ -140,13 +142,20 @@ class Jit:
 
     def _chosen(self, facts: tuple[object, ...], args: tuple[object, ...]) -> Choice:
         with self._lock:
-            asked, target = self._asked(args), self._target_of(args)
+            self._forget_contexts_that_are_gone()
+            target = self._target_of(args)
+            if any(map(is_without_elements, args)):
+                check_nothing_is_written(self.__name__, self._source, self._given, args, target)
+                self._choices[facts] = Choice(None, "nothing", (), self.store.look())
+                return self._choices[facts]
+            asked = self._asked(args)
             found = exact(asked, target, self.store)
-            if found is None and self._tune == "first" and facts not in self._tried:
+            tune = "off" if is_falling_back() else self._tune
+            if found is None and tune == "first" and facts not in self._tried:
                 self._tried.add(facts)  # if nothing that runs is found, it is not tried again
                 self._tune_now(asked, wait=True)
                 found = self._best(asked, target, self._is_right)
-            elif found is None and self._tune == "background" and asked.ways:
+            elif found is None and tune == "background" and asked.ways:
                 found = self._best(asked, target, is_known_right)
                 work = partial(self._tune_later, asked, target, facts)
                 tasks = tuple(way.task for way in asked.ways)
@@ -156,6 +165,12 @@ class Jit:
                 found = self._best(asked, target, self._is_right)
             self._choices[facts] = found
             return found
+
+    def _forget_contexts_that_are_gone(self) -> None:
+        for facts in list(self._choices):
+            if any(context() is None for context, _ in _contexts_of(facts)):
+                self._choices.pop(facts, None)
+                self._tried.discard(facts)
 
     def _best(self, asked: Asked, target: Target, is_right: IsRight) -> Choice:
         return choose(asked, target, self.store, is_right)
@@ -257,6 +272,8 @@ def jit(
     the configuration that was tuned for them; else that of the nearest shape that was tuned on
     this kind of device, made to fit; else the template's default. Nearest is the least sum of
     \\|log2(a / b)\\| over the numbers among the template's arguments; all else must be equal.
+    Contexts around a call, such as ``apply_history_best(log)``, come before the store. A call that
+    only writes arrays without elements does nothing.
     What was tuned for other shapes is run once, as a trial, before it is used for these: seconds
     of the first call, kept in the cache folder; with ``tune="background"`` the default
     serves meanwhile. If it is wrong there, or its template has no reference, it is passed over.
@@ -306,6 +323,11 @@ def jit(
         return Jit(template, function, tune, budget, Store(store), chosen, at_exit)
 
     return make if key is None else make(key)
+
+
+def _contexts_of(facts: tuple[object, ...]) -> tuple[tuple[Callable[[], object], int], ...]:
+    """Return the contexts that were entered around a call."""
+    return cast(ContextsAround, facts[-1])[1]
 
 
 def _facts(value: Any) -> tuple[object, ...]:

@@ -33,13 +33,7 @@ class OfOperator:
 
     def asked(self, given: object, args: Sequence[object], target: Target) -> Asked:
         """Return all templates that compute it, and how it is computed by rule."""
-        op = operator_of(self.owner, OPERATORS[self.name], given)
-        if not op.has_compute:
-            raise TunerError(
-                f"{self.owner}: networks make {self.name} of other operators, so there is no one "
-                "kernel of it; jit a template that computes it, if there is one"
-            )
-        function = self._function(op, args)
+        function = self._function(self._operator(given), args)
         title = f"{self.name}{tuple(v.type.shape for v in function.inputs)}"
         results = tuple(range(len(function.inputs), len(args)))
         ways = [
@@ -48,6 +42,21 @@ class OfOperator:
             if _is_whole(offer)
         ]
         return Asked(title, tuple(ways), lambda: fallback_kernel(function, target))
+
+    def written(self, given: object, args: Sequence[object], target: Target) -> tuple[int, ...]:
+        """Return the results."""
+        function = self._function(self._operator(given), args)
+        return tuple(range(len(function.inputs), len(args)))
+
+    def _operator(self, given: object) -> Operator:
+        """Return the operator with the attributes that the user's function gave."""
+        op = operator_of(self.owner, OPERATORS[self.name], given)
+        if not op.has_compute:
+            raise TunerError(
+                f"{self.owner}: networks make {self.name} of other operators, so there is no one "
+                "kernel of it; jit a template that computes it, if there is one"
+            )
+        return op
 
     def _function(self, op: Operator, args: Sequence[object]) -> Function:
         """Return the operator applied to what was given, whose results must be of its types."""

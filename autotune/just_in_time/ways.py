@@ -9,13 +9,14 @@ from typing import Any, NoReturn, Protocol, cast
 
 import numpy as np
 
+from autotune.driver import kernel_of
 from autotune.errors import KernelError, TunerError
 from autotune.runtime import NDArray
 from autotune.runtime.arrays.array import from_dlpack
 from autotune.runtime.program import view
 from autotune.target import Target
 from autotune.target.backends import part
-from autotune.task import DispatchContext, Task, create
+from autotune.task import DispatchContext, FallbackConfigEntity, Task, create
 from autotune.task.dispatcher import Config, warn_once
 from autotune.task.template import Call
 from autotune.utils.check import Check
@@ -80,6 +81,10 @@ class Source(Protocol):
         """Return what a call asks for; ``given`` is what the user's function made of it."""
         ...
 
+    def written(self, given: object, args: Sequence[object], target: Target) -> tuple[int, ...]:
+        """Return the numbers of the arguments that a call writes."""
+        ...
+
 
 @dataclass(frozen=True)
 class OfTemplate:
@@ -102,6 +107,13 @@ class OfTemplate:
         except KernelError as error:
             raise TunerError(f"{self.owner}: {self.name}{workload}: {error}") from error
         return Asked(f"{self.name}{workload}", (Way(task),))
+
+    def written(self, given: object, args: Sequence[object], target: Target) -> tuple[int, ...]:
+        """Return those that the template's kernel writes."""
+        (way,) = self.asked(given, args, target).ways
+        kernel = kernel_of(way.task.instantiate(FallbackConfigEntity()), target)
+        written = {each.name for each in kernel.outputs}
+        return tuple(i for i, each in enumerate(kernel.args) if each.name in written)
 
 
 def arranged(

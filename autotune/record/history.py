@@ -79,6 +79,7 @@ class ApplyHistoryBest(DispatchContext):
         Raises:
             RecordError: this is nothing records can be read from.
         """
+        self.revision += 1
         for inp, result in self._pairs(records):
             if not isinstance(inp.task, Task):
                 continue
@@ -96,6 +97,7 @@ class ApplyHistoryBest(DispatchContext):
         target = _given(target)
         for _, key in _places(target, arch_here(target)):
             self._chosen[key, workload] = cfg
+        self.revision += 1
 
     def explain_miss(self, target: Target | None, workload: Workload | None) -> str:
         """Say what the log holds instead."""

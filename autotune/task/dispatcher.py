@@ -8,9 +8,11 @@ thread or executor that must see it is given a copy of the context
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import ClassVar, Protocol, TypeVar, cast
+from weakref import ref
 
 from autotune.errors import TemplateError
 from autotune.target import Target
@@ -35,6 +37,8 @@ _stack: ContextVar[tuple[DispatchContext, ...]] = ContextVar("autotune_dispatch"
 
 
 D = TypeVar("D", bound="DispatchContext")
+# Of the whole process, and entered, by what keeps none of them alive.
+ContextsAround = tuple[int, tuple[tuple["ref[DispatchContext]", int], ...]]
 
 
 class Spanned(Protocol):
@@ -66,6 +70,8 @@ class DispatchContext:
     """
 
     current: ClassVar[_Current] = _Current()
+    # How often its answers have changed.
+    revision = 0
     # Messages that were logged, so that each is logged once in a process.
     warning_messages: set[str] = set()  # noqa: RUF012 - AutoTVM's name for a process-wide set
 
@@ -122,6 +128,15 @@ class DispatchContext:
         """Return why there was no answer, in words for the user; may be empty."""
         return ""
 
+    @contextmanager
+    def behind_all(self) -> Iterator[None]:
+        """Let this context answer inside ``with`` where none of those entered before has one."""
+        before = _stack.set((self, *_stack.get()))
+        try:
+            yield
+        finally:
+            _stack.reset(before)
+
     def _query_inside(self, target: Target | None, workload: Workload | None) -> Config | None:
         return None
 
@@ -164,6 +179,7 @@ class ApplyConfig(DispatchContext):
 
     def _set(self, config: Config) -> None:
         check_config("ApplyConfig", "config", config)
+        self.revision += 1
         self._config = config.point if isinstance(config, PointRun) else config
         self._begun = _begun(config)
 
@@ -259,6 +275,7 @@ class FallbackContext(DispatchContext):
         """Give ``cfg`` for this workload from now on."""
         check_config("FallbackContext.update", "cfg", cfg)
         self.memory[(str(target), workload)] = cfg
+        self.revision += 1
 
 
 def check_config(owner: str, name: str, config: object) -> None:
@@ -283,12 +300,25 @@ def provide_last(context: DispatchContext) -> None:
     _provided.append(context)
 
 
+def contexts_around() -> ContextsAround:
+    """Return which contexts answer here, and how often they have changed."""
+    entered = _stack.get()
+    if not entered:
+        return len(_provided), ()
+    return len(_provided), tuple([(ref(each), each.revision) for each in entered])
+
+
+def is_falling_back() -> bool:
+    """Return whether a `FallbackContext` was entered, so that nothing tuned is asked for."""
+    return any(isinstance(each, FallbackContext) for each in _stack.get())
+
+
 def provided(target: Target | None, workload: Workload) -> Config | None:
     """Return what contexts of the whole process answer; None where there is no answer.
 
     In frozen mode they are not asked, nor inside a `FallbackContext`.
     """
-    if environment.frozen() or any(isinstance(each, FallbackContext) for each in _stack.get()):
+    if environment.frozen() or is_falling_back():
         return None
     answers = (each._query_inside(target, workload) for each in reversed(_provided))
     return next((each for each in answers if each is not None), None)

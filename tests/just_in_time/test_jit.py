@@ -1,6 +1,7 @@
 """Templates that are called like functions: what they choose, and when they tune."""
 
 import copy
+import gc
 import pickle
 import subprocess
 import sys
@@ -84,10 +85,61 @@ def test_what_the_template_cannot_take_is_named(log):
         function(None, 3)
     with pytest.raises(TunerError, match=r"failed for \(ndarray\): TypeError: .*'y'"):
         function(np.zeros(3))
-    with pytest.raises(
-        TunerError, match=r"length: tests.jit.scale\(0,\): .*shape must be positive"
-    ):
-        function(*arrays(0))
+    function = autotune.jit(scale, key=lambda x, y: (0,), store=log, target="llvm")
+    with pytest.raises(TunerError, match=r"tests.jit.scale\(0,\): .*shape must be positive"):
+        function(*arrays(4))
+
+
+@autotune.template("tests.jit.sum_of_rows")
+def total(rows, columns):
+    text = """void total(const float *x, float *sums) {
+      for (int i = 0; i < ROWS; ++i) {
+        sums[i] = 0;
+        for (int j = 0; j < COLUMNS; ++j) sums[i] += x[i * COLUMNS + j];
+      }
+    }"""
+    if columns % 64:
+        raise autotune.errors.TemplateError("columns must be a multiple of 64")
+    args = [autotune.arg("x", (rows, columns)), autotune.arg("sums", (rows,), role="out")]
+    return autotune.SourceKernel("total", text, args, {"ROWS": rows, "COLUMNS": columns})
+
+
+def numpy_zeros(*shape):
+    return np.zeros(shape, "float32")
+
+
+def torch_zeros(*shape):
+    return pytest.importorskip("torch").zeros(shape)
+
+
+@pytest.mark.parametrize("zeros", [numpy_zeros, torch_zeros])
+@pytest.mark.parametrize("tune", ["off", "first", "background"])
+def test_where_all_that_is_written_has_no_elements_nothing_is_done(log, here, zeros, tune):
+    function = autotune.jit(
+        total, key=lambda x, sums: tuple(x.shape), tune=tune, store=log, target="llvm"
+    )
+    for _ in range(2):
+        function(zeros(0, 128), zeros(0))
+    chosen = function.choice(zeros(0, 128), zeros(0))
+    assert (chosen.origin, chosen.module) == ("nothing", None)
+    assert not log.exists()
+
+
+@pytest.mark.parametrize("zeros", [numpy_zeros, torch_zeros])
+def test_what_is_written_though_nothing_is_read_is_an_error_that_says_so(log, zeros):
+    function = autotune.jit(total, key=lambda x, sums: tuple(x.shape), store=log, target="llvm")
+    message = (
+        r"argument 0 has no elements \(its shape is \(3, 0\)\), but argument 1, which the call "
+        r"writes, has some \(\(3,\)\)"
+    )
+    with pytest.raises(TunerError, match=message):
+        function(zeros(3, 0), zeros(3))
+
+
+def test_where_it_is_not_known_what_a_call_without_elements_writes_that_is_told(log):
+    function = autotune.jit(total, key=lambda x, sums: (x.shape[0], 65), store=log, target="llvm")
+    with pytest.raises(TunerError, match=r"no elements .* is not known, .* multiple of 64"):
+        function(numpy_zeros(0, 65), numpy_zeros(0))
 
 
 @pytest.mark.parametrize("wrong", [[1.0, 2.0], {}, {1}, bytearray(4), ([],)])
@@ -175,6 +227,50 @@ def test_the_target_around_each_call_decides(log):
     with autotune.Target("llvm -mcpu=x86-64"):
         assert function.choice(x, y).module.target.mcpu == "x86-64"
     assert function.choice(x, y).module.target.mcpu != "x86-64"
+
+
+def test_contexts_around_each_call_decide_and_come_before_the_store(log, tmp_path):
+    function = autotune.jit(scale, key=length, store=log, target="llvm")
+    other = tmp_path / "other.log"
+    put(other, scale, (100,), 1, 1e-6)
+    assert step_of(run(function, 100)) == "1"
+    with autotune.apply_history_best(other):
+        assert step_of(run(function, 100)) == "8"
+        with autotune.task.ApplyConfig(autotune.create(scale, (100,), "llvm").config_space.get(2)):
+            assert step_of(run(function, 100)) == "64"
+        assert step_of(run(function, 100)) == "8"
+    assert step_of(run(function, 100)) == "1"
+    put(log, scale, (100,), 2, 1e-7)
+    function = autotune.jit(scale, key=length, store=log, target="llvm")
+    assert step_of(run(function, 100)) == "64"
+    with autotune.apply_history_best(other):
+        assert step_of(run(function, 100)) == "8"
+    with autotune.task.FallbackContext():
+        for n in (100, 101):
+            assert (run(function, n).origin, step_of(run(function, n))) == ("default", "1")
+
+
+def test_a_context_that_changes_decides_anew(log, tmp_path):
+    function = autotune.jit(scale, key=length, store=log, target="llvm")
+    space = autotune.create(scale, (100,), "llvm").config_space
+    with autotune.apply_history_best(None) as history:
+        assert step_of(run(function, 100)) == "1"
+        put(tmp_path / "other.log", scale, (100,), 1, 1e-6)
+        history.load(tmp_path / "other.log")
+        assert step_of(run(function, 100)) == "8"
+        history.update("llvm", ("tests.jit.scale", 100), space.get(2))
+        assert step_of(run(function, 100)) == "64"
+
+
+def test_a_context_that_is_left_is_not_kept(log):
+    function = autotune.jit(scale, key=length, store=log, target="llvm")
+    run(function, 100)
+    for _ in range(3):
+        with autotune.apply_history_best([]):
+            run(function, 100)
+    gc.collect()
+    run(function, 101)
+    assert "shapes=2" in repr(function)
 
 
 def test_a_function_without_a_name_is_called_by_its_template(log):
