@@ -221,15 +221,18 @@ def test_parameters_of_a_search_that_nothing_reads_or_that_are_no_numbers_are_na
     assert SketchPolicy(task, params=older).params["sample_init_use_measured_ratio"] == 0.5
 
 
-def test_an_interrupted_search_says_what_goes_on_with_its_log(means, caplog):
+@pytest.mark.parametrize("logs", [True, False])
+def test_an_interrupted_search_says_what_goes_on_with_its_log(means, caplog, tmp_path, logs):
     task = SearchTask(func="matmul", args=(16, 16, 16), target="c")
 
     def interrupt(*_):
         raise KeyboardInterrupt
 
+    callbacks = [RecordToFile(str(tmp_path / "log.json"))] * logs + [interrupt]
     with pytest.raises(KeyboardInterrupt):
-        task.tune(TuningOptions(9, verbose=0, measure_callbacks=[interrupt], **means))
-    assert "continue it with PreloadMeasuredStates, or load_log_file" in caplog.text
+        task.tune(TuningOptions(9, verbose=0, measure_callbacks=callbacks, **means))
+    told = "continue it with PreloadMeasuredStates, or load_log_file" in caplog.text
+    assert told == logs
 
 
 def test_a_search_that_finds_nothing_within_the_limits_says_so(caplog):

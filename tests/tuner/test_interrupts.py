@@ -72,6 +72,28 @@ def test_a_callback_that_fails_does_not_cost_the_log_its_rows(task, tmp_path):
     assert len(list(load_from_file(log))) >= 1
 
 
+def test_a_callback_that_raised_is_not_called_again_and_others_get_the_rest(task, log):
+    failed, seen = [], []
+
+    def fail(tuner, inputs, results):
+        failed.append(len(inputs))
+        deadline = time.monotonic() + 10
+        while len(logged(log)) < 8 and time.monotonic() < deadline:
+            time.sleep(0.005)
+        raise OSError("no screen")
+
+    watch = lambda tuner, inputs, results: seen.extend(i.config.index for i in inputs)
+    with pytest.raises(OSError, match="no screen"):
+        GridSearchTuner(task).tune(
+            60,
+            {"builder": Empty(), "runner": Stuck(held=[9])},
+            callbacks=[fail, watch, callback.log_to_file(log)],
+        )
+    assert len(failed) == 1
+    assert sorted(seen) == sorted(logged(log))
+    assert len(seen) > failed[0]
+
+
 @pytest.mark.parametrize(
     ("reproducible", "held", "ended"),
     [(False, [0], range(1, 12)), (False, [3], [0, 1, 2, *range(4, 15)]), (True, [15], range(15))],

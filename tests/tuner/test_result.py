@@ -113,6 +113,17 @@ def test_after_ctrl_c_the_summary_is_right(task, caplog, tmp_path):
     assert "stopped  interrupted; continue with resume=" in caplog.text
 
 
+@pytest.mark.parametrize("logs", [True, False])
+def test_after_ctrl_c_only_a_log_is_what_can_be_continued(task, caplog, tmp_path, logs):
+    caplog.set_level(logging.INFO, "autotvm")
+    callbacks = [lambda *_: None, *[callback.log_to_file(tmp_path / "log.json")] * logs]
+    tuner = GridSearchTuner(task)
+    with pytest.raises(KeyboardInterrupt):
+        tuner.tune(60, option(stop_at=20), callbacks=callbacks)
+    assert tuner.result.stop_reason.startswith("interrupted")
+    assert ("resume=" in caplog.text) == ("log is complete" in caplog.text) == logs
+
+
 def test_when_a_callback_raises_the_summary_says_what(task):
     def fail(*_):
         raise OSError("no room\nand more")

@@ -56,6 +56,11 @@ class Rounds:
         self._under_way: deque[Round] = deque()
 
     @property
+    def logs(self) -> bool:
+        """Whether a callback logs."""
+        return bool(self._at_once)
+
+    @property
     def busy(self) -> set[int]:
         """Tasks of which a round is under way."""
         return {each.index for each in self._under_way}

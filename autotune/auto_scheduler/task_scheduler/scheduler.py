@@ -212,10 +212,8 @@ class TaskScheduler:
             self._run(rounds, tune_option, per_task_early_stopping, deadline)
             self._race(rounds, session)
         except KeyboardInterrupt:
-            logger.warning(
-                "interrupted after %d trials; the log is complete, continue with load_log_file=",
-                self.ct,
-            )
+            told = "; the log is complete, continue with load_log_file=" if rounds.logs else ""
+            logger.warning("interrupted after %d trials%s", self.ct, told)
             raise
         finally:
             rounds.give_up()

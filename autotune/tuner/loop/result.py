@@ -157,9 +157,14 @@ def continued_by(workload: Workload) -> str:
     return str(getattr(workload, "continued_by", "resume="))
 
 
-def ended_by(error: BaseException, workload: Workload) -> str:
-    """Return why a run of a workload ended that did not end by itself."""
+def ended_by(error: BaseException, goes_on: str) -> str:
+    """Return why a run ended that did not end by itself.
+
+    Args:
+        error: what ended it.
+        goes_on: what goes on with its log; empty where there is none.
+    """
     if isinstance(error, KeyboardInterrupt):
-        return f"interrupted; continue with {continued_by(workload)}"
+        return f"interrupted; continue with {goes_on}" if goes_on else "interrupted"
     first = next(iter(str(error).splitlines()), "")
     return f"{type(error).__name__}: {first}" if first else type(error).__name__

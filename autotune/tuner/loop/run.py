@@ -123,12 +123,17 @@ class Run:
             with interrupts_deferrable():
                 self._run(measure_option, reproducible)
         except BaseException as error:
-            self._why = ended_by(error, self.workload)
+            self._why = ended_by(error, self._goes_on)
             raise
         finally:
             GLOBAL_SCOPE.in_tuning = False
             result = self._report()
         return result
+
+    @property
+    def _goes_on(self) -> str:
+        """What goes on with the log of this run; empty where there is none."""
+        return continued_by(self.workload) if self.watchers.keeps_trials else ""
 
     @property
     def over(self) -> bool:
@@ -206,10 +211,9 @@ class Run:
         try:
             self._measure(line, reproducible)
         except KeyboardInterrupt:
+            told = f"; the log is complete, continue it with {self._goes_on}"
             logger.warning(
-                "interrupted after %d trials; the log is complete, continue it with %s",
-                self.measured,
-                continued_by(self.workload),
+                "interrupted after %d trials%s", self.measured, told if self._goes_on else ""
             )
             raise
         finally:

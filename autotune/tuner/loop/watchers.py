@@ -20,6 +20,7 @@ class Callback:
     """Base of what watches a run. Each method does nothing here; override those that matter.
 
     A plain function of ``(tuner, inputs, results)`` is a callback as well: it is called in turn.
+    What raises ends the run, and is not called in turn again; the other callbacks get the rest.
     Any other object is one that can be called so; methods of these names are called if it has
     them, and with a true attribute ``at_once`` it is called when `trial_ended` would be.
 
@@ -92,14 +93,23 @@ class Watchers:
         self._callbacks = tuple(callbacks)
         self._at_once = [c for c in callbacks if getattr(c, "at_once", False)]
         self._in_turn = [c for c in callbacks if c not in self._at_once]
+        self._raised: list[Callable[..., None]] = []
         self._told = {event: _handlers(callbacks, event) for event in _EVENTS}
         self._one_at_a_time = threading.Lock()
 
     @property
     def log(self) -> Path | str | None:
         """The first file, or the folder or database by its URL, to which a callback logs."""
-        paths = [getattr(callback, "path", None) for callback in self._callbacks]
-        return next((place for place in map(_place, paths) if place), None)
+        return next((place for place in map(_place, self._paths) if place), None)
+
+    @property
+    def keeps_trials(self) -> bool:
+        """Whether a callback logs."""
+        return any(isinstance(path, (Path, Database)) for path in self._paths)
+
+    @property
+    def _paths(self) -> list[object]:
+        return [getattr(callback, "path", None) for callback in self._callbacks]
 
     @property
     def show_results(self) -> bool:
@@ -133,7 +143,8 @@ class Watchers:
         """Tell of trials whose turn it is."""
         if pairs and self._in_turn:
             inputs, results = [inp for inp, _ in pairs], [res for _, res in pairs]
-            _call(self._in_turn, self._owner, inputs, results)
+            called = [each for each in self._in_turn if each not in self._raised]
+            _call(called, self._owner, inputs, results, raised=self._raised)
 
     def raced(self, measure_input: MeasureInput, result: MeasureResult) -> None:
         """Tell who won the final race."""
@@ -147,13 +158,19 @@ class Watchers:
         _call(self._told[event], self._owner, *what)
 
 
-def _call(functions: Sequence[Callable[..., None]], *what: object) -> None:
-    """Call all in order, also those behind one that raises."""
+def _call(
+    functions: Sequence[Callable[..., None]],
+    *what: object,
+    raised: list[Callable[..., None]] | None = None,
+) -> None:
+    """Call all in order, also those behind one that raises; add these to ``raised``."""
     for position, function in enumerate(functions, 1):
         try:
             function(*what)
         except BaseException:
-            _call(functions[position:], *what)
+            if raised is not None:
+                raised.append(function)
+            _call(functions[position:], *what, raised=raised)
             raise
 
 
