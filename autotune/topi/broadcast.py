@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 
 from autotune import te
-from autotune.ir import Expr
+from autotune.ir import Expr, as_expr, is_float
 from autotune.te.broadcast import broadcast, read_broadcast
 from autotune.te.tensor import Tensor
 from autotune.topi import tag
@@ -19,7 +19,7 @@ Element = Tensor | Expr | float
 
 
 def _operator(
-    name: str, function: Callable[[Expr, Expr], Expr]
+    name: str, function: Callable[[Expr, Expr], Expr], more: str = ""
 ) -> Callable[[Element, Element], Tensor]:
     def combine(lhs: Element, rhs: Element) -> Tensor:
         if not isinstance(lhs, Tensor):
@@ -27,7 +27,7 @@ def _operator(
         return broadcast(function, lhs, rhs, f"T_{name}", tag.BROADCAST)
 
     combine.__name__ = combine.__qualname__ = name
-    combine.__doc__ = f"Combine two operands by ``{name}``, element by element."
+    combine.__doc__ = f"Combine two operands by ``{name}``, element by element{more}."
     return takes(lhs=operand, rhs=operand)(combine)
 
 
@@ -36,8 +36,15 @@ subtract = _operator("subtract", operator.sub)
 multiply = _operator("multiply", operator.mul)
 divide = _operator("divide", operator.truediv)
 floor_divide = _operator("floor_divide", operator.floordiv)
-mod = _operator("mod", operator.mod)
-floor_mod = _operator("floor_mod", operator.mod)
+mod = _operator(
+    "mod",
+    lambda a, b: _remainder(a, b),
+    ": the remainder of a division towards zero, as by ``%`` in C and `numpy.fmod`; Python's "
+    "``%`` is `floor_mod`",
+)
+floor_mod = _operator(
+    "floor_mod", operator.mod, ": the remainder of `floor_divide`, as by `numpy.mod`"
+)
 maximum = _operator("maximum", lambda a, b: te.max(a, b))
 minimum = _operator("minimum", lambda a, b: te.min(a, b))
 power = _operator("power", te.power)
@@ -55,6 +62,11 @@ bitwise_or = _operator("bitwise_or", operator.or_)
 bitwise_xor = _operator("bitwise_xor", operator.xor)
 left_shift = _operator("left_shift", operator.lshift)
 right_shift = _operator("right_shift", operator.rshift)
+
+
+def _remainder(a: Expr | float, b: Expr | float) -> Expr:
+    of_floats = any(is_float(as_expr(each).dtype) for each in (a, b))
+    return te.fmod(a, b) if of_floats else te.truncmod(a, b)
 
 
 def _is_set(value: Expr) -> Expr:

@@ -7,6 +7,7 @@ import pytest
 from scipy import special
 
 from autotune import te, topi
+from autotune.driver import build
 from autotune.errors import ExpressionError
 from tests.topi.evaluate import evaluate
 
@@ -58,10 +59,35 @@ def test_operators_on_integers():
     a, b = np.arange(-6, 6, dtype=np.int32), np.full(12, 4, np.int32)
     np.testing.assert_array_equal(run(topi.floor_divide, a, b), a // b)
     np.testing.assert_array_equal(run(topi.floor_mod, a, b), a % b)
-    np.testing.assert_array_equal(run(topi.mod, a, b), a % b)
+    np.testing.assert_array_equal(run(topi.mod, a, b), np.fmod(a, b))
     for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"):
         np.testing.assert_array_equal(run(getattr(topi, name), a, b), getattr(np, name)(a, b))
     np.testing.assert_array_equal(run(topi.bitwise_not, a), ~a)
+
+
+# TVM defines topi.mod as truncmod, C's remainder, and topi.floor_mod as floormod.
+@pytest.mark.parametrize(
+    ("operator", "reference"), [(topi.mod, np.fmod), (topi.floor_mod, np.mod)]
+)
+@pytest.mark.parametrize("target", ["c", "cuda -emulate"])
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "float32"])
+def test_mod_is_tvms_remainder_towards_zero_and_floor_mod_is_numpys(
+    operator, reference, target, dtype
+):
+    lhs, rhs = np.meshgrid(np.arange(-7, 8), [-3, -1, 1, 2, 4])
+    if dtype == "uint8":
+        lhs, rhs = abs(lhs), abs(rhs)
+    a, b = lhs.astype(dtype), rhs.astype(dtype)
+    tensors = [te.placeholder(a.shape, dtype, name) for name in "ab"]
+    result = operator(*tensors)
+    schedule = te.create_schedule(result.op)
+    if "cuda" in target:
+        fused = schedule[result].fuse(*result.op.axis)
+        schedule[result].bind(fused, te.thread_axis("threadIdx.x"))
+    out = np.empty_like(a)
+    build(schedule, [*tensors, result], target)(a, b, out)
+    np.testing.assert_array_equal(out, reference(a, b))
+    np.testing.assert_array_equal(run(lambda x: operator(x, 3), a), reference(a, a.dtype.type(3)))
 
 
 def test_logic():
