@@ -47,7 +47,7 @@ class ConfigSpace(Knobs):
         """
         check_knob(name, knob)
         known = self.space_map.setdefault(name, knob)
-        if not known.is_the_same(knob):
+        if known is not knob and not known.is_the_same(knob):
             raise SpaceError(
                 f"knob {name!r}: name must be one of its own, got one that is defined already; "
                 f"a second definition would change what the first one means"

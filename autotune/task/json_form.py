@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from json.encoder import encode_basestring_ascii
 
 import numpy as np
 
@@ -26,6 +27,10 @@ def json_text(value: object) -> str:
     ``3``, ``3.0`` and ``True`` have different forms. What has no JSON form cannot come from a log;
     it is known by its own text.
     """
+    if type(value) is int:  # most are, and a list of values may be long
+        return int.__repr__(value)
+    if type(value) is str:
+        return encode_basestring_ascii(value)
     try:
         text = json.dumps(value, default=plain)
         # Keys of dictionaries become text on their way through JSON, and come in any order.

@@ -16,6 +16,7 @@ from autotune.task import (
     SplitEntity,
     VirtualAxis,
 )
+from autotune.task.kinds import option
 from autotune.task.kinds import split as split_kind
 
 
@@ -288,3 +289,23 @@ def test_only_exact_splits_have_factors_of_the_axis(size):
     said = split_kind.violation(size, 8, 2, True)
     assert said == "the factors do not divide the axis of length 8"
     assert split_kind.violation(size, 8, 2, False) == ""
+
+
+@pytest.mark.parametrize("values", [range(300_000), list(map(str, range(300_000)))])
+def test_a_knob_of_very_many_values_makes_no_entity_for_each(monkeypatch, values):
+    made = []
+    kind = option.OtherOptionEntity
+    monkeypatch.setattr(option, "OtherOptionEntity", lambda val: made.append(val) or kind(val))
+    space = ConfigSpace()
+    for _ in range(2):
+        space.define_knob("k", values)
+    knob = space.space_map["k"]
+    assert knob.find(kind(values[-1])) == len(space) - 1 == 299_999
+    assert space.get(7)["k"].val == values[7]
+    assert knob.feature_table.shape == (300_000, 1)
+    assert len(made) < 100
+
+
+def test_a_value_among_very_many_that_no_log_can_hold_is_named():
+    with pytest.raises(SpaceError, match="values that a log can hold, got <object"):
+        ConfigSpace().define_knob("k", [*range(1000), object()])

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from autotune.errors import SpaceError
+from autotune.task.json_form import json_text
 from autotune.task.kinds.entity import Entity
 from autotune.task.kinds.stand_in import Asked
 from autotune.task.kinds.transform_space import FloatTable, TransformSpace
@@ -18,6 +19,10 @@ from autotune.utils.check import Check
 _CHECK = Check(SpaceError)
 # Not lists of values: their order changes from run to run, or they are one value.
 _UNORDERED = (str, bytes, Mapping, Set)
+# A column for each of more values would fill the memory, and tell a model little.
+_MOST_COLUMNS = 1000
+# Types of values that a log can hold, whatever the value.
+_PLAIN = {bool, int, float, str, type(None)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,53 +77,67 @@ class OtherOptionSpace(TransformSpace):
         self._candidate = candidate
 
     @cached_property
-    def _options(self) -> list[OtherOptionEntity]:
+    def _values(self) -> list[object]:
         candidate = self._candidate
         if isinstance(candidate, _UNORDERED) or not isinstance(candidate, Iterable):
             _CHECK.refuse("candidate", "a list of values such as [1, 2, 4]", candidate)
-        options = [OtherOptionEntity(value) for value in candidate]
-        if not options:
+        values = list(candidate)
+        if not values:
             raise SpaceError("the list of candidates is empty; candidate must have values, got []")
-        for option in options:
-            if not _has_json_form(option.val):
-                _CHECK.refuse("candidate", "values that a log can hold", option.val)
-        return options
+        if not set(map(type, values)) <= _PLAIN:
+            for value in values:
+                if not _has_json_form(value):
+                    _CHECK.refuse("candidate", "values that a log can hold", value)
+        return values
 
     def is_the_same(self, other: TransformSpace) -> bool:
         """Return whether the other one has the same values in the same order."""
-        return type(other) is type(self) and repr(other) == repr(self)  # True is not 1
+        if not isinstance(other, OtherOptionSpace) or type(other) is not type(self):
+            return False
+        return repr(other._values) == repr(self._values)  # True is not 1
 
     def __len__(self) -> int:
-        return len(self._options)
+        return len(self._values)
 
     def __getitem__(self, index: int) -> OtherOptionEntity:
-        return self._options[index]
+        return OtherOptionEntity(self._values[index])
 
     def __repr__(self) -> str:
-        return f"OtherOption({self._options}) len={len(self)}"
+        return f"OtherOption({list(self)}) len={len(self)}"
+
+    @cached_property
+    def _by_form(self) -> dict[tuple[str, str], int]:
+        # Of two equal values the first counts.
+        tag, values = self.kind.tag, self._values
+        return {(tag, json_text(values[i])): i for i in reversed(range(len(values)))}
 
     def feature_names(self, name: str) -> list[str]:
         """Return one name for numbers, or one per value."""
         if self.feature_table.shape[1] == 1:
             return [name]
-        return [f"{name}={option}" for option in self._options]
+        return [f"{name}={option}" for option in self]
 
     def traced(self, asked: Asked) -> object:
         """Return an option whose value is a number, or one of those listed, not known yet."""
-        values = [option.val for option in self._options]
+        values = self._values
         if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
             return asked.entity(OtherOptionEntity, lambda: asked.number(np.array(values)))
         return asked.entity(OtherOptionEntity, lambda: asked.one_of(values))
 
     def _feature_table(self) -> FloatTable:
-        return number_or_one_hot([option.val for option in self._options])
+        return number_or_one_hot(self._values)
 
 
 def number_or_one_hot(values: Sequence[object]) -> FloatTable:
-    """Return one column of numbers, or a column per value where one is no number."""
+    """Return one column of numbers, or a column per value where one is no number.
+
+    Of very many values that are no numbers it is one column of their places in the list.
+    """
     numbers = [float(value) for value in values if isinstance(value, (bool, int, float))]
     if len(numbers) == len(values):
         return np.array(numbers, dtype=np.float64)[:, None]
+    if len(values) > _MOST_COLUMNS:
+        return np.arange(len(values), dtype=np.float64)[:, None]
     return np.eye(len(values), dtype=np.float64)
 
 
