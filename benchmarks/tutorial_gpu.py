@@ -120,50 +120,65 @@ def tutorial_template(
     conv = topi.nn.conv2d_nchw(data, kernel, stride, padding, 1, "float32")
     s = te.create_schedule([conv.op])
     cfg: Any = autotune.get_config()
-    for name, axis in zip("fyx", s[conv].op.axis[1:], strict=True):
-        cfg.define_split(f"tile_{name}", axis, num_outputs=4)
-    for name, axis in zip(("rc", "ry", "rx"), s[conv].op.reduce_axis, strict=True):
-        cfg.define_split(f"tile_{name}", axis, num_outputs=3)
-    cfg.define_knob("auto_unroll_max_step", [0, 512, 1500])
-    cfg.define_knob("unroll_explicit", [0, 1])
-
+    _define_knobs(cfg, s[conv])
     padded = s[conv].op.input_tensors[0]
     s[padded].compute_inline()
     accumulator = s.cache_write(conv, "local")
     shared = [s.cache_read(tensor, "shared", [accumulator]) for tensor in (padded, kernel)]
     private = [s.cache_read(tensor, "local", [accumulator]) for tensor in shared]
-
-    batch, *spatial = s[conv].op.axis
-    tiles = [
-        cfg[f"tile_{name}"].apply(s, conv, axis) for name, axis in zip("fyx", spatial, strict=True)
-    ]
-    block, virtual, thread, inner = zip(*tiles, strict=True)
-    tags = [[f"{unit}.{d}" for d in "zyx"] for unit in ("blockIdx", "threadIdx")]
-    for loops, names in ((block, tags[0]), (virtual, ["vthread"] * 3), (thread, tags[1])):
-        for loop, tag in zip(loops, names, strict=True):
-            s[conv].bind(loop, te.thread_axis(tag))
-    s[conv].reorder(batch, *block, *virtual, *thread, *inner)
-    s[accumulator].compute_at(s[conv], thread[-1])
-
-    own = s[accumulator].op.axis
-    steps = [
-        cfg[f"tile_{name}"].apply(s, accumulator, axis)
-        for name, axis in zip(("rc", "ry", "rx"), s[accumulator].op.reduce_axis, strict=True)
-    ]
-    outer, middle, innermost = zip(*steps, strict=True)
-    s[accumulator].reorder(*outer, *middle, *innermost, *own)
+    batch, last_thread = _tile_outputs(cfg, s, conv)
+    s[accumulator].compute_at(s[conv], last_thread)
+    outer, middle = _tile_sums(cfg, s, accumulator)
     for tensor in shared:
-        s[tensor].compute_at(s[accumulator], outer[-1])
+        s[tensor].compute_at(s[accumulator], outer)
     for tensor in private:
-        s[tensor].compute_at(s[accumulator], middle[-1])
+        s[tensor].compute_at(s[accumulator], middle)
     for tensor in shared:
         loop = s[tensor].fuse(*s[tensor].op.axis)
-        for name, tag in zip("fyx", tags[1], strict=True):
+        for name, tag in zip("fyx", _THREADS, strict=True):
             part, loop = s[tensor].split(loop, nparts=cfg[f"tile_{name}"].size[2])
             s[tensor].bind(part, te.thread_axis(tag))
     s[conv].pragma(batch, "auto_unroll_max_step", cfg["auto_unroll_max_step"].val)
     s[conv].pragma(batch, "unroll_explicit", cfg["unroll_explicit"].val)
     return s, [data, kernel, conv]
+
+
+_BLOCKS, _THREADS = ([f"{unit}.{d}" for d in "zyx"] for unit in ("blockIdx", "threadIdx"))
+_SUMS = ("rc", "ry", "rx")
+
+
+def _define_knobs(cfg: Any, stage: te.Stage) -> None:
+    for name, axis in zip("fyx", stage.op.axis[1:], strict=True):
+        cfg.define_split(f"tile_{name}", axis, num_outputs=4)
+    for name, axis in zip(_SUMS, stage.op.reduce_axis, strict=True):
+        cfg.define_split(f"tile_{name}", axis, num_outputs=3)
+    cfg.define_knob("auto_unroll_max_step", [0, 512, 1500])
+    cfg.define_knob("unroll_explicit", [0, 1])
+
+
+def _tile_outputs(cfg: Any, s: te.Schedule, conv: te.Tensor) -> tuple[te.IterVar, te.IterVar]:
+    """Divide outputs among blocks, virtual threads and threads; return the batch, and a thread."""
+    batch, *spatial = s[conv].op.axis
+    tiles = [
+        cfg[f"tile_{name}"].apply(s, conv, axis) for name, axis in zip("fyx", spatial, strict=True)
+    ]
+    block, virtual, thread, inner = zip(*tiles, strict=True)
+    for loops, tags in ((block, _BLOCKS), (virtual, ["vthread"] * 3), (thread, _THREADS)):
+        for loop, tag in zip(loops, tags, strict=True):
+            s[conv].bind(loop, te.thread_axis(tag))
+    s[conv].reorder(batch, *block, *virtual, *thread, *inner)
+    return batch, thread[-1]
+
+
+def _tile_sums(cfg: Any, s: te.Schedule, sums: te.Tensor) -> tuple[te.IterVar, te.IterVar]:
+    """Divide sums into three levels of loops; return where inputs are loaded to either memory."""
+    steps = [
+        cfg[f"tile_{name}"].apply(s, sums, axis)
+        for name, axis in zip(_SUMS, s[sums].op.reduce_axis, strict=True)
+    ]
+    outer, middle, innermost = zip(*steps, strict=True)
+    s[sums].reorder(*outer, *middle, *innermost, *s[sums].op.axis)
+    return outer[-1], middle[-1]
 
 
 def timed(module: Module, arrays: Sequence[np.ndarray], expected: np.ndarray) -> dict[str, float]:
