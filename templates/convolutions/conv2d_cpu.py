@@ -72,16 +72,18 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     operands = ["bias", "residual", "scale", "shift"]
     read = [each if each in here else "weight" for each in operands]
     names = ["data", "weight", *read, *(["kept"] if s.kept else []), "out"]
-    parts: tuple[str, ...] = ("shuffle.h", "panel.h", "strip.h", "conv2d_nchw.c")
+    parts: tuple[str, ...] = (
+        "shuffle.h", "strided.h", "tile.h", "panel.h", "strip.h", "conv2d_nchw.c",
+    )  # fmt: skip
     if across:
-        parts = ("shuffle.h", "transpose_vectors.h", "conv2d_across.c")
+        parts = ("tile.h", "shuffle.h", "transpose_vectors.h", "conv2d_across.c")
     elif choice["lines"]:
-        parts = ("planes.h", "strip.h", "conv2d_planes.c")
+        parts = ("tile.h", "planes.h", "strip.h", "conv2d_planes.c")
     packed = [workspace("ahead", (common.ceil_div(s.co, width) * width, s.ci * s.taps))]
     given = packed if ahead else []
     return SourceKernel(
         "conv2d_nchw",
-        common.text("vectors.h", "tile.h", *parts),
+        common.text("vectors.h", *parts),
         defines=extents,
         args=s.arguments(),
         calls=[call("conv2d_nchw", [*names, *(each.name for each in given)])],

@@ -26,7 +26,7 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
         "vectors": list(cpu_tiles.VECTORS),
         "lanes": list(cpu_tiles.LANES),
         "block_m": common.up_to(2 * shape.co, (4, 8, 16, 32, 64, 128, 256, 512)),
-        "panels": [1, 2, 4, 8, *((16, 32, 64) if is_whole(shape) else ())],
+        "panels": [1, 2, 4, 8, *((16, 32, 64) if is_plain(shape) else ())],
         "channels": common.up_to(
             2 * shape.ci, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
         ),
@@ -36,8 +36,13 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
         # Whether vectors are over output channels. A task then has all input channels, whose
         # filters are transposed some channels at a time, and no panels.
         "across": [0, 1],
-        "in_place": [0, 1] if is_whole(shape) else [0],
+        "in_place": [0, 1] if is_plain(shape) else [0],
     }
+
+
+def is_plain(shape: Conv2d) -> bool:
+    """Return whether pixels are read in place: pointwise, unpadded, each or every second."""
+    return shape.taps == 1 and not any(shape.padding) and shape.stride[1] <= 2
 
 
 def is_whole(shape: Conv2d) -> bool:

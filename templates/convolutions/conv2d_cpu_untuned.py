@@ -14,6 +14,7 @@ from .conv2d_cpu_space import (
     candidates,
     copied_bytes,
     is_ahead,
+    is_plain,
     is_whole,
     met_bytes,
     pitch,
@@ -31,8 +32,8 @@ _PACKING_COST, _PRODUCT_COST = 10, 0.16
 _FEW_FILTERS, _FIRST_CACHE = 64, 16 << 10
 # Filters up to which images are read in place, or lines copied; bytes of an image that stays in
 # the L2 cache; channels that are read in place at a time of a larger one: the hardware prefetcher
-# follows so many streams.
-_FEWEST, _NEAR, _STREAMS = 32, 1 << 21, 16
+# follows so many streams, where no lines are skipped.
+_FEWEST, _NEAR, _STREAMS, _SKIPPING = 32, 1 << 21, 16, 32
 # Channels of 1x1 layers that are packed at a time, at most.
 _UNFOLDED = 256
 # Channels whose lines are copied at a time for a few filters; bytes of what an output row reads of
@@ -55,7 +56,7 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options, pixels = candidates(shape), shape.oh * shape.ow
     unit = cpu_tiles.vector_unit(target)
-    if is_whole(shape) and _reads_in_place(shape, unit):
+    if is_plain(shape) and _reads_in_place(shape, unit):
         return _in_place(shape, options, target)
     if _fills_lanes(shape, unit):
         return _of_few_filters(shape, options, target)
@@ -80,7 +81,8 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     left = cpu_tiles.tail_of(pixels, width, lanes)
     panelled, packed = pixels - left, 4 * deepest * shape.taps
     panels = [p for p in options["panels"] if p == 1 or p * width < 2 * panelled]
-    if unit.floats <= 8 and shape.co <= _FEW_FILTERS:  # which read panels a few times only
+    # Few filters read panels a few times only; every second pixel is gathered by whole lines.
+    if unit.floats <= 8 and shape.co <= _FEW_FILTERS and shape.stride[1] == 1:
         each = 4 * width * min(choice["channels"], shape.ci) * shape.taps
         panels = [p for p in panels if p == 1 or p * each <= _FIRST_CACHE]
     border = cpu_tiles.BORDER / (min(choice["channels"], shape.ci) * shape.taps)
@@ -150,14 +152,17 @@ def _in_place(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -
     that are as long as possible.
     """
     pixels = shape.oh * shape.ow
+    # No panel extends beyond its row.
+    row = pixels if is_whole(shape) else shape.ow
     rows, vectors, lanes = cpu_tiles.tile(
-        cpu_tiles.vector_unit(target), shape.co, pixels, narrow=True, is_far=True
+        cpu_tiles.vector_unit(target), shape.co, row, narrow=True, is_far=True
     )
-    width = vectors * lanes
+    width = common.ceil_div(row, common.ceil_div(row, vectors * lanes))
     block_m = min((b for b in options["block_m"] if b >= shape.co), default=rows)
-    panels = [p for p in options["panels"] if p == 1 or p * width < 2 * pixels]
+    panels = [p for p in options["panels"] if p == 1 or p * vectors * lanes < 2 * pixels]
     deepest = max(options["channels"])
-    some = shape.ci if _is_near(shape) else min(_STREAMS, shape.ci)
+    streams = _STREAMS if is_whole(shape) else _SKIPPING
+    some = shape.ci if _is_near(shape) else min(streams, shape.ci)
     channels = min(c for c in options["channels"] if c >= min(some, deepest))
     border = cpu_tiles.BORDER / some
     _, together = cpu_tiles.tasks(

@@ -9,6 +9,10 @@
 #ifndef SHIFT
 #define SHIFT 0
 #endif
+// How a step loads a vector of what it copies.
+#ifndef LOAD_COPIED
+#define LOAD_COPIED load_part
+#endif
 #ifndef KEPT
 #define KEPT 0
 #endif
@@ -75,15 +79,18 @@ INLINED void add_product(vec* sum, const vec a, const vec b) {
 #endif
 }
 
-// A step of the first `wide` columns of a tile; no others are read. The barrier makes the compiler reload what
+// A step of the first `wide` columns of a tile; no others are read. What is multiplied may be copied. The barrier makes the compiler reload what
 // neighbouring steps have in common: kept in registers, it would spill sums.
 INLINED void narrow_step(
     vec sum[ROWS][VECTORS], const int wide, const int first, const int end,
-    const float* restrict a, const float* restrict b) {
+    const float* restrict a, const float* restrict b, float* copy) {
   __asm__ volatile("" ::: "memory");
   vec right[VECTORS];
 #pragma GCC unroll 8
-  for (int v = 0; v < VECTORS_OF(wide); ++v) right[v] = load_part(b, v, wide);
+  for (int v = 0; v < VECTORS_OF(wide); ++v) right[v] = copy ? LOAD_COPIED(b, v, wide) : load_part(b, v, wide);
+  if (copy)
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS_OF(wide); ++v) *(vec*)(copy + v * LANES) = right[v];
 #pragma GCC unroll 16
   for (int i = first; i < end; ++i) {
     const vec left = a[(size_t)i * APART] - (vec){0};
@@ -95,7 +102,7 @@ INLINED void narrow_step(
 INLINED void step(
     vec sum[ROWS][VECTORS], const int first, const int end, const float* restrict a,
     const float* restrict b) {
-  narrow_step(sum, WIDTH, first, end, a, b);
+  narrow_step(sum, WIDTH, first, end, a, b, NULL);
 }
 
 // Prefetches the cache line of a column of the `rows` rows of a below a tile.

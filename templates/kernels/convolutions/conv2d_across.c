@@ -196,7 +196,7 @@ INLINED void tile(
       for (int j = 0; j < KW; ++j)
         narrow_step(
             sum, vectors * LANES, first_inside(j, is_left), end_inside(pixels, j, is_right),
-            from + i * COLUMNS + j, filter + (i * KW + j) * WIDTH);
+            from + i * COLUMNS + j, filter + (i * KW + j) * WIDTH, NULL);
   }
   if (part.last) {
     write_transposed(sum, vectors, pixels, filters, epilogue, out);

@@ -2,8 +2,9 @@
 // output channels and PANELS panels of WIDTH output pixels of one image. It packs the im2col matrix of CHANNELS input
 // channels of its panels at a time, which then stays in cache for all its filters, and prefetches the image rows that
 // are packed next meanwhile. A remainder of TAIL pixels is too small for a panel: each is a dot product for each
-// filter. Where the im2col matrix is the image (1x1 filters, stride 1, no padding), panels may be read IN_PLACE; this
-// pays for few filters.
+// filter. Where the im2col matrix is the image, or every SX-th pixel of its lines (1x1 filters, no padding), panels may
+// be read IN_PLACE; this pays for few filters. With strides no panel extends beyond its line, and the first tile of filters
+// packs it for the others.
 #ifdef _OPENMP
 int omp_get_num_threads(void);
 #define THREADS omp_get_num_threads()
@@ -14,29 +15,26 @@ int omp_get_num_threads(void);
 #define PIXELS (OH * OW)
 #define DEPTH (CHANNELS * TAPS)
 #define PANEL_PIXELS (PIXELS - TAIL)
-#define LAST LAST_OF(PANEL_PIXELS)
 // Filters that are multiplied by a panel before the next panel.
 #define TOGETHER (IN_PLACE ? BLOCK : ROWS)
 // Whether an output pixel depends on one input pixel, and whether neighbours depend on neighbours.
 #define IS_PLAIN (TAPS == 1 && !PY && !PX)
 #define IS_WHOLE (IS_PLAIN && SY == 1 && SX == 1)
+// Pixels in a row that panels divide, how many panels these are, and the columns of the last one.
+#define ROW_PIXELS (IN_PLACE && !IS_WHOLE ? OW : PANEL_PIXELS)
+#define ROW_PANELS ((ROW_PIXELS + WIDTH - 1) / WIDTH)
+#define LAST LAST_OF(ROW_PIXELS)
+#define ALL_PANELS (PANEL_PIXELS / ROW_PIXELS * ROW_PANELS)
+// The first pixel of a panel.
+#define PIXEL_OF(panel) ((panel) / ROW_PANELS * ROW_PIXELS + (panel) % ROW_PANELS * WIDTH)
 // Upper bounds for a task: rows of output pixels, the input patch that they depend on, and their pixels.
 #define MOST_ROWS SMALLER(OH, (PANELS * WIDTH + TAIL - 2 + OW) / OW + 1)
 #define PATCH_ROWS ((MOST_ROWS - 1) * SY + KH)
 #define PATCH_COLUMNS ((OW - 1) * SX + KW)
 #define LINE (MOST_ROWS * OW + WIDTH)
 
-// Selects every second element of two neighbouring vectors that overlap by one element.
-#if SX == 2 && LANES == 16
-#define EVERY_SECOND(a, b) SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31)
-#elif SX == 2 && LANES == 8
-#define EVERY_SECOND(a, b) SHUFFLE(a, b, 0, 2, 4, 6, 9, 11, 13, 15)
-#elif SX == 2
-#define EVERY_SECOND(a, b) SHUFFLE(a, b, 0, 2, 5, 7)
-#endif
-
 typedef struct {
-  float panels[IN_PLACE ? 1 : PANELS * DEPTH * WIDTH] __attribute__((aligned(64)));
+  float panels[(IN_PLACE ? COPIED : PANELS) * DEPTH * WIDTH + IN_PLACE] __attribute__((aligned(64)));
   float tail[TAIL * DEPTH + 1];
   float patch[PATCH_ROWS * PATCH_COLUMNS];
   float lines[KW][LINE];
@@ -45,9 +43,10 @@ typedef struct {
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
-// The pixels of a task: those of `panels` panels, the last of which may be partial, then `tail` more.
+// The pixels of a task: those of `panels` panels from panel `panel` on, the first pixel of which is `first` and the last
+// of which may be partial, then `tail` more.
 typedef struct {
-  int first, panels, tail;
+  int panel, first, panels, tail;
 } Span;
 
 // The bounding rectangle of the output pixels of a span, whole rows where there are several.
@@ -94,10 +93,8 @@ static inline void scatter_row(
 // Copies every SX-th element, `count` of them.
 INLINED void gather(float* restrict to, const float* restrict from, const int count) {
 #ifdef EVERY_SECOND
-  // The second vector starts one element early, so that none beyond the last one is read.
   for (int x = 0; count >= LANES; x = SMALLER(x + LANES, count - LANES)) {
-    const float* these = from + 2 * x;
-    *(vec*)(to + x) = EVERY_SECOND(*(const vec*)these, *(const vec*)(these + LANES - 1));
+    *(vec*)(to + x) = load_every_second(from + 2 * x, LANES);
     if (x + LANES == count) return;
   }
 #endif
@@ -197,18 +194,18 @@ static void task(
       const int some = SMALLER(TOGETHER, rows - m);
       float* to = out + (size_t)(m0 + m) * PIXELS;
       for (int p = 0; p < span.panels; ++p) {
-        const int pixel = span.first + p * WIDTH;
-        const float* panel = IN_PLACE ? image + (size_t)c0 * PIXELS + pixel
+        const int pixel = PIXEL_OF(span.panel + p);
+        const float* panel = IN_PLACE ? image + (size_t)c0 * IH * IW + (pixel / OW * IW * SY + pixel % OW * SX)
                                       : packed->panels + (size_t)p * DEPTH * WIDTH;
         const int tile = m / ROWS * span.panels + p;
         const float* next = FETCHED ? next_of(tile, c0, span, image) : NULL;
 #define STRIP(wide)                                                                       \
   const Columns columns = first_columns(wide);                                            \
   strip(                                                                                  \
-      wide, IN_PLACE ? PIXELS : WIDTH, some, channels * TAPS, filters, panel, to + pixel, \
+      wide, IN_PLACE ? IH * IW : WIDTH, some, channels * TAPS, filters, panel, to + pixel, \
       &columns, c0 == 0, last, epilogue_at(epilogue, m0 + m, pixel),                              \
-      IN_PLACE || p + 1 == span.panels, next)
-        if (LAST < WIDTH && PANEL_PIXELS - pixel < WIDTH) {
+      IN_PLACE || p + 1 == span.panels, next, COPIED ? packed->panels : NULL)
+        if (LAST < WIDTH && (span.panel + p) % ROW_PANELS == ROW_PANELS - 1) {
           STRIP(LAST);
         } else {
           STRIP(WIDTH);
@@ -230,9 +227,9 @@ void conv2d_nchw(
 #pragma omp parallel for collapse(3) schedule(dynamic)
   for (int n = 0; n < BATCH; ++n)
     for (int m = 0; m < CO; m += BLOCK)
-      for (int p = 0; p < PANEL_PIXELS; p += PANELS * WIDTH) {
-        const int left = (PANEL_PIXELS - p + WIDTH - 1) / WIDTH;
-        const Span span = {p, SMALLER(PANELS, left), left <= PANELS ? TAIL : 0};
+      for (int p = 0; p < ALL_PANELS; p += PANELS) {
+        const int left = ALL_PANELS - p;
+        const Span span = {p, PIXEL_OF(p), SMALLER(PANELS, left), left <= PANELS ? TAIL : 0};
         const EpilogueArgs epilogue = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
                            KEPT_AT((size_t)n * CO * PIXELS)};
         task(m, span, data + (size_t)n * CI * IH * IW, weight, epilogue, out + (size_t)n * CO * PIXELS);

@@ -57,7 +57,7 @@ static void task(
         strip(
             WIDTH, PITCH, SMALLER(ROWS, rows - m), channels, weight + (size_t)(m0 + m) * LDA + c0 * TAPS,
             planes + at, out + (size_t)(m0 + m) * PIXELS + line * OW, &columns, c0 == 0, last,
-            epilogue_at(epilogue, m0 + m, line * OW), at + WIDTH >= sums, NULL);
+            epilogue_at(epilogue, m0 + m, line * OW), at + WIDTH >= sums, NULL, NULL);
       }
   }
 }

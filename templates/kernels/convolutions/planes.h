@@ -11,8 +11,8 @@
 
 INLINED void multiply_panel(
     vec sum[ROWS][VECTORS], const int wide, const size_t pitch, const int rows, int channels,
-    const float* restrict a, const float* restrict b, int ahead, const float* next) {
-  (void)pitch, (void)next;
+    const float* restrict a, const float* restrict b, int ahead, const float* next, float* copy) {
+  (void)pitch, (void)next, (void)copy;
   HIDE(channels);
   for (int c = 0; c < channels; ++c, a += TAPS, b += CHANNEL) {
     if (ahead) prefetch_rows(rows, a);
@@ -22,7 +22,7 @@ INLINED void multiply_panel(
       for (int j = 0; j < KW; ++j) {
         const int phase = i % SY * PHASES_X + j % SX;
         narrow_step(
-            sum, wide, 0, rows, a + i * KW + j, b + phase * PLANE + i / SY * PITCH + j / SX);
+            sum, wide, 0, rows, a + i * KW + j, b + phase * PLANE + i / SY * PITCH + j / SX, NULL);
       }
   }
 }

@@ -158,7 +158,7 @@ static void multiply(
         strip(
             WIDTH, PITCH, SMALLER(ROWS, rows - m), channels, weight + (size_t)m * LDA,
             with->panels[e] + t, with->sums[e] + m * GROUP + t, &columns, first, 0, (EpilogueArgs){0},
-            t + WIDTH >= count, NULL);
+            t + WIDTH >= count, NULL, NULL);
 }
 
 // Output transform of a channel.

@@ -53,7 +53,8 @@ INLINED void panel_strip(
 #define STRIP(wide)                                                                       \
   const Columns columns = first_columns(wide);                                            \
   strip(                                                                                  \
-      wide, pitch, rows, depth, a, panel, c, &columns, first, last, (EpilogueArgs){0}, ahead, next)
+      wide, pitch, rows, depth, a, panel, c, &columns, first, last, (EpilogueArgs){0}, ahead, next,  \
+      NULL)
   if (LAST < WIDTH && count < WIDTH) {
     STRIP(LAST);
   } else {
