@@ -1,11 +1,11 @@
 """Functions of float32 for C whose loops compilers vectorise, unlike those of the C library.
 
 They have no branches, and the values of the library's for NaNs, infinities, zeros and denormal
-numbers. Of others errors are less than 1.6 units in the last place (`exp`), 0.9 (`log`), 2.9
-(`sigmoid`), 5.1 (`tanh`, `erf`). The polynomial of `exp` and the quotients of
-polynomials of `tanh` and `erf` are minimax approximations, found by least squares whose weights
-grow where errors are large (C. L. Lawson, 1961), with coefficients moved by units in the last
-place to where rounding errors are least; the polynomial of `log` is of Cephes (S. L. Moshier).
+numbers. Of others errors are less than 1.6 units in the last place (`exp`), 1.1 (`log`), 2.9
+(`sigmoid`), 5.1 (`tanh`, `erf`). The polynomials of `exp` and `log` and the quotients
+of polynomials of `tanh` and `erf` are minimax approximations, found by least squares whose weights
+grow where errors are large (C. L. Lawson, 1961); but for `log`, coefficients were moved by units
+in the last place to where rounding errors are least.
 """
 
 from __future__ import annotations
@@ -51,29 +51,29 @@ _EXP = """// exp(x) of numbers from -104 to 104, and of NaNs.
   return exp_bounded_f32(select_f32(above > 104.0f, 104.0f, above));
 }}
 """
+# x is 2^n (1 + f) with f from -1/3 to 1/3, and `power` is n * 2^23. Denormal numbers are scaled
+# first. What is added last is zero for positive finite numbers: infinity and NaNs have their own
+# value, zeros -inf, negative numbers NaN.
 _LOG = """{word} float log_f32(float x) {{
-  const int is_tiny = x < 1.17549435e-38f;
-  const unsigned bits = float_to_bits(select_f32(is_tiny, x * 8388608.0f, x));
-  const int power = (int)(bits - 0x3f3504f3u) >> 23;
-  const float f = bits_to_float(bits - ((unsigned)power << 23)) - 1.0f, square = f * f;
-  const float n = (float)(power - 23 * is_tiny);
-  float p = f * 7.0376836292e-2f - 1.1514610310e-1f;
-  p = p * f + 1.1676998740e-1f;
-  p = p * f - 1.2420140846e-1f;
-  p = p * f + 1.4249322787e-1f;
-  p = p * f - 1.6668057665e-1f;
-  p = p * f + 2.0000714765e-1f;
-  p = p * f - 2.4999993993e-1f;
-  p = p * f + 3.3333331174e-1f;
-  p = p * f * square - n * 2.12194440e-4f;
-  const float usual = (f + (p - 0.5f * square)) + n * 0.693359375f;
-  // Infinity and NaNs are their own, zeros have -inf, negative numbers NaN.
-  const float above = select_f32(x < bits_to_float(0x7f800000u), usual, x);
-  const float below = select_f32(x < 0.0f, bits_to_float(0x7fc00000u), bits_to_float(0xff800000u));
-  return select_f32(x <= 0.0f, below, above);
+  const unsigned scaled = float_to_bits(x * 8388608.0f) - (23u << 23);
+  const unsigned bits = float_to_bits(select_f32(x < 1.17549435e-38f, bits_to_float(scaled), x));
+  const unsigned power = (bits - 0x3f2aaaabu) & 0xff800000u;
+  const float f = bits_to_float(bits - power) - 1.0f, square = f * f;
+  float p = f * -0.128916830f + 0.139844388f;
+  p = p * f - 0.121842615f;
+  p = p * f + 0.140058681f;
+  p = p * f - 0.16680488f;
+  p = p * f + 0.200104058f;
+  p = p * f - 0.249997973f;
+  p = p * f + 0.333332151f;
+  p = p * f - 0.5f;
+  const float usual = (float)(int)power * (0.693147182f / 8388608) + (p * square + f);
+  const unsigned below =
+      (-(unsigned)(x < 0.0f) & 0x7fc00000u) | (-(unsigned)(x == 0.0f) & 0xff800000u);
+  const unsigned above = -(unsigned)!(x < bits_to_float(0x7f800000u)) & float_to_bits(x);
+  return usual + bits_to_float(below | above);
 }}
 """
-# Even and odd powers of x * x are summed up separately, with smaller errors than one by one.
 _TANH = """{word} float tanh_f32(float x) {{
   const float size = fabsf(x), square = x * x, fourth = square * square;
   const float p = (fourth * 2.058349492e-5f + 0.1337971836f) * square +
