@@ -40,8 +40,9 @@ _MANY_SHORT, _LEAST_DEPTH = 768, 64
 # short vectors, whose tiles are wide then and read more contiguous elements of a row of b.
 _HIGH, _LOW = 8, 4
 # Bytes of a b that stays in cache; rows up to which panels are read in place then, untuned; bytes
-# of a b that the TLB covers, about; floats of rows of it, a part of which is prefetched.
-_NEARBY, _IN_PLACE, _NAMED, _NEAR_FLOATS = 1 << 20, 32, 12 << 20, 1 << 17
+# of a b that the TLB covers, about, and from which on long vectors read it in longer parts; floats
+# of rows of it, a part of which is prefetched.
+_NEARBY, _IN_PLACE, _NAMED, _FAR, _NEAR_FLOATS = 1 << 20, 32, 12 << 20, 30 << 20, 1 << 17
 # Bytes of a b whose packing takes longer than what it spares, for long vectors; and its columns,
 # where there are more than a few rows.
 _SMALL, _NARROW = 1 << 19, 96
@@ -190,9 +191,9 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
     # Rows of b that share a set of a cache evict each other before they are copied.
     if unit.halves or (not is_short and 4 * shape.n % _ALIAS == 0):
         return STREAMED
-    if is_short:
-        return ONE_BY_ONE if 4 * shape.n * shape.k <= _NAMED else STREAMED
-    return ONE_BY_ONE if shape.m >= _SOME else LIE
+    if 4 * shape.n * shape.k > (_NAMED if is_short else _FAR):
+        return STREAMED
+    return ONE_BY_ONE if is_short or shape.m >= _SOME else LIE
 
 
 def _is_small(shape: Gemm) -> bool:
