@@ -144,7 +144,7 @@ def _convolutions(workload: Make) -> Iterator[Any]:
         rivals = partial(nhwc_rivals, stride=stride, padding=padding, tf32=dtype == "tf32")
         family = gemm_cuda if dtype == "float32" else _on_tensor_cores(shape)
         if dtype in HALVES and conv2d_padded.is_needed(shape):
-            family = conv2d_padded
+            family = conv2d_padded.Padded(_on_tensor_cores(conv2d_padded.copied(shape, 1)))
         yield workload(f"layer {name}", family, shape, rivals)
 
 

@@ -157,11 +157,19 @@ def conv2d_nhwc_cuda(
         return tunable(conv2d_groups if direct else gemm_mma, shape, "cuda")
     if conv2d_few_filters.offered(shape) and not conv2d_few_filters.chosen_before(get_config()):
         return tunable(conv2d_few_filters, shape, "cuda")
-    old = gemm_half.chosen_before(get_config())
-    if not old and gemm_transposed.is_needed(shape, Target.current() or Target("cuda")):
+    old, target = gemm_half.chosen_before(get_config()), Target.current() or Target("cuda")
+    if not old and gemm_transposed.is_needed(shape, target):
         return tunable(gemm_transposed, shape, "cuda")
-    odd = dtype in HALVES and conv2d_padded.is_needed(shape)
-    return tunable(conv2d_padded if odd else tensor_core_family(shape), shape, "cuda")
+    if dtype in HALVES and _on_copies(shape, target):
+        family = tensor_core_family(conv2d_padded.copied(shape, 1))
+        return tunable(conv2d_padded.Padded(family), shape, "cuda")
+    return tunable(tensor_core_family(shape), shape, "cuda")
+
+
+def _on_copies(shape: conv2d_nhwc.Conv2dNhwc, target: Target) -> bool:
+    """Return whether a convolution of 16-bit floats runs on padded copies."""
+    old = gemm_half.chosen_before(get_config())
+    return conv2d_padded.is_needed(shape) or (not old and conv2d_padded.gains(shape, target))
 
 
 @template("winograd_conv2d.cuda")

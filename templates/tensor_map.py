@@ -48,6 +48,20 @@ def tensor_map(
     return tuple(words)
 
 
+def matrices_map(
+    count: int, rows: int, columns: int, dtype: str, box_rows: int
+) -> tuple[int, ...]:
+    """Return the words of the map of matrices one behind the other, boxes of which are of one."""
+    words = list(tensor_map(rows, columns, dtype, box_rows))
+    pitch = columns * ITEM_BYTES[dtype]
+    strides = [pitch, rows * pitch, 16, 2**32]
+    words[2] += 1 << 4
+    words[3:7] = (stride >> 4 & 0xFFFFFFFF for stride in strides)
+    words[7] = sum((stride >> 36) << 4 * i for i, stride in enumerate(strides))
+    words[8:13] = (extent - 1 for extent in (columns, rows, count, LOW_EXTENT, HIGH_EXTENT))
+    return tuple(words)
+
+
 def unswizzled_map(
     rows: int, columns: int, dtype: str, box: tuple[int, int], pitch: int
 ) -> tuple[int, ...]:

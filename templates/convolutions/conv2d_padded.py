@@ -1,20 +1,36 @@
-"""NHWC convolutions of 16-bit floats with odd numbers of channels, by padded copies.
+"""NHWC convolutions of 16-bit floats whose channels are not multiples of 8, by padded copies.
 
-Tensor core kernels copy whole 32-bit words, so the channels of a pixel must be even. Where they
-are not (RGB images), a kernel first pads images and filters with zeros to a multiple of 8
-channels; the product writes unpadded results.
+``mma.sync`` is fed by copies of whole 32-bit words, so it needs even channels; ``wgmma`` by copies
+of 16 bytes or by TMA, which need channels in multiples of 8. A kernel first pads images and
+filters with zeros to that, those of them that need it; the product writes unpadded results. Even
+channels run on copies where ``wgmma`` outweighs these (`gains`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from autotune import SourceKernel, Target, workspace
 
 from .. import common
-from ..products import gemm_mma, gemm_padded
+from ..epilogue import Epilogue
+from ..products import gemm_half, gemm_mma, gemm_padded, gemm_tma, gemm_wgmma
+from ..products.gemm_half import KNOB
 from .conv2d_nhwc import Conv2dNhwc
+
+# Elements of 16 bytes.
+VECTOR = 8
+# Multiply-adds from which on, and of an element of images that is copied, ``wgmma`` gains.
+FEW_PRODUCTS, LEAST_USES = 2**25, 256
+
+
+class Products(Protocol):
+    """A family of kernels of implicit GEMM: `gemm_mma`, or `gemm_half`, which has all."""
+
+    def candidates(self, shape: Conv2dNhwc) -> dict[str, list[int]]:
+        """Return the values each knob may take."""
 
 
 def is_needed(shape: Conv2dNhwc) -> bool:
@@ -22,59 +38,127 @@ def is_needed(shape: Conv2dNhwc) -> bool:
     return shape.ci % 2 > 0 or shape.co % 2 > 0
 
 
-def padded(shape: Conv2dNhwc) -> Conv2dNhwc:
-    """Return the shape of the padded convolution."""
-    ci = shape.ci + -shape.ci % 8 * (shape.ci % 2)
-    return replace(shape, ci=ci, co=8 * common.ceil_div(shape.co, 8))
+def gains(shape: Conv2dNhwc, target: Target) -> bool:
+    """Return whether ``wgmma`` on copies is faster where ``mma.sync`` reads 4 bytes at a time."""
+    even = (shape.ci % VECTOR > 0 or shape.co % VECTOR > 0) and not is_needed(shape)
+    plain = even and shape.groups == 1 and gemm_wgmma.has_wgmma(target)
+    return plain and suits_wgmma(shape)
 
 
-def candidates(shape: Conv2dNhwc) -> dict[str, list[int]]:
-    """Return the values each knob may take."""
-    return gemm_mma.candidates(padded(shape))
+def suits_wgmma(shape: Conv2dNhwc) -> bool:
+    """Return whether a convolution runs by ``wgmma`` on copies where nothing was tuned.
+
+    On an H200 it did 1.1 to 5 times as fast for 23 of 26 layers with such channels, among them 378
+    channels by 386 filters of 1x7 and 256 by 21; of 3x3 filters of 6 channels, and of 1x1 with
+    stride 2 of 130, whose images are large beside what is multiplied, ``mma.sync`` was faster.
+    """
+    whole, (sy, sx) = copied(shape, 1), shape.window.stride
+    products = shape.m * shape.n * shape.k
+    if shape.groups > 1 or products < FEW_PRODUCTS or not gemm_half.suits_wgmma(whole):
+        return False
+    copies_images = whole.ci > copied(shape).ci
+    return not copies_images or shape.co * shape.window.taps >= LEAST_USES * sy * sx
 
 
-def violation(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> str | None:
-    """Return why a choice cannot run, or None."""
-    return gemm_mma.violation(padded(shape), choice, target)
+def copied(shape: Conv2dNhwc, knob: int = 0) -> Conv2dNhwc:
+    """Return the shape of the convolution on copies.
+
+    Args:
+        knob: by which `gemm_half` selects a family; 0, ``mma.sync``, reads even channels.
+    """
+    ci = shape.ci + -shape.ci % VECTOR * (knob > 0 or shape.ci % 2)
+    return replace(shape, ci=ci, co=VECTOR * common.ceil_div(shape.co, VECTOR))
 
 
-def estimate(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles."""
-    return gemm_mma.estimate(padded(shape), choice, target)
+@dataclass(frozen=True)
+class Padded:
+    """A family of implicit GEMM, applied to padded copies."""
+
+    family: Products
+
+    @property
+    def by_either(self) -> bool:
+        """Whether choices say by which instruction they multiply."""
+        return self.family is gemm_half
+
+    def candidates(self, shape: Conv2dNhwc) -> dict[str, list[int]]:
+        """Return the values each knob may take."""
+        return self.family.candidates(copied(shape, int(self.by_either)))
+
+    def violation(
+        self, shape: Conv2dNhwc, choice: Mapping[str, int], target: Target
+    ) -> str | None:
+        """Return why a choice cannot run, or None."""
+        whole = copied(shape, choice.get(KNOB, 0))
+        if self.by_either:
+            return gemm_half.violation_in_family(whole, choice, target)
+        return gemm_mma.violation(whole, choice, target)
+
+    def default_choice(self, shape: Conv2dNhwc, target: Target) -> dict[str, int]:
+        """Return the choice to use where nothing was tuned."""
+        if not self.by_either:
+            return gemm_mma.default_choice(copied(shape), target)
+        if not suits_wgmma(shape):
+            return {KNOB: 0, **gemm_mma.default_choice(copied(shape), target)}
+        return choice_by_wgmma(shape, target)
+
+    def kernel(self, shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
+        """Return the kernels of a choice: padding, and the product."""
+        whole = copied(shape, choice.get(KNOB, 0))
+        source = gemm_half.kernel(whole, choice, shape)
+        sizes = _sizes(shape, whole)
+        calls = [
+            replace(one, args=tuple(_name(n) if n in sizes else n for n in one.args))
+            for one in source.calls
+        ]
+        if choice.get(KNOB):  # kernels that wait for the copies (dependent launch)
+            calls[0] = replace(calls[0], launch=replace(calls[0].launch, early=True))
+        copies = gemm_padded.copy(sizes)
+        return replace(
+            source,
+            name=copies.entry,
+            source=f"{source.source}\n{common.text('dependent_launch.h', 'pad.cu')}",
+            defines={**source.defines, **_pads(shape, whole, sizes)},
+            calls=[copies, *calls],
+            workspace=[
+                *source.workspace,
+                *(workspace(_name(name), (size,), shape.dtype) for name, size in sizes.items()),
+            ],
+        )
 
 
-def default_choice(shape: Conv2dNhwc, target: Target) -> dict[str, int]:
-    """Return the choice to use where nothing was tuned."""
-    return gemm_mma.default_choice(padded(shape), target)
+def choice_by_wgmma(shape: Conv2dNhwc, target: Target) -> dict[str, int]:
+    """Return a good guess by ``wgmma``: fed by TMA where that is known to gain."""
+    whole = copied(shape, 1)
+    if gemm_tma.refusal(whole) is None:
+        choice = gemm_tma.default_choice(whole, target)
+        plain = shape.epilogue == Epilogue()
+        if shape.co % VECTOR > 0 and plain and choice["split"] == 1:
+            choice = gemm_tma.default_choice(whole, target, strips=True)
+        if gemm_tma.wins(whole, choice, target):
+            return choice
+    return gemm_half.choice_without_tma(whole, target)
 
 
-def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
-    """Return the kernels of a choice: padding and the product."""
-    whole = padded(shape)
-    source = gemm_mma.kernel(whole, choice, shape)
+def _sizes(shape: Conv2dNhwc, whole: Conv2dNhwc) -> dict[str, int]:
+    """Return the elements of the copies that are needed, by the names of their arrays."""
+    sizes = {}
+    if whole.ci > shape.ci:
+        sizes["data"] = shape.images * shape.h * shape.w * whole.ci
+    if (whole.ci, whole.co) != (shape.ci, shape.co):
+        sizes["weight"] = shape.window.taps * whole.ci * whole.co
+    return sizes
+
+
+def _pads(shape: Conv2dNhwc, whole: Conv2dNhwc, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the parameters of ``pad.cu``."""
     pixels = shape.images * shape.h * shape.w
-    sizes = {"data": pixels * whole.ci} if whole.ci > shape.ci else {}
-    sizes |= {"weight": shape.window.taps * whole.ci * whole.co}
-    copies = gemm_padded.copy(sizes)
-    calls = [replace(one, args=tuple(_copied(n) if n in sizes else n for n in one.args))
-             for one in source.calls]  # fmt: skip
-    sides = common.defines(
-        pad_a="data" in sizes, pad_b=True, a_count=1, a_rows=pixels, a_all=pixels,
+    return common.defines(
+        pad_a="data" in sizes, pad_b="weight" in sizes, a_count=1, a_rows=pixels, a_all=pixels,
         a_row=shape.ci, a_long=whole.ci, b_count=shape.window.taps, b_rows=shape.ci,
         b_all=whole.ci, b_row=shape.co, b_long=whole.co,
     )  # fmt: skip
-    return replace(
-        source,
-        name=copies.entry,
-        source=f"{source.source}\n{common.text('dependent_launch.h', 'pad.cu')}",
-        defines={**source.defines, **sides},
-        calls=[copies, *calls],
-        workspace=[
-            *source.workspace,
-            *(workspace(_copied(name), (size,), shape.dtype) for name, size in sizes.items()),
-        ],
-    )
 
 
-def _copied(name: str) -> str:
+def _name(name: str) -> str:
     return f"padded_{name}"

@@ -1,14 +1,17 @@
 """NHWC images as the left operand of an implicit GEMM, loaded by TMA in im2col mode.
 
 In that mode a row of the box is an output pixel, counted through all images, so tiles are those of
-any other product. The kernel's side is `implicit_gemm_tma.h`.
+any other product. A box has 128 bytes of channels of one tap: where these do not divide the
+channels, TMA fills the last box of a tap with zeros, and K counts them; filters are then loaded as
+one matrix for each tap, of which rows beyond the channels are zeros too. The kernel's side is
+`implicit_gemm_tma.h`.
 """
 
 from __future__ import annotations
 
 from .. import common
 from ..products.gemm_shape import HALVES, TF32, Product
-from ..tensor_map import ITEM_BYTES, ROW_BYTES, im2col_map
+from ..tensor_map import ITEM_BYTES, ROW_BYTES, im2col_map, matrices_map
 from .conv2d_nhwc import Conv2dNhwc
 
 # Limits of the offsets of the bounding box's corners, and of the strides, in im2col mode.
@@ -27,11 +30,31 @@ def refusal(shape: Product) -> str | None:
             "images must be of 16-bit floats, or floats as TF32",
         ),
         (shape.groups > 1, "channels must be in one group"),
-        (shape.ci % width > 0, f"input channels must be a multiple of {width}"),
+        (
+            shape.dtype == TF32 and shape.ci % width > 0,
+            f"input channels of floats must be a multiple of {width}",
+        ),
         (offset > MOST_OFFSET, f"corners of the bounding box must be within {MOST_OFFSET} pixels"),
         (max(window.stride) > MOST_STRIDE, f"strides must be at most {MOST_STRIDE}"),
     ]
     return common.first_broken(rules)
+
+
+def tap_run(shape: Conv2dNhwc) -> int:
+    """Return the extent of K of one tap: the channels, in whole boxes."""
+    width = ROW_BYTES // ITEM_BYTES[shape.dtype]
+    return common.ceil_div(shape.ci, width) * width
+
+
+def depth(shape: Conv2dNhwc) -> int:
+    """Return the extent of K, with the zeros that boxes have."""
+    return shape.window.taps * tap_run(shape)
+
+
+def filters_map(shape: Conv2dNhwc) -> tuple[int, ...]:
+    """Return the tensor map of filters as one matrix a tap, whose boxes are K rows of a box."""
+    height = ROW_BYTES // ITEM_BYTES[shape.dtype]
+    return matrices_map(shape.window.taps, shape.ci, shape.co, shape.dtype, height)
 
 
 def _upper_corner(shape: Conv2dNhwc) -> tuple[int, int]:

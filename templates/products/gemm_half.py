@@ -83,17 +83,21 @@ def candidates(shape: Product) -> dict[str, list[int]]:
 
 def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
+    full = gemm_tma.suits_integers if shape.dtype == "int8" else suits_wgmma
+    beaten = choice[KNOB] == 0 and full(shape) and shape.m >= FULL_ROWS
+    if beaten and _is_untuned_by_wgmma(cast(Any, shape), target):
+        return "mma.sync where wgmma has full tiles"
+    return violation_in_family(shape, choice, target)
+
+
+def violation_in_family(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is slow for its family, whatever others could do."""
     family = _family(choice[KNOB])
-    own = family.candidates(shape)
     strange = [
         (common.is_none_of(choice[name], values), f"{name} of another family")
-        for name, values in own.items()
+        for name, values in family.candidates(shape).items()
     ]
-    full = gemm_tma.suits_integers if shape.dtype == "int8" else suits_wgmma
-    beaten = full(shape) and shape.m >= FULL_ROWS
-    beaten = family is gemm_mma and beaten and _is_untuned_by_wgmma(cast(Any, shape), target)
-    slow = [(beaten, "mma.sync where wgmma has full tiles")]
-    return common.first_broken(slow + strange) or family.violation(shape, choice, target)
+    return common.first_broken(strange) or family.violation(shape, choice, target)
 
 
 @lru_cache(maxsize=256)

@@ -63,7 +63,9 @@ class TmaTiling:
         self.consumer_warpgroups = self.tile_warpgroups * self.tiles_in_flight
         self.threads = 128 * (self.consumer_warpgroups + 1)
         self.tile_m, self.tile_n = c["warps_m"] * c["frags_m"] * 16, c["frags_n"] * 8
-        self.integers, self.k = shape.dtype == "int8", depth(shape)
+        self.integers = shape.dtype == "int8"
+        windows = implicit_gemm_tma.depth(shape) if isinstance(shape, Conv2dNhwc) else 0
+        self.k = windows or depth(shape)
         self.floats, self.item = shape.dtype == TF32, item_bytes(shape)
         self.result_size = 4 if self.integers or self.floats else 2
         self.all_k_tiles = common.ceil_div(self.k, c["chunk"])
@@ -262,4 +264,6 @@ class TmaTiling:
         if isinstance(s, Conv2dNhwc):
             side, pixels = ("B_MAP", self.tile_n) if self.form.swapped else ("A_MAP", self.tile_m)
             maps[side] = implicit_gemm_tma.map_of(s, pixels)
+            if implicit_gemm_tma.tap_run(s) > s.ci:
+                maps["B_MAP"] = implicit_gemm_tma.filters_map(s)
         return {name: initializer(words) for name, words in maps.items()}

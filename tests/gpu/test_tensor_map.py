@@ -4,7 +4,13 @@ import ctypes
 import struct
 
 import pytest
-from autotune.templates.tensor_map import KINDS, im2col_map, tensor_map, unswizzled_map
+from autotune.templates.tensor_map import (
+    KINDS,
+    im2col_map,
+    matrices_map,
+    tensor_map,
+    unswizzled_map,
+)
 
 from autotune.target.query import cuda_device
 
@@ -64,6 +70,34 @@ def test_a_map_of_lines_is_the_drivers(dtype, rows, columns, box, pitch):
     assert unswizzled_map(rows, columns, dtype, box, pitch) == drivers_map(
         rows, columns, dtype, box, pitch, NO_SWIZZLE
     )
+
+
+def drivers_matrices(count, rows, columns, dtype, box_rows):
+    size, rank = 4 if dtype == "tf32" else 2, 5
+    longs, ints = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
+    room = (ctypes.c_ubyte * 256)()
+    at = -(-ctypes.addressof(room) // 64) * 64
+    driver = ctypes.CDLL("libcuda.so.1")
+    make_context_current(driver)
+    pitch = columns * size
+    status = driver.cuTensorMapEncodeTiled(
+        ctypes.c_void_p(at), TYPES[dtype], rank, None, longs(columns, rows, count, 2**28, 2**20),
+        longs(pitch, rows * pitch, 16, 2**32), ints(128 // size, box_rows, 1, 1, 1),
+        ints(1, 1, 1, 1, 1), 0, SWIZZLE_128, PROMOTION_128, 0,
+    )  # fmt: skip
+    assert status == 0
+    return struct.unpack("<32I", ctypes.string_at(at, 128))
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("sizes", [(9, 96, 104, 64), (49, 8, 4096, 64), (25, 2**15, 2**14, 128)])
+def test_a_map_of_several_matrices_is_the_drivers(dtype, sizes):
+    device = cuda_device()
+    if device is None or device.arch != "sm_90":
+        pytest.skip("maps are those of sm_90")
+    count, rows, columns, box_rows = sizes
+    wanted = drivers_matrices(count, rows, columns, dtype, box_rows)
+    assert matrices_map(count, rows, columns, dtype, box_rows) == wanted
 
 
 def drivers_windows(images, dtype, pixels, lower, upper, stride):

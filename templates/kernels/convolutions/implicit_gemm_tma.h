@@ -1,6 +1,7 @@
 // Loads the left operand of an implicit GEMM from NHWC images by TMA in im2col mode (sm_90a). A row of a box is an
 // output pixel, counted through all images, and has 128 bytes of channels of one filter tap. Elements outside of an
-// image, and pixels beyond the last image, are filled with zeros.
+// image, pixels beyond the last image, and channels beyond the last are filled with zeros: a tap has TAP_RUN elements of
+// K, whole boxes.
 //
 // im2col tensor maps leave no dimension to encode an address in (tma.h), so each block writes a map of its own to
 // global memory, with the address that it was given, and fences it for the tensor map proxy.
@@ -33,7 +34,8 @@ static inline void load_im2col(
     const bool exists = position.image < IMAGES && column >= 0 && column < IW && line >= 0 && line < IH;
     const Item* const from = images + ((static_cast<size_t>(position.image) * IH + line) * IW + column) * CI + channel;
     for (int j = 0; j < PANEL; ++j)
-      *reinterpret_cast<Item*>(begin + row * 128 + (j * sizeof(Item) ^ row % 8 * 16)) = exists ? from[j] : Item(0);
+      *reinterpret_cast<Item*>(begin + row * 128 + (j * sizeof(Item) ^ row % 8 * 16)) =
+          exists && channel + j < CI ? from[j] : Item(0);
     position.x += SX;
     if (position.x < OW * SX - PX) continue;
     position.x = -PX, position.y += SY;
@@ -41,6 +43,15 @@ static inline void load_im2col(
     position.y = -PY, ++position.image;
   }
 }
+template <int BLOCKS>
+static inline void tma_load_of_several(
+    unsigned to, const TensorMap& map, const Item* matrices, int column, int row, int number, unsigned full,
+    unsigned = 0) {
+  const size_t size = static_cast<size_t>(map.words[4]) * 16 / sizeof(Item);
+  if (number > static_cast<int>(map.words[10])) abort();
+  tma_load<BLOCKS>(to, map, matrices + number * size, column, row, full);
+}
+
 #else
 // Returns this block's map; maps are aligned to 128 bytes.
 __device__ __forceinline__ TensorMap* own_map(TensorMap* maps, const Item*) {
@@ -60,6 +71,28 @@ __device__ __forceinline__ void write_map(TensorMap* own, const TensorMap& map, 
       "fence.proxy.tensormap::generic.release.gpu;\n"
       "fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(own)
       : "memory");
+}
+
+// Loads the box at `column` and `row` of one of several matrices, whose map has one dimension more (tma.h).
+template <int BLOCKS>
+__device__ __forceinline__ void tma_load_of_several(
+    unsigned to, const TensorMap& map, const void* matrices, int column, int row, int number, unsigned barrier,
+    unsigned blocks = (1 << BLOCKS) - 1) {
+  const unsigned long long address = reinterpret_cast<unsigned long long>(matrices);
+  const int low = static_cast<int>(address >> 4 & 0xfffffff), high = static_cast<int>(address >> 32);
+  if (BLOCKS == 1)
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(to),
+        "l"(&map), "r"(column), "r"(row), "r"(number), "r"(low), "r"(high), "r"(barrier)
+        : "memory");
+  else
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+        "[%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;" ::"r"(to),
+        "l"(&map), "r"(column), "r"(row), "r"(number), "r"(low), "r"(high), "r"(barrier),
+        "h"(static_cast<unsigned short>(blocks))
+        : "memory");
 }
 
 // Issues the load of a box: channels from `channel` on of the tap at offset (x, y), of PIXELS output pixels from
@@ -83,8 +116,8 @@ __device__ __forceinline__ void load_im2col_k_tile(
   const Position first = position_of(m);
 #pragma unroll
   for (int i = 0; i < CHUNK; i += PANEL) {
-    const int tap = (k + i) / CI;
-    load_im2col<PIXELS>(to + i / PANEL * (PIXELS * 128), map, (k + i) % CI, first, tap % KW * DX, tap / KW * DY, barrier);
+    const int tap = (k + i) / TAP_RUN, channel = (k + i) % TAP_RUN;
+    load_im2col<PIXELS>(to + i / PANEL * (PIXELS * 128), map, channel, first, tap % KW * DX, tap / KW * DY, barrier);
   }
 }
 #endif

@@ -22,6 +22,20 @@ __device__ __forceinline__ void copy_operand(
   }
 }
 
+// Loads the K rows of a K tile of an MN-major operand, a panel wide. Filters whose channels do not fill boxes are one
+// matrix for each tap.
+template <int BLOCKS>
+__device__ __forceinline__ void load_k_rows(
+    unsigned to, const TensorMap& map, const Item* operand, int column, int k, unsigned full, unsigned blocks) {
+#if CONV && TAP_RUN > CI
+#pragma unroll
+  for (int i = 0; i < CHUNK; i += PANEL)
+    tma_load_of_several<BLOCKS>(to + i * 128, map, operand, column, (k + i) % TAP_RUN, (k + i) / TAP_RUN, full, blocks);
+#else
+  tma_load<BLOCKS>(to, map, operand, column, k, full, blocks);
+#endif
+}
+
 template <int TILE, int EXTENT, bool WHOLE, int PARTS, int BLOCKS>
 __device__ __forceinline__ void copy_operand(
     Side<false>, unsigned to, const TensorMap& map, const Item* operand, int first, int k, unsigned full, int rank,
@@ -33,7 +47,7 @@ __device__ __forceinline__ void copy_operand(
 #pragma unroll
   for (int i = 0; i < (EVENLY ? TILE / BLOCKS : TILE); i += PANEL)
     if (WHOLE || first + share + i < EXTENT)
-      tma_load<BLOCKS>(to + (share + i) * (CHUNK * ITEM_BYTES), map, operand, first + share + i, k, full, blocks);
+      load_k_rows<BLOCKS>(to + (share + i) * (CHUNK * ITEM_BYTES), map, operand, first + share + i, k, full, blocks);
 }
 
 // Returns the bytes that all blocks of a cluster load of a K tile of an operand.

@@ -1,0 +1,116 @@
+"""NHWC convolutions of 16-bit floats with any channels: right by each instruction, and chosen."""
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import numpy as np
+import pytest
+from autotune.templates.convolutions import conv2d_padded
+from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.convolutions.window_shape import Window
+from autotune.templates.epilogue import Epilogue
+from autotune.templates.products import gemm_half, gemm_mma
+
+from autotune.kernel import launch_violation
+from autotune.target import Target
+from autotune.task import create
+from tests.templates.emulated import arrays_of
+from tests.templates.test_gemm_padded import in_the_emulator
+
+HOPPER, AMPERE = Target("cuda -arch=sm_90"), Target("cuda -arch=sm_80")
+EITHER = conv2d_padded.Padded(gemm_half)
+SAME = Window((3, 3), (1, 1), (1, 1, 1, 1))
+UNEVEN = Window((3, 3), (2, 1), (1, 2, 0, 1), (1, 2))
+REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu")
+BIAS = Epilogue(bias=True, activation="silu")
+CHOICE = {
+    "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 8, "chunk": 64, "stages": 3, "split": 1,
+    "band": 1,
+}  # fmt: skip
+KNOBS = {
+    "mma.sync": {"wgmma": 0, "frags_n": 4},
+    "cp.async": {"wgmma": 1},
+    "TMA": {"wgmma": 2},
+    "TMA, split": {"wgmma": 2, "split": 2},
+}
+LAYERS = {
+    "odd": Conv2dNhwc(2, 9, 7, 67, 13, UNEVEN, "float16", BIAS),
+    "odd filters": Conv2dNhwc(1, 9, 8, 71, 72, SAME, "bfloat16"),
+    "even": Conv2dNhwc(1, 9, 8, 70, 74, UNEVEN, "float16", REST),
+    "odd, all after": Conv2dNhwc(1, 7, 9, 65, 20, SAME, "bfloat16", REST),
+}
+
+
+@pytest.mark.parametrize("knobs", KNOBS)
+@pytest.mark.parametrize("name", LAYERS)
+def test_results_on_copies_are_those_of_the_convolution(name, knobs, tmp_path):
+    made = EITHER.kernel(LAYERS[name], {**CHOICE, **KNOBS[knobs]})
+    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
+    np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=3e-2)
+
+
+def test_only_what_needs_it_is_copied():
+    choice = {**CHOICE, "wgmma": 2}
+    filters = EITHER.kernel(Conv2dNhwc(1, 9, 9, 67, 64, SAME, "float16"), choice)
+    both = EITHER.kernel(Conv2dNhwc(1, 9, 9, 64, 66, SAME, "float16"), choice)
+    assert "padded_data" not in [one.name for one in filters.workspace]
+    assert {"padded_data", "padded_weight"} <= {one.name for one in both.workspace}
+    assert filters.calls[1].launch.early
+
+
+def test_filters_of_a_tap_do_not_meet_the_zeros_of_another(tmp_path):
+    shape = Conv2dNhwc(1, 6, 6, 64, 72, Window((3, 3)), "float16")
+    made = gemm_half.kernel(shape, {**CHOICE, "wgmma": 2})
+    arrays = arrays_of(made)
+    arrays[0][:] = 1
+    arrays[1][1, 1, 0, 5] = np.inf
+    got, _ = in_the_emulator(made, tmp_path, arrays)
+    assert np.isposinf(got[..., 5]).all()
+    assert np.isfinite(np.delete(got, 5, axis=-1)).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "entries"),
+    [
+        (
+            Conv2dNhwc(2, 49, 49, 386, 378, Window((1, 7), padding=(0, 3, 0, 3)), "float16", BIAS),
+            ["pad", "gemm_tma"],
+        ),
+        (
+            Conv2dNhwc(1, 63, 63, 373, 544, Window((5, 5), (2, 2), (2,) * 4), "float16"),
+            ["pad", "gemm_tma", "gemm_tma_reduce"],
+        ),
+        (Conv2dNhwc(1, 56, 56, 100, 100, SAME, "bfloat16", BIAS), ["pad", "gemm_wgmma"]),
+        (Conv2dNhwc(2, 96, 96, 258, 130, Window((1, 1), (2, 2)), "float16"), ["gemm_mma"]),
+        (Conv2dNhwc(2, 13, 13, 7, 3, SAME, "float16"), ["pad", "gemm_mma"]),
+    ],
+    ids=["even", "odd", "short", "large images", "tiny"],
+)
+def test_wgmma_runs_untuned_where_it_outweighs_the_copies(shape, entries):
+    w, after = shape.window, shape.epilogue
+    args = (
+        shape.images, shape.h, shape.w, shape.co, shape.ci, *w.size, w.stride, w.padding,
+        after.bias, after.activation, False, False, w.dilation, shape.dtype,
+    )  # fmt: skip
+    task = create("conv2d_nhwc.cuda", args, "cuda -arch=sm_90")
+    source = task.instantiate(task.default())
+    assert [one.entry for one in source.calls] == entries
+    assert launch_violation(source.kernel("cuda"), task.target.limits) is None
+
+
+def test_other_devices_have_no_copies_of_even_channels():
+    shape = Conv2dNhwc(2, 49, 49, 386, 378, SAME, "float16")
+    assert conv2d_padded.gains(shape, HOPPER)
+    assert not conv2d_padded.gains(shape, AMPERE)
+    task = create("conv2d_nhwc.cuda", (2, 49, 49, 387, 378, 3, 3, 1, 1, False, "none", False,
+                                       False, 1, "float16"), AMPERE)  # fmt: skip
+    assert [one.entry for one in task.instantiate(task.default()).calls][:2] == ["pad", "gemm_mma"]
+    assert "wgmma" not in conv2d_padded.Padded(gemm_mma).candidates(shape)
+
+
+def test_the_space_has_each_instruction():
+    shape = Conv2dNhwc(2, 49, 49, 387, 378, SAME, "float16")
+    assert {0, 1, 2} <= set(EITHER.candidates(shape)["wgmma"])
+    mma = {"wgmma": 0, **gemm_mma.default_choice(conv2d_padded.copied(shape), HOPPER)}
+    assert EITHER.violation(shape, mma, HOPPER) is None
+    untuned = EITHER.default_choice(shape, HOPPER)
+    assert EITHER.violation(shape, untuned, HOPPER) is None
+    assert EITHER.violation(shape, untuned, AMPERE) is not None
