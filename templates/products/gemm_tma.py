@@ -83,7 +83,7 @@ FOLLOWED_RUN = 18000
 # The same of convolutions.
 CONVOLUTION_RUN = 12000
 # Estimates of those of 16-bit floats, in parts of that of `gemm_wgmma`, up to which TMA is faster.
-FASTER, FASTER_SHORT = 0.9, 0.7
+FASTER, FASTER_SHORT = 0.94, 0.7
 # The same of TF32.
 FLOATS_RUN = 14000
 # Rows, extent of K and multiply-adds of integers up to which ``mma.sync`` is as fast.
