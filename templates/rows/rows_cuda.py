@@ -24,6 +24,10 @@ RAGGED = ("softmax", "log_softmax")
 # Untuned: rows so short and few are loaded by scalars, since most of their vectors are partial.
 SHORT, FEW_ELEMENTS = 128, 2**19
 TEXTS = ("elements.h", "reducers.h", "row_maps.h")
+# Untuned, of rows that vectors do not divide: length from which on 16-bit elements are loaded 16
+# bytes at a time, and threads have twice as many elements as here at most; and threads that keep
+# rows in registers which are too long for 1024.
+LONG, LEAST_EACH, KEEPING = 4096, 20, 512
 # Floats of the largest state of a part of a row.
 STATE_WORDS = 3
 
@@ -106,22 +110,32 @@ def default_choice(shape: Rows, target: Target) -> dict[str, int]:
     Where rows do not fill a device, a thread has a vector or two. Many short rows share warps and
     blocks; one warp has a row of up to 768 elements. Odd rows are loaded in vectors of four, and
     where they are short and few by scalars: an H200 took 1.70 us for 4096x29 so, 2.05 in vectors.
+    Of long odd ones a thread keeps more: 2048x50257 float32 took 215 us by 512 threads, which keep
+    a row, and 292 by 1024, which read it twice.
     """
     options = candidates(shape)
     whole = [v for v in options["vec"] if shape.columns % v == 0]
     short = shape.columns < SHORT and shape.rows * shape.columns <= FEW_ELEMENTS
     ragged = max(whole) < 4 <= shape.columns / min(options["threads"]) and not short
-    vec = min(4, max(options["vec"])) if ragged else max(whole)
+    long = ragged and shape.columns >= LONG and shape.rows > FEW_ROWS
+    vec = max(whole)
+    if ragged:
+        vec = max(options["vec"]) if long else min(4, max(options["vec"]))
     threads = min(options["threads"])
-    while threads < 1024 and _is_wider(shape, 2 * threads, vec):
+    while threads < 1024 and _is_wider(shape, 2 * threads, vec, long):
         threads *= 2
     rows = max(r for r in options["rows"] if r == 1 or r * threads <= USUAL_BLOCK)
     choice = {"threads": max(threads, 32 // rows), "rows": rows, "vec": vec, "keep": 1}
-    return choice if violation(shape, choice, target) is None else choice | {"keep": 0}
+    fewer = choice | {"threads": min(threads, KEEPING)}
+    kept = [choice, *([fewer] if long else [])]
+    able = [each for each in kept if violation(shape, each, target) is None]
+    return able[0] if able else choice | {"keep": 0}
 
 
-def _is_wider(shape: Rows, threads: int, vec: int) -> bool:
+def _is_wider(shape: Rows, threads: int, vec: int, long: bool) -> bool:
     """Return whether a row has enough elements for so many threads, as measured on an H200."""
+    if long:
+        return threads * LEAST_EACH <= shape.columns
     if shape.rows <= FEW_ROWS:
         return threads * vec <= shape.columns
     if threads <= 32:

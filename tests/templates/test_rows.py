@@ -139,6 +139,8 @@ def test_states_of_a_split_that_32_bits_do_not_index_are_refused():
         (Rows("softmax", 5, 1003), 64, 1, 4), (Rows("softmax", 9, 577, "float16"), 32, 2, 8),
         (Rows("log_softmax", 6, 131, "bfloat16"), 8, 8, 8), (Rows("softmax", 3, 7), 8, 4, 4),
         (Rows("softmax", 5, 3, "float16"), 4, 8, 8),
+        (Rows("softmax", 5, 1025), 32, 1, 4), (Rows("log_softmax", 6, 1151), 32, 1, 4),
+        (Rows("softmax", 9, 2049, "float16"), 64, 1, 8),
     ],
 )  # fmt: skip
 def test_softmax_reads_rows_in_vectors_that_do_not_divide_them(
@@ -151,6 +153,23 @@ def test_softmax_reads_rows_in_vectors_that_do_not_divide_them(
     wanted = source.reference(arrays[0].astype(np.float64))
     error = np.abs(arrays[-1].astype(np.float64) - wanted).max() / np.abs(wanted).max()
     assert error < (1e-5 if rows.dtype == "float32" else 1e-2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "threads"),
+    [
+        (Rows("softmax", 2048, 50257), 512), (Rows("softmax", 2048, 50257, "float16"), 512),
+        (Rows("log_softmax", 4096, 32001, "bfloat16"), 1024), (Rows("softmax", 3000, 9001), 256),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_many_long_odd_rows_stay_in_the_registers_of_few_threads_untuned(rows, threads):
+    target = Target("cuda -arch=sm_90")
+    choice = rows_cuda.default_choice(rows, target)
+    assert choice == {
+        "threads": threads, "rows": 1, "vec": 16 // rows.element_bytes, "keep": 1
+    }  # fmt: skip
+    assert rows_cuda.violation(rows, choice, target) is None
 
 
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])

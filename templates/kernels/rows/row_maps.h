@@ -14,7 +14,15 @@ struct Softmax {
     float top, scale;
   };
   static __device__ __forceinline__ State identity() { return {-3.402823466e+38f, 0.0f}; }
-  static __device__ __forceinline__ float power(float exponent) { return exp2f(exponent * LOG2E); }
+  static __device__ __forceinline__ float power(float exponent) {
+#if ELEMENT == 0 || defined(AUTOTUNE_EMULATE)
+    return exp2f(exponent * LOG2E);
+#else  // denormal powers, which this flushes to zero, are zero as 16-bit results and in their sum
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(exponent * LOG2E));
+    return result;
+#endif
+  }
   static __device__ __forceinline__ State combine(State a, State b) {
     const float top = fmaxf(a.top, b.top);
     return {top, a.sum * power(a.top - top) + b.sum * power(b.top - top)};

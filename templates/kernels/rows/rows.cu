@@ -2,8 +2,8 @@
 // power of two of a warp's lanes. With KEEP a row stays in registers between its one read and its one write; without,
 // a second pass reads it again.
 //
-// Where VEC does not divide rows, their first and last vectors may be partial: the elements of these are loaded and
-// stored one by one. Only for maps with -inf as identity.
+// Where VEC does not divide rows, their first and last vectors may be partial: elements of these are loaded and stored
+// one by one. Only for maps with -inf as identity, without scale and offset.
 #define RAGGED (DEPTH % VEC > 0)
 constexpr int WARPS = (THREADS + 31) / 32;
 constexpr int SWEEP = THREADS * VEC;
@@ -15,6 +15,70 @@ __device__ __forceinline__ int first_column(int row) {
   return RAGGED ? -static_cast<int>(static_cast<long long>(row) * DEPTH % VEC) : 0;
 }
 
+#if RAGGED
+// Vectors of a thread that are inside a row for all threads, but for the first vector of all: those of the columns from
+// `begin` on.
+__device__ __forceinline__ int whole_items(int begin) {
+  return KEEP ? DEPTH / SWEEP : begin + ITEMS * SWEEP <= DEPTH ? ITEMS : 0;
+}
+
+// Loads a thread's vectors of the columns from `begin` on; returns their number. Whole vectors are loaded without
+// conditions, so that all loads are in flight together; the first one may begin with the end of the row before.
+__device__ __forceinline__ int load_items(
+    float (&v)[ITEMS][VEC], const Element* __restrict__ from, int begin) {
+  const int remaining = DEPTH - begin - static_cast<int>(threadIdx.x) * VEC;
+  const int items = remaining > 0 ? (remaining + SWEEP - 1) / SWEEP : 0, whole = whole_items(begin);
+  const Element* const own = from + begin + static_cast<int>(threadIdx.x) * VEC;
+  if (KEEP || whole == ITEMS) {
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i)
+      if (i < whole) load_elements<VEC>(v[i], own + i * SWEEP);
+  }
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i)
+    if (i >= whole && i < items) {
+      const int column = begin + i * SWEEP + threadIdx.x * VEC;
+      if (column + VEC <= DEPTH) {
+        load_elements<VEC>(v[i], own + i * SWEEP);
+      } else {
+#pragma unroll
+        for (int j = 0; j < VEC; ++j) {
+          float one[1] = {__int_as_float(0xff800000)};
+          if (column + j < DEPTH) load_elements<1>(one, own + i * SWEEP + j);
+          v[i][j] = one[0];
+        }
+      }
+    }
+#pragma unroll
+  for (int j = 0; j < VEC - 1; ++j)
+    if (threadIdx.x == 0 && begin + j < 0) v[0][j] = __int_as_float(0xff800000);
+  return items;
+}
+
+__device__ __forceinline__ void store_partial(Element* to, const float (&v)[VEC], int column) {
+#pragma unroll
+  for (int j = 0; j < VEC; ++j) {
+    const float one[1] = {v[j]};
+    if (column + j >= 0 && column + j < DEPTH) store_elements<1>(to + column + j, one);
+  }
+}
+
+__device__ __forceinline__ void store_items(
+    Element* to, float (&v)[ITEMS][VEC], MAP::Final final, const Element*, const Element*, int,
+    int begin, int items) {
+  const int whole = whole_items(begin), own = begin + static_cast<int>(threadIdx.x) * VEC;
+#pragma unroll
+  for (int i = 0; i < ITEMS; ++i) {
+    if (i >= items) continue;
+    const int column = own + i * SWEEP;
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) v[i][j] = MAP::map(v[i][j], final);
+    const bool inside = (i > 0 || column >= 0) && (i < whole || column + VEC <= DEPTH);
+    if (inside) store_elements<VEC>(to + column, v[i]);
+    else store_partial(to, v[i], column);
+  }
+}
+#else
 // Loads a thread's vectors of the columns from `begin` on; returns their number.
 __device__ __forceinline__ int load_items(
     float (&v)[ITEMS][VEC], const Element* __restrict__ from, int begin) {
@@ -24,16 +88,7 @@ __device__ __forceinline__ int load_items(
   for (int i = 0; i < ITEMS; ++i)
     if (i < items) {
       const int column = begin + i * SWEEP + threadIdx.x * VEC;
-      if (!RAGGED || (column >= 0 && column + VEC <= DEPTH)) {
-        load_elements<VEC>(v[i], from + column);
-      } else {
-#pragma unroll
-        for (int j = 0; j < VEC; ++j) {
-          float one[1] = {__int_as_float(0xff800000)};
-          if (column + j >= 0 && column + j < DEPTH) load_elements<1>(one, from + column + j);
-          v[i][j] = one[0];
-        }
-      }
+      load_elements<VEC>(v[i], from + column);
     }
   return items;
 }
@@ -47,18 +102,11 @@ __device__ __forceinline__ void store_items(
       const int column = begin + i * SWEEP + threadIdx.x * VEC;
 #pragma unroll
       for (int j = 0; j < VEC; ++j) v[i][j] = MAP::map(v[i][j], final);
-      if (!RAGGED || (column >= 0 && column + VEC <= DEPTH)) {
-        gain_and_shift(v[i], gain, shift, row, column);
-        store_elements<VEC>(to + column, v[i]);
-      } else {
-#pragma unroll
-        for (int j = 0; j < VEC; ++j) {
-          const float one[1] = {v[i][j]};
-          if (column + j >= 0 && column + j < DEPTH) store_elements<1>(to + column + j, one);
-        }
-      }
+      gain_and_shift(v[i], gain, shift, row, column);
+      store_elements<VEC>(to + column, v[i]);
     }
 }
+#endif
 
 extern "C" __global__ void __launch_bounds__(THREADS * ROWS) rows(
     const Element* __restrict__ data, const Element* __restrict__ gain,
