@@ -4,10 +4,10 @@ Row m of the left operand is the im2col row of output pixel m. It is never mater
 gathered while tiles are staged (Chetlur et al., cuDNN, 2014). Filters (kh, kw, ci, co) are the
 right operand and the NHWC result is the product, so the kernels of products compute convolutions
 with their epilogues: in float32 those of `gemm_cuda`, of 16-bit floats, and of floats as TF32,
-those of `gemm_mma`, and on Hopper, of 16-bit floats with input and output channels in multiples of
-8, those of `gemm_wgmma`. Groups are a batch of products whose rows are interleaved, which
-`gemm_wgmma` does not take. Pointwise layers without padding or stride are plain products, and have
-all kernels of `gemm.cuda`.
+those of `gemm_mma`, and on Hopper, of 16-bit floats, those of `gemm_wgmma` and `gemm_tma`, with
+input and output channels in multiples of 8, or on copies (`conv2d_padded`). Groups are a batch of
+products whose rows are interleaved, which `gemm_wgmma` does not take. Pointwise layers without
+padding or stride are plain products, and have all kernels of `gemm.cuda`.
 """
 
 from __future__ import annotations

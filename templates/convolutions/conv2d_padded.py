@@ -49,7 +49,7 @@ def gains(shape: Conv2dNhwc, target: Target) -> bool:
 def suits_wgmma(shape: Conv2dNhwc) -> bool:
     """Return whether a convolution runs by ``wgmma`` on copies where nothing was tuned.
 
-    On an H200 it was the faster one for 62 of 74 layers with such channels, up to 5 times as fast:
+    On an H200 it was the faster one for 63 of 74 layers with such channels, up to 5 times as fast:
     378 channels by 386 filters of 1x7 30.7 us instead of 156. Where pixels are copied that are not
     read, as of 1x1 filters with stride 2, or few channels become twice as many, ``mma.sync`` was
     faster, as for the smallest.
