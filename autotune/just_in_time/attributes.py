@@ -12,6 +12,7 @@ import numpy as np
 from autotune.errors import AutotuneError, TunerError
 from autotune.graph import Operator
 from autotune.utils.check import Check
+from autotune.utils.names import did_you_mean
 
 
 def operator_of(owner: str, kind: type[Operator], given: object) -> Operator:
@@ -25,10 +26,16 @@ def operator_of(owner: str, kind: type[Operator], given: object) -> Operator:
     check.kind("key(...)", attributes, Mapping, f"a dict of attributes of {kind.name}")
     hints = get_type_hints(kind)
     known = [each.name for each in fields(kind)]
+    axis = next((name for name in known if _is_axis(name)), "axis")
+    if axis not in attributes:
+        attributes = {axis if name == "axis" else name: v for name, v in attributes.items()}
     unknown = [name for name in attributes if name not in known]
     if unknown:
         expected = f"expected some of {', '.join(known)}" if known else "it has none at all"
-        raise TunerError(f"{owner}: {kind.name} has no attribute {unknown[0]!r}; {expected}")
+        meant = did_you_mean(unknown[0], known)
+        raise TunerError(
+            f"{owner}: {kind.name} has no attribute {unknown[0]!r}; {expected}{meant}"
+        )
     found = {}
     for name, value in attributes.items():
         found[name] = _plain(value, hints[name])
@@ -38,6 +45,11 @@ def operator_of(owner: str, kind: type[Operator], given: object) -> Operator:
         return kind(**found)
     except AutotuneError as error:
         raise TunerError(f"{owner}: attributes of {kind.name}: {error}") from error
+
+
+def _is_axis(name: str) -> bool:
+    """Return whether an attribute is what relay calls ``axis``; no operator has two of these."""
+    return name in ("axes", "along") or name.startswith("axis_of_")
 
 
 def _plain(value: object, hint: object) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,6 +44,7 @@ class Choice:
         operands: numbers of the call's arguments that the kernel takes, in order; None where it
             takes all as they are.
         template: the name of the template; empty where there is none.
+        check: takes the arguments of a call, and raises where no kernel may have them.
     """
 
     module: Module | None
@@ -52,9 +53,12 @@ class Choice:
     version: int
     operands: tuple[int, ...] | None = None
     template: str = ""
+    check: Callable[[Sequence[object]], None] | None = None
 
     def __call__(self, *args: object, stream: object = None) -> None:
         """Run the kernel on the arguments of a call."""
+        if self.check is not None:
+            self.check(args)
         if self.module is None:
             return
         if self.operands is None:
@@ -81,7 +85,7 @@ def exact(asked: Asked, target: Target, store: Store) -> Choice | None:
             raise FrozenError(f"{asked.title}: no template computes it, so it is in no lock")
         way = min(known, key=lambda each: each[0])[1] if known else asked.ways[0]
         module = build(way.dispatched())
-        return _choice(module, "exact", way, tuple(way.task.args), version)
+        return _choice(module, "exact", way, tuple(way.task.args), asked, version)
 
 
 def _known(asked: Asked) -> Iterator[tuple[float, Way]]:
@@ -113,7 +117,7 @@ def choose(asked: Asked, target: Target, store: Store, is_right: IsRight) -> Cho
         except AutotuneError as error:
             logger.info("%s: what %s has does not fit: %s", asked.title, other.args, error)
             continue
-        return _choice(module, "nearest", way, tuple(other.args), version)
+        return _choice(module, "nearest", way, tuple(other.args), asked, version)
     return _default(asked, target, version)
 
 
@@ -132,15 +136,21 @@ def _default(asked: Asked, target: Target, version: int) -> Choice:
             made = way.task.instantiate(FallbackConfigEntity())
             if alone or not target.backend.on_gpu or isinstance(made, SourceKernel):
                 module = build(made, target=target)
-                return _choice(module, "default", way, tuple(way.task.args), version)
+                return _choice(module, "default", way, tuple(way.task.args), asked, version)
         except AutotuneError:
             if alone:
                 raise
     assert asked.rule is not None, "a template of its own returned, or raised"
-    return Choice(build(asked.rule(), target=target), "rule", (), version)
+    module = build(asked.rule(), target=target)
+    return Choice(module, "rule", (), version, check=asked.check)
 
 
 def _choice(
-    module: Module, origin: Origin, way: Way, of: tuple[object, ...], version: int
+    module: Module,
+    origin: Origin,
+    way: Way,
+    of: tuple[object, ...],
+    asked: Asked,
+    version: int,
 ) -> Choice:
-    return Choice(module, origin, of, version, way.operands, way.task.name)
+    return Choice(module, origin, of, version, way.operands, way.task.name, asked.check)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from autotune.errors import AutotuneError, GraphError, TunerError
 from autotune.graph import OPERATORS, Graph, Node, Operator, TensorType, Variable
 from autotune.graph.fuse import Function, partition
+from autotune.graph.operator import Pattern
 from autotune.just_in_time.attributes import operator_of
+from autotune.just_in_time.overlap import refuse_overlap
 from autotune.just_in_time.ways import Asked, Way, refuse_source
 from autotune.network import FunctionOffer, fallback_kernel, offers_of
 from autotune.runtime.arrays.array import dtype_name
@@ -33,7 +36,8 @@ class OfOperator:
 
     def asked(self, given: object, args: Sequence[object], target: Target) -> Asked:
         """Return all templates that compute it, and how it is computed by rule."""
-        function = self._function(self._operator(given), args)
+        op = self._operator(given)
+        function = self._function(op, args)
         title = f"{self.name}{tuple(v.type.shape for v in function.inputs)}"
         results = tuple(range(len(function.inputs), len(args)))
         ways = [
@@ -41,7 +45,13 @@ class OfOperator:
             for offer in offers_of(function, target)
             if _is_whole(offer)
         ]
-        return Asked(title, tuple(ways), lambda: fallback_kernel(function, target))
+        check = partial(
+            refuse_overlap,
+            self.owner,
+            inputs=len(function.inputs),
+            in_place=op.pattern <= Pattern.BROADCAST,
+        )
+        return Asked(title, tuple(ways), lambda: fallback_kernel(function, target), check)
 
     def written(self, given: object, args: Sequence[object], target: Target) -> tuple[int, ...]:
         """Return the results."""

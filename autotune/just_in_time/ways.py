@@ -62,11 +62,13 @@ class Asked:
         title: it in words.
         ways: the templates that compute it, the first choice first.
         rule: makes the kernel where no template does; None where there is no other way.
+        check: takes the arguments of a call, and raises where no kernel may have them.
     """
 
     title: str
     ways: tuple[Way, ...]
     rule: Callable[[], object] | None = None
+    check: Callable[[Sequence[object]], None] | None = None
 
 
 class Source(Protocol):

@@ -19,6 +19,9 @@ from autotune.just_in_time.attributes import operator_of
         (ops.LayerNorm, {"epsilon": 1}, ops.LayerNorm(epsilon=1)),
         (ops.Attention, {"scale": np.float32(0.5)}, ops.Attention(scale=0.5)),
         (ops.Softmax, None, ops.Softmax()),
+        (ops.Softmax, {"axis": 0}, ops.Softmax(0)),
+        (ops.Sum, {"axis": 1}, ops.Sum((1,))),
+        (ops.Cumsum, {"axis": 0}, ops.Cumsum(0)),
     ],
 )
 def test_attributes_are_kept_as_operators_have_them(kind, given, made):
@@ -38,7 +41,9 @@ def test_attributes_are_kept_as_operators_have_them(kind, given, made):
         (ops.Conv2d, {"data_layout": 3}, "'data_layout' of nn.conv2d must be a text, got 3"),
         (ops.Pad, {"pad_width": [(0, 1, 2)]},
          r"must be a tuple of \(a whole number, a whole number\), got"),
-        (ops.Softmax, {"axis": 1}, "nn.softmax has no attribute 'axis'; expected some of axis_of"),
+        (ops.Softmax, {"axes": 1}, "nn.softmax has no attribute 'axes'; expected some of axis_of"),
+        (ops.Softmax, {"axis": 1, "axis_of_sum": 1}, "nn.softmax has no attribute 'axis'; exp"),
+        (ops.Conv2d, {"stride": 1}, "has no attribute 'stride'; .*; did you mean 'strides'?"),
         (ops.Relu, {"axis": 1}, "nn.relu has no attribute 'axis'; it has none at all"),
         (ops.Softmax, [1], r"key\(...\) must be a dict of attributes of nn.softmax, got"),
     ],

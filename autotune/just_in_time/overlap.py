@@ -1,0 +1,70 @@
+"""Whether the results of a call lie in the memory of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from autotune.errors import TunerError
+from autotune.runtime import NDArray
+
+
+def refuse_overlap(owner: str, args: Sequence[object], inputs: int, in_place: bool) -> None:
+    """Raise where a result of an operator lies in the memory of one of its inputs.
+
+    Args:
+        owner: the function that is called.
+        args: its inputs, then its results.
+        inputs: how many of them are inputs.
+        in_place: whether a result may be an input of as many elements: each element of the result
+            depends on the one in its place alone.
+
+    Raises:
+        TunerError: a kernel may write elements there before it has read them.
+    """
+    for number in range(inputs, len(args)):
+        for source in range(inputs):
+            given, result = args[source], args[number]
+            if _may_overlap(given, result) and not (in_place and _is_same(given, result)):
+                raise TunerError(
+                    f"{owner}: argument {number}, a result, lies in the memory of argument "
+                    f"{source}, which is read while it is written; pass an array of its own"
+                )
+
+
+def _may_overlap(a: Any, b: Any) -> bool:
+    """Return whether the bytes between the first and last elements of two arrays meet."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return np.may_share_memory(a, b)
+    first, second = _start(a), _start(b)
+    if first is None or second is None:
+        return a is b
+    if first <= second:
+        return bool(second < first + a.nbytes)
+    return bool(first < second + b.nbytes)
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Return whether two arrays that overlap are the same elements in the same order."""
+    if a is b:
+        return True
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.ctypes.data == b.ctypes.data and a.strides == b.strides
+    return _start(a) == _start(b)
+
+
+def _start(array: Any) -> int | None:
+    """Return the address of the first element; None of arrays of other libraries.
+
+    Tensors on a GPU are contiguous, others are copied where they are not.
+    """
+    if isinstance(array, NDArray):
+        return array.pointer
+    if isinstance(array, np.ndarray):
+        return int(array.ctypes.data)
+    address = getattr(array, "data_ptr", None)
+    return None if address is None else int(address())
