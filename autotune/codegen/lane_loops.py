@@ -115,10 +115,11 @@ def lane_loop(node: For, printer: ExpressionPrinter) -> LaneLoop | None:
     if granule < NARROWEST or step_of(store.indices[0], node.var) != 1:
         return None
     name = f"{_TYPES[store.buffer.dtype]}_v{granule}"
-    text = _Lanes(node.var, store.buffer.dtype, name, printer).statement(store)
+    lanes = _Lanes(node.var, store.buffer.dtype, name, printer)
+    text = lanes.statement(store)
     if text is None:
         return None
-    printer.needs.update(("VECTOR_BYTES", name))
+    printer.needs.update(("VECTOR_BYTES", name), lanes.helpers)
     return LaneLoop(name, size // NARROWEST, text)
 
 
@@ -150,6 +151,8 @@ class _Lanes:
         self.var, self.dtype, self.name, self.printer = var, dtype, name, printer
         # Vectors are variables whose name is their text, and operators on them.
         self._vectors: set[Expr] = set()
+        # Functions that the text calls; they need the type, so a loop without a text has none.
+        self.helpers: set[str] = set()
 
     def statement(self, store: Store) -> str | None:
         """Return the text of a store, or None."""
@@ -195,7 +198,7 @@ class _Lanes:
             return expr
         if isinstance(expr, Max | Min):
             helper = f"{'max' if isinstance(expr, Max) else 'min'}_{self.name}"
-            self.printer.needs.add(helper)
+            self.helpers.add(helper)
             ordered = (left, right) if in_order_of_nan(expr)[0] is a else (right, left)
             sides = ", ".join(self._text(self._spread(each)) for each in ordered)
             return self._vector(f"{helper}({sides})")

@@ -82,6 +82,7 @@ def test_a_vector_of_a_negative_zero_keeps_its_sign():
         lambda a, b: te.compute(SHAPE, lambda i, j: te.if_then_else(j % 3 < 1, a[i, j], b[i, j])),
         lambda a, b: te.compute(SHAPE, lambda i, j: te.exp(a[i, j]) + b[i, j]),
         lambda a, b: te.compute(SHAPE, lambda i, j: a[i, 95 - j] + b[i, j]),
+        lambda a, b: te.compute(SHAPE, lambda i, j: te.max(a[i, j], b[i, j]) / te.exp(b[i, j])),
     ],
 )
 def test_what_differs_from_lane_to_lane_stays_a_loop(compute):
