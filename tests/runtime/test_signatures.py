@@ -96,6 +96,12 @@ def test_a_source_of_c_without_the_function_says_so():
         driver.build(kernel, target="c")
 
 
+def test_a_function_that_the_compiler_could_not_read_is_not_said_to_be_missing():
+    kernel = SourceKernel("f", "void f(const no_such_type *x) {}", [X])
+    with pytest.raises(CompileError, match="failed: unknown type name .?no_such_type"):
+        driver.build(kernel, target="c")
+
+
 @pytest.mark.parametrize("where", ["c nvcc", "cuda -emulate nvcc"])
 @pytest.mark.parametrize("parameter", ["int alpha", "float *alpha", "struct S alpha"])
 def test_compilers_tell_numbers_apart(where, parameter):

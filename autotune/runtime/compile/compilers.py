@@ -123,6 +123,17 @@ def run_compiler(name: str, argv: list[str], folder: Path, timeout_s: float) -> 
     return completed.output
 
 
+def _cause(output: str) -> str:
+    """Return the first error that a compiler printed, with a colon before; summaries show it alone.
+
+    A source without a function may be one that the compiler could not read up to there.
+    """
+    first, ours = _FIRST_ERROR.search(output), _OUR_ERROR.search(output)
+    if ours and not (first and first.start() < ours.start()):
+        return f": {ours[1]}: {_ASSERTION.sub('', ours[2])}"
+    return f": {_ASSERTION.sub('', first[1].strip())}" if first else ""
+
+
 def check_compiler(name: str, argv: list[str], completed: Completed, seconds: float) -> None:
     """Raise the error that fits how a compiler ended; see `run_compiler`."""
     if completed.timed_out:
@@ -133,11 +144,7 @@ def check_compiler(name: str, argv: list[str], completed: Completed, seconds: fl
     if completed.returncode == 0:
         return
     text = f"kernel {name!r}: {Path(argv[0]).name} failed"
-    # Summaries show the first line only.
-    if match := _OUR_ERROR.search(completed.output):
-        text += f": {match[1]}: {_ASSERTION.sub('', match[2])}"
-    elif match := _FIRST_ERROR.search(completed.output):
-        text += f": {_ASSERTION.sub('', match[1].strip())}"
+    text += _cause(completed.output)
     text += f"\n{completed.output.strip()}"
     text += f"\n[command: {shlex.join(argv)}]"
     if crashed(completed):
