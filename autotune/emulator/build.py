@@ -18,9 +18,10 @@ from autotune.kernel.signature import describe_argument
 
 # Kernels are compiled for the thread sanitizer, but not linked with it: the header has functions
 # of its own that the compiler then calls at each memory access. Hence the flag goes to the
-# compiler proper (-Wp), past the driver, which would link.
+# compiler proper (-Wp), past the driver, which would link. So does that for checks of alignment,
+# which precede each access as the source has it, before a `float4` becomes four floats.
 CHECK_FLAGS = (
-    "-Wp,-fsanitize=thread",
+    *("-Wp,-fsanitize=thread", "-Wp,-fsanitize=alignment"),
     # What loads ahead of a condition or a loop would be taken for an access of the kernel.
     *("-fno-tree-loop-im", "-fno-tree-cselim", "-fno-ssa-phiopt", "-fno-hoist-adjacent-loads"),
 )
@@ -259,7 +260,12 @@ def compile_emulated(
             ) from error
         if done.returncode == 0:
             return out
-    hint = ""
-    if any(re.search(r"\b(?:asm|__asm__)\b", k.source) for k in several):
-        hint = "\nInline PTX cannot be emulated; put another way under `#ifdef AUTOTUNE_EMULATE`."
+    hint = "".join(dict.fromkeys(ptx_hint(k.source) for k in several))
     raise CompileError(f"emulation of {names}: {command[0]} refused it:\n{done.stderr}{hint}")
+
+
+def ptx_hint(source: str) -> str:
+    """Return what to do about inline PTX in a source that was refused; nothing if it has none."""
+    if not re.search(r"\b(?:asm|__asm__)\b", source):
+        return ""
+    return "\n[the emulator takes no inline PTX: write another way under #ifdef AUTOTUNE_EMULATE]"

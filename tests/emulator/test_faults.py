@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from autotune import driver
 from autotune.emulator import run_emulated
 from autotune.errors import CompileError, DeviceError, KernelError
 from autotune.kernel import SourceKernel, arg
@@ -166,6 +167,14 @@ def test_a_lane_that_its_own_mask_does_not_name_is_reported():
         ("  *(float4*)(b + t) = float4{0, 0, 0, 0};", "not aligned|out of bounds"),
         ("  __shared__ float s[4]; s[t] = a[t]; __syncthreads(); b[t] = s[0];", "belong to no arg|"
          "past the end"),
+        ("  float2 v = *(const float2*)(a + t % 8); b[t] = v.x;",
+         r"thread .1,0,0. .*argument 'a' at byte 4 of type .*float2' at entry.cu:4, which is not "
+         "aligned to 8 bytes"),
+        ("  __shared__ float s[68]; s[t] = s[t + 4] = 0; __syncthreads();\n"
+         "  b[t] = reinterpret_cast<float4*>(s + t)->y;",
+         "shared memory at byte 4 of type .*float4' at entry.cu:5, which is not aligned to 16"),
+        ("  extern __shared__ float d[]; d[t] = a[t]; b[t] = d[t];",
+         "writes byte 0 of dynamic shared memory at entry.cu:4; the launch has 0 bytes"),
         ("  assert(t < 60);", "assertion `t < 60` failed in line 4: thread .60,0,0."),
         ("  if (t == 7) __trap();", "__trap in line 4: thread .7,0,0."),
     ],
@@ -260,8 +269,15 @@ def test_what_the_compiler_says_keeps_the_line_of_the_kernel():
 
 
 def test_inline_ptx_is_refused_with_advice():
-    with pytest.raises(CompileError, match="Inline PTX cannot be emulated"):
+    with pytest.raises(CompileError, match="emulator takes no inline PTX: write another way"):
         run('  asm volatile("bar.sync 0;");\n  b[t] = 1;')
+
+
+def test_building_inline_ptx_for_the_emulator_is_refused_with_the_same_advice():
+    asm = kernel('  asm volatile("mov.u32 %0, %laneid;" : "=r"(*(int*)(b + t)));')
+    source = SourceKernel("entry", asm.source, list(asm.args), grid=1, block=64)
+    with pytest.raises(CompileError, match="emulator takes no inline PTX: write another way"):
+        driver.build(source, target="cuda -emulate")
 
 
 def test_only_cuda_is_emulated():

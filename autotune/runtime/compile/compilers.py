@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.codegen.packed import packed_calls
-from autotune.emulator.build import common_flags, emulated
+from autotune.emulator.build import common_flags, emulated, ptx_hint
 from autotune.emulator.precompiled import precompiled
 from autotune.errors import CompileError, CompilerCrashed, CompileTimeout
 from autotune.kernel.kernel import Kernel
@@ -82,7 +82,12 @@ def emulated_recipe(kernel: Kernel, target: Target) -> Recipe:
                 raise
             except CompileError:
                 pass  # it is this compilation's own verdict that counts
-        return recipe.compile(folder, timeout_s - (time.monotonic() - started))
+        try:
+            return recipe.compile(folder, timeout_s - (time.monotonic() - started))
+        except CompilerCrashed:
+            raise
+        except CompileError as error:
+            raise CompileError(f"{error}{ptx_hint(kernel.source)}") from error
 
     return replace(recipe, compile=compile_in)
 
@@ -124,7 +129,7 @@ def run_compiler(name: str, argv: list[str], folder: Path, timeout_s: float) -> 
 
 
 def _cause(output: str) -> str:
-    """Return the first error that a compiler printed, with a colon before; summaries show it alone.
+    """Return ": " and the first error of a compiler, which summaries show alone; else nothing.
 
     A source without a function may be one that the compiler could not read up to there.
     """

@@ -259,8 +259,34 @@ EMULATOR_RAW static void check(uintptr_t address, uint32_t bytes, Access access,
     }
     return;
   }
+  if (address - dynamic_begin < most_dynamic_shared)
+    fail(EMULATOR_THREAD " %s byte %lu of dynamic shared memory at {pc:%x}; the launch has %lu bytes",
+         EMULATOR_WHERE(current), access == Access::read ? "reads" : "writes",
+         static_cast<unsigned long>(address - dynamic_begin), pc,
+         static_cast<unsigned long>(dynamic_end - dynamic_begin));
   if (address >= library_begin && address < library_end) return;
   out_of_bounds(address, bytes, access == Access::read ? "reads" : "writes", pc);
+}
+
+// What the compiler passes to checks of alignment (-fsanitize=alignment).
+struct Misaligned {
+  const char* file;
+  uint32_t line, column;
+  const struct {
+    uint16_t kind, info;
+    char name[1];  // in quotes
+  }* type;
+  unsigned char log_alignment, access;
+};
+
+EMULATOR_RAW static void misaligned(const Misaligned* what, uintptr_t address, uintptr_t caller) {
+  if (!current || !options.checked) return;
+  uintptr_t stack = reinterpret_cast<uintptr_t>(stacks);
+  char place[200] = "local memory";
+  if (address - stack >= stack_bytes * most_threads) name_place(address, place, sizeof place);
+  fail(EMULATOR_THREAD " accesses %s of type %s at {pc:%x}, which is not aligned to %u bytes",
+       EMULATOR_WHERE(current), place, what->type->name,
+       static_cast<uint32_t>(caller - library_base), 1u << what->log_alignment);
 }
 
 }  // namespace emulator
@@ -296,6 +322,12 @@ EMULATOR_RANGE_HOOK(write_range, write)
 #undef EMULATOR_RANGE_HOOK
 
 extern "C" {
+__attribute__((visibility("hidden"))) EMULATOR_RAW void __ubsan_handle_type_mismatch_v1(
+    void* what, void* address) {
+  emulator::misaligned(static_cast<emulator::Misaligned*>(what),
+                       reinterpret_cast<uintptr_t>(address),
+                       reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
+}
 __attribute__((visibility("hidden"))) EMULATOR_RAW void __tsan_init() {}
 __attribute__((visibility("hidden"))) EMULATOR_RAW void __tsan_func_entry(void*) {}
 __attribute__((visibility("hidden"))) EMULATOR_RAW void __tsan_func_exit(void*) {}
