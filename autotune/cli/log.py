@@ -54,7 +54,11 @@ log.add_command(plot)
 @output_options
 @top_option(0, "Also the N best configurations of each workload.")
 @click.option(
-    "--limit", default=20, show_default=True, help="Maximum number of workloads to list."
+    "--limit",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="Maximum number of workloads to list.",
 )
 def show(paths: tuple[Path | str, ...], task: str | None, form: str, top: int, limit: int) -> None:
     """Summarise logs: workloads with their best time, and failures by kind.

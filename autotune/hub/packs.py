@@ -141,8 +141,14 @@ def make_pack(
         if isinstance(inp.task, Task) and _gains(result, least_gain)
     ]
     kinds = {(str(inp.target.kind), inp.target.arch) for inp, _ in best}
+    if not kinds:
+        raise RecordError(
+            f"hub: expected records of {arch} that won a final race and are at least "
+            f"{least_gain:g} times as fast as the untuned choice, got none; tune until there is "
+            "a final race"
+        )
     if len(kinds) != 1 or {found for _, found in kinds} != {arch}:
-        found = ", ".join(sorted(" ".join(kind) for kind in kinds)) or "none"
+        found = ", ".join(sorted(" ".join(kind) for kind in kinds))
         raise RecordError(f"hub: expected records of {arch}, got those of {found}")
     if not _NAME.fullmatch(name):
         raise RecordError(f"hub: expected a name of letters and digits, got {name!r}")

@@ -20,10 +20,14 @@ class BoundedLines(io.TextIOWrapper):
         """Return the next line, or so many letters of it.
 
         Raises:
-            RecordError: the line has no end, as in a device.
+            RecordError: the line has no end, as in a device; or a disk or network failed.
         """
-        if size >= 0:
-            return super().readline(size)
+        try:
+            return super().readline(size) if size >= 0 else self._line()
+        except OSError as error:
+            raise RecordError(f"cannot read the log {self.name}: {error.strerror}") from error
+
+    def _line(self) -> str:
         line = super().readline(LONGEST_LINE)
         if len(line) < LONGEST_LINE or line.endswith("\n"):
             return line

@@ -166,8 +166,9 @@ class ApplyHistoryBest(DispatchContext):
             if key not in self._best[place]:
                 continue
             best, refusals = self._usable(place, key, attempt)
-            if refusals:
-                said.append(f"{self._source()}: of {workload[0]!r}, {ignored(refusals)}.")
+            why = f"{self._source()}: of {workload[0]!r}, {ignored(refusals)}." if refusals else ""
+            if why and why not in said:  # a record has several places
+                said.append(why)
             if best is not None:
                 _note_other_arch(best, target, workload)
                 config = ConfigEntity.of(best[0].config)

@@ -43,6 +43,14 @@ def test_a_device_without_an_end_is_refused(monkeypatch):
         file.readline()
 
 
+def test_a_disk_that_fails_is_named():
+    with (
+        open_log(Path("/proc/self/mem")) as file,  # nothing is mapped at its beginning
+        pytest.raises(RecordError, match="cannot read the log /proc/self/mem: Input/output error"),
+    ):
+        file.readline()
+
+
 def test_a_line_that_is_too_long_costs_that_line(tmp_path, monkeypatch):
     monkeypatch.setattr(bounded, "LONGEST_LINE", 1 << 12)
     path = tmp_path / "long.log"

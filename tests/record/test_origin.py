@@ -106,6 +106,16 @@ def test_a_record_is_judged_for_the_architecture_that_it_was_measured_on(caplog)
     assert [inp.target.arch for inp, _ in of_arch([pair, unknown], "sm_75")] == ["sm_90", "sm_75"]
 
 
+def test_a_record_of_an_older_kernel_is_told_of_once(here, caplog):
+    here("NVIDIA H200", "sm_90")
+    older = hashed(1e-3, H200, 1, "sm_80")  # has a place of its model, architecture and kind
+    task = autotune.create("tests/origin/work", (64,), "cuda")
+    template = lambda config: task.realise(config).what
+    with ApplyHistoryBest([older]), Target("cuda") as chosen:
+        DispatchContext.current.query(chosen, ("tests/origin/work", 64), template)
+    assert caplog.text.count("of an older kernel text") == 1
+
+
 def test_a_faster_record_of_another_gpu_does_not_win(here):
     records = [record(2e-3, H200, 0), record(1e-3, A100, 1), record(3e-3, H200, 2)]
     assert asked(records).index == 1  # nothing is known of this machine

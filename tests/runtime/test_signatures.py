@@ -98,7 +98,7 @@ def test_a_source_of_c_without_the_function_says_so():
 
 def test_a_function_that_the_compiler_could_not_read_is_not_said_to_be_missing():
     kernel = SourceKernel("f", "void f(const no_such_type *x) {}", [X])
-    with pytest.raises(CompileError, match="failed: unknown type name .?no_such_type"):
+    with pytest.raises(CompileError, match=r"failed: unknown type name .?no_such_type"):
         driver.build(kernel, target="c")
 
 
