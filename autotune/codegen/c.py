@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from autotune.codegen import guarded_loads, lane_loops, reordered_sums, vector_math
+from autotune.codegen import (
+    guarded_loads,
+    lane_loops,
+    masked_halves,
+    reordered_sums,
+    vector_math,
+)
 from autotune.codegen.dialect import Dialect, Scalar
 from autotune.codegen.functions import TO_TF32, floor_helpers, real_functions
 from autotune.codegen.lane_loops import INLINED
@@ -81,7 +87,8 @@ def _helpers() -> dict[str, str]:
         "bf16_to_float": _WIDEN, "float_to_bf16": _NARROW, "round_to_tf32": _ROUND_TO_TF32,
     }  # fmt: skip
     helpers |= {name: INLINED + text for name, text in written.items()}
-    return guarded_loads.HELPERS | reordered_sums.HELPERS | helpers  # in front of all functions
+    pragmas = guarded_loads.HELPERS | reordered_sums.HELPERS | masked_halves.HELPERS
+    return pragmas | helpers  # in front of all functions
 
 
 def _functions() -> dict[str, dict[str, str]]:

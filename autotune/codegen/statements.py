@@ -9,6 +9,7 @@ from autotune.codegen.dialect import Dialect
 from autotune.codegen.expressions import PRODUCT, SUM, UNARY, ExpressionPrinter
 from autotune.codegen.guarded_loads import GUARDED_LOADS, has_guarded_loads
 from autotune.codegen.lane_loops import MOST_STEPS, NARROWEST, lane_loop
+from autotune.codegen.masked_halves import MASKED_HALVES, has_masked_halves
 from autotune.codegen.names import Names
 from autotune.codegen.reordered_sums import REORDERED_SUMS, has_reordered_sums
 from autotune.codegen.vectors import VectorPrinter, lanes_stored
@@ -43,6 +44,12 @@ from autotune.kernel.kernel import item_bytes
 INDENT = "  "
 # Operators whose assignment form says the same in fewer words.
 _UPDATES = {Add: "+", Sub: "-", Mul: "*"}
+# What GCC must not do, and which functions it would do it to.
+_PRAGMAS = (
+    (GUARDED_LOADS, has_guarded_loads),
+    (REORDERED_SUMS, has_reordered_sums),
+    (MASKED_HALVES, has_masked_halves),
+)
 
 
 class StatementPrinter:
@@ -93,10 +100,9 @@ class StatementPrinter:
 
     def body(self, stmt: Stmt) -> None:
         """Write the body of the function."""
-        if GUARDED_LOADS in self.dialect.helpers and has_guarded_loads(stmt):
-            self.needs.add(GUARDED_LOADS)
-        if REORDERED_SUMS in self.dialect.helpers and has_reordered_sums(stmt):
-            self.needs.add(REORDERED_SUMS)
+        for pragma, needed in _PRAGMAS:
+            if pragma in self.dialect.helpers and needed(stmt):
+                self.needs.add(pragma)
         self.depth -= 1
         self.block(stmt)
 
