@@ -14,7 +14,8 @@ run here, on numbers, and the order of what they read is looked at.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 
 from autotune.ir import (
@@ -55,17 +56,54 @@ Numbers = dict[Var, int | None]
 Sums = dict[tuple[int, int], list[dict[int, int | None]]]
 
 
-class _TooLong(Exception):
-    """Too much is added in one turn."""
+@dataclass(frozen=True)
+class _Index:
+    """An index as a sum of variables times numbers; without these it is only the expression.
+
+    Indices are evaluated in each turn of all inner loops, so they are taken apart before.
+    """
+
+    whole: Expr
+    terms: tuple[tuple[Var, int], ...] | None
+    constant: int = 0
+
+    def at(self, numbers: Numbers) -> int | None:
+        """Return the value where outer loops are at 0; None if it is not that simple."""
+        if self.terms is None:
+            return _number(self.whole, numbers)
+        total = self.constant
+        for variable, factor in self.terms:
+            value = numbers.get(variable, 0)
+            if value is None:
+                return None
+            total += factor * value
+        return total
+
+
+@dataclass(frozen=True)
+class _Addition:
+    """An addition to a sum: where that is, and what other buffers are loaded for it, and where."""
+
+    buffer: int
+    place: _Index
+    loads: tuple[tuple[int, _Index], ...]
+
+
+Additions = Mapping[int, _Addition]
 
 
 def has_reordered_sums(body: Stmt) -> bool:
     """Return whether sums of a function may come out wrong."""
     nodes = list(walk(body))
-    if not any(isinstance(node, Store) and _adds_to_itself(node) for node in nodes):
+    additions = {
+        id(node): _addition(node)
+        for node in nodes
+        if isinstance(node, Store) and _adds_to_itself(node)
+    }
+    if not additions:
         return False
     loops = (n for n in nodes if isinstance(n, For) and n.kind is not ForKind.UNROLLED)
-    return any(_is_reordered(loop) for loop in loops)
+    return any(_is_reordered(loop, additions) for loop in loops)
 
 
 def _adds_to_itself(store: Store) -> bool:
@@ -77,24 +115,27 @@ def _adds_to_itself(store: Store) -> bool:
     return any(isinstance(side, Load) and side.buffer is store.buffer for side in sides)
 
 
-def _is_reordered(loop: For) -> bool:
-    sums: Sums = defaultdict(list)
-    try:
-        for store, numbers in _stores(loop.body, {}):
-            place = _number(store.indices[-1], numbers)
-            if place is None:
-                continue
-            read = {
-                id(load.buffer): _number(load.indices[-1], numbers)
-                for load in walk(store.value)
-                if isinstance(load, Load) and load.buffer is not store.buffer
-            }
-            found = sums[id(store.buffer), place]
-            found.append(read)
-            if len(found) > _MOST_ADDED:
-                return False
-    except _TooLong:
+def _addition(store: Store) -> _Addition:
+    loads = tuple(
+        (id(load.buffer), _index(load.indices[-1]))
+        for load in walk(store.value)
+        if isinstance(load, Load) and load.buffer is not store.buffer
+    )
+    return _Addition(id(store.buffer), _index(store.indices[-1]), loads)
+
+
+def _is_reordered(loop: For, additions: Additions) -> bool:
+    if _has_a_long_loop(loop.body):
         return False
+    sums: Sums = defaultdict(list)
+    for one, numbers in _made(loop.body, {}, additions):
+        place = one.place.at(numbers)
+        if place is None:
+            continue
+        found = sums[one.buffer, place]
+        found.append({buffer: index.at(numbers) for buffer, index in one.loads})
+        if len(found) > _MOST_ADDED:
+            return False
     return any(_reads_downwards(read) for read in sums.values())
 
 
@@ -109,34 +150,82 @@ def _reads_downwards(read: list[dict[int, int | None]]) -> bool:
     return bool(orders) and not any(orders)
 
 
-def _stores(stmt: Stmt, numbers: Numbers) -> Iterator[tuple[Store, Numbers]]:
-    """Yield additions to sums in the order in which they run, with the values of inner loops.
-
-    Raises:
-        _TooLong: an inner loop stays a loop.
-    """
+def _has_a_long_loop(stmt: Stmt) -> bool:
+    """Whether a loop stays one, and with it those around it."""
     match stmt:
-        case Store():
-            if _adds_to_itself(stmt):
-                yield stmt, numbers
         case Seq():
-            for each in stmt.stmts:
-                yield from _stores(each, numbers)
+            return any(map(_has_a_long_loop, stmt.stmts))
         case For():
             extent = stmt.extent
-            if not isinstance(extent, IntImm) or extent.value > _MOST_UNROLLED:
-                raise _TooLong
-            for turn in range(extent.value):
-                yield from _stores(stmt.body, {**numbers, stmt.var: turn})
+            long = not isinstance(extent, IntImm) or extent.value > _MOST_UNROLLED
+            return long or _has_a_long_loop(stmt.body)
         case If():
-            yield from _stores(stmt.then, numbers)
+            other = stmt.other is not None and _has_a_long_loop(stmt.other)
+            return other or _has_a_long_loop(stmt.then)
+        case LetStmt() | Allocate():
+            return _has_a_long_loop(stmt.body)
+    return False
+
+
+def _made(
+    stmt: Stmt, numbers: Numbers, additions: Additions
+) -> Iterator[tuple[_Addition, Numbers]]:
+    """Yield additions to sums in the order in which they run, with the values of inner loops."""
+    match stmt:
+        case Store():
+            if id(stmt) in additions:
+                yield additions[id(stmt)], numbers
+        case Seq():
+            for each in stmt.stmts:
+                yield from _made(each, numbers, additions)
+        case For():
+            assert isinstance(stmt.extent, IntImm), "loops that stay are not looked into"
+            for turn in range(stmt.extent.value):
+                yield from _made(stmt.body, {**numbers, stmt.var: turn}, additions)
+        case If():
+            yield from _made(stmt.then, numbers, additions)
             if stmt.other is not None:
-                yield from _stores(stmt.other, numbers)
+                yield from _made(stmt.other, numbers, additions)
         case LetStmt():
             known = {**numbers, stmt.var: _number(stmt.value, numbers)}
-            yield from _stores(stmt.body, known)
+            yield from _made(stmt.body, known, additions)
         case Allocate():
-            yield from _stores(stmt.body, numbers)
+            yield from _made(stmt.body, numbers, additions)
+
+
+def _index(index: Expr) -> _Index:
+    parts = _affine(index)
+    if parts is None:
+        return _Index(index, None)
+    constant, factors = parts
+    return _Index(index, tuple(factors.items()), constant)
+
+
+def _affine(index: Expr) -> tuple[int, dict[Var, int]] | None:
+    """Return a constant and a factor for each variable; None of what is not their sum."""
+    match index:
+        case IntImm():
+            return index.value, {}
+        case Var():
+            return 0, {index: 1}
+        case Cast():
+            return _affine(index.value)
+        case Add() | Sub():
+            a, b = _affine(index.a), _affine(index.b)
+            if a is None or b is None:
+                return None
+            sign = -1 if isinstance(index, Sub) else 1
+            factors = dict(a[1])
+            for variable, factor in b[1].items():
+                factors[variable] = factors.get(variable, 0) + sign * factor
+            return a[0] + sign * b[0], factors
+        case Mul():
+            a, b = _affine(index.a), _affine(index.b)
+            if a is None or b is None or (a[1] and b[1]):
+                return None
+            (constant, factors), factor = (a, b[0]) if a[1] else (b, a[0])
+            return constant * factor, {v: each * factor for v, each in factors.items()}
+    return None
 
 
 def _number(index: Expr, numbers: Numbers) -> int | None:
