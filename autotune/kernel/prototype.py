@@ -57,12 +57,15 @@ class Parameter:
         kind: the dtype of a number, `ADDRESS`, or empty where it was not understood.
         text: as it is written, in one line.
         sure: whether every word of it is known, so that no macro can hide a comma.
+        pointee: of an address the dtype of what is there; empty where that was not understood, or
+            is no number.
     """
 
     name: str
     kind: str
     text: str
     sure: bool = True
+    pointee: str = ""
 
 
 def prototype(source: str, entry: str, flags: Sequence[str] = ()) -> tuple[Parameter, ...] | None:
@@ -188,7 +191,15 @@ def _parameter(text: str, names: Mapping[str, str]) -> Parameter:
     kind = _expand(kind, names)
     rest = [word for word in kind if word not in _QUALIFIERS]
     sure = all(word in _KNOWN for word in rest)
-    return Parameter(name, ADDRESS if extents else _kind(rest), shown, sure)
+    found = ADDRESS if extents else _kind(rest)
+    pointee = _pointee(rest, bool(extents)) if found == ADDRESS else ""
+    return Parameter(name, found, shown, sure, pointee)
+
+
+def _pointee(words: list[str], is_array: bool) -> str:
+    """Return the dtype of what an address leads to; empty where that is another address."""
+    stars = words.count("*")
+    return _kind([word for word in words if word != "*"]) if stars + is_array == 1 else ""
 
 
 def _expand(words: list[str], names: Mapping[str, str]) -> list[str]:

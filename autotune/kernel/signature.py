@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autotune.ir.dtype import bits_of
 from autotune.kernel.entry import plain_name
 from autotune.kernel.kernel import Argument, Constant, Kernel, KernelCall, Scalar, Workspace
 from autotune.kernel.prototype import ADDRESS, Parameter, element_kind, prototype
@@ -39,8 +40,12 @@ def _call_mismatch(kernel: Kernel, one: KernelCall) -> str | None:
         return None
     passed = kernel.parameters(one)
     if len(written) == len(passed):
-        pairs = enumerate(zip(written, passed, strict=True))
-        return next((_wrong(one, i, p, a) for i, (p, a) in pairs if not _fits(kernel, p, a)), None)
+        pairs = list(zip(written, passed, strict=True))
+        fitting = {a.name for p, a in pairs if _fits(kernel, p, a)}
+        wrong = (i for i, (p, a) in enumerate(pairs) if not _fits(kernel, p, a))
+        # An address passed twice stands once for an argument that this configuration has not.
+        told = [i for i in wrong if pairs[i][0].kind != ADDRESS or pairs[i][1].name not in fitting]
+        return _wrong(one, told[0], *pairs[told[0]]) if told else None
     if all(p.sure for p in written):
         return count_mismatch(kernel, one, [p.text for p in written])
     return None
@@ -65,11 +70,24 @@ def describe_argument(argument: Argument | Workspace) -> str:
 
 def _fits(kernel: Kernel, parameter: Parameter, argument: Argument | Workspace) -> bool:
     kind = parameter.kind
-    if not kind or not isinstance(argument, Scalar):
-        return kind in ("", ADDRESS)
+    if not isinstance(argument, Scalar):
+        return kind in ("", ADDRESS) and _may_view(parameter.pointee, argument.dtype)
+    if not kind:
+        return True
     if argument.dtype == "bfloat16":  # C has no such type: its bits are passed
         return kind in ("int16", "uint16", "bfloat16" if of_language(kernel.language).cxx else "")
     return _agree(kind, argument.dtype)
+
+
+def _may_view(pointee: str, dtype: str) -> bool:
+    """Return whether a kernel may read elements of a dtype through such a pointer.
+
+    Bytes may be of anything. Elements of 8 and 16 bits may be held by integers, also several by
+    one, as instructions on words of them take them.
+    """
+    if not pointee or pointee in ("int8", "uint8") or _agree(pointee, dtype):
+        return True
+    return bits_of(dtype) <= 16 and pointee in _INTEGERS and bits_of(pointee) >= bits_of(dtype)
 
 
 def _agree(kind: str, dtype: str) -> bool:
@@ -82,7 +100,10 @@ def _agree(kind: str, dtype: str) -> bool:
 def _wrong(one: KernelCall, i: int, parameter: Parameter, argument: Argument | Workspace) -> str:
     got = "an address" if parameter.kind == ADDRESS else f"{parameter.kind} by value"
     advice = ""
-    if isinstance(argument, Scalar) and parameter.kind == ADDRESS:
+    if not isinstance(argument, Scalar) and parameter.kind in ("", ADDRESS):
+        got = f"an address of {parameter.pointee}"
+        advice = "; if other elements are meant to be seen there, take a `void *` and cast it"
+    elif isinstance(argument, Scalar) and parameter.kind == ADDRESS:
         advice = f"; an array of one element is arg({argument.name!r}, (1,), {argument.dtype!r})"
     elif not isinstance(argument, Scalar):
         advice = f"; a number is arg({argument.name!r}, (), {parameter.kind!r})"

@@ -142,10 +142,19 @@ X, N, ALPHA = arg("x", (4,), role="out"), arg("n", (), "int32"), arg("alpha", ()
         ("unsigned short b", [arg("b", (), "bfloat16")]),
         ("HIDDEN", [X, N]),
         ("float *x, MORE(int n, int m)", [X, N, N]),
+        ("void *x, T *x2, float4 *x3, const unsigned char *x4, char x5[16]", [X, X, X, X, X]),
+        ("unsigned *x, int16_t *x2, __half *x3, half2 *x4", [arg("x", (4,), "float16")] * 4),
+        ("const int *x, int8_t *x2, uint64_t *x3", [arg("x", (16,), "int8")] * 3),
+        ("unsigned x[2][2], float (*x2)[4]", [arg("x", (4,), "int32"), X]),
+        ("bool *x, uint8_t *x2", [arg("x", (4,), "bool")] * 2),
+        ("uint16_t *x", [arg("x", (4,), "bfloat16")]),
     ],
 )
 def test_what_fits_or_may_fit_passes(parameters, args):
-    named = [arg(f"{a.name}{i}", (), a.dtype) if a is N else a for i, a in enumerate(args)]
+    named = [
+        a if isinstance(a, Constant) else arg(f"{a.name}{i}", a.shape, a.dtype)
+        for i, a in enumerate(args)
+    ]
     assert mismatch(parameters, named) is None
 
 
@@ -183,6 +192,13 @@ def test_what_fits_or_may_fit_passes(parameters, args):
             "by value; a number is arg('x', (), 'float32')",
         ),
         (
+            "const double *x",
+            [X],
+            "entry 'f': parameter 1, `const double *x`: expected 'x': address of float32[4], got "
+            "an address of float64; if other elements are meant to be seen there, take a `void *` "
+            "and cast it",
+        ),
+        (
             "long n",
             [N],
             "entry 'f': parameter 1, `long n`: expected 'n': int32 by value, got int64 by value",
@@ -192,6 +208,33 @@ def test_what_fits_or_may_fit_passes(parameters, args):
 @pytest.mark.parametrize("language", ["c", "cuda"])
 def test_what_does_not_fit_is_told_with_both_sides(parameters, args, message, language):
     assert mismatch(parameters, args, language) == message
+
+
+@pytest.mark.parametrize(
+    ("parameter", "dtype"),
+    [
+        ("float *restrict x", "float64"),
+        ("const int *x", "float32"),
+        ("int *x", "int64"),
+        ("long x[]", "int32"),
+        ("__half *x", "float32"),
+        ("__half *x", "bfloat16"),
+        ("short *x", "int32"),
+        ("T *x", "float32"),
+    ],
+)
+@pytest.mark.parametrize("language", ["c", "cuda"])
+def test_an_address_of_other_elements_does_not_fit(parameter, dtype, language):
+    told = mismatch(parameter, [arg("x", (4,), dtype)], language, "typedef double T;\n")
+    assert f"expected 'x': address of {dtype}[4], got an address of " in told
+
+
+def test_an_address_may_be_passed_again_in_place_of_an_argument_that_is_not_there():
+    source = "void f(const float *x, double *unused) {}"
+    for names, fits in ((["x", "x"], True), (["y", "x"], False)):
+        args = [X, arg("y", (4,), role="out")]
+        kernel = SourceKernel("f", source, args, calls=[call("f", names)]).kernel("c")
+        assert (signature_mismatch(kernel) is None) == fits
 
 
 def test_each_call_is_checked():

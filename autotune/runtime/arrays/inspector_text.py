@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from autotune.kernel.kernel import Kernel, KernelCall, Launch
 from autotune.kernel.source import arg
 from autotune.target import Language
@@ -183,8 +185,8 @@ def compare_kernel(dtype: str, language: Language, guard: int) -> Kernel:
         "#define MOST 1.7976931348623157e308",
     ]
     source = "\n".join([_HEAD[language], *lines, _JUDGE, _COMPARE[language]])
-    names = ("got", "want", "bounds", "sizes", "tally")
-    return _kernel("compare", language, source, names)
+    args = {"got": dtype, "want": dtype, "bounds": "float32", "sizes": "int64", "tally": "float64"}
+    return _kernel("compare", language, source, args)
 
 
 def digest_kernel(language: Language) -> Kernel:
@@ -193,11 +195,12 @@ def digest_kernel(language: Language) -> Kernel:
     It takes the array, (number of bytes,), and the number.
     """
     source = "\n".join([_HEAD[language], _MIX, _DIGEST[language]])
-    return _kernel("digest", language, source, ("words", "sizes", "sum"))
+    args = {"words": "uint32", "sizes": "int64", "sum": "uint64"}
+    return _kernel("digest", language, source, args)
 
 
-def _kernel(name: str, language: Language, source: str, names: tuple[str, ...]) -> Kernel:
-    args = tuple(arg(n, (1,), "int8") for n in names)
+def _kernel(name: str, language: Language, source: str, dtypes: Mapping[str, str]) -> Kernel:
+    args = tuple(arg(one, (1,), dtype) for one, dtype in dtypes.items())
     launch = Launch((_BLOCKS, 1, 1), (_THREADS, 1, 1))
-    calls = (KernelCall(name, names, launch),)
+    calls = (KernelCall(name, tuple(dtypes), launch),)
     return Kernel(name, language, source, args, calls, flags=_FLAGS[language])
