@@ -11,6 +11,7 @@ from autotune.task.axes import Axis
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.constraint import BoolArray, Predicate
 from autotune.task.errors import SpaceIndexError
+from autotune.task.filters import holds
 from autotune.task.kinds import Entity, TransformSpace
 from autotune.task.knobs import Knobs, check_knob
 from autotune.task.membership import check_filters, recorded_digits
@@ -150,6 +151,20 @@ class ConfigSpace(Knobs):
         entities = self._entities_at(points.radix.digits_of(int(index)))
         return ConfigEntity(int(index), self.code_hash, entities, space=self)
 
+    def point(self, digits: Sequence[int]) -> ConfigEntity | None:
+        """Return the configuration of one value of each knob; None where a filter rejects it.
+
+        Nothing else of the space is looked at, which for a template that is run untuned is all.
+
+        Raises:
+            SpaceError: a filter fails.
+        """
+        strides = Radix(self.dims).strides
+        index = sum(digit * stride for digit, stride in zip(digits, strides, strict=True))
+        if not self._accepts(index, digits):
+            return None
+        return ConfigEntity(index, self.code_hash, self._entities_at(digits), space=self)
+
     def own(self, config: ConfigEntity) -> ConfigEntity:
         """Return the point that a configuration from elsewhere, such as a log, stands for.
 
@@ -166,6 +181,9 @@ class ConfigSpace(Knobs):
         entities = self._entities_at(digits)
         self._check_point(config, index, entities)
         return ConfigEntity(index, self.code_hash, entities, cost=config.cost, space=self)
+
+    def _accepts(self, index: int, digits: Sequence[int]) -> bool:
+        return all(holds(each, self.space_map, digits) for each in self._filters)
 
     def _check_point(
         self, config: ConfigEntity, index: int, entities: Mapping[str, Entity]

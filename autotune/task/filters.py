@@ -47,6 +47,17 @@ def constraints_of(predicate: Predicate, spaces: Mapping[str, TransformSpace]) -
     return list(traced)
 
 
+def holds(
+    predicate: Predicate, spaces: Mapping[str, TransformSpace], digits: Sequence[int]
+) -> bool:
+    """Return whether a filter accepts one value of each knob.
+
+    Raises:
+        SpaceError: the filter fails.
+    """
+    return _truth(predicate, spaces, digits, _origin(predicate))
+
+
 def _probes(dims: Sequence[int]) -> IntArray:
     """Return the digits of a few points at which a trace is compared with its filter."""
     rng = np.random.default_rng(0)

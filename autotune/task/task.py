@@ -229,10 +229,7 @@ class Task:
             for name, knob in space.space_map.items()
         ]
         known = [digit for digit in digits if digit is not None]
-        if len(known) < len(digits):
-            return None
-        index = space.knob2point(known)
-        return space.get(index) if space.is_index_valid(index) else None
+        return space.point(known) if len(known) == len(digits) else None
 
     def own(self, candidate: object) -> ConfigEntity:
         """Return the point of the space that a record is of; its choices decide, as in replay.

@@ -189,6 +189,9 @@ class RecordedSpace(ConfigSpace):
         """Whether some points of the product of all knobs were not recorded."""
         return self.valid_count < self.range_length
 
+    def _accepts(self, index: int, digits: Sequence[int]) -> bool:
+        return self.is_index_valid(index)
+
     def _check_point(
         self, config: ConfigEntity, index: int, entities: Mapping[str, Entity]
     ) -> None:

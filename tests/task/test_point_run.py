@@ -114,3 +114,22 @@ def test_points_are_copied_pickled_and_hashed(task):
     priced = point.with_cost(1e-3)
     assert (priced, priced.cost, point.cost) == (point, 1e-3, None)
     assert priced.space is point.space
+
+
+@pytest.mark.parametrize("accepts", [True, False])
+def test_for_the_default_of_a_task_no_other_point_of_its_space_is_looked_at(accepts):
+    asked = []
+
+    @template(f"test.default.{accepts}")
+    def filtered():
+        cfg = get_config()
+        cfg.define_knob("a", list(range(100)))
+        cfg.define_knob("b", list(range(100)))
+        cfg.multi_filter(lambda e: asked.append(e["a"].val) or e["a"].val + e["b"].val < accepts)
+
+    task = create(f"test.default.{accepts}", (), "c")
+    found = task.default()
+    assert asked == [0]
+    assert (found is not None) == accepts
+    if accepts:
+        assert (found.index, text_of(found)) == (0, text_of(task.config_space.get(0)))
