@@ -82,7 +82,11 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(reversed(list(children(top))))
+        for value in reversed(fields_of(top)):  # `children`, the last first, without a generator
+            if isinstance(value, Node):
+                stack.append(value)
+            elif isinstance(value, tuple):
+                stack.extend([item for item in reversed(value) if isinstance(item, Node)])
 
 
 def variables(node: Node) -> list[Var]:
