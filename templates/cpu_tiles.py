@@ -30,10 +30,14 @@ _OF_REST, _OF_TAIL = 1.01, 0.25
 # Multiply-adds in the time in which a cache line of results in which two tasks meet, in one row,
 # moves between cores (false sharing), each time that a part of a sum is added.
 BORDER = 1500
-# Cycles of a vector from L2, and of the transpose of a block of 16 vectors of sums; as factors,
-# its cost where both need more registers than there are, and that of tiles of more than 12 pixels,
-# which took longer than their cycles on a Xeon and on an EPYC.
-_OF_VECTOR, _OF_TURN, _CROWDED, _HIGH = 0.35, 100, 1.28, 1.06
+# Cycles of a vector from L2; as a factor, the cost of tiles of more than 12 pixels, which took
+# longer than their cycles on a Xeon and on an EPYC.
+_OF_VECTOR, _HIGH = 0.35, 1.06
+# Cycles of the transpose of a block of 16 short vectors of sums, and as a factor its cost where
+# both need more registers than there are. The same of long vectors, with the registers that it
+# takes besides, and the cycles of storing a part of each row of such a block.
+_OF_TURN, _CROWDED_SHORT = 100, 1.28
+_OF_TURN_LONG, _CROWDED, _TURNING, _OF_STORE = 75, 1.5, 3, 12
 
 
 @dataclass(frozen=True)
@@ -154,10 +158,7 @@ def line_tile(
 
         def each(part: int, wide: int) -> float:
             step = _step(part, wide) * (_HIGH if part > 12 else 1)
-            turned = _OF_TURN * common.ceil_div(part, lanes) * lanes / 16 / depth
-            if part * wide + lanes > unit.registers:
-                turned *= _CROWDED
-            return step + (_OF_VECTOR + turned) * wide
+            return step + (_OF_VECTOR + _turning(unit, part, wide, lanes) / depth) * wide
 
         def line(wide: int) -> float:
             """Of a block of so many vectors of filters."""
@@ -176,6 +177,18 @@ def line_tile(
     choices = product([r for r in rows if r <= pixels], VECTORS, lanes)
     fits = (each for each in choices if not unit.spills(*each) and holds(*each[1:]))
     return min(fits, key=cycles)
+
+
+def _turning(unit: VectorUnit, pixels: int, vectors: int, lanes: int) -> float:
+    """Return the cycles in which a vector of sums of each pixel is transposed and stored."""
+    blocks = common.ceil_div(pixels, lanes)
+    if lanes <= 8:
+        crowded = _CROWDED_SHORT if pixels * vectors + lanes > unit.registers else 1
+        return _OF_TURN * blocks * lanes / 16 * crowded
+    # Sums of the other vectors wait in registers; pixels are stored in parts of powers of two.
+    crowded = _CROWDED if pixels * (vectors - 1) + lanes + _TURNING > unit.registers else 1
+    parts = pixels // lanes + (pixels % lanes).bit_count()
+    return (_OF_TURN_LONG * blocks + _OF_STORE * parts) * lanes / 16 * crowded
 
 
 def _step(high: int, vectors: int, parts: int = 1) -> float:

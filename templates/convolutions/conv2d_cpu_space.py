@@ -41,7 +41,7 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
 
 
 def is_plain(shape: Conv2d) -> bool:
-    """Return whether pixels are read in place: pointwise, unpadded, each or every second."""
+    """Return whether it may be read in place: pointwise, no padding, all or every other column."""
     return shape.taps == 1 and not any(shape.padding) and shape.stride[1] <= 2
 
 

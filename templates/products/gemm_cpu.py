@@ -37,8 +37,8 @@ _MANY, _SOME = 256, 20
 # Rows up to which short vectors pack panels one by one, and their least K.
 _MANY_SHORT, _LEAST_DEPTH = 768, 64
 # Rows of tiles for few rows: at the least, where they pack what is not in cache; at the most, for
-# short vectors, whose tiles are wide then and read more contiguous elements of a row of b; of short
-# vectors that read b unpacked, for more than a few rows.
+# short vectors, whose tiles are wide then and read more contiguous elements of a row of b; of
+# short vectors that read b unpacked, for more than a few rows.
 _HIGH, _LOW, _HALF = 8, 4, 6
 # Bytes of a b that stays in cache; rows up to which panels are read in place then, untuned; bytes
 # of a b that the TLB covers, about, and from which on long vectors read it in longer parts; floats

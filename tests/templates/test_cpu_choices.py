@@ -39,6 +39,34 @@ def test_images_beyond_the_l2_cache_are_read_some_channels_at_a_time_in_long_run
     assert large["panels"] * large["vectors"] * large["lanes"] >= 512
 
 
+def test_few_filters_read_every_second_pixel_in_place():
+    def choice(filters, stride, unit):
+        shape = Conv2d(1, 67, 67, filters, 411, 1, 1, stride, (0, 0), True, True)
+        return untuned(conv2d_cpu, shape, unit)
+
+    for unit in (VectorUnit(16, 32), VectorUnit(8, 16)):
+        assert choice(16, (2, 2), unit)["in_place"]
+        assert not choice(64, (2, 2), unit)["in_place"]
+        assert not choice(16, (3, 3), unit)["in_place"]
+
+
+def test_tiles_of_pixels_leave_registers_for_the_transpose_of_their_sums():
+    shape = Conv2d(1, 224, 224, 64, 3, 3, 3, (1, 1), (1, 1), True, True)
+    choice = untuned(conv2d_cpu, shape, VectorUnit(16, 32))
+    assert (choice["across"], choice["rows"], choice["vectors"]) == (1, 12, 2)
+
+
+def test_rows_beyond_a_few_have_two_tiles_where_short_vectors_read_b_unpacked():
+    found = [untuned(gemm_cpu, Gemm(m, 1000, 2000), VectorUnit(8, 16)) for m in (8, 9, 12)]
+    assert [each["pack"] for each in found] == [gemm_cpu.LIE] * 3
+    assert [each["rows"] for each in found] == [4, 6, 6]
+
+
+def test_a_matrix_beyond_what_a_core_caches_is_streamed_for_few_rows():
+    found = [untuned(gemm_cpu, Gemm(24, 3352, k), VectorUnit(16, 32)) for k in (1000, 3832)]
+    assert [each["pack"] for each in found] == [gemm_cpu.ONE_BY_ONE, gemm_cpu.STREAMED]
+
+
 def test_filters_that_would_leave_lanes_idle_have_lines_of_pixels_in_vectors():
     found = {}
     for unit in (VectorUnit(16, 32), VectorUnit(8, 16)):
