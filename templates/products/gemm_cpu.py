@@ -34,8 +34,9 @@ _PANEL, _DEEP, _MOST_PANEL = 24 << 10, 192, 1 << 17
 # Rows up to which panels are packed one by one, and products of operands beyond L2 are bound by
 # loading b; rows from which that pays where there are few.
 _MANY, _SOME = 256, 20
-# Rows up to which short vectors pack panels one by one, and their least K.
-_MANY_SHORT, _LEAST_DEPTH = 768, 64
+# Rows up to which short vectors pack panels one by one, and their least K; K up to which several
+# panels stay in L1, so that rows of the result are written in longer parts.
+_MANY_SHORT, _LEAST_DEPTH, _SHALLOW = 768, 64, 32
 # Rows of tiles for few rows: at the least, where they pack what is not in cache; at the most, for
 # short vectors, whose tiles are wide then and read more contiguous elements of a row of b; of
 # short vectors that read b unpacked, for more than a few rows.
@@ -183,6 +184,8 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
     if not is_short and _is_small(shape):
         return IN_PLACE
     if shape.m > FEW:
+        if is_short and shape.k <= _SHALLOW:
+            return BY_TILES
         is_one = shape.m <= _MANY or (is_short and _passes_few(shape))
         return ONE_BY_ONE if is_one else BY_TILES
     if _is_near(shape):
@@ -232,6 +235,8 @@ def _packed(
     """
     width, is_one = tile["vectors"] * tile["lanes"], tile["pack"] != BY_TILES
     depth, of_panels = (min(_DEEP, _PANEL // (4 * width)), 0.0) if is_one else (384, 5e-5)
+    if not is_one and shape.k <= _SHALLOW:
+        panels = [p for p in panels if p == 1 or 4 * p * width * shape.k <= _PANEL]
     split, block_m, together = _tasks(
         shape, options, _blocks(options, tile["rows"]), panels, width, target,
         lambda high, wide: 8 / high + 4 / wide + of_panels * wide,

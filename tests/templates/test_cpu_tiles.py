@@ -207,6 +207,7 @@ WAYS = [
     (VectorUnit(16, 32, True), (8, 198, 1424), gemm_cpu.LIE),
     (VectorUnit(8, 16), (40, 3000, 2000), gemm_cpu.STREAMED),
     (VectorUnit(8, 16), (545, 544, 544), gemm_cpu.ONE_BY_ONE),
+    (VectorUnit(8, 16), (211, 2088, 16), gemm_cpu.BY_TILES),
     (VectorUnit(8, 16), (545, 1024, 544), gemm_cpu.BY_TILES),
     (VectorUnit(8, 16), (2000, 1500, 1500), gemm_cpu.BY_TILES),
     (VectorUnit(16, 32), (545, 544, 544), gemm_cpu.BY_TILES),
