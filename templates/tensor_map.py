@@ -62,6 +62,32 @@ def matrices_map(
     return tuple(words)
 
 
+def pixels_map(
+    images: tuple[int, int, int, int], dtype: str, box: tuple[int, int]
+) -> tuple[int, ...]:
+    """Return the words of the map of NHWC images whose boxes are rectangles of pixels.
+
+    The first two words, the address, are 0: of a map with further dimensions for it no box could
+    begin before an image.
+
+    Args:
+        images: how many, rows, columns and channels.
+        box: rows and columns of a box, at most 256 each, of 128 bytes of channels.
+    """
+    (count, rows, columns, channels), (height, width) = images, box
+    words, pixel = [0] * WORDS, channels * ITEM_BYTES[dtype]
+    words[2] = FLAGS | KINDS[dtype] << 7 | RANK - 1 << 4
+    strides = [pixel, columns * pixel, rows * columns * pixel]
+    words[3:6] = (stride >> 4 & 0xFFFFFFFF for stride in strides)
+    words[7] = sum((stride >> 36) << 4 * i for i, stride in enumerate(strides))
+    words[8:12] = (extent - 1 for extent in (channels, columns, rows, count))
+    words[13] = ROW_BYTES // ITEM_BYTES[dtype] - 1 << 24
+    words[14] = width - 1 | height - 1 << 8
+    words[16] = ROW_BYTES * width * height
+    words[18] = 8 * ROW_BYTES
+    return tuple(words)
+
+
 def unswizzled_map(
     rows: int, columns: int, dtype: str, box: tuple[int, int], pitch: int
 ) -> tuple[int, ...]:

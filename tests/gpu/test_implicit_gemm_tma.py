@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from autotune.templates.convolutions import conv2d_padded
+from autotune.templates.convolutions import conv2d_halo, conv2d_padded
 from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.epilogue import Epilogue
@@ -116,4 +116,30 @@ def test_drawn_configurations_on_padded_copies_are_right(name):
     wanted = shape.reference()(*(x.astype(np.float64) for x in inputs))
     for choice in choices_on_copies(family, shape):
         error = np.abs(run(family.kernel(shape, choice), inputs, dtype) - wanted).max()
+        assert error <= BOUNDS[shape.dtype] * np.abs(wanted).max(), choice
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Conv2dNhwc(2, 40, 37, 96, 200, SAME, "float16", BIAS),
+        Conv2dNhwc(3, 17, 19, 136, 72, Window((3, 5), (1, 1), (1, 2, 3, 1), (2, 1)), "bfloat16"),
+        Conv2dNhwc(2, 1, 77, 64, 128, Window((1, 7), padding=(0, 3, 0, 3)), "float16", FULL),
+    ],
+    ids=["same", "uneven", "lines"],
+)
+def test_drawn_configurations_with_halos_are_right(shape):
+    rng, target, options = np.random.default_rng(0), Target("cuda"), conv2d_halo.candidates(shape)
+    dtype = np.dtype(getattr(ml_dtypes, shape.dtype, shape.dtype))
+    inputs = [
+        rng.standard_normal(a.shape, np.float32).astype(dtype) for a in shape.arguments()[:-1]
+    ]
+    wanted = shape.reference()(*(x.astype(np.float64) for x in inputs))
+    found = [conv2d_halo.default_choice(shape, target)]
+    while len(found) <= DRAWN:
+        choice = {name: int(rng.choice(values)) for name, values in options.items()}
+        if conv2d_halo.violation(shape, choice, target) is None and choice not in found:
+            found.append(choice)
+    for choice in found:
+        error = np.abs(run(conv2d_halo.kernel(shape, choice), inputs, dtype) - wanted).max()
         assert error <= BOUNDS[shape.dtype] * np.abs(wanted).max(), choice

@@ -8,6 +8,7 @@ from autotune.templates.tensor_map import (
     KINDS,
     im2col_map,
     matrices_map,
+    pixels_map,
     tensor_map,
     unswizzled_map,
 )
@@ -130,3 +131,31 @@ def test_a_map_of_windows_is_the_drivers(dtype, images, pixels, lower, upper, st
         pytest.skip("maps are those of sm_90")
     args = (images, dtype, pixels, lower, upper, stride)
     assert im2col_map(*args) == drivers_windows(*args)
+
+
+def drivers_pixels(images, dtype, box):
+    (n, h, w, c), size, rank = images, 4 if dtype == "tf32" else 2, 4
+    longs, ints = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
+    room = (ctypes.c_ubyte * 256)()
+    at = -(-ctypes.addressof(room) // 64) * 64
+    driver = ctypes.CDLL("libcuda.so.1")
+    make_context_current(driver)
+    status = driver.cuTensorMapEncodeTiled(
+        ctypes.c_void_p(at), TYPES[dtype], rank, None, longs(c, w, h, n),
+        longs(c * size, w * c * size, h * w * c * size), ints(128 // size, box[1], box[0], 1),
+        ints(1, 1, 1, 1), 0, SWIZZLE_128, PROMOTION_128, 0,
+    )  # fmt: skip
+    assert status == 0
+    return (0, 0, *struct.unpack("<32I", ctypes.string_at(at, 128))[2:])
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("box", [(10, 18), (1, 256)], ids=str)
+def test_a_map_of_pixels_is_the_drivers(dtype, box):
+    device = cuda_device()
+    if device is None or device.arch != "sm_90":
+        pytest.skip("maps are those of sm_90")
+    args = ((3, 500, 3000, 96), dtype, box)
+    words = pixels_map(*args)
+    assert words == (words[0], words[1], *drivers_pixels(*args)[2:])
+    assert words[:2] == (0, 0)
