@@ -18,6 +18,7 @@ from .. import common
 from ..convolutions import conv2d_halo
 from . import gemm_mma, gemm_skinny, gemm_tma, gemm_wgmma
 from .gemm_shape import Product
+from .gemm_tma_form import FORMS
 
 
 class Family(Protocol):
@@ -64,6 +65,11 @@ def _family(knob: int) -> Family:
     if knob == conv2d_halo.VALUE:
         return conv2d_halo
     return gemm_wgmma if knob == 1 else gemm_tma
+
+
+def by_boxes(choice: Mapping[str, int]) -> bool:
+    """Return whether `gemm_tma` interprets a choice of this space."""
+    return choice.get(KNOB) in {form.knob for form in FORMS}
 
 
 def offered(shape: Product, target: Target) -> bool:

@@ -234,7 +234,11 @@ def suits_strips(shape: Product) -> bool:
 
 
 def default_choice(
-    shape: Product, target: Target, strips: bool = False, swapped: int | None = None
+    shape: Product,
+    target: Target,
+    strips: bool = False,
+    swapped: int | None = None,
+    free_bytes: int = 0,
 ) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate.
 
@@ -244,6 +248,8 @@ def default_choice(
         strips: whether rows of c are unaligned, and only tiles count that are written in strips.
         swapped: whether operands are; None leaves it open, except for TF32, which was timed so
             where a is K-major, and must not be swapped where it is not.
+        free_bytes: shared memory of a multiprocessor that is left to the kernel before, so that
+            blocks start while it ends.
     """
     options = candidates(shape)
     if swapped is None and shape.dtype == TF32 and not shape.gathers:
@@ -271,21 +277,31 @@ def default_choice(
     }
     choice = choices.best_of_all(
         options,
-        partial(_rules_in_strips if strips else rules, shape=shape, target=target),
+        partial(_untuned_rules, strips=strips, free_bytes=free_bytes, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )
     return choice | {"band": _band(shape, choice)}
 
 
-def _rules_in_strips(every: Mapping[str, Any], shape: Product, target: Target) -> Rules:
-    """Return the rules, and one that leaves out tiles which take long to write in strips.
+def _untuned_rules(
+    every: Mapping[str, Any], strips: bool, free_bytes: int, shape: Product, target: Target
+) -> Rules:
+    """Return the rules, and those that leave out choices known to be slow.
 
-    On an H100, of 23 products with unaligned rows from 900 to 2047 whose best tile by estimate was
-    such a one, the best of the others was faster for all, by 0.5 to 25%; wider tiles of two
-    warpgroups were mostly as fast or faster.
+    Tiles may take long to write in strips. On an H100, of 23 products with unaligned rows from 900
+    to 2047 whose best tile by estimate was such a one, the best of the others was faster for all,
+    by 0.5 to 25%; wider tiles of two warpgroups were mostly as fast or faster.
     """
+    shared_bytes = TmaTiling(shape, every).shared_bytes
     slow = (every["warps_m"] == 8) & (every["frags_n"] <= NARROW_STRIPS)
-    return [*rules(every, shape, target), (slow, "strips of narrow tiles by two warpgroups")]
+    return [
+        *rules(every, shape, target),
+        (strips & slow, "strips of narrow tiles by two warpgroups"),
+        (
+            shared_bytes > target.limits.shared_bytes_optin - free_bytes,
+            "too much shared memory beside the kernel before",
+        ),
+    ]
 
 
 def _band(shape: Product, choice: Mapping[str, int]) -> int:

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from autotune.templates import source
-from autotune.templates.products import gemm_half, gemm_padded
+from autotune.templates.products import gemm_half, gemm_padded, gemm_tma
 from autotune.templates.products.gemm_shape import Gemm
+from autotune.templates.products.gemm_tma_tiling import TmaTiling
 
 from autotune.emulator import EmulatedKernel, compile_emulated
 from autotune.target import Target
@@ -100,3 +101,23 @@ def test_copies_of_long_rows_are_right(tmp_path):
     made = PADDED.kernel(shape, choice)
     got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
     np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=6e-2)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(943, 1169, 1245, "float16", 1, False, True),
+        Gemm(923, 1267, 1313, "float16"),
+        Gemm(1593, 1125, 1371, "bfloat16"),
+        Gemm(917, 1176, 1019, "float16", 1, False, True),
+    ],
+    ids=str,
+)
+def test_untuned_products_leave_shared_memory_for_the_blocks_that_copy(shape):
+    whole = gemm_padded.padded(shape)
+    choice = PADDED.choice_on_copies(shape, HOPPER)
+    most = HOPPER.limits.shared_bytes_optin - gemm_padded.COPYING_BYTES
+    assert TmaTiling(whole, choice).shared_bytes <= most
+    # Without copies before them the deepest pipeline is chosen.
+    alone = gemm_tma.default_choice(whole, HOPPER, strips=shape.n % 8 > 0)
+    assert TmaTiling(whole, alone).shared_bytes > most
