@@ -45,12 +45,8 @@ class OfOperator:
             for offer in offers_of(function, target)
             if _is_whole(offer)
         ]
-        check = partial(
-            refuse_overlap,
-            self.owner,
-            inputs=len(function.inputs),
-            in_place=op.pattern <= Pattern.BROADCAST,
-        )
+        alone = all(node.op.pattern <= Pattern.BROADCAST for node in function.graph.nodes)
+        check = partial(refuse_overlap, self.owner, inputs=len(function.inputs), in_place=alone)
         return Asked(title, tuple(ways), lambda: fallback_kernel(function, target), check)
 
     def written(self, given: object, args: Sequence[object], target: Target) -> tuple[int, ...]:
