@@ -64,8 +64,10 @@ class Choice:
         if self.operands is None:
             self.module(*args, stream=stream)
             return
-        shapes = [each.shape for each in self.module.kernel.args]
-        self.module(*arranged(args, self.operands, shapes), stream=stream)
+        call = arranged(args, self.operands, self.module.kernel.args)
+        self.module(*call.arrays, stream=stream)
+        for copy in call.finish:
+            copy()
 
 
 def exact(asked: Asked, target: Target, store: Store) -> Choice | None:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from autotune.errors import AutotuneError, GraphError, TunerError
-from autotune.graph import OPERATORS, Graph, Node, Operator, TensorType, Variable
+from autotune.graph import OPERATORS, Graph, Node, Operator, Pattern, TensorType, Variable
 from autotune.graph.fuse import Function, partition
-from autotune.graph.operator import Pattern
 from autotune.just_in_time.attributes import operator_of
 from autotune.just_in_time.overlap import refuse_overlap
 from autotune.just_in_time.ways import Asked, Way, refuse_source

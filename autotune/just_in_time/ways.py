@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NoReturn, Protocol, cast
 
 import numpy as np
 
 from autotune.driver import kernel_of
 from autotune.errors import KernelError, TunerError
+from autotune.just_in_time.apart import contiguous_copy, copy_back, is_torch, refuse_apart
+from autotune.kernel import Argument
 from autotune.runtime import NDArray
 from autotune.runtime.arrays.array import from_dlpack
 from autotune.runtime.program import view
@@ -118,34 +120,67 @@ class OfTemplate:
         return tuple(i for i, each in enumerate(kernel.args) if each.name in written)
 
 
+@dataclass(frozen=True)
+class Arranged:
+    """The arguments of a call as its kernel takes them.
+
+    Attributes:
+        arrays: in the kernel's order, in the shapes in which it sees them.
+        finish: copy results to where the caller wants them; called after the run.
+    """
+
+    arrays: Sequence[object]
+    finish: Sequence[Callable[[], object]]
+
+
 def arranged(
-    args: Sequence[object], operands: Sequence[int], shapes: Sequence[tuple[int, ...]]
-) -> list[object]:
-    """Return the arguments that a kernel takes, in the shapes in which it sees them."""
-    return [_seen_as(args[i], shape, i) for i, shape in zip(operands, shapes, strict=True)]
+    args: Sequence[object], operands: Sequence[int], taken: Sequence[Argument]
+) -> Arranged:
+    """Arrange the arguments of a call for a kernel.
 
+    Arrays of the host whose elements lie so that they cannot be seen in another shape are copied,
+    and back if they are written, as `bind` does where the kernel sees their own shape.
 
-def _seen_as(value: Any, shape: tuple[int, ...], number: int) -> object:
-    """Return an array in another shape of as many elements, in the same memory.
+    Args:
+        args: of the call.
+        operands: numbers of those that the kernel takes, in order.
+        taken: the arguments of the kernel.
 
     Raises:
-        KernelError: it is not contiguous.
+        KernelError: an array on a device is not contiguous, or one that is written is read-only.
+    """
+    arrays: list[object] = []
+    finish: list[Callable[[], object]] = []
+    for number, argument in zip(operands, taken, strict=True):
+        value: Any = args[number]
+        seen = _seen_as(value, argument.shape)
+        if seen is None:
+            refuse_apart(f"argument {number}", value, argument.role != "in")
+            seen = contiguous_copy(value, argument.shape)
+            if argument.role != "in":
+                finish.append(partial(copy_back, value, seen))
+        arrays.append(seen)
+    return Arranged(arrays, finish)
+
+
+def _seen_as(value: Any, shape: tuple[int, ...]) -> object | None:
+    """Return an array in another shape of as many elements in the same memory; None if it cannot.
+
+    Raises:
+        KernelError: it does not lend its memory.
     """
     if tuple(value.shape) == shape:
-        return value
+        return cast(object, value)
     if isinstance(value, NDArray):
         return view(value, 0, shape, value.dtype)
     try:
         if isinstance(value, np.ndarray):
-            return np.reshape(value, shape, copy=False) if _reshapes() else _reshaped(value, shape)
-        if type(value).__module__.partition(".")[0] == "torch":
-            return value.view(shape)
-    except (ValueError, RuntimeError, AttributeError) as error:
-        raise KernelError(
-            f"argument {number}: expected a contiguous array, got one of shape "
-            f"{tuple(value.shape)} whose elements lie apart; copy it first"
-        ) from error
-    return _seen_as(from_dlpack(value), shape, number)
+            return _reshaped(value, shape)
+        if is_torch(value):
+            return cast(object, value.view(shape))
+    except (ValueError, RuntimeError, AttributeError):
+        return None
+    return _seen_as(from_dlpack(value), shape)
 
 
 @cache
@@ -155,8 +190,12 @@ def _reshapes() -> bool:
 
 
 def _reshaped(value: Any, shape: tuple[int, ...]) -> object:
-    seen = value.view()
-    seen.shape = shape
+    seen: object
+    if _reshapes():
+        seen = np.reshape(value, shape, copy=False)
+    else:
+        seen = value.view()
+        seen.shape = shape  # type: ignore[attr-defined]
     return seen
 
 

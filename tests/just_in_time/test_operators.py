@@ -155,13 +155,38 @@ def test_a_kernel_that_sees_another_shape_writes_to_the_array_itself(shares, kin
     run(shares(), (2, 3, 5), array if kind == "ours" else torch.from_numpy)
 
 
-def test_what_cannot_be_seen_in_another_shape_is_refused(shares):
+@pytest.mark.parametrize("kind", ["numpy", "torch", "bfloat16"])
+def test_what_cannot_be_seen_in_another_shape_is_copied_and_back(shares, kind):
+    x = np.random.default_rng(0).standard_normal((2, 5, 3)).astype("float32")
+    apart, result = x.transpose(0, 2, 1), np.zeros((4, 5, 3), "float32")[::2].transpose(0, 2, 1)
+    call, expected = shares(), log_softmax(x.transpose(0, 2, 1))
+    if kind != "numpy":
+        torch = pytest.importorskip("torch")
+        apart, result = torch.from_numpy(apart), torch.from_numpy(result)
+    if kind == "bfloat16":
+        call = autotune.jit("cumsum", key=lambda x, y: None, target="llvm")
+        apart, result = apart.bfloat16(), result.bfloat16()
+        call(apart, result)
+        assert torch.equal(result, apart.float().cumsum(-1).bfloat16())
+        return
+    call(apart, result)
+    np.testing.assert_allclose(np.asarray(result), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_result_that_cannot_be_copied_back_is_refused(shares):
     torch = pytest.importorskip("torch")
     x = np.zeros((2, 3, 5), "float32")
-    apart = np.zeros((2, 5, 3), "float32").transpose(0, 2, 1)
-    for result in (apart, torch.from_numpy(apart)):
-        with pytest.raises(KernelError, match="argument 1: expected a contiguous array"):
-            shares()(x, result)
+    fixed = np.zeros((2, 5, 3), "float32").transpose(0, 2, 1)
+    fixed.flags.writeable = False
+    with pytest.raises(
+        KernelError, match="argument 1: it is written by the kernel, but the array"
+    ):
+        shares()(x, fixed)
+    one = np.zeros((2, 3, 1), "float32")
+    for shared in (np.lib.stride_tricks.as_strided(one, x.shape, (12, 4, 0)),
+                   torch.from_numpy(one).expand(x.shape)):  # fmt: skip
+        with pytest.raises(KernelError, match="but its elements share memory"):
+            shares()(x, shared)
 
 
 @pytest.mark.parametrize(
