@@ -11,6 +11,7 @@ from typing import Any, Literal, cast, overload
 from autotune.errors import AutotuneError, TunerError
 from autotune.just_in_time.background import WORKER, Job
 from autotune.just_in_time.choice import Choice, IsRight, choose, exact
+from autotune.just_in_time.named import in_order
 from autotune.just_in_time.nothing import check_nothing_is_written, is_without_elements
 from autotune.just_in_time.store import Store, claimed
 from autotune.just_in_time.verdict import is_known_right, is_right
@@ -67,22 +68,31 @@ class Jit:
         self.__name__ = named
         self._source: Source = source_of(named, template)
 
-    def __call__(self, *args: object, stream: object = None) -> None:
+    def __call__(self, *args: object, stream: object = None, **named: object) -> None:
         """Run the kernel for these arguments; see `Module.__call__`.
 
         The first call for a shape builds a kernel, and with ``tune="first"`` tunes it.
 
+        Args:
+            args: of the function that is decorated, which are those of the kernel.
+            stream: see `Module.__call__`.
+            named: arguments by the names that the decorated function gives them.
+
         Raises:
             AutotuneError: the arguments do not fit, or no kernel can be built.
         """
+        if named:
+            args = in_order(self.__name__, self._key, args, named)
         if self._tune != "background":
             self.choice(*args)(*args, stream=stream)
             return
         with WORKER.calling():
             self.choice(*args)(*args, stream=stream)
 
-    def choice(self, *args: object) -> Choice:
+    def choice(self, *args: object, **named: object) -> Choice:
         """Return what a call with these arguments runs, and where it comes from."""
+        if named:
+            args = in_order(self.__name__, self._key, args, named)
         facts = self._facts(args)
         found = self._choices.get(facts)
         if found is None or (found.origin != "exact" and found.version != self.store.look()):

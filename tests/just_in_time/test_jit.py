@@ -149,6 +149,21 @@ def test_what_is_neither_array_nor_number_is_named(log, wrong):
         function(np.zeros(4, "float32"), wrong)
 
 
+def test_arguments_may_be_given_by_name(log):
+    call = autotune.jit(scale, store=log, target="llvm", key=length)
+    x, y = arrays(100)
+    call(y=y, x=x)
+    np.testing.assert_array_equal(y, 2 * x)
+    assert call.choice(x, y=y) is call.choice(x, y)
+    with pytest.raises(TunerError, match=r"length\(x, y\): got an unexpected keyword .*'out'"):
+        call(x, y, out=y)
+    with pytest.raises(TunerError, match="missing a required argument: 'x'"):
+        call(y=y)
+    only = autotune.jit(scale, store=log, target="llvm", key=lambda x, *, y: length(x, y))
+    with pytest.raises(TunerError, match="an order, and y can be given by name only"):
+        only(x, y=y)
+
+
 def test_a_copy_is_the_function_itself(log):
     function = autotune.jit(scale, key=length, store=log, target="llvm")
     assert copy.deepcopy([function])[0] is function is copy.copy(function)
