@@ -31,13 +31,13 @@ def import_templates(modules: Sequence[str], files: Sequence[Path] = ()) -> None
     for name in modules:
         try:
             import_module(name)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _failed(f"--module {name}", error) from error
     for file in files:
         _see(str(file.resolve().parent))
         try:
             _import_file(file)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _failed(str(file), error) from error
 
 
@@ -83,7 +83,12 @@ def _see(folder: str) -> None:
         sys.path.insert(0, folder)
 
 
-def _failed(what: str, error: Exception) -> TemplateError:
+def _failed(what: str, error: Exception | SystemExit) -> TemplateError:
+    if isinstance(error, SystemExit):  # else the command would end, as if it had done its work
+        return TemplateError(
+            f"{what}: it exits when it is imported, by sys.exit({error.code!r}); put what it runs "
+            'under `if __name__ == "__main__":`'
+        )
     plain = isinstance(error, (AutotuneError, ImportError))
     kind = "" if plain else f"{type(error).__name__}: "
     return TemplateError(f"{what}: {kind}{error}")

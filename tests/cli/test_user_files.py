@@ -83,6 +83,10 @@ BROKEN = {
     "syntax": ("def f(:\n", "SyntaxError: "),
     "at run time": ("1 / 0\n", "ZeroDivisionError: division by zero"),
     "a missing module": ("import no_such_module_here\n", "No module named 'no_such_module_here'"),
+    "an exit": (
+        "import sys\nsys.exit(0)\n",
+        "exits when it is imported, by sys.exit(0); put what",
+    ),
     "a template without a name": ("import autotune\nautotune.template(5)\n", "got 5"),
 }
 
