@@ -15,6 +15,8 @@ from autotune.report import Compared, Side, compare, overall, read_records
 
 _PART = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*(%?)\s*")
 _CHANGED_WIDTH = 60
+# Verdicts on workloads of one log.
+_ALONE = ("only before", "only after")
 
 
 def part(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
@@ -39,7 +41,7 @@ def part(context: click.Context, option: click.Parameter, value: str | None) -> 
     callback=part,
     metavar="PART",
     help="Exit with status 1 if a workload is slower by more than this, such as 5%, beyond the "
-    "noise, or all its trials fail.",
+    "noise, or all its trials fail; or if no workload is in both logs.",
 )
 @click.option(
     "--fail-missing", is_flag=True, help="Exit with status 1 if AFTER lacks a workload of BEFORE."
@@ -77,6 +79,8 @@ def diff(
         say(f"missing: {_named(one)} on {one.target}: {after} has no trial of it", err=True)
     if failed or missing:
         raise SystemExit(1)
+    if fail_above is not None and all(one.verdict in _ALONE for one in rows):
+        raise click.ClickException(f"{after} has no workload of {before}: nothing was compared")
 
 
 def _named(one: Compared) -> str:

@@ -64,6 +64,16 @@ def test_trials_that_all_fail_now_are_a_regression_and_a_missing_workload_only_i
     assert "missing: gemm (64,)" in asked.output
 
 
+def test_a_guard_that_compares_nothing_is_no_success(log):
+    old, other = log("a.log", row("gemm", 1e-3)), log("b.log", row("conv", 1e-3))
+    for new in (other, log("empty.log")):
+        assert diff(old, new).exit_code == 0
+        done = diff(old, new, "--fail-above", "5%")
+        assert done.exit_code == 1
+        assert "has no workload of" in done.output
+        assert "nothing was compared" in done.output
+
+
 def test_programs_get_the_change_its_interval_and_what_failed(log):
     old, new = log("a.log", row("gemm", 1e-3, **TIGHT)), log("b.log", row("gemm", 1.2e-3, k=2))
     done = diff(old, new, "--json", "--fail-above", "5%")
