@@ -279,11 +279,13 @@ struct Misaligned {
   unsigned char log_alignment, access;
 };
 
+// Local memory is exempt: where a kernel loads a small array as one vector, nvcc keeps it in
+// registers.
 EMULATOR_RAW static void misaligned(const Misaligned* what, uintptr_t address, uintptr_t caller) {
   if (!current || !options.checked) return;
-  uintptr_t stack = reinterpret_cast<uintptr_t>(stacks);
-  char place[200] = "local memory";
-  if (address - stack >= stack_bytes * most_threads) name_place(address, place, sizeof place);
+  if (address - reinterpret_cast<uintptr_t>(stacks) < stack_bytes * most_threads) return;
+  char place[200];
+  name_place(address, place, sizeof place);
   fail(EMULATOR_THREAD " accesses %s of type %s at {pc:%x}, which is not aligned to %u bytes",
        EMULATOR_WHERE(current), place, what->type->name,
        static_cast<uint32_t>(caller - library_base), 1u << what->log_alignment);

@@ -4,8 +4,9 @@
 // A shared array is one object per block. Blocks run one after another on one host thread, so a
 // static object does; it is thread_local because the linker then gathers all such objects of a
 // library, and nothing else, in one segment that can be found, poisoned and watched.
-// `used` keeps the compiler from reasoning about who writes it.
-#define __shared__ static thread_local __attribute__((used))
+// `used` keeps the compiler from reasoning about who writes it. Each begins where vectors may, as
+// many kernels rely on that of arrays of narrower types.
+#define __shared__ static thread_local __attribute__((used, aligned(16)))
 // An attribute that changes nothing, so that kernels can be told from other functions.
 #define __global__ __attribute__((noclone))
 #if defined(__has_builtin) && !defined(__clang__)
