@@ -278,7 +278,7 @@ def default_choice(
     choice = choices.best_of_all(
         options,
         partial(_untuned_rules, strips=strips, free_bytes=free_bytes, shape=shape, target=target),
-        partial(estimate, shape, target=target),
+        partial(estimate, shape, target=target, strips=strips),
     )
     return choice | {"band": _band(shape, choice)}
 

@@ -15,13 +15,18 @@ from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, TmaTiling
 PROLOGUE = 5000
 
 
-def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
+def estimate(
+    shape: Product, choice: Mapping[str, int], target: Target, strips: bool = False
+) -> float:
     """Return a rough number of cycles: the slower of products and loads, and their overheads.
 
     The constants were fitted to 1010 choices for 50 shapes from 197x3072x768 to 4096 on an H200,
     the fast ones above all; those of loads, and of clusters, once more to 866 for 71 products,
     those of split-K to 3300 for 97, and those of clusters of 16-bit floats to 576 for 44 on an
     H100. Choices may be arrays of them.
+
+    Args:
+        strips: whether rows of c are unaligned, and written in strips.
     """
     tiling, c = TmaTiling(shape, choice), choice
     form, split = tiling.form, c["split"]
@@ -35,7 +40,8 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     others = form.cluster_m + form.cluster_n - 2
     cluster_sync = 600 * (others > 0) + 40 * others
     # The epilogue.
-    writing = _writing_cycles(tiling) * together / common.pick(form.cluster_reduce, split, 1)
+    writing = _writing_cycles(tiling, strips) * together
+    writing /= common.pick(form.cluster_reduce, split, 1)
     # Blocks of a cluster exchange partial sums, 12 bytes a cycle, when all have theirs.
     writing += form.cluster_reduce * (
         600 + 4 * tiling.tile_m * tiling.tile_n * (1 - 1 / split) / 12
@@ -75,14 +81,15 @@ def _cluster_factor(tiling: TmaTiling) -> float:
     return factor * (1 - short * (0.07 * (sharing > 2) + 0.05 * (sharing > 4)))
 
 
-def _writing_cycles(tiling: TmaTiling) -> float:
+def _writing_cycles(tiling: TmaTiling, strips: bool) -> float:
     """Return the cycles of the epilogue of a block and of its stores."""
     epilogue, swapped = tiling.shape.epilogue, tiling.form.swapped
     results = tiling.tile_m * tiling.tile_n
-    # Sectors of 32 bytes that two tiles share are written twice, and boxes of few rows slowly.
+    # Sectors of 32 bytes that two tiles share are written twice (of unaligned rows any tiles share
+    # some), and boxes of few rows slowly.
     each = (0.16 if tiling.integers else tiling.item / 81) + 0.11 * (
         tiling.choice["frags_n"] % 2
-    ) * (1 - swapped)
+    ) * (1 - swapped) * (not strips)
     each += (
         0.1 * swapped * tiling.smem_epilogue * tiling.form.persistent * (32 / tiling.box_rows - 1)
     )

@@ -331,3 +331,21 @@ def test_untuned_tiles_run_in_bands_that_divide_their_rows(shape, rows, band):
 )
 def test_short_products_with_few_columns_are_loaded_by_tma(shape, by_tma):
     assert (gemm_half.default_choice(shape, HOPPER)["wgmma"] > 1) == by_tma
+
+
+def test_odd_widths_write_no_longer_where_rows_of_results_are_unaligned():
+    shape = Gemm(1137, 1043, 1088, "float16", 1, False, True)
+    choice = {
+        "wgmma": 2, "warps_m": 4, "warps_n": 1, "frags_m": 1, "frags_n": 19, "chunk": 64,
+        "stages": 8, "split": 1, "band": 2,
+    }  # fmt: skip
+
+    def longer(**other):
+        aligned, strips = (
+            gemm_tma.estimate(shape, choice | other, HOPPER, strips=s) for s in (False, True)
+        )
+        return aligned > strips
+
+    assert longer()
+    assert not longer(frags_n=20)
+    assert not longer(wgmma=8)  # columns of such a tile are rows of the result
