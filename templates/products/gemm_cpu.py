@@ -134,7 +134,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     is_alias = in_rows and 4 * shape.k % _ALIAS == 0
     most = cpu_tiles.HIGHEST if pack == BY_TILES else max(cpu_tiles.ROWS)
     most = min(most, cpu_tiles.rows_together(target)) if is_alias else most
-    if pack == ONE_BY_ONE and unit.floats <= 8 and shape.m <= FEW and not _is_near(shape):
+    if pack == ONE_BY_ONE and unit.floats <= 8 and (shape.m > FEW or not _is_near(shape)):
         most = _LOW
     if pack == LIE:
         least = shape.m if shape.m <= _tallest(unit) else 1 if unit.floats <= 8 else _HIGH

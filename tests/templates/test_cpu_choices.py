@@ -132,3 +132,8 @@ def test_any_shape_has_an_untuned_choice_of_its_space(unit, cores):
         stride, padding = (extent(1, 3), extent(1, 3)), (rng.randint(0, kh), rng.randint(0, kw))
         untuned(conv2d_cpu, Conv2d(*images, *filters, stride, padding, True, True), unit, cores)
         untuned(gemm_cpu, Gemm(extent(1, 1500), extent(1, 4000), extent(1, 4000)), unit, cores)
+
+
+def test_panels_of_short_vectors_that_are_packed_one_by_one_have_tiles_of_four_rows():
+    found = [untuned(gemm_cpu, Gemm(m, 1360, 1920), VectorUnit(8, 16)) for m in (30, 101)]
+    assert [(each["pack"], each["rows"]) for each in found] == [(gemm_cpu.ONE_BY_ONE, 4)] * 2
