@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from autotune.errors import KernelError
+from autotune.runtime.arrays.bind import refuse_lost_results
 
 
 def is_torch(value: object) -> bool:
@@ -31,16 +32,10 @@ def refuse_apart(where: str, value: Any, written: bool) -> None:
             f"{where}: expected a contiguous array, got one of shape {tuple(value.shape)} whose "
             "elements lie apart; copy it first"
         )
-    if not written:
-        return
-    steps = value.stride() if is_torch(value) else value.strides
-    if any(n > 1 and not step for n, step in zip(value.shape, steps, strict=True)):
-        why = "its elements share memory, as after expand() or broadcast_to()"
-    elif isinstance(value, np.ndarray) and not value.flags.writeable:
-        why = "the array is read-only"
-    else:
-        return
-    raise KernelError(f"{where}: it is written by the kernel, but {why}")
+    if written and is_torch(value):
+        refuse_lost_results(where, value.shape, value.stride(), True)
+    elif written:
+        refuse_lost_results(where, value.shape, value.strides, value.flags.writeable)
 
 
 def contiguous_copy(value: Any, shape: tuple[int, ...]) -> Any:

@@ -176,13 +176,30 @@ def _check(where: str, argument: Argument, found: NDArray | HostArray) -> None:
     if dtype != argument.dtype and {dtype, argument.dtype} not in _SAME:
         raise KernelError(f"{where}: expected dtype {argument.dtype}, got {dtype}")
     if isinstance(found, np.ndarray) and argument.role != "in":
-        why = ""
-        if any(n > 1 and not s for n, s in zip(found.shape, found.strides, strict=True)):
-            why = "its elements share memory, as after expand() or broadcast_to()"
-        elif not found.flags.writeable:
-            why = "the array is read-only"
-        if why:
-            raise KernelError(f"{where}: it is written by the kernel, but {why}")
+        refuse_lost_results(where, found.shape, found.strides, found.flags.writeable)
+
+
+def refuse_lost_results(
+    where: str, shape: Sequence[int], strides: Sequence[int], writeable: bool
+) -> None:
+    """Raise where an array that a kernel writes cannot hold results of its own.
+
+    Args:
+        where: which argument it is.
+        shape: of the array.
+        strides: of the array, in whatever unit.
+        writeable: whether it may be written at all.
+
+    Raises:
+        KernelError: its elements share memory, or it is read-only.
+    """
+    if any(n > 1 and not step for n, step in zip(shape, strides, strict=True)):
+        why = "its elements share memory, as after expand() or broadcast_to()"
+    elif not writeable:
+        why = "the array is read-only"
+    else:
+        return
+    raise KernelError(f"{where}: it is written by the kernel, but {why}")
 
 
 def _is_in_place(where: str, found: NDArray | HostArray, device: Device) -> bool:
