@@ -16,6 +16,8 @@ from autotune import SourceKernel, Target, workspace
 from autotune.kernel import Argument, KernelCall
 from autotune.target import Limits
 from autotune.task import is_symbolic
+from autotune.task import larger as larger  # also for other templates, as `common.larger`
+from autotune.task import smaller as smaller
 
 # Values of any dtype.
 Array = npt.NDArray[Any]
@@ -76,20 +78,10 @@ def odd_quads(floats: int) -> int:
 # The rules by which a family refuses choices are also evaluated for all choices at once, with
 # expressions in place of numbers; see "Filters of a space" in the architecture.
 # There a question about a number (`if`, `and`, `max`) parts the choices in two, so rules compute
-# what they compare without asking: with `&` and `|`, and with these.
+# what they compare without asking: with `&` and `|`, with `larger` and `smaller`, and with these.
 
 
 Number = TypeVar("Number", int, float)
-
-
-def larger(left: Number, right: Number) -> Number:
-    """Return the larger of two numbers."""
-    return left + (right > left) * (right - left)
-
-
-def smaller(left: Number, right: Number) -> Number:
-    """Return the smaller of two numbers."""
-    return left + (right < left) * (right - left)
 
 
 def pick(condition: int, then: Number, otherwise: Number) -> Number:

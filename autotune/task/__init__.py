@@ -27,7 +27,7 @@ from autotune.task.kinds import (
     TransformSpace,
 )
 from autotune.task.scope import GLOBAL_SCOPE
-from autotune.task.symbols import is_symbolic
+from autotune.task.symbols import is_symbolic, larger, smaller
 from autotune.task.task import Task, create
 from autotune.task.template import (
     TASK_TABLE,
@@ -79,11 +79,13 @@ __all__ = [
     "get_config",
     "get_workload",
     "is_symbolic",
+    "larger",
     "register",
     "register_operator",
     "register_topi_compute",
     "register_topi_schedule",
     "serialize_args",
+    "smaller",
     "task",
     "template",
 ]

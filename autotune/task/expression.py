@@ -205,6 +205,8 @@ def bounds_of(function: Function, left: Bounds, right: Bounds) -> Bounds:
         return _COMPARED[function](left, right)
     if function in _OF_TRUTH:
         return _OF_TRUTH[function](left[0], right[0]), _OF_TRUTH[function](left[1], right[1])
+    if function in (np.maximum, np.minimum):
+        return function(left[0], right[0]), function(left[1], right[1])
     corners = [computed(function, a, b) for a in left for b in right]
     low, high = np.minimum(corners[0], corners[1]), np.maximum(corners[0], corners[1])
     for corner in corners[2:]:

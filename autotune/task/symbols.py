@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, final
+from typing import Any, NoReturn, TypeVar, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ Values = npt.NDArray[Any]
 Function = Callable[..., object]
 # Numbers below this are exact in both int64 and float64.
 EXACT = 1 << 53
+Number = TypeVar("Number", int, float)
 Span = tuple[float, float]
 _NO_TABLE: Values = np.empty(0)
 
@@ -251,6 +252,9 @@ def _bounds(function: Function, left: Span, right: Span) -> Span:
         return min(corners), max(corners)
     if function in _COMPARISONS:
         return 0, 1
+    if function in (np.maximum, np.minimum):
+        best = max if function is np.maximum else min
+        return best(left[0], right[0]), best(left[1], right[1])
     largest = [max(abs(low), abs(high)) for low, high in (left, right)]
     if function is operator.mod:
         return -largest[1], largest[1]
@@ -258,8 +262,15 @@ def _bounds(function: Function, left: Span, right: Span) -> Span:
         if is_truth(left) and is_truth(right):
             return 0, 1
         return -sum(largest) - 1, sum(largest) + 1
-    # A quotient; of a divisor below 1 it is a float, which cannot overflow.
+    if right[0] > 0:
+        corners = [_quotient(function, a, b) for a in left for b in right]
+        return min(corners), max(corners)
+    # Of a divisor below 1 a quotient is a float, which cannot overflow.
     return -largest[0] - 1, largest[0] + 1
+
+
+def _quotient(function: Function, left: float, right: float) -> float:
+    return left // right if function is operator.floordiv else left / right
 
 
 def is_truth(span: Span) -> bool:
@@ -307,6 +318,20 @@ def _may_be_zero(value: Operand) -> bool:
     if value.function is None:
         return bool((value.table == 0).any())
     return bool(value.span[0] <= 0 <= value.span[1])
+
+
+def larger(left: Number, right: Number) -> Number:
+    """Return the larger of two numbers, known or not; ``max`` would ask which it is."""
+    if type(left) is Symbol or type(right) is Symbol:
+        return cast(Number, _combine(np.maximum, left, right))
+    return left + (right > left) * (right - left)
+
+
+def smaller(left: Number, right: Number) -> Number:
+    """Return the smaller of two numbers, known or not; ``min`` would ask which it is."""
+    if type(left) is Symbol or type(right) is Symbol:
+        return cast(Number, _combine(np.minimum, left, right))
+    return left + (right < left) * (right - left)
 
 
 def is_symbolic(value: object) -> bool:

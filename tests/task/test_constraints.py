@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.errors import SpaceError
-from autotune.task import ConfigSpace
+from autotune.task import ConfigSpace, larger, smaller
 from autotune.task.constraint import TracedConstraint
 from autotune.task.filters import constraints_of
 from autotune.task.opaque import OpaqueConstraint
@@ -45,6 +45,9 @@ FILTERS = {
     "order": (lambda c: list(c["order"].perm) == [1, 0, 2] or c["vec"].val == 4, True),
     "ratio": (lambda c: c["y"].size[1] / c["vec"].val <= 1.5, True),
     "minmax": (lambda c: max(c["y"].size[1], c["x"].size[1]) // min(4, c["vec"].val) >= 3, True),
+    "larger": (lambda c: larger(c["y"].size[1], c["x"].size[1]) // c["vec"].val >= 3, True),
+    "smaller": (lambda c: smaller(c["y"].size[1] * c["vec"].val, c["x"].size[1]) > 2, True),
+    "positive": (lambda c: 12 % larger(c["x"].size[1] // (4 * c["vec"].val), 1) == 0, True),
     "sum": (lambda c: sum(c["y"].size[1:]) <= 2 * math.prod(c["x"].size[1:]), True),
     "numpy": (lambda c: np.prod(c["y"].size[1:]) <= 4 * c["vec"].val, True),
     "counts": (lambda c: (c["vec"].val > 1) + (c["x"].size[1] > 2) >= (c["y"].size[1] > 2), True),

@@ -182,6 +182,9 @@ def test_a_range_of_indices_is_counted_as_its_points_are(args, listed):
     assert space.subrange_length(first, last) == space._points.accepts(digits).sum()
 
 
+F16 = "float16"
+# The last arguments of a convolution of 16-bit floats, from bias on.
+OF_HALVES = (True, "relu", False, False, 1, F16)
 # The last arguments of a convolution that is to be multiplied by fmaf.
 BY_FMA = (False, False, False, False, 1, 1, "none", False, False, True)
 
@@ -210,6 +213,26 @@ def test_large_spaces_of_templates_are_counted_from_few_states(name, args, most)
     assert drawn == pytest.approx(
         len(space) / space.range_length * len(digits), abs=5 * drawn**0.5
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("conv2d_nhwc.cuda", (8, 7, 7, 512, 512, 3, 3, 1, 1, True, "relu", *[False] * 2, 1, F16)),
+        (
+            "conv2d_nhwc.cuda",
+            (1, 12, 12, 317, 179, 5, 1, 1, 2, False, "none", *[False] * 2, 1, F16),
+        ),
+        ("conv2d_nhwc.cuda", (1, 39, 39, 332, 68, 3, 3, 2, 1, True, "gelu", *[False] * 2, 2, F16)),
+        ("gemm.cuda", (1024, 1024, 1024, F16)),
+        ("gemm.cuda", (1023, 1023, 1023, F16)),
+        ("gemm.cuda", (1024, 1024, 1024, "tf32")),
+        ("attention.cuda", (1, 8, 1024, 1024, 64)),
+    ],
+)
+def test_spaces_of_tensor_cores_are_listed_or_counted_and_never_gone_through(name, args):
+    points = create(name, args, "cuda -arch=sm_90").config_space._points
+    assert not points._joint.checks or points._counter is not None
 
 
 @pytest.mark.parametrize("cells", [1, 7, 64])
