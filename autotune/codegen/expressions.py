@@ -49,15 +49,15 @@ from autotune.ir import (
 
 Text = tuple[str, int]  # what is written, and how tightly its outermost operator binds
 
-ATOM, UNARY, PRODUCT, SUM, SHIFT, COMPARE, EQUAL, BIT_AND, BIT_XOR, BIT_OR, AND, OR, CHOICE = (
-    16, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3,
-)  # fmt: skip
+# FACTORS is a product without divisions: a * (b % c * d) is not a * b % c * d.
+ATOM, UNARY, FACTORS, PRODUCT, SUM, SHIFT, COMPARE = 16, 15, 14, 13, 12, 11, 10
+EQUAL, BIT_AND, BIT_XOR, BIT_OR, AND, OR, CHOICE = 9, 8, 7, 6, 5, 4, 3
 
 # class -> (operator, binding of the result, least binding of the left and right operand)
 INFIX: dict[type[BinaryOp], tuple[str, int, int, int]] = {
     Add: ("+", SUM, SUM, SUM),
     Sub: ("-", SUM, SUM, PRODUCT),
-    Mul: ("*", PRODUCT, PRODUCT, PRODUCT),
+    Mul: ("*", PRODUCT, PRODUCT, FACTORS),
     Div: ("/", PRODUCT, PRODUCT, UNARY),
     TruncDiv: ("/", PRODUCT, PRODUCT, UNARY),
     TruncMod: ("%", PRODUCT, PRODUCT, UNARY),
@@ -122,6 +122,10 @@ class ExpressionPrinter:
         """Return an expression as text that binds at least as tightly as ``least``."""
         text, binding = self.kept.get(expr) or self.print(expr)
         return text if binding >= least else f"({text})"
+
+    def binding(self, expr: Expr) -> int:
+        """Return how tightly the outermost operator of an expression's text binds."""
+        return (self.kept.get(expr) or self.print(expr))[1]
 
     def print(self, expr: Expr) -> Text:
         """Return the text of an expression and keep it."""
@@ -199,12 +203,14 @@ class ExpressionPrinter:
         a, b = node.a, node.b
         if kind is TruncDiv or kind is TruncMod:
             self.divides = True
-        if kind in _ROUNDED and (is_float(node.dtype) or type(b) in (TruncDiv, TruncMod)):
-            right = binding + 1
+        if kind in _ROUNDED and is_float(node.dtype):
+            right += 1
         if kind is Add and isinstance(b, IntImm) and int_range(b.dtype)[0] < b.value < 0:
             symbol, b = "-", IntImm(-b.value, b.dtype)
         elif kind is Mul and isinstance(b, IntImm | FloatImm) and b.value == -1:
             return self.narrowed(self.scalar_of(node.dtype), f"-{self.text(a, ATOM)}", UNARY)
+        if kind is Mul and self.binding(a) >= FACTORS:
+            binding = FACTORS
         text = f"{self.text(a, left)} {symbol} {self.text(b, right)}"
         narrow = symbol in "+-*" or (kind is TruncDiv and not _is_positive(b))
         scalar = self.scalar_of(node.dtype)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from autotune.codegen.dialect import Dialect
-from autotune.codegen.expressions import PRODUCT, SUM, UNARY, ExpressionPrinter
+from autotune.codegen.expressions import FACTORS, SUM, UNARY, ExpressionPrinter
 from autotune.codegen.guarded_loads import GUARDED_LOADS, has_guarded_loads
 from autotune.codegen.lane_loops import MOST_STEPS, NARROWEST, lane_loop
 from autotune.codegen.masked_halves import MASKED_HALVES, has_masked_halves
@@ -223,7 +223,7 @@ class StatementPrinter:
         """Declare an array of this function; a large one is taken from the heap."""
         scalar = self.expressions.scalar_of(buffer.dtype)
         known = elements_of(buffer)
-        size = str(known) if known else self.expressions.text(as_expr(buffer.shape[0]), PRODUCT)
+        size = str(known) if known else self.expressions.text(as_expr(buffer.shape[0]), FACTORS)
         name = self.declare(buffer, buffer.name)
         is_large = 0 < self.dialect.heap_bytes < known * item_bytes(buffer.dtype)
         aligned = self._alignment(known * item_bytes(buffer.dtype))

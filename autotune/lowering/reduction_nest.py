@@ -9,6 +9,7 @@ from autotune.ir.analysis_affine import Affine
 from autotune.ir.expr import Expr, Load, Reduce, Var
 from autotune.ir.stmt import Buffer, Stmt, Store, seq
 from autotune.ir.structure import variables
+from autotune.lowering.bodies import reads_in
 from autotune.lowering.cross_thread import CrossThread, combine, store_together
 from autotune.lowering.plan import StagePlan
 from autotune.lowering.stage_nest import Guards, Level, Nests, StageNest, place_of
@@ -31,6 +32,7 @@ class ReductionNest(StageNest):
         """Return the statement of the whole stage."""
         reduces = [i for i, level in enumerate(self.levels) if level.is_reduce]
         begin = reduces[0] if reduces else len(self.levels)
+        self._check_init(begin)
         conditions = self.conditions()
         guards = self.guards(conditions)
         common = {i: found for i, found in guards.items() if i <= begin}
@@ -45,6 +47,19 @@ class ReductionNest(StageNest):
             return seq(init, self.loops(begin, len(self.levels), inner, self._update))
 
         return self.loops(0, begin, common, tail)
+
+    def _check_init(self, begin: int) -> None:
+        """Raise if a stage of first values is computed inside loops that come after these."""
+        ops = {load.tensor.op for value in self.plan.body.init for load in reads_in(value)}
+        for level in self.levels[begin:]:
+            for child in level.children:
+                if child.op in ops:
+                    name = self.plan.stage.op.name
+                    raise LoweringError(
+                        f"compute_at: {child.op.name} is where {name} begins (init=...), but is "
+                        f"computed at {level.leaf.var.name!r}, which is inside the reduction of "
+                        f"{name}; compute it at a loop outside that, or at the root"
+                    )
 
     def _counting(self, least: int) -> Guards:
         """Return the guards for the condition under which a value counts."""

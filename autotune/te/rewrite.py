@@ -332,7 +332,7 @@ def _factor_body(
     condition = substitute(first.condition, mapping)
     for split in overruns(stage.relations, extents):
         limit = as_expr(extents[split.parent])
-        condition = And.fold(condition, LT.fold(values[split.parent], limit))
+        condition = And.fold(LT.fold(values[split.parent], limit), condition)
     sources = tuple([substitute(each, mapping) for each in first.sources])
     count = range(len(sources))
     if axes:

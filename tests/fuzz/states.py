@@ -20,8 +20,9 @@ from autotune.kernel.layout import with_layouts
 from tests.fuzz.check import COMPUTATIONS, Trial
 from tests.fuzz.operators import OPERATORS
 from tests.fuzz.products import PRODUCTS
+from tests.fuzz.rare import RARE
 
-ALL_COMPUTATIONS = {**COMPUTATIONS, **OPERATORS}
+ALL_COMPUTATIONS = {**COMPUTATIONS, **OPERATORS, **RARE}
 TARGETS = {"c": "llvm", "cuda": "cuda -arch=sm_90"}
 # States of one workload that one seed draws.
 STATES = 4

@@ -7,6 +7,7 @@ from autotune.runtime.compile.toolchain import host_toolchain
 from autotune.target import Target
 from tests.fuzz.check import COMPUTATIONS, draw, run
 from tests.fuzz.guarded import GUARDED
+from tests.fuzz.rare import RARE
 
 BATCH = 30
 # A drawing that te or lowering refuses, with an error that says why, is no failure; but most must
@@ -14,10 +15,11 @@ BATCH = 30
 MOST_REFUSED = 0.15
 
 
-def test_random_schedules_compute_what_numpy_does(seeds, tmp_path):
+@pytest.mark.parametrize("computations", [COMPUTATIONS, RARE], ids=["usual", "rare"])
+def test_random_schedules_compute_what_numpy_does(computations, seeds, tmp_path):
     failures, refused = [], []
     for first in range(0, len(seeds), 2 * BATCH):
-        trials = [draw(seed) for seed in seeds[first : first + 2 * BATCH]]
+        trials = [draw(seed, computations) for seed in seeds[first : first + 2 * BATCH]]
         for language in ("c", "cuda"):
             ready = [t for t in trials if t.kernel is not None and t.language == language]
             if ready:

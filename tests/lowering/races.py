@@ -250,7 +250,9 @@ class Draw:
         return make
 
     def condition(self):
-        """A condition on a thread or a loop."""
+        """A condition on a thread or a loop, or on what is read."""
+        if self.buffers and self.rng.random() < 0.3:
+            return LT(self.value(), IntImm(1))
         var = self.rng.choice([*self.kernel.vars, *self.loops])
         compare = self.rng.choice([LT, LT, EQ])
         return compare(var, IntImm(self.rng.randint(0, 3)))

@@ -65,6 +65,17 @@ def test_both_sides_of_a_branch_are_seen():
     assert count(k, write, k.read(S, t + 1)) == 1
 
 
+def test_what_a_condition_reads_is_read():
+    k, S, R = Kernel(), shared(), shared()
+    (t,) = k.vars
+    branch = If(LT(k.value(S, t + 1), IntImm(1)), k.write(R, t))
+    assert count(k, k.write(S, t), branch) == 1
+    assert count(k, branch, k.write(S, t)) == 1
+    assert count(k, k.loop(3, lambda i: seq(k.write(S, t), branch))) == 2
+    own = If(LT(k.value(S, k.index(t)), IntImm(1)), k.write(R, t))
+    assert count(k, k.write(S, t), own) == 0
+
+
 @pytest.mark.parametrize(("taken", "needed"), [(1, 1), (0, 0)])
 def test_of_a_constant_condition_only_the_taken_side_counts(taken, needed):
     k, S = Kernel(), shared()

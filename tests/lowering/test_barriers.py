@@ -92,12 +92,15 @@ def test_what_an_index_reads_is_read():
     assert str(k.placed(fill, copied)).count("barrier") == 1
 
 
-def test_an_asynchronous_copy_writes_what_it_copies_to():
+def test_an_asynchronous_copy_reads_one_place_and_writes_the_other():
     k, S = Kernel(), shared()
     (t,) = k.vars
     copy = AsyncCopy(S, k.index(t), Buffer("G", (64,), "float32"), k.index(t), 4)
     assert str(k.placed(copy, k.read(S, t + 1))).count("barrier") == 1
     assert str(k.placed(copy, k.read(S, t))).count("barrier") == 0
+    G = Buffer("G", (64,), "float32")
+    again = AsyncCopy(S, k.index(t), G, k.index(t + 1), 4)
+    assert str(k.placed(k.write(G, t), again)).count("barrier") == 1
 
 
 def test_a_value_under_a_name_is_read_where_it_is_named():

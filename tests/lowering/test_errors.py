@@ -173,6 +173,20 @@ def test_a_first_value_cannot_be_given_to_every_thread():
     refused(s, [A, B], "bind", "B reduces over threads", "init")
 
 
+def test_a_first_value_computed_after_it_is_read():
+    A, first = te.placeholder((4, 8), name="A"), te.placeholder((4,), name="first")
+    k = te.reduce_axis((0, 8), name="k")
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k, init=first[i]), name="B")
+    s = te.create_schedule(B.op)
+    cache = s[s.cache_read(first, "local", [B])]
+    cache.compute_at(s[B], s[B].op.reduce_axis[0])
+    refused(
+        s, [A, first, B], "compute_at: first.local", "init", "at 'k'", "outside", target_kind="c"
+    )
+    cache.compute_at(s[B], s[B].op.axis[0])
+    lower_schedule(s, [A, first, B], target_kind="c")
+
+
 def test_a_buffer_too_large_for_an_index():
     A = te.placeholder((1 << 16, 1 << 16), name="A")
     B = te.compute((1,), lambda i: A[i, i], name="B")

@@ -311,6 +311,17 @@ def test_rfactor_of_a_range_that_does_not_begin_at_zero():
     assert body(s, factored) == "sum(A[k.outer * 4 + k.inner + 2], axis=[k.outer])"
 
 
+def test_rfactor_reads_nothing_past_the_end_to_see_what_counts():
+    a, use = te.placeholder((16, 7), name="A"), te.placeholder((7,), "int32", name="use")
+    k = te.reduce_axis((0, 7), "k")
+    b = te.compute((16,), lambda i: te.sum(a[i, k], axis=k, where=use[k] > 0), name="B")
+    s = te.create_schedule(b.op)
+    _, inner = s[b].split(k, 4)
+    factored = s.rfactor(b, inner)
+    where = "k.outer * 4 + k.inner < 7 && use[k.outer * 4 + k.inner] > 0"
+    assert f"where={where})" in body(s, factored)
+
+
 def test_rfactor_leaves_the_beginning_to_the_last_reduction():
     a = te.placeholder((16, 8), name="A")
     k = te.reduce_axis((0, 8), "k")

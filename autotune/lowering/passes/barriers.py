@@ -157,8 +157,11 @@ class _Planner:
                 if buffer in self.common:
                     found.append(self._access(buffer, index, True))
                 return found
-            case AsyncCopy(dst, dst_index, _, src_index):
-                return [*self._reads(src_index, None, None), self._access(dst, dst_index, True)]
+            case AsyncCopy(dst, dst_index, src, src_index):
+                found = self._reads(src_index, None, None)
+                if src in self.common:
+                    found.append(self._access(src, src_index, False))
+                return [*found, self._access(dst, dst_index, True)]
             case Evaluate(value):
                 return self._reads(value, None, None)
             case AsyncCommit() | AsyncWait():
@@ -249,6 +252,7 @@ class _Planner:
     def _branch(self, stmt: If) -> tuple[Stmt, _Flow]:
         if not self.uses.of(stmt.cond).vars and not self.uses.of(stmt.cond).buffers:
             return self._decided(stmt)
+        reads = self._reads(stmt.cond, None, None)
         outer = self.below
         self.below = outer | _limit(stmt.cond)
         then, flow = self.visit(stmt.then)
@@ -260,7 +264,7 @@ class _Planner:
                 self._refuse(stmt)
             return self._split(stmt, then), flow
         # The branch may not be taken, so its barriers keep nothing apart for what comes after.
-        exposed = flow.exposed + rest.exposed
+        exposed = reads + flow.exposed + rest.exposed
         total = _Flow(exposed, [*exposed, *flow.pending, *rest.pending], False)
         new = stmt if then is stmt.then and other is stmt.other else If(stmt.cond, then, other)
         return new, total
