@@ -123,13 +123,24 @@ def test_reading_a_counter_without_a_barrier_is_a_race():
         run(body)
 
 
-def test_a_thread_that_exits_before_a_barrier_is_reported():
-    body = "  if (t == 63) return;\n  __syncthreads();\n  b[t] = 1;"
-    with pytest.raises(
-        DeviceError,
-        match=r"divergent __syncthreads .*thread \(0,0,0\) waits in line 5 while "
-        r"thread \(63,0,0\) has exited",
-    ):
+def test_a_barrier_does_not_wait_for_threads_that_have_exited():
+    body = """  __shared__ float s[64];
+  s[t] = a[t];
+  if (t >= 40) return;
+  __syncthreads();
+  b[t] = s[39 - t] + __syncthreads_count(t & 1) + __syncthreads_and(1);
+  if (__syncthreads_or(t == 50)) b[t] = 0;"""
+    a, out = np.arange(64, dtype="float32"), run(body, orders=(0, 1, 2))
+    assert (out[:40] == a[39::-1] + 21).all()
+    assert np.isnan(out[40:]).all()
+
+
+def test_threads_that_have_exited_hide_no_race():
+    body = """  __shared__ float s[64];
+  if (t >= 40) { s[t] = a[t]; return; }
+  b[t] = s[t + 1];
+  __syncthreads();"""
+    with pytest.raises(DeviceError, match="race on shared memory"):
         run(body)
 
 

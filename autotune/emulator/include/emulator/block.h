@@ -80,7 +80,8 @@ EMULATOR_RAW static void report_divergence() {
   for (int i = first; i < last && !other; ++i) {
     const Thread& t = threads[i];
     bool wanted = waiting->state == State::at_barrier
-                      ? t.state != State::at_barrier || t.line != waiting->line
+                      ? (t.state != State::at_barrier && t.state != State::done) ||
+                            t.line != waiting->line
                       : (waiting->mask >> (i - first) & 1) &&
                             (t.state != State::at_warp || t.mask != waiting->mask ||
                              t.operation != waiting->operation);
@@ -94,18 +95,25 @@ EMULATOR_RAW static void report_divergence() {
           blockIdx.z, here, there);
 }
 
+// Lets those go on that wait: all threads but those that have exited, as on compute capability 7.0.
 EMULATOR_RAW static bool release_barrier() {
   uint32_t count = 0;
+  const Thread* first = nullptr;
   for (int i = 0; i < thread_count; ++i) {
-    if (threads[i].line == threads[0].line) continue;
+    const Thread& t = threads[i];
+    if (t.state == State::done) continue;
+    if (!first) first = &t;
+    if (t.line == first->line) continue;
     report_divergence();
     return false;
   }
   for (int i = 0; i < thread_count; ++i) {
+    if (threads[i].state == State::done) continue;
     count += threads[i].vote != 0;
     threads[i].state = State::ready;
   }
-  vote_result = count;
+  vote_any = count;
+  vote_all = count == static_cast<uint32_t>(waiting_count);
   waiting_count = 0;
   ++epoch;
   memset(warp_epochs, 0, sizeof warp_epochs);
@@ -131,7 +139,7 @@ EMULATOR_RAW static bool run_block() {
       if (failed) return false;
       moved = true;
     }
-    if (waiting_count == thread_count) {
+    if (waiting_count && waiting_count + done_count == thread_count) {
       if (!release_barrier()) return false;
       if (options.order > 1) shuffle_turns();
     } else if (!moved) {
@@ -292,10 +300,11 @@ static inline void __syncthreads(int line = __builtin_LINE()) {
 }
 static inline int __syncthreads_count(int predicate, int line = __builtin_LINE()) {
   emulator::wait_at_barrier(predicate != 0, line);
-  return static_cast<int>(emulator::vote_result);
+  return static_cast<int>(emulator::vote_any);
 }
 static inline int __syncthreads_and(int predicate, int line = __builtin_LINE()) {
-  return __syncthreads_count(predicate, line) == emulator::thread_count;
+  __syncthreads_count(predicate, line);
+  return static_cast<int>(emulator::vote_all);
 }
 static inline int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
   return __syncthreads_count(predicate, line) != 0;

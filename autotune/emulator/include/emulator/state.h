@@ -65,7 +65,7 @@ static Thread threads[most_threads];
 static Thread* current = nullptr;
 static void* scheduler_stack = nullptr;
 static int thread_count, waiting_count, done_count;
-static uint32_t vote_result, vote_all, vote_any;
+static uint32_t vote_any, vote_all;
 static Options options = {0, 1};
 static bool failed = false;
 static char message[2048];
