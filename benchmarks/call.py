@@ -8,7 +8,8 @@
 Host time is that of the calling thread from call to return, in batches of calls with a wait for
 the device between them: the median of the batches, in microseconds, and their spread. The kernels
 do next to nothing. "driver" is the driver's own function, called from C: no call takes less.
-Beside it stand torch's products and sums of 64 x 64 matrices, and calls inside `torch.compile`.
+Beside it stand torch's products and sums of 64 x 64 matrices, and calls inside `torch.compile`; on
+a CPU, operators by name (`autotune.jit`) of 4 x 4 matrices.
 """
 
 from __future__ import annotations
@@ -140,6 +141,10 @@ def measure_cpu() -> dict[str, tuple[float, float]]:
         found[f"{count} arguments, numpy"] = host_us(function, values, int)
         ours = [array(v) for v in values]
         found[f"{count} arguments, ours"] = host_us(function, ours, int)
+    for name in ("nn.dense", "add"):
+        by_name = autotune.jit(name, key=lambda *_: {}, target="llvm")
+        values = [np.ones((4, 4), "float32") for _ in range(3)]
+        found[f"{name} by name, numpy"] = host_us(by_name, values, int)
     return found
 
 

@@ -155,4 +155,5 @@ def _choice(
     asked: Asked,
     version: int,
 ) -> Choice:
-    return Choice(module, origin, of, version, way.operands, way.task.name, asked.check)
+    operands = asked.arrangement(way, module.kernel.args)
+    return Choice(module, origin, of, version, operands, way.task.name, asked.check)

@@ -8,6 +8,8 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Literal, cast, overload
 
+import numpy as np
+
 from autotune.errors import AutotuneError, TunerError
 from autotune.just_in_time.background import WORKER, Job
 from autotune.just_in_time.choice import Choice, IsRight, choose, exact
@@ -84,15 +86,18 @@ class Jit:
         if named:
             args = in_order(self.__name__, self._key, args, named)
         if self._tune != "background":
-            self.choice(*args)(*args, stream=stream)
+            self._choice(args)(*args, stream=stream)
             return
         with WORKER.calling():
-            self.choice(*args)(*args, stream=stream)
+            self._choice(args)(*args, stream=stream)
 
     def choice(self, *args: object, **named: object) -> Choice:
         """Return what a call with these arguments runs, and where it comes from."""
         if named:
             args = in_order(self.__name__, self._key, args, named)
+        return self._choice(args)
+
+    def _choice(self, args: tuple[object, ...]) -> Choice:
         facts = self._facts(args)
         found = self._choices.get(facts)
         if found is None or (found.origin != "exact" and found.version != self.store.look()):
@@ -342,6 +347,8 @@ def _contexts_of(facts: tuple[object, ...]) -> tuple[tuple[Callable[[], object],
 
 def _facts(value: Any) -> tuple[object, ...]:
     """Return what decides about an argument: shape, dtype and device; of a number the type."""
+    if type(value) is np.ndarray:
+        return value.shape, value.dtype
     shape = getattr(value, "shape", None)
     if shape is None:
         return (), type(value)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from autotune.errors import AutotuneError, GraphError, TunerError
 from autotune.graph import OPERATORS, Graph, Node, Operator, Pattern, TensorType, Variable
 from autotune.graph.fuse import Function, partition
 from autotune.just_in_time.attributes import operator_of
-from autotune.just_in_time.overlap import refuse_overlap
+from autotune.just_in_time.overlap import Overlap
 from autotune.just_in_time.ways import Asked, Way, refuse_source
 from autotune.network import FunctionOffer, fallback_kernel, offers_of
 from autotune.runtime.arrays.array import dtype_name
@@ -45,8 +44,9 @@ class OfOperator:
             if _is_whole(offer)
         ]
         alone = all(node.op.pattern <= Pattern.BROADCAST for node in function.graph.nodes)
-        check = partial(refuse_overlap, self.owner, inputs=len(function.inputs), in_place=alone)
-        return Asked(title, tuple(ways), lambda: fallback_kernel(function, target), check)
+        check = Overlap(self.owner, len(function.inputs), len(results), alone).check
+        shapes = tuple(v.type.shape for v in (*function.inputs, *function.graph.outputs))
+        return Asked(title, tuple(ways), lambda: fallback_kernel(function, target), check, shapes)
 
     def written(self, given: object, args: Sequence[object], target: Target) -> tuple[int, ...]:
         """Return the results."""

@@ -11,25 +11,35 @@ from autotune.errors import TunerError
 from autotune.runtime import NDArray
 
 
-def refuse_overlap(owner: str, args: Sequence[object], inputs: int, in_place: bool) -> None:
-    """Raise where a result of an operator lies in the memory of one of its inputs.
+class Overlap:
+    """Refuses calls of an operator in which a result lies in the memory of an input.
 
     Args:
         owner: the function that is called.
-        args: its inputs, then its results.
-        inputs: how many of them are inputs.
+        inputs: how many of its arguments are inputs; those behind them are its results.
+        results: how many these are.
         in_place: whether a result may be an input of as many elements: each element of the result
             depends on the one in its place alone.
-
-    Raises:
-        TunerError: a kernel may write elements there before it has read them.
     """
-    for number in range(inputs, len(args)):
-        for source in range(inputs):
+
+    def __init__(self, owner: str, inputs: int, results: int, in_place: bool) -> None:
+        self._owner = owner
+        self._in_place = in_place
+        self._pairs = [(i, inputs + j) for j in range(results) for i in range(inputs)]
+
+    def check(self, args: Sequence[object]) -> None:
+        """Raise if a result lies in the memory of an input.
+
+        Raises:
+            TunerError: a kernel may write elements there before it has read them.
+        """
+        for source, number in self._pairs:
             given, result = args[source], args[number]
-            if _may_overlap(given, result) and not (in_place and _is_same(given, result)):
+            if not _may_overlap(given, result):
+                continue
+            if not (self._in_place and _is_same(given, result)):
                 raise TunerError(
-                    f"{owner}: argument {number}, a result, lies in the memory of argument "
+                    f"{self._owner}: argument {number}, a result, lies in the memory of argument "
                     f"{source}, which is read while it is written; pass an array of its own"
                 )
 

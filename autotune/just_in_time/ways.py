@@ -65,12 +65,20 @@ class Asked:
         ways: the templates that compute it, the first choice first.
         rule: makes the kernel where no template does; None where there is no other way.
         check: takes the arguments of a call, and raises where no kernel may have them.
+        shapes: of the arguments of the call, where they are known.
     """
 
     title: str
     ways: tuple[Way, ...]
     rule: Callable[[], object] | None = None
     check: Callable[[Sequence[object]], None] | None = None
+    shapes: tuple[tuple[int, ...], ...] = ()
+
+    def arrangement(self, way: Way, taken: Sequence[Argument]) -> tuple[int, ...] | None:
+        """Return the operands of a way; None where its kernel takes the arguments as they are."""
+        as_they_are = way.operands == tuple(range(len(self.shapes)))
+        seen = tuple([each.shape for each in taken])
+        return None if as_they_are and seen == self.shapes else way.operands
 
 
 class Source(Protocol):

@@ -239,3 +239,11 @@ def test_an_operator_that_is_made_of_others_is_refused_by_name():
     arrays = [np.ones(shape, "float32") for shape in ((3, 5), *[(5,)] * 4, (3, 5))]
     with pytest.raises(TunerError, match=r"networks make nn.batch_norm of other operators"):
         call(*arrays)
+
+
+def test_arguments_that_a_kernel_takes_as_they_are_are_not_arranged():
+    product = autotune.jit("nn.dense", key=lambda *_: {}, target="llvm")
+    x, weight, out = (np.ones(shape, "float32") for shape in [(3, 8), (5, 8), (3, 5)])
+    product(x, weight, out)
+    assert product.choice(x, weight, out).operands is None
+    assert (out == 8).all()
