@@ -29,8 +29,10 @@ def window(size, offset, factor, taps=1):
 
 
 def made_of_b(s, a, c):
-    """The text of the stage B inside the loops of C."""
-    text = str(lower_schedule(s, [a, c]))
+    """The text of the stage B inside the loops of C, before these are taken apart."""
+    seen = {}
+    lower_schedule(s, [a, c], hook=seen.setdefault)
+    text = "\n".join(str(nest) for _, nest in seen["make_nests"])
     return text[text.index("allocate B") : text.index("C[")]
 
 

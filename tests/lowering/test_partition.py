@@ -52,6 +52,50 @@ def test_padding_is_copied_without_asking_where_it_begins(before, after):
     np.testing.assert_array_equal(out, np.pad(given, ((0, 0), *[(before, after)] * 2)))
 
 
+def in_buffers(rows, columns, unrolled):
+    """A product in tiles whose sums are in a buffer, the second matrix copied for each tile."""
+    tensors = product(rows, columns)
+    _, b, c = tensors
+    s = te.create_schedule(c.op)
+    sums = s.cache_write(c, "local")
+    _, jo, _, ji = s[c].tile(*s[c].op.axis, 4, 8)
+    s[sums].compute_at(s[c], jo)
+    i, j = s[sums].op.axis
+    (k,) = s[sums].op.reduce_axis
+    s[sums].reorder(k, i, j)
+    copied = s.cache_read(b, "global", [sums])
+    s[copied].compute_at(s[sums], k)
+    for axis in (j, ji):
+        s[sums if axis is j else c].vectorize(axis)
+    if unrolled:
+        s[sums].unroll(i)
+    return s, tensors
+
+
+@pytest.mark.parametrize("unrolled", [False, True])
+@pytest.mark.parametrize(("rows", "columns"), [(9, 19), (4, 16), (3, 5)])
+def test_loops_around_buffers_are_taken_apart_too(rows, columns, unrolled):
+    schedule, tensors = in_buffers(rows, columns, unrolled)
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, [int(n) for n in t.shape]).astype("float32") for t in tensors[:2])
+    out, text = run(schedule, tensors, a, b)
+    assert "if (" not in text
+    np.testing.assert_array_equal(out, a @ b)
+
+
+def test_iterations_that_are_written_out_have_loops_of_their_own_length():
+    x = te.placeholder((13,), name="x")
+    y = te.compute((13,), lambda i: x[i] + 1.0, name="y")
+    s = te.create_schedule(y.op)
+    outer, _ = s[y].split(y.op.axis[0], factor=5)
+    s[y].unroll(outer)
+    given = np.arange(13, dtype="float32")
+    out, text = run(s, [x, y], given)
+    assert "if (" not in text
+    assert text.count("for (") == 3
+    np.testing.assert_array_equal(out, given + 1)
+
+
 @pytest.mark.parametrize(("rows", "columns", "tall", "wide"), [(49, 16, 5, 8), (7, 19, 3, 8)])
 def test_tiles_that_do_not_divide_leave_conditions_to_no_inner_loop(rows, columns, tall, wide):
     schedule, tensors = uneven(rows, columns, tall, wide)

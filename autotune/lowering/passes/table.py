@@ -54,6 +54,8 @@ PASSES = (
     Pass("vectorize", vectorize_loops),
     Pass("stores", widen_stores),
     Pass("storage", hoist_allocations),
+    # Without allocations inside, more loops can be taken apart...
+    Pass("partition", partition_loops),
     Pass("pipeline", pipeline_loops),
     Pass("limits", check_limits),
     Pass("barriers", insert_barriers),
@@ -61,6 +63,8 @@ PASSES = (
     # What a kernel uses is easier to see before loops are written out than after.
     Pass("describe", describe),
     Pass("unroll", unroll_loops),
+    # ... and of iterations that are written out, more conditions are of one loop alone.
+    Pass("partition", partition_loops),
 )
 
 

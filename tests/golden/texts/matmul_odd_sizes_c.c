@@ -1,5 +1,3 @@
-#include <stdbool.h>
-
 void matmul_odd_sizes_c(const float* restrict A, const float* restrict B, float* restrict C) {
   for (int i_outer = 0; i_outer < 2; ++i_outer) {
     for (int j_outer = 0; j_outer < 2; ++j_outer) {
@@ -48,11 +46,7 @@ void matmul_odd_sizes_c(const float* restrict A, const float* restrict B, float*
           C[i_inner * 23 + j_inner + 384] += A[i_inner * 17 + k_outer * 4 + k_inner + 272] * B[k_outer * 92 + k_inner * 23 + j_inner + 16];
         }
       }
-      for (int k_inner = 0; k_inner < 4; ++k_inner) {
-        if (k_inner < 1) {
-          C[i_inner * 23 + j_inner + 384] += A[i_inner * 17 + k_inner + 288] * B[k_inner * 23 + j_inner + 384];
-        }
-      }
+      C[i_inner * 23 + j_inner + 384] += A[i_inner * 17 + 288] * B[j_inner + 384];
     }
   }
 }
