@@ -11,7 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autotune.errors import ScheduleError
-from autotune.ir import Expr, IntImm, IterVar, ProducerLoad, Range, Var, as_expr, substitute
+from autotune.ir import (
+    Conditional,
+    Expr,
+    IntImm,
+    IterVar,
+    ProducerLoad,
+    Range,
+    Reduce,
+    Var,
+    as_expr,
+    substitute,
+)
 from autotune.ir.structure import same, variables, walk
 from autotune.ir.visitor import Rewriter
 from autotune.te.relation import extent_of
@@ -58,6 +69,12 @@ def make_reindex(
         raise _refusal(tensor, f"{reader.name} computes nothing; expected a stage that reads it")
     chosen = [[_axis(tensor, op, number) for number in group] for group in groups]
     load = _only_read(schedule, tensor, op)
+    if _is_conditional(load, op):
+        raise _refusal(
+            tensor,
+            f"{op.name} reads it where a condition holds, which the view would not ask; expected "
+            "a read of each element, such as one of a stage that pads",
+        )
     flat = [axis for group in chosen for axis in group]
     if len(set(flat)) < len(flat) or not all(chosen):
         raise _refusal(tensor, f"expected groups of different axes, got {groups_text(groups)}")
@@ -104,6 +121,19 @@ def _only_read(schedule: Owner, tensor: Tensor, op: ComputeOp) -> ProducerLoad:
             tensor, f"expected that {op.name} reads it at one place, got {len(found)} places"
         )
     return found[0]
+
+
+def _is_conditional(load: ProducerLoad, op: ComputeOp) -> bool:
+    """Return whether an operation makes a read only where a condition holds."""
+    for node in (n for body in op.body for n in walk(body)):
+        parts: tuple[Expr, ...] = ()
+        if isinstance(node, Conditional):
+            parts = node.then, node.other
+        elif isinstance(node, Reduce) and not isinstance(node.condition, IntImm):
+            parts = node.sources
+        if any(isinstance(n, ProducerLoad) and same(n, load) for p in parts for n in walk(p)):
+            return True
+    return False
 
 
 def _axis(tensor: Tensor, op: ComputeOp, number: int) -> IterVar:

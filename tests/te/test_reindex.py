@@ -107,6 +107,17 @@ def test_a_reader_that_reads_at_two_places_or_none_is_refused():
         te.create_schedule(last.op).reindex(first, last, [[0]])
 
 
+def test_a_read_under_a_condition_is_refused():
+    a = te.placeholder((8,), name="A")
+    k = te.reduce_axis((0, 4), name="k")
+    guarded = lambda i: te.if_then_else(i > 0, a[i - 1], 0.0)
+    counted = lambda i: te.sum(a[i + k], axis=k, where=i + k < 8)
+    for value in (guarded, counted):
+        b = te.compute((8,), value, name="B")
+        with pytest.raises(ScheduleError, match="B reads it where a condition holds"):
+            te.create_schedule(b.op).reindex(a, b, [[0], [1]] if b.op.reduce_axis else [[0]])
+
+
 @pytest.mark.parametrize("text", ["", "0,", "0 x", "-1", "0 1;2"])
 def test_a_text_that_names_no_groups_is_refused(text):
     assert groups_of(groups_text([[0, 1], [2]])) == ((0, 1), (2,))

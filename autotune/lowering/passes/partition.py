@@ -1,9 +1,9 @@
 """Loops in parts: where a condition begins or ceases to hold, a loop ends and the next begins.
 
 Padding and tiles that do not divide an axis leave conditions in inner loops, where they keep a
-compiler from vectors and take longer than the work. (GCC 12 also reads a vector past the end of an
-array for ``for i in 16: if i < 13: ...`` with AVX-512.) Most of them hold for all iterations but a few
-at the ends, and these are known::
+compiler from vectors and take longer than the work. (With AVX-512, GCC 12 also reads a vector past
+the end of an array for ``for i in 16: if i < 13: ...``.) Most of them hold for all iterations but
+a few at the ends, and these are known::
 
     for i in 9: a[i] = b[i - 1] if 1 <= i and i < 8 else 0
     ->  a[0] = 0;  for i in 7: a[i + 1] = b[i];  a[8] = 0
