@@ -22,6 +22,7 @@ from autotune.version import __version__
 
 _MARK = "manifest.json"
 _TIMEOUT_S = 600.0
+_MADE_AGAIN = ("build", "__pycache__", ".egg-info")
 
 
 def write_project(shipment: Shipment, folder: str | os.PathLike[str]) -> Path:
@@ -32,7 +33,8 @@ def write_project(shipment: Shipment, folder: str | os.PathLike[str]) -> Path:
 
     Args:
         shipment: what `gather` returned.
-        folder: where to; one that is there must be empty or an earlier export.
+        folder: where to; one that is there must be empty, or an earlier export as it was written,
+            which is replaced.
 
     Raises:
         KernelError: something else is there, or it cannot be written.
@@ -65,11 +67,38 @@ def _check_free(path: Path) -> None:
     if not path.is_dir() or not any(path.iterdir()):
         return
     try:  # others call a file manifest.json too
-        known = set(json.loads((path / _MARK).read_text("utf-8")))
-    except (OSError, ValueError, TypeError, RecursionError):
-        known = set()
-    if not {"library", "functions", "files"} <= known:
+        manifest = json.loads((path / _MARK).read_text("utf-8"))
+        library, hashes = str(manifest["library"]), dict(manifest["files"])
+        known = "functions" in manifest
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        known = False
+    if not known:
         raise KernelError(f"export: {path} is there and no earlier export; give another folder")
+    package = f"python/{library}"
+    kept = {_MARK, f"{package}/{_MARK}", f"{package}/lib{library}.so"}
+    own = [name for name in _files_of(path) if name not in kept and _is_own(path, name, hashes)]
+    if own:
+        raise KernelError(
+            f"export: {path} is an earlier export in which files were changed or added since: "
+            f"{', '.join(own[:3])}{', ...' if own[3:] else ''}; move them, or give another folder"
+        )
+
+
+def _files_of(path: Path) -> list[str]:
+    """Return the files of a project, but for those that CMake, pip and Python make again."""
+    found = []
+    for folder, inside, files in os.walk(path):
+        inside[:] = [each for each in inside if not each.endswith(_MADE_AGAIN)]
+        found += [Path(folder, file).relative_to(path).as_posix() for file in files]
+    return sorted(found)
+
+
+def _is_own(path: Path, name: str, hashes: Mapping[str, object]) -> bool:
+    """Return whether a file is not as it was written."""
+    file = path / name
+    if name not in hashes or not file.is_file():
+        return True
+    return hashes[name] != hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def project_files(shipment: Shipment) -> dict[str, bytes]:

@@ -284,6 +284,22 @@ def test_a_folder_of_somebody_else_is_left_alone(log, tmp_path, name):
     assert (tmp_path / "mine" / name).read_text() == '{"name": "mine"}'
 
 
+@pytest.mark.parametrize("name", ["README.md", "src/mine.c", "python/tuned/extra.py"])
+def test_an_export_in_which_somebody_worked_is_left_alone(log, tmp_path, name):
+    shipment = gather(load_from_file(log), "tuned")
+    out = write_project(shipment, tmp_path / "tuned")
+    for made in ("build/CMakeCache.txt", "python/tuned/__pycache__/x.pyc"):
+        (out / made).parent.mkdir(exist_ok=True)
+        (out / made).write_text("")
+    write_project(shipment, out)
+    assert not (out / "build").exists()
+    with (out / name).open("a") as file:
+        file.write("/* mine */")
+    with pytest.raises(KernelError, match=f"files were changed or added since: {name}; move"):
+        write_project(shipment, out)
+    assert (out / name).read_text().endswith("/* mine */")
+
+
 def test_a_name_that_c_or_python_does_not_take_is_refused():
     of_c = ("8bit", "a-b", "int", "", "x" * 100)
     for name in (*of_c, "class", "import", "None", "template", "numpy", "autotune", "json"):
