@@ -20,6 +20,11 @@ def user_line() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
+def without_line(message: str) -> str:
+    """Return an error's message without the line at its beginning."""
+    return _LINE.sub("", message, count=1) if _LINE.match(message) else message
+
+
 def locate_error(error: Exception, name: str) -> str:
     """Return an error's message with the user's line and the tensor's name, if it lacks them.
 

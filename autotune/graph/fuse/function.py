@@ -18,6 +18,7 @@ from autotune.graph.text import digest
 from autotune.graph.types import TensorType
 from autotune.graph.value import Constant, Node, Result, Value, Variable
 from autotune.graph.verify import check_computable
+from autotune.te.location import without_line
 from autotune.te.tensor import ComputeOp, Tensor
 
 # TVM cuts names of functions here, and adds a hash.
@@ -132,9 +133,10 @@ def _computed(node: Node, inputs: Sequence[Any]) -> Tensor | Sequence[Tensor]:
         return node.op.compute(*inputs)
     except ExpressionError as error:
         kinds = ", ".join(dict.fromkeys(value.dtype for value in node.inputs))
+        why = without_line(str(error))  # the node's origin is the user's line
         raise GraphError(
-            f"{node.origin}: {node.op.name} has no kernel for {kinds}: {error}; cast its inputs "
-            "first"
+            f"{node.origin}: {node.op.name} has no kernel for {kinds}: cast its inputs first "
+            f"({why})"
         ) from error
 
 
