@@ -1,5 +1,7 @@
 """Drawing random schedules by the public primitives of te."""
 
+import contextlib
+
 from autotune import te
 from autotune.errors import ScheduleError
 from autotune.ir import ForKind
@@ -27,6 +29,7 @@ class Drawing:
 
     def draw(self):
         """Make the drawing and return the schedule."""
+        self.views()
         self.inline_some()
         if self.cuda and self.chance(0.3):
             self.tiles()
@@ -90,12 +93,38 @@ class Drawing:
             if not stage.is_output and not stage.op.reduce_axis and self.chance(0.5):
                 stage.compute_inline()
 
+    def views(self):
+        """Let some stages read a copy in another order, or a view by axes of their own."""
+        for stage in list(self.schedule.stages):
+            readers = [t for t in self.direct_readers(stage) if self.reads(t, stage.op.outputs[0])]
+            if not readers or not stage.op.outputs[0].shape or not self.chance(0.1):
+                continue
+            if self.chance(0.6):
+                order = list(range(len(stage.op.outputs[0].shape)))
+                self.rng.shuffle(order)
+                self.schedule.permute(stage.op.outputs[0], [t.op for t in readers], order)
+                continue
+            with contextlib.suppress(ScheduleError):  # some read at several places, or elsewhere
+                groups = [(n,) for n in range(len(readers[0].op.root_iter_vars))]
+                self.rng.shuffle(groups)
+                last = self.rng.randrange(len(groups))
+                groups[last:] = [tuple(n for group in groups[last:] for n in group)]
+                view = self.schedule.reindex(stage.op.outputs[0], readers[0].op, groups)
+                if self.chance(0.5):
+                    self.schedule[view].compute_inline()
+
     def cache_writes(self):
         for stage in self.computed():
             if stage.attach_type == "inline" or not self.chance(0.3):
                 continue
             scope = "local" if self.cuda else self.rng.choice(["local", "global"])
             outputs = stage.op.outputs
+            if len(outputs) == 1 and outputs[0].shape and self.chance(0.25):
+                dimension = self.rng.randrange(len(outputs[0].shape))
+                size = int(outputs[0].shape[dimension])
+                part = self.rng.choice([n for n in range(1, size + 1) if size % n == 0])
+                self.schedule.cache_write(outputs[0], scope, (dimension, part))
+                continue
             self.schedule.cache_write(list(outputs) if len(outputs) > 1 else outputs[0], scope)
 
     def rfactors(self):
@@ -150,6 +179,16 @@ class Drawing:
     def split(self, stage, axis, factor=None):
         """Split an axis, at random by factor or nparts."""
         n = self.extent(axis)
+        if factor is None and self.chance(0.15):
+            factors, from_inner = (
+                [self.rng.choice([1, 2, 5]), self.rng.choice([2, 3])],
+                self.chance(0.6),
+            )
+            parts = stage.multi_split(axis, factors, from_inner=from_inner)
+            left = -(-n // (factors[0] * factors[1]))
+            sizes = [left, *factors] if from_inner else [*factors, left]
+            self.extents.update(zip(parts, sizes, strict=True))
+            return parts[0], parts[-1]
         number = factor or self.rng.choice(FACTORS)
         if factor is None and self.chance(0.3):
             outer, inner = stage.split(axis, nparts=number)
@@ -194,9 +233,9 @@ class Drawing:
         leaves = stage.leaf_iter_vars
         if not leaves:
             return
-        last = leaves[-1]
+        last = leaves[-1] if self.chance(0.8) else self.rng.choice(leaves)
         plain = stage.attr(last).kind is ForKind.SERIAL
-        if plain and last.kind == "data" and self.extent(last) <= 16 and self.chance(0.4):
+        if plain and last.kind == "data" and self.extent(last) <= 64 and self.chance(0.4):
             stage.vectorize(last)
             self.limit[stage] = last
         for axis in leaves:
