@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import ClassVar, TypeVar, cast
 
 from autotune.ir.base import BinaryOp, Imm, Node, Not, Var
-from autotune.ir.expr import Call, Cast, Conditional, Expr, Load, ProducerLoad
+from autotune.ir.expr import Call, Cast, Conditional, Expr, IntImm, Load, ProducerLoad
 from autotune.ir.stmt import Allocate, For, If, LetStmt, Seq, Stmt, Store, seq
 from autotune.ir.structure import fields_of
 
@@ -148,8 +148,13 @@ class Rewriter(Dispatcher):
         return node if a is node.a else Not.fold(a)
 
     def visit_Conditional(self, node: Conditional) -> Expr:
-        """Rewrite the condition and both values."""
+        """Rewrite the condition and both values, or the one that it is now known to choose.
+
+        The other may be what the condition was to keep from being computed, as a division by zero.
+        """
         cond = self.rewrite(node.cond)
+        if cond is not node.cond and isinstance(cond, IntImm):
+            return self.rewrite(node.then if cond.value else node.other)
         then, other = self.rewrite(node.then), self.rewrite(node.other)
         if cond is node.cond and then is node.then and other is node.other:
             return node

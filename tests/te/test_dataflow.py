@@ -322,6 +322,16 @@ def test_rfactor_reads_nothing_past_the_end_to_see_what_counts():
     assert f"where={where})" in body(s, factored)
 
 
+def test_rfactor_computes_nothing_that_a_condition_now_keeps_from_it():
+    a = te.placeholder((16,), "int32", name="A")
+    k = te.reduce_axis((0, 1), "k")
+    value = lambda i: te.if_then_else(k != 0, te.truncdiv(a[i], k), 7)
+    b = te.compute((16,), lambda i: te.sum(value(i), axis=k), name="B")
+    s = te.create_schedule(b.op)
+    outer, _ = s[b].split(k, 1)
+    assert body(s, s.rfactor(b, outer)) == "sum(7, axis=[k.inner])"
+
+
 def test_rfactor_leaves_the_beginning_to_the_last_reduction():
     a = te.placeholder((16, 8), name="A")
     k = te.reduce_axis((0, 8), "k")
