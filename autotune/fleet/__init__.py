@@ -1,4 +1,4 @@
-"""One tuning over the devices of many hosts, on Dask; ``pip install 'autotune[fleet]'``.
+"""Tuning on the devices of many hosts, by Dask; ``pip install 'autotune[fleet]'``.
 
 Example::
 

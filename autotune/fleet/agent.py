@@ -1,7 +1,7 @@
 """The agent on each host of a fleet, which compiles and measures for clients.
 
-Nothing here knows how messages travel; `autotune.fleet.serve` hands them in. What is done with a
-kernel is done by the builder's and the runner's own parts: `BuildPool` and `Station`.
+The agent does not know how messages are carried: `autotune.fleet.serve` passes them to it. Kernels
+are compiled and run by the same classes as on one host, `BuildPool` and `Station`.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 import numpy as np
 
 from autotune.errors import AutotuneError, FleetError
-from autotune.fleet.desks import BuildDesk, DeviceDesk
+from autotune.fleet.executors import BuildExecutor, DeviceExecutor
 from autotune.fleet.facts import AgentFacts, devices_here, look_around
+from autotune.fleet.files import Store, digest_of
 from autotune.fleet.messages import (
     Answer,
     Build,
     Built,
+    Data,
     Facts,
+    FileChunk,
     Forget,
     Missing,
-    Parcel,
+    Received,
     Run,
-    Taken,
-    Told,
     Unable,
     answer_to_plain,
     ask_of,
     file_name,
 )
-from autotune.fleet.parcels import Store, digest_of
 from autotune.fleet.relocate import files_of, relocate, runs_of
 from autotune.kernel.kernel import Argument
 from autotune.kernel.layout import natural_args
@@ -48,16 +48,16 @@ logger = logging.getLogger("autotvm")
 
 
 class Agent:
-    """The worker of one host: its builders, its devices, and the files that it was sent.
+    """One worker: its builders, its devices, and the files that it was sent.
 
     Args:
-        name: by which people know it.
-        devices: keys such as ``"cuda:0"`` and ``"cpu"``; by default all GPUs, or without any the
-            CPU. An empty list makes a worker that only compiles.
-        builders: how many compilations at once; by default one a core; 0 for none.
+        name: the name that is shown to people.
+        devices: keys such as ``"cuda:0"`` and ``"cpu"``; by default all GPUs, or the CPU if there
+            are none. With an empty list the worker only compiles.
+        builders: how many compilations run at once, by default one per core; 0 for none.
 
     Raises:
-        FleetError: there is no such device.
+        FleetError: a device does not exist.
     """
 
     def __init__(
@@ -67,25 +67,25 @@ class Agent:
         self.facts: AgentFacts = look_around(name, devices_here(devices), slots)
         self._store = Store()
         self._started = time.monotonic()
-        self._builders = BuildDesk(slots)
-        # What times on the CPU pauses the builders beside it.
+        self._builders = BuildExecutor(slots)
+        # Builders of this worker are paused while a kernel is timed on the CPU.
         self._gate = HostGate(self._builders.pool)
         self._devices = {
-            one.key: DeviceDesk(one, self._gate if one.kind == "cpu" else None)
+            one.key: DeviceExecutor(one, self._gate if one.kind == "cpu" else None)
             for one in self.facts.devices
         }
         self._intake = ThreadPoolExecutor(2, "autotune-intake")
 
     def answer(self, message: Mapping[str, object]) -> Future[dict[str, object]]:
-        """Begin to do what a message asks for; its answer is a message, too."""
-        told: Future[dict[str, object]] = Future()
+        """Start what a message requests; the answer is a message as well."""
+        replied: Future[dict[str, object]] = Future()
 
         def tell(done: Future[Answer]) -> None:
-            answer: Answer = Unable("its client wanted no more of it")
+            answer: Answer = Unable("its client has cancelled it")
             if not done.cancelled():
                 answer = done.result()
-            with suppress(InvalidStateError):  # who asked is gone
-                told.set_result(answer_to_plain(answer))
+            with suppress(InvalidStateError):  # the client is gone
+                replied.set_result(answer_to_plain(answer))
 
         try:
             ask = ask_of(message)
@@ -93,7 +93,7 @@ class Agent:
         except Exception as error:  # a border between hosts: the client sees what happened
             promised = _now(_unable(error))
         promised.add_done_callback(tell)
-        return told
+        return replied
 
     def _done(self, ask: object) -> Future[Answer]:
         match ask:
@@ -101,15 +101,15 @@ class Agent:
                 return self._build(ask)
             case Run():
                 return self._run(ask)
-            case Parcel():
+            case FileChunk():
                 self._store.add_chunk(ask.transfer, ask.name, ask.start, ask.total, ask.data)
-                return _now(Taken())
+                return _now(Received())
             case Facts():
-                return _now(Told({"facts": self.facts.to_json(), **self.state()}))
+                return _now(Data({"facts": self.facts.to_json(), **self.state()}))
             case Forget():
-                for desk in (self._builders, *self._devices.values()):
-                    desk.forget(ask.client)
-                return _now(Taken())
+                for executor in (self._builders, *self._devices.values()):
+                    executor.forget(ask.client)
+                return _now(Received())
         raise FleetError(f"nothing to be done: {ask!r}")
 
     def _build(self, ask: Build) -> Future[Answer]:
@@ -121,7 +121,7 @@ class Agent:
         return promised
 
     def _keep(self, ended: Future[Answer]) -> None:
-        """Keep what was compiled here: it may be about to run here as well."""
+        """Store an artifact that was compiled here, since it may run here next."""
         if ended.cancelled():
             return
         match ended.result():
@@ -132,8 +132,8 @@ class Agent:
                     logger.warning("what was compiled is not kept here: %s", error)
 
     def _run(self, ask: Run) -> Future[Answer]:
-        desk = self._devices.get(ask.device)
-        if desk is None:
+        executor = self._devices.get(ask.device)
+        if executor is None:
             known = ", ".join(self._devices) or "none"
             reason = f"there is no device {ask.device} here; devices: {known}"
             return _now(Unable(reason, for_good=True))
@@ -143,15 +143,15 @@ class Agent:
             for name, data in ask.files.items():
                 self._store.add(name, data)
             if any(self._store.path(name) is None for name in wanted):
-                return self._after_intake(ask, desk, wanted)
-            return self._queued(ask, desk, wanted)
+                return self._after_intake(ask, executor, wanted)
+            return self._queued(ask, executor, wanted)
         except BaseException:
             self._store.release(wanted)
             raise
 
-    def _queued(self, ask: Run, desk: DeviceDesk, wanted: list[str]) -> Future[Answer]:
-        """Queue a job whose files are held here, until it has been done."""
-        promised = desk.put(ask, relocate(ask.job, self._found))
+    def _queued(self, ask: Run, executor: DeviceExecutor, wanted: list[str]) -> Future[Answer]:
+        """Queue a job whose files are held, and release them when it has run."""
+        promised = executor.put(ask, relocate(ask.job, self._found))
         promised.add_done_callback(lambda _: self._store.release(wanted))
         return promised
 
@@ -161,36 +161,38 @@ class Agent:
             raise FleetError(f"file {name[:16]} is gone")
         return path
 
-    def _after_intake(self, ask: Run, desk: DeviceDesk, wanted: list[str]) -> Future[Answer]:
-        """Make what can be made of the files of a job, in a thread, and then do it."""
+    def _after_intake(
+        self, ask: Run, executor: DeviceExecutor, wanted: list[str]
+    ) -> Future[Answer]:
+        """Create the input files that can be created here, in a thread, then run the job."""
         promised: Future[Answer] = Future()
 
         def go_on(taken: Future[tuple[str, ...]]) -> None:
             try:
                 missing = taken.result()
                 if not missing:
-                    forward(self._queued(ask, desk, wanted), promised)
+                    forward(self._queued(ask, executor, wanted), promised)
                     return
                 answer: Answer = Missing(missing)
-            except (Exception, CancelledError) as error:  # else nobody would ever be answered
+            except (Exception, CancelledError) as error:  # the client must get an answer
                 answer = _unable(error)
             self._store.release(wanted)
             promised.set_result(answer)
 
-        self._intake.submit(self._taken_in, ask, desk, wanted).add_done_callback(go_on)
+        self._intake.submit(self._taken_in, ask, executor, wanted).add_done_callback(go_on)
         return promised
 
-    def _taken_in(self, ask: Run, desk: DeviceDesk, wanted: list[str]) -> tuple[str, ...]:
-        """Make what can be made of the files of a job; return those that are missing."""
-        with self._work(desk):
+    def _taken_in(self, ask: Run, executor: DeviceExecutor, wanted: list[str]) -> tuple[str, ...]:
+        """Create the input files that can be created here; return the names of missing files."""
+        with self._work(executor):
             self._make_inputs(ask)
         return tuple(name for name in wanted if self._store.path(name) is None)
 
-    def _work(self, desk: DeviceDesk) -> AbstractContextManager[object]:
-        return self._gate.work() if desk.facts.kind == "cpu" else nullcontext()
+    def _work(self, executor: DeviceExecutor) -> AbstractContextManager[object]:
+        return self._gate.work() if executor.facts.kind == "cpu" else nullcontext()
 
     def _make_inputs(self, ask: Run) -> None:
-        """Make random inputs of their seed; other values than the client's are not kept."""
+        """Draw random inputs from their seed; store only those equal to the client's."""
         if ask.seed is None:
             return
         seen: set[tuple[Argument, ...]] = set()
@@ -207,42 +209,42 @@ class Agent:
                         np.save(made, values, allow_pickle=False)
                     try:
                         self._store.adopt(name, made)
-                    except FleetError:  # another numpy, other numbers: the client sends its own
+                    except FleetError:  # another version of numpy: the client will send its own
                         return
 
     def state(self) -> dict[str, object]:
-        """Return what changes: lines, rates, failures, by place."""
-        desks = {"builders": self._builders, **self._devices}
+        """Return the current state: waiting and ended jobs of each executor, rates, failures."""
+        executors = {"builders": self._builders, **self._devices}
         return {
             "up_s": time.monotonic() - self._started,
             "stored_bytes": self._store.bytes,
             "places": {
                 key: {
-                    "waiting": desk.waiting,
-                    "done": desk.done,
-                    "failed": desk.failed,
-                    "rate": desk.rate,
+                    "waiting": executor.waiting,
+                    "done": executor.done,
+                    "failed": executor.failed,
+                    "rate": executor.rate,
                 }
-                for key, desk in desks.items()
+                for key, executor in executors.items()
             },
         }
 
     @property
     def pids(self) -> list[int]:
         """Process ids of the processes that compile and that own devices."""
-        owned = [pid for desk in self._devices.values() if (pid := desk.pid) is not None]
+        owned = [pid for executor in self._devices.values() if (pid := executor.pid) is not None]
         return [*self._builders.pool.pids, *owned]
 
     def close(self) -> None:
-        """End all processes, answer what waits, and remove all files."""
-        for desk in (*self._devices.values(), self._builders):
-            desk.close()
+        """End all processes, answer waiting jobs by `Unable`, and remove all files."""
+        for executor in (*self._devices.values(), self._builders):
+            executor.close()
         self._intake.shutdown(wait=False, cancel_futures=True)
         self._store.close()
 
 
 def _unable(error: BaseException) -> Unable:
-    """Return what is answered where something went wrong that is not the trial's fault."""
+    """Return the answer to a request that failed through no fault of the trial."""
     if isinstance(error, (AutotuneError, OSError, MemoryError, CancelledError)):
         return Unable(f"{type(error).__name__}: {error}")
     return Unable(error_text(error))

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from autotune.errors import FleetError, MeasureError
+from autotune.fleet.files import digest_of
 from autotune.fleet.headers import pack
 from autotune.fleet.members import Members
 from autotune.fleet.messages import Build, Built, Sender
-from autotune.fleet.parcels import digest_of
 from autotune.fleet.policy import Needs
 from autotune.fleet.queue import FleetQueue, PlaceUnable, Work
 from autotune.measure.base import Builder
@@ -31,7 +31,7 @@ from autotune.workload import Reference, Workload
 if TYPE_CHECKING:
     from autotune.kernel import Kernel
 
-# What a broken compiler, disk or host may be to blame for.
+# Failures that a broken compiler, disk or host may have caused.
 _DOUBTFUL = (
     MeasureErrorNo.COMPILE_HOST,
     MeasureErrorNo.COMPILE_DEVICE,
@@ -44,10 +44,11 @@ BuildNeeds = Callable[[Target], Needs]
 
 @dataclass(frozen=True)
 class Parts:
-    """The common part of builders and runners of one fleet.
+    """What the builders and runners of one fleet share.
 
     Attributes:
-        members, queue: who is there, and what they do.
+        members: the workers.
+        queue: the queue of their work.
         sender: this client.
     """
 
@@ -57,9 +58,9 @@ class Parts:
 
 
 class FleetPool:
-    """The builders of a fleet, in place of `LocalBuilder`'s processes.
+    """The builders of a fleet, in place of the processes of a `LocalBuilder`.
 
-    What they compiled is in a folder of this client, under the names that it would have here.
+    The artifacts that they compile are written to a folder of this client.
     """
 
     def __init__(self, parts: Parts, needs: BuildNeeds) -> None:
@@ -85,7 +86,7 @@ class FleetPool:
         """Queue a job for a builder of the fleet."""
         target = Target(job.target)
         if target.backend.on_gpu and target.backend.device != "cpu" and "arch" not in target.attrs:
-            # There it would be the architecture of whatever device that host has.
+            # Without it the worker would compile for whatever device its own host has.
             job = replace(job, target=f"{job.target} -arch={target.arch}")
         try:
             needs = self._needs(target)
@@ -135,13 +136,13 @@ class FleetPool:
         )
 
     def pause(self) -> None:
-        """Nothing of this is done on this host."""
+        """Do nothing: no builder runs on this host."""
 
     def resume(self) -> None:
-        """Nothing of this is done on this host."""
+        """Do nothing: no builder runs on this host."""
 
     def close(self) -> None:
-        """Drop what was not done, and remove the artifacts."""
+        """Cancel pending builds and remove the artifacts."""
         for one in list(self._under_way):
             one.cancel()
         self._scratch.remove()
@@ -155,8 +156,8 @@ class FleetPool:
 class FleetBuilder(LocalBuilder):
     """Builds candidates on the workers of a fleet; made by `autotune.fleet.Fleet`.
 
-    The template runs and is lowered here; the source goes to a worker that compiles for the
-    target, and what it compiled comes back. The arguments are those of `LocalBuilder`.
+    The template runs, and is lowered, in this process. The source is sent to a worker that
+    compiles for the target and returns the artifact. The arguments are those of `LocalBuilder`.
     """
 
     def __init__(
@@ -184,10 +185,10 @@ class FleetBuilder(LocalBuilder):
 
     @n_parallel.setter
     def n_parallel(self, value: int) -> None:
-        """The fleet says how many there are."""
+        """Ignored: the number follows from the workers."""
 
     def set_task(self, task: Workload, build_kwargs: dict[str, object] | None = None) -> None:
-        """Prepare for a task; whether somebody compiles for it, the fleet will say."""
+        """Prepare for a task, without requiring a compiler on this host."""
         Builder.set_task(self, task, {**(build_kwargs or {}), **self.user_build_kwargs})
 
 

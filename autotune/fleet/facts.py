@@ -21,7 +21,7 @@ from autotune.version import __version__
 
 CPU = "cpu:0"
 _KEY = re.compile(r"(cuda|cpu):\d{1,3}")
-# What a worker says of itself is believed up to here.
+# Limits on what a worker may claim of itself.
 _MOST_DEVICES, _MOST_BUILDERS, _LETTERS = 1000, 4096, 200
 
 
@@ -30,11 +30,11 @@ class DeviceFacts:
     """One device of a worker.
 
     Attributes:
-        key: ``"cuda:0"`` or ``"cpu:0"``; the number is the worker's own.
-        arch: ``sm_90`` of a GPU; of a CPU a digest of what ``-march=native`` stands for there.
-        descriptor: what it is in numbers.
-        uuid: tells it from any other device like it; empty where it has none.
-        release: of CUDA that its driver is for; empty for a CPU.
+        key: ``"cuda:0"`` or ``"cpu:0"``, numbered within the worker.
+        arch: of a GPU, such as ``sm_90``; of a CPU, a digest of its ``-march=native``.
+        descriptor: its measured and reported properties.
+        uuid: unique id of the device; empty if it has none.
+        release: the release of CUDA that its driver supports; empty for a CPU.
     """
 
     key: str
@@ -45,7 +45,7 @@ class DeviceFacts:
 
     @property
     def name(self) -> str:
-        """The name that its maker gave it."""
+        """The vendor's name of the device."""
         return self.descriptor.name
 
     @property
@@ -55,7 +55,7 @@ class DeviceFacts:
 
     @property
     def index(self) -> int:
-        """Its number with the worker."""
+        """Its number within the worker."""
         return int(self.key.partition(":")[2])
 
     @property
@@ -69,15 +69,15 @@ class AgentFacts:
     """One worker.
 
     Attributes:
-        agent: tells it from any other, also from the one that was started in its place.
-        name, host, pid: who it is, for people.
-        version: of autotune.
+        agent: random id, which also distinguishes a restarted worker from its predecessor.
+        name, host, pid: identify the worker to people.
+        version: version of autotune.
         cpu: digest of its CPU, for which C is compiled.
-        toolkit: release of nvcc, such as ``"13.0"``; empty without one.
-        compiler: what its C compiler says of itself; empty without one.
-        devices: on which it measures.
-        builders: how many compilations it does at once.
-        protocol: which messages it understands.
+        toolkit: release of nvcc, such as ``"13.0"``; empty without nvcc.
+        compiler: first line of the C compiler's version; empty without a compiler.
+        devices: the devices on which it measures.
+        builders: how many compilations it runs at once.
+        protocol: version of the messages that it understands.
     """
 
     agent: str
@@ -98,7 +98,7 @@ class AgentFacts:
         return [*(["builders"] if self.builders else []), *(one.key for one in self.devices)]
 
     def to_json(self) -> dict[str, object]:
-        """Return them as plain data."""
+        """Return the description as plain data."""
         return asdict(self)
 
 
@@ -106,7 +106,7 @@ def facts_of(data: object) -> AgentFacts:
     """Read what `AgentFacts.to_json` wrote.
 
     Raises:
-        FleetError: it is something else.
+        FleetError: the data is malformed.
     """
     try:
         row = plain.mapping(data)
@@ -145,18 +145,18 @@ def _device_of(row: Mapping[str, object]) -> DeviceFacts:
 
 
 def _word(value: object) -> str:
-    """Return a text as logs and tables may have it: visible, and of no great length."""
+    """Return a text in the form in which logs and tables may show it: printable and short."""
     return visible(plain.text(value)[:_LETTERS])
 
 
 def major(release: str) -> int:
-    """Return 13 of ``"13.0"``; 0 of nothing."""
+    """Return the major number of a release: 13 for ``"13.0"``, 0 for an empty text."""
     first = release.partition(".")[0]
     return int(first) if first.isdecimal() else 0
 
 
 def look_around(name: str, devices: Sequence[DeviceFacts], builders: int) -> AgentFacts:
-    """Return what is known of this host, with these devices and builders."""
+    """Return the description of a worker on this host with these devices and builders."""
     return AgentFacts(
         agent=secrets.token_hex(8),
         name=name,
@@ -172,10 +172,10 @@ def look_around(name: str, devices: Sequence[DeviceFacts], builders: int) -> Age
 
 
 def devices_here(wanted: Sequence[str] | None) -> tuple[DeviceFacts, ...]:
-    """Return devices of this host by their keys; by default all GPUs, or without any the CPU.
+    """Return devices of this host by their keys; by default all GPUs, or the CPU without any.
 
     Raises:
-        FleetError: there is no such device.
+        FleetError: a device does not exist.
     """
     if wanted is None:
         wanted = [f"cuda:{i}" for i in range(cuda_device_count())] or [CPU]

@@ -19,26 +19,25 @@ from autotune.utils.check import Check
 
 
 class Fleet(Mapping[str, object]):
-    """The workers that a scheduler of Dask knows, as a builder and a runner.
+    """The workers of a Dask scheduler, as a builder and a runner.
 
-    A measure option, and what a `Session` is made of. Candidates are realised, and references are
-    computed, in this process; sources go to workers that compile, what they compile goes to
-    workers that measure. A worker that is lost costs what it had under way, which is done again
-    elsewhere.
+    It is a measure option, and a `Session` can be made of it. Candidates are realised and
+    references computed in this process; sources are sent to workers that compile, and the
+    artifacts to workers that measure. The work of a lost worker is repeated by another.
 
     Args:
         where: address of a scheduler (``"tcp://host:8786"``), a `distributed.Client`, or a cluster
-            such as `distributed.LocalCluster`. Workers without an agent of ours are given one.
+            such as `distributed.LocalCluster`. An agent is installed on workers without one.
         build: arguments of the builder: ``timeout``, ``compiler``, ``cache``; see `LocalBuilder`.
         run: arguments of the runner: ``number``, ``repeat``, ``verify``, ...; see `LocalRunner`.
-        weight: this client's share of each device, relative to that of others.
-        patience_s: seconds to wait for a worker that can do what waits, or for the scheduler.
+        weight: this client's share of each device's time, relative to other clients.
+        patience_s: how many seconds work waits for a suitable worker, or for the scheduler.
         lease_s: seconds after which a silent worker is given up; at least twice Dask's interval of
             heartbeats, which grows with the number of workers from 0.5 to 5 s.
         timeout_s: seconds to find the scheduler.
-        security: a `distributed.Security` with the files of TLS, where Dask's own configuration
-            does not name them.
-        install: False leaves workers alone that have no agent.
+        security: a `distributed.Security` with the TLS files, if Dask's own configuration does
+            not name them.
+        install: whether to install agents on workers that have none.
 
     Raises:
         FleetError: no scheduler answers, or Dask is not installed.
@@ -84,7 +83,7 @@ class Fleet(Mapping[str, object]):
             raise
 
     def _install(self) -> None:
-        if self._installed != self._link.scheduler:  # what one was told, the next does not know
+        if self._installed != self._link.scheduler:  # a restarted scheduler has lost the plugin
             self._installed = self._link.scheduler
             from autotune.fleet.serve import AgentPlugin
 
@@ -115,11 +114,11 @@ class Fleet(Mapping[str, object]):
         return made
 
     def of_class(self, device_class: str) -> dict[str, object]:
-        """Return a measure option that keeps to one class of devices; see `classes`."""
+        """Return a measure option that uses only one class of devices; see `classes`."""
         return self._option(device_class)
 
     def classes(self) -> dict[str, int]:
-        """Return the classes of devices that are here, and how many devices each has."""
+        """Return the number of devices that are available, by class."""
         found: dict[str, int] = {}
         for place, _, _ in self._queue.places():
             if place.kind == "run":
@@ -140,13 +139,13 @@ class Fleet(Mapping[str, object]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    # ---- who is there
+    # ---- the workers
 
     def wait(self, devices: int = 1, timeout_s: float = 60.0) -> None:
-        """Wait until so many devices are here.
+        """Wait until the fleet has so many devices.
 
         Raises:
-            FleetError: there are not, in time.
+            FleetError: it has fewer when the time is over.
         """
         deadline = time.monotonic() + timeout_s
         while (here := sum(self.classes().values())) < devices:
@@ -157,11 +156,11 @@ class Fleet(Mapping[str, object]):
             time.sleep(0.05)
 
     def status(self) -> list[dict[str, object]]:
-        """Return who is here and what they do; see `autotune.fleet.status.rows_of`."""
+        """Return the state of each worker; see `autotune.fleet.status.rows_of`."""
         return self.runner.fleet_status()
 
     def close(self) -> None:
-        """Give up what is under way and leave; workers stay."""
+        """Cancel all work and leave the fleet; the workers keep running."""
         self._queue.close()
         self._members.close()
         self._link.close()

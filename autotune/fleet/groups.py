@@ -1,4 +1,4 @@
-"""Places by what they can do, so that a decision looks at kinds of places and not at each."""
+"""Places grouped by what they can do, so that a decision looks at each group, not each place."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from autotune.fleet.places import Needs, Place
 
 
 class Groups:
-    """Some places, of which those that suit are found without asking all.
+    """A set of places in which those that suit some needs are found without looking at all.
 
-    A fleet has thousands of places, and a handful of kinds of them: equal but for who they are.
+    A fleet may have thousands of places, but only a few kinds: all of one kind can do the same.
     """
 
     def __init__(self) -> None:
         self._groups: dict[Place, dict[int, None]] = {}
-        # Each place with the group of its kind, whether or not it is in it now.
+        # Each place with the group of its kind, also while the place is not in it.
         self._known: dict[int, tuple[Place, dict[int, None]]] = {}
-        # Which kinds suit; asked for anew when there is another kind.
+        # The groups that suit some needs; computed again when there is a new kind.
         self._suiting: dict[Needs, tuple[dict[int, None], ...]] = {}
 
     def add(self, place: Place) -> None:
-        """Take a place in, behind those of its kind that are there."""
+        """Add a place behind those of its kind."""
         known = self._known.get(place.number)
         if known is None or known[0] is not place:
             self.discard(place.number)
@@ -37,20 +37,20 @@ class Groups:
         return self._groups[kind]
 
     def discard(self, number: int) -> None:
-        """Go without a place."""
+        """Remove a place, which may be added again."""
         known = self._known.get(number)
         if known is not None:
             known[1].pop(number, None)
 
     def forget(self, number: int) -> None:
-        """Go without a place that will not be here again."""
+        """Remove a place for good."""
         self.discard(number)
         self._known.pop(number, None)
 
     def suiting(self, needs: Needs) -> Iterator[int]:
-        """Return the places that suit, of each kind those first that were added first.
+        """Yield the places that suit; within each kind in the order in which they were added.
 
-        None may be added or taken out while this goes on.
+        No place may be added or removed during the iteration.
         """
         wanted, only = needs, needs.only
         if only is not None:

@@ -1,4 +1,4 @@
-"""A user's own headers travel as text with the source that includes them."""
+"""The user's own headers, which are sent as text with the source that includes them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from autotune.runtime.compile.user_headers import (
 from autotune.utils.files import write_atomically
 
 Headers = tuple[tuple[str, str], ...]
-# A kernel that includes more than this is no kernel.
+# The most that the headers of one kernel may take: more must be a mistake.
 _MOST_BYTES = 64 << 20
 
 
 def pack(kernel: Kernel) -> tuple[Kernel, Headers]:
-    """Return a kernel with its flags written out, and the headers of the user's that it includes.
+    """Return a kernel with absolute paths in its flags, and the user's headers that it includes.
 
     Raises:
         FleetError: a header cannot be read as text.
@@ -52,7 +52,7 @@ def pack(kernel: Kernel) -> tuple[Kernel, Headers]:
 def unpack(headers: Sequence[tuple[str, str]], kernel: Kernel, folder: Path) -> Kernel:
     """Write headers into a folder of their own and return the kernel with flags that find them.
 
-    What the flags name besides is looked for on this host, too: headers of a toolkit are here.
+    The folders in its flags are searched on this host as well, for example for toolkit headers.
     """
     digest = hashlib.sha256(repr(tuple(headers)).encode()).hexdigest()[:32]
     root = folder / digest
@@ -78,6 +78,6 @@ def unpack(headers: Sequence[tuple[str, str]], kernel: Kernel, folder: Path) -> 
 
 
 def _under(root: Path, path: str) -> Path:
-    """Return the path of a file of the client's among those that it sent."""
+    """Return where a file with this path on the client is stored below a folder."""
     inner = os.path.normpath(os.path.join("/", path)).lstrip("/")
     return root / inner

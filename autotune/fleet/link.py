@@ -1,8 +1,8 @@
-"""The client's connection to Dask: who is there, and messages to them.
+"""The client's connection to Dask: the list of workers, and messages to them.
 
-Dask finds the workers, carries messages (TLS included) and knows who lives. Trials are no tasks of
-Dask: a task is run again when its worker is lost, whatever came of it, and takes two ways through
-the scheduler. A message goes to the worker itself, as text, numbers and bytes (msgpack).
+Dask finds the workers, carries messages (with TLS) and detects lost workers. Trials are not Dask
+tasks, since Dask repeats a task whose worker is lost, even one that crashes workers, and routes it
+through the scheduler twice. A message is sent to the worker directly, encoded by msgpack.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from typing import Any, TypeVar
 from autotune.errors import FleetError
 from autotune.fleet.wire import packed, unpacked
 
-# What is installed on workers that were not started by `autotune worker`.
+# The plugin that is installed on workers that were not started by `autotune worker`.
 PLUGIN = "autotune-fleet"
 HANDLER = "autotune_fleet"
 # The first message to a worker, see `autotune.fleet.messages.Facts`.
 _GREETING = "Facts"
 _FAMILIES = ["msgpack"]
-# Seconds to find a scheduler that may be there again.
+# Seconds for connecting again to a scheduler that may have been restarted.
 _REVIVE_S = 2.0
-# A scheduler that is gone need not be told that a client leaves.
+# Seconds for signing off; the scheduler may be gone.
 _CLOSE_S = 2.0
-# Seconds for workers to get agents, which look at their devices and compilers.
+# Seconds for installing agents, which query devices and compilers.
 _INSTALL_S = 60.0
-# How long is waited for what bounds its own time, and for a loop to end.
+# Seconds added to the timeout of calls that have their own, and for an event loop to end.
 _MORE_S = 5.0
-# Each message that is under way has a connection of its own.
+# Each pending message has a connection of its own.
 _MOST_CALLS = 8192
 _NO_ANSWER = (OSError, ValueError, TypeError, RuntimeError, asyncio.TimeoutError, FutureTimeout)
 
@@ -47,8 +47,8 @@ class Seen:
     """The scheduler's information on one worker.
 
     Attributes:
-        word: when it was last heard of, by the scheduler's clock.
-        agent: its name; empty where it has none.
+        word: time of its last heartbeat, by the scheduler's clock.
+        agent: name of its agent; empty if it has none.
     """
 
     word: float
@@ -56,7 +56,7 @@ class Seen:
 
 
 def distributed() -> Any:
-    """Return the package.
+    """Return the package `distributed`.
 
     Raises:
         FleetError: it is not installed.
@@ -71,10 +71,10 @@ def distributed() -> Any:
 
 
 class Loop:
-    """An event loop in a thread of its own; all that runs in it ends with it.
+    """An event loop in a thread of its own; its tasks end with it.
 
     Raises:
-        OSError: there is no space for one.
+        OSError: no more files can be opened.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Loop:
         await self._over.wait()
 
     def close(self) -> None:
-        """End it; what runs in it is cancelled."""
+        """End the loop and cancel its tasks."""
         with suppress(RuntimeError):  # it was closed before
             self.asyncio_loop.call_soon_threadsafe(self._over.set)
         self._thread.join(_MORE_S)
@@ -107,22 +107,22 @@ class Link:
     """A connection to the scheduler of a fleet, and through it to the workers.
 
     Attributes:
-        address: of the scheduler.
-        scheduler: which one it was that answered last: another has its address after a restart.
+        address: address of the scheduler.
+        scheduler: id of the scheduler that answered last, which changes when it is restarted.
 
     Args:
         where: address of a scheduler, a `distributed.Client`, or a cluster (`LocalCluster`, ...).
         timeout_s: seconds to find the scheduler.
-        security: TLS, a `distributed.Security`; by default what the cluster has, or what Dask's
-            configuration says.
+        security: TLS settings, a `distributed.Security`; by default those of the cluster, or of
+            Dask's configuration.
 
     Raises:
-        FleetError: there is none.
+        FleetError: no scheduler answers.
     """
 
     def __init__(self, where: object, timeout_s: float = 10.0, security: object = None) -> None:
         self._package = distributed()
-        # Dask's own way to a loop leaves it behind where no scheduler answers.
+        # The loop that Dask would start is never ended if no scheduler answers.
         self._loop: Loop | None = None
         self._process = os.getpid()
         self.scheduler = ""
@@ -178,10 +178,10 @@ class Link:
         )
 
     def revive(self) -> None:
-        """Connect again, where Dask has given up.
+        """Connect again if Dask has given up the connection.
 
         Raises:
-            FleetError: there is still no scheduler, or the client is somebody else's.
+            FleetError: there is still no scheduler, or the Dask client belongs to the caller.
         """
         if self._client.status not in ("closed", "closing"):
             return
@@ -190,7 +190,7 @@ class Link:
         self._client = self._connected(_REVIVE_S)
 
     def seen(self) -> Future[Mapping[str, Seen]]:
-        """Ask the scheduler who its workers are, by their addresses."""
+        """Ask the scheduler for its workers, by their addresses."""
         return self._begun(self._seen())
 
     async def _seen(self) -> Mapping[str, Seen]:
@@ -205,7 +205,7 @@ class Link:
 
     def ask(self, address: str, message: Mapping[str, object]) -> Future[object]:
         """Send a message to the agent of a worker."""
-        # A worker of another version reads no bytes, and must say so.
+        # Workers of other versions may not understand bytes, but must be able to answer this one.
         sent = message if message["ask"] == _GREETING else packed(message)
         return self._begun(self._asked(address, sent))
 
@@ -217,7 +217,7 @@ class Link:
         return unpacked(answer)
 
     def install(self, plugin: object) -> None:
-        """Give all workers of this scheduler, and those to come, a plugin of ours."""
+        """Install a plugin on all workers of the scheduler, including those that join later."""
         self._begun(self._installed(plugin)).result(_INSTALL_S)
 
     async def _installed(self, plugin: object) -> None:
@@ -234,14 +234,14 @@ class Link:
             return failed
 
     def close(self) -> None:
-        """Leave the scheduler; a client that was given stays open.
+        """Close the connection, unless the Dask client belongs to the caller.
 
-        A forked process that ends leaves nothing: the threads of the client are its parent's.
+        Nothing is done in a forked process, since the client's threads are those of its parent.
         """
         if self._loop is None or os.getpid() != self._process:
             return
         atexit.unregister(self.close)
-        with suppress(Exception):  # whether or not it hears of it
+        with suppress(Exception):  # the scheduler may be gone
             self._begun(self._left()).result(_CLOSE_S + _MORE_S)
         self._loop.close()
 

@@ -12,31 +12,39 @@ from weakref import WeakValueDictionary
 
 from autotune.errors import FleetError
 from autotune.fleet.facts import AgentFacts
+from autotune.fleet.files import Digests, chunks_of
 from autotune.fleet.link import Link
-from autotune.fleet.messages import Answer, Ask, Parcel, Unable, answer_of, ask_to_plain, told
-from autotune.fleet.parcels import Digests, chunks_of
+from autotune.fleet.messages import (
+    Answer,
+    Ask,
+    FileChunk,
+    Unable,
+    answer_of,
+    ask_to_plain,
+    loggable,
+)
 from autotune.fleet.queue import PlaceLost, PlaceUnable
 
-# Files that a client remembers to have sent to one worker; it is told when one is missing.
+# The number of files that a client remembers to have sent to a worker, which reports missing ones.
 _MOST_SENT = 4096
 
 
 class _Turn:
-    """Held while a file is sent; removed with the last waiter."""
+    """A lock that is held while a file is sent; it is removed with its last waiter."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
 
 
 class Member:
-    """One worker: messages to it, and what it was sent.
+    """One worker: messages to it, and the files that it was sent.
 
     Args:
-        link: carries messages.
-        address: of the worker.
-        facts: what it says of itself.
-        digests: of the client's files.
-        broken: called with it and the reason when a message to it fails.
+        link: carries the messages.
+        address: address of the worker.
+        facts: the worker's description of itself.
+        digests: hashes of the client's files.
+        broken: called with the member and a reason when a message to it fails.
     """
 
     def __init__(
@@ -59,11 +67,11 @@ class Member:
         self._sending: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
 
     def ask(self, ask: Ask) -> Answer:
-        """Send a message and wait for what comes of it.
+        """Send a request and wait for the answer.
 
         Raises:
             PlaceLost: the worker is gone, or was given up.
-            PlaceUnable: it could not begin.
+            PlaceUnable: the worker could not start the job.
         """
         call = self.begin(ask)
         try:
@@ -78,7 +86,7 @@ class Member:
         return answer
 
     def begin(self, ask: Ask) -> Future[object]:
-        """Send a message; its answer is a message, or `PlaceLost`."""
+        """Send a request; the future gets the answer as a message, or `PlaceLost`."""
         call: Future[object] = Future()
         with self._lock:
             if self._lost:
@@ -88,7 +96,7 @@ class Member:
         call.add_done_callback(self._over)
         asked = self._link.ask(self.address, ask_to_plain(ask))
         asked.add_done_callback(lambda done: _settle(call, done))
-        # Given up meanwhile, it need not hold a connection.
+        # If the call is given up meanwhile, the connection becomes free.
         call.add_done_callback(lambda _: asked.cancel())
         return call
 
@@ -97,19 +105,19 @@ class Member:
             self._calls.discard(call)
 
     def has(self, name: str) -> bool:
-        """Whether it was sent a file; it may have let go of it since."""
+        """Whether a file was sent to the worker, which may have removed it since."""
         with self._lock:
             return name in self._sent
 
     def note_sent(self, *names: str) -> None:
-        """Take note that it has files."""
+        """Record that the worker has these files."""
         with self._lock:
             self._sent.update(dict.fromkeys(names))
             while len(self._sent) > _MOST_SENT:
                 self._sent.popitem(last=False)
 
     def deliver(self, name: str, path: str) -> None:
-        """Send a file in parts; several who want the same wait for one."""
+        """Send a file in parts, once, even if several threads want to send it."""
         with self._lock:
             self._sent.pop(name, None)
             turn = self._sending.setdefault(name, _Turn())
@@ -118,15 +126,15 @@ class Member:
                 return
             transfer = secrets.token_hex(8)
             for start, total, data in chunks_of(path):
-                self.ask(Parcel(transfer, name, start, total, data))
+                self.ask(FileChunk(transfer, name, start, total, data))
             self.note_sent(name)
 
     def name_of(self, path: str) -> str:
-        """Return the name of one of this client's files."""
+        """Return the name by which a file of this client is known in messages."""
         return self._digests.name(path)
 
     def lose(self, why: str) -> None:
-        """Give up whatever it was asked; what it answers later is dropped."""
+        """Fail all pending requests with `PlaceLost`; late answers are dropped."""
         with self._lock:
             self._lost = why
             calls, self._calls = self._calls, set()
@@ -140,6 +148,6 @@ def _settle(call: Future[object], done: Future[object]) -> None:
         if done.cancelled():
             call.set_exception(PlaceLost("the connection to it was closed"))
         elif (error := done.exception()) is not None:
-            call.set_exception(PlaceLost(told(f"{type(error).__name__}: {error}")))
+            call.set_exception(PlaceLost(loggable(f"{type(error).__name__}: {error}")))
         else:
             call.set_result(done.result())

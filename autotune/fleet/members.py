@@ -1,4 +1,4 @@
-"""The workers of a fleet as its client sees them: who is here, who is silent, who is gone."""
+"""The workers of a fleet as its client sees them: which are here, silent, or gone."""
 
 from __future__ import annotations
 
@@ -15,49 +15,50 @@ from typing import Any
 
 from autotune.errors import FleetError
 from autotune.fleet.facts import DeviceFacts, facts_of, major
+from autotune.fleet.files import Digests
 from autotune.fleet.link import Link, Seen
 from autotune.fleet.member import Member
 from autotune.fleet.messages import (
     PROTOCOL,
+    Data,
     Facts,
     Forget,
     Sender,
-    Told,
     answer_of,
     ask_to_plain,
-    told,
+    loggable,
 )
-from autotune.fleet.parcels import Digests
 from autotune.fleet.policy import Place
 from autotune.fleet.queue import FleetQueue, PlaceLost
 
 logger = logging.getLogger("autotvm")
 
-# How often the scheduler is asked who is there, and how long for an answer.
+# How often the scheduler is asked for its workers, and how long an answer may take.
 _POLL_S, _ANSWER_S = 0.5, 10.0
-# When a look is so much later than it can be, this program was stopped (Ctrl-Z, a laptop asleep)
-# or the scheduler was away: nobody's silence counts in that time.
+# If a poll is late by more than this, this program was stopped (Ctrl-Z, a sleeping laptop) or the
+# scheduler was away; that time does not count as silence of the workers.
 _LATE_S = 2.0
-# Files that a program has open besides, and connections that Dask keeps.
+# Other open files of this program, and connections that Dask keeps.
 _FILES = 200
-# How long a client that leaves waits for workers to hear of it.
+# How long a client that closes waits for workers to receive its last message.
 _FAREWELL_S = 1.0
 
 
 class Members:
-    """Watches who is there, and lets places join and leave the queue.
+    """Watches the workers, and adds their places to the queue and removes them.
 
-    A worker whose connection broke, of which the scheduler knows nothing any more, or of which
-    nothing was heard for ``lease_s``, is lost; what it had is done elsewhere. When it is heard of
-    again it joins again. Clocks of workers are not read: what counts is whether the last word of
-    one changes, by the clock of this client.
+    A worker is lost if its connection breaks, if the scheduler no longer knows it, or if it sends
+    no heartbeat for ``lease_s``; its work is given to others. It joins again with its next
+    heartbeat. The clocks of workers are not read: the client measures, by its own clock, how long
+    the time of the last heartbeat has not changed.
 
     Args:
-        link: to the scheduler.
-        queue: of the places.
-        lease_s: a silent worker is lost after so many seconds.
-        patience_s: a silent scheduler is gone after so many.
-        install: called while there are workers without agents; gives them some.
+        link: connection to the scheduler.
+        queue: the queue of the places.
+        sender: this client.
+        lease_s: seconds after which a silent worker is lost.
+        patience_s: seconds after which a silent scheduler is taken to be gone.
+        install: gives agents to workers without one; called while there are any.
     """
 
     def __init__(
@@ -79,14 +80,14 @@ class Members:
         self._lock = threading.Lock()
         self._members: dict[str, Member] = {}
         self._by_number: dict[int, tuple[Member, str]] = {}
-        # Of each address: when its last word changed, by our clock, and that word.
+        # By address: when the time of its last heartbeat changed, by our clock, and that time.
         self._heard: dict[str, tuple[float, float]] = {}
         self._noted = time.monotonic()
         self._answer_s = min(_ANSWER_S, max(_POLL_S, patience_s / 2))
         self._asked: dict[str, Future[object]] = {}
-        # Why workers are not used, by their addresses: which agent, and what is wrong with it.
+        # Workers that are not used, by their addresses: the agent, and the reason.
         self._refused: dict[str, tuple[str, str]] = {}
-        # Those that do not say who they are, and why.
+        # Workers that do not answer a request for their description, and the reason.
         self._mute: dict[str, str] = {}
         self._bare: tuple[str, ...] = ()
         self._said_connections = False
@@ -97,13 +98,13 @@ class Members:
         self._thread = threading.Thread(target=self._watch, name="autotune-fleet", daemon=True)
         self._thread.start()
 
-    # ---- for those who do the work
+    # ---- queries
 
     def at(self, number: int) -> tuple[Member, str]:
-        """Return the worker that a place is of, and the device's key.
+        """Return the worker to which a place belongs, and the key of its device.
 
         Raises:
-            PlaceLost: it is gone.
+            PlaceLost: the worker is gone.
         """
         with self._lock:
             found = self._by_number.get(number)
@@ -112,12 +113,12 @@ class Members:
         return found
 
     def all(self) -> list[Member]:
-        """Return the workers that are here."""
+        """Return all workers that are in use."""
         with self._lock:
             return list(self._members.values())
 
     def device(self, number: int) -> DeviceFacts | None:
-        """Return what is known of the device at a place; None where it is gone or no device."""
+        """Return the description of a place's device; None if it is gone, or has no device."""
         with self._lock:
             found = self._by_number.get(number)
         if found is None:
@@ -126,19 +127,19 @@ class Members:
         return next((one for one in member.facts.devices if one.key == key), None)
 
     def numbers(self, member: Member) -> dict[str, int]:
-        """Return the numbers of the places of a worker by their keys."""
+        """Return the numbers of a worker's places, by their keys."""
         with self._lock:
             found = [(key, n) for n, (one, key) in self._by_number.items() if one is member]
         return dict(found)
 
     def unused(self) -> dict[str, str]:
-        """Return why workers are not used that the scheduler knows, by their addresses."""
+        """Return why workers of the scheduler are not used, by their addresses."""
         bare = dict.fromkeys(self._bare, "it has no agent: it was not started by autotune worker")
         refused = {address: why for address, (_, why) in self._refused.copy().items()}
         return bare | self._mute | refused
 
     def wait_for_first_look(self, timeout_s: float) -> bool:
-        """Wait until it is known who is there now; return whether it is."""
+        """Wait until the workers that exist now are known; return whether they are."""
         return self._first_look.wait(timeout_s)
 
     # ---- watching
@@ -148,12 +149,12 @@ class Members:
             try:
                 self._look()
                 self._queue.tick()
-            except Exception as error:  # nobody else looks after the fleet
+            except Exception as error:  # no other thread watches the fleet, so go on
                 logger.exception("watching the fleet failed: %s", error)
             self._over.wait(_POLL_S)
 
     def _look(self) -> None:
-        """See who is there by the scheduler's word, and who joined and left since."""
+        """Ask the scheduler for its workers, and note which have joined and left."""
         now = time.monotonic()
         try:
             self._link.revive()
@@ -172,7 +173,7 @@ class Members:
             self._first_look.set()
 
     def _no_scheduler(self, error: BaseException, now: float) -> None:
-        """Wait for a scheduler that does not answer; after a while nobody can go on."""
+        """Note that the scheduler does not answer; fail all work after ``patience_s``."""
         if self._silent_since is None:
             self._silent_since = now
             logger.warning("the scheduler at %s does not answer: %s", self._link.address, error)
@@ -188,7 +189,7 @@ class Members:
             )
 
     def _note(self, seen: Mapping[str, Seen], now: float) -> None:
-        """Compare what the scheduler says with what is known; begin to ask who is new."""
+        """Compare the scheduler's workers with the known ones; ask new ones who they are."""
         asleep_s, self._noted = now - self._noted, now
         if asleep_s > self._answer_s + _LATE_S:
             self._heard = {one: (at + asleep_s, word) for one, (at, word) in self._heard.items()}
@@ -216,7 +217,7 @@ class Members:
                 self._asked[address] = self._link.ask(address, ask_to_plain(Facts()))
 
     def _forget(self, address: str) -> None:
-        """Forget what is known of a worker that is not here."""
+        """Forget why a worker was not used, and what it was asked."""
         self._refused.pop(address, None)
         self._mute.pop(address, None)
         asked = self._asked.pop(address, None)
@@ -224,7 +225,7 @@ class Members:
             asked.cancel()
 
     def _replaced(self, address: str, agent: str) -> bool:
-        """Whether the agent at an address is another than the one that is known of."""
+        """Whether another agent has taken the place of the known one at this address."""
         with self._lock:
             member = self._members.get(address)
         known = self._refused.get(address, ("", ""))[0] if member is None else member.facts.agent
@@ -236,7 +237,7 @@ class Members:
         return here or address in self._asked or address in self._refused
 
     def _meet(self, seen: Mapping[str, Seen]) -> None:
-        """Let those join that have said who they are."""
+        """Let new workers join that have sent their descriptions."""
         waiting = list(self._asked.items())
         deadline = time.monotonic() + _POLL_S
         for address, asked in waiting:
@@ -250,7 +251,7 @@ class Members:
         if asked.cancelled():
             return
         if (error := asked.exception()) is not None:  # asked again with the next look
-            why = told(f"{type(error).__name__}: {error}")
+            why = loggable(f"{type(error).__name__}: {error}")
             if address not in self._mute:
                 logger.warning("the worker at %s does not answer this client: %s", address, why)
             self._mute[address] = (
@@ -261,7 +262,7 @@ class Members:
         self._mute.pop(address, None)
         try:
             answer = answer_of(asked.result())
-            if not isinstance(answer, Told):
+            if not isinstance(answer, Data):
                 said = f"it says {type(answer).__name__}"
                 raise FleetError(getattr(answer, "reason", said))
             facts = facts_of(answer.data.get("facts"))
@@ -330,14 +331,14 @@ class Members:
         member.lose(f"worker {member.facts.name}: {why}")
 
     def _broken(self, member: Member, why: str) -> None:
-        """Go without a worker that does not answer; it joins again as soon as it does."""
+        """Remove a worker that does not answer; it joins again as soon as it does."""
         with self._lock:
             here = self._members.get(member.address) is member
         if here:
             self._gone(member.address, why)
 
     def close(self) -> None:
-        """Leave; workers drop what they have in line for this client."""
+        """Leave the fleet; workers drop this client's waiting jobs."""
         self._over.set()
         self._looking.cancel()
         if self._thread is not threading.current_thread():
@@ -352,8 +353,8 @@ class Members:
 
 
 def _ahead(lanes: int) -> int:
-    """Return how many are ready to follow those at work, so that nobody waits for a message.
+    """Return how many entries a place holds beyond those that run, so that it never idles.
 
-    While one travels, several may end: more the more there are.
+    While a message is on its way several entries may end: more of them the more run at once.
     """
     return 1 + lanes // 4

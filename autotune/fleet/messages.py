@@ -1,7 +1,7 @@
-"""Requests of clients to workers, and their replies: frozen data with one encoding each.
+"""Requests of clients to workers, and the replies: frozen dataclasses, each with one encoding.
 
-A message is a dict of text, numbers, lists and bytes. Its key ``ask`` or ``answer`` names what it
-is; nothing in it is code of a user's Python.
+A message is a dict of text, numbers, lists and bytes. Its key ``ask`` or ``answer`` holds the name
+of the class. No Python code of the user is ever sent.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from autotune.measure.types import MeasureErrorNo
 from autotune.utils.plain_data import flag, mapping, number, text
 from autotune.utils.visible import visible
 
-# Changed whenever the two ends would misunderstand each other.
-PROTOCOL = 2
+# Increased with every change by which two versions of autotune would misunderstand each other.
+PROTOCOL = 3
 AnyJob = RunJob | RaceJob | CeilingJob
-# They become names of files, and ends of such.
+# Texts of a message that become file names or suffixes.
 _SUFFIX = re.compile(r"(\.[a-z]{1,8})?")
 _NAME, _TRANSFER = re.compile(rf"[0-9a-f]{{64}}{_SUFFIX.pattern}"), re.compile("[0-9a-f-]{1,80}")
-# What is wrong with a message shows as one of these when it is read.
+# Errors that reading a malformed message may raise.
 _WRONG = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
-# The longest that one job may have a device, or a builder, which others wait for.
+# The longest time that one job may occupy a device or a builder, since others wait for it.
 MOST_TIMEOUT_S = 86400.0
-# Characters of a reason that are sent.
+# A reason is cut to so many characters.
 _LETTERS = 2000
 
 
@@ -39,8 +39,8 @@ class Sender:
     """The client that sends a request.
 
     Attributes:
-        client: one `Fleet`, by a name that no other has.
-        weight: its share of the time of each device, relative to others'.
+        client: the unique name of one `Fleet` object.
+        weight: its share of each device's time, relative to other clients.
     """
 
     client: str
@@ -49,12 +49,12 @@ class Sender:
 
 @dataclass(frozen=True)
 class Build:
-    """Compile a kernel; `Built` or `Unable` is the answer.
+    """A request to compile a kernel; the answer is `Built` or `Unable`.
 
     Attributes:
-        job: its folder and flags are made to fit the worker there.
-        timeout_s: seconds until the process that compiles is killed over it.
-        headers: path and text of the user's own headers on the client.
+        job: the compilation; the worker replaces its folder and adapts its flags.
+        timeout_s: seconds after which the compiling process is killed.
+        headers: path (on the client) and text of each header of the user's.
     """
 
     sender: Sender
@@ -65,16 +65,16 @@ class Build:
 
 @dataclass(frozen=True)
 class Run:
-    """Do a job on a device; `Done`, `Missing` or `Unable` is the answer.
+    """A request to run a job on a device; the answer is `Done`, `Missing` or `Unable`.
 
     Attributes:
-        job: with the names of files in place of their paths: their hashes, and of what kind.
-        device: which of the worker's.
-        target: what its kernels are built for.
-        seed: random inputs are made of it there; None where they are the user's own.
-        cooldown_s: the device rests afterwards.
-        memory_bytes: most a kernel on the CPU may map; 0 for no limit.
-        files: contents of small files by name, sent along.
+        job: the job, with a hash and a suffix in place of the path of each file.
+        device: key of one of the worker's devices.
+        target: the target for which the kernels were built.
+        seed: seed by which the worker draws random inputs; None if the user supplied the inputs.
+        cooldown_s: how long the device rests afterwards.
+        memory_bytes: the most memory that a kernel on the CPU may map; 0 for no limit.
+        files: contents of small files, by name.
     """
 
     sender: Sender
@@ -88,8 +88,15 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Parcel:
-    """A part of a file; `Taken` or `Unable` is the answer."""
+class FileChunk:
+    """A part of a file; the answer is `Received` or `Unable`.
+
+    Attributes:
+        transfer: identifies the transfer to which the part belongs.
+        name: of the file: its hash and suffix.
+        start: offset of the part in the file.
+        total: size of the file.
+    """
 
     transfer: str
     name: str
@@ -100,26 +107,26 @@ class Parcel:
 
 @dataclass(frozen=True)
 class Facts:
-    """A request for the description of a worker; the reply is `AgentFacts` as plain data."""
+    """A request for the description of a worker; the answer is `Data` with its `AgentFacts`."""
 
 
 @dataclass(frozen=True)
 class Forget:
-    """Drop what waits of a client, which is about to end."""
+    """A request to drop all waiting jobs of a client that is about to end."""
 
     client: str
 
 
-Ask = Build | Run | Parcel | Facts | Forget
+Ask = Build | Run | FileChunk | Facts | Forget
 
 
 @dataclass(frozen=True)
 class Built:
-    """A compiler was asked; the attributes are those of a `BuildResult`.
+    """The compiler has run; the other attributes are those of a `BuildResult`.
 
     Attributes:
-        artifact: what is in the file; empty where the compiler refused.
-        suffix: of the file's name.
+        artifact: contents of the compiled file; empty if compilation failed.
+        suffix: suffix of its file name.
     """
 
     artifact: bytes
@@ -133,12 +140,12 @@ class Built:
 
 @dataclass(frozen=True)
 class Done:
-    """A job was done.
+    """A job has run.
 
     Attributes:
-        reply: of the device's process, as plain data.
-        waited_s: seconds that it waited while others than its client used the device.
-        queued_s: seconds that it waited for what its own client had there before it.
+        reply: the reply of the device's process, as plain data.
+        waited_s: seconds that the job waited because other clients used the device.
+        queued_s: seconds that it waited for earlier jobs of its own client.
     """
 
     reply: Mapping[str, object]
@@ -148,23 +155,23 @@ class Done:
 
 @dataclass(frozen=True)
 class Missing:
-    """The worker lacks files; send them and ask again."""
+    """The worker lacks these files; the client sends them and asks again."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Taken:
-    """It arrived."""
+class Received:
+    """The request was received; there is nothing to return."""
 
 
 @dataclass(frozen=True)
 class Unable:
-    """The worker could not begin, for a reason of its own: the trial is not to blame.
+    """The worker could not start the job; the trial is not to blame.
 
     Attributes:
-        reason: in its own words.
-        for_good: whether it will never do such work.
+        reason: why, in the worker's words.
+        for_good: whether this worker can never run such jobs.
     """
 
     reason: str
@@ -172,17 +179,17 @@ class Unable:
 
 
 @dataclass(frozen=True)
-class Told:
-    """Plain data that was requested."""
+class Data:
+    """The requested information, as plain data."""
 
     data: Mapping[str, object]
 
 
-Answer = Built | Done | Missing | Taken | Unable | Told
+Answer = Built | Done | Missing | Received | Unable | Data
 
 
 def ask_to_plain(ask: Ask) -> dict[str, object]:
-    """Return a question as a message."""
+    """Return a request as a message."""
     message = {"ask": type(ask).__name__, "protocol": PROTOCOL}
     match ask:
         case Build():
@@ -204,7 +211,7 @@ def ask_of(message: Mapping[str, Any]) -> Ask:
     """Read what `ask_to_plain` wrote.
 
     Raises:
-        FleetError: it is something else.
+        FleetError: the message is malformed, or of another version.
     """
     try:
         if message["protocol"] != PROTOCOL:
@@ -214,7 +221,7 @@ def ask_of(message: Mapping[str, Any]) -> Ask:
             )
         return _ASKS[message["ask"]](with_lists(message))
     except _WRONG as error:
-        raise FleetError(f"no message to a worker: {type(error).__name__}: {error}") from error
+        raise FleetError(f"malformed request: {type(error).__name__}: {error}") from error
 
 
 def _sender(message: Mapping[str, Any]) -> Sender:
@@ -249,7 +256,7 @@ def _run(message: Mapping[str, Any]) -> Run:
 
 
 def _limit(seconds: object) -> float:
-    """Return for how long something may take: never for ever, as others wait for it."""
+    """Return a timeout; none is unlimited, since other clients wait."""
     limit = number(seconds)
     if not 0 < limit <= MOST_TIMEOUT_S:
         raise ValueError(f"a timeout of {limit:g} s; at most {MOST_TIMEOUT_S:g} s are allowed")
@@ -257,27 +264,27 @@ def _limit(seconds: object) -> float:
 
 
 def _bytes(data: object) -> bytes:
-    """Return bytes; a number is none, though Python would make as many zeros of it."""
+    """Return bytes. ``bytes(5)`` would be five zeros, so numbers are refused."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"bytes are expected, got {data!r:.100}")
     return bytes(data)
 
 
 def file_name(name: str) -> str:
-    """Return the name of a file.
+    """Check the name of a file and return it.
 
     Raises:
-        ValueError: it is no hash with an end of a name.
+        ValueError: it is not a hash with a suffix.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no hash")
     return name
 
 
-def _parcel(message: Mapping[str, Any]) -> Parcel:
+def _file_chunk(message: Mapping[str, Any]) -> FileChunk:
     if not _TRANSFER.fullmatch(message["transfer"]):
         raise ValueError(f"{message['transfer']!r} is no name of a transfer")
-    return Parcel(
+    return FileChunk(
         message["transfer"],
         file_name(message["name"]),
         int(message["start"]),
@@ -289,7 +296,7 @@ def _parcel(message: Mapping[str, Any]) -> Parcel:
 _ASKS: dict[str, Callable[[Mapping[str, object]], Ask]] = {
     "Build": _build,
     "Run": _run,
-    "Parcel": _parcel,
+    "FileChunk": _file_chunk,
     "Facts": lambda message: Facts(),
     "Forget": lambda message: Forget(str(message["client"])),
 }
@@ -305,16 +312,12 @@ def answer_of(message: Any) -> Answer:
     """Read what `answer_to_plain` wrote.
 
     Raises:
-        FleetError: it is something else.
+        FleetError: the message is malformed.
     """
     try:
         return _ANSWERS[message["answer"]](with_lists(message))
     except _WRONG as error:
-        raise FleetError(f"no answer of a worker: {_begin_of(message)}") from error
-
-
-def _begin_of(message: object) -> str:
-    return visible(reprlib.repr(message))
+        raise FleetError(f"malformed answer: {visible(reprlib.repr(message))}") from error
 
 
 def _built(message: Mapping[str, Any]) -> Built:
@@ -342,12 +345,12 @@ _ANSWERS: dict[str, Callable[[Mapping[str, Any]], Answer]] = {
     "Built": _built,
     "Done": _done,
     "Missing": lambda one: Missing(tuple(map(text, one["names"]))),
-    "Taken": lambda one: Taken(),
-    "Unable": lambda one: Unable(told(one["reason"]), flag(one["for_good"])),
-    "Told": lambda one: Told(mapping(one["data"])),
+    "Received": lambda one: Received(),
+    "Unable": lambda one: Unable(loggable(one["reason"]), flag(one["for_good"])),
+    "Data": lambda one: Data(mapping(one["data"])),
 }
 
 
-def told(reason: object) -> str:
-    """Return what somebody else says, as a log may have it: of no great length, visible."""
+def loggable(reason: object) -> str:
+    """Return a text of another program in the form in which it may be logged: short, printable."""
     return visible(text(reason)[:_LETTERS], lines=True)

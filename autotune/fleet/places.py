@@ -1,4 +1,4 @@
-"""Workers as places for jobs: their capacity, their requirements, and the jobs in flight."""
+"""Places where jobs run - a device, or the builders of a worker - and the jobs that need them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Literal
 
 Kind = Literal["build", "run"]
 
-# After so many lost places an entry is tried alone, and to blame after so many lost alone. So long
-# it waits before it is tried again, twice as long each time: who kills workers may be another.
+# After losing _ALONE places an entry gets a place for itself; after losing _MOST_ALONE of these it
+# is to blame. In between it waits, twice as long each time, as something else may kill workers.
 _ALONE, _MOST_ALONE, _PAUSE_S = 3, 6, 0.5
 
 
 @dataclass(frozen=True)
 class Needs:
-    """Requirements of an entry for its place; None where any will do.
+    """What an entry requires of its place; None means that anything will do.
 
     Attributes:
-        kind: what is to be done there.
+        kind: whether it builds or runs.
         device: ``"cuda"`` or ``"cpu"``.
-        arch: of the device, ``"sm_90"``.
-        device_class: devices whose times may be compared.
+        arch: architecture of the device, such as ``"sm_90"``.
+        device_class: class of devices whose times may be compared.
         cpu: digest of the CPU for which C is compiled.
         toolkit: release of nvcc.
-        cuda: least major release of CUDA that its driver is for.
-        only: number of the one place that will do.
+        cuda: the lowest major release of CUDA that the driver must support.
+        only: number of the only place that is allowed.
     """
 
     kind: Kind
@@ -42,11 +42,11 @@ class Place:
     """A place for jobs: one device of a worker, or its builders.
 
     Attributes:
-        number: of this place in its fleet, given once.
-        agent: whose it is; what breaks one place of it may have broken the others.
-        name: for people.
-        slots: how many entries it has at a time: those at work, and some that are ready to follow.
-        lanes: how many of them are at work at once.
+        number: unique number within the fleet, never used again.
+        agent: the worker's agent; what breaks one of its places may have broken the others.
+        name: the name that is shown to people.
+        slots: how many entries it may hold: those that run, and some that are ready to follow.
+        lanes: how many entries run at once.
     """
 
     number: int
@@ -63,7 +63,7 @@ class Place:
     lanes: int = 1
 
     def suits(self, needs: Needs) -> bool:
-        """Whether entries with these needs can be done here."""
+        """Whether entries with these needs can run here."""
         if needs.kind != self.kind or needs.only not in (None, self.number):
             return False
         if needs.cuda > self.cuda:
@@ -80,16 +80,17 @@ class Place:
 
 @dataclass(eq=False)
 class Entry:
-    """One piece of work on its way.
+    """One job in the queue, with its history.
 
     Attributes:
-        needs: where it can be done.
-        attempt: how often it was begun.
-        lost, lost_alone: how often the place was lost that had it, and when it had nothing else.
-        not_before: when it may be begun again.
-        avoid: agents that are not to have it, as long as others can.
-        accused_by: number of the place that says it fails, and whose word is not enough.
-        outcome: what came of it; the shell's affair.
+        needs: what it requires of a place.
+        attempt: how often it was started.
+        lost, lost_alone: how many places were lost while they held it, and how many of these held
+            nothing else.
+        not_before: the earliest time at which it may be started again.
+        avoid: agents that do not get it while others can run it.
+        accused_by: number of the place that reported its failure, until another place confirms it.
+        outcome: its result, which the policy only stores.
     """
 
     needs: Needs
@@ -103,16 +104,16 @@ class Entry:
 
     @property
     def alone(self) -> bool:
-        """Whether a place is to have nothing else beside it."""
+        """Whether its place must hold nothing else."""
         return self.lost >= _ALONE
 
     @property
     def to_blame(self) -> bool:
-        """Whether it is what its places are lost by."""
+        """Whether it is taken to be the cause of its lost places."""
         return self.lost_alone >= _MOST_ALONE
 
     def note_lost(self, now: float) -> None:
-        """Take note that a place was lost that had it."""
+        """Record that a place was lost while it held this entry."""
         self.lost_alone += self.alone
         self.lost += 1
         if self.lost_alone:

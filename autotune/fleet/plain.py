@@ -1,7 +1,7 @@
-"""Frozen data as text, numbers, lists and dicts, and back: all that travels between hosts.
+"""Encoding of frozen dataclasses as text, numbers, lists and dicts, for messages between hosts.
 
-A message is read by a list of classes that it may hold. Nothing is unpickled, and no name in
-a message is imported or called.
+A message may hold only the classes that are listed here. Nothing is unpickled, and no name in a
+message is imported or called.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ _FIELDS = {
     name: tuple(one.name for one in dataclasses.fields(kind) if one.init)
     for name, kind in _KINDS.items()
 }
-# Most of what a message holds, told from the rest by one look.
+# Most values in a message have one of these types, so that one look-up decides.
 _ATOMS = frozenset({type(None), bool, int, float, str, bytes})
-# Deeper than any job of ours, and than any message.
+# The greatest allowed depth of a job and of a message: no valid one is nested as deeply.
 _DEEPEST, _DEEPEST_MESSAGE = 12, 24
 
 Made = TypeVar("Made")
 
 
 def with_lists(data: object, depth: int = _DEEPEST_MESSAGE) -> Any:
-    """Return plain data as JSON has it: msgpack makes tuples of lists.
+    """Return plain data with lists in place of tuples, which msgpack returns.
 
     Raises:
-        ValueError: it is nested too deeply.
+        ValueError: the data is nested too deeply.
     """
     if type(data) in _ATOMS:
         return data
     if not depth:
         raise ValueError("it is nested too deeply")
-    if isinstance(data, (dict, Mapping)):  # the first is quick to tell
+    if isinstance(data, (dict, Mapping)):  # the check for dict alone is fast
         return {name: with_lists(one, depth - 1) for name, one in data.items()}
     if isinstance(data, (list, tuple)):
         return [with_lists(one, depth - 1) for one in data]
@@ -59,7 +59,7 @@ def to_plain(value: object) -> object:
     """Return frozen data as plain data.
 
     Raises:
-        FleetError: it holds something that does not travel.
+        FleetError: it contains a value that cannot be sent.
     """
     if type(value) in _ATOMS:
         return value
@@ -83,7 +83,7 @@ def from_plain(kind: type[Made], data: object) -> Made:
     """Return what `to_plain` was given.
 
     Raises:
-        FleetError: it is something else; the sender is mad, or of another version.
+        FleetError: the data is malformed; the sender may be of another version.
     """
     try:
         made = _read(data, _DEEPEST)

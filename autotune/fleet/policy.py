@@ -5,12 +5,13 @@ the shell that does what is decided here, and a simulation can drive it as well.
 
 - *Placing*: a place with a free slot takes the oldest entry that fits it, one place after the
   other. It takes one that has to wait there only when no other place that fits could begin it.
-- *Leases*: an entry that is out has an attempt's number. When its place is lost the entry goes
-  back to the front, and what comes of the old attempt later is not asked for. One that lost places
-  several times is given to a place alone, later each time, and to blame when that is lost as well.
-- *Trust*: a failure is believed when its place succeeds afterwards. One that follows another, the
-  last before a pause, and each eighth as a sample, get a second opinion from another worker. Who
-  fails what others pass is set aside, for a growing time, with its reason.
+- *Leases*: each start of an entry has an attempt number. When its place is lost, the entry returns
+  to the front of the queue, and a late outcome of the old attempt is ignored. An entry that lost
+  several places is given a place for itself, later each time; if these are lost too, the entry is
+  to blame.
+- *Trust*: a failure is believed if its place succeeds afterwards. Failures in a row, the last one
+  before a pause, and every eighth as a sample are confirmed by another worker. A place that fails
+  what others pass is set aside, each time for longer, and the reason is logged.
 """
 
 from __future__ import annotations
@@ -22,16 +23,17 @@ from dataclasses import dataclass, field
 from autotune.fleet.groups import Groups
 from autotune.fleet.places import Entry, Needs, Place
 
-# Failures in a row of one place that are not believed without another's word.
+# So many failures in a row at one place must be confirmed by another.
 _ROW = 2
-# Each so many failures one is given to another place, though it would be believed.
+# One in so many failures is repeated at another place as a sample.
 _SAMPLE = 8
-# Verdicts of others by which a place is set aside, and for how long at first and at most.
+# A place is set aside after so many of its failures passed elsewhere; for how long, at first and
+# at most.
 _STRIKES = 2
 ASIDE_S, _MOST_ASIDE_S = 15.0, 960.0
-# Entries looked at for one that a place may take.
+# At most so many entries of a queue are looked at for one that a place may take.
 _LOOK = 32
-# Places that left and are remembered, with why they were set aside.
+# The number of places that left and are remembered, with the reason why they were set aside.
 _MOST_LEFT = 256
 
 
@@ -40,10 +42,11 @@ class _State:
     """The state of one place.
 
     Attributes:
-        out: entries that it has.
-        suspects: entries that failed here since it last succeeded, whose failure is not told yet.
-        failures: how many failed here in all.
-        strikes: how often another passed what failed here, or it could not begin.
+        out: the entries that it holds.
+        suspects: entries that failed here since the last success; their failures are not yet
+            reported.
+        failures: how many entries have failed here.
+        strikes: how often an entry that failed here passed at another place.
         aside_until: when it is tried again; 0 while it takes part.
     """
 
@@ -69,20 +72,21 @@ class _State:
 
 
 class Policy:
-    """All places and entries of a fleet. Not for several threads at once."""
+    """All places and entries of a fleet. Not thread-safe."""
 
     def __init__(self) -> None:
         self._states: dict[int, _State] = {}
         self._lines: dict[Needs, deque[Entry]] = {}
-        # Places that could begin something, and that have room; who waited longest is first.
+        # Places that could start an entry at once, and those that could hold one more; the one
+        # that waited longest is first.
         self._idle, self._free = Groups(), Groups()
-        # Places that left, by when they did.
+        # Places that left, in the order in which they did.
         self._left: dict[int, None] = {}
-        # Those set aside, and those with failures that are not told yet.
+        # Places that are set aside, and those with failures that are not yet reported.
         self._aside: set[int] = set()
         self._doubted: set[int] = set()
         self._changes: list[tuple[str, str]] = []
-        # Since when nobody can do what has such needs.
+        # The time since which no place can run entries with these needs.
         self._stranded: dict[Needs, float] = {}
 
     # ---- places
@@ -98,9 +102,9 @@ class Policy:
         self._note_idle(state)
 
     def leave(self, number: int, now: float) -> list[Entry]:
-        """Go without a place; what it had is waiting again, and returned.
+        """Remove a place; return the entries that it held, which wait again.
 
-        What failed there without being believed yet is done again, too.
+        Entries whose failure there is not confirmed are repeated elsewhere as well.
         """
         state = self._states[number]
         state.here = False
@@ -136,7 +140,10 @@ class Policy:
         self._changes.append((state.place.name, reason))
 
     def changes(self) -> list[tuple[str, str]]:
-        """Return who was set aside since this was asked last, and why; "" who takes part again."""
+        """Return the changes since the last call: names of places, and why each was set aside.
+
+        The reason is empty for a place that takes part again.
+        """
         changes, self._changes = self._changes, []
         return changes
 
@@ -158,23 +165,23 @@ class Policy:
         return (state.place for state in self._states.values() if state.here)
 
     def out(self, number: int) -> int:
-        """Return how many entries a place has."""
+        """Return how many entries a place holds."""
         return len(self._states[number].out)
 
     # ---- entries
 
     def put(self, entry: Entry, first: bool = False) -> None:
-        """Let an entry wait for a place."""
+        """Add an entry to the queue, at its end or as the first."""
         line = self._lines.setdefault(entry.needs, deque())
         line.appendleft(entry) if first else line.append(entry)
 
     def forget(self, number: int, entry: Entry) -> None:
-        """Take back an entry that nobody wants any more."""
+        """Remove an entry from the place that holds it, as it is no longer wanted."""
         if number in self._states:
             self._back(self._states[number], entry)
 
     def drop(self, entry: Entry) -> None:
-        """Forget an entry that waits."""
+        """Remove an entry from the queue."""
         line = self._lines.get(entry.needs)
         if line is not None and entry in line:
             line.remove(entry)
@@ -200,7 +207,7 @@ class Policy:
         return None
 
     def _placed(self, needs: Needs, line: deque[Entry], now: float) -> tuple[int, Entry] | None:
-        """Return a place with a free slot and the oldest entry of a line that it may have."""
+        """Return a place with a free slot, and the oldest entry of a queue that it may take."""
         some_idle = any(True for _ in self._idle.suiting(needs))
         for number in (self._idle if some_idle else self._free).suiting(needs):
             entry = self._fitting(self._states[number], line, now)
@@ -214,7 +221,7 @@ class Policy:
         if not state.here or not state.has_room:
             return None
         if state.aside_until and (now < state.aside_until or state.out):
-            return None  # when its time is over, one entry is a test
+            return None  # afterwards it gets one entry as a test
         for needs, line in self._lines.items():
             if line and state.place.suits(needs) and not self._others_idle(state, needs):
                 entry = self._fitting(state, line, now)
@@ -224,7 +231,7 @@ class Policy:
         return None
 
     def _give(self, number: int, entry: Entry) -> None:
-        """Let a place have an entry that waits."""
+        """Move an entry from the queue to a place."""
         state = self._states[number]
         self._lines[entry.needs].remove(entry)
         entry.attempt += 1
@@ -233,11 +240,11 @@ class Policy:
         self._note_idle(state)
 
     def _others_idle(self, state: _State, needs: Needs) -> bool:
-        """Whether a place that has work leaves it to one that could begin it."""
+        """Whether a busy place leaves an entry to another that could start it at once."""
         return not state.is_idle and any(True for _ in self._idle.suiting(needs))
 
     def _fitting(self, state: _State, line: deque[Entry], now: float) -> Entry | None:
-        """Return the oldest entry that a place may have."""
+        """Return the oldest entry that a place may take."""
         for entry, _ in zip(line, range(_LOOK), strict=False):
             if entry.not_before > now or (entry.alone and state.out):
                 continue
@@ -246,59 +253,59 @@ class Policy:
         return None
 
     def _others(self, entry: Entry) -> bool:
-        """Whether somebody can do an entry who is not to be avoided."""
+        """Whether some place can run an entry other than those to be avoided."""
         return any(place.agent not in entry.avoid for place in self.able(entry.needs))
 
-    # ---- what came of them
+    # ---- outcomes
 
     def ended(self, number: int, entry: Entry, bad: bool, now: float) -> list[Entry]:
-        """Take note of an outcome; return the entries whose outcomes are to be told now.
+        """Record an outcome; return the entries whose outcomes are final now.
 
         Args:
-            number: of the place.
-            entry: it had this.
-            bad: whether it failed, in a way that may be the place's fault.
-            now: seconds.
+            number: number of the place.
+            entry: the entry that ended there.
+            bad: whether it failed in a way for which the place may be to blame.
+            now: the time in seconds.
         """
         state = self._states[number]
         self._back(state, entry)
         if not bad:
-            told = [*state.suspects, entry]
+            finished = [*state.suspects, entry]
             state.suspects = []
             self._clear(state)
             self._strike(entry, now)
         elif entry.accused_by is not None:
-            told = [entry]  # two say so
+            finished = [entry]  # a second place confirms the failure
         else:
-            told = []
+            finished = []
             state.failures += 1
             state.suspects.append(entry)
             self._doubted.add(number)
             sample = not state.failures % _SAMPLE
             alone = not self._others_than(number, entry)
             if len(state.suspects) >= _ROW or sample or alone or state.aside_until:
-                told = self._ask_others(state)
-        return told
+                finished = self._ask_others(state)
+        return finished
 
     def settle(self) -> list[Entry]:
-        """Ask others about what failed at places that do nothing by which their word is proved.
+        """Repeat elsewhere what failed at places that have no other entry to prove themselves by.
 
-        To be called now and then.
+        To be called regularly.
 
         Returns:
-            The entries whose outcomes are to be told now.
+            The entries whose outcomes are final now.
         """
-        told = []
+        finished = []
         for number in list(self._doubted):
             state = self._states[number]
             if not state.suspects:
                 self._doubted.discard(number)
             elif not state.out:
-                told += self._ask_others(state)
-        return told
+                finished += self._ask_others(state)
+        return finished
 
     def holds(self, number: int, entry: Entry, attempt: int) -> bool:
-        """Whether a place still has an entry, in this very attempt."""
+        """Whether a place still holds an entry in this attempt."""
         state = self._states.get(number)
         return state is not None and entry.attempt == attempt and entry in state.out
 
@@ -306,23 +313,23 @@ class Policy:
         return [place for place in self.able(entry.needs) if place.number != number]
 
     def _ask_others(self, state: _State) -> list[Entry]:
-        """Give what failed at a place to others; return what nobody else can do."""
+        """Repeat elsewhere what failed at a place; return the entries that only it can run."""
         suspects, state.suspects = state.suspects, []
-        told = []
+        finished = []
         for entry in suspects:
             number, agent = state.place.number, state.place.agent
             others = self._others_than(number, entry)
             if not others:
-                told.append(entry)
+                finished.append(entry)
                 continue
             entry.accused_by = number
             if any(place.agent != agent for place in others):
                 entry.avoid.add(agent)
             self.put(entry, first=True)
-        return told
+        return finished
 
     def _strike(self, entry: Entry, now: float) -> None:
-        """Take note that an entry was passed by one place that another failed."""
+        """Record that an entry passed at one place after it had failed at another."""
         if entry.accused_by is None or entry.accused_by not in self._states:
             return
         accuser = self._states[entry.accused_by]
@@ -332,7 +339,7 @@ class Policy:
             self.set_aside(entry.accused_by, reason, now)
 
     def lost(self, number: int, entry: Entry, now: float) -> None:
-        """Take note that a place was lost with an entry, which waits again."""
+        """Record that a place was lost with an entry, which waits again."""
         entry.note_lost(now)
         self._back(self._states[number], entry)
         self.put(entry, first=True)
@@ -340,7 +347,7 @@ class Policy:
     def unable(
         self, number: int, entry: Entry, reason: str, now: float, for_good: bool = False
     ) -> None:
-        """Take note that a place could not begin with an entry, which waits for another."""
+        """Record that a place could not start an entry, which waits for another place."""
         state = self._states[number]
         self._back(state, entry)
         entry.avoid.add(state.place.agent)
@@ -352,7 +359,7 @@ class Policy:
         self._note_idle(state)
 
     def _clear(self, state: _State) -> None:
-        """Take note that a place succeeded."""
+        """Record that a place succeeded."""
         if state.aside_until:
             state.aside_until, state.strikes, state.reason = 0.0, 0, ""
             self._changes.append((state.place.name, ""))
@@ -371,21 +378,21 @@ class Policy:
         self._idle.discard(number)
         self._free.discard(number)
 
-    # ---- nobody
+    # ---- work that no place can do
 
     def stranded(self, now: float) -> dict[Needs, float]:
-        """Return for how many seconds there was nobody who can do what waits, by needs."""
+        """Return for how many seconds no place could run the waiting entries, by their needs."""
         waiting = [needs for needs, line in self._lines.items() if line]
         lacking = [needs for needs in waiting if next(self.able(needs), None) is None]
         self._stranded = {needs: self._stranded.get(needs, now) for needs in lacking}
         return {needs: now - since for needs, since in self._stranded.items()}
 
     def waiting_for(self, needs: Needs) -> list[Entry]:
-        """Take all entries with these needs out of the line and return them."""
+        """Remove all waiting entries with these needs and return them."""
         return list(self._lines.pop(needs, ()))
 
     def why_aside(self, needs: Needs) -> dict[str, str]:
-        """Return why places that could do such work do not: by their names."""
+        """Return why places that could run such entries are set aside, by name of the place."""
         return {
             state.place.name: state.reason
             for state in self._states.values()

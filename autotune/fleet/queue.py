@@ -1,4 +1,4 @@
-"""The threads of a client that hand work to the places of its fleet, as its policy decides."""
+"""The client's queue: threads that give work to the places of a fleet, as its policy decides."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from autotune.fleet.policy import Entry, Needs, Place, Policy
 
 logger = logging.getLogger("autotvm")
 
-# One thread waits for each piece of work that is out.
+# One thread waits for each job that a worker has.
 _MOST_THREADS = 4096
 
 
 class PlaceLost(Exception):
-    """The place is gone, or does not answer; what it had is done elsewhere."""
+    """The place is gone, or does not answer; its work is given to another place."""
 
 
 class PlaceUnable(Exception):
-    """The place could not begin, for a reason of its own.
+    """The place could not start the work, for a reason of its own.
 
     Attributes:
-        for_good: whether it never will.
+        for_good: whether the place can never do such work.
     """
 
     def __init__(self, reason: str, for_good: bool = False) -> None:
@@ -41,9 +41,9 @@ class Work:
     """A job in the queue.
 
     Attributes:
-        do: does it at the place with a number.
-        is_bad: whether what came of it may be the place's fault.
-        hopeless: what comes of it when place after place is lost over it.
+        do: runs the job at the place with this number, and returns the outcome.
+        is_bad: whether an outcome is a failure for which the place may be to blame.
+        hopeless: returns the outcome of a job, over which several places were lost, from a reason.
     """
 
     do: Callable[[int], object]
@@ -53,14 +53,14 @@ class Work:
 
 @dataclass(eq=False)
 class _Ordered(Entry):
-    """An entry with what it stands for."""
+    """An entry with its work and the future of the outcome."""
 
     work: Work | None = None
     future: Future[object] | None = None
 
     @property
     def wanted(self) -> bool:
-        """Whether somebody still waits; asked again of work that was put back."""
+        """Whether the future was not cancelled; called again when the work is put back."""
         assert self.future is not None
         if self.future.done():
             return False
@@ -87,8 +87,8 @@ class FleetQueue:
     """Work for all places of a fleet.
 
     Args:
-        patience_s: for so long work waits for somebody who can do it.
-        clock: seconds that only grow.
+        patience_s: seconds that work waits for a worker that can do it.
+        clock: returns monotonic time in seconds.
     """
 
     def __init__(self, patience_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -121,7 +121,7 @@ class FleetQueue:
             self._entries.discard(entry)
 
     def _begin(self) -> None:
-        """Hand out whatever can be begun."""
+        """Start all work for which a place is free."""
         with self._lock:
             while not self._closed and (found := self._policy.next(self._clock())) is not None:
                 number, entry = found
@@ -130,7 +130,7 @@ class FleetQueue:
 
     def _do(self, number: int, entry: _Ordered, attempt: int) -> None:
         assert entry.work is not None
-        told: Iterable[Entry] = ()
+        finished: Iterable[Entry] = ()
         try:
             if not entry.wanted:
                 with self._lock:
@@ -148,9 +148,9 @@ class FleetQueue:
             self._let_go(number, entry)
             entry.fail(error)
         else:
-            told = self._ended(number, entry, attempt, outcome)
+            finished = self._ended(number, entry, attempt, outcome)
         finally:
-            for one in told:
+            for one in finished:
                 assert isinstance(one, _Ordered)
                 one.tell(one.outcome)
             self._begin()
@@ -162,18 +162,21 @@ class FleetQueue:
     def _ended(
         self, number: int, entry: _Ordered, attempt: int, outcome: object
     ) -> Iterable[Entry]:
-        """Take note of an outcome; one of an attempt that was given up is dropped."""
+        """Record an outcome; return the entries that are finished by it.
+
+        The outcome of an attempt that was given up is dropped.
+        """
         assert entry.work is not None
         with self._lock:
             if not self._policy.holds(number, entry, attempt):
                 return ()
             entry.outcome = outcome
             bad = entry.work.is_bad(outcome)
-            told = self._policy.ended(number, entry, bad, self._clock())
-            if not self._policy.waiting:  # nothing comes by which its place could prove itself
-                told += self._policy.settle()
+            finished = self._policy.ended(number, entry, bad, self._clock())
+            if not self._policy.waiting:  # no more work by which the place could prove itself
+                finished += self._policy.settle()
             self._say_aside()
-        return told
+        return finished
 
     def _lost(self, number: int, entry: _Ordered, attempt: int, why: str) -> None:
         assert entry.work is not None
@@ -194,7 +197,7 @@ class FleetQueue:
             self._say_aside()
 
     def _say_aside(self) -> None:
-        """Say who was set aside, and who takes part again."""
+        """Log which places were set aside, and which take part again."""
         for name, reason in self._policy.changes():
             if reason:
                 first = reason.partition("\n")[0]
@@ -211,13 +214,13 @@ class FleetQueue:
         self._begin()
 
     def leave(self, number: int) -> None:
-        """Go without a place; what it had is done elsewhere."""
+        """Remove a place; its work is given to other places."""
         with self._lock:
             self._policy.leave(number, self._clock())
         self._begin()
 
     def places(self) -> list[tuple[Place, int, str]]:
-        """Return the places here, how much each has, and why it is set aside."""
+        """Return each place, how many entries it holds, and why it is set aside (or "")."""
         with self._lock:
             policy = self._policy
             return [(p, policy.out(p.number), policy.aside(p.number)) for p in policy.here()]
@@ -228,15 +231,15 @@ class FleetQueue:
             return list(self._policy.able(needs))
 
     def tick(self) -> None:
-        """Look after what only time brings about; to be called now and then."""
+        """Handle what depends on time alone; to be called regularly."""
         with self._lock:
-            told = self._policy.settle()
+            finished = self._policy.settle()
             left: list[tuple[Entry, FleetError]] = []
             for needs, seconds in self._policy.stranded(self._clock()).items():
                 if seconds >= self.patience_s:
                     error = self._nobody(needs, seconds)
                     left += [(entry, error) for entry in self._policy.waiting_for(needs)]
-        for entry in told:
+        for entry in finished:
             assert isinstance(entry, _Ordered)
             entry.tell(entry.outcome)
         for entry, error in left:
@@ -262,7 +265,7 @@ class FleetQueue:
         )
 
     def fail(self, error: FleetError) -> None:
-        """Let all work fail, now and from now on."""
+        """Fail all waiting work, and all that is put from now on."""
         with self._lock:
             self._over = error
             left = list(self._entries)
@@ -271,17 +274,17 @@ class FleetQueue:
 
     @property
     def over(self) -> FleetError | None:
-        """Why no work is taken any more; None while it is."""
+        """The error by which all work fails, or None while work is accepted."""
         return self._over
 
     def revive(self) -> None:
-        """Take work again after `fail`; not after `close`."""
+        """Accept work again after `fail`, unless the queue was closed."""
         with self._lock:
             if not self._closed:
                 self._over = None
 
     def close(self) -> None:
-        """Drop all work."""
+        """Cancel all work."""
         with self._lock:
             self._over, self._closed = FleetError("the fleet was closed"), True
             left = list(self._entries)

@@ -1,4 +1,4 @@
-"""Jobs with other places for their files: hashes while they travel, paths where they are done."""
+"""Replacing the file names of jobs: hashes while a job is sent, paths where it runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def relocate(job: AnyJob, where: Where) -> AnyJob:
 
 
 def files_of(job: AnyJob) -> list[str]:
-    """Return the files of a job, each once."""
+    """Return the files of a job without duplicates."""
     found: dict[str, None] = {}
 
     def note(file: str) -> str:
@@ -35,7 +35,7 @@ def files_of(job: AnyJob) -> list[str]:
 
 
 def runs_of(job: AnyJob) -> tuple[RunJob, ...]:
-    """Return what a job runs."""
+    """Return the kernel runs of a job."""
     match job:
         case RunJob():
             return (job,)

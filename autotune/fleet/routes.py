@@ -21,15 +21,15 @@ _LOOK_S = 0.05
 
 
 class Routes:
-    """Settles, with the first trial for a target, who measures and who compiles for it.
+    """Decides, at the first trial for a target, which workers measure and compile for it.
 
-    Times are compared within one class of devices, and artifacts are made by one release of the
-    toolkit: so a run keeps to the class that has most devices here, unless one is named, and to
+    Times can be compared only within one class of devices, and all artifacts must be made by one
+    release of the toolkit. So a run uses the class with the most devices, unless one is named, and
     the toolkit of the hosts that measure, if they have any.
 
     Args:
-        queue: of the places.
-        device_class: the one to keep to.
+        queue: the queue of the places.
+        device_class: the class of devices to be used; by default the most frequent one.
     """
 
     def __init__(self, queue: FleetQueue, device_class: str | None = None) -> None:
@@ -40,10 +40,10 @@ class Routes:
         self._build: dict[str, Needs] = {}
 
     def run_needs(self, target: Target) -> Needs:
-        """Return who measures kernels for a target; waits until somebody is there who can.
+        """Return the needs of runs for a target; wait until there is a worker that meets them.
 
         Raises:
-            FleetError: nobody came in time.
+            FleetError: no such worker joined in time.
         """
         with self._lock:
             key = str(target)
@@ -52,10 +52,10 @@ class Routes:
             return self._run[key]
 
     def build_needs(self, target: Target) -> Needs:
-        """Return who compiles for a target.
+        """Return the needs of builds for a target.
 
         Raises:
-            FleetError: nobody came in time who measures for it, or compiles.
+            FleetError: no worker joined in time that measures for it, or compiles.
         """
         run = self.run_needs(target)
         with self._lock:
@@ -70,7 +70,7 @@ class Routes:
         counted = Counter(place.device_class for place in places).most_common()
         chosen = counted[0][0]
         _say_others(target, counted)
-        # Of C, what is compiled for one CPU need not run on another of its name.
+        # Two CPUs of the same name may differ in their instructions.
         archs = Counter(p.arch for p in places if p.device_class == chosen).most_common()
         if len(archs) > 1:
             logger.warning(
@@ -99,7 +99,7 @@ class Routes:
         return Needs("build", toolkit=release)
 
     def _release(self, builders: list[Place], devices: list[Place]) -> str:
-        """Return the release of the toolkit that all artifacts are made by."""
+        """Return the release of the toolkit by which all artifacts are compiled."""
         offered = Counter({p.toolkit: 0 for p in builders})
         for place in builders:
             offered[place.toolkit] += place.lanes
@@ -118,7 +118,7 @@ class Routes:
     def _waited_for(
         self, find: Callable[[], list[Place]], needs: Needs, target: Target
     ) -> list[Place]:
-        """Wait for the first who will do, and a moment for those who join with it."""
+        """Wait until `find` returns places."""
         deadline = time.monotonic() + self._queue.patience_s
         while not (found := find()):
             if (over := self._queue.over) is not None:
@@ -143,7 +143,7 @@ class Routes:
 
 
 def _say_others(target: Target, counted: list[tuple[str, int]]) -> None:
-    """Say which classes of devices are left."""
+    """Warn about devices of other classes, which are not used."""
     (chosen, most), *left = counted
     if left:
         others = ", ".join(f"{number} x {name}" for name, number in left)
@@ -155,7 +155,7 @@ def _say_others(target: Target, counted: list[tuple[str, int]]) -> None:
 
 
 def _wanted(target: Target, device_class: str | None) -> Needs:
-    """Return what a device must be to run kernels for a target."""
+    """Return what running kernels for a target requires of a device."""
     if target.backend.device == "cpu":
         return Needs("run", device="cpu", device_class=device_class)
     arch = target.arch.rstrip("af")

@@ -25,7 +25,7 @@ from autotune.measure.types import MeasureErrorNo, MeasureResult
 from autotune.target import Target
 from autotune.workload import Workload
 
-# What a broken device, driver or host may be to blame for.
+# Failures that a broken device, driver or host may have caused.
 _DOUBTFUL = (
     MeasureErrorNo.RUNTIME_DEVICE,
     MeasureErrorNo.WRONG_ANSWER,
@@ -42,7 +42,7 @@ class FleetDevices:
     """The devices of a fleet that run kernels for one target.
 
     Attributes:
-        queue: takes work; this is it.
+        queue: the queue that accepts work, which is this object itself.
     """
 
     def __init__(self, parts: Parts, needs: Needs, target: Target, plan: RunPlan) -> None:
@@ -54,7 +54,7 @@ class FleetDevices:
         self._under_way: set[Future[object]] = set()
 
     def put(self, work: Work, device: int | None = None) -> Future[object]:
-        """Queue work for one device, or for whichever is free first."""
+        """Queue work for one device, or for the first that is free."""
         parts, plan = self._parts, self._plan
 
         def do(number: int) -> object:
@@ -91,7 +91,7 @@ class FleetDevices:
         return self._parts.queue.able(self._needs)
 
     def close(self) -> None:
-        """Drop what waits; what runs is not waited for."""
+        """Cancel waiting work; do not wait for running work."""
         for one in list(self._under_way):
             one.cancel()
 
@@ -112,7 +112,7 @@ class FleetRunPool(RunPool):
         return self._devices[key]
 
     def clocks(self) -> dict[int, float]:
-        """Return by what the times of each device are multiplied, for the last workload."""
+        """Return the factor by which each device's times are multiplied, for the last workload."""
         with self._lock:
             now = self._last[0] if self._last is not None else None
         if now is not None:
@@ -122,7 +122,7 @@ class FleetRunPool(RunPool):
         return self._clocks
 
     def close(self) -> None:
-        """Drop what waits; the clocks are known on."""
+        """Cancel waiting work; `clocks` remains available."""
         self.clocks()
         super().close()
 
@@ -130,8 +130,8 @@ class FleetRunPool(RunPool):
 class FleetRunner(LocalRunner):
     """Runs candidates on the workers of a fleet; made by `autotune.fleet.Fleet`.
 
-    The arguments are those of `LocalRunner` but for devices, which are those of the fleet.
-    References are computed here, and sent to each worker once.
+    The arguments are those of `LocalRunner`, except that the devices are those of the fleet.
+    References are computed in this process and sent to each worker once.
     """
 
     def __init__(self, parts: Parts, needs: RunNeeds, timeout: float = 10, **options: Any) -> None:
@@ -144,7 +144,7 @@ class FleetRunner(LocalRunner):
         self._parts = parts
         super().__init__(timeout, devices=range(_SEVERAL), **options)
         if "memory_bytes" not in options:
-            self.memory_bytes = 0  # what a worker has is not known here
+            self.memory_bytes = 0  # the memory of the workers is not known here
         self._pool = self._places = FleetRunPool(parts, needs)
         weakref.finalize(self, self._pool.end)
 
@@ -160,21 +160,21 @@ class FleetRunner(LocalRunner):
 
     @n_parallel.setter
     def n_parallel(self, value: int) -> None:
-        """The fleet says how many there are."""
+        """Ignored: the number follows from the workers."""
 
     def set_task(self, task: Workload) -> None:
-        """Take note of a task."""
+        """Set the task to be measured next."""
         Runner.set_task(self, task)
 
     def share_host(self, gate: HostGate | None) -> None:
-        """Nothing is timed on this host: each worker keeps its own builders still."""
+        """Do nothing: no kernel is timed on this host, and each worker pauses its own builders."""
 
     def fleet_status(self) -> list[dict[str, object]]:
-        """Return who builds and measures; see `autotune.fleet.status.rows_of`."""
+        """Return the state of the workers; see `autotune.fleet.status.rows_of`."""
         return rows_of(self._parts.members, self._parts.queue, self._places.clocks())
 
     def race_devices(self) -> Sequence[int | None]:
-        """Return the one device that a race is held on: times of one clock decide it."""
+        """Return the one device on which a race is held, since only its own times are compared."""
         if self.task is None:
             return (None,)
         return self._pool.at_work(self.task, self._plan())[:1] or (None,)

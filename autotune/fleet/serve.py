@@ -1,7 +1,7 @@
-"""A worker of Dask with an agent: the worker's connection to `distributed`.
+"""A Dask worker with an agent: the worker's connection to `distributed`.
 
-Dask pickles one thing on our behalf: `AgentPlugin`, a class of this file with plain arguments,
-where a fleet gives agents to workers that somebody else started.
+Dask pickles only one object of autotune: the `AgentPlugin`, which has plain arguments, when a
+fleet installs agents on workers that were started without one.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from autotune.fleet.wire import is_packed, packed, unpacked
 
 logger = logging.getLogger("autotvm")
 
-# Pauses before the scheduler is looked for again.
+# The first and the longest pause before the scheduler is looked for again.
 _FIRST_S, _MOST_S = 0.2, 5.0
-# Seconds after which a worker says that no scheduler has answered it so far.
+# Seconds after which a worker warns that no scheduler has answered so far.
 _SILENT_S = 5.0
-# What Dask is told in a process of ours. It tries ever more seldom while one attempt to connect
-# lasts: a new scheduler is found soon by many. And its profiler of tasks, of which there are none,
-# and its look at the event loop wake a process 150 times a second, beside whatever is timed there.
+# Settings of Dask in a worker process. Within one attempt to connect Dask tries less and less
+# often, so short attempts find a restarted scheduler sooner. Dask's task profiler and its check of
+# the event loop would wake the process 150 times a second, which disturbs timing.
 _SETTINGS = {
     "distributed.comm.timeouts.connect": "3s",
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
 }
-# A device waits no longer than this for Python's lock, while another thread carries messages.
+# The longest that a thread with a device waits for the GIL while another handles messages.
 _SWITCH_S = 5e-4
 
 
 class AgentPlugin(WorkerPlugin):
-    """Gives a worker of Dask an agent, if it has none.
+    """Gives a Dask worker an agent if it has none.
 
     Args:
         devices, builders: see `Agent`.
     """
 
     name = PLUGIN
-    # Dask would end the agents that others use, and make new ones.
+    # Otherwise Dask would replace agents that other clients use.
     idempotent = True
 
     def __init__(self, devices: Sequence[str] | None = None, builders: int | None = None) -> None:
@@ -86,7 +86,7 @@ class AgentPlugin(WorkerPlugin):
 
 
 class _Lent(WorkerPlugin):
-    """Lets a worker of Dask use an agent that outlives it."""
+    """Attaches an existing agent, which outlives the worker, to a Dask worker."""
 
     name = f"{PLUGIN}-lent"
 
@@ -99,7 +99,7 @@ class _Lent(WorkerPlugin):
 
 
 def _attach(worker: Worker, agent: Agent) -> None:
-    """Let a worker hand messages to an agent, and say in its heartbeats that it has one."""
+    """Pass a worker's messages to an agent, and add the agent's name to its heartbeats."""
 
     async def autotune_fleet(message: object) -> object:
         answer = await asyncio.wrap_future(agent.answer(unpacked(message)))
@@ -110,10 +110,10 @@ def _attach(worker: Worker, agent: Agent) -> None:
 
 
 def security_of(ca: str | None, cert: str | None, key: str | None) -> Security | None:
-    """Return Dask's TLS settings with these files; None leaves it to Dask's configuration.
+    """Return Dask's TLS settings with these files; None (Dask's configuration) without any.
 
     Raises:
-        FleetError: some of the files are named and others are not.
+        FleetError: a file is missing, or only some of the three are named.
     """
     given = (ca, cert, key)
     if not any(given):
@@ -141,22 +141,23 @@ def serve(
     ready: Callable[[str], object] = lambda address: None,
     allows: Callable[[str], bool] = lambda address: True,
 ) -> None:
-    """Let an agent work for a scheduler until the process is told to end (SIGTERM, SIGINT).
+    """Run an agent as a worker of a scheduler until the process gets SIGTERM or SIGINT.
 
-    When the scheduler goes, or the connection to it breaks, it is looked for again, for ever. What
-    the agent has (processes, files) stays meanwhile.
+    If the scheduler ends or the connection breaks, the worker tries to join again without end. The
+    agent keeps its processes and files meanwhile.
 
     Args:
-        scheduler: its address.
-        agent: is closed at the end.
-        security: TLS.
-        host: name or address by which others reach this host; by default found out.
-        port: where the worker listens; any by default.
+        scheduler: address of the scheduler.
+        agent: the agent, which is closed at the end.
+        security: TLS settings.
+        host: name or address by which others reach this host; by default it is detected.
+        port: port on which the worker listens; any by default.
         ready: called with the worker's address each time it has joined.
-        allows: called with the address at which a scheduler listens; whether it may be joined.
+        allows: called with the address on which a scheduler listens; returns whether the worker
+            may join it.
 
     Raises:
-        FleetError: it may not, or there are no certificates for TLS.
+        FleetError: the worker may not join the scheduler, or TLS certificates are missing.
     """
     try:
         if scheduler.startswith("tls://"):
@@ -205,7 +206,7 @@ async def _serve(
 def _worker(
     scheduler: str, agent: Agent, security: Security | None, host: str | None, port: int
 ) -> Any:
-    """Returns a worker of Dask that lends an agent; it has not joined yet."""
+    """Return a Dask worker with an agent; it has not joined the scheduler yet."""
     return Worker(
         scheduler,
         nthreads=1,
@@ -222,7 +223,7 @@ def _worker(
 
 @asynccontextmanager
 async def _joined(worker: Any, scheduler: str, over: asyncio.Event) -> AsyncIterator[bool]:
-    """Let a worker join; gives False where the process is told to end while it still tries."""
+    """Let a worker join a scheduler; yield whether it did before the process was told to end."""
     starting = asyncio.ensure_future(worker.__aenter__())  # Dask tries for ever, and says nothing
     ending = asyncio.ensure_future(over.wait())
     ended, _ = await asyncio.wait(
@@ -246,7 +247,7 @@ async def _joined(worker: Any, scheduler: str, over: asyncio.Event) -> AsyncIter
 
 
 def _require_certificates(security: Security | None) -> None:
-    """Look for certificates of a worker, which Dask would miss without a clear word."""
+    """Check that a worker has certificates, as Dask's own error would be unclear."""
     found = security or Security()  # type: ignore[no-untyped-call]
     try:
         args = found.get_connection_args("worker")  # type: ignore[no-untyped-call]
@@ -260,7 +261,7 @@ def _require_certificates(security: Security | None) -> None:
 
 
 async def _require_allowed(worker: Worker, scheduler: str, allows: Callable[[str], bool]) -> None:
-    """Leave a scheduler that listens where it may not: who reaches it has its workers."""
+    """Refuse an unprotected scheduler, through which anybody could run code on its workers."""
     told = await worker.scheduler.identity()
     if not allows(str(told["address"])):
         raise FleetError(
@@ -271,7 +272,7 @@ async def _require_allowed(worker: Worker, scheduler: str, allows: Callable[[str
 
 
 async def _first(*works: Any) -> None:
-    """Wait until one of these is done; give up the others."""
+    """Wait until one of these is done and cancel the others."""
     tasks = [asyncio.ensure_future(one) for one in works]
     _, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for one in others:

@@ -1,4 +1,4 @@
-"""A device of a fleet, with the face of one of this host."""
+"""A device of a fleet, with the interface of a device of this host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from autotune.errors import FleetError
 from autotune.fleet.member import Member
 from autotune.fleet.members import Members
-from autotune.fleet.messages import Answer, AnyJob, Done, Missing, Run, Sender, told
+from autotune.fleet.messages import Answer, AnyJob, Done, Missing, Run, Sender, loggable
 from autotune.fleet.queue import PlaceUnable
 from autotune.fleet.relocate import files_of, relocate, runs_of
 from autotune.measure.process.died import Died
@@ -21,21 +21,21 @@ from autotune.utils.plain_data import is_number
 
 # Files up to this size go with the message that names them: artifacts do, references do not.
 _SMALL_BYTES = 1 << 20
-# How often a worker may say that it lacks what it was just sent.
+# How often a worker may answer that it lacks files that it was just sent.
 _MOST_ROUNDS = 4
 
 
 class RemoteStation:
-    """Hands jobs to the process that owns a device on another host.
+    """Sends jobs to the process that owns a device on another host.
 
-    What `autotune.measure.run.one_trial` does with a `Station` of this host it does with this.
+    `autotune.measure.run.one_trial` uses it in place of a `Station`.
 
     Args:
         members: the workers of the fleet.
-        device: number of the place.
-        sender: whose jobs they are.
-        target: what kernels are built for.
-        seed: of random inputs; None where their values are the user's own.
+        device: number of the device's place.
+        sender: the client.
+        target: the target for which kernels are built.
+        seed: seed of random inputs; None if the user supplies the inputs.
         cooldown_s, memory_bytes: see `autotune.fleet.messages.Run`.
     """
 
@@ -67,14 +67,14 @@ class RemoteStation:
         )
 
     def start(self) -> None:
-        """Its process is started by the worker, with its first job."""
+        """Do nothing: the worker starts the process with the first job."""
 
     def run(self, job: Job) -> DoneReply | Failed | Died:
-        """Do a job there; see `autotune.measure.run.stations.Station.run`.
+        """Run a job on the device; see `autotune.measure.run.stations.Station.run`.
 
         Raises:
             PlaceLost: the worker is gone.
-            PlaceUnable: it cannot begin.
+            PlaceUnable: the worker cannot start the job.
         """
         if isinstance(job, ReferenceJob):
             raise FleetError("references are computed by the client")
@@ -101,7 +101,7 @@ class RemoteStation:
         raise PlaceUnable("it does not keep the files that it is sent")
 
     def _asked(self, member: Member, ask: Run, job: AnyJob, paths: dict[str, str]) -> Answer:
-        """Ask, and send along what is small and was not sent yet."""
+        """Send a job, with the small files that the worker lacks, and wait for the answer."""
         artifacts = {member.name_of(run.artifact) for run in runs_of(job)}
         files = {}
         for name in artifacts:
@@ -118,9 +118,9 @@ def _understood(reply: object) -> DoneReply | Failed | Died:
     try:
         found = reply_of(reply)
     except (ValueError, OverflowError) as error:
-        raise PlaceUnable(told(str(error))) from error
+        raise PlaceUnable(loggable(str(error))) from error
     if isinstance(found, Unable):
-        raise PlaceUnable(told(found.message))
+        raise PlaceUnable(loggable(found.message))
     seconds = [one for timing in _timings(found) for one in (timing.median, *timing.samples_s)]
     if not all(is_number(one) and one >= 0 for one in seconds):
         raise PlaceUnable("it tells times that are none")

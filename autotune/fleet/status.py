@@ -9,28 +9,29 @@ from autotune.errors import FleetError
 from autotune.fleet.facts import AgentFacts
 from autotune.fleet.member import Member
 from autotune.fleet.members import Members
-from autotune.fleet.messages import Facts, Told, answer_of
+from autotune.fleet.messages import Data, Facts, answer_of
 from autotune.fleet.queue import FleetQueue
 from autotune.utils.plain_data import count, mapping, share
 
-# For so long the first look at who is there is waited for, and answers of those who are.
+# Seconds to wait for the list of workers, and for their answers.
 _FIRST_S, _ANSWER_S = 10.0, 3.0
 
 
 def rows_of(
     members: Members, queue: FleetQueue, clocks: Mapping[int, float]
 ) -> list[dict[str, object]]:
-    """Return a row for each device, for the builders of each worker, and for whom is not used.
+    """Return a row for each device, for the builders of each worker, and for each unused worker.
 
     The keys are ``worker`` and ``host``, ``place`` (``"cuda:0"``, ``"builders"``), ``device``,
-    ``arch``, ``driver``, ``toolkit``; ``queue`` (what waits or is being done there, of all
-    clients), ``done``, ``failed``, ``rate`` (done a second, in the last minute); ``clock`` (by
-    what this client multiplies its times, None where it does not) and ``aside`` (why it is not
-    used; empty where it is).
+    ``arch``, ``driver``, ``toolkit``; ``queue`` (waiting and running jobs of all clients),
+    ``done``, ``failed``, ``rate`` (jobs per second in the last minute); ``clock`` (the factor by
+    which this client multiplies the device's times, or None) and ``aside`` (why it is not used;
+    empty if it is).
 
     Args:
-        members, queue: of the fleet.
-        clocks: factor of each device by its number.
+        members: the workers of the fleet.
+        queue: the queue of the fleet.
+        clocks: the factor of each device, by number of its place.
     """
     members.wait_for_first_look(_FIRST_S)
     asked = [(member, member.begin(Facts())) for member in members.all()]
@@ -48,12 +49,12 @@ def rows_of(
 
 
 def _places(told: Future[object]) -> Mapping[str, Mapping[str, float]]:
-    """Return the state of each place of a worker; nothing where it did not answer in time."""
+    """Return the state of each place of a worker; empty if the worker did not answer in time."""
     if not told.done() or told.cancelled() or told.exception() is not None:
         return {}
     try:
         answer = answer_of(told.result())
-        places = mapping(answer.data["places"]) if isinstance(answer, Told) else {}
+        places = mapping(answer.data["places"]) if isinstance(answer, Data) else {}
         return {key: _state(mapping(one)) for key, one in places.items()}
     except (FleetError, KeyError, TypeError, ValueError):
         return {}
@@ -85,7 +86,7 @@ def _rows(
 
 
 def _what(facts: AgentFacts, key: str) -> dict[str, str]:
-    """Return what a place is."""
+    """Return the description of a place."""
     for one in facts.devices:
         if one.key == key:
             return {"device": one.name, "arch": one.descriptor.arch, "driver": one.release}

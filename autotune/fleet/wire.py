@@ -1,7 +1,7 @@
-"""Messages as bytes.
+"""Messages as bytes, by msgpack.
 
-Dask is given a message as one string of bytes: what is in a dict it would look through for what to
-count, compress and pickle, which takes longer than all else that is done about a message.
+Dask would inspect each value of a dict, to decide how to serialise and compress it, which takes
+longer than all other handling of a message. So a message is passed to Dask as one byte string.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from collections.abc import Mapping
 from typing import Any
 
 _BYTES = (bytes, bytearray, memoryview)
-# A compiler's words and the names of files are text of any kind.
+# Compiler messages and file names may hold bytes that are not valid UTF-8.
 _TEXT = "surrogatepass"
 
 
 def packed(message: Mapping[str, object]) -> bytes:
     """Return a message as bytes."""
-    import msgpack  # comes with Dask, which is not everywhere
+    import msgpack  # installed with Dask, which is optional
 
     made: bytes = msgpack.packb(message, unicode_errors=_TEXT)
     return made
 
 
 def is_packed(message: object) -> bool:
-    """Return whether a message came as bytes."""
+    """Return whether a message arrived as bytes."""
     return isinstance(message, _BYTES)
 
 
 def unpacked(data: object) -> Any:
-    """Return the message in bytes, None where they hold none; what is not bytes as it is."""
+    """Decode a message: None if the bytes are malformed; anything but bytes is returned as is."""
     import msgpack
 
     if not is_packed(data):

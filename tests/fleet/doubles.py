@@ -120,11 +120,11 @@ class Station:
 
 def stand_in(kind):
     """Let agents of this process use them; ``"meets 4 folder"`` is one of a `Company`."""
-    import autotune.fleet.desks as desks
+    import autotune.fleet.executors as executors
 
     kind, *company = kind.split(" ", 2)
     Station.lies, Station.seconds = kind == "liar", 0.05 if kind == "slow" else 0.004
     if kind == "meets":
         Station.company = Company(*company)
     Pool.full = kind == "full"
-    desks.Station, desks.BuildPool = Station, Pool
+    executors.Station, executors.BuildPool = Station, Pool

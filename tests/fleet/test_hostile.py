@@ -12,24 +12,24 @@ from click.testing import CliRunner
 
 from autotune.cli.main import main
 from autotune.errors import FleetError
-from autotune.fleet import desks, parcels
+from autotune.fleet import executors, files
+from autotune.fleet.files import Digests, Store, digest_of
 from autotune.fleet.member import Member
 from autotune.fleet.messages import (
     Answer,
     Built,
+    Data,
     Done,
     Facts,
+    FileChunk,
     Missing,
-    Parcel,
     Run,
-    Told,
     Unable,
     answer_of,
     answer_to_plain,
     ask_of,
     ask_to_plain,
 )
-from autotune.fleet.parcels import Digests, Store, digest_of
 from autotune.fleet.plain import with_lists
 from autotune.fleet.queue import PlaceLost, PlaceUnable
 from autotune.fleet.station import RemoteStation
@@ -68,18 +68,18 @@ def nested(depth):
         (DONE, "queued_s", "long"),
         (DONE, "reply", [1]),
         (Missing(("a",)), "names", [["a"]]),
-        (Told({}), "data", [["a", "b"]]),
+        (Data({}), "data", [["a", "b"]]),
     ],
 )
 def test_an_answer_that_makes_no_sense_is_the_worker_s_fault_and_not_the_run_s(
     answer, field, value
 ):
-    with pytest.raises(FleetError, match="no answer of a worker"):
+    with pytest.raises(FleetError, match="malformed answer"):
         answer_of({**answer_to_plain(answer), field: value})
 
 
 def test_a_number_is_no_contents_of_a_file():
-    message = {**ask_to_plain(Parcel("ab", "a" * 64, 0, 5, b"")), "data": 10**13}
+    message = {**ask_to_plain(FileChunk("ab", "a" * 64, 0, 5, b"")), "data": 10**13}
     with pytest.raises(FleetError, match="bytes are expected"):
         ask_of(message)
 
@@ -165,7 +165,7 @@ def test_what_a_killed_client_sent_in_part_goes(monkeypatch):
     store = Store()
     store.add_chunk("dead", "a" * 64, 0, 100, b"x" * 50)
     assert store.bytes == 50
-    monkeypatch.setattr(parcels, "_LATE_S", 0.0)
+    monkeypatch.setattr(files, "_LATE_S", 0.0)
     store.add_chunk("alive", digest_of(b"y"), 0, 1, b"y")
     assert store.bytes == 1
     assert [path.name for path in store.place("x").parent.iterdir()] == [digest_of(b"y")]
@@ -202,8 +202,8 @@ def agent(monkeypatch):
     pytest.importorskip("distributed")
     from autotune.fleet.agent import Agent
 
-    monkeypatch.setattr(desks, "Station", doubles.Station)
-    monkeypatch.setattr(desks, "BuildPool", doubles.Pool)
+    monkeypatch.setattr(executors, "Station", doubles.Station)
+    monkeypatch.setattr(executors, "BuildPool", doubles.Pool)
     made = Agent("mine", ["cpu"], 1)
     yield made
     made.close()

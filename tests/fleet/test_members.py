@@ -12,7 +12,7 @@ from autotune.fleet import Fleet, members
 from autotune.fleet.facts import facts_of
 from autotune.fleet.link import Seen
 from autotune.fleet.members import Members
-from autotune.fleet.messages import Sender, Told, answer_to_plain
+from autotune.fleet.messages import Data, Sender, answer_to_plain
 from autotune.fleet.policy import Needs, Place
 from autotune.fleet.queue import FleetQueue, Work
 from autotune.fleet.routes import Routes
@@ -85,7 +85,7 @@ def done(outcome):
 
 
 def told(facts, **state):
-    return answer_to_plain(Told({"facts": facts.to_json(), **state}))
+    return answer_to_plain(Data({"facts": facts.to_json(), **state}))
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def names(here):
     return sorted(member.facts.name for member in here.all())
 
 
-@pytest.mark.parametrize("mad", [{"answer": "Told", "data": {}}, {"answer": 5}, [[]], b"x"])
+@pytest.mark.parametrize("mad", [{"answer": "Data", "data": {}}, {"answer": 5}, [[]], b"x"])
 def test_a_mad_worker_keeps_no_other_from_joining(watched, mad):
     door, here, _ = watched
     door.workers = {"tcp://mad": (mad, "m"), "tcp://one": (told(FACTS), "a1")}

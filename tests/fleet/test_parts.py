@@ -11,28 +11,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.errors import FleetError
-from autotune.fleet import parcels
-from autotune.fleet.fair import FairQueue
+from autotune.fleet import files
+from autotune.fleet.fair_queue import FairQueue
+from autotune.fleet.files import Digests, Store, chunks_of, digest_of
 from autotune.fleet.headers import pack, unpack
 from autotune.fleet.messages import (
     Build,
     Built,
+    Data,
     Done,
     Facts,
+    FileChunk,
     Forget,
     Missing,
-    Parcel,
+    Received,
     Run,
     Sender,
-    Taken,
-    Told,
     Unable,
     answer_of,
     answer_to_plain,
     ask_of,
     ask_to_plain,
 )
-from autotune.fleet.parcels import Digests, Store, chunks_of, digest_of
 from autotune.fleet.plain import from_plain, to_plain, with_lists
 from autotune.fleet.relocate import files_of, relocate
 from autotune.fleet.wire import packed, unpacked
@@ -79,7 +79,7 @@ def test_what_travels_arrives_as_it_was(value):
 ASKS = [
     Build(SENDER, BuildJob(KERNEL, "cuda", 5.0, "nvcc", ""), 7.0, (("/a/b.h", "text"),)),
     *[Run(SENDER, job, "cuda:0", "cuda", 3, 0.1, 0, {"f" * 64: b"x"}) for job in JOBS],
-    Parcel("ab-1", "a" * 64 + ".npy", 0, 5, b"abcde"),
+    FileChunk("ab-1", "a" * 64 + ".npy", 0, 5, b"abcde"),
     Facts(),
     Forget("abc"),
 ]
@@ -87,9 +87,9 @@ ANSWERS = [
     Built(b"code", ".cubin", {"registers": 3}, MeasureErrorNo.NO_ERROR, "", 0.5, "hash"),
     Done({"reply": "Rated"}, 0.25),
     Missing(("a" * 64,)),
-    Taken(),
+    Received(),
     Unable("no room", True),
-    Told({"a": 1}),
+    Data({"a": 1}),
 ]
 
 
@@ -151,7 +151,7 @@ def test_another_version_of_the_protocol_is_named():
 
 
 def test_a_name_that_is_no_hash_is_no_file():
-    message = ask_to_plain(Parcel("ab", "../../etc/passwd", 0, 1, b"x"))
+    message = ask_to_plain(FileChunk("ab", "../../etc/passwd", 0, 1, b"x"))
     with pytest.raises(FleetError, match="is no hash"):
         ask_of(message)
 
@@ -168,7 +168,7 @@ def test_all_files_of_a_job_are_found_and_moved():
 
 
 def test_a_file_in_parts_arrives_whole_and_is_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(parcels, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(files, "CHUNK_BYTES", 1000)
     path = tmp_path / "a.npy"
     path.write_bytes(random.Random(1).randbytes(3500))
     name, store = Digests().name(str(path)), Store()
@@ -337,7 +337,7 @@ def test_a_message_crosses_the_wire_as_one_string_of_bytes(message):
 )
 def test_bytes_that_hold_no_message_are_answered_in_words(data):
     pytest.importorskip("msgpack")
-    with pytest.raises(FleetError, match="no message to a worker"):
+    with pytest.raises(FleetError, match="malformed request"):
         ask_of(unpacked(data))
-    with pytest.raises(FleetError, match="no answer of a worker"):
+    with pytest.raises(FleetError, match="malformed answer"):
         answer_of(unpacked(data))

@@ -1,4 +1,4 @@
-"""The places of one worker where work is done: its devices, and those that compile."""
+"""The executors of one worker: one that compiles, and one for each device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from autotune.errors import AutotuneError, CompilerMissing
 from autotune.fleet.facts import DeviceFacts
-from autotune.fleet.fair import FairQueue
+from autotune.fleet.fair_queue import FairQueue
 from autotune.fleet.headers import unpack
 from autotune.fleet.messages import Answer, AnyJob, Build, Built, Done, Run, Sender, Unable
 from autotune.measure.build.pool import BuildPool
@@ -30,7 +30,7 @@ from autotune.target import Target
 from autotune.utils.child import error_text
 from autotune.workload import NoReference
 
-# The rate of a desk is that of this time.
+# The time over which the rate of an executor is taken.
 _MINUTE_S = 60.0
 _JOIN_S = 5.0
 
@@ -38,16 +38,16 @@ Work = Callable[[], Answer]
 _Entry = tuple[Work, "Future[Answer]"]
 
 
-class Desk(ABC):
-    """A line of work, and threads that do it; clients share it by weight.
+class Executor(ABC):
+    """A queue of jobs and the threads that run them; clients share the time by weight.
 
-    What cannot be begun for want of something is answered by `Unable`: no trial is to blame.
+    A job that cannot be started is answered by `Unable`: its trial is not to blame.
 
     Args:
-        threads: how much is done at once.
+        threads: how many jobs run at once.
 
     Attributes:
-        done, failed: how much was answered, and how much of it was no success.
+        done, failed: the number of answered jobs, and how many of them failed.
     """
 
     def __init__(self, threads: int) -> None:
@@ -91,20 +91,20 @@ class Desk(ABC):
                 self.done += 1
                 self.failed += not _good(answer)
             self._ends.append(time.monotonic())
-            with suppress(InvalidStateError):  # the desk was closed meanwhile
+            with suppress(InvalidStateError):  # the executor was closed meanwhile
                 future.set_result(answer)
 
     def forget(self, client: str) -> None:
-        """Drop what waits of a client."""
+        """Drop all waiting jobs of a client."""
         for _, future in self._line.drop(client):
             future.cancel()
 
     @abstractmethod
     def end(self) -> None:
-        """Kill whatever is at work."""
+        """Kill the processes of running jobs."""
 
     def close(self) -> None:
-        """End all threads and processes; what waits is answered by `Unable`."""
+        """End all threads and processes; waiting jobs are answered by `Unable`."""
         for _, future in self._line.close():
             future.set_result(Unable("the worker is being closed"))
         self.end()
@@ -135,14 +135,14 @@ def _good(answer: Answer) -> bool:
             return False
 
 
-class BuildDesk(Desk):
-    """Compiles, in as many processes at once as it has builders.
+class BuildExecutor(Executor):
+    """Compiles kernels, several at once.
 
     Args:
-        builders: how many.
+        builders: how many processes compile at the same time.
 
     Attributes:
-        pool: owns the processes.
+        pool: the processes.
     """
 
     def __init__(self, builders: int) -> None:
@@ -182,12 +182,12 @@ class BuildDesk(Desk):
         self._headers.remove()
 
 
-class DeviceDesk(Desk):
-    """One device: one job at a time, in the process that owns it.
+class DeviceExecutor(Executor):
+    """Runs jobs on one device, one at a time, in the process that owns the device.
 
     Args:
-        facts: of the device.
-        gate: while something is timed on the CPU, builders of this worker are paused.
+        facts: the description of the device.
+        gate: pauses the builders of this worker while a kernel is timed on the CPU.
     """
 
     def __init__(self, facts: DeviceFacts, gate: HostGate | None) -> None:
@@ -197,7 +197,7 @@ class DeviceDesk(Desk):
         self._station: Station | None = None
         self._memory_bytes = 0
         self._over = False
-        # Seconds that the device was used so far, of them by each client, and who uses it now.
+        # Seconds that the device was used in all and by each client; the client that uses it now.
         self._used_s = 0.0
         self._used_by: defaultdict[str, float] = defaultdict(float)
         self._user: tuple[str, float] | None = None
@@ -205,11 +205,11 @@ class DeviceDesk(Desk):
 
     @property
     def pid(self) -> int | None:
-        """Process id of the process that owns the device, if there is one now."""
+        """Process id of the process that owns the device; None while there is no process."""
         return None if self._station is None else self._station.pid
 
     def put(self, ask: Run, job: AnyJob) -> Future[Answer]:
-        """Queue a job whose files are here."""
+        """Queue a job whose files are all on this worker."""
         client, arrived = ask.sender.client, time.monotonic()
         before_s = self._others_s(client, arrived)
 
@@ -228,13 +228,13 @@ class DeviceDesk(Desk):
         return self._put(ask.sender, done)
 
     def _others_s(self, client: str, now: float) -> float:
-        """Return for how long others than a client used the device so far."""
+        """Return how many seconds clients other than this one have used the device so far."""
         user = self._user
         present_s = now - user[1] if user is not None and user[0] != client else 0.0
         return self._used_s - self._used_by[client] + present_s
 
     def forget(self, client: str) -> None:
-        """Drop what waits of a client; see `Desk.forget`."""
+        """Drop all waiting jobs of a client; see `Executor.forget`."""
         super().forget(client)
         self._used_by.pop(client, None)
 
@@ -249,7 +249,7 @@ class DeviceDesk(Desk):
         return Done(to_json(reply), others_s, queued_s)
 
     def _owner(self, ask: Run) -> Station:
-        """Return the process of the device, as the client wants it."""
+        """Return the process of the device, with the limit on memory that the client wants."""
         cpu = self.facts.kind == "cpu"
         memory_bytes = ask.memory_bytes if cpu else 0
         if self._station is None or memory_bytes != self._memory_bytes:
@@ -276,7 +276,7 @@ class DeviceDesk(Desk):
             self._station.end()
 
     def close(self) -> None:
-        """End all; see `Desk.close`."""
+        """End the threads and the device's process; see `Executor.close`."""
         super().close()
         if self._station is not None:
             self._station.close()

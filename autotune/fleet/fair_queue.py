@@ -1,7 +1,7 @@
-"""Work of several clients in line for one place: each gets its share of the time, by weight.
+"""A queue of the work of several clients, each of which gets its share of the time, by weight.
 
-Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996), charged by what was really used:
-how long a trial takes is known when it has ended.
+Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996). A client is charged for the time
+that its work took, after the work has ended, since the time of a trial is not known before.
 """
 
 from __future__ import annotations
@@ -13,18 +13,22 @@ from typing import Generic, TypeVar
 
 Work = TypeVar("Work")
 
-# Clients that are remembered though nothing of theirs waits: those that used the most.
+# The number of clients without waiting work that are remembered: those that used the most time.
 _MOST_IDLE = 64
 
 
 class FairQueue(Generic[Work]):
-    """Schedules the client with the least time for its weight (fair queuing). From any thread."""
+    """Serves the client that used the least time relative to its weight.
+
+    Safe to use from several threads.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._waiting: dict[str, deque[tuple[float, Work]]] = {}
         self._used: dict[str, float] = {}
-        # What the client that was served last had used: nobody saves up time by staying away.
+        # The virtual time: what the client that was served last had used. A client that returns
+        # starts from it, so that no credit accumulates while it is away.
         self._now = 0.0
         self._closed = False
 
@@ -43,17 +47,17 @@ class FairQueue(Generic[Work]):
             self._changed.notify()
 
     def _forget_some(self) -> None:
-        """Forget of whom nothing waits, as of clients that were killed, but for a few."""
+        """Forget most clients without waiting work, such as those that were killed."""
         idle = [client for client in self._used if client not in self._waiting]
         idle.sort(key=lambda client: self._used[client])
         for client in idle[:-_MOST_IDLE]:
             del self._used[client]
 
     def take(self) -> tuple[Work, Callable[[float], None]] | None:
-        """Wait for work; None when all is over.
+        """Wait for work and return it; return None after `close`.
 
         Returns:
-            The work, and what to call with the seconds that it took.
+            The work, and a function to be called with the seconds that the work took.
         """
         with self._changed:
             while not self._waiting and not self._closed:
@@ -74,13 +78,13 @@ class FairQueue(Generic[Work]):
         return work, charge
 
     def drop(self, client: str) -> list[Work]:
-        """Take back and return all work of a client that waits."""
+        """Remove all waiting work of a client and return it."""
         with self._changed:
             self._used.pop(client, None)
             return [work for _, work in self._waiting.pop(client, deque())]
 
     def close(self) -> list[Work]:
-        """Give out nothing any more, and return what waits."""
+        """Return all waiting work; from now on `take` returns None."""
         with self._changed:
             self._closed = True
             left = [work for line in self._waiting.values() for _, work in line]

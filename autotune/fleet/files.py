@@ -1,4 +1,4 @@
-"""Files by the hash of what is in them: each is sent to a worker once, and checked on arrival."""
+"""Files named by the hash of their contents: sent to a worker once, and checked on arrival."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from typing import Any
 from autotune.errors import FleetError
 from autotune.measure.process.scratch import Scratch
 
-# Of a hash in hexadecimal.
+# Hexadecimal digits of a hash.
 DIGITS = 64
-# What one message holds of a file.
+# The most that one message holds of a file.
 CHUNK_BYTES = 4 << 20
-# Files that a client remembers the hashes of.
+# The number of files whose hashes a client remembers.
 _MOST_KNOWN = 4096
-# The part of the host's memory that a worker's files may take: on many hosts these are in memory.
+# A worker's files may take one part in so many of the memory, as /tmp is in memory on many hosts.
 _MEMORY_PART = 8
-# A transfer of which nothing came for so long will not go on.
+# A transfer is given up when no part of it has arrived for so long.
 _LATE_S = 600.0
 
 
 def digest_of(data: bytes) -> str:
-    """Return the name of a file with this in it."""
+    """Return the hash that names a file with these contents."""
     return hashlib.sha256(data).hexdigest()
 
 
 def chunks_of(path: str) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the parts of a file: where each begins, the size of the whole, and the bytes."""
+    """Yield the parts of a file: the offset of each, the size of the whole file, and the bytes."""
     with open(path, "rb") as file:
         total = os.fstat(file.fileno()).st_size
         start = 0
@@ -48,17 +48,17 @@ def chunks_of(path: str) -> Iterator[tuple[int, int, bytes]]:
 
 
 class Digests:
-    """The hashes of a client's own files, each read once. From any thread."""
+    """The hashes of a client's files, each computed once. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, int, int], str] = OrderedDict()
         self._lock = threading.Lock()
 
     def name(self, path: str) -> str:
-        """Return the name that a file has in messages: what is in it, and of what kind it is.
+        """Return the name that a file has in messages: the hash of its contents, and its suffix.
 
         Raises:
-            FleetError: it cannot be read.
+            FleetError: the file cannot be read.
         """
         return self.of(path) + os.path.splitext(path)[1]
 
@@ -66,7 +66,7 @@ class Digests:
         """Return the hash of a file.
 
         Raises:
-            FleetError: it cannot be read.
+            FleetError: the file cannot be read.
         """
         try:
             status = os.stat(path)
@@ -89,29 +89,29 @@ class Digests:
 
 @dataclass
 class _Arriving:
-    """A file of which not all is here.
+    """A file that has not arrived completely.
 
     Attributes:
-        path: where it grows.
-        size: how much of it is here.
-        word: when something of it came last.
-        hash: of what is here.
+        path: where its parts are written.
+        size: bytes that have arrived.
+        last_s: when the last part arrived.
+        hash: of the bytes that have arrived.
     """
 
     path: Path
     size: int = 0
-    word: float = field(default_factory=time.monotonic)
+    last_s: float = field(default_factory=time.monotonic)
     hash: Any = field(default_factory=hashlib.sha256)
 
 
 class Store:
-    """The files that a worker has, by their names, in a folder that goes with it.
+    """The files that a worker was sent, in a folder that is removed with the worker.
 
-    Those that were not asked for the longest go when they take too much space, and all that can go
-    when the disk is full; clients are asked for them again. From any thread.
+    When they take too much space, the least recently used are removed; when the disk is full, all
+    that no job holds. Clients are asked to send them again. Safe to use from several threads.
 
     Args:
-        most_bytes: what they may take; by default an eighth of the host's memory.
+        most_bytes: the most space that the files may take; by default an eighth of the memory.
     """
 
     def __init__(self, most_bytes: int | None = None) -> None:
@@ -125,12 +125,12 @@ class Store:
         self._held: Counter[str] = Counter()
 
     def hold(self, names: Iterable[str]) -> None:
-        """Let no file of these go until `release` is called with them."""
+        """Keep these files until `release` is called with the same names."""
         with self._lock:
             self._held.update(names)
 
     def release(self, names: Iterable[str]) -> None:
-        """End what `hold` began."""
+        """Allow files to be removed that `hold` kept."""
         with self._lock:
             for name in names:
                 self._held[name] -= 1
@@ -138,7 +138,7 @@ class Store:
                     del self._held[name]
 
     def path(self, name: str) -> str | None:
-        """Return the path of a file, or None where it is not here."""
+        """Return the path of a file, or None if it is not stored."""
         with self._lock:
             if name not in self._files:
                 return None
@@ -146,15 +146,15 @@ class Store:
             return str(self._files[name][0])
 
     def place(self, name: str) -> Path:
-        """Return the path of a file that is not here yet."""
+        """Return the path at which a new file is written."""
         return self._scratch.path / name
 
     def add(self, name: str, data: bytes) -> None:
-        """Keep a whole file.
+        """Store a complete file.
 
         Raises:
-            FleetError: it is another file than its name says.
-            OSError: there is no space for it.
+            FleetError: the contents do not have the hash in the name.
+            OSError: there is no space left.
         """
         if self.path(name) is not None:
             return
@@ -166,10 +166,10 @@ class Store:
         self._keep(name, made, len(data))
 
     def adopt(self, name: str, made: Path) -> None:
-        """Keep a file that was made here; it is moved.
+        """Store a file that this worker has written, by moving it.
 
         Raises:
-            FleetError: it is another file than its name says; it is removed.
+            FleetError: the contents do not have the hash in the name; the file is removed.
         """
         if Digests().of(str(made)) != name[:DIGITS]:
             made.unlink()
@@ -177,15 +177,15 @@ class Store:
         self._keep(name, made, made.stat().st_size)
 
     def add_chunk(self, transfer: str, name: str, start: int, total: int, data: bytes) -> None:
-        """Take a part of a file; the parts of one transfer come in order.
+        """Store a part of a file; the parts of one transfer arrive in order.
 
         Raises:
-            FleetError: a part is missing, or the whole is not what its name says.
-            OSError: there is no space for it.
+            FleetError: a part is missing, or the complete file does not have the hash in its name.
+            OSError: there is no space left.
         """
         self._give_up_late()
         with self._lock:
-            # Back among them when this part is written.
+            # Entered again below, once this part is written.
             arriving = self._arriving.pop(transfer, None)
             if start == 0:
                 arriving = _Arriving(self.place(f"{transfer}-{name}"))
@@ -203,13 +203,13 @@ class Store:
         if arriving.size >= total:
             self._keep(name, arriving.path, arriving.size)
             return
-        arriving.word = time.monotonic()
+        arriving.last_s = time.monotonic()
         with self._lock:
             self._arriving[transfer] = arriving
 
     @contextmanager
     def written(self, made: Path) -> Iterator[None]:
-        """Remove a file whose writing fails here; where there is no space for it, make some."""
+        """Remove a file if writing it fails, and free space if the disk is full."""
         try:
             yield
         except BaseException as error:
@@ -221,10 +221,10 @@ class Store:
             raise
 
     def _give_up_late(self) -> None:
-        """Remove what will not be sent any more: its client was killed."""
+        """Remove incomplete files whose clients have stopped sending, as killed ones do."""
         now = time.monotonic()
         with self._lock:
-            late = [t for t, one in self._arriving.items() if now - one.word > _LATE_S]
+            late = [t for t, one in self._arriving.items() if now - one.last_s > _LATE_S]
             given_up = [self._arriving.pop(transfer) for transfer in late]
         for one in given_up:
             one.path.unlink(missing_ok=True)
@@ -238,7 +238,12 @@ class Store:
             self._free(self._most_bytes, name)
 
     def _free(self, most_bytes: int, but: str) -> None:
-        """Remove files that nobody holds, the oldest first, until the rest takes no more."""
+        """Remove files that are not held, the oldest first, until the rest fits in `most_bytes`.
+
+        Args:
+            most_bytes: the space that remaining files may take.
+            but: the name of a file that is kept.
+        """
         gone, left = [], self._taken
         for name, (_, size) in self._files.items():
             if left <= most_bytes:
@@ -253,7 +258,7 @@ class Store:
 
     @property
     def bytes(self) -> int:
-        """The size of the files, incomplete ones included."""
+        """The total size of the files, including incomplete ones."""
         with self._lock:
             return self._taken + sum(one.size for one in self._arriving.values())
 
