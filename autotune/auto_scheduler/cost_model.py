@@ -86,7 +86,7 @@ class CostModel:
             cls.chooses = True
 
     def update(self, inputs: Iterable[MeasureInput], results: Iterable[MeasureResult]) -> None:
-        """Take note of measured states; each once."""
+        """Record measured states; each once."""
         for inp, result in zip(inputs, results, strict=True):
             own = inp.task.graph_hash if isinstance(inp.task, SearchProblem) else ""
             graph = str(result.extra.get(GRAPH_HASH, own))
@@ -121,10 +121,10 @@ class CostModel:
         return result
 
     def attend(self, task: SearchProblem, proposer: Proposer) -> None:
-        """Take note of the search of a task that the model serves."""
+        """Record the search of a task that the model serves."""
 
     def recall(self, task: SearchProblem) -> None:
-        """Take note that a task is going to be searched."""
+        """Record that a task is going to be searched."""
 
     def trials(self, task: SearchProblem) -> Trials:
         """Return what is known of a task as it is defined now: steps of states, and seconds."""
@@ -191,7 +191,7 @@ class XGBModel(CostModel):
         return len(self._known)
 
     def update(self, inputs: Iterable[MeasureInput], results: Iterable[MeasureResult]) -> None:
-        """Take note of measured states, each once, and train."""
+        """Record measured states, each once, and train."""
         given = list(inputs)
         super().update(given, results)
         if self.count >= self._trained * (_ADAPTIVE if self.adaptive_training else 1.0):
@@ -268,7 +268,7 @@ class XGBModel(CostModel):
         return self._first.get(task, 0.0)
 
     def attend(self, task: SearchProblem, proposer: Proposer) -> None:
-        """Take note of the search of a task, which predicts from then on."""
+        """Record the search of a task, which predicts from then on."""
         self._searches[task] = proposer
 
     def recall(self, task: SearchProblem) -> None:

@@ -84,7 +84,7 @@ class SearchPolicy:
         raise NotImplementedError(f"{type(self).__name__} must define propose(count)")
 
     def learn(self, pairs: Iterable[tuple[MeasureInput | TrialInput, MeasureResult]]) -> None:
-        """Take note of what was measured."""
+        """Record what was measured."""
         for given, result in pairs:
             inp = as_input(given)
             seconds = result.seconds if result.ok else float("inf")
@@ -262,7 +262,7 @@ class SketchPolicy(SearchPolicy):
         return new[: count - chance] + new[-chance:]
 
     def learn(self, pairs: Iterable[tuple[MeasureInput | TrialInput, MeasureResult]]) -> None:
-        """Take note of what was measured, and fit the model."""
+        """Record what was measured, and fit the model."""
         new = [(as_input(inp), result) for inp, result in pairs]
         super().learn(new)
         inputs, results = [inp for inp, _ in new], [result for _, result in new]

@@ -120,7 +120,7 @@ class Reader:
         self._asked = asyncio.Event()
 
     def ask(self, view: View) -> None:
-        """Take note of what is looked at now; the answer comes as soon as there is room."""
+        """Record what is looked at now; the answer comes as soon as there is room."""
         self.view = view
         self._asked.set()
         self.wake.set()

@@ -35,23 +35,23 @@ def build(
     No device is needed before it is called.
 
     Args:
-        what: a `SourceKernel`, a schedule, the pair (schedule, tensors) a template returns, or
-            what `lower` returns.
-        args: the tensors that are the arguments, when ``what`` is a schedule; what `lower` returns
-            knows them, and may be given them again.
-        target: what for; by default the target of the enclosing ``with``, or else ``"llvm"`` for
-            what tensor expressions make (``"cuda"`` if `lower` has found threads in it).
+        what: a `SourceKernel`, a schedule, the pair (schedule, tensors) that a template returns,
+            or the result of `lower`.
+        args: the tensors that are the arguments, if ``what`` is a schedule; not needed for a
+            result of `lower`.
+        target: the target; by default that of the enclosing ``with``, or else ``"llvm"`` for
+            tensor expressions (``"cuda"`` if `lower` has found threads).
         target_host: accepted for TVM scripts; the host part is Python.
-        name: name of the function; by default the kernel's own.
+        name: name of the function; by default that of the kernel.
         compiler: of CUDA kernels, ``"nvcc"`` or ``"nvrtc"``.
-        timeout_s: seconds the compiler may take.
+        timeout_s: seconds that the compiler may take.
 
     Raises:
         TargetError: there is no target for a hand-written kernel.
-        KernelError: it is nothing that can be built; the message says what came.
-        InstantiationError: a launch breaks a limit of the target; the message names it.
+        KernelError: ``what`` cannot be built; the message says what was passed.
+        InstantiationError: a launch exceeds a limit of the target; the message names it.
         CompileError: the compiler is missing or refuses the source.
-        FrozenError: in frozen mode, the kernel is locked and other machine code came of it.
+        FrozenError: in frozen mode, the machine code differs from that of the lock.
     """
     chosen = _target(what, target)
     _check(name, compiler, timeout_s)

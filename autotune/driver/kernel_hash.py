@@ -1,11 +1,11 @@
-"""A hash of what a template made of a configuration: a record is good for that kernel only.
+"""A hash of the kernel that a template made of a configuration; a record is valid for it alone.
 
-It must be the same on every machine and in every process, and stay the same when a new version of
-this package writes other code for the same schedule. So a hand-written kernel is known by its text
-without comments and layout, and all else that its author gave: arguments, launches, flags, what
-the reference computes. A kernel of tensor expressions is known by what is computed and by the
-steps of its schedule, not by its generated text, which would make all logs old with every change
-of code generation.
+The hash must be equal on every machine and in every process, and must not change when a new
+version of this package generates other code for the same schedule. So a hand-written kernel is
+identified by its text without comments and layout, its arguments, launches and flags, and the
+computation of its reference. A kernel of tensor expressions is identified by its computes and the
+steps of its schedule, not by its generated text, which changes with each improvement of code
+generation.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _SHARED = {Argument, KernelCall, Workspace}
 
 
 def kernel_hash(output: object, target: Target, rendered: Kernel | None = None) -> str | None:
-    """Return the hash of what a template returned; None where it says nothing of its kernel.
+    """Return the hash of what a template returned; None if that does not define a kernel.
 
     Args:
         output: a `SourceKernel`, or a schedule and its arguments.
-        target: what it is built for; it decides the language only.
-        rendered: what `kernel_of` made of the output for this target, if that was asked before.
+        target: the target, of which only the language matters.
+        rendered: the result of `kernel_of` for this output and target, if it is known already.
 
     Raises:
         KernelError: the source cannot be rendered.
@@ -69,10 +69,10 @@ def source_hash(
     """Return the hash of a hand-written kernel.
 
     Args:
-        kernel: as it is compiled.
-        reference: what its answer is compared with.
-        comments: whether comments and layout count, in its text and in its headers, and how the
-            running version of Python writes the reference.
+        kernel: the kernel that is compiled.
+        reference: computes the expected answer.
+        comments: whether comments and layout count, in the text and in the headers, and the
+            reference as this version of Python prints it, as in old records.
     """
     source = kernel.source if comments else without_comments(kernel.source)
     headers, flags = header_contents(source, kernel.flags, comments)

@@ -22,12 +22,12 @@ def kernel_of(what: Any, target: Target | str, name: str | None = None) -> Kerne
     Args:
         what: what a template returns - a `SourceKernel`, or a schedule and the tensors that are
             its arguments - or a lowered function, or a `Kernel`.
-        target: what it will be built for.
-        name: of the function; by default its own, or ``default_function`` for a schedule.
+        target: the target for which it will be built.
+        name: name of the function; by default its own, or ``default_function`` for a schedule.
 
     Raises:
-        KernelError: it is none of these, or is written in another language.
-        InstantiationError: a schedule breaks a limit of the target; the message names it.
+        KernelError: ``what`` is none of these, or is written in another language.
+        InstantiationError: a schedule exceeds a limit of the target; the message names it.
         LoweringError: a schedule cannot be lowered for the target.
     """
     target = target if isinstance(target, Target) else Target(target)

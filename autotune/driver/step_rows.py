@@ -1,7 +1,7 @@
-"""Steps of a schedule in the form that hashes in logs are made of.
+"""Steps of a schedule in the form from which hashes in logs are computed.
 
-It names stages by their places at the time, and splits a loop in two at a time. Logs have been
-written with such hashes, so this form stays as it is whatever `autotune.te.step` becomes.
+This form names stages by their positions at the time, and splits each loop into two. Since
+existing logs contain such hashes, it must not change, even if `autotune.te.step` does.
 """
 
 from __future__ import annotations

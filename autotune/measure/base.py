@@ -159,7 +159,7 @@ class Runner:
         return self.host_note
 
     def fleet_status(self) -> list[dict[str, object]]:
-        """Return who builds and measures on other hosts, a row for each; here nobody does."""
+        """Return a row for each worker on another host; empty by default."""
         return []
 
     def set_task(self, task: Workload) -> None:

@@ -29,16 +29,16 @@ class Race:
     """The proof of the choice in a final race, in the record of its winner.
 
     Attributes:
-        candidates: all that ran.
+        candidates: all that took part.
         tied: keys of those that were as fast as the fastest.
-        passed_over: keys of trials as fast as the winner that did not run in it, because nobody
-            had checked their answers.
-        trial: seconds that the winner took in its own trial; None where it had none.
-        default: key of the untuned choice, where it is known.
-        default_trial: seconds that it took in a trial of its own, where it did not run.
-        rounds: how many were run, and how many might have been, where it was decided early.
-        risk: share of races like it that name another winner for having ended early.
-        others: keys that a later version wrote.
+        passed_over: keys of trials as fast as the winner that did not take part, because their
+            answers had not been checked.
+        trial: seconds that the winner took in its own trial; None if it had none.
+        default: key of the untuned choice, if it is known.
+        default_trial: seconds of the untuned choice in its own trial, if it did not take part.
+        rounds: how many were run, and how many were planned if the race ended early.
+        risk: share of races like this one that have another winner because they end early.
+        others: keys written by a later version.
     """
 
     candidates: tuple[Raced, ...] = ()
@@ -71,41 +71,39 @@ class Race:
 class Evidence:
     """The evidence for a result. Fields that are unknown, or do not apply, are None.
 
-    Its JSON are the keys that a record has beside AutoTVM's (`autotune.measure.evidence_json`).
+    Its fields are the keys that a record has beside AutoTVM's (`autotune.measure.evidence_json`).
 
     Attributes:
         ci95: confidence interval of the median, in seconds.
-        noise_floor: spread of one sample relative to the median; None of one sample.
-        samples: how many were taken.
+        noise_floor: spread of the samples relative to the median; None for one sample.
+        samples: how many samples were taken.
         number: runs of one sample.
-        median: seconds, where costs are something else, as in older records.
-        cut_short: whether timing ended early, because the trial was far behind the best.
-        dropped: samples thrown away because the device throttled, or the system took a core from
-            one of several threads.
+        median: in seconds, if the costs are something else, as in older records.
+        cut_short: whether timing ended early because the trial was far behind the best.
+        dropped: samples that were discarded because the device throttled, or because the system
+            took a core from one of several threads.
         throttled: whether all samples were throttled, and kept.
         clocks: of the device: sm_mhz, memory_mhz, temperature_c.
-        preempted: of the samples that count, those in which the system took a core of the host
-            from the kernel.
-        clock: ``"cpu"`` where these count the CPU time of the one thread that ran; all others
-            count what a clock on the wall tells.
-        verified: whether the answer was compared with the right one.
-        resources: what the compiler reported: registers, spill_bytes, shared_bytes, ...
-        flush, graph, min_repeat_ms: how it was timed, where that is not the default.
-        verify: ``"sample"`` or ``"none"`` where not every trial was checked.
-        roofline: fraction of the device's ceiling that was reached.
-        roof: of the roofline: operations and bytes of one run, and the operations and bytes that
-            the device does at most in a second.
+        preempted: how many of the samples that count were interrupted by the system.
+        clock: ``"cpu"`` if interrupted samples count the CPU time of the only thread instead of
+            the wall-clock time.
+        verified: whether the answer was compared with the reference.
+        resources: as reported by the compiler: registers, spill_bytes, shared_bytes, ...
+        flush, graph, min_repeat_ms: how the trial was timed, if not by default.
+        verify: ``"sample"`` or ``"none"`` if not every trial was checked.
+        roofline: the fraction of the device's ceiling that was reached.
+        roof: data of the roofline: operations and bytes of one run, and the operations and bytes
+            that the device can do in a second.
         stages: seconds before the result's timestamp at which the trial was submitted, its build
-            began and ended, and its run began; the last is missing where it was not run.
-        device: index of the device, where there are several.
-        device_class: of the device, equal where times may be compared: its name and architecture;
-            of a GPU only.
-        calibration: factor from that device's clock to the first one's.
+            began and ended, and its run began; the last is missing if it was not run.
+        device: index of the device, if there are several.
+        device_class: name and architecture of a GPU; times of equal classes may be compared.
+        calibration: factor from that device's clock to that of the first device.
         same_code_as: key of the candidate whose identical machine code was measured.
-        kernel_hash: what `autotune.driver.kernel_hash` gave for the kernel.
-        template_key: of a record of version 0.1.
-        race: of the winner of a final race.
-        others: what somebody else noted, ready for JSON; kept as it is.
+        kernel_hash: the `autotune.driver.kernel_hash` of the kernel.
+        template_key: from a record of version 0.1.
+        race: for the winner of a final race.
+        others: notes of a user's builder or runner, kept unchanged as JSON.
     """
 
     ci95: tuple[float, float] | None = None

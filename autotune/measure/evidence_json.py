@@ -72,7 +72,7 @@ def from_json(row: Mapping[str, object]) -> Evidence:
 
 
 def from_notes(extra: Mapping[str, object]) -> Evidence:
-    """Return what a builder or runner of somebody noted of a trial, in whatever form."""
+    """Return the notes of a user's builder or runner on a trial, which may have any form."""
     evidence = NOTHING
     for key, value in extra.items():
         try:
@@ -158,7 +158,7 @@ def _raced(given: object) -> Raced:
 
 
 def _all(form: Callable[[object], Value], values: object) -> tuple[Value, ...]:
-    """Return what a list holds; nothing where it is no such list, as nobody relies on it."""
+    """Return the elements of a list; empty if the value is malformed, since it is optional."""
     try:
         return tuple(map(form, listed(values)))
     except (TypeError, ValueError):

@@ -22,10 +22,10 @@ class MeasureOption(TypedDict):
 def measure_option(
     builder: Builder | str | Mapping[str, object], runner: Runner | str = "local"
 ) -> MeasureOption:
-    """Choose who builds and who runs; ``"local"`` stands for the defaults on this machine.
+    """Choose the builder and the runner; ``"local"`` means the defaults on this machine.
 
     Args:
-        builder: compiles; a `LocalBuilder`, ``"local"``, or a fleet, which gives both.
+        builder: compiles; a `LocalBuilder`, ``"local"``, or a fleet, which provides both.
         runner: runs, verifies and times; a `LocalRunner` or ``"local"``.
 
     Raises:

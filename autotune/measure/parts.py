@@ -12,20 +12,20 @@ from autotune.measure.run.runner import LocalRunner
 
 
 def chosen_builder(owner: str, choice: object, named: bool = True) -> Builder:
-    """Return a builder; ``"local"`` stands for the default one, where names are taken.
+    """Return a builder; ``"local"`` means the default one, if names are accepted.
 
     Raises:
-        MeasureError: it is none.
+        MeasureError: the argument is not a builder.
     """
     builder = LocalBuilder() if named and choice == "local" else choice
     return builder if isinstance(builder, Builder) else _refuse(owner, "builder", choice, named)
 
 
 def chosen_runner(owner: str, choice: object, named: bool = True) -> Runner:
-    """Return a runner; ``"local"`` stands for the default one, where names are taken.
+    """Return a runner; ``"local"`` means the default one, if names are accepted.
 
     Raises:
-        MeasureError: it is none.
+        MeasureError: the argument is not a runner.
     """
     runner = LocalRunner() if named and choice == "local" else choice
     return runner if isinstance(runner, Runner) else _refuse(owner, "runner", choice, named)

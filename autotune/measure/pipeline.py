@@ -101,11 +101,11 @@ class Pipeline:
         return bool(self._trials) and self._trials[0] in self._ended
 
     def submit(self, measure_inputs: Sequence[MeasureInput]) -> None:
-        """Start to measure; candidates are realised here, in the calling thread.
+        """Start to measure; candidates are realised in the calling thread.
 
-        Ctrl-C waits for the end of each. What ends at once does so in this thread, and an
-        interrupt in the midst of it would become the end of that trial, of which nobody hears
-        while an older one is under way.
+        Ctrl-C takes effect between two candidates. A trial that fails at once ends in this thread,
+        and an interrupt at that moment would be stored as its outcome, which is not looked at
+        while an older trial is pending.
         """
         for inp in measure_inputs:
             with interrupts_deferred():
@@ -128,7 +128,7 @@ class Pipeline:
         self._fresh = 0
 
     def _wait(self, timeout_s: float | None, enough: float) -> None:
-        """Wait for the oldest trial, or for so many that ended, or until the time is over."""
+        """Wait for the oldest trial, or until enough trials have ended, or until the timeout."""
         until = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while self._trials and not self.ready and self._fresh < enough:
             left = until - time.monotonic()
@@ -138,7 +138,7 @@ class Pipeline:
                 self._note(self._ends.get(timeout=min(left, _SLICE_S)))
 
     def _look(self) -> None:
-        """Take note of all trials that ended so far."""
+        """Record all trials that have ended so far."""
         while not self._ends.empty():
             self._note(self._ends.get())
 
@@ -196,7 +196,7 @@ class Pipeline:
         self._wait_for_those(lambda trial: False, 0.0)
 
     def _wait_for_those(self, worth: Callable[[TrialFuture], bool], timeout_s: float) -> None:
-        """Give up what is not worth waiting for, and wait for the rest or the end of time."""
+        """Cancel trials that are not worth waiting for; wait for the others until the timeout."""
         for trial in self._trials:
             if not worth(trial):
                 trial.cancel()
@@ -206,9 +206,9 @@ class Pipeline:
             awaited = wait(awaited, min(left_s, _SLICE_S)).not_done
 
     def close(self) -> None:
-        """Give up what is outstanding, and end all processes; those of a given session go on.
+        """Cancel pending trials, and end all processes except those of a session that was given.
 
-        What was cut off so is no trial: it has no result, not even that of a failure.
+        A cancelled trial has no result, not even a failure.
         """
         if self._owned:
             self.session.close()

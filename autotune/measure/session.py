@@ -31,20 +31,20 @@ _NOTHING = nullcontext()
 class Session(Mapping[str, object]):
     """Owns processes and devices until it is closed, and measures any workloads on them.
 
-    What belongs to a workload (reference, tolerances, best so far, roofline, results of equal
-    machine code) travels with its trials, so trials of many workloads may be mixed. A tuner takes
-    a session in place of a measure option, and leaves it open.
+    The state of a workload (reference, tolerances, best so far, roofline, results of equal machine
+    code) is kept per workload, so trials of many workloads may be mixed. A tuner accepts a session
+    in place of a measure option, and leaves it open.
 
-    Any thread may submit; a forked process, which has none of the threads that serve a session,
-    opens one of its own. A builder or runner of a script that does not say that it `mixes_tasks`
-    is given one task at a time: a trial of another then waits until those under way have ended.
+    Any thread may submit. A forked process must open a session of its own, since it has none of
+    the threads that serve this one. A user's builder or runner without `mixes_tasks` gets one task
+    at a time: trials of another task wait until the pending ones have ended.
 
     Args:
-        builder, runner: what builds and runs; ``"local"`` stands for the defaults on this machine.
-            A measure option, or a fleet, in place of the builder gives both.
+        builder, runner: the builder and the runner; ``"local"`` means the defaults on this
+            machine. A measure option, or a fleet, in place of the builder provides both.
 
     Raises:
-        MeasureError: these are no builder and runner.
+        MeasureError: the arguments are not a builder and a runner.
 
     Example::
 
@@ -75,10 +75,10 @@ class Session(Mapping[str, object]):
 
     @staticmethod
     def of(measure_option: object) -> Session:
-        """Return a session as it is, or a new one over the builder and runner of an option.
+        """Return a given session, or a new one with the builder and runner of a measure option.
 
         Raises:
-            MeasureError: it is neither.
+            MeasureError: the argument is neither.
         """
         if isinstance(measure_option, Session):
             return measure_option
@@ -134,9 +134,9 @@ class Session(Mapping[str, object]):
         return [result for _, result in self.stream(inputs_of(workload, candidates))]
 
     def stream(self, measure_inputs: Iterable[MeasureInput]) -> Iterator[Pair]:
-        """Measure inputs of any workloads, and give each with its result, in this order.
+        """Measure inputs of any workloads; yield each input with its result, in the same order.
 
-        Inputs are taken as there is room; what was begun is given up when nobody asks any more.
+        Inputs are consumed as capacity allows. Closing the iterator cancels pending trials.
         """
         waiting: deque[tuple[MeasureInput, Future[MeasureResult]]] = deque()
         try:
@@ -184,12 +184,12 @@ class Session(Mapping[str, object]):
         return self._mixes
 
     def prepare(self, workload: Workload) -> None:
-        """Let what takes time to get ready for a workload begin; a first trial does it as well.
+        """Start the slow preparations for a workload, which its first trial would do otherwise.
 
         Raises:
-            MeasureError: the workload has no target, or the session was closed, or is that of the
+            MeasureError: the workload has no target, the session was closed, or it belongs to the
                 process from which this one was forked.
-            DeviceError: there is no device for it.
+            DeviceError: there is no device for the workload.
         """
         self._require_open(workload)
         with self._lock:
@@ -322,7 +322,7 @@ class Session(Mapping[str, object]):
         trial.finish(result)
 
     def _settle(self) -> None:
-        """Nothing is at work any more for one trial; of who mixes tasks nobody waits for that."""
+        """Note that a trial has ended, for which trials of other tasks may be waiting."""
         if self._mixes:
             return
         with self._lock:
@@ -333,10 +333,10 @@ class Session(Mapping[str, object]):
     # ---- ending
 
     def close(self) -> None:
-        """Give up what is under way, and end all processes.
+        """Cancel pending trials and end all processes.
 
-        What was cut off so is no trial: it has no result, not even that of a failure. A forked
-        process that leaves a session of its parent's closes nothing.
+        A cancelled trial has no result, not even a failure. In a forked process, closing the
+        session of its parent does nothing.
         """
         if self._is_parents():
             return

@@ -14,19 +14,19 @@ _Work = Future[Any]
 
 
 def nobody(measure_input: MeasureInput, result: MeasureResult) -> None:
-    """Nobody wants to know at once."""
+    """Do nothing: no callback was given."""
 
 
 class TrialFuture(Future[MeasureResult]):
     """A future that ends once: by `finish` or `fail`, or when it is cancelled.
 
     Args:
-        measure_input: what is tried.
-        on_end: called with it and its result in the thread in which it ended, before anybody who
-            waits has the result. What it raises becomes the future's exception.
+        measure_input: the trial.
+        on_end: called with the input and the result in the thread in which the trial ended, before
+            `result` returns anywhere. An exception that it raises becomes the future's.
 
     Attributes:
-        clock: when the trial passed the stages on its way.
+        clock: when the trial passed each stage.
     """
 
     def __init__(self, measure_input: MeasureInput, on_end: Ended = nobody) -> None:
@@ -50,11 +50,11 @@ class TrialFuture(Future[MeasureResult]):
         return work is not None and work.running() and not self.done()
 
     def builds(self, build: _Work) -> None:
-        """Take note of its build, which is cancelled with it if it was not begun."""
+        """Record the future of the build, which is cancelled with the trial unless it runs."""
         self._work = build
 
     def runs(self, run: Future[MeasureResult]) -> None:
-        """Take note of its run, which is cancelled with it if it was not begun."""
+        """Record the future of the run, which is cancelled with the trial unless it runs."""
         self._work = run
         self._built = True
         if self.cancelled():

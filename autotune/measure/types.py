@@ -22,10 +22,10 @@ def median(samples: Sequence[float]) -> float:
 
 
 def middle_of(samples: Sequence[float]) -> tuple[float, ...]:
-    """Return the one sample in the middle, or the two of an even number, in ascending order.
+    """Return the middle sample, or the middle two of an even number, in ascending order.
 
-    AutoTVM drops the least and the greatest of more than two costs; this goes on until no more
-    than two are left.
+    AutoTVM drops the least and the greatest of more than two costs; this repeats that until at
+    most two are left.
     """
     ordered = sorted(samples)
     half = (len(ordered) - 1) // 2
@@ -106,7 +106,7 @@ def _times(costs: Iterable[float]) -> tuple[float, ...]:
 
 
 def _is_real(cost: object) -> bool:
-    """Whether it is a number that is no int: a float, numpy's of 32 bits included."""
+    """Whether a value is a float, of Python or of numpy (in 32 bits too), and not an int."""
     return isinstance(cost, float) or (isinstance(cost, Real) and not isinstance(cost, Integral))
 
 
@@ -165,7 +165,7 @@ class MeasureResult(_Result):
 
     @property
     def seconds(self) -> float:
-        """Seconds of one run, the median of `costs`; infinite where they are none.
+        """Seconds of one run, the median of `costs`; infinite without costs.
 
         This is the one number by which trials are compared, ranked and shown.
         """
@@ -196,7 +196,7 @@ class MeasureResult(_Result):
 
 
 def _time(seconds: float) -> float:
-    """Return a time that something may have taken; no kernel wins by a time that is none."""
+    """Return a time; infinity if it is impossibly short, so that no kernel wins by it."""
     return seconds if seconds >= LEAST_S else float("inf")
 
 

@@ -52,7 +52,7 @@ class Knobs(ABC):
 
     @abstractmethod
     def define(self, name: str, knob: TransformSpace) -> list[Axis]:
-        """Take note of a knob of any kind, and return its output axes.
+        """Record a knob of any kind, and return its output axes.
 
         Raises:
             SpaceError: the name or the knob is wrong; the message names it.

@@ -80,7 +80,7 @@ class _Reads(Visitor):
         self.found: list[str] = []
 
     def visit_ProducerLoad(self, node: ProducerLoad) -> None:
-        """Take note of a read."""
+        """Record a read."""
         self.found.append(node.tensor.name)
 
 

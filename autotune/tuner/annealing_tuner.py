@@ -12,7 +12,7 @@ from autotune.tuner.points import FloatArray, PointTuner
 
 @dataclass
 class _Walker:
-    """One chain: where it stands, and how fast that is."""
+    """One chain: its present point, and the rate of that point."""
 
     index: int
     rate: float
@@ -61,7 +61,7 @@ class SimulatedAnnealingTuner(PointTuner):
         return found
 
     def _step(self, walker: _Walker | None, taken: list[int]) -> int | None:
-        """Return a new neighbour, or a random point where there is none."""
+        """Return an untried neighbour, or a random point if there is none."""
         if walker is not None:
             near = self.space.neighbours(walker.index).tolist()
             fresh = [i for i in near if i not in self.visited and i not in taken]
@@ -80,7 +80,7 @@ class SimulatedAnnealingTuner(PointTuner):
                 self._walkers[number] = _Walker(index, rate)
 
     def refuse(self, indices: Sequence[int]) -> None:
-        """Let the walkers stay where they are, as warm as they are."""
+        """Leave the chains at their points and temperatures."""
         for index in indices:
             self._owner.pop(index, None)
 

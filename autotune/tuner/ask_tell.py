@@ -86,7 +86,7 @@ class AskTellTuner(PointTuner):
         return index if self.space.is_index_valid(index) else None
 
     def learn(self, indices: Sequence[int], rates: FloatArray) -> None:
-        """Tell the optimiser what came of its proposals."""
+        """Tell the optimiser the results of its proposals."""
         for index, rate in zip(indices, rates.tolist(), strict=True):
             if index in self._tokens:
                 self.optimiser.tell(self._tokens.pop(index), 1 / rate if rate > 0 else None)

@@ -96,10 +96,10 @@ def log_to_database(db: Database) -> Watcher:
     """Save every trial in a database as soon as it ends, and the winner of the final race.
 
     Args:
-        db: where to; it is called in the threads in which trials end, one call at a time.
+        db: the database, which is called in the threads in which trials end, one call at a time.
 
     Raises:
-        TunerError: it is no database.
+        TunerError: the argument is not a database.
     """
     if isinstance(db, type) or not callable(getattr(db, "save", None)):
         Check(TunerError, "log_to_database").refuse("db", "a Database", db)
@@ -140,7 +140,7 @@ class Monitor:
     def __call__(
         self, tuner: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
     ) -> None:
-        """Take note of results."""
+        """Record results."""
         self.scores += [tuner.flops(result) for result in results]
         self.timestamps += [result.timestamp for result in results]
 

@@ -68,7 +68,7 @@ class DropletTuner(PointTuner):
         return index
 
     def propose(self, n: int) -> Iterable[int]:
-        """Return untried points around the best; a random one where there is none."""
+        """Return untried points around the best, or a random point if there are none."""
         while len(self._queue) < n and self._here is not None:
             self._step += 1
             if self._step >= max(self.space.dims):

@@ -23,11 +23,11 @@ class GATuner(PointTuner):
     the `elite_num` best of all, with probability proportional to their rate.
 
     Args:
-        task: what is tuned.
-        pop_size: points of a generation.
-        elite_num: best points that stay parents.
-        mutation_prob: chance of each knob of a child to be drawn anew.
-        seed: of random choices.
+        task: the task to be tuned.
+        pop_size: number of points of a generation.
+        elite_num: number of best points that remain parents.
+        mutation_prob: probability that a knob of a child gets a random value.
+        seed: seed of random choices.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class GATuner(PointTuner):
             del self._generation[index]
 
     def refuse(self, indices: Sequence[int]) -> None:
-        """Keep the generation: what cannot run is no parent, and takes no parent's place."""
+        """Leave the generation unchanged: points that cannot run do not become parents."""
 
     def _breed(self, n: int) -> list[int]:
         """Return up to ``n`` new points; random ones before anything ran."""

@@ -27,7 +27,7 @@ class CostModel:
     """Predicts how fast configurations are; the scale is its own, larger is faster."""
 
     def fit(self, xs: Sequence[int], ys: FloatArray, plan_size: int) -> None:
-        """Learn from indices and their rates; 0 stands for a failure."""
+        """Learn from indices and their rates; a rate of 0 means a failure."""
         raise NotImplementedError(f"{type(self).__name__} must define fit(xs, ys, plan_size)")
 
     def fit_log(

@@ -41,10 +41,10 @@ class PointTuner(Tuner):
         raise NotImplementedError(f"{type(self).__name__} must define propose(n)")
 
     def learn(self, indices: Sequence[int], rates: FloatArray) -> None:
-        """Take note of measured points: 1 / seconds, 0 for a failure."""
+        """Record measured points: 1 / seconds, 0 for a failure."""
 
     def refuse(self, indices: Sequence[int]) -> None:
-        """Take note of points that were no trials, because they cannot run.
+        """Record points that were no trials, because they cannot run.
 
         Here they are learned as failures.
         """

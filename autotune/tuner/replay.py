@@ -35,11 +35,11 @@ class Recording:
     """An exhaustively measured space.
 
     Attributes:
-        name: of the space.
-        knobs: values of each knob; lists of ints stand for splits.
-        codes: one row a measured configuration, the position of each knob's value.
-        results: what was measured, one a row.
-        about: device, kernel and whatever else is known.
+        name: name of the space.
+        knobs: values of each knob; a split is a list of ints.
+        codes: one row per measured configuration, with the position of each knob's value.
+        results: the result of each row.
+        about: device, kernel and other information.
     """
 
     name: str

@@ -123,10 +123,10 @@ class Tuner:
     # ---- the run
 
     def new_run(self, stop: Stop, callbacks: Sequence[Watcher] = (), si_prefix: str = "G") -> Run:
-        """Return a run that has not begun, for what drives many; `tune` makes one and runs it.
+        """Return a run that has not begun, to be driven with others; `tune` makes one and runs it.
 
         Raises:
-            TunerError: the callbacks are none, or a limit cannot be told for the task.
+            TunerError: a callback is invalid, or a limit is not defined for the task.
         """
         self.resumed = 0
         return Run(
@@ -167,48 +167,48 @@ class Tuner:
         count_invalid: bool = False,
         dashboard: bool | int = False,
     ) -> TuneResult:
-        """Propose, measure and learn until the trials are used up or nothing is left.
+        """Propose, measure and learn until the trials are used up or the space is exhausted.
 
-        The last word is a summary, logged at level INFO and shown by `callback.progress_bar`. It
-        is true for interrupted runs as well, whose `result` is an attribute of the tuner.
+        At the end a summary is logged at level INFO and shown by `callback.progress_bar`, also of
+        interrupted runs. Their result is the tuner's attribute `result`.
 
         Args:
-            n_trial: most trials in all, those of ``resume`` included.
+            n_trial: the most trials in all, including those of ``resume``.
             measure_option: builder and runner, see `autotune.measure.measure_option`; they end
                 with the run. Or a `Session`, which stays open for other runs.
             early_stopping: stop after this many trials without a better one.
             callbacks: functions of ``(tuner, inputs, results)``, called with each group of
-                results before the strategy learns from it, or objects that are told more; see
-                `autotune.tuner.callback`.
+                results before the strategy learns from it, or objects with a method for each
+                event; see `autotune.tuner.callback`.
             si_prefix: unit of the rates in messages, such as "G" for GFLOPS.
             reproducible: build and run in whole batches, so that the same seed and the same
                 measured values give the same proposals.
-            resume: a log, or pairs of input and result, of an interrupted run of this task. What
-                it holds counts as measured: it is learned from, and not measured again. The winner
-                of its race stays the best until a trial is faster.
-            retry: whether trials that failed in ``resume`` may be measured again, after the cause
-                of their failure was fixed.
-            keep_older: whether records of ``resume`` count whose kernel had another text, flags,
-                arguments or reference than the template gives it now. A warning says how many are
-                ignored.
+            resume: a log, or pairs of input and result, of an interrupted run of this task. Its
+                trials count: the strategy learns from them, and they are not measured again. The
+                winner of its race stays the best until a trial is faster.
+            retry: whether trials that failed in ``resume`` may be measured again, for example
+                after the cause of their failure was fixed.
+            keep_older: whether records of ``resume`` count whose kernel had another text, other
+                flags, arguments or another reference than now. Otherwise a warning says how many
+                were ignored.
             stop_at: stop when a trial reaches this fraction of the device's ceiling, up to 1; the
                 template must declare operations and bytes.
             timeout_s: stop proposing after this many seconds.
-            fail_fast: stop when the first so many trials all fail with one message; 0 or None for
-                never.
-            finalists: at the end, run at most so many of the best trials side by side, and the
-                default configuration with them, and let a fixed rule choose among those that tie:
-                the default if it does; 0 or 1 for no race.
+            fail_fast: stop if the first this many trials all fail with the same message; 0 or None
+                for never.
+            finalists: at the end, race this many of the best trials and the default configuration
+                against each other. A fixed rule chooses among those that tie: the default if it is
+                one of them. 0 or 1 for no race.
             count_invalid: whether a configuration that the template, the schedule or the target's
-                limits refuse is a failed trial, as in AutoTVM. By default the strategy is told
-                that it failed and proposes another, and `filtered` counts it: such are found in
-                milliseconds, before anything is compiled.
+                limits refuse counts as a failed trial, as in AutoTVM. By default the strategy is
+                told that it failed and proposes another, and `filtered` counts it; this takes
+                milliseconds, as nothing is compiled.
             dashboard: whether a page in the browser shows the run; a number is its port on this
                 machine. Its link is printed to standard error, and it is served by a process of
                 its own until this one ends; `autotune serve LOG` shows it any time.
 
         Returns:
-            What was found, how good that is, and why the run ended.
+            The best configuration, its time, and why the run ended.
 
         Raises:
             TunerError: an argument makes no sense, or nothing proposed can run.

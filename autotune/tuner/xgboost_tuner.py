@@ -149,9 +149,9 @@ class XGBTuner(PointTuner):
 
     @property
     def cost_model(self) -> CostModel:
-        """AutoTVM's model, fitted to all that was measured.
+        """AutoTVM's model, fitted to all trials.
 
-        It is made when it is asked for; the tuner's own proposals come of another one.
+        It is created on first use; the tuner's own proposals are based on another model.
         """
         known = len(self._trials.rates)
         if self._model is None or self._model[0] != known:
@@ -260,7 +260,7 @@ class XGBTuner(PointTuner):
         super().update(inputs, results)
 
     def learn(self, indices: Sequence[int], rates: FloatArray) -> None:
-        """Take note of measured points."""
+        """Record measured points."""
         for index, rate in zip(indices, rates.tolist(), strict=True):
             self._trials.rates[index] = rate
             self._pending.pop(index, None)
@@ -290,7 +290,7 @@ class XGBTuner(PointTuner):
         return surrogate
 
     def _refit(self) -> Surrogate:
-        """Fits the models anew, and chooses new candidates."""
+        """Fit the models again and choose new candidates."""
         if self._surrogate is None:
             self._surrogate = Surrogate(
                 self.features, self.loss_type, self.rng, self._threads, self._prior
@@ -350,7 +350,7 @@ class XGBTuner(PointTuner):
         self._prior, self._opening, self._surrogate = prior, None, None
 
     def reset(self) -> None:
-        """Forget the trials of this task, but not what records told."""
+        """Forget the trials of this task, but keep what was learned from records."""
         super().reset()
         self.visited.clear()
         self._exhausted = False

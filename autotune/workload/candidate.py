@@ -29,15 +29,15 @@ class Candidate(Hashable, Protocol):
 
 
 def key_to_json(key: str) -> int | str:
-    """Return a key as it stands in a record: an index as a number, as AutoTVM writes it."""
+    """Return a key in the form of a record: an index is a number, as in AutoTVM."""
     return int(key) if key.isdecimal() else key
 
 
 def key_from_json(value: object) -> str:
-    """Read what `key_to_json` gave.
+    """Read what `key_to_json` returned.
 
     Raises:
-        ValueError: it is no whole number from 0 on, and no text of a key.
+        ValueError: the value is neither a whole number of at least 0, nor the text of a key.
     """
     if type(value) is int and value >= 0:
         return str(value)

@@ -107,7 +107,7 @@ class RecordedGraph(Graph):
     bytes: float = 0.0
 
     def realise(self, candidate: Scheduler) -> Realisation:
-        """Say that nobody knows the computes.
+        """Refuse, since the computes are unknown.
 
         Raises:
             TemplateError: always.
@@ -125,7 +125,7 @@ class RecordedGraph(Graph):
         """Return none."""
 
     def own(self, candidate: Candidate) -> Candidate:
-        """Return it as it is."""
+        """Return the candidate unchanged."""
         return candidate
 
 
@@ -193,10 +193,10 @@ class GraphWorkload(Graph):
         return ScheduleSteps(())
 
     def own(self, candidate: Candidate) -> Candidate:
-        """Return it as it is; whether its steps fit is known when it is realised.
+        """Return the candidate unchanged; realising it will show whether its steps apply.
 
         Raises:
-            SpaceError: it says nothing of schedules.
+            SpaceError: the candidate is not a list of schedule steps.
         """
         _schedule_of(self, candidate)
         return candidate

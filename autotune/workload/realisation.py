@@ -34,7 +34,7 @@ class Computed:
 
 @dataclass(frozen=True)
 class NoReference:
-    """Nobody says what is right: answers are not compared."""
+    """There is no reference: answers are not compared."""
 
 
 Reference = Called | Computed | NoReference

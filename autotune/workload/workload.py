@@ -44,14 +44,14 @@ class Workload(Hashable, Protocol):
         ...
 
     def realise(self, candidate: Any) -> Realisation:
-        """Return what a candidate of this workload is, ready to be lowered and built.
+        """Return the kernel or schedule of a candidate, ready to be lowered and built.
 
-        Called in the thread that asks for a measurement, once a trial; neither the workload nor
-        the candidate changes by it.
+        Called once per trial, in the thread that submits it; changes neither the workload nor the
+        candidate.
 
         Raises:
-            InstantiationError: the candidate is impossible, or breaks a limit of the target.
-            AutotuneError: it is none of this workload.
+            InstantiationError: the candidate is impossible, or exceeds a limit of the target.
+            AutotuneError: the candidate does not belong to this workload.
         """
         ...
 
@@ -64,9 +64,9 @@ class Workload(Hashable, Protocol):
         return None
 
     def own(self, candidate: Candidate) -> Candidate:
-        """Return the candidate of this workload that one from a log stands for.
+        """Return the candidate of this workload that corresponds to one from a log.
 
         Raises:
-            SpaceError: it stands for none, as the workload is now; the message says why.
+            SpaceError: there is none in the workload as it is now; the message says why.
         """
         return candidate

@@ -101,7 +101,7 @@ class Arm:
         return self._kind
 
     def measured(self, row: Row, seconds: float) -> bool:
-        """Take note of a trial, and return whether it was not known yet."""
+        """Record a trial, and return whether it was not known yet."""
         name = row.tobytes()
         if name in self._measured:
             return False

@@ -70,7 +70,7 @@ class CommonModel:
         return sum(len(values) for _, values in self._known.values())
 
     def learn(self, workload: str, features: Features, drafts: Column, seconds: Column) -> None:
-        """Take note of all trials of a workload; those that failed say nothing."""
+        """Record all trials of a workload; those that failed say nothing."""
         told = np.isfinite(seconds) & _tiled(features)
         if told.sum() > 1:
             residuals = residuals_of(drafts[told], seconds[told])

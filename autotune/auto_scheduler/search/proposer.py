@@ -134,7 +134,7 @@ class Proposer:
         return [self.arms[at].forms.program.candidate(row) for at, row in order]
 
     def learn(self, trials: Sequence[tuple[Sequence[TransformStep], float]]) -> None:
-        """Take note of what was measured: the steps of a state, and its seconds; each once.
+        """Record what was measured: the steps of a state, and its seconds; each once.
 
         Seconds are infinite where a trial failed. Steps that are of none of the programs are
         passed over. Models are fitted when they are asked next: results come one by one, and

@@ -26,7 +26,7 @@ class Policy(Protocol):
         """Return up to ``count`` states to try next."""
 
     def learn(self, pairs: Iterable[tuple[MeasureInput, MeasureResult]]) -> None:
-        """Take note of what was measured."""
+        """Record what was measured."""
 
 
 class SketchTuner(Tuner):

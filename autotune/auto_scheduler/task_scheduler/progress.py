@@ -63,14 +63,14 @@ class Progress:
         return self.spent_s / self.rounds if self.rounds else 0.0
 
     def recall(self, seconds: Iterable[float], per_round: int) -> None:
-        """Take note of the trials of a log, as whole rounds; `math.inf` stands for a failure."""
+        """Record the trials of a log, as whole rounds; `math.inf` stands for a failure."""
         known = list(seconds)
         self.trials = len(known)
         self._best_s = min(known, default=math.inf)
         self.best_by_round = [self._best_s] * round(len(known) / per_round)
 
     def add(self, pairs: Sequence[Pair], spent_s: float) -> None:
-        """Take note of a round that has ended."""
+        """Record a round that has ended."""
         for inp, result in pairs:
             self.trials += 1
             self.failures.add(result)

@@ -42,21 +42,21 @@ _PAUSE_SLACK = 4.0
 class LocalBuilder(Builder):
     """Builds candidates on this machine.
 
-    The template runs and is lowered in the caller's process and thread; compiling happens in
-    ``n_parallel`` worker processes, started on first use and kept. What compiled once is found in
-    the cache on disk.
+    The template runs, and is lowered, in the caller's process and thread. Kernels are compiled in
+    ``n_parallel`` worker processes, which are started on first use and kept. A kernel that was
+    compiled before is taken from the cache on disk.
 
     Args:
-        timeout: seconds one compilation may take; it is then killed with all it started.
-        n_parallel: worker processes; by default one a core.
+        timeout: seconds that one compilation may take; then it is killed with its subprocesses.
+        n_parallel: worker processes; by default one per core.
         build_kwargs: accepted for AutoTVM scripts; limits are read from the target itself.
         build_func: ``"default"``.
         do_fork: accepted for AutoTVM scripts; workers are never forked.
         runtime: accepted for AutoTVM scripts.
         compiler: of CUDA kernels, ``"nvcc"`` or ``"nvrtc"``.
-        cache: False compiles everything anew and remembers nothing.
-        tmp_dir: where artifacts are kept while they are measured; by default a new folder where
-            the system keeps such, removed by `close`.
+        cache: whether the cache on disk is used.
+        tmp_dir: folder for artifacts while they are measured; by default a new folder of the
+            system's for temporary files, which `close` removes.
 
     Raises:
         MeasureError: an argument is out of range.
@@ -182,7 +182,7 @@ class LocalBuilder(Builder):
         return self._pool.pids
 
     def close(self) -> None:
-        """Kill the workers and remove the artifacts; the next `submit` starts anew."""
+        """Kill the workers and remove the artifacts; the next `submit` starts new workers."""
         if self._batcher is not None:
             self._batcher.stop()  # the batch at work ends with the workers
         self._pool.close()

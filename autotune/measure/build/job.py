@@ -1,6 +1,6 @@
 """Jobs for the processes that compile, and their replies: frozen data.
 
-A child may have gone mad, so nothing of an answer is believed before `reply_of` has read it.
+A child may have memory corrupted by a compiler, so `reply_of` checks each reply.
 """
 
 from __future__ import annotations

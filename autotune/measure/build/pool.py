@@ -1,4 +1,4 @@
-"""The processes that compile for one builder, and who is to blame when they do not."""
+"""The processes that compile for one builder, and the blame for their crashes."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class BuildPool:
         worker.close()
 
     def _serve_one(self, worker: Worker[BuildReply], pending: Pending[Order]) -> bool:
-        """Do a piece of work if somebody still waits; return whether the worker stays."""
+        """Do a piece of work unless it was cancelled; return whether the worker is kept."""
         if not pending.begin():
             return True
         try:
@@ -186,13 +186,13 @@ class BuildPool:
             waiting.fail(error)
 
     def _built(self, worker: Worker[BuildReply], order: Order) -> BuildResult:
-        """Compile; what was killed or found no space is done again.
+        """Compile; repeat a compilation that was killed or had no space.
 
-        Compilers run beside a worker, so when either dies of something else than the source the
-        job is rarely to blame, see `autotune.measure.process.blame`.
+        Compilers are child processes of a worker. If either dies for another reason than the
+        source, the job is rarely to blame; see `autotune.measure.process.blame`.
 
         Raises:
-            StartFailed: there is no worker and none could be started.
+            StartFailed: no worker could be started.
             WorkerEnded: the pool is being closed.
             MeasureError: the disk stays full.
         """
@@ -211,7 +211,7 @@ class BuildPool:
         return _result(order, reply, seconds)
 
     def _is_to_blame(self, case: Case, crash: NotCompiled) -> bool:
-        """Take note of a crash; return whether the job is to blame for it.
+        """Record a crash; return whether the job is to blame for it.
 
         Raises:
             MeasureError: the disk stays full.
@@ -286,7 +286,7 @@ class BuildPool:
         self._scratch.end()
 
     def _take_waiting(self) -> list[Pending[Order]]:
-        """Take all that nobody works at out of the queue."""
+        """Remove all work from the queue that has not begun, and return it."""
         taken: list[Pending[Order]] = []
         while True:
             try:

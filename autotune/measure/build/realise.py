@@ -21,8 +21,8 @@ class Realised:
     """A candidate as it is built and judged.
 
     Attributes:
-        kernel: what is compiled.
-        reference: how the right answer comes about.
+        kernel: the kernel that is compiled.
+        reference: how the correct answer is computed.
     """
 
     kernel: Kernel
@@ -53,7 +53,7 @@ def realise(measure_input: MeasureInput) -> Realised | BuildResult:
 
 
 def _violation(kernel: Kernel, target: Target) -> str | None:
-    """Return which limit of the target a kernel breaks; on the host there is none to look up."""
+    """Return which limit of the target a kernel exceeds; the host has no limits."""
     return launch_violation(kernel, target.limits) if target.backend.on_gpu else None
 
 

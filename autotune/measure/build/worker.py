@@ -1,7 +1,7 @@
 """The child process that compiles: one kernel after another, until its parent ends.
 
-Started by `autotune.measure.build.pool`. A compiler that hangs is killed here. One that crashed is
-told apart from one that refused the source: the parent asks again.
+Started by `autotune.measure.build.pool`. A compiler that hangs is killed here. A crash of the
+compiler is distinguished from a refusal of the source, since the parent then tries again.
 """
 
 from __future__ import annotations

@@ -50,13 +50,13 @@ from autotune.te.math import TF32
 
 @dataclass(frozen=True)
 class Bounded:
-    """A value in C and how far a kernel's may be from it.
+    """A value in C, and a bound on how far a kernel's value may differ from it.
 
     Attributes:
-        text: the value: a variable or a constant.
-        dtype: in which a kernel has it.
-        error: the bound, a variable or a constant; empty where there is none.
-        index: whether it is made of loop variables and constants, which never wrap.
+        text: C text of the value: a variable or a constant.
+        dtype: the dtype of the value in the kernel.
+        error: C text of the bound: a variable or a constant; empty for an exact value.
+        index: whether it consists of loop variables and constants, which never overflow.
     """
 
     text: str
@@ -119,7 +119,7 @@ class BoundedWriter:
         self._count = 0
 
     def bind(self, var: Var, value: Bounded) -> None:
-        """Let a variable stand for a value from here on."""
+        """Use this value for a variable from here on."""
         self._known[-1][var] = value
 
     @contextmanager

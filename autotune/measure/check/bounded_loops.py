@@ -203,7 +203,7 @@ class _Loops:
 
     @contextmanager
     def _nested(self, loops: Sequence[str], parallel: int = 0) -> Iterator[None]:
-        """Write loops in one another, so many of which share the cores."""
+        """Write nested loops, the outermost of which are distributed among the cores."""
         if parallel and loops:
             self.writer.lines.append(f"#pragma omp parallel for collapse({parallel})")
         with ExitStack() as stack:

@@ -20,7 +20,7 @@ _MANY = 64
 
 
 def state_of(reduce: Reduce, terms: int, sums: str | None = None) -> State:
-    """Return the state of a reduction of so many terms, whose sums are kept in a dtype."""
+    """Return the state of a reduction with a number of terms, whose sums have some dtype."""
     if reduce.combiner.name == "sum" and is_float(reduce.sources[0].dtype):
         return _Sum(reduce, terms, sums or reduce.sources[0].dtype)
     return _Combined(reduce, terms)

@@ -14,9 +14,10 @@ _PLAIN = (int, float, complex, str, bytes, type(None), np.generic)
 def captured(function: object) -> tuple[str, ...]:
     """Return the plain values in the closure and the defaults of a function, as texts.
 
-    A template that makes its reference anew for each candidate gives it other values of knobs this
-    way. Functions in a closure count with theirs, and numbers and texts in tuples and dicts; other
-    objects, such as lists that a function fills, count as the same for all candidates.
+    If a template defines its reference anew for each candidate, the reference may capture values
+    of knobs. Functions in a closure count with their own closures, and so do numbers and texts in
+    tuples and dicts; other objects, such as lists that a function fills, are taken to be the same
+    for all candidates.
     """
     found: list[str] = []
     _collect(function, found, set())

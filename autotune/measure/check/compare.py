@@ -108,10 +108,9 @@ def _shown(value: np.generic) -> str:
 
 
 def _error(left: Array, right: Array) -> Doubles:
-    """Return how far values are apart; infinitely where only one of them is a number.
+    """Return the distances between values; infinity if only one of the two is NaN.
 
-    Neighbours among large integers are one number in double precision: those are told apart as
-    they are.
+    Neighbouring large integers may be equal in double precision, so integers are compared exactly.
     """
     got, wanted = left.astype(np.float64), right.astype(np.float64)
     with np.errstate(all="ignore"):

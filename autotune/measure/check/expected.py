@@ -66,12 +66,12 @@ def expected(values: Array, errors: Array | None, dtype: str) -> Expected:
 
 
 def chunks(size: int) -> Iterator[slice]:
-    """Return the parts in which so many elements are worked on."""
+    """Return slices by which a number of elements is processed in parts."""
     return (slice(start, start + CHUNK) for start in range(0, size, CHUNK))
 
 
 def rounded_up(errors: npt.NDArray[np.floating]) -> Array:
-    """Return errors as float32, rounded up; what is no number is not known."""
+    """Return errors as float32, rounded up; NaN means unknown."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         near = errors.astype(np.float32)
         raised = np.nextafter(near, np.float32(np.inf), dtype=np.float32)

@@ -126,7 +126,7 @@ class Inspection:
         return [answers.digest(place) for place in places]
 
     def run(self, executable: Executable) -> Findings:
-        """Run a kernel over each poison, and look at all that it may have written."""
+        """Run a kernel over each poison value, and check everything that it may have written."""
         self.over_poison(lambda: executable.run(self.buffers))
         return self.findings(executable)
 

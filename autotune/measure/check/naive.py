@@ -146,7 +146,7 @@ def _prepare(
 
 
 def _is_final(case: Case, error: CompilerCrashed | OSError) -> bool:
-    """Take note of a crash or a lack; return whether to try no more."""
+    """Record a crash or a lack; return whether to try no more."""
     if isinstance(error, OSError) or tells_of_no_room(str(error)):
         return case.lacked()
     return case.killed() if error.killed else case.struck()

@@ -111,8 +111,8 @@ class Tolerance:
     terms cancelled carries the error of those terms. And the root mean square of the differences
     must be at most ``mean * size + atol``.
 
-    Without ``mean`` only the elements count. ``sums`` is the dtype that sums were taken to be kept
-    in, where the message shall say so.
+    Without ``mean`` only the elements count. ``sums`` is the assumed dtype of sums, if a message
+    should mention it.
     """
 
     worst: Limit
@@ -162,11 +162,11 @@ def _limit(steps: _Steps, dtype: str, sums: str, reduction: int) -> Limit:
 
 
 def reduction_length(flop: float | None, output: Argument, inputs: tuple[Argument, ...]) -> int:
-    """Guess the terms that are summed into one element of an output.
+    """Estimate the number of terms that are summed into one element of an output.
 
-    From the operations of the whole, of which no output needs more. Where nobody has counted
-    them, as many as a product of the two largest inputs would sum to this shape - its inner
-    extent - or as many elements of an input as there are for each element of the output.
+    The estimate follows from the flops of the workload. If these are unknown, it is the inner
+    extent of a matrix product of the two largest inputs with a result of this shape, or the number
+    of input elements per element of the output.
     """
     elements = max(1, math.prod(output.shape))
     if flop:

@@ -121,7 +121,7 @@ def _matmul(a: Tracked, b: Tracked) -> Tracked:
 def _summed_products(
     a: Tracked, b: Tracked, terms: int, of: Callable[[Doubles, Doubles], Reduced]
 ) -> Tracked:
-    """Return sums of so many products, as a function computes them of two arrays."""
+    """Return what a function computes of two arrays: sums of a number of products."""
     squares = np.sqrt(of(np.square(a.value), np.square(b.value)))
     # The roundings of the products: the sum of sizes is at most this often the root.
     error = unit("float32" if a.dtype.name in SHORT else a.dtype.name) * math.sqrt(terms) * squares

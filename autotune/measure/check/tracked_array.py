@@ -166,7 +166,7 @@ class Tracked(NDArrayOperatorsMixin):
         return made.rounded()
 
     def rounded(self, units: float = 1.0) -> Tracked:
-        """Return the values with the error of rounding them, once or by so many units."""
+        """Return the values with the error of rounding added, by default that of one rounding."""
         size = np.abs(self.value)
         name = self.dtype.name
         roundoff = np.where(size < FLUSHED[name], size, units * unit(name) * size)

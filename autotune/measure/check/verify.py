@@ -44,7 +44,7 @@ class Data:
 
     Attributes:
         inputs: in the order of the kernel's arguments.
-        checks: of the outputs in that order; empty where nobody knows, or nobody asked.
+        checks: of the outputs, in that order; empty if unknown or not requested.
     """
 
     inputs: tuple[str, ...]
@@ -245,10 +245,7 @@ class Oracle:
         return str(path)
 
     def close(self) -> None:
-        """Remove the files; what is asked for again is made anew.
-
-        A process of its own that computes them is ended.
-        """
+        """Remove the files, which are written again on demand, and end the computing process."""
         self._forget()
         self._scratch.remove()
 

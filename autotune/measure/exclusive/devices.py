@@ -82,7 +82,7 @@ class Notice:
         self._timer: threading.Timer | None = None
 
     def begin(self, before_s: float = 0.0) -> None:
-        """A wait begins, after others that took so many seconds together."""
+        """Note that a wait begins, after earlier ones that took some seconds in all."""
         if not self._said:
             self._timer = threading.Timer(max(0.0, NOTABLE_S - before_s), self.say)
             self._timer.daemon = True
@@ -137,15 +137,14 @@ os.register_at_fork(after_in_child=_own.clear)
 
 @contextmanager
 def exclusive(target: Target | str, device: int = 0) -> Iterator[None]:
-    """Have a device to oneself inside ``with``, for timing of one's own.
+    """Use a device exclusively inside ``with``, to time something there.
 
-    Trials of all programs on this host wait meanwhile, but for those that this program, or one
-    that it starts, measures. May be entered again inside. Where no locks can be had, nobody is
-    held off.
+    Trials of all other programs on this host wait meanwhile; those of this program and of programs
+    that it starts do not. May be nested. If locks are not possible, there is no exclusion.
 
     Args:
-        target: what runs there.
-        device: its index.
+        target: the kind of the device.
+        device: index of the device.
 
     Example::
 

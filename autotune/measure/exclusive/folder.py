@@ -1,8 +1,8 @@
 """The folder of locks that all programs of a host share, and the files in it.
 
-Nobody reads or writes what is in these files, and they are opened for reading only; so a file
-that another user made is as good as one's own, and the folder may belong to anybody, as long as
-nobody but the owner of a file (or of the folder) can put another in its place.
+The files are only locked: never read or written, and opened for reading only. So a file of another
+user serves as well as one's own. The folder may belong to any user, as long as only the owner of a
+file (or of the folder) can replace the file.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class NoLocks(OSError):
 def lock_folder() -> Path:
     """Return the folder of locks: what ``AUTOTUNE_DEVICE_LOCKS`` names, or one in ``/tmp``.
 
-    It is made if it is missing: open to all users, and each may remove only what is his own.
+    A missing folder is created, writable by all users, each of whom may remove only own files.
 
     Raises:
-        NoLocks: it cannot be made, or somebody could put other files in the place of its own.
+        NoLocks: it cannot be created, or other users could replace files in it.
     """
     chosen = environment.device_locks()
     folder = chosen or _FOLDER
@@ -85,10 +85,10 @@ def _unfit(found: os.stat_result) -> str:
 
 
 def open_lock(folder: str, name: str) -> int:
-    """Return a descriptor of a file in the folder, which is made if it is missing.
+    """Return a descriptor of a file in the folder, which is created if it is missing.
 
     Raises:
-        NoLocks: it is no plain file, or cannot be opened.
+        NoLocks: it is not a regular file, or cannot be opened.
     """
     deadline = time.monotonic() + _MOST_S
     while True:

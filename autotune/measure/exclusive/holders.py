@@ -48,7 +48,7 @@ def _line(pid: int) -> Iterator[int]:
 
 
 def holder(path: str) -> str:
-    """Return in words who holds a lock on a file; empty where that cannot be told."""
+    """Return a description of the process that holds a lock on a file; empty if unknown."""
     with suppress(OSError, ValueError, IndexError):
         inode = os.stat(path).st_ino
         for line in Path("/proc/locks").read_text("ascii", "replace").splitlines():
@@ -70,7 +70,7 @@ def named(pid: int) -> str:
 
 
 def _words(pid: int) -> list[str]:
-    """Return the command line of a process; nothing where that cannot be told."""
+    """Return the command line of a process; empty if unknown."""
     with suppress(OSError):
         text = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace")
         return text.rstrip("\0").split("\0")

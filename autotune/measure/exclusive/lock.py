@@ -1,12 +1,12 @@
-"""Locks on a device, taken by the process that times on it, and gone with that process.
+"""Locks on a device, taken by the process that times on it, and released when it ends.
 
 Two locks make one that is fair. A process first takes the lock of the device's *queue*, then waits
 for the device itself, and releases the queue as soon as it has the device. So at most one process
 waits for the device, and the one that just had it queues behind: two programs take turns. Both are
 ``flock``s: the system releases them however a process ends.
 
-A lock that an ancestor of this process holds is not waited for: a program that has a device to
-itself has it for the programs that it starts, too.
+A process does not wait for a lock that its ancestor holds: a program that uses a device
+exclusively does so on behalf of the programs that it starts.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _held(folder: str, claim: Claim, wait: Callable[[], None]) -> Iterator[None]
 
 
 def _lock(folder: str, claim: Claim, file: int, wait: Callable[[], None]) -> bool:
-    """Wait for a lock; return False where an ancestor has it, who has it for us."""
+    """Wait for a lock; return False if an ancestor holds it on behalf of this process."""
     how = fcntl.LOCK_SH if claim.shared else fcntl.LOCK_EX
     queue = open_lock(folder, claim.name + _QUEUE)
     try:
@@ -146,7 +146,7 @@ def _lock(folder: str, claim: Claim, file: int, wait: Callable[[], None]) -> boo
 
 
 def _now(file: int, how: int) -> bool:
-    """Take a lock if nobody has it."""
+    """Take a lock if it is free."""
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:

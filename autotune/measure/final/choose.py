@@ -22,10 +22,10 @@ class Finalist:
     """A candidate of the choice.
 
     Attributes:
-        key: of what ran, among all of its workload.
-        seconds: of one run; what candidates are compared by.
-        low, high: confidence interval; 0 where nobody says.
-        registers, shared_bytes: what the kernel takes of the device; 0 where nobody says.
+        key: unique key within the workload.
+        seconds: seconds of one run, by which candidates are compared.
+        low, high: confidence interval; 0 if unknown.
+        registers, shared_bytes: what the kernel uses of the device; 0 if unknown.
     """
 
     key: str
@@ -45,7 +45,7 @@ def tie_set(candidates: Sequence[Finalist]) -> list[Finalist]:
     """Return the candidates that are as fast as the fastest, fastest first.
 
     Raises:
-        MeasureError: there are none to choose from.
+        MeasureError: there are no candidates.
     """
     if not candidates:
         raise MeasureError("choose: there is no candidate; all trials failed or none was given")

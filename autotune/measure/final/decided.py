@@ -49,8 +49,8 @@ def is_decided(
     """Return whether at most a share ``risk`` of races like this one have another winner.
 
     Args:
-        rows: the finalists as they are ranked now.
-        look: what was timed so far.
+        rows: the finalists, in their present order.
+        look: the times so far.
         incumbent: as for `choose`.
         risk: share of races that may end with another winner; an estimate.
         seed: of the drawing.

@@ -81,17 +81,18 @@ def race(
 ) -> RaceResult:
     """Time finalists interleaved, on every device of the runner, and choose the winner.
 
-    Each round times every finalist once, in an order drawn anew, so that a drifting clock or a
-    warming chip favours nobody. On a CPU the rounds are spread over several processes. The race
-    ends early once it is decided, see `autotune.measure.final.decided`.
+    Each round times every finalist once, in a new random order, so that a drifting clock or a
+    warming chip favours none. On a CPU the rounds are spread over several processes. The race ends
+    early once it is decided; see `autotune.measure.final.decided`.
 
     Args:
         measure_inputs: the finalists, of one workload.
-        measure_option: who builds and runs.
-        rounds: samples of each finalist at most.
-        least_s: least duration of one sample.
-        incumbent: key of an earlier winner, which keeps its place as long as it ties.
-        risk: share of races that may name another winner for having ended early; 0 never does.
+        measure_option: the builder and the runner.
+        rounds: the most samples of each finalist.
+        least_s: the least duration of one sample.
+        incumbent: key of an earlier winner, which stays the winner as long as it ties.
+        risk: the share of races that may have another winner because they end early; 0 for never
+            ending early.
 
     Raises:
         MeasureError: no finalist could be built, or the race could not be run.
@@ -173,9 +174,9 @@ def _place(heats: Sequence[Sequence[Timing]], place: Sequence[int]) -> list[Timi
 
 
 def _starters(pairs: Sequence[BuiltTrial]) -> tuple[list[int], list[BuiltTrial]]:
-    """Return those that race, and for each finalist which of them runs its code.
+    """Return the finalists that run, and for each finalist the one that runs its code.
 
-    Equal code under different knobs runs once: it must not be told apart by noise.
+    Equal code under different knobs runs only once, as only noise could distinguish it.
     """
     runs: dict[object, int] = {}
     place: list[int] = []

@@ -171,7 +171,7 @@ def _overlap(a: MeasureResult, b: MeasureResult) -> bool:
 
 
 def _interval(result: MeasureResult) -> tuple[float, float] | None:
-    """Return the confidence interval of a time; one that does not belong to it is none."""
+    """Return the confidence interval of a time; None if it is unknown or does not contain it."""
     interval = result.evidence.ci95
     if not interval:
         return None

@@ -1,15 +1,12 @@
-"""Blame for the death of a process over a trial: the trial's, or another's.
+"""Blame for the death of a process during a trial: the trial's own fault, or another cause.
 
-A trial is never judged by what others did; it is judged by evidence.
-
-- A signal that the system sends for what code did itself (an invalid access, an abort) convicts
-  the code that the process ran.
-- A kill from outside (another user of the machine, a batch system) says nothing of the trial: it
-  is done again in a fresh process, after a growing pause, and blamed only when it was killed so
-  every time: a kernel may kill its own parent.
-- Where the system had to kill something for want of memory meanwhile, twice is enough.
-- A compiler that dies of neither is asked `STRIKES` times.
-- A lack of space or of processes is nobody's fault. It passes, or it ends the run.
+- A signal that code causes itself (an invalid access, an abort) is the fault of the trial.
+- A kill from outside (by another user of the machine, or a batch system) proves nothing: the trial
+  is repeated in a new process, after a growing pause. It is blamed only if it is killed each time,
+  since a kernel may kill its own parent.
+- If the system ran out of memory meanwhile and killed something, two kills are enough.
+- A compiler that dies of neither is run `STRIKES` times.
+- A lack of space or of processes is not the fault of a trial. Either it passes, or the run ends.
 """
 
 from __future__ import annotations
@@ -40,7 +37,7 @@ def tells_of_no_room(message: str) -> bool:
 
 
 def killed_from_outside(exit_code: int | None) -> bool:
-    """Whether another process ended the one with this exit status, as far as can be told.
+    """Whether another process seems to have killed the one with this exit status.
 
     Args:
         exit_code: negative for a signal; None when it is not known.
@@ -72,13 +69,13 @@ class Case:
         self._deaths = self._strikes = self._starved = self._shortages = 0
 
     def killed(self) -> bool:
-        """Take note that it was killed from outside; return whether it is to blame now."""
+        """Record a kill from outside; return whether the trial is to blame."""
         self._deaths += 1
         self._starved += self._memory is not None and self._memory.ran_out()
         return self._deaths == ATTEMPTS or self._starved == _STARVED
 
     def struck(self) -> bool:
-        """Take note that it died for reasons unknown; return whether it is to blame now."""
+        """Record a death for unknown reasons; return whether the trial is to blame."""
         self._strikes += 1
         return self._strikes == STRIKES
 

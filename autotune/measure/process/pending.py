@@ -1,4 +1,4 @@
-"""Work that somebody waits for, and that may change hands before it is done."""
+"""Work with the future of its result, which may pass from one process to another."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class Pending(Generic[Work]):
-    """One piece of work and who waits for it.
+    """One piece of work and the future of its result.
 
     Attributes:
-        work: what is to be done.
-        future: gets what comes of it.
-        device: who alone may do it; None for anybody.
+        work: the work.
+        future: gets the result.
+        device: number of the only device that may do it; None for any.
     """
 
     work: Work
@@ -26,7 +26,7 @@ class Pending(Generic[Work]):
     device: int | None = None
 
     def begin(self) -> bool:
-        """Return whether somebody still waits; asked again of work that was put back."""
+        """Return whether the work was not cancelled; called again for work that was put back."""
         return self.future.running() or self.future.set_running_or_notify_cancel()
 
     def fail(self, error: BaseException) -> None:
@@ -41,9 +41,9 @@ class Pending(Generic[Work]):
 
 
 def forward(source: Future[Result], target: Future[Result]) -> None:
-    """Give what comes of one future to another, unless that was cancelled.
+    """Pass the result of one future to another, unless the other was cancelled.
 
-    Giving the other up gives this one up, if it was not begun.
+    Cancelling the other cancels this one if it has not begun.
     """
 
     def settle(done: Future[Result]) -> None:

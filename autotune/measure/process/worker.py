@@ -52,8 +52,8 @@ class Worker(Generic[Reply]):
             dictionary, sent when it is ready to work. It holds ``"error"`` when it cannot, and
             ``"passing"`` when the next attempt may do better.
         hello: what the child must know before the first job.
-        read: makes a reply of what the child sent, or raises ValueError if it is none.
-        starting: held while a child is started, so that none comes to life during a pause.
+        read: decodes a reply of the child; raises ValueError if it is malformed.
+        starting: held while a child is started, so that none starts during a pause.
         environment: variables added to the child's environment.
         bare: packages whose ``__init__`` the child does without, see `Child`.
     """
@@ -85,19 +85,18 @@ class Worker(Generic[Reply]):
         event: Event | None = None,
         paused_s: Callable[[], float] = _no_pause,
     ) -> Reply:
-        """Hand a job to the child and wait for its reply.
+        """Send a job to the child and wait for the reply.
 
         Args:
-            job: pickled to the child.
-            timeout_s: most seconds between two messages of the child.
-            event: called with the name of each event of which the child tells before it replies.
-            paused_s: seconds the child was paused since the beginning of time; they do not count.
+            job: the job, which is pickled.
+            timeout_s: the longest time between two messages of the child.
+            event: called with the name of each event that the child reports before its reply.
+            paused_s: returns the seconds for which the child was paused so far; they do not count.
 
         Raises:
-            ChildTimeout, ChildDied: the job failed so; the child is gone, the next job gets a new
-                one.
+            ChildTimeout, ChildDied: the job has failed in this way; the next job gets a new child.
             StartFailed: no child could be started.
-            WorkerEnded: `end` was called; there is no child and will be none.
+            WorkerEnded: `end` was called; no child is started any more.
         """
         try:
             child = self._send(job)
@@ -125,7 +124,7 @@ class Worker(Generic[Reply]):
             self._child.send(message)
 
     def _send(self, job: object) -> Child:
-        """Return a living child that has the job; one that died idle costs nobody a trial."""
+        """Return a child that has received the job; one that died while idle is replaced."""
         child = self.start()
         try:
             child.send(job)

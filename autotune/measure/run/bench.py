@@ -75,11 +75,11 @@ class Bench:
 
     @contextmanager
     def alone(self, speak: Speak) -> Iterator[None]:
-        """Have the device to oneself inside ``with``: other programs time nothing there meanwhile.
+        """Use the device exclusively inside ``with``: no other program times on it meanwhile.
 
         Args:
-            speak: is told ``"wait"`` when another has it, ``"turn"`` when that is over, and
-                ``"open: "`` with the reason where it cannot be had alone.
+            speak: called with ``"wait"`` when another program has the device, with ``"turn"`` when
+                the wait is over, and with ``"open: "`` and a reason if there can be no lock.
         """
         with ExitStack() as held:
             if self._lock is not None:
@@ -143,7 +143,7 @@ class Bench:
         return kept
 
     def _make_room(self) -> None:
-        """Let go of what was not asked for the longest; never of what is at hand."""
+        """Free the least recently used data, except those in use."""
         while len(self._kept) > 1 and sum(k.bytes for k in self._kept.values()) > self._most_bytes:
             self._kept.popitem(last=False)
 
@@ -158,7 +158,7 @@ class Bench:
         return executable.sampler(buffers, options)
 
     def watch(self) -> HostWatch:
-        """Return what looks at the host while something is timed, if it is timed there."""
+        """Return what watches the host's load while a CPU kernel is timed; None for a GPU."""
         return HostWatch(self.device.kind == "cpu")
 
     def forget(self) -> None:

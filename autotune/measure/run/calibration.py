@@ -32,8 +32,8 @@ class _Anchor:
     """The kernel that all devices time.
 
     Attributes:
-        job: runs it.
-        seconds: what the first device measured first; all times are told by that clock.
+        job: the job that runs it.
+        seconds: the first measurement of the first device, to whose clock all times are scaled.
     """
 
     job: RunJob
@@ -42,13 +42,13 @@ class _Anchor:
 
 @dataclass
 class _Clock:
-    """One device, by what the anchor took on it.
+    """The clock of one device, by the times of the anchor on it.
 
     Attributes:
-        first_s, now_s: at first, and at last.
-        said_s: when somebody was told last.
-        trials: since the anchor was timed last.
-        timed: seconds of the clock on the wall when it was.
+        first_s, now_s: the first and the latest time of the anchor.
+        said_s: the time that was reported last.
+        trials: trials since the anchor was timed last.
+        timed: when that was, in seconds.
     """
 
     first_s: float
@@ -61,15 +61,16 @@ class _Clock:
 class Calibration:
     """Scales what one device measures to what the anchor's device would have measured.
 
-    The first candidate that runs anywhere becomes the anchor; every other device times it before
-    its first result counts. Each times it again now and then, the first device too: one that has
-    become slower (a hot card lowers its clocks) or faster is followed, and that is said. With one
-    device nothing happens, and while only one of several has measured nothing is timed again.
+    The first candidate that runs on any device becomes the anchor. Every other device times it
+    before its first result counts, and every device times it again from time to time, so that a
+    device which becomes slower (a hot card lowers its clocks) or faster is corrected for, and the
+    drift is reported. With one device, or while only one of several has measured, nothing is timed
+    again.
 
     Args:
-        devices: how many take part.
-        tell: is given each drift that is worth to be told, in words.
-        now: seconds of a clock that never goes back.
+        devices: the number of devices.
+        tell: called with a description of each large drift.
+        now: returns monotonic time in seconds.
     """
 
     def __init__(
@@ -163,10 +164,10 @@ def _near(one: float, other: float, within: float) -> bool:
 
 
 def _kept(job: RunJob) -> RunJob | None:
-    """Give the anchor an artifact of its own: the builder removes its artifacts after use.
+    """Copy the anchor's artifact, since the builder removes its artifacts after use.
 
     Returns:
-        None where there is no space for it now: a later trial will do.
+        The anchor; None if there is no space now, so that a later trial becomes the anchor.
     """
     source = Path(job.artifact)
     copy = source.with_name(f"anchor-{source.name}")

@@ -42,9 +42,9 @@ class Roofline:
         self._measured_again: set[int] = set()
 
     def compare(self, station: DeviceProcess, job: RunJob, timing: Timing) -> Evidence:
-        """Return which part of its device's ceiling a trial reaches, and what that is made of.
+        """Return the fraction of the device's ceiling that a trial reaches, and its components.
 
-        Nothing where it is not known. Called in the thread of the station.
+        Empty if unknown. Called in the thread of the station.
         """
         fraction = self._fraction(station, job, timing)
         if fraction is None:

@@ -80,7 +80,7 @@ class Dispatch:
         return entry.future
 
     def _why_never(self, device: int | None) -> MeasureError | None:
-        """Return why nobody will do work for ``device``, or None."""
+        """Return why work for ``device`` will never be done, or None."""
         able = [s.device for s in self._stations if device in (None, s.device)]
         if not able:
             return MeasureError(f"device {device} is not one of those that measure")
@@ -105,7 +105,7 @@ class Dispatch:
             self._at_end()
 
     def _serve_one(self, station: Station, entry: Pending[Work]) -> bool:
-        """Do a piece of work if somebody still waits; return whether the device stays."""
+        """Do a piece of work unless it was cancelled; return whether the device is kept."""
         if not entry.begin():
             return True
         try:

@@ -18,15 +18,15 @@ class Pausable(Protocol):
 
 
 class HostGate:
-    """Keeps timing on the CPU apart from everything else this library does on the host.
+    """Separates timing on the CPU from all other work of this library on the host.
 
-    Either kernels are timed (`quiet`), one after another, and builders are paused; or the
-    caller's process works (`work`: lowering candidates, computing references, fitting models), in
-    as many threads as it likes, and nobody times. Builders need no ticket: they are paused where
-    they stand, and so lose nothing but the time of the timing.
+    Either kernels are timed (`quiet`), one after another, while builders are paused; or the
+    caller's process works (`work`: lowering candidates, computing references, fitting models) in
+    any number of threads, and nothing is timed. Builders need not ask: their processes are stopped
+    at any point, and continue afterwards.
 
-    Timing has priority over threads that want to begin to work; a thread that works already may
-    go on with more.
+    Timing has priority over threads that want to begin work; a thread that is working may begin
+    more.
     """
 
     def __init__(self, builder: Pausable) -> None:
@@ -56,7 +56,7 @@ class HostGate:
         return _Quiet(self)
 
     def begin_work(self) -> None:
-        """Wait until nobody times, and let nobody begin to."""
+        """Wait until nothing is timed, and prevent timing until the work ends."""
         me = threading.get_ident()
         with self._lock:
             while self._timing and me not in self._working and self._quiet != me:
@@ -74,7 +74,7 @@ class HostGate:
                     self._changed.notify_all()
 
     def begin_quiet(self) -> None:
-        """Wait until nobody else times or works, and pause everything."""
+        """Wait until no other thread times or works, and pause the builders."""
         me = threading.get_ident()
         with self._lock:
             self._timing += 1

@@ -188,7 +188,7 @@ class HostMeter:
         self._told: list[str] = []
 
     def add(self, use: HostUse, timings: Sequence[Timing]) -> None:
-        """Take note of a span in which these were timed."""
+        """Record a span in which these were timed."""
         with self._lock:
             self._use += use
             for timing in timings:
@@ -198,7 +198,7 @@ class HostMeter:
                 self._corrected += timing.preempted if timing.cpu_time else 0
 
     def wait(self, seconds: float) -> None:
-        """Take note of a wait for other programs that use the device."""
+        """Record a wait for other programs that use the device."""
         with self._lock:
             self._waited_s += seconds
 

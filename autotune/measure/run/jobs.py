@@ -16,13 +16,13 @@ class Greeting:
     """The first message to a run worker: where it runs.
 
     Attributes:
-        target: what the kernels are built for.
+        target: the target for which the kernels are built.
         device: index of the device.
         isolated: whether each trial gets a forked process (kernels that share our address space).
-        memory_bytes: most memory a forked trial may map; 0 for no limit.
-        restored: environment variables that were changed for the worker itself, and the values
-            its trials shall find; None removes one.
-        lock: held while something is timed or checked on the device; None where it is not.
+        memory_bytes: the most memory that a forked trial may map; 0 for no limit.
+        restored: environment variables that were changed for the worker itself, with the values
+            that its trials get; None removes a variable.
+        lock: held while a kernel is timed or checked on the device; None for no lock.
     """
 
     target: str

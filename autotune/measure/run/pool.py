@@ -66,12 +66,12 @@ class RunPlan:
 class RunPool:
     """Measures trials of any workloads, in any order.
 
-    Devices of a kind are started when a workload needs them, and what belongs to a workload is
-    made with its first trial. Both stay until `close`, after which all is started anew.
+    Devices of a kind are started when a workload needs them, and the state of a workload is
+    created with its first trial. Both are kept until `close`; a later trial starts them again.
 
     Args:
-        most_bytes: what files with arguments and references may take in all; those of workloads
-            that have no trial under way go first.
+        most_bytes: the most space for files with arguments and references; when it is exceeded,
+            those of workloads without pending trials are removed.
     """
 
     def __init__(self, most_bytes: int | None = None) -> None:
@@ -192,7 +192,7 @@ class RunPool:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Let go of what was not used for the longest, where it is too much."""
+        """Free the least recently used data while they take too much space."""
         idle = [one for one in self._standing.values() if not one.under_way]
         if not idle:
             return

@@ -32,21 +32,21 @@ def race_rounds(
     rest: Callable[[], object] = lambda: None,
     is_busy: Callable[[], bool] = lambda: False,
 ) -> list[Timing]:
-    """Take one sample of each candidate a round, in an order drawn anew each round.
+    """Take one sample of each candidate per round, in a new random order each round.
 
-    Where the host is busy a median tells of who else runs there: threads of a kernel wait for each
-    other, and each of them for a core, so that most samples are several times too long. Then there
-    are more and shorter ones, of which the least count; the others count as dropped, as do those
-    from before that was known.
+    On a busy host a median mostly measures the other programs: the threads of a kernel wait for
+    each other, and each of them for a core, so that most samples are several times too long. Then
+    more and shorter samples are taken, of which only the smallest count. The others count as
+    dropped, and so do the samples from before the load was noticed.
 
     Args:
         samplers: the candidates.
         rounds: samples of each.
-        least_s: about how long a sample takes, no less than in a trial; all run for as long.
-        seed: of the orders.
+        least_s: approximate duration of a sample, no less than in a trial; equal for all.
+        seed: seed of the random orders.
         rest: called before each turn. Candidates with threads of their own (a BLAS, another
             OpenMP runtime) need `autotune.measure.run.host.let_threads_rest`.
-        is_busy: whether what was timed so far waited for cores; asked after each round.
+        is_busy: returns whether samples so far had to wait for cores; called after each round.
     """
     turns = [_Turns(sampler, least_s) for sampler in samplers]
     rng = random.Random(seed)

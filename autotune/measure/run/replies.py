@@ -1,6 +1,6 @@
 """Replies of the processes that run kernels: frozen data, and its one encoding.
 
-A child may have gone mad, so nothing of an answer is believed before `reply_of` has read it.
+A kernel may have corrupted the memory of a child, so `reply_of` checks each reply.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class LocalRunner(Runner):
         return type(self).set_task is LocalRunner.set_task and not own
 
     def set_task(self, task: Workload) -> None:
-        """Take note of a task; trials of others that are under way go on."""
+        """Record a task; trials of others that are under way go on."""
         super().set_task(task)
 
     @property
@@ -242,9 +242,9 @@ class LocalRunner(Runner):
         )
 
     def close(self) -> None:
-        """Kill the processes and remove the reference data; the next `submit` starts anew.
+        """Kill the processes and remove the reference data; the next `submit` starts new ones.
 
-        What is submitted while the processes end is cancelled: a device never has two of them.
+        Work that is submitted while the processes end is cancelled: a device never has two.
         """
         if self._batcher is not None:
             self._batcher.stop()  # the batch at work ends with the processes

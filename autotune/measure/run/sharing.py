@@ -20,13 +20,13 @@ Run = Callable[[MeasureInput, BuildResult], "Future[MeasureResult]"]
 
 
 class _First:
-    """The first trial with some code.
+    """The first trial with some machine code.
 
-    Its future is let go when it has ended: on who waited for that a session may hang.
+    The reference to its future is dropped when it ends, as the future may keep a session alive.
 
     Args:
-        key: of the candidate.
-        future: of the trial.
+        key: key of the candidate.
+        future: future of the trial.
     """
 
     __slots__ = ("_future", "_result", "key")
@@ -37,7 +37,7 @@ class _First:
         self._result: MeasureResult | None = None
 
     def end(self) -> None:
-        """Keep what came of it, if anything did, in place of its future."""
+        """Keep the result, if there is one, in place of the future."""
         ended, self._future = self._future, None
         if ended is not None:
             with suppress(BaseException):  # those who wait for the future get it

@@ -25,20 +25,20 @@ Run = Callable[["Standing", MeasureInput, BuildResult], "Future[MeasureResult]"]
 
 
 class Standing:
-    """All that the trials of one workload share, whatever else is measured between them.
+    """The state that all trials of one workload share.
 
     Args:
-        workload: whose trials.
-        oracle: its inputs and expected outputs; nobody else has it.
-        devices: how many measure.
-        run: hands a trial to a device.
-        work: in it the oracle computes.
+        workload: the workload.
+        oracle: its inputs and expected outputs, used by this object alone.
+        devices: the number of devices that measure.
+        run: passes a trial to a device.
+        work: context manager in which the oracle computes.
 
     Attributes:
         sharing: measures equal machine code once.
-        roofline, calibration, host: see there.
-        under_way: trials that were begun and have not ended.
-        ready: done when the reference was looked for ahead of time, or nobody will.
+        roofline, calibration, host: see their classes.
+        under_way: the number of pending trials.
+        ready: done when the reference was prepared ahead of time, or will not be.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class Standing:
         self._over = False
 
     def holds_for(self, workload: Workload) -> bool:
-        """Whether what is known holds for an equal workload that may be another object.
+        """Whether this state is valid for an equal workload that may be another object.
 
-        Somebody may have registered another template under the same name since, or have given a
-        task a reference of its own.
+        Another template may have been registered under the same name since, or a task may have a
+        reference of its own.
         """
         return workload is self.workload or _definition(workload) == self._definition
 
@@ -102,20 +102,20 @@ class Standing:
         return self._oracle.bytes
 
     def best_on(self, device: int) -> float | None:
-        """Return the best so far by the clock of a device, or None when it cannot be told."""
+        """Return the best time so far, scaled to a device's clock; None if unknown."""
         factor = self.calibration.known(device)
         return None if factor is None or self._best_s == math.inf else self._best_s / factor
 
     def note(self, seconds: float) -> None:
-        """Take note of a trial, by the clock of the anchor."""
+        """Record a trial, by the clock of the anchor."""
         with self._best_lock:
             self._best_s = min(self._best_s, seconds)
 
     def release(self) -> bool:
-        """Remove its files if nobody is about to read them; they are made anew when needed.
+        """Remove the files unless a pending trial needs them; they are written again on demand.
 
         Returns:
-            Whether it did.
+            Whether they were removed.
         """
         if self.under_way or not self.ready.done() or not self._lock.acquire(blocking=False):
             return False

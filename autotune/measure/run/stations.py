@@ -101,10 +101,10 @@ class Station:
 
     @staticmethod
     def require(greeting: Greeting) -> None:
-        """Look whether there is such a device at all, before anything is built for it.
+        """Check that the device exists, before anything is built for it.
 
         Raises:
-            DeviceError: there is none, or nothing to use it with.
+            DeviceError: there is no such device, or a library for it is missing.
         """
         memory_of(device(Target(greeting.target), greeting.device))
 
@@ -126,9 +126,9 @@ class Station:
         self.worker.close()
 
     def run(self, job: Job) -> Done | Failed | Died:
-        """Do a job; whatever happens to the process becomes part of the reply.
+        """Do a job; a death of the process is a reply as well.
 
-        A job whose process somebody else may have ended is done again, see
+        A job whose process may have been killed by another program is repeated, see
         `autotune.measure.process.blame`.
 
         Raises:
@@ -155,7 +155,7 @@ class Station:
             self.worker.rest(case.pause_s)
 
     def _attempt(self, job: Job) -> tuple[Reply, bool]:
-        """Do a job once; say whether somebody else may be to blame for how it ended."""
+        """Do a job once; return the reply, and whether another program may be to blame for it."""
         grace_s = _GRACE_S if self._isolated else 0.0
         timeout_s = job.timeout_s + grace_s
         try:

@@ -157,11 +157,11 @@ def take_samples(
 def _first_sample(
     sampler: Sampler, hopeless_s: float, begun: Sequence[float]
 ) -> tuple[float, int]:
-    """Returns the seconds of one run, and how many runs they were told by.
+    """Return an estimate of the seconds of one run, and the number of runs behind it.
 
-    One run by itself decides unless it would condemn the candidate: then it is the least of
-    several samples, long enough for the clock not to be what is timed. A sample may make more
-    runs than it tells of, so the time that passes counts as well.
+    A single run is enough unless the candidate would be given up because of it. Then the estimate
+    is the least of several samples that are long enough for the resolution of the clock. A sample
+    may make more runs than are counted, so the elapsed time is limited as well.
     """
     least = spent = begun[0] if begun else sampler.sample(1)
     number = runs = 1

@@ -39,7 +39,7 @@ class Phases:
 
 
 def run_job(bench: Bench, job: Job, speak: Speak) -> Reply:
-    """Do one job and say what came of it; a failure of the device is an answer as well."""
+    """Do one job and return the reply; a failure of the device is a reply as well."""
     try:
         match job:
             case RunJob():
@@ -132,10 +132,11 @@ def _must_check(job: RunJob, timing: Timing) -> bool:
 def _wrong(
     bench: Bench, job: RunJob, executable: Executable, unshared: bool, begun: bool, again: bool
 ) -> str | None:
-    """Compare with the reference, or where that was ``begun`` do it ``again``; say what is wrong.
+    """Compare with the reference, or finish a comparison that was ``begun``; return what is wrong.
 
-    A candidate is not blamed for inputs that another one overwrote: where they changed and many
-    trials share them, they are made anew and it runs again. ``unshared`` inputs it changed itself.
+    A candidate is not blamed for inputs that another one overwrote: if shared inputs have changed,
+    they are restored and the comparison is made ``again``. Only the candidate itself can have
+    changed ``unshared`` inputs.
     """
     inspection = bench.inspection(job)
     if again:

@@ -31,12 +31,12 @@ class Turns:
         self._since: float | None = None
 
     def waited_s(self) -> float:
-        """Return the seconds so far, those of a wait that goes on too."""
+        """Return the seconds so far, including those of a present wait."""
         now = time.monotonic()
         return self._before_s + (0.0 if self._since is None else now - self._since)
 
     def take_note(self, event: str) -> None:
-        """Take note of an event of the process."""
+        """Record an event of the process."""
         if event == WAIT and self._since is None:
             self._since = time.monotonic()
             self._notice.begin(self._before_s)
@@ -46,7 +46,7 @@ class Turns:
             say_unlocked(event.removeprefix(OPEN))
 
     def end(self) -> None:
-        """A wait is over, if there was one: it was the device's turn, or its process is gone."""
+        """End the present wait, if any: the device was acquired, or its process has ended."""
         if self._since is None:
             return
         self._before_s, self._since = self.waited_s(), None

@@ -76,7 +76,7 @@ def _open(bench: Bench) -> None:
 
 
 def _warm_up() -> None:
-    """Load what every fork would otherwise load anew."""
+    """Load what every forked process would otherwise load itself."""
     host_helper()
     summarize([1.0, 2.0, 3.0], 1).to_json()
 

@@ -1,8 +1,9 @@
 """The live page of a run: ``tune(..., dashboard=True)``.
 
-The page is served by a process of its own, which reads the log as anybody would: whatever becomes
-of it, and however many look, the run does not wait for it. While a kernel is timed on this host it
-stands still, as builders do.
+The page is served by a process of its own, which reads the log like any other reader: the run
+    never
+waits for it, even if it fails or has many viewers. Like builders, the process is stopped while a
+kernel is timed on this host.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class LivePage(Callback):
         return _PAGES.get(self._log)
 
     def tuning(self, tuner: object) -> None:
-        """Start the server, unless an earlier run of this process did; nobody waits for it."""
+        """Start the server, without waiting for it, unless an earlier run of this process did."""
         known = _PAGES.get(self._log)
         if known is None or not known.alive:
             _PAGES[self._log] = _Server(self._log, self._port)
@@ -103,13 +104,13 @@ class LivePage(Callback):
     def __call__(
         self, tuner: object, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
     ) -> None:
-        """Log trials, where nobody else does."""
+        """Log trials, unless another callback does."""
         if self._writer is not None:
             pairs = zip(inputs, results, strict=True)
             self._writer.write([encode(inp, result) + "\n" for inp, result in pairs])
 
     def raced(self, tuner: object, measure_input: MeasureInput, result: MeasureResult) -> None:
-        """Log the winner of the race, where nobody else does."""
+        """Log the winner of the race, unless another callback does."""
         if self._writer is not None:
             self._writer.write([RACE_NOTE + encode(measure_input, result) + "\n"])
 
@@ -132,9 +133,9 @@ class LivePage(Callback):
 
 
 class _Looking:
-    """Tells the page who builds and measures on other hosts, again and again.
+    """Reports regularly to the page which workers on other hosts build and measure.
 
-    In a thread of its own: the page may stand still, and others may be slow to answer.
+    In a thread of its own, since the page may be stopped, and workers may be slow to answer.
     """
 
     def __init__(self, runner: Runner, server: _Server) -> None:
@@ -231,7 +232,7 @@ class _Server:
             logger.warning("there is no live page: %s; tuning goes on", visible(str(why)))
 
     def pause(self) -> None:
-        """Let it stand still; only Linux wakes it, when this process is killed meanwhile."""
+        """Stop the process; only on Linux does it continue if this process is killed meanwhile."""
         if self.link and sys.platform == "linux":
             self._process.send_signal(signal.SIGSTOP)
 
@@ -241,7 +242,7 @@ class _Server:
             self._process.send_signal(signal.SIGCONT)
 
     def tell(self, message: Mapping[str, object]) -> None:
-        """Send a message, unless the process is gone."""
+        """Send a message, unless the process has ended."""
         given = self._process.stdin
         assert given is not None
         with suppress(OSError, ValueError):

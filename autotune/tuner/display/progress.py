@@ -33,7 +33,7 @@ class View(Protocol):
         """Show a state; not every one need be seen."""
 
     def end(self, state: State, summary: str) -> None:
-        """Show the last state and what came of the run, and end the line."""
+        """Show the final state and the summary of the run, and end the line."""
 
 
 class Lines:
@@ -81,7 +81,7 @@ class ProgressBar:
     def __call__(
         self, tuner: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
     ) -> None:
-        """Take note of results."""
+        """Record results."""
         state = self._state
         failed = state.failed + sum(not result.ok for result in results)
         # What an earlier run made is known only when this one has begun.
@@ -126,21 +126,21 @@ class ProgressBar:
 def progress_bar(
     total: int, prefix: str = "", si_prefix: str = "G", stream: TextIO | None = None
 ) -> Watcher:
-    """Show how far a run is, and at its end what came of it.
+    """Show the progress of a run, and a summary at its end.
 
-    The line has the best time so far in microseconds (and its rate, where the task declares its
-    operations), trials per second, failures and the time left. On a terminal it is one line that
-    is drawn anew, in a notebook a widget (where ``ipywidgets`` is installed); elsewhere a plain
-    line is written now and then.
+    The line has the best time so far in microseconds (and its rate, if the task declares its
+    operations), trials per second, failures and the remaining time. On a terminal one line is
+    redrawn, in a notebook a widget (if ``ipywidgets`` is installed); elsewhere a plain line is
+    written from time to time.
 
     Args:
-        total: trials in all, at least 1.
-        prefix: text in front.
+        total: the number of trials, at least 1.
+        prefix: text at the beginning of the line.
         si_prefix: unit of the rates.
         stream: where to write; standard output by default.
 
     Raises:
-        TunerError: an unknown unit, or no number of trials.
+        TunerError: the unit is unknown, or ``total`` is not a positive number.
     """
     try:
         scale(1.0, si_prefix)
@@ -169,7 +169,7 @@ def _drawn(stream: TextIO | None) -> View:
 
 
 def _in_notebook() -> bool:
-    """Whether a notebook's kernel runs this; IPython on a terminal is none."""
+    """Whether this runs in the kernel of a notebook, not in IPython on a terminal."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     kind = type(shell)
     return kind.__name__ == "ZMQInteractiveShell" or kind.__module__.startswith("google.colab")

@@ -13,9 +13,9 @@ from autotune.utils.quantities import duration
 
 
 class Drawn:
-    """One line, drawn anew when there is news, and no more often than every ``pause_s``.
+    """A line that is redrawn when there is news, at most every ``pause_s``.
 
-    Nothing is drawn by a thread of its own: that would disturb what is measured on this host.
+    It has no thread of its own, which would disturb measurements on this host.
     """
 
     def __init__(self, stream: TextIO | None, pause_s: float) -> None:

@@ -137,7 +137,7 @@ class Failures:
 
 
 def _put(text: str) -> str:
-    """Write text to a file and say where; where there is no room for one, return the text."""
+    """Write text to a file and return where it is; if there is no space, return the text."""
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="autotune_errors_", suffix=".log", delete=False, encoding="utf-8"

@@ -17,15 +17,15 @@ _EMULATED = "there was no final race: how long the emulator takes says little of
 
 
 class FinalRace:
-    """Lets the best trials of one run decide side by side which of them is the fastest.
+    """Decides by interleaved timing which of the best trials of a run is the fastest.
 
     Args:
-        workload: what is tuned.
-        most: trials that race at most; 0 or 1 for no race.
+        workload: the workload to be tuned.
+        most: the most trials that take part; 0 or 1 for no race.
 
     Attributes:
-        trials: those that succeeded, in the order in which they were proposed.
-        default: the default configuration and what it took; None where nobody measured it.
+        trials: the trials that succeeded, in the order in which they were proposed.
+        default: the default configuration and its time; None if it was not measured.
     """
 
     def __init__(self, workload: Workload, most: int) -> None:
@@ -42,12 +42,12 @@ class FinalRace:
         return [inp.config for inp, _ in best[:most]]
 
     def decide(self, winner: Pair) -> None:
-        """Take note of the best trial; where it won a race, those it beat need no other."""
+        """Record the best trial; where it won a race, those it beat need no other."""
         self._decided = beaten_by(winner[1])
 
     @property
     def note(self) -> str:
-        """Why there was no race though trials succeeded, in words; empty where nothing is told."""
+        """Why there was no race although trials succeeded; empty if there is nothing to report."""
         return _EMULATED if self._most > 1 and self.trials and self._is_emulated else ""
 
     @property

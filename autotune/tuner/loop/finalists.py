@@ -28,10 +28,10 @@ _HOPELESS, _CHEAP_S = 4.0, 20e-3
 
 
 def finalists(pairs: Sequence[Pair], most: int) -> list[Pair]:
-    """Return the trials worth another look, the fastest first.
+    """Return the trials that take part in the race, the fastest first.
 
-    Where answers were checked at all, only those whose answer was: a race must not crown a kernel
-    that nobody looked at.
+    If any answers were checked, only trials with a checked answer take part, so that an unverified
+    kernel cannot win.
     """
     good = sorted((pair for pair in pairs if pair[1].ok), key=lambda pair: pair[1].seconds)
     checked = [pair for pair in good if pair[1].evidence.verified]
@@ -40,17 +40,17 @@ def finalists(pairs: Sequence[Pair], most: int) -> list[Pair]:
 
 
 def measured_default(task: Workload, trials: Sequence[Pair], session: Session) -> Pair | None:
-    """Return the default configuration and what it takes; None where it does not run.
+    """Return the default configuration and its time; None if it does not run.
 
-    That something is many times faster than the default is what a user will be told, and may come
-    of one trial that met with a busy machine: the race decides, or where that would take long the
-    faster of two trials.
+    The summary compares the result with the default, whose single trial may have met a busy
+    machine. So the default takes part in the race or, if that would take long, is measured once
+    more, and the faster of its two trials counts.
 
     Args:
-        task: what is tuned.
-        trials: those that succeeded; where the default is among them, and not too slow to race, it
+        task: the task to be tuned.
+        trials: the trials that succeeded; if the default is among them and fast enough to race, it
             is not measured again.
-        session: who builds and runs.
+        session: builds and runs.
     """
     config = task.default()
     if config is None or task.target is None:
@@ -81,9 +81,9 @@ def _is_beyond_hope(result: MeasureResult, best_s: float) -> bool:
 
 
 def with_default(field: Sequence[Pair], default: Pair | None) -> list[Pair]:
-    """Return who races: the finalists, and the default so that the winner is no slower.
+    """Return the finalists with the default, so that the winner is not slower than the default.
 
-    A default that is beyond hope need not run again.
+    A default that is far too slow to win is left out.
     """
     if default is None or not field:
         return list(field)
@@ -103,12 +103,12 @@ def run_off(
     """Race finalists; return the winner with its time in the race and the proof of the choice.
 
     Args:
-        field: who races.
-        trials: all trials; those as fast as the winner that were no finalists, because nobody had
-            checked their answer, are named in the proof as passed over.
-        session: who builds and runs.
-        default: the default configuration and what it took, which wins as long as it ties, and
-            is named in the proof.
+        field: the trials that take part.
+        trials: all trials; those as fast as the winner that did not take part, because their
+            answers had not been checked, are named in the proof as passed over.
+        session: builds and runs.
+        default: the default configuration and its time; it wins as long as it ties, and is named
+            in the proof.
 
     Raises:
         MeasureError: the race could not be run.

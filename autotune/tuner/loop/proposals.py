@@ -58,7 +58,7 @@ class Proposals:
         self._waiting[:] = [one for one in self._waiting if one.key not in keys]
 
     def note_tried(self, key: str) -> None:
-        """Take note that a candidate was measured."""
+        """Record that a candidate was measured."""
         self._tried.add(key)
 
     def first(self, line: Pipeline, most: int) -> MeasureInput | None:

@@ -153,16 +153,16 @@ def _time(seconds: float | None) -> float | None:
 
 
 def continued_by(workload: Workload) -> str:
-    """Return what of the interface goes on with a log: of templates the argument of `tune`."""
+    """Return how a user continues a run from a log: for templates, the argument of `tune`."""
     return str(getattr(workload, "continued_by", "resume="))
 
 
 def ended_by(error: BaseException, goes_on: str) -> str:
-    """Return why a run ended that did not end by itself.
+    """Return why a run was interrupted.
 
     Args:
-        error: what ended it.
-        goes_on: what goes on with its log; empty where there is none.
+        error: the exception that ended it.
+        goes_on: how a user continues from its log; empty if there is no log.
     """
     if isinstance(error, KeyboardInterrupt):
         return f"interrupted; continue with {goes_on}" if goes_on else "interrupted"

@@ -44,19 +44,19 @@ def earlier(
     keep_older: bool = False,
     anywhere: bool = False,
 ) -> Earlier:
-    """Read what belongs to a workload as it is now.
+    """Read the records of a workload that are valid for it now.
 
     Args:
-        task: what is tuned.
-        records: a log or what else `open_database` takes, which need not exist yet, a database,
+        task: the workload to be tuned.
+        records: a log or whatever `open_database` accepts, which need not exist yet; a database;
             or pairs of input and result.
         retry: whether failed trials are left out, to be measured again.
-        keep_older: whether records count whose kernel had another text than it has now.
-        anywhere: whether records count that were measured on another kind of GPU, whose times say
-            nothing of this one.
+        keep_older: whether records count whose kernel had another text than now.
+        anywhere: whether records count that were measured on another kind of GPU, although their
+            times do not apply to this one.
 
     Raises:
-        TunerError: these are no records.
+        TunerError: ``records`` holds no records.
     """
     given = _pairs(records)
     mine = _of_task(task, given if anywhere else _from_here(task, given), keep_older)
@@ -110,7 +110,7 @@ def history_of(data_set: object) -> list[Pair]:
 
 
 def _is_empty(place: str | os.PathLike[str]) -> bool:
-    """Return whether no log is there, as in a folder of logs to which nobody has written yet."""
+    """Return whether there is no log yet, as in a new folder of logs."""
     path = log_path(place)
     return not path.exists() or (path.is_dir() and not log_files(path))
 
@@ -172,10 +172,11 @@ def _from_here(task: Workload, pairs: Iterable[Pair]) -> Iterable[Pair]:
 
 
 def _without_races(pairs: Iterable[Pair]) -> list[Pair]:
-    """Return records as trials: a race names others by keys, which are of other points now.
+    """Return records as trials, without the data of races.
 
-    What a winner took side by side with others is no time to compare with those of trials, so its
-    own trial counts, where the log has it.
+    The keys by which a race names candidates may belong to other points now. And the winner's time
+    in a race cannot be compared with times of trials, so its own trial counts, if it is in the
+    log.
     """
     tried = {inp.key for inp, res in pairs if not is_race(res)}
     kept = [pair for pair in pairs if not is_race(pair[1]) or pair[0].key not in tried]

@@ -33,26 +33,26 @@ _GRACE_S = 5.0
 
 
 class Run:
-    """Drives one strategy until a reason to stop is met.
+    """Drives one strategy until a condition of its `Stop` is met.
 
-    `run` does all of it. What drives many on one session lets each `advance` by some trials at a
-    time, and `finish` at the end.
+    `run` does everything. To drive many runs on one session, let each `advance` by some trials at
+    a time, and `finish` at the end.
 
     Args:
         strategy: proposes and learns.
-        workload: what is tuned.
-        stop: when to end.
-        scoreboard: what is known of earlier runs of the strategy; the run goes on with it.
-        watchers: are told of trials.
+        workload: the workload to be tuned.
+        stop: the conditions for the end.
+        scoreboard: the state after earlier runs of the strategy, which this run continues.
+        watchers: are notified of trials.
         si_prefix: unit of rates in messages.
-        errors_in_a_row: failures before a warning.
+        errors_in_a_row: number of failures before a warning.
 
     Attributes:
-        measured: trials that ended, those of an earlier run included.
-        failures: what went wrong.
+        measured: the number of ended trials, including those of an earlier run.
+        failures: the failures by kind.
 
     Raises:
-        TunerError: a limit of ``stop`` cannot be told for the workload.
+        TunerError: a limit of ``stop`` is not defined for the workload.
 
     Example::
 
@@ -97,7 +97,7 @@ class Run:
         self._until = math.inf
 
     def resume(self, records: Records, retry: bool = False, keep_older: bool = False) -> None:
-        """Learn from an earlier run of the same workload, as if it had just been measured."""
+        """Learn from the trials of an earlier run of the same workload, and count them."""
         known = earlier(self.workload, records, retry, keep_older)
         if not known.trials:
             return
@@ -132,7 +132,7 @@ class Run:
 
     @property
     def _goes_on(self) -> str:
-        """What goes on with the log of this run; empty where there is none."""
+        """How a user continues from the log of this run; empty if there is no log."""
         return continued_by(self.workload) if self.watchers.keeps_trials else ""
 
     @property
@@ -147,13 +147,13 @@ class Run:
         reproducible: bool = False,
         timeout_s: float | None = None,
     ) -> list[Pair]:
-        """Measure so many trials more; fewer where a reason to stop is met, and then none.
+        """Measure some more trials, or fewer if a condition to stop is met.
 
         Args:
             session: builds and runs.
             trials: how many.
-            reproducible: as of `Tuner.tune`.
-            timeout_s: seconds after which trials under way are left for the next call.
+            reproducible: see `Tuner.tune`.
+            timeout_s: seconds after which pending trials are left to the next call.
 
         Returns:
             The trials in the order in which they were proposed.
@@ -244,7 +244,7 @@ class Run:
         return self._leave(line)
 
     def _feed(self, line: Pipeline, most: int, whole_batches: bool) -> list[Pair]:
-        """Measure until there are so many trials in all, or a reason to stop is met."""
+        """Measure until there are enough trials in all, or a condition to stop is met."""
         fed: list[Pair] = []
         most = min(most, self.stop.n_trial)
         first_report = min(max(line.capacity, FIRST_REPORT), self.stop.n_trial)
@@ -278,7 +278,7 @@ class Run:
             return self._show(line.in_turn())
 
     def _leave(self, line: Pipeline) -> list[Pair]:
-        """Show what ended behind a trial that nobody waits for any more."""
+        """Show the results that waited behind a trial that was given up."""
         with interrupts_deferred():
             return self._show(line.leave())
 

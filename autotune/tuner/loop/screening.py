@@ -21,17 +21,18 @@ PATIENCE, WARN = 4000, 200
 class Screening:
     """Runs the template and lowers it for each proposal, before it is counted as a trial.
 
-    What a template, the schedule, or the target's limits refuse is no trial: it is neither logged
-    nor shown to callbacks, but the strategy learns that it failed, and proposes something else.
-    A proposal that passes costs nothing more, because the builder needs what was made for it.
+    A proposal that a template, the schedule or the target's limits refuse does not become a trial:
+    it is neither logged nor shown to callbacks, but the strategy learns that it failed and
+    proposes another. For a proposal that passes no work is lost, since the builder uses its
+    result.
 
     Args:
-        strategy: what proposes.
-        scoreboard: its `filtered` counts what was refused.
-        active: whether anything is tested at all.
+        strategy: makes the proposals.
+        scoreboard: its `filtered` counts refused proposals.
+        active: whether proposals are tested at all.
 
     Attributes:
-        in_a_row: proposals refused since the last that passed.
+        in_a_row: proposals refused since the last one that passed.
     """
 
     def __init__(self, strategy: Strategy, scoreboard: Scoreboard, active: bool) -> None:
@@ -67,7 +68,7 @@ class Screening:
 
     @property
     def hopeless(self) -> bool:
-        """Whether so many were refused that no more should be proposed."""
+        """Whether too many proposals were refused to continue."""
         return self.in_a_row >= PATIENCE
 
     @property

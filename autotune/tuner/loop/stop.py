@@ -73,7 +73,7 @@ class Stop:
             )
 
     def check_for(self, workload: Workload) -> None:
-        """Refuse a limit that cannot be told for a workload.
+        """Refuse a limit that is not defined for a workload.
 
         Raises:
             TunerError: `stop_at` needs the workload's operations and bytes.

@@ -15,8 +15,8 @@ from autotune.workload import Candidate
 class Strategy(Protocol):
     """Searches the candidates of one workload; a `Tuner` becomes one by `TunerStrategy`.
 
-    `ask` and `tell` need not take turns: results of earlier proposals may be outstanding when more
-    are asked for, and what was refused before it became a trial is told of at once.
+    `ask` and `tell` need not alternate: more proposals may be asked for before the results of
+    earlier ones are told. Proposals that are refused before they become trials are told at once.
     """
 
     @property

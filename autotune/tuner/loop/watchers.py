@@ -32,9 +32,9 @@ class Callback:
 
     @property
     def bystander(self) -> Pausable | None:
-        """A process beside the run, to stand still while kernels are timed on this host.
+        """A process that must be stopped while kernels are timed on this host; None by default.
 
-        It is asked for after `tuning`; by default there is none.
+        It is read after `tuning`.
         """
         return None
 
@@ -124,7 +124,7 @@ class Watchers:
         self._tell("tuning")
 
     def measuring(self, session: Session) -> None:
-        """Tell who builds and runs; what is beside the run stands still while it times."""
+        """Pass on the session, which from now on stops the watchers' processes while it times."""
         for callback in self._callbacks:
             bystander = getattr(callback, "bystander", None)
             if bystander is not None:
@@ -151,7 +151,7 @@ class Watchers:
         self._tell("raced", measure_input, result)
 
     def tuned(self, result: TuneResult) -> None:
-        """Tell what came of the run."""
+        """Pass on the result of the run."""
         self._tell("tuned", result)
 
     def _tell(self, event: str, *what: object) -> None:

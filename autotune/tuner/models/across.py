@@ -1,9 +1,9 @@
 """A model of one kernel on several classes of devices: the device is columns beside the knobs.
 
-What is fast on one class is a hint for the next, the more alike they are. Rates of each class are
-standardised, as devices differ by factors, and the columns of `Descriptor` tell trees for which
-device a trial speaks. Each class follows the common model as far as it explains its own trials
-(`autotune.tuner.models.prior.trust`), and goes on without it where it does not.
+A configuration that is fast on one class is likely to be fast on a similar one. Rates of each
+class are standardised, as devices differ by factors, and the columns of `Descriptor` tell the
+trees on which device a trial ran. Each class follows the common model as far as it explains the
+trials of the class (`autotune.tuner.models.prior.trust`), and ignores it otherwise.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class AcrossClasses:
         self._varied = np.flatnonzero(np.ptp(columns, axis=0) > 0)
 
     def learn(self, key: str, indices: Sequence[int], rates: Sequence[float]) -> None:
-        """Take note of trials on a class: 1 / seconds, 0 for a failure."""
+        """Record trials on a class: 1 / seconds, 0 for a failure."""
         with self._lock:
             known = self._classes[key].rates
             known.update(zip(indices, rates, strict=True))

@@ -76,10 +76,10 @@ def anneal(
     best: Best,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Walk from ``start``, one row of digits a chain, collecting into ``best``.
+    """Anneal from ``start``, one row of digits per chain, and collect points in ``best``.
 
-    A step draws one knob of each chain anew; a chain whose new point is invalid stays. Returns
-    where the chains end.
+    Each step changes one random knob of each chain; a chain whose new point is invalid does not
+    move. Returns the final points of the chains.
     """
     dims = np.array(space.dims)
     movable = np.flatnonzero(dims > 1)

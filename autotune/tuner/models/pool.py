@@ -25,12 +25,12 @@ def join_columns(first: Columns, more: Columns) -> Columns:
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """The data that the Gaussian process is conditioned on, one row each.
+    """The trials on which the Gaussian process is conditioned, one row each.
 
     Attributes:
-        indices: in the space.
-        values: raw values of the knobs, a column each.
-        prior: what earlier records say of it, as far as they are followed.
+        indices: indices in the space.
+        values: raw values of the knobs, one column each.
+        prior: the prediction from earlier records, weighted by the trust in them.
     """
 
     indices: IndexArray
@@ -48,13 +48,13 @@ class Pool:
     """Candidates, one row each.
 
     Attributes:
-        indices: in the space.
-        values: raw values of the knobs, a column each.
-        prior: what earlier records say of it, as far as they are followed.
-        feasibility: logarithm of the chance to run, to the power that caution gives it.
-        correction: what the trees on features of loops add to what is expected.
-        expected: standardised logarithmic rate; NaN until `Surrogate.expect`.
-        is_open: whether it may be proposed: each is, once.
+        indices: indices in the space.
+        values: raw values of the knobs, one column each.
+        prior: the prediction from earlier records, weighted by the trust in them.
+        feasibility: logarithm of the probability to run, multiplied by a factor for caution.
+        correction: what the trees on features of loops add to the expectation.
+        expected: expected standardised logarithmic rate; NaN until `Surrogate.expect`.
+        is_open: whether the candidate was not proposed yet.
     """
 
     indices: IndexArray

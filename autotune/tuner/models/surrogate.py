@@ -127,7 +127,7 @@ class Surrogate:
         return Trees.fit(rows, values, self.loss, self._settings, int(self._rng.integers(1 << 30)))
 
     def fit(self, trials: Trials, pending: Sequence[int], pool: IndexArray) -> None:
-        """Find hyperparameters anew, for a new pool; `expect` comes next."""
+        """Fit the hyperparameters again, for a new pool; to be followed by `expect`."""
         indices = self._kept(trials)
         self._learn_resources(trials)
         x = self._smooth(indices)
