@@ -201,7 +201,9 @@ def test_products_read_their_operands_where_boxes_put_them(name, tmp_path, monke
     source = family.kernel(shape, {**CHOICE, **change})
     kernel, arrays = source.kernel("cuda"), arrays_of(source)
     # Its checks know of no barriers but those of blocks and warps.
-    library = compile_emulated(kernel, tmp_path / "kernel.so", arch="sm_90", checked=False)
+    library = compile_emulated(
+        kernel, tmp_path / "kernel.so", arch="sm_90", checked=False, optimized=shape.flop > 1e7
+    )
     EmulatedKernel(library, kernel).run(arrays, order=7, checked=False)
     wanted = source.reference(*(x.astype(np.float64) for x in arrays[:-1]))
     np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=2e-2, atol=2e-2)
