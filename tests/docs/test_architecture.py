@@ -1,4 +1,4 @@
-"""The map of the code names what is there: files, folders, modules, classes and functions."""
+"""The pages for developers name what is there: files, folders, modules, classes, functions."""
 
 import re
 from functools import cache
@@ -7,12 +7,14 @@ import pytest
 
 from tests.docs.test_pages import ROOT
 
-PAGES = sorted((ROOT / "docs").glob("architecture*.md"))
+PAGES = [*sorted((ROOT / "docs").glob("architecture*.md")), ROOT / "CONTRIBUTING.md"]
 PAGE = "".join(page.read_text("utf-8") for page in PAGES)
 SPANS = sorted(set(re.findall(r"`+([^`\n]+)`+", PAGE)))
-PATHS = [s for s in SPANS if " " not in s and re.search(r"/|\.(py|h|c|cu|md)$", s)]
+PATHS = [
+    s for s in SPANS if " " not in s and "_build" not in s and re.search(r"/|\.(py|h|c|cu|md)$", s)
+]
 HOPS = re.search(r"^```\n 1 Run.*?^```", PAGE, re.MULTILINE | re.DOTALL).group()
-FOLDERS = ("autotune", "templates", "tests", "benchmarks", "docs", "examples")
+FOLDERS = (".ci", "autotune", "templates", "tests", "benchmarks", "docs", "examples")
 
 
 @cache
@@ -38,7 +40,7 @@ def test_a_file_or_folder_that_is_named_is_there(path):
 
 
 def test_names_in_code_are_names_of_the_code():
-    others = [span for span in SPANS if span not in PATHS and "*" not in span]
+    others = [s for s in SPANS if s not in PATHS and "*" not in s and "_build" not in s]
     unknown = {n for span in others for n in re.findall(r"[A-Za-z_]\w+", span)} - words()
     assert not unknown
 
