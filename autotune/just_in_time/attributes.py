@@ -53,7 +53,7 @@ def _is_axis(name: str) -> bool:
 
 
 def _plain(value: object, hint: object) -> object:
-    """Return an attribute as operators keep it: one number stands for a tuple of one."""
+    """Return an attribute in the operator's form: a number in place of a tuple of one."""
     value = _plain_part(value)
     if isinstance(value, int) and not isinstance(value, bool) and not _is(value, hint):
         return (value,)

@@ -1,4 +1,4 @@
-"""Tuning while nobody needs the device: between calls, and when the program has ended."""
+"""Tuning while the device is not needed: between calls, and after the program has ended."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Job:
 
 
 class Worker:
-    """One thread that does jobs, one by one, while calls leave it time.
+    """One thread that does jobs one by one while no calls are made.
 
-    The thread is no daemon: when the program has ended, Python waits for it, and it finishes.
+    It is not a daemon thread: when the program ends, Python waits until it has finished.
     """
 
     def __init__(self) -> None:

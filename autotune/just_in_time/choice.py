@@ -32,19 +32,19 @@ _MOST_NEIGHBOURS = 4
 
 @dataclass(frozen=True)
 class Choice:
-    """A built kernel, and where its configuration comes from. It is called as the kernel is.
+    """A built kernel and the origin of its configuration. It is called like the kernel.
 
     Attributes:
-        module: what is called; None where nothing is.
-        origin: whether these shapes were tuned, shapes nearby, or none of them (``"default"``);
-            ``"rule"`` where no template computes what was asked for, ``"nothing"`` where all that
-            is written has no elements.
-        of: the arguments of the workload whose configuration it is.
-        version: of the store when it was chosen.
-        operands: numbers of the call's arguments that the kernel takes, in order; None where it
-            takes all as they are.
-        template: the name of the template; empty where there is none.
-        check: takes the arguments of a call, and raises where no kernel may have them.
+        module: the function that is called; None if there is nothing to compute.
+        origin: whether these shapes were tuned (``"exact"``), similar shapes, or neither
+            (``"default"``); ``"rule"`` if no template computes the operator, ``"nothing"`` if all
+            outputs are empty.
+        of: the arguments of the workload to which the configuration belongs.
+        version: version of the store at the time of the choice.
+        operands: numbers of the call's arguments that the kernel takes, in order; None if it takes
+            all of them unchanged.
+        template: the name of the template; empty if there is none.
+        check: raises an error if the arguments of a call are invalid for every kernel.
     """
 
     module: Module | None
@@ -91,7 +91,7 @@ def exact(asked: Asked, target: Target, store: Store) -> Choice | None:
 
 
 def _known(asked: Asked) -> Iterator[tuple[float, Way]]:
-    """Yield the ways for which there is a configuration, and what it costs where that is told."""
+    """Yield the ways for which there is a configuration, with its time if that is known."""
     for way in asked.ways:
         config = way.known(DispatchContext.current)
         if config is not None:

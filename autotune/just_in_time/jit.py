@@ -283,37 +283,38 @@ def jit(
 ) -> Any:
     """Return a function that runs the best known kernel of a template for its arguments.
 
-    It chooses by shapes, dtypes and device of its arguments, and by what ``key`` makes of numbers:
-    the configuration that was tuned for them; else that of the nearest shape that was tuned on
-    this kind of device, made to fit; else the template's default. Nearest is the least sum of
-    \\|log2(a / b)\\| over the numbers among the template's arguments; all else must be equal.
-    Contexts around a call, such as ``apply_history_best(log)``, come before the store. A call that
-    only writes arrays without elements does nothing.
-    What was tuned for other shapes is run once, as a trial, before it is used for these: seconds
-    of the first call, kept in the cache folder; with ``tune="background"`` the default
-    serves meanwhile. If it is wrong there, or its template has no reference, it is passed over.
+    It chooses by the shapes, dtypes and device of the arguments, and by numbers that ``key``
+    computes: the configuration that was tuned for them; otherwise that of the nearest shape tuned
+    on this kind of device, adapted; otherwise the template's default. The nearest shape has the
+    least sum of \\|log2(a / b)\\| over the numbers among the template's arguments; all else must
+    be equal. Contexts around a call, such as ``apply_history_best(log)``, take precedence over the
+    store. A call whose outputs are all empty does nothing.
+
+    A configuration that was tuned for other shapes first runs once as a trial, which takes seconds
+    of the first call; the verdict is kept in the cache folder. With ``tune="background"`` the
+    default is used meanwhile. If the answer is wrong, or the template has no reference, the
+    configuration is not used.
 
     Args:
         template: a function that `autotune.template` decorates; or the name of an operator, such
-            as ``"nn.conv2d"``: then whichever template computes it is the fastest here, and where
-            there is none a kernel is made by rule. Its inputs, then its results, are the arguments
-            of a call. `autotune.network.templates_for` lists the templates of an operator.
-        key: takes the arguments of a call and returns those of the template, or a dict of the
-            operator's attributes. Without it a decorator is returned, for the function that says
-            so.
-        tune: ``"off"`` uses what the store holds; ``"first"`` tunes a new workload when it is
-            first called; ``"background"`` serves what is there, tunes while this process does
-            nothing, and goes over to the better kernel. Each trial's answer is checked.
-        budget: seconds for each workload; checking what was tuned for other shapes takes no longer
-            either, nor longer than a minute.
-        store: where records are: a path or a URL, shared by processes; by default a log in the
-            cache folder. One process of a machine tunes a workload, and all use what it finds.
-        target: what to build for; by default the target around the call, or the arguments' device.
-        at_exit: whether background tuning that has had no time is done when the program has ended,
-            which it then outlasts by up to the budget of each workload.
+            as ``"nn.conv2d"``, which the fastest of its templates computes, or a kernel scheduled
+            by rule if it has none. The arguments of a call are the inputs of the operator, then
+            its results. `autotune.network.templates_for` lists the templates of an operator.
+        key: takes the arguments of a call, and returns those of the template, or a dict of the
+            operator's attributes. Without it, a decorator for that function is returned.
+        tune: ``"off"`` uses the records of the store; ``"first"`` tunes a new workload at its
+            first call; ``"background"`` uses the best kernel so far, tunes while this process is
+            idle, and then switches to the better kernel. Each trial's answer is checked.
+        budget: seconds for each workload; also a limit, besides one minute, for the check of a
+            configuration that was tuned for other shapes.
+        store: where the records are: a path or a URL, shared by processes; by default a log in the
+            cache folder. One process of a machine tunes a workload, and all use its records.
+        target: the target; by default that of the context, or the arguments' device.
+        at_exit: whether background tuning that is not finished is continued after the program has
+            ended, for up to the budget of each workload.
 
     Raises:
-        TunerError: an argument is of another kind.
+        TunerError: an argument is invalid.
 
     Example::
 

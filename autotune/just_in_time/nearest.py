@@ -1,8 +1,8 @@
 """Configurations tuned for similar shapes, adapted to those of a call.
 
-Workloads of one template are compared argument by argument: what is no positive number must be
-equal, and the distance is the sum of |log2(a / b)| over the numbers. So twice as long and half as
-long are equally far, whatever the unit.
+Workloads of one template are compared argument by argument: the distance is the sum of
+|log2(a / b)| over positive numbers, and all other arguments must be equal. So twice and half a
+length are equally far, whatever the unit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Calls whose arrays have no elements: nothing is computed where nothing is written.
 
-As in numpy and PyTorch, a batch of no images has no results, and that is no error. No template
-makes a kernel for it, so which arguments are written is asked of the same call with longer arrays.
+As in numpy and PyTorch, an empty batch of images has an empty result, and that is not an error. No
+template makes a kernel for it, so the arguments that would be written are found by making a kernel
+for longer arrays.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class OfOperator:
     def _node(
         self, op: Operator, types: Sequence[TensorType]
     ) -> tuple[Node, tuple[Variable, ...]]:
-        """Return the operator applied to the first of the arguments, so many as it takes."""
+        """Return the operator applied to as many of the arguments as it has inputs."""
         why = "none is given"
         for count in range(len(types) - 1, -1, -1):
             inputs = tuple(Variable(each, f"p{i}") for i, each in enumerate(types[:count]))

@@ -1,4 +1,4 @@
-"""Records that processes share, as calls look at them."""
+"""The store of records that processes share, and from which calls take configurations."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FRESH_S = 1.0
 
 
 class Store:
-    """A database of records, read again when somebody has written.
+    """A database of records, which is read again after it was written.
 
     Args:
-        where: what `open_database` takes; by default a log in this user's cache folder.
+        where: any argument of `open_database`; by default a log in this user's cache folder.
     """
 
     def __init__(self, where: LogPath | Database | None = None) -> None:

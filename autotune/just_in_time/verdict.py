@@ -1,9 +1,9 @@
 """Verification of configurations that were tuned for other shapes.
 
-A template may leave it to tuning to find out which configurations fit a shape: one that was
-checked for 16384 elements may read and write beyond 100. So before it is used at a shape it is run
-there once as a trial is: in a process of its own, between guards, its answer compared with the
-reference. What came of it is kept in the cache folder, for the kernel that it made.
+A template may rely on tuning to reject configurations that do not fit a shape: one that was
+checked for 16384 elements may access memory out of bounds with 100. So before a configuration is
+used for a shape, it runs once like a trial: in a process of its own, with guards, and its answer
+is compared with the reference. The verdict on the resulting kernel is kept in the cache folder.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def is_right(task: Task, config: ConfigEntity, limit_s: float) -> bool:
 
 
 def _checked(task: Task, config: ConfigEntity, limit_s: float) -> str:
-    """Run a configuration once, and keep what came of it."""
+    """Run a configuration once, and keep the verdict."""
     try:
         result = _measured(task, config, limit_s)
     except NotInTime:

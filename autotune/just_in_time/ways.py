@@ -30,8 +30,8 @@ class Way:
 
     Attributes:
         task: the template with its arguments.
-        operands: numbers of the call's arguments that its kernel takes, in order; None where it
-            takes all as they are given.
+        operands: numbers of the call's arguments that its kernel takes, in order; None if it takes
+            all of them unchanged.
     """
 
     task: Task
@@ -90,7 +90,7 @@ class Source(Protocol):
         ...
 
     def asked(self, given: object, args: Sequence[object], target: Target) -> Asked:
-        """Return what a call asks for; ``given`` is what the user's function made of it."""
+        """Return what a call requests; ``given`` is what the user's function returned for it."""
         ...
 
     def written(self, given: object, args: Sequence[object], target: Target) -> tuple[int, ...]:
@@ -193,7 +193,7 @@ def _seen_as(value: Any, shape: tuple[int, ...]) -> object | None:
 
 @cache
 def _reshapes() -> bool:
-    """Return whether numpy is told not to copy, which it knows since 2.1."""
+    """Return whether numpy can be told not to copy in a reshape, as since version 2.1."""
     return tuple(map(int, np.__version__.split(".")[:2])) >= (2, 1)
 
 
@@ -208,10 +208,10 @@ def _reshaped(value: Any, shape: tuple[int, ...]) -> object:
 
 
 def source_of(owner: str, asked: object) -> Source:
-    """Return what a template or the name of an operator stands for.
+    """Return the source of kernels that a template or the name of an operator denotes.
 
     Raises:
-        TunerError: it is neither.
+        TunerError: the argument is neither.
     """
     if isinstance(asked, str):
         # Operators are known by what networks are made of, which templates alone do not need.

@@ -18,7 +18,7 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     """Return a shape as a tuple of ints.
 
     Raises:
-        KernelError: it is none.
+        KernelError: the value is not a shape.
     """
     expected = "a sequence of ints such as (1024,)"
     try:
@@ -33,7 +33,7 @@ def extent3(check: Check, name: str, extent: object, least: int = 0) -> tuple[in
     """Pad a launch extent to three dimensions.
 
     Raises:
-        KernelError: it is none, or smaller than ``least``; the message names the owner of
+        KernelError: it is not an extent, or smaller than ``least``; the message names the owner of
             ``check``.
     """
     expected = "a launch extent: an int or up to three"
@@ -60,8 +60,8 @@ def define_line(check: Check, name: object, value: object) -> str:
     """Return one ``#define`` line; booleans become 0 and 1, as the preprocessor has no others.
 
     Raises:
-        KernelError: the name is no identifier, or the value no number or text of one line; the
-            message names the owner of ``check``.
+        KernelError: the name is not an identifier, or the value is neither a number nor a text of
+            one line; the message names the owner of ``check``.
     """
     if not isinstance(name, str) or not name.isidentifier():
         check.refuse("defines", "named by C identifiers", name)
@@ -77,10 +77,10 @@ def define_line(check: Check, name: object, value: object) -> str:
 
 
 def check_items(check: Check, name: str, items: Any, kind: type, expected: str) -> Sequence[Any]:
-    """Return a list of things of one kind.
+    """Check that a value is a list of things of one kind and return it.
 
     Raises:
-        KernelError: it is no list, or something in it is of another kind.
+        KernelError: it is not a list, or something in it is of another kind.
     """
     for one in check.sequence(name, items, expected):
         if not isinstance(one, kind):

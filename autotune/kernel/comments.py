@@ -1,7 +1,8 @@
-"""The text of a kernel without comments and layout: two that compile alike may have one.
+"""The text of a kernel without comments and layout, by which kernels are compared.
 
-Texts that differ in more must stay different, so what is not surely a comment is kept. A text with
-a construct that compilers read in several ways, or that can tell its own layout, stays as it is.
+Texts that differ in more must stay different, so everything is kept that might not be a comment. A
+text with a construct that compilers interpret differently, or whose meaning depends on its layout,
+is left unchanged.
 """
 
 from __future__ import annotations

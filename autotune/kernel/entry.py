@@ -11,10 +11,10 @@ _ENTRY = re.compile(r"[A-Za-z_]\w*|(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*(?:\s*<
 
 
 def check_entry(kernel: str, entry: str, templates: bool) -> None:
-    """Refuse what is no name of a function, before it becomes part of a text.
+    """Check that a text is the name of a function, before it becomes part of a source.
 
     Raises:
-        KernelError: it is none, or the instance of a template where there are no templates.
+        KernelError: it is not, or it is an instance of a template in C.
     """
     if not isinstance(entry, str) or not _ENTRY.fullmatch(entry):
         raise KernelError(

@@ -99,10 +99,10 @@ class Scalar(Argument):
 
 @dataclass(frozen=True)
 class Constant(Argument):
-    """An array that a caller passes and entries find in a variable of the source, by its name.
+    """An array that a caller passes, and that entries read from a variable of the source.
 
-    ``__constant__`` memory of a CUDA kernel, a global array of a C kernel. It is filled before
-    the kernels run and is no parameter of theirs.
+    The variable has the same name: ``__constant__`` memory of a CUDA kernel, or a global array of
+    a C kernel. It is filled before the kernels run, and is not a parameter of theirs.
     """
 
     role: Role = field(default="in", init=False)
@@ -176,16 +176,17 @@ class Kernel:
     """A function made of one or more kernels, ready to be compiled.
 
     Attributes:
-        name: name of the function; what a user calls it.
+        name: name of the function for its users.
         language: ``"cuda"`` or ``"c"``.
-        source: complete text, knobs already in place. Entries have C linkage (``extern "C"``), or
-            are named as instances of C++ templates (``gemm<float, 4>``).
+        source: complete text, with all knobs filled in. Entries have C linkage (``extern "C"``),
+            or are named as instances of C++ templates (``gemm<float, 4>``).
         args: what a caller passes, in order: arrays, scalars and constants.
         calls: the kernels to run, in order, on one stream.
-        workspace: buffers the runtime provides.
+        workspace: buffers that the runtime provides.
         flags: extra compiler flags, part of the cache key.
-        kernel_hash: of what it was made from, for the records of its trials; may be empty.
-        sizes: which extents are known only when the function is called; None if all are known.
+        kernel_hash: hash for the records of its trials, see `autotune.driver.kernel_hash`; may be
+            empty.
+        sizes: the extents that are known only when the function is called; None if all are known.
     """
 
     name: str
@@ -199,7 +200,7 @@ class Kernel:
     sizes: Sizes | None = None
 
     def hashed(self, kernel_hash: str) -> Kernel:
-        """Return this kernel, known to be whole, with the hash of what it was made from."""
+        """Return this kernel, which was checked before, with a hash."""
         return remade(Kernel, {**self.__dict__, "kernel_hash": kernel_hash})
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -316,7 +317,7 @@ def _whole(plain: dict[str, Any]) -> Kernel:
 def _argument_at(
     kernel: str, one: Argument, shape: tuple[Size, ...], values: Mapping[str, int]
 ) -> Argument:
-    """Return an argument as it is with these sizes: an array's shape, a size's value."""
+    """Return an argument for given sizes: an array with its shape, or a size with its value."""
     if shape:
         return replace(one, shape=_extents(kernel, one.name, shape, values))
     if isinstance(one, Scalar) and one.name in values:

@@ -120,17 +120,17 @@ class TiledArgument(Argument):
 
     @property
     def natural(self) -> Argument:
-        """The array as it is row by row."""
+        """The array in row-major order."""
         return Argument(self.name, self.layout.shape, self.dtype, self.role)
 
 
 def natural_args(args: Sequence[Argument]) -> tuple[Argument, ...]:
-    """Return arguments as they are row by row; others than those in layouts stay the same."""
+    """Return arguments in row-major order; only those with another layout change."""
     return tuple([one.natural if isinstance(one, TiledArgument) else one for one in args])
 
 
 def natural_kernel(kernel: Kernel) -> Kernel:
-    """Return a kernel as if it took all arrays row by row, which is how its inputs are drawn."""
+    """Return a kernel as if all its arrays were in row-major order, as its inputs are drawn."""
     args = natural_args(kernel.args)
     return kernel if args == kernel.args else replace(kernel, args=args)
 

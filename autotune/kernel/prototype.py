@@ -53,12 +53,12 @@ class Parameter:
     """One parameter of a function.
 
     Attributes:
-        name: of the parameter; empty if it has none.
-        kind: the dtype of a number, `ADDRESS`, or empty where it was not understood.
-        text: as it is written, in one line.
+        name: name of the parameter; empty if it has none.
+        kind: the dtype of a number, or `ADDRESS`; empty if it was not understood.
+        text: its text, in one line.
         sure: whether every word of it is known, so that no macro can hide a comma.
-        pointee: of an address the dtype of what is there; empty where that was not understood, or
-            is no number.
+        pointee: the dtype of the elements to which an address points; empty if it was not
+            understood, or is not a number.
     """
 
     name: str
@@ -69,14 +69,14 @@ class Parameter:
 
 
 def prototype(source: str, entry: str, flags: Sequence[str] = ()) -> tuple[Parameter, ...] | None:
-    """Return the parameters of the one function of this name that a source defines.
+    """Return the parameters of the function of this name that a source defines.
 
-    None where there is none, or several that differ.
+    None if there is no such function, or several that differ.
 
     Args:
-        source: in C or CUDA C++.
-        entry: the function's own name.
-        flags: of the compiler; macros that they define are known.
+        source: text in C or CUDA C++.
+        entry: name of the function.
+        flags: flags of the compiler, whose macros are known.
     """
     text = _plain(source, flags)
     names = _meanings(text)
@@ -135,7 +135,7 @@ def _plain(source: str, flags: Sequence[str]) -> str:
 
 
 def _meanings(text: str) -> dict[str, str]:
-    """Return what macros and other names stand for; those with two meanings are left out."""
+    """Return the meanings of macros and other names, without those that have two."""
     pairs = [(m[1], m[3]) for m in _DEFINE.finditer(text) if not m[2]]
     pairs += [(m[2], m[1]) for m in _TYPEDEF.finditer(text)]
     pairs += [(m[1], m[2]) for m in _USING.finditer(text)]

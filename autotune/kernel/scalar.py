@@ -18,12 +18,13 @@ def scalar_value(where: str, dtype: str, value: Any) -> ScalarValue:
     """Return a number as Python's own, if a scalar of ``dtype`` can hold it.
 
     Args:
-        where: who asks, for the message.
-        dtype: what it is for.
-        value: a number of Python, of numpy, or any array of shape ().
+        where: the caller, for the message.
+        dtype: dtype of the scalar.
+        value: a number of Python or numpy, or any array of shape ().
 
     Raises:
-        KernelError: it is no single number, is not whole where that is needed, or is too large.
+        KernelError: the value is not a single number, is too large, or is not whole although
+            ``dtype`` is an integer.
     """
     if isinstance(value, (str, bytes)) or tuple(getattr(value, "shape", ())) != ():
         raise KernelError(f"{where}: expected one number ({dtype}), got {_describe(value)}")

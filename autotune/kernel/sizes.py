@@ -24,7 +24,7 @@ OPERATORS: dict[str, Callable[[object, object], Any]] = {
 
 
 def evaluate(size: Size, values: Mapping[str, Value]) -> int | Value:
-    """Return the value of an extent: an int, or what stands for one if the values do."""
+    """Return the value of an extent: an int, or a symbol if the given values are symbols."""
     if isinstance(size, int):
         return size
     if isinstance(size, str):

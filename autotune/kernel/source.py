@@ -106,13 +106,13 @@ def workspace(
     """Describe a buffer between kernels of one function, which no caller sees.
 
     Args:
-        name: by which `call` passes it.
+        name: the name by which `call` passes it.
         shape: positive extents.
         dtype: numpy name of the element type, or ``"bfloat16"``.
         zero: whether it is cleared before each run.
 
     Raises:
-        KernelError: the shape or the dtype is none.
+        KernelError: the shape or the dtype is invalid.
     """
     _WORKSPACE.text("name", name, "partial")
     return Workspace(name, shape_of(name, shape), dtype, zero)
@@ -162,16 +162,18 @@ class SourceKernel:
             names it: ``"::gemm"``, or ``"gemm<float, 4>"`` for an instance of a template.
         source: source text, a path to a file (`pathlib.Path` or a one-line string that ends in
             ``.cu``, ``.c``, ``.cpp``, ``.cuh`` or ``.j2``), or a `jinja2.Template`.
-        args: what callers pass, in the order the entry takes them; see `arg` and `constant`.
-        defines: knobs, written as ``#define`` lines in front and given to the Jinja2 template.
+        args: what callers pass, in the order of the entry's parameters; see `arg`, `constant`.
+        defines: knobs, which become ``#define`` lines at the beginning of the source, or variables
+            of the Jinja2 template.
         grid, block: launch shape in blocks and threads; a C function needs none.
         shared_bytes: dynamic shared memory in bytes.
-        reference: numpy in, numpy out: takes the read arguments in order (numbers as numpy's
-            scalars), returns the written ones (one array or a tuple). Used to verify candidates.
-        calls: instead of grid and block, when the function is made of several kernels; see `call`.
+        reference: a function of numpy arrays, by which candidates are verified. It takes the
+            arguments that the kernel reads, in order (numbers as numpy scalars), and returns those
+            that it writes (one array or a tuple).
+        calls: in place of grid and block, if the function consists of several kernels; see `call`.
         workspace: buffers between those kernels; see `workspace`.
         flags: extra compiler flags.
-        language: ``"cuda"`` or ``"c"``; by default what the target takes.
+        language: ``"cuda"`` or ``"c"``; by default that of the target.
     """
 
     name: str
@@ -284,7 +286,7 @@ def _looks_like_path(text: str) -> bool:
 
 
 def _is_template(source: object) -> bool:
-    """Return whether it is a template of Jinja2; nothing is before somebody has imported that."""
+    """Return whether a value is a Jinja2 template, without importing Jinja2."""
     loaded = sys.modules.get("jinja2")
     return loaded is not None and isinstance(source, loaded.Template)
 

@@ -21,11 +21,11 @@ class Axis(NamedTuple):
 
 
 class VirtualAxis:
-    """An axis that stands for a loop while knobs are defined.
+    """An axis that represents a loop while knobs are defined.
 
     Args:
         var: a length, another virtual axis, or an iteration variable with a constant extent.
-        name: shown in messages; numbered when missing.
+        name: shown in messages; a number by default.
     """
 
     __slots__ = ("length", "name")
@@ -45,10 +45,10 @@ def constant(value: object) -> int | None:
 
 
 def axis_length(var: object) -> int:
-    """Return the length of whatever may stand for an axis; -1 when it has no domain yet.
+    """Return the length of an axis, given in any form; -1 if it has no domain yet.
 
     Raises:
-        SpaceError: ``var`` is no axis, or its extent is not constant.
+        SpaceError: ``var`` is not an axis, or its extent is not constant.
     """
     if isinstance(var, VirtualAxis):
         return var.length

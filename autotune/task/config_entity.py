@@ -105,17 +105,17 @@ class ConfigEntity:
         return {e: e.val for e in entities if isinstance(e, OtherOptionEntity)}
 
     def to_json_dict(self) -> dict[str, Any]:
-        """Return the form that stands in logs."""
+        """Return the JSON form used in logs."""
         entity = [[name, e.tag, e.to_json()] for name, e in self._entity_map.items()]
         return {"index": int(self.index), "code_hash": self.code_hash, "entity": entity}
 
     def to_json(self) -> dict[str, object]:
-        """Return the form that stands in logs."""
+        """Return the JSON form used in logs."""
         return self.to_json_dict()
 
     @staticmethod
     def from_json_dict(json_dict: Mapping[str, Any]) -> ConfigEntity:
-        """Read the form that stands in logs.
+        """Read the JSON form used in logs.
 
         Raises:
             SpaceError: a knob has an unknown type or an impossible value.
@@ -127,10 +127,10 @@ class ConfigEntity:
 
     @staticmethod
     def of(candidate: object) -> ConfigEntity:
-        """Return what was tried as a point of a space.
+        """Return a candidate as a point of a space.
 
         Raises:
-            SpaceError: it is none.
+            SpaceError: the candidate is not a point of a space.
         """
         if isinstance(candidate, ConfigEntity):
             return candidate

@@ -152,9 +152,9 @@ class ConfigSpace(Knobs):
         return ConfigEntity(int(index), self.code_hash, entities, space=self)
 
     def point(self, digits: Sequence[int]) -> ConfigEntity | None:
-        """Return the configuration of one value of each knob; None where a filter rejects it.
+        """Return the configuration with these values of the knobs; None if a filter rejects it.
 
-        Nothing else of the space is looked at, which for a template that is run untuned is all.
+        The rest of the space is not examined, so this is fast for a template that is run untuned.
 
         Raises:
             SpaceError: a filter fails.
@@ -166,12 +166,12 @@ class ConfigSpace(Knobs):
         return ConfigEntity(index, self.code_hash, self._entities_at(digits), space=self)
 
     def own(self, config: ConfigEntity) -> ConfigEntity:
-        """Return the point that a configuration from elsewhere, such as a log, stands for.
+        """Return the point that corresponds to a configuration from elsewhere, such as a log.
 
-        Its choices are this space's own values, whatever they became on their way through a log.
+        Its choices are values of this space, not the values that were read from the log.
 
         Raises:
-            SpaceError: it is not in this space; the message says why.
+            SpaceError: the configuration is not in this space; the message says why.
         """
         if config.space is self:
             return config
@@ -259,7 +259,7 @@ class ConfigSpace(Knobs):
         """Draw one valid index of ``[start, end)`` that is not in ``to_exclude``.
 
         Raises:
-            SpaceError: there is none.
+            SpaceError: there is no such index.
         """
         rng = rng or np.random.default_rng()
         first, last = bounds(self.range_length, start, end)

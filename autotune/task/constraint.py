@@ -32,16 +32,16 @@ LARGEST_CODE = 1 << 62
 class Constraint(ABC):
     """A condition on some knobs.
 
-    Digits of a knob that the condition cannot tell apart form a class. When there are few enough
-    combinations of classes, all are evaluated once into `table`: a few at once, many when
-    `tabulate` is called.
+    Digits of a knob that the condition cannot distinguish form a class. If there are few
+    combinations of classes, the condition is evaluated for all of them and stored in `table`:
+    immediately if there are very few, otherwise when `tabulate` is called.
 
     Attributes:
         origin: where the filter is written, for messages.
-        knobs: positions of the knobs it reads, ascending.
+        knobs: positions of the knobs that it reads, ascending.
         classes: for each of `knobs`, the class of every digit.
         members: for each of `knobs`, one digit of every class.
-        table: truth by class, one axis per knob; None while there is none.
+        table: whether the condition holds, by class, one axis per knob; None while not evaluated.
     """
 
     # Points worth looking at in one draw before giving up: one to three seconds.

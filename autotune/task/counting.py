@@ -1,11 +1,12 @@
 """The valid points of a space, counted exactly one knob after another.
 
-Constraints that share many knobs have no table that could be gone through: that of a convolution
-has a hundred million cells. But of the knobs chosen so far they know little: a few products and
-sums of sizes. Choices that agree in those are one *state*, whose weight is their number, as in
-counting by a decision diagram (Bryant, 1986). A state forgets what nothing depends on any more:
-operands of a condition that holds whatever the knobs to come are, or of an ``and`` whose other
-side is false. It is dropped where a condition is sure to fail.
+A table of constraints that share many knobs would be too large: that of a convolution has a
+hundred million cells. But the constraints depend on the knobs chosen so far only by a few values,
+such as products and sums of sizes. Choices that agree in these values form one *state*, whose
+weight is their number, as in counting by a decision diagram (Bryant, 1986). A state drops values
+on which nothing depends any more: operands of a condition that holds whatever the remaining knobs
+are, or of an ``and`` whose other side is false. A state in which a condition is sure to fail is
+dropped.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ class Counter:
     """Counts the points that constraints accept.
 
     Attributes:
-        cells: states times digits that the last count looked at.
+        cells: number of states times digits that the last count examined.
 
     Raises:
-        Uncountable: a constraint has neither symbols nor a table, or divides by what may be zero.
+        Uncountable: a constraint has neither symbols nor a table, or may divide by zero.
     """
 
     def __init__(self, constraints: Sequence[Constraint], dims: Sequence[int]) -> None:
@@ -76,9 +77,9 @@ class _States:
     """The states that partial choices reduce to, one row each.
 
     Attributes:
-        columns: what conditions need to know of the knobs chosen so far.
-        settled: the bits of conditions that are sure to hold.
-        weights: how many choices each stands for.
+        columns: the values of the chosen knobs on which conditions depend.
+        settled: a bit for each condition that is sure to hold.
+        weights: the number of choices that each state represents.
     """
 
     columns: dict[Key, IntArray]
@@ -104,8 +105,8 @@ class _Group:
     """Constraints that share knobs.
 
     Attributes:
-        knobs: all that they read.
-        cells: states times digits that the last count looked at.
+        knobs: all knobs that they read.
+        cells: number of states times digits that the last count examined.
     """
 
     def __init__(self, constraints: Sequence[Constraint], dims: Sequence[int]) -> None:

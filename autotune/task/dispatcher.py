@@ -81,13 +81,14 @@ class DispatchContext:
         """Return the configuration for a workload on a target.
 
         Args:
-            target: what for; None where it is not known.
-            workload: the task's name and arguments; None for whatever template is running.
-            attempt: runs the template that asks with a recorded configuration, so that records
-                    that are not its own are passed over; without it records are given as they are.
+            target: the target; None if unknown.
+            workload: name and arguments of the task; None for the template that is running.
+            attempt: runs the requesting template with a recorded configuration, so that records
+                    that do not belong to it are skipped; without it records are not checked.
 
         Raises:
-            FrozenError: in frozen mode, where the lock alone is asked: it has none, or another.
+            FrozenError: in frozen mode, in which only the lock is asked: it has no configuration
+                for the workload, or a different one.
         """
         if workload is not None and environment.frozen():
             return cast(Config, part("autotune.lock:pinned")(target, workload, attempt))
@@ -101,10 +102,9 @@ class DispatchContext:
     def known(
         self, target: Target | None, workload: Workload, attempt: Attempt | None = None
     ) -> Config | None:
-        """Return what `query` gives, or None where no context knows it and one would be made up.
+        """Return the answer of `query`, but None in place of a default configuration.
 
-        What stands around a `FallbackContext` is not asked. In frozen mode only
-        the lock is.
+        Contexts around a `FallbackContext` are not asked. In frozen mode only the lock is.
         """
         if environment.frozen():
             return cast("Config | None", part("autotune.lock:known")(target, workload))
@@ -147,7 +147,7 @@ class DispatchContext:
         misses: list[str],
         attempt: Attempt | None,
     ) -> Config | None:
-        """Return the configuration, or None and add to ``misses`` why there is none."""
+        """Return the configuration; or None, after adding the reason to ``misses``."""
         config = self._query_inside(target, workload)
         if config is None:
             misses += filter(None, [self.explain_miss(target, workload)])
@@ -201,8 +201,8 @@ class ApplyFixedConfig(DispatchContext):
     that comparisons of implementations by cost prefer the named ones.
 
     Args:
-        tasks: tasks with a `config_space`, told apart by name.
-        schedule_names: the names to prefer; a single one may be given as it is.
+        tasks: tasks with a `config_space`, identified by name.
+        schedule_names: the names to prefer: one, or several.
     """
 
     PREFERRED_COST, OTHER_COST = 1e-6, 1e5
@@ -238,10 +238,10 @@ class ApplyFixedConfig(DispatchContext):
 
 
 class FallbackContext(DispatchContext):
-    """Make a configuration up, and say so once per workload.
+    """Gives templates their default configuration, with a warning once per workload.
 
-    One is always the outermost context. Inside ``with FallbackContext():`` whatever stands around
-    it is not asked, so templates run with their default configuration.
+    One is always the outermost context. Inside ``with FallbackContext():`` the contexts around it
+    are not asked, so templates run with their default configuration.
     """
 
     def __init__(self) -> None:
@@ -279,7 +279,7 @@ class FallbackContext(DispatchContext):
 
 
 def check_config(owner: str, name: str, config: object) -> None:
-    """Refuse what is no configuration, before a template is given it."""
+    """Check that a value is a configuration before it is passed to a template."""
     if not isinstance(config, (ConfigEntity, ConfigSpace, PointRun, FallbackConfigEntity)):
         expected = "a configuration, such as config_space.get(0) gives"
         Check(TemplateError, owner).refuse(name, expected, config)
@@ -314,9 +314,9 @@ def is_falling_back() -> bool:
 
 
 def provided(target: Target | None, workload: Workload) -> Config | None:
-    """Return what contexts of the whole process answer; None where there is no answer.
+    """Return the answer of the contexts of the whole process; None if there is none.
 
-    In frozen mode they are not asked, nor inside a `FallbackContext`.
+    They are not asked in frozen mode, nor inside a `FallbackContext`.
     """
     if environment.frozen() or is_falling_back():
         return None

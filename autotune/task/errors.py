@@ -21,4 +21,4 @@ class KnobValueError(SpaceError, ValueError):
 
 
 class WorkloadError(TemplateError, RuntimeError):
-    """An argument cannot stand in a workload key, or a task is missing its template."""
+    """An argument cannot be part of a workload key, or a task has no template."""

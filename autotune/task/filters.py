@@ -20,11 +20,11 @@ CHECKS = 64
 
 
 def constraints_of(predicate: Predicate, spaces: Mapping[str, TransformSpace]) -> list[Constraint]:
-    """Return constraints that together mean the same as a filter.
+    """Return constraints that together are equivalent to a filter.
 
-    A filter made of arithmetic, comparisons, ``and``, ``or`` and ``if`` becomes expressions: it is
-    evaluated for many points at once, and each condition of an ``and`` prunes by itself. Any other
-    filter is called for each combination of the values it reads.
+    A filter of arithmetic, comparisons, ``and``, ``or`` and ``if`` is traced as expressions, which
+    are evaluated for many points at once; each condition of an ``and`` becomes a constraint of its
+    own. Any other filter is called for each combination of the values that it reads.
 
     Raises:
         SpaceError: the filter fails, or rejects everything.

@@ -1,4 +1,4 @@
-"""Constraints of a space joined as far as is worth it, and what the joined ones leave."""
+"""Constraints of a space, joined where their common table is small, and the valid points left."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Joint:
         return free * tied
 
     def count(self, most: int) -> int | None:
-        """Count the valid points, unless more than ``most`` candidates had to be looked at."""
+        """Count the valid points, unless more than ``most`` candidates would be examined."""
         if not self.checks:
             return self.candidates
         read = {knob for check in self.checks for knob in check.knobs}

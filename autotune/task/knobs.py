@@ -160,10 +160,10 @@ def entity_of(entities: Mapping[str, Entity], name: str) -> Entity:
 
 
 def check_knob(name: object, knob: TransformSpace) -> TransformSpace:
-    """Return a knob whose values are known to be right; an error names the knob.
+    """Check the name and the values of a knob, and return the knob.
 
     Raises:
-        SpaceError: they are not, or the name or the knob is none.
+        SpaceError: the name, the knob or a value is invalid; the message names the knob.
     """
     _CHECK.text("name", name, "tile_x")
     if not isinstance(knob, TransformSpace):

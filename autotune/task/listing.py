@@ -1,9 +1,9 @@
-"""The valid choices of some knobs, listed: where they are few, whatever their constraints are.
+"""Lists of all valid choices of some knobs, if these are few, for constraints of any form.
 
-Each case of the constraints (`cases`) is listed apart, one knob after another: a condition drops
-choices as soon as all its knobs are chosen. A space of several kinds of kernels has a case for
-each kind, in which most knobs have few values; and what is listed is counted, and drawn from,
-without another look at the constraints.
+Each case of the constraints (`cases`) is listed separately, one knob after another: a condition
+drops choices as soon as all its knobs are chosen. A space of several kinds of kernels has a case
+for each kind, in which most knobs have few values. Listed choices are counted and drawn without
+evaluating the constraints again.
 """
 
 from __future__ import annotations

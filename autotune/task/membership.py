@@ -1,8 +1,7 @@
 """A check whether a configuration from elsewhere belongs to a template's space.
 
-A log is text that anyone may have written. What a template gets of it is a choice among the values
-that the template offers, never a value of the log itself. Values are compared in the form that
-stands in logs.
+Anyone may have written a log. So a template never gets a value from a log, but the equal one among
+the values that it offers itself. Values are compared in their JSON form.
 """
 
 from __future__ import annotations
@@ -89,10 +88,10 @@ def unknown(index: int, name: str, names: Iterable[str]) -> SpaceError:
 def check_index(index: int, total: int) -> None:
     """Check the index of a configuration in a space of ``total`` points.
 
-    It need not be that of its choices: values that were added to a knob since move all points.
+    It need not match the choices: adding values to a knob changes the indices of all points.
 
     Raises:
-        SpaceError: it is none of the space.
+        SpaceError: the index is not in the space.
     """
     if not 0 <= index < total:
         raise SpaceError(

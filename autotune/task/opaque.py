@@ -112,7 +112,7 @@ class OpaqueConstraint(Constraint):
             raise SpaceError(f"{self.origin} failed: {type(error).__name__}: {error}") from error
 
     def _learn(self, more: Unread) -> None:
-        """Show more to the filter from now on, and group the knobs anew."""
+        """Pass more to the filter from now on, and group the knobs again."""
         for name in more.knobs:
             space = self._spaces[name]
             read = self._reads.setdefault(name, set() if space.has_elements else None)

@@ -85,10 +85,10 @@ def _parts_key(chain: Chain, known: frozenset[Expression]) -> Key:
 
 
 def forgotten(key: Key) -> int | float:
-    """Return what stands for a value that no condition asks for any more.
+    """Return a substitute for a value on which no condition depends any more.
 
-    It is computed with nevertheless, so it is within the bounds of that value: no divisor
-    becomes zero, and what is multiplied by zero stays finite.
+    As expressions are still computed with it, it lies within the bounds of that value: no divisor
+    becomes zero, and factors of zero stay finite.
     """
     expression, known = key
     if known is not None:

@@ -67,7 +67,7 @@ class PointRun(Knobs):
         return offered[position(self.point.index, name, self.point.recorded[name], offered)]
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return the form of the point that stands in logs."""
+        """Return the JSON form of the point."""
         return self.point.to_json_dict()
 
     def __repr__(self) -> str:

@@ -29,7 +29,7 @@ OLDER = Refusal("its kernel had another text", older=True)
 
 
 def ignored(refusals: Sequence[Refusal]) -> str:
-    """Return how many records are not used, and why; an empty string when there are none."""
+    """Return a text on how many records are not used, and why; empty if all are used."""
     older = [one for one in refusals if one.older]
     strangers = [one for one in refusals if not one.older]
     parts = []

@@ -42,13 +42,13 @@ class Opaque(BaseException):
 class Scope:
     """State shared by all symbols of one filter.
 
-    A filter is called once for each path through it, and computes much the same each time: equal
-    expressions are one symbol, which is made once and tested once on a path.
+    A filter is called once for each path through it, and computes mostly the same each time. So
+    equal expressions are one symbol, which is created once and decided once per path.
 
     Attributes:
         decide: called when the filter needs to know whether a symbol is true.
-        made: the symbols, each behind what it was made of; an id is unique only while its object
-            lives, so operands are kept.
+        made: the symbols by operator and ids of their operands; the operands are stored as well,
+            as an id is unique only while its object exists.
     """
 
     __slots__ = ("decide", "made")
@@ -290,7 +290,7 @@ def _call(function: Function, *args: Values | float) -> Values:
 
 
 def _whole(values: Values) -> Values:
-    """Return truth values as integers, and numbers as they are."""
+    """Return truth values as integers, and numbers unchanged."""
     return values.astype(np.int64) if values.dtype == np.bool_ else values
 
 

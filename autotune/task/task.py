@@ -214,9 +214,10 @@ class Task:
         return (space.get(index) for index in first if space.is_index_valid(index))
 
     def default(self) -> ConfigEntity | None:
-        """Return the point that an untuned template uses; None where there is none.
+        """Return the point with which the template runs untuned, or None.
 
-        The template then refuses to run, or makes a choice that its space does not offer.
+        None means that the template refuses to run untuned, or makes a choice that is not in its
+        space.
         """
         untuned = FallbackConfigEntity()
         try:
@@ -232,10 +233,10 @@ class Task:
         return space.point(known) if len(known) == len(digits) else None
 
     def own(self, candidate: object) -> ConfigEntity:
-        """Return the point of the space that a record is of; its choices decide, as in replay.
+        """Return the point of the space to which a record belongs, by its choices.
 
         Raises:
-            SpaceError: there is none, or its index is of no point.
+            SpaceError: there is no such point, or the index is out of range.
         """
         config = ConfigEntity.of(candidate)
         check_index(config.index, product(map(len, self.config_space.space_map.values())))
@@ -243,10 +244,10 @@ class Task:
 
     @staticmethod
     def of(workload: object) -> Task:
-        """Return a workload as the task of a template.
+        """Check that a workload is the task of a template and return it.
 
         Raises:
-            TemplateError: it is none.
+            TemplateError: it is not.
         """
         if isinstance(workload, Task):
             return workload
@@ -293,8 +294,8 @@ def create(
     Args:
         task_name: name of a registered template, or the decorated function itself.
         args: arguments of the template, by position.
-        target: what to tune for; by default the current target.
-        target_host: kept for logs.
+        target: the target to tune for; by default the current one.
+        target_host: recorded in logs.
         template_key: accepted for scripts of TVM 0.6; a template has one form.
 
     Raises:

@@ -289,7 +289,7 @@ class Call:
 def _positional(
     name: str, parameters: inspect.Signature, args: Sequence[object], kwargs: dict[str, object]
 ) -> tuple[object, ...]:
-    """Return the arguments by position, as they stand in workload keys."""
+    """Return the arguments by position, as in workload keys."""
     if not kwargs:
         return tuple(args)
     try:

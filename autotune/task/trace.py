@@ -24,7 +24,7 @@ MAX_PATHS = 1024
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """A value that is no number, being looked at: each class of digits has its own.
+    """A value that is not a number, while a filter reads it: one value for each class of digits.
 
     Attributes:
         knob: position of the knob.

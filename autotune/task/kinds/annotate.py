@@ -47,7 +47,7 @@ class AnnotateEntity(SequenceEntity):
 
     @classmethod
     def from_json(cls, value: object) -> AnnotateEntity:
-        """Return the entity of a value that stands in a log."""
+        """Return the entity of a value in JSON form."""
         if not isinstance(value, (list, tuple)):
             raise TypeError("expected a list")
         return cls(list(value))
@@ -199,7 +199,7 @@ class AnnotateSpace(TransformSpace):
         return np.array([codes[value] for value in values], dtype=np.int64)
 
     def traced(self, asked: Asked) -> object:
-        """Return an annotation whose elements are chosen as they are looked at."""
+        """Return a symbolic annotation, whose elements are chosen when a filter reads them."""
         elements = Elements(len(self._anns[0]), lambda i: self._element(i, asked))
         return asked.entity(AnnotateEntity, lambda: elements)
 

@@ -35,15 +35,15 @@ class Entity(ABC):
 
     @abstractmethod
     def to_json(self) -> object:
-        """Return the value that stands in logs."""
+        """Return the JSON form of the value."""
 
     @classmethod
     @abstractmethod
     def from_json(cls, value: object) -> Entity:
-        """Return the entity of a value that stands in a log.
+        """Return the entity of a value in JSON form.
 
         Raises:
-            TypeError, ValueError: it is no value of this kind.
+            TypeError, ValueError: the value is not of this kind.
         """
 
     @abstractmethod
@@ -75,7 +75,7 @@ class SequenceEntity(Entity):
         return value
 
     def to_json(self) -> list[object]:
-        """Return the value that stands in logs."""
+        """Return the JSON form of the value."""
         return list(self.value)
 
     def features(self) -> list[object]:
@@ -109,7 +109,7 @@ def entity_from_json(name: str, tag: str, value: object) -> Entity:
 
 
 def whole_numbers(value: object) -> list[int]:
-    """Return a list of whole numbers as it stands in logs.
+    """Check that a value from a log is a list of whole numbers and return it.
 
     Raises:
         TypeError: it is something else.

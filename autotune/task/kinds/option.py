@@ -34,12 +34,12 @@ class OtherOptionEntity(Entity):
     attribute: ClassVar[str] = "val"
 
     def to_json(self) -> object:
-        """Return the value that stands in logs."""
+        """Return the JSON form of the value."""
         return self.val
 
     @classmethod
     def from_json(cls, value: object) -> OtherOptionEntity:
-        """Return the entity of a value that stands in a log."""
+        """Return the entity of a value in JSON form."""
         return cls(value)
 
     def features(self) -> list[object]:
@@ -69,7 +69,7 @@ class OtherOptionEntity(Entity):
 
 
 class OtherOptionSpace(TransformSpace):
-    """The values of ``candidate``, in order; each must have a JSON form to stand in a log."""
+    """The values of ``candidate``, in order; each must have a JSON form for the log."""
 
     kind: ClassVar[type[Entity]] = OtherOptionEntity
 
@@ -129,9 +129,9 @@ class OtherOptionSpace(TransformSpace):
 
 
 def number_or_one_hot(values: Sequence[object]) -> FloatTable:
-    """Return one column of numbers, or a column per value where one is no number.
+    """Return one column of numbers, or one column per value if some are not numbers.
 
-    Of very many values that are no numbers it is one column of their places in the list.
+    For very many such values, it is one column with their positions in the list.
     """
     numbers = [float(value) for value in values if isinstance(value, (bool, int, float))]
     if len(numbers) == len(values):

@@ -32,7 +32,7 @@ class ReorderEntity(SequenceEntity):
 
     @classmethod
     def from_json(cls, value: object) -> ReorderEntity:
-        """Return the entity of a value that stands in a log."""
+        """Return the entity of a value in JSON form."""
         return cls(whole_numbers(value))
 
     def apply(
@@ -120,7 +120,7 @@ class ReorderSpace(TransformSpace):
         return outer + merge_chains(reduce) + merge_chains(innermost)
 
     def _positions(self, keyword: str, chains: Chains | None) -> list[list[int]]:
-        """Return the positions of the axes in each chain; no axis stands twice in one."""
+        """Return the positions of the axes in each chain, which must not contain an axis twice."""
         expected = f"lists of the axes, as policy {self.policy!r} needs them"
         found = []
         for chain in _CHECK.sequence(keyword, chains, expected):

@@ -38,7 +38,7 @@ _CHECK = Check(SpaceError)
 
 @dataclass(frozen=True, repr=False, eq=False)
 class SplitEntity(SequenceEntity):
-    """Sizes of the loops one axis is split into, outermost first; -1 stands for "the rest"."""
+    """Sizes of the loops into which an axis is split, outermost first; -1 means "the rest"."""
 
     size: list[int]
     tag: ClassVar[str] = "sp"
@@ -46,7 +46,7 @@ class SplitEntity(SequenceEntity):
 
     @classmethod
     def from_json(cls, value: object) -> SplitEntity:
-        """Return the entity of a value that stands in a log."""
+        """Return the entity of a value in JSON form."""
         return cls(whole_numbers(value))
 
     def apply(self, sch: Schedule, op: Tensor | Operation, axis: IterVar) -> list[IterVar]:

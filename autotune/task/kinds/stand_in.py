@@ -15,10 +15,10 @@ class Asked(Protocol):
     """The answers of a kind to a filter that is called once for many values of a knob."""
 
     def entity(self, kind: type[Entity], value: Callable[[], object]) -> object:
-        """Return what stands for the entity; ``value`` is called when its value is read."""
+        """Return the stand-in for the entity; ``value`` is called when its value is read."""
 
     def number(self, table: npt.NDArray[np.generic]) -> object:
-        """Return what stands for a number, given it for each entity in index order."""
+        """Return the stand-in for a number, from its values for all entities in index order."""
 
     def one_of(
         self,

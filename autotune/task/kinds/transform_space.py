@@ -24,12 +24,12 @@ NAMED = 5
 
 
 class TransformSpace(Collection[Entity]):
-    """The values one knob can take, in index order: a kind of knob is a subclass of this.
+    """The values that one knob can take, in index order: a kind of knob is a subclass of this.
 
-    Making one costs nothing, as a template makes all of its knobs in each trial; the values are
-    enumerated when they are first asked for, by ``len`` as soon as a space takes note of the knob.
-    A kind defines `kind`, ``__len__``, ``__getitem__`` and `feature_names`; all else has defaults
-    that it may override where it can do better.
+    Creating one must be cheap, as a template creates all of its knobs in each trial; so the values
+    are enumerated only on first use, such as by ``len`` when the knob is added to a space. A kind
+    defines `kind`, ``__len__``, ``__getitem__`` and `feature_names`; everything else has defaults,
+    which it may override by faster methods.
 
     Attributes:
         kind: the class of the entities.
@@ -96,10 +96,10 @@ class TransformSpace(Collection[Entity]):
         return isinstance(entity, self.kind)
 
     def within(self, limits: Sequence[int]) -> Entity:
-        """Return the entity of the largest tiles within ``limits``, as `fallback_split` says.
+        """Return the entity of the largest tiles within ``limits``; see `fallback_split`.
 
         Raises:
-            SpaceError: there is none; the knob may have no tiles.
+            SpaceError: there is no such entity; the knob may have no tiles.
         """
         raise SpaceError(f"{self!r} has no tiles to choose; only a split has, got {limits}")
 
@@ -136,10 +136,10 @@ def _form(entity: Entity) -> tuple[str, str]:
 
 
 def check_policy(policy: object, known: Sequence[str]) -> None:
-    """Refuse a policy that is none of the known ones.
+    """Refuse an unknown policy.
 
     Raises:
-        SpaceError: it is not; its text begins as AutoTVM's.
+        SpaceError: the policy is unknown; the message begins like AutoTVM's.
     """
     if not isinstance(policy, str) or policy not in known:
         text = policy if isinstance(policy, str) else shown(policy)

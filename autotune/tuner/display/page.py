@@ -1,9 +1,8 @@
 """The live page of a run: ``tune(..., dashboard=True)``.
 
 The page is served by a process of its own, which reads the log like any other reader: the run
-    never
-waits for it, even if it fails or has many viewers. Like builders, the process is stopped while a
-kernel is timed on this host.
+never waits for it, even if it fails or has many viewers. Like builders, the process is stopped
+while a kernel is timed on this host.
 """
 
 from __future__ import annotations
