@@ -16,7 +16,7 @@
     ├── CompileTimeout        the compiler took longer than it was given, and was killed
     ├── DeviceError           the device failed while it was used outside a trial
     ├── MeasureError          measuring could not start or go on
-    │   └── FleetError        a fleet cannot be reached, has nobody for a trial, or is gone
+    │   └── FleetError        a fleet cannot be reached, has no worker for a trial, or has ended
     ├── RecordError           a log or record that cannot be read or written
     ├── LockError             a lock of kernels that cannot be read or written
     │   └── FrozenError       a kernel that is not the one that was locked
@@ -75,7 +75,7 @@ class CompileError(AutotuneError):
 
 
 class CompilerMissing(CompileError):
-    """No compiler was found; the message says where it was looked for and what to install."""
+    """No compiler was found; the message says where it was searched and what to install."""
 
 
 class CompilerCrashed(CompileError):
@@ -103,7 +103,7 @@ class MeasureError(AutotuneError):
 
 
 class FleetError(MeasureError):
-    """A fleet of workers cannot be reached, has nobody who can do a trial, or is gone."""
+    """A fleet cannot be reached, has no worker for a trial, or has ended."""
 
 
 class RecordError(AutotuneError, ValueError):

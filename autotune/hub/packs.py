@@ -65,11 +65,11 @@ def packs(source: str | Path) -> list[Pack]:
 
     Args:
         source: a folder, or the URL (``https:``, ``http:`` or ``file:``) of a folder or of its
-            index. ``#sha256=...`` behind a URL says what hash the index must have; without it the
-            index is believed as it comes, and only its logs are checked.
+            index. ``#sha256=...`` at the end of a URL is the hash that the index must have;
+            without it only the logs are checked, by the hashes in the index.
 
     Raises:
-        RecordError: there is no index, or it is not one, or has another hash.
+        RecordError: there is no index, or it is malformed, or has another hash.
     """
     place, content = _index(source)
     try:
@@ -116,23 +116,23 @@ def make_pack(
     command: str,
     least_gain: float = 1.0,
 ) -> Pack:
-    """Add the best record of each workload to a folder of packs, in place of one of that name.
+    """Add the best record of each workload to a folder of packs, replacing a pack of that name.
 
-    Only winners of final races are taken, not faster trials that were in none, and none whose
-    untuned choice was faster in its race: a pack never makes a template slower than it is without.
+    Only winners of final races are used, not faster trials without a race, and only if the untuned
+    choice was not faster in the race: so a pack never makes a template slower.
 
     Args:
-        records: with the winners of races; of CUDA or of the CPU.
-        arch: the architecture they were measured on; records that name another are refused.
-        folder: where the index is, or will be.
-        name: of the log, without its ending.
+        records: records with the winners of races, of CUDA or of the CPU.
+        arch: the architecture on which they were measured; records of another are refused.
+        folder: the folder of the index, which need not exist.
+        name: name of the log, without its suffix.
         device, date, command: see `Pack`.
-        least_gain: how many times as fast as the untuned choice records must have been, by their
-            races; more than 1 leaves out those of layers whose untuned choice suffices.
+        least_gain: the least speedup over the untuned choice in the race; more than 1 leaves out
+            records of layers whose untuned choice is good enough.
 
     Raises:
-        RecordError: there are no records, or of several architectures; or the name is none, or
-            the date; or the folder cannot be written.
+        RecordError: there are no records, or records of several architectures; the name or the
+            date is invalid; or the folder cannot be written.
     """
     raced = (pair for pair in of_arch(records, arch) if is_race(pair[1]))
     best = [

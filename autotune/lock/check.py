@@ -26,14 +26,15 @@ _GOOD = ("holds", "faster", "elsewhere")
 
 @dataclass(frozen=True)
 class Checked:
-    """One entry of a lock, looked at again.
+    """The check of one entry of a lock.
 
     Attributes:
-        title: what is locked.
-        outcome: ``"text"`` and ``"code"``: the template or the compiler make another kernel now;
-            ``"elsewhere"``: it is locked for another class of devices, and was not looked at.
-        why: what was found, in words.
-        seconds: of one run now; None where it was not timed.
+        title: the locked kernel.
+        outcome: the result; ``"text"`` or ``"code"`` if the template or the compiler make another
+            kernel now; ``"elsewhere"`` if the entry is for another class of devices, and was not
+            checked.
+        why: the reason, as a text.
+        seconds: seconds of one run now; None if it was not timed.
     """
 
     title: str
@@ -43,7 +44,7 @@ class Checked:
 
     @property
     def good(self) -> bool:
-        """Whether the entry may stay as it is."""
+        """Whether the entry is still valid."""
         return self.outcome in _GOOD
 
 
@@ -113,7 +114,7 @@ def _differs(what: str, now: str, then: str) -> str:
 
 
 def present_class(target: Target) -> str:
-    """Return the class of the device here that would run a target; empty where there is none."""
+    """Return the class of the present device for a target; empty if there is none."""
     if target.backend.on_gpu and not target.emulate:
         facts = cuda_device(0)
         return f"cuda {facts.arch}" if facts else ""

@@ -64,21 +64,21 @@ def write_lock(
 
 
 def read_lock(path: str | os.PathLike[str]) -> list[Locked]:
-    """Return the kernels of templates that a lock has.
+    """Return the kernels of templates in a lock file.
 
     Raises:
-        LockError: it is missing, is no lock, or what it says to people and what it says to
-            programs are not the same.
+        LockError: the file is missing or malformed, or its readable part and its part for programs
+            disagree.
     """
     rows = _rows(path, "kernel")
     return [_entry(f"{os.fspath(path)}: kernel {n}", row) for n, row in enumerate(rows, 1)]
 
 
 def read_functions(path: str | os.PathLike[str]) -> list[LockedFunction]:
-    """Return the functions of networks that a lock has.
+    """Return the functions of networks in a lock file.
 
     Raises:
-        LockError: it is missing, or is no lock.
+        LockError: the file is missing or malformed.
     """
     rows = _rows(path, "function")
     where = os.fspath(path)

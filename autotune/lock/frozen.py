@@ -1,7 +1,7 @@
-"""Frozen mode: programs get what the lock says, or an error that says what is near.
+"""Frozen mode: programs get the locked kernels, or an error that names similar entries.
 
-Only what a template makes is looked up; nothing is chosen by rule, by a log, or by what else would
-be there without ``AUTOTUNE_FROZEN``.
+With ``AUTOTUNE_FROZEN`` nothing is chosen by rule, by a log or in any other way: each kernel of a
+template is looked up in the lock.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def pinned(target: Target | None, workload: Workload, attempt: Attempt | None) -
     """Return the configuration that the lock has for a workload on a target.
 
     Args:
-        target: what for.
-        workload: the task's name and arguments.
-        attempt: runs the template that asks; without it the kernel's text is not compared.
+        target: the target.
+        workload: name and arguments of the task.
+        attempt: runs the requesting template; without it the kernel's text is not compared.
 
     Raises:
-        FrozenError: there is none, or it is of another kernel text.
+        FrozenError: there is no configuration, or it is for another kernel text.
         LockError: there is no lock, or it cannot be read.
     """
     path, (entries, _) = _lock()
@@ -84,13 +84,14 @@ def _chosen(entries: Sequence[Locked], target: Target | None) -> Locked:
 
 
 def check_built(kernel: Kernel, target: Target, artifact: bytes) -> None:
-    """Compare the machine code that was built with what the lock has for that text.
+    """Compare the machine code that was built with that of the lock for the same text.
 
-    A text that is not in the lock is none that was tuned. Where it is locked for this very
-    target, only that counts: options of the target are options of the compiler.
+    A text that is not in the lock was not tuned, and is accepted. If the text is locked for
+    exactly this target, only that entry counts, since options of the target are options of the
+    compiler.
 
     Raises:
-        FrozenError: it is another.
+        FrozenError: the machine code differs.
     """
     path, (entries, _) = _lock()
     texts, wanted = text_hashes(kernel), device_class_of(target)
@@ -161,10 +162,10 @@ def _classes(entries: Sequence[Locked]) -> str:
 
 
 def locked_functions() -> tuple[Path, list[LockedFunction]]:
-    """Return the lock of this process, and the functions of networks that it has.
+    """Return the lock of this process, and the functions of networks in it.
 
     Raises:
-        LockError: there is none, or it cannot be read.
+        LockError: there is no lock, or it cannot be read.
     """
     path, (_, functions) = _lock()
     return path, functions

@@ -1,6 +1,6 @@
-"""Pinned functions of networks, as they stand in a lock: plain data.
+"""Pinned functions of networks, as plain data of a lock.
 
-What they mean is known where networks are; a lock is read and written without that.
+This layer reads and writes them; `autotune.network` interprets them.
 """
 
 from __future__ import annotations

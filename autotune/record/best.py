@@ -14,10 +14,10 @@ def is_race(result: MeasureResult) -> bool:
 
 
 def beaten_by(result: MeasureResult) -> set[str]:
-    """Return the keys of the candidates that a winner of a race is preferred to.
+    """Return the keys of the candidates over which the winner of a race is preferred.
 
-    These are all that ran in the race, the winner too, and those that were passed over for it; of
-    a trial on its own there are none.
+    These are all that took part in the race, including the winner, and those that were passed over
+    for it; none if the record is not of a race.
     """
     race = result.evidence.race
     return set() if race is None else race.keys

@@ -1,4 +1,4 @@
-"""Opening a log that anybody may have named: nothing is waited for, and no line has no end."""
+"""Opening a log whose path is not trusted: without waiting, and with bounded lines."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class BoundedLines(io.TextIOWrapper):
     """A text file whose lines take bounded memory: of a longer line the beginning counts."""
 
     def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
-        """Return the next line, or so many letters of it.
+        """Return the next line, or at most this many characters of it.
 
         Raises:
-            RecordError: the line has no end, as in a device; or a disk or network failed.
+            RecordError: the line does not end, as when reading a device; or reading failed.
         """
         try:
             return super().readline(size) if size >= 0 else self._line()
@@ -47,12 +47,12 @@ class BoundedLines(io.TextIOWrapper):
 
 
 def open_bounded(path: Path | str) -> BoundedLines:
-    """Open a text file; bytes that are no UTF-8 are replaced, not fatal.
+    """Open a text file; bytes that are not UTF-8 are replaced.
 
-    A pipe that somebody writes is read to its end; one that nobody has open is empty.
+    A pipe with a writer is read to its end; one without a writer counts as empty.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: the file cannot be opened.
         ValueError: no file can have this name.
     """
     return BoundedLines(open(path, "rb", opener=_open), encoding="utf-8", errors="replace")

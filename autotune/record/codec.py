@@ -84,14 +84,14 @@ def decode(row: str, protocol: Protocol = "json") -> Pair | None:
     """Read one line; None for a comment or an empty line.
 
     Reads JSON of versions 0.2 and 0.1 and, with ``protocol="pickle"``, the older tab-separated
-    rows, of which nothing but plain data and AutoTVM's own four entities is ever unpickled.
+    rows, from which only plain data and AutoTVM's four entities are unpickled.
 
     Args:
         row: the line, with or without its newline.
-        protocol: of the line.
+        protocol: protocol of the line.
 
     Raises:
-        RecordError: the line is none of these.
+        RecordError: the line is malformed.
     """
     Check(RecordError, "decode").kind("row", row, str, "a line of text")
     return Decoder().decode(row, protocol)

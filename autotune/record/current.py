@@ -1,8 +1,8 @@
 """A check whether a record belongs to the kernel that its template makes now.
 
-A log outlives the kernels whose trials it holds. What was measured of an older text, flags,
-arguments or reference says nothing of the text of today. A record without a hash, such as
-AutoTVM's, is taken as it is.
+A log may hold trials of kernels that have changed since. A time that was measured with an older
+text, or with other flags, arguments or another reference, is not valid for the present kernel. A
+record without a hash, such as AutoTVM's, is accepted.
 """
 
 from __future__ import annotations
@@ -92,15 +92,15 @@ def outdated(
 
 
 def current_only(pairs: Iterable[Pair], source: str, keep_older: bool = False) -> Iterable[Pair]:
-    """Return the records that templates could have made as they are now; a warning counts others.
+    """Return the records that the present templates could have made; a warning counts the others.
 
-    Templates are run with the arguments that the records have, which may become the text of a
-    kernel: records with a text among them that could be more than a name are left out too.
+    Templates are run with the arguments of the records, which may become part of a kernel's text.
+    So records are left out as well if such a text could be more than a name.
 
     Args:
         pairs: records of any tasks.
-        source: what is read, for the warning.
-        keep_older: whether those of an older kernel text, or with other choices, stay.
+        source: the origin of the records, for the warning.
+        keep_older: whether records of an older kernel text, or with other choices, are kept.
     """
     kept: list[Pair] = []
     refusals: dict[str, list[Refusal]] = {}

@@ -63,10 +63,10 @@ class Database(ABC):
             self.write([row])
 
     def extend(self, pairs: Iterable[Pair]) -> None:
-        """Store results beside all that are there, in one go, without looking at those.
+        """Add results in one operation, without reading those that are stored already.
 
         Raises:
-            RecordError: they cannot be stored.
+            RecordError: the results cannot be stored.
         """
         rows = [row_of(inp, result) for inp, result in pairs]
         if rows:
@@ -106,7 +106,7 @@ class Database(ABC):
 
     @abstractmethod
     def state(self) -> object:
-        """Return what is equal as long as nobody has written; cheap, to be asked often."""
+        """Return a value that changes whenever the database is written; cheap to compute."""
 
     @abstractmethod
     def _get(self, key: str) -> Sequence[str]:
@@ -165,7 +165,7 @@ def key_of(row: str) -> str:
 
 
 class DummyDatabase(Database):
-    """A database in memory, gone with the process."""
+    """A database in memory, which ends with the process."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[str, str]] = []

@@ -105,7 +105,7 @@ def config_from_json(
     """Read what `ConfigEntity.to_json_dict` wrote.
 
     Raises:
-        TypeError: its index is no whole number from 0 on, or its hash no text.
+        TypeError: the index is not a whole number of at least 0, or the hash is not a text.
     """
     known = mapping(data)
     chosen = (entities or Entities()).read(known["entity"])
@@ -118,7 +118,7 @@ def config_of(
     """Return a configuration of these choices.
 
     Raises:
-        TypeError: its index is no whole number from 0 on, or its hash no text.
+        TypeError: the index is not a whole number of at least 0, or the hash is not a text.
     """
     if type(index) is not int or index < 0:
         raise TypeError(f"the index of a configuration is a whole number, not {index!r}")

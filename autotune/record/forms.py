@@ -39,10 +39,10 @@ class Form(Protocol):
         ...
 
     def read(self, row: dict[str, object]) -> MeasureInput:
-        """Take those keys out of a row, and return the trial that they name.
+        """Remove these keys from a row, and return the trial that they identify.
 
         Raises:
-            Exception: they are something else; the line is no record then.
+            Exception: the keys are malformed, so that the line is not a record.
         """
         ...
 
@@ -84,10 +84,10 @@ FORMS: tuple[Form, ...] = (GraphForm(),)
 
 
 def written(inp: MeasureInput) -> dict[str, object]:
-    """Return the keys of a row that name the workload and the candidate.
+    """Return the part of a row that identifies the workload and the candidate.
 
     Raises:
-        RecordError: there is no form for them.
+        RecordError: no form is known for them.
     """
     if isinstance(inp.task, Task):
         config = ConfigEntity.of(inp.config).to_json_dict()

@@ -21,11 +21,11 @@ KNOB = "config."
 
 
 def row_of(inp: MeasureInput, result: MeasureResult) -> dict[str, object]:
-    """Return what a record says, as plain values under fixed names.
+    """Return the content of a record as plain values under fixed names.
 
-    ``seconds`` is the median of timed batches and ``spread`` that of one batch, relative to it;
-    both are None where the trial failed or does not say. Each knob has a column of its own.
-    Of what is no point of a space ``index`` is the key.
+    ``seconds`` is the median of the timed batches and ``spread`` the relative spread of a batch;
+    both are None if the trial failed or they are unknown. Each knob has a column of its own. For a
+    candidate that is not a point of a space, ``index`` is its key.
     """
     return {
         "task": inp.task.name,

@@ -38,21 +38,19 @@ class NoTargetError(TargetError, RuntimeError):
 
 
 class ApplyHistoryBest(DispatchContext):
-    """Give each workload the configuration that was measured fastest.
+    """Gives each workload the configuration that was measured fastest.
 
     Args:
-        records: a path, a folder or URL that `open_database` takes, a database, an open text
+        records: a path, a folder or URL that `open_database` accepts, a database, an open text
             file, pairs of `MeasureInput` and `MeasureResult`, or a list of any of these; None to
             load later.
-        keep_older: whether records count whose kernel had another text than the template gives it
-            now.
+        keep_older: whether records count whose kernel had another text than now.
 
-    The winner of a final race (see `Tuner.tune`) comes before those it was raced with.
-    A workload is looked up by the target's model, then by its architecture (where it names none,
-    that of the device here), then by each of its keys. Failed trials are passed over. So are
-    records that the template which asks cannot have made any more, because its space does not
-    hold them as it is now, or its kernel had another text then; a warning says how many. A record
-    of another kind of device has no cost.
+    The winner of a final race (see `Tuner.tune`) precedes the candidates that it beat. A workload
+    is looked up by the target's model, then by its architecture (by default that of the present
+    device), then by each of its keys. Failed trials are skipped, and so are records that do not
+    belong to the requesting template as it is now, because they are not in its space or its kernel
+    had another text; a warning says how many. A record of another kind of device has no cost.
 
     Attributes:
         best_by_targetkey: best pair by (key of the target, workload).
@@ -139,7 +137,7 @@ class ApplyHistoryBest(DispatchContext):
         misses: list[str],
         attempt: Attempt | None,
     ) -> Config | None:
-        """Return the configuration, or None and add to ``misses`` why there is none."""
+        """Return the configuration; or None, after adding the reason to ``misses``."""
         said: list[str] = []
         config = self._found(target, workload, said, attempt)
         if config is None:
@@ -179,9 +177,9 @@ class ApplyHistoryBest(DispatchContext):
     def _usable(
         self, place: Place, key: Key, attempt: Attempt | None
     ) -> tuple[Pair | None, Sequence[Refusal]]:
-        """Return the best record that may be used, and why others may not.
+        """Return the best record that may be used, and why better ones may not.
 
-        As long as the best of all is good, no other is looked at.
+        If the best of all may be used, no other is examined.
         """
         best = self._best[place][key]
         if attempt is None or self._refusal(best, attempt) is None:
@@ -228,11 +226,11 @@ class ApplyHistoryBest(DispatchContext):
 
 
 def _places(target: Target, arch: str | None) -> list[tuple[Place, str]]:
-    """Return where records for a target are kept, the most specific place first.
+    """Return the keys under which records for a target are stored, the most specific first.
 
     Args:
-        target: what for.
-        arch: its architecture, as far as it is known.
+        target: the target.
+        arch: its architecture, if known.
     """
     places: list[tuple[Place, str]] = []
     if target.model != UNKNOWN_MODEL:

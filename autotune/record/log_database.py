@@ -57,15 +57,14 @@ class _Seen:
 class LogDatabase(Database):
     """A log file, which need not exist yet.
 
-    Appending takes any number of processes on one machine; see `LogWriter`. `save` without
-    ``extend`` writes the file anew where the trial is known already, which takes long in a large
-    log.
+    Any number of processes on one machine may append; see `LogWriter`. `save` without ``extend``
+    rewrites the file if the trial is stored already, which is slow for a large log.
 
     Args:
         path: the log.
 
     Raises:
-        RecordError: it is a folder.
+        RecordError: the path is a folder.
     """
 
     def __init__(self, path: LogPath) -> None:
@@ -78,7 +77,7 @@ class LogDatabase(Database):
         self._by_key: dict[str, list[str]] = {}
 
     def lines(self) -> Iterator[str]:
-        """Yield all lines in order; none where there is no file."""
+        """Yield all lines in order; none if there is no file."""
         try:
             with open_bounded(self.path) as file:
                 yield from file
@@ -228,7 +227,7 @@ class FolderDatabase(Database):
 
 
 def log_files(folder: Path) -> list[Path]:
-    """Return the logs of a folder by name; none where there is no folder.
+    """Return the logs of a folder by name; empty if there is no folder.
 
     Raises:
         RecordError: the folder cannot be read.

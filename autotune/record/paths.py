@@ -19,16 +19,16 @@ _PASSWORD = re.compile(r"(://[^/@:]*:).*@|([?&]password=)[^&\s]*", re.IGNORECASE
 
 
 def is_url(value: object) -> bool:
-    """Return whether a text names a store by its URL; a path is none, whatever it contains."""
+    """Return whether a text is the URL of a store; a `Path` never is, whatever it contains."""
     return isinstance(value, str) and _URL.match(value) is not None
 
 
 def log_path(path: LogPath) -> Path:
-    """Return the path of a log, whatever kind of path it is.
+    """Return the path of a log from a path in any form.
 
     Raises:
-        RecordError: it is no path, or the URL of something else than a file, or no file can be
-            there for us.
+        RecordError: the argument is not a path, is the URL of something other than a file, or a
+            file cannot exist there.
     """
     try:
         text = os.fsdecode(path)

@@ -1,4 +1,4 @@
-"""Reading logs as they are found: with comments, garbage, and a line cut short."""
+"""Reading logs, which may hold comments, malformed lines and an incomplete last line."""
 
 from __future__ import annotations
 

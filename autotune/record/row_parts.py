@@ -36,7 +36,7 @@ _VERSIONS = frozenset(("version", "tvm_version"))
 
 
 class NoJsonError(RecordError):
-    """A line is no JSON; it may be the beginning of some."""
+    """A line is not JSON, perhaps because it is incomplete."""
 
 
 class TrailingTextError(RecordError):
@@ -58,12 +58,12 @@ class RowParts(NamedTuple):
     """The content of a row.
 
     Attributes:
-        target, task: what was tuned.
+        target, task: the workload.
         index, code_hash: of the configuration, not checked.
         entities: its choices.
         numbers: the result, not checked.
-        version: of the row.
-        rest: all other keys but AutoTVM's; nobody may change it.
+        version: version of the row.
+        rest: all keys other than AutoTVM's; not to be modified.
     """
 
     target: Target

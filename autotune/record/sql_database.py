@@ -116,7 +116,7 @@ class SqlDatabase(Database):
             connection.execute(self._sa.insert(self._trials), made)
 
     def _there(self) -> bool:
-        """Return whether the tables are there; older ones are migrated."""
+        """Return whether the tables exist, after migrating older ones."""
         if not self._made:
             with self._read() as connection:
                 found = version_of(connection, self.url)
@@ -134,7 +134,7 @@ class SqlDatabase(Database):
 
     @contextmanager
     def _transaction(self, lock: int | None = None) -> Iterator[sa.Connection]:
-        """Run statements that nobody sees half of, one at a time of those with one lock."""
+        """Run statements as one transaction, exclusively among those with the same lock."""
         if not self._made and lock != SCHEMA_LOCK:
             self._make()
         with self._report_errors(), self._engine().connect() as plain:
@@ -201,10 +201,10 @@ class SqliteDatabase(SqlDatabase):
 
 
 def sqlite_file(url: str) -> Path | None:
-    """Return the file that a URL of SQLite names by its path; None of any other URL.
+    """Return the path in a URL of SQLite; None for any other URL.
 
     Raises:
-        RecordError: it is no URL of a database that can be used.
+        RecordError: the URL does not name a database that can be used.
     """
     parsed = _parse(url)
     name = parsed.database or ""

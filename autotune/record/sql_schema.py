@@ -24,7 +24,7 @@ def digest_of(key: str) -> str:
 
 
 def tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table]:
-    """Return the table of lines, and that of the version, as they are now."""
+    """Return the table of lines and that of the version, in their present form."""
     import sqlalchemy as sa
 
     # SQLite counts up by itself only in a column of this very type.
@@ -43,13 +43,13 @@ def tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table]:
 
 
 def version_of(connection: sa.Connection, url: str) -> int:
-    """Return the version of the tables of a database; 0 where there are none yet.
+    """Return the version of the tables of a database; 0 if there are none yet.
 
-    Version 1 is what was written before there were versions: a table ``trials`` of number, key
-    and row. Version 2 has a digest in place of the key; version 3 gives no number twice.
+    Version 1 has no table of the version, and a table ``trials`` of number, key and row. Version 2
+    has a digest in place of the key; in version 3 no number is used twice.
 
     Raises:
-        RecordError: a newer version of this package wrote it, or it is somebody else's.
+        RecordError: a newer version of this package wrote the tables, or another program did.
     """
     import sqlalchemy as sa
 

@@ -16,15 +16,15 @@ _SQLITE = b"SQLite format 3\0"
 
 
 def open_database(where: LogPath | Database) -> Database:
-    """Return the database at a place; nothing need be there yet.
+    """Return the database at a location, which need not exist yet.
 
     Args:
-        where: the path of a log; a folder of logs, which exists or whose name ends in ``/``; a
-            file of SQLite or ``sqlite:///file``; ``postgresql://user@host/database``; or a
-            database, which is returned.
+        where: the path of a log; a folder of logs, which exists or whose name ends in ``/``; an
+            SQLite file or ``sqlite:///file``; ``postgresql://user@host/database``; or a database,
+            which is returned.
 
     Raises:
-        RecordError: it is none of these, or cannot be used.
+        RecordError: the argument is none of these, or the location cannot be used.
 
     Example::
 
@@ -45,7 +45,7 @@ def open_database(where: LogPath | Database) -> Database:
 
 
 def is_sqlite(path: Path) -> bool:
-    """Return whether there is a file of SQLite at a path; a pipe is not opened to be looked at."""
+    """Return whether there is an SQLite file at a path, without opening a pipe."""
     try:
         if not path.is_file():
             return False
@@ -62,10 +62,10 @@ def is_store(source: Path | str) -> bool:
 
 
 def existing(source: Path | str) -> Database:
-    """Return the database of a place that is read: one of SQLite is not made for that.
+    """Return the database at a location for reading, without creating one.
 
     Raises:
-        RecordError: there is none.
+        RecordError: there is no database.
     """
     if isinstance(source, str):
         file = sqlite_file(source)

@@ -44,10 +44,10 @@ class Lines:
     """The kinds of lines in a log, by default records of templates and graphs.
 
     Attributes:
-        decode: makes what reads one line, see `LogReader`, told whether the winners of races are
-            wanted; None for records of templates.
-        encode: the lines of a record, with their newlines.
-        keeps: whether a line that is read as no record stays as it is, where others are rewritten.
+        decode: creates the function that reads one line, see `LogReader`, from whether winners of
+            races are wanted; None for records of templates.
+        encode: returns the lines of a record, with their newlines.
+        keeps: whether a line without a record is kept when a log is rewritten.
     """
 
     decode: Callable[[bool], Callable[[str], Pair | None]] | None = None
@@ -148,17 +148,17 @@ def compact(
 ) -> tuple[int, int]:
     """Drop unreadable lines, and all but the last record of each configuration.
 
-    A failure takes the place of a failure only: what worked once may have failed since for want of
-    a compiler, or of memory. Records of a later version stay: who wrote them can read them. Others
-    may append to the log meanwhile: what they write is kept as it is.
+    A failure replaces only a failure, since a configuration that worked once may have failed later
+    because a compiler or memory was missing. Records of a later version are kept, as that version
+    can read them. Other processes may append to the log meanwhile; what they write is kept.
 
     Args:
         in_file: the log.
         out_file: where to write; by default the log is replaced.
-        forms: what lines may be.
+        forms: the kinds of lines.
 
     Raises:
-        RecordError: none of its lines is a record; it is unchanged then.
+        RecordError: no line is a record; the log is unchanged.
 
     Returns:
         The number of records kept, and of lines dropped.

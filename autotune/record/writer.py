@@ -21,17 +21,16 @@ from autotune.utils.files import write_atomically
 class LogWriter:
     """Appends records to a log.
 
-    Each call is one write in append mode, which the kernel keeps whole, so many processes may
-    share a log on a local disk; a lock on the file keeps them from one that is just being replaced
-    by `compact`. Where the file ends in the middle of a line, because a writer was killed there, a
-    newline is put first.
+    Each call is one write in append mode, which is atomic on a local disk, so many processes may
+    share a log; a lock prevents them from writing while `compact` replaces the file. If the file
+    ends in the middle of a line, because a writer was killed, a newline is written first.
 
-    When the disk is full, the rows are saved to a rescue file and a `RecordError` says so; they
-    are also kept, and the next call tries to write them again.
+    If the disk is full, the rows are saved to a rescue file, which a `RecordError` names; the next
+    call tries to write them again.
 
     Args:
-        path: the log; made with its folders when missing.
-        fsync: whether to wait until each row is on the disk: it then survives a power cut.
+        path: the log, which is created with its folders if missing.
+        fsync: whether to wait until each row is on the disk, so that it survives a power failure.
 
     Raises:
         RecordError: the path is a folder.

@@ -11,9 +11,9 @@ _FORM = re.compile(r".+ \((\w+)\)")
 
 
 def device_class(target: Target, index: int = 0) -> str | None:
-    """Return the class of the device here for a target, such as ``"NVIDIA H200 (sm_90)"``.
+    """Return the class of the present device for a target, such as ``"NVIDIA H200 (sm_90)"``.
 
-    None for the CPU, for which kernels are compiled on each host, and where there is no device.
+    None for the CPU, as kernels are compiled on each host, and if there is no device.
     """
     if target.kind not in BY_KIND or target.backend.device == "cpu":
         return None

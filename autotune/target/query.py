@@ -46,7 +46,7 @@ class CudaDevice:
 
 @cache
 def cuda_device(index: int = 0) -> CudaDevice | None:
-    """Return device ``index``, or None where there is no driver or no such device."""
+    """Return device ``index``, or None if there is no driver or no such device."""
     driver = _driver()
     if driver is None:
         return None

@@ -212,7 +212,7 @@ class Target:
         """Return the innermost target entered by ``with``, or None.
 
         Raises:
-            TargetError: there is none and ``allow_none`` is False.
+            TargetError: there is no target and ``allow_none`` is False.
         """
         stack = _stack.get()
         if not stack and not allow_none:

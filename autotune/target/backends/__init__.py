@@ -27,7 +27,7 @@ def of_device(kind: str) -> Backend | None:
 
 
 def of_threads(bound: bool) -> Backend:
-    """Returns the back end that a schedule is meant for if nobody says: do loops bind threads?"""
+    """Return the back end for a schedule without a target, by whether its loops bind threads."""
     return next(backend for backend in BACKENDS if backend.on_gpu == bound)
 
 

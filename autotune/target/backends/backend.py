@@ -1,7 +1,7 @@
 """The interface of a back end: all that differs between kinds of targets.
 
-Nothing outside asks whether a target "is CUDA"; it asks the row. What stands in folders above is
-named by its place, ``"module:name"``, and loaded when it is used.
+Other code does not test whether a target "is CUDA", but reads the attributes of its back end.
+Parts in higher layers are named as ``"module:name"`` and loaded on first use.
 """
 
 from __future__ import annotations
@@ -41,25 +41,26 @@ class Backend:
     """One way to compile and run kernels.
 
     Attributes:
-        kinds: the kinds of targets it is for; the first is the one it is called by.
-        language: that kernels are written in.
-        device: the kind of device that they run on.
-        on_gpu: whether loops are bound to the axes of a grid of threads, whose limits count.
-        cxx: whether sources are C++: entries may be templates, and 16-bit floats are types.
-        query: asks the driver about a device by its number; None where there is no such device.
-        arch: the architecture to compile for where the target names none.
-        limits_of: limits of an architecture, as far as they are known without a device.
-        arch_form: what ``-arch`` must match, and what to say otherwise; None if anything goes.
-        dialect: the `Dialect` that its text is printed in.
-        recipes: by compiler, what makes a kernel and a target a `Recipe`.
-        suffix: of the file that is compiled.
-        loader: takes such a file, the kernel and the device; gives an `Executable`.
-        callee: makes of a kernel, it before sizes were put in, an artifact, a device and what
-            loads an `Executable` a `Callee`.
-        memory: gives the `Memory` of its devices, or None where a package is missing.
-        program: takes the steps of a network and the device; gives a `Program`.
-        ceilings: makes the kernels that measure what its devices can do, for so many processors.
-        compilers: which to try for kernels of our own, the fastest to start first.
+        kinds: the kinds of targets that it serves; the first one names it.
+        language: the language of kernels.
+        device: the kind of device on which they run.
+        on_gpu: whether loops are bound to the axes of a grid of threads, which has limits.
+        cxx: whether sources are C++, with templates as entries and types for 16-bit floats.
+        query: asks the driver about a device by its number; returns None if there is none.
+        arch: the architecture to compile for if the target names none.
+        limits_of: the limits of an architecture, as far as they are known without a device.
+        arch_form: a pattern for ``-arch`` and the message for others; None if anything is allowed.
+        dialect: the `Dialect` in which text is generated.
+        recipes: for each compiler, a function from a kernel and a target to a `Recipe`.
+        suffix: suffix of compiled files.
+        loader: a function from such a file, the kernel and the device to an `Executable`.
+        callee: a function from a kernel, the kernel before sizes were filled in, an artifact, a
+            device and a loader of executables to a `Callee`.
+        memory: returns the `Memory` of its devices, or None if a package is missing.
+        program: a function from the steps of a network and the device to a `Program`.
+        ceilings: creates the kernels that measure the limits of a device, for its number of
+            processors.
+        compilers: the compilers to try for internal kernels, the fastest to start first.
     """
 
     kinds: tuple[str, ...]
@@ -91,5 +92,5 @@ class Backend:
 
 @functools.cache
 def part(home: str) -> Any:
-    """Returns what stands at a place that a row names; what it is the row's attribute says."""
+    """Return the object that an attribute of a back end names as ``"module:name"``."""
     return load(home)
