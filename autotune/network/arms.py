@@ -81,7 +81,7 @@ class Arm:
     def advance(
         self, session: Session, trials: int, timeout_s: float, clock: Callable[[], float]
     ) -> int:
-        """Measure some more, for so many seconds at most; return how many were made."""
+        """Measure more trials, for at most this many seconds; return their number."""
         begun = clock()
         self._suggest()
         left_s = max(0.0, timeout_s - (clock() - begun))
@@ -138,7 +138,7 @@ class Tuned:
 
     @property
     def seconds(self) -> float:
-        """Seconds of the best kernel of any way, untuned included; infinite if there is none."""
+        """Seconds of the best kernel of all ways, tuned or not; infinite if there is none."""
         best = self.tried_s
         # Trials find other caches than kernels of a network: where there is one, it counts alone.
         tried = self.untuned_arm is not None and math.isfinite(self.untuned_arm.seconds)

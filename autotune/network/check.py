@@ -24,10 +24,10 @@ class Deviation:
 
     Attributes:
         step: its number among the steps of the plan.
-        name: of the function.
-        origin: where its operators were made.
-        error: norm of the difference to float64, divided by the norm of that; infinite where a
-            number is none.
+        name: name of the function.
+        origin: the place in the program where its operators were created.
+        error: norm of the difference from the result in float64, relative to the norm of that
+            result; infinite if there is a NaN.
     """
 
     step: int
@@ -71,19 +71,19 @@ class NetworkCheck:
 def check(
     instance: NetworkInstance, arrays: Sequence[object], tolerance: float = 1e-5
 ) -> NetworkCheck:
-    """Run each kernel by itself on what float64 says it is given, and compare its results.
+    """Run each kernel on inputs that were computed in float64, and compare its results.
 
-    So an error is seen where it is made, and not what became of it.
+    So an error is found in the kernel that makes it, not in those that follow.
 
     Args:
-        instance: the network, compiled in this process; its inputs stay as they are.
+        instance: the network, compiled in this process; its inputs do not change.
         arrays: an array for each input.
-        tolerance: what the error of a kernel may be, see `Deviation.error`. Float32 sums of some
-            thousand numbers err by 1e-6, Winograd's convolutions by ten times as much.
+        tolerance: the largest allowed `Deviation.error` of a kernel. Float32 sums of some thousand
+            numbers have errors of 1e-6, Winograd's convolutions ten times as much.
 
     Raises:
-        GraphError: the network comes from a file, which does not say what it computes; or what is
-            given for an input is of another shape, no numbers, or not a number.
+        GraphError: the network was loaded from a file, which does not contain its graph; or an
+            array has another shape, holds no numbers, or holds NaN.
     """
     asked = Check(GraphError, "check")
     asked.kind("instance", instance, NetworkInstance, "an instance of a network")

@@ -49,7 +49,7 @@ class Choice:
 
     @cached_property
     def prepared(self) -> tuple[tuple[int, Operator], ...]:
-        """(Number of an input, operator) of those that are laid out anew ahead of time."""
+        """The inputs that are transformed ahead of time: (number of the input, operator)."""
         if self.offer is not None:
             return self.offer.prepared
         if self.kind != "search":
@@ -81,12 +81,12 @@ class Unit:
     """A part of a network that one kernel computes.
 
     Attributes:
-        function: some operators of the network.
-        whole: the function of the network that these are, or are a part of.
-        choice: how its kernel is got.
-        arguments: what the kernel takes, in order: values of the network, and constants that were
-            laid out anew.
-        within: the joint function in whose place it runs; None where there is none.
+        function: the operators that the kernel computes.
+        whole: the function of the network to which these operators belong.
+        choice: how its kernel is made.
+        arguments: the kernel's arguments, in order: values of the network, and constants in the
+            layout that the kernel reads.
+        within: the joint function that it replaces; None if there is none.
     """
 
     function: Function
@@ -213,7 +213,7 @@ def same_for(function: Function, choice: Choice, target: Target) -> Choice | Non
 
 
 def _own(offer: FunctionOffer, config: object) -> ConfigEntity | None:
-    """Return a configuration as a point of the offer's space; None where it is none of it."""
+    """Return a configuration as a point of the offer's space; None if it is not in the space."""
     try:
         candidate = offer.task.own(config)
         offer.task.realise(candidate)
@@ -235,17 +235,18 @@ def units_of(
     prepared: dict[tuple[Constant, Operator], Constant] | None = None,
     joint: Iterable[Function] = (),
 ) -> list[Unit]:
-    """Return what runs, in order: a unit a function, two where a template computes a part of it.
+    """Return the units in the order in which they run.
 
-    Functions of one structure get one choice. Of a joint function that no template computes whole
-    the parts run, each as is chosen for it.
+    There is one unit per function, or two if a template computes only a part of it. Functions of
+    equal structure have the same choice. If no template computes a joint function, its parts run,
+    each by its own choice.
 
     Args:
-        functions: in the order of running.
-        target: what for.
-        choose: says how each is computed.
-        prepared: constants that were laid out anew before; those of this time are added.
-        joint: what may run in place of two of the functions, at the place of the first.
+        functions: the functions, in the order in which they run.
+        target: the target.
+        choose: returns how a function is computed.
+        prepared: constants whose layout was changed before; new ones are added.
+        joint: functions that may replace two of the functions, at the place of the first.
     """
     chosen: dict[str, Choice] = {}
     prepared = {} if prepared is None else prepared
@@ -310,7 +311,7 @@ def _units(
 
 
 def _as_they_are(choice: Choice) -> Choice:
-    """Return a choice whose kernel takes all inputs as they are."""
+    """Return a choice whose kernel takes all inputs unchanged."""
     if choice.kind != "search":
         return RULE
     return Choice("search", choice.workload.rewriting(LayoutRewriteOption.NO_REWRITE),

@@ -75,14 +75,14 @@ class CallSampler:
         self._function = function
 
     def sample(self, number: int) -> float:
-        """Return the seconds of so many calls."""
+        """Return the seconds of a number of calls."""
         start = time.perf_counter()
         for _ in range(number):
             self._function()
         return time.perf_counter() - start
 
     def clocks(self) -> Clocks | None:
-        """Return None: the clocks of a device are not looked at."""
+        """Return None: the clocks of the device are not read."""
         return None
 
 
@@ -116,7 +116,7 @@ class NetworkInstance:
         self.program: Program = program_of(steps, where, network.branches)
 
     def _step(self, step: Step) -> ProgramStep:
-        """Return a step on the arrays as they are bound now."""
+        """Return a step on the arrays that are bound now."""
         return ProgramStep(
             self.network.modules[step.kernel].executable,
             tuple(map(self._array, step.places)),
@@ -134,17 +134,18 @@ class NetworkInstance:
         return whole if whole.shape == place.shape else view(whole, 0, place.shape, place.dtype)
 
     def bind_input(self, index: int, given: object) -> None:
-        """Let runs read an array in place, without a copy, until another one is given.
+        """Let runs read an array in place, without a copy, until another one is bound.
 
-        Only the kernels that read the input change: on a GPU nothing is captured anew.
+        Only the kernels that read the input are updated: on a GPU no graph is captured again.
 
         Args:
             index: number of the input.
-            given: an array on the instance's device, of the input's shape and dtype: of ours, or a
-                tensor of any library that has DLPack, such as torch.
+            given: an array on the instance's device with the input's shape and dtype: an
+                `NDArray`, or a tensor of any library with DLPack, such as torch.
 
         Raises:
-            GraphError: it is something else, or memory of an output that is written too early.
+            GraphError: the argument is not such an array, or it overlaps an output that is written
+                before the input is read.
         """
         check = Check(GraphError, "bind_input")
         check.whole("index", index, least=0, most=len(self.inputs) - 1)
@@ -202,11 +203,11 @@ class NetworkInstance:
     def set_input(self, index: int, values: object) -> None:
         """Copy values to an input; those of another dtype are converted, which is logged once.
 
-        An array that was bound to it is left as it is, and read no more.
+        An array that was bound to the input keeps its values, and is no longer read.
 
         Raises:
             GraphError: there is no such input, or its dtype cannot hold the values.
-            KernelError: the shape is another.
+            KernelError: the shape differs.
         """
         Check(GraphError, "set_input").whole("index", index, least=0, most=len(self.inputs) - 1)
         name = self.network.plan.input_names[index]
@@ -321,7 +322,7 @@ def _lent(tensor: object, expected: str) -> NDArray:
 
 
 def _zeros(place: Place, where: Device) -> NDArray:
-    """Return an array of zeros: what nobody has set or computed yet is nobody else's numbers."""
+    """Return an array of zeros, so that memory never shows data of another program."""
     made = empty(place.shape, place.dtype, where)
     made.fill_bytes(0)
     return made

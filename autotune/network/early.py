@@ -13,15 +13,15 @@ from autotune.target import Target
 
 
 class EarlyModules(Mapping[str, Module]):
-    """Modules by `Unit.key`, begun as soon as it is known how a function is computed.
+    """Modules by `Unit.key`, whose compilation starts as soon as a function's choice is known.
 
-    To choose takes this process about as long as compilers, processes of their own, take for what
-    was chosen. Asking for a module waits for it; one that failed is not there, so that to compile
-    it again gives the reason.
+    Choosing takes this process about as long as the compilers, which are other processes, need for
+    the choices, so the two overlap. Reading a module waits for it. A module that failed is
+    missing, and compiling it again raises the error.
 
     Args:
         make: compiles a unit.
-        jobs: compilers at work at once.
+        jobs: how many compilers run at once.
     """
 
     def __init__(self, make: Callable[[Unit], Module], jobs: int) -> None:
@@ -63,5 +63,5 @@ class EarlyModules(Mapping[str, Module]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give up what nobody waits for."""
+        """Cancel compilations that have not begun."""
         self._pool.shutdown(cancel_futures=True)

@@ -42,10 +42,10 @@ class Pins:
         return next((e for e in here if e.target == str(self.target)), here[0] if here else None)
 
     def choose(self, function: Function, target: Target) -> Choice:
-        """Return how a function is computed; what is not locked is told by `check_plan`.
+        """Return how a function is computed; functions that are not locked fail in `check_plan`.
 
         Raises:
-            FrozenError: nothing computes it as was locked any more.
+            FrozenError: the locked way to compute it does not exist any more.
         """
         entry = self.entry(function)
         if entry is None:

@@ -122,14 +122,14 @@ class ApplyHistoryBest:
         dag: ComputeDAG | None = None,
         func_name: str = "",
     ) -> RecordedState | None:
-        """Return the best state that is known of a workload, or None, as TVM's method does.
+        """Return the best known state of a workload, or None, like TVM's method.
 
         Args:
-            target: of its kind records count.
-            workload_key: of the workload.
-            has_complex_op: whether a miss costs a warning, once for each function.
-            dag: its graph, which is then also looked for under the other names that it had.
-            func_name: what the warning calls it.
+            target: the target; records of its kind count.
+            workload_key: key of the workload.
+            has_complex_op: whether a miss is warned of, once for each function.
+            dag: the graph; if given, the keys that it had in older versions are tried as well.
+            func_name: name of the function in the warning.
         """
         target = Target(target)
 
@@ -198,7 +198,7 @@ class ApplyHistoryBest:
         return min(found, key=lambda pair: pair[0])[1] if found else None
 
     def choose(self, function: Function, target: Target) -> Choice:
-        """Return how the best record computes a function; by rule if there is none that fits."""
+        """Return how the best record computes a function; by rule if no record can be used."""
 
         def choice(record: MeasureInput) -> Choice:
             task = search_task(function, target)
@@ -209,9 +209,9 @@ class ApplyHistoryBest:
         return self._first_that_fits(choice, function.name, dag, target) or RULE
 
     def kernel_for(self, function: Function, target: Target) -> Kernel:
-        """Return the kernel of the best record of a function; if there is none, an untuned one.
+        """Return the kernel of the best record of a function, or an untuned one without records.
 
-        So does a function none of whose records fits it: that costs a warning.
+        If there are records but none can be used, a warning says so.
         """
         dag = ComputeDAG(list(function.tensors()))
 
@@ -237,11 +237,11 @@ class ApplyHistoryBest:
         target: Target,
         key: str | None = None,
     ) -> _T | None:
-        """Return what is made of the fastest record of which it can be made, or None.
+        """Apply a function to the fastest record that it accepts; None if it accepts none.
 
         Args:
-            use: makes it; what it refuses is passed over.
-            name: what a warning calls the function.
+            use: the function; records for which it raises an error are skipped.
+            name: name of the network's function in the warning.
         """
         refused = dict[str, AutotuneError]()
         made = None

@@ -134,9 +134,9 @@ class History:
         return None
 
     def ranked(self, function: Function, target: Target, most: int) -> list[tuple[Choice, float]]:
-        """Return the best choices of which the log has trials with their seconds, fastest first.
+        """Return the best choices in the log with their seconds, the fastest first.
 
-        At most so many of each way to compute the function.
+        The number of choices for each way to compute the function is limited.
         """
         found: list[tuple[Choice, float]] = []
         for offer in offers_of(function, target):

@@ -65,11 +65,11 @@ class FunctionOffer:
         task: the template with its arguments.
         nodes: how many of the function's nodes it computes, from the first on.
         operands: numbers of the function's inputs that the kernel takes, in order.
-        prepared: (number of an input, operator) of those that are laid out anew ahead of time.
+        prepared: the inputs that are transformed ahead of time: (number of the input, operator).
         known_as: workloads whose records have the knobs of the task, the nearest first: its own,
-            that of the operator alone, and those of logs from elsewhere.
-        own: how many of these are of the template itself.
-        in_place: as of an `Offer`.
+            that of the operator alone, and those under which other programs may have logged it.
+        own: how many of these belong to the template itself.
+        in_place: see `Offer`.
     """
 
     task: Task
@@ -119,7 +119,7 @@ class Entry:
         return self.matcher(layer) if serves else None
 
     def serves(self, layout: str | None = None, dtype: str | None = None) -> bool:
-        """Return whether it may compute layers of a layout and a type; None stands for any."""
+        """Return whether it may compute layers of a layout and a type; None means any."""
         return self._has(self.layouts, layout) and self._has(self.dtypes, dtype)
 
     @staticmethod
@@ -140,22 +140,22 @@ def implements(
     activations: Iterable[str] = ("none", "relu"),
     keeps: bool = False,
 ) -> Callable[[Matcher], Matcher]:
-    """Enter a function that says how a template computes layers of an operator.
+    """Register a matcher: a function that returns how a template computes a layer.
 
-    It returns None for a layer that the template does not compute, or is not worth trying for.
-    It is asked for the operator with all that follows it first, and where it declines that, with
-    less: the rest is then a kernel of its own.
+    The matcher returns None for a layer that the template does not compute, or for which it is too
+    slow. It is called for the operator with its whole epilogue first and, if it declines, with
+    shorter ones; the remaining operators then form a kernel of their own.
 
     Args:
         operator: name of the operator, such as ``"nn.conv2d"``.
         kind: ``"cuda"`` or ``"cpu"``.
-        template: its name, by which `templates_for` lists it.
-        layouts: of data that it takes, such as ``["NCHW"]``; all if left out.
-        dtypes: of operands and results that it takes; all if left out.
-        activations: what it does after a sum, of ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"``,
-            ``"gelu"`` and ``"gelu_tanh"``; it is not asked for layers with others.
-        keeps: whether it writes two results where `Epilogue.kept` asks for it; it is not asked for
-            such layers otherwise.
+        template: name of the template, by which `templates_for` lists it.
+        layouts: supported layouts of the data, such as ``["NCHW"]``; by default all.
+        dtypes: supported types of operands and results; by default all.
+        activations: supported activations: some of ``"none"``, ``"relu"``, ``"relu6"``,
+            ``"silu"``, ``"gelu"`` and ``"gelu_tanh"``. The matcher is not called for others.
+        keeps: whether the template can write the two results of a layer with `Epilogue.kept`;
+            otherwise the matcher is not called for such layers.
     """
     check = Check(GraphError, "implements")
     if template:
@@ -181,15 +181,15 @@ _WHOLE: dict[str, list[WholeMatcher]] = {}
 
 
 def implements_whole(kind: str, template: str) -> Callable[[WholeMatcher], WholeMatcher]:
-    """Enter a function that says how a template computes functions that are no layers.
+    """Register a matcher for functions that are not layers.
 
-    These begin with an elementwise operator or one that moves elements, and have several nodes. It
-    returns None for those that the template does not compute whole, or is not worth trying for;
-    operands of its offer are inputs of the function's graph.
+    Such functions begin with an elementwise operator, or one that moves elements, and have several
+    nodes. The matcher returns None for functions that the template does not compute completely, or
+    for which it is too slow. Operands of its offer are inputs of the function's graph.
 
     Args:
         kind: ``"cuda"`` or ``"cpu"``.
-        template: its name.
+        template: name of the template.
     """
     check = Check(GraphError, "implements_whole")
     check.text("template", template, "elementwise.cuda")
@@ -276,7 +276,7 @@ def offers_of(function: Function, target: Target) -> list[FunctionOffer]:
 
 
 def _of_whole(function: Function, offer: Offer, target: Target) -> FunctionOffer:
-    """Return what a template does of a function that is no layer."""
+    """Return a template's offer for a function that is not a layer."""
     task = create(offer.template, offer.args, target)
     place: dict[Value, int] = {value: i for i, value in enumerate(function.graph.inputs)}
     known = tuple(dict.fromkeys(_spellings(task)))
@@ -326,9 +326,9 @@ def _of_function(
 
 
 def _spellings(task: Task) -> list[tuple[object, ...]]:
-    """Return the workload of a task as it is, and as scripts may write it.
+    """Return the workload of a task, and the other forms in which scripts may write it.
 
-    They leave out what has its default, and write a number for two that are equal.
+    They may leave out arguments with default values, and write one number for two equal ones.
     """
     parameters = list(signature(task.func).parameters.values())
     args = task.args

@@ -14,13 +14,13 @@ from autotune.target import Target
 class Epilogue:
     """The epilogue of a sum: ``(sum + bias + residual) * scale + shift``, then an activation.
 
-    Without ``kept`` a shift is there only with a scale.
+    Without ``kept``, a shift occurs only together with a scale.
 
     Attributes:
-        bias, scale, shift: one number a channel; None where there is none.
-        residual: a tensor of the result's shape; None where there is none.
-        activation: ``"none"``, ``"relu"``, ``"relu6"``, which limits to 0 .. 6, ``"silu"``,
-            ``"gelu"`` or ``"gelu_tanh"``, its approximation.
+        bias, scale, shift: one number per channel, or None.
+        residual: a tensor of the result's shape, or None.
+        activation: ``"none"``, ``"relu"``, ``"relu6"`` (which limits to 0 .. 6), ``"silu"``,
+            ``"gelu"`` or its approximation ``"gelu_tanh"``.
         kept: whether the sum before scale, shift and activation is a result too, the first of two.
     """
 
@@ -42,12 +42,12 @@ class Epilogue:
         return self.kept and self.scale is None and self.shift is not None
 
     def followed_by(self, node: Node, value: Value, channel: int | None) -> Epilogue | None:
-        """Return the epilogue with one more node, or None where that has no place in it.
+        """Return the epilogue extended by a node, or None if an epilogue cannot express it.
 
         Args:
-            node: reads ``value``, the result so far.
-            value: that result.
-            channel: the axis of its channels; None where there is none.
+            node: a node that reads ``value``.
+            value: the result so far.
+            channel: the axis of its channels, or None.
         """
         if self.activation != "none" or value not in node.inputs:
             return None
@@ -71,7 +71,7 @@ class Epilogue:
         return replace(self, bias=other) if self._free("bias") else None
 
     def keeping(self) -> Epilogue | None:
-        """Return the epilogue whose sum so far is a result; None where it is no sum any more."""
+        """Return the epilogue with the sum so far as a result; None if more was applied to it."""
         plain = not self.kept and self.activation == "none" and self._free("scale", "shift")
         return replace(self, kept=True) if plain else None
 
@@ -85,12 +85,12 @@ class Layer:
 
     Attributes:
         op: the operator, with its attributes.
-        inputs: what it is applied to: inputs of the function, in the operator's order.
-        result: the type of what comes out.
-        epilogue: what follows.
-        target: what for.
-        constants: those of the inputs whose numbers are known, so that they can be laid out
-            anew ahead of time.
+        inputs: its operands, which are inputs of the function, in the operator's order.
+        result: the type of the result.
+        epilogue: what is computed after the operator.
+        target: the target.
+        constants: the inputs whose values are known, so that they can be transformed ahead of
+            time.
     """
 
     op: Operator
@@ -133,7 +133,7 @@ def _activation_of(op: Operator) -> str | None:
 
 
 def _channel_axis(node: Node) -> int | None:
-    """Return the axis of a result along which a bias has its numbers; None if there is none."""
+    """Return the axis of a result along which a bias varies; None if there is none."""
     if isinstance(node.op, ops.Convolution):  # grouped ones too, whose scales no pass moves
         return node.op.data_layout.index("C")
     found = channels(node)
@@ -141,10 +141,10 @@ def _channel_axis(node: Node) -> int | None:
 
 
 def layers_of(function: Function, target: Target) -> list[tuple[int, Layer]]:
-    """Return the function as a layer, and all that are a beginning of it, the longest first.
+    """Return all layers with which a function begins, and the number of nodes of each.
 
-    With each comes how many nodes of the function it covers. A function that begins with
-    something else than its operator is none; what only moves elements is one by itself.
+    The longest is first. A function that does not begin with its operator has none; an operator
+    that only moves elements is a layer without an epilogue.
     """
     nodes = function.graph.nodes
     if not nodes or len(nodes[0].outputs) != 1:

@@ -1,4 +1,4 @@
-"""The layout of images as a choice: a network as it is written, or with its channels first."""
+"""The choice of the layout of images: that of the network as written, or channels first."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ def pipeline_in(
 def race_layouts(graph: Graph, target: Target, log: NetworkLog, in_time: bool = True) -> Graph:
     """Return a network after its passes, in the layout in which it runs faster untuned.
 
-    Where a log says so already, or has trials of the network, nothing is run; else it is told who
-    won. Only layouts are raced in which templates compute every convolution; others are slow.
-    Where one of the two cannot be compiled or run, channels are first.
+    Nothing is run if the log has the winner already, or has trials of the network; otherwise the
+    winner is logged. Only layouts are raced in which templates compute every convolution, as
+    others are slow. If one of the two cannot be compiled or run, the result has its channels
+    first.
 
     Args:
         graph: the network, its parameters bound.
-        target: what for.
-        log: of earlier tuning.
+        target: the target.
+        log: the log of earlier tuning.
         in_time: whether there is time for a race.
     """
     known = pipeline_in(log.notes, graph, target)

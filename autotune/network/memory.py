@@ -58,12 +58,12 @@ def plan_memory(
     Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
 
     Args:
-        functions: in the order of running.
+        functions: the functions, in the order in which they run.
         outside: inputs, outputs and constants, which have memory of their own.
-        in_place: for each function the inputs whose memory its result may take over, where nobody
-            reads them later; by default none.
-        kept: for so many functions more nothing is written over a value that was read for the last
-            time, so that they may run beside its reader.
+        in_place: for each function, the inputs whose memory its result may take over if they are
+            not read later; by default none.
+        kept: the number of functions after the last reader of a value for which its memory is not
+            reused, so that they may run concurrently with the reader.
     """
     aliases = _aliases(functions, set(outside), in_place)
     lives = _lives(functions, set(outside), aliases)
@@ -86,7 +86,7 @@ def plan_memory(
 def _aliases(
     functions: Sequence[Function], outside: set[Value], in_place: Sequence[Sequence[Value]]
 ) -> Aliases:
-    """Return which values are others: reshaped, joined, or written over what nobody reads."""
+    """Return the values in the memory of others: reshaped, joined, or written over dead values."""
     aliases = {f.outputs[0]: (f.inputs[0], 0) for f in functions if f.is_free}
     for function in functions:
         if function.joins and function.outputs[0] not in outside:

@@ -119,7 +119,7 @@ def _input(unit: Unit, target: Target) -> MeasureInput:
 def _timed(
     parts: Mapping[str, list[_Part]], target: Target, option_for: OptionFor
 ) -> dict[str, MeasureResult]:
-    """Return what came of running each kernel once more on its own, by `Unit.key`."""
+    """Time each kernel once more on its own; return the results by `Unit.key`."""
     units = [each.unit for every in parts.values() for each in every]
     inputs = {unit.key: _input(unit, target) for unit in units}
     keys = {(inp.task, inp.key): key for key, inp in inputs.items()}

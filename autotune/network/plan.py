@@ -185,7 +185,7 @@ def fit_plan(plan: ExecutionPlan, kernels: Sequence[Kernel]) -> ExecutionPlan:
 
 
 def _constants(graph: Graph, units: Sequence[Unit]) -> tuple[Constant, ...]:
-    """Return the constants that kernels read, and those that are returned as they are."""
+    """Return the constants that kernels read, and those that are outputs of the network."""
     read = [value for unit in units for value in unit.arguments]
     return tuple(dict.fromkeys(v for v in (*read, *graph.outputs) if isinstance(v, Constant)))
 

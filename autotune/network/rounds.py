@@ -26,15 +26,15 @@ _MOST_AT_ONCE, _PLACES = 4, 8
 
 
 class Rounds:
-    """Gives rounds to whatever promises most, until told to stop.
+    """Gives each round to the function with the largest expected gain, until told to stop.
 
-    On a CPU there is one round at a time: what one function's search computes would disturb the
+    On a CPU there is one round at a time, since the search for one function would disturb the
     trials of another.
 
     Args:
-        tuned: the functions and their ways.
+        tuned: the functions and the ways to compute each.
         session: builds and runs.
-        target: what for.
+        target: the target.
         on_round: called in this thread after each round.
     """
 

@@ -47,15 +47,15 @@ def template_tasks(
 ) -> tuple[list[Task], list[int]]:
     """Return a task for each distinct layer that a registered template implements.
 
-    They are in the order in which layers run; beside them, how many layers each stands for. There
-    are several tasks of a layer where TVM has several templates for it. Where none of them is
+    The tasks are in the order in which layers run; with each comes the number of layers that it
+    represents. A layer has several tasks if TVM has several templates for it. If no template is
     registered, those that come with autotune are loaded, as TVM loads its own.
 
     Args:
         graph: the network.
-        params: numbers of its parameters, by name.
-        target: what to tune for.
-        operators: names of operators, such as ``nn.conv2d``; all by default.
+        params: values of its parameters, by name.
+        target: the target to tune for.
+        operators: names of operators, such as ``nn.conv2d``; by default all.
 
     Raises:
         TemplateError: layers could be tuned, but no template is registered.
@@ -96,13 +96,13 @@ def _created(layer: LayerTask, target: Target) -> Task | None:
 def layer_tasks(
     op: Operator, inputs: Sequence[Value], dtype: str, target: Target
 ) -> list[LayerTask]:
-    """Return the tasks of a layer, as TVM names them; templates may be there for some.
+    """Return the tasks of a layer under TVM's names; some may have no template here.
 
     Args:
         op: the operator.
-        inputs: what it is applied to.
-        dtype: of its result.
-        target: what for.
+        inputs: its operands.
+        dtype: dtype of its result.
+        target: the target.
     """
     on_gpu = target.backend.on_gpu
     match op:

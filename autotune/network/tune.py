@@ -92,32 +92,32 @@ def tune_network(
     on_round: Callable[[Progress], None] | None = to_stderr,
     seed: int | None = None,
 ) -> CompiledNetwork:
-    """Tune the functions of a network for some seconds, and return it compiled with what is best.
+    """Tune the functions of a network within a time budget; return it compiled with the best.
 
-    Time goes where the network gains most for it: over all functions, and over all ways to
-    compute each, by templates and by the auto-scheduler. At the end the best of each function
-    race inside the whole network, and the log says who won, so that
-    ``compile_network(..., choose=History(log).choose)`` gives the same kernels ever after. The
-    layout of NHWC images is raced first, on a GPU; `History.pipeline` says which it is.
+    The time is divided among all functions, and among all ways to compute each (by templates and
+    by the auto-scheduler), so that the network gains most per second. At the end the best kernels
+    of each function race inside the whole network. The log holds the winners, so that
+    ``compile_network(..., choose=History(log).choose)`` gives the same kernels each time. On a GPU
+    the layout of NHWC images is raced first; `History.pipeline` returns the winner.
 
-    The log takes each trial as it ends. Stopped in any way, the same call goes on: what was spent
-    counts, and where nothing is left it only compiles. An interrupt ends the tuning early, and the
-    network is returned with what was found until then. In frozen mode nothing is tuned: the
-    network is compiled as the lock says.
+    Each trial is logged as soon as it ends. If the call is stopped in any way, the same call
+    continues: seconds that were spent count, and when none are left it only compiles. An interrupt
+    ends tuning early and returns the network with the best kernels so far. In frozen mode nothing
+    is tuned: the network is compiled with the locked kernels.
 
     Args:
         network: a graph, or a module or function of `autotune.tvm.relay`.
-        params: numbers of its parameters, by name.
-        target: what for; its device must be here.
-        budget_s: seconds in all, of which the last tenths are for the race. They are kept to a
-            second or so, unless compiling the network alone takes longer.
-        log: a file of this network, or of several.
-        option: who builds and runs, see `measure_option`, or a `Session`; by default this machine.
+        params: values of its parameters, by name.
+        target: the target, whose device must be present.
+        budget_s: seconds in all, of which the last tenths are for the race. They are exceeded by
+            at most a second or so, unless compiling the network alone takes longer.
+        log: a log of this network, or of several.
+        option: builder and runner, see `measure_option`, or a `Session`; by default this machine.
         on_round: called after each round; by default a line is printed.
         seed: makes proposals repeatable.
 
     Raises:
-        GraphError: the network cannot be computed, or an argument makes no sense.
+        GraphError: the network cannot be computed, or an argument is invalid.
         RecordError: the log cannot be written.
     """
     check = Check(GraphError, "tune_network")
@@ -349,10 +349,10 @@ class _Tuning:
     def _entrants(
         self, finalists: Mapping[str, Sequence[Choice]], where: Device
     ) -> list[NetworkInstance]:
-        """Return networks of the first finalists of all functions, of the second, and so on.
+        """Return networks made of the first finalist of each function, of the second, and so on.
 
-        The untuned and the fastest trials are there in any case; others as long as there is time
-        to compile them, and to run all as often as a race takes at least.
+        The untuned kernels and the fastest trials are always included; others as far as there is
+        time to compile them, and to run all as often as a race requires.
         """
         instances: list[NetworkInstance] = []
         longest_s = 0.0

@@ -34,11 +34,11 @@ class NetworkLog:
     """The contents of a log, read once.
 
     Attributes:
-        path: the log; it need not exist.
+        path: the log, which need not exist.
         templates: trials of templates, and winners of their races.
         states: trials of the auto-scheduler, and winners of their races.
-        notes: what lines of networks hold, in order.
-        unreadable: lines that are none of these.
+        notes: the contents of lines about networks, in order.
+        unreadable: the lines that are none of these.
     """
 
     path: Path
@@ -100,12 +100,12 @@ class NetworkLog:
     def spent_s(self, network: str, target: Target | None = None) -> float:
         """Return the seconds that were spent on tuning a network.
 
-        What nobody can have spent, such as an infinite time, is passed over.
+        Impossible values, such as infinity, are ignored.
 
         Args:
-            network: its digest.
-            target: what it was tuned for, by default anything; seconds that were told without one
-                count for all.
+            network: digest of the network.
+            target: the target, by default any; seconds that were logged without a target count
+                for all.
         """
         counts = (None, str(target))
         told = [

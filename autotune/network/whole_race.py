@@ -1,8 +1,9 @@
 """Finalists of functions compared by the time of the whole network.
 
-On a GPU times of kernels do not add up to the time of their graph: a kernel begins while the one
-before it ends, and finds caches as that left them. So, function by function, the network with
-another finalist runs in turns with the network as it is, and the faster of the two is kept.
+On a GPU the times of kernels do not add up to the time of their graph: a kernel starts while the
+previous one ends, and finds the caches in the state which that leaves. So, function by function,
+the network with another finalist is timed in turns with the present network, and the faster of the
+two is kept.
 """
 
 from __future__ import annotations

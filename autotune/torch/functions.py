@@ -63,10 +63,10 @@ class OfTemplate:
     """A template, whose arguments follow from the inputs.
 
     Args:
-        jit: the template as it is called; its key takes inputs and outputs.
+        jit: the template as a function of inputs and outputs.
         key: takes the inputs alone, and returns the arguments of the template.
         example: arguments of one workload, from which names, roles and dtypes are read.
-        target: what it is built for.
+        target: the target.
     """
 
     def __init__(

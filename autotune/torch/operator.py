@@ -65,29 +65,29 @@ def as_op(
 ) -> Callable[..., Any]:
     """Return an operator of torch that runs a built function, or a template.
 
-    It takes the inputs of the function, tensors and numbers, makes its outputs itself and returns
-    them; in-place arguments are written, and torch knows it. It works eagerly, within
-    `torch.compile(fullgraph=True)`, `torch.export` and CUDA graphs. Also found as
-    ``torch.ops.NAMESPACE.NAME``. Made again under its name, with the same signature, it runs the
-    new function.
+    The operator takes the inputs of the function (tensors and numbers), allocates the outputs and
+    returns them. It writes in-place arguments, and torch is told so. It works eagerly, within
+    `torch.compile(fullgraph=True)`, `torch.export` and CUDA graphs, and is also available as
+    ``torch.ops.NAMESPACE.NAME``. If it is defined again under its name with the same signature, it
+    runs the new function.
 
     Args:
-        function: what `autotune.build` made, whose sizes may be open; or a template, which is
-            built by shape as `autotune.jit` does. A graph is compiled anew for each of its shapes.
+        function: the result of `autotune.build`, whose sizes may be open; or a template, which is
+            built for each shape as by `autotune.jit`. torch compiles a graph for each shape.
         name: ``"namespace::name"``.
-        key: of a template: takes the inputs, returns the arguments of the template.
-        example: of a template: its arguments for one workload, from which the names, roles and
+        key: for a template: takes the inputs, returns the arguments of the template.
+        example: for a template: its arguments for one workload, from which the names, roles and
             dtypes of the operator's arguments are read.
-        target: of a template: what to build for; by default the one around the call.
+        target: for a template: the target; by default that of the context.
         backward: called with a context and the gradients of the outputs; returns those of the
-            inputs, as in `torch.library.register_autograd`. Without one, a gradient that is asked
-            for is an error.
+            inputs, as in `torch.library.register_autograd`. Without it, requesting a gradient is
+            an error.
         setup_context: called with (context, inputs, output) to save what ``backward`` needs; by
-            default tensors among the inputs, then the outputs, are ``context.saved_tensors``.
-        tuning: of a template: ``tune``, ``budget``, ``store`` and ``at_exit`` of `autotune.jit`.
+            default the tensors among the inputs, then the outputs, are ``context.saved_tensors``.
+        tuning: for a template: ``tune``, ``budget``, ``store`` and ``at_exit`` of `autotune.jit`.
 
     Raises:
-        KernelError: torch is missing, the name is no such name or is taken by something else, or
+        KernelError: torch is missing, the name is invalid or used by something else, or
             ``backward`` is given for a function that writes its inputs.
 
     Example::
@@ -194,9 +194,9 @@ def _define(name: str, source: Function, has_backward: bool) -> _Operator:
 
 
 def _without_gradient(made: _Operator, keys: Any, *inputs: Any) -> Any:
-    """Run an operator that has no backward, unless a gradient is asked for.
+    """Run an operator without a backward; raise an error if a gradient is requested.
 
-    It stands where autograd would, so that it knows what torch's transforms and compilers ask for.
+    It is registered for autograd, so it sees requests of torch's transforms and compilers as well.
     """
     run = made.run
     if run is None:

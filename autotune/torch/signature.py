@@ -16,10 +16,10 @@ class Parameter:
     """One parameter of an operator: a tensor, or a number.
 
     Attributes:
-        name: as it stands in the schema.
-        argument: of the kernel.
-        position: among the arguments of the kernel.
-        shape: extents; names of sizes stand for those that are open. Empty for numbers.
+        name: its name in the schema.
+        argument: the kernel's argument.
+        position: its position among the arguments of the kernel.
+        shape: the extents, with names of sizes for open ones; empty for numbers.
     """
 
     name: str
