@@ -27,7 +27,7 @@ def post_order(outputs: Iterable[Operation]) -> list[Operation]:
 def dag_text(outputs: Iterable[Operation]) -> str:
     """Return the computes behind ``outputs`` as text, one line for each tensor.
 
-    Tensors of one name are told apart by a number. Graphs of the same text compute the same.
+    Tensors of the same name are distinguished by a number. Graphs of equal text are equivalent.
     """
     order = post_order(outputs)
     names = _distinct_names(order)

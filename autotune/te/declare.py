@@ -63,7 +63,7 @@ def compute(
     attrs: Attrs | None = None,
     varargs_names: Sequence[str] | None = None,
 ) -> Any:
-    """Define a tensor by what stands at each of its indices.
+    """Define a tensor by the value at each of its indices.
 
     ``fcompute`` takes one index for each dimension (its parameters name the axes) or ``*indices``
     (the axes are then called ``i0``, ``i1``, ...). It returns a value, a reduction such as
@@ -232,14 +232,14 @@ def _check_same_reduction(name: str, first: Reduce, other: Expr) -> None:
 
 
 class _BodyCheck(Visitor):
-    """Finds what stands out of place in a body."""
+    """Finds invalid parts of a body."""
 
     def __init__(self, name: str, known: set[Var]) -> None:
         self.name = name
         self.known = known
 
     def top(self, value: Expr, data: set[Var]) -> None:
-        """Check the value of an output; here, and only here, a reduction may stand."""
+        """Check the value of an output, the only place where a reduction is allowed."""
         if not isinstance(value, Reduce):
             self.visit(value)
             return

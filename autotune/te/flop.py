@@ -1,8 +1,8 @@
 """Counting the arithmetic of a graph of computes, as AutoTVM counts it.
 
-Each operator, comparisons and logic included, is one operation wherever it stands in a value; the
-arithmetic of indices is free, and so are casts and the functions themselves (but not what their
-arguments need). Of a Select only the dearer side counts, of an if_then_else both. A reduction
+Each operator in a value counts as one operation, including comparisons and logic. The arithmetic
+of indices is free, and so are casts and calls of functions (but not the computation of their
+arguments). Of a Select only the more expensive side counts, of an if_then_else both. A reduction
 costs its combiner and its source once for each iteration. Every tensor counts once.
 """
 
@@ -40,8 +40,8 @@ class FlopError(ExpressionError, RuntimeError):
 def compute_flop(schedule: Schedule) -> int:
     """Return the number of operations of all computes behind a schedule's outputs.
 
-    Raise `FlopError` where that cannot be told: several outputs, extents that are not constant,
-    or no arithmetic at all.
+    Raise `FlopError` if it cannot be determined: for several outputs, extents that are not
+    constant, or no arithmetic at all.
     """
     total = 0
     for op in post_order(schedule.outputs):

@@ -104,7 +104,7 @@ def _condition(what: str, cond: object) -> Expr:
 
 
 def all(*conditions: object) -> Expr:
-    """Return whether every condition holds; later ones are looked at only if the earlier hold."""
+    """Return whether all conditions hold; each is evaluated only if the previous ones hold."""
     return _join(And, "all", conditions)
 
 

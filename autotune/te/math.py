@@ -1,7 +1,7 @@
 """Mathematical functions on expressions; each becomes a `Call` of the function's name.
 
-Functions of floating-point numbers turn an integer argument into float32 first; rounding and
-tests leave an integer alone, as it is round and finite already.
+Functions of floating-point numbers first convert an integer argument to float32. Rounding, and
+tests such as `isfinite`, return the trivial result for an integer.
 """
 
 from __future__ import annotations

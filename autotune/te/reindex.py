@@ -1,9 +1,9 @@
 """Reading a tensor through a view whose dimensions are axes of the reader, fused.
 
-A convolution becomes a matrix product so: what it reads of the image is a matrix with a row for
-each place of the output and a column for each step of its sum ("im2col"; Chellapilla, Puri and
-Simard, 2006), which nobody stores where the view is inlined. TVM's tensor IR has the same
-primitive, with the axes apart.
+In this way a convolution becomes a matrix product: the part of the image that it reads is a matrix
+with a row for each position of the output and a column for each term of its sum ("im2col";
+Chellapilla, Puri and Simard, 2006), which is never stored if the view is inlined. TVM's tensor IR
+has the same primitive, without fusing the axes.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def groups_text(groups: Groups) -> str:
 
 
 def groups_of(text: str) -> tuple[tuple[int, ...], ...]:
-    """Return the groups of axes of a text.
+    """Return the groups of axes from the text that `groups_text` writes.
 
     Raises:
-        ScheduleError: it is none that `groups_text` writes.
+        ScheduleError: the text is malformed.
     """
     parts = [part.split() for part in text.split(",")]
     if not all(parts) or not all(word.isdecimal() for part in parts for word in part):

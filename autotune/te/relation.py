@@ -34,7 +34,7 @@ class FuseRelation:
 
 @dataclass(frozen=True, eq=False)
 class SingletonRelation:
-    """``iter`` is a loop of one iteration that no axis stands behind."""
+    """``iter`` is a loop of one iteration that does not come from an axis."""
 
     iter: IterVar
 
@@ -103,7 +103,7 @@ def overruns(
 
 
 def related_axes(relations: Sequence[Relation], axis: IterVar) -> set[IterVar]:
-    """Return all axes related to ``axis``: what it came from, and all that comes of that."""
+    """Return all axes related to ``axis``: its origins, and all that are derived from these."""
     found = {axis}
     while True:
         before = len(found)

@@ -80,9 +80,9 @@ def make_cache_read(
     readers: Sequence[StageState],
     permuted: Sequence[int] | None = None,
 ) -> ComputeOp:
-    """Return the copying operation, of a given name, and make the readers read its output.
+    """Return a copying operation with this name, and make the readers read its output.
 
-    Its dimensions are those of the tensor, or these as they are permuted.
+    Its dimensions are those of the tensor, possibly permuted.
     """
     tensor = stage.op.outputs[value_index]
     primitive = "cache_read" if permuted is None else "permute"
@@ -341,7 +341,7 @@ def _factor_body(
 
 
 def _guard(reduce: Reduce, condition: Expr, source: Expr, index: int) -> Expr:
-    """Return the one value that is left to reduce, or the identity where there is none."""
+    """Return the single value that is left to reduce, or the identity if there is none."""
     return if_then_else(condition, source, reduce.combiner.identity[index])
 
 
@@ -353,7 +353,7 @@ def _touches(relation: Relation, family: set[IterVar]) -> bool:
 def _family_values(
     stage: StageState, op: ComputeOp, family: set[IterVar], factor: IterVar
 ) -> tuple[dict[IterVar, Extent], dict[IterVar, Expr], dict[IterVar, IterVar]]:
-    """Return extents and values of all axes of a family, in new axes that stand for its leaves."""
+    """Return extents and values of all axes of a family, in terms of new axes for its leaves."""
     extents: dict[IterVar, Extent] = {}
     for root in op.reduce_axis:
         if root in family:

@@ -39,9 +39,9 @@ Outputs = Place | Sequence[Place]
 class Schedule:
     """A schedule of a graph of computes; created by `create_schedule`.
 
-    ``s[T]`` is the stage of a tensor or operation, whichever version of it one holds. Primitives
-    change stages in place, and each leaves a frozen `Step` in ``steps``; `replay` of these steps
-    gives an equal schedule. ``stages`` stand in the order of computation.
+    ``s[T]`` is the stage of a tensor or operation, also of versions from before a rewrite.
+    Primitives change stages in place, and each appends a frozen `Step` to ``steps``; `replay` of
+    these steps gives an equal schedule. ``stages`` are in the order of computation.
     """
 
     def __init__(self, outputs: Iterable[Operation]) -> None:
@@ -132,13 +132,13 @@ class Schedule:
         return op.outputs[0]
 
     def permute(self, tensor: Tensor, readers: Outputs, order: Sequence[int]) -> Tensor:
-        """Let some stages read a copy whose dimensions stand in another order; return the copy.
+        """Let some stages read a copy whose dimensions are permuted; return the copy.
 
         for i, k: C[i] += B[k, i]  ->  for x, y: B.permuted[x, y] = B[y, x]
                                        for i, k: C[i] += B.permuted[i, k]
 
-        ``order`` are the numbers of the tensor's dimensions in the order that the copy has them
-        in: its last are neighbours in memory.
+        ``order`` lists the tensor's dimensions in the order of the copy, whose last dimension is
+        contiguous in memory.
         """
         stage, at = self[tensor], tensor.value_index
         reading = list(dict.fromkeys(self[each] for each in _listed(readers)))
@@ -247,7 +247,7 @@ class Schedule:
         return outputs if len(outputs) > 1 else outputs[0]
 
     def normalize(self) -> Schedule:
-        """Return a copy in which what is computed inline stands in the bodies that read it."""
+        """Return a copy in which inlined stages are substituted in the bodies that read them."""
         result = self.copy()
         result.inline_now()
         return result

@@ -260,14 +260,14 @@ class LoopPrimitives(StageState):
     def pragma(self, axis: IterVar, key: str, value: SupportsIndex | str | None = None) -> None:
         """Give a loop and all inside it a hint.
 
-        ``auto_unroll_max_step`` (an int) unrolls inner loops as long as no more statements than
-        that come of it; ``unroll_explicit`` (0 or 1) says whether we write them out or leave that
-        to the compiler. ``tensor_core`` and ``wgmma`` have a nest of a product of 16-bit floats,
-        or of floats in TF32, computed by instructions of one warp or of four, see
+        ``auto_unroll_max_step`` (an int) unrolls inner loops if they become at most this many
+        statements; ``unroll_explicit`` is 1 if the generated text is unrolled, 0 if the compiler
+        is told to do so. With ``tensor_core`` or ``wgmma`` a loop nest that multiplies 16-bit
+        floats, or floats as TF32, uses matrix instructions of one warp or of four, see
         `autotune.lowering.passes.tensor_cores` and `autotune.lowering.passes.warpgroups`.
-        ``persistent`` marks a loop, inside of all threads, over the tiles that one block computes
-        in turn: asynchronous copies for the next begin before the results of one are stored.
-        Other keys are kept and mean nothing yet.
+        ``persistent`` marks a loop inside of all thread axes, over the tiles that one block
+        computes one after another: asynchronous copies for the next tile begin before the results
+        of the present one are stored. Other keys are recorded and have no effect.
 
         for i in 0..n:  ->  for i in 0..n:  # auto_unroll_max_step=16
           ...                 ...
@@ -282,7 +282,7 @@ class LoopPrimitives(StageState):
     def _mark(
         self, step: type[Unroll | Vectorize | Parallel], axis: IterVar, kind: ForKind
     ) -> None:
-        """Return how a loop is carried out; the last mark counts, and the same again is none."""
+        """Mark how a loop is executed: the last mark counts; repeating a mark adds no step."""
         at = self.position(step.tag, axis)
         self.check_compute(step.tag)
         old = self.attr(axis)

@@ -147,7 +147,7 @@ class StageState:
         return bool(self.relations or self.iter_attrs) or moved
 
     def position(self, primitive: str, axis: object) -> int:
-        """Return the place of a leaf axis among the loops; raise if it is none of them."""
+        """Return the position of a leaf axis among the loops; raise if it is not one of them."""
         for i, leaf in enumerate(self.leaf_iter_vars):
             if leaf is axis:
                 return i

@@ -1,11 +1,11 @@
-"""Schedule steps: what a schedule is made of, as plain frozen data.
+"""Schedule steps: the primitives of a schedule as plain frozen data.
 
-A step names a stage by its `Stage.key`, which the stage keeps for life, and an axis by its
-position among the stage's leaf axes as they were when the step was taken. So a list of steps
-prints, compares, goes through JSON, and replays on any graph of the same shape; and a step may be
-put in or left out without changing what later steps say about other stages.
+A step names a stage by its `Stage.key`, which never changes, and an axis by its position among the
+stage's leaf axes at the time of the step. So a list of steps can be printed, compared, converted
+to JSON, and replayed on any graph of the same structure. A step may be inserted or removed without
+changing the meaning of later steps for other stages.
 
-Steps are data and know no schedule: `autotune.te.replay` takes them.
+Steps are data only: `autotune.te.replay` applies them to a schedule.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def compute_bytes(tensors: Iterable[Tensor]) -> int:
 
 
 class _Reads(Visitor):
-    """Counts the elements of each tensor that are read, as if no two iterations read the same."""
+    """Counts the reads of each tensor's elements, with repeated reads of an element."""
 
     def __init__(self, arguments: Iterable[Tensor]) -> None:
         self.elements: defaultdict[Tensor, float] = defaultdict(float)

@@ -107,7 +107,7 @@ def _listed(nodes: Iterable[Expr]) -> str:
 
 
 def digest(text: str) -> str:
-    """Return the MD5 of a text in hexadecimal; it is no secret that it keeps."""
+    """Return the MD5 of a text in hexadecimal, which is not used for security."""
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
@@ -159,7 +159,7 @@ def _reduction(node: Reduce) -> str:
 
 
 def _as_call(node: Expr) -> Any:
-    """Return a conditional as the call that it is in TVM, and all else as it is."""
+    """Return a conditional in TVM's form, a call, and any other expression unchanged."""
     if isinstance(node, Conditional) and not isinstance(node, Select):
         return Call("if_then_else", (node.cond, node.then, node.other), node.dtype)
     return node
