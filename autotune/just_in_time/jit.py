@@ -13,10 +13,10 @@ import numpy as np
 from autotune.errors import AutotuneError, TunerError
 from autotune.just_in_time.background import WORKER, Job
 from autotune.just_in_time.choice import Choice, IsRight, choose, exact
+from autotune.just_in_time.empty import check_nothing_is_written, is_without_elements
 from autotune.just_in_time.named import in_order
-from autotune.just_in_time.nothing import check_nothing_is_written, is_without_elements
 from autotune.just_in_time.store import Store, claimed
-from autotune.just_in_time.verdict import is_known_right, is_right
+from autotune.just_in_time.verification import is_known_right, is_right
 from autotune.just_in_time.ways import Asked, Source, Way, source_of
 from autotune.measure import measure_option
 from autotune.record import Database

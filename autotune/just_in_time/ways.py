@@ -11,7 +11,7 @@ import numpy as np
 
 from autotune.driver import kernel_of
 from autotune.errors import KernelError, TunerError
-from autotune.just_in_time.apart import contiguous_copy, copy_back, is_torch, refuse_apart
+from autotune.just_in_time.strided import contiguous_copy, copy_back, is_torch, refuse_strided
 from autotune.kernel import Argument
 from autotune.runtime import NDArray
 from autotune.runtime.arrays.array import from_dlpack
@@ -163,7 +163,7 @@ def arranged(
         value: Any = args[number]
         seen = _seen_as(value, argument.shape)
         if seen is None:
-            refuse_apart(f"argument {number}", value, argument.role != "in")
+            refuse_strided(f"argument {number}", value, argument.role != "in")
             seen = contiguous_copy(value, argument.shape)
             if argument.role != "in":
                 finish.append(partial(copy_back, value, seen))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import autotune
-from autotune.just_in_time import background, verdict
+from autotune.just_in_time import background, verification
 from autotune.just_in_time.nearest import distance
 from tests.just_in_time.test_jit import length, put, run, scale, step_of
 
@@ -107,8 +107,8 @@ def test_what_is_wrong_at_other_shapes_is_never_run_there(log, here, monkeypatch
         summed(autotune.jit(total, key=length, store=log, target="llvm"), 100).origin == "default"
     )
     task = autotune.create(total, args=(100,), target="llvm")
-    assert verdict.remembered(task, task.config_space.get(index)).startswith(why)
-    monkeypatch.setattr(verdict, "_measured", None)  # it is not found out twice
+    assert verification.remembered(task, task.config_space.get(index)).startswith(why)
+    monkeypatch.setattr(verification, "_measured", None)  # it is not found out twice
     assert (
         summed(autotune.jit(total, key=length, store=log, target="llvm"), 100).origin == "default"
     )
@@ -119,7 +119,7 @@ def test_what_is_right_at_other_shapes_is_checked_once(log, here, monkeypatch):
     for _ in range(2):
         chosen = summed(autotune.jit(total, key=length, store=log, target="llvm"), 100)
         assert (chosen.origin, chosen.of) == ("nearest", (64,))
-        monkeypatch.setattr(verdict, "_measured", None)
+        monkeypatch.setattr(verification, "_measured", None)
 
 
 def test_another_neighbour_is_taken_where_the_nearest_is_wrong(log, here):
@@ -139,13 +139,13 @@ def test_what_cannot_be_checked_is_passed_over(log, here, monkeypatch, caplog):
         raise OSError("no more processes")
 
     put(log, total, (64,), 2, 1e-6)
-    monkeypatch.setattr(verdict, "_measured", refuse)
+    monkeypatch.setattr(verification, "_measured", refuse)
     assert (
         summed(autotune.jit(total, key=length, store=log, target="llvm"), 100).origin == "default"
     )
     assert "no more processes" in caplog.text
     task = autotune.create(total, args=(100,), target="llvm")
-    assert verdict.remembered(task, task.config_space.get(2)) is None
+    assert verification.remembered(task, task.config_space.get(2)) is None
 
 
 def test_a_check_ends_after_the_budget(log, here):
@@ -155,7 +155,7 @@ def test_a_check_ends_after_the_budget(log, here):
     function = autotune.jit(slow, key=length, store=log, target="llvm", budget=0.1)
     assert summed(function, 100).origin == "default"
     task = autotune.create(slow, args=(100,), target="llvm")
-    assert "longer than 0.1 s" in verdict.remembered(task, task.config_space.get(2))
+    assert "longer than 0.1 s" in verification.remembered(task, task.config_space.get(2))
     assert time.monotonic() - started < 30
 
 

@@ -1,4 +1,4 @@
-"""Arrays of the host whose elements lie apart, where a kernel sees them in another shape."""
+"""Arrays of the host that are not contiguous, for a kernel that sees them in another shape."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_torch(value: object) -> bool:
     return type(value).__module__.partition(".")[0] == "torch"
 
 
-def refuse_apart(where: str, value: Any, written: bool) -> None:
+def refuse_strided(where: str, value: Any, written: bool) -> None:
     """Raise where an array that is not contiguous cannot be copied, or not back.
 
     Args:
