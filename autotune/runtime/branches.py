@@ -43,15 +43,15 @@ class Placed:
 
 
 def place(steps: Sequence[Touched], most: int = MOST) -> list[Placed]:
-    """Return on which branches steps run so that their order is kept where it matters.
+    """Assign steps to branches that run concurrently, such that dependences are respected.
 
-    A step goes on with the branch that ends with the last step it depends on; else with one whose
-    end it must wait for anyway; else it begins a branch. It waits for others only where nothing
-    that it waits for has done so before.
+    A step continues the branch that ends with the last step on which it depends; otherwise one for
+    whose end it must wait anyway; otherwise it starts a branch. It waits for another branch only
+    if no step for which it waits has done so already.
 
     Args:
-        steps: in an order that is right without branches.
-        most: branches.
+        steps: the steps, in an order that is valid without branches.
+        most: the largest number of branches.
     """
     before: list[frozenset[int]] = []  # all that must have ended, through others too
     needed: list[list[int]] = []  # the same without what others imply, latest first

@@ -45,10 +45,10 @@ def pack(
     suffix: str,
     resources: dict[str, int],
 ) -> None:
-    """Write a built function to ``path``, or leave what is there as it was.
+    """Write a built function to ``path``; if that fails, an existing file is unchanged.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     args = [{"kind": type(a).__name__, **asdict(a)} for a in kernel.args]
     head = {

@@ -72,19 +72,20 @@ class DeviceModule(Elsewhere):
 class Module(Elsewhere):
     """A built function. Made by `autotune.build` and `load_module`.
 
-    It is loaded on its first call, so that building needs no device. Calling it takes one array
-    for each argument: ours, numpy's, torch's, or any with ``__dlpack__``.
+    It is loaded at its first call, so that building needs no device. A call takes one array for
+    each argument: an `NDArray`, an array of numpy, a tensor of torch, or any object with
+    ``__dlpack__``.
 
-    On a GPU a call is put on the caller's current stream and returns; it may be captured into a
-    CUDA graph. Where arrays have to be copied, numpy's for example, it returns when the results
-    are there. On the CPU it always does. Any thread may call.
+    On a GPU, a call is queued on the caller's current stream and returns; it may be captured into
+    a CUDA graph. If arrays have to be copied, such as those of numpy, it returns when the results
+    are complete, and so it always does on the CPU. Any thread may call.
 
     Args:
-        kernel: what was built.
-        target: for what.
+        kernel: the kernel.
+        target: the target.
         artifact: the bytes of the cubin or shared object.
-        suffix: which of the two, ``".cubin"`` or ``".so"``.
-        resources: registers, shared bytes, ... as the compiler reported them.
+        suffix: the kind of the artifact, ``".cubin"`` or ``".so"``.
+        resources: registers, shared bytes, ... as reported by the compiler.
 
     Example::
 
@@ -143,8 +144,8 @@ class Module(Elsewhere):
         """The loaded kernel.
 
         Raises:
-            KernelError: it has sizes, and is loaded for each of them when it is called.
-            DeviceError: there is no device for it here.
+            KernelError: the function has open sizes, and is loaded for each when it is called.
+            DeviceError: there is no device for the function.
         """
         if self.kernel.sizes is not None:
             raise KernelError(f"{self.name}: it is loaded when it is called: its sizes are open")
@@ -330,7 +331,7 @@ class Module(Elsewhere):
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Give what makes it again; it is loaded anew on its first call."""
+        """Pickle the data of the function; a copy is loaded at its first call."""
         return Module, (self.kernel, self.target, self.artifact, self.suffix, self.resources)
 
     def __repr__(self) -> str:

@@ -45,15 +45,15 @@ class Program(ABC):
 
     @abstractmethod
     def start(self, stream: object = None) -> None:
-        """Begin to run all steps once; where a device does not run by itself, that is all of it.
+        """Start to run all steps once; on a CPU, run them.
 
         Args:
-            stream: of torch, CuPy or PyCUDA, or its handle, on which to queue; by default the
-                program's own. Runs of a program never overlap, whatever streams they are on.
+            stream: a stream of torch, CuPy or PyCUDA, or its handle; by default the program's own.
+                Runs of a program never overlap, even on different streams.
 
         Raises:
             DeviceError: a kernel failed, or the device has no streams.
-            KernelError: it is no stream.
+            KernelError: the value is not a stream.
         """
 
     @abstractmethod

@@ -53,13 +53,13 @@ class Ceilings:
     """The rates of one device.
 
     Attributes:
-        device: its name, with the driver or the number of threads they were measured with.
-        bandwidths: pairs of bytes and bytes per second, reads and writes counted: the most that
-            reading or copying reaches over a working set of at least so many bytes. Sizes rise,
-            rates never do.
-        flops: operations per second by element type; a multiply-add counts two. On CUDA devices
-            16-bit types are those of the matrix units as ``mma`` reaches them; a kernel that uses
-            a wider instruction may pass 100%.
+        device: its name, with the driver or the number of threads of the measurement.
+        bandwidths: pairs of a size in bytes and a rate in bytes per second (reads and writes
+            counted): the highest rate of reading or copying for working sets of at least this
+            size. Sizes increase, rates never do.
+        flops: operations per second by element type; a multiply-add counts as two. On CUDA devices
+            the rates of 16-bit types are those of ``mma`` on tensor cores; a kernel with a wider
+            instruction may exceed 100%.
     """
 
     device: str
@@ -88,11 +88,11 @@ class Ceilings:
         return self.bandwidth()
 
     def bandwidth(self, working_set: float = math.inf) -> float:
-        """Return the most bytes per second of a kernel that runs on so many bytes in turn.
+        """Return the highest rate in bytes per second for a working set.
 
         Args:
-            working_set: all that is touched before the first of it is touched again; infinite
-                where every run finds cold caches.
+            working_set: bytes that are accessed before the first is accessed again; infinite if
+                every run finds cold caches.
         """
         # Of two sizes the smaller counts: a size between them may just fit the cache.
         fitting = [rate for size, rate in self.bandwidths if size <= working_set]
@@ -173,7 +173,7 @@ def ceilings_of(device: Device, again: bool = False) -> Ceilings:
 
 
 def known_ceilings(device: Device) -> Ceilings | None:
-    """Return the ceilings of a device that were measured before; None where there are none."""
+    """Return the ceilings of a device that were measured before, or None."""
     try:
         return Ceilings.from_json(json.loads(read_own(_path(_identity(device)))))
     except (OSError, ValueError, TypeError, KeyError):
@@ -211,9 +211,9 @@ def _measure(device: Device, name: str) -> Ceilings:
 
 
 def _never_rising(rates: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
-    """Return the rates by rising size, each the most that this size or a larger one reaches.
+    """Return the rates by increasing size, each the maximum over this size and larger ones.
 
-    Kernels on little data may not fill a device, which is no bound for a kernel that does.
+    Kernels on little data may not fill a device, which does not limit a kernel that does.
     """
     most, pairs = 0.0, []
     for size in sorted(rates, reverse=True):

@@ -110,9 +110,9 @@ extern "C" __global__ void __launch_bounds__(256) mma_rate(float *y) {
 
 
 def for_cuda(sm_count: int) -> RooflineKernels:
-    """Return the kernels for a CUDA device of so many multiprocessors.
+    """Return the kernels for a CUDA device with a number of multiprocessors.
 
-    The 16-bit ones do not compile where the matrix units know no such type.
+    Those of a 16-bit type do not compile if the tensor cores do not support it.
     """
     sizes = _powers_of_two(_MIB, _GIB)  # ten times the largest L2 cache
     traffic = [one for size in sizes for one in (_cuda_copy(size), _cuda_read(size))]

@@ -28,19 +28,19 @@ class TimeOptions:
     """Options of timing.
 
     Attributes:
-        number: runs between two looks at the clock; grown until a repeat takes `min_repeat_ms`.
-        repeat: how many samples.
+        number: runs per sample; increased until a sample takes `min_repeat_ms`.
+        repeat: number of samples.
         min_repeat_ms: least milliseconds of one sample.
         cooldown_interval_s: pause after every `repeats_to_cooldown` samples.
-        repeats_to_cooldown: see there.
-        flush_cache: run every time on cold caches; each run is then timed alone.
-        use_graph: replay a CUDA graph, so that launching costs next to nothing. By default that
-            is done for kernels so short that launching them would be what is timed.
-        input_sets: how many copies of the arguments the runs go round. By default as many as the
-            L2 cache (of the GPU, or of a core) cannot hold together, within reason, and one where
-            it cannot hold one.
-        give_up_after_s: a run longer than this ends the timing with what it took.
-        observe: whether clocks and temperature are read at each sample, or, on a CPU, whether the
+        repeats_to_cooldown: see `cooldown_interval_s`.
+        flush_cache: whether every run has cold caches; each run is then timed alone.
+        use_graph: whether a CUDA graph is replayed, so that launching takes almost no time. By
+            default for kernels so short that otherwise mostly the launch would be timed.
+        input_sets: number of copies of the arguments among which runs alternate. By default so
+            many (within limits) that together they exceed the L2 cache of the GPU or of a core,
+            and one if a single set does.
+        give_up_after_s: a run longer than this ends the timing, with the time of this run.
+        observe: whether each sample records clocks and temperature or, on a CPU, whether the
             kernel lost its core.
 
     Raises:
@@ -162,7 +162,7 @@ class Sampler(Protocol):
         ...
 
     def clocks(self) -> Clocks | None:
-        """Return the state of the device just now, or None where nobody tells."""
+        """Return the present state of the device, or None if unknown."""
         ...
 
 
@@ -180,10 +180,10 @@ class TimesSingleRuns(Protocol):
 
 
 def take_timing(sampler: Sampler, options: TimeOptions) -> Timing:
-    """Warm up, take the samples that ``options`` asks for, and sum them up.
+    """Warm up, take samples according to ``options``, and summarise them.
 
     Raises:
-        MeasureError: it is no sampler, or these are no options.
+        MeasureError: the sampler or the options are invalid.
     """
     check = Check(MeasureError, "take_timing")
     check.function("sampler.sample", getattr(sampler, "sample", None), "a number of runs")
@@ -233,10 +233,10 @@ def grown_sample(sampler: Sampler, number: int, least_s: float) -> tuple[float, 
 
 
 def sample_and_duration(sampler: Sampler, number: int) -> tuple[float, float]:
-    """Returns the seconds of so many runs, and how long it took to take that sample.
+    """Return the seconds of a number of runs, and the duration of the sample.
 
-    Of runs that follow each other these are the same: what else a sample takes, such as building
-    a graph of them, is done once.
+    The two are equal for runs that follow each other; other work for a sample, such as building a
+    graph, is done once.
     """
     started = time.perf_counter()
     seconds = sampler.sample(number)
@@ -255,17 +255,17 @@ def summarize(
     cut_short: bool = False,
     input_sets: int = 1,
 ) -> Timing:
-    """Sum samples up, without those that were disturbed.
+    """Summarise samples, without those that were disturbed.
 
     Args:
-        samples_s: seconds of one run, by each sample; at least one.
+        samples_s: seconds of one run, for each sample; at least one.
         number: runs in each sample.
-        clocks: the device at each sample, or nothing.
+        clocks: state of the device at each sample, or empty.
         cut_short: see `Timing`.
         input_sets: see `Timing`.
 
     Raises:
-        MeasureError: there is no sample, or one is no time.
+        MeasureError: there is no sample, or one is not a valid time.
     """
     if isinstance(samples_s, np.ndarray):
         samples_s = samples_s.tolist()

@@ -293,7 +293,7 @@ def _values(owner: str, source: object) -> HostArray:
     """Return anything numpy can read as an array of an element type that kernels have.
 
     Raises:
-        KernelError: it is no array of numbers.
+        KernelError: the value is not an array of numbers.
     """
     check, expected = Check(KernelError, owner), "an array or nested lists of numbers"
     try:

@@ -56,18 +56,18 @@ def bind(
     stream: int = 0,
     may_copy: bool = True,
 ) -> Bound:
-    """Check what a caller passes, and copy it to the device where needed.
+    """Check the arguments of a call, and copy them to the device if needed.
 
-    Arrays that are already there are used as they are. Host arrays passed to a kernel on a GPU,
-    and arrays that are not contiguous or not aligned, are copied there, and back if written.
-    Torch is told of its tensors that are written.
+    Arrays on the device are used in place. Host arrays for a kernel on a GPU, and arrays that are
+    not contiguous or not aligned, are copied there, and back if the kernel writes them. Torch is
+    told which of its tensors are written.
 
     Args:
-        kernel: what is called.
-        values: what it is called with.
-        device: where it runs.
+        kernel: the kernel.
+        values: the arguments of the call.
+        device: the device on which it runs.
         stream: handle of the CUDA stream on which it runs.
-        may_copy: False while a graph is captured, which would hold the copy and not the copying.
+        may_copy: False during the capture of a graph, which would not repeat the copying.
 
     Raises:
         KernelError: wrong number, shape, dtype or device; the message names the argument.

@@ -190,10 +190,10 @@ class Buffers:
 
 
 def sets_beyond(set_bytes: int, cache_bytes: int, most: int) -> int:
-    """Return how many sets of arguments it takes for a run to find its own evicted from a cache.
+    """Return how many sets of arguments must alternate so that each is evicted from a cache.
 
-    One where a set alone is larger than the cache. Never more than ``most``: each costs time to
-    make, and so many at least are not in the caches nearest to the cores.
+    One if a set alone is larger than the cache, and never more than ``most``, since creating sets
+    takes time; that many are at least too large for the caches nearest to the cores.
     """
     if set_bytes > cache_bytes:
         return 1
@@ -227,8 +227,8 @@ def random_inputs(args: Sequence[Argument], seed: int = 0) -> list[HostArray]:
     Scalars that have a value get it.
 
     Raises:
-        KernelError: these are no arguments, or the seed is none.
-        DeviceError: the host has no memory for them.
+        KernelError: the arguments or the seed are invalid.
+        DeviceError: the host has not enough memory.
     """
     Check(KernelError, "random_inputs").whole("seed", seed, least=0)
     rng = np.random.default_rng(seed)

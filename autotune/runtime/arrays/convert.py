@@ -9,9 +9,9 @@ from autotune.ir import Operand, as_expr
 
 
 def convert(value: object) -> Any:
-    """Return numbers as constants, also those in lists and dicts; all else as it is.
+    """Return numbers as constants, also within lists and dicts, and anything else unchanged.
 
-    TVM has containers and texts of its own; here they are Python's.
+    Containers and texts, of which TVM has its own types, are Python's here.
     """
     if isinstance(value, Operand) or value is None:
         return value

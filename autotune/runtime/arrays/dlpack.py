@@ -144,10 +144,10 @@ def adopt(
 ) -> tuple[Device, tuple[int, ...], str, Block]:
     """Take the memory of another library's array: its device, shape, dtype and bytes.
 
-    What the library has queued for it comes before what is put on ``stream`` later.
+    Work that the library has queued on the array precedes work that is put on ``stream`` later.
 
     Raises:
-        KernelError: it cannot be used as it is; the message says why.
+        KernelError: the array cannot be used in place; the message says why.
     """
     capsule, address, tensor = _shown(source, stream)
     device, shape, dtype = _device(tensor), tuple(tensor.shape[: tensor.ndim]), _dtype(tensor)

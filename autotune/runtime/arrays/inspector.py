@@ -1,4 +1,4 @@
-"""Looks at arrays on their device: what was computed, and whether anything else was touched."""
+"""Checks of arrays on their device: the results, and whether other memory was changed."""
 
 from __future__ import annotations
 

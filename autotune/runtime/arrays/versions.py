@@ -1,7 +1,8 @@
-"""Versions of torch's tensors, which say whether one was written after autograd has saved it.
+"""Versions of torch's tensors, by which autograd notices that a saved tensor was written since.
 
-A kernel writes memory without torch, so torch is told: a backward pass that needs what was there
-before then fails, as it does after ``tensor.add_()``, in place of giving wrong gradients.
+Torch does not see that a kernel writes memory, so the version is incremented here. A backward pass
+that needs the old values then fails, as after ``tensor.add_()``, instead of computing wrong
+gradients.
 """
 
 from __future__ import annotations

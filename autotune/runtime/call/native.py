@@ -1,6 +1,6 @@
 """The launcher in C, compiled once for this Python by the host compiler and kept in the cache.
 
-Without a compiler or Python's headers there is none, and calls take the path in Python.
+Without a compiler or Python's headers there is no launcher, and calls are made in Python.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def launcher() -> Any:
 
 
 def why_not() -> str:
-    """Return why there is no C launcher; empty where there is one."""
+    """Return why there is no C launcher; empty if there is one."""
     return _launcher()[1]
 
 
@@ -69,9 +69,9 @@ def _make() -> tuple[object, str]:
 
 
 def call_by_slot(owner: type, slot: str) -> None:
-    """Let instances of a class call what a slot of theirs holds, with no frame of Python between.
+    """Let instances of a class call the object in a slot directly, without a Python frame.
 
-    The method that the class has serves those whose slot is empty, and where there is no launcher.
+    The method of the class is called if the slot is empty, or if there is no launcher.
     """
     found = launcher()
     if found is not None and not isinstance(vars(owner)["__call__"], found.Forward):

@@ -21,7 +21,7 @@ def stream_handle(given: object, index: int) -> int:
     """Return the handle of a stream on device ``index``; of the current one if None is given.
 
     Raises:
-        KernelError: it is no stream, or one of another device.
+        KernelError: the value is not a stream, or is a stream of another device.
     """
     if given is None:
         return _current(index)

@@ -63,10 +63,10 @@ class BuildCache:
         self._room: int | None = None
 
     def get(self, key: str) -> Entry | None:
-        """Return the entry of ``key`` and mark it used, or None.
+        """Return the entry of ``key`` and mark it as used, or None.
 
-        A damaged entry is none, and so is one that another user wrote, or may have changed: what
-        is in it will be run.
+        A damaged entry is ignored, and so is one that another user may have written, since its
+        contents will be executed.
         """
         path = self._path(key)
         try:
@@ -85,7 +85,7 @@ class BuildCache:
         return entry
 
     def put(self, key: str, entry: Entry) -> None:
-        """Store an entry. A folder that cannot be written is no error: nothing is kept."""
+        """Store an entry, if the folder can be written."""
         facts = {k: v for k, v in asdict(entry).items() if k != "artifact"}
         content = json.dumps(facts | {"schema": _SCHEMA}).encode() + b"\n" + entry.artifact
         content = _digest(content) + b"\n" + content

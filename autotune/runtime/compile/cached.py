@@ -81,21 +81,21 @@ def compile_kernel(
     """Compile ``kernel`` for ``target`` into ``out_dir``.
 
     Args:
-        kernel: what to compile.
-        target: for which architecture.
+        kernel: the kernel.
+        target: the target, with the architecture.
         timeout_s: seconds after which the compiler and its children are killed; may be infinite.
-        compiler: of CUDA kernels; C always goes to the host compiler.
-        out_dir: folder the artifact is put in, under a new name; it is made if missing.
-        cache: where compiled kernels are kept; by default this user's.
-        use_cache: False neither looks there nor stores.
+        compiler: the compiler of CUDA kernels; C is always compiled by the host compiler.
+        out_dir: folder for the artifact, which gets a new name; created if missing.
+        cache: the cache of compiled kernels; by default that of this user.
+        use_cache: whether the cache is read and written.
 
     Raises:
-        KernelError: an argument is of another kind.
-        CompileError: the compiler refused the source, which is remembered by the cache; or the
-            arguments do not fit what its entries take.
+        KernelError: an argument is invalid.
+        CompileError: the compiler refused the source, which the cache remembers; or the arguments
+            do not match the parameters of the entries.
         CompilerMissing: there is no compiler.
         CompilerCrashed: the compiler was killed, or memory or disk were full.
-        CompileTimeout: it was killed after ``timeout_s``.
+        CompileTimeout: the compiler was killed after ``timeout_s``.
     """
     started = time.perf_counter()
     _check(kernel, target, timeout_s, compiler, out_dir)

@@ -1,8 +1,8 @@
 """A reader of CUDA binaries: the symbols and parameters of kernels, and variables.
 
-The parameters of each kernel stand in its section ``.nv.info.<kernel>``, a list of attributes as
-``cuobjdump -elf`` prints it: two bytes of kind and number, then two of value or of the length of
-what follows.
+The parameters of each kernel are in its section ``.nv.info.<kernel>``, a list of attributes as
+``cuobjdump -elf`` prints it: two bytes of kind and number, then two bytes that hold a value or the
+length of the following data.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def symbols(kernel: Kernel, cubin: bytes) -> dict[str, str]:
     """Return the symbol of each entry of ``kernel``.
 
     Raises:
-        CompileError: one is missing, or has a C++ name that was not asked for.
-        ValueError: it is no ELF file.
+        CompileError: an entry is missing, or has an unexpected C++ name.
+        ValueError: the file is not an ELF file.
     """
     there = functions(cubin)
     expressions = _expressions(kernel)
@@ -65,7 +65,7 @@ def symbols(kernel: Kernel, cubin: bytes) -> dict[str, str]:
 
 
 def instance_symbols(kernel: Kernel, cubin: bytes) -> dict[str, str]:
-    """Return the symbols of a kernel's entries; none where all entries are called as they are.
+    """Return the symbols of a kernel's entries; empty if each is the name of the entry.
 
     Raises:
         CompileError: an instance of a C++ template is missing.
@@ -90,14 +90,14 @@ def _marked(number: int, there: list[str]) -> str | None:
 
 
 def check_cubin(kernel: Kernel, cubin: bytes) -> dict[str, str]:
-    """Refuse a cubin that ``kernel`` cannot be launched from; no device is needed to see it.
+    """Check, without a device, that ``kernel`` can be launched from a cubin.
 
     Returns:
-        the symbol of each entry.
+        The symbol of each entry.
 
     Raises:
-        CompileError: an entry or a constant is missing or is another than the kernel says; or it
-            is no cubin at all.
+        CompileError: an entry or a constant is missing or differs from the kernel's description;
+            or the file is not a cubin.
     """
     try:
         found = symbols(kernel, cubin)
@@ -119,7 +119,7 @@ def parameter_sizes(cubin: bytes) -> dict[str, tuple[int, ...]]:
     """Return the bytes of each parameter of each kernel in a cubin, in order.
 
     Raises:
-        ValueError: it is no ELF file.
+        ValueError: the file is not an ELF file.
     """
     return {
         s.name.removeprefix(_INFO): _sizes(s.content)

@@ -1,11 +1,11 @@
 """Compilation of CUDA C++ by nvcc or NVRTC.
 
-nvcc runs through PyCUDA where there is a driver, and is called directly where there is none.
+nvcc is run by PyCUDA if there is a driver, and directly otherwise.
 
-NVRTC is used through its C library and not through cuda-core's `Program`: three calls are needed,
-whose C names have not changed since CUDA 11, while the Python names moved with every release of
-cuda-core. The extra ``[nvrtc]`` (cuda-core with its CUDA wheels) is one of the places the library
-is looked for; a toolkit is another.
+NVRTC is used through its C library, not through cuda-core's `Program`: only three calls are
+needed, whose C names have not changed since CUDA 11, while the Python names changed with every
+release of cuda-core. The library is searched in the CUDA wheels that the extra ``[nvrtc]``
+installs, and in a toolkit.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def find_nvrtc() -> Path:
     """Return the path of the NVRTC library: of Python's CUDA wheels, or of a toolkit.
 
     Raises:
-        CompilerMissing: there is none.
+        CompilerMissing: the library was not found.
     """
     roots = environment.toolkit_roots()
     wheels = [root / sub for root in _wheel_roots() for sub in ("cu13/lib", "cuda_nvrtc/lib")]

@@ -17,10 +17,10 @@ _DEEPEST = 8
 
 @dataclass(frozen=True)
 class Flag:
-    """One flag: its name, what stands between it and its value, and the value.
+    """One flag: its name, the separator, and the value.
 
-    ``-I/a``, ``-I /a`` and ``-I=/a`` are all named ``-I`` with value ``/a``; between them stands
-    nothing, a space (the value is a word of its own) and ``=``.
+    ``-I/a``, ``-I /a`` and ``-I=/a`` all have the name ``-I`` and the value ``/a``; the separators
+    are empty, a space (the value is a word of its own) and ``=``.
     """
 
     name: str
@@ -29,14 +29,14 @@ class Flag:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The flag as it stands on a command line."""
+        """The flag as words of a command line."""
         if self.between == " ":
             return (self.name, self.value)
         return (self.name + self.between + self.value,)
 
 
 def parse_flags(words: Iterable[str], valued: Collection[str]) -> Iterator[Flag]:
-    """Read a command line; flags that are not in ``valued`` are taken as they stand."""
+    """Parse a command line; flags that are not in ``valued`` have no value."""
     rest = iter(words)
     for word in rest:
         name = next((name for name in valued if _has_name(word, name)), None)
@@ -50,10 +50,10 @@ def parse_flags(words: Iterable[str], valued: Collection[str]) -> Iterator[Flag]
 
 
 def expand_flag_files(words: Iterable[str], deepest: int = _DEEPEST) -> Iterator[str]:
-    """Put the flags that stand in files (``@file``) in the place of the files' names.
+    """Replace names of files with flags (``@file``) by the flags in these files.
 
-    What is in such a file decides a compilation, and its name does not. A file that cannot be read
-    is left to the compiler.
+    So the contents of such a file become part of the cache key. A file that cannot be read is left
+    to the compiler.
     """
     for flag in parse_flags(words, _FLAG_FILES):
         inner = None

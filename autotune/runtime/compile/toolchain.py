@@ -58,7 +58,7 @@ def crashed(completed: Completed) -> bool:
 
 
 def killed(completed: Completed) -> bool:
-    """Return whether a compiler that crashed, or a part of it, was killed by somebody else."""
+    """Return whether a compiler that crashed, or a part of it, was killed from outside."""
     return completed.returncode in (-signal.SIGKILL, -signal.SIGTERM) or bool(
         _KILLED.search(completed.output)
     )
@@ -128,7 +128,7 @@ def nvcc_toolchain() -> Toolchain:
 
 @cache
 def host_cpu() -> str:
-    """Return a digest of this machine's CPU; what ``-march=native`` stands for."""
+    """Return a digest of this machine's CPU, by the meaning of ``-march=native``."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
     except OSError:
@@ -145,13 +145,13 @@ def _probe(command: tuple[str, ...], cxx: bool) -> Toolchain:
 
 @cache
 def _version(command: tuple[str, ...]) -> str:
-    """Return what a compiler says of itself.
+    """Return the version text of a compiler.
 
-    Each process asks, because the file on PATH tells nothing: it may be a wrapper (ccache, a
-    cluster's modules) that stays as it is when the compiler behind it is replaced.
+    Each process runs the compiler for it: the file on PATH is not enough, as it may be a wrapper
+    (ccache, a cluster's modules) that does not change when the compiler behind it is replaced.
 
     Raises:
-        CompilerMissing: it does not say.
+        CompilerMissing: the compiler prints no version.
     """
     shown = shlex.join([*command, "--version"])
     try:

@@ -1,9 +1,9 @@
-"""The user's own headers: part of what decides a compilation, though not of the source.
+"""The user's own headers, which are part of the key of a compilation beside the source.
 
-Those are the headers found along the flags that name folders or files, and along the variables
-that do; and what they include in turn. Headers of the system and of the toolkit are covered by
-the compiler's version. An ``#include`` may name its header by a macro, so every macro that stands
-for the name of a file is taken for an include. Limit: names that macros put together.
+These are the headers in the folders and files that flags and environment variables name, and the
+headers that they include. Headers of the system and of the toolkit are covered by the compiler's
+version. As an ``#include`` may name its header by a macro, every macro whose value is a file name
+counts as an include. Limit: file names that are composed of several macros are not found.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def _absolute(flag: Flag) -> Flag:
 def user_headers(source: str, flags: tuple[str, ...]) -> list[tuple[str, str]]:
     """Return path and digest of each of the user's headers that a source includes.
 
-    A name is looked for in every folder, not only in the first that has it, and beside the file
-    that includes it: a header that starts to hide another is noticed as well.
+    A name is searched in every folder, not only in the first that has it, and beside the including
+    file, so that a new header which hides another changes the result.
     """
     folders, named = _search((*flags, *environment.compiler_flags()))
     folders += environment.include_folders()

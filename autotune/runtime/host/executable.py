@@ -212,7 +212,7 @@ class CpuSampler:
         self._watch.run(one, 1, 1)
 
     def clocks(self) -> Clocks | None:
-        """Return whether the last sample lost a core; of clock rates nobody tells."""
+        """Return whether the last sample lost a core; clock rates are unknown."""
         return self._watch.clocks
 
 

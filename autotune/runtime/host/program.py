@@ -68,7 +68,7 @@ class HostProgram(Program):
         """Return: what was started has ended."""
 
     def seconds(self, number: int) -> float:
-        """Run all steps so many times in one call; return how long that took."""
+        """Run all steps a number of times in one call; return the seconds."""
         if not self.steps:
             return 0.0
         count = len(self.steps)
@@ -107,9 +107,9 @@ class HostProgramSampler:
         self._program = program
 
     def sample(self, number: int) -> float:
-        """Return the seconds of so many runs."""
+        """Return the seconds of a number of runs."""
         return self._program.seconds(number)
 
     def clocks(self) -> Clocks | None:
-        """Return whether the last sample lost a core; of clock rates nobody tells."""
+        """Return whether the last sample lost a core; clock rates are unknown."""
         return self._program.watch.clocks

@@ -1,9 +1,9 @@
-"""Durations on the host, by wall clock, or by CPU time where the core was lost.
+"""Durations on the host, by wall clock, or by CPU time if the core was lost.
 
-A kernel of one thread that the system takes off its core for others takes longer by the wall clock
-and is no slower. Its CPU time is what it would have taken on an idle machine, as far as caches are
-as they were; where it keeps its core, both are the same. What several threads do together has no
-such time: that one of them lost its core is only noted.
+If the system takes a kernel of one thread off its core for other programs, its wall-clock time is
+longer although it is not slower. Its CPU time is about what it would have taken on an idle
+machine; if it keeps its core, both times are equal. For kernels of several threads there is no
+such time, so it is only recorded that a thread has lost its core.
 """
 
 from __future__ import annotations

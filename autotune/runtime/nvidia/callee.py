@@ -1,4 +1,4 @@
-"""Functions on CUDA devices, as calls need them: on anybody's stream, and within graphs."""
+"""Functions on CUDA devices, as calls need them: on any stream, and within graphs."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class CudaCallee:
 
 @cache
 def driven_launcher() -> object:
-    """Return the C launcher once it knows the driver; None where there is none."""
+    """Return the C launcher after passing it the driver's functions; None if there is none."""
     found = launcher()
     if found is not None:
         found.set_driver(*map(libcuda.address, _USED))

@@ -1,11 +1,11 @@
 """The door to PyCUDA's driver: contexts, memory, modules and events.
 
-PyCUDA is an extra, and cannot be imported where there is no driver; this module can, and then
-says what is missing when a device is asked for. Work is done in the primary context of the
-device, the one that torch, cupy and jax use, so that arrays are shared without copying. A context
-is made current for each piece of work and put back after it, so any thread may come.
+PyCUDA is optional, and cannot be imported without a driver; this module can be, and reports what
+is missing when a device is requested. Work is done in the primary context of the device, which
+torch, cupy and jax use as well, so that arrays are shared without copying. The context is made
+current for each piece of work, and the previous one restored, so any thread may call.
 
-Every failure of the driver leaves here as a `DeviceError` with the driver's own words.
+Every failure of the driver is raised as a `DeviceError` with the driver's message.
 """
 
 from __future__ import annotations

@@ -24,10 +24,10 @@ class Event:
     """A mark on a stream of the context that is current.
 
     Args:
-        timing: whether it is asked for its time; else it only orders streams, and is cheaper.
+        timing: whether its time will be read; otherwise it only orders streams, and is cheaper.
 
     Raises:
-        DeviceError: there is no memory for it.
+        DeviceError: the driver has no memory left.
     """
 
     def __init__(self, timing: bool = True) -> None:

@@ -65,7 +65,7 @@ class CudaExecutable(Executable):
 
     Args:
         artifact: path of the cubin.
-        kernel: what it was compiled from.
+        kernel: the kernel from which it was compiled.
         device: a CUDA device.
 
     Raises:

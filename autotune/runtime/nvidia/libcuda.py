@@ -45,7 +45,7 @@ def library() -> ctypes.CDLL:
     """Return the driver's library.
 
     Raises:
-        DeviceError: there is none.
+        DeviceError: it is not installed.
     """
     _first_process()
     try:
@@ -142,9 +142,10 @@ def current_context() -> int:
 
 
 def is_captured(stream: int) -> bool:
-    """Return whether a stream is captured; of stream 0, whether any that it waits for is.
+    """Return whether a stream is captured; for stream 0, whether any stream that it waits for is.
 
-    To ask ends no capture. Where there is no driver, or it cannot tell, none is captured.
+    The query does not invalidate a capture. Without a driver, or if it has no such function, the
+    answer is False.
     """
     status = ctypes.c_int()
     try:

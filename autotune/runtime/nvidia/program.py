@@ -170,11 +170,11 @@ class CudaProgram(Program):
         return True
 
     def step_seconds(self) -> list[float]:
-        """Run all steps once; return the seconds of each, from the end of the one before it.
+        """Run all steps once; return the seconds of each, from the end of the previous one.
 
-        They are timed within a graph, one after another, so that no launch of the host stands
-        between them. Events take time themselves: what a run without them is shorter is taken off
-        all steps alike.
+        They are timed within a graph, one after another, so that no launch by the host is between
+        them. Since events take time, the difference from a run without events is subtracted from
+        all steps in equal parts.
         """
         if not self.steps:
             return []
@@ -265,7 +265,7 @@ class CudaProgramSampler:
             self._bus = driver.Device(program.device.index).pci_bus_id()
 
     def sample(self, number: int) -> float:
-        """Return the seconds of so many runs."""
+        """Return the seconds of a number of runs."""
         start, end = self._events
         with activated(self._program.device.index):
             start.record(self._program.stream)

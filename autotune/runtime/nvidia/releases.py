@@ -31,12 +31,12 @@ _counting = threading.Lock()
 
 
 def leave(context: int, give_back: Callable[[], object]) -> None:
-    """Have something given back as soon as no capture is in its way; called from anywhere.
+    """Free a resource as soon as no capture prevents it. May be called from any thread.
 
     Args:
-        context: made current meanwhile.
-        give_back: called once; again later if it raises a `libcuda.CaptureError`. Its other
-            failures are nobody's: after a fault the driver takes nothing any more.
+        context: the context that is current during the call.
+        give_back: frees the resource; called again later if it raises a `libcuda.CaptureError`.
+            Other errors are ignored, since after a fault every call of the driver fails.
     """
     _waiting.append((context, give_back))
     give_back_waiting()

@@ -1,9 +1,9 @@
-"""Resources of a function that each stream and each captured graph has for itself.
+"""Resources of a function of which each stream and each captured graph has its own.
 
-Calls on two streams run at once, so each stream has workspaces of its own, and where there are
-constants a loaded copy of the module, whose variables they are copied to. A graph that is captured
-has them for itself too: it may be replayed on any stream, and later. It is told of by the driver
-when the last of the graph is gone; until then nothing of it is freed.
+Calls on two streams may run at the same time, so each stream has its own workspaces and, if the
+kernel has constants, its own loaded copy of the module, to whose variables they are copied. A
+captured graph has its own as well, since it may be replayed later on any stream. The driver
+reports when a graph and all its copies are destroyed; until then nothing of it is freed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_DESTRUCTOR_SYNC, _MOVE = 1, 1
 
 
 class Told:
-    """A flag that the driver sets when a graph is gone, in a thread that may run no Python.
+    """A flag that the driver sets when a graph is destroyed, in a thread that must not run Python.
 
     It is a semaphore of the C library, which a plain C function raises.
     """
@@ -36,7 +36,7 @@ class Told:
         _libc().sem_init(self._semaphore, 0, 0)
 
     def tell_when_gone(self, graph: int) -> None:
-        """Have the driver raise it at the end of a graph and all that was made of it."""
+        """Let the driver set the flag when a graph and all its copies are destroyed."""
         holder = ctypes.c_void_p()
         post = ctypes.cast(_libc().sem_post, ctypes.c_void_p)
         where = ctypes.cast(self._semaphore, ctypes.c_void_p)
@@ -63,9 +63,9 @@ class Share:
 
     Attributes:
         loaded: the module that it runs.
-        owns: whether nobody else runs that module.
+        owns: whether no other share runs that module.
         spaces: addresses of workspaces.
-        gone: whether the graph has ended; None for a stream.
+        gone: set when the graph is destroyed; None for a stream.
     """
 
     loaded: Loaded
@@ -121,13 +121,13 @@ class Shares:
     def share(
         self, key: int, capture: int, graph: int, forget: Callable[[int, int], bool]
     ) -> Share:
-        """Return the part of a stream, or of a capture on it; made when it is first asked for.
+        """Return the share of a stream, or of a capture on it, which is created on first use.
 
         Args:
-            key: what tells the stream from others.
+            key: identifies the stream.
             capture: the number of the capture, 0 for none.
-            graph: its graph.
-            forget: called before a part is given to somebody else; False if it is in use.
+            graph: the graph of the capture.
+            forget: called before a share is reused; returns False if it is in use.
         """
         with self._lock:
             found = self._of.get((key, capture))
@@ -163,7 +163,7 @@ class Shares:
         return Share(loaded, owns, tuple(spaces))
 
     def _sweep(self) -> None:
-        """Take back what belonged to graphs that are gone."""
+        """Reclaim the shares of graphs that are destroyed."""
         for key, one in list(self._of.items()):
             if one.gone:
                 del self._of[key]
@@ -197,9 +197,9 @@ _waiting: deque[Shares] = deque()
 
 
 def close_when_free(shares: Shares) -> None:
-    """Free what a function had, and what earlier ones left to graphs that are gone by now.
+    """Free the resources of a function that can no longer be called.
 
-    Called when nothing can call it any more.
+    Also frees those that earlier functions had left to graphs which are destroyed by now.
     """
     _waiting.append(shares)
     releases.leave(shares.context, _close_waiting)
