@@ -90,7 +90,7 @@ class Guard:
 
 
 def _name(host: str) -> str | None:
-    """Return the name in a Host header, without its port; None where it is none."""
+    """Return the name in a Host header, without its port; None if the header is malformed."""
     if not host or len(host) > 300 or any(sign in host for sign in "@/\\?# "):
         return None
     try:

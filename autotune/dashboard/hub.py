@@ -80,7 +80,7 @@ class Hub:
         return known
 
     def _weigh(self) -> None:
-        """Let another thread work out the importance of knobs that somebody looks at."""
+        """Let another thread compute the importance of the knobs that are viewed."""
         if self._weighing is not None and not self._weighing.done():
             return
         wanted = {reader.view.workload for reader in self.readers if reader.view is not None}
@@ -97,17 +97,17 @@ class Hub:
                 self.model.weighed(task[0], found)
 
     def close(self) -> None:
-        """Let nobody wait for anything any more."""
+        """Wake all waiting tasks, so that they end."""
         if self._weighing is not None:
             self._weighing.cancel()
 
 
 class Reader:
-    """One who looks at the page.
+    """A viewer of the page.
 
     Args:
-        hub: what tells.
-        send: sends a message, and waits until it was taken.
+        hub: distributes the updates.
+        send: sends a message, and waits until it was received.
         give_up: ends the connection.
     """
 
@@ -120,7 +120,7 @@ class Reader:
         self._asked = asyncio.Event()
 
     def ask(self, view: View) -> None:
-        """Record what is looked at now; the answer comes as soon as there is room."""
+        """Record the viewer's selection; its data is sent as soon as the connection is free."""
         self.view = view
         self._asked.set()
         self.wake.set()

@@ -1,9 +1,9 @@
 """Importance of each knob for the time of a trial, by permutation.
 
 Boosted trees (xgboost) learn the logarithm of the time from the knobs of three quarters of the
-trials. Of the others one knob's values are shuffled at a time; how much worse the prediction gets
-is what the knob was worth (Breiman, "Random Forests", 2001; Fisher, Rudin and Dominici, "All
-Models are Wrong, but Many are Useful", 2019). Shares of all knobs add up to 1.
+trials. For the others, the values of one knob at a time are shuffled; the importance of the knob
+is the increase of the prediction error (Breiman, "Random Forests", 2001; Fisher, Rudin and
+Dominici, "All Models are Wrong, but Many are Useful", 2019). The shares of all knobs add up to 1.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ _SIZES = 8
 
 @dataclass(frozen=True)
 class Importance:
-    """Attributes:
-    shares: of each knob, adding up to 1; empty where nothing can be said.
-    explained: part of the variance of trials held back that the model explains.
-    trials: how many it was made from.
+    """The importance of the knobs of a workload.
+
+    Attributes:
+        shares: the share of each knob, adding up to 1; empty if there are too few trials.
+        explained: the part of the variance of the remaining trials that the model explains.
+        trials: number of trials from which it was computed.
     """
 
     shares: Mapping[str, float] = field(default_factory=dict)

@@ -65,7 +65,7 @@ class LineReader:
         """Return the trial of a line; None for a comment or an empty line.
 
         Raises:
-            RecordError: it is no record.
+            RecordError: the line is not a record.
         """
         note, self._note = self._note, text if text.startswith("#") else ""
         line = text.removeprefix("\ufeff").removeprefix(RACE_NOTE)
@@ -77,7 +77,7 @@ class LineReader:
 
 
 def _scheduled(line: str, note: str) -> Any:
-    """Return the record of the auto-scheduler in a line; None where it is none."""
+    """Return the record of the auto-scheduler in a line; None for any other line."""
     if '"i"' not in line or '"input"' in line:
         return None
     from autotune.auto_scheduler import record_codec

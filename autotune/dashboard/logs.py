@@ -64,10 +64,10 @@ class Log:
 
     @collection_paused()
     def poll(self, new_number: Callable[[], int]) -> bool:
-        """Read what is new, at most a moment's worth; return whether anything changed.
+        """Read new lines, for a limited time; return whether anything changed.
 
         Args:
-            new_number: gives the number of a run that is met first.
+            new_number: returns the number for a run that appears for the first time.
         """
         before = self._tail.state
         news = self._tail.news()

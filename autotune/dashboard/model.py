@@ -162,7 +162,7 @@ class Model:
         }
 
     def rows(self, view: View, at_once: int) -> Iterator[list[dict[str, object]]]:
-        """Yield all trials of a view in full, one object a trial, so many at a time."""
+        """Yield all trials of a view in full, one object per trial, in parts."""
         selection = Selection(self._runs_of(view), view)
         ordered = self._ordered(selection)
         for start in range(0, len(ordered), at_once):
@@ -175,7 +175,7 @@ class Model:
     # ---- importance, which takes longer than the rest
 
     def wants_importance(self, workload: int) -> bool:
-        """Return whether there are many more trials than the importance was made from."""
+        """Return whether there are many more trials than when the importance was computed."""
         runs = self._runs_of(View(workload=workload))
         good = sum(int((run.trials.column("error") == 0).sum()) for run in runs)
         known = self._known_importance(runs)

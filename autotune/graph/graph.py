@@ -19,14 +19,14 @@ Rewrite = Callable[[Node, tuple[Value, ...]], "Value | Sequence[Value] | None"]
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Inputs, outputs, and all between.
+    """A network: its inputs, its outputs, and all nodes between them.
 
     Attributes:
-        inputs: what is given from outside, in order.
-        outputs: what is computed, in order.
+        inputs: the variables, in order.
+        outputs: the values that are computed, in order.
 
     Raises:
-        GraphError: there is no output, or an output reads a variable that is no input.
+        GraphError: there is no output, or an output reads a variable that is not an input.
     """
 
     inputs: tuple[Variable, ...]
@@ -82,10 +82,10 @@ class Graph:
         return len(self.readers.get(value, ())) + self.outputs.count(value)
 
     def bind(self, params: Mapping[str, object]) -> Graph:
-        """Replace inputs by numbers, found by name; names that are no input are left alone.
+        """Replace inputs by constants, by name; other names are ignored.
 
         Raises:
-            GraphError: there is no dict, or numbers are of another shape than their input.
+            GraphError: the argument is not a dict, or values have another shape than their input.
         """
         Check(GraphError, "bind").kind("params", params, Mapping, "a dict of names and arrays")
         known = {v: _bound(v, params[v.name]) for v in self.inputs if v.name in params}

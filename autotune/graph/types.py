@@ -24,7 +24,7 @@ class TensorType:
     """Shape and dtype of a tensor.
 
     Raises:
-        GraphError: an extent is no whole number of at least 1, or there is no such dtype.
+        GraphError: an extent is not a whole number of at least 1, or the dtype is unknown.
     """
 
     shape: tuple[int, ...]

@@ -78,13 +78,13 @@ class Variable(Value):
 
 @dataclass(frozen=True, eq=False)
 class Constant(Value):
-    """A tensor whose numbers are known.
+    """A tensor whose values are known.
 
-    They are made when first asked for, so that passes may rewrite weights that nobody reads.
+    They are computed on first use, so that passes can rewrite weights without cost.
 
     Attributes:
-        make: returns the numbers, in the shape and dtype of the type.
-        name: of the parameter that it was; may be empty.
+        make: returns the values, in the shape and dtype of the type.
+        name: name of the parameter that it was; may be empty.
     """
 
     make: Callable[[], Array] = field(repr=False)
@@ -112,7 +112,7 @@ class Constant(Value):
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it has no dimension: it is written into kernels then, and is no argument."""
+        """Whether it has no dimensions: then it is part of a kernel's text, not an argument."""
         return not self.shape
 
 

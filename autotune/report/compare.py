@@ -1,10 +1,11 @@
 """Two logs side by side: how the best time of each workload changed, and how sure that is.
 
-A log has of each trial the median of its samples and an interval of that median, but not the
-samples. The interval of a ratio of two medians is made of theirs by the method of variance
-estimates recovery (Zou and Donner, "Construction of confidence limits about effect measures",
-Statistics in Medicine 27, 2008), on the logarithms of times: the distances of the limits from the
-estimates add up as squares. To each side comes what two runs of a program differ by anyway.
+A log has the median of each trial's samples and a confidence interval of the median, but not the
+samples. The interval of a ratio of two medians is computed from their intervals by the method of
+variance estimates recovery (Zou and Donner, "Construction of confidence limits about effect
+measures", Statistics in Medicine 27, 2008), on logarithms of times: the squares of the distances
+of the limits from the estimates add up. It is widened by the usual difference of two runs of a
+program.
 """
 
 from __future__ import annotations
@@ -61,10 +62,11 @@ class Compared:
     """One workload in two logs.
 
     Attributes:
-        name, args: of the workload.
-        target: that it is for.
-        before, after: the best; None where none succeeded, or there is no trial.
-        verdict: "faster" and "slower" are beyond the noise, "lost" is that all trials fail now.
+        name, args: name and arguments of the workload.
+        target: its target.
+        before, after: the best record of each log; None if no trial succeeded.
+        verdict: "faster" or "slower" if the change exceeds the noise; "lost" if all trials fail
+            now.
     """
 
     name: str
@@ -169,8 +171,8 @@ def _plain(value: object) -> object:
 def interval_of(result: MeasureResult) -> tuple[float, float] | None:
     """Return the confidence interval of the median of a record.
 
-    It is the one that stands there, unless it is of another number; of a record with all its
-    samples, as AutoTVM writes them, it is made of these. None of one sample.
+    It is the recorded one, unless that does not contain the median. For a record with all its
+    samples, as AutoTVM writes them, it is computed from these; None for one sample.
     """
     known, samples = result.evidence.ci95, result.evidence.samples
     if samples is not None and samples < LEAST_SAMPLES:
@@ -203,8 +205,8 @@ def _distances(side: Side) -> tuple[float, float]:
 def overall(rows: Iterable[Compared]) -> tuple[float, tuple[float, float] | None] | None:
     """Return the geometric mean of the ratios, and its confidence interval (95%).
 
-    The interval is a percentile bootstrap over workloads, as if these were drawn from many such;
-    of fewer than five there is none. None where no workload is in both logs.
+    The interval is a percentile bootstrap over workloads, as if these were a random sample; there
+    is none for fewer than five workloads. None if no workload is in both logs.
     """
     ratios = [math.log(one.ratio) for one in rows if one.ratio is not None]
     if not ratios:

@@ -188,7 +188,7 @@ def _parallel(axes: Any, view: View, knobs: Sequence[int], good: Sequence[int]) 
 
 
 def _height(code: int, knob: Mapping[str, Any]) -> float:
-    """Return where a value stands on the axis of its knob; what has none stands below."""
+    """Return the position of a value on the axis of its knob; below the axis without a value."""
     return -0.1 if code < 0 else code / max(1, len(knob["labels"]) - 1)
 
 
@@ -274,7 +274,7 @@ def _us(seconds: float | None) -> float:
 
 
 def _label(text: str) -> str:
-    """Return a value as it stands in the log, short; a text without its quotes."""
+    """Return a short text of a value in its JSON form; a text without its quotes."""
     try:
         value = json.loads(text)
     except ValueError:

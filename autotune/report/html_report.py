@@ -25,14 +25,14 @@ _LONGEST = 200
 def html_report(paths: Sequence[Path]) -> str:
     """Return logs as one HTML file; two of them with a comparison above the charts.
 
-    It asks nothing of anybody: styles, scripts and data stand in it, under a content security
-    policy that allows these and no others.
+    The file is self-contained: it holds styles, scripts and data, and its content security policy
+    allows no others.
 
     Args:
         paths: the logs.
 
     Raises:
-        LogMissingError: one cannot be opened.
+        LogMissingError: a log cannot be opened.
     """
     for path in paths:
         open_log(path).close()
@@ -96,7 +96,7 @@ def _bar(one: Compared, span: float) -> dict[str, float] | None:
 
 
 def _at(change: float, span: float) -> float:
-    """Return where a change stands in a bar; what is beyond its ends stands at them."""
+    """Return the position of a change in a bar, limited to the ends of the bar."""
     share = max(-1.0, min(1.0, change / span))
     return round(_WIDTH / 2 * (1 + share), 1)
 

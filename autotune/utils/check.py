@@ -26,7 +26,7 @@ _REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = 8
 
 
 def shown(value: object) -> str:
-    """Return a value as it stands in a message: short, whatever it is, and on one line."""
+    """Return the text of any value for a message: short, and on one line."""
     try:
         text = _REPR.repr(value)
     except Exception:
@@ -54,7 +54,7 @@ class Check:
     def whole(
         self, name: str, value: object, least: float = -math.inf, most: float = math.inf
     ) -> int:
-        """Return a whole number within bounds; numpy's are whole numbers, booleans are none."""
+        """Return a whole number within bounds, of Python or numpy; booleans do not count."""
         if not is_whole(value, least, most):
             self.refuse(name, "a whole number" + _bounds(least, most), value)
         return int(value)
@@ -124,7 +124,7 @@ class Check:
 
 
 def is_whole(value: object, least: float = -math.inf, most: float = math.inf) -> TypeGuard[int]:
-    """Return whether a value is a whole number within bounds; booleans are none."""
+    """Return whether a value is a whole number within bounds; booleans do not count."""
     if type(value) is int:
         return least <= value <= most
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
@@ -133,7 +133,7 @@ def is_whole(value: object, least: float = -math.inf, most: float = math.inf) ->
 
 
 def _is_finite(value: object) -> TypeGuard[float]:
-    """Return whether a value is a number that a float can be; booleans are none."""
+    """Return whether a value is a finite number; booleans do not count."""
     try:
         if type(value) is int or type(value) is float:
             return math.isfinite(value)

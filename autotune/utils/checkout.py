@@ -1,4 +1,4 @@
-"""The template library in a checkout that nobody installed."""
+"""The template library in a checkout that is not installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIBRARY = os.path.join(os.path.dirname(_PACKAGE), "templates", "__init__.py")
 class CheckoutFinder:
     """Finds the template library beside the package.
 
-    It stands last on `sys.meta_path`, so it is asked only where no installation has the library.
+    It is the last on `sys.meta_path`, so it is used only if no installation has the library.
     """
 
     def find_spec(

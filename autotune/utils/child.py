@@ -37,7 +37,7 @@ def die_with_parent(parent: int) -> None:
     own process group.
 
     Args:
-        parent: the expected parent; when it is already gone this process ends at once.
+        parent: the expected parent; if it has ended already, this process ends at once.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -71,7 +71,7 @@ class Port:
 
     By default a thread reads requests, so that the end of the parent is noticed while a job runs;
     the process group is then killed. A single-threaded child (one that forks) sets
-    ``watch=False`` and looks for itself.
+    ``watch=False`` and checks for itself.
     """
 
     def __init__(self, requests: int, replies: int) -> None:

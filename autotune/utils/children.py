@@ -116,7 +116,7 @@ class FrameReader:
         return payload
 
     def fill(self) -> bool:
-        """Read what is there (blocks when nothing is); False at the end of the pipe."""
+        """Read the available bytes, waiting for at least one; False at the end of the pipe."""
         chunk = os.read(self.fd, 1 << 16)
         self._data += chunk
         return bool(chunk)
@@ -236,10 +236,10 @@ class Child:
         return not self._closed and self._process.poll() is None
 
     def send(self, message: object) -> None:
-        """Hand over a message.
+        """Send a message.
 
         Raises:
-            ChildDied: the child is gone; or it was stopped, took nothing, and was killed.
+            ChildDied: the child has ended; or it was stopped, read nothing, and was killed.
         """
         view = framed(pickle.dumps(message, protocol=5))
         deadline = time.monotonic() + _SEND_TIMEOUT_S
@@ -323,10 +323,10 @@ class Child:
         return ChildDied(f"{describe_exit(code)}\nprocess {self.pid} printed: {printed}", code)
 
     def pause(self) -> None:
-        """Stop the whole process group where it stands.
+        """Stop the whole process group.
 
-        One that is still starting goes on: until it has asked to be woken when its parent ends, it
-        would stay stopped for ever if that happened now.
+        A process that is still starting is not stopped: until it has asked Linux to be continued
+        at the end of its parent, it would remain stopped forever if the parent ended now.
         """
         if self._closed:
             return

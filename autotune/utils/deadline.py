@@ -15,7 +15,7 @@ _MOST_S = 1.0
 
 
 class Deadline:
-    """So many seconds from now on; `left_s` is to be asked at least every `LOOK_S`."""
+    """A number of seconds from now on; `left_s` must be called at least every `LOOK_S`."""
 
     def __init__(self, seconds: float) -> None:
         self._left_s = seconds

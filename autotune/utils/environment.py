@@ -1,8 +1,8 @@
 """The one place that reads environment variables.
 
-A variable says where things are on this machine, not how autotune behaves; behaviour is set by
-arguments. ``AUTOTUNE_FROZEN`` is the one exception: it is set around programs as they are.
-Everything here is a function, so that a test can change the environment and ask again.
+Variables tell where things are on this machine, not how autotune behaves; behaviour is set by
+arguments. ``AUTOTUNE_FROZEN`` is the one exception, as it is set for programs without changing
+them. Everything here is a function, so that tests can change the environment.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def refused_cache() -> str:
 
 
 def private(status: os.stat_result) -> bool:
-    """Return whether a file or folder is this user's own, and nobody else may write to it."""
+    """Return whether a file or folder belongs to this user, and no other may write to it."""
     if not hasattr(os, "getuid"):
         return True  # permissions are not kept in modes there
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
@@ -137,7 +137,7 @@ def host_cxx_compiler() -> str | None:
 
 
 def search_path() -> str:
-    """Return where programs are looked for."""
+    """Return the folders in which programs are searched."""
     return os.environ.get("PATH", os.defpath)
 
 

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and our own, read only when nobody else wrote them."""
+"""Files that are written completely or not at all, or read only if no other user wrote them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ _OWN, _ANYBODYS = 0o600, 0o666
 
 
 def write_atomically(path: Path, content: bytes, missing_ok: bool = False) -> None:
-    """Write a file of our own, for this user alone, so that no reader ever sees half of it.
+    """Write an internal file, for this user alone, so that no reader ever sees a part of it.
 
-    Links are followed; what is no regular file (``/dev/stdout``, a pipe) is written as it is.
+    Links are followed; a path that is not a regular file (``/dev/stdout``, a pipe) is written
+    directly.
 
     Args:
-        path: where to; folders on the way that are missing are made, for this user alone.
-        content: all of the file.
-        missing_ok: whether the file may as well stay unwritten (a cache on a full or read-only
-            disk) instead of raising `OSError`.
+        path: the file; missing folders are created, for this user alone.
+        content: the contents.
+        missing_ok: whether a failure (a cache on a full or read-only disk) is ignored instead of
+            raising `OSError`.
     """
     try:
         _make(path.parent)
@@ -45,13 +46,13 @@ def remove_own(folder: str, process: int) -> None:
 
 
 def publish(path: Path, content: bytes) -> None:
-    """Write a file that the user asked for so that no reader ever sees half of it.
+    """Write a file that the user requested so that no reader ever sees a part of it.
 
-    It may be read by whom the umask says, or by those who could read the file that it replaces.
-    Folders on the way that are missing are made. It is on the disk when this returns.
+    Its mode follows from the umask, or is that of the file that it replaces. Missing folders are
+    created. The file is on the disk when this returns.
 
     Raises:
-        OSError: it cannot be written; what was there is unchanged.
+        OSError: the file cannot be written; an existing file is unchanged.
     """
     if not path.exists():
         path = path.resolve()  # of a link to nothing yet
@@ -66,10 +67,10 @@ def _make(folder: Path) -> None:
 
 
 def read_own(path: Path) -> bytes:
-    """Return what is in a file that nobody but this user can have written.
+    """Return the contents of a file that only this user can have written.
 
     Raises:
-        OSError: it cannot be read, or belongs to somebody else, or is open to others.
+        OSError: the file cannot be read, belongs to another user, or others may write to it.
     """
     with path.open("rb") as file:
         if not private(os.fstat(file.fileno())):

@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 
 class _Handler(AbstractContextManager[None]):
-    """Stands in for Python's own handler of Ctrl-C; entered, it keeps the first one for later.
+    """Replaces Python's handler of Ctrl-C; inside ``with``, the first one is kept for later.
 
-    Used in the main thread only, where signals are handled.
+    Used only in the main thread, which handles signals.
 
     Attributes:
-        installed: whether it stands in now.
+        installed: whether it replaces the handler now.
     """
 
     def __init__(self) -> None:
@@ -49,10 +49,10 @@ def _in_main_thread() -> bool:
 
 @contextmanager
 def interrupts_deferrable() -> Iterator[None]:
-    """Let `interrupts_deferred` cost next to nothing in the block, where it is used often.
+    """Make `interrupts_deferred` cheap in the block, for code that uses it often.
 
-    The system is told once of the handler, not twice a use. Until the first use, and between uses,
-    Ctrl-C interrupts at once, as it does without.
+    The handler is installed once, not at each use. Before the first use, and between uses, Ctrl-C
+    interrupts at once, as usual.
     """
     own = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not (own and _in_main_thread()):
@@ -69,10 +69,10 @@ def interrupts_deferrable() -> Iterator[None]:
 
 
 def interrupts_deferred() -> AbstractContextManager[None]:
-    """Let Ctrl-C wait for the end of the block; a second one interrupts at once.
+    """Defer Ctrl-C until the end of the block; a second one interrupts at once.
 
-    Only the main thread gets interrupts, and only Python's own handler is stood in for: elsewhere
-    the block runs as it is.
+    Nothing is deferred in threads other than the main one, which do not get interrupts, nor if the
+    program has a handler of its own.
 
     Raises:
         KeyboardInterrupt: after the block, if there was one in it, unless the block raised.

@@ -1,4 +1,4 @@
-"""Names given as text: what stands at one is loaded, and a wrong one is answered helpfully."""
+"""Objects that are named by text, loaded on first use; messages that help with wrong names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEAR = 0.7
 
 
 def load(home: str) -> Any:
-    """Return what stands at ``"module:name"`` or ``"module"``."""
+    """Return the object ``"module:name"``, or the module ``"module"``."""
     module, _, name = home.partition(":")
     return getattr(import_module(module), name) if name else import_module(module)
 
@@ -25,8 +25,8 @@ def lazy(
     """Return the ``__getattr__`` of a module whose names are loaded when first used.
 
     Args:
-        module: its full name.
-        homes: name -> where it stands, as `load` takes it.
+        module: full name of the module.
+        homes: name -> text for `load`.
         gone: full name -> what to use instead, for `missing`.
     """
 
@@ -95,9 +95,9 @@ class Elsewhere:
 
 
 class Explainer:
-    """Says what to use when a module is imported that is gone.
+    """Raises an error that names the replacement when a removed module is imported.
 
-    It finds nothing, and stands last on `sys.meta_path`: it is asked only about modules that no
+    It finds no modules, and is the last on `sys.meta_path`: it is called only for modules that no
     other finder knows, which could not be imported anyway.
 
     Args:
@@ -119,5 +119,5 @@ class Explainer:
 
 
 def explain_imports(gone: Mapping[str, str]) -> None:
-    """Let imports of modules that are gone say what to use instead, in this process."""
+    """Let imports of removed modules name their replacements, in this process."""
     sys.meta_path.append(Explainer(gone))

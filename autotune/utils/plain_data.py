@@ -14,17 +14,17 @@ _LARGEST = sys.float_info.max
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a finite number; true and false are none."""
+    """Return whether a value is a finite number; booleans do not count."""
     if type(value) is not float and type(value) is not int:
         return False
     return -_LARGEST <= value <= _LARGEST
 
 
 def real(value: object) -> float:
-    """Return a number, infinite ones and NaN included.
+    """Return a number, which may be infinite or NaN.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is not a number.
     """
     if type(value) is not float and type(value) is not int:
         raise TypeError(f"expected a number, got {value!r:.100}")
@@ -35,7 +35,7 @@ def number(value: object) -> float:
     """Return a finite number.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a finite number.
     """
     if not is_number(value):
         raise ValueError(f"expected a number, got {value!r:.100}")
@@ -43,10 +43,10 @@ def number(value: object) -> float:
 
 
 def share(value: object) -> float:
-    """Return a number from 0 on.
+    """Return a number of at least 0.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not such a number.
     """
     if not is_number(value) or value < 0:
         raise ValueError(f"expected a number from 0 on, got {value!r:.100}")
@@ -54,10 +54,10 @@ def share(value: object) -> float:
 
 
 def count(value: object) -> int:
-    """Return a whole number from 0 on.
+    """Return a whole number of at least 0.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not such a number.
     """
     if type(value) is not int or value < 0:
         raise ValueError(f"expected a whole number from 0 on, got {value!r:.100}")
@@ -68,7 +68,7 @@ def text(value: object) -> str:
     """Return a text.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is not a text.
     """
     if not isinstance(value, str):
         raise TypeError(f"expected a text, got {value!r:.100}")
@@ -90,7 +90,7 @@ def listed(value: object) -> list[object]:
     """Return a list.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is not a list.
     """
     if not isinstance(value, list):
         raise TypeError(f"expected a list, got {value!r:.100}")
@@ -98,7 +98,7 @@ def listed(value: object) -> list[object]:
 
 
 def row(value: object) -> list[object] | tuple[object, ...]:
-    """Return a list, or a tuple that stands for one.
+    """Return a list, or a tuple in place of one.
 
     Raises:
         TypeError: it is neither.
@@ -109,10 +109,10 @@ def row(value: object) -> list[object] | tuple[object, ...]:
 
 
 def mapping(value: object) -> Mapping[str, object]:
-    """Return an object of JSON.
+    """Return a JSON object.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is not a JSON object.
     """
     if not isinstance(value, dict):
         raise TypeError(f"expected an object, got {value!r:.100}")

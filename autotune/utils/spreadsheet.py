@@ -10,10 +10,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 
 
 def cell(value: object) -> str | float | None:
-    """Return a value as a cell; what is no plain value stands as JSON.
+    """Return a value as a cell; lists and objects become JSON.
 
-    A text that a spreadsheet would run as a formula gets an apostrophe before it, which makes it a
-    text there: a log, and so the name of a task in it, may be anybody's
+    A text that a spreadsheet would execute as a formula gets an apostrophe in front, so that it is
+    displayed as text: a log may come from anyone
     (https://owasp.org/www-community/attacks/CSV_Injection).
     """
     if isinstance(value, str):

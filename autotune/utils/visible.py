@@ -4,13 +4,13 @@ from __future__ import annotations
 
 
 def visible(text: str, lines: bool = False) -> str:
-    r"""Return a text with all that is no visible character written out, as in ``\x1b[2J``.
+    r"""Return a text in which invisible characters are escaped, as in ``\x1b[2J``.
 
-    What a log or a compiler says may hold commands of terminals, or signs that turn the order of
-    letters around.
+    A log or a compiler's message may contain commands for terminals, or characters that reverse
+    the order of letters.
 
     Args:
-        text: from anywhere.
+        text: any text.
         lines: whether it may have several lines, and tabs.
     """
     if text.isprintable():

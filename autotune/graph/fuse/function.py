@@ -32,10 +32,10 @@ class Function:
 
     Attributes:
         graph: the operators, over variables p0, p1, ...
-        inputs: the values of the network that these stand for, in order.
+        inputs: the values of the network for which these variables stand, in order.
         outputs: the values of the network that it computes, in order.
         nodes: the nodes of the network that it runs, each after those that it reads.
-        parts: the two functions that do the same, of a joint one; see `joint_functions`.
+        parts: for a joint function, the two functions that it replaces; see `joint_functions`.
     """
 
     graph: Graph
@@ -103,10 +103,11 @@ class Function:
         return sum(value.type.bytes for value in (*self.inputs, *self.outputs))
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Return inputs and outputs as tensor expressions, made anew by each call.
+        """Return inputs and outputs as tensor expressions, new ones at each call.
 
         Raises:
-            GraphError: operators have no kernel, all are listed; or one has none of its dtype.
+            GraphError: some operators have no tensor expression (all are listed), or none for the
+                dtype.
         """
         check_computable(self.graph)
         known: dict[Value, Any] = {
@@ -202,7 +203,7 @@ def _of_nodes(nodes: Sequence[Node], outputs: tuple[Value, ...]) -> Function:
 
 
 def _given(value: Value, known: dict[Value, Value], origins: dict[Value, Value]) -> Value:
-    """Return what stands for a value in the function: a scalar stays, others are parameters."""
+    """Return the replacement of a value in the function: a scalar itself, else a parameter."""
     if isinstance(value, Constant) and value.is_scalar:
         return value
     if value not in known:

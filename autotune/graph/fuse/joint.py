@@ -1,7 +1,7 @@
-"""Pairs of functions that one kernel may compute: a layer, and what is made of it elementwise.
+"""Pairs of functions that one kernel may compute: a layer, and elementwise operators after it.
 
-Fusion lets a function have one result. Where a value is read twice, as before a residual block, it
-ends there, and what follows is a function that does little but read the value again.
+After fusion a function has one result. A value that is read twice, as before a residual block,
+ends a function, and the next one does little more than read that value again.
 """
 
 from __future__ import annotations

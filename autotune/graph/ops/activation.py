@@ -1,4 +1,4 @@
-"""Activations of several operations, each one operator: what they are made of is `compose`'s."""
+"""Activations of several operations as single operators; `compose` finds them in arithmetic."""
 
 from __future__ import annotations
 

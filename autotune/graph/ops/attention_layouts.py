@@ -116,7 +116,7 @@ class PackedAttention(Attention):
 
 
 def _swapped(kind: TensorType) -> TensorType:
-    """Return a type whose second and third dimension have changed places; others as they are."""
+    """Return a type with its second and third dimension exchanged."""
     if kind.ndim != 4:
         return kind
     batch, first, second, size = kind.shape

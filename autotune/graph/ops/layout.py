@@ -23,7 +23,7 @@ def by_letter(layout: str, values: Sequence[T]) -> dict[str, T]:
 
 
 def arrange(layout: str, values: Mapping[str, T]) -> tuple[T, ...]:
-    """Return what stands under each letter, in the order of a layout."""
+    """Return the values of the letters in the order of a layout."""
     return tuple([values[letter] for letter in layout])
 
 
@@ -53,7 +53,7 @@ def sides(op: Operator, padding: Sequence[int], dims: int) -> tuple[tuple[int, i
 
 
 def each(op: Operator, name: str, values: Sequence[int], dims: int) -> tuple[int, ...]:
-    """Return a number of at least 1 for each axis; one stands for all."""
+    """Return a number of at least 1 for each axis; a single number applies to all."""
     given = tuple(values) * (dims if len(values) == 1 else 1)
     if len(given) != dims or any(not isinstance(n, int) or n < 1 for n in given):
         op.refuse(name, f"1 or {dims} whole numbers of at least 1", values)

@@ -73,7 +73,7 @@ class BatchNorm(Replaced):
 
 @dataclass(frozen=True)
 class Dropout(Replaced):
-    """Leave the data as it is: at inference nothing is dropped."""
+    """Return the data unchanged, as nothing is dropped at inference."""
 
     name: ClassVar[str] = "nn.dropout"
     rate: float = 0.5

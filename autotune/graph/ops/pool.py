@@ -31,12 +31,12 @@ class Pool2d(Operator):
 
     Attributes:
         pool_size: extents of the window.
-        strides: its steps.
-        padding: around the images: one number, one an axis, or all before and all after.
-        dilation: distances of the window's elements.
+        strides: distances between windows.
+        padding: padding of the images: one number, one per axis, or all before and all after.
+        dilation: distances between the window's elements.
         layout: ``NCHW`` or ``NHWC``.
-        ceil_mode: whether the last window may reach beyond the padding, or be there as a whole as
-            in TVM; PyTorch leaves that out.
+        ceil_mode: whether the last window may extend beyond the padding or, as in TVM, lie
+            completely in it; PyTorch omits such windows.
         count_include_pad: whether an average counts the padding.
     """
 

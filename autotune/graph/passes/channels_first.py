@@ -29,8 +29,8 @@ _LEAST_FLOP = 4
 def channels_first(graph: Graph) -> Graph:
     """Give convolutions and pools of NHWC images in float32 the layout NCHW.
 
-    Graphs whose convolutions are none of these stay as they are, and those in which they compute
-    little for what would be transposed.
+    A graph is unchanged if it has no such convolutions, or if these do little work in relation to
+    the data that would be transposed.
     """
     flop = sum(node.flop for node in graph.nodes if _is_whole(node) and _turns(node))
     if not flop:
@@ -91,7 +91,7 @@ class _Turning:
         return None
 
     def _back(self, result: Value, node: Node) -> Value:
-        """Return a result with the channels last again; nobody may come to read that."""
+        """Return a result with its channels last again, which may turn out to be unused."""
         last = _transposed(result, _TO_LAST, node)
         self.first[last] = result
         return last

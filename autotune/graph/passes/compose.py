@@ -20,10 +20,10 @@ _MATCHERS = (norm, affine, grouped, narrowed, attention, untransposed, activatio
 
 
 def compose(graph: Graph, serves: Serves) -> Graph:
-    """Make norms, attention, GELU and SiLU of the arithmetic that means the same.
+    """Replace arithmetic that computes norms, attention, GELU or SiLU by these operators.
 
     Args:
-        graph: after all other passes.
-        serves: whether an operator, applied to inputs, is worth making.
+        graph: the graph after all other passes.
+        serves: returns whether an operator, applied to inputs, should be created.
     """
     return rewritten(graph, serves, _MATCHERS)

@@ -12,8 +12,8 @@ from autotune.graph.value import Constant, Node, Value, apply
 def patches(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return the product that computes an NCHW convolution whose windows do not overlap.
 
-    So the first layer of a vision transformer is. Each patch is a row, transposed from the
-    image; that is worth it where no template computes the convolution, and one the product.
+    An example is the first layer of a vision transformer. Each patch becomes a row, transposed
+    from the image. This pays if a template computes the product, but none the convolution.
     """
     op, data, weight = node.op, inputs[0], inputs[-1]
     if not isinstance(op, ops.Conv2d) or (op.data_layout, op.kernel_layout) != ("NCHW", "OIHW"):

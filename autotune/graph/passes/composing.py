@@ -33,9 +33,9 @@ class Reader:
     """The graph that is rebuilt, as matchers see it: producers and readers of values.
 
     Attributes:
-        graph: as it was.
-        serves: whether an operator is worth making.
-        before: for values of the new graph those of the old one.
+        graph: the original graph.
+        serves: returns whether an operator should be created.
+        before: for values of the new graph, the corresponding ones of the original.
     """
 
     graph: Graph
@@ -50,12 +50,12 @@ class Reader:
         return Made(op, value.node.inputs, value) if isinstance(op, kind) else None
 
     def is_read_once(self, value: Value) -> bool:
-        """Return whether a value is read by one node, once, and is no output of the graph."""
+        """Return whether a value is read exactly once, and is not an output of the graph."""
         old = self.before.get(value)
         return old is None or self.graph.uses(old) == 1
 
     def composed(self, op: Operator, *inputs: Value, origin: str) -> Value | None:
-        """Apply an operator, if it is worth making."""
+        """Apply an operator, if it should be created."""
         node = Node(op, inputs, origin)
         return node.output if self.serves(node) else None
 
