@@ -127,7 +127,7 @@ class CostModel:
         """Record that a task is going to be searched."""
 
     def trials(self, task: SearchProblem) -> Trials:
-        """Return what is known of a task as it is defined now: steps of states, and seconds."""
+        """Return the trials of a task in its present definition: steps of states, and seconds."""
         key, kind = task.workload_key, str(task.target.kind)
         found = [self._trials.get((key, kind, graph), ()) for graph in (task.graph_hash, "")]
         return list(
@@ -303,10 +303,10 @@ class XGBModel(CostModel):
         return self._searches[task]
 
     def save(self, file_name: str | Path) -> None:
-        """Write what the model has learned from; the trees are fitted anew in a moment.
+        """Write the trials from which the model has learned; loading them fits the trees again.
 
         Raises:
-            RecordError: it cannot be written.
+            RecordError: the file cannot be written.
         """
         tasks = [
             {

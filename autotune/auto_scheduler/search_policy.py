@@ -111,12 +111,12 @@ class SearchPolicy:
     def continue_search_one_round(
         self, num_measure: int, measurer: ProgramMeasurer
     ) -> tuple[list[TrialInput], list[MeasureResult]]:
-        """Propose, measure and learn once; return what was measured, and what came of it.
+        """Propose, measure and learn once; return the inputs and the results.
 
-        Both are empty where the policy has nothing left to propose.
+        Both are empty if the policy has nothing left to propose.
 
         Args:
-            num_measure: states to measure at most.
+            num_measure: the most states to measure.
             measurer: measures them.
         """
         check = Check(TuningOptionError, "continue_search_one_round")

@@ -118,8 +118,9 @@ def recover_measure_input(inp: MeasureInput, rebuild_state: bool = False) -> Mea
     """Returns an input of a record with the task as it is in this process.
 
     Args:
-        inp: as a record was read.
-        rebuild_state: whether the state gets its loops too, with ranges, so that it prints.
+        inp: an input that was read from a record.
+        rebuild_state: whether the loops of the state, with their ranges, are computed, so that it
+            can be printed.
 
     Raises:
         TemplateError: the workload is not registered in this process.

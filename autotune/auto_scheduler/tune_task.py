@@ -85,12 +85,12 @@ def auto_schedule(
 def best_of_log(
     task: SearchProblem, log_file: str | Path, include_compatible: bool = False
 ) -> tuple[MeasureInput, MeasureResult]:
-    """Return the fastest record of a task, under any of its keys, whose steps fit its graph.
+    """Return the fastest record of a task, under any of its keys, whose steps apply to its graph.
 
-    Records that were measured with weights in another order count where there are no others.
+    Records that were measured with weights in another layout count if there are no others.
 
     Raises:
-        NoScheduleError: there is none.
+        NoScheduleError: there is no such record.
     """
     keys = equivalent_keys(task.compute_dag, task.workload_key)
     definition = Definition(task, keys)
@@ -117,12 +117,12 @@ def best_of_log(
 
 @dataclass
 class _Fitting:
-    """Distinguishes records whose steps fit the graph of a task from others.
+    """Distinguishes records whose steps apply to the graph of a task from others.
 
     Attributes:
-        task: whose records are looked for.
-        definition: its keys, and the graphs that records under them were made for.
-        misfits: what is wrong with the steps of records, by the keys of their states.
+        task: the task.
+        definition: its keys, and the graphs to which records under these keys belong.
+        misfits: errors of records whose steps do not apply, by the keys of their states.
     """
 
     task: SearchProblem

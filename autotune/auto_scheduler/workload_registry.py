@@ -46,12 +46,12 @@ def register_workload(
     tuples are lists. In a notebook, running its cell again replaces it.
 
     Args:
-        func_name: the name in keys and logs, or the function itself, whose qualified name it is.
+        func_name: the name in keys and logs; or the function itself, whose qualified name is used.
         f: the function.
         override: whether another function of that name is replaced.
 
     Raises:
-        TemplateError: the name is taken, or is no text.
+        TemplateError: the name is in use, or is not a text.
 
     Example::
 
@@ -94,7 +94,7 @@ def make_workload_key(func: str | Function, args: Sequence[object]) -> str:
     """Return the key of a registered function called with these arguments.
 
     Raises:
-        TemplateError: the function is not registered, or an argument cannot stand in a key.
+        TemplateError: the function is not registered, or an argument cannot be part of a key.
     """
     if not callable(func) and not isinstance(func, str):
         raise TemplateError(
@@ -115,10 +115,10 @@ def decode_workload_key_to_func_args(workload_key: str) -> tuple[str, list[objec
 
 
 def workload_args(workload_key: str) -> list[object]:
-    """Return the arguments in a key, which need not be of a registered workload.
+    """Return the arguments in a key; the workload need not be registered.
 
     Raises:
-        TemplateError: it is no key.
+        TemplateError: the text is not a key.
     """
     return [] if workload_key in WORKLOAD_FUNC_REGISTRY else _parse(workload_key)[1]
 
@@ -157,7 +157,7 @@ def _check_arguments(name: str, function: Function, args: Sequence[object]) -> N
 
 
 def is_registered(workload_key: str) -> bool:
-    """Whether the tensors of a key can be had; a text that is no JSON list is its own name."""
+    """Whether the tensors of a key can be created; a text that is not a JSON list is a name."""
     if workload_key in WORKLOAD_FUNC_REGISTRY:
         return True
     try:

@@ -149,10 +149,9 @@ class SearchProblem:
         return alike or not self.compute_dag.free_inputs
 
     def layouts_of(self, candidate: HasSteps) -> tuple[TiledLayout | None, ...]:
-        """Return the layouts in which the kernel of a candidate takes its arguments.
+        """Return the layouts of the arguments of a candidate's kernel.
 
-        None stands for a row-major array; all are unless the task has weights
-        laid out ahead of time.
+        None means row-major, as all are unless the layout of weights is rewritten ahead of time.
         """
         if self.layout_rewrite_option is not LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED:
             return (None,) * len(self.compute_dag.tensors)
@@ -163,11 +162,11 @@ class SearchProblem:
         return (RecordedState(()),)
 
     def default(self) -> RecordedState | None:
-        """Return None: what runs untuned is scheduled by rule, which is no state."""
+        """Return None: the untuned schedule follows from rules and is not a state."""
         return None
 
     def own(self, candidate: Candidate) -> Candidate:
-        """Return a candidate of a log as it is."""
+        """Return a candidate of a log unchanged."""
         return candidate
 
     def __eq__(self, other: object) -> bool:

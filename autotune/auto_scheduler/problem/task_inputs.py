@@ -59,10 +59,10 @@ def register_task_input_buffer(
 
 
 def get_task_input_buffer(workload_key: str, input_name: str) -> object:
-    """Return the value that `register_task_input_buffer` kept.
+    """Return the value that was passed to `register_task_input_buffer`.
 
     Raises:
-        SearchTaskError: there is none of that name.
+        SearchTaskError: there is no value of that name.
     """
     known = TASK_INPUT_BUFFER_TABLE.get(workload_key, {}).get(input_name)
     if known is None:
@@ -146,11 +146,12 @@ def register_task_input_check_func(
 def values_by_place(
     tensors: Sequence[Tensor], task_inputs: Mapping[str, object]
 ) -> dict[int, object]:
-    """Return the values of a kernel's arguments, by place, as far as they are given.
+    """Return the given values of a kernel's arguments, by position.
 
     Args:
         tensors: the arguments.
-        task_inputs: values by the name of the tensor, or by that which a registered function says.
+        task_inputs: values by the name of the tensor, or by the name that a registered function
+            returns for it.
     """
     names = dict(enumerate(tensor.name for tensor in tensors))
     for check in TASK_INPUT_CHECK_FUNC_REGISTRY.values():

@@ -128,7 +128,7 @@ class Arm:
         return self.stacked([self.rows[i] for i in order if np.isfinite(self.seconds[i])])
 
     def stacked(self, rows: Sequence[Row]) -> Rows:
-        """Return rows as a matrix, also where there are none."""
+        """Return rows as a matrix, which may have no rows."""
         return np.array(rows, np.int64).reshape(len(rows), self.program.width)
 
 
@@ -137,13 +137,12 @@ def trials_of(
     described: Callable[[Features, bool], Features],
     since: Sequence[int] = (),
 ) -> Trials | None:
-    """Return what was measured of some programs; None where nothing was.
+    """Return the trials of some programs; None if there are none.
 
     Args:
         arms: the programs.
-        described: adds the columns that a model needs besides; it is told whether a program has
-            tiles.
-        since: how many trials of each are left out, those first measured.
+        described: adds the other columns of a model, given whether a program has tiles.
+        since: for each program, the number of trials, from the first, that are left out.
     """
     parts = []
     for arm, start in zip(arms, since or [0] * len(arms), strict=True):

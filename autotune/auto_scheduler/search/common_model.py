@@ -1,11 +1,10 @@
-"""One model of the trials of many workloads: where drafts are too short, and where too long.
+"""One model of the trials of many workloads, which corrects the analytical estimates ("drafts").
 
-What it learns of a trial is by how much faster than drafted it was, against the mean of its
-workload, so that only the order of the trials of one workload counts. Columns that describe the
-workload stand beside those of the row (`descriptor`), so trees can tell whether what held for
-one workload holds for another. It grows with its trials: new ones are learned by a few more trees,
-which take the place of those added before, and all are fitted anew when there are half as many
-again.
+Its target is the ratio of the estimated to the measured time of a trial, relative to the mean of
+its workload, so that only the order of trials within a workload counts. Columns that describe the
+workload (`descriptor`) complement those of the row, so trees can learn which corrections apply to
+which workloads. New trials are learned by a few additional trees, which replace those that were
+added before; all trees are fitted again when the number of trials has grown by half.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ class CommonModel:
             self._fitted = len(rows)
 
     def _trials(self, step: int) -> tuple[Features, Column]:
-        """Return all trials of this run, and one of so many of those that ship."""
+        """Return all trials of this run, and a fraction of those that ship with autotune."""
         known = list(self._known.values())
         if self._shipped is not None:
             known.append((self._shipped.features[::step], self._shipped.residuals[::step]))

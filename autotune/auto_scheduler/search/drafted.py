@@ -30,13 +30,13 @@ _ROWS, _LEAST_ROWS = 2560, 32
 
 
 def drafted_schedule(tensors: Sequence[Tensor], target: Target) -> Schedule | None:
-    """Return the schedule whose draft is the fastest of some that are drawn.
+    """Return the schedule with the lowest estimated time among a random sample.
 
-    None where no sum is worth tiles, or what is drafted cannot be lowered. Equal tensors and
-    machines give equal schedules.
+    None if no sum is large enough for tiles, or if the schedule cannot be lowered. Equal tensors
+    and machines give equal schedules.
 
     Args:
-        tensors: inputs and outputs, as the arguments of the kernel.
+        tensors: inputs and outputs, which are the arguments of the kernel.
         target: a CPU or a CUDA device; only its kind and its limits matter.
     """
     try:

@@ -77,10 +77,10 @@ Slot = FactorSlot | ChoiceSlot
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Steps with open numbers.
+    """A fixed list of transform steps with open numbers.
 
     Attributes:
-        state: the annotated sketch; lengths that are open are None.
+        state: the annotated sketch; open lengths are None.
         slots: the open numbers, in the order of their columns.
     """
 
@@ -146,7 +146,7 @@ class Program:
 
     @cached_property
     def _nothings(self) -> list[tuple[int, TransformStep]]:
-        """Steps that a candidate may leave out, by place, as they are where they say nothing."""
+        """Steps that a candidate may omit, by position, in the form that has no effect."""
         found = ((at, _nothing_like(step)) for at, step in enumerate(self.state.transform_steps))
         return [(place, nothing) for place, nothing in found if nothing is not None]
 

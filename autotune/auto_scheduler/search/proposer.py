@@ -30,20 +30,20 @@ _WHOLE_BATCH, _LEAST_PART = 64, 0.25
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is looked at for one batch of 64; for smaller ones less, a quarter at least.
+    """The size of the evolutionary search for a batch of 64; smaller batches take less effort.
 
     Attributes:
-        population: rows drawn afresh, over all programs.
-        generations: times that the best are mutated and crossed for the first batch; for others,
-            which begin with the best rows of the last one, half as often.
-        survivors: rows that go on to the next generation.
-        elites: measured rows that take part.
+        population: number of new random rows, over all programs.
+        generations: how often the best rows are mutated and crossed for the first batch; half as
+            often for later batches, which start from the best rows of the previous one.
+        survivors: number of rows that enter the next generation.
+        elites: number of measured rows that take part.
         near: share of a batch for neighbours of the best measured rows.
-        bold: share of a batch for rows whose time is least certain.
-        alike: most rows of a batch that differ in choices only.
-        similar: share of the first batch for what was fastest of similar tasks.
-        drafted: share of the first batch for what is best by drafts alone, as what other
-            workloads say may mislead.
+        bold: share of a batch for rows with the most uncertain times.
+        alike: the most rows of a batch that differ only in choices.
+        similar: share of the first batch for the fastest rows of similar tasks.
+        drafted: share of the first batch for the best rows by the analytical estimate alone, since
+            trials of other workloads may mislead.
     """
 
     population: int = 4096
@@ -57,7 +57,7 @@ class Effort:
     drafted: float = 0.5
 
     def of_batch(self, count: int) -> Effort:
-        """Return what is looked at for a batch of so many."""
+        """Return the effort for a batch of this size."""
         part = min(max(count / _WHOLE_BATCH, _LEAST_PART), 1.0)
         population, survivors = (math.ceil(part * n) for n in (self.population, self.survivors))
         return replace(self, population=population, survivors=survivors)
@@ -80,9 +80,9 @@ class Proposer:
     Args:
         forms: the closed forms of each program.
         rng: source of all randomness; equal seeds and equal results give equal proposals.
-        effort: how much is looked at.
+        effort: the size of the search.
         ranks: whether rows are ranked; otherwise they are drawn at random.
-        company: tasks that teach each other, with the key and the descriptor of this one.
+        company: the tasks that share their trials, with the key and the descriptor of this one.
     """
 
     def __init__(
@@ -252,7 +252,7 @@ class Proposer:
         return pools
 
     def _elites(self, count: int) -> list[tuple[int, Row]]:
-        """Return the fastest measured rows, so many of each program."""
+        """Return the fastest measured rows, a limited number of each program."""
         return [(at, row) for at, arm in enumerate(self.arms) for row in arm.best(count)]
 
     def _survivors(self, pools: Sequence[_Pool], count: int) -> list[Rows]:

@@ -1,10 +1,10 @@
 """State shared by the tasks of one run: one model of all trials, and their best rows.
 
-The tasks of a network are much alike. The trials of each are learned by a common model, which
-corrects the drafts of all (`common_model`); and what was fastest of a task is tried for those
-whose sketches have the same open numbers, mapped to their extents (`transfer`). TVM shares a cost
-model among the tasks of a network too; that schedules of one layer are worth a try for another is
-the idea of transfer-tuning (Gibson and Cano, PACT 2022).
+The tasks of a network are similar. A common model learns from the trials of all tasks and corrects
+the analytical estimates ("drafts") of all (`common_model`). The fastest candidates of a task are
+tried for tasks whose sketches have the same open numbers, mapped to their extents (`transfer`).
+TVM shares a cost model among the tasks of a network, too; trying schedules of one layer for
+another is known as transfer-tuning (Gibson and Cano, PACT 2022).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _TASKS, _ROWS = 3, 16
 
 
 class SharedTrials:
-    """The tasks that one cost model serves, by the family in which their trials can be compared.
+    """The tasks that one cost model serves, in families within which trials can be compared.
 
-    Families are told apart by kinds of closed forms and by target.
+    A family has one kind of closed forms and one target.
     """
 
     def __init__(self) -> None:
@@ -65,10 +65,10 @@ class Family:
         return self.members[key]
 
     def catch_up(self) -> None:
-        """Let the model learn what all tasks measured since it last did.
+        """Let the model learn from all trials since the last call.
 
-        That is when somebody asks: results come one by one, and closed forms and trees of many
-        cost little more than those of one. Tasks may be searched in threads of their own.
+        Called before the model is used, not with each result, as closed forms and trees for many
+        trials cost little more than for one. Tasks may be searched in several threads.
         """
         with self._lock:
             new = [each for each in list(self.members.values()) if each.has_news]

@@ -1,9 +1,9 @@
-"""Rows of one workload as rows of another: what was fast for a similar one is worth a try.
+"""Mapping of fast rows of one workload to rows of a similar one, as candidates to try.
 
-Two programs are of one kind where the same numbers are open in the same order: as many parts of
-loops of the same names, the same choices. Their sketches then differ by extents alone, and by
-stages that have no open number, such as those that are inlined. Lengths of splits become those
-nearest to them, by ratio, that the new extents allow; choices the nearest in the list.
+Two programs are of one kind if the same numbers are open in the same order: splits of loops of the
+same names into as many parts, and the same choices. Their sketches then differ only in extents,
+and in stages without open numbers, such as inlined ones. Each split length becomes the nearest
+one, by ratio, that the new extents allow; each choice the nearest in the list.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Kind:
 def _bare(name: str) -> str:
     """Return the axis of a loop, whether or not a cache holds the results of its stage.
 
-    Loops that were fused have none: they stand for all elements of a copy.
+    Fused loops, which run over all elements of a copy, have none.
     """
     return "" if "@" in name else name.removesuffix("_c")
 

@@ -54,34 +54,34 @@ _POLICIES = ("default", "sketch.xgb", "sketch.random")
 
 
 class TaskScheduler:
-    """Divides trials among the tasks of a network, so that the whole becomes fast.
+    """Divides trials among the tasks of a network such that the whole network becomes fast.
 
-    All tasks are measured on one session: their rounds overlap, and no process starts anew. A task
-    in which nothing works, or whose space is exhausted, gets no more trials; what failed is summed
-    up at the end. The best of each task are raced at last, as `SearchTask.tune` does.
+    All tasks are measured on one session, so their rounds overlap and processes are reused. A task
+    without a working trial, or whose space is exhausted, gets no more trials; failures are
+    summarised at the end. Finally the best candidates of each task race, as in `SearchTask.tune`.
 
     Args:
-        tasks: what is tuned.
-        task_weights: how often the network runs each; 1 by default.
-        objective_func: seconds of the network from the list of each task's best seconds; by
-            default their sum by weight.
-        strategy: ``"gradient"`` gives a round to the task that promises most per second,
-            ``"round-robin"`` to each in turn.
-        load_model_file: a cost model that `XGBModel.save` wrote, if it exists; it is written anew
+        tasks: the tasks to be tuned.
+        task_weights: how often the network runs each task; 1 by default.
+        objective_func: computes the seconds of the network from the list of each task's best
+            seconds; by default their weighted sum.
+        strategy: ``"gradient"`` gives each round to the task with the largest expected gain per
+            second, ``"round-robin"`` to each task in turn.
+        load_model_file: a cost model that `XGBModel.save` wrote, if it exists; it is overwritten
             at the end.
-        load_log_file: a log of an earlier run, whose trials count as made and are learned from.
-        alpha: weight of what the last rounds gained, against an optimistic guess.
-        beta: how much faster than similar tasks one may become.
+        load_log_file: a log of an earlier run, whose trials count and are learned from.
+        alpha: weight of the gain of the last rounds, as opposed to an optimistic estimate.
+        beta: how much faster than similar tasks a task is expected to become at most.
         gamma: not used, as in TVM.
-        backward_window_size: rounds that are looked back at.
+        backward_window_size: number of past rounds from which a gain is estimated.
         callbacks: by default `PrintTableInfo` and `LogEstimatedLatency`.
 
     Attributes:
-        progress: how far each task has come.
+        progress: the progress of each task.
         tic: when `tune` began, in seconds of `time.time`.
 
     Raises:
-        TuningOptionError: an argument makes no sense.
+        TuningOptionError: an argument is invalid.
 
     Example::
 
@@ -137,7 +137,7 @@ class TaskScheduler:
 
     @property
     def best_costs(self) -> list[float]:
-        """Seconds of the best kernel of each task; infinite where there is none."""
+        """Seconds of the best kernel of each task; infinite if there is none."""
         return [each.seconds for each in self.progress] or self._first_costs
 
     @best_costs.setter
@@ -182,17 +182,18 @@ class TaskScheduler:
         """Search all tasks until the trials are used up, or nothing is left to try.
 
         Args:
-            tune_option: trials in all, those of ``load_log_file`` included; who measures and logs.
+            tune_option: trials in all, including those of ``load_log_file``; builder, runner and
+                callbacks.
             search_policy: ``"sketch.xgb"``, also ``"default"``; ``"sketch.random"``; or a policy
                 for each task.
             search_policy_params: see `SketchPolicy.DEFAULT_PARAMS`.
-            adaptive_training: as of `XGBModel`.
+            adaptive_training: see `XGBModel`.
             per_task_early_stopping: trials without a better kernel after which a task is finished;
                 None, 0 or -1 for never.
-            timeout_s: no round is begun after so many seconds.
+            timeout_s: seconds after which no round is started.
 
         Raises:
-            TuningOptionError: there are too few trials for the tasks, or no such policy.
+            TuningOptionError: there are too few trials for the tasks, or the policy is unknown.
         """
         check = Check(TuningOptionError, "TaskScheduler.tune")
         check.kind("tune_option", tune_option, TuningOptions, "TuningOptions")
@@ -308,10 +309,10 @@ class TaskScheduler:
                 return
 
     def _next(self, rounds: Rounds) -> int | None:
-        """Return the task of the next round; None where one has to end before.
+        """Return the task of the next round; None if a pending round must end first.
 
-        A task waits for the results of its own last round. Meanwhile another is tried, if that is
-        worth it.
+        A task waits for the results of its own last round. Meanwhile another task gets a round, if
+        its expected gain is large enough.
         """
         live = [i for i, each in enumerate(self.progress) if not each.finished]
         free = [i for i in live if i not in rounds.busy]
