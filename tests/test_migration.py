@@ -325,7 +325,7 @@ def test_what_is_neither_here_nor_known_is_the_usual_error():
     [
         "GLOBAL_SCOPE",
         "apply_history_best",
-        "callback.log_to_file",
+        "callback.progress_bar",
         "database.SqliteDatabase",
         "env.GLOBAL_SCOPE",
         "feature.get_itervar_feature",

@@ -48,7 +48,8 @@ def decode_version_0_1(row: Mapping[str, Any]) -> Pair:
     choices = {"index": old["i"], "code_hash": old["c"], "entity": old["e"]}
     result = result_from_json(row["r"], extra={"template_key": key} if key else {})
     config = config_from_json(choices, cost=mean_cost(row["r"][0]))
-    return MeasureInput(target, Task(name, plain, target), config), result
+    task = Task(name, plain, target)
+    return MeasureInput(target, task, config.with_template_key(key)), result
 
 
 def _new_name(target: Target, name: str, template_key: str) -> str:

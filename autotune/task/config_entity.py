@@ -30,6 +30,9 @@ class ConfigEntity:
         cost: what its record says that it takes, in AutoTVM's sense; None where nothing says.
         space: the space that made it; None for one from elsewhere.
 
+    Attributes:
+        template_key: which form of a template a record of version 0.1 is of; else None.
+
     Two configurations are equal when index, hash and all choices are.
     """
 
@@ -41,6 +44,7 @@ class ConfigEntity:
     _entity_map: dict[str, Entity]
 
     is_fallback = False
+    template_key: str | None = None
 
     def __init__(
         self,
@@ -67,7 +71,14 @@ class ConfigEntity:
     def with_cost(self, cost: float | None) -> ConfigEntity:
         """Return the same point, with what it takes."""
         own = self._entity_map
-        return ConfigEntity(self.index, self.code_hash, own, self.errors, cost, self.space)
+        made = ConfigEntity(self.index, self.code_hash, own, self.errors, cost, self.space)
+        return made.with_template_key(self.template_key)
+
+    def with_template_key(self, template_key: str | None) -> ConfigEntity:
+        """Say which form of its template it is of, and return it."""
+        if template_key is not None:
+            self.__dict__["template_key"] = template_key
+        return self
 
     @property
     def key(self) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -35,8 +36,20 @@ class ConfigSpace(Knobs):
         self.space_map: dict[str, TransformSpace] = {}
         self._filters: list[Predicate] = []
         self._known_points: ValidPoints | None = None
+        self._rng: np.random.Generator | None = None
+        self._drawn: dict[str, int] = {}
 
     # ---- definition
+
+    @contextmanager
+    def drawing(self, rng: np.random.Generator) -> Iterator[None]:
+        """Give each knob that is defined meanwhile a value at random, instead of its first."""
+        self._rng = rng
+        try:
+            yield
+        finally:
+            self._rng = None
+            self._drawn.clear()
 
     def define(self, name: str, knob: TransformSpace) -> list[Axis]:
         """Add a knob, and return its output axes.
@@ -54,10 +67,12 @@ class ConfigSpace(Knobs):
                 f"a second definition would change what the first one means"
             )
         self.clear_cache()
+        if self._rng is not None and name not in self._drawn:
+            self._drawn[name] = int(self._rng.integers(len(known)))
         return [Axis(known, i) for i in range(known.num_output)]
 
     def _entities(self) -> dict[str, Entity]:
-        return {name: space[0] for name, space in self.space_map.items()}
+        return {name: space[self._drawn.get(name, 0)] for name, space in self.space_map.items()}
 
     def multi_filter(self, filter: Predicate) -> None:
         """Keep only points for which ``filter(name -> entity)`` is true; may be called again.

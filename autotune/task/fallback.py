@@ -37,7 +37,7 @@ class FallbackConfigEntity(Knobs):
             SpaceError: the knob has no values or wrong ones.
         """
         if name in self._entity_map and knob.suits(self._entity_map[name]):
-            return [Axis(None, i) for i in range(knob.num_output)]
+            return [Axis(knob, i) for i in range(knob.num_output)]
         self.space_map[name] = check_knob(name, knob)
         self._entity_map[name] = knob[0]
         return [Axis(knob, i) for i in range(knob.num_output)]

@@ -57,7 +57,7 @@ class PointRun(Knobs):
             raise lacking(self.point.index, name, self.point.recorded)
         if self.point.space is None:
             self._found[name] = self._own(name, check_knob(name, knob))
-        return [Axis(None, i) for i in range(knob.num_output)]
+        return [Axis(knob, i) for i in range(knob.num_output)]
 
     def multi_filter(self, filter: Predicate) -> None:
         """Do nothing: the point was chosen already."""

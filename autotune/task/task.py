@@ -12,6 +12,7 @@ from typing import Any
 
 from autotune.errors import InstantiationError, SpaceError, TemplateError
 from autotune.target import Target
+from autotune.task.collecting import collected
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.dispatcher import (
@@ -134,9 +135,8 @@ class Task:
     @cached_property
     def _collect(self) -> tuple[ConfigSpace, float, float]:
         """The space, the operations and the bytes."""
-        space = ConfigSpace()
-        with self._on_target(), ApplyConfig(space):
-            output = self._call()
+        with self._on_target():
+            space, output = collected(self._called_with)
         schedule = _schedule(output)
         space.code_hash = getattr(schedule, "code_hash", None)
         flop, moved = space.flop, space.bytes
@@ -144,6 +144,10 @@ class Task:
             flop = flop or compute_flop(schedule)
             moved = moved or compute_bytes(_arguments(output))
         return space, float(flop), float(moved)
+
+    def _called_with(self, space: ConfigSpace) -> object:
+        with ApplyConfig(space):
+            return self._call()
 
     def _call(self) -> object:
         """Run the template once, on the arguments and into the space that are current."""

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, overload
 
 from autotune.errors import InstantiationError, SpaceError, TemplateError
 from autotune.target import Target
+from autotune.task.collecting import collected
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.dispatcher import ApplyConfig, Config, DispatchContext
@@ -229,9 +230,7 @@ class Call:
     def space(self) -> ConfigSpace:
         """The knobs; collected when they are first asked for."""
         if self._space is None:
-            space = ConfigSpace()
-            self._run(space)
-            self._space = space
+            self._space, _ = collected(self._run)
         return self._space
 
     def run(self, config: Config) -> object:

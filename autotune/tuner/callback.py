@@ -32,7 +32,9 @@ from autotune.utils.check import Check
 
 
 def log_to_file(
-    file_out: str | os.PathLike[str] | TextIOBase | Database, protocol: str = "json"
+    file_out: str | os.PathLike[str] | TextIOBase | Database,
+    protocol: str = "json",
+    comments: bool = True,
 ) -> Watcher:
     """Append every trial to a log, in the order in which they end.
 
@@ -40,10 +42,13 @@ def log_to_file(
         file_out: a path, a folder or URL that `open_database` takes, which many processes may
             append to, a database, or an open text file.
         protocol: "json".
+        comments: whether the winner of the final race is a comment to AutoTVM's reader, so that
+            it counts no trial twice; else it is one more record.
 
     Raises:
         TunerError: another protocol.
     """
+    note = RACE_NOTE if comments else ""
     if protocol != "json":
         raise TunerError(f"log_to_file: protocol must be 'json', got {protocol!r}")
     check = Check(TunerError, "log_to_file")
@@ -52,10 +57,10 @@ def log_to_file(
         source = log_source(file_out)
         if not is_store(source) and not os.fspath(file_out).endswith("/"):
             path = log_path(source)
-            return _FileLog(LogWriter(path).write, path)
+            return _FileLog(LogWriter(path).write, path, note)
         file_out = open_database(file_out)
     if isinstance(file_out, Database):
-        return _FileLog(file_out.write, file_out)
+        return _FileLog(file_out.write, file_out, note)
     if not callable(getattr(file_out, "write", None)):
         check.refuse("file_out", "a path of a log or an open text file", file_out)
     stream = file_out
@@ -64,7 +69,7 @@ def log_to_file(
         stream.write("".join(rows))
         stream.flush()
 
-    return _FileLog(write, _file_of(stream))
+    return _FileLog(write, _file_of(stream), note)
 
 
 def _file_of(stream: object) -> Path | None:
@@ -77,9 +82,10 @@ class _FileLog:
     at_once = True
 
     def __init__(
-        self, write: Callable[[Sequence[str]], None], path: Path | Database | None
+        self, write: Callable[[Sequence[str]], None], path: Path | Database | None, note: str
     ) -> None:
         self._write = write
+        self._note = note
         self.path = path
 
     def __call__(
@@ -88,8 +94,8 @@ class _FileLog:
         self._write([encode(i, r) + "\n" for i, r in zip(inputs, results, strict=True)])
 
     def raced(self, tuner: Tuner, measure_input: MeasureInput, result: MeasureResult) -> None:
-        """Note the winner of the final race; AutoTVM's reader takes the line for a comment."""
-        self._write([RACE_NOTE + encode(measure_input, result) + "\n"])
+        """Note the winner of the final race."""
+        self._write([self._note + encode(measure_input, result) + "\n"])
 
 
 def log_to_database(db: Database) -> Watcher:

@@ -44,8 +44,9 @@ _HOMES = {
     **{
         name: f"autotune.tvm.{name}"
         for name in (
-            "_ffi", "auto_scheduler", "autotvm", "contrib", "driver", "error", "ir_pass", "nd",
-            "relay", "rpc", "runtime", "target", "te", "testing", "tir", "topi", "transform",
+            "_ffi", "arith", "auto_scheduler", "autotvm", "contrib", "driver", "error",
+            "ir", "ir_pass", "nd", "relay", "rpc", "runtime", "target", "te", "testing", "tir",
+            "topi", "transform",
         )
     },
     "IRModule": "autotune.tvm.relay.function:IRModule",

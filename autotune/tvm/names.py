@@ -88,7 +88,9 @@ _GONE = {
         relay.transform.SimplifyInference relay.transform.ToMixedPrecision relay.vm
         transform.Sequential""",
     "use te.compute for the gradient": "te.gradient",
-    "indices are simplified by themselves; expressions are in autotune.ir": "arith",
+    "tvm.arith.Analyzer().simplify(expr) simplifies": """
+        arith.ModularSet arith.IterMapResult arith.detect_iter_map arith.detect_linear_equation
+        arith.solve_linear_equations""",
 }
 GONE = {
     f"autotune.tvm.{name}": advice for advice, names in _GONE.items() for name in names.split()

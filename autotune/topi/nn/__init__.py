@@ -24,7 +24,7 @@ from autotune.topi.nn.elementwise import (
     scale_shift_nhwc,
 )
 from autotune.topi.nn.norm import layer_norm, rms_norm
-from autotune.topi.nn.pad import get_pad_tuple, get_pad_tuple3d, pad
+from autotune.topi.nn.pad import get_pad_tuple, get_pad_tuple1d, get_pad_tuple3d, pad
 from autotune.topi.nn.pooling import adaptive_pool, global_pool, pool2d
 from autotune.topi.nn.softmax import log_softmax, softmax
 from autotune.topi.nn.winograd import (
@@ -61,6 +61,7 @@ __all__ = [
     "dilate",
     "flatten",
     "get_pad_tuple",
+    "get_pad_tuple1d",
     "get_pad_tuple3d",
     "global_pool",
     "global_pool3d",

@@ -109,6 +109,18 @@ def get_pad_tuple(
     return top, left, bottom, right
 
 
+def get_pad_tuple1d(padding: Padding, kernel: Sequence[object]) -> tuple[int, int]:
+    """Return a one-dimensional padding as (left, right).
+
+    Args:
+        padding: an int for both sides; both; ``"VALID"``, no padding; or ``"SAME"``, the output
+            as large as the input when the stride is 1.
+        kernel: extent of the filter, dilation included, in a list.
+    """
+    left, right = _sides("get_pad_tuple1d", padding, kernel, 1)
+    return left, right
+
+
 def get_pad_tuple3d(
     padding: Padding, kernel: Sequence[object]
 ) -> tuple[int, int, int, int, int, int]:
@@ -120,19 +132,26 @@ def get_pad_tuple3d(
             the stride is 1.
         kernel: extents of the filter, dilation included.
     """
-    check = asks("get_pad_tuple3d")
+    front, top, left, back, bottom, right = _sides("get_pad_tuple3d", padding, kernel, 3)
+    return front, top, left, back, bottom, right
+
+
+def _sides(owner: str, padding: Padding, kernel: Sequence[object], ndim: int) -> list[int]:
+    """Return a padding as those before each of ``ndim`` dimensions, and those after each."""
+    check = asks(owner)
     if isinstance(padding, str):
         check.one_of("padding", padding, ("VALID", "SAME"))
-        sizes = check.sequence("kernel", kernel, "three extents")
+        sizes = check.sequence("kernel", kernel, f"{ndim} extents")
         both = [int(plain_integer(n)) - 1 if padding == "SAME" else 0 for n in sizes]  # type: ignore[call-overload]
         before = [(n + 1) // 2 for n in both]
         sides = [*before, *(n - b for n, b in zip(both, before, strict=True))]
     else:
         sides = integers(0)(check, "padding", [padding] if isinstance(padding, int) else padding)
-    if len(sides) not in (1, 3, 6):
-        check.refuse("padding", "1, 3 or 6 of them, 'SAME' or 'VALID'", padding)
-    front, top, left, back, bottom, right = sides * (6 // len(sides))
-    return front, top, left, back, bottom, right
+    counts = sorted({1, ndim, 2 * ndim})
+    if len(sides) not in counts:
+        ways = f"{', '.join(map(str, counts[:-1]))} or {counts[-1]}"
+        check.refuse("padding", f"{ways} of them, 'SAME' or 'VALID'", padding)
+    return list(sides) * (2 * ndim // len(sides))
 
 
 def _same(check: Check, kernel: Sequence[object]) -> tuple[int, int, int, int]:

@@ -90,6 +90,13 @@ from autotune.te import (
 )
 from autotune.tvm.names import resolver
 
+
+class Any(PrimExpr):
+    """An extent known only at run time, which no shape here has: for ``isinstance``."""
+
+    __slots__ = ()
+
+
 __all__ = [
     "EQ",
     "GE",
@@ -99,6 +106,7 @@ __all__ = [
     "NE",
     "Add",
     "And",
+    "Any",
     "Call",
     "Cast",
     "Div",
