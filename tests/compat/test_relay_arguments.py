@@ -35,18 +35,17 @@ def test_constants_that_fit_are_what_they_were(numbers):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: relay.take(DATA, ROWS, 0, batch_dims=1), "batch_dims 0, got 'clip' and 1"),
+        (lambda: relay.take(DATA, ROWS, 0, batch_dims=1), "batch_dims must be 0, got 1"),
+        (lambda: relay.take(DATA, ROWS, 0, mode="raise"), "mode must be .*, got 'raise'"),
         (lambda: relay.sum(DATA, axis=7, exclude=True), "axis must be .* from -2 to 1, got 7"),
-        (
-            lambda: relay.nn.max_pool2d(IMAGE, out_layout="NHWC"),
-            "out_layout .* must be the data's",
-        ),
-        (
-            lambda: relay.nn.avg_pool2d(IMAGE, out_layout="NHWC"),
-            "out_layout .* must be the data's",
-        ),
-        (lambda: relay.nn.global_avg_pool2d(IMAGE, "NCHW", "NHWC"), "out_layout"),
-        (lambda: relay.nn.global_max_pool2d(IMAGE, "NCHW", "NHWC"), "out_layout"),
+        (lambda: relay.nn.max_pool2d(IMAGE, out_layout="NCHW4c"), "a permutation of NCHW"),
+        (lambda: relay.split(DATA, [2, 2], 1), "increasing indices from 1 to 3"),
+        (lambda: relay.reshape(DATA, (-4, 2, -1)), "two numbers whose product is 3"),
+        (lambda: relay.reshape(DATA, (-3, -3)), "a way to write the extents"),
+        (lambda: relay.where(DATA, IMAGE, ROWS), "shapes that broadcast"),
+        (lambda: relay.nn.pad(DATA, ((0, 0), (4, 0)), pad_mode="reflect"), "at most 3"),
+        (lambda: relay.nn.pad(DATA, ((0, 0), (1, 0)), pad_mode="wrap"), "pad_mode must be"),
+        (lambda: relay.tile(DATA, (0, 2)), "reps must be whole numbers of at least 1"),
         (
             lambda: relay.const(1 << 40),
             "value must be numbers that int32 holds, got 1099511627776",

@@ -21,11 +21,18 @@ _WIDE = ("int64", "uint32", "uint64")
 
 @dataclass(frozen=True)
 class Take(Operator):
-    """Take slices along an axis; indices, the second input, are limited to the axis."""
+    """Take slices along an axis, at the indices of the second input.
+
+    Attributes:
+        along: the axis.
+        wrap: whether indices beyond its ends are counted on from the other end; else they are
+            limited to it.
+    """
 
     name: ClassVar[str] = "take"
     pattern: ClassVar[Pattern] = Pattern.INJECTIVE
     along: int = 0
+    wrap: bool = False
 
     def infer(self, *inputs: TensorType) -> TensorType:
         """Return the type with the shape of the indices in place of the axis."""
@@ -46,7 +53,10 @@ class Take(Operator):
 
         def body(*i: Expr) -> Expr:
             where = indices(*i[at : at + indices.ndim])
-            if indices.dtype in _WIDE:  # limited first: another number would be left of it
+            if self.wrap:
+                number = as_expr(last + 1).astype(_signed(indices.dtype))
+                where = te.floormod(where.astype(number.dtype), number).astype("int32")
+            elif indices.dtype in _WIDE:  # limited first: another number would be left of it
                 where = te.min(where, as_expr(last).astype(indices.dtype))
                 where = te.max(where, te.const(0, indices.dtype)).astype("int32")
             else:
@@ -57,7 +67,15 @@ class Take(Operator):
 
     def reference(self, *inputs: Array) -> Array:
         """Take."""
-        return np.take(inputs[0], inputs[1].astype(np.int64), axis=self.along, mode="clip")
+        data, places = inputs[0], inputs[1].astype(np.int64)
+        if self.wrap:
+            return np.take(data, places, axis=self.along, mode="wrap")
+        return np.take(data, places, axis=self.along, mode="clip")
+
+
+def _signed(dtype: str) -> str:
+    """Return a dtype with a sign for the remainders of indices of another."""
+    return "int64" if dtype in _WIDE else "int32"
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from autotune.errors import GraphError
-from autotune.graph import Value, apply, ops
+from autotune.graph import Constant, Value, apply, ops
 from autotune.tvm.names import resolver
 from autotune.tvm.relay.arguments import Numbers, check_values, whole_numbers
+from autotune.tvm.relay.forms import along_channels, in_layout, operands, padded_by_data
 from autotune.tvm.relay.function import Tuple
 from autotune.utils.check import Check
 
@@ -68,12 +69,12 @@ def _convolution(kind: type[ops.Convolution]) -> Convolve:
         out_layout: str = "",
         out_dtype: str = "",
     ) -> Value:
-        check_values(kind.name, data=data, weight=weight)
-        _plain(kind.name, data, data_layout, out_layout, out_dtype)
+        data, weight = operands(kind.name, out_dtype, data=data, weight=weight)
         _channels(kind.name, weight, kernel_layout, channels, kernel_size)
         Check(GraphError, kind.name).whole("groups", groups, least=1)
         steps, sides, holes = _windows(kind.name, strides, padding, dilation)
-        return apply(kind(steps, sides, holes, groups, data_layout, kernel_layout), data, weight)
+        op = kind(steps, sides, holes, groups, data_layout, kernel_layout)
+        return in_layout(kind.name, apply(op, data, weight), data_layout, out_layout)
 
     operator.__name__ = operator.__qualname__ = kind.name.removeprefix("nn.")
     operator.__doc__ = f"Convolve images of {kind.dims} dimensions."
@@ -101,8 +102,7 @@ def conv2d_transpose(
 ) -> Value:
     """Spread images by filters [in, out, height, width]."""
     op = ops.Conv2dTranspose.name
-    check_values(op, data=data, weight=weight)
-    _plain(op, data, data_layout, out_layout, out_dtype)
+    data, weight = operands(op, out_dtype, data=data, weight=weight)
     steps, sides, holes = _windows(op, strides, padding, dilation)
     more = whole_numbers(op, "output_padding", output_padding)
     unsupported = data_layout != "NCHW" or kernel_layout not in ("IOHW", "OIHW") or groups != 1
@@ -112,7 +112,8 @@ def conv2d_transpose(
             f"{data_layout}, {kernel_layout}, groups={groups}, dilation={dilation}"
         )
     _channels(op, weight, "IOHW", channels, kernel_size)  # whatever TVM's versions call it
-    return apply(ops.Conv2dTranspose(steps, sides, more), data, weight)
+    found = apply(ops.Conv2dTranspose(steps, sides, more), data, weight)
+    return in_layout(op, found, data_layout, out_layout)
 
 
 def _windows(
@@ -123,22 +124,11 @@ def _windows(
     return [whole_numbers(op, name, numbers) for name, numbers in given.items()]
 
 
-def _plain(op: str, data: Value, layout: str, out_layout: str, out_dtype: str = "") -> None:
-    """Refuse results of another layout or dtype than the data's."""
-    check_values(op, data=data)
-    if out_layout not in ("", layout) or out_dtype not in ("", None, data.dtype):
-        raise GraphError(
-            f"{op}: out_layout and out_dtype must be the data's, {layout} and {data.dtype}, got "
-            f"{out_layout!r} and {out_dtype!r}"
-        )
-
-
 def dense(data: Value, weight: Value, units: int | None = None, out_dtype: str = "") -> Value:
     """Multiply data [batch, in] by the transpose of weight [out, in]."""
-    check_values("nn.dense", data=data, weight=weight)
+    data, weight = operands("nn.dense", out_dtype, data=data, weight=weight)
     if units is not None and weight.shape[:1] != (units,):
         raise GraphError(f"nn.dense: weight must have {units} rows, got {weight.type}")
-    _plain("nn.dense", data, "", "", out_dtype)
     return apply(ops.Dense(), data, weight)
 
 
@@ -150,9 +140,23 @@ def batch_matmul(
     transpose_b: bool = True,
 ) -> Value:
     """Multiply batches of matrices."""
-    check_values("nn.batch_matmul", tensor_a=tensor_a, tensor_b=tensor_b)
-    _plain("nn.batch_matmul", tensor_a, "", "", out_dtype)
-    return apply(ops.BatchMatmul(transpose_a, transpose_b), tensor_a, tensor_b)
+    a, b = operands("nn.batch_matmul", out_dtype, tensor_a=tensor_a, tensor_b=tensor_b)
+    return apply(ops.BatchMatmul(transpose_a, transpose_b), a, b)
+
+
+def matmul(
+    tensor_a: Value,
+    tensor_b: Value,
+    units: int | None = None,
+    out_dtype: str = "",
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+) -> Value:
+    """Multiply two matrices."""
+    check_values("nn.matmul", tensor_a=tensor_a, tensor_b=tensor_b)
+    a = apply(ops.Transpose((1, 0)), tensor_a) if transpose_a else tensor_a
+    b = tensor_b if transpose_b else apply(ops.Transpose((1, 0)), tensor_b)
+    return dense(a, b, units, out_dtype)
 
 
 def bias_add(data: Value, bias: Value, axis: int = 1) -> Value:
@@ -201,8 +205,8 @@ def group_norm(
     scale: bool = True,
 ) -> Value:
     """Normalise groups of neighbouring channels of each image."""
-    _of_channels("nn.group_norm", data, axis)
-    return apply(ops.GroupNorm(num_groups, epsilon, center, scale), data, gamma, beta)
+    op = ops.GroupNorm(num_groups, epsilon, center, scale)
+    return along_channels(op.name, data, axis, lambda images: apply(op, images, gamma, beta))
 
 
 def instance_norm(
@@ -215,15 +219,8 @@ def instance_norm(
     scale: bool = True,
 ) -> Value:
     """Normalise each channel of each image."""
-    _of_channels("nn.instance_norm", data, axis)
-    return apply(ops.InstanceNorm(epsilon, center, scale), data, gamma, beta)
-
-
-def _of_channels(op: str, data: Value, axis: int) -> None:
-    """Refuse channels that are not the second dimension."""
-    check_values(op, data=data)
-    if axis not in (1, 1 - data.type.ndim):
-        raise GraphError(f"{op}: axis must be 1, that of channels, got {axis!r}")
+    op = ops.InstanceNorm(epsilon, center, scale)
+    return along_channels(op.name, data, axis, lambda images: apply(op, images, gamma, beta))
 
 
 def dropout(data: Value, rate: float = 0.5) -> Value:
@@ -262,18 +259,31 @@ def batch_flatten(data: Value) -> Value:
 
 
 def pad(
-    data: Value, pad_width: Sequence[Numbers], pad_value: float = 0, pad_mode: str = "constant"
+    data: Value,
+    pad_width: Sequence[Numbers],
+    pad_value: float | Value = 0,
+    pad_mode: str = "constant",
 ) -> Value:
-    """Surround a tensor with a value."""
-    if pad_mode != "constant":
-        raise GraphError(f"nn.pad: pad_mode must be 'constant', got {pad_mode!r}")
+    """Surround a tensor with a value, or with its own elements.
+
+    Args:
+        data: the tensor.
+        pad_width: how many elements before and after each axis.
+        pad_value: a number or a constant.
+        pad_mode: "constant"; "edge", the last element; or "reflect", those before the last.
+    """
+    check_values("nn.pad", data=data)
     check = Check(GraphError, "nn.pad")
     rows = check.sequence("pad_width", pad_width, "a pair of numbers for each axis")
-    pairs = tuple(whole_numbers("nn.pad", "pad_width", row) for row in rows)
-    if any(len(pair) != 2 for pair in pairs):
+    found = [whole_numbers("nn.pad", "pad_width", row) for row in rows]
+    if any(len(pair) != 2 for pair in found):
         check.refuse("pad_width", "a pair of numbers for each axis", pad_width)
-    check.number("pad_value", pad_value)
-    return apply(ops.Pad(tuple((a, b) for a, b in pairs), float(pad_value)), data)
+    pairs = tuple((before, after) for before, after in found)
+    if pad_mode != "constant":
+        return padded_by_data(data, pairs, pad_mode)
+    value = pad_value.array.item() if isinstance(pad_value, Constant) else pad_value
+    check.number("pad_value", value)
+    return apply(ops.Pad(pairs, float(value)), data)  # type: ignore[arg-type]
 
 
 def upsampling(
@@ -313,9 +323,9 @@ def max_pool2d(
     ceil_mode: bool = False,
 ) -> Value:
     """Take the maximum of windows."""
-    _plain("nn.max_pool2d", data, layout, out_layout)
     a, b, c, d = _pooled("nn.max_pool2d", data, pool_size, ceil_mode, strides, padding, dilation)
-    return apply(ops.MaxPool2d(a, b, c, d, layout, ceil_mode), data)
+    found = apply(ops.MaxPool2d(a, b, c, d, layout, ceil_mode), data)
+    return in_layout("nn.max_pool2d", found, layout, out_layout)
 
 
 def avg_pool2d(
@@ -330,21 +340,21 @@ def avg_pool2d(
     count_include_pad: bool = False,
 ) -> Value:
     """Take the average of windows."""
-    _plain("nn.avg_pool2d", data, layout, out_layout)
     a, b, c, d = _pooled("nn.avg_pool2d", data, pool_size, ceil_mode, strides, padding, dilation)
-    return apply(ops.AvgPool2d(a, b, c, d, layout, ceil_mode, count_include_pad), data)
+    found = apply(ops.AvgPool2d(a, b, c, d, layout, ceil_mode, count_include_pad), data)
+    return in_layout("nn.avg_pool2d", found, layout, out_layout)
 
 
 def global_avg_pool2d(data: Value, layout: str = "NCHW", out_layout: str = "") -> Value:
     """Take the average of whole images."""
-    _plain("nn.global_avg_pool2d", data, layout, out_layout)
-    return apply(ops.GlobalAvgPool2d(layout), data)
+    found = apply(ops.GlobalAvgPool2d(layout), data)
+    return in_layout("nn.global_avg_pool2d", found, layout, out_layout)
 
 
 def global_max_pool2d(data: Value, layout: str = "NCHW", out_layout: str = "") -> Value:
     """Take the maximum of whole images."""
-    _plain("nn.global_max_pool2d", data, layout, out_layout)
-    return apply(ops.GlobalMaxPool2d(layout), data)
+    found = apply(ops.GlobalMaxPool2d(layout), data)
+    return in_layout("nn.global_max_pool2d", found, layout, out_layout)
 
 
 def global_avg_pool3d(data: Value, layout: str = "NCDHW") -> Value:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import builtins
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from autotune.errors import GraphError
-from autotune.graph import OPERATORS, Constant, Node, TensorType, Value, apply, ops
-from autotune.te.location import user_line
+from autotune.graph import OPERATORS, Constant, TensorType, Value, apply, ops
 from autotune.tvm.relay.arguments import Numbers, check_values, whole_numbers
 from autotune.tvm.relay.function import Tuple, flattened
+from autotune.tvm.relay.rearranged import (
+    repeat,
+    reshape,
+    reverse,
+    split,
+    strided_slice,
+    take,
+    tile,
+    where,
+)
 from autotune.tvm.relay.variable import Var
 from autotune.utils.check import Check
 
@@ -134,11 +145,6 @@ def cast(data: Value, dtype: str) -> Value:
     return apply(ops.Cast(dtype), data)
 
 
-def reshape(data: Value, newshape: Numbers) -> Value:
-    """Give the elements another shape; 0 keeps an extent, -1 is inferred."""
-    return apply(ops.Reshape(whole_numbers("reshape", "newshape", newshape)), data)
-
-
 def transpose(data: Value, axes: Sequence[int] | None = None) -> Value:
     """Permute dimensions; reverse them by default."""
     order = None if axes is None else whole_numbers("transpose", "axes", axes)
@@ -171,61 +177,34 @@ def stack(data: Parts, axis: int = 0) -> Value:
     return apply(ops.Stack(axis), *flattened(data))
 
 
-def split(data: Value, indices_or_sections: int, axis: int = 0) -> Tuple[Value]:
-    """Cut a tensor into equal parts."""
-    if not isinstance(indices_or_sections, int):
-        raise GraphError(
-            f"split: indices_or_sections must be a number of parts, got {indices_or_sections!r}"
-        )
-    node = Node(ops.Split(indices_or_sections, axis), (data,), user_line())
-    return Tuple(node.outputs)
-
-
-def strided_slice(
-    data: Value, begin: Numbers, end: Numbers, strides: Numbers | None = (), **kwargs: object
-) -> Value:
-    """Take every ``strides``-th element from ``begin`` to ``end``."""
-    if kwargs.get("axes") is not None or kwargs.get("slice_mode", "end") != "end":
-        raise GraphError(f"strided_slice: expected begin, end and strides only, got {kwargs}")
-    given = {"begin": begin, "end": end, "strides": () if strides is None else strides}
-    a, b, c = (whole_numbers("strided_slice", name, each) for name, each in given.items())
-    return apply(ops.StridedSlice(a, b, c), data)
-
-
-def take(
-    data: Value,
-    indices: Value,
-    axis: int | None = None,
-    batch_dims: int = 0,
-    mode: str = "clip",
-) -> Value:
-    """Take slices along an axis; elements of the flat data by default."""
-    check_values("take", data=data, indices=indices)
-    if mode != "clip" or batch_dims != 0:
-        raise GraphError(
-            f"take: mode must be 'clip' and batch_dims 0, got {mode!r} and {batch_dims!r}"
-        )
-    if axis is None:
-        return apply(ops.Take(0), reshape(data, -1), indices)
-    return apply(ops.Take(axis), data, indices)
-
-
 def cumsum(
     data: Value, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None
 ) -> Value:
-    """Add up the elements along an axis, up to each; of the flat data by default."""
+    """Add up the elements along an axis, up to each; of the flat data by default.
+
+    Args:
+        data: the tensor.
+        axis: the axis.
+        dtype: of the sums; by default the data's.
+        exclusive: whether each element is left out of its own sum.
+    """
     check_values("cumsum", data=data)
-    if exclusive:
-        raise GraphError(f"cumsum: exclusive must be False or None, got {exclusive!r}")
     wide = data if dtype in (None, "", data.dtype) else cast(data, dtype)
-    return (
-        apply(ops.Cumsum(0), reshape(wide, -1)) if axis is None else apply(ops.Cumsum(axis), wide)
-    )
+    if axis is None:
+        axis, wide = 0, reshape(wide, -1)
+    if exclusive:
+        wide = _one_later(wide, axis)
+    return apply(ops.Cumsum(axis), wide)
 
 
-def where(condition: Value, x: Value, y: Value) -> Value:
-    """Choose by a condition."""
-    return apply(ops.Where(), condition, x, y)
+def _one_later(data: Value, axis: int) -> Value:
+    """Return what begins with zeros along an axis, and has not the last element."""
+    ndim = data.type.ndim
+    at = Check(GraphError, "cumsum").whole("axis", axis, -ndim, ndim - 1) % ndim
+    if data.shape[at] == 1:
+        return zeros(data.shape, data.dtype)
+    (begin, _) = split(data, [data.shape[at] - 1], at)
+    return apply(ops.Pad(tuple((int(i == at), 0) for i in range(ndim))), begin)
 
 
 def full(fill_value: Value, shape: Numbers = (), dtype: str = "") -> Value:
@@ -233,6 +212,76 @@ def full(fill_value: Value, shape: Numbers = (), dtype: str = "") -> Value:
     check_values("full", fill_value=fill_value)
     value = fill_value if dtype in ("", None, fill_value.dtype) else cast(fill_value, dtype)
     return apply(ops.Full(whole_numbers("full", "shape", shape)), value)
+
+
+def full_like(data: Value, fill_value: Value) -> Value:
+    """Make a tensor of one value, of another's shape and dtype."""
+    check_values("full_like", data=data)
+    return full(fill_value, data.shape, data.dtype)
+
+
+def zeros_like(data: Value) -> Value:
+    """Make a tensor of zeros, of another's shape and dtype."""
+    check_values("zeros_like", data=data)
+    return zeros(data.shape, data.dtype)
+
+
+def ones_like(data: Value) -> Value:
+    """Make a tensor of ones, of another's shape and dtype."""
+    check_values("ones_like", data=data)
+    return ones(data.shape, data.dtype)
+
+
+def reshape_like(data: Value, shape_like: Value) -> Value:
+    """Give the elements another tensor's shape."""
+    check_values("reshape_like", shape_like=shape_like)
+    return reshape(data, shape_like.shape)
+
+
+def broadcast_to_like(data: Value, broadcast_type: Value) -> Value:
+    """Repeat a tensor to another's shape."""
+    check_values("broadcast_to_like", broadcast_type=broadcast_type)
+    return broadcast_to(data, broadcast_type.shape)
+
+
+def variance(
+    data: Value,
+    axis: Numbers | None = None,
+    keepdims: bool = False,
+    exclude: bool = False,
+    unbiased: bool = False,
+    with_mean: Value | None = None,
+) -> Value:
+    """Take the mean square of the distances from the mean, over axes; over all by default.
+
+    Args:
+        data: the tensor.
+        axis: the axes.
+        keepdims: whether they stay, with extent 1.
+        exclude: whether the axes are all others.
+        unbiased: whether the sum is divided by one less than the number of elements.
+        with_mean: the mean with its axes kept, where it is known.
+    """
+    check_values("variance", data=data)
+    middle = mean(data, axis, True, exclude) if with_mean is None else with_mean
+    distance = subtract(data, middle)
+    squares = multiply(distance, distance)
+    if not unbiased:
+        return mean(squares, axis, keepdims, exclude)
+    total = sum(squares, axis, keepdims, exclude)
+    count = math.prod(data.shape) // math.prod(total.shape)
+    return divide(total, const(float(builtins.max(count - 1, 1)), data.dtype))
+
+
+def std(
+    data: Value,
+    axis: Numbers | None = None,
+    keepdims: bool = False,
+    exclude: bool = False,
+    unbiased: bool = False,
+) -> Value:
+    """Take the square root of the variance."""
+    return sqrt(variance(data, axis, keepdims, exclude, unbiased))
 
 
 def zeros(shape: Numbers, dtype: str = "float32") -> Value:
@@ -253,6 +302,7 @@ __all__ = [
     "argmax",
     "argmin",
     "broadcast_to",
+    "broadcast_to_like",
     "cast",
     "ceil",
     "clip",
@@ -268,6 +318,7 @@ __all__ = [
     "expand_dims",
     "floor",
     "full",
+    "full_like",
     "greater",
     "greater_equal",
     "less",
@@ -282,9 +333,13 @@ __all__ = [
     "negative",
     "not_equal",
     "ones",
+    "ones_like",
     "power",
     "prod",
+    "repeat",
     "reshape",
+    "reshape_like",
+    "reverse",
     "rsqrt",
     "sigmoid",
     "sin",
@@ -292,13 +347,17 @@ __all__ = [
     "sqrt",
     "squeeze",
     "stack",
+    "std",
     "strided_slice",
     "subtract",
     "sum",
     "take",
     "tanh",
+    "tile",
     "transpose",
     "var",
+    "variance",
     "where",
     "zeros",
+    "zeros_like",
 ]

@@ -1,0 +1,66 @@
+"""Results of another layout or dtype than the data's, and norms along any axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from autotune.errors import GraphError
+from autotune.graph import Value, apply, ops
+from autotune.tvm.relay.arguments import check_values, whole_numbers
+from autotune.tvm.relay.rearranged import picked
+from autotune.utils.check import Check
+
+# numpy's names of TVM's ways to pad with elements of the data.
+_OF_DATA = {"edge": "edge", "reflect": "reflect"}
+
+
+def operands(op: str, out_dtype: str | None, **values: Value) -> list[Value]:
+    """Return what is multiplied, converted to the dtype in which products are added up."""
+    check_values(op, **values)
+    if out_dtype in ("", None):
+        return list(values.values())
+    wanted = Check(GraphError, op).text("out_dtype", out_dtype, "float32")
+    return [v if v.dtype == wanted else apply(ops.Cast(wanted), v) for v in values.values()]
+
+
+def in_layout(op: str, value: Value, layout: str, out_layout: str | None) -> Value:
+    """Return a result in the layout that is asked for."""
+    if out_layout in ("", None, layout):
+        return value
+    if not isinstance(out_layout, str) or sorted(out_layout) != sorted(layout):
+        expected = f"empty or a permutation of {layout}"
+        Check(GraphError, op).refuse("out_layout", expected, out_layout)
+    return apply(ops.Transpose(tuple(layout.index(letter) for letter in out_layout)), value)
+
+
+def along_channels(op: str, data: Value, axis: int, norm: Callable[[Value], Value]) -> Value:
+    """Apply a norm, whose channels are the second dimension, to those of any axis."""
+    check_values(op, data=data)
+    ndim = data.type.ndim
+    at = Check(GraphError, op).whole("axis", axis, -ndim, ndim - 1) % ndim
+    if at == 1:
+        return norm(data)
+    if at == 0:
+        raise GraphError(f"{op}: axis must not be 0, that of images, got {axis!r}")
+    order = (0, at, *(i for i in range(1, ndim) if i != at))
+    back = tuple(order.index(i) for i in range(ndim))
+    return apply(ops.Transpose(back), norm(apply(ops.Transpose(order), data)))
+
+
+def padded_by_data(data: Value, pairs: Sequence[tuple[int, int]], mode: str) -> Value:
+    """Surround a tensor with its own elements, as numpy does with this mode."""
+    check = Check(GraphError, "nn.pad")
+    check.one_of("pad_mode", mode, ("constant", *_OF_DATA))
+    if len(pairs) != data.type.ndim:
+        check.refuse("pad_width", f"a pair for each of {data.type.ndim} axes", pairs)
+    for axis, pair in enumerate(pairs):
+        if any(pair):
+            whole_numbers("nn.pad", "pad_width", pair)
+            places = np.arange(data.shape[axis])
+            if mode == "reflect" and max(pair) >= len(places):
+                expected = f"at most {len(places) - 1}, as the axis has {len(places)} elements"
+                check.refuse("pad_width", expected, pair)
+            data = picked(data, axis, np.pad(places, pair, mode=_OF_DATA[mode]))  # type: ignore[call-overload]
+    return data
