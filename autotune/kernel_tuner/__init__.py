@@ -1,0 +1,35 @@
+"""Kernel Tuner's functions: on import lines ``kernel_tuner`` becomes ``autotune.kernel_tuner``.
+
+`tune_kernel` makes a template of its arguments and tunes it; `run_kernel` runs one configuration.
+A script that is to be more than run once more is better written as a template (see
+docs/from_kernel_tuner.md): it then serves all sizes, and its outputs are compared on the device.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from autotune.kernel_tuner.interface import run_kernel, tune_kernel
+from autotune.utils.names import explain_imports, missing
+
+__all__ = ["run_kernel", "tune_kernel"]
+
+# What to use -> names that are not here.
+_GONE = {
+    "power and energy are not measured; registers and shared memory are in each result": """
+        energy observers.nvml observers.pmt observers.powersensor observers.tegra observers.ncu
+        observers.BenchmarkObserver observers""",
+    "write the function of precisions as a knob, and the tolerance as the reference": """
+        accuracy""",
+    "name the strategy, as in strategy='genetic_algorithm'": "strategies",
+    "build the kernel with autotune.build": "kernelbuilder core",
+    "autotune lock and apply_history_best(log) keep the best per device": "integration",
+}
+GONE = {f"autotune.kernel_tuner.{n}": why for why, names in _GONE.items() for n in names.split()}
+explain_imports(GONE)
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Explain a name of Kernel Tuner that is not here."""
+        raise missing(__name__, name, GONE)

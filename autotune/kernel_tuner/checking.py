@@ -1,0 +1,86 @@
+"""Comparing what a configuration computes with what the caller expects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.driver import build
+from autotune.errors import AutotuneError, TunerError
+from autotune.kernel.source import SourceKernel
+from autotune.target import Target
+from autotune.utils.check import shown
+
+Array = npt.NDArray[Any]
+Answer = Sequence[object]
+Verify = Callable[..., object]
+
+
+def outputs_of(kernel: SourceKernel, target: Target, values: Sequence[Array]) -> list[Array]:
+    """Run a kernel once on copies of values, and return what these are then."""
+    given = [each.copy() if each.shape else each[()] for each in values]
+    build(kernel, target=target)(*given)
+    return [np.asarray(each) for each in given]
+
+
+class Checker:
+    """What is right.
+
+    Args:
+        answer: for each argument what it is expected to be afterwards; None for those that are
+            not looked at.
+        atol: most that elements may differ, beside a hundred-thousandth of their size.
+        verify: ``verify(answer, results, atol=...)`` says whether results are right.
+        count: how many arguments there are.
+
+    Raises:
+        TunerError: the answer has another length, or arrays of other shapes.
+    """
+
+    def __init__(self, answer: object, atol: float, verify: Verify | None, count: int) -> None:
+        if verify is not None and not callable(verify):
+            raise TunerError(f"verify: expected a function of two lists, got {shown(verify)}")
+        if answer is not None and not isinstance(answer, list | tuple):
+            raise TunerError(
+                "answer: expected a list with an array or None for each argument, got "
+                f"{shown(answer)}"
+            )
+        if answer is not None and verify is None and len(answer) != count:
+            raise TunerError(
+                f"answer: expected one item for each of {count} arguments, got {len(answer)}"
+            )
+        self._answer: list[Any] | None = None if answer is None else list(answer)
+        self._atol = atol
+        self._verify = verify
+
+    @property
+    def looks(self) -> bool:
+        """Whether anything is compared."""
+        return self._answer is not None or self._verify is not None
+
+    def problem(self, kernel: SourceKernel, target: Target, values: Sequence[Array]) -> str:
+        """Return what is wrong with the results of a kernel; an empty text if nothing is."""
+        try:
+            results = outputs_of(kernel, target, values)
+        except AutotuneError as error:
+            return str(error)
+        if self._verify is not None:
+            right = self._verify(self._answer, results, atol=self._atol)
+            return (
+                ""
+                if right is None or bool(np.all(np.asarray(right)))
+                else "verify says that results are wrong"
+            )
+        for place, expected in enumerate(self._answer or ()):
+            if expected is None:
+                continue
+            wanted, found = np.asarray(expected), results[place]
+            if wanted.size != found.size:
+                return f"argument {place}: {found.size} elements instead of {wanted.size}"
+            if not np.allclose(wanted.ravel(), found.ravel(), atol=self._atol):
+                worst = float(np.nanmax(np.abs(wanted.ravel() - found.ravel())))
+                return f"argument {place}: elements differ from the answer by up to {worst:.3g}"
+        return ""

@@ -1,0 +1,192 @@
+"""From the arguments of `tune_kernel` to a `SourceKernel`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.errors import AutotuneError, KernelError
+from autotune.kernel.kernel import Argument
+from autotune.kernel.prototype import prototype
+from autotune.kernel.source import SourceKernel, arg, constant
+from autotune.kernel_tuner.launch import LaunchRule, Params
+from autotune.target import Language
+from autotune.target.backends import of_language
+from autotune.utils.check import shown
+
+Array = npt.NDArray[Any]
+Code = str | PathLike[str] | Callable[[Params], str]
+
+_CUDA = ("CUDA", "CUPY", "NVCUDA")
+_SOURCES = (".cu", ".cuh", ".c", ".cc", ".cpp", ".h", ".hpp")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A kernel with what it is launched on.
+
+    Attributes:
+        name: of the kernel, as Kernel Tuner takes it.
+        code: source text, the path of a file, or a function of the parameters that writes it.
+        rule: how a launch follows from the parameters.
+        arguments: arrays and numbers of numpy, in the order of the kernel's parameters.
+        constants: arrays in constant memory, by the names of their variables.
+        flags: of the compiler.
+        language: what the kernel is written in.
+    """
+
+    name: str
+    code: Code
+    rule: LaunchRule
+    arguments: Sequence[Array | np.generic]
+    constants: Mapping[str, Array] = field(default_factory=dict)
+    flags: Sequence[str] = ()
+    language: Language = "cuda"
+
+    def values(self) -> list[Array]:
+        """Return the values of all arguments, in the order of the kernel."""
+        given = [np.asarray(each) for each in self.arguments]
+        return [*given, *(np.asarray(each) for each in self.constants.values())]
+
+    def text(self, params: Params) -> str:
+        """Return the source text for these parameters, without their definitions."""
+        if isinstance(self.code, str | PathLike):
+            return read_code(self.code)
+        found = self.code(dict(params))
+        if not isinstance(found, str):
+            raise KernelError(f"kernel_source: expected a text from it, got {shown(found)}")
+        return found
+
+    def kernel(self, params: Params, written: Sequence[bool] | None = None) -> SourceKernel:
+        """Return the kernel of one configuration.
+
+        Args:
+            params: the value of each parameter.
+            written: whether each argument may be written; by default what the prototype says.
+        """
+        source = self.text(params)
+        entry = self._entry(source, params)
+        grid, block = self.rule.grid(params), self.rule.block(params)
+        sizes = {f"grid_size_{axis}": n for axis, n in zip("xyz", grid, strict=True)}
+        roles = written or self._written(source, entry)
+        args = [_argument(i, each, roles[i]) for i, each in enumerate(self.arguments)]
+        args += [constant(n, np.shape(a), a.dtype.name) for n, a in self.constants.items()]
+        on_gpu = of_language(self.language).on_gpu
+        return SourceKernel(
+            entry,
+            source=f"\n{source}",
+            args=args,
+            defines={"kernel_tuner": 1, **_plain(params), **(sizes if on_gpu else {})},
+            grid=grid if on_gpu else 1,
+            block=block if on_gpu else 1,
+            shared_bytes=self.rule.shared_bytes(params),
+            flags=list(self.flags),
+            language=self.language,
+        )
+
+    def _entry(self, source: str, params: Params) -> str:
+        """Return the entry as `SourceKernel` names it."""
+        name = self.name
+        if "<" in name:  # an instance of a template, whose arguments may be parameters
+            head, _, rest = name.partition("<")
+            for parameter, value in _plain(params).items():
+                rest = re.sub(rf"\b{re.escape(parameter)}\b", str(value), rest)
+            return f"{head}<{rest}"
+        if not of_language(self.language).on_gpu or "::" in name:
+            return name
+        linked = re.search(rf'extern\s+"C"[^;}}]*?\b{re.escape(name)}\s*\(', source)
+        return name if linked else f"::{name}"
+
+    def _written(self, source: str, entry: str) -> list[bool]:
+        """Return which arguments may be written: what no pointer to constants is given for."""
+        arrays = [isinstance(each, np.ndarray) for each in self.arguments]
+        try:
+            found = prototype(source, entry.removeprefix("::"))
+        except AutotuneError:
+            found = None
+        if found is None or len(found) != len(arrays):
+            return arrays
+        fixed = ["const" in re.findall(r"\w+", each.text.split("*")[0]) for each in found]
+        roles = [array and not f for array, f in zip(arrays, fixed, strict=True)]
+        return roles if any(roles) else arrays
+
+
+def _argument(place: int, value: Array | np.generic, written: bool) -> Argument:
+    name = f"arg{place}"
+    if isinstance(value, np.ndarray):
+        return arg(name, value.shape, value.dtype.name, "inout" if written else "in")
+    return arg(name, (), value.dtype.name, value=value.item())
+
+
+def check_arguments(arguments: Sequence[object]) -> list[Array | np.generic]:
+    """Return arguments of a kernel, which are arrays and numbers of numpy.
+
+    Raises:
+        KernelError: one is something else, whose type in C nothing says.
+    """
+    found: list[Array | np.generic] = []
+    for place, value in enumerate(arguments):
+        if not isinstance(value, np.ndarray | np.generic):
+            raise KernelError(
+                f"arguments[{place}]: expected an array or a number of numpy, such as "
+                f"numpy.int32(n), got {shown(value)}"
+            )
+        found.append(np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value)
+    return found
+
+
+def _plain(params: Params) -> dict[str, Any]:
+    """Return parameters as values of Python."""
+    return {n: v.item() if isinstance(v, np.generic) else v for n, v in params.items()}
+
+
+def read_code(code: str | PathLike[str]) -> str:
+    """Return a source text, which may be given as the path of a file.
+
+    Raises:
+        KernelError: the file cannot be read.
+    """
+    if isinstance(code, str) and ("\n" in code or not code.endswith(_SOURCES)):
+        return code
+    try:
+        return Path(code).read_text("utf-8")
+    except OSError as error:
+        raise KernelError(f"kernel_source: cannot read {code}: {error.strerror}") from error
+
+
+def code_of(source: object) -> Code:
+    """Return a source as it can be kept: of several files the first, which includes the others."""
+    first = source[0] if isinstance(source, list | tuple) and source else source
+    if isinstance(first, str | PathLike) or callable(first):
+        return first
+    raise KernelError(
+        f"kernel_source: expected a text, a path, or a function of the parameters, got "
+        f"{shown(source)}"
+    )
+
+
+def language_of(lang: object, code: Code) -> Language:
+    """Return the language of a kernel.
+
+    Raises:
+        KernelError: it is none of CUDA and C.
+    """
+    if lang is None:
+        text = "" if callable(code) else read_code(code)
+        if "__kernel" in text or "get_global_id" in text:
+            lang = "OpenCL"
+        else:
+            lang = "C" if text and "__global__" not in text else "CUDA"
+    upper = str(lang).upper()
+    if upper in _CUDA:
+        return "cuda"
+    if upper == "C":
+        return "c"
+    raise KernelError(f"lang: expected CUDA or C, got {lang!r}; there is no other compiler here")

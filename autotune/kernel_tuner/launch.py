@@ -1,0 +1,103 @@
+"""From tunable parameters to a launch, by Kernel Tuner's conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+
+from autotune.errors import KernelError
+from autotune.interchange import Expression
+from autotune.utils.check import shown
+
+Params = Mapping[str, object]
+# A number, an expression of parameters, or a function of them.
+Term = int | str | Callable[[Params], int]
+Divisor = Term | Sequence[Term] | None
+
+_BLOCK_NAMES = ("block_size_x", "block_size_y", "block_size_z")
+# Threads in x where no parameter says how many.
+_THREADS = 256
+
+
+@dataclass(frozen=True)
+class LaunchRule:
+    """How a launch follows from the parameters.
+
+    Attributes:
+        problem_size: extents of the problem, or a function of the parameters that returns them.
+        grid_div: for each dimension what the extent is divided by; None for the threads of the
+            block in that dimension.
+        block_size_names: parameters that are the threads of a block in x, y and z.
+        shared: bytes of dynamic shared memory.
+    """
+
+    problem_size: object
+    grid_div: tuple[Divisor, Divisor, Divisor] = (None, None, None)
+    block_size_names: Sequence[str] = _BLOCK_NAMES
+    shared: Term = field(default=0)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of three dimensions of a block."""
+        given = tuple(self.block_size_names)
+        return given + _BLOCK_NAMES[len(given) :]
+
+    def block(self, params: Params) -> tuple[int, int, int]:
+        """Return the threads of a block."""
+        x, y, z = self.names
+        found = params.get(x, _THREADS), params.get(y, 1), params.get(z, 1)
+        a, b, c = (value_of(each, params, "block size") for each in found)
+        return a, b, c
+
+    def size(self, params: Params) -> tuple[int, ...]:
+        """Return the extents of the problem in three dimensions."""
+        given = self.problem_size(params) if callable(self.problem_size) else self.problem_size
+        terms = [given] if isinstance(given, str | Integral) else given
+        if not isinstance(terms, Iterable):
+            raise KernelError(f"problem_size: expected one to three extents, got {shown(given)}")
+        found = tuple(value_of(each, params, "problem_size") for each in terms)
+        if not 1 <= len(found) <= 3:
+            raise KernelError(f"problem_size: expected one to three extents, got {shown(given)}")
+        return (*found, 1, 1)[:3]
+
+    def grid(self, params: Params) -> tuple[int, ...]:
+        """Return the blocks: extents over divisors, rounded up."""
+        return tuple(
+            -(-extent // self._divisor(divisor, name, params))
+            for extent, divisor, name in zip(
+                self.size(params), self.grid_div, self.names, strict=True
+            )
+        )
+
+    def _divisor(self, divisor: Divisor, name: str, params: Params) -> int:
+        if divisor is None:
+            return value_of(params.get(name, 1), params, name)
+        terms = divisor if isinstance(divisor, list | tuple) else [divisor]
+        product = 1
+        for term in terms:
+            product *= value_of(term, params, "grid_div")
+        if product < 1:
+            raise KernelError(f"grid_div: expected a divisor of at least 1, got {product}")
+        return product
+
+    def shared_bytes(self, params: Params) -> int:
+        """Return the bytes of dynamic shared memory."""
+        return value_of(self.shared, params, "smem_args")
+
+
+def value_of(term: object, params: Params, what: str) -> int:
+    """Return the value of a term with these parameters.
+
+    Raises:
+        KernelError: it is no whole number.
+    """
+    if isinstance(term, str):
+        found = Expression.parse(term)(params)
+    else:
+        found = term(params) if callable(term) else term
+    if isinstance(found, float) and found == int(found):
+        found = int(found)
+    if not isinstance(found, Integral):
+        raise KernelError(f"{what}: expected a whole number, got {shown(found)} of {shown(term)}")
+    return int(found)

@@ -1,0 +1,242 @@
+"""Scripts of Kernel Tuner run with their import lines changed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from autotune import kernel_tuner
+from autotune.errors import AutotuneError
+from autotune.kernel_tuner import run_kernel, tune_kernel
+from autotune.kernel_tuner.file_utils import store_metadata_file, store_output_file
+from autotune.kernel_tuner.util import RuntimeFailedConfig, get_best_config, get_config_string
+from autotune.target import Target
+from autotune.task import TASK_TABLE
+
+SCALE = """
+__global__ void scale(float *out, const float *x, float factor, int n) {
+  int i = blockIdx.x * block_size_x + threadIdx.x;
+  if (i < n) out[i] = factor * x[i] + OFFSET;
+}
+"""
+SUM = """
+void total(double *out, const float *x, int n) {
+  double sum = 0;
+  for (int i = 0; i < n; i += UNROLL)
+    for (int u = 0; u < UNROLL; ++u) sum += x[i + u];
+  *out = sum;
+}
+"""
+SIZE = 1000
+
+
+@pytest.fixture
+def arguments():
+    x = np.random.default_rng(0).normal(size=SIZE).astype("float32")
+    return [np.zeros_like(x), x, np.float32(2.0), np.int32(SIZE)]
+
+
+@pytest.fixture(autouse=True)
+def on_the_emulator():
+    with Target("cuda -emulate"):
+        yield
+
+
+def tune(arguments, params=None, **options):
+    params = {"block_size_x": [32, 64, 128], "OFFSET": [0]} if params is None else params
+    options = {"quiet": True, "iterations": 1, **options}
+    return tune_kernel("scale", SCALE, SIZE, arguments, params, **options)
+
+
+def test_all_configurations_are_timed_in_milliseconds(arguments):
+    results, env = tune(arguments, answer=[2 * arguments[1], None, None, None])
+    assert sorted(each["block_size_x"] for each in results) == [32, 64, 128]
+    assert all(each["time"] == pytest.approx(np.mean(each["times"])) for each in results)
+    assert env["best_config"]["time"] == min(each["time"] for each in results)
+    assert env["failed"] == []
+    assert not any(name.startswith("kernel_tuner/") for name in TASK_TABLE)
+
+
+def test_a_wrong_answer_is_a_failure(arguments):
+    params = {"block_size_x": [64], "OFFSET": [0, 1]}
+    results, env = tune(arguments, params, answer=[2 * arguments[1], None, None, None])
+    assert [each["OFFSET"] for each in results] == [0]
+    (wrong,) = env["failed"]
+    assert isinstance(wrong["time"], RuntimeFailedConfig)
+    assert "differ from the answer by up to 1" in wrong["error"]
+
+
+def test_a_function_may_say_what_is_right(arguments):
+    seen = []
+
+    def verify(answer, results, atol):
+        seen.append(atol)
+        return np.isclose(results[0].sum(), answer[0], atol=atol)
+
+    total = [2 * arguments[1].sum(), None, None, None]
+    results, _ = tune(arguments, answer=total, verify=verify, atol=1e-2)
+    assert len(results) == 3
+    assert seen == [1e-2] * 3
+
+
+def test_restrictions_are_expressions_or_functions(arguments):
+    for restrictions in (
+        ["block_size_x % 64 == 0", lambda p: p["block_size_x"] < 100],
+        "block_size_x == 64",
+        lambda block_size_x: block_size_x == 64,
+    ):
+        results, _ = tune(arguments, restrictions=restrictions)
+        assert [each["block_size_x"] for each in results] == [64]
+    with pytest.raises(AutotuneError, match="no tunable parameters: warps; there are block_size"):
+        tune(arguments, restrictions=["warps > 1"])
+    with pytest.raises(AutotuneError, match="restrictions: expected expressions"):
+        tune(arguments, restrictions=[3])
+
+
+def test_metrics_are_expressions_or_functions_and_may_be_the_objective(arguments):
+    metrics = {"rate": lambda p: SIZE / p["time"], "double": "2 * rate * block_size_x"}
+    results, env = tune(
+        arguments, metrics=metrics, objective="double", objective_higher_is_better=True
+    )
+    for each in results:
+        assert each["double"] == pytest.approx(2 * SIZE / each["time"] * each["block_size_x"])
+    assert env["best_config"]["double"] == max(each["double"] for each in results)
+    with pytest.raises(AutotuneError, match="no power among"):
+        tune(arguments, metrics={"GFLOPS/W": "time / power"})
+
+
+@pytest.mark.parametrize(
+    "strategy", [None, "random_sample", "genetic_algorithm", "simulated_annealing", "pso"]
+)
+def test_a_strategy_tries_as_many_as_it_may(arguments, strategy):
+    options = {"max_fevals": 2, "popsize": 2}
+    results, _ = tune(arguments, strategy=strategy, strategy_options=options, seed=0)
+    assert len(results) == 2
+
+
+def test_a_strategy_that_nobody_knows_is_refused(arguments):
+    with pytest.raises(AutotuneError, match=r"strategy: expected one of brute_force, .*'guess'"):
+        tune(arguments, strategy="guess")
+
+
+def test_what_a_cache_holds_is_not_measured_again(arguments, tmp_path):
+    cache = str(tmp_path / "deep" / "scale")
+    first, _ = tune(arguments, cache=cache, strategy_options={"max_fevals": 2}, seed=0)
+    held = json.loads((tmp_path / "deep" / "scale.json").read_text())
+    assert held["tune_params_keys"] == ["block_size_x", "OFFSET"]
+    assert len(held["cache"]) == 2
+    again, _ = tune(arguments, cache=cache)
+    times = {each["block_size_x"]: each["time"] for each in again}
+    assert len(times) == 3
+    for each in first:
+        assert times[each["block_size_x"]] == pytest.approx(each["time"])
+    simulated, _ = tune(arguments, cache=cache, simulation_mode=True)
+    assert len(simulated) == 3
+    few, _ = tune(arguments, cache=cache, simulation_mode=True, restrictions=["block_size_x > 32"])
+    assert sorted(each["block_size_x"] for each in few) == [64, 128]
+    with pytest.raises(AutotuneError, match=r"simulation_mode: cache .* has no results"):
+        tune(arguments, cache=str(tmp_path / "none"), simulation_mode=True)
+
+
+def test_one_configuration_runs_on_copies(arguments):
+    found = run_kernel("scale", SCALE, SIZE, arguments, {"block_size_x": 32, "OFFSET": 3})
+    np.testing.assert_allclose(found[0], 2 * arguments[1] + 3, rtol=1e-6)
+    assert not arguments[0].any()
+    assert len(found) == 4
+
+
+def test_a_kernel_in_c_needs_no_launch(tmp_path):
+    path = tmp_path / "total.c"
+    path.write_text(SUM)
+    x = np.arange(64, dtype="float32")
+    with Target("c"):
+        results, env = tune_kernel(
+            "total", str(path), 64, [np.zeros(1), x, np.int32(64)], {"UNROLL": [1, 2, 4]},
+            answer=[np.array([x.sum()]), None, None], quiet=True, iterations=2,
+            compiler_options=["-O2"],
+        )  # fmt: skip
+    assert len(results) == 3, env["failed"]
+
+
+def test_a_launch_follows_from_expressions_of_parameters():
+    source = """
+    __constant__ float weights[3];
+    extern __shared__ float held[];
+    template <int N, typename T> __global__ void rows(T *out, const T *x) {
+      held[threadIdx.x] = x[blockIdx.x * THREADS + threadIdx.x];
+      __syncthreads();
+      if (threadIdx.x < THREADS) {
+        T sum = 0;
+        for (int i = 0; i < N; ++i) sum += weights[i];
+        out[blockIdx.x * THREADS + threadIdx.x] = held[threadIdx.x] * sum;
+      }
+    }
+    """
+    x = np.random.default_rng(0).normal(size=256).astype("float32")
+    weights = np.array([1, 2, 3], "float32")
+    results, env = tune_kernel(
+        "rows<TAPS, float>", source, lambda p: ("BLOCKS * 1", 1), [np.zeros_like(x), x],
+        {"THREADS": [64], "BLOCKS": [4], "TAPS": [3]}, grid_div_x=[],
+        block_size_names=["THREADS"], smem_args={"size": "THREADS * 4"},
+        cmem_args={"weights": weights}, answer=[6 * x, None], atol=1e-4, quiet=True, iterations=1,
+    )  # fmt: skip
+    assert len(results) == 1, env["failed"]
+
+
+def test_a_source_may_be_written_by_a_function(arguments):
+    def source(params):
+        return SCALE.replace("OFFSET", str(params["OFFSET"]))
+
+    results, _ = tune_kernel(
+        "scale", source, SIZE, arguments, {"block_size_x": [64], "OFFSET": [0]}, lang="CUDA",
+        answer=[2 * arguments[1], None, None, None], quiet=True, iterations=1,
+    )  # fmt: skip
+    assert len(results) == 1
+
+
+def test_results_are_stored_for_tools_of_kernel_tuner(arguments, tmp_path):
+    results, _ = tune(arguments, metrics={"rate": "1 / time"})
+    store_output_file(tmp_path / "out", results, ["block_size_x", "OFFSET"])
+    rows = json.loads((tmp_path / "out.json").read_text())["results"]
+    assert {row["configuration"]["block_size_x"] for row in rows} == {32, 64, 128}
+    assert all(row["invalidity"] == "correct" for row in rows)
+    assert store_metadata_file(tmp_path / "about.json")["environment"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"observers": [1]}, "observers is not supported: .* power and energy"),
+        ({"texmem_args": {"t": 1}}, "texmem_args is not supported"),
+        ({"objectives": {"time": False}}, "objectives is not supported"),
+        ({"lang": "HIP"}, "lang: expected CUDA or C, got 'HIP'"),
+        ({"answer": [None]}, "one item for each of 4 arguments, got 1"),
+        ({"metrics": ["rate"]}, "metrics: expected a dict"),
+        ({"verify": 3}, "verify: expected a function"),
+        ({"grid_div_x": ["WARPS"]}, "WARPS"),
+    ],
+)
+def test_what_is_not_supported_is_refused(arguments, options, message):
+    with pytest.raises(AutotuneError, match=message):
+        tune(arguments, **options)
+
+
+def test_arguments_have_a_type(arguments):
+    with pytest.raises(AutotuneError, match=r"arguments\[3\]: .* numpy.int32\(n\), got 1000"):
+        tune([*arguments[:3], SIZE])
+
+
+def test_names_that_are_not_here_say_what_to_do():
+    with pytest.raises(ImportError, match="power and energy are not measured"):
+        exec("from autotune.kernel_tuner.observers.nvml import NVMLObserver")
+    with pytest.raises(AttributeError, match="name the strategy"):
+        kernel_tuner.strategies  # noqa: B018
+
+
+def test_results_are_shown_and_compared():
+    good = {"x": 1, "time": 0.5}
+    bad = {"x": 2, "time": RuntimeFailedConfig("RuntimeFailedConfig")}
+    assert get_config_string(good) == "x=1, time=0.500ms"
+    assert get_config_string(bad, ["time"]) == "time=RuntimeFailedConfig"
+    assert get_best_config([bad, good], "time") == good
+    assert get_best_config([bad], "time") == {}
