@@ -9,9 +9,26 @@ from autotune.errors import SpaceError
 from autotune.task.axes import Axis
 from autotune.task.constraint import Predicate
 from autotune.task.errors import KnobLookupError
-from autotune.task.kinds import Entity, TransformSpace
+from autotune.task.kinds import Entity, OtherOptionEntity, TransformSpace
 from autotune.task.knobs import Knobs, check_knob
 from autotune.utils.check import Check
+
+
+class ChosenOption(OtherOptionEntity):
+    """The value of a knob of an untuned configuration, which a template may set.
+
+    Schedules of TVM write ``cfg["unroll_explicit"].val = 0`` where nothing was tuned.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is OtherOptionEntity:
+            return OtherOptionEntity(self.val) == other
+        return super().__eq__(other)
+
+    __hash__ = OtherOptionEntity.__hash__
 
 
 class FallbackConfigEntity(Knobs):
@@ -39,7 +56,10 @@ class FallbackConfigEntity(Knobs):
         if name in self._entity_map and knob.suits(self._entity_map[name]):
             return [Axis(knob, i) for i in range(knob.num_output)]
         self.space_map[name] = check_knob(name, knob)
-        self._entity_map[name] = knob[0]
+        first = knob[0]
+        if isinstance(first, OtherOptionEntity):
+            first = ChosenOption(first.val)
+        self._entity_map[name] = first
         return [Axis(knob, i) for i in range(knob.num_output)]
 
     def multi_filter(self, filter: Predicate) -> None:

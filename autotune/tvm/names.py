@@ -71,7 +71,8 @@ _GONE = {
     "module.export_library(path) and autotune.load_module(path) need no packer": "contrib.tar",
     "SqliteDatabase(path) keeps records without a server": "autotvm.database.RedisDatabase",
     "limits of the target are checked before anything is compiled": """
-        autotvm.measure.measure_methods.gpu_verify_pass tir.analysis""",
+        autotvm.measure.measure_methods.gpu_verify_pass tir.analysis.verify_memory
+        tir.analysis.calculate_inout_tensors_bytes""",
     "SketchPolicy tries neighbours of the best states by itself; TuningOptions says how many": """
         auto_scheduler.dynamic_gradient_search auto_scheduler.space
         auto_scheduler.task_scheduler.droplet_exploitation""",

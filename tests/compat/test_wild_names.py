@@ -189,3 +189,72 @@ def test_a_record_of_version_0_1_knows_the_form_of_its_template(tmp_path):
     key = inp.config.template_key
     task = autotvm.task.create(inp.task.name, inp.task.args, inp.target, template_key=key)
     assert task.config_space.get(0).template_key is None
+
+
+def test_limits_of_a_gpu_are_verified_for_a_lowered_function():
+    from autotune.tvm.tir.analysis import verify_gpu_code
+
+    A = te.placeholder((256,), name="A")
+    B = te.compute((256,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    outer, inner = s[B].split(s[B].op.axis[0], 64)
+    s[B].bind(outer, te.thread_axis("blockIdx.x"))
+    s[B].bind(inner, te.thread_axis("threadIdx.x"))
+    main = tvm.lower(s, [A, B])["main"]
+    assert verify_gpu_code(main, {"max_threads_per_block": 64, "max_shared_memory_per_block": 0})
+    assert not verify_gpu_code(main, {"max_thread_x": 32})
+    assert not verify_gpu_code(main, {"max_kernels": 0})
+    with pytest.raises(tvm.TVMError, match="constraints must be"):
+        verify_gpu_code(main, {"max_warps": 1})
+    with pytest.raises(tvm.TVMError, match=r"what tvm\.lower returns"):
+        verify_gpu_code(s, {})
+
+
+def test_a_schedule_may_set_a_knob_where_nothing_was_tuned():
+    config = autotvm.task.space.FallbackConfigEntity()
+    config.define_knob("unroll", [0, 1])
+    config["unroll"].val = 1
+    assert config["unroll"].val == 1
+    assert config["unroll"] == autotvm.task.space.OtherOptionEntity(1)
+    config.define_knob("unroll", [0, 1])
+    assert config["unroll"].val == 1
+    again = autotvm.task.space.FallbackConfigEntity()
+    again.define_knob("unroll", [0, 1])
+    assert again["unroll"].val == 0, "one configuration's value is its own"
+    space = autotvm.task.space.ConfigSpace()
+    space.define_knob("unroll", [0, 1])
+    with pytest.raises(AttributeError):
+        space["unroll"].val = 1
+
+
+def test_tasks_are_found_though_all_inputs_have_numbers():
+    relay = tvm.relay
+    data, weight = relay.var("data", shape=(1, 4, 8, 8)), relay.var("w", shape=(8, 4, 3, 3))
+    mod = tvm.IRModule.from_expr(relay.nn.conv2d(data, weight))
+    numbers = {v.name_hint: np.zeros(v.checked_type.concrete_shape) for v in mod["main"].params}
+    tasks = autotvm.task.extract_from_program(mod["main"], numbers, "llvm")
+    only = autotvm.task.extract_from_program(mod["main"], {"w": numbers["w"]}, "llvm")
+    assert [task.workload for task in tasks] == [task.workload for task in only] != []
+
+
+def test_inputs_of_a_log_are_measured_again(tmp_path):
+    from autotune.tvm import auto_scheduler
+
+    @auto_scheduler.register_workload
+    def wild_scale(n):
+        A = te.placeholder((n,), name="A")
+        return [A, te.compute((n,), lambda i: A[i] * 2.0, name="B")]
+
+    first, second = str(tmp_path / "a.json"), str(tmp_path / "b.json")
+    task = auto_scheduler.SearchTask(func=wild_scale, args=(64,), target="llvm")
+    callbacks = [auto_scheduler.RecordToFile(first)]
+    task.tune(auto_scheduler.TuningOptions(num_measure_trials=2, measure_callbacks=callbacks))
+    inputs, _ = auto_scheduler.RecordReader(first).read_lines()
+    measurer = auto_scheduler.measure.ProgramMeasurer(
+        "local", "local", [auto_scheduler.RecordToFile(second)], verbose=0
+    )
+    again = [auto_scheduler.MeasureInput(task, each.state) for each in inputs]
+    results = measurer.measure(task, auto_scheduler.EmptyPolicy(task), again)
+    measurer.close()
+    assert [each.error_no for each in results] == [0] * len(inputs)
+    assert len(auto_scheduler.RecordReader(second).read_lines()[0]) == len(inputs)

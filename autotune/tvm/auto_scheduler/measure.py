@@ -1,16 +1,16 @@
 """TVM's `auto_scheduler.measure`."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from autotune.auto_scheduler import (
     LocalBuilder,
     LocalRPCMeasureContext,
     LocalRunner,
-    ProgramMeasurer,
     PythonBasedMeasureCallback,
     RPCRunner,
 )
+from autotune.auto_scheduler import ProgramMeasurer as _ProgramMeasurer
 from autotune.auto_scheduler.measuring.measure_input import MeasureInput
 from autotune.auto_scheduler.problem.task_inputs import register_task_input_check_func
 from autotune.auto_scheduler.search_task import recover_measure_input
@@ -39,6 +39,18 @@ __all__ = [
 ]
 
 MeasureCallback = PythonBasedMeasureCallback
+
+
+class ProgramMeasurer(_ProgramMeasurer):
+    """Autotune's measurer, which takes inputs in place of states too, as data sets of TVM do."""
+
+    def measure(self, task: Any, policy: object, states: Iterable[Any]) -> Any:
+        """Measure states of a task, and return inputs and results; of inputs, the results."""
+        given = list(states)
+        if not given or not all(isinstance(each, MeasureInput) for each in given):
+            return super().measure(task, policy, given)
+        _, results = super().measure(task, policy, [each.state for each in given])
+        return results
 
 
 class _AnyResult(type):

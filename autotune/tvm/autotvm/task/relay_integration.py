@@ -52,7 +52,11 @@ def extract_from_multiple_program(
     names = None if ops is None else [str(getattr(each, "name", each)) for each in ops]
     found: dict[object, Task] = {}
     for module, numbers in zip(mods, params, strict=True):
-        for task in template_tasks(graph_of(module), numbers, chosen, names)[0]:
+        graph = graph_of(module)
+        inputs = {each.name for each in graph.inputs}
+        if isinstance(numbers, Mapping) and inputs <= {*numbers}:
+            numbers = None  # a network without inputs would be computed while it is compiled
+        for task in template_tasks(graph, numbers, chosen, names)[0]:
             found.setdefault(task.workload, task)
     return list(found.values())
 
