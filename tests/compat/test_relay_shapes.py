@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from autotune import tvm
+from autotune.errors import GraphError
 from autotune.graph import Graph
 from autotune.tvm import relay
 from autotune.tvm.contrib import graph_executor
@@ -162,3 +163,44 @@ def test_passes_run_in_order_and_leave_the_network():
         getattr(relay.transform, "ConvertLayout")  # noqa: B009 - what a script asks for
     with pytest.raises(tvm.TVMError, match="passes must be a function"):
         tvm.transform.Sequential([3])
+
+
+def test_shapes_of_parameters_follow_from_their_layers():
+    data = relay.var("data", shape=(1, 3, 8, 8))
+    net = relay.nn.conv2d(
+        data, relay.var("conv_weight"), kernel_size=(3, 3), channels=4, padding=(1, 1)
+    )
+    statistics = [relay.var(f"bn_{n}") for n in ("gamma", "beta", "moving_mean", "moving_var")]
+    net = relay.nn.relu(relay.nn.batch_norm(net, *statistics)[0])
+    net = relay.nn.bias_add(net, relay.var("conv_bias"))
+    net = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(net))
+    net = relay.nn.dense(net, relay.var("dense_weight"), units=5)
+    mod, params = relay.testing.create_workload(net)
+    shapes = {name: value.shape for name, value in params.items()}
+    assert shapes["conv_weight"] == (4, 3, 3, 3)
+    assert shapes["bn_moving_var"] == shapes["conv_bias"] == (4,)
+    assert shapes["dense_weight"] == (5, 4)
+    lib = relay.build(mod, target="llvm", params=params)
+    module = graph_executor.GraphModule(lib["default"](tvm.cpu()))
+    module.set_input("data", np.ones((1, 3, 8, 8), "float32"))
+    module.run()
+    assert module.get_output(0).numpy().shape == (1, 5)
+
+
+def test_a_depthwise_weight_without_a_shape_has_that_of_its_groups():
+    data, weight = relay.var("data", shape=(1, 8, 8, 6)), relay.var("w")
+    relay.nn.conv2d(
+        data, weight, kernel_size=3, channels=6, groups=6, data_layout="NHWC", kernel_layout="HWOI"
+    )
+    assert weight.checked_type.concrete_shape == (3, 3, 6, 1)
+
+
+def test_a_shape_that_nothing_says_is_asked_for():
+    data = relay.var("data", shape=(1, 3, 8, 8))
+    for use in (
+        lambda weight: relay.nn.conv2d(data, weight),
+        lambda weight: relay.nn.dense(data, weight),
+        lambda weight: data + weight,
+    ):
+        with pytest.raises(GraphError, match=r"var 'w': expected a shape, got none, and its use"):
+            use(relay.var("w"))

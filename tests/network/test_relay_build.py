@@ -191,7 +191,7 @@ def test_expressions_are_written_as_in_tvm_and_what_is_not_there_says_so():
     with pytest.raises(GraphError, match="target must be given"):
         relay.build(module)
     with pytest.raises(GraphError, match="expected a shape"):
-        relay.var("weight")
+        relay.exp(relay.var("weight"))
 
 
 def test_attributes_of_a_transposed_convolution_that_its_weight_contradicts_are_refused():

@@ -8,12 +8,33 @@ import numpy as np
 
 from autotune.errors import GraphError
 from autotune.graph import Value, apply, ops
-from autotune.tvm.relay.arguments import check_values, whole_numbers
+from autotune.tvm.relay.arguments import Numbers, check_values, whole_numbers
 from autotune.tvm.relay.rearranged import picked
+from autotune.tvm.relay.variable import OpenVar, settle
 from autotune.utils.check import Check
 
 # numpy's names of TVM's ways to pad with elements of the data.
 _OF_DATA = {"edge": "edge", "reflect": "reflect"}
+
+
+def settle_filters(
+    data: Value,
+    weight: Value,
+    layouts: tuple[str, str],
+    channels: int | None,
+    kernel_size: Numbers | None,
+    groups: int = 1,
+) -> None:
+    """Say the shape of a convolution's weight that was declared without one."""
+    if not isinstance(weight, OpenVar) or channels is None or kernel_size is None:
+        return
+    images, filters = layouts
+    letters = [letter for letter in filters if letter in "DHW"]
+    window = whole_numbers("conv", "kernel_size", kernel_size)
+    window = window * len(letters) if len(window) == 1 else window
+    inputs = data.shape[images.index("C")] // max(groups, 1)
+    extents = {**dict(zip(letters, window, strict=False)), "O": channels, "I": inputs}
+    settle(weight, tuple(extents.get(letter, 1) for letter in filters), data.dtype)
 
 
 def operands(op: str, out_dtype: str | None, **values: Value) -> list[Value]:

@@ -9,9 +9,16 @@ from autotune.errors import GraphError
 from autotune.graph import Constant, Value, apply, ops
 from autotune.tvm.names import resolver
 from autotune.tvm.relay.arguments import Numbers, check_values, whole_numbers
-from autotune.tvm.relay.forms import along_channels, in_layout, operands, padded_by_data
+from autotune.tvm.relay.forms import (
+    along_channels,
+    in_layout,
+    operands,
+    padded_by_data,
+    settle_filters,
+)
 from autotune.tvm.relay.function import Tuple
-from autotune.utils.check import Check
+from autotune.tvm.relay.variable import settle
+from autotune.utils.check import Check, is_whole
 
 
 def _channels(
@@ -69,6 +76,9 @@ def _convolution(kind: type[ops.Convolution]) -> Convolve:
         out_layout: str = "",
         out_dtype: str = "",
     ) -> Value:
+        check_values(kind.name, data=data, weight=weight)
+        layouts = data_layout, kernel_layout
+        settle_filters(data, weight, layouts, channels, kernel_size, groups)
         data, weight = operands(kind.name, out_dtype, data=data, weight=weight)
         _channels(kind.name, weight, kernel_layout, channels, kernel_size)
         Check(GraphError, kind.name).whole("groups", groups, least=1)
@@ -102,6 +112,8 @@ def conv2d_transpose(
 ) -> Value:
     """Spread images by filters [in, out, height, width]."""
     op = ops.Conv2dTranspose.name
+    check_values(op, data=data, weight=weight)
+    settle_filters(data, weight, (data_layout, "IOHW"), channels, kernel_size)
     data, weight = operands(op, out_dtype, data=data, weight=weight)
     steps, sides, holes = _windows(op, strides, padding, dilation)
     more = whole_numbers(op, "output_padding", output_padding)
@@ -126,6 +138,9 @@ def _windows(
 
 def dense(data: Value, weight: Value, units: int | None = None, out_dtype: str = "") -> Value:
     """Multiply data [batch, in] by the transpose of weight [out, in]."""
+    check_values("nn.dense", data=data, weight=weight)
+    if units is not None:
+        settle(weight, (units, data.shape[-1]), data.dtype)
     data, weight = operands("nn.dense", out_dtype, data=data, weight=weight)
     if units is not None and weight.shape[:1] != (units,):
         raise GraphError(f"nn.dense: weight must have {units} rows, got {weight.type}")
@@ -161,7 +176,16 @@ def matmul(
 
 def bias_add(data: Value, bias: Value, axis: int = 1) -> Value:
     """Add one number to each index of an axis."""
+    _settle_vectors("nn.bias_add", data, axis, bias)
     return apply(ops.BiasAdd(axis), data, bias)
+
+
+def _settle_vectors(op: str, data: Value, axis: int, *vectors: Value) -> None:
+    """Say the extent of parameters that have one number for each index of an axis."""
+    check_values(op, data=data)
+    if is_whole(axis) and -data.type.ndim <= axis < data.type.ndim:
+        for each in vectors:
+            settle(each, (data.shape[axis],), data.dtype)
 
 
 def batch_norm(
@@ -176,6 +200,7 @@ def batch_norm(
     scale: bool = True,
 ) -> Tuple[Value]:
     """Normalise by statistics of each channel; the result is item 0 of a tuple."""
+    _settle_vectors("nn.batch_norm", data, axis, gamma, beta, moving_mean, moving_var)
     op = ops.BatchNorm(axis, epsilon, center, scale)
     out = apply(op, data, gamma, beta, moving_mean, moving_var)
     return Tuple([out, moving_mean, moving_var])
@@ -191,6 +216,7 @@ def layer_norm(
     scale: bool = True,
 ) -> Value:
     """Normalise along an axis."""
+    _settle_vectors("nn.layer_norm", data, axis, gamma, beta)
     return apply(ops.LayerNorm(axis, epsilon, center, scale), data, gamma, beta)
 
 
@@ -205,6 +231,7 @@ def group_norm(
     scale: bool = True,
 ) -> Value:
     """Normalise groups of neighbouring channels of each image."""
+    _settle_vectors("nn.group_norm", data, axis, gamma, beta)
     op = ops.GroupNorm(num_groups, epsilon, center, scale)
     return along_channels(op.name, data, axis, lambda images: apply(op, images, gamma, beta))
 
@@ -219,6 +246,7 @@ def instance_norm(
     scale: bool = True,
 ) -> Value:
     """Normalise each channel of each image."""
+    _settle_vectors("nn.instance_norm", data, axis, gamma, beta)
     op = ops.InstanceNorm(epsilon, center, scale)
     return along_channels(op.name, data, axis, lambda images: apply(op, images, gamma, beta))
 

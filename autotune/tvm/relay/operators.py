@@ -23,7 +23,7 @@ from autotune.tvm.relay.rearranged import (
     tile,
     where,
 )
-from autotune.tvm.relay.variable import Var
+from autotune.tvm.relay.variable import OpenVar, Var
 from autotune.utils.check import Check
 
 # Tensors to be joined: a relay tuple, or any nesting of tuples and lists.
@@ -36,8 +36,10 @@ def var(
 ) -> Var:
     """Declare an input or parameter.
 
+    Without a shape it is a parameter whose shape the first layer that takes it says.
+
     Raises:
-        GraphError: there is no shape.
+        GraphError: there are two shapes, or a wrong one.
     """
     Check(GraphError, "var").kind("name_hint", name_hint, str, "a text")
     if type_annotation is not None and shape is not None:
@@ -46,12 +48,9 @@ def var(
         return Var(name_hint, type_annotation)
     given = shape if shape is not None else type_annotation
     if given is None:
-        given = ()
         if dtype == "float32":
-            raise GraphError(
-                f"var {name_hint!r}: expected a shape, got none; parameters whose shape follows "
-                "from their use are those of relay.testing.layers"
-            )
+            return OpenVar(name_hint)
+        given = ()
     extents = whole_numbers(f"var {name_hint!r}", "shape", given)
     return Var(name_hint, TensorType(extents, dtype))
 

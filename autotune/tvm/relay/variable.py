@@ -40,3 +40,42 @@ class Var(Variable):
     def checked_type(self) -> TensorType:
         """Shape and dtype: those that were declared."""
         return self.type
+
+
+class OpenVar(Var):
+    """A parameter whose shape follows from the first operator that takes it: ``relay.var("w")``.
+
+    Args:
+        name_hint: its name.
+    """
+
+    def __init__(self, name_hint: str) -> None:
+        self.__dict__["name"] = name_hint
+        self.__dict__["_known"] = None
+
+    @property
+    def type(self) -> TensorType:
+        """Shape and dtype.
+
+        Raises:
+            GraphError: nothing says them yet.
+        """
+        known: TensorType | None = self.__dict__["_known"]
+        if known is None:
+            raise GraphError(
+                f"var {self.name!r}: expected a shape, got none, and its use does not say it: "
+                f"relay.var({self.name!r}, shape=(...)); weights of convolutions and nn.dense "
+                "need channels and kernel_size, or units"
+            )
+        return known
+
+    def settle(self, kind: TensorType) -> None:
+        """Say shape and dtype, unless an operator has done so."""
+        if self.__dict__["_known"] is None:
+            self.__dict__["_known"] = kind
+
+
+def settle(value: object, shape: tuple[int, ...], dtype: str) -> None:
+    """Say what an operator expects of a parameter that has no shape yet."""
+    if isinstance(value, OpenVar):
+        value.settle(TensorType(shape, dtype))
