@@ -36,6 +36,8 @@ _FEW_FILTERS, _FIRST_CACHE = 64, 16 << 10
 _FEWEST, _NEAR, _STREAMS, _SKIPPING = 32, 1 << 21, 16, 32
 # Channels of 1x1 layers that are packed at a time, at most.
 _UNFOLDED = 256
+# Panels of short vectors into which every second pixel is gathered.
+_GATHERED = 8
 # Channels whose lines are copied at a time for a few filters; bytes of what an output row reads of
 # them; cost of the copy of an element, relative to a multiply-add.
 _LINES_DEEP, _LINES_ROW, _COPYING = 64, 64 << 10, 14
@@ -45,8 +47,11 @@ _READ = 64
 # Bytes of filters that are transposed at a time, untuned: they stay in the L2 cache for long
 # vectors, in L1 for short ones.
 _TRANSPOSED, _TRANSPOSED_SHORT = 160 << 10, 32 << 10
-# Cost of an element that another core transposed, relative to a multiply-add.
-_FROM_ANOTHER = 30
+# Bytes after which cache lines share a set of L1.
+_ALIAS = 4096
+# Costs relative to a multiply-add: of an element that another core transposed; of the beginning of
+# a run of results, which the hardware prefetcher does not foresee.
+_FROM_ANOTHER, _RUN = 30, 800
 # Products of a sum that a part of the channels has, at the least; bytes that an output row reads
 # of it, and lines that a task should have.
 _DEEP, _ROW, _TALL = 96, 24 << 10, 8
@@ -56,6 +61,8 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options, pixels = candidates(shape), shape.oh * shape.ow
     unit = cpu_tiles.vector_unit(target)
+    if _skips_in_place(shape, unit):
+        return _of_filters(shape, options, target)
     if is_plain(shape) and _reads_in_place(shape, unit):
         return _in_place(shape, options, target)
     if _fills_lanes(shape, unit):
@@ -75,16 +82,16 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     deepest = max(near, default=1)
     # Where several tasks prefetch what is packed next, shorter parts stay in the cache until then.
     is_one = pixels <= max(options["panels"]) * width
+    is_one = is_one and not (_is_gathered(shape) and unit.floats > 8)
     choice["channels"] = deepest if is_one else min(deepest, _UNFOLDED // 2)
     if unit.floats <= 8 and _skips_im2col(shape):
         return choice | _of_lines(shape, options, choice, target)
     left = cpu_tiles.tail_of(pixels, width, lanes)
     panelled, packed = pixels - left, 4 * deepest * shape.taps
     panels = [p for p in options["panels"] if p == 1 or p * width < 2 * panelled]
-    # Few filters read panels a few times only; every second pixel is gathered by whole lines.
-    if unit.floats <= 8 and shape.co <= _FEW_FILTERS and shape.stride[1] == 1:
+    if unit.floats <= 8:
         each = 4 * width * min(choice["channels"], shape.ci) * shape.taps
-        panels = [p for p in panels if p == 1 or p * each <= _FIRST_CACHE]
+        panels = [p for p in panels if p <= _most_panels(shape, each)]
     border = cpu_tiles.BORDER / (min(choice["channels"], shape.ci) * shape.taps)
     # Each element is packed again for each block, and weights are reloaded for each group.
     block_m, together = cpu_tiles.tasks(
@@ -92,6 +99,21 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
         lambda high, wide: 16 / high + (8 + border) / wide + wide * packed / 8e6, shape.n,
     )  # fmt: skip
     return choice | {"block_m": block_m, "panels": together, "tail": int(left > 0)}
+
+
+def _most_panels(shape: Conv2d, each: int) -> int:
+    """Return how many panels of short vectors, of so many bytes, are packed at a time, at most.
+
+    Few filters read panels a few times only; every second pixel is gathered by whole lines.
+    """
+    if shape.stride[1] > 1:
+        return _GATHERED if _is_gathered(shape) else max(candidates(shape)["panels"])
+    few = shape.co <= _FEW_FILTERS
+    return max(_FIRST_CACHE // each, 1) if few else max(candidates(shape)["panels"])
+
+
+def _is_gathered(shape: Conv2d) -> bool:
+    return is_plain(shape) and not is_whole(shape)
 
 
 def _of_lines(
@@ -129,6 +151,27 @@ def _reads_in_place(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     Short vectors are mostly unaligned there, which pays only where memory is slower.
     """
     return shape.co <= _FEWEST and (unit.floats > 8 or not _is_near(shape))
+
+
+def _skips_in_place(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
+    """Return whether a few filters in vectors read lines in place, which a stride skips.
+
+    They wait for memory, so the lines of a part of the channels are prefetched while the ones
+    before are multiplied. Short vectors meet each line again for the next filters, after lines of
+    one set of the cache have evicted each other.
+    """
+    if not _is_gathered(shape) or shape.ci < _READ:
+        return False
+    if _is_near(shape) or unit.halves:
+        return False
+    if unit.floats > 8:
+        return shape.co <= 2 * _FEWEST
+    return shape.co <= _FEWEST and not _is_alias(shape)
+
+
+def _is_alias(shape: Conv2d) -> bool:
+    """Return whether pixels of all channels share a set of the L1 cache."""
+    return 4 * shape.h * shape.w % _ALIAS == 0
 
 
 def _is_near(shape: Conv2d) -> bool:
@@ -210,7 +253,7 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
         unit, shape.ow, shape.co, shape.ci * shape.taps, options["rows"]
     )
     width, (sy, sx) = vectors * lanes, shape.stride
-    is_copied = any(shape.padding) or lanes <= 8
+    is_copied = any(shape.padding) or (lanes <= 8 and shape.taps > 1)
     transposed = _TRANSPOSED if lanes > 8 else _TRANSPOSED_SHORT
     some = shape.ci if is_copied or unit.halves else _READ
     near = [
@@ -226,18 +269,23 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
         if met_bytes(shape, n, channels) <= met
         or (n * shape.ow <= _FEW and met_bytes(shape, n, channels) <= 4 * _MET)
     ] or options["lines"][1:2]
+    if not is_copied and _is_alias(shape):
+        # The next line is evicted if all channels of this one are read before.
+        tall = [n for n in tall if n >= _TALL] or tall[-1:]
     # Filters are transposed once or for each group of rows, rows copied for each block.
     pixels = shape.oh * shape.ow
     fresh = sy * sx / shape.taps
     # Each core reads once what others have transposed.
     shared = _FROM_ANOTHER * (target.limits.sm_count - 1)
+    run = _RUN * lanes / 16 / (shape.ci * shape.taps)
 
     def copying(high: int, tall: int) -> float:
         if sums_bytes(shape, tall, high, channels) > MOST_SUMS:
             return inf
         is_shared = is_ahead(shape, tall)
         transposing = (10 + shared) / (shape.n * pixels) if is_shared else 10 / (tall * shape.ow)
-        return transposing + 8 * fresh * (1 + (shape.kh - sy) / (tall * sy)) / high
+        writing = run / (tall * shape.ow)
+        return transposing + writing + 8 * fresh * (1 + (shape.kh - sy) / (tall * sy)) / high
 
     block_m, lines = cpu_tiles.tasks(
         target, [b for b in blocks if b >= rows] or blocks, tall, (shape.co, shape.oh), 1, copying,

@@ -66,3 +66,13 @@ INLINED void store_some(float* to, vec what, int count) {
   for (int j = 0; j < count; ++j) to[j] = what[j];
 }
 #endif
+
+// Copies `count` floats: of constant sizes GCC makes string instructions, which start slowly. The last vector overlaps
+// the one before.
+INLINED void copy_floats(float* restrict to, const float* restrict from, const int count) {
+  for (int x = 0; count >= LANES; x = SMALLER(x + LANES, count - LANES)) {
+    *(vec*)(to + x) = *(const vec*)(from + x);
+    if (x + LANES == count) return;
+  }
+  for (int x = 0; x < count; ++x) to[x] = from[x];
+}

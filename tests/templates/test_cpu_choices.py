@@ -39,15 +39,31 @@ def test_images_beyond_the_l2_cache_are_read_some_channels_at_a_time_in_long_run
     assert large["panels"] * large["vectors"] * large["lanes"] >= 512
 
 
-def test_few_filters_read_every_second_pixel_in_place():
-    def choice(filters, stride, unit):
-        shape = Conv2d(1, 67, 67, filters, 411, 1, 1, stride, (0, 0), True, True)
-        return untuned(conv2d_cpu, shape, unit)
+def strided(channels, size, filters, stride, unit):
+    shape = Conv2d(1, size, size, filters, channels, 1, 1, stride, (0, 0), True, True)
+    return untuned(conv2d_cpu, shape, unit)
 
-    for unit in (VectorUnit(16, 32), VectorUnit(8, 16)):
-        assert choice(16, (2, 2), unit)["in_place"]
-        assert not choice(64, (2, 2), unit)["in_place"]
-        assert not choice(16, (3, 3), unit)["in_place"]
+
+def test_few_filters_read_every_second_pixel_in_place():
+    wide, narrow = VectorUnit(16, 32), VectorUnit(8, 16)
+    for unit in (wide, narrow):
+        assert strided(411, 67, 16, (2, 2), unit)["across"]
+        assert strided(411, 67, 32, (2, 2), unit)["channels"] == 64
+        assert not strided(411, 67, 128, (2, 2), unit)["across"]
+        assert not strided(411, 67, 16, (3, 3), unit)["across"]
+    assert strided(411, 67, 64, (2, 2), wide)["across"]
+    assert strided(128, 28, 16, (2, 2), wide)["in_place"]  # panels of what is in the L2 cache
+
+
+def test_lines_of_channels_that_share_a_set_of_the_cache_are_read_soon_after_one_another():
+    wide, narrow = VectorUnit(16, 32), VectorUnit(8, 16)
+    assert strided(512, 64, 16, (2, 2), wide)["lines"] >= 8
+    assert strided(512, 64, 16, (2, 2), narrow)["in_place"]
+
+
+def test_tasks_of_many_filters_of_a_short_sum_have_long_runs_of_results():
+    shape = Conv2d(1, 88, 88, 304, 8, 1, 7, (1, 1), (0, 3), True, True)
+    assert untuned(conv2d_cpu, shape, VectorUnit(16, 32))["lines"] >= 4
 
 
 def test_tiles_of_pixels_leave_registers_for_the_transpose_of_their_sums():

@@ -6,14 +6,16 @@
 #define TAPS (KH * KW)
 #define PIXELS (OH * OW)
 #define DEPTH (CI * TAPS)
-#define CHUNK SMALLER(CHANNELS, CI)
+// Channels of the parts of a sum, which are of one size but the last.
+#define PARTS ((CI + CHANNELS - 1) / CHANNELS)
+#define CHUNK ((CI + PARTS - 1) / PARTS)
 // Blocks of WIDTH filters of a task, and vectors of the last one of all.
 #define BLOCKS ((SMALLER(BLOCK_M, CO) + WIDTH - 1) / WIDTH)
 #define LAST_VECTORS (((CO - 1) % WIDTH) / LANES + 1)
-// Image rows are copied, CHANNELS at a time, with the padding around them, if there is any, and else read in place:
-// then the input of the next tile but one is prefetched with each channel. Short vectors have tiles of few
-// pixels, which would prefetch the same repeatedly.
-#define COPIES (LANES <= 8 || PY || PX || (OH - 1) * SY + KH > IH || (OW - 1) * SX + KW > IW)
+// Image rows are copied, CHUNK channels at a time, with the padding around them, if there is any, and else read in place:
+// then the input of the next tile but one is prefetched with each channel or, if each pixel depends on one, that of the
+// same pixels of the next line. Short vectors have tiles of few pixels, which would read and prefetch the same repeatedly.
+#define COPIES ((LANES <= 8 && TAPS > 1) || PY || PX || (OH - 1) * SY + KH > IH || (OW - 1) * SX + KW > IW)
 #if COPIES
 #define HELD_LINES ((LINES - 1) * SY + KH)
 #define COLUMNS ((OW - 1) * SX + KW)
@@ -24,7 +26,10 @@
 #define PLANE (IH * IW)
 #define COPIED 1
 #endif
-#define NEXT ((KH - 1) * COLUMNS + 2 * ROWS * SX)
+#define NEXT (TAPS == 1 ? SY * COLUMNS : (KH - 1) * COLUMNS + 2 * ROWS * SX)
+#define NEXT_FLOATS (TAPS == 1 ? ROWS * SX : 1)
+// Floats of a cache line.
+#define LINE 16
 
 typedef float two __attribute__((vector_size(8), aligned(4), may_alias));
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
@@ -82,7 +87,7 @@ static void fill(float* restrict to, const float* restrict image, int channels, 
       // Rows of the padding are never read, nor are those that the stride skips.
       if (y < 0 || y >= IH || r % SY >= KH) continue;
       for (int x = 0; x < left; ++x) row[x] = 0.0f;
-      memcpy(row + left, image + (size_t)y * IW, columns * sizeof *row);
+      copy_floats(row + left, image + (size_t)y * IW, columns);
       for (int x = left + columns; x < COLUMNS; ++x) row[x] = 0.0f;
     }
 }
@@ -183,7 +188,9 @@ INLINED void tile(
     for (int v = 0; v < vectors; ++v)
       sum[i][v] = part.first ? (vec){0} : *(const vec*)(sums + i * WIDTH + v * LANES);
   for (int c = 0; c < part.channels; ++c, from += PLANE, filter += TAPS * WIDTH) {
-    if (!COPIES) __builtin_prefetch(from + NEXT, 0, 2);
+    if (!COPIES)
+#pragma GCC unroll 4
+      for (int x = 0; x < NEXT_FLOATS; x += LINE) __builtin_prefetch(from + NEXT + x, 0, 2);
     if (!AHEAD && CHUNK < CI && is_left)
 #pragma GCC unroll 4
       for (int i = 0; i < SHARE; ++i)

@@ -85,8 +85,8 @@ static inline void scatter_row(
   float* row = to->panels + (size_t)k * WIDTH;
   int x = 0;
   for (; x + WIDTH <= pixels; x += WIDTH, row += DEPTH * WIDTH)
-    memcpy(row, line + x, WIDTH * sizeof *line);
-  if (x < pixels) memcpy(row, line + x, (pixels - x) * sizeof *line);
+    copy_floats(row, line + x, WIDTH);
+  if (x < pixels) copy_floats(row, line + x, pixels - x);
   for (int t = 0; t < span.tail; ++t) to->tail[t * DEPTH + k] = line[pixels + t];
 }
 
@@ -111,7 +111,7 @@ static void im2col(
 #else
   const Box box = box_of(span, span.first + pixels + span.tail);
   const int width = (box.columns - 1) * SX + KW, start = span.first - box.y * OW - box.x;
-  memset(to->patch, 0, sizeof to->patch);
+  if (!IS_PLAIN) memset(to->patch, 0, sizeof to->patch);
   for (int c = 0; c < channels; ++c) {
     const float* plane = image + (size_t)c * IH * IW;
     if (IS_PLAIN) {

@@ -10,7 +10,7 @@ static _Thread_local float panels[IN_PLACE ? 1 : GROUP * DEPTH * WIDTH] __attrib
 // Packs a panel, whose first `columns` exist, padded with zeros.
 static void pack(float* restrict to, const float* restrict b, int depth, int columns) {
   for (int k = 0; k < depth; ++k, to += WIDTH, b += N)
-    if (columns >= WIDTH) memcpy(to, b, WIDTH * sizeof(float));
+    if (columns >= WIDTH) copy_floats(to, b, WIDTH);
     else
       for (int j = 0; j < WIDTH; ++j) to[j] = j < columns ? b[j] : 0.0f;
 }

@@ -35,5 +35,5 @@ static void task(
   for (; k + DEPTH <= k_end; k += DEPTH) add(DEPTH, first, end, a + k, b + (size_t)k * N);
   for (; k < k_end; ++k) add(1, first, end, a + k, b + (size_t)k * N);
   for (int n = first, p = 0; n < end; n += WIDTH, ++p)
-    memcpy(c + n, sums + p * WIDTH + (n - FIRST(n)), SMALLER(WIDTH, N - n) * sizeof *c);
+    copy_floats(c + n, sums + p * WIDTH + (n - FIRST(n)), SMALLER(WIDTH, N - n));
 }

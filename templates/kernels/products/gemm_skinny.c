@@ -51,7 +51,7 @@ static inline void add_all(
   int i = 0;
   float* const copy = with->copy[0];
   if (rows < ROWS)
-    for (int k = 0; k < depth; ++k) memcpy(with->copy[k], b + (size_t)k * N, sizeof with->copy[k]);
+    for (int k = 0; k < depth; ++k) copy_floats(with->copy[k], b + (size_t)k * N, WIDTH);
   else
     add(ROWS, N, M > ROWS, depth, with->rows[0], b, to, copy, ahead), i = ROWS;
 #define TILE(height) add(height, WIDTH, 0, depth, with->rows[i], copy, to + i * WIDTH, copy, 0)
@@ -69,8 +69,8 @@ static void task(
     const int depth = SMALLER(DEPTH, k_end - k);
     for (int i = 0; i < rows; ++i) {
       const float* from = a + (size_t)i * K + k;
-      if (depth == DEPTH) memcpy(with->rows[i], from, sizeof with->rows[i]);
-      else memcpy(with->rows[i], from, depth * sizeof(float));
+      if (depth == DEPTH) copy_floats(with->rows[i], from, DEPTH);
+      else copy_floats(with->rows[i], from, depth);
     }
     for (int n = first, p = 0; n < end; n += WIDTH, ++p)
       add_all(
@@ -78,7 +78,5 @@ static void task(
   }
   for (int i = 0; i < rows; ++i)
     for (int n = first, p = 0; n < end; n += WIDTH, ++p)
-      memcpy(
-          c + (size_t)i * N + n, with->sums[p][i] + (n - FIRST(n)),
-          SMALLER(WIDTH, N - n) * sizeof *c);
+      copy_floats(c + (size_t)i * N + n, with->sums[p][i] + (n - FIRST(n)), SMALLER(WIDTH, N - n));
 }

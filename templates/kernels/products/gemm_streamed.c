@@ -96,13 +96,11 @@ static void task(
     next.to = with->panels[buffer ^ 1][0];
     next.streams = below % STREAMS ? 1 : STREAMS;
     for (int i = 0; i < rows; ++i)
-      memcpy(with->rows[i], a + (size_t)i * K + k, depth * sizeof(float));
+      copy_floats(with->rows[i], a + (size_t)i * K + k, depth);
     for (int p = 0; p < panels; ++p)
       add_all(with, rows, depth, below, with->panels[buffer][p], with->sums[p][0], &next);
   }
   for (int i = 0; i < rows; ++i)
     for (int n = first, p = 0; n < end; n += WIDTH, ++p)
-      memcpy(
-          c + (size_t)i * N + n, with->sums[p][i] + (n - FIRST(n)),
-          SMALLER(WIDTH, N - n) * sizeof *c);
+      copy_floats(c + (size_t)i * N + n, with->sums[p][i] + (n - FIRST(n)), SMALLER(WIDTH, N - n));
 }
