@@ -50,8 +50,8 @@ _TRANSPOSED, _TRANSPOSED_SHORT = 160 << 10, 32 << 10
 # Bytes after which cache lines share a set of L1.
 _ALIAS = 4096
 # Costs relative to a multiply-add: of an element that another core transposed; of the beginning of
-# a run of results, which the hardware prefetcher does not foresee.
-_FROM_ANOTHER, _RUN = 30, 800
+# a run of results, which the hardware prefetcher does not foresee. Bytes of results in the L2 cache.
+_FROM_ANOTHER, _RUN, _SMALL = 30, 800, 1 << 20
 # Products of a sum that a part of the channels has, at the least; bytes that an output row reads
 # of it, and lines that a task should have.
 _DEEP, _ROW, _TALL = 96, 24 << 10, 8
@@ -277,7 +277,8 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
     fresh = sy * sx / shape.taps
     # Each core reads once what others have transposed.
     shared = _FROM_ANOTHER * (target.limits.sm_count - 1)
-    run = _RUN * lanes / 16 / (shape.ci * shape.taps)
+    is_small = 4 * shape.co * pixels <= _SMALL
+    run = 0 if is_small else _RUN * lanes / 16 / (shape.ci * shape.taps)
 
     def copying(high: int, tall: int) -> float:
         if sums_bytes(shape, tall, high, channels) > MOST_SUMS:
