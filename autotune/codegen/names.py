@@ -17,7 +17,7 @@ RESERVED = frozenset(
     threadIdx blockIdx blockDim gridDim warpSize half half2 dim3 min max abs assert clock
     tx ty tz bx by bz dynamic_shared
     LANES VECTOR_BYTES aligned_alloc float_to_bits bits_to_float select_f32
-    exp_bounded_f32 exp_f32 log_f32 tanh_f32 erf_f32 sigmoid_f32
+    exp_bounded_f32 exp_f32 log_of_bits_f32 log_f32 tanh_f32 erf_f32 sigmoid_f32
     acos acosf asin asinf atan atan2 atan2f atanf ceil ceilf copysign copysignf cos cosf cosh coshf
     erf erff exp exp10 exp10f exp2 exp2f expf fabs fabsf floor floorf fmod fmodf free hypot hypotf
     isfinite isinf isnan log log10 log10f log1p log1pf log2 log2f logf malloc nearbyint nearbyintf

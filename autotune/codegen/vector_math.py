@@ -54,9 +54,8 @@ _EXP = """// exp(x) of numbers from -104 to 104, and of NaNs.
 # x is 2^n (1 + f) with f from -1/3 to 1/3, and `power` is n * 2^23. Denormal numbers are scaled
 # first. What is added last is zero for positive finite numbers: infinity and NaNs have their own
 # value, zeros -inf, negative numbers NaN.
-_LOG = """{word} float log_f32(float x) {{
-  const unsigned scaled = float_to_bits(x * 8388608.0f) - (23u << 23);
-  const unsigned bits = float_to_bits(select_f32(x < 1.17549435e-38f, bits_to_float(scaled), x));
+_LOG = """// log of a positive number, neither denormal nor infinite, that has these bits.
+{word} float log_of_bits_f32(unsigned bits) {{
   const unsigned power = (bits - 0x3f2aaaabu) & 0xff800000u;
   const float f = bits_to_float(bits - power) - 1.0f, square = f * f;
   float p = f * -0.128916830f + 0.139844388f;
@@ -67,7 +66,12 @@ _LOG = """{word} float log_f32(float x) {{
   p = p * f - 0.249997973f;
   p = p * f + 0.333332151f;
   p = p * f - 0.5f;
-  const float usual = (float)(int)power * (0.693147182f / 8388608) + (p * square + f);
+  return (float)(int)power * (0.693147182f / 8388608) + (p * square + f);
+}}
+{word} float log_f32(float x) {{
+  const unsigned scaled = float_to_bits(x * 8388608.0f) - (23u << 23);
+  const float usual = log_of_bits_f32(
+      float_to_bits(select_f32(x < 1.17549435e-38f, bits_to_float(scaled), x)));
   const unsigned below =
       (-(unsigned)(x < 0.0f) & 0x7fc00000u) | (-(unsigned)(x == 0.0f) & 0xff800000u);
   const unsigned above = -(unsigned)!(x < bits_to_float(0x7f800000u)) & float_to_bits(x);

@@ -50,7 +50,7 @@ _TRANSPOSED, _TRANSPOSED_SHORT = 160 << 10, 32 << 10
 # Bytes after which cache lines share a set of L1.
 _ALIAS = 4096
 # Costs relative to a multiply-add: of an element that another core transposed; of the beginning of
-# a run of results, which the hardware prefetcher does not foresee. Bytes of results in the L2 cache.
+# a run of results, which the hardware prefetcher does not foresee. Bytes of results in L2.
 _FROM_ANOTHER, _RUN, _SMALL = 30, 800, 1 << 20
 # Products of a sum that a part of the channels has, at the least; bytes that an output row reads
 # of it, and lines that a task should have.

@@ -42,15 +42,18 @@ def default_choice(shape: Elementwise, target: Target) -> dict[str, int]:
 def kernel(shape: Elementwise, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     names = range(len(shape.operands))
-    runs, each = zip(*(_operand(shape, number) for number in names), strict=True)
+    runs, fetched, each = zip(*(_operand(shape, number) for number in names), strict=True)
     parameters = ", ".join(f"const float* restrict in{i}" for i in names)
+    expression = shape.expression.text_in(C)
     knobs: dict[str, int | str] = {
         **common.defines(size=shape.outputs, run=_run(shape), **choice),
         "INPUTS": parameters,
         "PASSED": ", ".join(f"in{i}" for i in names),
         "BEGIN_RUN": " ".join(runs),
+        "FETCH_EACH": " ".join(fetched),
         "LOAD_EACH": " ".join(each),
-        "EXPRESSION": shape.expression.text_in(C),
+        "EXPRESSION": expression,
+        "SHORTENED": int("log_f32(" in expression or "exp_f32(" in expression),
     }
     functions = vector_math.text_of(("select_f32", *vector_math.HELPERS))
     return SourceKernel(
@@ -59,7 +62,7 @@ def kernel(shape: Elementwise, choice: Mapping[str, int]) -> SourceKernel:
         defines=knobs,
         args=shape.arguments(),
         reference=shape.reference(),
-        flags=("-fno-math-errno",),
+        flags=("-fno-math-errno", "-fno-trapping-math"),
         language="c",
     )
 
@@ -70,8 +73,8 @@ def _run(shape: Elementwise) -> int:
     return extents[-1] if extents else 1
 
 
-def _operand(shape: Elementwise, number: int) -> tuple[str, str]:
-    """Return statements that find an operand at the beginning of a run, and read an element."""
+def _operand(shape: Elementwise, number: int) -> tuple[str, str, str]:
+    """Return statements that find an operand at the beginning of a run, prefetch and read it."""
     extents, strides = shape.plan
     steps, terms = strides[number] if strides else (), []
     for axis, stride in enumerate(steps[:-1]):
@@ -82,6 +85,7 @@ def _operand(shape: Elementwise, number: int) -> tuple[str, str]:
     if steps and steps[-1] == 1:
         return (
             f"const float* restrict from{number} = {begin} + column;",
+            f"__builtin_prefetch(from{number} + ahead);",
             f"const float x_{number} = from{number}[j];",
         )
-    return f"const float x_{number} = *({begin});", ""
+    return f"const float x_{number} = *({begin});", "", ""

@@ -59,6 +59,20 @@ def test_expressions_on_a_cpu_keep_nans():
         assert np.isnan(out[0])
 
 
+def test_numbers_for_which_functions_on_a_cpu_have_a_way_of_their_own_do_not_change_others():
+    """Zeros, denormal, negative and large numbers, among others, and in place."""
+    rare = [0, -0.0, 1e-40, -1, np.inf, -np.inf, np.nan, 3e38, 103.9, 104.1, -103.9, -104.1]
+    x = np.linspace(0.1, 20, 64 * 15, dtype=np.float32)
+    x[:: 64 * 15 // len(rare)] = rare
+    for text, function in (("log(a)", np.log), ("exp(a) + 1", lambda a: np.exp(a) + 1)):
+        task = create("elementwise.cpu", (text, (("a", x.shape),)), "c")
+        module, out = build(task.instantiate(task.default()), target="c"), x.copy()
+        module(out, out)
+        with np.errstate(all="ignore"):
+            want = function(x.astype("float64")).astype("float32")
+        np.testing.assert_allclose(out, want, rtol=1e-6, atol=1e-6)
+
+
 def test_rows_of_a_table_are_taken_by_their_numbers_and_the_nearest_end_beyond_it():
     def index(rng, argument):
         return rng.integers(-3, 12, argument.shape).astype(argument.dtype)
