@@ -150,7 +150,7 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
         unit, shape.m, shape.n, narrow=in_rows, is_far=is_far, rows_of_tile=range(least, most + 1)
     )
     width = vectors * lanes
-    panels = [p for p in options["panels"] if p == 1 or 2 * p * width < 3 * shape.n]
+    panels = [p for p in options["panels"] if p == 1 or p * width < 2 * shape.n]
     choice = {"rows": rows, "vectors": vectors, "lanes": lanes, "pack": pack, "split_k": 1}
     if shape.m == 1 and width <= shape.n:
         return choice | _of_one_row(shape, options, target)
@@ -235,7 +235,8 @@ def _packed(
     """
     width, is_one = tile["vectors"] * tile["lanes"], tile["pack"] != BY_TILES
     depth, of_panels = (min(_DEEP, _PANEL // (4 * width)), 0.0) if is_one else (384, 5e-5)
-    if not is_one and shape.k <= _SHALLOW:
+    if not is_one and shape.k <= _SHALLOW and target.limits.sm_count <= 1:
+        # Several cores gain more by parts of rows in which they meet rarely.
         panels = [p for p in panels if p == 1 or 4 * p * width * shape.k <= _PANEL]
     split, block_m, together = _tasks(
         shape, options, _blocks(options, tile["rows"]), panels, width, target,
