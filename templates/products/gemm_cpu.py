@@ -135,7 +135,8 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     most = cpu_tiles.HIGHEST if pack == BY_TILES else max(cpu_tiles.ROWS)
     most = min(most, cpu_tiles.rows_together(target)) if is_alias else most
     if pack == ONE_BY_ONE and unit.floats <= 8 and (shape.m > FEW or not _is_near(shape)):
-        most = _LOW
+        # Of few columns, as many rows as keep the multipliers busy.
+        most = _LOW if shape.n > 4 * unit.floats else _HALF
     if pack == LIE:
         least = shape.m if shape.m <= _tallest(unit) else 1 if unit.floats <= 8 else _HIGH
         if unit.floats <= 8:
@@ -190,9 +191,11 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
         return ONE_BY_ONE if is_one else BY_TILES
     if _is_near(shape):
         return IN_PLACE if shape.m <= (_UNPACKED if is_short else _IN_PLACE) else ONE_BY_ONE
+    is_second = 4 * shape.n * shape.k <= _SECOND and not (is_short or unit.halves)
+    if is_second and shape.m < _SOME and (8 * shape.n % _ALIAS or shape.m <= _tallest(unit)):
+        return IN_PLACE
     if shape.m <= _tallest(unit):
-        is_second = 4 * shape.n * shape.k <= _SECOND and not (is_short or unit.halves)
-        return IN_PLACE if is_second else LIE
+        return LIE
     if is_short and shape.m <= _FEW_SHORT:
         return LIE
     # Rows of b that share a set of a cache evict each other before they are copied.
@@ -200,7 +203,7 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
         return STREAMED
     if 4 * shape.n * shape.k > (_NAMED if is_short else _FAR):
         return STREAMED
-    return ONE_BY_ONE if is_short or shape.m >= _SOME else LIE
+    return ONE_BY_ONE if is_short or is_second or shape.m >= _SOME else LIE
 
 
 def _is_small(shape: Gemm) -> bool:
