@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from benchmarks.layer_workloads import attention_rivals, attention_wanted
+from benchmarks.rivals import Named, in_both_layouts
 from benchmarks.unseen.layer import Arrays, Compute, Layer, Way, eager
 
 
@@ -48,8 +50,8 @@ def reduction(name: str, outer: int, depth: int, inner: int, dtype: str = "float
 
     def compute(arrays: Arrays) -> Any:
         data = arrays[0].reshape(outer, depth, inner)
-        reduced = getattr(torch, name)(data, 1)
-        return reduced[0] if name in ("max", "min") else reduced
+        # Those that do not return places too are faster.
+        return getattr(torch, {"max": "amax", "min": "amin"}.get(name, name))(data, 1)
 
     def first_place(arrays: Arrays) -> Any:  # of several equal ones PyTorch takes any
         data = arrays[0].reshape(outer, depth, inner)
@@ -79,21 +81,36 @@ def permute(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str = "float32
 
 def pool(
     name: str, n: int, extent: tuple[int, int], channels: int, size: int, stride: int,
-    padding: int, layout: str, dtype: str = "float32",
+    padding: int | tuple[int, int, int, int], layout: str, dtype: str = "float32",
 ) -> Layer:  # fmt: skip
     """Return the maximum or the average, without the padding, of windows."""
     import torch
 
     function = getattr(torch.nn.functional, f"{name}_pool2d")
     options = {} if name == "max" else {"count_include_pad": False}
+    uneven = not isinstance(padding, int)
+
+    def pooled(images: Any) -> Any:
+        if isinstance(padding, int):
+            return function(images, size, stride, padding, **options)
+        top, left, bottom, right = padding
+        sides = (left, right, top, bottom)
+        return function(torch.nn.functional.pad(images, sides, value=-math.inf), size, stride)
+
+    def nchw(arrays: Arrays) -> Any:
+        return arrays[0].permute(0, 3, 1, 2) if layout == "NHWC" else arrays[0]
 
     def compute(arrays: Arrays) -> Any:
-        images = arrays[0].permute(0, 3, 1, 2) if layout == "NHWC" else arrays[0]
-        out = function(images, size, stride, padding, **options)
+        out = pooled(nchw(arrays))
         return out.permute(0, 2, 3, 1) if layout == "NHWC" else out
 
+    def rivals(arrays: Arrays) -> Named:
+        for name, (images,) in in_both_layouts(nchw(arrays)):
+            yield f"PyTorch {name}", partial(pooled, images)
+
+    assert name == "max" or not uneven, "PyTorch pads averages evenly"
     args = (name, n, *extent, channels, size, stride, padding, 1, False, layout, dtype)
-    return eager("pooling", "pool2d.cuda", args, compute)
+    return Layer("pooling", (Way("pool2d.cuda", args),), compute, rivals)
 
 
 def embedding(rows: int, columns: int, count: int, dtype: str = "float32") -> Layer:

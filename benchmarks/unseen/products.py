@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from benchmarks.rivals import Named
@@ -47,6 +48,10 @@ class Product:
             yield "cuBLAS float16", lambda: torch.matmul(*halves)
             return
         yield "PyTorch", lambda: after(torch.matmul(a, b), rest, (-1,))
+        if after.alpha != 1 and a.dim() == b.dim() == 3:
+            scaled = partial(torch.baddbmm, a.new_empty(()), a, b, beta=0, alpha=after.alpha)
+            others = replace(after, alpha=1.0)
+            yield "baddbmm", lambda: others(scaled(), rest, (-1,))
         if not after.bias or a.dim() != 2 or after.alpha != 1:
             return
         others = After(False, after.residual, after.affine, after.activation)

@@ -12,6 +12,8 @@ from typing import Any
 Result = dict[str, Any]
 # Seconds that counting a space may take.
 COUNTED_S = 0.2
+# Layers that a summary names.
+WORST = 15
 
 
 def results(path: Path) -> list[Result]:
@@ -61,6 +63,11 @@ def summary(every: Sequence[Result], by: str = "kind") -> None:
     for each in every:
         if each.get("refused") or each.get("error"):
             print(f"{each['name']}: {each.get('refused') or each.get('error')}")
+    print("the slowest, untuned, beside PyTorch:")
+    for each in sorted((e for e in timed if e["default"]), key=lambda e: _ratio(e, "default"))[
+        :WORST
+    ]:
+        print(f"{_ratio(each, 'default'):.2f} {each['name']}")
 
 
 def _ratio(result: Result, key: str) -> float:
