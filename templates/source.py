@@ -28,6 +28,7 @@ from .products import (
     gemm_mma,
     gemm_padded,
     gemm_skinny_int8,
+    gemm_tf32,
     gemm_transposed,
     matvec_cuda,
 )
@@ -235,6 +236,8 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
     if shape.dtype not in dtypes:
         raise TemplateError(f"{name}: dtype must be {', '.join(dtypes)}, got {shape.dtype!r}")
     target = Target.current() or Target("cuda")
+    if gemm_tf32.runs_as_float32(shape, target, get_config()):
+        shape = gemm_tf32.as_float32(shape)
     if shape.dtype == "float32":
         family = cast(Any, gemm_float.family_of(shape, target, get_config(), fma))
         return tunable(family, shape, "cuda")

@@ -55,6 +55,11 @@ def _fastest(shape: Gemm, target: Target, fma: bool) -> ModuleType:
     return min(families, key=lambda family: _cycles(family, shape, target))
 
 
+def cycles(shape: Gemm, target: Target) -> float:
+    """Return the estimated cycles of the untuned choice of the fastest family."""
+    return _cycles(family_of(shape, target, ()), shape, target)
+
+
 def _cycles(family: ModuleType, shape: Gemm, target: Target) -> float:
     cycles: float = family.estimate(shape, family.default_choice(shape, target), target)
     return cycles * FACTORS.get(family, 1.0)

@@ -72,20 +72,12 @@ NARROW_STRIPS = 20
 LEAST_IN_STRIPS = 192
 # Extent of K from which on convolutions with few filters as TF32 gain too.
 LONG_SUM = 1024
-# Estimated cycles up to which `cp.async`, with its shorter prologue, is faster.
-SHORT_RUN = 8000
-# How much shorter they may be in large clusters, of which the estimate is lower.
-SHORTER_IN_CLUSTERS = 300
-# Columns, and results, of shorter ones that are faster by TMA too.
-FEW_COLUMNS, SHORT_RESULTS = range(48, 385), 2**18
-# The same of products with a bias or an activation.
-FOLLOWED_RUN = 18000
-# The same of convolutions.
+# Multiply-adds of 16-bit floats, and of floats as TF32, up to which ``mma.sync`` is as fast.
+TINY, TINY_FLOATS = 2**20, 2**22
+# Estimated cycles of convolutions up to which `cp.async`, with its shorter prologue, is faster.
 CONVOLUTION_RUN = 12000
 # Estimates of those of 16-bit floats, in parts of that of `gemm_wgmma`, up to which TMA is faster.
 FASTER, FASTER_SHORT = 0.94, 0.7
-# The same of TF32.
-FLOATS_RUN = 14000
 # Rows, extent of K and multiply-adds of integers up to which ``mma.sync`` is as fast.
 FEW_ROWS, SHORT_SUM, FEW_PRODUCTS = 32, 128, 2**25
 # The kernels, and what they are made of.
@@ -104,8 +96,9 @@ INTEGER_TEXTS = tuple(
     for text in FLOAT_TEXTS
     for name in ([text, "wgmma_int8.h"] if text == "wgmma.h" else [text])
 )
-# Results up to which split-K is worth its second kernel, which reduces partial sums.
-FEW_RESULTS = 2**20
+# Results up to which split-K is worth its second kernel, which reduces partial sums; and up to
+# which more ranges of K than eight are, as there are few tiles.
+FEW_RESULTS, FEW_TILES = 2**20, 2**16
 
 
 def widths(columns: int) -> list[int]:
@@ -142,7 +135,8 @@ def _is_offered(form: Form, shape: Product) -> bool:
 
 def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
-    few = shape.batch * shape.m * shape.n <= FEW_RESULTS
+    results = shape.batch * shape.m * shape.n
+    ranges = (1, 2, 4, 8, 16, 32) if results <= FEW_TILES else (1, 2, 4, 8)
     return {
         KNOB: [form.knob for form in FORMS if _is_offered(form, shape)],
         "warps_m": [4, 8, 12],
@@ -151,49 +145,45 @@ def candidates(shape: Product) -> dict[str, list[int]]:
         "frags_n": _fragments(shape),
         "chunk": [32, 64] if shape.dtype == TF32 else [64, 128],
         "stages": [2, 3, 4, 5, 6, 8],
-        "split": common.up_to(max(1, depth(shape) // 128), (1, 2, 4, 8)) if few else [1],
+        "split": common.up_to(max(1, depth(shape) // 128), ranges)
+        if results <= FEW_RESULTS
+        else [1],
         "band": [1, 2, 4, 8, 16],
     }
 
 
 def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
-    """Return whether a choice is known to beat `gemm_wgmma` where nothing was tuned.
+    """Return whether a choice is known to beat other families where nothing was tuned.
 
-    On an H200 it did for nearly all plain products of some 4 us and more, and of 16 shorter ones
-    with `FEW_COLUMNS` for all, 1.03 to 1.39 times as fast, but of 12 with a transposed or other
-    columns for none. With a bias and GELU it did for all 5 of 1024x4096x1024 and more. Other
-    epilogues and few rows were not measured. Of 23
-    layers of 3x3 filters it did for 18 of the 19 that take 7 us and more, the other took as long,
-    and for one of four shorter ones: a block first writes its tensor map. With a residual it did
-    for all three. As TF32 it did for four such layers, 1.13 to 1.43 times as fast, not for 8x7x7
-    pixels (0.95) and 64 filters (0.9), and for products of some 8 us and more. Of two layers of 8
-    and 60 filters with sums of 1152 and 3136 products, choices drawn at random were 1.7 and 2.1
-    times as fast as `gemm_mma`.
+    Since kernels overlap, the long prologue of TMA is hidden. Of 33 products of 16-bit floats
+    drawn by `benchmarks.unseen.broad` (seed 7; one H200) with epilogues on accumulators TMA was
+    XXX for all but two tiny ones. What reads another array of the size of c stores results from
+    registers, which takes longer than by `cp.async`: there TMA gained only with split-K. As TF32
+    it was 1.04 to 2.7 times as fast as ``mma.sync`` and `cp.async` for nine of nine products, of
+    4e6 multiply-adds and more.
+
+    Of 23 layers of 3x3 filters it did for 18 of the 19 that take 7 us and more, the other took as
+    long, and for one of four shorter ones: a block first writes its tensor map. With a residual it
+    did for all three. As TF32 it did for four such layers, 1.13 to 1.43 times as fast, not for
+    8x7x7 pixels (0.95) and 64 filters (0.9). Of two layers of 8 and 60 filters with sums of 1152
+    and 3136 products, choices drawn at random were 1.7 and 2.1 times as fast as `gemm_mma`.
     """
-    epilogue = shape.epilogue
     if shape.dtype == "int8":
         return suits_integers(shape) and violation(shape, choice, target) is None
-    few = shape.m < PANEL and not (shape.gathers and shape.dtype in HALVES)
+    alone = shape.batch == 1 or shape.transpose_a or shape.dtype == TF32
+    few = shape.m < PANEL and alone and not (shape.gathers and shape.dtype in HALVES)
     if few or violation(shape, choice, target):
         return False
     if shape.dtype == TF32 and shape.gathers and shape.n <= PANEL and shape.k < LONG_SUM:
         return False
     if shape.gathers:
         return _wins_for_windows(shape, choice, target)
-    if not in_place(epilogue):
-        return False
-    if shape.n % 8 > 0 and shape.dtype != TF32:
-        return suits_strips(shape)
-    run = estimate(shape, choice, target)
-    if epilogue != Epilogue(alpha=epilogue.alpha):
-        return run > FOLLOWED_RUN
+    products = shape.batch * shape.m * shape.n * shape.k
     if shape.dtype == TF32:
-        return run > FLOATS_RUN
-    small = shape.n in FEW_COLUMNS and shape.m * shape.n <= SHORT_RESULTS
-    small = small and shape.batch == 1 and shape.k > SHORT_SUM and not shape.transpose_a
-    form = Form.of(choice[KNOB])
-    short = SHORT_RUN - SHORTER_IN_CLUSTERS * (form.cluster_m * form.cluster_n > 2)
-    return form.persistent or choice["split"] > 1 or run > short or small
+        return products > TINY_FLOATS
+    if not in_place(shape.epilogue):
+        return choice["split"] > 1
+    return suits_strips(shape) if shape.n % 8 > 0 else products > TINY
 
 
 def _wins_for_windows(shape: Product, choice: Mapping[str, int], target: Target) -> bool:

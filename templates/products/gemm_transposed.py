@@ -29,10 +29,10 @@ from .gemm_tma_form import Form
 # ``mma.sync`` gathers slowly: 56x56 pixels of 64 channels by 64 filters of 3x3 took 5.9 us on an
 # H200, 9.4 without, and eight such images 16.6 and 27.1.
 LEAST, LEAST_OF_CONVOLUTIONS = 128, 64
-# From so many rows and columns of tiles on, and extents of K, those that need no copies are
-# faster than by ``mma.sync``; and above so many multiply-adds: 64, 128 and 256 took 2.08, 2.37 and
-# 3.10 us by ``mma.sync`` on an H200, 2.27, 2.82 and 3.62 by TMA, 256x1024x512 4.8 by TMA.
-LEAST_ROWS, LEAST_COLUMNS, LEAST_SUM, SMALL = 64, 32, 64, 2**24
+# Rows of tiles from which on those that need no copies are faster than by ``mma.sync``; and above
+# so many multiply-adds: 43 of 396x320x20 took 8.1 us by TMA on an H200, 21.9 by ``mma.sync``,
+# 530x336x24 with a residual 2.63 and 2.73.
+LEAST_ROWS, SMALL = 64, gemm_tma.TINY_FLOATS
 # Estimated cycles up to which convolutions are faster by ``cp.async``, including copies of
 # filters.
 SHORT_CONVOLUTION = 15000
@@ -45,9 +45,8 @@ def is_needed(shape: Shape, target: Target) -> bool:
     if shape.dtype != TF32 or gemm_wgmma.refusal(shape) is None:
         return False
     if gemm_tma.refusal(shape) is None:
-        rows, columns = (shape.m, shape.n) if shape.transpose_b else (shape.n, shape.m)
-        worth = rows >= LEAST_ROWS and columns >= LEAST_COLUMNS and shape.k >= LEAST_SUM
-        worth = worth and shape.batch * shape.m * shape.n * shape.k > SMALL
+        rows = shape.m if shape.transpose_b else shape.n
+        worth = rows >= LEAST_ROWS and shape.batch * shape.m * shape.n * shape.k > SMALL
     else:
         least = LEAST_OF_CONVOLUTIONS if shape.gathers else LEAST
         worth = min(shape.m, shape.n, shape.k) >= least
