@@ -248,6 +248,8 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
     gains = not old and shape.dtype == "int8" and gemm_int8.gains(shape, target)
     if gemm_skinny_int8.suits(shape, get_config()):
         return tunable(gemm_skinny_int8, shape, "cuda")
+    if shape.dtype == "int8" and gemm_int8.streams_copies(shape, get_config()):
+        return tunable(gemm_int8.AlongK(cast(Any, gemm_skinny_int8)), shape, "cuda")
     if shape.dtype == "int8" and (gemm_int8.is_needed(shape) or gains):
         copied = gemm_int8.AlongK(tensor_core_family(gemm_int8.along_k(shape)))
         return tunable(copied, shape, "cuda")

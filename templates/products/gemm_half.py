@@ -17,7 +17,7 @@ from autotune import SourceKernel, Target
 from .. import common
 from ..convolutions import conv2d_halo
 from . import gemm_mma, gemm_skinny, gemm_tma, gemm_wgmma
-from .gemm_shape import Product
+from .gemm_shape import HALVES, Product
 from .gemm_tma_form import FORMS
 
 
@@ -43,6 +43,10 @@ FULL_ROWS = 64
 SHORT_SUM = 128
 # Results from which on, with a residual, shorter ones run by wgmma too.
 MANY_RESULTS = 2**20
+# Results and extent of K of 16-bit floats up to which ``mma.sync`` is faster than any pipeline:
+# 160x176x360 nt took 2.04 us on an H200, by TMA 2.93, and 125x192x256 1.91 and 2.09, but 64x64x512
+# 2.48 and 2.28.
+FEW_RESULTS, FEW_TERMS = 40_000, 384
 # Estimated cycles up to which implicit GEMM is faster than `conv2d_halo`, and shares of the
 # estimates by TMA and by `cp.async` below which that one is faster.
 SHORT_HALO, OF_TMA, OF_CP_ASYNC = 13000, 0.87, 0.72
@@ -136,11 +140,31 @@ def default_choice(shape: Product, target: Target) -> dict[str, int]:
         choice = conv2d_halo.default_choice(shape, target)
         if halos_gain(shape, choice, target):
             return choice
-    if gemm_tma.refusal(shape) is None:
-        choice = gemm_tma.default_choice(shape, target, gemm_tma.suits_strips(shape))
+    if gemm_tma.refusal(shape) is None and not is_tiny(shape):
+        choice = gemm_tma.default_choice(
+            shape, target, gemm_tma.suits_strips(shape), swapped=_streamed(shape)
+        )
         if gemm_tma.wins(shape, choice, target):
             return choice
     return choice_without_tma(shape, target)
+
+
+def is_tiny(shape: Product) -> bool:
+    """Return whether a product of 16-bit floats is so small that ``mma.sync`` is fastest."""
+    results = shape.batch * shape.m * shape.n
+    small = results <= FEW_RESULTS and shape.k <= FEW_TERMS
+    return small and shape.dtype in HALVES and not shape.gathers
+
+
+def _streamed(shape: Product) -> int | None:
+    """Return 1 where operands are best swapped, so that a large b is streamed; else None.
+
+    64x7232x8384 nt took 32.0 us so on an H200, 38.4 by the choice of the least estimate, and
+    40x6000x12000 nt 38.8 and 42.2.
+    """
+    far = shape.n * shape.k * gemm_skinny.ITEM_BYTES > gemm_skinny.NEAR_BYTES
+    few = shape.m <= gemm_skinny.MOST_ROWS and shape.batch == 1
+    return 1 if far and few and shape.dtype in HALVES and not shape.gathers else None
 
 
 def halos_gain(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
@@ -171,7 +195,8 @@ def choice_without_tma(shape: Product, target: Target) -> dict[str, int]:
     """
     results = shape.batch * shape.m * shape.n
     added = shape.epilogue.residual and results >= MANY_RESULTS and not shape.gathers
-    if (suits_wgmma(shape) or added) and gemm_wgmma.refusal(shape) is None:
+    long = suits_wgmma(shape) and not is_tiny(shape)
+    if (long or added) and gemm_wgmma.refusal(shape) is None:
         return {KNOB: 1, **gemm_wgmma.default_choice(shape, target)}
     return {KNOB: 0, **gemm_mma.default_choice(shape, target)}
 

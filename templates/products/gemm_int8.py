@@ -9,13 +9,13 @@ not K-major, and pad rows to a multiple of 16; everything else is as for product
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
 from autotune import SourceKernel, Target, call, workspace
 
 from .. import common
-from . import gemm_half, gemm_tma
+from . import gemm_half, gemm_skinny_int8, gemm_tma
 from .gemm_padded import Products
 from .gemm_shape import Gemm
 
@@ -37,6 +37,16 @@ def gains(shape: Gemm, target: Target) -> bool:
     many = shape.batch * shape.m * shape.n * shape.k >= MANY_PRODUCTS
     full = min(shape.m, shape.n) >= gemm_half.FULL_ROWS and shape.k > gemm_half.SHORT_SUM
     return many and full and shape.k % 16 > 0 and gemm_tma.offered(along_k(shape), target)
+
+
+def streams_copies(shape: Gemm, knobs: Container[str]) -> bool:
+    """Return whether a product of few rows runs by `gemm_skinny_int8` on copies of aligned rows.
+
+    Args:
+        knobs: names of the knobs that were chosen, if any.
+    """
+    stored_along_k = shape.transpose_b and not shape.transpose_a
+    return stored_along_k and shape.k % 16 > 0 and gemm_skinny_int8.suits(along_k(shape), knobs)
 
 
 def along_k(shape: Gemm) -> Gemm:
@@ -64,8 +74,7 @@ class AlongK:
 
     def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: copies, and the product."""
-        whole = along_k(shape)
-        source = gemm_half.kernel(whole, choice, shape)
+        source = self._product(shape, choice)
         padded = shape.k % 16 > 0
         copied = {"a": shape.transpose_a or padded, "b": not shape.transpose_b or padded}
         names = {name: f"{name}_along_k" for name, there in copied.items() if there}
@@ -74,7 +83,9 @@ class AlongK:
             replace(one, args=tuple(names.get(name, name) for name in one.args))
             for one in source.calls
         ]
-        if choice.get(gemm_half.KNOB):  # kernels that wait for the copies (dependent launch)
+        if choice.get(
+            gemm_half.KNOB
+        ):  # kernels that wait for the copies (dependent launch)
             product[0] = replace(product[0], launch=replace(product[0].launch, early=True))
         blocks = {name: _blocks(sizes[name]) for name in names}
         given = [each for pair in names.items() for each in pair]
@@ -95,6 +106,14 @@ class AlongK:
             calls=calls,
             workspace=[*source.workspace, *copies],
         )
+
+    def _product(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
+        """Return the kernels of the product of the copies, which take what is asked for."""
+        whole = along_k(shape)
+        if self.family is not gemm_skinny_int8:
+            return gemm_half.kernel(whole, choice, shape)
+        made = gemm_skinny_int8.kernel(whole, choice)
+        return replace(made, args=shape.arguments(), reference=shape.reference())
 
 
 def _sizes(shape: Gemm) -> dict[str, tuple[int, int, int]]:

@@ -84,8 +84,9 @@ def test_defaults_are_choices_of_the_space(m):
         (Gemm(64, 11008, 4096, "float16"), False),
         (Gemm(16, 768, 768, "float16"), False),
         (Gemm(16, 4096, 4096, "float16", 4), False),
+        (Gemm(16, 4096, 4096, "float16", 1, True), False),
     ],
-    ids=["near", "64-rows", "64-rows-far", "small", "batch"],
+    ids=["near", "64-rows", "64-rows-far", "small", "batch", "left-across"],
 )
 def test_large_weights_of_few_rows_are_streamed_untuned(shape, streamed):
     assert (gemm_half.default_choice(shape, HOPPER)["wgmma"] == gemm_skinny.VALUE) == streamed

@@ -3,7 +3,7 @@
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
 import pytest
-from autotune.templates.products import gemm_skinny_int8
+from autotune.templates.products import gemm_int8, gemm_skinny_int8
 from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.emulator import run_emulated
@@ -59,7 +59,7 @@ OTHERS = {
     "many rows": Gemm(128, 4096, 4096, "int8"),
     "a stored as [k, m]": Gemm(16, 4096, 4096, "int8", transpose_a=True),
     "rows of b that vectors cannot read": Gemm(16, 4098, 4096, "int8"),
-    "rows of a that vectors cannot read": Gemm(16, 4096, 4104, "int8", transpose_b=True),
+    "rows of a that vectors cannot read": Gemm(16, 4096, 4104, "int8"),
     "a batch": Gemm(16, 4096, 4096, "int8", 2),
 }
 
@@ -67,6 +67,24 @@ OTHERS = {
 @pytest.mark.parametrize("shape", OTHERS.values(), ids=OTHERS)
 def test_what_cannot_be_streamed_is_multiplied_otherwise(shape):
     assert "warps_m" in task_of(shape).config_space.space_map
+
+
+def test_few_rows_that_vectors_cannot_read_are_streamed_from_aligned_copies():
+    task = task_of(Gemm(4, 680, 5896, "int8", transpose_b=True))
+    source = task.instantiate(task.default())
+    assert [one.entry for one in source.calls] == ["along_k", "gemm_skinny_int8"]
+
+
+@pytest.mark.parametrize("k", [72, 85], ids=["even", "odd"])
+def test_products_of_aligned_copies_are_exact_in_the_emulator(k):
+    shape = Gemm(5, 71, k, "int8", transpose_b=True)
+    choice = {"vec": 4, "strips": 1, "ranges": 2, "split": 1, "ahead": 1}
+    source = gemm_int8.AlongK(gemm_skinny_int8).kernel(shape, choice)
+    *given, out = arrays_of(source)
+    rng = np.random.default_rng(0)
+    arrays = [*(rng.integers(-128, 128, x.shape).astype(np.int8) for x in given), out]
+    run_emulated(source.kernel("cuda"), arrays, orders=(0, 7))
+    np.testing.assert_array_equal(arrays[-1], source.reference(*arrays[:2]))
 
 
 def test_products_that_were_tuned_before_few_rows_were_streamed_run_as_they_did():

@@ -199,12 +199,12 @@ def test_of_tiles_side_by_side_the_narrowest_are_offered():
 @pytest.mark.parametrize(
     "shape",
     [
-        Gemm(77, 3072, 768, "float16", 1, False, True),
-        Gemm(16, 768, 768, "float16"),
+        Gemm(16, 768, 768, "float16", 1, True),
+        Gemm(24, 4096, 4096, "float16", 1, True),
         Gemm(4096, 4096, 1024, "float16", 1, False, True, "", Epilogue(residual=True)),
-        Gemm(197, 3072, 768, "float16", 1, False, True, "", GELU),
+        Gemm(2048, 2048, 64, "float16", 1, False, True, "", Epilogue(residual=True)),
     ],
-    ids=["small", "few-rows", "residual", "followed"],
+    ids=["few-columns-of-a", "few-columns-of-a-large-b", "residual", "residual-short"],
 )
 def test_others_keep_copies_of_16_bytes_untuned_and_have_boxes_in_their_space(shape):
     assert gemm_half.default_choice(shape, HOPPER)["wgmma"] == 1
@@ -319,18 +319,35 @@ def test_untuned_tiles_run_in_bands_that_divide_their_rows(shape, rows, band):
 
 
 @pytest.mark.parametrize(
-    ("shape", "by_tma"),
+    ("shape", "knob"),
     [
-        (Gemm(336, 320, 560, "bfloat16"), True),
-        (Gemm(256, 192, 192, "float16", 1, False, True), True),
-        (Gemm(656, 184, 192, "float16", 1, True), False),
-        (Gemm(856, 40, 176, "bfloat16"), False),
-        (Gemm(144, 656, 336, "float16"), False),
+        (Gemm(336, 320, 560, "bfloat16"), 2),
+        (Gemm(656, 184, 192, "float16", 1, True), 2),
+        (Gemm(872, 2720, 112, "bfloat16"), 2),
+        (Gemm(72, 72, 16, "bfloat16", 106, True, True), 2),
+        (Gemm(16, 512, 512, "float16", 1, False, True), 2),
+        (Gemm(197, 3072, 768, "float16", 1, False, True, "", GELU), 2),
+        (Gemm(320, 24, 12192, "bfloat16", epilogue=Epilogue(residual=True)), 2),
+        (Gemm(160, 176, 360, "float16", 1, False, True), 0),
+        (Gemm(856, 40, 176, "bfloat16"), 0),
     ],
-    ids=["nn", "nt", "left-across", "few-columns", "many-columns"],
-)
-def test_short_products_with_few_columns_are_loaded_by_tma(shape, by_tma):
-    assert (gemm_half.default_choice(shape, HOPPER)["wgmma"] > 1) == by_tma
+    ids=[
+        "nn", "left-across", "short-sums", "batch", "few-rows", "followed",
+        "residual-of-long-sums", "tiny", "tiny-of-few-columns",
+    ],
+)  # fmt: skip
+def test_short_products_are_loaded_by_tma_and_tiny_ones_multiplied_by_mma(shape, knob):
+    assert min(gemm_half.default_choice(shape, HOPPER)["wgmma"], 2) == knob
+
+
+def test_few_rows_by_a_large_b_swap_operands_untuned():
+    shape = Gemm(64, 7232, 8384, "float16", 1, False, True)
+    assert gemm_tma.Form.of(gemm_half.default_choice(shape, HOPPER)["wgmma"]).swapped
+
+
+def test_few_results_may_have_more_ranges_of_k():
+    assert max(gemm_tma.candidates(Gemm(192, 64, 14560, "float16"))["split"]) == 32
+    assert max(gemm_tma.candidates(Gemm(512, 512, 8192, "float16"))["split"]) == 8
 
 
 def test_odd_widths_write_no_longer_where_rows_of_results_are_unaligned():

@@ -1,0 +1,62 @@
+"""Products as TF32 that kernels of float32 run: which, and by which configurations of logs."""
+
+import autotune.templates  # noqa: F401 - registers the tasks
+import pytest
+from autotune.templates.products import gemm_float, gemm_mma, gemm_tf32
+from autotune.templates.products.gemm_shape import Gemm
+
+from autotune.target import Target
+from autotune.task import ConfigEntity, create
+from autotune.task.kinds import OtherOptionEntity
+
+HOPPER = Target("cuda -arch=sm_90")
+ODD = Gemm(34, 546, 861, "tf32", transpose_b=True)
+
+
+def args_of(shape):
+    return (shape.m, shape.n, shape.k, "tf32", shape.batch, shape.transpose_a, shape.transpose_b)
+
+
+def with_choice(shape, choice):
+    entities = {name: OtherOptionEntity(value) for name, value in choice.items()}
+    return create("gemm.cuda", args_of(shape), HOPPER).instantiate(ConfigEntity(0, None, entities))
+
+
+@pytest.mark.parametrize(
+    ("shape", "exact"),
+    [
+        (ODD, True),
+        (Gemm(7, 2253, 784, "tf32"), True),
+        (Gemm(29, 24, 53, "tf32", transpose_b=True), True),
+        (Gemm(448, 200, 7906, "tf32"), True),
+        (Gemm(764, 2542, 370, "tf32"), False),
+        (Gemm(2047, 2047, 2047, "tf32"), False),
+        (Gemm(20, 4568, 3580, "tf32", transpose_b=True), False),
+        (Gemm(192, 160, 64, "tf32", transpose_a=True), False),
+        (Gemm(396, 320, 20, "tf32", 43, shared="b"), False),
+    ],
+    ids=str,
+)
+def test_odd_rows_run_by_kernels_of_float32_unless_copies_pay(shape, exact):
+    assert gemm_tf32.runs_as_float32(shape, HOPPER, ()) == exact
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_100"])
+def test_targets_without_wgmma_multiply_them_as_tf32(arch):
+    assert not gemm_tf32.runs_as_float32(ODD, Target(f"cuda -arch={arch}"), ())
+
+
+def test_untuned_they_are_products_of_float32():
+    task = create("gemm.cuda", args_of(ODD), HOPPER)
+    source, plain = task.instantiate(task.default()), gemm_tf32.as_float32(ODD)
+    family = gemm_float.family_of(plain, HOPPER, ())
+    assert source.text() == family.kernel(plain, family.default_choice(plain, HOPPER)).text()
+
+
+def test_configurations_of_logs_run_by_the_kernels_that_they_were_tuned_for():
+    old = gemm_mma.default_choice(ODD, HOPPER)
+    assert with_choice(ODD, old).text() == gemm_mma.kernel(ODD, old).text()
+    plain = gemm_tf32.as_float32(ODD)
+    family = gemm_float.family_of(plain, HOPPER, ())
+    new = family.default_choice(plain, HOPPER)
+    assert with_choice(ODD, new).text() == family.kernel(plain, new).text()
