@@ -160,11 +160,13 @@ def _streamed(shape: Product) -> int | None:
     """Return 1 where operands are best swapped, so that a large b is streamed; else None.
 
     64x7232x8384 nt took 32.0 us so on an H200, 38.4 by the choice of the least estimate, and
-    40x6000x12000 nt 38.8 and 42.2.
+    32x4096x4096 nt 6.6 and 12.0; 40x2048x8192 nt 12.5 and 9.9.
     """
-    far = shape.n * shape.k * gemm_skinny.ITEM_BYTES > gemm_skinny.NEAR_BYTES
-    few = shape.m <= gemm_skinny.MOST_ROWS and shape.batch == 1
-    return 1 if far and few and shape.dtype in HALVES and not shape.gathers else None
+    other = shape.n * shape.k
+    far = other * gemm_skinny.ITEM_BYTES > gemm_skinny.NEAR_BYTES
+    short = other >= gemm_skinny.LEAST and shape.k <= gemm_skinny.SHORT_SUM
+    few = shape.m <= gemm_skinny.MOST_ROWS and shape.batch == 1 and not shape.gathers
+    return 1 if (far or short) and few and shape.dtype in HALVES else None
 
 
 def halos_gain(shape: Product, choice: Mapping[str, int], target: Target) -> bool:

@@ -21,9 +21,11 @@ from .gemm_shape import Gemm
 
 # Of the kernel that transposes: threads of a block, and its tile across and along K.
 THREADS, ACROSS, ALONG = 256, 64, 128
-TEXTS = ("dependent_launch.h", "transpose_int8.h", "transposed_int8.cu")
-# Multiply-adds from which on copies pay for products that ``mma.sync`` could read as they are.
-MANY_PRODUCTS = 2**28
+TRANSPOSE = "transpose_int8.h"
+TEXTS = ("dependent_launch.h", TRANSPOSE, "transposed_int8.cu")
+# Multiply-adds from which on copies pay for products that ``mma.sync`` could read as they are, and
+# extent of K from which on they do for few columns too: 150x50x96984 nt took 318 us without.
+MANY_PRODUCTS, LONG_SUM = 2**28, 4096
 
 
 def is_needed(shape: Gemm) -> bool:
@@ -35,18 +37,28 @@ def is_needed(shape: Gemm) -> bool:
 def gains(shape: Gemm, target: Target) -> bool:
     """Return whether copies pay for a product that ``mma.sync`` could read as it is."""
     many = shape.batch * shape.m * shape.n * shape.k >= MANY_PRODUCTS
-    full = min(shape.m, shape.n) >= gemm_half.FULL_ROWS and shape.k > gemm_half.SHORT_SUM
+    least = gemm_tma.FEW_ROWS if shape.k >= LONG_SUM else gemm_half.FULL_ROWS
+    full = min(shape.m, shape.n) >= least and shape.k > gemm_half.SHORT_SUM
     return many and full and shape.k % 16 > 0 and gemm_tma.offered(along_k(shape), target)
 
 
 def streams_copies(shape: Gemm, knobs: Container[str]) -> bool:
-    """Return whether a product of few rows runs by `gemm_skinny_int8` on copies of aligned rows.
+    """Return whether a product of few rows runs by `gemm_skinny_int8` on copies of operands.
+
+    Those are a, where it is stored as [k, m], and what has rows of no multiple of 16, unless b is
+    stored as [k, n] then: 4x680x5896 nt took 21 us by ``mma.sync`` on an H200.
 
     Args:
         knobs: names of the knobs that were chosen, if any.
     """
-    stored_along_k = shape.transpose_b and not shape.transpose_a
-    return stored_along_k and shape.k % 16 > 0 and gemm_skinny_int8.suits(along_k(shape), knobs)
+    padded = shape.k % 16 > 0
+    copied = shape.transpose_b if padded else shape.transpose_a
+    return copied and gemm_skinny_int8.suits(_streamed(shape), knobs)
+
+
+def _streamed(shape: Gemm) -> Gemm:
+    """Return the shape of the product of copies by `gemm_skinny_int8`, which reads any b."""
+    return replace(along_k(shape), transpose_b=shape.transpose_b)
 
 
 def along_k(shape: Gemm) -> Gemm:
@@ -62,30 +74,28 @@ class AlongK:
 
     def candidates(self, shape: Gemm) -> dict[str, list[int]]:
         """Return the values each knob may take."""
-        return self.family.candidates(along_k(shape))
+        return self.family.candidates(self._whole(shape))
 
     def violation(self, shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
         """Return why a choice cannot run, or None."""
-        return self.family.violation(along_k(shape), choice, target)
+        return self.family.violation(self._whole(shape), choice, target)
 
     def default_choice(self, shape: Gemm, target: Target) -> dict[str, int]:
         """Return the choice to use where nothing was tuned."""
-        return self.family.default_choice(along_k(shape), target)
+        return self.family.default_choice(self._whole(shape), target)
 
     def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: copies, and the product."""
         source = self._product(shape, choice)
-        padded = shape.k % 16 > 0
-        copied = {"a": shape.transpose_a or padded, "b": not shape.transpose_b or padded}
+        padded, across = shape.k % 16 > 0, self._whole(shape).transpose_b > shape.transpose_b
+        copied = {"a": shape.transpose_a or padded, "b": across or padded}
         names = {name: f"{name}_along_k" for name, there in copied.items() if there}
         sizes = _sizes(shape)
         product = [
             replace(one, args=tuple(names.get(name, name) for name in one.args))
             for one in source.calls
         ]
-        if choice.get(
-            gemm_half.KNOB
-        ):  # kernels that wait for the copies (dependent launch)
+        if choice.get(gemm_half.KNOB):  # kernels that wait for the copies (dependent launch)
             product[0] = replace(product[0], launch=replace(product[0].launch, early=True))
         blocks = {name: _blocks(sizes[name]) for name in names}
         given = [each for pair in names.items() for each in pair]
@@ -95,21 +105,27 @@ class AlongK:
             copy_transposes_b=not shape.transpose_b, k_plain=shape.k, a_rows=shape.m,
             b_rows=shape.n, a_blocks=blocks.get("a", 0),
         )  # fmt: skip
+        # Kernels of few rows have that text.
+        texts = [t for t in TEXTS if t != TRANSPOSE or self.family is not gemm_skinny_int8]
         copies = [
             workspace(copy, (math.prod(sizes[name]),), "int8") for name, copy in names.items()
         ]
         return replace(
             source,
             name=calls[0].entry,
-            source=f"{source.source}\n{common.text(*TEXTS)}",
+            source=f"{source.source}\n{common.text(*texts)}",
             defines={**source.defines, **sides},
             calls=calls,
             workspace=[*source.workspace, *copies],
         )
 
+    def _whole(self, shape: Gemm) -> Gemm:
+        """Return the shape of the product that runs."""
+        return _streamed(shape) if self.family is gemm_skinny_int8 else along_k(shape)
+
     def _product(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of the product of the copies, which take what is asked for."""
-        whole = along_k(shape)
+        whole = self._whole(shape)
         if self.family is not gemm_skinny_int8:
             return gemm_half.kernel(whole, choice, shape)
         made = gemm_skinny_int8.kernel(whole, choice)

@@ -28,6 +28,8 @@ VALUE = SKINNY
 SWAPPED = Form(schedule=0, cluster_m=1, swapped=1)
 # Rows up to which products are of few rows: one tile has them all.
 MOST_ROWS = 64
+# Untuned, rows from which on, with sums up to so long, `gemm_tma` is faster.
+SOME_ROWS, SHORT_SUM = 16, 4096
 # Elements of the other operand from which on it is streamed where nothing was tuned.
 LEAST = 2**20
 # Blocks of a cluster, at most, and of more that split K; threads of a block that adds their sums.
@@ -72,15 +74,16 @@ def refusal(shape: Product) -> str | None:
 def suits(shape: Product) -> bool:
     """Return whether a product runs so where nothing was tuned.
 
-    On an H200 this was 1 to 87% faster than what it ran by before, for 14 of 14 shapes of 4 to 32
-    rows from 3072x768 to 11008x4096, and for 64 rows of 4096x4096, but not of 11008x4096. TMA
-    takes as long for 8 numbers along M as for 64: where a is stored as [k, m], `gemm_wgmma` was
-    1.00 to 1.53 times as fast, for six of six.
+    On an H200 `gemm_tma` with swapped operands was 1.06 to 1.26 times as fast for 16 and more rows
+    and sums of up to 4096 products, and for 33 rows and more, six of seven each; this for 8 and
+    11 rows, and for 20x1024x8192 (5.3 us, by TMA 6.8). TMA takes as long for 8 numbers along M as
+    for 64: where a is stored as [k, m], `gemm_wgmma` was 1.00 to 1.53 times as fast, for six of
+    six.
     """
-    other = shape.n * shape.k
-    few = shape.m <= (MOST_ROWS if other * ITEM_BYTES <= NEAR_BYTES else MOST_ROWS // 2)
-    few = few and not shape.transpose_a
-    return few and shape.batch == 1 and other >= LEAST and refusal(shape) is None
+    short = shape.m >= SOME_ROWS and shape.k <= SHORT_SUM
+    few = shape.m <= MOST_ROWS // 2 and not short and not shape.transpose_a
+    large = shape.n * shape.k >= LEAST
+    return few and large and shape.batch == 1 and refusal(shape) is None
 
 
 def streams(shape: Product, target: Target) -> bool:

@@ -79,15 +79,20 @@ def test_defaults_are_choices_of_the_space(m):
 @pytest.mark.parametrize(
     ("shape", "streamed"),
     [
-        (Gemm(16, 4096, 4096, "float16"), True),
-        (Gemm(64, 4096, 4096, "float16"), True),
+        (Gemm(8, 4096, 4096, "float16"), True),
+        (Gemm(20, 1024, 8192, "float16"), True),
+        (Gemm(16, 4096, 4096, "float16"), False),
+        (Gemm(64, 4096, 4096, "float16"), False),
         (Gemm(64, 11008, 4096, "float16"), False),
-        (Gemm(16, 768, 768, "float16"), False),
-        (Gemm(16, 4096, 4096, "float16", 4), False),
-        (Gemm(16, 4096, 4096, "float16", 1, True), False),
+        (Gemm(8, 768, 768, "float16"), False),
+        (Gemm(8, 4096, 4096, "float16", 4), False),
+        (Gemm(8, 4096, 4096, "float16", 1, True), False),
     ],
-    ids=["near", "64-rows", "64-rows-far", "small", "batch", "left-across"],
-)
+    ids=[
+        "near", "long-sums", "short-sums", "64-rows", "64-rows-far", "small", "batch",
+        "left-across",
+    ],
+)  # fmt: skip
 def test_large_weights_of_few_rows_are_streamed_untuned(shape, streamed):
     assert (gemm_half.default_choice(shape, HOPPER)["wgmma"] == gemm_skinny.VALUE) == streamed
 

@@ -57,7 +57,7 @@ def test_every_choice_of_few_rows_can_be_launched(turned):
 
 OTHERS = {
     "many rows": Gemm(128, 4096, 4096, "int8"),
-    "a stored as [k, m]": Gemm(16, 4096, 4096, "int8", transpose_a=True),
+    "both with rows that vectors cannot read": Gemm(16, 4096, 4097, "int8", transpose_a=True),
     "rows of b that vectors cannot read": Gemm(16, 4098, 4096, "int8"),
     "rows of a that vectors cannot read": Gemm(16, 4096, 4104, "int8"),
     "a batch": Gemm(16, 4096, 4096, "int8", 2),
@@ -69,15 +69,35 @@ def test_what_cannot_be_streamed_is_multiplied_otherwise(shape):
     assert "warps_m" in task_of(shape).config_space.space_map
 
 
-def test_few_rows_that_vectors_cannot_read_are_streamed_from_aligned_copies():
-    task = task_of(Gemm(4, 680, 5896, "int8", transpose_b=True))
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(4, 680, 5896, "int8", transpose_b=True),
+        Gemm(16, 4096, 4096, "int8", transpose_a=True),
+        Gemm(16, 4096, 4096, "int8", transpose_a=True, transpose_b=True),
+    ],
+    ids=["rows-that-vectors-cannot-read", "left-across", "both-transposed"],
+)
+def test_few_rows_are_streamed_by_copies_of_what_vectors_cannot_read(shape):
+    task = task_of(shape)
     source = task.instantiate(task.default())
     assert [one.entry for one in source.calls] == ["along_k", "gemm_skinny_int8"]
+    copied = {one.name for one in source.workspace}
+    padded = shape.k % 16 > 0
+    assert copied == ({"a_along_k", "b_along_k"} if padded else {"a_along_k"})
 
 
-@pytest.mark.parametrize("k", [72, 85], ids=["even", "odd"])
-def test_products_of_aligned_copies_are_exact_in_the_emulator(k):
-    shape = Gemm(5, 71, k, "int8", transpose_b=True)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(5, 71, 72, "int8", transpose_b=True),
+        Gemm(5, 71, 85, "int8", transpose_b=True),
+        Gemm(5, 72, 80, "int8", transpose_a=True),
+        Gemm(6, 71, 80, "int8", transpose_a=True, transpose_b=True),
+    ],
+    ids=["even", "odd", "left-across", "both-transposed"],
+)
+def test_products_of_aligned_copies_are_exact_in_the_emulator(shape):
     choice = {"vec": 4, "strips": 1, "ranges": 2, "split": 1, "ahead": 1}
     source = gemm_int8.AlongK(gemm_skinny_int8).kernel(shape, choice)
     *given, out = arrays_of(source)
