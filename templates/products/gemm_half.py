@@ -141,9 +141,9 @@ def default_choice(shape: Product, target: Target) -> dict[str, int]:
         if halos_gain(shape, choice, target):
             return choice
     if gemm_tma.refusal(shape) is None and not is_tiny(shape):
-        choice = gemm_tma.default_choice(
-            shape, target, gemm_tma.suits_strips(shape), swapped=_streamed(shape)
-        )
+        halves = shape.dtype in HALVES and not shape.gathers
+        swapped = _swapped(shape) if halves else None
+        choice = gemm_tma.default_choice(shape, target, gemm_tma.suits_strips(shape), swapped)
         if gemm_tma.wins(shape, choice, target):
             return choice
     return choice_without_tma(shape, target)
@@ -156,17 +156,20 @@ def is_tiny(shape: Product) -> bool:
     return small and shape.dtype in HALVES and not shape.gathers
 
 
-def _streamed(shape: Product) -> int | None:
-    """Return 1 where operands are best swapped, so that a large b is streamed; else None.
+def _swapped(shape: Product) -> int | None:
+    """Return whether operands are best swapped, so that a large b is streamed; None if either.
 
+    With few rows of an a that is stored as [k, m], never: 16x128x26840 took 7.7 us, swapped 72.8.
     64x7232x8384 nt took 32.0 us so on an H200, 38.4 by the choice of the least estimate, and
     32x4096x4096 nt 6.6 and 12.0; 40x2048x8192 nt 12.5 and 9.9.
     """
+    if shape.transpose_a and shape.m < FULL_ROWS:
+        return 0
     other = shape.n * shape.k
     far = other * gemm_skinny.ITEM_BYTES > gemm_skinny.NEAR_BYTES
-    short = other >= gemm_skinny.LEAST and shape.k <= gemm_skinny.SHORT_SUM
-    few = shape.m <= gemm_skinny.MOST_ROWS and shape.batch == 1 and not shape.gathers
-    return 1 if (far or short) and few and shape.dtype in HALVES else None
+    short = other >= gemm_skinny.LEAST and gemm_skinny.streams_swapped(shape)
+    few = shape.m <= gemm_skinny.MOST_ROWS and shape.batch == 1
+    return 1 if (far or short) and few else None
 
 
 def halos_gain(shape: Product, choice: Mapping[str, int], target: Target) -> bool:

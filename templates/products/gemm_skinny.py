@@ -28,8 +28,9 @@ VALUE = SKINNY
 SWAPPED = Form(schedule=0, cluster_m=1, swapped=1)
 # Rows up to which products are of few rows: one tile has them all.
 MOST_ROWS = 64
-# Untuned, rows from which on, with sums up to so long, `gemm_tma` is faster.
-SOME_ROWS, SHORT_SUM = 16, 4096
+# Untuned, rows above which `gemm_tma` is faster, with sums up to so long and so many tiles of 64
+# columns.
+SOME_ROWS, SHORT_SUM, TILES = 16, 4096, 32
 # Elements of the other operand from which on it is streamed where nothing was tuned.
 LEAST = 2**20
 # Blocks of a cluster, at most, and of more that split K; threads of a block that adds their sums.
@@ -74,16 +75,21 @@ def refusal(shape: Product) -> str | None:
 def suits(shape: Product) -> bool:
     """Return whether a product runs so where nothing was tuned.
 
-    On an H200 `gemm_tma` with swapped operands was 1.06 to 1.26 times as fast for 16 and more rows
-    and sums of up to 4096 products, and for 33 rows and more, six of seven each; this for 8 and
-    11 rows, and for 20x1024x8192 (5.3 us, by TMA 6.8). TMA takes as long for 8 numbers along M as
-    for 64: where a is stored as [k, m], `gemm_wgmma` was 1.00 to 1.53 times as fast, for six of
-    six.
+    On an H200 `gemm_tma` with swapped operands was 1.06 to 1.25 times as fast for more than 16
+    rows by 2048 columns and more, and sums of up to 4096 products, for three of three, and for 33
+    rows and more, six of seven; this for 8 and 11 rows, and for 20x1024x8192 (5.3 us, by TMA 6.8).
+    TMA takes as long for 8 numbers along M as for 64: where a is stored as [k, m], others are
+    faster.
     """
-    short = shape.m >= SOME_ROWS and shape.k <= SHORT_SUM
+    short = shape.m > SOME_ROWS and streams_swapped(shape)
     few = shape.m <= MOST_ROWS // 2 and not short and not shape.transpose_a
     large = shape.n * shape.k >= LEAST
     return few and large and shape.batch == 1 and refusal(shape) is None
+
+
+def streams_swapped(shape: Product) -> bool:
+    """Return whether `gemm_tma` with swapped operands, without split-K, streams b fast too."""
+    return shape.k <= SHORT_SUM and shape.n >= TILES * PANEL
 
 
 def streams(shape: Product, target: Target) -> bool:

@@ -72,6 +72,8 @@ NARROW_STRIPS = 20
 LEAST_IN_STRIPS = 192
 # Extent of K from which on convolutions with few filters as TF32 gain too.
 LONG_SUM = 1024
+# Columns up to which few rows of an a that is stored as [k, m] are loaded by TMA.
+FEW_COLUMNS = 1024
 # Multiply-adds of floats as TF32 up to which ``mma.sync`` is as fast.
 TINY_FLOATS = 2**22
 # Estimated cycles of convolutions up to which `cp.async`, with its shorter prologue, is faster.
@@ -80,6 +82,8 @@ CONVOLUTION_RUN = 12000
 FASTER, FASTER_SHORT = 0.94, 0.7
 # Rows, extent of K and multiply-adds of integers up to which ``mma.sync`` is as fast.
 FEW_ROWS, SHORT_SUM, FEW_PRODUCTS = 32, 64, 2**25
+# Extent of K from which on fewer rows need split-K, which ``mma.sync`` has of floats only.
+SPLIT_SUM = 4096
 # The kernels, and what they are made of.
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "pairs.h", "float_pairs.h", "barriers.h",
@@ -158,7 +162,8 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     Since launches overlap, what comes before a block's first load costs nothing. On an H200 TMA
     was faster than `gemm_wgmma` for 27 of 30 drawn products of 16-bit floats, by up to 2.4 times
     (7 and more rows), at worst 0.97 times as fast. Where a is stored as [k, m] with m below 64,
-    `gemm_wgmma` was 1.07 to 1.65 times as fast as the best by TMA, for five of six. A residual is
+    `gemm_wgmma` was 1.02 to 1.8 times as fast as that for seven of eight with 2048 and more
+    columns, but for five with up to 1024 TMA was 1.2 to 2.4 times as fast. A residual is
     read as fast by either, so that only split-K gains: 320x24x12192 took 5.0 us, 13.1 before.
     As TF32 TMA was 1.04 to 2.7 times as fast as ``mma.sync`` and `gemm_wgmma` for nine of nine
     products of 4e6 multiply-adds and more.
@@ -171,15 +176,17 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     """
     if shape.dtype == "int8":
         return suits_integers(shape) and violation(shape, choice, target) is None
-    few = shape.m < PANEL and (shape.transpose_a or shape.dtype == TF32)
+    across = shape.transpose_a and shape.n > FEW_COLUMNS
+    few = shape.m < PANEL and (across or shape.dtype == TF32)
     if few or violation(shape, choice, target):
         return False
     if shape.dtype == TF32 and shape.gathers and shape.n <= PANEL and shape.k < LONG_SUM:
         return False
     if shape.gathers:
         return _wins_for_windows(shape, choice, target)
-    if shape.dtype == TF32:
-        return shape.batch * shape.m * shape.n * shape.k > TINY_FLOATS
+    results = shape.batch * shape.m * shape.n
+    if shape.dtype == TF32 and (in_place(shape.epilogue) or results < FEW_RESULTS):
+        return results * shape.k > TINY_FLOATS
     if not in_place(shape.epilogue):
         return choice["split"] > 1
     return suits_strips(shape) if shape.n % 8 > 0 else True
@@ -205,10 +212,12 @@ def suits_integers(shape: Product) -> bool:
     """Return whether products of integers run by TMA untuned, else by ``mma.sync``.
 
     On an H200 TMA made 11 of 15 products 1.01 to 2.6 times as fast, among them 32x4096x4096 and
-    96x1000x512; 16x4096x4096, 1024x1024x64, 256 and 64x512x512 lost.
+    96x1000x512; 16x4096x4096, 1024x1024x64, 256 and 64x512x512 lost. Of few rows with long sums
+    20x258x39433 took 95 us by ``mma.sync``.
     """
     products = shape.batch * shape.m * shape.n * shape.k
-    return shape.m >= FEW_ROWS and shape.k > SHORT_SUM and products >= FEW_PRODUCTS
+    many = shape.m >= FEW_ROWS or shape.k >= SPLIT_SUM
+    return many and shape.k > SHORT_SUM and products >= FEW_PRODUCTS
 
 
 def suits_strips(shape: Product) -> bool:

@@ -13,9 +13,6 @@ from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, TmaTiling
 
 # Cycles before the main loop of a block, and after its epilogue.
 PROLOGUE = 5000
-# Of 16-bit floats: how much longer products with swapped operands take, and how much shorter those
-# whose tiles write whole lines of the cache, or halves of them.
-SWAPPED, WHOLE_LINES, HALF_LINES = 0.05, 0.04, 0.02
 
 
 def estimate(
@@ -63,17 +60,7 @@ def estimate(
     persistent *= 1 + 0.015 * (form.cluster_m - 1)
     one = common.pick(form.persistent, persistent, work + ends)
     once = common.pick(form.schedule > 1, ends, PROLOGUE * form.persistent)
-    return (cluster_sync + steps * one + once) * _shape_of_tiles(tiling) + reducing
-
-
-def _shape_of_tiles(tiling: TmaTiling) -> float:
-    """Return how much longer a product takes because of the side and the width of its tiles."""
-    if tiling.shape.dtype not in HALVES or tiling.shape.gathers:
-        return 1.0
-    swapped, width = tiling.form.swapped, tiling.choice["frags_n"]
-    lines = WHOLE_LINES * (width % 8 == 0) + HALF_LINES * (width % 4 == 0)
-    factor: float = 1 + SWAPPED * swapped - lines * (1 - swapped)
-    return factor
+    return cluster_sync + steps * one + once + reducing
 
 
 def _cluster_factor(tiling: TmaTiling) -> float:

@@ -81,7 +81,9 @@ def test_defaults_are_choices_of_the_space(m):
     [
         (Gemm(8, 4096, 4096, "float16"), True),
         (Gemm(20, 1024, 8192, "float16"), True),
-        (Gemm(16, 4096, 4096, "float16"), False),
+        (Gemm(16, 4096, 4096, "float16"), True),
+        (Gemm(17, 4096, 4096, "float16"), False),
+        (Gemm(24, 1024, 4096, "float16"), True),
         (Gemm(64, 4096, 4096, "float16"), False),
         (Gemm(64, 11008, 4096, "float16"), False),
         (Gemm(8, 768, 768, "float16"), False),
@@ -89,8 +91,8 @@ def test_defaults_are_choices_of_the_space(m):
         (Gemm(8, 4096, 4096, "float16", 1, True), False),
     ],
     ids=[
-        "near", "long-sums", "short-sums", "64-rows", "64-rows-far", "small", "batch",
-        "left-across",
+        "near", "long-sums", "16-rows", "more-rows", "few-columns", "64-rows", "64-rows-far",
+        "small", "batch", "left-across",
     ],
 )  # fmt: skip
 def test_large_weights_of_few_rows_are_streamed_untuned(shape, streamed):

@@ -172,7 +172,8 @@ def test_products_that_are_known_to_gain_run_by_boxes_untuned(shape, schedule, t
 @pytest.mark.parametrize(
     ("sizes", "boxes"),
     [((512, 4096, 4096), True), ((32, 4096, 4096), True), ((999, 1001, 1008), True),
-     ((16, 4096, 4096), False), ((64, 512, 512), False), ((1024, 1024, 64), False)],
+     ((20, 258, 39440), True), ((217, 3769, 80), True),
+     ((16, 4096, 2048), False), ((64, 512, 512), False), ((1024, 1024, 64), False)],
     ids=str,
 )  # fmt: skip
 def test_products_of_integers_are_by_boxes_untuned_where_these_win(sizes, boxes):
@@ -199,12 +200,12 @@ def test_of_tiles_side_by_side_the_narrowest_are_offered():
 @pytest.mark.parametrize(
     "shape",
     [
-        Gemm(16, 768, 768, "float16", 1, True),
+        Gemm(8, 5888, 920, "float16", 1, True, True, "", GELU),
         Gemm(24, 4096, 4096, "float16", 1, True),
         Gemm(4096, 4096, 1024, "float16", 1, False, True, "", Epilogue(residual=True)),
         Gemm(2048, 2048, 64, "float16", 1, False, True, "", Epilogue(residual=True)),
     ],
-    ids=["few-columns-of-a", "few-columns-of-a-large-b", "residual", "residual-short"],
+    ids=["few-rows-across", "few-rows-across-large", "residual", "residual-short"],
 )
 def test_others_keep_copies_of_16_bytes_untuned_and_have_boxes_in_their_space(shape):
     assert gemm_half.default_choice(shape, HOPPER)["wgmma"] == 1
@@ -340,9 +341,20 @@ def test_short_products_are_loaded_by_tma_and_tiny_ones_multiplied_by_mma(shape,
     assert min(gemm_half.default_choice(shape, HOPPER)["wgmma"], 2) == knob
 
 
-def test_few_rows_by_a_large_b_swap_operands_untuned():
-    shape = Gemm(64, 7232, 8384, "float16", 1, False, True)
-    assert gemm_tma.Form.of(gemm_half.default_choice(shape, HOPPER)["wgmma"]).swapped
+@pytest.mark.parametrize(
+    ("shape", "swapped"),
+    [
+        (Gemm(64, 7232, 8384, "float16", 1, False, True), True),
+        (Gemm(32, 4096, 4096, "float16", 1, False, True), True),
+        (Gemm(16, 128, 26840, "bfloat16", 1, True, True), False),
+        (Gemm(24, 616, 18048, "float16", 1, True), False),
+    ],
+    ids=["far", "near", "left-across", "left-across-nn"],
+)
+def test_few_rows_swap_operands_untuned_where_b_is_streamed(shape, swapped):
+    knob = gemm_half.default_choice(shape, HOPPER)["wgmma"]
+    assert knob in {form.knob for form in gemm_tma.FORMS}
+    assert gemm_tma.Form.of(knob).swapped == swapped
 
 
 def test_few_results_may_have_more_ranges_of_k():
