@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
@@ -23,7 +24,7 @@ from .convolutions.window_shape import Depthwise, Pool, Window, four, two
 from .epilogue import Epilogue
 from .products import gemm_cuda, gemm_half, gemm_mma, gemm_transposed
 from .products.gemm_shape import HALVES, TF32
-from .source import product, tensor_core_family, tunable
+from .source import Family, product, tensor_core_family, tunable
 
 Extents = int | Sequence[int]
 
@@ -135,7 +136,7 @@ def conv2d_nhwc_cuda(
         activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"``, ``"gelu"`` or
             ``"gelu_tanh"``.
         groups: of channels; the filters of a group, (kh, kw, ci / groups, co), read only its
-            inputs. Groups of 16-bit floats must have even numbers of input and output channels.
+            inputs.
     """
     owner = conv2d_nhwc.OWNER
     if dtype not in ("float32", *HALVES, TF32):
@@ -153,21 +154,29 @@ def conv2d_nhwc_cuda(
     if dtype == "float32":
         return tunable(gemm_cuda, shape, "cuda")
     if groups > 1:
-        direct = conv2d_groups.offered(shape) and not conv2d_groups.chosen_before(get_config())
-        return tunable(conv2d_groups if direct else gemm_mma, shape, "cuda")
+        return tunable(_family_of_groups(shape), shape, "cuda")
     if conv2d_few_filters.offered(shape) and not conv2d_few_filters.chosen_before(get_config()):
         return tunable(conv2d_few_filters, shape, "cuda")
     old, target = gemm_half.chosen_before(get_config()), Target.current() or Target("cuda")
     if not old and gemm_transposed.is_needed(shape, target):
         return tunable(gemm_transposed, shape, "cuda")
-    if dtype in HALVES and _on_copies(shape, target):
+    if _on_copies(shape, target):
         family = tensor_core_family(conv2d_padded.copied(shape, 1))
         return tunable(conv2d_padded.Padded(family), shape, "cuda")
     return tunable(tensor_core_family(shape), shape, "cuda")
 
 
+def _family_of_groups(shape: conv2d_nhwc.Conv2dNhwc) -> Family[Any]:
+    """Return the kernels that convolve groups of channels on tensor cores."""
+    if conv2d_groups.offered(shape) and not conv2d_groups.chosen_before(get_config()):
+        return conv2d_groups
+    if conv2d_padded.is_needed(shape):
+        return conv2d_padded.Padded(gemm_mma)
+    return gemm_mma
+
+
 def _on_copies(shape: conv2d_nhwc.Conv2dNhwc, target: Target) -> bool:
-    """Return whether a convolution of 16-bit floats runs on padded copies."""
+    """Return whether a convolution on tensor cores runs on padded copies."""
     old = gemm_half.chosen_before(get_config())
     return conv2d_padded.is_needed(shape) or (not old and conv2d_padded.gains(shape, target))
 

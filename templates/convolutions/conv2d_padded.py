@@ -1,9 +1,10 @@
-"""NHWC convolutions of 16-bit floats whose channels are not multiples of 8, by padded copies.
+"""NHWC convolutions on tensor cores whose channels do not fill 16 bytes, by padded copies.
 
-``mma.sync`` is fed by copies of whole 32-bit words, so it needs even channels; ``wgmma`` by copies
-of 16 bytes or by TMA, which need channels in multiples of 8. A kernel first pads images and
-filters with zeros to that, those of them that need it; the product writes unpadded results. Even
-channels run on copies where ``wgmma`` outweighs these (`gains`).
+``mma.sync`` is fed by copies of whole 32-bit words, so it needs even channels of 16-bit floats;
+``wgmma`` by copies of 16 bytes or by TMA, which need channels in multiples of 8, or of 4 as TF32.
+A kernel first pads images and filters with zeros to that, those of them that need it; the product
+writes unpadded results. Even channels, and floats, run on copies where ``wgmma`` outweighs these
+(`gains`).
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from autotune import SourceKernel, Target, workspace
 from .. import common
 from ..products import gemm_half, gemm_mma, gemm_padded, gemm_tma, gemm_wgmma
 from ..products.gemm_half import KNOB
+from ..products.gemm_mma import item_bytes
+from ..products.gemm_shape import HALVES, TF32, stored
 from .conv2d_nhwc import Conv2dNhwc
 
-# Elements of 16 bytes.
-VECTOR = 8
 # Multiply-adds from which on ``wgmma`` gains, and how many times as many channels copies may have.
 FEW_PRODUCTS, MOST_PADDED = 2**23, 1.6
 # Extent of K up to which ``mma.sync`` is faster where images are copied for either.
@@ -34,15 +35,21 @@ class Products(Protocol):
         """Return the values each knob may take."""
 
 
+def vector(shape: Conv2dNhwc) -> int:
+    """Return the elements of 16 bytes."""
+    return 16 // item_bytes(shape)
+
+
 def is_needed(shape: Conv2dNhwc) -> bool:
     """Return whether pixels of images or of results are not aligned to 4 bytes."""
-    return shape.ci % 2 > 0 or shape.co % 2 > 0
+    return shape.dtype in HALVES and (shape.a_run % 2 > 0 or shape.n % 2 > 0)
 
 
 def gains(shape: Conv2dNhwc, target: Target) -> bool:
     """Return whether ``wgmma`` on copies is faster where ``mma.sync`` reads 4 bytes at a time."""
-    even = (shape.ci % VECTOR > 0 or shape.co % VECTOR > 0) and not is_needed(shape)
-    plain = even and shape.groups == 1 and gemm_wgmma.has_wgmma(target)
+    width = vector(shape)
+    words = (shape.ci % width > 0 or shape.co % width > 0) and not is_needed(shape)
+    plain = words and shape.groups == 1 and gemm_wgmma.has_wgmma(target)
     return plain and suits_wgmma(shape)
 
 
@@ -55,10 +62,14 @@ def suits_wgmma(shape: Conv2dNhwc) -> bool:
     faster, as for the smallest.
     """
     whole, taps, (sy, sx) = copied(shape, 1), shape.window.taps, shape.window.stride
-    products = shape.m * shape.n * shape.k
-    copies_images = whole.ci > copied(shape).ci
-    long = whole.k > SHORT_SUM if shape.ci % 2 else gemm_half.suits_wgmma(whole)
-    if shape.groups > 1 or products < FEW_PRODUCTS or not long:
+    if shape.dtype in HALVES:
+        products = shape.m * shape.n * shape.k
+        long = whole.k > SHORT_SUM if shape.ci % 2 else gemm_half.suits_wgmma(whole)
+        gains, read = products >= FEW_PRODUCTS and long, copied(shape).ci
+    else:
+        gains, read = gemm_tma.beats_mma_as_tf32(whole), shape.ci
+    copies_images = whole.ci > read
+    if shape.groups > 1 or not gains:
         return False
     return not copies_images or (taps >= sy * sx and whole.ci <= MOST_PADDED * shape.ci)
 
@@ -67,10 +78,14 @@ def copied(shape: Conv2dNhwc, knob: int = 0) -> Conv2dNhwc:
     """Return the shape of the convolution on copies.
 
     Args:
-        knob: by which `gemm_half` selects a family; 0, ``mma.sync``, reads even channels.
+        knob: by which `gemm_half` selects a family; 0, ``mma.sync``, reads even channels of 16-bit
+            floats.
     """
-    ci = shape.ci + -shape.ci % VECTOR * (knob > 0 or shape.ci % 2)
-    return replace(shape, ci=ci, co=VECTOR * common.ceil_div(shape.co, VECTOR))
+    width = vector(shape)
+    all_by_words = knob == 0 and shape.dtype in HALVES and shape.a_run % 2 == 0
+    ci = shape.a_run if all_by_words else shape.a_run + -shape.a_run % width
+    co = width * common.ceil_div(shape.n, width)
+    return replace(shape, ci=shape.groups * ci, co=shape.groups * co)
 
 
 @dataclass(frozen=True)
@@ -116,7 +131,7 @@ class Padded:
         ]
         if choice.get(KNOB):  # kernels that wait for the copies (dependent launch)
             calls[0] = replace(calls[0], launch=replace(calls[0].launch, early=True))
-        copies = gemm_padded.copy(sizes)
+        copies = gemm_padded.copy({name: size * halves(shape) for name, size in sizes.items()})
         return replace(
             source,
             name=copies.entry,
@@ -125,18 +140,27 @@ class Padded:
             calls=[copies, *calls],
             workspace=[
                 *source.workspace,
-                *(workspace(_name(name), (size,), shape.dtype) for name, size in sizes.items()),
+                *(
+                    workspace(_name(name), (size,), stored(shape.dtype))
+                    for name, size in sizes.items()
+                ),
             ],
         )
 
 
 def choice_by_wgmma(shape: Conv2dNhwc, target: Target) -> dict[str, int]:
-    """Return a good guess by ``wgmma``: fed by TMA where that is known to gain."""
-    whole = copied(shape, 1)
+    """Return a good guess by ``wgmma``: fed by TMA where that is known to gain.
+
+    ``cp.async`` would need other copies of filters of floats.
+    """
+    whole, floats = copied(shape, 1), shape.dtype == TF32
     if gemm_tma.refusal(whole) is None:
         choice = gemm_tma.default_choice(whole, target)
-        if gemm_tma.wins(whole, choice, target):
+        able = floats and gemm_tma.violation(whole, choice, target) is None
+        if able or gemm_tma.wins(whole, choice, target):
             return choice
+    if floats:
+        return {KNOB: 0, **gemm_mma.default_choice(whole, target)}
     return {KNOB: 1, **gemm_wgmma.default_choice(whole, target)}
 
 
@@ -146,18 +170,25 @@ def _sizes(shape: Conv2dNhwc, whole: Conv2dNhwc) -> dict[str, int]:
     if whole.ci > shape.ci:
         sizes["data"] = shape.images * shape.h * shape.w * whole.ci
     if (whole.ci, whole.co) != (shape.ci, shape.co):
-        sizes["weight"] = shape.window.taps * whole.ci * whole.co
+        sizes["weight"] = shape.window.taps * whole.a_run * whole.co
     return sizes
 
 
 def _pads(shape: Conv2dNhwc, whole: Conv2dNhwc, sizes: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the parameters of ``pad.cu``."""
-    pixels = shape.images * shape.h * shape.w
+    """Return the parameters of ``pad.cu``: its rows are the channels of one group."""
+    groups, each = shape.groups, halves(shape)
+    pixels = shape.images * shape.h * shape.w * groups
     return common.defines(
         pad_a="data" in sizes, pad_b="weight" in sizes, a_count=1, a_rows=pixels, a_all=pixels,
-        a_row=shape.ci, a_long=whole.ci, b_count=shape.window.taps, b_rows=shape.ci,
-        b_all=whole.ci, b_row=shape.co, b_long=whole.co,
+        a_row=shape.a_run * each, a_long=whole.a_run * each, b_count=shape.window.taps,
+        b_rows=shape.a_run * groups, b_all=whole.a_run * groups, b_row=shape.n * each,
+        b_long=whole.n * each,
     )  # fmt: skip
+
+
+def halves(shape: Conv2dNhwc) -> int:
+    """Return the elements of 16 bits, which ``pad.cu`` counts, of one element."""
+    return item_bytes(shape) // 2
 
 
 def _name(name: str) -> str:

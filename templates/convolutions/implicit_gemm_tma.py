@@ -31,8 +31,8 @@ def refusal(shape: Product) -> str | None:
         ),
         (shape.groups > 1, "channels must be in one group"),
         (
-            shape.dtype == TF32 and shape.ci % width > 0,
-            f"input channels of floats must be a multiple of {width}",
+            shape.transpose_b and shape.ci % width > 0,
+            f"input channels must be a multiple of {width} where filters are K-major",
         ),
         (offset > MOST_OFFSET, f"corners of the bounding box must be within {MOST_OFFSET} pixels"),
         (max(window.stride) > MOST_STRIDE, f"strides must be at most {MOST_STRIDE}"),

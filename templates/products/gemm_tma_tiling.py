@@ -265,5 +265,6 @@ class TmaTiling:
             side, pixels = ("B_MAP", self.tile_n) if self.form.swapped else ("A_MAP", self.tile_m)
             maps[side] = implicit_gemm_tma.map_of(s, pixels)
             if implicit_gemm_tma.tap_run(s) > s.ci:
-                maps["B_MAP"] = implicit_gemm_tma.filters_map(s)
+                other = "A_MAP" if self.form.swapped else "B_MAP"
+                maps[other] = implicit_gemm_tma.filters_map(s)
         return {name: initializer(words) for name, words in maps.items()}

@@ -83,8 +83,16 @@ def _copied(shape: Shape, knob: int) -> dict[str, bool]:
 
 
 def candidates(shape: Shape) -> dict[str, list[int]]:
-    """Return the values each knob may take."""
-    return gemm_half.candidates(k_major(shape))
+    """Return the values each knob may take.
+
+    Filters whose channels do not fill boxes of TMA are read as they are, with swapped operands.
+    """
+    options = gemm_half.candidates(k_major(shape))
+    if gemm_tma.refusal(k_major(shape)) is None or gemm_tma.refusal(shape) is not None:
+        return options
+    others = gemm_tma.candidates(shape)
+    others[gemm_half.KNOB] = [v for v in others[gemm_half.KNOB] if Form.of(v).swapped]
+    return {name: sorted({*values, *others[name]}) for name, values in options.items()}
 
 
 def violation(shape: Shape, choice: Mapping[str, int], target: Target) -> str | None:
@@ -113,7 +121,7 @@ def default_choice(shape: Shape, target: Target) -> dict[str, int]:
     56x56 pixels took 5.9 us on copies, 7.0 without, and 128 on 28x28 6.4 and 7.3.
     """
     if shape.gathers:
-        choice = gemm_half.choice_without_tma(k_major(shape), target)
+        choice = {gemm_half.KNOB: 1, **gemm_wgmma.default_choice(k_major(shape), target)}
         if estimate(shape, choice, target) <= SHORT_CONVOLUTION:
             return choice
     knobs = {swapped: Form(0, 1, swapped).knob for swapped in (0, 1)}

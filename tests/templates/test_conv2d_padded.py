@@ -1,4 +1,4 @@
-"""NHWC convolutions of 16-bit floats with any channels: right by each instruction, and chosen."""
+"""NHWC convolutions on tensor cores with any channels: right by each instruction, and chosen."""
 
 import autotune.templates  # noqa: F401 - registers the tasks
 import numpy as np
@@ -8,6 +8,7 @@ from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import gemm_half, gemm_mma
+from autotune.templates.products.gemm_tma_form import Form
 
 from autotune.kernel import launch_violation
 from autotune.target import Target
@@ -16,7 +17,8 @@ from tests.templates.emulated import arrays_of
 from tests.templates.test_gemm_padded import in_the_emulator
 
 HOPPER, AMPERE = Target("cuda -arch=sm_90"), Target("cuda -arch=sm_80")
-EITHER = conv2d_padded.Padded(gemm_half)
+EITHER, OF_GROUPS = conv2d_padded.Padded(gemm_half), conv2d_padded.Padded(gemm_mma)
+SWAPPED = Form(0, 1, 1).knob
 SAME = Window((3, 3), (1, 1), (1, 1, 1, 1))
 UNEVEN = Window((3, 3), (2, 1), (1, 2, 0, 1), (1, 2))
 REST = Epilogue(bias=True, residual=True, affine=True, activation="gelu")
@@ -45,6 +47,54 @@ def test_results_on_copies_are_those_of_the_convolution(name, knobs, tmp_path):
     made = EITHER.kernel(LAYERS[name], {**CHOICE, **KNOBS[knobs]})
     got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
     np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=3e-2)
+
+
+FLOATS = {
+    "mma.sync": {"wgmma": 0, "frags_n": 4, "chunk": 32},
+    "TMA": {"wgmma": SWAPPED, "frags_n": 5, "chunk": 32},
+    "TMA, split": {"wgmma": SWAPPED, "split": 2, "chunk": 32},
+}
+LAYERS_OF_FLOATS = {
+    "odd": Conv2dNhwc(2, 9, 7, 67, 13, UNEVEN, "tf32", BIAS),
+    "few filters": Conv2dNhwc(1, 9, 8, 11, 38, SAME, "tf32", REST),
+    "odd filters": Conv2dNhwc(1, 7, 9, 5, 36, SAME, "tf32", REST),
+}
+
+
+@pytest.mark.parametrize("knobs", FLOATS)
+@pytest.mark.parametrize("name", LAYERS_OF_FLOATS)
+def test_results_of_floats_on_copies_are_those_of_the_convolution(name, knobs, tmp_path):
+    made = EITHER.kernel(LAYERS_OF_FLOATS[name], {**CHOICE, **FLOATS[knobs]})
+    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
+    assert np.linalg.norm(got - wanted) < 2e-3 * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("split", [1, 2])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Conv2dNhwc(2, 7, 6, 3 * 5, 3 * 7, SAME, "float16", REST, groups=3),
+        Conv2dNhwc(1, 8, 9, 2 * 20, 2 * 13, UNEVEN, "bfloat16", BIAS, groups=2),
+        Conv2dNhwc(1, 6, 9, 4 * 3, 4 * 10, Window((1, 1)), "float16", BIAS, groups=4),
+        Conv2dNhwc(1, 8, 9, 3 * 5, 3 * 13, SAME, "tf32", REST, groups=3),
+    ],
+    ids=["odd", "odd-inputs", "odd-outputs", "floats"],
+)
+def test_groups_of_any_channels_run_on_copies(shape, split, tmp_path):
+    choice = {
+        "warps_m": 2, "warps_n": 1, "frags_m": 1, "frags_n": 2, "chunk": 32, "stages": 2,
+        "split": split, "band": 1,
+    }  # fmt: skip
+    made = OF_GROUPS.kernel(shape, choice)
+    got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
+    np.testing.assert_allclose(got, wanted, rtol=2e-2, atol=3e-2)
+
+
+def test_groups_of_odd_channels_run_untuned():
+    args = (1, 9, 9, 15, 21, 3, 3, 1, 1, True, "relu", False, False, 1, "float16", 3)
+    task = create("conv2d_nhwc.cuda", args, "cuda -arch=sm_90")
+    source = task.instantiate(task.default())
+    assert [one.entry for one in source.calls][:2] == ["pad", "gemm_mma"]
 
 
 def test_only_what_needs_it_is_copied():

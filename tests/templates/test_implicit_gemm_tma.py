@@ -50,6 +50,14 @@ LAYERS = {
         Conv2dNhwc(2, 9, 7, 72, 64, SAME, "tf32", REST),
         {"wgmma": SWAPPED.knob, "split": 2, "chunk": 32},
     ),
+    "tf32-filters-channels": (
+        Conv2dNhwc(2, 9, 7, 68, 44, UNEVEN, "tf32", REST),
+        {"wgmma": SWAPPED.knob, "frags_n": 6, "chunk": 64},
+    ),
+    "tf32-filters-few-channels": (
+        Conv2dNhwc(2, 9, 7, 12, 20, SAME, "tf32", BIAS),
+        {"wgmma": SWAPPED.knob, "frags_n": 6, "chunk": 32},
+    ),
     "tf32": (
         Conv2dNhwc(2, 9, 7, 71, 32, UNEVEN, "tf32", BIAS),
         {"frags_n": 9, "chunk": 32},
@@ -88,7 +96,8 @@ def test_results_are_those_of_the_convolution(name, tmp_path, monkeypatch):
     ("shape", "message"),
     [
         (Conv2dNhwc(1, 9, 9, 64, 36, SAME, "float16"), "multiples of 8"),
-        (Conv2dNhwc(1, 9, 9, 64, 48, SAME, "tf32"), "a multiple of 32"),
+        (Conv2dNhwc(1, 9, 9, 64, 50, SAME, "tf32"), "multiples of 4"),
+        (Conv2dNhwc(1, 9, 9, 64, 48, SAME, "tf32", transpose_b=True), "a multiple of 32"),
         (Conv2dNhwc(1, 9, 9, 64, 64, SAME, "float16", groups=2), "in one group"),
         (
             Conv2dNhwc(1, 50, 50, 64, 64, Window((3, 3), padding=(128,) * 4), "float16"),
@@ -97,7 +106,7 @@ def test_results_are_those_of_the_convolution(name, tmp_path, monkeypatch):
         (Conv2dNhwc(1, 300, 300, 64, 64, Window((130, 1)), "float16"), "within 127 pixels"),
         (Conv2dNhwc(1, 70, 70, 64, 64, Window((9, 9), (9, 9)), "float16"), "at most 8"),
     ],
-    ids=["channels", "floats", "groups", "padding", "end", "stride"],
+    ids=["channels", "floats", "filters", "groups", "padding", "end", "stride"],
 )  # fmt: skip
 def test_shapes_that_tma_cannot_load_are_an_error_that_says_so(shape, message):
     assert message in gemm_tma.refusal(shape)

@@ -157,43 +157,67 @@ struct Consumer {
   }
 };
 
-// Runs the epilogue of a warp's pixels, 64 filters at a time and 8 of a pixel per thread.
+// Stages the results of a warp's 16 pixels for 64 filters from `first` on.
+__device__ __forceinline__ void stage_part(float* staged, const float (&sum)[WORDS], int first, int lane) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = lane / 4 + half * 8;
+#pragma unroll
+    for (int j = 0; j < 8; ++j)
+      if (first + j * 8 < TILE_N)
+        store_vector<2>(staged + row * 64 + (j ^ row % 8) * 8 + lane % 4 * 2, sum + (first / 8 + j) * 4 + half * 2);
+  }
+}
+
+// Runs the epilogue of a warp's pixels, 64 filters at a time and 8 of a pixel per thread. Unrolled over all accumulators
+// it would be bound by instruction fetch.
 __device__ __forceinline__ void write_results(
     Item* __restrict__ out, const float (&sum)[FRAGS_M][WORDS], unsigned staging, Tile tile, int group, int lane,
     const EpilogueArgs& epilogue) {
   const int warp = threadIdx.x / 32 % 4;
   float* const staged = static_cast<float*>(__cvta_shared_to_generic(staging));
-#pragma unroll
+#pragma unroll 1
   for (int part = 0; part < FRAGS_M * PANELS_N; ++part) {
-    const int i = part / PANELS_N, first = part % PANELS_N * PANEL, square = group * FRAGS_M + i;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = lane / 4 + half * 8;
-#pragma unroll
-      for (int j = 0; j < 8; ++j)
-        if (first + j * 8 < TILE_N)
-          store_vector<2>(staged + row * 64 + (j ^ row % 8) * 8 + lane % 4 * 2, sum[i] + (first / 8 + j) * 4 + half * 2);
-    }
+    for (int i = 0; i < FRAGS_M * PANELS_N; ++i)
+      if (i == part) stage_part(staged, sum[i / PANELS_N], i % PANELS_N * PANEL, lane);
+    const int first = part % PANELS_N * PANEL, square = group * FRAGS_M + part / PANELS_N;
     __syncwarp();
     const int inside = first + lane % 8 * 8, n = tile.n + inside;
+    const int y0 = tile.y + square / SQUARES_ACROSS * 8 + warp * 2, x0 = tile.x + square % SQUARES_ACROSS * 8;
+#if C_N % 8 == 0
+    // What four pixels need is loaded before any is stored, of those outside of the output that of the last: a thread
+    // waits for a residual once.
+    float results[4][8];
+    const int column = n < C_N ? n : C_N - 8;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int row = j * 4 + lane / 8, y = y0 + row / 8, x = x0 + row % 8;
+      const size_t line = static_cast<size_t>(tile.image) * OH + (y < OH ? y : OH - 1);
+      load_vector<4>(results[j], staged + row * 64 + (lane % 8 ^ row % 8) * 8);
+      load_vector<4>(results[j] + 4, staged + row * 64 + (lane % 8 ^ row % 8) * 8 + 4);
+      finish<1>(results[j], epilogue, column, (line * OW + (x < OW ? x : OW - 1)) * C_N + column);
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int row = j * 4 + lane / 8, y = y0 + row / 8, x = x0 + row % 8;
+      if (y >= OH || x >= OW || n >= C_N || inside >= TILE_N) continue;
+      float words[4];
+#pragma unroll
+      for (int v = 0; v < 4; ++v)
+        words[v] = __uint_as_float(pack_pair(last_step(results[j][2 * v]), last_step(results[j][2 * v + 1])));
+      store_vector<4>(
+          reinterpret_cast<float*>(out + ((static_cast<size_t>(tile.image) * OH + y) * OW + x) * C_N + n), words);
+    }
+#else
 #pragma unroll 1
     for (int at_row = 0; at_row < 16; at_row += 4) {
-      const int row = at_row + lane / 8;
-      const int y = tile.y + square / SQUARES_ACROSS * 8 + warp * 2 + row / 8;
-      const int x = tile.x + square % SQUARES_ACROSS * 8 + row % 8;
+      const int row = at_row + lane / 8, y = y0 + row / 8, x = x0 + row % 8;
       if (y >= OH || x >= OW || n >= C_N || inside >= TILE_N) continue;
       const size_t at = ((static_cast<size_t>(tile.image) * OH + y) * OW + x) * C_N + n;
       float results[8];
       load_vector<4>(results, staged + row * 64 + (lane % 8 ^ row % 8) * 8);
       load_vector<4>(results + 4, staged + row * 64 + (lane % 8 ^ row % 8) * 8 + 4);
-#if C_N % 8 == 0
-      finish<1>(results, epilogue, n, at);
-      float words[4];
-#pragma unroll
-      for (int v = 0; v < 4; ++v)
-        words[v] = __uint_as_float(pack_pair(last_step(results[2 * v]), last_step(results[2 * v + 1])));
-      store_vector<4>(reinterpret_cast<float*>(out + at), words);
-#else
 #pragma unroll
       for (int v = 0; v < 8; ++v) {
         if (n + v >= C_N) continue;
@@ -201,8 +225,8 @@ __device__ __forceinline__ void write_results(
         finish<1>(one, epilogue, n + v, at + v);
         out[at + v] = static_cast<Item>(pack_pair(last_step(one[0]), 0.0f));
       }
-#endif
     }
+#endif
     __syncwarp();
   }
 }

@@ -14,7 +14,7 @@ constexpr int B_PITCH = TRANSPOSE_B ? CHUNK + VECTOR : TILE_N + 8;
 constexpr int A_SIZE = (TRANSPOSE_A ? CHUNK : TILE_M) * A_PITCH;
 constexpr int B_SIZE = (TRANSPOSE_B ? TILE_N : CHUNK) * B_PITCH;
 constexpr int BLOCKS_M = (M + TILE_M - 1) / TILE_M, BLOCKS_N = (N + TILE_N - 1) / TILE_N;
-constexpr int C_ALL_N = IN_GROUPS ? ALL_N : C_N;
+constexpr int C_ALL_N = IN_GROUPS ? BATCH * C_N : C_N, LAST_COLUMN = C_N % 2 ? C_N - 1 : C_N - 2;
 #define FINISHED (FOLLOWS && SPLIT == 1)
 // Four neighbouring threads hold 8 columns of a row of a fragment, 16 bytes of 16-bit floats. They exchange those of
 // four fragments side by side, so that each has one: rows are then written 64 bytes at a time, two whole sectors.
@@ -169,9 +169,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
   EpilogueArgs epilogue = {bias, residual, scale, shift};
 #endif
 #ifdef GROUPED
-  out += which * N;
+  const int channel = which * C_N;  // the first of the group; copies may have more
+  out += channel;
 #if FOLLOWS
-  epilogue = of_group(epilogue, which);
+  epilogue = {bias + channel, residual + channel, scale + channel, shift + channel};
 #endif
 #endif
 #if SPLIT > 1
@@ -184,13 +185,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_mma(
     for (int half = 0; half < 2; ++half) {
       const int m = m0 + warp_m + i * 16 + half * 8 + lane / 4;
       const bool row_exists = (WHOLE_M && C_M >= M) || m < C_M;
-      const size_t row = matrix + static_cast<size_t>(m) * C_ALL_N;
+      const size_t row = matrix + static_cast<size_t>(row_exists ? m : C_M - 1) * C_ALL_N;
       auto finished = [&](int j, auto write) {
         const int n = n0 + warp_n + j * 8 + lane % 4 * 2;
         Sum low = sum[i][j][half * 2], high = sum[i][j][half * 2 + 1];
         const bool exists = row_exists && ((WHOLE_N && C_N >= N) || n < C_N);
 #if FINISHED
-        if (exists) finish_pair(low, high, epilogue, n, row + n), low = last_step(low), high = last_step(high);
+        // Rows and columns beyond C are clamped to the last: without branches a thread loads what all of its columns
+        // need at once.
+        const int column = (WHOLE_N && C_N >= N) || n < LAST_COLUMN ? n : LAST_COLUMN;
+        finish_pair(low, high, epilogue, column, row + column), low = last_step(low), high = last_step(high);
 #endif
         write(n, low, high, exists);
       };

@@ -134,8 +134,12 @@ __device__ __forceinline__ void stage_part(unsigned smem, const float (&sum)[TIL
   }
 }
 
+// Rows that a thread finishes at once: all of a part, unless registers are full of accumulators.
+constexpr int ROWS_AT_ONCE = FRAGS_M * TILE_N / 2 > 128 ? 2 : 4;
+
 // Runs the epilogue of a warp's rows, 64 columns at a time and 8 of a row per thread. Unrolled over all accumulators it
-// would be bound by instruction fetch.
+// would be bound by instruction fetch. What rows need is loaded before any is stored, of rows and columns beyond C that
+// of the last: a thread waits for a residual once.
 __device__ __forceinline__ void write_finished(
     Finished* __restrict__ out, const float (&sum)[FRAGS_M][TILE_N / 2], unsigned smem, int m0, int n0, int lane,
     const EpilogueArgs& epilogue) {
@@ -145,24 +149,30 @@ __device__ __forceinline__ void write_finished(
     for (int i = 0; i < PARTS; ++i)
       if (i == part) stage_part(smem, sum[i / PANELS_N], i % PANELS_N, lane);
     __syncwarp();
-    const int inside = part % PANELS_N * 64 + lane % 8 * 8, m1 = m0 + part / PANELS_N * 64, n = n0 + inside;
+    const int inside = part % PANELS_N * 64 + lane % 8 * 8, n = n0 + inside;
+    const int m1 = m0 + part / PANELS_N * 64 + lane / 8, column = WHOLE_COLUMNS || n < C_N ? n : C_N - 8;
 #pragma unroll 1
-    for (int i = 0; i < 16; i += 4) {
-      const int row = i + lane / 8, m = m1 + row;
-      if ((!WHOLE_ROWS && m >= C_M) || (!WHOLE_COLUMNS && n >= C_N) || inside >= TILE_N) continue;
-      const float* const from =
-          static_cast<float*>(__cvta_shared_to_generic(smem)) + row * 64 + (lane % 8 ^ row % 8) * 8;
-      float results[8];
-      load_vector<4>(results, from);
-      load_vector<4>(results + 4, from + 4);
-      const size_t at = static_cast<size_t>(m) * C_N + n;
-      finish<1>(results, epilogue, n, at);
+    for (int first = 0; first < 16; first += ROWS_AT_ONCE * 4) {
+      float results[ROWS_AT_ONCE][8];
 #pragma unroll
-      for (int v = 0; v < 8; ++v) results[v] = last_step(results[v]);
-      float words[4];
+      for (int i = 0; i < ROWS_AT_ONCE; ++i) {
+        const int row = first + i * 4 + lane / 8, m = m1 + first + i * 4;
+        const float* const from =
+            static_cast<float*>(__cvta_shared_to_generic(smem)) + row * 64 + (lane % 8 ^ row % 8) * 8;
+        load_vector<4>(results[i], from);
+        load_vector<4>(results[i] + 4, from + 4);
+        finish<1>(results[i], epilogue, column, static_cast<size_t>(WHOLE_ROWS || m < C_M ? m : C_M - 1) * C_N + column);
+      }
 #pragma unroll
-      for (int v = 0; v < 4; ++v) words[v] = __uint_as_float(pack_pair(results[2 * v], results[2 * v + 1]));
-      store_vector<4>(reinterpret_cast<float*>(out + at), words);
+      for (int i = 0; i < ROWS_AT_ONCE; ++i) {
+        const int m = m1 + first + i * 4;
+        if ((!WHOLE_ROWS && m >= C_M) || (!WHOLE_COLUMNS && n >= C_N) || inside >= TILE_N) continue;
+        float words[4];
+#pragma unroll
+        for (int v = 0; v < 4; ++v)
+          words[v] = __uint_as_float(pack_pair(last_step(results[i][2 * v]), last_step(results[i][2 * v + 1])));
+        store_vector<4>(reinterpret_cast<float*>(out + static_cast<size_t>(m) * C_N + n), words);
+      }
     }
     __syncwarp();
   }

@@ -1,7 +1,13 @@
-// Padded copies of matrices of 16-bit elements: ROWS_FROM rows of FROM elements become ROWS_TO rows of TO elements, a
-// multiple of 8, with zeros beyond. A thread stores a vector of eight elements, combined by funnel shifts from the two
+// Padded copies of matrices of 16-bit elements, floats as two of them: ROWS_FROM rows of FROM elements become ROWS_TO rows
+// of TO elements, a multiple of 8, with zeros beyond. A thread stores a vector of eight elements, combined by funnel shifts from the two
 // aligned vectors that it straddles. One launch pads both operands of a product.
 constexpr int PAD_THREADS = 256;
+
+#if TF32
+typedef float PadItem;
+#else
+typedef unsigned short PadItem;
+#endif
 
 // 32-bit indices where these suffice.
 template <bool SMALL> struct Index { typedef long long type; };
@@ -26,7 +32,9 @@ struct Rows {
   static constexpr int BLOCKS = static_cast<int>((VECTORS - 1) / PAD_THREADS) + 1;
 
   static __device__ __forceinline__ void copy(
-      const unsigned short* __restrict__ from, unsigned short* __restrict__ to, int block) {
+      const PadItem* __restrict__ items, PadItem* __restrict__ padded, int block) {
+    const unsigned short* const from = reinterpret_cast<const unsigned short*>(items);
+    unsigned short* const to = reinterpret_cast<unsigned short*>(padded);
     typedef typename Index<(VECTORS < (1ll << 30))>::type Number;
     const Number i = static_cast<Number>(block) * PAD_THREADS + threadIdx.x;
     if (i >= VECTORS) return;
@@ -60,8 +68,8 @@ typedef Rows<B_ROW, B_LONG, B_ROWS, B_ALL, B_COUNT> RowsOfB;
 
 #if PAD_A && PAD_B
 extern "C" __global__ void __launch_bounds__(PAD_THREADS) pad(
-    const unsigned short* __restrict__ a, unsigned short* __restrict__ padded_a,
-    const unsigned short* __restrict__ b, unsigned short* __restrict__ padded_b) {
+    const PadItem* __restrict__ a, PadItem* __restrict__ padded_a,
+    const PadItem* __restrict__ b, PadItem* __restrict__ padded_b) {
   launch_dependent_grids();
   const int block = static_cast<int>(blockIdx.x);
   if (block < RowsOfA::BLOCKS) RowsOfA::copy(a, padded_a, block);
@@ -69,13 +77,13 @@ extern "C" __global__ void __launch_bounds__(PAD_THREADS) pad(
 }
 #elif PAD_A
 extern "C" __global__ void __launch_bounds__(PAD_THREADS) pad(
-    const unsigned short* __restrict__ a, unsigned short* __restrict__ padded_a) {
+    const PadItem* __restrict__ a, PadItem* __restrict__ padded_a) {
   launch_dependent_grids();
   RowsOfA::copy(a, padded_a, static_cast<int>(blockIdx.x));
 }
 #else
 extern "C" __global__ void __launch_bounds__(PAD_THREADS) pad(
-    const unsigned short* __restrict__ b, unsigned short* __restrict__ padded_b) {
+    const PadItem* __restrict__ b, PadItem* __restrict__ padded_b) {
   launch_dependent_grids();
   RowsOfB::copy(b, padded_b, static_cast<int>(blockIdx.x));
 }
