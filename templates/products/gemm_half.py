@@ -167,9 +167,9 @@ def _swapped(shape: Product) -> int | None:
         return 0
     other = shape.n * shape.k
     far = other * gemm_skinny.ITEM_BYTES > gemm_skinny.NEAR_BYTES
-    short = other >= gemm_skinny.LEAST and gemm_skinny.streams_swapped(shape)
+    near = other >= gemm_skinny.LEAST and shape.k <= gemm_skinny.SHORT_SUM
     few = shape.m <= gemm_skinny.MOST_ROWS and shape.batch == 1
-    return 1 if (far or short) and few else None
+    return 1 if (far or near) and few and gemm_skinny.has_many_tiles(shape) else None
 
 
 def halos_gain(shape: Product, choice: Mapping[str, int], target: Target) -> bool:

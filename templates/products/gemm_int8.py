@@ -21,6 +21,8 @@ from .gemm_shape import Gemm
 
 # Of the kernel that transposes: threads of a block, and its tile across and along K.
 THREADS, ACROSS, ALONG = 256, 64, 128
+# Columns of few rows up to which ``mma.sync``, without split-K, has too few blocks.
+FEW_COLUMNS = 2048
 TRANSPOSE = "transpose_int8.h"
 TEXTS = ("dependent_launch.h", TRANSPOSE, "transposed_int8.cu")
 # Multiply-adds from which on copies pay for products that ``mma.sync`` could read as they are, and
@@ -46,13 +48,16 @@ def streams_copies(shape: Gemm, knobs: Container[str]) -> bool:
     """Return whether a product of few rows runs by `gemm_skinny_int8` on copies of operands.
 
     Those are a, where it is stored as [k, m], and what has rows of no multiple of 16, unless b is
-    stored as [k, n] then: 4x680x5896 nt took 21 us by ``mma.sync`` on an H200.
+    stored as [k, n] then. On an H200 4x680x5896 nt took 21 us by ``mma.sync``, which has too few
+    blocks there, and 8.2 so; a large b that ``mma.sync`` can read is not copied.
 
     Args:
         knobs: names of the knobs that were chosen, if any.
     """
     padded = shape.k % 16 > 0
     copied = shape.transpose_b if padded else shape.transpose_a
+    if padded and not is_needed(shape) and shape.n > FEW_COLUMNS:
+        return False
     return copied and gemm_skinny_int8.suits(_streamed(shape), knobs)
 
 

@@ -81,15 +81,15 @@ def suits(shape: Product) -> bool:
     TMA takes as long for 8 numbers along M as for 64: where a is stored as [k, m], others are
     faster.
     """
-    short = shape.m > SOME_ROWS and streams_swapped(shape)
+    short = shape.m > SOME_ROWS and shape.k <= SHORT_SUM and has_many_tiles(shape)
     few = shape.m <= MOST_ROWS // 2 and not short and not shape.transpose_a
     large = shape.n * shape.k >= LEAST
     return few and large and shape.batch == 1 and refusal(shape) is None
 
 
-def streams_swapped(shape: Product) -> bool:
-    """Return whether `gemm_tma` with swapped operands, without split-K, streams b fast too."""
-    return shape.k <= SHORT_SUM and shape.n >= TILES * PANEL
+def has_many_tiles(shape: Product) -> bool:
+    """Return whether tiles of 64 columns fill enough of the device without split-K."""
+    return shape.n >= TILES * PANEL
 
 
 def streams(shape: Product, target: Target) -> bool:

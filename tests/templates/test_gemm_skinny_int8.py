@@ -59,6 +59,7 @@ OTHERS = {
     "many rows": Gemm(128, 4096, 4096, "int8"),
     "both with rows that vectors cannot read": Gemm(16, 4096, 4097, "int8", transpose_a=True),
     "rows of b that vectors cannot read": Gemm(16, 4098, 4096, "int8"),
+    "a large b that would be copied": Gemm(8, 7840, 18616, "int8", transpose_b=True),
     "rows of a that vectors cannot read": Gemm(16, 4096, 4104, "int8"),
     "a batch": Gemm(16, 4096, 4096, "int8", 2),
 }

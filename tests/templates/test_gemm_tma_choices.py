@@ -348,8 +348,9 @@ def test_short_products_are_loaded_by_tma_and_tiny_ones_multiplied_by_mma(shape,
         (Gemm(32, 4096, 4096, "float16", 1, False, True), True),
         (Gemm(16, 128, 26840, "bfloat16", 1, True, True), False),
         (Gemm(24, 616, 18048, "float16", 1, True), False),
+        (Gemm(64, 256, 99456, "float16", 1, False, True), False),
     ],
-    ids=["far", "near", "left-across", "left-across-nn"],
+    ids=["far", "near", "left-across", "left-across-nn", "few-columns"],
 )
 def test_few_rows_swap_operands_untuned_where_b_is_streamed(shape, swapped):
     knob = gemm_half.default_choice(shape, HOPPER)["wgmma"]

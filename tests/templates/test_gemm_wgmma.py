@@ -153,7 +153,7 @@ def test_floats_are_copied_where_no_products_read_them_as_they_stand(shape, copi
 
 
 def test_sums_that_are_short_run_by_the_older_instruction_unless_boxes_serve_and_keep_both():
-    older = {k: Gemm(512, 512, k, "float16", 6, False, True, "", REST) for k in (64, 768)}
+    older = {k: Gemm(512, 512, k, "float16", 3, False, True, "", REST) for k in (64, 768)}
     untuned = {k: gemm_half.default_choice(one, HOPPER) for k, one in older.items()}
     assert [untuned[k]["wgmma"] for k in older] == [0, 1]
     choice = {"wgmma": 0, **gemm_mma.default_choice(older[64], HOPPER)}
