@@ -75,9 +75,9 @@ def refusal(shape: Product) -> str | None:
 def suits(shape: Product) -> bool:
     """Return whether a product runs so where nothing was tuned.
 
-    On an H200 `gemm_tma` with swapped operands was 1.06 to 1.25 times as fast for more than 16
-    rows by 2048 columns and more, and sums of up to 4096 products, for three of three, and for 33
-    rows and more, six of seven; this for 8 and 11 rows, and for 20x1024x8192 (5.3 us, by TMA 6.8).
+    On an H200 `gemm_tma` with swapped operands was 1.02 to 1.25 times as fast for more than 16
+    rows by 2048 columns and more, and sums of up to 4096 products, for five of five, and for 33
+    rows and more, nine of ten; this for 8 and 11 rows, and for 20x1024x8192 (5.3 us, by TMA 6.8).
     TMA takes as long for 8 numbers along M as for 64: where a is stored as [k, m], others are
     faster.
     """
