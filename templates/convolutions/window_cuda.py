@@ -12,11 +12,16 @@ from functools import partial
 
 from autotune import SourceKernel, Target, call
 
-from .. import common
+from .. import choices, common
 from ..rows.rows_shape import DTYPES
 from .window_shape import KINDS, Depthwise, Pool
 
 Shape = Depthwise | Pool
+# Blocks up to which those of the next kernel may start while these store results: three for each
+# multiprocessor of an H100 or H200. With more, multiprocessors that end first get too many of the
+# next ones. On an H200, of 37 choices for six depthwise layers those with up to three blocks took
+# 0.0 to 0.3 us less so (two took 0.1 us more), those with more up to 0.8 us more.
+FEW_BLOCKS = 3 * 132
 
 
 class WindowTiling:
@@ -44,6 +49,11 @@ class WindowTiling:
         self.blocks = self.grid[0] * self.grid[1]
         beside = (c["columns"], c["rows"])
         self.block = (c["channels"], *beside) if nhwc else (*beside, c["channels"])
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the blocks of the next kernel may start while these store results."""
+        return self.blocks <= FEW_BLOCKS
 
     @property
     def shuffled(self) -> bool:
@@ -100,7 +110,7 @@ class WindowTiling:
             operation=KINDS.index(kind), count_padding=isinstance(s, Pool) and s.count_padding,
             threads=self.threads, channels=c["channels"], columns=c["columns"], rows=c["rows"],
             pixels=c["pixels"], lines=c["lines"], c_vec=self.c_vec, x_vec=self.x_vec,
-            shuffled=bool(self.shuffled),
+            shuffled=bool(self.shuffled), ahead=bool(self.ahead),
             o_vec=common.widest(s.ow, c["pixels"]), **s.epilogue.defines(),
         )  # fmt: skip
 
@@ -110,7 +120,7 @@ class WindowTiling:
         weight = "weight" if isinstance(s, Depthwise) else "data"
         names = ["data", weight, *s.epilogue.names("data"), "out"]
         calls = [call("windows", names, self.grid, self.block)]
-        texts = ["elements.h", "epilogue.h", "window.cu"]
+        texts = ["elements.h", "epilogue.h", "dependent_launch.h", "window.cu"]
         return common.cuda_kernel(s, texts, self.defines(), calls)
 
 
@@ -157,40 +167,49 @@ def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: instruction fetch and issue, loads, and block launches.
 
     Its constants are a fit, without negative ones, to 1,364 configurations of 25 layers timed on
-    an H200. Of those of a layer the one with the least estimate took 1.05 times as long as the
-    fastest (geometric mean); the rank correlation is 0.80.
+    an H200; those of blocks were changed when launches overlapped. Of some 16 configurations of
+    each of 11 depthwise layers, and 9 of each of 12, the one with the least estimate then took
+    1.03 times as long as the fastest (geometric mean); the rank correlation is 0.82.
     """
     tiling = WindowTiling(shape, choice)
-    occupied = common.occupancy(target, tiling.blocks, tiling.threads, tiling.registers, 0)
-    blocks = common.ceil_div(tiling.blocks, occupied.multiprocessors)
+    blocks = common.ceil_div(tiling.blocks, common.multiprocessors(target))
     warps = common.ceil_div(tiling.threads, 32)
+    waves = common.ceil_div(blocks, _resident(tiling.registers, warps, target))
     reads = tiling.in_lines * tiling.reads
     each = 3 if isinstance(shape, Pool) and shape.kind == "max" else 1
     unpacked = tiling.read * tiling.in_lines + tiling.weights if shape.element_bytes == 2 else 0
     # Code is fully unrolled: instructions are fetched once, and every warp waits for them.
     code = each * tiling.unrolled + 3 * reads + tiling.weights + unpacked + tiling.sums + 40
-    waiting = 51 * (occupied.waves - 1) + 16 * tiling.in_lines + 26 * blocks + 11 * warps
+    waiting = 51 * (waves - 1) + 16 * tiling.in_lines + 70 * blocks + 11 * warps
+    waiting += 130 * (1 - tiling.ahead)
     return waiting + 1.47 * code + blocks * warps * (0.13 * code + 0.7 * reads * _lines(tiling))
+
+
+def _resident(registers: int, warps: int, target: Target) -> int:
+    """Return how many blocks of so many warps a multiprocessor runs at a time."""
+    limits, smaller = target.limits, common.smaller
+    fit = smaller(limits.registers // (32 * registers * warps), 2048 // (32 * warps))
+    reserved = limits.shared_bytes_optin // 1024
+    return common.larger(smaller(fit, reserved), 1)
 
 
 def _lines(tiling: WindowTiling) -> float:
     """Return how many 128-byte cache lines a load of a warp touches."""
-    c, shape = tiling.choice, tiling.shape
-    lanes = min(32, tiling.threads)
+    c, shape, larger, smaller = tiling.choice, tiling.shape, common.larger, common.smaller
+    lanes = smaller(32, tiling.threads)
     if shape.layout == "NHWC":
-        beside = min(c["channels"], lanes)
-        return lanes / beside * max(1, beside * tiling.c_vec * shape.element_bytes / 128)
-    beside = min(c["columns"], lanes)
+        beside = smaller(c["channels"], lanes)
+        return lanes / beside * larger(1, beside * tiling.c_vec * shape.element_bytes / 128)
+    beside = smaller(c["columns"], lanes)
     apart = c["pixels"] * shape.window.stride[1]
     span = ((beside - 1) * apart + tiling.x_vec) * shape.element_bytes
-    return lanes / beside * max(1, min(beside, span / 128))
+    return lanes / beside * larger(1, smaller(beside, span / 128))
 
 
 def default_choice(shape: Shape, target: Target) -> dict[str, int]:
-    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
-    return common.best_drawn_at_once(
+    """Return a good guess for a shape that was never tuned: the best by estimate."""
+    return choices.best_of_all(
         candidates(shape),
-        5000,
         partial(_rules, shape=shape, target=target),
         partial(estimate, shape, target=target),
     )

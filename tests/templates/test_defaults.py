@@ -1,6 +1,7 @@
 """Defaults of templates: what rules say of many choices at once is what they say of each."""
 
 from functools import partial
+from itertools import product
 
 import pytest
 from autotune.templates import common
@@ -22,8 +23,10 @@ CASES = {
     "no wgmma": (gemm_wgmma, Gemm(512, 512, 512, "float16"), AMPERE),
     "mma": (gemm_mma, Gemm(63, 130, 1025, "tf32"), AMPERE),
     "mma, int8": (gemm_mma, Gemm(1024, 1024, 1024, "int8", 1, False, True), HOPPER),
-    "depthwise": (window_cuda, Depthwise(2, 57, 57, 144, WINDOW, "NHWC"), HOPPER),
-    "pool": (window_cuda, Pool(1, 112, 112, 64, WINDOW, "NCHW", "max"), AMPERE),
+}
+WINDOWS = {
+    "depthwise": (Depthwise(2, 9, 9, 12, WINDOW, "NHWC"), HOPPER),
+    "pool": (Pool(1, 12, 12, 4, WINDOW, "NCHW", "max"), AMPERE),
 }
 
 
@@ -37,3 +40,13 @@ def test_asked_about_all_draws_at_once_rules_leave_the_same_default(name):
         partial(family.estimate, shape, target=target),
     )
     assert family.default_choice(shape, target) == one_by_one
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_asked_about_all_choices_at_once_the_default_of_windows_is_the_best_of_each(name):
+    shape, target = WINDOWS[name]
+    options = window_cuda.candidates(shape)
+    every = [dict(zip(options, values, strict=True)) for values in product(*options.values())]
+    good = [c for c in every if window_cuda.violation(shape, c, target) is None]
+    best = min(good, key=partial(window_cuda.estimate, shape, target=target))
+    assert window_cuda.default_choice(shape, target) == best

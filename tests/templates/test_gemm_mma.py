@@ -9,6 +9,7 @@ from autotune.templates.products import gemm_mma
 from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.emulator import run_emulated
+from autotune.target import Target
 from tests.templates.emulated import arrays_of
 
 CHOICE = {
@@ -35,6 +36,16 @@ def test_a_kernel_is_told_of_the_aligned_range_and_copies_no_more_than_it(k, spl
     # Words are of two 16-bit elements.
     assert defines["a_words"] > 1
     assert per_split % (2 * defines["a_words"]) == 0
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [Gemm(225, 42, 398, "tf32"), Gemm(450, 27, 525, "tf32"), Gemm(81, 44, 1026, "float16")],
+    ids=str,
+)
+def test_several_warps_share_copies_of_words_where_nothing_was_tuned(shape):
+    choice = gemm_mma.default_choice(shape, Target("cuda -arch=sm_90"))
+    assert gemm_mma.MmaTiling(shape, choice).threads >= 128
 
 
 # Extents reach into tiles of 32 x 64; four fragments of a warp's are side by side.

@@ -188,3 +188,10 @@ def test_maximum_pooling_on_a_cpu_passes_over_a_nan(stride):
 def test_a_shape_that_cannot_be_is_an_error_that_says_so(name, args, message):
     with pytest.raises(TemplateError, match=message):
         create(f"{name}.cuda", args, "cuda")
+
+
+@pytest.mark.parametrize(("rows", "ahead"), [(8, 1), (1, 0)])
+def test_the_next_kernel_may_begin_early_only_beside_few_blocks(rows, ahead):
+    shape = Depthwise(1, 112, 112, 96, Window((3, 3), (2, 2), (1, 1, 1, 1)))
+    choice = {"pixels": 2, "lines": 4, "columns": 32, "rows": rows, "channels": 1, "vec": 4}
+    assert window_cuda.kernel(shape, choice).defines["AHEAD"] == ahead

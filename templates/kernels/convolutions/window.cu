@@ -6,6 +6,8 @@
 //
 // With SHUFFLED a warp holds whole rows: each thread loads only the PIXELS * SX columns that are its own, and gets the
 // halo to their left and right from the neighbouring lanes by warp shuffles.
+//
+// With AHEAD the blocks of the next kernel may start while these store results.
 constexpr int CO = CI * MULTIPLIER;
 constexpr int WINDOW = (PIXELS - 1) * SX + (KW - 1) * DX + 1;
 constexpr int IN_LINES = (LINES - 1) * SY + (KH - 1) * DY + 1;
@@ -196,6 +198,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
     }
   }
 
+  if (AHEAD) launch_dependent_grids();
   if (SHUFFLED && !valid) return;
 #pragma unroll
   for (int l = 0; l < LINES; ++l) {
