@@ -52,13 +52,13 @@ def up_to(limit: int, candidates: Iterable[int]) -> list[int]:
     return [c for c in candidates if c <= limit] or [1]
 
 
-# Elements up to which several rows may share a warp.
-_SHORT = 512
+# Elements up to which several rows may share a warp, and up to which a lane or two have a row.
+_SHORT, _TINY = 512, 32
 
 
 def lanes(columns: int) -> list[int]:
     """Return how many lanes of a warp may have a row of so many elements."""
-    return [4, 8, 16] if columns <= _SHORT else []
+    return [*([1, 2] if columns <= _TINY else []), *([4, 8, 16] if columns <= _SHORT else [])]
 
 
 def side_by_side(columns: int) -> list[int]:

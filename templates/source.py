@@ -33,7 +33,7 @@ from .products import (
     matvec_cuda,
 )
 from .products.gemm_shape import HALVES, Gemm, Product
-from .rows import rows_cpu, rows_cuda, split_rows
+from .rows import rows_cpu, rows_cuda, rows_staged, scan_staged, split_rows
 from .rows.rows_shape import Rows
 from .rows.scan_cuda import Scan
 from .rows.split_rows import SplitRows
@@ -108,7 +108,13 @@ def tunable(family: Family[S], shape: S, default_target: str) -> SourceKernel:
 
 
 def tunable_rows(family: ModuleType, shape: Rows | Scan) -> SourceKernel:
-    """Return the kernel of rows now chosen; few long rows may be split among blocks."""
+    """Return the kernel of rows now chosen.
+
+    Few long rows may be split among blocks, and many short ones pass through shared memory.
+    """
+    staged: Any = rows_staged if isinstance(shape, Rows) else scan_staged
+    if staged.offered(shape) and not staged.chosen_before(get_config()):
+        return tunable(staged, shape, "cuda")
     if split_rows.offered(shape, get_config()):
         return tunable(SplitRows(family, ragged=isinstance(shape, Scan)), shape, "cuda")
     return tunable(cast(Any, family), shape, "cuda")

@@ -15,7 +15,15 @@ from .data_movement.take_cuda import TakeRows
 from .data_movement.transpose_shape import Transpose
 from .elementwise import elementwise_cpu, elementwise_cuda
 from .elementwise.elementwise_shape import Elementwise
-from .rows import reduce_cpu, reduce_cuda, rows_cpu, rows_cuda, scan_cpu, scan_cuda
+from .rows import (
+    reduce_cpu,
+    reduce_cuda,
+    reduce_staged,
+    rows_cpu,
+    rows_cuda,
+    scan_cpu,
+    scan_cuda,
+)
 from .rows.rows_shape import Reduction, Rows
 from .rows.scan_cuda import Scan
 from .source import tunable, tunable_rows
@@ -157,7 +165,10 @@ def reduce_cuda_rows(
         operation: ``"sum"``, ``"mean"``, ``"prod"``, ``"max"``, ``"min"``, ``"argmax"`` or
             ``"argmin"``; indices are int32, and of several equal elements that of the first.
     """
-    return tunable(reduce_cuda, Reduction(operation, outer, depth, inner, dtype), "cuda")
+    shape = Reduction(operation, outer, depth, inner, dtype)
+    if reduce_staged.offered(shape) and not reduce_staged.chosen_before(get_config()):
+        return tunable(reduce_staged, shape, "cuda")
+    return tunable(reduce_cuda, shape, "cuda")
 
 
 @template("reduce.cpu")

@@ -21,8 +21,8 @@ SWEPT = 4
 FEW_ROWS, USUAL_BLOCK = 264, 128
 # Maps with -inf as identity: vectors need not divide their rows.
 RAGGED = ("softmax", "log_softmax")
-# Untuned: rows so short and few are loaded by scalars, since most of their vectors are partial.
-SHORT, FEW_ELEMENTS = 128, 2**19
+# Untuned: lanes that a row has, unless fewer load all of it at once; rows so short and few are loaded by scalars, since most of their vectors are partial.
+LANES, SHORT, FEW_ELEMENTS = 4, 128, 2**19
 TEXTS = ("elements.h", "reducers.h", "row_maps.h")
 # Untuned, of rows that vectors do not divide: length from which on 16-bit elements are loaded 16
 # bytes at a time, and threads have twice as many elements as here at most; and threads that keep
@@ -37,14 +37,14 @@ def kernel(shape: Rows, choice: Mapping[str, int]) -> SourceKernel:
     names = ["data", "gain" if shape.gain else "data", "shift" if shape.shift else "data", "out"]
     blocks = common.ceil_div(shape.rows, choice["rows"])
     calls = [call("rows", names, blocks, (choice["threads"], choice["rows"]))]
-    return common.cuda_kernel(shape, [*TEXTS, "rows.cu"], _defines(shape, choice), calls)
+    return common.cuda_kernel(shape, [*TEXTS, "rows.cu"], defines(shape, choice), calls)
 
 
 def split_kernel(
     shape: Rows, choice: Mapping[str, int], split: int, per_split: int
 ) -> SourceKernel:
     """Return the kernels that split a row into ``split`` ranges (`split_rows`)."""
-    knobs = _defines(shape, choice) | {"SPLIT": split, "PER_SPLIT": per_split}
+    knobs = defines(shape, choice) | {"SPLIT": split, "PER_SPLIT": per_split}
     names = ["data", "gain" if shape.gain else "data", "shift" if shape.shift else "data"]
     grid = (split, shape.rows)
     calls = [
@@ -56,7 +56,8 @@ def split_kernel(
     return common.cuda_kernel(shape, texts, knobs, calls, parts)
 
 
-def _defines(shape: Rows, choice: Mapping[str, int]) -> dict[str, int | str]:
+def defines(shape: Rows, choice: Mapping[str, int]) -> dict[str, int | str]:
+    """Return the parameters of the kernels of rows."""
     knobs: dict[str, int | str] = {name.upper(): value for name, value in choice.items()}
     knobs |= common.defines(
         batch=shape.rows, depth=shape.columns, element=list(DTYPES).index(shape.dtype),
@@ -116,12 +117,14 @@ def default_choice(shape: Rows, target: Target) -> dict[str, int]:
     options = candidates(shape)
     whole = [v for v in options["vec"] if shape.columns % v == 0]
     short = shape.columns < SHORT and shape.rows * shape.columns <= FEW_ELEMENTS
-    ragged = max(whole) < 4 <= shape.columns / min(options["threads"]) and not short
+    usual = [t for t in options["threads"] if t >= LANES]
+    ragged = max(whole) < 4 <= shape.columns / min(usual) and not short
     long = ragged and shape.columns >= LONG and shape.rows > FEW_ROWS
     vec = max(whole)
     if ragged:
         vec = max(options["vec"]) if long else min(4, max(options["vec"]))
-    threads = min(options["threads"])
+    filled = [t for t in options["threads"] if t * vec >= shape.columns]
+    threads = min(*usual, *filled)
     while threads < 1024 and _is_wider(shape, 2 * threads, vec, long):
         threads *= 2
     rows = max(r for r in options["rows"] if r == 1 or r * threads <= USUAL_BLOCK)
