@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
@@ -10,7 +11,13 @@ from autotune.errors import TemplateError
 from .arguments import template
 from .attention import attention_mma, attention_space
 from .attention.attention_mma import Attention
-from .data_movement import take_cuda, transpose_cpu, transpose_cuda, transpose_runs
+from .data_movement import (
+    take_cuda,
+    transpose_cpu,
+    transpose_cuda,
+    transpose_runs,
+    transpose_tiles,
+)
 from .data_movement.take_cuda import TakeRows
 from .data_movement.transpose_shape import Transpose
 from .elementwise import elementwise_cpu, elementwise_cuda
@@ -195,8 +202,9 @@ def transpose_cuda_any(
 ) -> SourceKernel:
     """Permute an array: axis ``i`` of the result is axis ``axes[i]`` of the data, as in numpy."""
     transpose = Transpose(tuple(shape), tuple(axes), dtype)
-    if transpose_runs.offered(transpose) and not transpose_runs.chosen_before(get_config()):
-        return tunable(transpose_runs, transpose, "cuda")
+    for family in (transpose_runs, transpose_tiles):
+        if family.offered(transpose) and not family.chosen_before(get_config()):
+            return tunable(cast(Any, family), transpose, "cuda")
     return tunable(transpose_cuda, transpose, "cuda")
 
 
