@@ -3,8 +3,8 @@
 On tensor cores by ``mma.sync``, as `attention_mma`; but the keys, not the rows of queries, are
 split among the warps of a block. Each warp has a TMA pipeline of its own, so that no block barrier
 is needed in the main loop, and partial results are combined in shared memory. Those of the blocks
-of a split are combined by a second kernel, by programmatic dependent launch. Heads are multiples
-of 64.
+of a split are combined by a second kernel, by programmatic dependent launch. TMA pads heads with
+zeros to multiples of 64.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from .attention_mma import Attention, defines, launches
 
 # Rows of an MMA tile, and the most rows of queries that share keys.
 TILE_ROWS, MOST_ROWS = 16, 32
+# Columns of a box of TMA.
+BOX_COLUMNS = 64
 # Largest head size: accumulators and queries are in registers.
 MOST_SIZE = 192
 # Multiprocessors of an H100 or H200, which the blocks of a split are to fill.
@@ -38,14 +40,15 @@ class DecodeTiling:
         self.tiles = common.ceil_div(shape.rows, TILE_ROWS)
         self.key_tiles = common.ceil_div(shape.keys, c["keys"])
         self.per_split = common.ceil_div(self.key_tiles, c["split"])
-        self.tile_bytes = 4 * c["keys"] * shape.size
-        partial_bytes = 4 * min(shape.rows, TILE_ROWS) * (shape.size + 4)
+        deep = padded(shape)
+        self.tile_bytes = 4 * c["keys"] * deep
+        partial_bytes = 4 * min(shape.rows, TILE_ROWS) * (deep + 4)
         # A circular buffer and its mbarriers for each warp, and alignment to 1024.
         buffer = c["stages"] * self.tile_bytes
         self.shared_bytes = (
             c["warps"] * (common.larger(buffer, partial_bytes) + 8 * c["stages"]) + 1024
         )
-        self.registers = 3 * shape.size // 4 + c["keys"] // 2 + 64
+        self.registers = 3 * deep // 4 + c["keys"] // 2 + 64
         self.blocks = self.tiles * shape.matrices
 
     def resident(self) -> int:
@@ -54,10 +57,14 @@ class DecodeTiling:
         return max(1, min(by_registers, 228 * 1024 // (self.shared_bytes + 1024)))
 
 
+def padded(shape: Attention) -> int:
+    """Return the columns of a head in shared memory."""
+    return BOX_COLUMNS * common.ceil_div(shape.size, BOX_COLUMNS)
+
+
 def refusal(shape: Attention) -> str | None:
     """Return why this kernel cannot serve a shape, or None."""
-    whole = shape.size % 64 == 0 and shape.size <= MOST_SIZE
-    return None if whole else f"size must be a multiple of 64 up to {MOST_SIZE}"
+    return None if shape.size <= MOST_SIZE else f"size must be at most {MOST_SIZE}"
 
 
 def offered(shape: Attention, target: Target) -> bool:
@@ -108,8 +115,9 @@ def estimate(shape: Attention, choice: Mapping[str, int], target: Target) -> flo
     # A tile of keys is multiplied and its stage refilled; bounds are the bandwidth of a
     # multiprocessor and of the memory.
     far = shape.bytes > NEAR_BYTES
-    held = c["warps"] * tiling.tile_bytes
-    computing = (150 + 58 * c["keys"] * shape.size / 128) * max(1.0, together * c["warps"] / 12)
+    # Padding is not read from memory.
+    held = c["warps"] * tiling.tile_bytes * shape.size / padded(shape)
+    computing = (150 + 58 * c["keys"] * padded(shape) / 128) * max(1.0, together * c["warps"] / 12)
     filling = (2000 if far else 1400) / (c["stages"] - 1)
     arriving = together * held / 30
     reading = min(blocks, sms * together) * held / (2150 if far else 2900)
@@ -155,7 +163,7 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
     ]
     row = tensor_map(shape.keys, shape.size, shape.dtype, c["keys"], shape.key_pitch)
     parameters = {
-        **defines(shape, {**c, "warps": 1}, tiling.threads),
+        **defines(shape, {**c, "warps": 1}, tiling.threads, BOX_COLUMNS),
         "KEY_WARPS": c["warps"], "ROW_MAP": initializer(row),
     }  # fmt: skip
     return common.cuda_kernel(shape, texts, parameters, calls, parts)

@@ -253,8 +253,14 @@ def default_choice(shape: Attention, target: Target) -> dict[str, int]:
     )
 
 
-def defines(shape: Attention, choice: Mapping[str, int], threads: int) -> dict[str, int | str]:
-    """Return the parameters of ``attention.h`` and of the kernels that include it."""
+def defines(
+    shape: Attention, choice: Mapping[str, int], threads: int, padded_to: int = 16
+) -> dict[str, int | str]:
+    """Return the parameters of ``attention.h`` and of the kernels that include it.
+
+    Args:
+        padded_to: columns of a head in shared memory are a multiple of so many.
+    """
     c = choice
     return {
         **common.defines(
@@ -262,7 +268,7 @@ def defines(shape: Attention, choice: Mapping[str, int], threads: int) -> dict[s
             queries=shape.queries, causal=shape.causal, threads=threads, warps=c["warps"],
             tile_k=c["keys"], stages=c["stages"], split=c["split"],
             bfloat16=shape.dtype == "bfloat16", rows_first=shape.layout != "BHSD",
-            packed=shape.layout == "packed",
+            packed=shape.layout == "packed", padded_to=padded_to,
         ),
         "KEYS": shape.keys,
         "SCALE_LOG2": f"{shape.factor * math.log2(math.e)!r}f",

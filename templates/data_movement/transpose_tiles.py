@@ -164,7 +164,8 @@ def estimate(shape: Transpose, choice: Mapping[str, int]) -> float:
     uneven = common.ceil_div(tiles.elements, choice["threads"]) / each
     usual = 1 + 0.05 * abs(math.log2(each / 8))
     beyond = math.prod(c * t for c, t in zip(tiles.counts, tiles.tile, strict=True))
-    return sectors * waves**0.5 * large * uneven**0.3 * usual * beyond / shape.elements
+    filled: float = sectors * waves**0.5 * large * uneven**0.3
+    return filled * usual * beyond / shape.elements
 
 
 def default_choice(shape: Transpose, target: Target) -> dict[str, int]:
@@ -198,7 +199,7 @@ class _Text:
         self.shared, self.places = self._layout()
 
     def _layout(self) -> tuple[list[int], int]:
-        """Return the strides of a tile in shared memory with fewest bank conflicts, and its size."""
+        """Return a tile's strides in shared memory with fewest bank conflicts, and its size."""
         best: tuple[int, list[int], int] | None = None
         for pad in (0, 1, 2, 3, 4, 6, 8, 12, 16):
             for padded in range(self.rank - 1):

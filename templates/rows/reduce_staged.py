@@ -64,10 +64,11 @@ def candidates(shape: Reduction) -> dict[str, list[int]]:
 def violation(shape: Reduction, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice cannot run or is sure to be slow, or None."""
     outputs = choice["outers"] * shape.inner * choice["threads"]
-    most, least = choice["outers"] * (_plane_bytes(shape) + 16), candidates(shape)["outers"][0]
+    most = choice["outers"] * (_plane_bytes(shape) + 16)
+    several = choice["outers"] > candidates(shape)["outers"][0]
     rules = [
-        ((choice["outers"] > least) & (most > MOST_BYTES), "too much shared memory"),
-        ((choice["outers"] > least) & (choice["outers"] >= 2 * shape.outer), "planes beyond the last"),
+        (several & (most > MOST_BYTES), "too much shared memory"),
+        (several & (choice["outers"] >= 2 * shape.outer), "planes beyond the last"),
         ((choice["block"] > 64) & (outputs < choice["block"]), "threads without outputs"),
     ]
     return common.first_broken(rules)

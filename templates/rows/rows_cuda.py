@@ -21,7 +21,8 @@ SWEPT = 4
 FEW_ROWS, USUAL_BLOCK = 264, 128
 # Maps with -inf as identity: vectors need not divide their rows.
 RAGGED = ("softmax", "log_softmax")
-# Untuned: lanes that a row has, unless fewer load all of it at once; rows so short and few are loaded by scalars, since most of their vectors are partial.
+# Untuned: lanes that a row has, unless fewer load all of it at once; rows so short and few are
+# loaded by scalars, since most of their vectors are partial.
 LANES, SHORT, FEW_ELEMENTS = 4, 128, 2**19
 TEXTS = ("elements.h", "reducers.h", "row_maps.h")
 # Untuned, of rows that vectors do not divide: length from which on 16-bit elements are loaded 16

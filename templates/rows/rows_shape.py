@@ -32,8 +32,8 @@ REDUCERS = {
 }
 
 
-# Kernels index rows, and elements of a row, by 32 bits.
-MOST_ROWS, LONGEST = 2**31 - 1024, 2**30
+# Kernels index rows, and elements of a row, by 32 bits; the last block may have rows beyond.
+MOST_ROWS, LONGEST = 2**31 - 4096, 2**30
 
 
 def check_extents(owner: str, dtype: str, *extents: int) -> None:

@@ -89,8 +89,9 @@ def kernel(shape: Rows, choice: Mapping[str, int]) -> SourceKernel:
     blocks = common.ceil_div(shape.rows, choice["rows"] * choice["times"])
     calls = [call("rows", names, blocks, (choice["threads"], choice["rows"]))]
     texts = [*rows_cuda.TEXTS, "staged_run.h", "rows_staged.cu"]
-    each = common.defines(
+    knobs = rows_cuda.defines(shape, choice)
+    knobs |= common.defines(
         block=choice["threads"] * choice["rows"], plane=shape.columns, pad=0,
         run=choice["rows"] * choice["times"] * shape.columns,
     )  # fmt: skip
-    return common.cuda_kernel(shape, texts, rows_cuda.defines(shape, choice) | each, calls)
+    return common.cuda_kernel(shape, texts, knobs, calls)

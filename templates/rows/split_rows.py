@@ -17,7 +17,7 @@ from autotune import SourceKernel, Target
 
 from .. import common
 
-KNOB, SPLITS = "split", (1, 2, 4, 8, 16, 32, 64, 128, 256)
+KNOB, SPLITS = "split", (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 # Most rows, and least elements of one, for which a split may pay.
 FEW, LONG = 128, 8192
 # Least elements of a range; where nothing was tuned, blocks that are wanted, and number of rows

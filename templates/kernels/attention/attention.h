@@ -11,7 +11,7 @@
 constexpr int TILE_Q = WARPS * 16, ROWS = QUERIES * GROUP;
 constexpr int TILES = (ROWS + TILE_Q - 1) / TILE_Q, MATRICES = BATCH * KV_HEADS;
 constexpr int CHUNKS = (KEYS + TILE_K - 1) / TILE_K, CHUNKS_A_SPLIT = (CHUNKS + SPLIT - 1) / SPLIT;
-constexpr int DEEP = (D + 15) / 16 * 16;  // columns of tiles, zero-padded beyond D
+constexpr int DEEP = (D + PADDED_TO - 1) / PADDED_TO * PADDED_TO;  // columns of tiles, zero-padded beyond D
 constexpr int PART = D + 2;  // partial result of a row: accumulators, largest score, sum of exponentials
 
 typedef unsigned short half_bits;

@@ -3,13 +3,13 @@
 // own in shared memory, and partial results are combined at the end. Shared memory is read in vectors of 16 bytes
 // without bank conflicts: K and the output columns of a product are permuted, alike for both operands.
 //
-// TMA boxes have 64 columns. With g = lane / 4 and t = lane % 4, a thread reads vectors 2 t and 2 t + 1 of the eight of
+// TMA boxes have 64 columns, those beyond D are zeros. With g = lane / 4 and t = lane % 4, a thread reads vectors 2 t and 2 t + 1 of the eight of
 // key 8 j + g of each box, and vector g of the values of keys 16 s + 2 t, the next, and these two + 8. Word i of the
 // accumulators is of column 16 t + i % 8 of a box.
 __constant__ __align__(128) TensorMap row_map = {{ROW_MAP}};
 
-constexpr int BOXES = D / 64, BOX = TILE_K * 8, STAGE = 2 * BOXES * BOX;  // in vectors of 16 bytes
-constexpr int OUT_ROWS = ROWS < 16 ? ROWS : 16, PITCH = D + 4, PARTIAL = OUT_ROWS * PITCH;
+constexpr int BOXES = DEEP / 64, BOX = TILE_K * 8, STAGE = 2 * BOXES * BOX;  // in vectors of 16 bytes
+constexpr int OUT_ROWS = ROWS < 16 ? ROWS : 16, PITCH = DEEP + 4, PARTIAL = OUT_ROWS * PITCH;
 
 // Packs the low, or the high, halves of two words.
 __device__ __forceinline__ unsigned pack_low(unsigned a, unsigned b) { return (a & 0xffffu) | b << 16; }
@@ -23,7 +23,7 @@ __device__ __forceinline__ void load_vector(unsigned (&to)[4], const float4* fro
 
 // Loads the fragments of Q, with K permuted as the vectors of keys are read.
 __device__ __forceinline__ void load_queries(
-    unsigned (&query)[D / 16][4], const half_bits* __restrict__ q, int matrix, int row0, int lane) {
+    unsigned (&query)[DEEP / 16][4], const half_bits* __restrict__ q, int matrix, int row0, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = row0 + lane / 4 + half * 8;
@@ -31,7 +31,9 @@ __device__ __forceinline__ void load_queries(
 #pragma unroll
     for (int b = 0; b < 2 * BOXES; ++b) {
       unsigned word[4] = {0, 0, 0, 0};
-      if (row < ROWS) load_vector(word, reinterpret_cast<const float4*>(from + b / 2 * 64 + b % 2 * 8));
+      const int first = b / 2 * 64 + b % 2 * 8;
+      if (row < ROWS && (DEEP == D || first + lane % 4 * 16 < D))
+        load_vector(word, reinterpret_cast<const float4*>(from + first));
 #pragma unroll
       for (int i = 0; i < 4; ++i) query[2 * b + i / 2][i % 2 * 2 + half] = word[i];
     }
@@ -39,7 +41,7 @@ __device__ __forceinline__ void load_queries(
 }
 
 __device__ __forceinline__ void compute_scores(
-    float (&score)[TILE_K / 8][4], const unsigned (&query)[D / 16][4], const float4* keys, int lane) {
+    float (&score)[TILE_K / 8][4], const unsigned (&query)[DEEP / 16][4], const float4* keys, int lane) {
   const int g = lane / 4, t = lane % 4, own[2] = {g * 8 + (2 * t ^ g), g * 8 + ((2 * t + 1) ^ g)};
 #pragma unroll
   for (int j = 0; j < TILE_K / 8; ++j) {
@@ -96,7 +98,7 @@ __device__ __forceinline__ void store_partial(float* partial, const Sums& sums, 
             sums.out[d + 3][half * 2 + r]};
         store_vector<4>(to + d / 8 * 64 + lane % 4 * 16 + r * 8 + d % 8, four);
       }
-    if (lane % 4 == 0) to[D] = sums.most[half] * SCALE_LOG2, to[D + 1] = total;
+    if (lane % 4 == 0) to[DEEP] = sums.most[half] * SCALE_LOG2, to[DEEP + 1] = total;
   }
 }
 
@@ -110,12 +112,12 @@ __device__ __forceinline__ void write_combined(
     const float* const from = partial + row * PITCH;
     float largest = SMALLEST, total = 0.0f, pair[2] = {0.0f, 0.0f};
 #pragma unroll
-    for (int w = 0; w < KEY_WARPS; ++w) largest = fmaxf(largest, from[w * PARTIAL + D]);
+    for (int w = 0; w < KEY_WARPS; ++w) largest = fmaxf(largest, from[w * PARTIAL + DEEP]);
     const float base = largest == SMALLEST ? 0.0f : largest;
 #pragma unroll
     for (int w = 0; w < KEY_WARPS; ++w) {
-      const float factor = exp2_approx(from[w * PARTIAL + D] - base);
-      total += factor * from[w * PARTIAL + D + 1];
+      const float factor = exp2_approx(from[w * PARTIAL + DEEP] - base);
+      total += factor * from[w * PARTIAL + DEEP + 1];
 #pragma unroll
       for (int r = 0; r < 2; ++r) pair[r] += factor * from[w * PARTIAL + d + r];
     }
@@ -165,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_decode(
 #pragma unroll
   for (int i = 0; i < STAGES - 1; ++i) load(begin + i * KEY_WARPS, i);
 
-  unsigned query[D / 16][4];
+  unsigned query[DEEP / 16][4];
   load_queries(query, q, matrix, row0, lane);
   Sums sums;
   sums.clear();

@@ -29,7 +29,7 @@ constexpr int AT_ONCE = 4, LOADS = TILE / V_IN, STORES = TILE / V_OUT;
 extern "C" __global__ void __launch_bounds__(THREADS) transpose_tiles(
     const Element* __restrict__ data, Element* __restrict__ out) {
   __shared__ __align__(16) Element tile[SHARED];
-  const int block = blockIdx.x;
+  const Index block = blockIdx.x;
   const Element* const from = data + static_cast<size_t>(BLOCK_IN);
   Element* const to = out + static_cast<size_t>(BLOCK_OUT);
 #pragma unroll 1
