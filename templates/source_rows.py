@@ -171,6 +171,8 @@ def reduce_cuda_rows(
     Args:
         operation: ``"sum"``, ``"mean"``, ``"prod"``, ``"max"``, ``"min"``, ``"argmax"`` or
             ``"argmin"``; indices are int32, and of several equal elements that of the first.
+        dtype: ``"float32"``, ``"float16"``, ``"bfloat16"``; or, but for means, ``"int8"``,
+            ``"uint8"``, ``"int16"``, ``"int32"``, whose sums and products are int32, modulo 2^32.
     """
     shape = Reduction(operation, outer, depth, inner, dtype)
     if reduce_staged.offered(shape) and not reduce_staged.chosen_before(get_config()):

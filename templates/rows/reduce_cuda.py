@@ -13,13 +13,13 @@ from functools import partial
 from autotune import SourceKernel, Target, call, workspace
 
 from .. import common
-from .rows_shape import DTYPES, REDUCERS, Reduction
+from .rows_shape import Reduction
 
 SPLITS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 # Outputs up to which a warp, not a thread, combines the partial results of one.
 FEW_OUTPUTS = 2048
-# Memory bandwidth of an H200, per cycle.
-BYTES_A_CYCLE = 2700
+# Memory bandwidth of an H200, per cycle, and bytes of a sector.
+BYTES_A_CYCLE, SECTOR = 2700, 32
 
 
 class ReductionTiling:
@@ -58,11 +58,8 @@ class ReductionTiling:
         """Return the kernel of this tiling."""
         s, c = self.shape, self.choice
         knobs: dict[str, int | str] = {name.upper(): value for name, value in c.items()}
-        knobs |= common.defines(
-            outer=s.outer, depth=s.depth, inner=s.inner, element=list(DTYPES).index(s.dtype),
-            place=s.place, per_split=self.per_split, joiners=self.joiners,
-        )  # fmt: skip
-        knobs["REDUCER"] = REDUCERS[s.operation]
+        knobs |= s.defines()
+        knobs |= common.defines(per_split=self.per_split, joiners=self.joiners)
         # Without a split there are no partial results.
         names = ["data", "out", "partial"] if c["split"] > 1 else ["data", "out", "out"]
         block = (c["threads"], c["rows"])
@@ -73,7 +70,7 @@ class ReductionTiling:
             calls.append(call("reduce_join", ["partial", "out"], blocks, 128, early=True))
         return SourceKernel(
             "reduce",
-            common.text("dependent_launch.h", "device.h", "elements.h", "reducers.h", "reduce.cu"),
+            common.text("dependent_launch.h", "device.h", *s.texts, "reduce.cu"),
             defines=knobs,
             args=s.arguments(),
             calls=calls,
@@ -152,7 +149,12 @@ def estimate(shape: Reduction, choice: Mapping[str, int], target: Target) -> flo
     issue = steps * c["vec"] * 2 * occupied.together * tiling.threads / 128 * (1 + 1 / c["vec"])
     narrow = 1.0
     if shape.inner > 1:
-        narrow = max(1.0, 32 / (c["threads"] * c["vec"] * shape.element_bytes))
+        # Of rows that are no whole sectors a block shares the first and the last one with others:
+        # 80000 rows of 1001 floats took an H200 123 us by 8 columns a block, 77 by 64.
+        across = c["threads"] * c["vec"] * shape.element_bytes
+        odd = shape.inner * shape.element_bytes % SECTOR > 0
+        shared = SECTOR - c["vec"] * shape.element_bytes if odd else 0
+        narrow = max(1.0, SECTOR / across, (across + shared) / across)
     alone = occupied.waves * (max(waiting, issue) * narrow + 800)
     if shape.place:  # bound by instructions, not by memory
         return alone + (3000.0 + 4 * c["split"] if c["split"] > 1 else 0.0)

@@ -14,15 +14,15 @@ from autotune import SourceKernel, Target, call
 
 from .. import common
 from ..bank_conflicts import WARP, wavefronts
-from .rows_shape import DTYPES, REDUCERS, Reduction
+from .rows_shape import Reduction
 
 # Longest rows; largest planes, fewest of them, and widest rows of a plane, in bytes: wider ones
 # are read coalesced by blocks of a plane.
 LONGEST, PLANE_BYTES, FEWEST, WIDEST = 64, 5632, 2048, 256
 # Fewest elements in all, as of `rows_staged`.
 FEWEST_ELEMENTS = 2**17
-# Untuned: steps of a lane at most, and bytes of a run.
-USUAL_STEPS, USUAL_BYTES = 40, 12 * 1024
+# Untuned: steps of a lane at most, bytes of a run, and blocks and threads that fill a device.
+USUAL_STEPS, USUAL_BYTES, WANTED, RESIDENT = 40, 12 * 1024, 528, 132 * 2048
 MOST_BYTES, OUTERS = 47 * 1024, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
@@ -69,23 +69,28 @@ def violation(shape: Reduction, choice: Mapping[str, int], target: Target) -> st
     rules = [
         (several & (most > MOST_BYTES), "too much shared memory"),
         (several & (choice["outers"] >= 2 * shape.outer), "planes beyond the last"),
-        ((choice["block"] > 64) & (outputs < choice["block"]), "threads without outputs"),
+        ((choice["block"] > 64) & (2 * outputs <= choice["block"]), "threads without outputs"),
     ]
     return common.first_broken(rules)
 
 
 def default_choice(shape: Reduction, target: Target) -> dict[str, int]:
-    """Return a good guess: runs of 12 KB, a lane for each output, or some for long columns."""
+    """Return a good guess: runs of 12 KB at most, in as many blocks as fill a device.
+
+    Lanes share an output where outputs alone would not fill it, and where columns are long.
+    """
     options = candidates(shape)
     steps = USUAL_STEPS * _vec(shape)
-    enough = [t for t in options["threads"] if t * steps >= shape.depth]
-    threads = min(enough, default=max(options["threads"]))
-    most = min(USUAL_BYTES // _plane_bytes(shape), 2 * shape.outer - 1)
-    fits = [n for n in options["outers"] if n <= most]
-    outers = max(fits, default=min(options["outers"]))
+    threads = options["threads"][0]
+    for more in options["threads"][1:]:
+        if threads * steps < shape.depth or more * shape.outputs <= RESIDENT:
+            threads = more
+    most = min(USUAL_BYTES // _plane_bytes(shape), shape.outer // WANTED, 2 * shape.outer - 1)
+    outers = max((n for n in options["outers"] if n <= most), default=min(options["outers"]))
     work = outers * shape.inner * threads
-    block = max(b for b in options["block"] if b == 64 or b <= min(work, 128))
-    return {"threads": threads, "outers": outers, "block": block}
+    block = max(b for b in options["block"] if b == 64 or b < min(2 * work, 512))
+    choice = {"threads": threads, "outers": outers, "block": block}
+    return choice if violation(shape, choice, target) is None else choice | {"block": 64}
 
 
 @lru_cache(maxsize=256)
@@ -111,14 +116,12 @@ def _padding(shape: Reduction, threads: int) -> int:
 def kernel(shape: Reduction, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     knobs: dict[str, int | str] = {name.upper(): value for name, value in choice.items()}
+    knobs |= shape.defines()
     knobs |= common.defines(
-        outer=shape.outer, depth=shape.depth, inner=shape.inner, place=shape.place,
-        element=list(DTYPES).index(shape.dtype), vec=_vec(shape),
-        plane=shape.depth * shape.inner, pad=_padding(shape, choice["threads"]),
+        vec=_vec(shape), plane=shape.depth * shape.inner, pad=_padding(shape, choice["threads"]),
         run=choice["outers"] * shape.depth * shape.inner,
     )  # fmt: skip
-    knobs["REDUCER"] = REDUCERS[shape.operation]
     blocks = common.ceil_div(shape.outer, choice["outers"])
     calls = [call("reduce", ["data", "out"], blocks, choice["block"])]
-    texts = ["elements.h", "reducers.h", "staged_run.h", "reduce_staged.cu"]
+    texts = [*shape.texts, "staged_run.h", "reduce_staged.cu"]
     return common.cuda_kernel(shape, texts, knobs, calls)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,9 @@ from autotune.kernel import Argument
 from ..common import Array
 
 DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2}
+# Whole numbers, which only reductions take: their bytes, and their types in C.
+WHOLE = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4}
+C_NAMES = {"int8": "signed char", "uint8": "unsigned char", "int16": "short", "int32": "int"}
 # Names in templates, and of the structs of the kernels.
 MAPS = {
     "softmax": "Softmax",
@@ -36,12 +39,14 @@ REDUCERS = {
 MOST_ROWS, LONGEST = 2**31 - 4096, 2**30
 
 
-def check_extents(owner: str, dtype: str, *extents: int) -> None:
-    """Raise `TemplateError` for extents less than 1, and unknown types."""
+def check_extents(
+    owner: str, dtype: str, *extents: int, dtypes: Mapping[str, int] = DTYPES
+) -> None:
+    """Raise `TemplateError` for extents less than 1, and for types that are not of ``dtypes``."""
     if min(extents) < 1:
         raise TemplateError(f"{owner}: extents must be at least 1, got {extents}")
-    if dtype not in DTYPES:
-        raise TemplateError(f"{owner}: dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
+    if dtype not in dtypes:
+        raise TemplateError(f"{owner}: dtype must be one of {', '.join(dtypes)}, got {dtype!r}")
 
 
 def check_rows(owner: str, rows: int, columns: int) -> None:
@@ -163,7 +168,12 @@ class Reduction:
             raise TemplateError(
                 f"reduce: operation must be one of {', '.join(REDUCERS)}, got {self.operation!r}"
             )
-        check_extents("reduce", self.dtype, self.outer, self.depth, self.inner)
+        extents = (self.outer, self.depth, self.inner)
+        check_extents("reduce", self.dtype, *extents, dtypes={**DTYPES, **WHOLE})
+        if self.operation == "mean" and self.whole:
+            raise TemplateError(
+                f"reduce: the mean of {self.dtype} is no whole number; take the sum, or floats"
+            )
         if self.outer * self.inner > MOST_ROWS or self.depth > LONGEST:
             raise TemplateError(f"reduce: kernels index outputs by 32 bits, got {self}")
 
@@ -178,6 +188,17 @@ class Reduction:
         return self.operation.startswith("arg")
 
     @property
+    def whole(self) -> bool:
+        """Whether elements are whole numbers."""
+        return self.dtype in WHOLE
+
+    @property
+    def result(self) -> str:
+        """Return the type of results: int32 of places, and of sums of whole numbers."""
+        summed = self.whole and self.operation in ("sum", "prod")
+        return "int32" if self.place or summed else self.dtype
+
+    @property
     def state_words(self) -> int:
         """32-bit words of a state."""
         return 2 if self.place else 1
@@ -185,7 +206,7 @@ class Reduction:
     @property
     def element_bytes(self) -> int:
         """Bytes of an element."""
-        return DTYPES[self.dtype]
+        return {**DTYPES, **WHOLE}[self.dtype]
 
     @property
     def flop(self) -> int:
@@ -195,16 +216,31 @@ class Reduction:
     @property
     def bytes(self) -> int:
         """Bytes that must move at least once."""
-        written = 4 if self.place else self.element_bytes
+        written = 4 if self.result == "int32" else self.element_bytes
         return self.outputs * (self.depth * self.element_bytes + written)
 
     def arguments(self) -> list[Argument]:
         """Return data and out."""
-        result = "int32" if self.place else self.dtype
         return [
             arg("data", (self.outer, self.depth, self.inner), self.dtype),
-            arg("out", (self.outer, self.inner), result, role="out"),
+            arg("out", (self.outer, self.inner), self.result, role="out"),
         ]
+
+    def defines(self) -> dict[str, int | str]:
+        """Return the parameters of the kernels that follow from a shape."""
+        kind: dict[str, int | str] = (
+            {"WHOLE": C_NAMES[self.dtype]}
+            if self.whole
+            else {"ELEMENT": list(DTYPES).index(self.dtype)}
+        )
+        kind |= {"OUTER": self.outer, "DEPTH": self.depth, "INNER": self.inner}
+        return kind | {"REDUCER": REDUCERS[self.operation], "AS_INT": int(self.result == "int32")}
+
+    @property
+    def texts(self) -> list[str]:
+        """Files of the kernels folder for elements, states and results."""
+        elements = "whole_elements.h" if self.whole else "elements.h"
+        return [elements, "reducers.h", "reduced.h"]
 
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out."""
@@ -212,6 +248,6 @@ class Reduction:
 
         def reduced(data: Array) -> Array:
             out: Array = reduce(data, axis=1)
-            return out.astype(np.int32) if self.place else out
+            return out.astype(np.int32) if self.result == "int32" else out
 
         return reduced

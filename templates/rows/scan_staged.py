@@ -13,9 +13,10 @@ from .. import common
 from .rows_shape import DTYPES
 from .scan_cuda import Scan
 
-# Longest rows, in elements, and fewest elements in all; bytes of a run, untuned and at most.
+# Longest rows, in elements, and fewest elements in all; bytes of a run, untuned and at most; and
+# blocks that fill a device.
 LONGEST, FEWEST = 64, 2**17
-USUAL_BYTES, MOST_BYTES = 8192, 48 * 1024
+USUAL_BYTES, MOST_BYTES, WANTED = 8192, 48 * 1024, 1056
 
 
 def offered(shape: Scan) -> bool:
@@ -48,7 +49,8 @@ def default_choice(shape: Scan, target: Target) -> dict[str, int]:
     """Return a good guess: blocks of 128 threads, or of fewer with long rows, and runs of 8 KB."""
     row, options = shape.columns * shape.element_bytes, candidates(shape)
     threads = max(common.up_to(128 if 64 * row <= USUAL_BYTES else 64, options["threads"]))
-    times = max(common.up_to(USUAL_BYTES // (threads * row), options["times"]))
+    most = min(USUAL_BYTES // (threads * row), shape.rows // (threads * WANTED))
+    times = max(common.up_to(most, options["times"]))
     return {"threads": threads, "times": times, "vec": max(options["vec"])}
 
 

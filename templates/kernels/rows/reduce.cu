@@ -2,17 +2,6 @@
 // one a block. With more than one their states are written to `partial`, and `reduce_join`, by programmatic dependent
 // launch, combines them with JOINERS threads an output.
 #define OUTPUTS (OUTER * INNER)
-typedef REDUCER::State State;
-#if PLACE
-typedef int Result;
-__device__ __forceinline__ void put(Result* out, State state) { *out = REDUCER::value(state); }
-#else
-typedef Element Result;
-__device__ __forceinline__ void put(Result* out, State state) {
-  const float value[1] = {REDUCER::value(state)};
-  store_elements<1>(out, value);
-}
-#endif
 
 // Writes the result of an output, or its partial state.
 __device__ __forceinline__ void write_state(Result* out, float* partial, int output, State state) {
@@ -43,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   int at = begin + threadIdx.x * VEC;
 #pragma unroll 1
   for (; at + (UNROLL - 1) * SWEEP < end; at += UNROLL * SWEEP) {
-    float v[UNROLL][VEC];
+    Value v[UNROLL][VEC];
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) load_elements<VEC>(v[i], from + at + i * SWEEP);
 #pragma unroll
@@ -53,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   }
 #pragma unroll 1
   for (; at < end; at += SWEEP) {
-    float v[VEC];
+    Value v[VEC];
     load_elements<VEC>(v, from + at);
 #pragma unroll
     for (int j = 0; j < VEC; ++j) REDUCER::add(states[0], v[j], at + j);
@@ -83,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   int at = begin + threadIdx.y;
 #pragma unroll 1
   for (; at + (UNROLL - 1) * ROWS < end; at += UNROLL * ROWS) {
-    float v[UNROLL][VEC];
+    Value v[UNROLL][VEC];
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i)
       load_elements<VEC>(v[i], from + static_cast<size_t>(at + i * ROWS) * INNER);
@@ -94,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   }
 #pragma unroll 1
   for (; at < end; at += ROWS) {
-    float v[VEC];
+    Value v[VEC];
     load_elements<VEC>(v, from + static_cast<size_t>(at) * INNER);
 #pragma unroll
     for (int j = 0; j < VEC; ++j) REDUCER::add(states[j], v[j], at);

@@ -3,17 +3,6 @@
 // conflicts. THREADS neighbouring lanes reduce a column there, where INNER is 1 in vectors of VEC elements.
 constexpr int OUTPUTS = OUTERS * INNER;
 constexpr int AT_ONCE = 8, SWEEP = THREADS * VEC, STEPS = (DEPTH + SWEEP - 1) / SWEEP;
-typedef REDUCER::State State;
-#if PLACE
-typedef int Result;
-__device__ __forceinline__ void put(Result* out, State state) { *out = REDUCER::value(state); }
-#else
-typedef Element Result;
-__device__ __forceinline__ void put(Result* out, State state) {
-  const float value[1] = {REDUCER::value(state)};
-  store_elements<1>(out, value);
-}
-#endif
 
 extern "C" __global__ void __launch_bounds__(BLOCK) reduce(
     const Element* __restrict__ data, Result* __restrict__ out) {
@@ -33,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) reduce(
 #pragma unroll AT_ONCE
     for (int step = 0; step < STEPS; ++step) {
       const int at = (step * THREADS + lane) * VEC;
-      float v[VEC];
+      Value v[VEC];
       if (DEPTH % SWEEP > 0 && at >= DEPTH) break;
       load_elements<VEC>(v, own + at * INNER);
 #pragma unroll

@@ -1,60 +1,68 @@
 // Reducers: the state of a partial reduction, and how two are combined. DEPTH is the number of elements of a row.
 //
 // A reducer has `identity()`, the state of no elements; `add`, of one more element; `combine`, of two states; and
-// `value`, the result. `index` is the index of an element in its row.
+// `value`, the result. `index` is the index of an element in its row. Values are floats, or of elements that are whole
+// numbers, int.
+#ifdef WHOLE
+typedef int Value;
+#define LOWEST (-2147483647 - 1)
+#define HIGHEST 2147483647
+#else
+typedef float Value;
 #define LOWEST __int_as_float(0xff800000)
 #define HIGHEST __int_as_float(0x7f800000)
+#endif
 
 struct Sum {
   struct State {
-    float sum;
+    Value sum;
   };
-  static __device__ __forceinline__ State identity() { return {0.0f}; }
-  static __device__ __forceinline__ void add(State& s, float v, int) { s.sum += v; }
+  static __device__ __forceinline__ State identity() { return {0}; }
+  static __device__ __forceinline__ void add(State& s, Value v, int) { s.sum += v; }
   static __device__ __forceinline__ State combine(State a, State b) { return {a.sum + b.sum}; }
-  static __device__ __forceinline__ float value(State s) { return s.sum; }
+  static __device__ __forceinline__ Value value(State s) { return s.sum; }
 };
 
 struct Mean : Sum {
-  static __device__ __forceinline__ float value(State s) { return s.sum * (1.0f / DEPTH); }
+  static __device__ __forceinline__ Value value(State s) { return s.sum * (1.0f / DEPTH); }
 };
 
 struct Product {
   struct State {
-    float product;
+    Value product;
   };
-  static __device__ __forceinline__ State identity() { return {1.0f}; }
-  static __device__ __forceinline__ void add(State& s, float v, int) { s.product *= v; }
+  static __device__ __forceinline__ State identity() { return {1}; }
+  static __device__ __forceinline__ void add(State& s, Value v, int) { s.product *= v; }
   static __device__ __forceinline__ State combine(State a, State b) {
     return {a.product * b.product};
   }
-  static __device__ __forceinline__ float value(State s) { return s.product; }
+  static __device__ __forceinline__ Value value(State s) { return s.product; }
 };
 
 // Minimum or maximum; NaNs propagate, as in numpy.
 template <bool LARGEST>
 struct Extreme {
   struct State {
-    float best;
+    Value best;
   };
-  static __device__ __forceinline__ bool better(float a, float b) {
+  static __device__ __forceinline__ bool better(Value a, Value b) {
     return (LARGEST ? a > b : a < b) || a != a;
   }
   static __device__ __forceinline__ State identity() { return {LARGEST ? LOWEST : HIGHEST}; }
-  static __device__ __forceinline__ void add(State& s, float v, int) {
+  static __device__ __forceinline__ void add(State& s, Value v, int) {
     s.best = better(v, s.best) ? v : s.best;
   }
   static __device__ __forceinline__ State combine(State a, State b) {
     return {better(b.best, a.best) ? b.best : a.best};
   }
-  static __device__ __forceinline__ float value(State s) { return s.best; }
+  static __device__ __forceinline__ Value value(State s) { return s.best; }
 };
 
 // Index of the minimum or maximum; of several, the first.
 template <bool LARGEST>
 struct ExtremeIndex {
   struct State {
-    float best;
+    Value best;
     int index;
   };
   static __device__ __forceinline__ State identity() {
@@ -66,7 +74,7 @@ struct ExtremeIndex {
     const bool better = !a_nan && (b_nan || (LARGEST ? b.best > a.best : b.best < a.best));
     return (equal ? b.index < a.index : better) ? b : a;
   }
-  static __device__ __forceinline__ void add(State& s, float v, int index) {
+  static __device__ __forceinline__ void add(State& s, Value v, int index) {
     s = combine(s, State{v, index});
   }
   static __device__ __forceinline__ int value(State s) { return s.index; }
