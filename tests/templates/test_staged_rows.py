@@ -17,6 +17,7 @@ from autotune.templates.rows.rows_shape import Reduction, Rows
 from autotune.templates.rows.scan_cuda import Scan
 
 from autotune.emulator import run_emulated
+from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import ConfigEntity, create
@@ -96,3 +97,36 @@ def test_a_configuration_from_before_still_builds_its_kernel(name, args, family,
     entities = {name: OtherOptionEntity(value) for name, value in choice.items()}
     source = create(f"{name}.cuda", args, HOPPER).instantiate(ConfigEntity(7, None, entities))
     assert source.text() == family.kernel(shape, choice).text()
+
+
+WHOLE = [
+    Reduction("sum", 33, 300, 1, "int8"),
+    Reduction("argmax", 10, 40, 8, "int32"),
+    Reduction("max", 7, 160, 1, "uint8"),
+    Reduction("argmin", 6, 90, 50, "int16"),
+    Reduction("prod", 90, 2, 2, "int32"),
+    Reduction("min", 40, 32, 1, "int8"),
+]
+
+
+@pytest.mark.parametrize("family", [reduce_cuda, reduce_staged])
+@pytest.mark.parametrize("shape", WHOLE, ids=str)
+def test_whole_numbers_are_reduced_exactly(family, shape):
+    rng = np.random.default_rng(3)
+    bounds = np.iinfo(shape.dtype)
+    data = rng.integers(bounds.min, bounds.max, (shape.outer, shape.depth, shape.inner))
+    data = data.astype(shape.dtype)
+    out = np.zeros((shape.outer, shape.inner), shape.result)
+    source = family.kernel(shape, family.default_choice(shape, HOPPER))
+    run_emulated(source.kernel("cuda"), [data, out], orders=(0,))
+    if shape.place or shape.operation in ("max", "min"):
+        wanted = getattr(np, shape.operation)(data, axis=1)
+    else:
+        with np.errstate(over="ignore"):
+            wanted = getattr(np, shape.operation)(data, axis=1, dtype=np.int32)
+    np.testing.assert_array_equal(out, wanted)
+
+
+def test_the_mean_of_whole_numbers_is_refused_in_words():
+    with pytest.raises(TemplateError, match="the mean of int32 is no whole number"):
+        create("reduce.cuda", ("mean", 4, 4, 1, "int32"), HOPPER)
