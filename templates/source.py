@@ -33,7 +33,8 @@ from .products import (
     matvec_cuda,
 )
 from .products.gemm_shape import HALVES, Gemm, Product
-from .rows import rows_cpu, rows_cuda, rows_staged, scan_staged, split_rows
+from .rows import columns_cuda, rows_cpu, rows_cuda, rows_staged, scan_staged, split_rows
+from .rows.columns_cuda import Columns
 from .rows.rows_shape import Rows
 from .rows.scan_cuda import Scan
 from .rows.split_rows import SplitRows
@@ -291,9 +292,24 @@ def _only_float32(name: str, dtype: str, expected: str) -> None:
 
 
 @template("softmax.cuda")
-def softmax_rows_cuda(rows: int, columns: int, dtype: str = "float32") -> SourceKernel:
-    """Softmax of each row of a matrix."""
-    return tunable_rows(rows_cuda, Rows("softmax", rows, columns, dtype))
+def softmax_rows_cuda(
+    rows: int, columns: int, dtype: str = "float32", inner: int = 1
+) -> SourceKernel:
+    """Softmax of each row of a matrix.
+
+    Args:
+        inner: with more than 1, of an array (rows, columns, inner) along its middle axis.
+    """
+    return softmax_along("softmax", rows, columns, dtype, inner)
+
+
+def softmax_along(
+    operation: str, rows: int, columns: int, dtype: str, inner: int
+) -> SourceKernel:
+    """Return the kernel of a softmax now chosen, of rows or along a middle axis."""
+    if inner == 1:
+        return tunable_rows(rows_cuda, Rows(operation, rows, columns, dtype))
+    return tunable(columns_cuda, Columns(operation, rows, columns, inner, dtype), "cuda")
 
 
 @template("softmax.cpu")

@@ -33,13 +33,15 @@ from .rows import (
 )
 from .rows.rows_shape import Reduction, Rows
 from .rows.scan_cuda import Scan
-from .source import tunable, tunable_rows
+from .source import softmax_along, tunable, tunable_rows
 
 
 @template("log_softmax.cuda")
-def log_softmax_cuda(rows: int, columns: int, dtype: str = "float32") -> SourceKernel:
-    """Logarithm of the softmax of each row of a matrix."""
-    return tunable_rows(rows_cuda, Rows("log_softmax", rows, columns, dtype))
+def log_softmax_cuda(
+    rows: int, columns: int, dtype: str = "float32", inner: int = 1
+) -> SourceKernel:
+    """Logarithm of what ``softmax.cuda`` computes."""
+    return softmax_along("log_softmax", rows, columns, dtype, inner)
 
 
 @template("log_softmax.cpu")

@@ -15,6 +15,7 @@ from autotune.network.template_tasks import layer_tasks
 
 from ..convolutions.conv2d_transpose import Conv2dTranspose
 from ..convolutions.conv3d import Conv3d
+from ..rows.columns_cuda import Columns
 from ..rows.rows_shape import Rows
 from . import chains as chains  # enters itself
 from . import elementwise as elementwise  # enters itself
@@ -22,6 +23,7 @@ from . import products as products  # enters itself
 from . import rows as rows  # enters itself
 from . import winograd as winograd  # enters itself, before what is slower
 from .cuda import FLOAT32, FLOATS, enter_windows, given, padding_of, takes, unusual
+from .rows import along_axis
 
 
 def _plain_conv2d(layer: Layer) -> tuple[Any, ...] | None:
@@ -106,13 +108,18 @@ def _softmax(template: str) -> Callable[[Layer], Offer | None]:
     def softmax(layer: Layer) -> Offer | None:
         op, (data,) = layer.op, layer.inputs
         assert isinstance(op, ops.Softmax)
-        axis: Any = op.axis_of_sum
-        last = axis in (-1, data.type.ndim - 1)
-        if not last or data.type.ndim < 1 or layer.epilogue != Epilogue():
+        extents = along_axis(layer, op.axis_of_sum)
+        if extents is None:
             return None
-        columns = data.shape[-1]
-        args = (data.type.size // columns, columns, *unusual(data.dtype))
-        return Offer(template, args, layer.inputs) if takes(Rows, "softmax", *args) else None
+        rows, columns, inner = extents
+        if inner == 1:
+            args: tuple[Any, ...] = (rows, columns, *unusual(data.dtype))
+            fits = takes(Rows, "softmax", *args)
+        else:
+            args = (rows, columns, data.dtype, inner)
+            strided = template == "softmax.cuda"
+            fits = strided and takes(Columns, "softmax", rows, columns, inner, data.dtype)
+        return Offer(template, args, layer.inputs) if fits else None
 
     return softmax
 

@@ -1,6 +1,7 @@
 """Layers of networks for the templates of norms, prefix sums and attention.
 
-Rows must be along the last axes: strided rows are left to tensor expressions. Rows of any number
+Rows of norms and sums must be along the last axes: strided rows are left to tensor expressions,
+but for softmax on a GPU. Rows of any number
 and length are offered, since CUDA kernels choose the threads of a row and split few long ones
 among blocks; attention needs a head size that tensor cores support. CPU kernels are of float32.
 """
@@ -18,9 +19,19 @@ from autotune.network.layer import Epilogue, Layer
 
 from ..attention.attention_mma import Attention
 from ..products.gemm_shape import HALVES
+from ..rows.columns_cuda import Columns
 from ..rows.rows_shape import Rows
 from ..rows.scan_cuda import Scan
 from .cuda import FLOAT32, FLOATS, takes
+
+
+def along_axis(layer: Layer, axis: Any) -> tuple[int, int, int] | None:
+    """Return the extents before an axis, along it, and behind it; None if it is no axis."""
+    shape = layer.inputs[0].shape
+    if not shape or layer.epilogue != Epilogue() or not -len(shape) <= axis < len(shape):
+        return None
+    at = axis % len(shape)
+    return math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
 
 
 def _rows(layer: Layer, axis: int) -> tuple[int, int] | None:
@@ -84,13 +95,18 @@ def group_norm(kind: str, layer: Layer) -> Offer | None:
 
 
 def log_softmax(kind: str, layer: Layer) -> Offer | None:
-    """Offer the map of rows."""
+    """Offer the map of rows, and on a GPU that of columns."""
     assert isinstance(layer.op, ops.LogSoftmax)
-    extents = _rows(layer, layer.op.axis_of_sum)
+    extents, dtype = along_axis(layer, layer.op.axis_of_sum), layer.result.dtype
     if extents is None:
         return None
-    fits = takes(Rows, "log_softmax", *extents, layer.result.dtype)
-    args = (*extents, *_of_dtype(kind, layer.result.dtype))
+    rows, columns, inner = extents
+    args: tuple[Any, ...] = (rows, columns, *_of_dtype(kind, dtype))
+    if inner == 1:
+        fits = takes(Rows, "log_softmax", rows, columns, dtype)
+    else:
+        args = (rows, columns, dtype, inner)
+        fits = kind == "cuda" and takes(Columns, "log_softmax", rows, columns, inner, dtype)
     return Offer(f"log_softmax.{kind}", args, layer.inputs) if fits else None
 
 

@@ -102,6 +102,14 @@ def test_what_no_template_takes_is_computed_by_rule(name, target, tmp_path):
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("axis", [0, 1, -2])
+@pytest.mark.parametrize("op", [ops.Softmax, ops.LogSoftmax])
+def test_softmax_along_any_axis_is_called_by_name(op, axis, tmp_path):
+    got, want, choice = by_name(op(axis), [(3, 5, 33)], "float32", EMULATED, tmp_path)
+    assert choice.template == f"{op.name.removeprefix('nn.')}.cuda"
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_a_cpu_computes_them_by_templates_of_the_same_names(name, tmp_path):
     op, shapes = ROWS[name]

@@ -1,0 +1,157 @@
+"""Softmax along a middle axis for CUDA: of columns of planes, read coalesced across them.
+
+The map is that of `rows_cuda` (``row_maps.h``); the kernel is ``columns.cu``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from autotune import SourceKernel, Target, arg, call
+from autotune.errors import TemplateError
+from autotune.kernel import Argument
+
+from .. import common
+from ..common import Array
+from .rows_shape import DTYPES, MAPS, MOST_ROWS, Rows, check_extents
+
+# Elements that a thread keeps in registers, and bytes of static shared memory, at most.
+MOST_KEPT, SHARED_BYTES, STATE_BYTES = 64, 48 * 1024, 8
+# Elements of a column that are loaded together where they are not kept.
+SWEPT = 8
+TEXTS = ("elements.h", "reducers.h", "row_maps.h", "columns.cu")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Softmax, or its logarithm, of an array ``[outer, depth, inner]`` along its middle axis."""
+
+    operation: str
+    outer: int
+    depth: int
+    inner: int
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        check_extents(self.operation, self.dtype, self.outer, self.depth, self.inner)
+        if self.outer * self.inner > MOST_ROWS or self.depth > 2**30:
+            raise TemplateError(
+                f"{self.operation}: kernels take up to {MOST_ROWS} columns of {2**30} elements, "
+                f"got {self.outer * self.inner} of {self.depth}"
+            )
+
+    @property
+    def columns(self) -> int:
+        """Number of columns, of all planes."""
+        return self.outer * self.inner
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
+        return DTYPES[self.dtype]
+
+    @property
+    def flop(self) -> int:
+        """Operations, five an element."""
+        return 5 * self.columns * self.depth
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once: one read and one write."""
+        return 2 * self.element_bytes * self.columns * self.depth
+
+    def arguments(self) -> list[Argument]:
+        """Return data and out."""
+        shape = (self.outer, self.depth, self.inner)
+        return [arg("data", shape, self.dtype), arg("out", shape, self.dtype, role="out")]
+
+    def reference(self) -> Callable[..., Array]:
+        """Return numpy in, numpy out."""
+        rows = Rows(self.operation, self.columns, self.depth).reference()
+
+        def mapped(data: Array) -> Array:
+            turned = data.swapaxes(1, 2)
+            out: Array = rows(turned.reshape(-1, self.depth)).reshape(turned.shape).swapaxes(1, 2)
+            return out
+
+        return mapped
+
+
+def candidates(shape: Columns) -> dict[str, list[int]]:
+    """Return the values each knob may take for a shape."""
+    widest = 16 // shape.element_bytes
+    return {
+        "threads": [8, 16, 32, 64, 128, 256],
+        "rows": [1, 2, 4, 8, 16, 32, 64],
+        "width": [w for w in (1, 2, 4, 8) if shape.inner % w == 0 and w <= widest],
+        "keep": [0, 1],
+    }
+
+
+def _kept(shape: Columns, choice: Mapping[str, int]) -> int:
+    """Return the elements that a thread holds at a time."""
+    each = common.ceil_div(shape.depth, choice["rows"])
+    items = common.pick(choice["keep"], each, common.smaller(each, SWEPT))
+    return items * choice["width"]
+
+
+def violation(shape: Columns, choice: Mapping[str, int], target: Target) -> str | None:
+    """Return why a choice cannot run or is sure to be slow, or None."""
+    threads = choice["threads"] * choice["rows"]
+    across = choice["threads"] * choice["width"]
+    rules = [
+        (threads > target.limits.threads_per_block, "too many threads"),
+        (threads < 32, "less than a warp"),
+        (_kept(shape, choice) > MOST_KEPT, "columns too long for registers"),
+        (across * choice["rows"] * STATE_BYTES > SHARED_BYTES, "too much shared memory"),
+        ((choice["rows"] > 4) & (choice["rows"] >= 2 * shape.depth), "threads beyond a column"),
+    ]
+    return common.first_broken(rules)
+
+
+def estimate(shape: Columns, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: memory and its latency, and combining."""
+    threads, kept = choice["threads"] * choice["rows"], _kept(shape, choice)
+    across = choice["threads"] * choice["width"]
+    blocks = common.ceil_div(shape.columns, across)
+    occupied = common.occupancy(
+        target, blocks, threads, 24 + 2 * kept, across * choice["rows"] * STATE_BYTES
+    )
+    each = common.ceil_div(shape.depth, choice["rows"])
+    rounds = common.ceil_div(each, max(1, kept // choice["width"]))
+    passes = 1 if choice["keep"] else 2
+    flight = occupied.together * threads * kept * shape.element_bytes
+    waiting = 800 * rounds * max(1.0, flight / 32768)
+    # Neighbouring columns of a plane are read together; of few, parts of sectors.
+    run = min(across, shape.inner) * shape.element_bytes
+    narrow = max(1.0, (run + 32 - shape.element_bytes * choice["width"]) / run)
+    issue = each * (12 + 10 * choice["width"]) * occupied.together * threads / 128
+    alone = passes * max(waiting * narrow, issue) + 30 * choice["rows"] * choice["width"] + 1000
+    wasted = blocks * across / shape.columns
+    return occupied.waves * alone * wasted
+
+
+def default_choice(shape: Columns, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: the best of a fixed sample."""
+    return common.best_drawn(
+        candidates(shape),
+        1000,
+        partial(violation, shape, target=target),
+        partial(estimate, shape, target=target),
+    )
+
+
+def kernel(shape: Columns, choice: Mapping[str, int]) -> SourceKernel:
+    """Return the kernel of a choice of knobs."""
+    knobs: dict[str, int | str] = {name.upper(): value for name, value in choice.items()}
+    # A column is a row of scalars to the map, and parts of rows have no scale.
+    knobs |= common.defines(
+        outer=shape.outer, depth=shape.depth, inner=shape.inner, vec=1, gain=0, shift=0,
+        element=list(DTYPES).index(shape.dtype), spatial=1, channels=1, groups=1,
+    )  # fmt: skip
+    knobs |= {"EPSILON": "0.0", "MAP": MAPS[shape.operation]}
+    blocks = common.ceil_div(shape.columns, choice["threads"] * choice["width"])
+    calls = [call("columns", ["data", "out"], blocks, (choice["threads"], choice["rows"]))]
+    return common.cuda_kernel(shape, TEXTS, knobs, calls)
