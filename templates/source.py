@@ -303,9 +303,7 @@ def softmax_rows_cuda(
     return softmax_along("softmax", rows, columns, dtype, inner)
 
 
-def softmax_along(
-    operation: str, rows: int, columns: int, dtype: str, inner: int
-) -> SourceKernel:
+def softmax_along(operation: str, rows: int, columns: int, dtype: str, inner: int) -> SourceKernel:
     """Return the kernel of a softmax now chosen, of rows or along a middle axis."""
     if inner == 1:
         return tunable_rows(rows_cuda, Rows(operation, rows, columns, dtype))

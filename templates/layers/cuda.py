@@ -16,7 +16,7 @@ from ..convolutions.window_cpu import ACTIVATIONS as CPU_ACTIVATIONS
 from ..data_movement.take_cuda import INDICES, TakeRows
 from ..data_movement.transpose_shape import ELEMENT_BYTES, Transpose
 from ..epilogue import ACTIVATIONS as ACTIVATIONS
-from ..rows.rows_shape import Reduction
+from ..rows.rows_shape import WHOLE, Reduction
 
 FLOAT32 = ("float32",)
 FLOATS = ("float32", "float16", "bfloat16")
@@ -146,9 +146,10 @@ def global_pool(kind: str, layer: Layer) -> Offer | None:
 
 
 def _reduced(kind: str, layer: Layer, extents: tuple[object, ...]) -> Offer | None:
-    args = (*extents, layer.inputs[0].dtype)
-    fits = takes(Reduction, *args)
+    dtype = layer.inputs[0].dtype
+    args = (*extents, dtype)
     # On a CPU there is only one dtype.
+    fits = takes(Reduction, *args) and (kind == "cuda" or dtype in FLOAT32)
     given = args if kind == "cuda" else extents
     return Offer(f"reduce.{kind}", given, layer.inputs) if fits else None
 
@@ -182,10 +183,12 @@ def enter_reductions(kind: str, dtypes: tuple[str, ...]) -> None:
     for operator in ("nn.global_avg_pool2d", "nn.global_max_pool2d"):
         implements(operator, kind, name, IMAGES, dtypes)(pool)
     implements("nn.global_avg_pool3d", kind, name, VOLUMES, dtypes)(pool)
-    # Indices are integers, whatever the elements are.
-    indices = ("argmax", "argmin")
+    # Indices are integers, whatever the elements are; sums of whole numbers are of 32 bits.
+    indices, whole = ("argmax", "argmin"), tuple(WHOLE) if kind == "cuda" else ()
+    more = dict.fromkeys(indices, whole or ("int32",)) | dict.fromkeys(("max", "min"), whole)
+    more |= dict.fromkeys(("sum", "prod"), tuple(each for each in whole if each == "int32"))
     for operator in ("sum", "mean", "max", "min", "prod", *indices):
-        every = (*dtypes, "int32") if operator in indices else dtypes
+        every = (*dtypes, *more.get(operator, ()))
         implements(operator, kind, name, dtypes=every)(partial(reduction, kind))
 
 

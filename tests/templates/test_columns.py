@@ -52,5 +52,5 @@ def test_an_inner_extent_of_1_means_rows():
 
 
 def test_more_columns_than_kernels_count_are_refused_in_words():
-    with pytest.raises(TemplateError, match="kernels take up to .* columns"):
+    with pytest.raises(TemplateError, match=r"kernels take up to .* columns"):
         create("log_softmax.cuda", (2**20, 3, "float16", 2**12), HOPPER)

@@ -21,14 +21,14 @@ def numpy_type(name):
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
-def drawn(shape, dtype="float32", seed=0):
+def drawn(shape, dtype="float32", seed=0, most=2):
     """Return numbers whose logarithms and roots are there."""
-    return np.random.default_rng(seed).uniform(0.2, 2, shape).astype(numpy_type(dtype))
+    return np.random.default_rng(seed).uniform(0.2, most, shape).astype(numpy_type(dtype))
 
 
-def by_name(op, shapes, dtype, target, tmp_path):
+def by_name(op, shapes, dtype, target, tmp_path, most=2):
     """Call an operator by its name; return what came, what is right, and what ran."""
-    inputs = [drawn(shape, dtype, seed) for seed, shape in enumerate(shapes)]
+    inputs = [drawn(shape, dtype, seed, most) for seed, shape in enumerate(shapes)]
     kind = op.infer(*[TensorType(shape, dtype) for shape in shapes])
     out = np.zeros(kind.shape, numpy_type(kind.dtype))
     attributes = vars(op)
@@ -108,6 +108,30 @@ def test_softmax_along_any_axis_is_called_by_name(op, axis, tmp_path):
     got, want, choice = by_name(op(axis), [(3, 5, 33)], "float32", EMULATED, tmp_path)
     assert choice.template == f"{op.name.removeprefix('nn.')}.cuda"
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("argmax", "int32"),
+        ("argmin", "int8"),
+        ("max", "uint8"),
+        ("min", "int16"),
+        ("sum", "int32"),
+    ],
+)
+@pytest.mark.parametrize("axes", [(1,), (2,), None])
+def test_whole_numbers_are_reduced_by_name(name, dtype, axes, tmp_path):
+    op = OPERATORS[name](axes)
+    got, want, choice = by_name(op, [(3, 50, 7)], dtype, EMULATED, tmp_path, most=100)
+    assert choice.template == "reduce.cuda"
+    np.testing.assert_array_equal(got, want)
+
+
+def test_whole_numbers_are_reduced_by_rule_on_a_cpu(tmp_path):
+    got, want, choice = by_name(ops.Argmax((1,)), [(3, 50)], "int32", CPU, tmp_path, most=100)
+    assert choice.origin == "rule"
+    np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("name", ROWS)
