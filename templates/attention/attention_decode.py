@@ -17,7 +17,7 @@ from autotune.errors import TemplateError
 
 from .. import common
 from ..tensor_map import initializer, tensor_map
-from .attention_mma import Attention, defines, launches
+from .attention_mma import MOST_EMPTY, Attention, defines, launches
 
 # Rows of an MMA tile, and the most rows of queries that share keys.
 TILE_ROWS, MOST_ROWS = 16, 32
@@ -40,6 +40,7 @@ class DecodeTiling:
         self.tiles = common.ceil_div(shape.rows, TILE_ROWS)
         self.key_tiles = common.ceil_div(shape.keys, c["keys"])
         self.per_split = common.ceil_div(self.key_tiles, c["split"])
+        self.empty_ranges = c["split"] - common.ceil_div(self.key_tiles, self.per_split)
         deep = padded(shape)
         self.tile_bytes = 4 * c["keys"] * deep
         partial_bytes = 4 * min(shape.rows, TILE_ROWS) * (deep + 4)
@@ -93,10 +94,7 @@ def violation(shape: Attention, choice: Mapping[str, int], target: Target) -> st
         (refusal(shape) is not None, "a head size that is not supported"),
         *common.limit_rules(tiling, target.limits),
         ((c["warps"] > 1) & (c["warps"] > tiling.per_split), "a warp without keys"),
-        (
-            (c["split"] > 1) & (tiling.per_split * (c["split"] - 1) >= tiling.key_tiles),
-            "empty range",
-        ),
+        (tiling.empty_ranges * MOST_EMPTY > c["split"], "empty ranges"),
         (
             (c["stages"] > 2) & (c["warps"] * (c["stages"] - 2) >= tiling.per_split),
             "more stages than tiles of keys",

@@ -16,9 +16,10 @@ from .. import common
 from . import attention_decode, attention_mma, attention_wgmma
 from .attention_mma import Attention
 
-# Up to as many keys a tile of 64 is not full. On an H200 77 keys and 4096 queries of 20 heads
-# take 15.2 us by wgmma, and at best 15.6 by ``mma.sync``.
-FEW_KEYS = 64
+# Up to as many keys a tile of 64 is not full, which costs wgmma more where queries are few too: an
+# H200 took 4.8 us for 60 keys and 1000 queries of 16 heads, 8.1 by ``mma.sync``, but for 40 keys
+# and 100 queries of 8 heads 2.84, and 2.35.
+FEW_KEYS, FEW_QUERY_ROWS = 64, 2048
 
 
 class Family(Protocol):
@@ -94,7 +95,11 @@ class Both:
         return attention_mma.kernel(shape, choice)
 
 
-MANY_QUERIES = Both("wgmma", attention_wgmma, lambda shape: shape.keys > FEW_KEYS)
+def _fills_tiles(shape: Attention) -> bool:
+    return shape.keys > FEW_KEYS or shape.rows * shape.matrices >= FEW_QUERY_ROWS
+
+
+MANY_QUERIES = Both("wgmma", attention_wgmma, _fills_tiles)
 FEW_QUERIES = Both("apart", attention_decode, lambda shape: True)
 
 

@@ -21,8 +21,6 @@ from .rows_shape import Reduction
 LONGEST, PLANE_BYTES, FEWEST, WIDEST = 64, 5632, 2048, 256
 # Fewest elements in all, as of `rows_staged`.
 FEWEST_ELEMENTS = 2**17
-# Untuned: steps of a lane at most, bytes of a run, and blocks and threads that fill a device.
-USUAL_STEPS, USUAL_BYTES, WANTED, RESIDENT = 40, 12 * 1024, 528, 132 * 2048
 MOST_BYTES, OUTERS = 47 * 1024, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
@@ -74,32 +72,50 @@ def violation(shape: Reduction, choice: Mapping[str, int], target: Target) -> st
     return common.first_broken(rules)
 
 
-def default_choice(shape: Reduction, target: Target) -> dict[str, int]:
-    """Return a good guess: runs of 12 KB at most, in as many blocks as fill a device.
+def estimate(shape: Reduction, choice: Mapping[str, int], target: Target) -> float:
+    """Return a rough number of cycles: latency of a block, instructions, and launches."""
+    threads, block, run = choice["threads"], choice["block"], _run_bytes(shape, choice)
+    blocks = common.ceil_div(shape.outer, choice["outers"])
+    of_each = common.ceil_div(blocks, common.multiprocessors(target))
+    shared = target.limits.shared_bytes_optin // (run + 1024)
+    resident = max(1, min(2048 // block, shared, 32))
+    vec = _vec(shape)
+    steps = common.ceil_div(shape.depth, threads * vec)
+    levels = threads.bit_length() - 1
+    passes = common.ceil_div(choice["outers"] * shape.inner * threads, block)
+    each = (8 if shape.place else 2) * vec + 4
+    loads = common.ceil_div(run // 16, block)
+    reducing = passes * (60 + steps * each * 1.5 + 30 * levels * shape.state_words)
+    alone = 700 + 300 * common.ceil_div(loads, 4) + reducing
+    taken, _ = _layout(shape, threads)
+    issue = passes * (steps * max(each, taken * 4) + 12 * levels * shape.state_words + 20)
+    working = of_each * (max(block / 32 * issue / 4, run / 17) + 62)
+    waiting = max(1.0, of_each / resident) * alone
+    return max(waiting, working) + 0.5 * min(waiting, working)
 
-    Lanes share an output where outputs alone would not fill it, and where columns are long.
-    """
+
+def default_choice(shape: Reduction, target: Target) -> dict[str, int]:
+    """Return a good guess for a shape that was never tuned: that of the least estimate."""
     options = candidates(shape)
-    steps = USUAL_STEPS * _vec(shape)
-    threads = options["threads"][0]
-    for more in options["threads"][1:]:
-        if threads * steps < shape.depth or more * shape.outputs <= RESIDENT:
-            threads = more
-    most = min(USUAL_BYTES // _plane_bytes(shape), shape.outer // WANTED, 2 * shape.outer - 1)
-    outers = max((n for n in options["outers"] if n <= most), default=min(options["outers"]))
-    work = outers * shape.inner * threads
-    block = max(b for b in options["block"] if b == 64 or b < min(2 * work, 512))
-    choice = {"threads": threads, "outers": outers, "block": block}
-    return choice if violation(shape, choice, target) is None else choice | {"block": 64}
+    every = (
+        {"threads": threads, "outers": outers, "block": block}
+        for threads in options["threads"]
+        for outers in options["outers"]
+        for block in options["block"]
+    )
+    able = [choice for choice in every if violation(shape, choice, target) is None]
+    return min(able, key=lambda choice: estimate(shape, choice, target))
+
+
+def _run_bytes(shape: Reduction, choice: Mapping[str, int]) -> int:
+    return choice["outers"] * _plane_bytes(shape)
 
 
 @lru_cache(maxsize=256)
-def _padding(shape: Reduction, threads: int) -> int:
-    """Return how many vectors to leave between planes: those with fewest bank conflicts."""
+def _layout(shape: Reduction, threads: int) -> tuple[int, int]:
+    """Return the least wavefronts of a load, and how many vectors to leave between planes."""
     size, vec = shape.element_bytes, _vec(shape)
     plane = shape.depth * shape.inner
-    if plane * size % 16 > 0:
-        return 0
 
     def taken(pad: int) -> int:
         pitch = plane * size + 16 * pad
@@ -110,7 +126,8 @@ def _padding(shape: Reduction, threads: int) -> int:
         ]
         return wavefronts(addresses, vec * size)
 
-    return min(range(9), key=taken)
+    pads = range(9 if plane * size % 16 == 0 else 1)
+    return min((taken(pad), pad) for pad in pads)
 
 
 def kernel(shape: Reduction, choice: Mapping[str, int]) -> SourceKernel:
@@ -118,7 +135,7 @@ def kernel(shape: Reduction, choice: Mapping[str, int]) -> SourceKernel:
     knobs: dict[str, int | str] = {name.upper(): value for name, value in choice.items()}
     knobs |= shape.defines()
     knobs |= common.defines(
-        vec=_vec(shape), plane=shape.depth * shape.inner, pad=_padding(shape, choice["threads"]),
+        vec=_vec(shape), plane=shape.depth * shape.inner, pad=_layout(shape, choice["threads"])[1],
         run=choice["outers"] * shape.depth * shape.inner,
     )  # fmt: skip
     blocks = common.ceil_div(shape.outer, choice["outers"])

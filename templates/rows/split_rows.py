@@ -22,7 +22,7 @@ KNOB, SPLITS = "split", (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 FEW, LONG = 128, 8192
 # Least elements of a range; where nothing was tuned, blocks that are wanted, and number of rows
 # beyond which only rows of so many elements are split, as a block keeps shorter ones in registers.
-SHORTEST, WANTED, MANY, VERY_LONG = 1024, 528, 40, 32768
+SHORTEST, WANTED, MANY, VERY_LONG, USUAL_SPLITS = 1024, 528, 40, 32768, 256
 
 
 class Shape(Protocol):
@@ -91,7 +91,9 @@ class SplitRows:
         chosen: dict[str, int] = self.plain.default_choice(shape, target)
         few = self.ragged or shape.rows <= MANY or shape.columns >= VERY_LONG
         most = min(shape.columns // SHORTEST, WANTED // shape.rows) if few else 1
-        split = max(common.up_to(most, SPLITS))
+        # Of a single row more ranges pay where they are long.
+        able = [n for n in SPLITS if n <= USUAL_SPLITS or shape.columns // n >= VERY_LONG // 8]
+        split = max(common.up_to(most, able))
         if split == 1:
             return {**chosen, KNOB: 1}
         options = self.candidates(shape)["vec"]

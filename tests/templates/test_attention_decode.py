@@ -27,6 +27,7 @@ CASES = {
     "split": (Attention(1, 4, 4, 1, 130, 192), (2, 16, 2, 4)),
     "more-queries-than-keys": (Attention(1, 2, 1, 5, 3, 64, True), (2, 16, 2, 1)),
     "packed": (Attention(2, 4, 2, 9, 9, 64, False, 0.3, "float16", "packed"), (1, 16, 2, 1)),
+    "empty-range": (Attention(1, 4, 4, 1, 16 * 33, 64), (1, 16, 2, 18)),
     "padded-heads": (Attention(1, 8, 2, 1, 90, 96, False, 0.0, "bfloat16"), (2, 16, 3, 2)),
     "heads-of-40": (Attention(2, 3, 1, 2, 50, 40, True, 0.0, "float16", "BSHD"), (1, 32, 2, 1)),
     "warps-without-keys": (Attention(1, 2, 2, 1, 20, 64), (8, 16, 4, 1)),
