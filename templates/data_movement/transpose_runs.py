@@ -25,7 +25,7 @@ MOST_BYTES = 96 * 1024
 LEAST_PLANES, PLANE_BYTES, LEAST_BYTES = 132, 40 * 1024, 256 * 1024
 SHORT_AXIS, LONG_AXIS = 49, 128
 # Bytes and elements of a run, and least blocks, where nothing was tuned.
-USUAL_BYTES, USUAL_ELEMENTS, USUAL_BLOCKS = 8192, 4096, 200
+USUAL_BYTES, USUAL_ELEMENTS, USUAL_BLOCKS, USUAL_PARTS = 8192, 4096, 200, 400
 
 
 def offered(shape: Transpose) -> bool:
@@ -121,7 +121,7 @@ def default_choice(shape: Transpose, target: Target) -> dict[str, int]:
         for part in options["part"]
     ]
     most = min(USUAL_BYTES, USUAL_ELEMENTS * size)
-    most = min(most, shape.elements * size // USUAL_BLOCKS) if whole else most
+    most = min(most, shape.elements * size // (USUAL_BLOCKS if whole else USUAL_PARTS))
     usual = [run for run in runs if _run_bytes(shape, run) <= most]
     best = max(usual, key=lambda run: _run_bytes(shape, run), default=runs[0])
     choices = [{**best, "threads": each} for each in (256, 128, 64)]

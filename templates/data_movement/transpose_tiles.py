@@ -163,7 +163,7 @@ def estimate(shape: Transpose, choice: Mapping[str, int], target: Target) -> flo
     alone = 300 + 500 * common.ceil_div(loads, 4) + 10 * loads + 80 * stores + 8 * warps
     waiting = max(1.0, of_each / resident) * alone
     issue = warps * (loads * (16 + 5 * v_in) + stores * (29 + 5 * v_out)) / 4
-    sectors = _overhead(tiles.run(tiles.inward), size, 0.8)
+    sectors = _overhead(tiles.run(tiles.inward), size, 2.0)
     sectors += _overhead(tiles.run(tiles.axes), size, 2.2)
     working = of_each * (max(issue, sectors * tiles.elements * size / 17) + 62)
     return max(waiting, working) + 0.55 * min(waiting, working)

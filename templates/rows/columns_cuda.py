@@ -128,7 +128,11 @@ def estimate(shape: Columns, choice: Mapping[str, int], target: Target) -> float
     run = min(across, shape.inner) * shape.element_bytes
     narrow = max(1.0, (run + 32 - shape.element_bytes * choice["width"]) / run)
     issue = each * (12 + 10 * choice["width"]) * occupied.together * threads / 128
-    alone = passes * max(waiting * narrow, issue) + 30 * choice["rows"] * choice["width"] + 1000
+    # Maxima, powers and their sum are chains of a thread, which few warps do not hide.
+    busy = max(issue, 40 * each * choice["width"])
+    waiting *= narrow
+    overlapped = passes * (max(waiting, busy) + 0.4 * min(waiting, busy))
+    alone = overlapped + 20 * choice["rows"] * choice["width"] + 1000
     wasted = blocks * across / shape.columns
     return occupied.waves * alone * wasted
 

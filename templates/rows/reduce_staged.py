@@ -16,11 +16,12 @@ from .. import common
 from ..bank_conflicts import WARP, wavefronts
 from .rows_shape import Reduction
 
-# Longest rows; largest planes, fewest of them, and widest rows of a plane, in bytes: wider ones
-# are read coalesced by blocks of a plane.
-LONGEST, PLANE_BYTES, FEWEST, WIDEST = 64, 5632, 2048, 256
-# Fewest elements in all, as of `rows_staged`.
-FEWEST_ELEMENTS = 2**17
+# Longest rows, and longest that vectors of 16 bytes do not divide; largest planes, fewest of them,
+# and widest rows of a plane, in bytes: wider ones are read coalesced by blocks of a plane (on an
+# H200 20000 planes of 3 x 500 floats take as long either way, 3000 of 5 x 300 halves half as long).
+LONGEST, LONGEST_ODD, PLANE_BYTES, FEWEST, WIDEST = 128, 512, 8192, 512, 1024
+# Fewest elements in all.
+FEWEST_ELEMENTS = 2**16
 MOST_BYTES, OUTERS = 47 * 1024, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
@@ -28,8 +29,11 @@ def offered(shape: Reduction) -> bool:
     """Return whether planes are many, and so small that a block of one has little to do."""
     if shape.outer < FEWEST or shape.outputs * shape.depth < FEWEST_ELEMENTS:
         return False
+    if candidates(shape)["outers"][0] * (_plane_bytes(shape) + 16) > MOST_BYTES:
+        return False
     if shape.inner == 1:
-        return shape.depth <= LONGEST
+        odd = _plane_bytes(shape) % 16 > 0
+        return shape.depth <= (LONGEST_ODD if odd else LONGEST)
     return _plane_bytes(shape) <= PLANE_BYTES and shape.inner * shape.element_bytes < WIDEST
 
 

@@ -15,9 +15,10 @@ from .. import common
 from . import rows_cuda
 from .rows_shape import Rows
 
-# Longest rows, in elements; fewest elements in all: of fewer the two barriers take longer than
-# they save.
-LONGEST, FEWEST = 256, 2**19
+# Longest rows, in elements, and fewest elements in all: of fewer the two barriers take longer than
+# they save. Rows of up to `TINY` elements leave most lanes of a warp idle, or load little each: an
+# H200 took 1.6 us for 50000 x 3 staged, 2.3 otherwise, and for 400000 x 4 3.0 and 5.1.
+LONGEST, FEWEST, TINY, FEWEST_TINY = 256, 2**19, 6, 2**16
 # Untuned: elements of a row that a lane has at most, threads, bytes of a run, and blocks that fill
 # a device. On an H200 softmax of 236309 x 4 in bfloat16 took 2.94 us by 231 blocks, 2.1 by 924.
 USUAL_EACH, USUAL_BLOCK, USUAL_BYTES, WANTED = 16, 128, 8192, 1056
@@ -25,8 +26,11 @@ MOST_BYTES = 48 * 1024
 
 
 def offered(shape: Rows) -> bool:
-    """Return whether rows are many, and so short that vectors of 16 bytes do not divide them."""
-    short = shape.columns <= LONGEST and shape.rows * shape.columns >= FEWEST
+    """Return whether rows are many, and tiny, or short and not divided by vectors of 16 bytes."""
+    elements = shape.rows * shape.columns
+    if shape.columns <= TINY:
+        return elements >= FEWEST_TINY
+    short = shape.columns <= LONGEST and elements >= FEWEST
     return short and shape.columns * shape.element_bytes % 16 > 0
 
 

@@ -19,6 +19,10 @@ from ..common import Array
 from .rows_shape import DTYPES, check_extents, check_rows
 
 
+# Rows up to which a device has more multiprocessors than there are blocks.
+FEW_ROWS = 132
+
+
 @dataclass(frozen=True)
 class Scan:
     """The sums of the first 1, 2, ... elements of each of ``rows`` rows."""
@@ -125,13 +129,14 @@ def rules(
 def default_choice(shape: Scan, target: Target) -> dict[str, int]:
     """Return a good guess: 16-byte loads, four of them a thread, or as many as a row has.
 
-    Short rows share blocks.
+    Short rows share blocks. Blocks of few rows are larger, so that they have fewer tiles in turn.
     """
     vec = max(candidates(shape)["vec"])
     threads, items = 32, 1
     while items < 4 and items * 2 * threads * vec < 2 * shape.columns:
         items *= 2
-    while threads < 256 and threads * 2 * vec * items < 2 * shape.columns:
+    most = 1024 if shape.rows <= FEW_ROWS and vec * items <= 16 else 256
+    while threads < most and threads * 2 * vec * items < 2 * shape.columns:
         threads *= 2
-    rows = max(r for r in candidates(shape)["rows"] if r * threads <= 256)
+    rows = max(r for r in candidates(shape)["rows"] if r == 1 or r * threads <= 256)
     return {"threads": threads, "rows": rows, "vec": vec, "items": items}

@@ -21,7 +21,8 @@ KNOB, SPLITS = "split", (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 # Most rows, and least elements of one, for which a split may pay.
 FEW, LONG = 128, 8192
 # Least elements of a range; where nothing was tuned, blocks that are wanted, and number of rows
-# beyond which only rows of so many elements are split, as a block keeps shorter ones in registers.
+# beyond which only rows of so many elements are split, as a block keeps shorter ones in registers;
+# and most ranges, unless they are long.
 SHORTEST, WANTED, MANY, VERY_LONG, USUAL_SPLITS = 1024, 528, 40, 32768, 256
 
 

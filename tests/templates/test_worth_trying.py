@@ -58,13 +58,14 @@ CASES = {
     "gemm_nn.cpu": (
         [(ops.Dense(), (4, 64), (32, 64))], [(ops.Dense(), (3, 64), (32, 64))]),
     "softmax.cuda": (
-        [(ops.Softmax(), (3, 5)), (ops.Softmax(1), (3, 5), "float16")],
-        [(ops.Softmax(0), (3, 5)), (ops.Softmax(), (BIG, 1))]),
+        [(ops.Softmax(), (3, 5)), (ops.Softmax(1), (3, 5), "float16"), (ops.Softmax(0), (3, 5))],
+        [(ops.Softmax(0), (3, BIG)), (ops.Softmax(), (BIG, 1))]),
     "softmax.cpu": ([(ops.Softmax(), (3, 5))], [(ops.Softmax(0), (3, 5))]),
     "te/softmax.cuda": ([(ops.Softmax(), (3, 5))], [(ops.Softmax(0), (3, 5))]),
     "te/softmax.cpu": ([(ops.Softmax(), (3, 5))], [(ops.Softmax(0), (3, 5))]),
     "log_softmax.cuda": (
-        [(ops.LogSoftmax(), (3, 5), "float16")], [(ops.LogSoftmax(0), (3, 5))]),
+        [(ops.LogSoftmax(), (3, 5), "float16"), (ops.LogSoftmax(0), (3, 5))],
+        [(ops.LogSoftmax(0), (3, BIG))]),
     "layer_norm.cuda": (
         [(ops.LayerNorm(), (3, 5), (5,), (5,)), (ops.LayerNorm(center=False), (3, 5), (5,))],
         [(ops.LayerNorm(0), (3, 5), (3,), (3,)), (ops.LayerNorm(), (BIG, 2), (2,), (2,))]),

@@ -4,20 +4,20 @@
 constexpr int COLUMNS = THREADS * WIDTH;
 constexpr int EACH_ROW = (DEPTH + ROWS - 1) / ROWS, ITEMS = KEEP ? EACH_ROW : EACH_ROW < 8 ? EACH_ROW : 8;
 
-// Loads a thread's elements of its columns from `begin` on; returns their number.
+// Loads a thread's elements of its columns from `begin` on; returns their number. Beyond the last row that is loaded
+// again: without conditions all loads are in flight together.
 __device__ __forceinline__ int load_items(
     float (&v)[WIDTH][ITEMS][1], const Element* __restrict__ from, int begin) {
-  const int remaining = DEPTH - begin - static_cast<int>(threadIdx.y);
-  const int items = remaining > 0 ? (remaining + ROWS - 1) / ROWS : 0;
+  const int first = begin + static_cast<int>(threadIdx.y), remaining = DEPTH - first;
 #pragma unroll
-  for (int i = 0; i < ITEMS; ++i)
-    if (i < items) {
-      float read[WIDTH];
-      load_elements<WIDTH>(read, from + static_cast<size_t>(begin + i * ROWS + threadIdx.y) * INNER);
+  for (int i = 0; i < ITEMS; ++i) {
+    const int row = first + i * ROWS;
+    float read[WIDTH];
+    load_elements<WIDTH>(read, from + static_cast<size_t>(row < DEPTH ? row : DEPTH - 1) * INNER);
 #pragma unroll
-      for (int w = 0; w < WIDTH; ++w) v[w][i][0] = read[w];
-    }
-  return items;
+    for (int w = 0; w < WIDTH; ++w) v[w][i][0] = read[w];
+  }
+  return remaining > 0 ? (remaining + ROWS - 1) / ROWS : 0;
 }
 
 __device__ __forceinline__ void store_items(
