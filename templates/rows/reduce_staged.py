@@ -17,8 +17,8 @@ from ..bank_conflicts import WARP, wavefronts
 from .rows_shape import Reduction
 
 # Longest rows, and longest that vectors of 16 bytes do not divide; largest planes, fewest of them,
-# and widest rows of a plane, in bytes: wider ones are read coalesced by blocks of a plane (on an
-# H200 20000 planes of 3 x 500 floats take as long either way, 3000 of 5 x 300 halves half as long).
+# and widest rows of a plane, in bytes: wider ones are read coalesced by blocks of a plane. An H200
+# takes as long either way for 20000 planes of 3 x 500 floats, half so for 3000 of 5 x 300 halves.
 LONGEST, LONGEST_ODD, PLANE_BYTES, FEWEST, WIDEST = 128, 512, 8192, 512, 1024
 # Fewest elements in all.
 FEWEST_ELEMENTS = 2**16

@@ -18,7 +18,6 @@ from .. import common
 from ..common import Array
 from .rows_shape import DTYPES, check_extents, check_rows
 
-
 # Rows up to which a device has more multiprocessors than there are blocks.
 FEW_ROWS = 132
 
