@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autotune.codegen import (
+    distributed_fills,
     guarded_loads,
     lane_loops,
     masked_halves,
@@ -88,6 +89,7 @@ def _helpers() -> dict[str, str]:
     }  # fmt: skip
     helpers |= {name: INLINED + text for name, text in written.items()}
     pragmas = guarded_loads.HELPERS | reordered_sums.HELPERS | masked_halves.HELPERS
+    pragmas |= distributed_fills.HELPERS
     return pragmas | helpers  # in front of all functions
 
 

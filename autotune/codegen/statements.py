@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from autotune.codegen.dialect import Dialect
+from autotune.codegen.distributed_fills import DISTRIBUTED_FILLS, has_distributed_fills
 from autotune.codegen.expressions import FACTORS, SUM, UNARY, ExpressionPrinter
 from autotune.codegen.guarded_loads import GUARDED_LOADS, has_guarded_loads
 from autotune.codegen.lane_loops import MOST_STEPS, NARROWEST, lane_loop
@@ -49,6 +50,7 @@ _PRAGMAS = (
     (GUARDED_LOADS, has_guarded_loads),
     (REORDERED_SUMS, has_reordered_sums),
     (MASKED_HALVES, has_masked_halves),
+    (DISTRIBUTED_FILLS, has_distributed_fills),
 )
 
 

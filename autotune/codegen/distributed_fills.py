@@ -1,0 +1,39 @@
+"""Parallel loops of which GCC 12 makes fills of memory that it puts in a wrong order.
+
+GCC 12.2 distributes a parallel loop over neighbours in memory, whose body fills several places and
+adds to them, into fills by ``memset`` and loops for the rest: of a sum with 31 fills some elements
+were set to zero late. Without library calls in place of loops the sum is right. 13 was not tried,
+and is treated alike, as are older versions.
+"""
+
+from __future__ import annotations
+
+from autotune.ir import Add, Expr, FloatImm, For, ForKind, IntImm, Stmt, Store, Var, walk
+
+DISTRIBUTED_FILLS = "distributed_fills"
+_WHOLE = """#if !defined(__clang__) && __GNUC__ < 14
+#pragma GCC optimize("no-tree-loop-distribute-patterns")
+#endif
+"""
+HELPERS = {DISTRIBUTED_FILLS: _WHOLE}
+
+
+def has_distributed_fills(body: Stmt) -> bool:
+    """Return whether fills of a function may be moved behind what they come before."""
+    loops = (n for n in walk(body) if isinstance(n, For) and n.kind is ForKind.PARALLEL)
+    return any(_fills(loop) > 1 for loop in loops)
+
+
+def _fills(loop: For) -> int:
+    """Return how many stores of a constant go to neighbours in turns of a loop that are such."""
+    stores = (n for n in walk(loop.body) if isinstance(n, Store))
+    return sum(
+        isinstance(store.value, IntImm | FloatImm) and _steps_by_one(store.indices[-1], loop.var)
+        for store in stores
+    )
+
+
+def _steps_by_one(index: Expr, var: Var) -> bool:
+    if isinstance(index, Add):
+        return _steps_by_one(index.a, var) or _steps_by_one(index.b, var)
+    return index is var
