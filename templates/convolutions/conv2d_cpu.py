@@ -78,7 +78,7 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     if across:
         parts = ("tile.h", "shuffle.h", "transpose_vectors.h", "conv2d_across.c")
     elif choice["lines"]:
-        parts = ("tile.h", "planes.h", "strip.h", "conv2d_planes.c")
+        parts = ("shuffle.h", "strided.h", "tile.h", "planes.h", "strip.h", "conv2d_planes.c")
     packed = [workspace("ahead", (common.ceil_div(s.co, width) * width, s.ci * s.taps))]
     given = packed if ahead else []
     return SourceKernel(

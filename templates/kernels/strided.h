@@ -30,3 +30,18 @@ INLINED vec load_every_second(const float* from, const int count) {
 #define LOAD_COPIED(row, v, wide) load_every_second(row + 2 * (v) * LANES, wide - (v) * LANES)
 #endif
 #endif
+
+// Copies every SX-th element, `count` of them. The last vector overlaps the one before.
+INLINED void gather(float* restrict to, const float* restrict from, const int count) {
+#if SX == 1
+  copy_floats(to, from, count);
+  return;
+#endif
+#ifdef EVERY_SECOND
+  for (int x = 0; count >= LANES; x = SMALLER(x + LANES, count - LANES)) {
+    *(vec*)(to + x) = load_every_second(from + 2 * x, LANES);
+    if (x + LANES == count) return;
+  }
+#endif
+  for (int x = 0; x < count; ++x) to[x] = from[x * SX];
+}

@@ -90,17 +90,6 @@ static inline void scatter_row(
   for (int t = 0; t < span.tail; ++t) to->tail[t * DEPTH + k] = line[pixels + t];
 }
 
-// Copies every SX-th element, `count` of them.
-INLINED void gather(float* restrict to, const float* restrict from, const int count) {
-#ifdef EVERY_SECOND
-  for (int x = 0; count >= LANES; x = SMALLER(x + LANES, count - LANES)) {
-    *(vec*)(to + x) = load_every_second(from + 2 * x, LANES);
-    if (x + LANES == count) return;
-  }
-#endif
-  for (int x = 0; x < count; ++x) to[x] = from[x * SX];
-}
-
 // im2col of a span: row c * TAPS + tap of a panel has the input of filter tap `tap` of channel c.
 static void im2col(
     Scratch* restrict to, const float* restrict image, int channels, Span span) {

@@ -14,7 +14,7 @@ static inline void copy_strided(float* restrict to, const float* restrict line, 
   const int first = SMALLER(PITCH, LARGER(0, (SX - 1 - from) / SX));
   const int end = LARGER(first, SMALLER(PITCH, (IW - from + SX - 1) / SX));
   for (int x = 0; x < first; ++x) to[x] = 0.0f;
-  for (int x = first; x < end; ++x) to[x] = line[from + x * SX];
+  gather(to + first, line + from + first * SX, end - first);
   for (int x = end; x < PITCH; ++x) to[x] = 0.0f;
 }
 
