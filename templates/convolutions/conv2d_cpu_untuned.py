@@ -257,7 +257,9 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
     transposed = _TRANSPOSED if lanes > 8 else _TRANSPOSED_SHORT
     some = shape.ci if is_copied or unit.halves else _READ
     near = [
-        c for c in options["channels"] if c < 2 * some and 4 * width * c * shape.taps <= transposed
+        c
+        for c in options["channels"]
+        if min(c, shape.ci) < 2 * some and 4 * width * c * shape.taps <= transposed
     ] or options["channels"][:1]
     blocks = [b for b in options["block_m"] if b >= shape.co or b % width == 0]
     # What is not copied is read in place and only needs to stay in cache.
