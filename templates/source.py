@@ -201,7 +201,8 @@ def gemm_cuda_any(
         dtype: of all arrays: ``"float32"``, ``"float16"`` and ``"bfloat16"``, which run as in
             ``gemm_nn.cuda`` (halves there with rows in memory that 8 divides); ``"tf32"``, of
             float32 arrays that tensor cores (sm_80 and later) multiply after rounding to 11 bits
-            (or cutting, by ``wgmma``);
+            (or cutting, by ``wgmma``; on sm_90 rows of no multiple of 16 bytes may be multiplied
+            as float32, more exactly);
             ``"int8"``, with c int32, of which nothing follows; on sm_90 by ``wgmma``, where
             ``transpose_b`` and a k that 16 divides spare copies.
         transpose_a, transpose_b: whether a is stored as [k, m], and b as [n, k].
