@@ -7,7 +7,13 @@ from autotune.templates.convolutions import conv2d_halo, conv2d_padded
 from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
 from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.epilogue import Epilogue
-from autotune.templates.products import gemm_half, gemm_tma, gemm_transposed, gemm_wgmma
+from autotune.templates.products import (
+    gemm_half,
+    gemm_mma,
+    gemm_tma,
+    gemm_transposed,
+    gemm_wgmma,
+)
 from autotune.templates.products.gemm_shape import Gemm, stored
 
 import autotune
@@ -33,13 +39,16 @@ SHAPES = {
     "tf32-strides": Conv2dNhwc(
         3, 31, 27, 137, 96, Window((3, 3), (2, 3), (0, 1, 2, 1)), "tf32", FULL
     ),
+    "tf32-channels": Conv2dNhwc(
+        3, 31, 27, 136, 44, Window((3, 3), (2, 3), (0, 1, 2, 1)), "tf32", FULL
+    ),
     "channels": Conv2dNhwc(8, 35, 35, 96, 48, SAME, "float16", BIAS),
     "many-channels": Conv2dNhwc(
         2, 40, 37, 200, 352, Window((3, 3), (1, 2), (2, 1, 0, 3), (2, 1)), "bfloat16", FULL
     ),
     "patches": Conv2dNhwc(2, 56, 56, 192, 128, Window((2, 2), (2, 2)), "float16", BIAS),
 }
-# Layers whose channels are not multiples of 8.
+# Layers whose channels do not fill 16 bytes.
 COPIED = {
     "odd": Conv2dNhwc(2, 33, 31, 131, 67, SAME, "float16", BIAS),
     "odd-filters": Conv2dNhwc(1, 40, 40, 255, 256, SAME, "float16"),
@@ -47,6 +56,7 @@ COPIED = {
         2, 31, 27, 386, 190, Window((1, 7), padding=(0, 6, 0, 6), dilation=(1, 2)), "bfloat16",
         FULL,
     ),
+    "floats": Conv2dNhwc(2, 33, 31, 131, 67, SAME, "tf32", BIAS),
 }  # fmt: skip
 DRAWN = 6
 BOUNDS = {"bfloat16": 2e-2, "float16": 4e-3, "tf32": 2e-3}
@@ -96,7 +106,7 @@ def test_drawn_configurations_of_windows_are_right(name):
 def choices_on_copies(family, shape):
     """Return the untuned choice and some by each instruction that are drawn."""
     rng, options, target = np.random.default_rng(0), family.candidates(shape), Target("cuda")
-    found = {0: [], 1: [], 2: []}
+    found = {min(knob, 2): [] for knob in options[gemm_half.KNOB]}
     while any(len(each) < DRAWN // 2 for each in found.values()):
         choice = {name: int(rng.choice(values)) for name, values in options.items()}
         kind = found[min(choice[gemm_half.KNOB], 2)]
@@ -109,7 +119,7 @@ def choices_on_copies(family, shape):
 @pytest.mark.parametrize("name", COPIED)
 def test_drawn_configurations_on_padded_copies_are_right(name):
     shape, rng, family = COPIED[name], np.random.default_rng(1), conv2d_padded.Padded(gemm_half)
-    dtype = np.dtype(getattr(ml_dtypes, shape.dtype, shape.dtype))
+    dtype = np.dtype(getattr(ml_dtypes, stored(shape.dtype), stored(shape.dtype)))
     inputs = [
         rng.standard_normal(a.shape, np.float32).astype(dtype) for a in shape.arguments()[:-1]
     ]
@@ -143,3 +153,13 @@ def test_drawn_configurations_with_halos_are_right(shape):
     for choice in found:
         error = np.abs(run(conv2d_halo.kernel(shape, choice), inputs, dtype) - wanted).max()
         assert error <= BOUNDS[shape.dtype] * np.abs(wanted).max(), choice
+
+
+def test_groups_of_odd_numbers_of_channels_are_right():
+    shape = Conv2dNhwc(2, 20, 18, 3 * 5, 3 * 7, SAME, "float16", FULL, groups=3)
+    rng, family = np.random.default_rng(1), conv2d_padded.Padded(gemm_mma)
+    inputs = [rng.standard_normal(a.shape).astype("float16") for a in shape.arguments()[:-1]]
+    wanted = shape.reference()(*(x.astype(np.float64) for x in inputs))
+    choice = family.default_choice(shape, Target("cuda"))
+    error = np.abs(run(family.kernel(shape, choice), inputs, "float16") - wanted).max()
+    assert error <= BOUNDS["float16"] * np.abs(wanted).max()
