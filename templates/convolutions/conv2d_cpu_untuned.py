@@ -37,7 +37,7 @@ _FEWEST, _NEAR, _STREAMS, _SKIPPING = 32, 1 << 21, 16, 32
 # Channels of 1x1 layers that are packed at a time, at most.
 _UNFOLDED = 256
 # Panels of short vectors into which every second pixel is gathered.
-_GATHERED = 8
+_GATHERED = 4
 # Channels whose lines are copied at a time for a few filters; bytes of what an output row reads of
 # them; cost of the copy of an element, relative to a multiply-add.
 _LINES_DEEP, _LINES_ROW, _COPYING = 64, 64 << 10, 14
@@ -82,8 +82,8 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     deepest = max(near, default=1)
     # Where several tasks prefetch what is packed next, shorter parts stay in the cache until then.
     is_one = pixels <= max(options["panels"]) * width
-    is_one = is_one and not (_is_gathered(shape) and unit.floats > 8)
-    choice["channels"] = deepest if is_one else min(deepest, _UNFOLDED // 2)
+    is_whole_depth = is_one and not _is_gathered(shape)
+    choice["channels"] = deepest if is_whole_depth else min(deepest, _UNFOLDED // 2)
     if unit.floats <= 8 and _skips_im2col(shape):
         return choice | _of_lines(shape, options, choice, target)
     left = cpu_tiles.tail_of(pixels, width, lanes)
