@@ -32,8 +32,8 @@ _PACKING_COST, _PRODUCT_COST = 10, 0.16
 _FEW_FILTERS, _FIRST_CACHE = 64, 16 << 10
 # Filters up to which images are read in place, or lines copied; bytes of an image that stays in
 # the L2 cache; channels that are read in place at a time of a larger one: the hardware prefetcher
-# follows so many streams, where no lines are skipped.
-_FEWEST, _NEAR, _STREAMS, _SKIPPING = 32, 1 << 21, 16, 32
+# follows so many streams or, where lines are skipped, too many to fetch these.
+_FEWEST, _NEAR, _STREAMS, _SKIPPING = 32, 1 << 21, 16, 64
 # Channels of 1x1 layers that are packed at a time, at most.
 _UNFOLDED = 256
 # Panels of short vectors into which every second pixel is gathered.
