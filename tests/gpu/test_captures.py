@@ -127,10 +127,10 @@ def test_our_capture_survives_what_is_collected_in_it(torch):
 
 
 def test_memory_that_was_dropped_in_a_capture_comes_back_after_it(torch):
-    size = 1 << 28
+    turns, size = 8, 1 << 30
     torch.cuda.synchronize()
     before, _ = torch.cuda.mem_get_info()
-    for _ in range(4):
+    for _ in range(turns):
         large = [array(np.zeros(size, "uint8"), cuda())]
         graph, y = torch.cuda.CUDAGraph(), torch.zeros(N, device="cuda")
         with torch.cuda.graph(graph):
@@ -139,4 +139,5 @@ def test_memory_that_was_dropped_in_a_capture_comes_back_after_it(torch):
             assert releases._waiting
     releases.give_back_waiting()
     after, _ = torch.cuda.mem_get_info()
-    assert before - after < size
+    # Other processes use the device at the same time, but much less.
+    assert before - after < turns * size // 2
