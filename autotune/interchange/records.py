@@ -15,8 +15,8 @@ from autotune.record.extras import shorten_message, writable
 from autotune.runtime.timing import summarize
 from autotune.target import Target
 from autotune.task import ConfigEntity, OtherOptionEntity, Task
+from autotune.task.constraints.radix import Radix
 from autotune.task.json_form import json_text
-from autotune.task.radix import Radix
 from autotune.utils.check import shown
 
 # The key of a record under which all stands that the other tuner said of the trial.

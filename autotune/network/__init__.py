@@ -21,7 +21,7 @@ from autotune.network.pinning import check_functions, lock_network
 from autotune.network.report import NetworkReport, report
 from autotune.network.search_tasks import extract_tasks
 from autotune.network.template_tasks import template_tasks
-from autotune.network.tune import Progress, tune_network
+from autotune.network.tuning.tune import Progress, tune_network
 
 __all__ = [
     "ApplyHistoryBest",

@@ -21,7 +21,7 @@ from autotune.network.choice_json import choice_from_json, choice_hashes, search
 from autotune.network.compile import simplify_graph
 from autotune.network.implementations import offers_of
 from autotune.network.layouts import pipeline_in
-from autotune.network.tuning_log import NetworkLog
+from autotune.network.tuning.tuning_log import NetworkLog
 from autotune.record.best import best_of
 from autotune.record.origin import from_here
 from autotune.record.paths import LogPath

@@ -9,9 +9,9 @@ from autotune.errors import AutotuneError
 from autotune.graph import Graph, digest, ops
 from autotune.graph.passes import OWN, OWN_AS_WRITTEN, Pipeline
 from autotune.network.compile import simplify_graph
-from autotune.network.tuning_log import NetworkLog, write_note
-from autotune.network.variants import Variants
-from autotune.network.whole_race import compare
+from autotune.network.tuning.tuning_log import NetworkLog, write_note
+from autotune.network.tuning.variants import Variants
+from autotune.network.tuning.whole_race import compare
 from autotune.runtime.device import device
 from autotune.target import Target
 

@@ -8,6 +8,7 @@ from autotune.task.axes import VirtualAxis
 from autotune.task.code_hash import attach_code_hash, attach_code_hash_to_arg
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
+from autotune.task.constraints.symbols import is_symbolic, larger, smaller
 from autotune.task.default import default_config
 from autotune.task.dispatcher import (
     ApplyConfig,
@@ -27,7 +28,6 @@ from autotune.task.kinds import (
     TransformSpace,
 )
 from autotune.task.scope import GLOBAL_SCOPE
-from autotune.task.symbols import is_symbolic, larger, smaller
 from autotune.task.task import Task, create
 from autotune.task.template import (
     TASK_TABLE,

@@ -10,15 +10,15 @@ import numpy as np
 from autotune.errors import SpaceError
 from autotune.task.axes import Axis
 from autotune.task.config_entity import ConfigEntity
-from autotune.task.constraint import BoolArray, Predicate
+from autotune.task.constraints.constraint import BoolArray, Predicate
+from autotune.task.constraints.filters import holds
+from autotune.task.constraints.order import bounds, nth_valid, sample_between, valid_between
+from autotune.task.constraints.radix import IndexArray, IntArray, Radix
+from autotune.task.constraints.valid_points import ValidPoints
 from autotune.task.errors import SpaceIndexError
-from autotune.task.filters import holds
 from autotune.task.kinds import Entity, TransformSpace
 from autotune.task.knobs import Knobs, check_knob
 from autotune.task.membership import check_filters, recorded_digits
-from autotune.task.order import bounds, nth_valid, sample_between, valid_between
-from autotune.task.radix import IndexArray, IntArray, Radix
-from autotune.task.valid_points import ValidPoints
 from autotune.utils.check import Check, shown
 
 

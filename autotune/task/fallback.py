@@ -7,7 +7,7 @@ from typing import Protocol, TypeGuard
 
 from autotune.errors import SpaceError
 from autotune.task.axes import Axis
-from autotune.task.constraint import Predicate
+from autotune.task.constraints.constraint import Predicate
 from autotune.task.errors import KnobLookupError
 from autotune.task.kinds import Entity, OtherOptionEntity, TransformSpace
 from autotune.task.knobs import Knobs, check_knob

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from autotune.errors import SpaceError
 from autotune.task.axes import Axis, VirtualAxis, constant
-from autotune.task.constraint import Predicate
+from autotune.task.constraints.constraint import Predicate
 from autotune.task.errors import KnobLookupError
 from autotune.task.kinds import (
     NO_MAX_FACTOR,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from autotune.errors import SpaceError
-from autotune.task.constraint import Predicate
+from autotune.task.constraints.constraint import Predicate
+from autotune.task.constraints.radix import Radix
 from autotune.task.kinds import Entity, TransformSpace
-from autotune.task.radix import Radix
 
 # Characters of a value in a message.
 SHOWN = 60

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from autotune.task.axes import Axis
 from autotune.task.config_entity import ConfigEntity
-from autotune.task.constraint import Predicate
+from autotune.task.constraints.constraint import Predicate
 from autotune.task.kinds import Entity, TransformSpace
 from autotune.task.knobs import Knobs, check_knob
 from autotune.task.membership import check_filters, check_index, lacking, position, unknown

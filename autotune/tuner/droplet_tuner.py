@@ -10,7 +10,7 @@ import numpy as np
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import ConfigEntity, Task
-from autotune.task.radix import IntArray
+from autotune.task.constraints.radix import IntArray
 from autotune.tuner.points import PointTuner, valid_rows
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from autotune.errors import TunerError
 from autotune.task import Task
-from autotune.task.radix import IntArray
+from autotune.task.constraints.radix import IntArray
 from autotune.tuner.points import FloatArray, PointTuner, valid_rows
 from autotune.utils.check import Check
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
-from autotune.task.radix import IndexArray, IntArray
+from autotune.task.constraints.radix import IndexArray, IntArray
 from autotune.tuner.loop.resume import history_of
 from autotune.tuner.points import FloatArray, PointTuner
 from autotune.utils.check import Check

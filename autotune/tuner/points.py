@@ -10,7 +10,7 @@ import numpy.typing as npt
 from autotune.errors import TunerError
 from autotune.measure import MeasureErrorNo, MeasureInput, MeasureResult
 from autotune.task import ConfigEntity, ConfigSpace, Task
-from autotune.task.radix import IndexArray, IntArray
+from autotune.task.constraints.radix import IndexArray, IntArray
 from autotune.tuner.tuner import Tuner
 from autotune.utils.check import Check
 

@@ -23,10 +23,10 @@ from autotune.measure import (
 )
 from autotune.measure.types import Pair
 from autotune.task import ConfigEntity, ConfigSpace, Task
-from autotune.task.constraint import BoolArray
+from autotune.task.constraints.constraint import BoolArray
+from autotune.task.constraints.radix import IndexArray, IntArray
+from autotune.task.constraints.valid_points import ValidPoints
 from autotune.task.kinds import Entity, TransformSpace
-from autotune.task.radix import IndexArray, IntArray
-from autotune.task.valid_points import ValidPoints
 from autotune.workload import Workload
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from autotune.cost_model import one_thread
 from autotune.task import Task
-from autotune.task.radix import IntArray
+from autotune.task.constraints.radix import IntArray
 from autotune.tuner.model_based_tuner import CostModel, ModelOptimizer
 from autotune.tuner.models.annealing import Best, Schedule, anneal
 

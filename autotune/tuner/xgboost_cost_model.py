@@ -12,7 +12,7 @@ from autotune.errors import TemplateError, TunerError
 from autotune.features import KnobFeatures, LoopFeatures
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
-from autotune.task.radix import IndexArray
+from autotune.task.constraints.radix import IndexArray
 from autotune.tuner.model_based_tuner import CostModel
 from autotune.tuner.models.prior import Prior
 from autotune.tuner.points import FloatArray

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.network import History, compile_network, tune_network
-from autotune.network.tuning_log import NetworkLog
+from autotune.network.tuning.tuning_log import NetworkLog
 from autotune.runtime.timing import TimeOptions
 from tests.graph.networks import SMALL, bound, inputs_of
 from tests.network.test_tune import small as tune_small

@@ -3,8 +3,9 @@
 from functools import partial
 from unittest.mock import patch
 
-from autotune.network import tune, tune_network
-from autotune.network.budget import FOR_THE_RACE, Budget
+from autotune.network import tune_network
+from autotune.network.tuning import tune
+from autotune.network.tuning.budget import FOR_THE_RACE, Budget
 
 _ROUND_S = 1000.0
 

@@ -3,8 +3,8 @@
 import math
 from types import SimpleNamespace
 
-from autotune.network.allocation import gain_per_second, next_arm
-from autotune.network.arms import Arm, Tuned
+from autotune.network.tuning.allocation import gain_per_second, next_arm
+from autotune.network.tuning.arms import Arm, Tuned
 
 
 def arm(*history, round_s=1.0, exhausted=False, name="template"):

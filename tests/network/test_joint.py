@@ -18,16 +18,16 @@ from autotune.network import (
     check_functions,
     compile_network,
     lock_network,
-    tune,
 )
-from autotune.network.budget import Budget
 from autotune.network.choice import RULE, Choice, by_dispatch, choose_untuned, same_for
 from autotune.network.compile import simplify_graph
 from autotune.network.implementations import offers_of
 from autotune.network.layer import layers_of
-from autotune.network.program_race import Raced
-from autotune.network.tuning_log import NetworkLog
-from autotune.network.variants import Variants
+from autotune.network.tuning import tune
+from autotune.network.tuning.budget import Budget
+from autotune.network.tuning.program_race import Raced
+from autotune.network.tuning.tuning_log import NetworkLog
+from autotune.network.tuning.variants import Variants
 from autotune.target import Target
 from autotune.task import ApplyHistoryBest
 from tests.graph.networks import inputs_of

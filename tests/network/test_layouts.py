@@ -8,10 +8,11 @@ import pytest
 from autotune.errors import DeviceError
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, digest, ops
 from autotune.graph.passes import OWN
-from autotune.network import History, layouts, tune, tune_network
+from autotune.network import History, layouts, tune_network
 from autotune.network.layouts import race_layouts
 from autotune.network.plan import plan_network
-from autotune.network.tuning_log import NetworkLog, write_note
+from autotune.network.tuning import tune
+from autotune.network.tuning.tuning_log import NetworkLog, write_note
 from autotune.target import Target
 from tests.network.test_tune import CPU, is_right, small
 

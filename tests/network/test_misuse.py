@@ -16,7 +16,7 @@ from autotune.network import (
     save_param_dict,
     tune_network,
 )
-from autotune.network.tuning_log import NetworkLog, write_note
+from autotune.network.tuning.tuning_log import NetworkLog, write_note
 from autotune.target import Target
 
 SHAPE = (2, 3)

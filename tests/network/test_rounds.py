@@ -7,9 +7,9 @@ import pytest
 
 from autotune.errors import MeasureError, RecordError
 from autotune.network.choice import RULE, Choice
-from autotune.network.program_race import Raced
-from autotune.network.rounds import Rounds
-from autotune.network.whole_race import race_whole
+from autotune.network.tuning.program_race import Raced
+from autotune.network.tuning.rounds import Rounds
+from autotune.network.tuning.whole_race import race_whole
 from autotune.target import Target
 
 GPU = Target("cuda")

@@ -18,12 +18,13 @@ from autotune.errors import GraphError, ScheduleError, SpaceError
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.fuse import partition
 from autotune.measure import Session
-from autotune.network import History, arms, compile_network, tune_network
-from autotune.network.arms import tuned_functions
+from autotune.network import History, compile_network, tune_network
 from autotune.network.choice import RULE, choose_untuned
 from autotune.network.choice_json import choice_from_json, choice_hashes, choice_to_json
-from autotune.network.program_race import race
-from autotune.network.tuning_log import NETWORK_NOTE, NetworkLog, write_note
+from autotune.network.tuning import arms
+from autotune.network.tuning.arms import tuned_functions
+from autotune.network.tuning.program_race import race
+from autotune.network.tuning.tuning_log import NETWORK_NOTE, NetworkLog, write_note
 from autotune.record import load_from_file
 from autotune.target import Target
 from autotune.task import ConfigEntity

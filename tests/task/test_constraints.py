@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from autotune.errors import SpaceError
 from autotune.task import ConfigSpace, larger, smaller
-from autotune.task.constraint import TracedConstraint
-from autotune.task.filters import constraints_of
-from autotune.task.opaque import OpaqueConstraint
-from autotune.task.trace import Tracer
+from autotune.task.constraints.constraint import TracedConstraint
+from autotune.task.constraints.filters import constraints_of
+from autotune.task.constraints.opaque import OpaqueConstraint
+from autotune.task.constraints.trace import Tracer
 
 
 def small_space():

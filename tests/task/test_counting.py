@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from autotune.task import ConfigSpace, create
-from autotune.task.counting import Counter, Uncountable
+from autotune.task.constraints.counting import Counter, Uncountable
 
 VALUES = {"a": [1, 2, 4, 8], "b": [1, 2, 3, 6], "c": [1, 3, 4], "d": [0, 1, 2], "e": [0, 1]}
 NAMES = list(VALUES)
@@ -242,5 +242,5 @@ def test_states_looked_at_in_parts_are_counted_as_together(monkeypatch, cells):
         lambda c: (c["d"].val > 0) | (c["a"].val * c["e"].val != 4),
     )
     together = counter_of(space).count()
-    monkeypatch.setattr("autotune.task.counting.TOGETHER", cells)
+    monkeypatch.setattr("autotune.task.constraints.counting.TOGETHER", cells)
     assert counter_of(space).count() == together == len(space)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.task import ConfigSpace
-from autotune.task.component import Component
-from autotune.task.constraint import refine
-from autotune.task.elimination import order_of
-from autotune.task.listing import Listing, Unlisted, listed
+from autotune.task.constraints.component import Component
+from autotune.task.constraints.constraint import refine
+from autotune.task.constraints.elimination import order_of
+from autotune.task.constraints.listing import Listing, Unlisted, listed
 
 VALUES = {
     "kind": ["plain", "wide", "deep"],

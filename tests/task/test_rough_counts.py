@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autotune.task import ConfigSpace, create
-from autotune.task.constraint import TracedConstraint
+from autotune.task.constraints.constraint import TracedConstraint
 from autotune.tuner import AutoTuner
 
 LAYER = (1, 14, 14, 256, 256, 3, 3, 1, 1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autotune.task import ConfigSpace, create
-from autotune.task.filters import CHECKS
+from autotune.task.constraints.filters import CHECKS
 from autotune.task.template import TASK_TABLE
 from tests.pace import is_within
 

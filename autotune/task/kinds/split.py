@@ -11,6 +11,7 @@ import numpy as np
 
 from autotune.errors import SpaceError
 from autotune.task.axes import axis_length
+from autotune.task.constraints.radix import INT64_LIMIT
 from autotune.task.kinds.entity import Entity, SequenceEntity, whole_numbers
 from autotune.task.kinds.stand_in import Asked, Elements
 from autotune.task.kinds.transform_space import (
@@ -19,7 +20,6 @@ from autotune.task.kinds.transform_space import (
     TransformSpace,
     check_policy,
 )
-from autotune.task.radix import INT64_LIMIT
 from autotune.te import IterVar, Operation, Schedule, Tensor
 from autotune.utils.check import Check
 from autotune.utils.math import ceil_div, divisors, powers_of_two, product

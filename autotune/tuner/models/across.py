@@ -19,7 +19,7 @@ from autotune.cost_model import Trees, TreeSettings
 from autotune.features import KnobFeatures
 from autotune.runtime import Descriptor
 from autotune.task import Task
-from autotune.task.radix import IndexArray
+from autotune.task.constraints.radix import IndexArray
 from autotune.tuner.models.prior import Float, nearest_point, standard_rates
 
 # Trials of all classes before the first fit, and by which factor they grow until the next.

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.task import ConfigSpace
-from autotune.task.radix import IndexArray, IntArray
+from autotune.task.constraints.radix import IndexArray, IntArray
 
 FloatArray = npt.NDArray[np.float64]
 # Scores of indices; larger is better.

@@ -12,8 +12,8 @@ from autotune.cost_model import Pool, Trees
 from autotune.errors import SpaceError
 from autotune.features import KnobFeatures
 from autotune.task import ConfigSpace, Task
+from autotune.task.constraints.radix import IndexArray
 from autotune.task.dispatcher import provided
-from autotune.task.radix import IndexArray
 from autotune.tuner.models.annealing import Best, Schedule, anneal
 
 # Spaces of up to this many valid points are scored whole.

@@ -9,8 +9,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from autotune.task.constraint import BoolArray
-from autotune.task.radix import IndexArray
+from autotune.task.constraints.constraint import BoolArray
+from autotune.task.constraints.radix import IndexArray
 
 Float = npt.NDArray[np.float64]
 Columns = TypeVar("Columns", "Conditions", "Pool")

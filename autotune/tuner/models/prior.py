@@ -16,7 +16,7 @@ from autotune.measure.types import Pair
 from autotune.record.current import task_refusal
 from autotune.record.origin import as_measured
 from autotune.task import ConfigEntity, ConfigSpace, Task
-from autotune.task.radix import IndexArray
+from autotune.task.constraints.radix import IndexArray
 from autotune.utils.visible import visible
 
 logger = logging.getLogger("autotvm")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from autotune.cost_model import GaussianProcess, Prior, factor, product
 from autotune.features import KnobFeatures
 from autotune.measure.evidence import Evidence
-from autotune.task.radix import IndexArray
+from autotune.task.constraints.radix import IndexArray
 
 Float = npt.NDArray[np.float64]
 

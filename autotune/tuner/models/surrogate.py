@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from autotune.cost_model import GaussianProcess, Loss, Posterior, Trees, TreeSettings
 from autotune.features import KnobFeatures, LoopFeatures
-from autotune.task.radix import IndexArray
+from autotune.task.constraints.radix import IndexArray
 from autotune.tuner.models.pool import Conditions, Float, Pool, join_columns
 from autotune.tuner.models.prior import Expectation, trust
 from autotune.tuner.models.resources import FEWEST_REPORTS, ResourceColumns

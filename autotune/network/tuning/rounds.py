@@ -11,8 +11,8 @@ from functools import partial
 
 from autotune.errors import AutotuneError, RecordError
 from autotune.measure import Session
-from autotune.network.allocation import next_arm
-from autotune.network.arms import Arm, Tuned
+from autotune.network.tuning.allocation import next_arm
+from autotune.network.tuning.arms import Arm, Tuned
 from autotune.target import Target
 
 logger = logging.getLogger("autotune")

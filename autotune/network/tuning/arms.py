@@ -16,7 +16,7 @@ from autotune.measure import MeasureInput, Session
 from autotune.network.choice import RULE, Choice, shipped
 from autotune.network.choice_json import search_task
 from autotune.network.implementations import FunctionOffer, offers_of
-from autotune.network.tuning_log import NetworkLog
+from autotune.network.tuning.tuning_log import NetworkLog
 from autotune.target import Target
 from autotune.task import ConfigEntity
 from autotune.tuner import callback

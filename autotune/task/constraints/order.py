@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 import numpy as np
 
 from autotune.errors import SpaceError
-from autotune.task.radix import IndexArray
-from autotune.task.valid_points import ValidPoints
+from autotune.task.constraints.radix import IndexArray
+from autotune.task.constraints.valid_points import ValidPoints
 from autotune.utils.check import Check
 
 # Indices looked at together while searching; grows from the first to the second.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from autotune.network.choice import Choice
 from autotune.network.compiled import NetworkInstance
-from autotune.network.program_race import Raced
+from autotune.network.tuning.program_race import Raced
 from autotune.runtime.timing import Sampler
 
 # Samples of each of two networks, and the fewest after which one is given up; the seconds that

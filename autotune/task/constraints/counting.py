@@ -17,13 +17,21 @@ from math import prod
 
 import numpy as np
 
-from autotune.task.constraint import Constraint, TracedConstraint, connected, refine
-from autotune.task.elimination import order_of
-from autotune.task.expression import Builder, Expression, Number
-from autotune.task.partial import Condition, Fork, Key, Knobs, Outlook, forgotten, tree_frontier
-from autotune.task.radix import IntArray
-from autotune.task.symbols import Symbol
-from autotune.task.trace import Choice, Decision, Test, Tree
+from autotune.task.constraints.constraint import Constraint, TracedConstraint, connected, refine
+from autotune.task.constraints.elimination import order_of
+from autotune.task.constraints.expression import Builder, Expression, Number
+from autotune.task.constraints.partial import (
+    Condition,
+    Fork,
+    Key,
+    Knobs,
+    Outlook,
+    forgotten,
+    tree_frontier,
+)
+from autotune.task.constraints.radix import IntArray
+from autotune.task.constraints.symbols import Symbol
+from autotune.task.constraints.trace import Choice, Decision, Test, Tree
 
 # States times digits of one knob above which counting is given up: about a second.
 MOST = 1 << 22

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from autotune.task.constraint import Constraint, refine
-from autotune.task.radix import IntArray
+from autotune.task.constraints.constraint import Constraint, refine
+from autotune.task.constraints.radix import IntArray
 
 
 class Classes:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from autotune.errors import SpaceError
-from autotune.task.constraint import Constraint, Predicate, TracedConstraint, conjuncts
+from autotune.task.constraints.constraint import Constraint, Predicate, TracedConstraint, conjuncts
+from autotune.task.constraints.opaque import OpaqueConstraint
+from autotune.task.constraints.radix import IntArray
+from autotune.task.constraints.symbols import Opaque
+from autotune.task.constraints.trace import Decision, Tracer
 from autotune.task.errors import KnobLookupError
 from autotune.task.kinds import TransformSpace
-from autotune.task.opaque import OpaqueConstraint
-from autotune.task.radix import IntArray
-from autotune.task.symbols import Opaque
-from autotune.task.trace import Decision, Tracer
 
 # Points at which a traced filter is compared with the filter itself.
 CHECKS = 64

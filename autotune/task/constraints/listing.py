@@ -14,18 +14,18 @@ from math import prod
 
 import numpy as np
 
-from autotune.task.cases import Case, cases_of
-from autotune.task.classes import Classes, find
-from autotune.task.constraint import (
+from autotune.task.constraints.cases import Case, cases_of
+from autotune.task.constraints.classes import Classes, find
+from autotune.task.constraints.constraint import (
     BoolArray,
     Constraint,
     TracedConstraint,
     connected,
     may_divide_by_zero,
 )
-from autotune.task.elimination import order_of
-from autotune.task.radix import IntArray
-from autotune.task.symbols import Symbol, Values
+from autotune.task.constraints.elimination import order_of
+from autotune.task.constraints.radix import IntArray
+from autotune.task.constraints.symbols import Symbol, Values
 
 # A symbol, and whether it must be true.
 Condition = tuple[Symbol, bool]

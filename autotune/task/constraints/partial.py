@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autotune.task.expression import (
+from autotune.task.constraints.expression import (
     Bounds,
     Chain,
     Expression,
@@ -21,7 +21,7 @@ from autotune.task.expression import (
     least_of,
     span_of,
 )
-from autotune.task.radix import IntArray
+from autotune.task.constraints.radix import IntArray
 
 Knobs = frozenset[int]
 # An expression of which all knobs are chosen, or some parts of a chain.

@@ -7,9 +7,9 @@ from itertools import count
 
 import numpy as np
 
-from autotune.task.classes import Classes, find
-from autotune.task.constraint import BoolArray, Constraint
-from autotune.task.radix import IntArray
+from autotune.task.constraints.classes import Classes, find
+from autotune.task.constraints.constraint import BoolArray, Constraint
+from autotune.task.constraints.radix import IntArray
 from autotune.utils.math import product
 
 # Largest joint table, in cells, that is made without need, and where draws would be refused too

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from autotune.errors import SpaceError
-from autotune.task.constraint import (
+from autotune.task.constraints.constraint import (
     BoolArray,
     Constraint,
     Predicate,
     refine,
 )
+from autotune.task.constraints.radix import IntArray
+from autotune.task.constraints.views import Shown, Unread, view
 from autotune.task.kinds import TransformSpace
-from autotune.task.radix import IntArray
-from autotune.task.views import Shown, Unread, view
 
 # Points tried first, so that what a filter reads is known before its table is begun.
 PROBES = 64

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.errors import SpaceError
-from autotune.task.cases import parts_of
-from autotune.task.radix import IntArray, Radix
-from autotune.task.symbols import Symbol
-from autotune.task.trace import Choice, Decision, Test, Tree
+from autotune.task.constraints.cases import parts_of
+from autotune.task.constraints.radix import IntArray, Radix
+from autotune.task.constraints.symbols import Symbol
+from autotune.task.constraints.trace import Choice, Decision, Test, Tree
 from autotune.utils.math import product
 
 Predicate = Callable[[Mapping[str, Any]], bool]

@@ -18,18 +18,18 @@ from autotune.graph import Graph, digest
 from autotune.graph.fuse import Function
 from autotune.graph.passes import OWN
 from autotune.measure import Session, measure_option
-from autotune.network.arms import Arm, Tuned, tuned_functions
-from autotune.network.budget import Budget
 from autotune.network.choice import RULE, Choice, same_for
 from autotune.network.compile import compile_network
 from autotune.network.compiled import CompiledNetwork, NetworkInstance
 from autotune.network.history_choice import History
 from autotune.network.layouts import pipeline_in, race_layouts
-from autotune.network.program_race import LEAST_ROUNDS, Raced, race, seconds_of_functions
-from autotune.network.rounds import Rounds
-from autotune.network.tuning_log import NetworkLog, write_note
-from autotune.network.variants import Variants
-from autotune.network.whole_race import Compared, compare, race_whole
+from autotune.network.tuning.arms import Arm, Tuned, tuned_functions
+from autotune.network.tuning.budget import Budget
+from autotune.network.tuning.program_race import LEAST_ROUNDS, Raced, race, seconds_of_functions
+from autotune.network.tuning.rounds import Rounds
+from autotune.network.tuning.tuning_log import NetworkLog, write_note
+from autotune.network.tuning.variants import Variants
+from autotune.network.tuning.whole_race import Compared, compare, race_whole
 from autotune.runtime.arrays.memory import get_ready
 from autotune.runtime.device import Device, device
 from autotune.target import Target

@@ -8,14 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from autotune.errors import SpaceError
-from autotune.task.component import COUNT_LIMIT, JOINT_LIMIT, QUICK_JOINT
-from autotune.task.constraint import BoolArray, Predicate, TracedConstraint
-from autotune.task.counting import Counter, Uncountable
-from autotune.task.filters import constraints_of
-from autotune.task.joint import ROUND, Joint, accepted_by
+from autotune.task.constraints.component import COUNT_LIMIT, JOINT_LIMIT, QUICK_JOINT
+from autotune.task.constraints.constraint import BoolArray, Predicate, TracedConstraint
+from autotune.task.constraints.counting import Counter, Uncountable
+from autotune.task.constraints.filters import constraints_of
+from autotune.task.constraints.joint import ROUND, Joint, accepted_by
+from autotune.task.constraints.listing import Listing, listed
+from autotune.task.constraints.radix import IndexArray, IntArray, Radix
 from autotune.task.kinds import TransformSpace
-from autotune.task.listing import Listing, listed
-from autotune.task.radix import IndexArray, IntArray, Radix
 
 # Up to this many candidates are all looked at: to count, to draw the last few, to prove that
 # nothing is left.

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from autotune.task.symbols import Symbol, is_truth
-from autotune.task.trace import Decision, Test, Tree, outcomes_of_one
+from autotune.task.constraints.symbols import Symbol, is_truth
+from autotune.task.constraints.trace import Decision, Test, Tree, outcomes_of_one
 
 # Whether digits of a knob are allowed.
 Allowed = npt.NDArray[np.bool_]

@@ -14,9 +14,9 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from autotune.task.constraints.radix import IntArray
+from autotune.task.constraints.symbols import Opaque, Scope, Symbol, leaf
 from autotune.task.kinds import Entity, StandIn, TransformSpace
-from autotune.task.radix import IntArray
-from autotune.task.symbols import Opaque, Scope, Symbol, leaf
 
 # A filter with more distinct paths than this is not followed.
 MAX_PATHS = 1024

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from autotune.network.arms import Arm, Tuned
+from autotune.network.tuning.arms import Arm, Tuned
 
 # The gain of another round: a part of that of the last rounds, rounds looked back at, and a
 # part of the time over the number of rounds: the first few find most of what there is.

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from autotune.task.component import Component, group_by_knobs
-from autotune.task.constraint import BoolArray, Constraint
-from autotune.task.listing import Listing
-from autotune.task.radix import IndexArray, IntArray, Radix
+from autotune.task.constraints.component import Component, group_by_knobs
+from autotune.task.constraints.constraint import BoolArray, Constraint
+from autotune.task.constraints.listing import Listing
+from autotune.task.constraints.radix import IndexArray, IntArray, Radix
 from autotune.utils.math import product
 
 # Candidates looked at together.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.task.symbols import Function, Symbol, Values
+from autotune.task.constraints.symbols import Function, Symbol, Values
 
 # A number, or an array of them.
 Number = Any
