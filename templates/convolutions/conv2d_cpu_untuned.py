@@ -47,8 +47,8 @@ _READ = 64
 # Bytes of filters that are transposed at a time, untuned: they stay in the L2 cache for long
 # vectors, in L1 for short ones.
 _TRANSPOSED, _TRANSPOSED_SHORT = 160 << 10, 32 << 10
-# Bytes after which cache lines share a set of L1.
-_ALIAS = 4096
+# Bytes of which planes are multiples whose channels share a quarter of the sets of L1, or less.
+_ALIAS = 1024
 # Costs relative to a multiply-add: of an element that another core transposed; of the beginning of
 # a run of results, which the hardware prefetcher does not foresee. Bytes of results in L2.
 _FROM_ANOTHER, _RUN, _SMALL = 30, 800, 1 << 20
@@ -157,20 +157,20 @@ def _skips_in_place(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     """Return whether a few filters in vectors read lines in place, which a stride skips.
 
     They wait for memory, so the lines of a part of the channels are prefetched while the ones
-    before are multiplied. Short vectors meet each line again for the next filters, after lines of
-    one set of the cache have evicted each other.
+    before are multiplied. Where lines of a few sets of the cache evict each other, short vectors
+    meet each again for the next filters, and less than two long ones wait for it.
     """
     if not _is_gathered(shape) or shape.ci < _READ:
         return False
     if _is_near(shape) or unit.halves:
         return False
     if unit.floats > 8:
-        return shape.co <= 2 * _FEWEST
+        return (_FEWEST // 2 if _is_alias(shape) else 0) < shape.co <= 2 * _FEWEST
     return shape.co <= _FEWEST and not _is_alias(shape)
 
 
 def _is_alias(shape: Conv2d) -> bool:
-    """Return whether pixels of all channels share a set of the L1 cache."""
+    """Return whether pixels of all channels share a few sets of the L1 cache."""
     return 4 * shape.h * shape.w % _ALIAS == 0
 
 
