@@ -14,7 +14,7 @@ import numpy.typing as npt
 from autotune.errors import SpaceError, TunerError
 from autotune.interchange import Trial, Trials, records_of
 from autotune.kernel.source import SourceKernel
-from autotune.kernel_tuner.cache import cache_path, read_cache, write_cache
+from autotune.kernel_tuner.cache import Cache, cache_path
 from autotune.kernel_tuner.checking import Checker, Verify, outputs_of
 from autotune.kernel_tuner.kernels import Problem, check_arguments, code_of, language_of
 from autotune.kernel_tuner.launch import Divisor, LaunchRule, Params
@@ -146,15 +146,19 @@ def tune_kernel(
     choice = Choice(strategy, strategy_options or {}, seed)
     run = KernelRun(problem, values, restrictions, _target(problem), device, iterations)
     named = check_metrics(metrics)
-    results = run.results(choice, cache, bool(simulation_mode))
+    first = {name: each[0] for name, each in values.items()}
+    file = None
+    if cache is not None:
+        file = Cache(cache_path(cache), kernel_name, rule.size(first), values)
+    results = run.results(choice, file, bool(simulation_mode))
     for each in results:
         run.check(each, checker)
         add_metrics(each, named)
         if verbose and not quiet:
             print(get_config_string(each))
-    if cache is not None and not simulation_mode:
-        first = {name: each[0] for name, each in values.items()}
-        write_cache(cache_path(cache), kernel_name, rule.size(first), values, results)
+    if file is not None and not simulation_mode:
+        file.add(results)
+        file.write()
     wanted = objective or "time"
     best = get_best_config(results, wanted, bool(objective_higher_is_better))
     if not quiet:
@@ -316,24 +320,22 @@ class KernelRun:
         self._restrictions = filters_of(restrictions, tuple(values))
         self._device, self._iterations = device, iterations
 
-    def results(
-        self, choice: Choice, cache: str | PathLike[str] | None, simulated: bool
-    ) -> list[Result]:
+    def results(self, choice: Choice, cache: Cache | None, simulated: bool) -> list[Result]:
         """Return what configurations take, those of the cache first."""
-        path = None if cache is None else cache_path(cache)
-        known = [] if path is None else read_cache(path, tuple(self.values))
+        known = [] if cache is None else cache.read()
         known = [each for each in known if self._allowed(each.choices)]
         if simulated:
             if not known:
-                raise TunerError(
-                    f"simulation_mode: cache {path} has no results of these parameters"
-                )
+                where = "no cache" if cache is None else f"cache {cache.path}"
+                raise TunerError(f"simulation_mode: {where} has no results of these parameters")
             return self._simulated(choice, known)
         task = self._task()
         try:
-            return [*map(cached_result, known), *self._measured(task, choice, known)]
+            return [*map(cached_result, known), *self._measured(task, choice, known, cache)]
         finally:
             TASK_TABLE.pop(task.name, None)
+            if cache is not None:
+                cache.write()
 
     def _allowed(self, choices: Mapping[str, object]) -> bool:
         """Return whether these values are among those that are tuned, and no restriction's."""
@@ -366,13 +368,18 @@ class KernelRun:
         size = self.problem.rule.size({n: _term(each[0]) for n, each in self.values.items()})
         return create(name, args=size, target=self.target)
 
-    def _measured(self, task: Task, choice: Choice, known: Sequence[Trial]) -> list[Result]:
+    def _measured(
+        self, task: Task, choice: Choice, known: Sequence[Trial], cache: Cache | None
+    ) -> list[Result]:
         found: list[Result] = []
 
         def keep(
             _: object, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
         ) -> None:
-            found.extend(result_of(i, r) for i, r in zip(inputs, results, strict=True))
+            new = [result_of(i, r) for i, r in zip(inputs, results, strict=True)]
+            found.extend(new)
+            if cache is not None:
+                cache.add(new)
 
         runner = LocalRunner(
             timeout=_TIMEOUT_S,

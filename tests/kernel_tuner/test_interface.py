@@ -138,6 +138,43 @@ def test_what_a_cache_holds_is_not_measured_again(arguments, tmp_path):
         tune(arguments, cache=str(tmp_path / "none"), simulation_mode=True)
 
 
+def test_a_cache_keeps_what_this_call_does_not_ask_for(arguments, tmp_path):
+    cache = tmp_path / "scale"
+    tune(arguments, cache=cache)
+    tune(arguments, cache=cache, restrictions=["block_size_x > 64"])
+    assert len(json.loads((tmp_path / "scale.json").read_text())["cache"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("params", "size", "words"),
+    [
+        ({"block_size_x": [32], "OFFSET": [0], "VECTOR": [1]}, SIZE, "has parameters"),
+        (
+            {"block_size_x": [32], "OFFSET": [0]},
+            900,
+            r"has problem size \[1000, 1, 1\], not \[900",
+        ),
+    ],
+)
+def test_a_cache_of_something_else_is_left_alone(arguments, tmp_path, params, size, words):
+    cache = tmp_path / "scale"
+    tune(arguments, cache=cache)
+    before = (tmp_path / "scale.json").read_bytes()
+    with pytest.raises(AutotuneError, match=words):
+        tune_kernel("scale", SCALE, size, arguments, params, quiet=True, cache=cache)
+    assert (tmp_path / "scale.json").read_bytes() == before
+
+
+def test_a_run_that_is_interrupted_keeps_what_it_measured(arguments, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernel_tuner.interface.KernelRun, "check", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tune(arguments, cache=tmp_path / "scale", answer=[None] * 4)
+    assert len(json.loads((tmp_path / "scale.json").read_text())["cache"]) == 3
+
+
 def test_one_configuration_runs_on_copies(arguments):
     found = run_kernel("scale", SCALE, SIZE, arguments, {"block_size_x": 32, "OFFSET": 3})
     np.testing.assert_allclose(found[0], 2 * arguments[1] + 3, rtol=1e-6)
