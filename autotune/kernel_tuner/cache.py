@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from autotune.errors import TunerError
 from autotune.interchange import Trial, read_kernel_tuner
 from autotune.kernel_tuner.results import Result, cached_result
 from autotune.utils.files import publish
+
+logger = logging.getLogger("autotvm")
 
 # Seconds between two times that a file is written while configurations are measured.
 _WRITE_S = 2.0
@@ -80,7 +83,10 @@ class Cache:
             self.write()
 
     def write(self) -> None:
-        """Write the file, complete or not at all."""
+        """Write the file, complete or not at all.
+
+        Where that fails, on a full disk say, it is logged: results are worth more than a cache.
+        """
         head = {
             "device_name": "",
             "kernel_name": self.kernel,
@@ -90,7 +96,10 @@ class Cache:
             "objective": ["time"],
             "cache": self._entries,
         }
-        publish(self.path, json.dumps(head, default=_plain, indent=0).encode())
+        try:
+            publish(self.path, json.dumps(head, default=_plain, indent=0).encode())
+        except OSError as error:
+            logger.warning("cache %s could not be written, the run goes on: %s", self.path, error)
         self._written = time.monotonic()
 
     def _keep(self, result: Result) -> None:

@@ -81,6 +81,10 @@ class Checker:
             if wanted.size != found.size:
                 return f"argument {place}: {found.size} elements instead of {wanted.size}"
             if not np.allclose(wanted.ravel(), found.ravel(), atol=self._atol):
-                worst = float(np.nanmax(np.abs(wanted.ravel() - found.ravel())))
-                return f"argument {place}: elements differ from the answer by up to {worst:.3g}"
+                apart = np.abs(wanted.ravel() - found.ravel())
+                if np.isnan(apart).any():
+                    return f"argument {place}: {int(np.isnan(apart).sum())} elements are NaN"
+                return (
+                    f"argument {place}: elements differ from the answer by up to {apart.max():.3g}"
+                )
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from os import PathLike
 from typing import Any
 
@@ -146,6 +147,10 @@ def tune_kernel(
     choice = Choice(strategy, strategy_options or {}, seed)
     run = KernelRun(problem, values, restrictions, _target(problem), device, iterations)
     named = check_metrics(metrics)
+    wanted = objective or "time"
+    if wanted != "time" and wanted not in named:
+        known = ", ".join(["time", *named])
+        raise TunerError(f"objective: expected one of {known}, got {shown(wanted)}")
     first = {name: each[0] for name, each in values.items()}
     file = None
     if cache is not None:
@@ -159,7 +164,6 @@ def tune_kernel(
     if file is not None and not simulation_mode:
         file.add(results)
         file.write()
-    wanted = objective or "time"
     best = get_best_config(results, wanted, bool(objective_higher_is_better))
     if not quiet:
         print(f"best of {len(results)} by {wanted}: {get_config_string(best)}")
@@ -290,8 +294,20 @@ class Choice:
         return AutoTuner(task, seed=self.seed)
 
     def trials(self, count: int) -> int:
-        """Return how many configurations are tried of so many."""
-        return min(int(self.options.get("max_fevals") or count), count)
+        """Return how many configurations are tried of so many.
+
+        Raises:
+            TunerError: ``max_fevals`` is no number of them.
+        """
+        most = self.options.get("max_fevals")
+        if most is None:
+            return count
+        if not isinstance(most, Integral) or most < 1:
+            raise TunerError(
+                "strategy_options: expected max_fevals to be a whole number from 1 on, got "
+                f"{shown(most)}"
+            )
+        return min(int(most), count)
 
 
 @dataclass(frozen=True)

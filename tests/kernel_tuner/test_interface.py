@@ -175,6 +175,34 @@ def test_a_run_that_is_interrupted_keeps_what_it_measured(arguments, tmp_path, m
     assert len(json.loads((tmp_path / "scale.json").read_text())["cache"]) == 3
 
 
+def test_a_cache_that_cannot_be_written_costs_no_results(arguments, tmp_path, caplog):
+    (tmp_path / "file").touch()
+    results, _ = tune(arguments, cache=tmp_path / "file" / "scale")
+    assert len(results) == 3
+    assert "could not be written" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"objective": "power"}, "objective: expected one of time, got 'power'"),
+        ({"strategy_options": {"max_fevals": "x"}}, "max_fevals to be a whole number from 1 on"),
+        ({"strategy_options": {"max_fevals": 0}}, "max_fevals to be a whole number from 1 on"),
+    ],
+)
+def test_an_option_that_means_nothing_is_refused_before_measuring(arguments, options, words):
+    with pytest.raises(AutotuneError, match=words):
+        tune(arguments, **options)
+
+
+def test_an_answer_of_nan_says_so(arguments):
+    nan = np.full(SIZE, np.nan, "float32")
+    _, env = tune(arguments, answer=[nan, None, None, None])
+    assert {each["error"] for each in env["failed"]} == {
+        f"wrong results: argument 0: {SIZE} elements are NaN"
+    }
+
+
 def test_one_configuration_runs_on_copies(arguments):
     found = run_kernel("scale", SCALE, SIZE, arguments, {"block_size_x": 32, "OFFSET": 3})
     np.testing.assert_allclose(found[0], 2 * arguments[1] + 3, rtol=1e-6)
