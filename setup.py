@@ -97,7 +97,7 @@ setup(
             "**/*.js",
             "**/*.LICENSE",
             "ship/files/*",
-            "auto_scheduler/search/*.npz",
+            "auto_scheduler/search/models/*.npz",
         ],
         "autotune.templates": ["tuned/*", "kernels/**/*.cu", "kernels/**/*.c", "kernels/**/*.h"],
     },

@@ -52,7 +52,8 @@ from autotune.auto_scheduler import (
     XGBModel,
     fallback_schedule,
 )
-from autotune.auto_scheduler.search import prior, task_search
+from autotune.auto_scheduler.search import task_search
+from autotune.auto_scheduler.search.models import prior
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.tune_task import cuda_text
 from autotune.driver import kernel_of

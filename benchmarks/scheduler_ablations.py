@@ -8,12 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune.auto_scheduler.search import annotate_gpu, prior, programs, row_model, tuner
-from autotune.auto_scheduler.search.common_model import CommonModel
-from autotune.auto_scheduler.search.forms import Forms
-from autotune.auto_scheduler.search.forms_gpu import GpuForms
-from autotune.auto_scheduler.search.program import Rows
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search import programs, tuner
+from autotune.auto_scheduler.search.forms.forms import Forms
+from autotune.auto_scheduler.search.forms.gpu import GpuForms
+from autotune.auto_scheduler.search.models import prior, row_model
+from autotune.auto_scheduler.search.models.common_model import CommonModel
+from autotune.auto_scheduler.search.space import annotate_gpu
+from autotune.auto_scheduler.search.space.program import Rows
+from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.auto_scheduler.sketch import warpgroups
 
 

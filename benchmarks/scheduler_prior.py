@@ -31,15 +31,15 @@ from autotune.auto_scheduler import (
     XGBModel,
 )
 from autotune.auto_scheduler.search.arm import ClosedForms
-from autotune.auto_scheduler.search.common_model import (
+from autotune.auto_scheduler.search.models.common_model import (
     CommonModel,
     residuals_of,
     with_workload,
 )
-from autotune.auto_scheduler.search.descriptor import Descriptor, described
-from autotune.auto_scheduler.search.prior import FILE, columns_of, fitted, shipped
-from autotune.auto_scheduler.search.program import Rows
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search.models.descriptor import Descriptor, described
+from autotune.auto_scheduler.search.models.prior import FILE, columns_of, fitted, shipped
+from autotune.auto_scheduler.search.space.program import Rows
+from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.measure import MeasureResult
 from benchmarks.scheduler_cases import CASES
 

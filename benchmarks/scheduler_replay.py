@@ -31,10 +31,11 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler import SketchPolicy, XGBModel
-from autotune.auto_scheduler.search import prior, task_search
+from autotune.auto_scheduler.search import task_search
 from autotune.auto_scheduler.search.arm import Row
-from autotune.auto_scheduler.search.common_model import Shipped, with_workload
-from autotune.auto_scheduler.search.descriptor import described
+from autotune.auto_scheduler.search.models import prior
+from autotune.auto_scheduler.search.models.common_model import Shipped, with_workload
+from autotune.auto_scheduler.search.models.descriptor import described
 from autotune.auto_scheduler.search.tuner import SketchTuner
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.cost_model import StoredTrees, Trees, TreeSettings

@@ -32,7 +32,8 @@ from autotune.auto_scheduler import (
     TuningOptions,
     XGBModel,
 )
-from autotune.auto_scheduler.search import prior, shared, task_search
+from autotune.auto_scheduler.search import shared, task_search
+from autotune.auto_scheduler.search.models import prior
 from benchmarks.scheduler_cases import CASES
 from benchmarks.scheduler_library import beside_library, compiled
 

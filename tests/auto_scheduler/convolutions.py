@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotune import te, topi
-from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
+from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
 from tests.auto_scheduler.tensor_core_programs import TYPES, kernels, programs
 from tests.fuzz.running import Job, run_batch
 from tests.topi.evaluate import cut_to_tf32, rounded_to_tf32

@@ -6,7 +6,7 @@ import numpy as np
 from autotune import te
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.driver import kernel_of
 from autotune.kernel import launch_violation
 

@@ -7,8 +7,8 @@ from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask
 from autotune.auto_scheduler.measuring.measure_input import MeasureInput, RecordedTask
 from autotune.auto_scheduler.records.codec import decode, encode
-from autotune.auto_scheduler.search.forms_tensor import TensorForms
-from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
+from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
+from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.driver import kernel_of
 from autotune.errors import ExpressionError

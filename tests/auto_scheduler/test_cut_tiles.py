@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from autotune.auto_scheduler.search.forms_tensor import TensorForms
-from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
-from autotune.auto_scheduler.search.rounded_tiles import TILE_SIDES
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
+from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
+from autotune.auto_scheduler.search.space.rounded_tiles import TILE_SIDES
+from autotune.auto_scheduler.search.space.sampler import Sampler
 from tests.auto_scheduler.convolutions import Conv, check_kernels
 from tests.auto_scheduler.tensor_core_programs import (
     TYPES,

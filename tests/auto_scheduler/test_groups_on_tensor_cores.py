@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from autotune import te, topi
-from autotune.auto_scheduler.search.forms_tensor import TensorForms
-from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
+from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
+from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.kernel import launch_violation
 from tests.auto_scheduler.tensor_core_programs import TYPES, kernels, programs
 from tests.auto_scheduler.test_permuted_operands import copies_of

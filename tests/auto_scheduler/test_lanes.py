@@ -12,10 +12,10 @@ from autotune.auto_scheduler import (
     SketchPolicy,
     XGBModel,
 )
-from autotune.auto_scheduler.search.annotate_cpu import cpu_program
-from autotune.auto_scheduler.search.host_model import HostModel
+from autotune.auto_scheduler.search.forms.cpu_model import CpuModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search.space.annotate_cpu import cpu_program
+from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.auto_scheduler.sketch.lanes import lane_axis, lanes_of, uneven_run
 from autotune.auto_scheduler.transform_steps import step_from_row
 from autotune.driver import kernel_of
@@ -82,7 +82,7 @@ def test_programs_with_lanes_along_channels_are_right(size, stride):
 
 
 def test_the_first_proposal_for_short_rows_multiplies_vectors_of_weights(monkeypatch):
-    monkeypatch.setattr(HostModel, "here", HostModel)  # 16 registers, whatever runs the test
+    monkeypatch.setattr(CpuModel, "here", CpuModel)  # 16 registers, whatever runs the test
     task = task_of(tutorial_layer())
     best = SketchPolicy(task, XGBModel(), seed=0).propose(1)[0]
     text = kernel_of(task.realise(best).what, task.target).source
@@ -110,7 +110,7 @@ def test_a_task_for_another_cpu_is_modelled_by_its_name(name, vector_bytes, regi
 
 @pytest.mark.parametrize("name", ["", "native", "a-cpu-of-tomorrow"])
 def test_a_cpu_without_a_known_name_is_taken_for_this_one(name):
-    assert HostModel.of(name) == HostModel.here()
+    assert CpuModel.of(name) == CpuModel.here()
 
 
 def in_one_run(task):

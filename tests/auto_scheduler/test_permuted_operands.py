@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from autotune import te
-from autotune.auto_scheduler.search.forms_tensor import TensorForms
-from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
+from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
+from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
 from autotune.kernel import launch_violation
 from tests.auto_scheduler.convolutions import TYPES, Conv
 from tests.auto_scheduler.test_cut_tiles import KINDS, programs

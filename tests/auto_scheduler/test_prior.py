@@ -7,11 +7,21 @@ import numpy as np
 import pytest
 
 from autotune.auto_scheduler import ComputeDAG, RandomModel, SearchTask, SketchPolicy, XGBModel
-from autotune.auto_scheduler.search import descriptor
-from autotune.auto_scheduler.search.common_model import CommonModel, residuals_of, with_workload
-from autotune.auto_scheduler.search.forms_gpu import FEATURES
-from autotune.auto_scheduler.search.prior import FILE, columns_of, fitted, gpu_prior, shipped
-from autotune.auto_scheduler.search.row_model import RowModel
+from autotune.auto_scheduler.search.forms.gpu import FEATURES
+from autotune.auto_scheduler.search.models import descriptor
+from autotune.auto_scheduler.search.models.common_model import (
+    CommonModel,
+    residuals_of,
+    with_workload,
+)
+from autotune.auto_scheduler.search.models.prior import (
+    FILE,
+    columns_of,
+    fitted,
+    gpu_prior,
+    shipped,
+)
+from autotune.auto_scheduler.search.models.row_model import RowModel
 from benchmarks.scheduler_prior import fingerprint, spearman
 from tests.auto_scheduler.graphs import matmul
 

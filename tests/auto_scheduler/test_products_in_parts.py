@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from autotune.auto_scheduler.search.forms_tensor import TensorForms
-from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
+from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
+from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
 from tests.auto_scheduler.convolutions import Conv
 from tests.auto_scheduler.test_cut_tiles import KINDS, programs
 from tests.auto_scheduler.test_tensor_cores import kernels, product, wanted_of

@@ -7,10 +7,10 @@ import pytest
 
 from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
-from autotune.auto_scheduler.search.columns_gpu import Levels, footprint
+from autotune.auto_scheduler.search.forms.gpu_columns import Levels, footprint
+from autotune.auto_scheduler.search.forms.gpu_stage import StageForms
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.sampler import Sampler
-from autotune.auto_scheduler.search.stage_gpu import StageForms
+from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.auto_scheduler.states.loop_state import plain_state
 from autotune.auto_scheduler.transform_steps import StorageAlignStep
 from autotune.auto_scheduler.transform_steps.rows import step_from_row

@@ -7,15 +7,15 @@ import pytest
 
 from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
-from autotune.auto_scheduler.search.annotate_gpu import UNROLL_LIMITS
-from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.same_code import (
+from autotune.auto_scheduler.search.forms.same_code import (
     plain_sums,
     with_fewest_loops,
     with_lowest_limit,
     with_lowest_plain_limits,
 )
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search.programs import programs_of, sketches_of
+from autotune.auto_scheduler.search.space.annotate_gpu import UNROLL_LIMITS
+from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.auto_scheduler.states.loop_state import plain_state
 from tests.auto_scheduler.graphs import conv2d_layer, matmul
 from tests.auto_scheduler.running import kernel_of

@@ -17,12 +17,12 @@ from autotune.auto_scheduler import (
     SketchPolicy,
     XGBModel,
 )
-from autotune.auto_scheduler.search.factors import divisors, factorings, primes
-from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot
+from autotune.auto_scheduler.search.forms.gpu_stage import StageForms
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.proposer import Effort, Proposer
-from autotune.auto_scheduler.search.sampler import Sampler, distinct
-from autotune.auto_scheduler.search.stage_gpu import StageForms
+from autotune.auto_scheduler.search.space.factors import divisors, factorings, primes
+from autotune.auto_scheduler.search.space.program import ChoiceSlot, FactorSlot
+from autotune.auto_scheduler.search.space.sampler import Sampler, distinct
 from autotune.driver import kernel_of
 from autotune.errors import RecordError
 from autotune.kernel import launch_violation

@@ -9,9 +9,9 @@ import pytest
 
 from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy, XGBModel
-from autotune.auto_scheduler.search import descriptor
-from autotune.auto_scheduler.search.program import FactorSlot
-from autotune.auto_scheduler.search.transfer import Kind, mapped
+from autotune.auto_scheduler.search.models import descriptor
+from autotune.auto_scheduler.search.space.program import FactorSlot
+from autotune.auto_scheduler.search.space.transfer import Kind, mapped
 from autotune.cost_model import Trees
 from tests.auto_scheduler.graphs import conv2d_layer, matmul
 from tests.auto_scheduler.quick import QUICK

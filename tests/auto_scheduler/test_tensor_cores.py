@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from autotune import te, topi
-from autotune.auto_scheduler.search.forms_tensor import TensorForms
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
+from autotune.auto_scheduler.search.space.sampler import Sampler
 from tests.auto_scheduler.graphs import matmul
 from tests.auto_scheduler.tensor_core_programs import (
     TYPES,

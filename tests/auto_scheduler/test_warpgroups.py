@@ -9,10 +9,10 @@ from autotune import te
 from autotune.auto_scheduler import ComputeDAG, SearchTask
 from autotune.auto_scheduler.measuring.measure_input import MeasureInput, RecordedTask
 from autotune.auto_scheduler.records.codec import decode, encode
-from autotune.auto_scheduler.search.forms_tensor import TensorForms, multiplied_stage
-from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
+from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms, multiplied_stage
+from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.driver import kernel_of
 from autotune.measure.types import MeasureResult
 from tests.auto_scheduler.graphs import matmul

@@ -11,9 +11,9 @@ from autotune.auto_scheduler import (
     SearchTask,
     SketchPolicy,
 )
-from autotune.auto_scheduler.search.forms_product import ProductForms
+from autotune.auto_scheduler.search.forms.products import ProductForms
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.codegen import kernel_of_schedule
 from autotune.errors import InstantiationError, LoweringError, ScheduleError
 from autotune.kernel.layout import with_layouts

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from autotune.auto_scheduler.search.forms_tensor import TensorForms
-from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
+from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
+from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.driver import build
 from autotune.target import Target
 from tests.auto_scheduler.convolutions import Conv, forms_of

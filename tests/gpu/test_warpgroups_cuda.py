@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.driver import build
 from autotune.target import Target
 from tests.auto_scheduler.tensor_core_programs import product as definition

@@ -9,10 +9,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.forms import Forms
-from autotune.auto_scheduler.search.program import Program, Rows
-from autotune.auto_scheduler.search.sampler import Limits, Sampler
-from autotune.auto_scheduler.search.transfer import Kind
+from autotune.auto_scheduler.search.forms.forms import Forms
+from autotune.auto_scheduler.search.space.program import Program, Rows
+from autotune.auto_scheduler.search.space.sampler import Limits, Sampler
+from autotune.auto_scheduler.search.space.transfer import Kind
 
 Row = npt.NDArray[np.int64]
 Column = npt.NDArray[np.float64]

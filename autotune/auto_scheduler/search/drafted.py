@@ -15,7 +15,7 @@ from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.search.arm import ClosedForms
 from autotune.auto_scheduler.search.params import DEFAULT_PARAMS
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.errors import AutotuneError
 from autotune.lowering import lower_schedule

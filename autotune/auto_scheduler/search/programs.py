@@ -6,19 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from autotune.auto_scheduler.problem.search_problem import SearchProblem
-from autotune.auto_scheduler.search.annotate_cpu import cpu_program
-from autotune.auto_scheduler.search.annotate_gpu import gpu_program
 from autotune.auto_scheduler.search.arm import ClosedForms
-from autotune.auto_scheduler.search.device_model import GpuModel
-from autotune.auto_scheduler.search.factors import divisors
-from autotune.auto_scheduler.search.forms_cpu import CpuForms
-from autotune.auto_scheduler.search.forms_gpu import GpuForms
-from autotune.auto_scheduler.search.forms_product import ProductForms
-from autotune.auto_scheduler.search.forms_tensor import TensorForms, multiplied_stage
-from autotune.auto_scheduler.search.forms_warpgroup import WarpgroupForms
-from autotune.auto_scheduler.search.host_model import HostModel
+from autotune.auto_scheduler.search.forms.cpu import CpuForms
+from autotune.auto_scheduler.search.forms.cpu_model import CpuModel
+from autotune.auto_scheduler.search.forms.gpu import GpuForms
+from autotune.auto_scheduler.search.forms.gpu_model import GpuModel
+from autotune.auto_scheduler.search.forms.products import ProductForms
+from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms, multiplied_stage
+from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
 from autotune.auto_scheduler.search.params import Param
-from autotune.auto_scheduler.search.program import Program
+from autotune.auto_scheduler.search.space.annotate_cpu import cpu_program
+from autotune.auto_scheduler.search.space.annotate_gpu import gpu_program
+from autotune.auto_scheduler.search.space.factors import divisors
+from autotune.auto_scheduler.search.space.program import Program
 from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
 from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
 from autotune.auto_scheduler.sketch.lanes import ElementsInOneRun, LanesAlongChannels
@@ -79,7 +79,7 @@ def programs_of(
         vector = int(params["max_vectorize_size"])
         rewrite = task.layout_rewrite_option
         made = [cpu_program(each, hardware, innermost, vector) for each in decided]
-        host = HostModel.of(task.target.mcpu)
+        host = CpuModel.of(task.target.mcpu)
         return [CpuForms(each, hardware, rewrite, host) for each in made]
     model = GpuModel.of(task.target, hardware)
     found = [gpu_program(each, hardware, innermost, model.sms) for each in decided]

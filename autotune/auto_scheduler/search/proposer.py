@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.search.arm import Arm, ClosedForms, Row, trials_of
-from autotune.auto_scheduler.search.descriptor import Descriptor
-from autotune.auto_scheduler.search.forms_product import ProductForms
-from autotune.auto_scheduler.search.program import FactorSlot, Program, Rows
-from autotune.auto_scheduler.search.row_model import Features, RowModel
-from autotune.auto_scheduler.search.sampler import Sampler, distinct
+from autotune.auto_scheduler.search.forms.products import ProductForms
+from autotune.auto_scheduler.search.models.descriptor import Descriptor
+from autotune.auto_scheduler.search.models.row_model import Features, RowModel
 from autotune.auto_scheduler.search.shared import Family, Member
+from autotune.auto_scheduler.search.space.program import FactorSlot, Program, Rows
+from autotune.auto_scheduler.search.space.sampler import Sampler, distinct
 from autotune.auto_scheduler.search.stack import Stack, stacks_of
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.transform_steps import TransformStep

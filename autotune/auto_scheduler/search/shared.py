@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from autotune.auto_scheduler.search.arm import Arm, Row, trials_of
-from autotune.auto_scheduler.search.common_model import (
+from autotune.auto_scheduler.search.models.common_model import (
     CommonModel,
     Features,
     Shipped,
     with_workload,
 )
-from autotune.auto_scheduler.search.descriptor import Descriptor
-from autotune.auto_scheduler.search.row_model import RowModel
-from autotune.auto_scheduler.search.transfer import mapped
+from autotune.auto_scheduler.search.models.descriptor import Descriptor
+from autotune.auto_scheduler.search.models.row_model import RowModel
+from autotune.auto_scheduler.search.space.transfer import mapped
 
 # So many similar tasks are looked at, and so many of the fastest rows of each.
 _TASKS, _ROWS = 3, 16

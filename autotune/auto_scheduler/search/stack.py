@@ -16,12 +16,12 @@ from itertools import groupby
 import numpy as np
 
 from autotune.auto_scheduler.search.arm import ClosedForms, Row
-from autotune.auto_scheduler.search.forms import Forms
-from autotune.auto_scheduler.search.forms_gpu import GpuForms, Mask, Numbers
-from autotune.auto_scheduler.search.program import FactorSlot, Rows, Slot
-from autotune.auto_scheduler.search.same_code import PlainSum
-from autotune.auto_scheduler.search.sampler import TINY, Limits, Sampler
-from autotune.auto_scheduler.search.tiles import Number, Tiled, TiledAxis, TileInput
+from autotune.auto_scheduler.search.forms.forms import Forms
+from autotune.auto_scheduler.search.forms.gpu import GpuForms, Mask, Numbers
+from autotune.auto_scheduler.search.forms.same_code import PlainSum
+from autotune.auto_scheduler.search.forms.tiles import Number, Tiled, TiledAxis, TileInput
+from autotune.auto_scheduler.search.space.program import FactorSlot, Rows, Slot
+from autotune.auto_scheduler.search.space.sampler import TINY, Limits, Sampler
 
 # How often new rows are looked for where there are rows of the last time.
 _FRESH_TRIES = 2

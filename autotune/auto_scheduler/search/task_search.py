@@ -8,10 +8,10 @@ import numpy as np
 
 from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.search.arm import ClosedForms
-from autotune.auto_scheduler.search.descriptor import Descriptor, described
-from autotune.auto_scheduler.search.forms_gpu import GpuForms
+from autotune.auto_scheduler.search.forms.gpu import GpuForms
+from autotune.auto_scheduler.search.models.descriptor import Descriptor, described
+from autotune.auto_scheduler.search.models.prior import gpu_prior
 from autotune.auto_scheduler.search.params import Param
-from autotune.auto_scheduler.search.prior import gpu_prior
 from autotune.auto_scheduler.search.programs import programs_of
 from autotune.auto_scheduler.search.proposer import Effort, Proposer
 from autotune.auto_scheduler.search.shared import Family, SharedTrials

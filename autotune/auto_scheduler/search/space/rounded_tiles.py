@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autotune.auto_scheduler.search.program import FactorSlot, Slot
-from autotune.auto_scheduler.search.steps import tiling_splits
+from autotune.auto_scheduler.search.space.program import FactorSlot, Slot
+from autotune.auto_scheduler.search.space.steps import tiling_splits
 from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, product_of
 from autotune.auto_scheduler.sketch.tensor_cores import OWN
 from autotune.auto_scheduler.sketch.warpgroups import PANEL, TILE, UNIT

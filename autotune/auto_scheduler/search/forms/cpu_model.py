@@ -29,7 +29,7 @@ _NAMES = (
 
 
 @dataclass(frozen=True)
-class HostModel:
+class CpuModel:
     """One core.
 
     Attributes:
@@ -53,7 +53,7 @@ class HostModel:
     latency: float = 4.0
 
     @staticmethod
-    def of(mcpu: str) -> HostModel:
+    def of(mcpu: str) -> CpuModel:
         """Return the model of the CPU that a target names.
 
         Args:
@@ -61,18 +61,18 @@ class HostModel:
         """
         for vector_bytes, registers, names in _NAMES:
             if re.fullmatch(names, mcpu, re.VERBOSE):
-                return HostModel(vector_bytes, registers)
-        return HostModel.here()
+                return CpuModel(vector_bytes, registers)
+        return CpuModel.here()
 
     @staticmethod
     @cache
-    def here() -> HostModel:
+    def here() -> CpuModel:
         """Return what is known of this machine; of an unknown one, that of most x86."""
         try:
             words = set(_CPUINFO.read_text("utf-8", "replace").split())
         except OSError:
-            return HostModel()
+            return CpuModel()
         for flag, (vector_bytes, registers) in _VECTORS.items():
             if flag in words:
-                return HostModel(vector_bytes, registers)
-        return HostModel()
+                return CpuModel(vector_bytes, registers)
+        return CpuModel()

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from autotune.auto_scheduler.graph.access import AccessAnalyzer
 from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.layouts.layout_rewrite import reads_freely
-from autotune.auto_scheduler.search.annotate_gpu import spatial_splits
-from autotune.auto_scheduler.search.program import Program, Rows
-from autotune.auto_scheduler.search.steps import splits_of
+from autotune.auto_scheduler.search.space.annotate_gpu import spatial_splits
+from autotune.auto_scheduler.search.space.program import Program, Rows
+from autotune.auto_scheduler.search.space.steps import splits_of
 from autotune.auto_scheduler.sketch.facts import original_names
 from autotune.auto_scheduler.sketch.lanes import lanes_of
 from autotune.auto_scheduler.states.loops import Stage

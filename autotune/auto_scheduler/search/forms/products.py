@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.graph.reads import reads_of
-from autotune.auto_scheduler.search.device_model import GpuModel
-from autotune.auto_scheduler.search.forms import Forms
-from autotune.auto_scheduler.search.forms_gpu import FEATURES, kernels_seconds
-from autotune.auto_scheduler.search.program import Program, Rows
-from autotune.auto_scheduler.search.sampler import Budget, Limits
-from autotune.auto_scheduler.search.steps import splits_of, tiling_splits
-from autotune.auto_scheduler.search.tiles import hint_column
+from autotune.auto_scheduler.search.forms.forms import Forms
+from autotune.auto_scheduler.search.forms.gpu import FEATURES, kernels_seconds
+from autotune.auto_scheduler.search.forms.gpu_model import GpuModel
+from autotune.auto_scheduler.search.forms.tiles import hint_column
+from autotune.auto_scheduler.search.space.program import Program, Rows
+from autotune.auto_scheduler.search.space.sampler import Budget, Limits
+from autotune.auto_scheduler.search.space.steps import splits_of, tiling_splits
 from autotune.auto_scheduler.sketch.products import product_of
 from autotune.auto_scheduler.transform_steps.loops import PIPELINE
 from autotune.ir import Add, Expr, FloorMod, IntImm, Mul, ProducerLoad, Var, substitute

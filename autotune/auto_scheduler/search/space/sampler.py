@@ -16,9 +16,15 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.factors import primes
-from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot, Program, Rows, Slot
-from autotune.auto_scheduler.search.slots import SlotTables, values_of
+from autotune.auto_scheduler.search.space.factors import primes
+from autotune.auto_scheduler.search.space.program import (
+    ChoiceSlot,
+    FactorSlot,
+    Program,
+    Rows,
+    Slot,
+)
+from autotune.auto_scheduler.search.space.slots import SlotTables, values_of
 
 Mask = npt.NDArray[np.bool_]
 # Rows that are looked at for each one that is wanted, before it is taken that there are no more.

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.factors import factorings
+from autotune.auto_scheduler.search.space.factors import factorings
 from autotune.auto_scheduler.states.loop_state import StateObject
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.transform_steps import (

@@ -14,9 +14,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from autotune.auto_scheduler.search.annotate_gpu import ROW_UNIT
-from autotune.auto_scheduler.search.program import Rows
-from autotune.auto_scheduler.search.tiles import (
+from autotune.auto_scheduler.search.forms.tiles import (
     Column,
     Number,
     Tiled,
@@ -24,6 +22,8 @@ from autotune.auto_scheduler.search.tiles import (
     TileInput,
     is_used,
 )
+from autotune.auto_scheduler.search.space.annotate_gpu import ROW_UNIT
+from autotune.auto_scheduler.search.space.program import Rows
 
 _WARP = 32.0
 _SECTOR = 32.0

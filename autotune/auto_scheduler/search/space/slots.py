@@ -9,8 +9,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.factors import factorings, primes
-from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot, Program, Rows, Slot
+from autotune.auto_scheduler.search.space.factors import factorings, primes
+from autotune.auto_scheduler.search.space.program import (
+    ChoiceSlot,
+    FactorSlot,
+    Program,
+    Rows,
+    Slot,
+)
 
 Table = npt.NDArray[np.float64]
 # Share of mutations that change a choice, not a split.

@@ -13,8 +13,14 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.factors import factorings
-from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot, Program, Rows, Slot
+from autotune.auto_scheduler.search.space.factors import factorings
+from autotune.auto_scheduler.search.space.program import (
+    ChoiceSlot,
+    FactorSlot,
+    Program,
+    Rows,
+    Slot,
+)
 from autotune.auto_scheduler.states.loop_state import plain_state
 from autotune.auto_scheduler.transform_steps import SplitStep
 

@@ -13,9 +13,9 @@ from itertools import pairwise
 from autotune.auto_scheduler.graph.access import AccessAnalyzer
 from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.problem.hardware_params import HardwareParams
-from autotune.auto_scheduler.search.program import ChoiceSlot, Program, Slot
-from autotune.auto_scheduler.search.rounded_tiles import rounded_tiles
-from autotune.auto_scheduler.search.steps import Annotator, splits_of, tiling_splits
+from autotune.auto_scheduler.search.space.program import ChoiceSlot, Program, Slot
+from autotune.auto_scheduler.search.space.rounded_tiles import rounded_tiles
+from autotune.auto_scheduler.search.space.steps import Annotator, splits_of, tiling_splits
 from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS, Product, product_of
 from autotune.auto_scheduler.sketch.warpgroups import WARPS
 from autotune.auto_scheduler.states.loop_state import StateObject, plain_state

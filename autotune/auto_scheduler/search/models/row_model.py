@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.common_model import CommonModel
+from autotune.auto_scheduler.search.models.common_model import CommonModel
 from autotune.cost_model import Pool, Trees, TreeSettings
 
 Column = npt.NDArray[np.float64]

@@ -11,11 +11,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.device_model import GpuModel
-from autotune.auto_scheduler.search.forms_product import Column, ProductForms, ProductShape
-from autotune.auto_scheduler.search.program import Program, Rows
-from autotune.auto_scheduler.search.sampler import Budget
-from autotune.auto_scheduler.search.steps import tiling_splits
+from autotune.auto_scheduler.search.forms.gpu_model import GpuModel
+from autotune.auto_scheduler.search.forms.products import Column, ProductForms, ProductShape
+from autotune.auto_scheduler.search.space.program import Program, Rows
+from autotune.auto_scheduler.search.space.sampler import Budget
+from autotune.auto_scheduler.search.space.steps import tiling_splits
 from autotune.auto_scheduler.sketch.warpgroups import PANEL, TILE, UNIT
 
 _THREADS = 128

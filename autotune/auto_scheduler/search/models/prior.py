@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.common_model import WHOLE, Column, Features, Shipped
+from autotune.auto_scheduler.search.models.common_model import WHOLE, Column, Features, Shipped
 from autotune.cost_model import StoredTrees, Trees
 
 FILE = Path(__file__).with_name("prior_gpu.npz")

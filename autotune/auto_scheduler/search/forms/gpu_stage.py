@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.columns_gpu import (
+from autotune.auto_scheduler.search.forms.gpu_columns import (
     Levels,
     Shape,
     Traffic,
@@ -18,9 +18,9 @@ from autotune.auto_scheduler.search.columns_gpu import (
     traffic_of,
     unrolled_steps,
 )
-from autotune.auto_scheduler.search.device_model import GpuModel
-from autotune.auto_scheduler.search.program import Rows
-from autotune.auto_scheduler.search.tiles import Column, Tiled, TileInput, terms
+from autotune.auto_scheduler.search.forms.gpu_model import GpuModel
+from autotune.auto_scheduler.search.forms.tiles import Column, Tiled, TileInput, terms
+from autotune.auto_scheduler.search.space.program import Rows
 
 Mask = npt.NDArray[np.bool_]
 # Registers that a thread needs for addresses and counters.

@@ -8,31 +8,31 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.annotate_gpu import ROW_UNIT, UNROLL_LIMITS
-from autotune.auto_scheduler.search.columns_gpu import Levels, Shape, footprint, strides_of
-from autotune.auto_scheduler.search.device_model import GpuModel
-from autotune.auto_scheduler.search.forms import Forms
-from autotune.auto_scheduler.search.program import Program, Rows
-from autotune.auto_scheduler.search.same_code import (
+from autotune.auto_scheduler.search.forms.forms import Forms
+from autotune.auto_scheduler.search.forms.gpu_columns import Levels, Shape, footprint, strides_of
+from autotune.auto_scheduler.search.forms.gpu_model import GpuModel
+from autotune.auto_scheduler.search.forms.gpu_stage import (
+    MOST_ACCUMULATORS,
+    STAGE_FEATURES,
+    StageForms,
+)
+from autotune.auto_scheduler.search.forms.same_code import (
     PlainSum,
     plain_sums,
     with_fewest_loops,
     with_lowest_limit,
     with_lowest_plain_limits,
 )
-from autotune.auto_scheduler.search.sampler import Budget, Limits
-from autotune.auto_scheduler.search.stage_gpu import (
-    MOST_ACCUMULATORS,
-    STAGE_FEATURES,
-    StageForms,
-)
-from autotune.auto_scheduler.search.tiles import (
+from autotune.auto_scheduler.search.forms.tiles import (
     Column,
     Tiled,
     TileInput,
     columns_of,
     tiled_stages,
 )
+from autotune.auto_scheduler.search.space.annotate_gpu import ROW_UNIT, UNROLL_LIMITS
+from autotune.auto_scheduler.search.space.program import Program, Rows
+from autotune.auto_scheduler.search.space.sampler import Budget, Limits
 from autotune.auto_scheduler.states.loops import ComputeAtKind
 from autotune.ir.dtype import bits_of
 from autotune.utils.math import product

@@ -15,14 +15,14 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.columns_gpu import (
+from autotune.auto_scheduler.search.forms.gpu_columns import (
     Levels,
     Shape,
     footprint,
     unrolled_steps,
 )
-from autotune.auto_scheduler.search.program import Program, Rows
-from autotune.auto_scheduler.search.tiles import Column, Number, Tiled, TiledAxis, TileInput
+from autotune.auto_scheduler.search.forms.tiles import Column, Number, Tiled, TiledAxis, TileInput
+from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.states.loops import Annotation, IterKind
 from autotune.auto_scheduler.transform_steps import PragmaStep, SplitStep
 from autotune.te.relation import extent_of

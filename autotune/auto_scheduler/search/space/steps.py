@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from autotune.auto_scheduler.search.program import ChoiceSlot, FactorSlot, Program, Slot
+from autotune.auto_scheduler.search.space.program import ChoiceSlot, FactorSlot, Program, Slot
 from autotune.auto_scheduler.states.attach_map import attached_at
 from autotune.auto_scheduler.states.loop_state import StateObject
 from autotune.auto_scheduler.states.loops import Annotation, IterKind, Stage

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.problem.hardware_params import HardwareParams
-from autotune.auto_scheduler.search.program import FactorSlot, Program, Slot
-from autotune.auto_scheduler.search.steps import Annotator
+from autotune.auto_scheduler.search.space.program import FactorSlot, Program, Slot
+from autotune.auto_scheduler.search.space.steps import Annotator
 from autotune.auto_scheduler.sketch.lanes import SHARING
 from autotune.auto_scheduler.sketch.packing import packed_dimension
 from autotune.auto_scheduler.states.attach_map import attached_at, attached_to

@@ -14,17 +14,15 @@ import numpy.typing as npt
 
 from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.problem.hardware_params import HardwareParams
-from autotune.auto_scheduler.search.columns_gpu import (
+from autotune.auto_scheduler.search.forms.cpu_model import CpuModel
+from autotune.auto_scheduler.search.forms.forms import Forms
+from autotune.auto_scheduler.search.forms.gpu_columns import (
     Levels,
     footprint,
     lengths_of,
     unrolled_steps,
 )
-from autotune.auto_scheduler.search.forms import Forms
-from autotune.auto_scheduler.search.host_model import HostModel
-from autotune.auto_scheduler.search.program import FactorSlot, Program, Rows
-from autotune.auto_scheduler.search.sampler import Budget, Limits
-from autotune.auto_scheduler.search.tiles import (
+from autotune.auto_scheduler.search.forms.tiles import (
     Column,
     Tiled,
     TileInput,
@@ -32,6 +30,8 @@ from autotune.auto_scheduler.search.tiles import (
     terms,
     tiled_stages,
 )
+from autotune.auto_scheduler.search.space.program import FactorSlot, Program, Rows
+from autotune.auto_scheduler.search.space.sampler import Budget, Limits
 
 # Most partial results of the innermost tile.
 _MOST_RESULTS = 512
@@ -61,11 +61,11 @@ class CpuForms:
         program: Program,
         params: HardwareParams,
         rewrite: LayoutRewriteOption = LayoutRewriteOption.NO_REWRITE,
-        host: HostModel | None = None,
+        host: CpuModel | None = None,
     ) -> None:
         self.program = program
         self.params = params
-        self.host = host or HostModel.here()
+        self.host = host or CpuModel.here()
         rewrites = rewrite is not LayoutRewriteOption.NO_REWRITE
         self.tiled: list[Tiled] = tiled_stages(program, rewrites)
         self.copied_s = 0.0
@@ -149,7 +149,7 @@ class CpuForms:
 class _Stage:
     """The closed forms of one tiled stage."""
 
-    def __init__(self, tiled: Tiled, rows: Rows, params: HardwareParams, host: HostModel) -> None:
+    def __init__(self, tiled: Tiled, rows: Rows, params: HardwareParams, host: CpuModel) -> None:
         self.tiled, self.rows, self.params, self.host = tiled, rows, params, host
         self.levels = Levels(tiled, rows, _LEVELS, 1)
 
@@ -338,7 +338,7 @@ class _Stage:
         return [np.asarray(each, np.float64) for each in columns]
 
 
-def _copy_s(total: int, params: HardwareParams, host: HostModel) -> float:
+def _copy_s(total: int, params: HardwareParams, host: CpuModel) -> float:
     """Return the seconds in which weights are copied to another order, from beyond the caches."""
     return 4 * total / host.l2_rate / host.frequency / max(params.num_cores, 1)
 

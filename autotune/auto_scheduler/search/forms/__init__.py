@@ -1,0 +1,1 @@
+"""Analytical cost models: what fits a device, estimated times and features, for many rows."""

@@ -1,0 +1,1 @@
+"""Learned cost models: corrections of the analytical estimates, from measured trials."""

@@ -1,0 +1,1 @@
+"""Programs of a task, and their candidates as rows of integers: drawn, changed and mapped."""
