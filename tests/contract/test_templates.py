@@ -1,7 +1,7 @@
 """What every template that ships promises; a new one cannot land without a case here.
 
 Each is also in the tables of `tests/templates/test_spaces_are_fast.py` (its largest spaces) and,
-where networks use it, of `tests/templates/test_worth_trying.py`.
+where networks use it, of `tests/templates/layers/test_worth_trying.py`.
 """
 
 import inspect

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tests.auto_scheduler.convolutions import TYPES, Conv
-from tests.auto_scheduler.test_groups_on_tensor_cores import Grouped
-from tests.auto_scheduler.test_tensor_cores import product, wanted_of
+from tests.auto_scheduler.sketch.test_groups_on_tensor_cores import Grouped
+from tests.auto_scheduler.sketch.test_tensor_cores import product, wanted_of
 from tests.fuzz.workloads import Workload
 
 # Multiply-adds of one workload at most: a product of one tile of a warpgroup has 262,144.

@@ -11,9 +11,9 @@ from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.driver import build
 from autotune.target import Target
 from tests.auto_scheduler.convolutions import Conv, forms_of
+from tests.auto_scheduler.sketch.test_convolutions_on_tensor_cores import CASES, LARGE
+from tests.auto_scheduler.sketch.test_permuted_operands import copies_of
 from tests.auto_scheduler.tensor_core_programs import TYPES
-from tests.auto_scheduler.test_convolutions_on_tensor_cores import CASES, LARGE
-from tests.auto_scheduler.test_permuted_operands import copies_of
 
 WARPS = {
     **CASES,

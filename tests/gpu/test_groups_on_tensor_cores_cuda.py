@@ -9,8 +9,8 @@ from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
 from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
 from autotune.driver import build
 from autotune.target import Target
+from tests.auto_scheduler.sketch.test_groups_on_tensor_cores import Grouped, drawn
 from tests.auto_scheduler.tensor_core_programs import TYPES, programs
-from tests.auto_scheduler.test_groups_on_tensor_cores import Grouped, drawn
 
 CASES = {
     "32 wide": (TensorForms, Grouped(n=4, c=128, size=14, f=128, groups=4)),

@@ -9,8 +9,8 @@ import pytest
 from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.driver import build
 from autotune.target import Target
+from tests.auto_scheduler.sketch.test_warpgroups import warpgroup_forms
 from tests.auto_scheduler.tensor_core_programs import product as definition
-from tests.auto_scheduler.test_warpgroups import warpgroup_forms
 from tests.lowering.test_warpgroups import CASES
 from tests.lowering.warpgroup_products import product
 

@@ -6,7 +6,7 @@ from autotune.auto_scheduler import State
 from autotune.auto_scheduler.sketch import PreloadCustomSketchRule
 from autotune.errors import TunerError
 from tests.auto_scheduler.graphs import matmul
-from tests.auto_scheduler.test_sketches import sketches
+from tests.auto_scheduler.sketch.test_sketches import sketches
 
 
 def split_in_three():

@@ -6,8 +6,8 @@ import pytest
 from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
 from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
 from tests.auto_scheduler.convolutions import Conv
-from tests.auto_scheduler.test_cut_tiles import KINDS, programs
-from tests.auto_scheduler.test_tensor_cores import kernels, product, wanted_of
+from tests.auto_scheduler.search.test_cut_tiles import KINDS, programs
+from tests.auto_scheduler.sketch.test_tensor_cores import kernels, product, wanted_of
 from tests.fuzz.running import Job, run_batch
 
 WORKLOADS = {

@@ -9,7 +9,7 @@ from autotune.auto_scheduler.transform_steps import step_from_row
 from autotune.lowering.lower import lower
 from tests.auto_scheduler.graphs import matmul, tutorial_layer
 
-DATA = Path(__file__).parents[1] / "data" / "auto_scheduler"
+DATA = Path(__file__).parents[2] / "data" / "auto_scheduler"
 
 
 def tutorial_state():

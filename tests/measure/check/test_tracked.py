@@ -9,7 +9,7 @@ from autotune.measure.check.expected import expected
 from autotune.measure.check.followed import round_to_output, track_errors
 from autotune.measure.check.tracked import Tracked
 from autotune.measure.check.work import NotTracked, Work
-from tests.measure.test_tolerance import honest, in_turn, mistakes, products
+from tests.measure.check.test_tolerance import honest, in_turn, mistakes, products
 
 RNG = np.random.default_rng(0)
 

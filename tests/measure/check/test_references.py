@@ -9,7 +9,7 @@ import autotune.task as at
 from autotune.errors import MeasureError
 from autotune.kernel import SourceKernel, arg
 from autotune.measure import MeasureErrorNo
-from tests.measure.test_verify import measured
+from tests.measure.check.test_verify import measured
 
 GATHER = """
 void gather(const float *x, const int *n, float *y, int *largest) {

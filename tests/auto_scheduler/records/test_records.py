@@ -22,7 +22,7 @@ from autotune.measure.types import MeasureErrorNo, MeasureResult
 from autotune.record.reader import LogMissingError
 from tests.auto_scheduler.graphs import conv2d_layer, matmul
 
-DATA = Path(__file__).parents[1] / "data" / "auto_scheduler"
+DATA = Path(__file__).parents[2] / "data" / "auto_scheduler"
 LOGS = ("conv2d.json", "matmul.json", "resnet-18-NHWC-B1-cuda.json")
 EVERY_STEP = [
     ["CHW", 2, "local"],

@@ -14,7 +14,7 @@ from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import create
 from tests.templates.emulated import arrays_of
-from tests.templates.test_gemm_padded import in_the_emulator
+from tests.templates.products.test_gemm_padded import in_the_emulator
 
 HOPPER, AMPERE = Target("cuda -arch=sm_90"), Target("cuda -arch=sm_80")
 EITHER, OF_GROUPS = conv2d_padded.Padded(gemm_half), conv2d_padded.Padded(gemm_mma)

@@ -7,7 +7,15 @@ from autotune.templates.products.gemm_shape import Gemm
 
 from autotune.errors import TemplateError
 from autotune.target import Target
-from tests.templates.test_gemm_tma import BIAS, CHOICE, GELU, HOPPER, JOINED, REST, SWAPPED
+from tests.templates.products.test_gemm_tma import (
+    BIAS,
+    CHOICE,
+    GELU,
+    HOPPER,
+    JOINED,
+    REST,
+    SWAPPED,
+)
 
 
 @pytest.mark.parametrize(

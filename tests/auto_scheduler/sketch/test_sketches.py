@@ -19,7 +19,7 @@ from autotune.auto_scheduler.transform_steps import SplitStep
 from autotune.errors import TunerError
 from tests.auto_scheduler.graphs import matmul
 from tests.auto_scheduler.running import assert_states_compute_the_same
-from tests.auto_scheduler.test_replay import RECORDS, graph_of
+from tests.auto_scheduler.states.test_replay import RECORDS, graph_of
 
 ROOT, INLINED, ITER = 0, 1, 2
 

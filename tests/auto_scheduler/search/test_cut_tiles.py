@@ -8,6 +8,7 @@ from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
 from autotune.auto_scheduler.search.space.rounded_tiles import TILE_SIDES
 from autotune.auto_scheduler.search.space.sampler import Sampler
 from tests.auto_scheduler.convolutions import Conv, check_kernels
+from tests.auto_scheduler.sketch.test_tensor_cores import wanted_of
 from tests.auto_scheduler.tensor_core_programs import (
     TYPES,
     check_launches,
@@ -15,7 +16,6 @@ from tests.auto_scheduler.tensor_core_programs import (
     product,
     programs,
 )
-from tests.auto_scheduler.test_tensor_cores import wanted_of
 from tests.fuzz.running import Job, run_batch
 
 PRODUCTS = {

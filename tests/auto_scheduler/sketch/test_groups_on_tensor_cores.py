@@ -10,8 +10,8 @@ from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
 from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
 from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.kernel import launch_violation
+from tests.auto_scheduler.sketch.test_permuted_operands import copies_of
 from tests.auto_scheduler.tensor_core_programs import TYPES, kernels, programs
-from tests.auto_scheduler.test_permuted_operands import copies_of
 from tests.fuzz.running import Job, run_batch
 
 

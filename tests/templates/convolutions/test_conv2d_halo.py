@@ -15,7 +15,7 @@ from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
 from autotune.target import Target
 from tests.templates.emulated import arrays_of
-from tests.templates.test_gemm_padded import in_the_emulator
+from tests.templates.products.test_gemm_padded import in_the_emulator
 
 HOPPER = Target("cuda -arch=sm_90")
 SAME = Window((3, 3), (1, 1), (1, 1, 1, 1))

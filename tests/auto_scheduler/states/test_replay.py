@@ -11,7 +11,7 @@ from tests.auto_scheduler.graphs import matmul, tutorial_layer
 from tests.auto_scheduler.resnet18 import build, printed_tasks
 from tests.auto_scheduler.running import assert_states_compute_the_same, kernel_of
 
-DATA = Path(__file__).parents[1] / "data" / "auto_scheduler"
+DATA = Path(__file__).parents[2] / "data" / "auto_scheduler"
 
 
 def matmul_add(n, m, k):

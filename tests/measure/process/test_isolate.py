@@ -90,7 +90,7 @@ def test_a_trial_is_ended_with_its_process_group():
         text=True,
         check=True,
         timeout=30,
-        cwd=Path(__file__).parent.parent.parent,
+        cwd=Path(__file__).parents[3],
     )
     assert gone(int(done.stdout))
 
@@ -173,7 +173,7 @@ def test_a_trial_inherits_its_own_pipes_and_what_it_prints_to_and_nothing_else()
         text=True,
         check=True,
         timeout=30,
-        cwd=Path(__file__).parent.parent.parent,
+        cwd=Path(__file__).parents[3],
     )
     assert int(done.stdout) == 5
 
@@ -181,7 +181,7 @@ def test_a_trial_inherits_its_own_pipes_and_what_it_prints_to_and_nothing_else()
 LIMITED = """
     import resource
     import autotune
-    from tests.measure import test_local
+    from tests.measure.run import test_local
 
     limit = 6 << 30
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -191,7 +191,7 @@ LIMITED = """
 
 
 def test_trials_run_where_the_user_may_map_less_memory_than_the_machine_has():
-    root = Path(__file__).parent.parent.parent
+    root = Path(__file__).parents[3]
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(LIMITED)],
         capture_output=True, text=True, check=True, timeout=120, cwd=root,
