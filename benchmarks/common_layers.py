@@ -1,6 +1,6 @@
 """Layers that programs have again and again, as tasks: those of known networks and usual sizes.
 
-What tuning takes is timed with them (`tuning_time`), and records of those that gain by it ship
+What tuning takes is timed with them (`tuning.layers`), and records of those that gain by it ship
 (`tune_pack`). All are of the CUDA templates; by name, such as ``"conv 64->64 k3 s1 56"``.
 """
 

@@ -48,8 +48,8 @@ from autotune.target import Target
 from autotune.task import ApplyConfig, FallbackConfigEntity, create
 from autotune.tuner import AutoTuner, callback
 from benchmarks import memory_cpu
+from benchmarks.auto_scheduler.cases import RESNET18
 from benchmarks.drawn_cpu import Case, drawn
-from benchmarks.scheduler_cases import RESNET18
 from benchmarks.template_workloads import DEPTHWISE as DEPTHWISE_V2
 
 Call = Callable[[], Any]

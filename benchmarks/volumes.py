@@ -24,7 +24,7 @@ import numpy as np
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, ops
 from autotune.graph.passes import OWN, to_conv2d
 from autotune.network import compile_network, report
-from benchmarks.transformers import torch_sampler
+from benchmarks.networks.transformers import torch_sampler
 
 WITHOUT = replace(OWN, passes=tuple([each for each in OWN.passes if each[1] is not to_conv2d]))
 # Runs of one sample, those of PyTorch that are one graph, and samples.

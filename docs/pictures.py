@@ -30,7 +30,7 @@ from autotune.tuner import AutoTuner, Recording, callback
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.page_throughput import chromium  # noqa: E402
+from benchmarks.live_page.throughput import chromium  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 SPACES = ROOT / "tests" / "data" / "recorded_spaces"

@@ -8,7 +8,7 @@ from benchmarks.common_layers import layers
 from benchmarks.cubin import Time
 from benchmarks.library_of import library_of
 from benchmarks.race_records import row
-from benchmarks.tuning_time import chosen
+from benchmarks.tuning.layers import chosen
 
 ONE_OF_EACH = dict(layers().values())
 

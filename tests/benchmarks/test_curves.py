@@ -2,7 +2,7 @@
 
 import json
 
-from benchmarks.scheduler_curves import at_points, best_after, lines, means, runs_of
+from benchmarks.auto_scheduler.curves import at_points, best_after, lines, means, runs_of
 
 
 def run(seed, curve, without=(), budget=4, **more):

@@ -2,19 +2,19 @@
 
 import pytest
 
-from benchmarks import fleet_simulation
-from benchmarks.fleet_simulation import Simulation
+from benchmarks.fleet import simulation
+from benchmarks.fleet.simulation import Simulation
 
 
 def test_all_trials_end_though_workers_are_killed(monkeypatch):
-    monkeypatch.setattr(fleet_simulation, "HOUR_S", 20.0)
-    monkeypatch.setattr(fleet_simulation, "BACK_S", 2.0)
-    simulation = Simulation(10, 400, 1e-4, "convolution__*", 0)
-    said = simulation.run()
+    monkeypatch.setattr(simulation, "HOUR_S", 20.0)
+    monkeypatch.setattr(simulation, "BACK_S", 2.0)
+    run = Simulation(10, 400, 1e-4, "convolution__*", 0)
+    said = run.run()
     assert said["trials"] == 400
     assert said["lost"] > 0
     assert 0 < said["devices_at_work"] <= 1
-    assert simulation.queue._policy.waiting == 0
+    assert run.queue._policy.waiting == 0
 
 
 def test_a_slow_client_is_what_limits_a_large_fleet():

@@ -1,9 +1,9 @@
-"""Searches that are compared without a GPU, as `benchmarks/scheduler_replay.py` does."""
+"""Searches that are compared without a GPU, as `benchmarks/auto_scheduler/replay.py` does."""
 
 import pytest
 
 from autotune.auto_scheduler.search import task_search
-from benchmarks.scheduler_replay import Found, main, searched
+from benchmarks.auto_scheduler.replay import Found, main, searched
 
 
 @pytest.fixture(autouse=True)

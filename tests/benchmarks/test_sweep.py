@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.scheduler_sweep import Job, plan_of
+from benchmarks.auto_scheduler.sweep import Job, plan_of
 
 
 def test_a_line_of_a_plan_is_a_workload_a_seed_trials_and_what_it_is_denied(tmp_path):

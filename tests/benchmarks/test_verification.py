@@ -1,10 +1,10 @@
-"""A small part of the sweep of benchmarks/verification.py."""
+"""A small part of the sweep of `benchmarks.verification`."""
 
 import json
 
 import pytest
 
-from benchmarks import verification
+from benchmarks.verification import __main__ as verification
 
 
 @pytest.mark.parametrize("only", ["topi matmul", "te/softmax", "gemm_nn.cpu 16"])

@@ -22,7 +22,7 @@ from autotune.auto_scheduler.search.models.prior import (
     shipped,
 )
 from autotune.auto_scheduler.search.models.row_model import RowModel
-from benchmarks.scheduler_prior import fingerprint, spearman
+from benchmarks.auto_scheduler.prior import fingerprint, spearman
 from tests.auto_scheduler.graphs import matmul
 
 NOWHERE = np.zeros(2, np.float32)
@@ -40,7 +40,7 @@ def test_what_ships_was_made_with_the_closed_forms_of_today():
         assert data["features"].shape == (len(data["residuals"]), FEATURES)
         assert data["descriptors"].shape == (len(data["residuals"]), descriptor.COLUMNS)
         assert np.isfinite(data["residuals"]).all()
-        message = "run python -m benchmarks.scheduler_prior on logs: closed forms have changed"
+        message = "closed forms have changed: run python -m benchmarks.auto_scheduler.prior"
         found, want = fingerprint(data["rows"]), data["fingerprint"]
         np.testing.assert_allclose(found, want, 1e-4, 1e-4, err_msg=message)
 

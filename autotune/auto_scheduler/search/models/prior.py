@@ -2,8 +2,8 @@
 
 They are rows of closed forms, the columns that describe their workloads, and the logarithm of
 drafted over measured time, less its mean over the trials of the same workload; and the trees that
-were fitted to them: `prior_gpu.npz`, which ``python -m benchmarks.scheduler_prior`` writes from
-logs. They were measured on an H200.
+were fitted to them: `prior_gpu.npz`, which ``python -m benchmarks.auto_scheduler.prior`` writes
+from logs. They were measured on an H200.
 """
 
 from __future__ import annotations

@@ -1,0 +1,274 @@
+"""Whole networks against PyTorch: whether they are right, and how long they take.
+
+    python -m benchmarks.networks                            # right? all of them, untuned
+    python -m benchmarks.networks --time resnet-18           # and timed
+    python -m benchmarks.networks --time resnet-18 --tune 300 --log r18.log
+    python -m benchmarks.networks --check --target cuda --time resnet-18 --tune 180 --log r18.log
+
+Parameters are drawn so that folding shows: scales of both signs, means and shifts that are not 0.
+Errors are norms of differences to PyTorch in float64. On a CPU times are CPU time of the process
+and, in turns with PyTorch, wall time; both use all cores. On a GPU they are times of CUDA graphs
+in turns: ours, and PyTorch's of the network as it is and after our passes (batch norms folded), in
+NCHW and channels_last, with cuDNN's choice by measuring, in strict float32. PyTorch must be
+installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from autotune.errors import AutotuneError
+from autotune.graph import Graph
+from autotune.network import (
+    CompiledNetwork,
+    History,
+    NetworkInstance,
+    compile_network,
+    report,
+    tune_network,
+)
+from autotune.network.choice import by_rule
+from autotune.network.compile import simplify_graph
+from autotune.target import Target
+from autotune.tvm.relay import testing
+from benchmarks.networks.torch_graph import TorchGraph
+
+NETWORKS: dict[str, Callable[[int], Any]] = {
+    "resnet-18": lambda n: testing.resnet.get_workload(n, num_layers=18),
+    "resnet-50": lambda n: testing.resnet.get_workload(n, num_layers=50),
+    "mobilenet": lambda n: testing.mobilenet.get_workload(n),
+    "squeezenet_v1.1": lambda n: testing.squeezenet.get_workload(n, version="1.1"),
+    "inception_v3": lambda n: testing.inception_v3.get_workload(n),
+    "vgg-16": lambda n: testing.vgg.get_workload(n, num_layers=16),
+}
+
+
+def bound(name: str, seed: int = 0, batch: int = 1) -> Graph:
+    """Return a network with drawn parameters."""
+    module, params = NETWORKS[name](batch)
+    rng = np.random.default_rng(seed)
+    drawn = {}
+    for key, value in params.items():
+        array = value.numpy()
+        if key.endswith("var"):
+            array = rng.uniform(0.5, 2, array.shape)
+        elif key.endswith("gamma"):
+            array = rng.uniform(0.5, 1.5, array.shape) * rng.choice([-1, 1], array.shape)
+        elif key.endswith(("beta", "mean", "bias")):
+            array = rng.normal(0, 0.2, array.shape)
+        drawn[key] = array.astype("float32")
+    graph: Graph = module["main"].graph.bind(drawn)
+    return graph
+
+
+def input_of(graph: Graph) -> np.ndarray[Any, Any]:
+    """Return numbers for the network's input."""
+    return np.random.default_rng(1).normal(size=graph.inputs[0].shape).astype("float32")
+
+
+def exact_of(graph: Graph, torch: Any) -> np.ndarray[Any, Any]:
+    """Return what PyTorch computes in float64."""
+    exact = TorchGraph(graph, torch, torch.float64)
+    with torch.no_grad():
+        found: np.ndarray[Any, Any] = exact(exact.tensor(input_of(graph)))[0].numpy()
+    return found
+
+
+def error_of(instance: NetworkInstance, data: np.ndarray[Any, Any], want: Any) -> float:
+    """Run a network; return how far it is from what is wanted, in the 2-norm."""
+    (got,) = instance(data)
+    return float(np.linalg.norm(got.numpy() - want) / np.linalg.norm(want))
+
+
+def check(name: str, torch: Any, target: Target) -> None:
+    """Print how far an untuned network is from PyTorch in float64."""
+    graph = bound(name)
+    begun = time.monotonic()
+    instance = compile_network(graph, target).instance()
+    instance(input_of(graph))
+    first_s = time.monotonic() - begun
+    error = error_of(instance, input_of(graph), exact_of(graph, torch))
+    print(f"{name:16} error {error:.1e}, first output after {first_s:.1f} s", flush=True)
+
+
+def networks_of(
+    graph: Graph, target: Target, tune_s: float, log: str, rules: bool
+) -> dict[str, CompiledNetwork]:
+    """Return the network compiled in several ways, by their names."""
+    found = {}
+    if rules:
+        found["by rule"] = compile_network(graph, target, choose=by_rule)
+    begun = time.monotonic()
+    found["untuned"] = compile_network(graph, target)
+    print(f"untuned: compiled in {time.monotonic() - begun:.1f} s", flush=True)
+    if tune_s:
+        begun = time.monotonic()
+        found["tuned"] = tune_network(graph, None, target, budget_s=tune_s, log=log)
+        print(f"tuned: {time.monotonic() - begun:.1f} s with its race", flush=True)
+    elif log:
+        found["tuned"] = compile_network(
+            graph,
+            target,
+            History(log).pipeline(graph, target),
+            choose=History(log).choose,
+            branches=History(log).branches(graph, target),
+        )
+    return found
+
+
+def timed(name: str, torch: Any, target: Target, options: argparse.Namespace) -> None:
+    """Print the times of a network, untuned, tuned and by PyTorch, in turns."""
+    graph = bound(name, batch=options.batch)
+    data, want = input_of(graph), exact_of(graph, torch)
+    instances = {}
+    log = options.log.replace("{}", name)
+    for key, network in networks_of(graph, target, options.tune, log, options.rules).items():
+        instances[key] = network.instance()
+        error = error_of(instances[key], data, want)
+        print(f"\n{name}, {key}: error {error:.1e}")
+        try:
+            print(f"{report(instances[key], floors=target.backend.on_gpu)}\n", flush=True)
+        except AutotuneError as error:
+            print(f"no report: {error}\n", flush=True)
+    head = f"{name} batch {options.batch}"
+    with torch.no_grad():
+        if target.backend.on_gpu:
+            _time_on_gpu(head, graph, instances, torch, options.rounds)
+        else:
+            _time_on_cpu(head, graph, instances, torch, options.rounds)
+
+
+def _time_on_cpu(
+    head: str, graph: Graph, instances: dict[str, NetworkInstance], torch: Any, rounds: int
+) -> None:
+    runs: dict[str, Callable[[], object]] = {key: one.run for key, one in instances.items()}
+    peer = TorchGraph(graph, torch, torch.float32)
+    tensor = peer.tensor(input_of(graph))
+    runs["torch"] = lambda: peer(tensor)
+    frozen = _optimised(peer, tensor, torch)
+    runs["torch, traced and frozen"] = lambda: frozen(tensor)
+    wall: dict[str, list[float]] = {key: [] for key in runs}
+    cpu: dict[str, list[float]] = {key: [] for key in runs}
+    for _ in range(rounds):
+        for key, run in runs.items():
+            run()
+            begun, spent = time.perf_counter(), time.process_time()
+            run()
+            cpu[key].append(time.process_time() - spent)
+            wall[key].append(time.perf_counter() - begun)
+    for key in runs:
+        print(
+            f"{head} {key:26} wall {statistics.median(wall[key]) * 1e3:8.2f} ms (least "
+            f"{min(wall[key]) * 1e3:.2f}), CPU {statistics.median(cpu[key]) * 1e3:8.2f} ms"
+        )
+
+
+def _optimised(peer: TorchGraph, tensor: Any, torch: Any) -> Any:
+    """Return PyTorch's network after its own optimisations for inference: folds and fusions."""
+
+    class Module(torch.nn.Module):  # type: ignore[name-defined, misc]
+        def forward(self, x: Any) -> Any:
+            return peer(x)[0]
+
+    traced = torch.jit.trace(Module().eval(), tensor)
+    return torch.jit.optimize_for_inference(torch.jit.freeze(traced))
+
+
+# Runs in one sample on a GPU.
+_RUNS = 20
+
+
+def _time_on_gpu(
+    head: str, graph: Graph, instances: dict[str, NetworkInstance], torch: Any, rounds: int
+) -> None:
+    samples: dict[str, Callable[[], float]] = {}
+    for key, instance in instances.items():
+        has = instance.network.branches
+        other = replace(instance.network, branches=not has).instance()
+        names = f"{key} (branches {has})", f"{key} (branches {not has})"
+        for name, one in zip(names, (instance, other), strict=True):
+            sampler = one.program.sampler()
+            samples[name] = lambda s=sampler: s.sample(_RUNS) / _RUNS  # type: ignore[misc]
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    folded = simplify_graph(graph, Target("c"))  # for which norms stay arithmetic
+    for passes, one in (("", graph), (", batch norms folded", folded)):
+        for last in (False, True):
+            layout = "channels_last" if last else "NCHW"
+            try:
+                sample = _torch_graph(one, torch, last)
+            except RuntimeError as error:
+                print(f"torch, {layout}{passes}: {error}", flush=True)
+            else:
+                samples[f"CUDA graph of torch, {layout}{passes}"] = sample
+    times: dict[str, list[float]] = {key: [] for key in samples}
+    for number in range(rounds + 1):
+        for key, sample in samples.items():
+            seconds = sample()
+            if number:  # the first one warms up
+                times[key].append(seconds)
+    for key, taken in times.items():
+        low, middle, high = (1e6 * f(taken) for f in (min, statistics.median, max))
+        print(f"{head} {key:48} {middle:8.1f} us ({low:.1f} to {high:.1f})", flush=True)
+
+
+def _torch_graph(graph: Graph, torch: Any, channels_last: bool) -> Callable[[], float]:
+    """Return what replays PyTorch's CUDA graph of a network, and returns the seconds of a run."""
+    peer = TorchGraph(graph, torch, torch.float32, "cuda", channels_last)
+    tensor = peer.tensor(input_of(graph))
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            peer(tensor)
+        stream.synchronize()
+        replayed = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(replayed, stream=stream):
+            outputs = peer(tensor)
+    # A graph holds addresses only: torch would give the memory of weights and image to others.
+    kept = peer, tensor, outputs
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def sample() -> float:
+        with torch.cuda.stream(stream):
+            start.record()
+            for _ in range(_RUNS):
+                replayed.replay()
+            end.record()
+            end.synchronize()
+        assert kept
+        return float(start.elapsed_time(end)) * 1e-3 / _RUNS
+
+    return sample
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--check", nargs="*", choices=[*NETWORKS], help="networks; all by default")
+    parser.add_argument("--time", nargs="*", choices=[*NETWORKS], default=[])
+    parser.add_argument("--target", default="llvm")
+    parser.add_argument("--batch", type=int, default=1, help="of what is timed")
+    parser.add_argument("--tune", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--log", default="", help="of tuning; {} in it becomes the network's name")
+    parser.add_argument("--rules", action="store_true", help="also without any templates")
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args(argv)
+    import torch
+
+    target = Target(options.target)
+    if options.check is not None or not options.time:
+        for name in options.check or NETWORKS:
+            check(name, torch, target)
+    for name in options.time:
+        timed(name, torch, target, options)
+
+
+if __name__ == "__main__":
+    main()
