@@ -7,7 +7,6 @@ from autotune.lowering.extents import known
 from autotune.lowering.function import LoweredFunction, LoweredKernel, buffer_bytes
 from autotune.lowering.lower import Hook, lower, lower_schedule
 from autotune.lowering.passes.table import PASSES, Pass
-from autotune.lowering.passes.verify import verify_gpu
 from autotune.lowering.plan import Plan, StagePlan
 
 __all__ = [
@@ -27,5 +26,4 @@ __all__ = [
     "known",
     "lower",
     "lower_schedule",
-    "verify_gpu",
 ]

@@ -12,7 +12,7 @@ from autotune.runtime.evaluator import BenchmarkResult
 from autotune.runtime.executable import Executable
 from autotune.runtime.load import load
 from autotune.runtime.module import Module, load_module
-from autotune.runtime.roofline import Ceilings, ceilings_of, percent_of_ceiling
+from autotune.runtime.roofline import Ceilings, ceilings_of
 from autotune.runtime.timing import Clocks, Sampler, TimeOptions, Timing, summarize, take_timing
 
 __all__ = [
@@ -44,7 +44,6 @@ __all__ = [
     "gpu",
     "load",
     "load_module",
-    "percent_of_ceiling",
     "random_inputs",
     "summarize",
     "take_timing",

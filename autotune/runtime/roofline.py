@@ -128,27 +128,6 @@ class Ceilings:
         return max(arithmetic, moved_bytes / self.bandwidth(working_set))
 
 
-def percent_of_ceiling(
-    ceilings: Ceilings,
-    flop: float,
-    moved_bytes: float,
-    seconds: float,
-    dtype: str = "float32",
-    working_set: float = math.inf,
-) -> float:
-    """Return how near a kernel comes to what its device can do, in percent.
-
-    Args:
-        ceilings: of the device it ran on.
-        flop: operations it must do; 0 when not declared.
-        moved_bytes: bytes it must move; 0 when not declared.
-        seconds: what it took.
-        dtype: of the arithmetic.
-        working_set: see `Ceilings.bandwidth`.
-    """
-    return 100.0 * ceilings.floor_s(flop, moved_bytes, dtype, working_set) / seconds
-
-
 def ceilings_of(device: Device, again: bool = False) -> Ceilings:
     """Return the ceilings of a device: from disk, or measured now, which takes some seconds.
 

@@ -9,7 +9,6 @@ from autotune.task.code_hash import attach_code_hash, attach_code_hash_to_arg
 from autotune.task.config_entity import ConfigEntity
 from autotune.task.config_space import ConfigSpace
 from autotune.task.constraints.symbols import is_symbolic, larger, smaller
-from autotune.task.default import default_config
 from autotune.task.dispatcher import (
     ApplyConfig,
     ApplyFixedConfig,
@@ -73,7 +72,6 @@ __all__ = [
     "attach_code_hash_to_arg",
     "clear_fallback_cache",
     "create",
-    "default_config",
     "deserialize_args",
     "dispatcher",
     "get_config",

@@ -38,13 +38,12 @@ def run(
     argv: Sequence[str],
     timeout_s: float | None = None,
     cwd: str | Path | None = None,
-    stdin: str | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> Completed:
     """Run a command; after ``timeout_s`` in which we run, kill it and all it started.
 
-    Output and errors are joined, in the order written. An exception here, Ctrl-C included, kills
-    the command as well. ``variables`` are set in its environment.
+    Its input is empty. Output and errors are joined, in the order written. An exception here,
+    Ctrl-C included, kills the command as well. ``variables`` are set in its environment.
 
     Raises:
         FileNotFoundError: the program does not exist.
@@ -52,7 +51,7 @@ def run(
     process = subprocess.Popen(
         list(argv),
         cwd=cwd,
-        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=with_variables(variables or {}),
@@ -60,7 +59,7 @@ def run(
         errors="replace",
     )
     try:
-        output = _output(process, stdin, Deadline(math.inf if timeout_s is None else timeout_s))
+        output = _output(process, Deadline(math.inf if timeout_s is None else timeout_s))
     except subprocess.TimeoutExpired:
         return Completed(*_killed(process), timed_out=True)
     except BaseException:
@@ -69,13 +68,12 @@ def run(
     return Completed(process.returncode, output)
 
 
-def _output(process: subprocess.Popen[str], stdin: str | None, deadline: Deadline) -> str:
+def _output(process: subprocess.Popen[str], deadline: Deadline) -> str:
     """Return what a process printed to its end."""
     while True:
         try:
-            return process.communicate(stdin, timeout=min(deadline.left_s(), LOOK_S))[0]
+            return process.communicate(timeout=min(deadline.left_s(), LOOK_S))[0]
         except subprocess.TimeoutExpired:
-            stdin = None  # it goes on with the text it was given first
             if not deadline.left_s():
                 raise
 

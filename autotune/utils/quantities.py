@@ -24,13 +24,13 @@ def microseconds(seconds: float, spread: float | None = None) -> str:
     return f"{value:.{digits}f} us" + ("" if spread is None else f" +- {spread:.1%}")
 
 
-def rate(per_second: float, unit: str = "FLOPS") -> str:
-    """Return a rate with the prefix that leaves one to three digits: ``12.30 TFLOPS``."""
+def flops_rate(per_second: float) -> str:
+    """Return operations a second with one to three digits before the point: ``12.30 TFLOPS``."""
     prefixes = ["", "k", "M", "G", "T", "P"]
     while abs(per_second) >= _STEP and len(prefixes) > 1:
         per_second /= _STEP
         prefixes.pop(0)
-    return f"{per_second:.2f} {prefixes[0]}{unit}"
+    return f"{per_second:.2f} {prefixes[0]}FLOPS"
 
 
 def duration(seconds: float) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autotune.errors import KernelError
-from autotune.runtime import Ceilings, TimeOptions, ceilings_of, cpu, percent_of_ceiling, roofline
+from autotune.runtime import Ceilings, TimeOptions, ceilings_of, cpu, roofline
 from autotune.runtime.compile.toolchain import find_nvcc
 from autotune.runtime.load import load
 from autotune.runtime.roofline_kernels import for_cpu, for_cuda
@@ -25,12 +25,6 @@ def test_the_floor_is_the_larger_of_bytes_and_arithmetic():
     assert KNOWN.floor_s(flop=1e13, moved_bytes=1e10, dtype="float16") == pytest.approx(0.1)
 
 
-def test_percent_is_the_floor_over_the_time():
-    assert percent_of_ceiling(KNOWN, 1e13, 0, seconds=2.0) == 50.0
-    assert percent_of_ceiling(KNOWN, 0, 1e12, seconds=4.0) == 25.0
-    assert percent_of_ceiling(KNOWN, 0, 1e12, 4.0, dtype="int8") == 25.0
-
-
 def test_a_working_set_that_a_cache_holds_is_bound_by_that_cache():
     assert KNOWN.bytes_per_s == KNOWN.bandwidth(1 << 30) == KNOWN.bandwidth(1 << 24) == 1e12
     # One between two sizes may just fit what held the smaller.
@@ -38,7 +32,6 @@ def test_a_working_set_that_a_cache_holds_is_bound_by_that_cache():
     assert KNOWN.bandwidth(1 << 16) == KNOWN.bandwidth(100) == 8e12
     assert KNOWN.floor_s(0, 4e12, working_set=1 << 20) == 1.0
     assert KNOWN.floor_s(1e14, 4e12, working_set=1 << 20) == 10.0
-    assert percent_of_ceiling(KNOWN, 0, 4e12, seconds=2.0, working_set=1 << 20) == 50.0
 
 
 def test_a_smaller_working_set_is_never_held_to_less():

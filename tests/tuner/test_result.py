@@ -12,7 +12,7 @@ from autotune.measure.final.choose import Finalist, choose
 from autotune.measure.final.race import RaceResult
 from autotune.record import open_database
 from autotune.runtime import summarize
-from autotune.task import create, default_config, get_config, template
+from autotune.task import create, get_config, template
 from autotune.tuner import GridSearchTuner, RandomTuner, TuneResult, callback
 from tests.tuner.doubles import Counting, Empty, loop_task, option
 
@@ -283,7 +283,7 @@ def test_a_default_outside_of_the_space_is_none():
             raise RuntimeError("tune me first")
 
     for name in ("outside", "filtered", "refuses"):
-        assert default_config(create(f"tests/result/{name}", (), "c")) is None
+        assert create(f"tests/result/{name}", (), "c").default() is None
 
 
 def test_the_default_of_a_split_is_found_whatever_its_first_size():
@@ -296,7 +296,7 @@ def test_the_default_of_a_split_is_found_whatever_its_first_size():
             cfg.fallback_split("t", [-1, 4, 8])
             cfg.fallback_split("v", [-1, 16])
 
-    config = default_config(create("tests/result/split", (), "c"))
+    config = create("tests/result/split", (), "c").default()
     assert config["t"].size[1:] == [4, 8]
     assert config["v"].size == [4, 16]
 
@@ -385,6 +385,6 @@ def test_a_default_that_ties_wins_whatever_the_rule_prefers(monkeypatch):
     monkeypatch.setattr("autotune.tuner.loop.finalists.race", tie)
     task = create("tests/result/untuned", ([1, 1, 2],), "llvm")
     result = GridSearchTuner(task).tune(3, local())
-    assert seen == [default_config(task).key] == ["2"]
+    assert seen == [task.default().key] == ["2"]
     assert result.best_config.index == 2  # a lower index would win among others
     assert result.speedup == pytest.approx(1)

@@ -8,7 +8,6 @@ import pytest
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureErrorNo, Session
-from autotune.task import default_config
 from autotune.tuner import Callback, GridSearchTuner, RandomTuner, Run, Stop
 from autotune.tuner.loop.stop import Progress
 from autotune.tuner.loop.watchers import Watchers
@@ -205,7 +204,7 @@ def test_a_base_callback_shows_no_result():
 def test_a_default_is_no_part_of_a_strategy(task, session):
     run = Run(Listed(task, [1]), task, Stop(n_trial=5))
     assert run.run(session).best_config.index == 1
-    assert default_config(task) is not None
+    assert task.default() is not None
 
 
 class Later(Counting):

@@ -66,7 +66,6 @@ def load_best_record(
     workload_key: str | None = None,
     target: str | Target | None = None,
     include_compatible: bool = False,
-    accepts: Callable[[MeasureInput, MeasureResult], bool] | None = None,
 ) -> tuple[MeasureInput, MeasureResult] | tuple[None, None]:
     """Returns the fastest record of a log, or None twice if there is none.
 
@@ -78,7 +77,6 @@ def load_best_record(
         target: for which kind of target; for any if None.
         include_compatible: whether records of smaller workloads count, whose sizes divide those
             of this one; their times count in proportion.
-        accepts: says of records of the workload whether they count; by default all do.
 
     Raises:
         LogMissingError: the log cannot be opened.
@@ -89,7 +87,7 @@ def load_best_record(
     def factor(inp: MeasureInput, result: MeasureResult) -> float:
         return size_factor(workload_key, inp.task.workload_key, include_compatible)
 
-    best = best_of(filename, target, factor, accepts)
+    best = best_of(filename, target, factor)
     return best if best is not None else (None, None)
 
 

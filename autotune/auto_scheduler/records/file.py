@@ -169,13 +169,13 @@ def as_input(given: MeasureInput | TrialInput) -> MeasureInput:
     return MeasureInput(task, state)
 
 
-def load_records(filename: LogPath, races: bool = False) -> Iterator[RecordedPair]:
+def load_records(filename: LogPath) -> Iterator[RecordedPair]:
     """Yields the records of a log.
 
     Raises:
         LogMissingError: the file cannot be opened.
     """
-    return iter(RecordReader(filename, races))
+    return iter(RecordReader(filename))
 
 
 def save_records(

@@ -15,13 +15,13 @@ from autotune.ir.stmt import Stmt
 from autotune.lowering.passes.barriers import insert_barriers
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.finish import describe
+from autotune.lowering.passes.limits import check_limits
 from autotune.lowering.passes.partition import partition_loops
 from autotune.lowering.passes.pipeline import pipeline_loops
 from autotune.lowering.passes.storage import hoist_allocations
 from autotune.lowering.passes.tensor_cores import use_tensor_cores
 from autotune.lowering.passes.unroll import unroll_loops
 from autotune.lowering.passes.vectorize import vectorize_loops
-from autotune.lowering.passes.verify import check_limits
 from autotune.lowering.passes.vthread import inject_vthreads
 from autotune.lowering.passes.warpgroups import show_to_warpgroups, use_warpgroups
 from autotune.lowering.passes.wide_stores import widen_stores

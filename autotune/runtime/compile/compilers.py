@@ -107,12 +107,12 @@ def _host_recipe(
     return Recipe(kernel, identity, ".so", compile_in)
 
 
-def run_in(argv: list[str], folder: Path, timeout_s: float, stdin: str | None = None) -> Completed:
+def run_in(argv: list[str], folder: Path, timeout_s: float) -> Completed:
     """Run a compiler in ``folder``; what it leaves behind when it is killed is there too.
 
     It speaks English, by which `crashed` understands it.
     """
-    return run(argv, timeout_s, folder, stdin, {"TMPDIR": str(folder), "LC_ALL": "C"})
+    return run(argv, timeout_s, folder, {"TMPDIR": str(folder), "LC_ALL": "C"})
 
 
 def run_compiler(name: str, argv: list[str], folder: Path, timeout_s: float) -> str:

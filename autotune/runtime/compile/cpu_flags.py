@@ -69,5 +69,5 @@ def cpu_instructions(target: Target) -> frozenset[str]:
 def _instructions(toolchain: Toolchain, flag: str) -> frozenset[str] | None:
     """Return the sets of instructions that a flag allows; None where the compiler refuses it."""
     argv = [*toolchain.command, flag, "-dM", "-E", "-x", "c", "-"]
-    completed = run(argv, _TIMEOUT_S, stdin="", variables={"LC_ALL": "C"})
+    completed = run(argv, _TIMEOUT_S, variables={"LC_ALL": "C"})
     return frozenset(_INSTRUCTIONS.findall(completed.output)) if not completed.returncode else None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autotune.measure import MeasureResult
 from autotune.task import ConfigEntity
-from autotune.utils.quantities import counted, duration, microseconds, rate
+from autotune.utils.quantities import counted, duration, flops_rate, microseconds
 from autotune.workload import Candidate, Workload
 
 # Part of a time by which two runs of a program differ, however little samples of one run do:
@@ -104,7 +104,7 @@ class TuneResult:
             return "none: no trial succeeded"
         text = microseconds(self.seconds, self.spread)
         if self.flops is not None:
-            text += f", {rate(self.flops)}"
+            text += f", {flops_rate(self.flops)}"
         before = self.trial_seconds
         noise = max(self.spread or 0.0, BETWEEN_RUNS)
         if before and abs(before / self.seconds - 1) > noise:
