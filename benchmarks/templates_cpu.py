@@ -36,7 +36,7 @@ from autotune.templates import source, source_rows, source_windows
 from autotune.templates.convolutions.winograd_cuda import transformed_filters
 
 import autotune
-from autotune.cli.demo_rivals import Called
+from autotune.cli.demo_rivals import TimedFunction
 from autotune.driver import build
 from autotune.measure.run.host import let_threads_rest
 from autotune.measure.run.race_rounds import race_rounds
@@ -239,7 +239,7 @@ def least_cpu_time(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
 
 def medians(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
     """Return the median of the wall seconds of each call, taken in turns while threads rest."""
-    samplers = [Called([call]) for call in calls.values()]
+    samplers = [TimedFunction([call]) for call in calls.values()]
     timings = race_rounds(samplers, rounds, 0.01, 0, let_threads_rest)
     return {name: each.median for name, each in zip(calls, timings, strict=True)}
 

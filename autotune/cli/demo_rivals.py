@@ -78,7 +78,7 @@ def plain_loops(args: Sequence[Argument], target: Target) -> Module:
         return build(kernel)
 
 
-class Called:
+class TimedFunction:
     """Times a Python function on each of several sets of arguments in turn, as kernels are."""
 
     alone = False
@@ -150,7 +150,9 @@ def libraries(target: Target, inputs: Sequence[Array], sets: int) -> dict[str, S
     has_torch = importlib.util.find_spec("torch") is not None
     if target.kind == "cuda":
         return {"cuDNN (torch)": _torch_cuda(copies)} if has_torch else {}
-    found: dict[str, Sampler] = {"numpy (unfold + BLAS)": Called([_numpy(c) for c in copies])}
+    found: dict[str, Sampler] = {
+        "numpy (unfold + BLAS)": TimedFunction([_numpy(c) for c in copies])
+    }
     if has_torch:
         found["oneDNN (torch)"] = _torch_cpu(copies)
     return found
@@ -174,7 +176,7 @@ def _torch_cpu(copies: Sequence[Sequence[Array]]) -> Sampler:
     torch: Any = importlib.import_module("torch")
     tensors = [[torch.from_numpy(one) for one in inputs] for inputs in copies]
     return min(
-        (Called(_torch_layer(torch, tensors, layout)) for layout in _layouts(torch)),
+        (TimedFunction(_torch_layer(torch, tensors, layout)) for layout in _layouts(torch)),
         key=lambda sampler: min(sampler.sample(1) for _ in range(_TRY_RUNS)),
     )
 

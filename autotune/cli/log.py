@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from autotune.cli.log_diff import diff
-from autotune.cli.log_entries import Entry, Group, Logs, read_logs, shorten
+from autotune.cli.log_entries import Group, LogEntry, Logs, read_logs, shorten
 from autotune.cli.log_output import (
     LOG,
     Row,
@@ -114,7 +114,7 @@ def _workloads(groups: Sequence[Group]) -> Table:
     return Table(heads, rows, right=(2, 3, 4, 5, 6))
 
 
-def _ranking(entries: Sequence[Entry]) -> Table:
+def _ranking(entries: Sequence[LogEntry]) -> Table:
     rows = [
         (
             us_text(one.result.seconds), spread_text(one.result.spread),
@@ -125,7 +125,7 @@ def _ranking(entries: Sequence[Entry]) -> Table:
     return Table(("us", "spread", "index", "configuration", "where"), rows, right=(0, 1, 2))
 
 
-def _knobs(entry: Entry) -> str:
+def _knobs(entry: LogEntry) -> str:
     return ", ".join(visible(f"{name}={value}") for name, value in entry.knobs.items())
 
 
@@ -186,7 +186,7 @@ def best(
         say(f"no trial of {task or 'any task'} succeeded")
 
 
-def _described(entry: Entry) -> str:
+def _described(entry: LogEntry) -> str:
     result, task = entry.result, entry.inp.task
     default = default_of(result)
     rows = [("best", microseconds(result.seconds, result.spread))]
@@ -203,7 +203,7 @@ def _described(entry: Entry) -> str:
     return "\n".join(lines + [f"  {name:{width}} {value}" for name, value in rows])
 
 
-def _source(entry: Entry) -> tuple[str, str]:
+def _source(entry: LogEntry) -> tuple[str, str]:
     """Return the text of the kernel of a record; or nothing, and why."""
     return source_of((entry.inp, entry.result))
 

@@ -25,7 +25,7 @@ _NAMES_WIDTH = 200
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """One record and where it stands.
 
     Attributes:
@@ -73,7 +73,7 @@ class Group:
     """The records of one workload on one target, in order."""
 
     target: str
-    entries: Sequence[Entry]
+    entries: Sequence[LogEntry]
 
     @property
     def task(self) -> Any:
@@ -93,23 +93,23 @@ class Group:
         return shorten(name_of(self.task).title)
 
     @property
-    def trials(self) -> list[Entry]:
+    def trials(self) -> list[LogEntry]:
         """The trials, without the notes of races."""
         return [one for one in self.entries if not one.again]
 
     @property
-    def best(self) -> Entry | None:
+    def best(self) -> LogEntry | None:
         """The record that is replayed; None when none succeeded."""
         pairs = {id(one.inp): one for one in self.entries}
         best = best_of((one.inp, one.result) for one in self.entries)
         return None if best is None else pairs[id(best[0])]
 
-    def fastest(self, count: int) -> list[Entry]:
+    def fastest(self, count: int) -> list[LogEntry]:
         """Return the best, and behind it the fastest other configurations."""
         good = [one for one in self.entries if one.result.ok and one.result.costs]
         good.sort(key=lambda one: one.result.seconds)
         ranked = [*([self.best] if self.best else []), *good]
-        by_key: dict[str, Entry] = {}
+        by_key: dict[str, LogEntry] = {}
         for one in ranked:
             by_key.setdefault(one.inp.key, one)
         return list(by_key.values())[:count]
@@ -128,7 +128,7 @@ class Logs:
     problems: Sequence[str]
 
     @property
-    def trials(self) -> list[Entry]:
+    def trials(self) -> list[LogEntry]:
         """The trials of all groups."""
         return [one for group in self.groups for one in group.trials]
 
@@ -155,7 +155,7 @@ def read_logs(paths: Sequence[Path | str], task: str | None = None) -> Logs:
     Raises:
         LogMissingError: one cannot be opened.
     """
-    groups: dict[tuple[str, str, str], list[Entry]] = {}
+    groups: dict[tuple[str, str, str], list[LogEntry]] = {}
     problems: list[str] = []
     others: set[str] = set()
     for path in paths:
@@ -167,7 +167,7 @@ def read_logs(paths: Sequence[Path | str], task: str | None = None) -> Logs:
                     others.add(str(inp.task.name))
                 else:
                     again = lines.text.startswith(RACE_NOTE)
-                    entry = Entry(inp, result, path, lines.number, again)
+                    entry = LogEntry(inp, result, path, lines.number, again)
                     name = name_of(inp.task)
                     key = str(inp.target), name.kind, name.key
                     groups.setdefault(key, []).append(entry)

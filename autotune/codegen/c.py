@@ -10,7 +10,7 @@ from autotune.codegen import (
     reordered_sums,
     vector_math,
 )
-from autotune.codegen.dialect import Dialect, Scalar
+from autotune.codegen.dialect import Dialect, ScalarType
 from autotune.codegen.functions import TO_TF32, floor_helpers, real_functions
 from autotune.codegen.lane_loops import INLINED
 
@@ -18,25 +18,25 @@ _STDINT = ("stdint.h",)
 _COLUMNS = {"int": "int", "long": "int64_t", "uint": "uint32_t", "ulong": "uint64_t"}
 
 
-def _integers() -> dict[str, Scalar]:
+def _integers() -> dict[str, ScalarType]:
     scalars = {
-        "bool": Scalar("bool", "bool", needs=("stdbool.h",)),
-        "int32": Scalar("int", "int"),
-        "int64": Scalar("int64_t", "int64_t", functions="long", needs=_STDINT),
-        "uint32": Scalar("uint32_t", "uint32_t", functions="uint", needs=_STDINT),
-        "uint64": Scalar("uint64_t", "uint64_t", functions="ulong", needs=_STDINT),
+        "bool": ScalarType("bool", "bool", needs=("stdbool.h",)),
+        "int32": ScalarType("int", "int"),
+        "int64": ScalarType("int64_t", "int64_t", functions="long", needs=_STDINT),
+        "uint32": ScalarType("uint32_t", "uint32_t", functions="uint", needs=_STDINT),
+        "uint64": ScalarType("uint64_t", "uint64_t", functions="ulong", needs=_STDINT),
     }
     for name in ("int8", "int16", "uint8", "uint16"):
-        scalars[name] = Scalar(f"{name}_t", f"{name}_t", promotes=True, needs=_STDINT)
+        scalars[name] = ScalarType(f"{name}_t", f"{name}_t", promotes=True, needs=_STDINT)
     return scalars
 
 
 # 16-bit floats are computed in float, and rounded where they are stored or cast.
 SCALARS = _integers() | {
-    "float32": Scalar("float", "float", functions="float"),
-    "float64": Scalar("double", "double", functions="double"),
-    "float16": Scalar("_Float16", "float", "(float){}", "(_Float16){}", functions="float"),
-    "bfloat16": Scalar(
+    "float32": ScalarType("float", "float", functions="float"),
+    "float64": ScalarType("double", "double", functions="double"),
+    "float16": ScalarType("_Float16", "float", "(float){}", "(_Float16){}", functions="float"),
+    "bfloat16": ScalarType(
         "uint16_t",
         "float",
         "bf16_to_float({})",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from autotune.codegen.c import C
-from autotune.codegen.dialect import Scalar
+from autotune.codegen.dialect import ScalarType
 from autotune.codegen.functions import TO_TF32, floor_helpers, real_functions
 from autotune.codegen.tensor_core import tensor_core_functions, tensor_core_helpers
 from autotune.codegen.warpgroup import (
@@ -18,21 +18,21 @@ from autotune.codegen.warpgroup import (
 from autotune.codegen.zero_fill import zero_fill_helpers
 
 _SCALARS = {
-    "bool": Scalar("bool", "bool"),
-    "int8": Scalar("signed char", "signed char", promotes=True),
-    "int16": Scalar("short", "short", promotes=True),
-    "int32": Scalar("int", "int"),
-    "int64": Scalar("long long", "long long", functions="long"),
-    "uint8": Scalar("unsigned char", "unsigned char", promotes=True),
-    "uint16": Scalar("unsigned short", "unsigned short", promotes=True),
-    "uint32": Scalar("unsigned int", "unsigned int"),
-    "uint64": Scalar("unsigned long long", "unsigned long long", functions="long"),
-    "float32": Scalar("float", "float", functions="float"),
-    "float64": Scalar("double", "double", functions="double"),
-    "float16": Scalar(
+    "bool": ScalarType("bool", "bool"),
+    "int8": ScalarType("signed char", "signed char", promotes=True),
+    "int16": ScalarType("short", "short", promotes=True),
+    "int32": ScalarType("int", "int"),
+    "int64": ScalarType("long long", "long long", functions="long"),
+    "uint8": ScalarType("unsigned char", "unsigned char", promotes=True),
+    "uint16": ScalarType("unsigned short", "unsigned short", promotes=True),
+    "uint32": ScalarType("unsigned int", "unsigned int"),
+    "uint64": ScalarType("unsigned long long", "unsigned long long", functions="long"),
+    "float32": ScalarType("float", "float", functions="float"),
+    "float64": ScalarType("double", "double", functions="double"),
+    "float16": ScalarType(
         "__half", "__half", literal="__float2half({})", functions="half", needs=("cuda_fp16.h",)
     ),
-    "bfloat16": Scalar(
+    "bfloat16": ScalarType(
         "__nv_bfloat16",
         "__nv_bfloat16",
         literal="__float2bfloat16({})",

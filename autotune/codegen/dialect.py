@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Scalar:
+class ScalarType:
     """The notation of values of one dtype.
 
     Attributes:
@@ -36,7 +36,7 @@ class Dialect:
 
     Attributes:
         scalars: by dtype.
-        functions: by name and column (`Scalar.functions`); ``"*"`` is the column of all others.
+        functions: by name and column (`ScalarType.functions`); ``"*"`` is the column of others.
             ``{0}``, ``{1}`` are the arguments and stand in parentheses or between commas, and the
             whole text is a call or in parentheses. ``#`` in front marks a helper of ours.
         casts: by (from, to) dtype, where a plain C cast does not do; ``"*"`` is any other dtype.
@@ -59,7 +59,7 @@ class Dialect:
             as one instruction of a CPU has it; otherwise they are the other one.
     """
 
-    scalars: Mapping[str, Scalar]
+    scalars: Mapping[str, ScalarType]
     functions: Mapping[str, Mapping[str, str]]
     entry: str
     restrict: str

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeGuard
 
-from autotune.codegen.dialect import Dialect, Scalar
+from autotune.codegen.dialect import Dialect, ScalarType
 from autotune.codegen.literals import float_text, int_text
 from autotune.codegen.names import Names
 from autotune.errors import LoweringError
@@ -116,7 +116,7 @@ class ExpressionPrinter:
         self.kept: dict[Expr, Text] = {}
         self.threads: set[str] = set()  # the thread indices that occurred
         self.divides = False  # whether there is a division of integers
-        self._scalars: dict[str, Scalar] = {}
+        self._scalars: dict[str, ScalarType] = {}
 
     def text(self, expr: Expr, least: int = 0) -> str:
         """Return an expression as text that binds at least as tightly as ``least``."""
@@ -135,7 +135,7 @@ class ExpressionPrinter:
         result = self.kept[expr] = method(self, expr)
         return result
 
-    def scalar_of(self, dtype: str) -> Scalar:
+    def scalar_of(self, dtype: str) -> ScalarType:
         """Return how values of ``dtype`` are written, and note what that needs."""
         scalar = self._scalars.get(dtype)
         if scalar is None:
@@ -216,7 +216,7 @@ class ExpressionPrinter:
         scalar = self.scalar_of(node.dtype)
         return self.narrowed(scalar, text, binding) if narrow else (text, binding)
 
-    def narrowed(self, scalar: Scalar, text: str, binding: int) -> Text:
+    def narrowed(self, scalar: ScalarType, text: str, binding: int) -> Text:
         """Return what C computed, perhaps as an ``int``, as a value of its dtype."""
         if not scalar.promotes:
             return text, binding

@@ -4,35 +4,35 @@ from typing import TYPE_CHECKING
 
 from autotune.cost_model.blas import one_thread
 from autotune.cost_model.stored_trees import StoredTrees
-from autotune.cost_model.xgb import Loss, Pool, Trees, TreeSettings, load_meanwhile
+from autotune.cost_model.xgb import Loss, PredictionRows, Trees, TreeSettings, load_meanwhile
 from autotune.utils.names import lazy
 
 if TYPE_CHECKING:
     from autotune.cost_model.gaussian_process import (
         GaussianProcess,
+        HyperPrior,
         Posterior,
-        Prior,
         factor,
-        product,
+        finite_product,
     )
 
 __all__ = [
     "GaussianProcess",
+    "HyperPrior",
     "Loss",
-    "Pool",
     "Posterior",
-    "Prior",
+    "PredictionRows",
     "StoredTrees",
     "TreeSettings",
     "Trees",
     "factor",
+    "finite_product",
     "load_meanwhile",
     "one_thread",
-    "product",
 ]
 
 # Loaded when first used: the process imports scipy, which takes half a second.
-_PROCESS = "GaussianProcess Posterior Prior factor product"
+_PROCESS = "GaussianProcess HyperPrior Posterior factor finite_product"
 
 if not TYPE_CHECKING:
     __getattr__ = lazy(

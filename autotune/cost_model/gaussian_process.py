@@ -23,7 +23,7 @@ ROOM = 64
 
 
 @dataclass(frozen=True)
-class Prior:
+class HyperPrior:
     """Prior of the hyperparameters, as normal distributions of their logarithms.
 
     Attributes:
@@ -48,9 +48,9 @@ class GaussianProcess:
     """
 
     def __init__(
-        self, features: int, prior: Prior | None = None, most: int = 120, steps: int = 15
+        self, features: int, prior: HyperPrior | None = None, most: int = 120, steps: int = 15
     ) -> None:
-        prior = prior or Prior()
+        prior = prior or HyperPrior()
         self.features = features
         self.most, self.steps = most, steps
         self._mean = np.r_[np.full(features, prior.weight), 0.0, prior.noise]
@@ -129,7 +129,7 @@ class GaussianProcess:
 
     def covariance(self, a: Single, b: Single) -> Single:
         """Return the covariance of scaled rows."""
-        squares = (a * a).sum(1)[:, None] + (b * b).sum(1)[None] - 2.0 * product(a, b.T)
+        squares = (a * a).sum(1)[:, None] + (b * b).sum(1)[None] - 2.0 * finite_product(a, b.T)
         return self._matern(squares)
 
     def _matern(self, squares: Single) -> Single:
@@ -149,7 +149,7 @@ def _check_finite(numbers: Float) -> None:
         raise ValueError("features and values must be finite; NaN or infinity came")
 
 
-def product(a: Single, b: Single) -> Single:
+def finite_product(a: Single, b: Single) -> Single:
     """Multiply matrices, or vectors, of finite numbers in single precision.
 
     OpenBLAS (seen in 0.3.31 with AVX-512, matrices of five columns) also computes in lanes it did
@@ -226,7 +226,7 @@ class Posterior:
         corner = float(np.sqrt(max(float(total - below @ below), JITTER)))
         self._lower[n, :n], self._lower[n, n] = below, corner
         new = self._process.covariance(row, self._pool)[0]
-        new -= product(below.astype(np.float32), self._rows[:n])
+        new -= finite_product(below.astype(np.float32), self._rows[:n])
         new /= np.float32(corner)
         self._rows[n] = new
         self._known = np.concatenate([self._known, row])
@@ -256,4 +256,4 @@ class Posterior:
     def mean(self, y: Float) -> Float:
         """Return the expectation at each candidate, given the values of all trials so far."""
         z = self._forward(y).astype(np.float32)
-        return product(z, self._rows[: self._count]).astype(np.float64)
+        return finite_product(z, self._rows[: self._count]).astype(np.float64)

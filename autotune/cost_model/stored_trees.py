@@ -11,7 +11,7 @@ import json
 import numpy as np
 import numpy.typing as npt
 
-from autotune.cost_model.xgb import Float, Pool, Rows
+from autotune.cost_model.xgb import Float, PredictionRows, Rows
 
 Ints = npt.NDArray[np.intp]
 
@@ -47,9 +47,9 @@ class StoredTrees:
         )
         self._depth = _depth(self._roots, self._children)
 
-    def predict(self, rows: Rows | Pool) -> Float:
+    def predict(self, rows: Rows | PredictionRows) -> Float:
         """Return one prediction a row."""
-        rows = rows.rows if isinstance(rows, Pool) else rows
+        rows = rows.rows if isinstance(rows, PredictionRows) else rows
         values = np.ascontiguousarray(rows, np.float32).ravel()
         places = (np.arange(len(rows)) * rows.shape[1])[:, None]
         node: Ints = np.broadcast_to(self._roots, (len(rows), len(self._roots)))

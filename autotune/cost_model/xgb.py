@@ -53,7 +53,7 @@ class TreeSettings:
     threads: int | None = 1
 
 
-class Pool:
+class PredictionRows:
     """Rows to be predicted by several ensembles: xgboost's own form of them is made once.
 
     Args:
@@ -118,9 +118,11 @@ class Trees:
             booster.update(matrix, number)
         return Trees(booster, settings.threads)
 
-    def predict(self, rows: Rows | Pool, margin: Float | None = None) -> Float:
+    def predict(self, rows: Rows | PredictionRows, margin: Float | None = None) -> Float:
         """Return one prediction a row."""
-        matrix = rows.matrix if isinstance(rows, Pool) else _matrix(rows, None, self._threads)
+        matrix = (
+            rows.matrix if isinstance(rows, PredictionRows) else _matrix(rows, None, self._threads)
+        )
         if margin is not None:
             matrix.set_base_margin(margin)
         return np.asarray(self._booster.predict(matrix), dtype=np.float64)

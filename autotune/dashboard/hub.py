@@ -38,7 +38,7 @@ class Hub:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.readers: set[Reader] = set()
+        self.readers: set[Viewer] = set()
         self._made: OrderedDict[tuple[int, str], str] = OrderedDict()
         self._weighing: asyncio.Task[None] | None = None
 
@@ -102,7 +102,7 @@ class Hub:
             self._weighing.cancel()
 
 
-class Reader:
+class Viewer:
     """A viewer of the page.
 
     Args:

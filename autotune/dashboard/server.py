@@ -18,7 +18,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from autotune.dashboard.export import FORMATS, pieces
 from autotune.dashboard.guard import HEADERS, Guard
-from autotune.dashboard.hub import MOST_READERS, PATIENCE_S, Hub, Reader
+from autotune.dashboard.hub import MOST_READERS, PATIENCE_S, Hub, Viewer
 from autotune.dashboard.model import Model
 from autotune.dashboard.page import assets
 from autotune.dashboard.view import View
@@ -188,7 +188,7 @@ class Live(Guarded, WebSocketHandler):
         connection = self.ws_connection
         if connection is not None:
             self.settings["keep"](getattr(connection, "stream", None))
-        self._reader = Reader(self.hub, self._sent, self._abort)
+        self._reader = Viewer(self.hub, self._sent, self._abort)
         self._talk = asyncio.ensure_future(self._talked())
 
     async def _talked(self) -> None:

@@ -6,6 +6,8 @@ existing logs contain such hashes, it must not change, even if `autotune.te.step
 
 from __future__ import annotations
 
+from math import prod
+
 from autotune.te import Schedule, post_order
 from autotune.te.reindex import VIEW
 from autotune.te.rewrite import PERMUTED
@@ -22,7 +24,6 @@ from autotune.te.step import (
     Step,
     derived_key,
 )
-from autotune.utils.math import product
 
 Row = list[Plain]
 
@@ -58,7 +59,7 @@ def _splits(step: Split) -> list[tuple[int, int, int]]:
     """Returns axis, factor and nparts of each split in two; the one not given is 0."""
     factors = [factor for factor in step.factors if factor is not None]
     if step.from_inner:
-        return [(step.axis + i, product(factors[i:]), 0) for i in range(len(factors))]
+        return [(step.axis + i, prod(factors[i:]), 0) for i in range(len(factors))]
     return [(step.axis + i, 0, factor) for i, factor in enumerate(factors)]
 
 

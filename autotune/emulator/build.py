@@ -213,7 +213,7 @@ def _on_host(source: str) -> str:
     return re.sub(r"\b__shared__\s+(alignas\s*\([^()]*\))", r"\1 __shared__", source)
 
 
-def host_compiler() -> str:
+def cxx_compiler() -> str:
     """Return the path of the C++ compiler: ``g++``, ``clang++`` or ``c++``.
 
     Raises:
@@ -250,7 +250,7 @@ def compile_emulated(
     text.write_text(unit.source, "utf-8")
     names = ", ".join(k.name for k in several[:3]) + (", ..." if len(several) > 3 else "")
     level = "-O1" if optimized else "-O0"
-    command = [host_compiler(), "-std=c++17", level, "-shared", "-fPIC"]
+    command = [cxx_compiler(), "-std=c++17", level, "-shared", "-fPIC"]
     common = [*command[1:], *common_flags(arch, checked)]
     header = precompiled(command[:1], common, timeout_s or 120.0)
     for first in [header, []] if header else [[]]:

@@ -22,7 +22,7 @@ class ArithmeticCount:
         self.divisions = 0
 
 
-class Reader(Visitor):
+class AccessVisitor(Visitor):
     """Counts the arithmetic of expressions in ``count``; a subclass says what a read means."""
 
     def __init__(self, count: ArithmeticCount) -> None:

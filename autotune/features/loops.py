@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.errors import LoweringError
-from autotune.features.access import ArithmeticCount, Reader, steps_of
+from autotune.features.access import AccessVisitor, ArithmeticCount, steps_of
 from autotune.ir import Expr, ForKind, IterVar, Var
 from autotune.ir.analysis_affine import Affine
 from autotune.ir.stmt import Buffer
@@ -231,7 +231,7 @@ class _Lister:
         self.numbers[name] += 1
 
 
-class _BodyReader(Reader):
+class _BodyReader(AccessVisitor):
     """Reads what one stage computes in its innermost loop."""
 
     def __init__(self, lister: _Lister, around: _Around, count: ArithmeticCount) -> None:

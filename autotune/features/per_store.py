@@ -12,16 +12,16 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from autotune.features.stores import Store, StoreLoop, Touch, stores_of
+from autotune.features.stores import StoreLoop, StoreStatement, Touch, stores_of
 from autotune.ir import Var
 from autotune.ir.analysis_affine import Affine, Atom, AtomKind
 from autotune.te import Schedule
 from autotune.te.tensor import Tensor
-from autotune.utils.math import product
 
 _OPERATIONS = ("mad", "addsub", "mul", "divmod", "cmp", "mathfunc", "otherfunc")
 COUNTS = (*(f"{kind}_{each}" for kind in ("float", "int") for each in _OPERATIONS),
@@ -109,9 +109,9 @@ def _log(value: float) -> float:
 class _Form:
     """The features of one statement."""
 
-    def __init__(self, store: Store, regions: _Regions, cache_line: int) -> None:
+    def __init__(self, store: StoreStatement, regions: _Regions, cache_line: int) -> None:
         self.store, self.regions, self.cache_line = store, regions, cache_line
-        self.product = product([loop.extent for loop in store.loops])
+        self.product = prod([loop.extent for loop in store.loops])
         self.touched: dict[str, list[Touch]] = defaultdict(list)
         for touch in store.touches:
             self.touched[touch.buffer].append(touch)
@@ -127,14 +127,14 @@ class _Form:
         for loop in reversed(self.store.loops):
             if loop.var is not None:
                 free.add(loop.var)
-            found.append(product(_region(touches, free)))
+            found.append(prod(_region(touches, free)))
         return found
 
     def marks(self) -> Iterable[float]:
         """Return how many loops are vectorized, unrolled and parallel, and how long they are."""
         for _, kind in _MARKS:
             own = [loop.extent for loop in self.store.loops if loop.kind == kind]
-            yield from (_log(len(own)), _log(product(own) if own else 0))
+            yield from (_log(len(own)), _log(prod(own) if own else 0))
             yield _log(own[-1] if own else 0)
             yield from _code(len(_POSITIONS), len(_POSITIONS) - 1 if own else 0)
 
@@ -143,7 +143,7 @@ class _Form:
         for axis in _AXES:
             own = [loop.extent for loop in self.store.loops if loop.kind == axis]
             yield _log(own[-1] if own else 1)
-        yield _log(product([lp.extent for lp in self.store.loops if lp.kind == "vthread"]))
+        yield _log(prod([lp.extent for lp in self.store.loops if lp.kind == "vthread"]))
 
     def buffers(self, most: int) -> Iterable[float]:
         """Return the features of the buffers, those of most cache lines first."""
@@ -223,8 +223,8 @@ class _Form:
     def memory(self) -> Iterable[float]:
         """Return what is allocated, the iterations around that, and those of the statement."""
         written = self.store.touches[0]
-        outer = product([loop.extent for loop in self.store.loops[: self.store.allocated]])
-        elements = product(written.shape)
+        outer = prod([loop.extent for loop in self.store.loops[: self.store.allocated]])
+        elements = prod(written.shape)
         sizes = (elements * written.item, elements * outer, outer, self.product / outer)
         place = (self.product, len(self.store.loops), self.store.unroll)
         return map(_log, (*sizes, *place))

@@ -61,7 +61,7 @@ class Touch:
 
 
 @dataclass(frozen=True)
-class Store:
+class StoreStatement:
     """One statement that stores an element.
 
     Attributes:
@@ -85,7 +85,7 @@ class _Around:
     unroll: int = 0
 
 
-def stores_of(schedule: Schedule, args: Sequence[Tensor]) -> list[Store]:
+def stores_of(schedule: Schedule, args: Sequence[Tensor]) -> list[StoreStatement]:
     """Return the statements that store, in the order of the text.
 
     Args:
@@ -103,11 +103,11 @@ class _Lister:
 
     def __init__(self, plan: Plan, simplifier: BodySimplifier, homes: Homes) -> None:
         self.plan, self.simplifier, self.homes = plan, simplifier, homes
-        self.stores: list[Store] = []
+        self.stores: list[StoreStatement] = []
         self.names: dict[Tensor, str] = {}
         self.attached = attached_stages(plan)
 
-    def listed(self) -> list[Store]:
+    def listed(self) -> list[StoreStatement]:
         """Return all statements."""
         for stage in self.plan.schedule.stages:
             plan = self.plan.stages.get(stage)
@@ -168,7 +168,7 @@ class _Lister:
               touches: Sequence[Touch], counts: Mapping[str, int]) -> None:  # fmt: skip
         allocated = outside if plan.root is not plan.stage else 0
         self.stores.append(
-            Store(around.loops, tuple(touches), dict(counts), around.unroll, allocated)
+            StoreStatement(around.loops, tuple(touches), dict(counts), around.unroll, allocated)
         )
 
     def _written(self, plan: StagePlan, tensor: Tensor) -> Touch:

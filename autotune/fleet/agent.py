@@ -18,7 +18,7 @@ import numpy as np
 from autotune.errors import AutotuneError, FleetError
 from autotune.fleet.executors import BuildExecutor, DeviceExecutor
 from autotune.fleet.facts import AgentFacts, devices_here, look_around
-from autotune.fleet.files import Store, digest_of
+from autotune.fleet.files import FileStore, digest_of
 from autotune.fleet.messages import (
     Answer,
     Build,
@@ -65,7 +65,7 @@ class Agent:
     ) -> None:
         slots = processors() if builders is None else builders
         self.facts: AgentFacts = look_around(name, devices_here(devices), slots)
-        self._store = Store()
+        self._store = FileStore()
         self._started = time.monotonic()
         self._builders = BuildExecutor(slots)
         # Builders of this worker are paused while a kernel is timed on the CPU.

@@ -104,7 +104,7 @@ class _Arriving:
     hash: Any = field(default_factory=hashlib.sha256)
 
 
-class Store:
+class FileStore:
     """The files that a worker was sent, in a folder that is removed with the worker.
 
     When they take too much space, the least recently used are removed; when the disk is full, all

@@ -79,7 +79,7 @@ class Place:
 
 
 @dataclass(eq=False)
-class Entry:
+class QueuedJob:
     """One job in the queue, with its history.
 
     Attributes:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune.errors import FleetError
-from autotune.fleet.policy import Entry, Needs, Place, Policy
+from autotune.fleet.policy import Needs, Place, Policy, QueuedJob
 
 logger = logging.getLogger("autotvm")
 
@@ -52,7 +52,7 @@ class Work:
 
 
 @dataclass(eq=False)
-class _Ordered(Entry):
+class _Ordered(QueuedJob):
     """An entry with its work and the future of the outcome."""
 
     work: Work | None = None
@@ -130,7 +130,7 @@ class FleetQueue:
 
     def _do(self, number: int, entry: _Ordered, attempt: int) -> None:
         assert entry.work is not None
-        finished: Iterable[Entry] = ()
+        finished: Iterable[QueuedJob] = ()
         try:
             if not entry.wanted:
                 with self._lock:
@@ -161,7 +161,7 @@ class FleetQueue:
 
     def _ended(
         self, number: int, entry: _Ordered, attempt: int, outcome: object
-    ) -> Iterable[Entry]:
+    ) -> Iterable[QueuedJob]:
         """Record an outcome; return the entries that are finished by it.
 
         The outcome of an attempt that was given up is dropped.
@@ -234,7 +234,7 @@ class FleetQueue:
         """Handle what depends on time alone; to be called regularly."""
         with self._lock:
             finished = self._policy.settle()
-            left: list[tuple[Entry, FleetError]] = []
+            left: list[tuple[QueuedJob, FleetError]] = []
             for needs, seconds in self._policy.stranded(self._clock()).items():
                 if seconds >= self.patience_s:
                     error = self._nobody(needs, seconds)

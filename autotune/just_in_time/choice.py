@@ -11,8 +11,8 @@ from typing import Literal
 from autotune.driver import build
 from autotune.errors import AutotuneError, FrozenError
 from autotune.just_in_time.nearest import nearest
-from autotune.just_in_time.store import Store
-from autotune.just_in_time.ways import Asked, Way, arranged
+from autotune.just_in_time.store import RecordStore
+from autotune.just_in_time.ways import CallRequest, Way, arranged
 from autotune.kernel import SourceKernel
 from autotune.runtime import Module
 from autotune.target import Target
@@ -31,7 +31,7 @@ _MOST_NEIGHBOURS = 4
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenKernel:
     """A built kernel and the origin of its configuration. It is called like the kernel.
 
     Attributes:
@@ -70,7 +70,7 @@ class Choice:
             copy()
 
 
-def exact(asked: Asked, target: Target, store: Store) -> Choice | None:
+def exact(asked: CallRequest, target: Target, store: RecordStore) -> ChosenKernel | None:
     """Return the best that was tuned for these very shapes, or what contexts have, built.
 
     Raises:
@@ -90,7 +90,7 @@ def exact(asked: Asked, target: Target, store: Store) -> Choice | None:
         return _choice(module, "exact", way, tuple(way.task.args), asked, version)
 
 
-def _known(asked: Asked) -> Iterator[tuple[float, Way]]:
+def _known(asked: CallRequest) -> Iterator[tuple[float, Way]]:
     """Yield the ways for which there is a configuration, with its time if that is known."""
     for way in asked.ways:
         config = way.known(DispatchContext.current)
@@ -98,7 +98,9 @@ def _known(asked: Asked) -> Iterator[tuple[float, Way]]:
             yield getattr(config, "cost", None) or 0.0, way
 
 
-def choose(asked: Asked, target: Target, store: Store, is_right: IsRight) -> Choice:
+def choose(
+    asked: CallRequest, target: Target, store: RecordStore, is_right: IsRight
+) -> ChosenKernel:
     """Return the best that is known for what is asked, built.
 
     Args:
@@ -123,14 +125,16 @@ def choose(asked: Asked, target: Target, store: Store, is_right: IsRight) -> Cho
     return _default(asked, target, version)
 
 
-def _neighbours(asked: Asked, store: Store) -> Iterator[tuple[Way, Task, ConfigEntity]]:
+def _neighbours(
+    asked: CallRequest, store: RecordStore
+) -> Iterator[tuple[Way, Task, ConfigEntity]]:
     for way in asked.ways:
         found = nearest(way.task, store.database.records(races=True))
         for other, config in itertools.islice(found, _MOST_NEIGHBOURS):
             yield way, other, config
 
 
-def _default(asked: Asked, target: Target, version: int) -> Choice:
+def _default(asked: CallRequest, target: Target, version: int) -> ChosenKernel:
     """Return the first way that runs untuned: on a GPU by hand, where others make poor guesses."""
     alone = asked.rule is None
     for way in asked.ways:
@@ -144,7 +148,7 @@ def _default(asked: Asked, target: Target, version: int) -> Choice:
                 raise
     assert asked.rule is not None, "a template of its own returned, or raised"
     module = build(asked.rule(), target=target)
-    return Choice(module, "rule", (), version, check=asked.check)
+    return ChosenKernel(module, "rule", (), version, check=asked.check)
 
 
 def _choice(
@@ -152,8 +156,8 @@ def _choice(
     origin: Origin,
     way: Way,
     of: tuple[object, ...],
-    asked: Asked,
+    asked: CallRequest,
     version: int,
-) -> Choice:
+) -> ChosenKernel:
     operands = asked.arrangement(way, module.kernel.args)
-    return Choice(module, origin, of, version, operands, way.task.name, asked.check)
+    return ChosenKernel(module, origin, of, version, operands, way.task.name, asked.check)

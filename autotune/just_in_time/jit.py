@@ -12,12 +12,12 @@ import numpy as np
 
 from autotune.errors import AutotuneError, TunerError
 from autotune.just_in_time.background import WORKER, Job
-from autotune.just_in_time.choice import Choice, IsRight, choose, exact
+from autotune.just_in_time.choice import ChosenKernel, IsRight, choose, exact
 from autotune.just_in_time.empty import check_nothing_is_written, is_without_elements
 from autotune.just_in_time.named import in_order
-from autotune.just_in_time.store import Store, claimed
+from autotune.just_in_time.store import RecordStore, claimed
 from autotune.just_in_time.verification import is_known_right, is_right
-from autotune.just_in_time.ways import Asked, Source, Way, source_of
+from autotune.just_in_time.ways import CallRequest, Source, Way, source_of
 from autotune.measure import measure_option
 from autotune.record import Database
 from autotune.record.paths import LogPath
@@ -50,7 +50,7 @@ class Jit:
         key: Callable[..., Any],
         tune: Tune,
         budget: float,
-        store: Store,
+        store: RecordStore,
         target: Target | None,
         at_exit: bool,
     ) -> None:
@@ -61,7 +61,7 @@ class Jit:
         self._budget = budget
         self._target = target
         self._at_exit = at_exit
-        self._choices: dict[tuple[object, ...], Choice] = {}
+        self._choices: dict[tuple[object, ...], ChosenKernel] = {}
         self._tried: set[tuple[object, ...]] = set()
         self._lock = threading.RLock()
         self.__doc__ = key.__doc__
@@ -91,13 +91,13 @@ class Jit:
         with WORKER.calling():
             self._choice(args)(*args, stream=stream)
 
-    def choice(self, *args: object, **named: object) -> Choice:
+    def choice(self, *args: object, **named: object) -> ChosenKernel:
         """Return what a call with these arguments runs, and where it comes from."""
         if named:
             args = in_order(self.__name__, self._key, args, named)
         return self._choice(args)
 
-    def _choice(self, args: tuple[object, ...]) -> Choice:
+    def _choice(self, args: tuple[object, ...]) -> ChosenKernel:
         facts = self._facts(args)
         found = self._choices.get(facts)
         if found is None or (found.origin != "exact" and found.version != self.store.look()):
@@ -138,7 +138,7 @@ class Jit:
     def _target_of(self, args: Sequence[Any]) -> Target:
         return self._target or Target.current() or _device_of(args).target
 
-    def _asked(self, args: tuple[object, ...]) -> Asked:
+    def _asked(self, args: tuple[object, ...]) -> CallRequest:
         """Return what a call with these arguments asks for."""
         return self._source.asked(self._given(args), args, self._target_of(args))
 
@@ -155,13 +155,13 @@ class Jit:
                 f"for ({kinds}): {type(error).__name__}: {error}"
             ) from error
 
-    def _chosen(self, facts: tuple[object, ...], args: tuple[object, ...]) -> Choice:
+    def _chosen(self, facts: tuple[object, ...], args: tuple[object, ...]) -> ChosenKernel:
         with self._lock:
             self._forget_contexts_that_are_gone()
             target = self._target_of(args)
             if any(map(is_without_elements, args)):
                 check_nothing_is_written(self.__name__, self._source, self._given, args, target)
-                self._choices[facts] = Choice(None, "nothing", (), self.store.look())
+                self._choices[facts] = ChosenKernel(None, "nothing", (), self.store.look())
                 return self._choices[facts]
             asked = self._asked(args)
             found = exact(asked, target, self.store)
@@ -187,7 +187,7 @@ class Jit:
                 self._choices.pop(facts, None)
                 self._tried.discard(facts)
 
-    def _best(self, asked: Asked, target: Target, is_right: IsRight) -> Choice:
+    def _best(self, asked: CallRequest, target: Target, is_right: IsRight) -> ChosenKernel:
         return choose(asked, target, self.store, is_right)
 
     def _is_right(self, task: Task, config: ConfigEntity) -> bool:
@@ -195,7 +195,7 @@ class Jit:
 
     def _tune_later(
         self,
-        asked: Asked,
+        asked: CallRequest,
         target: Target,
         facts: tuple[object, ...],
         wait_until_idle: Callable[[], None],
@@ -210,7 +210,7 @@ class Jit:
             self._choices[facts] = found
 
     def _tune_now(
-        self, asked: Asked, wait: bool, pause: Callable[[], None] = lambda: None
+        self, asked: CallRequest, wait: bool, pause: Callable[[], None] = lambda: None
     ) -> None:
         """Tune all that compute it, for equal parts of the budget."""
         for way in asked.ways:
@@ -336,7 +336,7 @@ def jit(
     def make(function: Callable[..., Any]) -> Jit:
         if not callable(function):
             check.refuse("key", "a function of the arguments of a call", function)
-        return Jit(template, function, tune, budget, Store(store), chosen, at_exit)
+        return Jit(template, function, tune, budget, RecordStore(store), chosen, at_exit)
 
     return make if key is None else make(key)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from autotune.errors import AutotuneError, GraphError, TunerError
 from autotune.graph import OPERATORS, Graph, Node, Operator, Pattern, TensorType, Variable
-from autotune.graph.fuse import Function, partition
+from autotune.graph.fuse import FusedFunction, partition
 from autotune.just_in_time.attributes import operator_of
 from autotune.just_in_time.overlap import Overlap
-from autotune.just_in_time.ways import Asked, Way, refuse_source
+from autotune.just_in_time.ways import CallRequest, Way, refuse_source
 from autotune.network import FunctionOffer, fallback_kernel, offers_of
 from autotune.runtime.arrays.array import dtype_name
 from autotune.target import Target
@@ -32,7 +32,7 @@ class OfOperator:
         if self.name not in OPERATORS:
             refuse_source(self.name, did_you_mean(self.name, OPERATORS))
 
-    def asked(self, given: object, args: Sequence[object], target: Target) -> Asked:
+    def asked(self, given: object, args: Sequence[object], target: Target) -> CallRequest:
         """Return all templates that compute it, and how it is computed by rule."""
         op = self._operator(given)
         function = self._function(op, args)
@@ -46,7 +46,9 @@ class OfOperator:
         alone = all(node.op.pattern <= Pattern.BROADCAST for node in function.graph.nodes)
         check = Overlap(self.owner, len(function.inputs), len(results), alone).check
         shapes = tuple(v.type.shape for v in (*function.inputs, *function.graph.outputs))
-        return Asked(title, tuple(ways), lambda: fallback_kernel(function, target), check, shapes)
+        return CallRequest(
+            title, tuple(ways), lambda: fallback_kernel(function, target), check, shapes
+        )
 
     def written(self, given: object, args: Sequence[object], target: Target) -> tuple[int, ...]:
         """Return the results."""
@@ -63,7 +65,7 @@ class OfOperator:
             )
         return op
 
-    def _function(self, op: Operator, args: Sequence[object]) -> Function:
+    def _function(self, op: Operator, args: Sequence[object]) -> FusedFunction:
         """Return the operator applied to what was given, whose results must be of its types."""
         owner = f"{self.owner}: {self.name}"
         types = [_type_of(owner, number, value) for number, value in enumerate(args)]

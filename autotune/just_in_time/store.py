@@ -19,7 +19,7 @@ from autotune.utils import environment
 _FRESH_S = 1.0
 
 
-class Store:
+class RecordStore:
     """A database of records, which is read again after it was written.
 
     Args:

@@ -57,7 +57,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CallRequest:
     """The request of a call.
 
     Attributes:
@@ -89,7 +89,7 @@ class Source(Protocol):
         """The name of the template or the operator."""
         ...
 
-    def asked(self, given: object, args: Sequence[object], target: Target) -> Asked:
+    def asked(self, given: object, args: Sequence[object], target: Target) -> CallRequest:
         """Return what a call requests; ``given`` is what the user's function returned for it."""
         ...
 
@@ -110,7 +110,7 @@ class OfTemplate:
         """The name of the task."""
         return str(getattr(self.template, "task_name", self.template))
 
-    def asked(self, given: object, args: Sequence[object], target: Target) -> Asked:
+    def asked(self, given: object, args: Sequence[object], target: Target) -> CallRequest:
         """Return the task."""
         check = Check(TunerError, self.owner)
         workload = tuple(check.sequence("key(...)", given, "arguments of the template"))
@@ -118,7 +118,7 @@ class OfTemplate:
             task = create(self.template, workload, target=target)
         except KernelError as error:
             raise TunerError(f"{self.owner}: {self.name}{workload}: {error}") from error
-        return Asked(f"{self.name}{workload}", (Way(task),))
+        return CallRequest(f"{self.name}{workload}", (Way(task),))
 
     def written(self, given: object, args: Sequence[object], target: Target) -> tuple[int, ...]:
         """Return those that the template's kernel writes."""

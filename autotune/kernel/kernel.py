@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, Literal
 
 from autotune.errors import KernelError
@@ -17,7 +18,6 @@ from autotune.kernel.sizes import Size, Sizes, evaluate
 from autotune.target import Language
 from autotune.target.backends import of_language
 from autotune.utils.frozen import remade
-from autotune.utils.math import product
 
 Role = Literal["in", "out", "inout"]
 
@@ -70,7 +70,7 @@ class Argument:
     @property
     def bytes(self) -> int:
         """Size of the whole array in bytes."""
-        return product(self.shape) * item_bytes(self.dtype)
+        return prod(self.shape) * item_bytes(self.dtype)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Workspace:
     @property
     def bytes(self) -> int:
         """Size of the whole buffer in bytes."""
-        return product(self.shape) * item_bytes(self.dtype)
+        return prod(self.shape) * item_bytes(self.dtype)
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Launch:
     @property
     def threads(self) -> int:
         """Threads per block."""
-        return product(self.block)
+        return prod(self.block)
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ def _extents(
 ) -> tuple[int, ...]:
     """Return the shape that an array has with these sizes."""
     extents = tuple([evaluate(size, values) for size in shape])
-    if min(extents, default=1) < 1 or product(extents) > MOST_ELEMENTS:
+    if min(extents, default=1) < 1 or prod(extents) > MOST_ELEMENTS:
         known = ", ".join(f"{size} = {value}" for size, value in values.items())
         raise KernelError(
             f"{kernel}: {name!r} would have the shape {extents} with {known}; expected "

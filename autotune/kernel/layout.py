@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +16,6 @@ import numpy.typing as npt
 
 from autotune.errors import KernelError
 from autotune.kernel.kernel import Argument, Kernel
-from autotune.utils.math import product
 
 Array = npt.NDArray[np.generic]
 Item = TypeVar("Item", bound=np.generic)
@@ -42,7 +42,7 @@ class TiledLayout:
     parts: tuple[tuple[int, int], ...]
 
     def __post_init__(self) -> None:
-        made = [product(self.extents_of(i)) for i in range(len(self.shape))]
+        made = [prod(self.extents_of(i)) for i in range(len(self.shape))]
         known = all(0 <= i < len(self.shape) and n > 0 for i, n in self.parts)
         if not known or tuple(made) != self.shape:
             raise KernelError(

@@ -11,9 +11,9 @@ from autotune.lowering.extents import (
     Extent,
     as_extent,
     as_form,
+    ceil_divide,
     divide,
     is_constant,
-    rounded_up,
     same_extent,
     times,
 )
@@ -41,11 +41,11 @@ def loop_extents(
                 most = whole if is_constant(whole) else factor or nparts or 1
                 if factor is not None:
                     size = factor if inner in fixed else min(factor, most)
-                    extents[outer], extents[inner] = rounded_up(simplifier, whole, size), size
+                    extents[outer], extents[inner] = ceil_divide(simplifier, whole, size), size
                 else:
                     parts = nparts or 1
                     parts = parts if outer in fixed else min(parts, most)
-                    extents[outer], extents[inner] = parts, rounded_up(simplifier, whole, parts)
+                    extents[outer], extents[inner] = parts, ceil_divide(simplifier, whole, parts)
             case FuseRelation(outer, inner, fused):
                 extents[fused] = _product(simplifier, extents[outer], extents[inner])
             case SingletonRelation(each):

@@ -23,7 +23,7 @@ from autotune.ir.expr import (
 from autotune.ir.interval import Interval
 from autotune.ir.simplify import INDEX_DTYPE, Simplifier, Value
 from autotune.ir.visitor import Visitor
-from autotune.lowering.extents import Extent, Sizes
+from autotune.lowering.extents import Extent, SymbolicSizes
 from autotune.lowering.plan import Body
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, Operation, Tensor
@@ -35,7 +35,7 @@ class BodySimplifier(Simplifier):
     def __init__(self, stage_of: Mapping[Operation, Stage]) -> None:
         super().__init__()
         self.stage_of = stage_of
-        self.sizes = Sizes()
+        self.sizes = SymbolicSizes()
         self._inlining: list[Stage] = []
 
     def _eval_read(self, load: ProducerLoad) -> Value:

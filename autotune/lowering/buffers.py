@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import Affine
@@ -11,15 +12,12 @@ from autotune.ir.expr import Expr, Load, ProducerLoad, as_expr
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Buffer
 from autotune.ir.visitor import Rewriter
+from autotune.kernel.kernel import MOST_ELEMENTS
 from autotune.lowering.extents import Extent, as_extent, as_form, expr_of, times
 from autotune.lowering.plan import Plan, StagePlan
 from autotune.lowering.storage_order import neighbours
 from autotune.te.stage import Stage
 from autotune.te.tensor import Operation, Tensor
-from autotune.utils.math import product
-
-# Indices are 32-bit integers; a larger buffer could not be addressed.
-MOST_ELEMENTS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -188,8 +186,7 @@ def _span(
 
 def _check_size(buffer: Buffer) -> None:
     shape = [extent for extent in buffer.shape if isinstance(extent, int)]
-    if product(shape) > MOST_ELEMENTS:
+    if prod(shape) > MOST_ELEMENTS:
         raise LoweringError(
-            f"{buffer.name} has {product(shape)} elements; a buffer can have at most "
-            f"{MOST_ELEMENTS}"
+            f"{buffer.name} has {prod(shape)} elements; a buffer can have at most {MOST_ELEMENTS}"
         )

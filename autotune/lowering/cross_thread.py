@@ -8,6 +8,7 @@ threads halves its way through shared memory. Barriers are the business of a lat
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from autotune.ir.analysis_affine import Affine, constant
 from autotune.ir.expr import Call, Combiner, Expr, IntImm, Load, Var
@@ -15,7 +16,6 @@ from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, Buffer, If, LetStmt, Stmt, Store, seq
 from autotune.ir.visitor import substitute
 from autotune.lowering.plan import Thread
-from autotune.utils.math import product
 
 WARP = 32
 SHUFFLED = ("float32", "float64", "int32", "int64", "uint32", "uint64")
@@ -70,7 +70,7 @@ class CrossThread:
         ordered = sorted(block, key=lambda thread: thread.tag)
         self.reduced = [thread for thread in ordered if thread in threads]
         self.others = [thread for thread in ordered if thread not in threads]
-        self.count = product(thread.count for thread in self.reduced)
+        self.count = prod(thread.count for thread in self.reduced)
         self.innermost = ordered[: len(self.reduced)] == self.reduced
         self.places: list[Place] = [
             (Buffer(self._named("share", i), (1,), dtype, "local"), FIRST)
@@ -151,7 +151,7 @@ class CrossThread:
         if warps == 1:
             return within
         rank, group = self._linear(self.reduced), self._linear(self.others)
-        groups = product(thread.count for thread in self.others)
+        groups = prod(thread.count for thread in self.others)
         scratch = self._make_scratch(warps * groups)
         base = simplifier.combine([(group, warps)])
         lane = simplifier.floormod(rank, WARP)
@@ -181,7 +181,7 @@ class CrossThread:
     def _halving(self) -> Stmt:
         simplifier = self.simplifier
         rank, group = self._linear(self.reduced), self._linear(self.others)
-        groups = product(thread.count for thread in self.others)
+        groups = prod(thread.count for thread in self.others)
         scratch = self._make_scratch(self.count * groups)
         base = simplifier.combine([(group, self.count)])
         slot = simplifier.add(base, rank)

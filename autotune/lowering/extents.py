@@ -19,7 +19,7 @@ from autotune.utils.math import ceil_div
 Extent = int | Affine
 
 
-class Sizes:
+class SymbolicSizes:
     """The sizes of one lowering, and the last values of loops whose number they decide."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ def times(simplifier: Simplifier, form: Affine, extent: Extent) -> Affine:
     return simplifier.form_of(product)
 
 
-def rounded_up(simplifier: Simplifier, extent: Extent, divisor: int) -> Extent:
+def ceil_divide(simplifier: Simplifier, extent: Extent, divisor: int) -> Extent:
     """Return ``ceil(extent / divisor)``."""
     if isinstance(extent, int):
         return ceil_div(extent, divisor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from autotune.errors import LoweringError
 from autotune.ir.dtype import bits_of, element_of
@@ -10,7 +11,6 @@ from autotune.ir.expr import Expr, Var
 from autotune.ir.printer import Printer
 from autotune.ir.stmt import Buffer, Stmt
 from autotune.target.backends import of_language
-from autotune.utils.math import product
 
 Extents = tuple[int, int, int]
 # Blocks may be as many as sizes say.
@@ -62,7 +62,7 @@ class LoweredKernel:
     @property
     def threads(self) -> int:
         """Threads of one block."""
-        return product(self.block)
+        return prod(self.block)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import prod
 
 from autotune.errors import LoweringError
 from autotune.ir.expr import Var, as_expr
@@ -28,7 +29,6 @@ from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, PlaceholderOp, Tensor
 from autotune.utils.garbage import collection_paused
-from autotune.utils.math import product
 
 # A tensor of a schedule: its stage, and which of the stage's outputs it is.
 Place = tuple[Stage, int]
@@ -231,7 +231,7 @@ class _Lowering:
             params=params,
             threads=threads,
             grid={t.tag: expr_of(self.simplifier, t.extent) for t in blocks},
-            vthreads=product(t.count for t in plan.virtual.values() if t.root is stage),
+            vthreads=prod(t.count for t in plan.virtual.values() if t.root is stage),
             limits=self.limits,
         )
 

@@ -9,7 +9,7 @@ from math import isinf
 from autotune.ir.analysis_affine import ZERO, Affine, Atom, AtomKind, constant, shift_affine
 from autotune.ir.expr import Var
 from autotune.ir.simplify import Simplifier
-from autotune.lowering.extents import Extent, Sizes, as_form
+from autotune.lowering.extents import Extent, SymbolicSizes, as_form
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,9 @@ def whole(extent: Extent) -> Region:
     return Region(ZERO, extent)
 
 
-def relax(simplifier: Simplifier, sizes: Sizes, form: Affine, ranged: Set[Var]) -> Region | None:
+def relax(
+    simplifier: Simplifier, sizes: SymbolicSizes, form: Affine, ranged: Set[Var]
+) -> Region | None:
     """Return the interval of ``form`` over the variables ``ranged``; None if that is unknown."""
     if form.vars.isdisjoint(ranged):
         return Region(form, 1)
@@ -54,7 +56,7 @@ def relax(simplifier: Simplifier, sizes: Sizes, form: Affine, ranged: Set[Var]) 
 
 
 def _relax_atom(
-    simplifier: Simplifier, sizes: Sizes, atom: Atom, ranged: Set[Var]
+    simplifier: Simplifier, sizes: SymbolicSizes, atom: Atom, ranged: Set[Var]
 ) -> Region | None:
     if atom.vars.isdisjoint(ranged):
         return Region(Affine({atom: 1}, 0), 1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from math import prod
 
 from autotune.ir.analysis_affine import Affine, AtomKind
 from autotune.ir.expr import Var
@@ -19,7 +20,6 @@ from autotune.lowering.bodies import reads_of
 from autotune.lowering.plan import Plan, StagePlan
 from autotune.te.stage import Stage
 from autotune.te.tensor import Operation
-from autotune.utils.math import product
 
 
 def neighbours(
@@ -66,7 +66,7 @@ def _vote(
 ) -> None:
     """Count what a stage computes for the dimensions along which it stores and reads vectors."""
     extents = [axis.extent for axis in (*reader.stage.op.axis, *reader.stage.op.reduce_axis)]
-    work = product(getattr(extent, "value", 1) for extent in extents)
+    work = prod(getattr(extent, "value", 1) for extent in extents)
     places = [(reader.stage, [reader.values[axis] for axis in reader.stage.op.axis])]
     for read in reads_of(reader.body):
         indices = [simplifier.form_of(index) for index in read.indices]

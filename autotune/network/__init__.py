@@ -8,8 +8,8 @@ from autotune.network.history import ApplyHistoryBest
 from autotune.network.history_choice import History
 from autotune.network.history_sampled import ApplyHistoryBestOrSample
 from autotune.network.implementations import (
-    Entry,
     FunctionOffer,
+    Implementation,
     Offer,
     implements,
     offers_of,
@@ -27,10 +27,10 @@ __all__ = [
     "ApplyHistoryBest",
     "ApplyHistoryBestOrSample",
     "CompiledNetwork",
-    "Entry",
     "Epilogue",
     "FunctionOffer",
     "History",
+    "Implementation",
     "Layer",
     "NetworkCheck",
     "NetworkInstance",

@@ -11,7 +11,7 @@ import numpy as np
 from autotune.errors import GraphError
 from autotune.graph import Constant, Result, Value
 from autotune.network.compiled import NetworkInstance
-from autotune.network.plan import Place, Step
+from autotune.network.plan import Placement, PlanStep
 from autotune.runtime.arrays.array import array, empty
 from autotune.utils.check import Check, shown
 
@@ -114,7 +114,7 @@ def check(
     return NetworkCheck(tuple(found), tolerance)
 
 
-def _given(name: str, place: Place, value: object) -> object:
+def _given(name: str, place: Placement, value: object) -> object:
     """Return what an input gets, rounded to its dtype."""
     try:
         with np.errstate(over="ignore"):
@@ -144,7 +144,7 @@ def _numbers(value: Value, known: Numbers, given: dict[str, object]) -> Any:
     return known[value]
 
 
-def _computed(instance: NetworkInstance, step: Step, known: Numbers) -> Iterable[object]:
+def _computed(instance: NetworkInstance, step: PlanStep, known: Numbers) -> Iterable[object]:
     """Run the kernel of a step on arrays of its own."""
     assert step.unit is not None
     executable = instance.network.modules[step.kernel].executable

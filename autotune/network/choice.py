@@ -11,7 +11,7 @@ from typing import Any, Literal
 from autotune.auto_scheduler import LayoutRewriteOption
 from autotune.errors import AutotuneError
 from autotune.graph import Constant, Node, Operator, Pattern, Value
-from autotune.graph.fuse import Function
+from autotune.graph.fuse import FusedFunction
 from autotune.graph.ops import TileLayout
 from autotune.graph.passes import folded
 from autotune.kernel import SourceKernel
@@ -73,7 +73,7 @@ RULE = Choice()
 # Operations a byte from which on a function is bound by arithmetic, if it is done badly.
 _MUCH = 8
 # Given a function and a target, how it is computed.
-Chooser = Callable[[Function, Target], Choice]
+Chooser = Callable[[FusedFunction, Target], Choice]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +89,11 @@ class Unit:
         within: the joint function that it replaces; None if there is none.
     """
 
-    function: Function
-    whole: Function
+    function: FusedFunction
+    whole: FusedFunction
     choice: Choice
     arguments: tuple[Value, ...]
-    within: Function | None = None
+    within: FusedFunction | None = None
 
     @property
     def key(self) -> str:
@@ -116,7 +116,7 @@ class Unit:
         return tuple(v for v in function.inputs if v.type == function.outputs[0].type)
 
 
-def choose_untuned(function: Function, target: Target) -> Choice:
+def choose_untuned(function: FusedFunction, target: Target) -> Choice:
     """Return how a function is computed before anything was tuned.
 
     That is the first template that computes it, with the configuration that packs have for the
@@ -146,7 +146,7 @@ def shipped(offer: FunctionOffer) -> ConfigEntity | None:
     return None
 
 
-def _is_worth_a_part(function: Function, offer: FunctionOffer) -> bool:
+def _is_worth_a_part(function: FusedFunction, offer: FunctionOffer) -> bool:
     """Return whether a kernel for a part of a function may gain what the other one costs."""
     return offer.nodes == len(function.nodes) or function.flop > _MUCH * function.bytes
 
@@ -164,7 +164,7 @@ def by_dispatch(context: DispatchContext) -> Chooser:
     other template has one of this device. What the source does not know runs untuned.
     """
 
-    def recorded(function: Function, target: Target) -> Choice | None:
+    def recorded(function: FusedFunction, target: Target) -> Choice | None:
         found: list[tuple[float, float, Choice]] = []
         for offer in offers_of(function, target):
             for distance, workload in enumerate(offer.known_as):
@@ -179,7 +179,7 @@ def by_dispatch(context: DispatchContext) -> Chooser:
                     break
         return min(found, key=lambda each: each[:2])[2] if found else None
 
-    def choose(function: Function, target: Target) -> Choice:
+    def choose(function: FusedFunction, target: Target) -> Choice:
         found = recorded(function, target)
         if found is None and any(recorded(part, target) for part in function.parts):
             return RULE
@@ -188,7 +188,7 @@ def by_dispatch(context: DispatchContext) -> Chooser:
     return choose
 
 
-def same_for(function: Function, choice: Choice, target: Target) -> Choice | None:
+def same_for(function: FusedFunction, choice: Choice, target: Target) -> Choice | None:
     """Return the template and candidate of a choice for another function; None if it has none.
 
     Of several offers of the template the one counts whose records serve the other, or that theirs
@@ -222,18 +222,18 @@ def _own(offer: FunctionOffer, config: object) -> ConfigEntity | None:
     return candidate
 
 
-def by_rule(function: Function, target: Target) -> Choice:
+def by_rule(function: FusedFunction, target: Target) -> Choice:
     """Return the choice that needs neither templates nor records."""
     del function, target
     return RULE
 
 
 def units_of(
-    functions: Sequence[Function],
+    functions: Sequence[FusedFunction],
     target: Target,
     choose: Chooser,
     prepared: dict[tuple[Constant, Operator], Constant] | None = None,
-    joint: Iterable[Function] = (),
+    joint: Iterable[FusedFunction] = (),
 ) -> list[Unit]:
     """Return the units in the order in which they run.
 
@@ -251,13 +251,13 @@ def units_of(
     chosen: dict[str, Choice] = {}
     prepared = {} if prepared is None else prepared
 
-    def how(function: Function) -> Choice:
+    def how(function: FusedFunction) -> Choice:
         if function.signature not in chosen:
             chosen[function.signature] = RULE if function.is_free else choose(function, target)
         return chosen[function.signature]
 
-    one: dict[Function, Function] = {}
-    within: dict[Function, Function] = {}
+    one: dict[FusedFunction, FusedFunction] = {}
+    within: dict[FusedFunction, FusedFunction] = {}
     for each in joint:
         if is_one(each, how(each)):
             one |= dict.fromkeys(each.parts, each)
@@ -274,7 +274,7 @@ def units_of(
     return units
 
 
-def is_one(joint: Function, choice: Choice) -> bool:
+def is_one(joint: FusedFunction, choice: Choice) -> bool:
     """Return whether a choice computes a joint function; if not, its parts run by themselves."""
     offer = choice.offer
     return (
@@ -285,7 +285,7 @@ def is_one(joint: Function, choice: Choice) -> bool:
 
 
 def _units(
-    function: Function,
+    function: FusedFunction,
     choice: Choice,
     prepared: dict[tuple[Constant, Operator], Constant],
     target: Target,
@@ -318,7 +318,7 @@ def _as_they_are(choice: Choice) -> Choice:
                   choice.candidate)  # fmt: skip
 
 
-def _natural(function: Function, whole: Function, choice: Choice) -> Unit:
+def _natural(function: FusedFunction, whole: FusedFunction, choice: Choice) -> Unit:
     """Return a unit whose kernel takes the inputs and outputs of its function in their order."""
     return Unit(function, whole, choice, (*function.inputs, *function.outputs))
 

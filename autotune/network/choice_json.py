@@ -11,7 +11,7 @@ from autotune.auto_scheduler import ComputeDAG, LayoutRewriteOption, RecordedSta
 from autotune.driver import kernel_hashes, kernel_of
 from autotune.errors import SpaceError
 from autotune.graph import Constant, Value
-from autotune.graph.fuse import Function
+from autotune.graph.fuse import FusedFunction
 from autotune.network.choice import RULE, Choice
 from autotune.network.implementations import offers_of
 from autotune.record.fields import config_from_json
@@ -20,7 +20,7 @@ from autotune.target import Target
 _DIGITS = 16
 
 
-def search_task(function: Function, target: Target) -> SearchTask:
+def search_task(function: FusedFunction, target: Target) -> SearchTask:
     """Return the task of a function for the auto-scheduler.
 
     On a CPU its kernels take weights in the order of their loops, where these are known.
@@ -33,7 +33,7 @@ def search_task(function: Function, target: Target) -> SearchTask:
 
 
 def rewrite_option(
-    function: Function,
+    function: FusedFunction,
     dag: ComputeDAG,
     target: Target,
     known: tuple[type[Value], ...] = (Constant,),
@@ -61,7 +61,7 @@ def choice_to_json(choice: Choice) -> dict[str, object]:
     return row
 
 
-def choice_from_json(row: Mapping[str, Any], function: Function, target: Target) -> Choice:
+def choice_from_json(row: Mapping[str, Any], function: FusedFunction, target: Target) -> Choice:
     """Read what `choice_to_json` gave, for a function.
 
     Raises:

@@ -15,8 +15,8 @@ from autotune.auto_scheduler import fallback_schedule
 from autotune.driver import as_built, kernel_of
 from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Graph, check_computable, raise_all, verify
-from autotune.graph.fuse import Function
-from autotune.graph.passes import OWN, Pipeline, compose, merge_products
+from autotune.graph.fuse import FusedFunction
+from autotune.graph.passes import OWN, PassPipeline, compose, merge_products
 from autotune.kernel import Kernel
 from autotune.network.choice import Chooser, Unit, by_rule, choose_untuned
 from autotune.network.compiled import CompiledNetwork
@@ -40,7 +40,7 @@ _COMPOSES = 3
 Progress = Callable[[int, int], None]
 
 
-def fallback_kernel(function: Function, target: Target) -> Kernel:
+def fallback_kernel(function: FusedFunction, target: Target) -> Kernel:
     """Return a kernel for a function without any tuning."""
     return kernel_of(fallback_schedule(function.tensors(), target), target, function.name)
 
@@ -48,9 +48,9 @@ def fallback_kernel(function: Function, target: Target) -> Kernel:
 def compile_network(
     graph: Graph,
     target: Target | str,
-    pipeline: Pipeline = OWN,
+    pipeline: PassPipeline = OWN,
     opt_level: int = 3,
-    kernel_for: Callable[[Function, Target], Kernel] | None = None,
+    kernel_for: Callable[[FusedFunction, Target], Kernel] | None = None,
     progress: Progress | None = None,
     jobs: int | None = None,
     choose: Chooser | None = None,
@@ -124,7 +124,7 @@ def _frozen(
 
 
 def simplify_graph(
-    graph: Graph, target: Target, pipeline: Pipeline = OWN, opt_level: int = 3
+    graph: Graph, target: Target, pipeline: PassPipeline = OWN, opt_level: int = 3
 ) -> Graph:
     """Return a graph after its passes.
 
@@ -136,7 +136,7 @@ def simplify_graph(
     """
     verify(graph)
     simpler = pipeline(graph, opt_level)
-    if opt_level >= _COMPOSES and isinstance(pipeline, Pipeline) and pipeline.composes:
+    if opt_level >= _COMPOSES and isinstance(pipeline, PassPipeline) and pipeline.composes:
         simpler = compose(simpler, lambda node: serves(node, target))
         simpler = merge_products(simpler) if target.backend.on_gpu else simpler
     check_computable(simpler)
@@ -146,7 +146,7 @@ def simplify_graph(
 def compile_plan(
     plan: ExecutionPlan,
     target: Target,
-    kernel_for: Callable[[Function, Target], Kernel] = fallback_kernel,
+    kernel_for: Callable[[FusedFunction, Target], Kernel] = fallback_kernel,
     progress: Progress | None = None,
     jobs: int | None = None,
     known: Mapping[str, Module] | None = None,
@@ -197,7 +197,7 @@ def _compile(
 def _module(
     unit: Unit,
     target: Target,
-    kernel_for: Callable[[Function, Target], Kernel],
+    kernel_for: Callable[[FusedFunction, Target], Kernel],
     known: Mapping[str, Module],
 ) -> Module:
     with suppress(KeyError):
@@ -210,7 +210,7 @@ def _module(
 
 
 def kernel_of_unit(
-    unit: Unit, target: Target, kernel_for: Callable[[Function, Target], Kernel]
+    unit: Unit, target: Target, kernel_for: Callable[[FusedFunction, Target], Kernel]
 ) -> Kernel:
     """Return the kernel of a unit, under the name of its function, that may be launched early."""
     choice = unit.choice

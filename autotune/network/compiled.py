@@ -12,7 +12,7 @@ from typing import Any
 from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Constant
 from autotune.network.inputs import set_input
-from autotune.network.plan import ExecutionPlan, Home, Place, Step
+from autotune.network.plan import ExecutionPlan, Home, Placement, PlanStep
 from autotune.runtime.arrays.array import NDArray, array, empty, from_dlpack
 from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import Device, device
@@ -115,7 +115,7 @@ class NetworkInstance:
         steps = [self._step(each) for each in plan.steps]
         self.program: Program = program_of(steps, where, network.branches)
 
-    def _step(self, step: Step) -> ProgramStep:
+    def _step(self, step: PlanStep) -> ProgramStep:
         """Return a step on the arrays that are bound now."""
         return ProgramStep(
             self.network.modules[step.kernel].executable,
@@ -123,7 +123,7 @@ class NetworkInstance:
             self._workspaces[step.kernel],
         )
 
-    def _array(self, place: Place) -> NDArray:
+    def _array(self, place: Placement) -> NDArray:
         """Return a value in the shape in which it is read."""
         if place.home is Home.ARENA:
             return view(self.arena, place.at, place.shape, place.dtype)
@@ -321,7 +321,7 @@ def _lent(tensor: object, expected: str) -> NDArray:
         raise GraphError(f"bind_input: expected {expected}: {error}") from error
 
 
-def _zeros(place: Place, where: Device) -> NDArray:
+def _zeros(place: Placement, where: Device) -> NDArray:
     """Return an array of zeros, so that memory never shows data of another program."""
     made = empty(place.shape, place.dtype, where)
     made.fill_bytes(0)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from autotune.errors import AutotuneError
-from autotune.graph.fuse import Function
+from autotune.graph.fuse import FusedFunction
 from autotune.network.choice import Choice, Chooser, Unit
 from autotune.runtime.module import Module
 from autotune.target import Target
@@ -32,14 +32,14 @@ class EarlyModules(Mapping[str, Module]):
     def watching(self, choose: Chooser) -> Chooser:
         """Return a chooser that begins to compile what another one chooses."""
 
-        def chosen(function: Function, target: Target) -> Choice:
+        def chosen(function: FusedFunction, target: Target) -> Choice:
             choice = choose(function, target)
             self._begin(function, choice)
             return choice
 
         return chosen
 
-    def _begin(self, function: Function, choice: Choice) -> None:
+    def _begin(self, function: FusedFunction, choice: Choice) -> None:
         """Compile what computes all of a function; of others the plan knows more."""
         nodes = choice.offer.nodes if choice.offer is not None else 0
         whole = nodes == len(function.nodes) or (nodes == 0 and not function.parts)

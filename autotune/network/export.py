@@ -18,7 +18,7 @@ from autotune.kernel import Kernel
 from autotune.network.compiled import CompiledNetwork
 from autotune.network.memory import MemoryPlan
 from autotune.network.param_file import load_param_dict, save_param_dict
-from autotune.network.plan import ExecutionPlan, Home, Place, Step
+from autotune.network.plan import ExecutionPlan, Home, Placement, PlanStep
 from autotune.runtime.module import load_module
 from autotune.target import Target
 from autotune.utils.check import Check
@@ -166,7 +166,9 @@ def _plan(head: _Head, weights: dict[str, Array]) -> ExecutionPlan:
     total, least = map(int, head["memory"])
     return ExecutionPlan(
         kernels=(),
-        steps=tuple(Step(kernel, tuple(map(_place, places))) for kernel, places in head["steps"]),
+        steps=tuple(
+            PlanStep(kernel, tuple(map(_place, places))) for kernel, places in head["steps"]
+        ),
         inputs=tuple(map(_place, head["inputs"])),
         input_names=tuple(head["input_names"]),
         outputs=tuple(map(_place, head["outputs"])),
@@ -176,11 +178,11 @@ def _plan(head: _Head, weights: dict[str, Array]) -> ExecutionPlan:
     )
 
 
-def _row(place: Place) -> _Row:
+def _row(place: Placement) -> _Row:
     return place.home.value, place.at, list(place.shape), place.dtype
 
 
-def _place(row: _Row) -> Place:
+def _place(row: _Row) -> Placement:
     home, at, shape, dtype = row
     kind = TensorType(tuple(shape), dtype)
-    return Place(Home(home), operator.index(at), kind.shape, kind.dtype)
+    return Placement(Home(home), operator.index(at), kind.shape, kind.dtype)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from autotune.errors import AutotuneError, FrozenError
-from autotune.graph.fuse import Function
+from autotune.graph.fuse import FusedFunction
 from autotune.lock import LockedFunction, locked_functions
 from autotune.lock.entries import SHOWN, compiler_of, device_class_of, text_hashes
 from autotune.network.choice import RULE, Choice
@@ -35,13 +35,13 @@ class Pins:
         self._every = list(every)
         self._class = device_class_of(target)
 
-    def entry(self, function: Function) -> LockedFunction | None:
+    def entry(self, function: FusedFunction) -> LockedFunction | None:
         """Return what is locked of a function on this kind of device."""
         same = [e for e in self._every if e.signature == function.signature]
         here = [e for e in same if e.device_class == self._class]
         return next((e for e in here if e.target == str(self.target)), here[0] if here else None)
 
-    def choose(self, function: Function, target: Target) -> Choice:
+    def choose(self, function: FusedFunction, target: Target) -> Choice:
         """Return how a function is computed; functions that are not locked fail in `check_plan`.
 
         Raises:
@@ -72,7 +72,7 @@ class Pins:
             "AUTOTUNE_FROZEN"
         )
 
-    def _miss(self, function: Function) -> str:
+    def _miss(self, function: FusedFunction) -> str:
         """Say what is near a function and why it does not count."""
         title = f"{function.name} of {_shapes(function)}"
         other = [e for e in self._every if e.signature == function.signature]
@@ -116,11 +116,11 @@ class Pins:
             )
 
 
-def _shapes(function: Function) -> str:
+def _shapes(function: FusedFunction) -> str:
     return ", ".join(str(value.type) for value in function.inputs)
 
 
-def _near(function: Function, entries: Iterable[LockedFunction]) -> str:
+def _near(function: FusedFunction, entries: Iterable[LockedFunction]) -> str:
     """Return the shapes of the entry that differs least."""
     own = [[list(value.shape), value.dtype] for value in function.inputs]
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from autotune.errors import GraphError
 from autotune.graph import OPERATORS, Constant, Graph, Node, Operator, TensorType, Value, Variable
-from autotune.graph.fuse import Function, function_of
+from autotune.graph.fuse import FusedFunction, function_of
 
 
-def function_to_json(function: Function) -> dict[str, object]:
+def function_to_json(function: FusedFunction) -> dict[str, object]:
     """Return operators, shapes and types; of numbers only those without a dimension.
 
     Values are known by their places: ``["p", i]`` is input ``i``, ``["n", i, j]`` result ``j`` of
@@ -41,7 +41,7 @@ def _scalar(value: Value) -> list[object]:
     return ["s", value.dtype, value.array.item()]
 
 
-def function_from_json(row: Mapping[str, object]) -> Function:
+def function_from_json(row: Mapping[str, object]) -> FusedFunction:
     """Read what `function_to_json` gave; weights are zeros.
 
     Raises:
@@ -53,7 +53,7 @@ def function_from_json(row: Mapping[str, object]) -> Function:
         raise GraphError(f"a function of a network cannot be read: {error!s:.200}") from error
 
 
-def _read(row: Mapping[str, Any]) -> Function:
+def _read(row: Mapping[str, Any]) -> FusedFunction:
     inputs: list[Value] = []
     for number, (shape, dtype, known) in enumerate(row["inputs"]):
         kind = TensorType(tuple(shape), str(dtype))

@@ -27,7 +27,7 @@ from autotune.auto_scheduler import (
 )
 from autotune.driver import kernel_of
 from autotune.errors import AutotuneError, RecordError
-from autotune.graph.fuse import Function
+from autotune.graph.fuse import FusedFunction
 from autotune.kernel import Kernel
 from autotune.network.choice import RULE, Choice
 from autotune.network.choice_json import search_task
@@ -197,7 +197,7 @@ class ApplyHistoryBest:
                     found.append((first[1].seconds * factor, first[0]))
         return min(found, key=lambda pair: pair[0])[1] if found else None
 
-    def choose(self, function: Function, target: Target) -> Choice:
+    def choose(self, function: FusedFunction, target: Target) -> Choice:
         """Return how the best record computes a function; by rule if no record can be used."""
 
         def choice(record: MeasureInput) -> Choice:
@@ -208,7 +208,7 @@ class ApplyHistoryBest:
         dag = ComputeDAG(list(function.tensors()))
         return self._first_that_fits(choice, function.name, dag, target) or RULE
 
-    def kernel_for(self, function: Function, target: Target) -> Kernel:
+    def kernel_for(self, function: FusedFunction, target: Target) -> Kernel:
         """Return the kernel of the best record of a function, or an untuned one without records.
 
         If there are records but none can be used, a warning says so.

@@ -13,8 +13,8 @@ from autotune.auto_scheduler import (
 )
 from autotune.errors import AutotuneError
 from autotune.graph import Graph, digest
-from autotune.graph.fuse import Function
-from autotune.graph.passes import OWN, Pipeline
+from autotune.graph.fuse import FusedFunction
+from autotune.graph.passes import OWN, PassPipeline
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.network.choice import RULE, Choice, choose_untuned, is_one, same_for
 from autotune.network.choice_json import choice_from_json, choice_hashes, search_task
@@ -59,7 +59,7 @@ class History:
         }
         self._states = fair(self.log.states)
 
-    def choose(self, function: Function, target: Target) -> Choice:
+    def choose(self, function: FusedFunction, target: Target) -> Choice:
         """Return how a function is computed; as before any tuning if the log says nothing."""
         if function.parts and not is_one(function, choose_untuned(function, target)):
             return RULE  # nobody raced it: `Variants.joint` are those that are one kernel untuned
@@ -72,7 +72,7 @@ class History:
         return ranked[0][0] if ranked else choose_untuned(function, target)
 
     def _joint(
-        self, function: Function, target: Target, ranked: list[tuple[Choice, float]]
+        self, function: FusedFunction, target: Target, ranked: list[tuple[Choice, float]]
     ) -> Choice:
         """Return how a joint function is computed; by rule means: by its parts.
 
@@ -98,7 +98,7 @@ class History:
         simpler = simplify_graph(graph, Target(target), self.pipeline(graph, target))
         return self.branches_of(digest(simpler), Target(target))
 
-    def pipeline(self, graph: Graph, target: Target | str) -> Pipeline:
+    def pipeline(self, graph: Graph, target: Target | str) -> PassPipeline:
         """Return the passes by which a network is to be compiled: they choose its layout.
 
         Args:
@@ -117,7 +117,7 @@ class History:
         ]
         return bool(mine[-1]) if mine else False
 
-    def _race_of(self, function: Function, target: Target) -> Choice | None:
+    def _race_of(self, function: FusedFunction, target: Target) -> Choice | None:
         note = self._raced.get((function.signature, str(target)))
         if note is None:
             return None
@@ -133,7 +133,9 @@ class History:
         )
         return None
 
-    def ranked(self, function: Function, target: Target, most: int) -> list[tuple[Choice, float]]:
+    def ranked(
+        self, function: FusedFunction, target: Target, most: int
+    ) -> list[tuple[Choice, float]]:
         """Return the best choices in the log with their seconds, the fastest first.
 
         The number of choices for each way to compute the function is limited.
@@ -150,7 +152,7 @@ class History:
         return sorted(found, key=lambda pair: (pair[1], pair[0].key))
 
     def _of_states(
-        self, function: Function, target: Target, most: int
+        self, function: FusedFunction, target: Target, most: int
     ) -> list[tuple[Choice, float]]:
         if not self._states or function.parts or not function.has_reduction:
             return []
@@ -171,7 +173,7 @@ class History:
         return sorted(found.values(), key=lambda pair: (pair[1], pair[0].key))[:most]
 
 
-def _passing_s(function: Function, target: Target) -> float:
+def _passing_s(function: FusedFunction, target: Target) -> float:
     """Return the seconds in which what reads and writes memory only is supposed to run."""
     return function.bytes / _REST_BYTES_S[target.backend.on_gpu]
 

@@ -18,7 +18,7 @@ from inspect import signature
 
 from autotune.errors import AutotuneError, GraphError
 from autotune.graph import OPERATORS, Graph, Node, Operator, TensorType, Value, Variable
-from autotune.graph.fuse import Function, function_of
+from autotune.graph.fuse import FusedFunction, function_of
 from autotune.network.layer import Layer, layers_of
 from autotune.network.template_tasks import layer_tasks
 from autotune.target import Target
@@ -82,11 +82,11 @@ class FunctionOffer:
 
 
 Matcher = Callable[[Layer], Offer | None]
-WholeMatcher = Callable[[Function], Offer | None]
+WholeMatcher = Callable[[FusedFunction], Offer | None]
 
 
 @dataclass(frozen=True)
-class Entry:
+class Implementation:
     """A template in the table: what it may compute, and who says whether it does.
 
     Attributes:
@@ -128,7 +128,7 @@ class Entry:
 
 
 # (operator, kind of target) -> who may compute it.
-_TABLE: dict[tuple[str, str], list[Entry]] = {}
+_TABLE: dict[tuple[str, str], list[Implementation]] = {}
 
 
 def implements(
@@ -165,7 +165,7 @@ def implements(
 
     def enter(matcher: Matcher) -> Matcher:
         check.function("matcher", matcher, of="a layer")
-        entry = Entry(
+        entry = Implementation(
             template, operator, kind, _frozen(layouts), _frozen(dtypes), frozenset(activations),
             matcher, keeps,
         )  # fmt: skip
@@ -209,7 +209,7 @@ def _frozen(names: Iterable[str] | None) -> frozenset[str] | None:
 
 def templates_for(
     operator: str, kind: str | Target, layout: str | None = None, dtype: str | None = None
-) -> list[Entry]:
+) -> list[Implementation]:
     """Return the templates that may compute an operator, in the order they are tried.
 
     One that may do so in several ways is listed once.
@@ -251,7 +251,7 @@ def _kind_of(target: Target) -> str:
     return "cuda" if target.backend.on_gpu else "cpu"
 
 
-def offers_of(function: Function, target: Target) -> list[FunctionOffer]:
+def offers_of(function: FusedFunction, target: Target) -> list[FunctionOffer]:
     """Return what templates do of a function, each with as much of it as it can.
 
     Raises:
@@ -275,7 +275,7 @@ def offers_of(function: Function, target: Target) -> list[FunctionOffer]:
     return found
 
 
-def _of_whole(function: Function, offer: Offer, target: Target) -> FunctionOffer:
+def _of_whole(function: FusedFunction, offer: Offer, target: Target) -> FunctionOffer:
     """Return a template's offer for a function that is not a layer."""
     task = create(offer.template, offer.args, target)
     place: dict[Value, int] = {value: i for i, value in enumerate(function.graph.inputs)}
@@ -296,7 +296,11 @@ def serves(node: Node, target: Target) -> bool:
 
 
 def _of_function(
-    function: Function, offer: Offer, nodes: int, entry: Entry, layers: list[tuple[int, Layer]]
+    function: FusedFunction,
+    offer: Offer,
+    nodes: int,
+    entry: Implementation,
+    layers: list[tuple[int, Layer]],
 ) -> FunctionOffer:
     """Return what a template does of a function that is these layers, the longest first."""
     layer = layers[-1][1]

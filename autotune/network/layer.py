@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from autotune.graph import Constant, Node, Operator, Pattern, TensorType, Value, ops
-from autotune.graph.fuse import Function
+from autotune.graph.fuse import FusedFunction
 from autotune.graph.passes import channels, vector_axis
 from autotune.target import Target
 
@@ -140,7 +140,7 @@ def _channel_axis(node: Node) -> int | None:
     return found[1] if found else None
 
 
-def layers_of(function: Function, target: Target) -> list[tuple[int, Layer]]:
+def layers_of(function: FusedFunction, target: Target) -> list[tuple[int, Layer]]:
     """Return all layers with which a function begins, and the number of nodes of each.
 
     The longest is first. A function that does not begin with its operator has none; an operator

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from autotune.errors import AutotuneError
 from autotune.graph import Graph, digest, ops
-from autotune.graph.passes import OWN, OWN_AS_WRITTEN, Pipeline
+from autotune.graph.passes import OWN, OWN_AS_WRITTEN, PassPipeline
 from autotune.network.compile import simplify_graph
 from autotune.network.tuning.tuning_log import NetworkLog, write_note
 from autotune.network.tuning.variants import Variants
@@ -22,7 +22,7 @@ _PIPELINES = {each.name: each for each in (OWN, OWN_AS_WRITTEN)}
 
 def pipeline_in(
     notes: Iterable[Mapping[str, object]], graph: Graph, target: Target
-) -> Pipeline | None:
+) -> PassPipeline | None:
     """Return the passes with which a network was faster by the notes of a log; None if untold.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autotune.graph import Value
-from autotune.graph.fuse import Function
+from autotune.graph.fuse import FusedFunction
 
 ALIGNMENT = 256
 # Of what a kernel reads or writes: it may do so by vectors.
@@ -47,7 +47,7 @@ class _Life:
 
 
 def plan_memory(
-    functions: Sequence[Function],
+    functions: Sequence[FusedFunction],
     outside: Sequence[Value],
     in_place: Sequence[Sequence[Value]] = (),
     kept: int = 0,
@@ -84,7 +84,7 @@ def plan_memory(
 
 
 def _aliases(
-    functions: Sequence[Function], outside: set[Value], in_place: Sequence[Sequence[Value]]
+    functions: Sequence[FusedFunction], outside: set[Value], in_place: Sequence[Sequence[Value]]
 ) -> Aliases:
     """Return the values in the memory of others: reshaped, joined, or written over dead values."""
     aliases = {f.outputs[0]: (f.inputs[0], 0) for f in functions if f.is_free}
@@ -108,7 +108,7 @@ def _aliases(
     return aliases
 
 
-def _parts(function: Function, outside: set[Value], aliases: Aliases) -> Aliases:
+def _parts(function: FusedFunction, outside: set[Value], aliases: Aliases) -> Aliases:
     """Return the offsets of values in those that they are joined to; nothing where they cannot."""
     result, at = function.outputs[0], 0
     parts: dict[Value, tuple[Value, int]] = {}
@@ -136,7 +136,7 @@ def origin(value: Value, aliases: Aliases) -> Value:
     return resting(value, aliases)[0]
 
 
-def is_done(function: Function, aliases: Aliases) -> bool:
+def is_done(function: FusedFunction, aliases: Aliases) -> bool:
     """Return whether nothing needs to run for a function, as its result is where it has to be."""
     result = function.outputs[0]
     return function.is_free or (
@@ -149,7 +149,7 @@ def _align(size: int) -> int:
 
 
 def _lives(
-    functions: Sequence[Function], outside: set[Value], aliases: Aliases
+    functions: Sequence[FusedFunction], outside: set[Value], aliases: Aliases
 ) -> dict[Value, _Life]:
     found: dict[Value, _Life] = {}
     for step, function in enumerate(functions):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import AutotuneError, GraphError, LockError
-from autotune.graph.fuse import Function
+from autotune.graph.fuse import FusedFunction
 from autotune.kernel import Kernel
 from autotune.lock import LOCK_FILE, LockedFunction, read_functions, read_lock, write_lock
 from autotune.lock.check import Checked, compared, elsewhere, present_class
@@ -248,7 +248,7 @@ def _static(entry: LockedFunction, timeout_s: float, device: bool) -> Checked | 
 
 
 def _units(entry: LockedFunction, target: Target) -> list[Unit]:
-    function: Function = function_from_json(json.loads(entry.graph))
+    function: FusedFunction = function_from_json(json.loads(entry.graph))
     if function.signature != entry.signature:
         raise LockError("its operators are not those of its signature; it was edited by hand")
     choice: Choice = choice_from_json(json.loads(entry.choice), function, target)

@@ -8,7 +8,7 @@ from enum import Enum
 
 from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, TensorType, Value
-from autotune.graph.fuse import Function, joint_functions, partition
+from autotune.graph.fuse import FusedFunction, joint_functions, partition
 from autotune.kernel import Kernel
 from autotune.network.choice import Chooser, Unit, by_rule, units_of
 from autotune.network.memory import (
@@ -35,7 +35,7 @@ class Home(Enum):
 
 
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """The memory of a value, and its shape and type there.
 
     Attributes:
@@ -56,7 +56,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """One kernel of the plan and the places that it runs on, in the order of its arguments.
 
     Attributes:
@@ -66,11 +66,11 @@ class Step:
     """
 
     kernel: int
-    places: tuple[Place, ...]
+    places: tuple[Placement, ...]
     unit: Unit | None = None
 
     @property
-    def function(self) -> Function | None:
+    def function(self) -> FusedFunction | None:
         """The operators that it computes; None where the plan comes from a file."""
         return self.unit.function if self.unit is not None else None
 
@@ -98,11 +98,11 @@ class ExecutionPlan:
     """
 
     kernels: tuple[Unit, ...]
-    steps: tuple[Step, ...]
-    inputs: tuple[Place, ...]
+    steps: tuple[PlanStep, ...]
+    inputs: tuple[Placement, ...]
     input_names: tuple[str, ...]
-    outputs: tuple[Place, ...]
-    copies: tuple[tuple[Place, Place], ...]
+    outputs: tuple[Placement, ...]
+    copies: tuple[tuple[Placement, Placement], ...]
     constants: tuple[Constant, ...]
     memory: MemoryPlan
 
@@ -141,10 +141,10 @@ def plan_units(graph: Graph, units: Sequence[Unit], branches: bool = False) -> E
     outputs, copies = [], []
     for i, value in enumerate(graph.outputs):
         root = origin(value, free)
-        place = Place(Home.OUTPUT, i, value.shape, value.dtype)
+        place = Placement(Home.OUTPUT, i, value.shape, value.dtype)
         outputs.append(place)
         if root in outside:
-            copies.append((Place(*outside[root], value.shape, value.dtype), place))
+            copies.append((Placement(*outside[root], value.shape, value.dtype), place))
         else:
             outside[root] = (Home.OUTPUT, i)
     memory = plan_memory(
@@ -156,7 +156,7 @@ def plan_units(graph: Graph, units: Sequence[Unit], branches: bool = False) -> E
     homes = outside | {value: (Home.ARENA, offset) for value, offset in memory.offsets.items()}
     kernels, steps = _steps(units, homes, memory.aliases)
     names = tuple(each.name for each in graph.inputs)
-    inputs = tuple(Place(Home.INPUT, i, v.shape, v.dtype) for i, v in enumerate(graph.inputs))
+    inputs = tuple(Placement(Home.INPUT, i, v.shape, v.dtype) for i, v in enumerate(graph.inputs))
     return ExecutionPlan(
         kernels, steps, inputs, names, tuple(outputs), tuple(copies), constants, memory
     )
@@ -190,17 +190,17 @@ def _constants(graph: Graph, units: Sequence[Unit]) -> tuple[Constant, ...]:
     return tuple(dict.fromkeys(v for v in (*read, *graph.outputs) if isinstance(v, Constant)))
 
 
-def _place(value: Value, homes: Mapping[Value, tuple[Home, int]], aliases: Aliases) -> Place:
+def _place(value: Value, homes: Mapping[Value, tuple[Home, int]], aliases: Aliases) -> Placement:
     root, offset = resting(value, aliases)
     home, at = homes[root]
-    return Place(home, at + offset, value.shape, value.dtype)
+    return Placement(home, at + offset, value.shape, value.dtype)
 
 
 def _steps(
     units: Sequence[Unit],
     homes: Mapping[Value, tuple[Home, int]],
     aliases: Aliases,
-) -> tuple[tuple[Unit, ...], tuple[Step, ...]]:
+) -> tuple[tuple[Unit, ...], tuple[PlanStep, ...]]:
     numbers: dict[str, int] = {}
     kernels: list[Unit] = []
     steps = []
@@ -211,5 +211,5 @@ def _steps(
         if number == len(kernels):
             kernels.append(unit)
         places = tuple(_place(value, homes, aliases) for value in unit.arguments)
-        steps.append(Step(number, places, unit))
+        steps.append(PlanStep(number, places, unit))
     return tuple(kernels), tuple(steps)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from autotune.errors import AutotuneError, GraphError
 from autotune.network.compiled import NetworkInstance
-from autotune.network.plan import Step
+from autotune.network.plan import PlanStep
 from autotune.runtime.roofline import Ceilings, ceilings_of
 from autotune.utils.check import Check
 
@@ -96,7 +96,7 @@ def _ceilings(instance: NetworkInstance) -> Ceilings | None:
         return None
 
 
-def _floor_s(step: Step, ceilings: Ceilings | None) -> float | None:
+def _floor_s(step: PlanStep, ceilings: Ceilings | None) -> float | None:
     if ceilings is None or step.function is None:
         return None
     dtype, flop = step.places[-1].dtype, step.function.flop

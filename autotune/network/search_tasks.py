@@ -9,14 +9,14 @@ from pathlib import Path
 from autotune.auto_scheduler import ComputeDAG, HardwareParams, LayoutRewriteOption, SearchTask
 from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, Variable
-from autotune.graph.fuse import Function, partition
-from autotune.graph.passes import RELAY_CPU, RELAY_CUDA, Pipeline
+from autotune.graph.fuse import FusedFunction, partition
+from autotune.graph.passes import RELAY_CPU, RELAY_CUDA, PassPipeline
 from autotune.network.choice_json import rewrite_option
 from autotune.target import Target
 from autotune.utils.check import Check
 
 
-def pipeline_for(target: Target) -> Pipeline:
+def pipeline_for(target: Target) -> PassPipeline:
     """Return TVM's passes with the auto-scheduler on, from which its workload keys follow."""
     return RELAY_CUDA if target.backend.on_gpu else RELAY_CPU
 
@@ -84,9 +84,9 @@ def _check(graph: Graph, hardware_params: object, log: str | None, opt_level: in
         check.path("dump_workload_to_dag_log", log)
 
 
-def _equal_functions(functions: Iterable[Function]) -> list[list[Function]]:
+def _equal_functions(functions: Iterable[FusedFunction]) -> list[list[FusedFunction]]:
     """Returns functions in groups of equal structure, in the order of running."""
-    groups: dict[str, list[Function]] = {}
+    groups: dict[str, list[FusedFunction]] = {}
     for function in functions:
         groups.setdefault(function.signature, []).append(function)
     return list(groups.values())

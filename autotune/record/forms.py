@@ -15,7 +15,7 @@ from autotune.measure.types import MeasureInput
 from autotune.record.fields import target_of
 from autotune.task import ConfigEntity, Task
 from autotune.utils.plain_data import listed
-from autotune.workload import Graph, RecordedGraph, ScheduleSteps
+from autotune.workload import RecordedGraph, ScheduleSteps, TensorGraph
 
 # Most characters of a name or key in a row.
 _LONGEST = 1000
@@ -57,7 +57,7 @@ class GraphForm:
 
     def fits(self, inp: MeasureInput) -> bool:
         """Return whether a trial is one of schedule steps."""
-        return isinstance(inp.task, Graph) and isinstance(inp.config, ScheduleSteps)
+        return isinstance(inp.task, TensorGraph) and isinstance(inp.config, ScheduleSteps)
 
     def write(self, inp: MeasureInput) -> dict[str, object]:
         """Return ``{"graph": [target, name, key], "steps": [[tag, ...], ...]}``."""

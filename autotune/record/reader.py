@@ -40,7 +40,7 @@ class LogMissingError(RecordError, FileNotFoundError):
 
 
 @dataclass(frozen=True)
-class Problem:
+class InvalidLine:
     """A line that holds no record."""
 
     line: int
@@ -82,7 +82,7 @@ class LogReader(Iterable[Pair]):
         self._races = races
         self._lines = lines
         self._name = name
-        self.problems: list[Problem] = []
+        self.problems: list[InvalidLine] = []
         self._read = 0
 
     def __iter__(self) -> Iterator[Pair]:
@@ -109,7 +109,7 @@ class LogReader(Iterable[Pair]):
             try:
                 pair = decode(line)
             except RecordError as error:
-                self.problems.append(Problem(number, str(error), is_torn(line, error)))
+                self.problems.append(InvalidLine(number, str(error), is_torn(line, error)))
                 continue
             if pair is not None:
                 pairs.append(pair)
@@ -235,7 +235,7 @@ def is_torn(line: str, error: RecordError) -> bool:
     return protocol_of(line) == "pickle" or ("{" in line and isinstance(error, NoJsonError))
 
 
-def _why(problem: Problem) -> str:
+def _why(problem: InvalidLine) -> str:
     if problem.torn:
         return f"cut short, its writer was interrupted ({problem.reason})"
     return problem.reason

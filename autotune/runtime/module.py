@@ -15,7 +15,7 @@ from autotune.kernel.limits import launch_violation
 from autotune.runtime.arrays.bind import bind
 from autotune.runtime.arrays.buffers import Buffers
 from autotune.runtime.arrays.sizes import with_sizes
-from autotune.runtime.call.dispatch import Dispatch
+from autotune.runtime.call.dispatch import CallDispatch
 from autotune.runtime.call.native import call_by_slot
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.runtime.device import Device, device
@@ -208,7 +208,7 @@ class Module(Elsewhere):
 
     def _callable(self) -> Callable[..., None]:
         """Return what calls; two threads may both make one, either serves."""
-        self._call = Dispatch(
+        self._call = CallDispatch(
             self.kernel, self.target, self.device, self._checked_artifact, self._load
         ).call
         call_by_slot(Module, "_call")

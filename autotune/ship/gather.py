@@ -66,7 +66,7 @@ class Shipped:
 
 
 @dataclass(frozen=True)
-class Function:
+class ShippedFunction:
     """The workloads of one task that take the same kinds of arguments."""
 
     task: str
@@ -92,7 +92,7 @@ class Shipment:
 
     name: str
     on_gpu: bool
-    functions: tuple[Function, ...]
+    functions: tuple[ShippedFunction, ...]
     left_out: tuple[str, ...]
 
 
@@ -235,7 +235,7 @@ def _number(arch: str) -> int:
 Maker = Callable[[Kernel, str, float], Image | None]
 
 
-def _functions(library: str, made: Sequence[Shipped]) -> Iterator[Function]:
+def _functions(library: str, made: Sequence[Shipped]) -> Iterator[ShippedFunction]:
     """Group workloads by what they take, and give everything its name."""
     groups: dict[tuple[object, ...], list[Shipped]] = {}
     for one in made:
@@ -252,7 +252,7 @@ def _functions(library: str, made: Sequence[Shipped]) -> Iterator[Function]:
         args = [(name, *Task.of(one.measure_input.task).args) for one in group]
         each = unique_names("", args, list(map(repr, args)), taken=names)
         workloads = tuple(replace(one, name=n) for one, n in zip(group, each, strict=True))
-        yield Function(task, name, workloads)
+        yield ShippedFunction(task, name, workloads)
 
 
 def _told_apart(arguments: Sequence[Argument]) -> str:

@@ -13,7 +13,7 @@ from autotune.record.frame import choices_of
 from autotune.runtime.compile.elf import code_hash
 from autotune.runtime.compile.toolchain import host_toolchain
 from autotune.ship.c_text import entry_symbol, filler_symbol
-from autotune.ship.gather import Function, Image, Shipment, Shipped
+from autotune.ship.gather import Image, Shipment, Shipped, ShippedFunction
 from autotune.ship.names import argument_names
 from autotune.task import Task
 from autotune.utils.quantities import microseconds
@@ -62,7 +62,7 @@ def _unit(row: Rows) -> Rows:
     }
 
 
-def _function(shipment: Shipment, function: Function, images: list[Rows]) -> Rows:
+def _function(shipment: Shipment, function: ShippedFunction, images: list[Rows]) -> Rows:
     names = argument_names([a.name for a in function.arguments])
     pairs = list(zip(names, function.arguments, strict=True))
     arrays = [name for name, a in pairs if not isinstance(a, Scalar)]

@@ -35,7 +35,7 @@ from autotune.task.template import (
     register_operator,
     template,
 )
-from autotune.task.template_config import Choice, TemplateConfig
+from autotune.task.template_config import KnobValue, TemplateConfig
 from autotune.task.topi_integration import (
     deserialize_args,
     get_workload,
@@ -51,7 +51,6 @@ __all__ = [
     "AnnotateEntity",
     "ApplyConfig",
     "ApplyFixedConfig",
-    "Choice",
     "ConfigEntity",
     "ConfigSpace",
     "DispatchContext",
@@ -59,6 +58,7 @@ __all__ = [
     "FallbackConfigEntity",
     "FallbackContext",
     "InstantiationError",
+    "KnobValue",
     "OtherOptionEntity",
     "ReorderEntity",
     "SplitEntity",

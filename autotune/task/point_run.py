@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from typing import TYPE_CHECKING
 
 from autotune.task.axes import Axis
@@ -11,7 +12,6 @@ from autotune.task.constraints.constraint import Predicate
 from autotune.task.kinds import Entity, TransformSpace
 from autotune.task.knobs import Knobs, check_knob
 from autotune.task.membership import check_filters, check_index, lacking, position, unknown
-from autotune.utils.math import product
 
 if TYPE_CHECKING:
     from autotune.task.config_space import ConfigSpace
@@ -117,7 +117,7 @@ class ReplayedRun(PointRun):
                 if name not in others:
                     raise unknown(self.point.index, name, others)
                 entities[name] = self._own(name, others[name])
-        check_index(self.point.index, product(map(len, self._offers.values())))
+        check_index(self.point.index, prod(map(len, self._offers.values())))
         check_filters(self.point.index, entities, self._filters)
 
     def __contains__(self, name: object) -> bool:

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from math import prod
 from typing import Any
 
 from autotune.errors import InstantiationError, SpaceError, TemplateError
@@ -52,7 +53,6 @@ from autotune.task.workload import (
 from autotune.te import FlopError as FlopCalculationError
 from autotune.te import Schedule, compute_bytes, compute_flop
 from autotune.utils.check import shown
-from autotune.utils.math import product
 from autotune.workload import NO_REFERENCE, Called, Computed, Realisation, Reference
 
 # Points looked at for an example.
@@ -243,7 +243,7 @@ class Task:
             SpaceError: there is no such point, or the index is out of range.
         """
         config = ConfigEntity.of(candidate)
-        check_index(config.index, product(map(len, self.config_space.space_map.values())))
+        check_index(config.index, prod(map(len, self.config_space.space_map.values())))
         return self.config_space.own(config)
 
     @staticmethod

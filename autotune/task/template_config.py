@@ -14,7 +14,7 @@ from autotune.task.axes import Axis, VirtualAxis
 from autotune.task.kinds import NO_MAX_FACTOR, Chains, Entity, SplitFilter, TransformSpace
 
 
-class Choice(Protocol):
+class KnobValue(Protocol):
     """The value of one knob; which of these attributes it has, the kind of the knob decides."""
 
     @property
@@ -89,7 +89,7 @@ class TemplateConfig(Protocol):
     def define_knob(self, name: str, candidate: Iterable[object]) -> list[Axis]:
         """Defines a knob of listed values."""
 
-    def multi_filter(self, filter: Callable[[Mapping[str, Choice]], object]) -> None:
+    def multi_filter(self, filter: Callable[[Mapping[str, KnobValue]], object]) -> None:
         """Keeps only configurations for which ``filter`` is true."""
 
     def add_flop(self, flop: object) -> None:
@@ -107,7 +107,7 @@ class TemplateConfig(Protocol):
     def __setitem__(self, name: str, entity: Entity) -> None:
         """Chooses a value where nothing was tuned; only with `is_fallback`."""
 
-    def __getitem__(self, name: str) -> Choice:
+    def __getitem__(self, name: str) -> KnobValue:
         """Returns the chosen value of a knob."""
 
     def __contains__(self, name: object) -> bool:

@@ -9,6 +9,7 @@ has the same primitive, without fusing the axes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from autotune.errors import ScheduleError
 from autotune.ir import (
@@ -26,9 +27,8 @@ from autotune.ir import (
 from autotune.ir.structure import same, variables, walk
 from autotune.ir.visitor import Rewriter
 from autotune.te.relation import extent_of
-from autotune.te.stage_state import Owner, StageState
+from autotune.te.stage_state import ScheduleOwner, StageState
 from autotune.te.tensor import ComputeOp, Tensor
-from autotune.utils.math import product
 
 Groups = Sequence[Sequence[int]]
 # What the name of a view, and the key of its stage, add to those of the tensor that it shows.
@@ -53,7 +53,7 @@ def groups_of(text: str) -> tuple[tuple[int, ...], ...]:
 
 
 def make_reindex(
-    schedule: Owner, tensor: Tensor, name: str, reader: StageState, groups: Groups
+    schedule: ScheduleOwner, tensor: Tensor, name: str, reader: StageState, groups: Groups
 ) -> ComputeOp:
     """Return the operation of a view, of a given name, and make a stage read it.
 
@@ -84,7 +84,7 @@ def make_reindex(
         names = ", ".join(sorted(var.name for var in missing))
         raise _refusal(tensor, f"{reader.name} reads it by axes that no group has: {names}")
     extents = [[_extent(tensor, axis) for axis in group] for group in chosen]
-    own = tuple([_dimension(i, product(each)) for i, each in enumerate(extents)])
+    own = tuple([_dimension(i, prod(each)) for i, each in enumerate(extents)])
     values: dict[Var, Expr] = {}
     for axis, group, sizes in zip(own, chosen, extents, strict=True):
         values |= _apart(axis.var, group, sizes)
@@ -108,7 +108,7 @@ class _ReadView(Rewriter):
         return self.new if same(node, self.old) else node
 
 
-def _only_read(schedule: Owner, tensor: Tensor, op: ComputeOp) -> ProducerLoad:
+def _only_read(schedule: ScheduleOwner, tensor: Tensor, op: ComputeOp) -> ProducerLoad:
     """Return the one read of a tensor in the body of an operation."""
     stage, stage_of = schedule.stage_map[tensor.op], schedule.stage_map
     loads = [n for body in op.body for n in walk(body) if isinstance(n, ProducerLoad)]

@@ -36,7 +36,7 @@ from autotune.te.relation import (
     pass_up,
     related_axes,
 )
-from autotune.te.stage_state import IterAttr, Owner, StageState
+from autotune.te.stage_state import IterAttr, ScheduleOwner, StageState
 from autotune.te.tensor import ComputeOp, Tensor
 
 # What copies in another order of dimensions are called.
@@ -48,7 +48,7 @@ class _ReadFrom(Rewriter):
 
     def __init__(
         self,
-        schedule: Owner,
+        schedule: ScheduleOwner,
         stage: StageState,
         value_index: int,
         new: Tensor,
@@ -73,7 +73,7 @@ def _with_body(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
 
 
 def make_cache_read(
-    schedule: Owner,
+    schedule: ScheduleOwner,
     stage: StageState,
     value_index: int,
     name: str,
@@ -119,7 +119,7 @@ def make_cache_read(
 
 
 def make_cache_write(
-    schedule: Owner, stage: StageState, scope: str, parts: tuple[int, int] | None = None
+    schedule: ScheduleOwner, stage: StageState, scope: str, parts: tuple[int, int] | None = None
 ) -> tuple[ComputeOp, ComputeOp]:
     """Return the operation that computes in the cache, and the one that copies from it.
 
@@ -215,7 +215,7 @@ def share_sources(body: tuple[Expr, ...]) -> tuple[Expr, ...]:
 class _Inline(Rewriter):
     """Puts the values of inlined stages where these are read."""
 
-    def __init__(self, schedule: Owner) -> None:
+    def __init__(self, schedule: ScheduleOwner) -> None:
         self.stage_map = schedule.stage_map
 
     def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
@@ -231,7 +231,7 @@ class _Inline(Rewriter):
         return node if indices is node.indices else ProducerLoad(node.tensor, indices)
 
 
-def inline_stages(schedule: Owner) -> None:
+def inline_stages(schedule: ScheduleOwner) -> None:
     """Put the inlined stages of a schedule into their readers."""
     inline = [stage for stage in schedule.stages if stage.attach_type == "inline"]
     for stage in inline:

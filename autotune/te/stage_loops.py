@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import prod
 from typing import SupportsIndex, cast
 
 from autotune.errors import ScheduleError
@@ -12,7 +13,6 @@ from autotune.te.intrinsics import thread_axis
 from autotune.te.relation import FuseRelation, SingletonRelation, SplitRelation, extent_of
 from autotune.te.stage_state import IterAttr, StageState
 from autotune.te.step import Bind, Fuse, Parallel, Pragma, Reorder, Split, Unroll, Vectorize
-from autotune.utils.math import product
 
 # What says how large a part of a loop is.
 Size = SupportsIndex | IntImm
@@ -71,7 +71,7 @@ class LoopPrimitives(StageState):
         parts = []
         for i, factor in enumerate(factors):
             if from_inner:
-                outer, axis = self._split_in_two(axis, product(factors[i:]), None)
+                outer, axis = self._split_in_two(axis, prod(factors[i:]), None)
             else:
                 outer, axis = self._split_in_two(axis, None, factor)
             parts.append(outer)

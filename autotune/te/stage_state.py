@@ -26,7 +26,7 @@ PLAIN = IterAttr()
 StageT = TypeVar("StageT", bound="StageState")
 
 
-class Owner(Protocol):
+class ScheduleOwner(Protocol):
     """The schedule's interface to its stages, and to the rewrites of their operations."""
 
     @property
@@ -84,7 +84,7 @@ class StageState:
 
     attach_stage: StageState | None
 
-    def __init__(self, schedule: Owner, op: Operation, key: str) -> None:
+    def __init__(self, schedule: ScheduleOwner, op: Operation, key: str) -> None:
         self.schedule = schedule
         self.key = key
         self.op = op
@@ -104,7 +104,7 @@ class StageState:
         self.store_predicate: Expr | None = None
         self.is_output = False
 
-    def copied_to(self: StageT, schedule: Owner) -> StageT:
+    def copied_to(self: StageT, schedule: ScheduleOwner) -> StageT:
         """Return the same stage of a copy of its schedule; it is attached where this one is."""
         new = type(self).__new__(type(self))
         new.schedule, new.key, new.op, new.origin_op = schedule, self.key, self.op, self.origin_op

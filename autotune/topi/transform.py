@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import prod
 from numbers import Real
 
 from autotune import te
@@ -35,7 +36,6 @@ from autotune.topi.utils import (
     unravel_index,
 )
 from autotune.utils.check import Check
-from autotune.utils.math import product
 
 
 def _moved(shape: Sequence[object], body: Callable[..., Expr], name: str) -> Tensor:
@@ -76,9 +76,9 @@ def reshape(a: Tensor, newshape: Sequence[int]) -> Tensor:
     check, old = asks("reshape"), static_shape("reshape", "a", a, a.ndim)
     new = integers(-1)(check, "newshape", [newshape] if isinstance(newshape, Real) else newshape)
     if new.count(-1) == 1:
-        new[new.index(-1)] = product(old) // max(-product(new), 1)
-    if product(old) != product(new) or min([*new, 1]) < 1:
-        check.refuse("newshape", f"extents of {product(old)} elements, as {a} has", newshape)
+        new[new.index(-1)] = prod(old) // max(-prod(new), 1)
+    if prod(old) != prod(new) or min([*new, 1]) < 1:
+        check.refuse("newshape", f"extents of {prod(old)} elements, as {a} has", newshape)
     return _moved(new, lambda *i: a(*unravel_index(ravel_index(i, new), old)), "T_reshape")
 
 
@@ -222,7 +222,7 @@ def take(
         check.refuse("indices", "a tensor of whole numbers", indices)
     shape = static_shape("take", "a", a, a.ndim)
     at = None if axis is None else normal_axis("take", axis, a.ndim)
-    extent = product(shape) if at is None else shape[at]
+    extent = prod(shape) if at is None else shape[at]
 
     def place(index: Expr) -> Expr:
         if mode == "wrap":

@@ -16,7 +16,7 @@ from autotune.torch.signature import Signature, signature_of
 from autotune.utils.check import Check
 
 
-class Function(Protocol):
+class OperatorFunction(Protocol):
     """The function behind an operator.
 
     Attributes:

@@ -16,7 +16,7 @@ from autotune.runtime import Module
 from autotune.runtime.arrays.versions import note_written
 from autotune.target import Target
 from autotune.torch.door import torch
-from autotune.torch.functions import Function, OfModule, OfTemplate, inputs_among
+from autotune.torch.functions import OfModule, OfTemplate, OperatorFunction, inputs_among
 from autotune.torch.signature import Parameter, Signature
 from autotune.utils.check import Check
 
@@ -131,7 +131,7 @@ def _function(
     example: Sequence[object] | None,
     target: Target | str | None,
     tuning: dict[str, Any],
-) -> Function:
+) -> OperatorFunction:
     """Return what the operator runs."""
     if isinstance(function, Module):
         for name, given in (("key", key), ("example", example), ("target", target)):
@@ -159,7 +159,7 @@ def _function(
     return made[0]
 
 
-def _define(name: str, source: Function, has_backward: bool) -> _Operator:
+def _define(name: str, source: OperatorFunction, has_backward: bool) -> _Operator:
     pytorch = torch()
     namespace, _, own = name.partition("::")
     if hasattr(getattr(pytorch.ops, namespace), own):
@@ -231,7 +231,7 @@ def _register_backward(name: str, made: _Operator, signature: Signature) -> None
 class _Run:
     """Runs a function on the inputs of its operator."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: OperatorFunction) -> None:
         self._torch = torch()
         self._function = function
         signature = function.signature

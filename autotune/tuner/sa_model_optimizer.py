@@ -11,7 +11,7 @@ from autotune.cost_model import one_thread
 from autotune.task import Task
 from autotune.task.constraints.radix import IntArray
 from autotune.tuner.model_based_tuner import CostModel, ModelOptimizer
-from autotune.tuner.models.annealing import Best, Schedule, anneal
+from autotune.tuner.models.annealing import Best, CoolingSchedule, anneal
 
 logger = logging.getLogger("autotvm")
 
@@ -43,7 +43,7 @@ class SimulatedAnnealingOptimizer(ModelOptimizer):
     ) -> None:
         self.task, self.persistent, self.parallel_size = task, persistent, parallel_size
         hot, cold = (temp, temp) if isinstance(temp, (int, float)) else (temp[0], temp[-1])
-        self._schedule = Schedule(n_iter, float(hot), float(cold), early_stop)
+        self._schedule = CoolingSchedule(n_iter, float(hot), float(cold), early_stop)
         self._rng = np.random.default_rng(seed)
         self._points: IntArray | None = None
 

@@ -14,7 +14,7 @@ from autotune.tuner.display.page import page_of
 from autotune.tuner.loop.result import TuneResult
 from autotune.tuner.loop.resume import Records, history_of
 from autotune.tuner.loop.run import Run
-from autotune.tuner.loop.scoreboard import Scoreboard, Shown
+from autotune.tuner.loop.scoreboard import Scoreboard, ScoreboardAttribute
 from autotune.tuner.loop.stop import Stop
 from autotune.tuner.loop.strategy import TunerStrategy
 from autotune.tuner.loop.watchers import Callback, Watchers
@@ -57,15 +57,15 @@ class Tuner:
     """
 
     space: ConfigSpace
-    best_config = Shown[Candidate | None]("best_config")
-    best_flops = Shown[float]("best_flops")
-    best_measure_pair = Shown[Pair | None]("best")
-    best_iter = Shown[int]("best_iter")
-    resumed = Shown[int]("resumed")
-    result = Shown[TuneResult | None]("result")
-    cut_off = Shown[list[Candidate]]("cut_off")
-    filtered = Shown[int]("filtered")
-    ttl = Shown[int | None]("ttl")
+    best_config = ScoreboardAttribute[Candidate | None]("best_config")
+    best_flops = ScoreboardAttribute[float]("best_flops")
+    best_measure_pair = ScoreboardAttribute[Pair | None]("best")
+    best_iter = ScoreboardAttribute[int]("best_iter")
+    resumed = ScoreboardAttribute[int]("resumed")
+    result = ScoreboardAttribute[TuneResult | None]("result")
+    cut_off = ScoreboardAttribute[list[Candidate]]("cut_off")
+    filtered = ScoreboardAttribute[int]("filtered")
+    ttl = ScoreboardAttribute[int | None]("ttl")
 
     def __init__(self, task: Workload, seed: int | None = None) -> None:
         check = Check(TunerError, type(self).__name__)

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import isqrt
 
 
 def ceil_div(numerator: int, denominator: int) -> int:
     """Return the smallest integer not below ``numerator / denominator``."""
     return -(-numerator // denominator)
-
-
-def product(values: Iterable[int]) -> int:
-    """Multiply integers; an empty product is 1."""
-    result = 1
-    for value in values:
-        result *= value
-    return result
 
 
 def divisors(n: int) -> list[int]:

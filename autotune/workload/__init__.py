@@ -15,20 +15,20 @@ from autotune.workload.realisation import (
 from autotune.workload.workload import Workload
 
 if TYPE_CHECKING:
-    from autotune.workload.graph import Graph, GraphWorkload, RecordedGraph, ScheduleSteps
+    from autotune.workload.graph import GraphWorkload, RecordedGraph, ScheduleSteps, TensorGraph
 
 __all__ = [
     "NO_REFERENCE",
     "Called",
     "Candidate",
     "Computed",
-    "Graph",
     "GraphWorkload",
     "NoReference",
     "Realisation",
     "RecordedGraph",
     "Reference",
     "ScheduleSteps",
+    "TensorGraph",
     "Workload",
     "key_from_json",
     "key_order",
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 # Loaded when first used: they import te, which processes that run kernels do without.
-_GRAPH = ("Graph", "GraphWorkload", "RecordedGraph", "ScheduleSteps")
+_GRAPH = ("TensorGraph", "GraphWorkload", "RecordedGraph", "ScheduleSteps")
 
 if not TYPE_CHECKING:
     __getattr__ = lazy(__name__, {name: f"autotune.workload.graph:{name}" for name in _GRAPH})

@@ -80,7 +80,7 @@ class ScheduleSteps:
         return replay(_outputs(tensors), self.steps)
 
 
-class Graph:
+class TensorGraph:
     """A workload known by the text and the shapes of its computes.
 
     Two are equal when their keys and their targets are.
@@ -90,14 +90,17 @@ class Graph:
     target: Target
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Graph) and (self.key, self.target) == (other.key, other.target)
+        return isinstance(other, TensorGraph) and (self.key, self.target) == (
+            other.key,
+            other.target,
+        )
 
     def __hash__(self) -> int:
         return hash((self.key, self.target))
 
 
 @dataclass(frozen=True, eq=False)
-class RecordedGraph(Graph):
+class RecordedGraph(TensorGraph):
     """A graph of which a log gives no more than the key; it equals the `GraphWorkload`."""
 
     key: str
@@ -130,7 +133,7 @@ class RecordedGraph(Graph):
 
 
 @dataclass(frozen=True, eq=False)
-class GraphWorkload(Graph):
+class GraphWorkload(TensorGraph):
     """The workload of the computes behind some tensors, on a target; no template is needed.
 
     Attributes:

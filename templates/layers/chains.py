@@ -12,7 +12,7 @@ import string
 from functools import partial
 
 from autotune.graph import Constant, Operator, Pattern, Value, ops
-from autotune.graph.fuse import Function
+from autotune.graph.fuse import FusedFunction
 from autotune.network.implementations import Offer, implements_whole
 
 from ..data_movement.transpose_shape import ELEMENT_BYTES
@@ -25,7 +25,7 @@ DTYPES = {"cuda": FLOATS, "cpu": FLOAT32}
 _SEEN_ANEW = (ops.Reshape, ops.BatchFlatten, ops.ExpandDims, ops.Squeeze)
 
 
-def chain(kind: str, function: Function) -> Offer | None:
+def chain(kind: str, function: FusedFunction) -> Offer | None:
     """Offer the expression of a chain, where there is enough to read."""
     graph = function.graph
     nodes, result = graph.nodes, graph.outputs[0]
@@ -69,7 +69,7 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+|\W", text)
 
 
-def transpose(kind: str, function: Function) -> Offer | None:
+def transpose(kind: str, function: FusedFunction) -> Offer | None:
     """Offer the copy with other axes, of data that is seen in other shapes before and after."""
     graph = function.graph
     turns = [node for node in graph.nodes if not isinstance(node.op, _SEEN_ANEW)]

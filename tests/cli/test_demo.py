@@ -55,7 +55,7 @@ def test_plain_loops_compute_the_layer():
 
 def test_copies_are_used_in_turn():
     seen = []
-    sampler = demo_rivals.Called([lambda i=i: seen.append(i) for i in range(3)])
+    sampler = demo_rivals.TimedFunction([lambda i=i: seen.append(i) for i in range(3)])
     sampler.sample(4)
     sampler.sample(3)
     assert seen == [0, 1, 2, 0, 1, 2, 0]

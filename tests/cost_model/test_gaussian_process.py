@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import check_grad
 
 from autotune.cost_model import GaussianProcess, Posterior
-from autotune.cost_model.gaussian_process import factor, product
+from autotune.cost_model.gaussian_process import factor, finite_product
 
 
 @pytest.fixture
@@ -125,5 +125,5 @@ def test_what_lies_on_the_stack_is_no_wrong_number(tmp_path):
     for rows in range(1, 9):
         a, b = rng.random((1, 5), np.float32), rng.random((rows, 5), np.float32)
         fill()
-        found = product(a, b.T)
+        found = finite_product(a, b.T)
         np.testing.assert_allclose(found, a.astype(np.float64) @ b.T, rtol=1e-5)

@@ -8,7 +8,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from autotune.cost_model import Pool, Trees, TreeSettings
+from autotune.cost_model import PredictionRows, Trees, TreeSettings
 from autotune.cost_model.blas import one_thread
 from autotune.cost_model.metrics import (
     average_recall,
@@ -47,7 +47,7 @@ def test_chances_are_probabilities(data):
 def test_a_pool_predicts_as_rows_do(data):
     rows, values = data
     trees = Trees.fit(rows, values)
-    np.testing.assert_allclose(trees.predict(Pool(rows)), trees.predict(rows))
+    np.testing.assert_allclose(trees.predict(PredictionRows(rows)), trees.predict(rows))
 
 
 def test_the_same_seed_gives_the_same_trees(data):

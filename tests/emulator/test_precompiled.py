@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from autotune.emulator import compile_emulated, precompiled
-from autotune.emulator.build import common_flags, host_compiler
+from autotune.emulator.build import common_flags, cxx_compiler
 from autotune.emulator.precompiled import HEADER
 from autotune.errors import CompileError
 from autotune.kernel import SourceKernel, arg
@@ -31,13 +31,13 @@ TARGET = Target("cuda -emulate")
 
 
 def asked():
-    return precompiled.precompiled([host_compiler()], FLAGS)
+    return precompiled.precompiled([cxx_compiler()], FLAGS)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A cache that has one."""
-    if "Free Software Foundation" not in run([host_compiler(), "--version"]).output:
+    if "Free Software Foundation" not in run([cxx_compiler(), "--version"]).output:
         pytest.skip("the C++ compiler is not GCC")
     cache = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
@@ -65,7 +65,7 @@ def folder(made, tmp_path, monkeypatch):
 def read_it(folder, tmp_path):
     """Return whether the compiler reads it in place of the header."""
     (tmp_path / "x.cc").write_text(f'#include "{HEADER}"\n')
-    argv = [host_compiler(), *asked(), *FLAGS, "-H", "-fsyntax-only", str(tmp_path / "x.cc")]
+    argv = [cxx_compiler(), *asked(), *FLAGS, "-H", "-fsyntax-only", str(tmp_path / "x.cc")]
     return f"! {folder}/{HEADER}.gch" in run(argv).output
 
 
@@ -170,7 +170,7 @@ def test_a_cache_that_cannot_be_written_costs_nothing_but_time(tmp_path, monkeyp
 def test_it_is_not_begun_where_the_kernel_has_no_time_for_it(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(tmp_path))
     precompiled._compiled.clear()
-    asked_in = [precompiled.precompiled([host_compiler()], FLAGS, s) for s in (9, 9, 1)]
+    asked_in = [precompiled.precompiled([cxx_compiler()], FLAGS, s) for s in (9, 9, 1)]
     assert asked_in == [[]] * 3
     assert not (tmp_path / "emulator").exists()
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from autotune.cli.main import main
 from autotune.errors import FleetError
 from autotune.fleet import executors, files
-from autotune.fleet.files import Digests, Store, digest_of
+from autotune.fleet.files import Digests, FileStore, digest_of
 from autotune.fleet.member import Member
 from autotune.fleet.messages import (
     Answer,
@@ -162,7 +162,7 @@ def test_a_client_does_not_remember_all_that_it_ever_sent(tmp_path):
 
 
 def test_what_a_killed_client_sent_in_part_goes(monkeypatch):
-    store = Store()
+    store = FileStore()
     store.add_chunk("dead", "a" * 64, 0, 100, b"x" * 50)
     assert store.bytes == 50
     monkeypatch.setattr(files, "_LATE_S", 0.0)
@@ -173,7 +173,7 @@ def test_what_a_killed_client_sent_in_part_goes(monkeypatch):
 
 
 def test_a_full_disk_is_freed_of_what_nobody_uses():
-    store, data = Store(), [bytes([i]) * 100 for i in range(3)]
+    store, data = FileStore(), [bytes([i]) * 100 for i in range(3)]
     for one in data:
         store.add(digest_of(one), one)
     store.hold([digest_of(data[1])])
@@ -188,7 +188,7 @@ def test_a_full_disk_is_freed_of_what_nobody_uses():
 
 
 def test_a_file_that_is_sent_again_is_counted_once():
-    store = Store()
+    store = FileStore()
     for transfer in ("a", "b"):
         store.add_chunk(transfer, digest_of(b"xy"), 0, 2, b"x")
     for transfer in ("a", "b"):

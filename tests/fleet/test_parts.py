@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from autotune.errors import FleetError
 from autotune.fleet import files
 from autotune.fleet.fair_queue import FairQueue
-from autotune.fleet.files import Digests, Store, chunks_of, digest_of
+from autotune.fleet.files import Digests, FileStore, chunks_of, digest_of
 from autotune.fleet.headers import pack, unpack
 from autotune.fleet.messages import (
     Build,
@@ -171,7 +171,7 @@ def test_a_file_in_parts_arrives_whole_and_is_checked(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "CHUNK_BYTES", 1000)
     path = tmp_path / "a.npy"
     path.write_bytes(random.Random(1).randbytes(3500))
-    name, store = Digests().name(str(path)), Store()
+    name, store = Digests().name(str(path)), FileStore()
     parts = list(chunks_of(str(path)))
     assert [len(data) for _, _, data in parts] == [1000, 1000, 1000, 500]
     for start, total, data in parts:
@@ -189,7 +189,7 @@ def test_a_file_in_parts_arrives_whole_and_is_checked(tmp_path, monkeypatch):
 def test_an_empty_file_arrives(tmp_path):
     path = tmp_path / "a.npy"
     path.touch()
-    name, store = Digests().name(str(path)), Store()
+    name, store = Digests().name(str(path)), FileStore()
     for start, total, data in chunks_of(str(path)):
         store.add_chunk("t1", name, start, total, data)
     assert store.path(name)
@@ -197,7 +197,7 @@ def test_an_empty_file_arrives(tmp_path):
 
 
 def test_a_damaged_file_is_not_kept():
-    store, name = Store(), digest_of(b"right")
+    store, name = FileStore(), digest_of(b"right")
     with pytest.raises(FleetError, match="arrived damaged"):
         store.add(name, b"wrong")
     with pytest.raises(FleetError, match="arrived damaged"):
@@ -208,7 +208,7 @@ def test_a_damaged_file_is_not_kept():
 
 
 def test_files_go_when_there_are_too_many_but_none_that_is_held():
-    store = Store(most_bytes=250)
+    store = FileStore(most_bytes=250)
     data = [bytes([i]) * 100 for i in range(4)]
     names = [digest_of(one) for one in data]
     store.hold([names[0]])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune.fleet.policy import ASIDE_S, Entry, Needs, Place, Policy
+from autotune.fleet.policy import ASIDE_S, Needs, Place, Policy, QueuedJob
 
 RUN = Needs("run", device="cpu")
 
@@ -35,7 +35,7 @@ def begun(policy, now=0.0):
 def test_each_place_gets_one_before_any_gets_two():
     policy = fleet_of(4)
     for _ in range(6):
-        policy.put(Entry(RUN))
+        policy.put(QueuedJob(RUN))
     places = [number for number, _ in begun(policy)]
     assert sorted(places[:4]) == [0, 1, 2, 3]
     assert len(places) == 6
@@ -66,7 +66,7 @@ def test_an_entry_goes_only_where_it_fits():
 
 def test_what_a_lost_place_had_goes_first_to_another():
     policy = fleet_of(2, slots=1)
-    first, second, third = (Entry(RUN) for _ in range(3))
+    first, second, third = (QueuedJob(RUN) for _ in range(3))
     for entry in (first, second, third):
         policy.put(entry)
     (one, had), _ = begun(policy)
@@ -80,7 +80,7 @@ def test_what_a_lost_place_had_goes_first_to_another():
 
 def test_a_failure_is_believed_when_its_place_succeeds_afterwards():
     policy = fleet_of(2)
-    bad, good = Entry(RUN), Entry(RUN)
+    bad, good = QueuedJob(RUN), QueuedJob(RUN)
     policy.put(bad)
     assert policy.take(0, 0.0) is bad
     assert policy.ended(0, bad, True, 0.0) == []
@@ -93,7 +93,7 @@ def test_who_fails_what_others_pass_is_set_aside_and_comes_back():
     policy = fleet_of(2)
     told = []
     for _ in range(12):
-        policy.put(Entry(RUN))
+        policy.put(QueuedJob(RUN))
     for _ in range(200):
         for number, entry in begun(policy):
             told += policy.ended(number, entry, number == 0, 0.0)
@@ -102,7 +102,7 @@ def test_who_fails_what_others_pass_is_set_aside_and_comes_back():
             break
     assert "failed 2 trials that others passed" in policy.aside(0)
     assert policy.take(0, ASIDE_S / 2) is None
-    policy.put(Entry(RUN))
+    policy.put(QueuedJob(RUN))
     policy.leave(1, 0.0)
     test = policy.take(0, 2 * ASIDE_S)
     assert test is not None
@@ -112,7 +112,7 @@ def test_who_fails_what_others_pass_is_set_aside_and_comes_back():
 
 def test_alone_a_place_is_believed_at_once():
     policy = fleet_of(1)
-    entry = Entry(RUN)
+    entry = QueuedJob(RUN)
     policy.put(entry)
     assert begun(policy) == [(0, entry)]
     assert policy.ended(0, entry, True, 0.0) == [entry]
@@ -120,7 +120,7 @@ def test_alone_a_place_is_believed_at_once():
 
 def test_who_cannot_begin_is_left_out_with_its_reason():
     policy = fleet_of(2)
-    entry = Entry(RUN)
+    entry = QueuedJob(RUN)
     policy.put(entry)
     ((number, _),) = begun(policy)
     policy.unable(number, entry, "no space left on device", 0.0)
@@ -130,7 +130,7 @@ def test_who_cannot_begin_is_left_out_with_its_reason():
 
 def test_nobody_is_noticed_and_counted_in_seconds():
     policy = Policy()
-    policy.put(Entry(RUN))
+    policy.put(QueuedJob(RUN))
     assert policy.stranded(5.0) == {RUN: 0.0}
     assert policy.stranded(12.0) == {RUN: 7.0}
     policy.join(device(0))
@@ -145,7 +145,7 @@ def test_whatever_happens_each_entry_is_told_once(seed, places, entries):
     policy = fleet_of(places)
     liar = rng.randrange(places)
     here = set(range(places))
-    work = [Entry(RUN) for _ in range(entries)]
+    work = [QueuedJob(RUN) for _ in range(entries)]
     really_bad = {id(entry) for entry in work if rng.random() < 0.2}
     for entry in work:
         policy.put(entry)
@@ -184,7 +184,7 @@ def test_a_decision_looks_at_kinds_of_places_and_not_at_each(monkeypatch):
     monkeypatch.setattr(Place, "suits", lambda self, needs: asked.append(1) or suits(self, needs))
     policy = fleet_of(500)
     for _ in range(1500):
-        policy.put(Entry(RUN))
+        policy.put(QueuedJob(RUN))
     out = begun(policy)
     assert len(out) == 1000
     for number, entry in out[:400]:
@@ -197,14 +197,14 @@ def test_a_place_that_comes_back_as_another_kind_is_found_by_what_it_is_now():
     policy = fleet_of(1)
     policy.leave(0, 0.0)
     policy.join(device(0, arch="other"))
-    policy.put(Entry(Needs("run", device="cpu", arch="other")))
-    policy.put(Entry(Needs("run", device="cpu", arch="")))
+    policy.put(QueuedJob(Needs("run", device="cpu", arch="other")))
+    policy.put(QueuedJob(Needs("run", device="cpu", arch="")))
     assert [number for number, _ in begun(policy)] == [0]
 
 
 def test_what_failed_at_a_place_that_left_is_done_again():
     policy = fleet_of(2)
-    entry = Entry(RUN)
+    entry = QueuedJob(RUN)
     policy.put(entry)
     ((number, _),) = begun(policy)
     assert policy.ended(number, entry, True, 0.0) == []
@@ -224,7 +224,7 @@ def lost_again(policy, entry, times, now):
 
 
 def test_an_entry_that_takes_each_of_its_places_with_it_is_tried_alone_and_then_to_blame():
-    policy, entry = fleet_of(3), Entry(RUN)
+    policy, entry = fleet_of(3), QueuedJob(RUN)
     policy.put(entry)
     assert lost_again(policy, entry, 4, 0.0) == 0.0
     assert not entry.to_blame
@@ -233,15 +233,15 @@ def test_an_entry_that_takes_each_of_its_places_with_it_is_tried_alone_and_then_
 
 
 def test_who_was_lost_often_for_others_is_given_to_a_place_alone():
-    policy, often = fleet_of(1, slots=4), Entry(RUN, lost=3)
-    others = [Entry(RUN) for _ in range(4)]
+    policy, often = fleet_of(1, slots=4), QueuedJob(RUN, lost=3)
+    others = [QueuedJob(RUN) for _ in range(4)]
     for one in (often, *others):
         policy.put(one)
     assert begun(policy) == [(0, often)]
     assert policy.ended(0, often, False, 0.0) == [often]
     assert not often.to_blame
     assert [one for _, one in begun(policy)] == others
-    policy.put(late := Entry(RUN, lost=3))
+    policy.put(late := QueuedJob(RUN, lost=3))
     for one in others:
         assert begun(policy) == []
         policy.ended(0, one, False, 0.0)
@@ -253,14 +253,14 @@ def test_builds_go_round_the_hosts_until_each_builder_has_one_and_then_ahead():
     for number in range(3):
         policy.join(Place(number, f"host{number}", "builders", "build", slots=6, lanes=4))
     for _ in range(20):
-        policy.put(Entry(Needs("build")))
+        policy.put(QueuedJob(Needs("build")))
     places = [number for number, _ in begun(policy)]
     assert [sorted(places[i : i + 3]) for i in range(0, 12, 3)] == [[0, 1, 2]] * 4
     assert sorted(places[12:]) == [0, 0, 1, 1, 2, 2]
 
 
 def test_places_that_left_are_forgotten_but_for_the_last_and_what_they_bring_later_is_dropped():
-    policy, late = Policy(), Entry(RUN)
+    policy, late = Policy(), QueuedJob(RUN)
     policy.join(device(0))
     policy.put(late)
     assert begun(policy) == [(0, late)]

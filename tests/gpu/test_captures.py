@@ -12,7 +12,7 @@ from autotune.runtime import array, cuda
 from autotune.runtime.nvidia import releases
 from autotune.runtime.nvidia.driver import activated
 from autotune.runtime.nvidia.driver import driver as pycuda
-from autotune.runtime.nvidia.graph import Graph
+from autotune.runtime.nvidia.graph import CudaGraph
 from autotune.runtime.program import ProgramStep, program_of
 from autotune.runtime.timing import TimeOptions
 
@@ -120,7 +120,7 @@ def test_our_capture_survives_what_is_collected_in_it(torch):
 
         y.fill_bytes(0)
         with activated(0):
-            graph = Graph(stream, queue)
+            graph = CudaGraph(stream, queue)
             graph.launch()
             stream.synchronize()
         assert (y.numpy() == 2).all()

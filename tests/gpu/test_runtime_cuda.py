@@ -148,7 +148,7 @@ def test_torch_shares_device_memory_both_ways():
 
 def test_nvcc_through_pycuda_gives_what_nvcc_gives(tmp_path, monkeypatch):
     through = compile_kernel(add(), DEVICE, out_dir=tmp_path, use_cache=False)
-    monkeypatch.setattr("autotune.runtime.compile.pycuda_nvcc.has_pycuda", lambda: False)
+    monkeypatch.setattr("autotune.runtime.compile.pycuda_nvcc.has_pycuda_compiler", lambda: False)
     direct = compile_kernel(add(), DEVICE, out_dir=tmp_path, use_cache=False)
     assert through.code_hash == direct.code_hash
     assert through.resources == direct.resources

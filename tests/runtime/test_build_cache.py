@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from autotune.runtime.compile.build_cache import BuildCache, Entry
+from autotune.runtime.compile.build_cache import BuildCache, CacheEntry
 
 
 def key(i):
@@ -17,7 +17,7 @@ def cache(tmp_path):
 
 
 def test_an_entry_comes_back_as_it_was_put(cache):
-    entry = Entry(b"\x00\n{bytes}\n", "", "said", {"k": {"registers": 7}}, "abc")
+    entry = CacheEntry(b"\x00\n{bytes}\n", "", "said", {"k": {"registers": 7}}, "abc")
     cache.put(key(1), entry)
     assert cache.get(key(1)) == entry
     assert cache.get(key(2)) is None
@@ -25,15 +25,15 @@ def test_an_entry_comes_back_as_it_was_put(cache):
 
 @pytest.mark.parametrize("damage", [b"", b"{}\n", b"not json\nxx", None])
 def test_a_damaged_entry_is_no_entry(cache, damage):
-    cache.put(key(1), Entry(b"code"))
+    cache.put(key(1), CacheEntry(b"code"))
     path = cache.folder / key(1)[:2] / key(1)
     path.write_bytes(path.read_bytes()[:-1] if damage is None else damage)
     assert cache.get(key(1)) is None
-    cache.put(key(1), Entry(b"code"))
-    assert cache.get(key(1)) == Entry(b"code")
+    cache.put(key(1), CacheEntry(b"code"))
+    assert cache.get(key(1)) == CacheEntry(b"code")
 
 
-ENTRY = Entry(bytes(range(256)) * 4, "", "said", {"k": {"registers": 7}}, "abc", 1024)
+ENTRY = CacheEntry(bytes(range(256)) * 4, "", "said", {"k": {"registers": 7}}, "abc", 1024)
 DAMAGES = {
     "a bit of the code": lambda whole: whole[:-300] + bytes([whole[-300] ^ 64]) + whole[-299:],
     "a zeroed tail": lambda whole: whole[:-512] + bytes(512),
@@ -72,18 +72,18 @@ def test_an_entry_that_another_user_wrote_is_no_entry(cache):
 
 def test_the_folder_stays_within_its_bound(cache):
     for i in range(64):
-        cache.put(key(i), Entry(os.urandom(5_000)))
+        cache.put(key(i), CacheEntry(os.urandom(5_000)))
     total = sum(p.stat().st_size for p in cache.folder.glob("*/*"))
     assert 0 < total <= cache.max_bytes
 
 
 def test_what_was_used_last_is_evicted_last(cache):
     for i in range(15):
-        cache.put(key(i), Entry(b"x" * 6_000))
+        cache.put(key(i), CacheEntry(b"x" * 6_000))
         path = cache.folder / key(i)[:2] / key(i)
         os.utime(path, (1000 + i, 1000 + i))
     assert cache.get(key(0))
-    cache.put(key(90), Entry(b"x" * 20_000))
+    cache.put(key(90), CacheEntry(b"x" * 20_000))
     cache.evict()
     assert cache.get(key(0))
     assert cache.get(key(90))
@@ -91,14 +91,14 @@ def test_what_was_used_last_is_evicted_last(cache):
 
 
 def test_an_entry_larger_than_the_bound_is_not_kept(cache):
-    cache.put(key(1), Entry(b"x" * 200_000))
+    cache.put(key(1), CacheEntry(b"x" * 200_000))
     assert cache.get(key(1)) is None
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path):
     (tmp_path / "file").write_text("")
     cache = BuildCache(tmp_path / "file" / "build")
-    cache.put(key(1), Entry(b"code"))
+    cache.put(key(1), CacheEntry(b"code"))
     assert cache.get(key(1)) is None
 
 

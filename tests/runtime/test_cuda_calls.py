@@ -61,7 +61,7 @@ def cuda(request, monkeypatch):
 
 def function(cuda, kernel=PAIR):
     cuda.params = {1 + ord("A"): len(kernel.calls[0].args), 1 + ord("B"): 3}
-    made = dispatch.Dispatch(
+    made = dispatch.CallDispatch(
         kernel, Target("cuda"), Device("cuda"), lambda k: b"cubin", lambda k: None
     )
     return made.call

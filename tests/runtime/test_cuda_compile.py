@@ -314,7 +314,7 @@ def test_what_is_no_cubin_is_refused(tmp_path, monkeypatch):
     )
     fake.chmod(0o755)
     monkeypatch.setattr("autotune.runtime.compile.toolchain.find_nvcc", lambda: str(fake))
-    monkeypatch.setattr("autotune.runtime.compile.pycuda_nvcc.has_pycuda", lambda: False)
+    monkeypatch.setattr("autotune.runtime.compile.pycuda_nvcc.has_pycuda_compiler", lambda: False)
     with pytest.raises(
         CompileError, match=r"wrote no cubin: not a 64-bit.*ask for another output"
     ):

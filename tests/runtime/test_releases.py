@@ -12,7 +12,7 @@ from autotune.kernel import SourceKernel, arg, call, workspace
 from autotune.runtime.arrays.array import empty
 from autotune.runtime.device import Device
 from autotune.runtime.nvidia import callee, driver, executable, libcuda, program, releases, shares
-from autotune.runtime.nvidia.graph import Graph
+from autotune.runtime.nvidia.graph import CudaGraph
 from autotune.runtime.program import ProgramStep
 from tests.runtime.fake_cuda import FakeCuda
 from tests.runtime.fake_pycuda import FakePycuda
@@ -114,7 +114,7 @@ def test_a_capture_that_nobody_sees_survives_what_goes_meanwhile(cuda, name):
 def test_what_the_driver_refuses_in_a_capture_is_given_back_once_after_it(cuda, name):
     with libcuda.entered(CONTEXT):
         stream = SimpleNamespace(handle=0x70)
-        one = Graph(stream, lambda: None) if name == "graph" else made(name, cuda)
+        one = CudaGraph(stream, lambda: None) if name == "graph" else made(name, cuda)
     cuda.captures[0x60], cuda.keeps_while_capturing = 0xAA00, True
     del one
     gc.collect()
@@ -142,9 +142,9 @@ def test_what_goes_in_a_capture_of_ours_is_given_back_at_its_end(cuda, name, fai
     with libcuda.entered(CONTEXT):
         if fails:
             with pytest.raises(DeviceError, match="cannot be queued"):
-                Graph(SimpleNamespace(handle=0x70), queue)
+                CudaGraph(SimpleNamespace(handle=0x70), queue)
         else:
-            graph = Graph(SimpleNamespace(handle=0x70), queue)
+            graph = CudaGraph(SimpleNamespace(handle=0x70), queue)
             assert len(in_use(cuda)) == len(cuda.graphs) == 2
             del graph
     assert seen == [(had, False)]

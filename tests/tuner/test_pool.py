@@ -4,12 +4,12 @@ from dataclasses import fields
 
 import numpy as np
 
-from autotune.tuner.models.pool import Conditions, Pool, join_columns
+from autotune.tuner.models.pool import CandidatePool, Conditions, join_columns
 
 
 def pool(*indices):
     n = len(indices)
-    return Pool.fresh(np.array(indices), np.ones((n, 3)), np.zeros(n), np.full(n, -0.5))
+    return CandidatePool.fresh(np.array(indices), np.ones((n, 3)), np.zeros(n), np.full(n, -0.5))
 
 
 def test_candidates_that_join_bring_a_row_in_every_column():

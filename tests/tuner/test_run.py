@@ -9,7 +9,7 @@ import pytest
 from autotune.errors import TunerError
 from autotune.measure import MeasureErrorNo, Session
 from autotune.tuner import Callback, GridSearchTuner, RandomTuner, Run, Stop
-from autotune.tuner.loop.stop import Progress
+from autotune.tuner.loop.stop import RunProgress
 from autotune.tuner.loop.watchers import Watchers
 from tests.tuner.doubles import Counting, Empty, Stuck, loop_task
 
@@ -113,14 +113,18 @@ def test_a_scoreboard_is_what_the_tuner_shows(task, session):
 @pytest.mark.parametrize(
     ("stop", "state", "reason"),
     [
-        (Stop(10), Progress(5), ""),
-        (Stop(10, early_stopping=3), Progress(5, best_iter=3), ""),
-        (Stop(10, early_stopping=3), Progress(6, best_iter=3), "early stopping: the best is"),
-        (Stop(10, early_stopping=0), Progress(9), ""),
-        (Stop(10, timeout_s=2), Progress(1, elapsed_s=2.5), "the time of 2 s is used up"),
-        (Stop(10, stop_at=0.5), Progress(1, fraction=0.6), "reaches 60% of the device's ceiling"),
-        (Stop(50, fail_fast=4), Progress(4, alike=4), "the first 4 trials all failed"),
-        (Stop(50, fail_fast=0), Progress(4, alike=4), ""),
+        (Stop(10), RunProgress(5), ""),
+        (Stop(10, early_stopping=3), RunProgress(5, best_iter=3), ""),
+        (Stop(10, early_stopping=3), RunProgress(6, best_iter=3), "early stopping: the best is"),
+        (Stop(10, early_stopping=0), RunProgress(9), ""),
+        (Stop(10, timeout_s=2), RunProgress(1, elapsed_s=2.5), "the time of 2 s is used up"),
+        (
+            Stop(10, stop_at=0.5),
+            RunProgress(1, fraction=0.6),
+            "reaches 60% of the device's ceiling",
+        ),
+        (Stop(50, fail_fast=4), RunProgress(4, alike=4), "the first 4 trials all failed"),
+        (Stop(50, fail_fast=0), RunProgress(4, alike=4), ""),
     ],
 )
 def test_a_stop_says_why(stop, state, reason):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.utils.math import ceil_div, divisors, powers_of_two, product
+from autotune.utils.math import ceil_div, divisors, powers_of_two
 from autotune.utils.si import scale
 
 
@@ -19,10 +19,6 @@ def test_ceil_div_rounds_up(a, b):
 def test_powers_of_two_stop_at_the_number():
     assert powers_of_two(12) == [1, 2, 4, 8]
     assert powers_of_two(16)[-1] == 16
-
-
-def test_an_empty_product_is_one():
-    assert product([]) == 1
 
 
 def test_si_prefixes_scale_both_ways():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator as Iter
 from collections.abc import Sequence
+from math import prod
 
 from autotune.auto_scheduler.graph.compute_graph import ComputeGraph
 from autotune.auto_scheduler.graph.reads import reads_of
@@ -20,7 +21,6 @@ from autotune.auto_scheduler.states.loops import Iterator, clean_name
 from autotune.ir import IntImm, IterVar, Var
 from autotune.kernel.layout import TiledLayout
 from autotune.te.tensor import Operation, PlaceholderOp, Tensor
-from autotune.utils.math import product
 
 # Attribute of an operation: the inputs that may have any layout.
 FREE = "layout_free_placeholders"
@@ -80,7 +80,7 @@ def _layout(state: StateObject, stage_id: int, source: Operation) -> TiledLayout
     for axis, extent in _loops(state, stage_id):
         if axis in dimensions:
             parts.append((dimensions[axis], extent or 0))
-    made = tuple([product([n for i, n in parts if i == at]) for at in range(len(shape))])
+    made = tuple([prod([n for i, n in parts if i == at]) for at in range(len(shape))])
     whole = made == shape and len(shape) == len(source.outputs[0].shape)
     return TiledLayout(shape, tuple(parts)) if whole else None
 

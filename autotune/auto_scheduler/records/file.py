@@ -22,7 +22,7 @@ from autotune.errors import RecordError
 from autotune.measure.types import MeasureInput as TrialInput
 from autotune.measure.types import MeasureResult
 from autotune.record.paths import LogPath, log_path
-from autotune.record.reader import RACE_NOTE, Problem, is_torn, open_log
+from autotune.record.reader import RACE_NOTE, InvalidLine, is_torn, open_log
 from autotune.record.writer import LogWriter
 from autotune.utils.check import Check
 
@@ -48,7 +48,7 @@ class RecordReader(Iterable[RecordedPair]):
     def __init__(self, filename: LogPath = DEFAULT_FILE, races: bool = False) -> None:
         self.path = log_path(filename)
         self._races = races
-        self.problems: list[Problem] = []
+        self.problems: list[InvalidLine] = []
         self._read = 0
 
     def __iter__(self) -> Iterator[RecordedPair]:
@@ -61,7 +61,7 @@ class RecordReader(Iterable[RecordedPair]):
                 try:
                     pair = decode(line, note)
                 except RecordError as error:
-                    self.problems.append(Problem(number, str(error), is_torn(text, error)))
+                    self.problems.append(InvalidLine(number, str(error), is_torn(text, error)))
                     continue
                 finally:
                     note = text if text.startswith(NOTE) else ""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from autotune.auto_scheduler.search.forms.forms import Forms
 from autotune.auto_scheduler.search.space.program import Program, Rows
-from autotune.auto_scheduler.search.space.sampler import Limits, Sampler
+from autotune.auto_scheduler.search.space.sampler import RowLimits, Sampler
 from autotune.auto_scheduler.search.space.transfer import Kind
 
 Row = npt.NDArray[np.int64]
@@ -63,7 +63,7 @@ class ClosedForms(Protocol):
         """Return the closed forms of rows."""
         ...
 
-    def limits(self) -> Limits:
+    def limits(self) -> RowLimits:
         """Return what rows have to keep."""
         ...
 

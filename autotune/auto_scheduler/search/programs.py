@@ -17,7 +17,6 @@ from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
 from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search.space.annotate_cpu import cpu_program
 from autotune.auto_scheduler.search.space.annotate_gpu import gpu_program
-from autotune.auto_scheduler.search.space.factors import divisors
 from autotune.auto_scheduler.search.space.program import Program
 from autotune.auto_scheduler.sketch import SketchRule, generate_sketches
 from autotune.auto_scheduler.sketch.across_blocks import SplitAcrossBlocks
@@ -31,6 +30,7 @@ from autotune.auto_scheduler.states.loop_state import StateObject, plain_state
 from autotune.auto_scheduler.transform_steps import RfactorStep, SplitStep, TransformStep
 from autotune.auto_scheduler.transform_steps.loops import WGMMA
 from autotune.utils.garbage import collection_paused
+from autotune.utils.math import divisors
 
 # The rules that TVM does not have.
 OUR_RULES: tuple[SketchRule, ...] = (

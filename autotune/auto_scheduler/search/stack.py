@@ -21,7 +21,7 @@ from autotune.auto_scheduler.search.forms.gpu import GpuForms, Mask, Numbers
 from autotune.auto_scheduler.search.forms.same_code import PlainSum
 from autotune.auto_scheduler.search.forms.tiles import Number, Tiled, TiledAxis, TileInput
 from autotune.auto_scheduler.search.space.program import FactorSlot, Rows, Slot
-from autotune.auto_scheduler.search.space.sampler import TINY, Limits, Sampler
+from autotune.auto_scheduler.search.space.sampler import TINY, RowLimits, Sampler
 
 # How often new rows are looked for where there are rows of the last time.
 _FRESH_TRIES = 2
@@ -123,10 +123,10 @@ class StackedForms:
         """Return the same of stages that have no column in common; see `GpuForms`."""
         return self._of(rows).apart(rows[:, :-1])
 
-    def limits(self) -> Limits:
+    def limits(self) -> RowLimits:
         """Return what rows of a stack have to keep, for a `Sampler`."""
         budgets = self._members[0].limits().budgets
-        return Limits(budgets, self.repair, self.feasible, self.apart)
+        return RowLimits(budgets, self.repair, self.feasible, self.apart)
 
     def _of(self, rows: Rows) -> GpuForms:
         """Return closed forms that take the number of each row's program for it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator as Iter
+from math import prod
 
 from autotune.auto_scheduler.sketch.rule import SketchContext
 from autotune.auto_scheduler.states.attach_map import attached_to
@@ -22,10 +23,8 @@ from autotune.auto_scheduler.transform_steps import (
     TransformStep,
 )
 from autotune.te.tensor import Operation
-from autotune.utils.math import product
 
-# Attributes of an operation that lists names of axes.
-CONSTANT_INDICES = "auto_scheduler_simplify_const_tensor_indices"
+# Attribute of an operation that lists names of axes.
 NO_SPLIT_AT_INNER = "auto_scheduler_no_split_at_inner"
 
 
@@ -133,8 +132,8 @@ def loops_of(stage: Stage, kind: IterKind) -> list[Iterator]:
 def sizes(stage: Stage) -> tuple[int, int]:
     """Returns the iterations over data and over reductions; unknown ones count once."""
     return (
-        product(loop.extent or 1 for loop in loops_of(stage, IterKind.SPATIAL)),
-        product(loop.extent or 1 for loop in loops_of(stage, IterKind.REDUCTION)),
+        prod(loop.extent or 1 for loop in loops_of(stage, IterKind.SPATIAL)),
+        prod(loop.extent or 1 for loop in loops_of(stage, IterKind.REDUCTION)),
     )
 
 

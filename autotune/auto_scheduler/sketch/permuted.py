@@ -10,6 +10,7 @@ steps. cuDNN transposes such images too (NVIDIA, "Convolutional Layers User's Gu
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import ClassVar
 
 from autotune.auto_scheduler.graph.reads import reads_of
@@ -36,7 +37,7 @@ from autotune.ir.structure import walk
 from autotune.te.relation import extent_of
 from autotune.te.rewrite import PERMUTED
 from autotune.te.tensor import ComputeOp, Operation
-from autotune.utils.math import ceil_div, product
+from autotune.utils.math import ceil_div
 
 # Elements of a tile along either side, and threads that copy it.
 _TILE, _THREADS = 64, 256
@@ -230,7 +231,7 @@ def _tile(state: State, stage_id: int, before: int) -> None:
 
 def _tile_of(extents: Sequence[int], unit: int) -> tuple[int, int]:
     """Return the rows of a tile, which are strided, and its columns: a multiple of a unit."""
-    rows, channels = product(extents[:-1]), extents[-1]
+    rows, channels = prod(extents[:-1]), extents[-1]
     height = ceil_div(rows, ceil_div(rows, _TILE))
     most = max(_TILE, _TILE * _TILE // height)
     return height, max(n for n in range(unit, most + 1, unit) if channels % n == 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.sketch.across_blocks import longest_reduction, summed_in_parts
@@ -28,7 +29,7 @@ from autotune.ir.structure import walk
 from autotune.te import math as te_math
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Operation
-from autotune.utils.math import ceil_div, product
+from autotune.utils.math import ceil_div
 
 _SHORT = ("float16", "bfloat16")
 # Threads of a warp by rows and columns.
@@ -99,7 +100,7 @@ class Product:
     def extents(self) -> tuple[int, int, int]:
         """Rows, columns and steps of the reduction."""
         sides = (self.rows, self.columns, self.steps)
-        m, n, k = (product([extent_of(axis) or 1 for axis in each]) for each in sides)
+        m, n, k = (prod([extent_of(axis) or 1 for axis in each]) for each in sides)
         return m, n, k
 
     @property
@@ -144,7 +145,7 @@ def product_of(op: Operation, instructions: str) -> Product | None:
     together = [_stay_together(each, op.axis, own) for each in (rows, columns)]
     if not any(together):
         return None
-    wide = product([extent_of(axis) or 1 for axis in rows]) >= COLUMNS * _TOGETHER
+    wide = prod([extent_of(axis) or 1 for axis in rows]) >= COLUMNS * _TOGETHER
     if together[0] and (not together[1] or (rows[-1] is op.axis[-1] and wide)):
         pair, rows, columns = pair[::-1], columns, rows
     transposed = _is_transposed(pair[0], rows, op), _is_transposed(pair[1], columns, op)
@@ -268,7 +269,7 @@ def whole_and_in_parts(
     How long the parts are, a multiple of ``steps`` for the time being, is decided later.
     """
     m, n, _ = found.extents
-    batch = product([extent_of(axis) or 1 for axis in found.batch])
+    batch = prod([extent_of(axis) or 1 for axis in found.batch])
     tiles = batch * ceil_div(m, _FEW_TILES[0]) * ceil_div(n, _FEW_TILES[1])
     longest = longest_reduction(state.stages[stage_id]).extent or 0
     if tiles >= _MULTIPROCESSORS or longest % steps or longest <= steps:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from autotune.auto_scheduler.graph.reads import CONSTANT_INDICES
 from autotune.auto_scheduler.sketch.facts import (
-    CONSTANT_INDICES,
     NO_SPLIT_AT_INNER,
     axis_names,
     fusible_consumer,

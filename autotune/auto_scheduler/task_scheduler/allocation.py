@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from autotune.auto_scheduler.problem.search_problem import SearchProblem
-from autotune.auto_scheduler.task_scheduler.progress import Progress
+from autotune.auto_scheduler.task_scheduler.progress import TaskProgress
 
 Objective = Callable[[list[float]], float]
 # A step relative to a cost, for the derivative of an objective.
@@ -21,11 +21,11 @@ _GOLDEN = 1.618
 class Allocation(Protocol):
     """A rule that hands out rounds."""
 
-    def choose(self, tasks: Sequence[Progress], open_to: Sequence[int]) -> int:
+    def choose(self, tasks: Sequence[TaskProgress], open_to: Sequence[int]) -> int:
         """Return which of the tasks ``open_to``, of which there is at least one, is next."""
         ...
 
-    def worth(self, tasks: Sequence[Progress], index: int) -> float:
+    def worth(self, tasks: Sequence[TaskProgress], index: int) -> float:
         """Return what a round of a task promises, to be compared with that of another."""
         ...
 
@@ -34,11 +34,11 @@ class Allocation(Protocol):
 class RoundRobin:
     """Each task in turn: the one with the fewest rounds, the first of those."""
 
-    def choose(self, tasks: Sequence[Progress], open_to: Sequence[int]) -> int:
+    def choose(self, tasks: Sequence[TaskProgress], open_to: Sequence[int]) -> int:
         """Return the task with the fewest rounds."""
         return min(open_to, key=lambda i: (tasks[i].rounds, i))
 
-    def worth(self, tasks: Sequence[Progress], index: int) -> float:
+    def worth(self, tasks: Sequence[TaskProgress], index: int) -> float:
         """Return the same for all."""
         del tasks, index
         return 1.0
@@ -66,7 +66,7 @@ class Gradient:
     beta: float = 2.0
     window: int = 3
 
-    def choose(self, tasks: Sequence[Progress], open_to: Sequence[int]) -> int:
+    def choose(self, tasks: Sequence[TaskProgress], open_to: Sequence[int]) -> int:
         """Return the task that gains most per second; those without a round come first."""
         fresh = [i for i in open_to if not tasks[i].rounds or math.isinf(tasks[i].seconds)]
         if fresh:
@@ -74,7 +74,7 @@ class Gradient:
         gains = {i: self.worth(tasks, i) for i in open_to}
         return max(open_to, key=lambda i: (gains[i], -tasks[i].trials, -i))
 
-    def worth(self, tasks: Sequence[Progress], index: int) -> float:
+    def worth(self, tasks: Sequence[TaskProgress], index: int) -> float:
         """Return the gain of the objective per second of measuring that a task promises.
 
         As long as a task has no kernel, or no round of its own (a log may know fewer trials than
@@ -89,7 +89,7 @@ class Gradient:
         saved = slope * self.expected(tasks, index)
         return saved / max(tasks[index].round_s, 1e-3)
 
-    def expected(self, tasks: Sequence[Progress], index: int) -> float:
+    def expected(self, tasks: Sequence[TaskProgress], index: int) -> float:
         """Return by how many seconds the best of a task may fall in another round."""
         task = tasks[index]
         past = 0.0
@@ -101,7 +101,7 @@ class Gradient:
             guess = max(guess, task.seconds - bound)
         return self.alpha * past + (1 - self.alpha) * guess
 
-    def _bound(self, tasks: Sequence[Progress], index: int) -> float | None:
+    def _bound(self, tasks: Sequence[TaskProgress], index: int) -> float | None:
         """Return the seconds that similar tasks say are possible, or None if there are none."""
         own, flop = group_of(tasks[index].task), tasks[index].task.flop
         group = [t for i, t in enumerate(tasks) if i != index and group_of(t.task) == own]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from autotune.auto_scheduler.task_scheduler.progress import Progress
+from autotune.auto_scheduler.task_scheduler.progress import TaskProgress
 
 _LINE = "-" * 113
 _TITLE = (
@@ -27,7 +27,7 @@ class Watched(Protocol):
     tic: float
 
     @property
-    def progress(self) -> Sequence[Progress]:
+    def progress(self) -> Sequence[TaskProgress]:
         """The progress of each task."""
         ...
 

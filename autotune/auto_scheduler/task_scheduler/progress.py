@@ -16,7 +16,7 @@ _HOPELESS = 2
 
 
 @dataclass(eq=False)
-class Progress:
+class TaskProgress:
     """One task: its policy, and all that is known of its trials.
 
     Attributes:

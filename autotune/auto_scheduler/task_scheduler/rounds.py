@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from autotune.auto_scheduler.measuring.measure_options import MeasureCallback
 from autotune.auto_scheduler.records.file import RecordToFile, as_input
-from autotune.auto_scheduler.task_scheduler.progress import Progress
+from autotune.auto_scheduler.task_scheduler.progress import TaskProgress
 from autotune.measure import MeasureInput, MeasureResult, Session
 from autotune.measure.session import wait_for
 from autotune.measure.types import Pair
@@ -65,7 +65,7 @@ class Rounds:
         """Tasks of which a round is under way."""
         return {each.index for each in self._under_way}
 
-    def begin(self, index: int, progress: Progress, count: int) -> int:
+    def begin(self, index: int, progress: TaskProgress, count: int) -> int:
         """Propose a round of a task, start to measure it, and return how many trials it has.
 
         States that cannot be lowered are no trials: the policy is told, and others are proposed.
@@ -91,7 +91,7 @@ class Rounds:
             self._under_way.append(new)
         return len(new.trials)
 
-    def end(self, tasks: Sequence[Progress]) -> int:
+    def end(self, tasks: Sequence[TaskProgress]) -> int:
         """Wait for the oldest round, let its policy learn, and return which task it is of."""
         oldest = self._under_way[0]
         pairs: list[Pair] = []
@@ -108,7 +108,7 @@ class Rounds:
             callback(progress.policy, inputs, results)
         return oldest.index
 
-    def raced(self, progress: Progress, winner: Pair) -> None:
+    def raced(self, progress: TaskProgress, winner: Pair) -> None:
         """Show the winner of a final race to those who log."""
         for log in self._at_once:
             log.raced(progress.policy, *winner)

@@ -36,7 +36,7 @@ from autotune.auto_scheduler.task_scheduler.callbacks import (
     PrintTableInfo,
     TaskSchedulerCallback,
 )
-from autotune.auto_scheduler.task_scheduler.progress import Progress
+from autotune.auto_scheduler.task_scheduler.progress import TaskProgress
 from autotune.auto_scheduler.task_scheduler.rounds import Rounds
 from autotune.errors import MeasureError
 from autotune.measure import Session
@@ -121,7 +121,7 @@ class TaskScheduler:
             if callbacks is None
             else list(check.sequence("callbacks", callbacks, "a list of TaskSchedulerCallback"))
         )
-        self.progress: list[Progress] = []
+        self.progress: list[TaskProgress] = []
         self._first_costs = [math.inf] * len(self.tasks)
         self.num_measures_per_round = 0
         self.best_score = math.inf
@@ -259,7 +259,7 @@ class TaskScheduler:
                     f"{len(policies)}"
                 )
         self.progress = [
-            Progress(each, weight)
+            TaskProgress(each, weight)
             for each, weight in zip(policies, self.task_weights, strict=True)
         ]
         self.best_costs = self._first_costs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from autotune.auto_scheduler.states.attach_map import move_attached
@@ -14,7 +15,7 @@ from autotune.auto_scheduler.states.replay import Replay
 from autotune.auto_scheduler.transform_steps.rows import flag, positive, positives, whole, wholes
 from autotune.errors import RecordError
 from autotune.te.intrinsics import ceildiv
-from autotune.utils.math import ceil_div, product
+from autotune.utils.math import ceil_div
 
 # No loop is longer: they are counted in 32 bits.
 _MOST = 2**31 - 1
@@ -78,7 +79,7 @@ class FollowSplitStep(TransformStep):
         if not 1 <= self.n_split <= len(source.lengths) + 1:
             raise refuse(self, f"n_split must be in 1..{len(source.lengths) + 1}")
         rest = source.lengths[self.n_split - 1 :]
-        last = None if None in rest else product(length for length in rest if length)
+        last = None if None in rest else prod(length for length in rest if length)
         return (*source.lengths[: self.n_split - 1], last)
 
     def apply(self, state: StateObject) -> StateObject:
@@ -111,7 +112,7 @@ class FollowFusedSplitStep(TransformStep):
         if any(self.level >= len(each) for each in lengths):
             raise refuse(self, f"a split that it follows has no length {self.level}")
         at_level = [each[self.level] for each in lengths]
-        return None if None in at_level else product(length for length in at_level if length)
+        return None if None in at_level else prod(length for length in at_level if length)
 
     def apply(self, state: StateObject) -> StateObject:
         """Split the loop."""

@@ -27,7 +27,7 @@ _MOVES_NOTHING = (ops.Reshape, ops.BatchFlatten, ops.ExpandDims, ops.Squeeze)
 
 
 @dataclass(frozen=True, eq=False)
-class Function:
+class FusedFunction:
     """Some operators that run as one.
 
     Attributes:
@@ -42,7 +42,7 @@ class Function:
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     nodes: tuple[Node, ...] = ()
-    parts: tuple[Function, ...] = ()
+    parts: tuple[FusedFunction, ...] = ()
 
     @cached_property
     def name(self) -> str:
@@ -75,7 +75,7 @@ class Function:
         shape, along = nodes[0].output.shape, nodes[0].op.along
         return math.prod(shape[: along % len(shape)]) == 1
 
-    def cut(self, count: int) -> tuple[Function, Function] | None:
+    def cut(self, count: int) -> tuple[FusedFunction, FusedFunction] | None:
         """Return two functions: the first ``count`` nodes, and the rest, which reads their result.
 
         None where more than one value would pass between them, or one that is an output too, and
@@ -163,31 +163,31 @@ def _reduces(output: Tensor) -> bool:
     return False
 
 
-def partition(graph: Graph, opt_level: int = 3, max_depth: int = MAX_DEPTH) -> list[Function]:
+def partition(graph: Graph, opt_level: int = 3, max_depth: int = MAX_DEPTH) -> list[FusedFunction]:
     """Cut a graph into functions by TVM's rules of fusion, in an order in which they can run."""
     groups = fused_groups(graph, opt_level, max_depth)
     return [_function(graph, nodes) for nodes in groups]
 
 
-def function_of(graph: Graph) -> Function:
+def function_of(graph: Graph) -> FusedFunction:
     """Make one function of all nodes of a graph, over its inputs and constants."""
     return _of_nodes(graph.nodes, graph.outputs)
 
 
-def merged(first: Function, second: Function) -> Function:
+def merged(first: FusedFunction, second: FusedFunction) -> FusedFunction:
     """Make one function of two, of which the second may read the result of the first."""
     nodes, outputs = (*first.nodes, *second.nodes), (*first.outputs, *second.outputs)
     return replace(_of_nodes(nodes, outputs), parts=(first, second))
 
 
-def _function(graph: Graph, nodes: Sequence[Node]) -> Function:
+def _function(graph: Graph, nodes: Sequence[Node]) -> FusedFunction:
     """Make the function of a group of nodes, of which only the last is read from outside."""
     root = nodes[-1]
     single = len(root.outputs) == 1
     return _of_nodes(nodes, tuple(v for v in root.outputs if single or graph.uses(v)))
 
 
-def _of_nodes(nodes: Sequence[Node], outputs: tuple[Value, ...]) -> Function:
+def _of_nodes(nodes: Sequence[Node], outputs: tuple[Value, ...]) -> FusedFunction:
     inside = set(nodes)
     known: dict[Value, Value] = {}
     origins: dict[Value, Value] = {}
@@ -199,7 +199,7 @@ def _of_nodes(nodes: Sequence[Node], outputs: tuple[Value, ...]) -> Function:
     assert all(isinstance(value, Result) and value.node in inside for value in outputs)
     named = {value: Variable(value.type, f"p{i}") for i, value in enumerate(body.inputs)}
     inputs_of = tuple(origins[value] for value in body.inputs)
-    return Function(body.substitute(named), inputs_of, outputs, tuple(nodes))
+    return FusedFunction(body.substitute(named), inputs_of, outputs, tuple(nodes))
 
 
 def _given(value: Value, known: dict[Value, Value], origins: dict[Value, Value]) -> Value:

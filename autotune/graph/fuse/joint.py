@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune.graph.fuse.function import Function, merged
+from autotune.graph.fuse.function import FusedFunction, merged
 from autotune.graph.graph import Graph
 from autotune.graph.operator import Pattern
 from autotune.graph.value import Constant, Value
 
 
-def joint_functions(graph: Graph, functions: Sequence[Function]) -> list[Function]:
-    """Return functions of two results, each of two functions of a graph: its `Function.parts`.
+def joint_functions(graph: Graph, functions: Sequence[FusedFunction]) -> list[FusedFunction]:
+    """Return functions of two results, each of two functions of a graph: `FusedFunction.parts`.
 
     The first part reduces something, the second computes element by element on the result of the
     first, which others read too. All else that it reads is there before the first runs, so it may
@@ -26,7 +26,7 @@ def joint_functions(graph: Graph, functions: Sequence[Function]) -> list[Functio
         functions: of the graph, in an order in which they can run.
     """
     made: dict[Value, int] = {v: i for i, f in enumerate(functions) for v in f.outputs}
-    readers: dict[Value, list[Function]] = {}
+    readers: dict[Value, list[FusedFunction]] = {}
     for function in functions:
         for value in function.inputs:
             readers.setdefault(value, []).append(function)
@@ -41,7 +41,7 @@ def joint_functions(graph: Graph, functions: Sequence[Function]) -> list[Functio
     return found
 
 
-def _follows(function: Function, value: Value, made: dict[Value, int], place: int) -> bool:
+def _follows(function: FusedFunction, value: Value, made: dict[Value, int], place: int) -> bool:
     """Return whether a function computes element by element on a value, where that is made."""
     others = [each for each in function.inputs if each is not value]
     return (

@@ -21,7 +21,7 @@ from autotune.graph.passes.pipeline import (
     RELAY_CPU,
     RELAY_CUDA,
     RELAY_TEMPLATES,
-    Pipeline,
+    PassPipeline,
 )
 from autotune.graph.passes.simplify_inference import simplify_inference
 from autotune.graph.passes.to_conv2d import to_conv2d
@@ -33,7 +33,7 @@ __all__ = [
     "RELAY_CPU",
     "RELAY_CUDA",
     "RELAY_TEMPLATES",
-    "Pipeline",
+    "PassPipeline",
     "alter_layout",
     "canonicalize_ops",
     "channels",

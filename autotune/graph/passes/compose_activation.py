@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune.graph import ops
-from autotune.graph.passes.composing import Made, Reader, scalar_of, with_scalar
+from autotune.graph.passes.composing import GraphReader, Matched, scalar_of, with_scalar
 from autotune.graph.value import Node, Value, apply
 
 # How far a factor may be from the one that is meant, and be that in the arithmetic of a dtype.
@@ -36,7 +36,7 @@ _FORMS = {
 }
 
 
-def activation(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+def activation(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return the GELU or SiLU that a product, or a quotient, is.
 
     GELU is written as ``x * 0.5 * (1 + erf(x / sqrt(2)))``, the factors in any order and the
@@ -54,7 +54,7 @@ def activation(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value |
 Applied = tuple[ops.Gelu | ops.Silu, Value]
 
 
-def _silu(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Applied | None:
+def _silu(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Applied | None:
     """Return SiLU and what it is applied to."""
     if isinstance(node.op, ops.Divide):
         data, under = inputs
@@ -66,7 +66,7 @@ def _silu(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Applied | No
     return None
 
 
-def _exponent(reader: Reader, value: Value) -> Value | None:
+def _exponent(reader: GraphReader, value: Value) -> Value | None:
     """Return x where a value is ``1 + exp(-x)``."""
     total = reader.made_by(value, ops.Add)
     parts = with_scalar(total.inputs) if total else None
@@ -80,7 +80,7 @@ def _exponent(reader: Reader, value: Value) -> Value | None:
     return found[0] if found and found[1] == -1 else None
 
 
-def _gelu(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Applied | None:
+def _gelu(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Applied | None:
     """Return GELU and what it is applied to: ``number * x * (a + b * f(p(x)))``."""
     for part in _factors(reader, node.op, inputs)[1]:
         total = reader.made_by(part, ops.Add)
@@ -105,7 +105,7 @@ def _gelu(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Applied | No
     return None
 
 
-def _within(reader: Reader, values: tuple[Value, ...]) -> Iterator[Value]:
+def _within(reader: GraphReader, values: tuple[Value, ...]) -> Iterator[Value]:
     """Yield values and what they are products of."""
     for value in values:
         made = reader.made_by(value, ops.Multiply) or reader.made_by(value, ops.Divide)
@@ -115,12 +115,12 @@ def _within(reader: Reader, values: tuple[Value, ...]) -> Iterator[Value]:
             yield from _within(reader, made.inputs)
 
 
-def _polynomial(reader: Reader, value: Value, data: Value) -> dict[int, float] | None:
+def _polynomial(reader: GraphReader, value: Value, data: Value) -> dict[int, float] | None:
     """Return the coefficients, by powers, of a polynomial of the data; None of all else."""
     number = scalar_of(value)
     if value is data or number is not None:
         return {1: 1.0} if number is None else {0: number}
-    made: Made[Any] | None = None
+    made: Matched[Any] | None = None
     for kind in (ops.Add, ops.Multiply, ops.Divide, ops.Power):
         made = made or reader.made_by(value, kind)
     parts = [_polynomial(reader, each, data) for each in made.inputs] if made else [None]
@@ -151,7 +151,7 @@ def _near(number: float, wanted: float, like: Value) -> bool:
 
 
 def _factors(
-    reader: Reader, op: object, inputs: tuple[Value, ...], whole: Value | None = None
+    reader: GraphReader, op: object, inputs: tuple[Value, ...], whole: Value | None = None
 ) -> tuple[float, tuple[Value, ...]]:
     """Return a product, or a quotient, as a number and values; ``whole`` is not taken apart."""
     first, values = _product(reader, inputs[0], whole)
@@ -164,7 +164,7 @@ def _factors(
 
 
 def _product(
-    reader: Reader, value: Value, whole: Value | None = None
+    reader: GraphReader, value: Value, whole: Value | None = None
 ) -> tuple[float, tuple[Value, ...]]:
     """Return a value as a number and values whose product it is."""
     number = scalar_of(value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotune.graph import ops
-from autotune.graph.passes.composing import Made, Reader, reshaped, with_scalar
+from autotune.graph.passes.composing import GraphReader, Matched, reshaped, with_scalar
 from autotune.graph.types import Array
 from autotune.graph.value import Constant, Node, Value, apply
 
@@ -22,12 +22,12 @@ _ROUNDED = {"float16": 1e-3, "bfloat16": 8e-3}
 class _Scores:
     """Attention scores: q k^T of matrices, a factor, and the mask."""
 
-    product: Made[ops.BatchMatmul]
+    product: Matched[ops.BatchMatmul]
     scale: float = 1.0
     causal: bool = False
 
 
-def attention(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+def attention(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return the attention that a product of the softmax of a product is.
 
     Between the two there may be a factor, a mask that is known - all keys, or those up to the
@@ -54,7 +54,7 @@ def attention(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | 
     return None if made is None else reshaped(made, node.output.shape, origin)
 
 
-def _past_reshapes(reader: Reader, value: Value) -> Value | None:
+def _past_reshapes(reader: GraphReader, value: Value) -> Value | None:
     """Return a value before reshapes that keep its matrices; None where it is read twice."""
     while reader.is_read_once(value):
         moved = reader.made_by(value, ops.Reshape)
@@ -66,7 +66,7 @@ def _past_reshapes(reader: Reader, value: Value) -> Value | None:
     return None
 
 
-def _scores(reader: Reader, weights: Value) -> _Scores | None:
+def _scores(reader: GraphReader, weights: Value) -> _Scores | None:
     """Return what the scores are whose softmax weights are."""
     before = _past_reshapes(reader, weights)
     softmax = reader.made_by(before, ops.Softmax) if before else None
@@ -87,7 +87,7 @@ def _scores(reader: Reader, weights: Value) -> _Scores | None:
     return None
 
 
-def _factor(reader: Reader, value: Value) -> tuple[Value, float] | None:
+def _factor(reader: GraphReader, value: Value) -> tuple[Value, float] | None:
     """Return what is multiplied or divided by a positive number, and the factor."""
     product = reader.made_by(value, ops.Multiply)
     quotient = reader.made_by(value, ops.Divide)
@@ -100,7 +100,7 @@ def _factor(reader: Reader, value: Value) -> tuple[Value, float] | None:
     return (parts[0], 1 / parts[1]) if found and parts[0] is found.inputs[0] else None
 
 
-def _masked(reader: Reader, value: Value) -> tuple[Value, bool] | None:
+def _masked(reader: GraphReader, value: Value) -> tuple[Value, bool] | None:
     """Return scores before a mask, and whether it is causal; None of masks that are neither."""
     if chosen := reader.made_by(value, ops.Where):
         condition, scores, other = chosen.inputs
@@ -133,7 +133,7 @@ def _seen(hidden: Array, queries: int, keys: int) -> Array | None:
     return seen[0] if (seen == seen[:1]).all() else None
 
 
-def _transposed(reader: Reader, value: Value, origin: str) -> Value:
+def _transposed(reader: GraphReader, value: Value, origin: str) -> Value:
     """Return matrices transposed; an earlier transpose is undone."""
     moved = reader.made_by(value, ops.Reshape)
     if moved is not None and moved.inputs[0].shape[-2:] == value.shape[-2:]:
@@ -151,7 +151,7 @@ def _transposed(reader: Reader, value: Value, origin: str) -> Value:
     return apply(ops.Transpose(axes), before.inputs[0], origin=origin)
 
 
-def _unscaled(reader: Reader, value: Value, origin: str) -> tuple[Value, float]:
+def _unscaled(reader: GraphReader, value: Value, origin: str) -> tuple[Value, float]:
     """Return a value without the number that it is multiplied by, and that number."""
     if not reader.is_read_once(value):
         return value, 1.0
@@ -166,7 +166,7 @@ def _unscaled(reader: Reader, value: Value, origin: str) -> tuple[Value, float]:
 
 
 def _heads(
-    reader: Reader, q: Value, k: Value, v: Value, origin: str
+    reader: GraphReader, q: Value, k: Value, v: Value, origin: str
 ) -> tuple[Value, Value, Value]:
     """Return operands with a dimension for heads: as they were before they became matrices."""
     keys, values = _shared(reader, k), _shared(reader, v)
@@ -188,7 +188,7 @@ def _heads(
     return wide[0], wide[1], wide[2]
 
 
-def _shared(reader: Reader, value: Value) -> Value | None:
+def _shared(reader: GraphReader, value: Value) -> Value | None:
     """Return keys or values that were repeated for the heads that share them, before that."""
     wide = reader.made_by(_before_shapes(reader, value), ops.BroadcastTo)
     if wide is None or wide.output.type.ndim != 5:
@@ -202,7 +202,7 @@ def _shared(reader: Reader, value: Value) -> Value | None:
     return reshaped(before, (batch, heads, rows, size), "")
 
 
-def _before_shapes(reader: Reader, value: Value) -> Value:
+def _before_shapes(reader: GraphReader, value: Value) -> Value:
     """Return a value as it was before reshapes."""
     while (made := reader.made_by(value, ops.Reshape)) is not None:
         value = made.inputs[0]

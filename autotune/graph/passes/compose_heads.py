@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from autotune.graph import ops
-from autotune.graph.passes.composing import Reader, reshaped
+from autotune.graph.passes.composing import GraphReader, reshaped
 from autotune.graph.passes.fold_scale import vector_axis
 from autotune.graph.passes.joined_products import Product, joined
 from autotune.graph.value import Constant, Node, Result, Value
@@ -25,7 +25,7 @@ class _Part:
     end: int
 
 
-def untransposed(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+def untransposed(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return attention with rows before heads, where its inputs and its result are transposed.
 
     Where q, k and v are products of the same data, or parts of one product, that is one product,
@@ -63,7 +63,7 @@ def _turns(op: object) -> bool:
     return tuple(axis % len(_ROWS_AND_HEADS) for axis in op.axes) == _ROWS_AND_HEADS
 
 
-def _packed(reader: Reader, q: Value, k: Value, v: Value, origin: str) -> Value | None:
+def _packed(reader: GraphReader, q: Value, k: Value, v: Value, origin: str) -> Value | None:
     """Return one array of all heads of q, k and v, each row behind one another."""
     if q.shape[:2] != k.shape[:2]:
         return None
@@ -79,7 +79,7 @@ def _packed(reader: Reader, q: Value, k: Value, v: Value, origin: str) -> Value 
     return reshaped(whole, shape, origin)
 
 
-def _split(reader: Reader, q: Value, k: Value, v: Value) -> Value | None:
+def _split(reader: GraphReader, q: Value, k: Value, v: Value) -> Value | None:
     """Return the value whose rows are the heads of q, of k and of v, if these are cut from one."""
     parts = [_part(_unshaped(reader, each)) for each in (q, k, v)]
     known = [each for each in parts if each is not None]
@@ -114,14 +114,14 @@ def _part(value: Value) -> _Part | None:
     return _Part(whole, shorter[0], begin, end)
 
 
-def _unshaped(reader: Reader, value: Value) -> Value:
+def _unshaped(reader: GraphReader, value: Value) -> Value:
     """Return a value before reshapes."""
     while moved := reader.made_by(value, ops.Reshape):
         value = moved.inputs[0]
     return value
 
 
-def _product(reader: Reader, value: Value) -> tuple[Value, Product] | None:
+def _product(reader: GraphReader, value: Value) -> tuple[Value, Product] | None:
     """Return data and the product of it that a value is, if nobody else reads that."""
     while reader.is_read_once(value) and (moved := reader.made_by(value, ops.Reshape)):
         value = moved.inputs[0]

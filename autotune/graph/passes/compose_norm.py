@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from autotune.graph import ops
-from autotune.graph.passes.composing import Reader, reshaped, scalar_of, with_scalar
+from autotune.graph.passes.composing import GraphReader, reshaped, scalar_of, with_scalar
 from autotune.graph.passes.fold_scale import vector_axis
 from autotune.graph.value import Node, Value
 
@@ -20,7 +20,7 @@ class _Squares:
     epsilon: float
 
 
-def norm(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+def norm(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return the norm without vectors that a quotient is: data over the root of its variance.
 
     Written as ``x / sqrt(v + e)`` or ``x * rsqrt(v + e)``, with ``v`` the mean of ``x * x`` or
@@ -40,7 +40,7 @@ def norm(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     return None
 
 
-def _under_root(reader: Reader, value: Value) -> Value | None:
+def _under_root(reader: GraphReader, value: Value) -> Value | None:
     """Return what a square root is taken of."""
     if root := reader.made_by(value, ops.Sqrt):
         return root.inputs[0]
@@ -48,7 +48,7 @@ def _under_root(reader: Reader, value: Value) -> Value | None:
     return power.inputs[0] if power and scalar_of(power.inputs[1]) == 0.5 else None
 
 
-def _under_inverse(reader: Reader, value: Value) -> Value | None:
+def _under_inverse(reader: GraphReader, value: Value) -> Value | None:
     """Return what the inverse of a square root is taken of."""
     if root := reader.made_by(value, ops.Rsqrt):
         return root.inputs[0]
@@ -58,7 +58,7 @@ def _under_inverse(reader: Reader, value: Value) -> Value | None:
     return _under_root(reader, over.inputs[1]) if over and scalar_of(over.inputs[0]) == 1 else None
 
 
-def _squares(reader: Reader, value: Value) -> _Squares | None:
+def _squares(reader: GraphReader, value: Value) -> _Squares | None:
     """Return what a value is the mean of the squares of, plus a number."""
     total = reader.made_by(value, ops.Add)
     parts = with_scalar(total.inputs) if total else None
@@ -76,7 +76,7 @@ def _squares(reader: Reader, value: Value) -> _Squares | None:
     return _Squares(power.inputs[0], over, parts[1]) if power and twice else None
 
 
-def _core(reader: Reader, squares: _Squares, origin: str) -> Value | None:
+def _core(reader: GraphReader, squares: _Squares, origin: str) -> Value | None:
     """Return the norm along the last axes of data, whose squares these are."""
     data, over = squares.data, squares.over
     rank = data.type.ndim
@@ -107,7 +107,7 @@ def _centred(over: tuple[int, ...], epsilon: float) -> ops.Norm:
     return ops.LayerNorm(-1, epsilon, center=False, scale=False)
 
 
-def affine(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+def affine(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return a norm with the vector that it is multiplied by, or that is added to it."""
     if not isinstance(node.op, ops.Multiply | ops.Add):
         return None
@@ -134,7 +134,7 @@ def _with_vector(op: ops.Norm, gamma: bool) -> ops.Norm | None:
     return None
 
 
-def grouped(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+def grouped(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return the group norm that is a norm of data seen as groups, and seen as images again."""
     made = reader.made_by(inputs[0], ops.Norm) if isinstance(node.op, ops.Reshape) else None
     seen = reader.made_by(made.inputs[0], ops.Reshape) if made else None
@@ -152,7 +152,7 @@ def grouped(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | No
     return reader.composed(op, data, origin=node.origin)
 
 
-def narrowed(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+def narrowed(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return the norm of 16-bit floats that is written as one of float32 between two casts.
 
     The operator adds up in float32 by itself.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from autotune.graph import ops
-from autotune.graph.passes.composing import Reader
+from autotune.graph.passes.composing import GraphReader
 from autotune.graph.value import Constant, Node, Value, apply
 
 
-def patches(reader: Reader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+def patches(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return the product that computes an NCHW convolution whose windows do not overlap.
 
     An example is the first layer of a vision transformer. Each patch becomes a row, transposed

@@ -20,7 +20,7 @@ Op = TypeVar("Op", bound=Operator)
 
 
 @dataclass(frozen=True)
-class Made(Generic[Op]):
+class Matched(Generic[Op]):
     """An operator of a known kind, what it is applied to, and its result."""
 
     op: Op
@@ -29,7 +29,7 @@ class Made(Generic[Op]):
 
 
 @dataclass
-class Reader:
+class GraphReader:
     """The graph that is rebuilt, as matchers see it: producers and readers of values.
 
     Attributes:
@@ -42,12 +42,12 @@ class Reader:
     serves: Serves
     before: dict[Value, Value] = field(default_factory=dict)
 
-    def made_by(self, value: Value, kind: type[Op]) -> Made[Op] | None:
+    def made_by(self, value: Value, kind: type[Op]) -> Matched[Op] | None:
         """Return how a value is made, if that is by an operator of a kind."""
         if not isinstance(value, Result) or len(value.node.outputs) != 1:
             return None
         op = value.node.op
-        return Made(op, value.node.inputs, value) if isinstance(op, kind) else None
+        return Matched(op, value.node.inputs, value) if isinstance(op, kind) else None
 
     def is_read_once(self, value: Value) -> bool:
         """Return whether a value is read exactly once, and is not an output of the graph."""
@@ -61,12 +61,12 @@ class Reader:
 
 
 # Returns what stands for the result of a node, whose inputs are those given; None: the node.
-Matcher = Callable[[Reader, Node, tuple[Value, ...]], Value | None]
+Matcher = Callable[[GraphReader, Node, tuple[Value, ...]], Value | None]
 
 
 def rewritten(graph: Graph, serves: Serves, matchers: Sequence[Matcher]) -> Graph:
     """Return a graph in which matchers have their say of each node, the first one first."""
-    reader = Reader(graph, serves)
+    reader = GraphReader(graph, serves)
 
     def found(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
         value = None

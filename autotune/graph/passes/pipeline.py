@@ -20,7 +20,7 @@ Pass = Callable[[Graph], Graph]
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class PassPipeline:
     """Passes in order, each with the level from which on it runs.
 
     Attributes:
@@ -56,18 +56,20 @@ _COMMON: tuple[tuple[int, Pass], ...] = (
 _END: tuple[tuple[int, Pass], ...] = ((0, simplify_expressions), (2, fold_constant))
 
 # The order of ``relay.build`` with the auto-scheduler, from which TVM's workload keys follow.
-RELAY_CUDA = Pipeline("relay_cuda", (*_COMMON, (3, alter_layout), *_END))
+RELAY_CUDA = PassPipeline("relay_cuda", (*_COMMON, (3, alter_layout), *_END))
 # On the CPU TVM takes Winograd's for fewer convolutions; weights are laid out anew once a schedule
 # is known.
-RELAY_CPU = Pipeline("relay_llvm", (*_COMMON, (3, alter_layout_cpu), *_END))
+RELAY_CPU = PassPipeline("relay_llvm", (*_COMMON, (3, alter_layout_cpu), *_END))
 # While templates are extracted TVM leaves layouts alone.
-RELAY_TEMPLATES = Pipeline("relay_templates", (*_COMMON, *_END))
+RELAY_TEMPLATES = PassPipeline("relay_templates", (*_COMMON, *_END))
 _OWN = (*_COMMON, (3, to_conv2d), (3, fold_affine))
 # Ours: fewer operations, whatever the signs of scales; direct convolutions of images, channels
 # first.
-OWN = Pipeline("own", (*_OWN, (3, channels_first), *_END), composes=True)
+OWN = PassPipeline("own", (*_OWN, (3, channels_first), *_END), composes=True)
 # The same with volumes and transposed convolutions as they are, which records of TVM's templates
 # fit.
-OWN_LAYERS = Pipeline("own_layers", (*_COMMON, (3, fold_affine), (3, channels_first), *_END), True)
+OWN_LAYERS = PassPipeline(
+    "own_layers", (*_COMMON, (3, fold_affine), (3, channels_first), *_END), True
+)
 # The same without a change of layouts, where a race says that it is faster.
-OWN_AS_WRITTEN = Pipeline("own_as_written", (*_OWN, *_END), composes=True)
+OWN_AS_WRITTEN = PassPipeline("own_as_written", (*_OWN, *_END), composes=True)

@@ -136,7 +136,7 @@ class _SplitBuffers(Rewriter):
             offsets = []
             for loop in reversed(loops):
                 offsets.append((simplifier.var(loop.var), size))
-                size *= extent_of(loop)
+                size *= vthread_count(loop)
             new = Buffer(buffer.name, (size,), buffer.dtype, buffer.scope)
             self.places[buffer] = (new, simplifier.combine(offsets))
 
@@ -217,20 +217,20 @@ class _Injector(StmtRewriter):
         copies = 1
         if not self.uses.of(stmt).has_loops:
             while first:
-                extent = extent_of(loops[first - 1])
+                extent = vthread_count(loops[first - 1])
                 if extent > MOST_PER_THREAD or copies * extent > MOST_COPIES:
                     break
                 first -= 1
                 copies *= extent
         free = tuple([loop.var for loop in loops[first:]])
         make = self.templates.copies(stmt, free)
-        ranges = [range(extent_of(loop)) for loop in loops[first:]]
+        ranges = [range(vthread_count(loop)) for loop in loops[first:]]
         result = seq(*[new for values in tuples(*ranges) for new in make(values)])
         for loop in reversed(loops[:first]):
             result = For(loop.var, loop.extent, ForKind.SERIAL, result)
         return result
 
 
-def extent_of(loop: For) -> int:
+def vthread_count(loop: For) -> int:
     """Return the extent of the loop of a virtual thread, which is constant."""
     return constant_iterations(loop, "vthread")

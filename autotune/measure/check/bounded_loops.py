@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from math import prod
 
 from autotune.errors import KernelError, MeasureError
 from autotune.ir import IntImm, IterVar, ProducerLoad, Reduce, is_float
@@ -22,7 +23,6 @@ from autotune.measure.check.bounded_reduction import State, state_of
 from autotune.measure.check.bounded_text import C_TYPES, HELPERS, memory_type
 from autotune.measure.check.rounding import LARGEST, SHORT
 from autotune.te import ComputeOp, Tensor, post_order
-from autotune.utils.math import product
 
 # Elements of the two innermost axes whose reductions go on together: they fit the first cache.
 _WIDTH, _HEIGHT = 64, 8
@@ -157,12 +157,12 @@ class _Loops:
 
     def _turn_what_is_read(self, op: ComputeOp, first: Reduce) -> None:
         """Copy the tensors whose elements along the innermost axis are far apart."""
-        work = product(_extent(a) for a in op.axis) * _terms(first)
+        work = prod(_extent(a) for a in op.axis) * _terms(first)
         for node in chain.from_iterable(walk(e) for e in (*first.sources, first.condition)):
             if not isinstance(node, ProducerLoad):
                 continue
             key, shape = (node.tensor, self._moved(node)), _shape(node.tensor)
-            if key[1] is None or key in self._turned or work < _COPY_FROM * product(shape):
+            if key[1] is None or key in self._turned or work < _COPY_FROM * prod(shape):
                 continue
             self._turned[key[0], key[1]] = self._copy(self.stored[node.tensor], shape, key[1])
 
@@ -175,13 +175,13 @@ class _Loops:
 
     def _copy(self, of: _Stored, shape: tuple[int, ...], moved: int) -> _Stored:
         """Write a copy of a tensor that has one of its axes last."""
-        rows, extent, columns = product(shape[:moved]), shape[moved], product(shape[moved + 1 :])
+        rows, extent, columns = prod(shape[:moved]), shape[moved], prod(shape[moved + 1 :])
         copies = {
             name: f"turned{len(self.arrays)}_{name}" for name in (of.value, of.error) if name
         }
         for name, copy in copies.items():
             given = next((memory_type(a.dtype) for a in self.inputs if a.name == name), "")
-            self.arrays[copy] = given or self.arrays[name][0], product(shape)
+            self.arrays[copy] = given or self.arrays[name][0], prod(shape)
             loops = [
                 f"for (int64_t {i} = 0; {i} < {n}; {i}++)"
                 for i, n in (("p", rows), ("c", columns), ("m", extent))
@@ -236,7 +236,7 @@ class _Loops:
                 self.writer.lines.append(f"{at.error}[{offset}] = {error};")
 
     def _reserve(self, tensor: Tensor, exact: bool) -> _Stored:
-        number, size = len(self.stored), product(_shape(tensor))
+        number, size = len(self.stored), prod(_shape(tensor))
         at = self.stored[tensor] = _Stored(f"value{number}", "" if exact else f"error{number}")
         self.arrays[at.value] = C_TYPES[tensor.dtype], size
         if at.error:
@@ -372,4 +372,4 @@ def _extent(axis: IterVar) -> int:
 
 
 def _terms(reduce: Reduce) -> int:
-    return product(_extent(axis) for axis in reduce.axes)
+    return prod(_extent(axis) for axis in reduce.axes)

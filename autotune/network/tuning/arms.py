@@ -11,7 +11,7 @@ from typing import Any
 
 from autotune.auto_scheduler import RecordToFile, SketchPolicy, SketchTuner, XGBModel
 from autotune.errors import AutotuneError
-from autotune.graph.fuse import Function
+from autotune.graph.fuse import FusedFunction
 from autotune.measure import MeasureInput, Session
 from autotune.network.choice import RULE, Choice, shipped
 from autotune.network.choice_json import search_task
@@ -130,7 +130,7 @@ class Tuned:
         untuned_arm: the way in which it is computed then; None where that is by rule.
     """
 
-    function: Function
+    function: FusedFunction
     calls: int
     arms: list[Arm]
     untuned_s: float = math.inf
@@ -162,7 +162,7 @@ class Tuned:
 
 
 def tuned_functions(
-    functions: Sequence[Function],
+    functions: Sequence[FusedFunction],
     target: Target,
     log: NetworkLog,
     seed: int | None,
@@ -180,7 +180,7 @@ def tuned_functions(
     """
     before = untuned or {}
     calls: dict[str, int] = {}
-    first: dict[str, Function] = {}
+    first: dict[str, FusedFunction] = {}
     for function in functions:
         if not function.is_free and function.has_reduction:
             calls[function.signature] = calls.get(function.signature, 0) + 1
@@ -222,7 +222,7 @@ def _relate(arms: Sequence[Arm]) -> None:
 
 
 def _arms(
-    function: Function, target: Target, log: NetworkLog, seed: int | None, model: XGBModel
+    function: FusedFunction, target: Target, log: NetworkLog, seed: int | None, model: XGBModel
 ) -> list[Arm]:
     arms = []
     for offer in offers_of(function, target):

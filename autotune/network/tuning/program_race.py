@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.graph.fuse import Function
+from autotune.graph.fuse import FusedFunction
 from autotune.network.choice import Choice, Unit
 from autotune.network.choice_json import choice_hashes, choice_to_json
 from autotune.network.compiled import NetworkInstance
@@ -118,6 +118,6 @@ def names_of_functions(instance: NetworkInstance) -> dict[str, str]:
     return {_owner(unit).signature: _owner(unit).name for unit in units}
 
 
-def _owner(unit: Unit) -> Function:
+def _owner(unit: Unit) -> FusedFunction:
     """Return the function that a unit is a part of, or is run in the place of."""
     return unit.within or unit.whole

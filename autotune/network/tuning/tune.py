@@ -15,7 +15,7 @@ from functools import partial
 
 from autotune.errors import AutotuneError, GraphError, RecordError
 from autotune.graph import Graph, digest
-from autotune.graph.fuse import Function
+from autotune.graph.fuse import FusedFunction
 from autotune.graph.passes import OWN
 from autotune.measure import Session, measure_option
 from autotune.network.choice import RULE, Choice, same_for
@@ -177,7 +177,7 @@ class _Tuning:
         self.on_round = on_round
         self._untuned_run_s = 0.0
         # First parts by the signatures of joint functions, and how they are computed by their own.
-        self._firsts: dict[str, Function] = {}
+        self._firsts: dict[str, FusedFunction] = {}
         self._apart: dict[str, Choice] = {}
         budget.before_s = log.spent_s(self.name, target)
 
@@ -289,7 +289,7 @@ class _Tuning:
             found[function.signature] = [*({first.key: first} | field | last).values()]
         return found
 
-    def _choose_parts(self, joint: Function, best: Choice) -> None:
+    def _choose_parts(self, joint: FusedFunction, best: Choice) -> None:
         """Say how the first part of a joint function is computed where that is not.
 
         Joint functions that share a first part share its kernel.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from autotune.graph import Constant, Graph, Operator
-from autotune.graph.fuse import Function, joint_functions, partition
+from autotune.graph.fuse import FusedFunction, joint_functions, partition
 from autotune.network.choice import RULE, Choice, Chooser, choose_untuned, is_one, units_of
 from autotune.network.compile import compile_plan
 from autotune.network.compiled import CompiledNetwork
@@ -40,7 +40,7 @@ class Variants:
         self.joint = [each for each in found if is_one(each, choose_untuned(each, target))]
 
     @cached_property
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[FusedFunction]:
         """The functions to tune, in the order of running; joint functions replace their parts."""
         joint = {part: each for each in self.joint for part in each.parts}
         return list(dict.fromkeys(joint.get(each, each) for each in self.parts))
@@ -66,7 +66,7 @@ class Variants:
             GraphError: kernels cannot be compiled.
         """
 
-        def choose(function: Function, target: Target) -> Choice:
+        def choose(function: FusedFunction, target: Target) -> Choice:
             del target
             mine = choices.get(function.signature)
             return self.untuned[function.signature] if mine is None else mine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from typing import Any, TypeVar, cast
 
 import ml_dtypes
@@ -16,7 +17,6 @@ from autotune.runtime.arrays import dlpack
 from autotune.runtime.arrays.memory import Block, memory_of
 from autotune.runtime.device import Device, cpu
 from autotune.utils.check import Check
-from autotune.utils.math import product
 
 HostArray = npt.NDArray[Any]
 
@@ -104,7 +104,7 @@ class NDArray:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return product(self.shape)
+        return prod(self.shape)
 
     @property
     def nbytes(self) -> int:
@@ -258,7 +258,7 @@ def empty(
         check.refuse("shape", "a tuple of extents such as (2, 3)", shape)
     extents = tuple(check.whole("shape", _whole(n), least=0) for n in given)
     name = dtype_name(dtype)
-    size = product(extents) * item_bytes(name)
+    size = prod(extents) * item_bytes(name)
     return NDArray(where, extents, name, memory_of(where).allocate(where, size))
 
 

@@ -35,7 +35,7 @@ _SAME = ({"bool", "uint8"},)
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundArrays:
     """The arrays of one call.
 
     Attributes:
@@ -55,7 +55,7 @@ def bind(
     device: Device,
     stream: int = 0,
     may_copy: bool = True,
-) -> Bound:
+) -> BoundArrays:
     """Check the arguments of a call, and copy them to the device if needed.
 
     Arrays on the device are used in place. Host arrays for a kernel on a GPU, and arrays that are
@@ -99,7 +99,7 @@ def bind(
         copies += [copy_back] if copy_back else []
     pairs = zip(kernel.args, values, strict=True)
     note_written(value for argument, value in pairs if argument.role != "in")
-    return Bound(tuple(arrays), partial(_finish, copies), copied)
+    return BoundArrays(tuple(arrays), partial(_finish, copies), copied)
 
 
 def _finish(copies: Sequence[Callable[[], object]]) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from math import prod
 from typing import Any
 
 from autotune.errors import KernelError
 from autotune.kernel.kernel import ITEM_BYTES
 from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import DEVICE_TYPES, Device
-from autotune.utils.math import product
 
 
 class _DLDevice(ctypes.Structure):
@@ -160,7 +160,7 @@ def adopt(
     if not tensor.data and 0 not in shape:
         raise KernelError(f"from_dlpack: the {type(source).__name__} holds no memory")
     owner = _borrowed(capsule, address)
-    size = product(shape) * ITEM_BYTES[dtype]
+    size = prod(shape) * ITEM_BYTES[dtype]
     return device, shape, dtype, Block((tensor.data or 0) + tensor.byte_offset, size, owner)
 
 
@@ -269,7 +269,7 @@ def _dtype(tensor: _DLTensor) -> str:
 
 
 def _dense_strides(shape: tuple[int, ...]) -> list[int]:
-    return [product(shape[i + 1 :]) for i in range(len(shape))]
+    return [prod(shape[i + 1 :]) for i in range(len(shape))]
 
 
 def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

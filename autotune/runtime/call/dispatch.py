@@ -24,7 +24,7 @@ _MOST_LOADED = 8
 _CUDA = 2
 
 
-class Dispatch:
+class CallDispatch:
     """Calls one function.
 
     The C launcher has an `entry` for each combination of shapes, dtypes and device that was called

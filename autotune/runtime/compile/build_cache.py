@@ -27,7 +27,7 @@ _SCHEMA = 3
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """An entry of the cache: one compilation.
 
     Attributes:
@@ -62,7 +62,7 @@ class BuildCache:
         # Unknown until the first store looks at the folder.
         self._room: int | None = None
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> CacheEntry | None:
         """Return the entry of ``key`` and mark it as used, or None.
 
         A damaged entry is ignored, and so is one that another user may have written, since its
@@ -77,14 +77,14 @@ class BuildCache:
             facts = json.loads(head)
             if facts.pop("schema") != _SCHEMA:
                 return None
-            entry = Entry(artifact, **facts)
+            entry = CacheEntry(artifact, **facts)
         except (OSError, ValueError, KeyError, TypeError):
             return None
         with contextlib.suppress(OSError):
             os.utime(path)
         return entry
 
-    def put(self, key: str, entry: Entry) -> None:
+    def put(self, key: str, entry: CacheEntry) -> None:
         """Store an entry, if the folder can be written."""
         facts = {k: v for k, v in asdict(entry).items() if k != "artifact"}
         content = json.dumps(facts | {"schema": _SCHEMA}).encode() + b"\n" + entry.artifact

@@ -26,7 +26,7 @@ from autotune.errors import (
 from autotune.kernel.entry import identifier, plain_name
 from autotune.kernel.kernel import Kernel
 from autotune.kernel.signature import signature_mismatch
-from autotune.runtime.compile.build_cache import BuildCache, Entry
+from autotune.runtime.compile.build_cache import BuildCache, CacheEntry
 from autotune.runtime.compile.compilers import Recipe
 from autotune.runtime.compile.cubin import check_cubin
 from autotune.runtime.compile.elf import code_bytes, code_hash
@@ -165,7 +165,7 @@ def _users_cache(folder: Path) -> BuildCache:
     return BuildCache(folder / "build")
 
 
-def _compile(kernel: Kernel, recipe: Recipe, timeout_s: float) -> Entry:
+def _compile(kernel: Kernel, recipe: Recipe, timeout_s: float) -> CacheEntry:
     """Run the recipe; a refusal of the source is a result as well."""
     try:
         with tempfile.TemporaryDirectory(prefix="autotune-build-") as folder:
@@ -176,13 +176,13 @@ def _compile(kernel: Kernel, recipe: Recipe, timeout_s: float) -> Entry:
     except CompileError as error:
         if _NOT_FOUND.search(str(error)):
             raise
-        return Entry(b"", error=str(error))
+        return CacheEntry(b"", error=str(error))
     except OSError as error:
         raise CompilerCrashed(
             f"kernel {kernel.name!r}: cannot compile in {tempfile.gettempdir()}: {error}; "
             "free space there or set TMPDIR"
         ) from error
-    return Entry(
+    return CacheEntry(
         artifact,
         log=log,
         entries=parse_ptxas(log),

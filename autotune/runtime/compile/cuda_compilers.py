@@ -49,7 +49,7 @@ def nvcc_recipe(kernel: Kernel, target: Target) -> Recipe:
         # Not at the top: it takes longer to import than NVRTC to compile a kernel.
         from autotune.runtime.compile import pycuda_nvcc
 
-        if pycuda_nvcc.has_pycuda():
+        if pycuda_nvcc.has_pycuda_compiler():
             argv, completed, cubin = pycuda_nvcc.nvcc_through_pycuda(
                 kernel.source, nvcc, options, folder, timeout_s
             )

@@ -26,7 +26,7 @@ except ImportError:  # no PyCUDA, or no driver
 _lock = threading.Lock()
 
 
-def has_pycuda() -> bool:
+def has_pycuda_compiler() -> bool:
     """Return whether PyCUDA can be used, which also takes a driver."""
     return _compiler is not None
 

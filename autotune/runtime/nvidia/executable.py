@@ -20,7 +20,7 @@ from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable, timed_alone
 from autotune.runtime.nvidia.driver import activated, driver, given_back_after, leave
 from autotune.runtime.nvidia.event import Event
-from autotune.runtime.nvidia.graph import Graph
+from autotune.runtime.nvidia.graph import CudaGraph
 from autotune.runtime.nvidia.launches import as_launched, launch
 from autotune.runtime.nvidia.modules import Loaded, load_cubin
 from autotune.runtime.nvidia.nvml import read_clocks
@@ -194,7 +194,7 @@ class CudaSampler:
         self._pointers = [executable.arguments(arrays) for arrays in sets]
         # Goes on from sample to sample, or a sample of few runs would always find warm sets.
         self._turn = itertools.cycle(range(self.input_sets))
-        self._last_graph: tuple[tuple[int, ...], Graph] | None = None
+        self._last_graph: tuple[tuple[int, ...], CudaGraph] | None = None
         self._pairs: list[tuple[Event, Event]] = []
         with activated(self._index):
             self._events = Event(), Event()
@@ -244,9 +244,9 @@ class CudaSampler:
         end.synchronize()
         return start.seconds_till(end) * number / (launches * runs)
 
-    def _graph(self, order: tuple[int, ...]) -> Graph:
+    def _graph(self, order: tuple[int, ...]) -> CudaGraph:
         if self._last_graph is None or self._last_graph[0] != order:
-            graph = Graph(self._executable.stream, partial(self._queue_all, order))
+            graph = CudaGraph(self._executable.stream, partial(self._queue_all, order))
             # Launched once untimed: the first launch uploads it.
             graph.launch()
             self._executable.stream.synchronize()

@@ -37,7 +37,7 @@ class _NodeParams(ctypes.Structure):
     ]
 
 
-class Graph:
+class CudaGraph:
     """The work captured from a stream, which can be launched repeatedly.
 
     Args:

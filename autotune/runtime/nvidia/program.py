@@ -16,7 +16,7 @@ from autotune.runtime.device import Device
 from autotune.runtime.nvidia.driver import activated, driver, given_back_after
 from autotune.runtime.nvidia.event import Event
 from autotune.runtime.nvidia.executable import CudaExecutable, nothing
-from autotune.runtime.nvidia.graph import Graph
+from autotune.runtime.nvidia.graph import CudaGraph
 from autotune.runtime.nvidia.libcuda import last_node, synchronize
 from autotune.runtime.nvidia.nvml import read_clocks
 from autotune.runtime.program import Program, ProgramStep
@@ -67,7 +67,7 @@ class CudaProgram(Program):
             self._graph = self._captured() if self.steps else None
         # On which the last run was queued.
         self._last: int | None = None
-        self._timed: tuple[Graph, list[Event]] | None = None
+        self._timed: tuple[CudaGraph, list[Event]] | None = None
         self._event_s = 0.0
 
     @property
@@ -79,12 +79,12 @@ class CudaProgram(Program):
     def _has_branches(self) -> bool:
         return len(self._streams) > 1
 
-    def _captured(self) -> Graph:
+    def _captured(self) -> CudaGraph:
         """Return the graph of all steps, and note the nodes of their kernels."""
         self._nodes = [[] for _ in self._queued]
         branched = partial(self._queue_branches, self._placed)
         plain = partial(self._queue_all, note=True)
-        return Graph(self.stream, branched if self._has_branches else plain)
+        return CudaGraph(self.stream, branched if self._has_branches else plain)
 
     def _note_node(self, number: int) -> None:
         """Note the kernel of a step that was queued last, where the driver can tell."""
@@ -159,7 +159,7 @@ class CudaProgram(Program):
         assert self._graph is not None
         pairs = [(self._nodes[number], self._queued[number][1]) for number in numbers]
         known = all(len(nodes) == len(values) for nodes, values in pairs)
-        if not known or not Graph.can_change():
+        if not known or not CudaGraph.can_change():
             return False
         try:
             for nodes, values in pairs:
@@ -189,7 +189,7 @@ class CudaProgram(Program):
         assert self._timed is not None
         return self._seconds_between(*self._timed)
 
-    def _seconds_between(self, graph: Graph, events: Sequence[Event]) -> list[float]:
+    def _seconds_between(self, graph: CudaGraph, events: Sequence[Event]) -> list[float]:
         graph.launch()
         self.stream.synchronize()
         return [a.seconds_till(b) for a, b in itertools.pairwise(events)]
@@ -206,14 +206,14 @@ class CudaProgram(Program):
             self._queue_all()
             ends[1].record_in_graph(self.stream)
 
-        graph = Graph(self.stream, queue)
+        graph = CudaGraph(self.stream, queue)
         plain, timed = (
             statistics.median(sum(run()) for _ in range(_COMPARED_RUNS))
             for run in (partial(self._seconds_between, graph, ends), self._timed_run)
         )
         return max(timed - plain, 0.0) / between
 
-    def _timed_graph(self) -> tuple[Graph, list[Event]]:
+    def _timed_graph(self) -> tuple[CudaGraph, list[Event]]:
         """Return the graph with an event before the first step and after each."""
         events = [Event() for _ in range(len(self._queued) + 1)]
 
@@ -224,7 +224,7 @@ class CudaProgram(Program):
                 executable.queue(addresses, step.workspaces)
                 end.record_in_graph(self.stream)
 
-        graph = Graph(self.stream, queue)
+        graph = CudaGraph(self.stream, queue)
         graph.launch()  # the first launch uploads it
         return graph, events
 

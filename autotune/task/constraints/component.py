@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
+from math import prod
 
 import numpy as np
 
 from autotune.task.constraints.classes import Classes, find
 from autotune.task.constraints.constraint import BoolArray, Constraint
-from autotune.task.constraints.radix import IntArray
-from autotune.utils.math import product
+from autotune.task.constraints.radix import WEIGHT_LIMIT, IntArray
 
 # Largest joint table, in cells, that is made without need, and where draws would be refused too
 # often without it: some ten milliseconds, and a fraction of a second. It never exists as a whole,
@@ -21,8 +21,6 @@ COUNT_LIMIT = 1 << 27
 # ... only in slices of at most this size (8 MB), of which some are kept.
 SLICE_LIMIT = 1 << 20
 KEPT_CELLS = 1 << 21
-# Weights are counted in 64 bits.
-WEIGHT_LIMIT = 1 << 62
 
 
 class Component:
@@ -42,7 +40,7 @@ class Component:
         self._classes = Classes(constraints)
         self.knobs, self._shape = self._classes.knobs, self._classes.shape
         # How many of the first axes are fixed in a slice.
-        self._fixed = next(n for n in count() if product(self._shape[n:]) <= SLICE_LIMIT)
+        self._fixed = next(n for n in count() if prod(self._shape[n:]) <= SLICE_LIMIT)
         self._outers = list(np.ndindex(*self._shape[: self._fixed]))
         self._tables = _by_last_axis(
             [self._spread(constraint) for constraint in constraints], len(self.knobs)
@@ -148,8 +146,8 @@ def group_by_knobs(
 def _joinable(constraints: Sequence[Constraint], dims: Sequence[int], limit: int) -> bool:
     """Return whether these constraints can be one component."""
     classes = Classes(constraints)
-    weight = product(dims[knob] for knob in classes.knobs)
-    return product(classes.shape) <= limit and weight < WEIGHT_LIMIT
+    weight = prod(dims[knob] for knob in classes.knobs)
+    return prod(classes.shape) <= limit and weight < WEIGHT_LIMIT
 
 
 def _by_last_axis(tables: Sequence[BoolArray], axes: int) -> list[list[BoolArray]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,8 +14,7 @@ from autotune.errors import SpaceError
 from autotune.task.constraints.cases import parts_of
 from autotune.task.constraints.radix import IntArray, Radix
 from autotune.task.constraints.symbols import Symbol
-from autotune.task.constraints.trace import Choice, Decision, Test, Tree
-from autotune.utils.math import product
+from autotune.task.constraints.trace import Decision, SymbolicChoice, Test, Tree
 
 Predicate = Callable[[Mapping[str, Any]], bool]
 BoolArray = npt.NDArray[np.bool_]
@@ -57,7 +57,7 @@ class Constraint(ABC):
     @property
     def cells(self) -> int:
         """Number of combinations of classes."""
-        return product(len(m) for m in self.members)
+        return prod(len(m) for m in self.members)
 
     def tabulate(self, limit: int = TABLE_LIMIT) -> None:
         """Make the table, unless it is there or would have more cells than ``limit``."""
@@ -215,7 +215,7 @@ def _decide(tree: Tree | None, digits: IntArray, rows: IntArray, accepted: BoolA
 
 def _outcomes(test: Test, digits: IntArray, rows: IntArray) -> IntArray:
     if type(test) is not Symbol:
-        assert type(test) is Choice
+        assert type(test) is SymbolicChoice
         return np.asarray(test.classes[digits[rows, test.knob]])
     assert type(test) is Symbol
     values = test.evaluate({knob: digits[rows, knob] for knob in test.knobs}, {})
@@ -241,7 +241,7 @@ def _local_codes(tests: Sequence[Test]) -> tuple[int, dict[int, list[IntArray]]]
         if id(test) in seen:
             continue
         seen.add(id(test))
-        if type(test) is Choice:
+        if type(test) is SymbolicChoice:
             codes.setdefault(test.knob, []).append(test.classes)
         elif type(test) is Symbol and test.function is not None:
             left += test.args

@@ -19,26 +19,24 @@ import numpy as np
 
 from autotune.task.constraints.constraint import Constraint, TracedConstraint, connected, refine
 from autotune.task.constraints.elimination import order_of
-from autotune.task.constraints.expression import Builder, Expression, Number
+from autotune.task.constraints.expression import Expression, ExpressionBuilder, Number
 from autotune.task.constraints.partial import (
-    Condition,
     Fork,
     Key,
+    KnobCondition,
     Knobs,
     Outlook,
     forgotten,
     tree_frontier,
 )
-from autotune.task.constraints.radix import IntArray
+from autotune.task.constraints.radix import WEIGHT_LIMIT, IntArray
 from autotune.task.constraints.symbols import Symbol
-from autotune.task.constraints.trace import Choice, Decision, Test, Tree
+from autotune.task.constraints.trace import Decision, SymbolicChoice, Test, Tree
 
 # States times digits of one knob above which counting is given up: about a second.
 MOST = 1 << 22
 # Cells that are looked at together: arrays of a few hundred kilobytes.
 TOGETHER = 1 << 15
-# Weights are counted in 64 bits.
-WEIGHT_LIMIT = 1 << 62
 # Conditions have a bit each.
 BITS = 62
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -123,9 +121,9 @@ class _Group:
             raise Uncountable
         if len(constraints) > BITS or prod(dims[knob] for knob in self.knobs) >= WEIGHT_LIMIT:
             raise Uncountable
-        builder = Builder()
+        builder = ExpressionBuilder()
         self._conditions = [
-            Condition(1 << bit, _condition(constraint, builder), frozenset(constraint.knobs))
+            KnobCondition(1 << bit, _condition(constraint, builder), frozenset(constraint.knobs))
             for bit, constraint in enumerate(constraints)
         ]
         self._classes: dict[int, IntArray] = {}
@@ -242,7 +240,7 @@ def _merge(states: _States) -> _States:
     )
 
 
-def _condition(constraint: Constraint, builder: Builder) -> Fork | bool:
+def _condition(constraint: Constraint, builder: ExpressionBuilder) -> Fork | bool:
     if isinstance(constraint, TracedConstraint):
         return _fork(constraint.tree, builder)
     if constraint.table is None:
@@ -256,17 +254,17 @@ def _condition(constraint: Constraint, builder: Builder) -> Fork | bool:
     return Fork(builder.looked_up(constraint.table.reshape(-1), parts), (False, True))
 
 
-def _fork(tree: Tree | None, builder: Builder) -> Fork | bool:
+def _fork(tree: Tree | None, builder: ExpressionBuilder) -> Fork | bool:
     if not isinstance(tree, Decision):
         return bool(tree)
     branches = tuple(_fork(branch, builder) for branch in tree.branches)
     return Fork(_test(tree.test, builder), branches, type(tree.test) is Symbol)
 
 
-def _test(test: Test, builder: Builder) -> Expression | float:
+def _test(test: Test, builder: ExpressionBuilder) -> Expression | float:
     if type(test) is Symbol:
         if test.partial:
             raise Uncountable
         return builder.expression(test)
-    assert type(test) is Choice
+    assert type(test) is SymbolicChoice
     return builder.leaf(test.knob, test.classes)

@@ -73,7 +73,7 @@ Operand = Expression | float
 
 
 @dataclass
-class Builder:
+class ExpressionBuilder:
     """Makes expressions, each once."""
 
     _made: dict[object, Expression] = field(default_factory=dict)

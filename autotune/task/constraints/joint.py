@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from autotune.task.constraints.component import Component, group_by_knobs
 from autotune.task.constraints.constraint import BoolArray, Constraint
 from autotune.task.constraints.listing import Listing
 from autotune.task.constraints.radix import IndexArray, IntArray, Radix
-from autotune.utils.math import product
 
 # Candidates looked at together.
 ROUND = 1 << 17
@@ -52,7 +52,7 @@ class Joint:
         self._free = [k for k in range(len(radix.dims)) if k not in bound]
         self.totals = [radix.dims[k] for k in self._free]
         self.totals += [component.total for component in self._components]
-        self.candidates = product(self.totals)
+        self.candidates = prod(self.totals)
 
     def draw(self, n: int, rng: np.random.Generator) -> IndexArray:
         """Draw ``n`` candidates, and return the indices of those that pass the checks."""
@@ -89,8 +89,8 @@ class Joint:
         return sum(self._count_in(spans) for spans in self._radix.ranges_below(index))
 
     def _count_in(self, spans: Sequence[slice]) -> int:
-        free = product(spans[k].stop - spans[k].start for k in self._free)
-        tied = product(c.count([spans[k] for k in c.knobs]) for c in self._components)
+        free: int = prod(spans[k].stop - spans[k].start for k in self._free)
+        tied = prod(c.count([spans[k] for k in c.knobs]) for c in self._components)
         return free * tied
 
     def count(self, most: int) -> int | None:
@@ -98,7 +98,7 @@ class Joint:
         if not self.checks:
             return self.candidates
         read = {knob for check in self.checks for knob in check.knobs}
-        unread = product(self._radix.dims[k] for k in self._free if k not in read)
+        unread = prod(self._radix.dims[k] for k in self._free if k not in read)
         keep = [1 if k not in read else self._radix.dims[k] for k in self._free]
         cells = Radix(keep + self.totals[len(keep) :])
         if cells.total > most:

@@ -24,7 +24,7 @@ from autotune.task.constraints.constraint import (
     may_divide_by_zero,
 )
 from autotune.task.constraints.elimination import order_of
-from autotune.task.constraints.radix import IntArray
+from autotune.task.constraints.radix import WEIGHT_LIMIT, IntArray
 from autotune.task.constraints.symbols import Symbol, Values
 
 # A symbol, and whether it must be true.
@@ -34,8 +34,6 @@ Condition = tuple[Symbol, bool]
 MOST_OF_CASE, MOST = 1 << 18, 1 << 20
 # Cases of a constraint, and of all constraints together.
 MOST_CASES = 64
-# Weights are counted in 64 bits.
-WEIGHT_LIMIT = 1 << 62
 
 
 class Unlisted(Exception):

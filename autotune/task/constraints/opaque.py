@@ -15,7 +15,7 @@ from autotune.task.constraints.constraint import (
     refine,
 )
 from autotune.task.constraints.radix import IntArray
-from autotune.task.constraints.views import Shown, Unread, view
+from autotune.task.constraints.views import KnobMapping, Unread, view
 from autotune.task.kinds import TransformSpace
 
 # Points tried first, so that what a filter reads is known before its table is begun.
@@ -81,7 +81,7 @@ class OpaqueConstraint(Constraint):
 
     def _evaluate_all(self) -> list[bool]:
         names = [self._names[k] for k in self.knobs]
-        shown = Shown(self._names)
+        shown = KnobMapping(self._names)
         results = []
         for choice in itertools.product(*self._views):
             shown.update(zip(names, choice, strict=True))
@@ -96,13 +96,13 @@ class OpaqueConstraint(Constraint):
         points += [[int(rng.integers(n)) for n in dims] for _ in range(PROBES)]
         self._evaluate(np.array(points, dtype=np.int64))
 
-    def _shown(self, codes: list[int]) -> Shown:
-        shown = Shown(self._names)
+    def _shown(self, codes: list[int]) -> KnobMapping:
+        shown = KnobMapping(self._names)
         for knob, views, code in zip(self.knobs, self._views, codes, strict=True):
             shown[self._names[knob]] = views[code]
         return shown
 
-    def _call(self, shown: Shown) -> bool:
+    def _call(self, shown: KnobMapping) -> bool:
         try:
             return bool(self._predicate(shown))
         except Exception as error:

@@ -44,7 +44,7 @@ class Fork:
 
 
 @dataclass(frozen=True, eq=False)
-class Condition:
+class KnobCondition:
     """A condition on some knobs, with the bit that says in a state that it is sure to hold."""
 
     bit: int

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from autotune.utils.math import product
-
 IntArray = npt.NDArray[np.int64]
 # int64 where the space allows it, Python ints in an object array where it is larger.
 IndexArray = npt.NDArray[Any]
 INT64_LIMIT = 1 << 63
+# Counts of points, the weights of drawing, are below this in 64 bits.
+WEIGHT_LIMIT = 1 << 62
 
 
 class Radix:
@@ -21,9 +22,9 @@ class Radix:
 
     def __init__(self, dims: Sequence[int]) -> None:
         self.dims = list(dims)
-        self.total = product(self.dims)
+        self.total = prod(self.dims)
         self.dtype: type = np.int64 if self.total < INT64_LIMIT else object
-        self.strides = [product(self.dims[:i]) for i in range(len(self.dims))]
+        self.strides = [prod(self.dims[:i]) for i in range(len(self.dims))]
 
     def array(self, indices: object) -> IndexArray:
         """Return indices as an array of the right type."""

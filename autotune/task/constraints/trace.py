@@ -23,7 +23,7 @@ MAX_PATHS = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class SymbolicChoice:
     """A value that is not a number, while a filter reads it: one value for each class of digits.
 
     Attributes:
@@ -39,7 +39,7 @@ class Choice:
     values: tuple[object, ...]
 
 
-Test = Symbol | Choice
+Test = Symbol | SymbolicChoice
 
 
 @dataclass(eq=False)
@@ -97,7 +97,7 @@ class Tracer:
         """Decide whether a symbol is true on this path."""
         return bool(self._take(symbol, id(symbol), 2))
 
-    def choose(self, choice: Choice) -> object:
+    def choose(self, choice: SymbolicChoice) -> object:
         """Decide which value a knob has on this path."""
         if len(choice.values) == 1:
             return choice.values[0]
@@ -166,7 +166,7 @@ class Tracer:
 def outcomes_of_one(test: Test) -> tuple[int, IntArray] | None:
     """Return the knob on which alone a test depends, and the outcome of each digit."""
     if type(test) is not Symbol:
-        assert type(test) is Choice
+        assert type(test) is SymbolicChoice
         return test.knob, test.classes
     if test.function is not None:
         return None
@@ -222,7 +222,7 @@ class AskedKnob:
         if len(values) > MAX_PATHS:
             raise Opaque("a knob with too many values")
         each = np.arange(len(values), dtype=np.int64) if classes is None else classes
-        return self._tracer.choose(Choice(self._knob, position, each, tuple(values)))
+        return self._tracer.choose(SymbolicChoice(self._knob, position, each, tuple(values)))
 
 
 def _refuse() -> NoReturn:

@@ -49,7 +49,7 @@ class ShownElements(Elements):
         raise Unread([self._name])
 
 
-class Shown(dict[str, object]):
+class KnobMapping(dict[str, object]):
     """The mapping a filter is called with; asking for more than it holds raises `Unread`."""
 
     def __init__(self, names: Sequence[str]) -> None:

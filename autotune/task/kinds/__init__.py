@@ -9,14 +9,13 @@ from autotune.task.kinds.entity import Entity, SequenceEntity, entity_from_json
 from autotune.task.kinds.option import OtherOptionEntity, OtherOptionSpace
 from autotune.task.kinds.reorder import Chains, ReorderEntity, ReorderSpace
 from autotune.task.kinds.split import NO_MAX_FACTOR, SplitEntity, SplitFilter, SplitSpace
-from autotune.task.kinds.stand_in import Asked, Elements, StandIn
+from autotune.task.kinds.stand_in import Elements, StandIn, StandInMaker
 from autotune.task.kinds.transform_space import FloatTable, IntTable, TransformSpace
 
 __all__ = [
     "NO_MAX_FACTOR",
     "AnnotateEntity",
     "AnnotateSpace",
-    "Asked",
     "Chains",
     "Elements",
     "Entity",
@@ -31,6 +30,7 @@ __all__ = [
     "SplitFilter",
     "SplitSpace",
     "StandIn",
+    "StandInMaker",
     "TransformSpace",
     "entity_from_json",
 ]

@@ -13,7 +13,7 @@ import numpy as np
 from autotune.errors import SpaceError
 from autotune.task.errors import KnobValueError
 from autotune.task.kinds.entity import Entity, SequenceEntity
-from autotune.task.kinds.stand_in import Asked, Elements
+from autotune.task.kinds.stand_in import Elements, StandInMaker
 from autotune.task.kinds.transform_space import IntTable, TransformSpace, check_policy
 from autotune.te import IterVar, Operation, Schedule, Stage, Tensor, thread_axis
 from autotune.utils.check import Check
@@ -198,12 +198,12 @@ class AnnotateSpace(TransformSpace):
         codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
         return np.array([codes[value] for value in values], dtype=np.int64)
 
-    def traced(self, asked: Asked) -> object:
+    def traced(self, asked: StandInMaker) -> object:
         """Return a symbolic annotation, whose elements are chosen when a filter reads them."""
         elements = Elements(len(self._anns[0]), lambda i: self._element(i, asked))
         return asked.entity(AnnotateEntity, lambda: elements)
 
-    def _element(self, position: int, asked: Asked) -> object:
+    def _element(self, position: int, asked: StandInMaker) -> object:
         values = list(dict.fromkeys(anns[position] for anns in self._anns))  # by their code
         return asked.one_of(values, position, self.element_codes(position))
 

@@ -12,7 +12,7 @@ import numpy as np
 from autotune.errors import SpaceError
 from autotune.task.json_form import json_text
 from autotune.task.kinds.entity import Entity
-from autotune.task.kinds.stand_in import Asked
+from autotune.task.kinds.stand_in import StandInMaker
 from autotune.task.kinds.transform_space import FloatTable, TransformSpace
 from autotune.utils.check import Check
 
@@ -117,7 +117,7 @@ class OtherOptionSpace(TransformSpace):
             return [name]
         return [f"{name}={option}" for option in self]
 
-    def traced(self, asked: Asked) -> object:
+    def traced(self, asked: StandInMaker) -> object:
         """Return an option whose value is a number, or one of those listed, not known yet."""
         values = self._values
         if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):

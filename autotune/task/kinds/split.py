@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import prod
 from typing import ClassVar, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from autotune.errors import SpaceError
 from autotune.task.axes import axis_length
 from autotune.task.constraints.radix import INT64_LIMIT
 from autotune.task.kinds.entity import Entity, SequenceEntity, whole_numbers
-from autotune.task.kinds.stand_in import Asked, Elements
+from autotune.task.kinds.stand_in import Elements, StandInMaker
 from autotune.task.kinds.transform_space import (
     FloatTable,
     IntTable,
@@ -22,7 +23,7 @@ from autotune.task.kinds.transform_space import (
 )
 from autotune.te import IterVar, Operation, Schedule, Tensor
 from autotune.utils.check import Check
-from autotune.utils.math import ceil_div, divisors, powers_of_two, product
+from autotune.utils.math import ceil_div, divisors, powers_of_two
 
 POLICIES = ("factors", "power2", "verbose", "candidate")
 NO_MAX_FACTOR = 1 << 31
@@ -158,7 +159,7 @@ class SplitSpace(TransformSpace):
         size = entity.size if isinstance(entity, SplitEntity) else []
         if len(size) != self.num_output or not all(map(_is_size, size)):
             return None
-        outer = ceil_div(self.product, product(size[1:]) or 1)
+        outer = ceil_div(self.product, prod(size[1:]) or 1)
         if self.policy != "candidate" and size[0] == outer:
             size = [-1, *size[1:]]
         found = np.flatnonzero((self._sizes == np.array(size, dtype=np.int64)).all(axis=1))
@@ -210,7 +211,7 @@ class SplitSpace(TransformSpace):
     def likeness(self, entity: Entity) -> float:
         """Return the share of our factors that the split of another workload has too."""
         sizes = entity.size if isinstance(entity, SplitEntity) else []
-        reference, own = product(n for n in sizes if n != -1), divisors(self.product)
+        reference, own = prod(n for n in sizes if n != -1), divisors(self.product)
         return sum(reference % factor == 0 for factor in own) / len(own)
 
     def __repr__(self) -> str:
@@ -227,7 +228,7 @@ class SplitSpace(TransformSpace):
         """Return the size at ``position`` of each entity."""
         return self._sizes[:, position]
 
-    def traced(self, asked: Asked) -> object:
+    def traced(self, asked: StandInMaker) -> object:
         """Return a split whose sizes are numbers that are not known yet."""
         columns = [self.element_codes(i) for i in range(self.num_output)]
         elements = Elements(self.num_output, lambda i: asked.number(columns[i]))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from autotune.task.kinds.entity import Entity
 
 
-class Asked(Protocol):
+class StandInMaker(Protocol):
     """The answers of a kind to a filter that is called once for many values of a knob."""
 
     def entity(self, kind: type[Entity], value: Callable[[], object]) -> object:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from autotune.errors import SpaceError
 from autotune.task.json_form import json_text
 from autotune.task.kinds.entity import Entity
-from autotune.task.kinds.stand_in import Asked, Elements
+from autotune.task.kinds.stand_in import Elements, StandInMaker
 from autotune.utils.check import shown
 
 FloatTable = npt.NDArray[np.float64]
@@ -114,7 +114,7 @@ class TransformSpace(Collection[Entity]):
 
     # ---- what filters and models see
 
-    def traced(self, asked: Asked) -> object:
+    def traced(self, asked: StandInMaker) -> object:
         """Return what a filter sees of the knob when it is called once for many entities."""
         return asked.one_of(Elements(len(self), self.__getitem__))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from autotune import te
 from autotune.ir import Expr
 from autotune.te.tensor import Tensor
@@ -9,7 +11,6 @@ from autotune.topi import tag
 from autotune.topi.arguments import asks, number, same_shape, takes, tensor
 from autotune.topi.elemwise import elementwise
 from autotune.topi.utils import get_const_tuple, normal_axis
-from autotune.utils.math import product
 
 
 @takes(x=tensor)
@@ -106,5 +107,5 @@ def flatten(data: Tensor) -> Tensor:
             j = te.indexdiv(j, extent)
         return data(i, *reversed(indices))
 
-    result: Tensor = te.compute((shape[0], product(shape[1:])), body, tag=tag.INJECTIVE)
+    result: Tensor = te.compute((shape[0], prod(shape[1:])), body, tag=tag.INJECTIVE)
     return result

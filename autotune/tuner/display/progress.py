@@ -36,7 +36,7 @@ class View(Protocol):
         """Show the final state and the summary of the run, and end the line."""
 
 
-class Lines:
+class PlainProgress:
     """Plain lines, for files, pipes and log collectors."""
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -158,8 +158,8 @@ def _view(stream: TextIO | None) -> View:
     """Return the view that suits a stream. What draws in place is loaded only where it can."""
     given = stream or sys.stdout
     if stream is None and _in_notebook():
-        return _drawn(None) if importlib.util.find_spec("ipywidgets") else Lines(None)
-    return _drawn(stream) if getattr(given, "isatty", bool)() else Lines(stream)
+        return _drawn(None) if importlib.util.find_spec("ipywidgets") else PlainProgress(None)
+    return _drawn(stream) if getattr(given, "isatty", bool)() else PlainProgress(stream)
 
 
 def _drawn(stream: TextIO | None) -> View:

@@ -16,7 +16,7 @@ from autotune.tuner.loop.proposals import Proposals
 from autotune.tuner.loop.result import TuneResult, continued_by, default_of, ended_by, trial_of
 from autotune.tuner.loop.resume import Records, earlier
 from autotune.tuner.loop.scoreboard import Scoreboard
-from autotune.tuner.loop.stop import Progress, Stop
+from autotune.tuner.loop.stop import RunProgress, Stop
 from autotune.tuner.loop.strategy import Strategy
 from autotune.tuner.loop.watchers import Watchers
 from autotune.utils.interrupts import interrupts_deferrable, interrupts_deferred
@@ -336,7 +336,7 @@ class Run:
         if self._why or self.measured >= stop.n_trial or time.monotonic() >= self._until:
             return False
         elapsed_s, alike = time.monotonic() - self._began, self.failures.alike
-        state = Progress(self.measured, board.best_iter, elapsed_s, self._fraction(), alike)
+        state = RunProgress(self.measured, board.best_iter, elapsed_s, self._fraction(), alike)
         self._why = stop.reason(state)
         if self._why and stop.fail_fast and alike >= stop.fail_fast:
             logger.warning(

@@ -82,17 +82,17 @@ class Scored(Protocol):
     scoreboard: Scoreboard
 
 
-class Shown(Generic[Value]):
+class ScoreboardAttribute(Generic[Value]):
     """An attribute that shows one of the owner's ``scoreboard``; scripts may set it too."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     @overload
-    def __get__(self, owner: None, kind: type) -> Shown[Value]: ...
+    def __get__(self, owner: None, kind: type) -> ScoreboardAttribute[Value]: ...
     @overload
     def __get__(self, owner: Scored, kind: type) -> Value: ...
-    def __get__(self, owner: Scored | None, kind: type) -> Shown[Value] | Value:
+    def __get__(self, owner: Scored | None, kind: type) -> ScoreboardAttribute[Value] | Value:
         if owner is None:
             return self
         value: Value = getattr(owner.scoreboard, self._name)

@@ -13,7 +13,7 @@ from autotune.workload import Workload
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """The progress of a run, as far as its end depends on it.
 
     Attributes:
@@ -93,7 +93,7 @@ class Stop:
             else f"all {self.n_trial} trials were made"
         )
 
-    def reason(self, state: Progress) -> str:
+    def reason(self, state: RunProgress) -> str:
         """Return why no other trial is made, in words; empty where one is, or all were made."""
         if self.early_stopping and state.measured >= self.last_trial(state.best_iter):
             return f"early stopping: the best is trial {state.best_iter + 1}"

@@ -17,7 +17,7 @@ Score = Callable[[IndexArray], FloatArray]
 
 
 @dataclass(frozen=True)
-class Schedule:
+class CoolingSchedule:
     """The length and the temperatures of annealing.
 
     Attributes:
@@ -72,7 +72,7 @@ def anneal(
     space: ConfigSpace,
     score: Score,
     start: IntArray,
-    schedule: Schedule,
+    schedule: CoolingSchedule,
     best: Best,
     rng: np.random.Generator,
 ) -> IntArray:
@@ -110,6 +110,6 @@ def anneal(
     return digits
 
 
-def _temperature(schedule: Schedule, step: int) -> float:
+def _temperature(schedule: CoolingSchedule, step: int) -> float:
     left = 1.0 - step / max(1, schedule.steps)
     return schedule.cold + (schedule.hot - schedule.cold) * left

@@ -8,13 +8,13 @@ from typing import Protocol
 
 import numpy as np
 
-from autotune.cost_model import Pool, Trees
+from autotune.cost_model import PredictionRows, Trees
 from autotune.errors import SpaceError
 from autotune.features import KnobFeatures
 from autotune.task import ConfigSpace, Task
 from autotune.task.constraints.radix import IndexArray
 from autotune.task.dispatcher import provided
-from autotune.tuner.models.annealing import Best, Schedule, anneal
+from autotune.tuner.models.annealing import Best, CoolingSchedule, anneal
 
 # Spaces of up to this many valid points are scored whole.
 ENUMERABLE = 200_000
@@ -55,7 +55,7 @@ class AllPoints:
         self._rng = rng
         self._points = np.sort(space.sample(space.valid_count, rng))
         self._features = features
-        self._pool: Pool | None = None
+        self._pool: PredictionRows | None = None
 
     def choose(
         self, trees: Trees, visited: Collection[int], best: Sequence[int], n: int
@@ -68,7 +68,7 @@ class AllPoints:
         if len(left) <= n:
             return np.asarray(self._points[left])
         if self._pool is None:
-            self._pool = Pool(self._features.trees(self._points))
+            self._pool = PredictionRows(self._features.trees(self._points))
         ranks = np.argpartition(-trees.predict(self._pool)[left], n // 2)
         others = self._rng.choice(ranks[n // 2 :], n - n // 2, replace=False)
         return np.asarray(self._points[left[np.concatenate([ranks[: n // 2], others])]])
@@ -105,7 +105,7 @@ class DrawnPoints:
             space,
             lambda indices: trees.predict(self._features.trees(indices)),
             rows,
-            Schedule(STEPS, hot=0.5, patience=None),
+            CoolingSchedule(STEPS, hot=0.5, patience=None),
             found,
             rng,
         )

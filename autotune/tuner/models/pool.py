@@ -13,7 +13,7 @@ from autotune.task.constraints.constraint import BoolArray
 from autotune.task.constraints.radix import IndexArray
 
 Float = npt.NDArray[np.float64]
-Columns = TypeVar("Columns", "Conditions", "Pool")
+Columns = TypeVar("Columns", "Conditions", "CandidatePool")
 
 
 def join_columns(first: Columns, more: Columns) -> Columns:
@@ -44,7 +44,7 @@ class Conditions:
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class CandidatePool:
     """Candidates, one row each.
 
     Attributes:
@@ -66,20 +66,22 @@ class Pool:
     is_open: BoolArray
 
     @staticmethod
-    def fresh(indices: IndexArray, values: Float, prior: Float, feasibility: Float) -> Pool:
+    def fresh(
+        indices: IndexArray, values: Float, prior: Float, feasibility: Float
+    ) -> CandidatePool:
         """Returns candidates that nothing is expected of yet, all open."""
         count = len(indices)
         blank, unknown = np.zeros(count), np.full(count, np.nan)
         is_open = np.ones(count, dtype=np.bool_)
-        return Pool(indices, values, prior, feasibility, blank, unknown, is_open)
+        return CandidatePool(indices, values, prior, feasibility, blank, unknown, is_open)
 
-    def without(self, position: int) -> Pool:
+    def without(self, position: int) -> CandidatePool:
         """Returns the pool in which one candidate is not open any more."""
         is_open = self.is_open.copy()
         is_open[position] = False
         return replace(self, is_open=is_open)
 
-    def corrected(self, positions: npt.NDArray[np.intp], by: Float) -> Pool:
+    def corrected(self, positions: npt.NDArray[np.intp], by: Float) -> CandidatePool:
         """Returns the pool in which something is added to the correction of some candidates."""
         correction = self.correction.copy()
         correction[positions] += by

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from autotune.cost_model import GaussianProcess, Prior, factor, product
+from autotune.cost_model import GaussianProcess, HyperPrior, factor, finite_product
 from autotune.features import KnobFeatures
 from autotune.measure.evidence import Evidence
 from autotune.task.constraints.radix import IndexArray
@@ -25,7 +25,7 @@ LEARNED = ("registers", "spill_bytes", "shared_bytes", "stack_bytes", "code_byte
 # from the latest; those are from where the search is.
 FEWEST_REPORTS, MOST_REPORTS = 16, 300
 # Length scale 4 of every knob from 0 to 1, hardly any noise: reports are exact and smooth.
-SMOOTH = Prior(weight=float(np.log(1 / 16)), noise=float(np.log(1e-3)))
+SMOOTH = HyperPrior(weight=float(np.log(1 / 16)), noise=float(np.log(1e-3)))
 
 
 def report_of(evidence: Evidence) -> Float | None:
@@ -81,7 +81,7 @@ class ResourceColumns:
     def _rows(self, indices: Sequence[int] | IndexArray, instead: Mapping[int, Float]) -> Float:
         places = self._process.scaled(self._features.smooth(indices))
         covariance = self._process.covariance(places, self._places)
-        rows = self._middle + product(covariance, self._weights)
+        rows = self._middle + finite_product(covariance, self._weights)
         rows = _bounded(rows)
         for at, index in enumerate(map(int, indices)):
             if index in instead:

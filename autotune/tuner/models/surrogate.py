@@ -11,7 +11,7 @@ import numpy.typing as npt
 from autotune.cost_model import GaussianProcess, Loss, Posterior, Trees, TreeSettings
 from autotune.features import KnobFeatures, LoopFeatures
 from autotune.task.constraints.radix import IndexArray
-from autotune.tuner.models.pool import Conditions, Float, Pool, join_columns
+from autotune.tuner.models.pool import CandidatePool, Conditions, Float, join_columns
 from autotune.tuner.models.prior import Expectation, trust
 from autotune.tuner.models.resources import FEWEST_REPORTS, ResourceColumns
 
@@ -146,9 +146,9 @@ class Surrogate:
         self._learn_failures(trials)
         self.pool = self._pool(pool)
 
-    def _pool(self, indices: IndexArray) -> Pool:
+    def _pool(self, indices: IndexArray) -> CandidatePool:
         values, prior = self.features.plain(indices), self._prior(indices)
-        return Pool.fresh(indices, values, prior, self._feasibility(indices))
+        return CandidatePool.fresh(indices, values, prior, self._feasibility(indices))
 
     def _conditioned_on(self, indices: Sequence[int]) -> Conditions:
         rows = np.array(indices, dtype=np.int64)

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.problem.compute_dag import ComputeDAG
 from autotune.tvm.names import resolver
-from autotune.utils.math import product
 
 __all__ = ["ComputeDAG", "LayoutRewriteOption", "get_shape_from_rewritten_layout"]
 
@@ -24,7 +24,7 @@ def get_shape_from_rewritten_layout(
         axis_names: of its dimensions, such as ``["k", "j"]``.
     """
     parts = [(name, int(extent)) for extent, name in _PART.findall(rewritten_layout)]
-    return tuple([product(n for name, n in parts if name == axis) for axis in axis_names])
+    return tuple([prod(n for name, n in parts if name == axis) for axis in axis_names])
 
 
 if not TYPE_CHECKING:

@@ -20,13 +20,14 @@ from autotune.auto_scheduler import (
 from autotune.auto_scheduler.search.forms.gpu_stage import StageForms
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.proposer import Effort, Proposer
-from autotune.auto_scheduler.search.space.factors import divisors, factorings, primes
+from autotune.auto_scheduler.search.space.factors import factorings, primes
 from autotune.auto_scheduler.search.space.program import ChoiceSlot, FactorSlot
 from autotune.auto_scheduler.search.space.sampler import Sampler, distinct
 from autotune.driver import kernel_of
 from autotune.errors import RecordError
 from autotune.kernel import launch_violation
 from autotune.measure import MeasureResult
+from autotune.utils.math import divisors
 from tests.auto_scheduler.graphs import conv2d_layer, matmul, tutorial_layer
 
 SMALL = Effort(population=256, generations=1, survivors=64)

@@ -22,7 +22,7 @@ from autotune.auto_scheduler import (
     XGBModel,
 )
 from autotune.auto_scheduler.task_scheduler.allocation import Gradient, RoundRobin, group_of
-from autotune.auto_scheduler.task_scheduler.progress import Progress
+from autotune.auto_scheduler.task_scheduler.progress import TaskProgress
 from autotune.errors import AutotuneError, RecordError
 from autotune.measure import MeasureInput, MeasureResult
 
@@ -302,7 +302,7 @@ def test_a_budget_too_small_and_an_unknown_policy_are_refused():
 
 
 def progress(task, history, spent_s=1.0):
-    state = Progress(EmptyPolicy(task), 1.0)
+    state = TaskProgress(EmptyPolicy(task), 1.0)
     for seconds in history:
         good = MeasureResult((seconds,), 0, 1.0, 0.0)
         state.add([(MeasureInput(task.target, task, None), good)], spent_s)

@@ -31,7 +31,7 @@ from autotune.auto_scheduler.search.forms.tiles import (
     tiled_stages,
 )
 from autotune.auto_scheduler.search.space.program import FactorSlot, Program, Rows
-from autotune.auto_scheduler.search.space.sampler import Budget, Limits
+from autotune.auto_scheduler.search.space.sampler import ProductLimit, RowLimits
 
 # Most partial results of the innermost tile.
 _MOST_RESULTS = 512
@@ -131,14 +131,14 @@ class CpuForms:
         ]
         return any(loop.name.endswith("@.1") for loop in around)
 
-    def limits(self) -> Limits:
+    def limits(self) -> RowLimits:
         """Return what rows have to keep, for a `Sampler`."""
         budgets = []
         for tiled in self.tiled:
             steps = [self.program.step_of(axis.columns) for axis in tiled.data]
             places = {step: (2,) for step in steps if step is not None}
-            budgets.append(Budget(places, float(_MOST_RESULTS)))
-        return Limits(budgets, lambda rows: rows, self.feasible)
+            budgets.append(ProductLimit(places, float(_MOST_RESULTS)))
+        return RowLimits(budgets, lambda rows: rows, self.feasible)
 
     @cached_property
     def _choices(self) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +33,9 @@ from autotune.auto_scheduler.search.forms.tiles import (
 )
 from autotune.auto_scheduler.search.space.annotate_gpu import ROW_UNIT, UNROLL_LIMITS
 from autotune.auto_scheduler.search.space.program import Program, Rows
-from autotune.auto_scheduler.search.space.sampler import Budget, Limits
+from autotune.auto_scheduler.search.space.sampler import ProductLimit, RowLimits
 from autotune.auto_scheduler.states.loops import ComputeAtKind
 from autotune.ir.dtype import bits_of
-from autotune.utils.math import product
 
 Mask = npt.NDArray[np.bool_]
 # Most steps of a reduction that one filling of shared memory is for.
@@ -159,7 +159,7 @@ class GpuForms:
             found.append((columns, fits))
         return [(sorted(columns), fits) for columns, fits in found]
 
-    def limits(self) -> Limits:
+    def limits(self) -> RowLimits:
         """Return what rows have to keep, for a `Sampler`."""
         budgets = []
         for tiled in self.tiled:
@@ -171,10 +171,10 @@ class GpuForms:
                 ((0, 2, 3), MOST_ACCUMULATORS),
             ):
                 places = {step: levels for step in data if step is not None}
-                budgets.append(Budget(places, float(most)))
+                budgets.append(ProductLimit(places, float(most)))
             deep = {step: (0, 1) for step in chunks if step is not None}
-            budgets.append(Budget(deep, float(_MOST_DEPTH)))
-        return Limits(budgets, self.repair, self.feasible, self.apart)
+            budgets.append(ProductLimit(deep, float(_MOST_DEPTH)))
+        return RowLimits(budgets, self.repair, self.feasible, self.apart)
 
     @cached_property
     def _choices(self) -> list[int]:
@@ -191,7 +191,7 @@ def kernels_seconds(program: Program, model: GpuModel) -> dict[int, float]:
         if not stage.is_compute or stage.compute_at is not ComputeAtKind.ROOT:
             continue
         extents = [n for n in stage.op.outputs[0].shape if isinstance(n, int)]
-        moved = product(extents) * bits_of(stage.op.outputs[0].dtype) / 8
+        moved = prod(extents) * bits_of(stage.op.outputs[0].dtype) / 8
         found[stage_id] = model.launch_s + 2 * moved / model.memory_bytes_per_s
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
+from math import prod
 from typing import cast
 
 import numpy as np
@@ -16,7 +17,7 @@ from autotune.auto_scheduler.search.forms.gpu import FEATURES, kernels_seconds
 from autotune.auto_scheduler.search.forms.gpu_model import GpuModel
 from autotune.auto_scheduler.search.forms.tiles import hint_column
 from autotune.auto_scheduler.search.space.program import Program, Rows
-from autotune.auto_scheduler.search.space.sampler import Budget, Limits
+from autotune.auto_scheduler.search.space.sampler import ProductLimit, RowLimits
 from autotune.auto_scheduler.search.space.steps import splits_of, tiling_splits
 from autotune.auto_scheduler.sketch.products import product_of
 from autotune.auto_scheduler.transform_steps.loops import PIPELINE
@@ -25,7 +26,6 @@ from autotune.ir.structure import same, variables
 from autotune.te.reindex import VIEW
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Operation
-from autotune.utils.math import product
 
 Column = npt.NDArray[np.float64]
 
@@ -51,7 +51,7 @@ class ProductForms(ABC):
         self.product = found
         copies = [state.stages[state.stage_ops.index(each)].op for each in found.operands]
         self.singly = tuple([_is_copied_singly(each, found.vector) for each in copies])
-        self.batch = product([extent_of(axis) or 1 for axis in found.batch])
+        self.batch = prod([extent_of(axis) or 1 for axis in found.batch])
         self.extents = found.extents
         # The stage that it is attached to.
         self.root, _ = state.attach[stage_id]
@@ -62,7 +62,7 @@ class ProductForms(ABC):
         self.pipeline = hint_column(program, stage_id, PIPELINE)
 
     @abstractmethod
-    def budgets(self) -> Sequence[Budget]:
+    def budgets(self) -> Sequence[ProductLimit]:
         """Return what products of numbers may be at most."""
 
     @abstractmethod
@@ -87,9 +87,9 @@ class ProductForms(ABC):
         is_read = self.root != len(self.program.state.stages) - 1
         return sum(kernels.values()) + (own - self.model.launch_s if is_read else 0.0)
 
-    def limits(self) -> Limits:
+    def limits(self) -> RowLimits:
         """Return what rows have to keep, for a `Sampler`."""
-        return Limits(self.budgets(), self.repair, lambda rows: self.shape(rows).feasible)
+        return RowLimits(self.budgets(), self.repair, lambda rows: self.shape(rows).feasible)
 
     def repair(self, rows: Rows) -> Rows:
         """Return rows with numbers changed that follow from others."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,6 @@ from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.states.loops import Annotation, IterKind
 from autotune.auto_scheduler.transform_steps import PragmaStep, SplitStep
 from autotune.te.relation import extent_of
-from autotune.utils.math import product
 
 Mask = npt.NDArray[np.bool_]
 # Statements of one iteration of a copy: few, or as many as with padding, by vectors of four.
@@ -188,7 +188,7 @@ def plain_sums(program: Program, tiled: Sequence[Tiled]) -> list[PlainSum]:
         stage = program.state.stages[step.stage_id]
         loops = [each for each in stage.iters if each.iter_kind is IterKind.REDUCTION]
         own = [each for each in loops if each.annotation is not Annotation.THREAD_X]
-        terms = product([extent_of(axis) or _LONG for axis in stage.op.reduce_axis])
+        terms = prod([extent_of(axis) or _LONG for axis in stage.op.reduce_axis])
         threads = [program.columns[i].start for i in splits] if len(own) < len(loops) else []
         found.append(PlainSum(column, terms, tuple(threads), len(own)))
     return found

@@ -15,7 +15,7 @@ from autotune.auto_scheduler.search.forms.gpu_model import GpuModel
 from autotune.auto_scheduler.search.forms.products import Column, ProductForms, ProductShape
 from autotune.auto_scheduler.search.space.annotate_gpu import row_gap
 from autotune.auto_scheduler.search.space.program import Program, Rows
-from autotune.auto_scheduler.search.space.sampler import Budget
+from autotune.auto_scheduler.search.space.sampler import ProductLimit
 from autotune.auto_scheduler.sketch.products import COLUMNS, ROWS
 from autotune.auto_scheduler.sketch.tensor_cores import OWN
 
@@ -39,13 +39,13 @@ class TensorForms(ProductForms):
     def __init__(self, program: Program, stage_id: int, model: GpuModel) -> None:
         super().__init__(program, stage_id, model, (-2, -1))
 
-    def budgets(self) -> Sequence[Budget]:
+    def budgets(self) -> Sequence[ProductLimit]:
         """Return what products of numbers may be at most."""
         rows, columns, chunk = self.steps
         return [
-            Budget({rows: (0,), columns: (0,)}, _MOST_RESULTS / OWN),
-            Budget({rows: (1,), columns: (1,)}, self.model.block_threads / _WARP),
-            Budget({chunk: (0,)}, 8.0),
+            ProductLimit({rows: (0,), columns: (0,)}, _MOST_RESULTS / OWN),
+            ProductLimit({rows: (1,), columns: (1,)}, self.model.block_threads / _WARP),
+            ProductLimit({chunk: (0,)}, 8.0),
         ]
 
     def shape(self, rows: Rows) -> TensorShape:

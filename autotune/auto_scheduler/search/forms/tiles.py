@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,6 @@ from autotune.ir import Add, Expr, IntImm, IterVar, Mul, Sub, Var
 from autotune.ir.dtype import bits_of
 from autotune.te.relation import extent_of
 from autotune.te.tensor import ComputeOp, Operation
-from autotune.utils.math import product
 
 Column = npt.NDArray[np.float64]
 # A number of a program; of rows of several programs one for each row.
@@ -101,12 +101,12 @@ class TileInput:
     @property
     def bytes(self) -> int:
         """Bytes of all of it."""
-        return product(self.shape) * self.item
+        return prod(self.shape) * self.item
 
     @property
     def pitches(self) -> tuple[int, ...]:
         """Elements from one index to the next, by dimension."""
-        return tuple(product(self.shape[i + 1 :]) for i in range(len(self.shape)))
+        return tuple(prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
 
     @property
     def pitch(self) -> int:
@@ -229,7 +229,7 @@ def _axes(
     found = []
     left = list(steps)
     for group in groups:
-        axis, extent = group[-1], product([extent_of(each) or 1 for each in group])
+        axis, extent = group[-1], prod([extent_of(each) or 1 for each in group])
         step = program.state.transform_steps[left[0]] if left else None
         if step is None or getattr(step, "extent", 0) not in (0, extent):
             found.append(TiledAxis(axis, extent, None))

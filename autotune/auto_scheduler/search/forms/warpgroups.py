@@ -14,7 +14,7 @@ import numpy.typing as npt
 from autotune.auto_scheduler.search.forms.gpu_model import GpuModel
 from autotune.auto_scheduler.search.forms.products import Column, ProductForms, ProductShape
 from autotune.auto_scheduler.search.space.program import Program, Rows
-from autotune.auto_scheduler.search.space.sampler import Budget
+from autotune.auto_scheduler.search.space.sampler import ProductLimit
 from autotune.auto_scheduler.search.space.steps import tiling_splits
 from autotune.auto_scheduler.sketch.warpgroups import PANEL, TILE, UNIT
 
@@ -53,14 +53,14 @@ class WarpgroupForms(ProductForms):
         transposed = self.product.item == _TRANSPOSABLE_BYTES and all(self.product.transposed)
         return self.extents[2] % (self.product.depth if transposed else self.product.panel) == 0
 
-    def budgets(self) -> Sequence[Budget]:
+    def budgets(self) -> Sequence[ProductLimit]:
         """Return what products of numbers may be at most."""
         rows, runs, chunk = self.steps
         return [
-            Budget({rows: (0,), runs: (0,)}, _MOST_SUMS / 4),
-            Budget({rows: (1,)}, self.model.block_threads / _THREADS),
-            Budget({runs: (0,)}, _MOST_COLUMNS / UNIT),
-            Budget({chunk: (0,)}, 8.0),
+            ProductLimit({rows: (0,), runs: (0,)}, _MOST_SUMS / 4),
+            ProductLimit({rows: (1,)}, self.model.block_threads / _THREADS),
+            ProductLimit({runs: (0,)}, _MOST_COLUMNS / UNIT),
+            ProductLimit({chunk: (0,)}, 8.0),
         ]
 
     def repair(self, rows: Rows) -> Rows:

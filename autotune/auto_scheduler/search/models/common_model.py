@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autotune.cost_model import Pool, StoredTrees, Trees, TreeSettings
+from autotune.cost_model import PredictionRows, StoredTrees, Trees, TreeSettings
 
 Column = npt.NDArray[np.float64]
 Features = npt.NDArray[np.float32]
@@ -77,7 +77,7 @@ class CommonModel:
                 self._known[workload] = features[told], residuals
                 self._changed = True
 
-    def predict(self, features: Features, pool: Pool | None = None) -> Column:
+    def predict(self, features: Features, pool: PredictionRows | None = None) -> Column:
         """Return how much faster than drafted rows are, in doublings; 0 if nothing is known.
 
         Args:
@@ -88,7 +88,7 @@ class CommonModel:
             if self._changed:
                 self._fit()
             parts = [trees for trees in (self._base, self._more) if trees is not None]
-        rows = Pool(features, WHOLE.threads) if pool is None else pool
+        rows = PredictionRows(features, WHOLE.threads) if pool is None else pool
         found = np.zeros(len(features))
         for trees in parts:
             found += trees.predict(rows)

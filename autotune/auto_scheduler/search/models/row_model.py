@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.search.models.common_model import CommonModel
-from autotune.cost_model import Pool, Trees, TreeSettings
+from autotune.cost_model import PredictionRows, Trees, TreeSettings
 
 Column = npt.NDArray[np.float64]
 Features = npt.NDArray[np.float32]
@@ -97,7 +97,7 @@ class RowModel:
         """Return the logarithms of rates, and how uncertain they are."""
         if not len(drafts):
             return np.zeros(0), np.zeros(0)
-        pool = Pool(features, _SETTINGS.threads)
+        pool = PredictionRows(features, _SETTINGS.threads)
         base = -np.log2(drafts)
         all_say = base
         if self._common is not None:

@@ -7,15 +7,9 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from autotune.utils.math import divisors
+
 Rows = npt.NDArray[np.int64]
-
-
-@cache
-def divisors(number: int) -> tuple[int, ...]:
-    """Return the divisors of a number, ascending."""
-    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
-    large = [number // d for d in reversed(small) if d * d != number]
-    return (*small, *large)
 
 
 @cache

@@ -40,7 +40,7 @@ TINY = 4096
 
 
 @dataclass(frozen=True)
-class Budget:
+class ProductLimit:
     """A limit of the product of some lengths.
 
     Attributes:
@@ -53,7 +53,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Limits:
+class RowLimits:
     """Limits that a row must observe.
 
     Attributes:
@@ -64,7 +64,7 @@ class Limits:
             rows keep its limits.
     """
 
-    budgets: Sequence[Budget]
+    budgets: Sequence[ProductLimit]
     repair: Callable[[Rows], Rows]
     feasible: Callable[[Rows], Mask]
     apart: Callable[[Rows], Sequence[tuple[list[int], Mask]]] = lambda rows: ()
@@ -83,7 +83,7 @@ class Sampler:
     """
 
     def __init__(
-        self, programs: Program | Sequence[Program], limits: Limits, rng: np.random.Generator
+        self, programs: Program | Sequence[Program], limits: RowLimits, rng: np.random.Generator
     ) -> None:
         self._programs = [programs] if isinstance(programs, Program) else [*programs]
         self.program = self._programs[0]
