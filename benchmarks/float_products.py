@@ -13,19 +13,13 @@ again.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import random
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from benchmarks.product_races import ARCH, Plan, built, in_turns, row
-from benchmarks.wgmma import HANGS_S, ends_within
+from benchmarks.product_races import ARCH, Plan, in_turns, parser_of, race_all
 
 # "tn" has the first matrix as [k, m], "nt" the second as [n, k]; one number is that of rows,
 # columns and terms of a sum, and "8x" before them that of products.
@@ -196,35 +190,19 @@ def raced(case: Case, plans: Sequence[Plan], seed: int) -> Mapping[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Build the kernels, then race them."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="+", metavar="PRODUCT", help="such as '653x729x80 tt'")
-    parser.add_argument("--drawn", type=int, default=0, metavar="N", help="race N others instead")
-    parser.add_argument("--seed", type=int, default=0, help="of drawn sizes, and of numbers")
-    parser.add_argument("--each", type=int, default=0, help="choices of a family by estimate")
+    parser = parser_of(__doc__, "653x729x80 tt", each=0)
     parser.add_argument("--others", type=int, default=0, help="choices of a family, drawn")
-    parser.add_argument("--folder", type=Path, help="where kernels are kept")
-    parser.add_argument("--build-only", action="store_true", help="for a later race")
-    parser.add_argument("--out", type=Path, help="file for the results, a line of JSON each")
     options = parser.parse_args(argv)
     cases = [Case.of(name) for name in options.only or TABLE]
     if options.drawn:
         cases = drawn(options.drawn, options.seed)
-    if options.out and options.out.exists():
-        done = {json.loads(line)["case"] for line in options.out.read_text().splitlines()}
-        cases = [case for case in cases if str(case) not in done]
-    with ThreadPoolExecutor(os.cpu_count()) as pool, tempfile.TemporaryDirectory() as scratch:
-        folder = options.folder or Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
-        plans = [plans_of(c, options, lambda k: pool.submit(built, k, folder)) for c in cases]
-        for case, choices in zip(cases, [] if options.build_only else plans, strict=False):
-            with ends_within(HANGS_S, case):
-                result = raced(case, choices, options.seed)
-            print(row(result), choices[0][0]["family"], flush=True)
-            for choice, text in result["failures"]:
-                print(f"  {text} {choice}", flush=True)
-            if options.out:
-                with options.out.open("a") as file:
-                    file.write(json.dumps(result) + "\n")
+    race_all(
+        options,
+        cases,
+        lambda case, build: plans_of(case, options, build),
+        lambda case, plans: raced(case, plans, options.seed),
+        lambda untuned: str(untuned[0]["family"]),
+    )
 
 
 if __name__ == "__main__":

@@ -12,22 +12,15 @@ built in ``--folder`` before are not built again, products in ``--out`` not race
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import random
-import tempfile
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.product_races import Plan, built, in_turns, row
-from benchmarks.wgmma import HANGS_S, ends_within
+from benchmarks.product_races import Plan, in_turns, parser_of, race_all
 
 ARCH = "sm_90"
 # How many rows of tiles run side by side, and slots of a ring: values that are worth their time.
@@ -163,46 +156,25 @@ def raced(case: Case, plans: Sequence[Plan], seed: int) -> dict[str, Any]:
     return in_turns(str(case), (a, b), wanted, TOLERANCES[case.dtype], plans, library(case, a, b))
 
 
-def planned(
-    cases: Sequence[Case], each: int, pool: ThreadPoolExecutor, folder: Path
-) -> list[tuple[Case, list[Plan]]]:
-    """Return each product with its choices, their kernels, and the cubins that are being built."""
+def plans_of(case: Case, each: int, build: Callable[[Any], Any]) -> list[Plan]:
+    """Return the choices of a product, their kernels, and the cubins that are being built."""
     from autotune.templates.products import gemm_half
 
-    plans = []
-    for case in cases:
-        kernels = [(c, gemm_half.kernel(case.shape, c).kernel("cuda")) for c in liked(case, each)]
-        plans.append((case, [(c, k, pool.submit(built, k, folder)) for c, k in kernels]))
-    return plans
+    kernels = [(c, gemm_half.kernel(case.shape, c).kernel("cuda")) for c in liked(case, each)]
+    return [(choice, kernel, build(kernel)) for choice, kernel in kernels]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="+", metavar="PRODUCT", help="such as '1024x768x3072 nt'")
-    parser.add_argument("--drawn", type=int, default=0, metavar="N", help="race N others instead")
-    parser.add_argument("--seed", type=int, default=0, help="of drawn sizes, and of numbers")
-    parser.add_argument("--each", type=int, default=12, help="choices of a product by estimate")
-    parser.add_argument("--folder", type=Path, help="where kernels are kept")
-    parser.add_argument("--build-only", action="store_true", help="for a later race")
-    parser.add_argument("--out", type=Path, help="file for the results, a line of JSON each")
-    options = parser.parse_args(argv)
+    options = parser_of(__doc__, "1024x768x3072 nt", each=12).parse_args(argv)
     cases = [Case.of(name) for name in options.only or TABLE]
     if options.drawn:
         cases = drawn(options.drawn, options.seed)
-    if options.out and options.out.exists():
-        done = {json.loads(line)["case"] for line in options.out.read_text().splitlines()}
-        cases = [case for case in cases if str(case) not in done]
-    with ThreadPoolExecutor(os.cpu_count()) as pool, tempfile.TemporaryDirectory() as scratch:
-        folder = options.folder or Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
-        plans = planned(cases, options.each, pool, folder)
-        for case, choices in [] if options.build_only else plans:
-            with ends_within(HANGS_S, case):
-                result = raced(case, choices, options.seed)
-            print(row(result), *(f"\n  {text} {c}" for c, text in result["failures"]), flush=True)
-            if options.out:
-                with options.out.open("a") as file:
-                    file.write(json.dumps(result) + "\n")
+    race_all(
+        options,
+        cases,
+        lambda case, build: plans_of(case, options.each, build),
+        lambda case, plans: raced(case, plans, options.seed),
+    )
 
 
 if __name__ == "__main__":

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
+import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from benchmarks.cubin import Loaded, Replays, build
+from benchmarks.wgmma import HANGS_S, ends_within
 
+T = TypeVar("T")
 # A choice of knobs, its kernel, and its cubin, or the compiler's text, once it is built.
 Plan = tuple[dict[str, Any], Any, Future[tuple[Path | None, str]]]
 ARCH, WARM, ROUNDS, LAUNCHES = "sm_90", 3, 21, 20
@@ -96,3 +101,53 @@ def row(result: Mapping[str, Any]) -> str:
         ratio = f"{cublas / us:.2f}"
         cells += [f"{us:.2f}", ratio if float(ratio) >= 1 else f"**{ratio}**"]
     return f"| {' | '.join(cells)} |"
+
+
+def parser_of(doc: str | None, example: str, each: int) -> argparse.ArgumentParser:
+    """Return the options that such benchmarks share; a product is written like ``example``."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", metavar="PRODUCT", help=f"such as '{example}'")
+    parser.add_argument("--drawn", type=int, default=0, metavar="N", help="race N others instead")
+    parser.add_argument("--seed", type=int, default=0, help="of drawn sizes, and of numbers")
+    parser.add_argument("--each", type=int, default=each, help="choices by estimate")
+    parser.add_argument("--folder", type=Path, help="where kernels are kept")
+    parser.add_argument("--build-only", action="store_true", help="for a later race")
+    parser.add_argument("--out", type=Path, help="file for the results, a line of JSON each")
+    return parser
+
+
+def race_all(
+    options: argparse.Namespace,
+    cases: Sequence[T],
+    plans_of: Callable[[T, Callable[[Any], Any]], list[Plan]],
+    raced: Callable[[T, Sequence[Plan]], Mapping[str, Any]],
+    label: Callable[[Plan], str] = lambda plan: "",
+) -> None:
+    """Build the kernels of products that ``--out`` has no result of, then race them.
+
+    Args:
+        options: as `parser_of` reads them.
+        cases: the products.
+        plans_of: returns the choices of a product, the untuned one first; it gets what starts the
+            build of a kernel.
+        raced: returns the times of a product; see `in_turns`.
+        label: what is printed of the untuned choice behind a row.
+    """
+    if options.out and options.out.exists():
+        done = {json.loads(line)["case"] for line in options.out.read_text().splitlines()}
+        cases = [case for case in cases if str(case) not in done]
+    with ThreadPoolExecutor(os.cpu_count()) as pool, tempfile.TemporaryDirectory() as scratch:
+        folder = options.folder or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        every = [
+            plans_of(case, lambda kernel: pool.submit(built, kernel, folder)) for case in cases
+        ]
+        for case, plans in zip(cases, [] if options.build_only else every, strict=False):
+            with ends_within(HANGS_S, case):
+                result = raced(case, plans)
+            print(row(result), label(plans[0]), flush=True)
+            for choice, text in result["failures"]:
+                print(f"  {text} {choice}", flush=True)
+            if options.out:
+                with options.out.open("a") as file:
+                    file.write(json.dumps(result) + "\n")

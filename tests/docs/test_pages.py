@@ -123,6 +123,13 @@ def run_by_name(name):
     return import_module(f"{name}.__main__") if hasattr(module, "__path__") else module
 
 
+def text_of(module):
+    """Return the text of a benchmark, and of those from which it has functions."""
+    names = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
+    shared = [import_module(name) for name in sorted(names) if name.startswith("benchmarks.")]
+    return "".join(Path(each.__file__).read_text("utf-8") for each in [module, *shared])
+
+
 @pytest.mark.parametrize(("where", "command"), commands())
 def test_a_command_of_a_page_exists_with_its_options(where, command):
     words = command.split()
@@ -137,5 +144,5 @@ def test_a_command_of_a_page_exists_with_its_options(where, command):
         assert helped.exit_code == 0, where
         assert all(option in helped.output for option in options), where
     else:
-        text = Path(run_by_name(words[2]).__file__).read_text("utf-8")
+        text = text_of(run_by_name(words[2]))
         assert all(f'"{option}"' in text for option in options), f"{where}: {command}"
