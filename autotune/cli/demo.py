@@ -59,7 +59,7 @@ class Comparison:
 
     @property
     def drift(self) -> str:
-        """Says so where the replay is slower than tuning said by more than noise; else empty."""
+        """A warning if the replay is slower than the tuned time by more than noise; else empty."""
         then, now = self.result.seconds, self.timings[TUNED]
         noise = max(now.noise_floor or 0.0, self.result.spread or 0.0, BETWEEN_RUNS)
         if not now.median / then - 1 > noise:
@@ -71,7 +71,7 @@ class Comparison:
         return said + self._slower_machine(now.median / then, noise)
 
     def _slower_machine(self, factor: float, noise: float) -> str:
-        """Says so where the default configuration became slower by the same factor; else empty."""
+        """Returns a note if the default configuration slowed by the same factor; else empty."""
         then, now = self.result.default_seconds, self.timings.get(DEFAULT)
         if then is None or now is None or factor / (now.median / then) - 1 > noise:
             return ""

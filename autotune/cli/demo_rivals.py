@@ -136,7 +136,7 @@ class Replayed:
         return float(start.elapsed_time(end)) * 1e-3 * number / (replays * self._runs)
 
     def clocks(self) -> Clocks | None:
-        """Return None: nobody tells."""
+        """Return None: no clocks are read."""
         return None
 
 

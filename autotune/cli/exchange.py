@@ -111,7 +111,7 @@ def _table(found: Sequence[Imported]) -> Table:
 
 
 def _say_of(one: Imported, guessed: bool) -> None:
-    """Say what a reader of the records should know of where they come from."""
+    """Print what a file does not state (device, time), and the entries left out."""
     if guessed and one.tool == "Triton":
         say(f"{one.path}: does not say for which device; --target names another than cuda")
     if one.undated:

@@ -83,7 +83,7 @@ def _us(times: tuple[float, ...]) -> str:
 
 
 def _functions_in(path: Path) -> list[LockedFunction]:
-    """Return what a lock has of networks, which logs say nothing of."""
+    """Return the entries of a lock file for functions of networks; none if it is unreadable."""
     try:
         return read_functions(path) if path.exists() else []
     except LockError as error:

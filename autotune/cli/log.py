@@ -1,4 +1,4 @@
-"""``autotune log``: what stands in logs, and smaller logs from larger ones."""
+"""``autotune log``: shows, compares, filters and compacts logs."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _say_what_is_wrong(logs: Logs) -> None:
 
 
 def _say_problems(logs: Logs) -> None:
-    """Say what could not be read, where it does not mix with rows for a program."""
+    """Print the lines that could not be read, to standard error."""
     for problem in logs.problems:
         say(problem, err=True)
 

@@ -127,7 +127,7 @@ def _speedup(one: Compared) -> str:
 
 
 def _say_all(rows: Sequence[Compared]) -> None:
-    """Say what changed over all workloads that both logs have."""
+    """Print the geometric mean of the changes of all workloads that both logs have."""
     found, both = overall(rows), sum(one.ratio is not None for one in rows)
     if found is None or both < 2:
         return

@@ -26,7 +26,7 @@ _NAMES_WIDTH = 200
 
 @dataclass(frozen=True)
 class LogEntry:
-    """One record and where it stands.
+    """One record and its position in a log.
 
     Attributes:
         inp, result: the record.
@@ -48,7 +48,7 @@ class LogEntry:
 
     @property
     def knobs(self) -> dict[str, object]:
-        """The choices, as they stand in the log; of the auto-scheduler those that have a name."""
+        """The values of the knobs as the log has them, or named steps of the auto-scheduler."""
         config = self.inp.config
         if isinstance(config, ConfigEntity):
             return choices_of(config)

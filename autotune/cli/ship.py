@@ -1,4 +1,4 @@
-"""``autotune export --to c``: the best kernels of logs as a project of their own."""
+"""``autotune export --to c``: the best kernels of logs as a stand-alone project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ship(
     name: str | None,
     archs: Sequence[str],
 ) -> None:
-    """Write a project of the best kernels of logs, and say what is in it."""
+    """Write a project of the best kernels of logs, and list its contents."""
     called = library_name(re.sub(r"\W", "_", out.resolve().name) if name is None else name)
     pairs: list[Pair] = []
     for log in logs:

@@ -111,7 +111,7 @@ def _line(one: Recheck) -> str:
 
 
 def _change(one: Recheck) -> str:
-    """Say how far the times are apart, and how far apart noise alone may bring them."""
+    """Return in words the relative change of a time, and whether it is within noise."""
     noise = max(one.recorded.spread or 0.0, one.measured.spread or 0.0)
     change = one.now_s / one.then_s - 1 if one.then_s else float("inf")
     within = "within" if abs(change) <= noise else "beyond"

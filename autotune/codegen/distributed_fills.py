@@ -1,4 +1,4 @@
-"""Parallel loops of which GCC 12 makes fills of memory that it puts in a wrong order.
+"""Detection of parallel loops that GCC 12 distributes into fills of memory in a wrong order.
 
 GCC 12.2 distributes a parallel loop over neighbours in memory, whose body fills several places and
 adds to them, into fills by ``memset`` and loops for the rest: of a sum with 31 fills some elements
@@ -19,13 +19,13 @@ HELPERS = {DISTRIBUTED_FILLS: _WHOLE}
 
 
 def has_distributed_fills(body: Stmt) -> bool:
-    """Return whether fills of a function may be moved behind what they come before."""
+    """Return whether GCC may move fills of a function behind later statements."""
     loops = (n for n in walk(body) if isinstance(n, For) and n.kind is ForKind.PARALLEL)
     return any(_fills(loop) > 1 for loop in loops)
 
 
 def _fills(loop: For) -> int:
-    """Return how many stores of a constant go to neighbours in turns of a loop that are such."""
+    """Return the number of stores of a constant whose index grows by one per iteration."""
     stores = (n for n in walk(loop.body) if isinstance(n, Store))
     return sum(
         isinstance(store.value, IntImm | FloatImm) and _steps_by_one(store.indices[-1], loop.var)

@@ -1,4 +1,4 @@
-"""Expressions as C text, with no more parentheses than a careful author writes."""
+"""Expressions as C text, with parentheses only where precedence or readability needs them."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class ExpressionPrinter:
         return text, UNARY if text.startswith("(") else ATOM
 
     def element(self, buffer: object, index: Expr) -> str:
-        """Return the text of an element of a buffer, as it stands in memory."""
+        """Return the text of an element of a buffer, in the type of its storage."""
         return f"{self.names[buffer]}[{self.text(index)}]"
 
     # -- operators ---------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class ExpressionPrinter:
         return self.narrowed(scalar, text, binding) if narrow else (text, binding)
 
     def narrowed(self, scalar: ScalarType, text: str, binding: int) -> Text:
-        """Return what C computed, perhaps as an ``int``, as a value of its dtype."""
+        """Return a value that C may have promoted to ``int``, converted to its dtype."""
         if not scalar.promotes:
             return text, binding
         return f"({scalar.value}){text if binding >= UNARY else f'({text})'}", UNARY
@@ -311,7 +311,7 @@ class ExpressionPrinter:
         return f"({scalar.value}){self.text(node.value, UNARY)}", UNARY
 
     def vector(self, node: Ramp | Broadcast) -> Text:
-        """Vectors have no text of their own: `VectorPrinter` takes them apart."""
+        """Refuse a vector: `VectorPrinter` splits vectors into lanes or wide accesses."""
         raise LoweringError(f"a vector where one value is expected: {node}")
 
 

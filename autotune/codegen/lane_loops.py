@@ -91,7 +91,7 @@ class LaneLoop:
 
     Attributes:
         type: of its vectors.
-        steps: how often it goes round on the narrowest machine.
+        steps: its iterations on the machine with the narrowest vectors.
         statement: its body.
     """
 

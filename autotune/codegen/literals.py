@@ -1,4 +1,4 @@
-"""Constants in C."""
+"""Constants as C literals."""
 
 from __future__ import annotations
 

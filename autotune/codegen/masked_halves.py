@@ -1,4 +1,4 @@
-"""Stores of 16-bit floats for which GCC writes an instruction that there is not.
+"""Detection of stores of 16-bit floats for which GCC emits an instruction that does not exist.
 
 For CPUs with AVX512-FP16 GCC 12.2 makes ``y[i] = a > b ? x : 0`` of `_Float16` a store of one
 element that writes zero where its mask says so, which an assembler refuses ("unsupported masking

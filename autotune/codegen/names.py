@@ -1,4 +1,4 @@
-"""Names that C accepts, near to what the user called things."""
+"""C identifiers close to the user's names, unique in their scope."""
 
 from __future__ import annotations
 

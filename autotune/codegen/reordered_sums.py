@@ -1,4 +1,4 @@
-"""Sums of which GCC before 14 would add some elements twice and others never.
+"""Detection of sums of which GCC before 14 adds some elements twice and others never.
 
 GCC 12.2 vectorises a loop that adds several floats to one number in each turn, in their order.
 Where these lie in memory in another order than they are added in, it adds wrong lanes:

@@ -1,4 +1,4 @@
-"""Vector stores taken apart: into wide loads and stores where the target has them, else lanes."""
+"""Vector stores split into wide loads and stores where the target has them, else into lanes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def lanes_stored(node: Store) -> int:
 
 
 def at_lane(expr: Expr, lane: int, temporaries: dict[Expr, list[Var]]) -> Expr:
-    """Return what a vector expression is in one lane.
+    """Return the scalar value of one lane of a vector expression.
 
     ``temporaries`` are the variables for the lanes of what was loaded before.
     """
@@ -95,7 +95,7 @@ def slice_of(expr: Expr, first: int, lanes: int) -> Expr:
 
 
 def _lanewise(expr: Expr, part: Callable[[Expr], Expr], lanes: int) -> Expr:
-    """Return what works lane by lane on parts of its operands that have so many lanes."""
+    """Return an elementwise operation on parts of its operands, of ``lanes`` lanes each."""
     match expr:
         case Load(buffer, indices):
             return Load(buffer, tuple(map(part, indices)))
@@ -244,7 +244,7 @@ class VectorPrinter:
     # -- wide loads --------------------------------------------------------------------------
 
     def _wide_loads(self, expr: Expr) -> list[Expr]:
-        """Return what can be loaded as a vector before the store, each once.
+        """Return the loads that can be wide vectors, each once, in the order of their use.
 
         Nothing under a condition that differs between lanes, as it may not be loaded at all.
         """

@@ -23,7 +23,7 @@ class ArithmeticCount:
 
 
 class AccessVisitor(Visitor):
-    """Counts the arithmetic of expressions in ``count``; a subclass says what a read means."""
+    """Counts the arithmetic of expressions in ``count``; a subclass handles reads."""
 
     def __init__(self, count: ArithmeticCount) -> None:
         self.count = count
@@ -37,11 +37,11 @@ class AccessVisitor(Visitor):
         raise NotImplementedError
 
     def visit_ProducerLoad(self, node: ProducerLoad) -> None:
-        """Hand on what is read."""
+        """Report a read."""
         self.read_tensor(node.tensor, node.indices)
 
     def visit_Var(self, node: Var) -> None:
-        """Hand on the variable."""
+        """Report a variable."""
         self.read_variable(node)
 
     def visit_Add(self, node: Add | Sub) -> None:

@@ -39,7 +39,7 @@ def curves_of(nest: LoopNest, sample_n: int) -> dict[str, FloatTable]:
 
 
 def _innermost(table: ItervarTable) -> dict[str, str]:
-    """Return for each tensor the name of the access that stands for it."""
+    """Return for each tensor the name of the access whose curve represents it."""
     deepest = max((loop.depth for loop in table.nest.loops), default=0)
     places = {access.name: i for i, access in enumerate(table.nest.accesses)}
     chosen: dict[str, str] = {}

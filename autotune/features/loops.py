@@ -1,4 +1,4 @@
-"""The loops of a schedule and what they touch: all that loop features are computed from.
+"""The loops of a schedule and their accesses, from which loop features are computed.
 
 Bounds are inferred as for lowering, then the loops are listed as the schedule has them: loops of
 one iteration stay, nothing is vectorized, unrolled or interleaved, and reductions have no loops

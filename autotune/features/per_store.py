@@ -221,7 +221,7 @@ class _Form:
         return [_log(float(value)) for value in np.interp(points, done, intensity)]
 
     def memory(self) -> Iterable[float]:
-        """Return what is allocated, the iterations around that, and those of the statement."""
+        """Return the size of the allocation, and the iterations around it and the statement."""
         written = self.store.touches[0]
         outer = prod([loop.extent for loop in self.store.loops[: self.store.allocated]])
         elements = prod(written.shape)

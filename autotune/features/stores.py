@@ -1,4 +1,4 @@
-"""The statements that store of a lowered schedule: their loops, accesses and calculations.
+"""The store statements of a lowered schedule: their loops, accesses and arithmetic.
 
 Unlike `loop_nest`, which lists the same loops for all configurations of a template, this keeps
 what lowering makes of a schedule: loops of one iteration are gone, a reduction begins with a
@@ -258,7 +258,7 @@ class _BodyReader(Visitor):
         self.generic(node)
 
     def visit_Cast(self, node: Cast) -> None:
-        """Look at what is converted."""
+        """Visit the converted value."""
         self.generic(node)
 
     def visit_Call(self, node: Call) -> None:

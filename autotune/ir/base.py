@@ -124,7 +124,7 @@ class Operand:
         return Not.fold(value) if value.dtype == "bool" else Call("bitwise_not", (value,))
 
     def to_expr(self) -> Expr:
-        """Return the expression that stands for the operand."""
+        """Return the operand as an expression."""
         raise NotImplementedError
 
     def astype(self, dtype: str) -> Expr:
@@ -384,7 +384,7 @@ def binary(cls: type[BinaryOp], a: object, b: object) -> Expr:
 
 
 def true_divide(a: object, b: object) -> Expr:
-    """Divide floats; for integers say which divisions there are."""
+    """Divide floats; raise for integers, naming the integer divisions."""
     pair = match_types(a, b)
     if pair and not is_float(pair[0].dtype):
         raise ExpressionError(
@@ -403,7 +403,7 @@ def floor_divide(a: object, b: object) -> Expr:
 
 
 def floor_remainder(a: object, b: object) -> Expr:
-    """Return what `floor_divide` leaves."""
+    """Return the remainder of `floor_divide`."""
     pair = match_types(a, b)
     if pair and is_float(pair[0].dtype):
         return binary(OPERATORS["-"], pair[0], floor_divide(*pair) * pair[1])

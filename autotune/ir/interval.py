@@ -29,5 +29,5 @@ def union(a: Interval, b: Interval) -> Interval:
 
 
 def intersect(a: Interval, b: Interval) -> Interval:
-    """Return what both hold; it is empty when low exceeds high."""
+    """Return the intersection; it is empty if low exceeds high."""
     return max(a[0], b[0]), min(a[1], b[1])

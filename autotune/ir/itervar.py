@@ -34,7 +34,7 @@ class Range:
 
 
 class IterVar(Operand):
-    """An iteration variable with its domain; in an expression it stands for its ``var``.
+    """An iteration variable with its domain; in an expression it is replaced by its ``var``.
 
     ``kind`` is ``"data"`` for a dimension of a tensor, ``"reduce"`` for one that is reduced, and
     ``"thread"`` or ``"vthread"`` for a thread axis; ``thread_tag`` says which one. ``dom`` is None

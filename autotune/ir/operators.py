@@ -1,4 +1,4 @@
-"""The operators of two operands, and what each of them folds."""
+"""The binary operators, and the constant folding of each."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ class LogicalOp(BinaryOp):
 
 
 class And(LogicalOp):
-    """Both; ``b`` is looked at only if ``a`` holds."""
+    """``a and b``; ``b`` is evaluated only if ``a`` is true."""
 
     __slots__ = ()
     symbol = "&&"
@@ -289,7 +289,7 @@ class And(LogicalOp):
 
 
 class Or(LogicalOp):
-    """At least one; ``b`` is looked at only if ``a`` does not hold."""
+    """``a or b``; ``b`` is evaluated only if ``a`` is false."""
 
     __slots__ = ()
     symbol = "||"

@@ -74,7 +74,7 @@ def simplify(expr: Expr, ranges: Mapping[Var, tuple[int, int]] | None = None) ->
 
 
 class Simplifier(AffineSpace):
-    """Rewrites expressions over variables whose ranges it knows.
+    """Rewrites expressions over variables of known ranges.
 
     ``handlers`` says what evaluates each class of expressions; a subclass may have more.
     """

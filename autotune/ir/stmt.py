@@ -161,7 +161,7 @@ def seq(*stmts: Stmt | None) -> Stmt:
 
 
 class Allocate(Stmt):
-    """A buffer that lives while ``body`` runs."""
+    """An allocation of a buffer whose scope is ``body``."""
 
     __slots__ = ("body", "buffer")
     __match_args__ = ("buffer", "body")

@@ -1,4 +1,4 @@
-"""Questions about the shape of a tree: structural equality, keys, children, free variables."""
+"""The structure of expression trees: structural equality, keys, children, free variables."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def _sign(value: float) -> float:
-    """Return what tells 0.0 and -0.0 apart."""
+    """Return the sign of a float constant, which distinguishes 0.0 from -0.0."""
     return value or math.copysign(1, value)
 
 

@@ -77,7 +77,7 @@ class Visitor(Dispatcher):
 
 
 class StmtVisitor(Visitor):
-    """A visitor of statements that looks into no expression."""
+    """A visitor of statements that does not visit expressions."""
 
     def visit_Expr(self, node: Expr) -> None:
         """Pass over an expression."""
@@ -95,7 +95,7 @@ class Rewriter(Dispatcher):
     """
 
     def rewrite(self, node: AnyNode) -> AnyNode:
-        """Return what ``node`` becomes by the method of its class."""
+        """Return the node that replaces ``node``, by the method of its class."""
         kind = type(node)
         method = self._table.get(kind)
         if method is None:
@@ -201,7 +201,7 @@ class Rewriter(Dispatcher):
 
 
 class StmtRewriter(Rewriter):
-    """A rewriter of statements that looks into no expression.
+    """A rewriter of statements that does not visit expressions.
 
     Sequences stay flat: what becomes a sequence itself, or nothing, joins the one around it.
     """

@@ -1,4 +1,4 @@
-"""The check of what callers hand to lowering."""
+"""Checks of the arguments of lowering."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def sizes_of(args: Sequence[Tensor | Var], name: str) -> tuple[Var, ...]:
 
 
 def kind_text(value: object) -> str:
-    """Return what a value is, with its name if it has one."""
+    """Return the kind of a value in words, with its name if it has one."""
     kind, name = type(value).__name__, getattr(value, "name", None)
     if value is None:
         return "None"

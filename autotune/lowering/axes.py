@@ -108,7 +108,7 @@ def overrun_conditions(
     extents: Mapping[IterVar, Extent],
     values: Mapping[IterVar, Affine],
 ) -> list[tuple[IterVar, Expr]]:
-    """Return what must hold where the parts of a split run past the end of their parent."""
+    """Return ``value < extent`` of each axis whose split has more iterations than it."""
     found = []
     for relation in relations:
         if not isinstance(relation, SplitRelation):

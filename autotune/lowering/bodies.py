@@ -1,4 +1,4 @@
-"""Evaluating the bodies of computes: inlined stages substituted, indices in affine form."""
+"""Evaluation of the bodies of computes: inlined stages substituted, indices in affine form."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Homes:
         return order if near is None else [*order, near]
 
     def of(self, tensor: Tensor) -> Home:
-        """Return where a tensor lives."""
+        """Return the buffer of a tensor and the layout of its elements."""
         stage = self.stage_of[tensor.op]
         home = self._homes.get((stage, tensor.value_index))
         if home is None:

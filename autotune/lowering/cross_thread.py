@@ -1,8 +1,8 @@
-"""Reductions over threads: each thread has its share, and all of them get the total.
+"""Reductions over threads: each thread reduces a part, and all of them get the result.
 
 Threads of one warp exchange values by butterfly shuffles. Where a total spans whole warps, each
-warp leaves its part in shared memory, and every warp puts the parts together. Any other number of
-threads halves its way through shared memory. Barriers are the business of a later pass.
+warp stores its partial result in shared memory, and every warp combines them. Any other number of
+threads is reduced by a tree in shared memory. A later pass inserts the barriers.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class CrossThread:
         return f"{self.name}.{what}{i if len(self.dtypes) > 1 else ''}"
 
     def start(self) -> Stmt:
-        """Return what sets each thread's share to the identity."""
+        """Return the statement that sets each thread's partial result to the identity."""
         pairs = zip(self.places, self.combiner.identity, strict=True)
         return seq(*[Store(buffer, (index,), value) for (buffer, index), value in pairs])
 

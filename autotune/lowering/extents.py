@@ -1,7 +1,7 @@
 """Extents: ints, or affine forms of sizes that are known only when the function is called.
 
-Lowering counts in ints wherever shapes are constant. A form stands for an extent such as ``n`` or
-``(n + 63) // 64``; products and quotients of forms are atoms of their own.
+Extents are ints wherever shapes are constant. A form represents an extent such as ``n`` or
+``(n + 63) // 64``; products and quotients of forms are atoms.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class LoweredFunction:
         return self
 
     def script(self, **options: object) -> str:
-        """Return what ``str`` shows, as TVM's modules do; options are accepted for TVM scripts."""
+        """Return ``str`` of the function, as TVM's modules do; options are ignored."""
         return str(self)
 
     astext = script

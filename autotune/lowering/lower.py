@@ -1,7 +1,7 @@
 """Lowering: a schedule becomes a function, by passes that run one after another.
 
-Each pass takes valid statements and leaves valid statements. A hook sees what every pass leaves;
-printing and timing hang on it.
+Each pass maps valid statements to valid statements. A hook is called with the result of every
+pass; printing and timing of passes use it.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class _Lowering:
     # Arguments.
 
     def _places(self) -> list[Place | None]:
-        """Return what each argument holds; None for an input that the schedule does not read."""
+        """Return the stage and the output that compute each tensor; None of an unread input."""
         return [self._place(tensor) for tensor in self.tensors]
 
     def _place(self, tensor: Tensor) -> Place | None:

@@ -1,4 +1,4 @@
-"""Making loop nests: stages become loops around stores, inside them the stages attached there."""
+"""Loop nests: stages become loops around stores, the stages attached to them inside."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Body:
 
 @dataclass(frozen=True)
 class StagePlan:
-    """All that is known of one stage before loops are made.
+    """The result of bound inference for one stage.
 
     Attributes:
         stage: the stage itself.

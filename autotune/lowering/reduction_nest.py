@@ -1,4 +1,4 @@
-"""The loops of stages that reduce: first values, updates, and reductions over threads."""
+"""The loops of reductions: initialisation, updates, and reductions over threads."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class CrossThreadNest(ReductionNest):
         return self.loops(0, first, {}, tail)
 
     def _check_order(self, first: int) -> None:
-        """Raise if a data loop stands inside a serial reduction loop: it needs many totals."""
+        """Raise if a data loop is inside of a serial reduction loop: it needs many sums."""
         for level in self.levels[first:]:
             if level.is_reduce or level.extent == 1:
                 continue

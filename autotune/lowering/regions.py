@@ -99,7 +99,7 @@ def cover(simplifier: Simplifier, a: Region, b: Region) -> Region | None:
 
 
 def clip(simplifier: Simplifier, region: Region, extent: Extent) -> Region:
-    """Cut a region to a dimension as far as constants can tell.
+    """Intersect a region with its dimension, as far as constants decide it.
 
     What is read beyond the dimension is guarded by a condition where it is read.
     """

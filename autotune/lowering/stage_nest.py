@@ -1,7 +1,7 @@
 """The loops of one stage: levels, conditions, what is attached inside, and plain stores.
 
-Conditions stand as far out as possible: right inside the innermost loop they depend on. They
-never go around an attached stage, which may have to run for threads that the condition turns away.
+Conditions are hoisted as far out as possible: right inside the innermost loop they depend on. They
+are never around an attached stage, which may have to run for threads that the condition excludes.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class StageNest:
     # Conditions.
 
     def guards(self, conditions: Sequence[Expr], least: int = 0) -> Guards:
-        """Say for each condition before which loop it stands, at the outermost at ``least``."""
+        """Return the conditions by the number of the loop that they precede, from ``least`` on."""
         lowest = max(self.deepest + 1, least)
         guards: Guards = {}
         for condition in conditions:
@@ -199,7 +199,7 @@ class StageNest:
         return guards
 
     def _past_threads(self, place: int, condition: Expr) -> int:
-        """Move a condition inside the thread axes it would stand before: they are no loops.
+        """Move a condition inside the thread axes that follow it: they are no loops.
 
         One that tells virtual threads apart goes all the way in, or it would keep the loops below
         it from being interleaved.
@@ -216,7 +216,7 @@ class StageNest:
         return list(self.plan.conditions) + self.store_conditions()
 
     def store_conditions(self) -> list[Expr]:
-        """Return what must hold for an element to be stored, wherever it is in range."""
+        """Return the conditions under which an element within its range is stored."""
         found = self._ownership()
         predicate = self.plan.stage.store_predicate
         if predicate is not None:
@@ -233,7 +233,7 @@ class StageNest:
         return self.simplifier.simplify(predicate, env)
 
     def _ownership(self) -> list[Expr]:
-        """Leave a store to one thread where the stage does not say which threads make it."""
+        """Return conditions that restrict a store to one thread of each axis it does not use."""
         plan = self.plan
         attached_output = plan.root is not plan.stage and not plan.compact
         if plan.scope == "local" or attached_output:

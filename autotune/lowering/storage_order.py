@@ -1,7 +1,7 @@
 """The layout of a stage that is not visible outside of a kernel.
 
-Rows of the last axis are as good as any, unless vectors go along another one: then the elements
-of a vector are made neighbours, so that it is loaded and stored by one instruction. So a copy of
+The layout is row-major, unless vectors run along another axis than the last: then the elements
+of a vector are made contiguous, so that it is loaded and stored by one instruction. So a copy of
 weights that is made for a tile (`cache_read`) is packed as its reader's vectors want it, and sums
 of output channels side by side need no gathering.
 """

@@ -326,7 +326,7 @@ class _Planner:
 
 
 def _limit(cond: Expr) -> dict[Var, int]:
-    """Return the largest value of a variable under a condition that says no more than that."""
+    """Return the upper bound of a variable, of a condition that is just such a bound."""
     match cond:
         case LT(Var() as var, IntImm(value)):
             return {var: value - 1}

@@ -1,4 +1,4 @@
-"""A kernel on its way through the passes: what they know of it beside its statements."""
+"""The state of a kernel between passes, besides its statements."""
 
 from __future__ import annotations
 

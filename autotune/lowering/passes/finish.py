@@ -100,7 +100,7 @@ class _Used(Visitor):
         self.visit(node.body)
 
     def visit_Allocate(self, node: Allocate) -> None:
-        """Look into the size of a buffer, too."""
+        """Visit the size of a buffer too."""
         for extent in node.buffer.shape:
             if isinstance(extent, Expr):
                 self.visit(extent)

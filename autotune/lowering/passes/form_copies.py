@@ -19,10 +19,10 @@ MakeForm = Callable[[Values], Moved]
 
 
 def form_copies(space: AffineSpace, form: Affine, free: tuple[Var, ...]) -> MakeForm | None:
-    """Return what gives the copy of ``form`` for values of the variables ``free``.
+    """Return the function from values of the variables ``free`` to the copy of ``form``.
 
-    It is what `AffineSpace.substitute` gives. None if an expression that is not affine depends on
-    one of the variables.
+    Copies equal those of `AffineSpace.substitute`. None if an expression that is not affine
+    depends on one of the variables.
     """
     kept: dict[Atom, int] = {}
     steps: list[tuple[int, int]] = []
@@ -76,7 +76,7 @@ def _sum(
 
 
 def _atom_copies(space: AffineSpace, atom: Atom, free: tuple[Var, ...]) -> MakeForm | None:
-    """Return what gives the copy of a quotient or remainder."""
+    """Return the function from values to the copy of a quotient or remainder."""
     inner = form_copies(space, atom.form, free) if atom.form is not None else None
     if inner is None:
         return None

@@ -1,8 +1,8 @@
-"""Copies of a statement for given values of some of its variables, made fast.
+"""Copies of a statement for given values of some of its variables, made in constant time.
 
 Unrolling and virtual threads write one statement out many times, up to a few thousand times in a
-kernel. A `Template` looks at the statement once: it knows for each index how it changes with the
-variables, so that a copy costs a few dictionary lookups instead of simplifying every index anew.
+kernel. `Templates` analyses the statement once: for each index, how it changes with the variables.
+A copy then costs a few dictionary lookups, instead of a simplification of every index.
 Equal loads of different copies are one object, as equal indices are.
 """
 
@@ -52,7 +52,7 @@ MakeStmts = Callable[[Values], list[Stmt]]
 
 
 class Templates:
-    """Makes templates; what is known of an expression is kept for all of them."""
+    """Makes copies of statements; the analysis of each expression is kept."""
 
     def __init__(self, simplifier: Simplifier, unrolls: Callable[[For], bool]) -> None:
         self.simplifier = simplifier
@@ -61,7 +61,7 @@ class Templates:
         self._exprs: dict[tuple[Expr, tuple[Var, ...]], MakeExpr | None] = {}
 
     def copies(self, stmt: Stmt, free: tuple[Var, ...]) -> MakeStmts:
-        """Return what gives the copy of ``stmt`` for values of the variables ``free``.
+        """Return the function from values of the variables ``free`` to the copy of ``stmt``.
 
         Loops inside that are to be unrolled are written out in each copy.
         """
@@ -125,7 +125,7 @@ class Templates:
         return lambda values: [AsyncCopy(dst, to(values), src, source(values), size)]
 
     def expr(self, expr: Expr, free: tuple[Var, ...]) -> MakeExpr:
-        """Return what gives the copy of an expression for values of ``free``."""
+        """Return the function from values of ``free`` to the copy of an expression."""
         memo = (expr, free)
         if memo in self._exprs:
             make = self._exprs[memo]
@@ -237,7 +237,7 @@ class Templates:
     def _of_used(
         self, free: tuple[Var, ...], used: list[int], compute: Callable[[Substitution], Expr]
     ) -> MakeExpr:
-        """Return what computes an expression once for all values of the variables it uses."""
+        """Return a function that computes the copy once for each combination of values it uses."""
         names = tuple([free[i] for i in used])
         made: dict[Values, Expr] = {}
 
@@ -269,7 +269,7 @@ class Templates:
 
 
 def _around(body: list[Stmt], around: Callable[[Stmt], Stmt]) -> list[Stmt]:
-    """Returns what stands around a body; of an empty one nothing is left."""
+    """Returns the statement with its new body, or nothing if the body is empty."""
     return [around(seq(*body))] if body else []
 
 

@@ -45,13 +45,13 @@ _MOST_PARTS, _MOST_STORES = 4, 32
 
 def partition_loops(stmt: Stmt, draft: Draft) -> Stmt:
     """Takes loops apart where a condition begins or ceases to hold, on a CPU."""
-    if draft.gpu or not _looked_at(stmt).comparisons:
+    if draft.gpu or not _collected(stmt).comparisons:
         return stmt
     return _Partition(draft.simplifier).rewrite(stmt)
 
 
-class _Look(Visitor):
-    """Collects comparisons, the variables of loops, and what tells against taking them apart."""
+class _Collector(Visitor):
+    """Collects comparisons, the variables of loops, and what forbids to split the loops."""
 
     def __init__(self) -> None:
         self.comparisons: dict[CompareOp, None] = {}
@@ -85,10 +85,10 @@ class _Look(Visitor):
         self.visit(node.body)
 
 
-def _looked_at(stmt: Stmt) -> _Look:
-    look = _Look()
-    look.visit(stmt)
-    return look
+def _collected(stmt: Stmt) -> _Collector:
+    collector = _Collector()
+    collector.visit(stmt)
+    return collector
 
 
 class _Partition(StmtRewriter):
@@ -113,12 +113,14 @@ class _Partition(StmtRewriter):
         count = node.iterations
         if count is None or count < 2 or node.kind not in _KINDS:
             return [count or 0]
-        look = _looked_at(node.body)
-        if look.is_scope:
+        inside = _collected(node.body)
+        if inside.is_scope:
             return [count]
-        found = {end for each in look.comparisons for end in self._turns(each, node, look.loops)}
+        found = {
+            end for each in inside.comparisons for end in self._turns(each, node, inside.loops)
+        }
         ends = [*sorted(found - {0, count}), count]
-        stores = self._parts_around * len(ends) * look.stores
+        stores = self._parts_around * len(ends) * inside.stores
         return ends if len(ends) <= _MOST_PARTS and stores <= _MOST_STORES else [count]
 
     def _turns(self, node: CompareOp, loop: For, inner: set[Var]) -> list[int]:
@@ -145,7 +147,7 @@ class _Partition(StmtRewriter):
         return [turn(end) for end in Affine(rest, form.const).bounds]
 
     def _difference(self, node: CompareOp) -> Affine | None:
-        """Return what is below 0 where a comparison holds (or, of the other kind, does not)."""
+        """Return ``a - b`` of ``a < b`` or ``a >= b``; None of other or not affine ones."""
         if not isinstance(node, LT | GE):
             return None
         space = self.simplifier

@@ -82,8 +82,8 @@ def pipeline_loops(stmt: Stmt, draft: Draft) -> Stmt:
 
 
 @dataclass
-class _Turns:
-    """A loop over the turns of a block, the buffers written in it, and what stands before it."""
+class _TileLoop:
+    """A persistent loop over tiles, the buffers written in it, and the statements before it."""
 
     loop: For
     written: set[Buffer]
@@ -98,15 +98,15 @@ class _Pipeliner(StmtRewriter):
         self.slots = slots
         self.rings: dict[Buffer, Buffer] = {}
         # Those in whose body the statement stands, on its own level.
-        self.turns: _Turns | None = None
+        self.turns: _TileLoop | None = None
 
     def visit_If(self, node: If) -> Stmt:
-        """Look inside; what is under a condition begins there."""
+        """Visit the body; a pipeline under a condition starts there."""
         with self._inside(None):
             return super().visit_If(node)
 
     def visit_LetStmt(self, node: LetStmt) -> Stmt:
-        """Look inside; what needs a value begins there."""
+        """Visit the body; a pipeline that depends on the value starts there."""
         with self._inside(None):
             return super().visit_LetStmt(node)
 
@@ -114,7 +114,7 @@ class _Pipeliner(StmtRewriter):
         """Turn a marked loop into a pipeline."""
         iterations, notes = node.iterations, dict(node.annotations)
         if notes.pop(PERSISTENT, None) and iterations is not None and iterations > 1:
-            turns = _Turns(node, written_buffers(node.body), [])
+            turns = _TileLoop(node, written_buffers(node.body), [])
             with self._inside(turns):
                 body = self.rewrite(node.body)
             rest = For(node.var, node.extent, node.kind, body, node.thread, notes)
@@ -129,7 +129,7 @@ class _Pipeliner(StmtRewriter):
         return self._pipeline(plain, marks) if marks else plain
 
     @contextmanager
-    def _inside(self, turns: _Turns | None) -> Iterator[None]:
+    def _inside(self, turns: _TileLoop | None) -> Iterator[None]:
         outer, self.turns = self.turns, turns
         yield
         self.turns = outer
@@ -206,7 +206,7 @@ class _Pipeliner(StmtRewriter):
         return self.simplifier.compare("<", ahead, constant(ring.extent))
 
     def _first(self, ring: _Ring, fill: Stmt, env: Mapping[Var, Affine] | None = None) -> Stmt:
-        """Return what fills the slots that are filled before the loop."""
+        """Return the prologue: the fills of the slots that are filled before the loop."""
         stmts: list[Stmt] = []
         for i in range(ring.lead):
             if i < ring.extent:
@@ -217,7 +217,7 @@ class _Pipeliner(StmtRewriter):
         return seq(*stmts)
 
     def _ahead(self, ring: _Ring, fill: Stmt) -> Stmt:
-        """Return what fills the slot of a later iteration."""
+        """Return the fill of the slot of a later iteration."""
         return self._copied(ring, self._moved(fill, ring, ring.lead))
 
     def _copied(self, ring: _Ring, fill: Stmt) -> Stmt:
@@ -255,7 +255,7 @@ class _Ring:
 
 
 class _Reallocate(Rewriter):
-    """Allocates rings in place of the buffers that they stand for."""
+    """Allocates rings instead of the buffers that they replace."""
 
     def __init__(self, rings: Mapping[Buffer, Buffer]) -> None:
         self.rings = rings

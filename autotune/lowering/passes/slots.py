@@ -51,7 +51,7 @@ class Move(Rewriter):
         return Store(self.rings.get(node.buffer, node.buffer), (index,), value)
 
     def visit_Var(self, node: Var) -> Expr:
-        """Replace a variable that stands outside an index."""
+        """Replace a variable outside of an index."""
         form = self.env.get(node)
         return node if form is None else self.simplifier.expr(form)
 
@@ -93,7 +93,7 @@ class ToCopies(Rewriter):
         self.simplifier = simplifier
 
     def visit_Store(self, node: Store) -> Stmt:
-        """Copy, or where a condition guards the load, copy or store what stands for it."""
+        """Make a copy; where a condition guards the load, a copy or a store of its other value."""
         value = node.value
         if isinstance(value, IfThenElse):
             copy = self._copy(node, value.then)

@@ -1,4 +1,4 @@
-"""Copies that pass through registers: what is loaded early is stored late.
+"""Copies through registers: loads are issued early, their stores late.
 
 A double buffer is filled while its other half is in use. If each value were stored as soon as it
 is loaded, every thread would wait for memory before it computes; so the loads come first, then the

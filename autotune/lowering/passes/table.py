@@ -23,7 +23,7 @@ from autotune.lowering.passes.tensor_cores import use_tensor_cores
 from autotune.lowering.passes.unroll import unroll_loops
 from autotune.lowering.passes.vectorize import vectorize_loops
 from autotune.lowering.passes.vthread import inject_vthreads
-from autotune.lowering.passes.warpgroups import show_to_warpgroups, use_warpgroups
+from autotune.lowering.passes.warpgroups import insert_proxy_fences, use_warpgroups
 from autotune.lowering.passes.wide_stores import widen_stores
 
 
@@ -41,7 +41,7 @@ class Pass:
 
     @property
     def module(self) -> str:
-        """The module that it stands in."""
+        """The module that defines it."""
         return self.run.__module__
 
 
@@ -59,7 +59,7 @@ PASSES = (
     Pass("pipeline", pipeline_loops),
     Pass("limits", check_limits),
     Pass("barriers", insert_barriers),
-    Pass("proxies", show_to_warpgroups),
+    Pass("proxies", insert_proxy_fences),
     # What a kernel uses is easier to see before loops are written out than after.
     Pass("describe", describe),
     Pass("unroll", unroll_loops),
@@ -69,5 +69,5 @@ PASSES = (
 
 
 def passes_text() -> str:
-    """Returns the list of passes, one a line: name, what it does, where it stands."""
+    """Returns the list of passes, one a line: name, description, module."""
     return "\n".join(f"{each.name:<12} {each.summary}  [{each.module}]" for each in PASSES)

@@ -84,7 +84,7 @@ class _Multiplier(StmtRewriter):
         self.simplifier = draft.simplifier
 
     def visit_For(self, node: For) -> Stmt:
-        """Replace a marked nest, or look into a loop."""
+        """Replace a marked nest, or visit the body of a loop."""
         if TENSOR_CORE not in node.annotations:
             return super().visit_For(node)
         y, x = self._lanes()
@@ -174,7 +174,7 @@ class _Multiplier(StmtRewriter):
         return list(found.values())
 
     def _block(self, stmt: Stmt, loops: Sequence[For], y: Var, x: Var) -> _Block:
-        """Return what one store is: the rows of one virtual thread."""
+        """Return the rows of one virtual thread, from one store."""
         factors = product_factors(stmt)
         if factors is None:
             raise self._refusal(f"expected a sum of products of {FACTORS}, got {stmt}")

@@ -83,7 +83,7 @@ class _WriteOut(StmtRewriter):
         self.templates = Templates(simplifier, lambda loop: loop in loops)
 
     def visit_For(self, node: For) -> Stmt:
-        """Write a loop out, or look into it."""
+        """Unroll a loop, or visit its body."""
         if node in self.loops:
             return seq(*self.templates.copies(node, ())(()))
         return super().visit_For(node)
@@ -178,11 +178,11 @@ class _Picks(Visitor):
         self.found = False
 
     def visit_Load(self, node: Load) -> None:
-        """Look at the place of a load."""
+        """Visit the index of a load."""
         self._look(node.buffer, node.indices[0])
 
     def visit_Store(self, node: Store) -> None:
-        """Look at the place of a store, and into its value."""
+        """Visit the index of a store, and its value."""
         self._look(node.buffer, node.indices[0])
         self.visit(node.value)
 

@@ -32,7 +32,7 @@ class Uses:
         self._known: dict[Expr | Stmt, Used] = {}
 
     def of(self, node: Expr | Stmt) -> Used:
-        """Return what a node and all below it use."""
+        """Return the variables and buffers that a node and its descendants use."""
         if isinstance(node, Imm):
             return NOTHING
         used = self._known.get(node)

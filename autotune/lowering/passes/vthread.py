@@ -98,11 +98,11 @@ class _Scan(StmtVisitor):
         self.visit(node.body)
 
     def visit_If(self, node: If) -> None:
-        """Look into both branches, under the condition."""
+        """Visit both branches under the condition."""
         self._under(node.cond, node.then, node.other)
 
     def visit_LetStmt(self, node: LetStmt) -> None:
-        """Look into the body, which depends on the value."""
+        """Visit the body, which depends on the value."""
         self._under(node.value, node.body)
 
     def _under(self, condition: Expr, *stmts: Stmt | None) -> None:

@@ -70,39 +70,39 @@ def use_warpgroups(stmt: Stmt, draft: Draft) -> Stmt:
     return lay_out(stmt, draft.simplifier, multiplier.tiles)
 
 
-def show_to_warpgroups(stmt: Stmt, draft: Draft) -> Stmt:
-    """Puts before barriers what makes stores visible to ``wgmma``, where there is any."""
-    show = _Show()
-    new = show.rewrite(stmt) if draft.gpu else stmt
-    return new if show.multiplies else stmt
+def insert_proxy_fences(stmt: Stmt, draft: Draft) -> Stmt:
+    """Puts ``fence.proxy.async`` before barriers of kernels with ``wgmma``, which reads stores."""
+    fences = _ProxyFences()
+    new = fences.rewrite(stmt) if draft.gpu else stmt
+    return new if fences.multiplies else stmt
 
 
 def multiplies(stmt: Stmt) -> bool:
-    """Returns whether warpgroups multiply in a statement."""
-    show = _Show()
-    show.rewrite(stmt)
-    return show.multiplies
+    """Returns whether a statement contains ``wgmma``."""
+    fences = _ProxyFences()
+    fences.rewrite(stmt)
+    return fences.multiplies
 
 
 def waited(pending: int) -> Stmt:
-    """Returns the wait until so many groups of instructions at most are at work."""
+    """Returns the wait until at most ``pending`` groups of ``wgmma`` are in flight."""
     return _effect(WAIT, pending)
 
 
 def without_waits(stmt: Stmt) -> tuple[Stmt, Stmt]:
-    """Returns a statement that waits for no products, and what it has to be followed by then."""
+    """Returns a statement without its waits for ``wgmma``, and these waits."""
     taken = _TakeWaits()
     return taken.rewrite(stmt), seq(*taken.waits)
 
 
 class _TakeWaits(StmtRewriter):
-    """Takes the waits out of statements."""
+    """Removes the waits for ``wgmma`` from statements, and keeps them."""
 
     def __init__(self) -> None:
         self.waits: list[Stmt] = []
 
     def visit_Evaluate(self, node: Evaluate) -> Stmt:
-        """Take a wait out."""
+        """Remove a wait."""
         if not isinstance(node.value, Call) or node.value.name not in (WAIT, SUMS):
             return node
         self.waits.append(node)
@@ -147,7 +147,7 @@ class _Multiplier(StmtRewriter):
         self.tiles: dict[Buffer, Tile] = {}
 
     def visit_For(self, node: For) -> Stmt:
-        """Replace a marked nest, or look into a loop."""
+        """Replace a marked nest, or visit the body of a loop."""
         if WGMMA not in node.annotations:
             return super().visit_For(node)
         step = node.body
@@ -222,7 +222,7 @@ class _Multiplier(StmtRewriter):
         counts: tuple[int, int],
         lanes: _Lanes,
     ) -> Stmt:
-        """Return the instructions of a nest, and what has to stand around them."""
+        """Return the instructions of a nest, with the statements required around them."""
         simplifier = self.simplifier
         (a, b), (rows, columns) = tiles, counts
         group = simplifier.floordiv(simplifier.var(lanes.z), WARPS)
@@ -323,7 +323,7 @@ class _Multiplier(StmtRewriter):
 
 
 def _whole(tile: Tile) -> Load:
-    """Return all of a tile: what an instruction may read of it."""
+    """Return a load of a whole tile, all that an instruction may read."""
     return Load(tile.buffer, (Ramp(IntImm(0), 1, tile.rows * tile.width),))
 
 
@@ -331,7 +331,7 @@ def _effect(name: str, *arguments: int) -> Stmt:
     return Evaluate(Call(name, tuple(map(IntImm, arguments)), "int32"))
 
 
-class _Show(StmtRewriter):
+class _ProxyFences(StmtRewriter):
     """Puts the fence of the asynchronous proxy before each barrier."""
 
     def __init__(self) -> None:

@@ -46,11 +46,11 @@ class _Widen(StmtRewriter):
         self.x = x
 
     def visit_If(self, node: If) -> Stmt:
-        """Look inside where all threads of a block do."""
+        """Visit the body if all threads of a block execute it."""
         return node if self.threads & set(variables(node.cond)) else super().visit_If(node)
 
     def visit_For(self, node: For) -> Stmt:
-        """Replace a loop, or look inside."""
+        """Replace a loop, or visit its body."""
         stmts = node.body.stmts if isinstance(node.body, Seq) else (node.body,)
         places = [self._place(each, node.var) for each in stmts]
         if node.iterations is None or node.iterations % COLUMNS:
