@@ -1,4 +1,4 @@
-"""Templates of this library, whose arguments are what their parameters say."""
+"""The decorator of the library's templates: annotations of parameters check arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def template(name: str) -> Callable[[F], F]:
-    """Register a function as `autotune.template` does; its annotations say what it takes.
+    """Register a function as `autotune.template` does; its annotations are types of arguments.
 
     So a flag that is a text, or an extent that is a fraction, is an error that names it, however
     little use is made of it. Which numbers there may be is for shapes to say.

@@ -147,11 +147,11 @@ class RandomModel(CostModel):
 
 
 class XGBModel(CostModel):
-    """Boosted trees that learn how the time of a state departs from a closed-form draft.
+    """Boosted trees that learn how the time of a state departs from a closed-form estimate.
 
     Args:
         verbose_eval: whether errors on what was learned are logged, at level debug; 0 for never.
-        num_warmup_sample: kept for TVM's scripts: the draft ranks before anything is learned.
+        num_warmup_sample: kept for TVM's scripts: the estimate ranks before anything is learned.
         seed: of the trees.
         model_file: written after training, where there are a twentieth more trials than it
             holds; as in TVM it is not read: `load` does that.

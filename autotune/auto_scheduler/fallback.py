@@ -1,7 +1,7 @@
 """A schedule for any graph of tensor expressions, without measuring anything.
 
 What reads much again and again is given the tiles that closed forms rank first
-(`search/drafted.py`); all else is scheduled by the rules here.
+(`search/untuned.py`); all else is scheduled by the rules here.
 
 What precedes a reduction, or follows it, is computed in place; a reduction that one elementwise
 stage reads is summed up in registers where that stage needs it. On the CPU the innermost axis runs
@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune import te
-from autotune.auto_scheduler.search.drafted import drafted_schedule
+from autotune.auto_scheduler.search.untuned import untuned_schedule
 from autotune.ir import Conditional, Expr, IterVar, ProducerLoad, Var, Visitor
 from autotune.target import Target
 from autotune.te.dag import post_order
@@ -49,9 +49,9 @@ def fallback_schedule(
     """
     outputs = [tensor.op for tensor in tensors if isinstance(tensor.op, ComputeOp)]
     on_gpu = Target(target).backend.on_gpu
-    drafted = drafted_schedule(tensors, Target(target))
-    if drafted is not None:
-        return drafted, list(tensors)
+    estimated = untuned_schedule(tensors, Target(target))
+    if estimated is not None:
+        return estimated, list(tensors)
     computes = [op for op in post_order(outputs) if isinstance(op, ComputeOp)]
     inlined = {op for op in computes if not op.reduce_axis and op not in outputs}
     schedule = te.create_schedule(outputs)

@@ -11,10 +11,10 @@
 Times are those of the final race of each run. With ``--library`` the winner is also built by nvcc
 and timed in turns with what PyTorch calls, as `benchmarks.templates_gpu` does it: CUDA graphs,
 arrays resident in L2. ``--out`` is a folder for the records of all trials, the CUDA text of each
-winner and ``results.jsonl``; ``--without pipelines`` tells what a structure brings, ``--without
-draft`` what an idea of the search does. On a CPU the winner and numpy's BLAS, or the C template of
-a convolution, take turns in one process, and the least CPU time of each is shown: with one
-thread, as above, other work on the machine disturbs it little. With several threads it is the
+winner and ``results.jsonl``; ``--without pipelines`` tells the gain of a structure, ``--without
+estimate`` that of a technique of the search. On a CPU the winner and numpy's BLAS, or the C
+template of a convolution, take turns in one process, and the least CPU time of each is shown: with
+one thread, as above, other work on the machine disturbs it little. With several threads it is the
 least wall time.
 
 Costs are CPU seconds of one core: making programs of a graph, closed forms of 10,000 rows,

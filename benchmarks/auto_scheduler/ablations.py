@@ -24,12 +24,12 @@ def _without_split() -> None:
     setattr(programs, "OUR_RULES", tuple(left))  # noqa: B010
 
 
-def _without_draft() -> None:
-    """Draft the same time for all that is feasible."""
-    drafted = GpuForms.__call__
+def _without_estimate() -> None:
+    """Estimate the same time for all that is feasible."""
+    estimated = GpuForms.__call__
 
     def equal(self: GpuForms, rows: Rows) -> Forms:
-        found = drafted(self, rows)
+        found = estimated(self, rows)
         return replace(found, seconds=np.where(found.feasible, 1e-5, np.inf))
 
     setattr(GpuForms, "__call__", equal)  # noqa: B010
@@ -57,7 +57,7 @@ ABLATIONS: dict[str, Callable[[], None]] = {
     "vectors": lambda: setattr(annotate_gpu, "VECTOR_LENGTHS", (1,)),
     "gaps": lambda: setattr(annotate_gpu, "ROW_OFFSETS", (0,)),
     "split": _without_split,
-    "draft": _without_draft,
+    "estimate": _without_estimate,
     "crossover": _without_crossover,
     "common": _without_common,
     # Batches of 64, however short the run.

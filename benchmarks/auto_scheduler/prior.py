@@ -5,10 +5,11 @@
     python -m benchmarks.auto_scheduler.prior found --add           # to those that ship
     python -m benchmarks.auto_scheduler.prior found --leave-one-out
 
-Logs may hold trials of one of the benchmark's cases or of several. Rows and drafts are computed
+Logs may hold trials of one of the benchmark's cases or of several. Rows and estimates are computed
 anew, so that the file fits the closed forms of today: to be run again when they change.
-``--leave-one-out`` shows for each workload how well drafts rank its trials, alone and corrected by
-what the trials of other sizes say (Spearman's coefficient; 1 is the order of the measured times).
+``--leave-one-out`` shows for each workload how well estimates rank its trials, alone and corrected
+by what the trials of other sizes say (Spearman's coefficient; 1 is the order of the measured
+times).
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ Pair = tuple[MeasureInput, MeasureResult]
 
 @dataclass(frozen=True)
 class Trials:
-    """The trials of one workload: its descriptor, closed forms, drafted and measured seconds."""
+    """The trials of one workload: its descriptor, closed forms, estimated and measured seconds."""
 
     descriptor: Descriptor
     features: npt.NDArray[np.float32]
-    drafts: Column
+    estimates: Column
     seconds: Column
 
 
@@ -89,7 +90,7 @@ def trials_of(name: str, records: Sequence[Pair]) -> Trials:
     """Return the trials of a case as the closed forms see them now."""
     task = task_of(name)
     proposer = SketchPolicy(task, XGBModel(), seed=0).proposer
-    features, drafts, seconds = [], [], []
+    features, estimates, seconds = [], [], []
     for inp, result in records:
         row = proposer.row_of(inp.state.transform_steps)
         if row is None or not result.ok or not proposer.arms[row[0]].forms.tiles:
@@ -97,9 +98,9 @@ def trials_of(name: str, records: Sequence[Pair]) -> Trials:
         forms = proposer.arms[row[0]].forms(row[1][None])
         if forms.feasible[0]:
             features.append(forms.features[0])
-            drafts.append(forms.seconds[0])
+            estimates.append(forms.seconds[0])
             seconds.append(result.seconds)
-    return Trials(described(task), np.array(features), np.array(drafts), np.array(seconds))
+    return Trials(described(task), np.array(features), np.array(estimates), np.array(seconds))
 
 
 def write(known: dict[str, Trials], add: bool) -> None:
@@ -112,7 +113,7 @@ def write(known: dict[str, Trials], add: bool) -> None:
             [each.descriptor for each in known.values() for _ in each.seconds]
         ),
         "residuals": np.concatenate(
-            [residuals_of(each.drafts, each.seconds) for each in known.values()]
+            [residuals_of(each.estimates, each.seconds) for each in known.values()]
         ),
     }
     if add:
@@ -146,18 +147,18 @@ def fingerprint(rows: Rows) -> npt.NDArray[np.float64]:
 
 
 def leave_one_out(known: dict[str, Trials]) -> None:
-    """Print how well trials are ranked by drafts, alone and with the trials of all others."""
+    """Print how well trials are ranked by estimates, alone and with the trials of all others."""
     for name, own in known.items():
         others = [each for other, each in known.items() if other not in alike(name)]
         model = CommonModel(
             shipped(
                 np.concatenate([with_workload(each.features, each.descriptor) for each in others]),
-                np.concatenate([residuals_of(each.drafts, each.seconds) for each in others]),
+                np.concatenate([residuals_of(each.estimates, each.seconds) for each in others]),
             )
         )
-        drafted = -np.log2(own.drafts)
-        corrected = drafted + model.predict(with_workload(own.features, own.descriptor))
-        found = [spearman(each, -own.seconds) for each in (drafted, corrected)]
+        estimated = -np.log2(own.estimates)
+        corrected = estimated + model.predict(with_workload(own.features, own.descriptor))
+        found = [spearman(each, -own.seconds) for each in (estimated, corrected)]
         print(f"{name:26} {len(own.seconds):4} trials: {found[0]:5.2f} {found[1]:5.2f}")
 
 

@@ -3,7 +3,7 @@
     python -m benchmarks.auto_scheduler.replay --seeds 0 1 2 3 4
     python -m benchmarks.auto_scheduler.replay --cases tutorial gemm1024 --profile tutorial.prof
 
-Trees that were fitted to the trials that ship stand in for the device: a kernel takes its drafted
+Trees that were fitted to the trials that ship replace the device: a kernel takes its estimated
 time, corrected by what the trials of its workload, and in part those of others, say of its closed
 forms, and by 4% at random that only its row decides. So searches are compared, not kernels: the
 order of rows is near that of an H200, the times are relative to what this device has. The search

@@ -6,7 +6,7 @@ import pytest
 import autotune
 from autotune import te, topi
 from autotune.auto_scheduler.fallback import fallback_schedule
-from autotune.auto_scheduler.search import drafted
+from autotune.auto_scheduler.search import untuned
 from autotune.driver import kernel_of
 from autotune.errors import LoweringError
 from autotune.graph import TensorType
@@ -114,7 +114,7 @@ def test_extents_that_nothing_divides_and_no_axes_at_all_are_scheduled(target):
 def test_long_sums_of_too_few_results_to_fill_a_gpu_are_parted_among_the_threads_of_a_block(
     monkeypatch,
 ):
-    monkeypatch.setattr(drafted, "_FEWEST", 1e9)
+    monkeypatch.setattr(untuned, "_FEWEST", 1e9)
     data = te.placeholder((1, 64, 7, 7), name="data")
     weight = te.placeholder((343, 64, 3, 3), name="weight")
     conv = topi.nn.conv2d_nchw(data, weight, 1, 1)
@@ -150,25 +150,25 @@ def answer(tensors, arrays):
     return out, module.kernel.source
 
 
-def test_what_reads_much_again_and_again_has_the_tiles_of_the_best_draft_on_a_cpu(monkeypatch):
-    monkeypatch.setattr(drafted, "_FEWEST", 1e5)
+def test_what_reads_much_again_and_again_has_the_tiles_of_the_best_estimate_on_a_cpu(monkeypatch):
+    monkeypatch.setattr(untuned, "_FEWEST", 1e5)
     shapes = [[int(n) for n in each.shape] for each in layer()[:2]]
     arrays = [np.random.default_rng(0).random(shape, "float32") for shape in shapes]
     out, text = answer(layer(), arrays)
     assert "_global[" in text  # weights are packed for vectors along output channels
     assert kernel_of(fallback_schedule(layer(), "llvm"), Target("llvm")).source == text
-    monkeypatch.setattr(drafted, "_FEWEST", 1e9)
+    monkeypatch.setattr(untuned, "_FEWEST", 1e9)
     plain, other = answer(layer(), arrays)
     assert "_global[" not in other
     np.testing.assert_allclose(out, plain, rtol=1e-5)
 
 
-def test_what_reads_all_again_and_again_has_the_tiles_of_the_best_draft_on_a_gpu(monkeypatch):
+def test_what_reads_all_again_and_again_has_the_tiles_of_the_best_estimate_on_a_gpu(monkeypatch):
     data, weight = te.placeholder((1, 8, 7, 7)), te.placeholder((16, 8, 3, 3))
     relu = topi.nn.relu(topi.nn.conv2d_nchw(data, weight, 1, 1))
     plain = kernel_of(fallback_schedule((data, weight, relu), "cuda"), "cuda")
     assert "_shared[" not in plain.source
-    monkeypatch.setattr(drafted, "_FEWEST", 1e4)
+    monkeypatch.setattr(untuned, "_FEWEST", 1e4)
     kernel = kernel_of(fallback_schedule((data, weight, relu), "cuda"), "cuda")
     assert "_shared[" in kernel.source
     arrays = [np.random.default_rng(0).random(shape, "float32")
@@ -180,18 +180,18 @@ def test_what_reads_all_again_and_again_has_the_tiles_of_the_best_draft_on_a_gpu
 
 
 @pytest.mark.parametrize("rows", [1, 64])
-def test_a_gpu_drafts_products_of_matrices_and_none_of_a_vector(rows):
+def test_a_gpu_estimates_products_of_matrices_and_none_of_a_vector(rows):
     a, b = te.placeholder((rows, 512), name="a"), te.placeholder((4096, 512), name="b")
-    found = drafted.drafted_schedule([a, b, topi.nn.dense(a, b)], Target("cuda"))
+    found = untuned.untuned_schedule([a, b, topi.nn.dense(a, b)], Target("cuda"))
     assert (found is not None) == (rows > 1)
 
 
-def test_a_draft_that_cannot_be_lowered_leaves_the_schedule_to_the_rules(monkeypatch):
+def test_an_estimate_that_cannot_be_lowered_leaves_the_schedule_to_the_rules(monkeypatch):
     def refuse(*given, **named):
         raise LoweringError("none of it")
 
-    monkeypatch.setattr(drafted, "_FEWEST", 1e5)
-    monkeypatch.setattr(drafted, "lower_schedule", refuse)
+    monkeypatch.setattr(untuned, "_FEWEST", 1e5)
+    monkeypatch.setattr(untuned, "lower_schedule", refuse)
     arrays = [np.ones([int(n) for n in t.shape], "float32") for t in layer()[:2]]
     out, text = answer(layer(), arrays)
     assert "_global[" not in text

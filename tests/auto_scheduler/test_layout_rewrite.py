@@ -235,7 +235,7 @@ def test_a_search_packs_no_weights_that_come_in_its_order():
     assert not packs(AHEAD)
 
 
-def test_weights_in_the_order_of_the_loops_are_drafted_as_read_in_vectors():
+def test_weights_in_the_order_of_the_loops_are_estimated_as_read_in_vectors():
     def forms(option):
         task = SearchTask(
             compute_dag=ComputeDAG(dense(64, 64, 64)), target="llvm", layout_rewrite_option=option

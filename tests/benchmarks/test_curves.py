@@ -22,14 +22,14 @@ def test_points_are_medians_over_seeds():
 
 
 def test_what_was_left_out_stands_beside_the_whole(tmp_path):
-    rows = [run(0, [4.0, 2.0], library_us=6.0, beside_us=2.0), run(0, [8.0, 4.0], ["draft"])]
+    rows = [run(0, [4.0, 2.0], library_us=6.0, beside_us=2.0), run(0, [8.0, 4.0], ["estimate"])]
     rows = [run(0, [99.0, 99.0]), *rows]  # of each seed the last run counts
     (tmp_path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = runs_of([tmp_path])
     table = list(lines(found, (1, 2)))
     assert "| gemm | 0 | 4.0 | 2.0 | 2.0 | 2.0 | 6.0, 2.0 | 3.00 |" in table
-    assert "| gemm without draft | 0 | 8.0 (2.00) | 4.0 (2.00) | 4.0 | 2.0 |  |  |" in table
+    assert "| gemm without estimate | 0 | 8.0 (2.00) | 4.0 (2.00) | 4.0 | 2.0 |  |  |" in table
     assert list(means(found, (1, 2))) == [
-        "without draft, 1 workloads: 2.000 after 1, 2.000 after 2",
+        "without estimate, 1 workloads: 2.000 after 1, 2.000 after 2",
         "library / found, 1 workloads: mean 3.00, least 3.00",
     ]

@@ -25,22 +25,22 @@ class Trials:
 
     Attributes:
         features: columns that models learn from.
-        drafts: seconds by closed forms; 1 where these take a row for infeasible.
+        estimates: seconds by closed forms; 1 where these take a row for infeasible.
         seconds: that were measured; infinite where a trial failed.
     """
 
     features: Features
-    drafts: Column
+    estimates: Column
     seconds: Column
 
     @property
     def columns(self) -> tuple[Features, Column, Column]:
         """The three of them, as models take them."""
-        return self.features, self.drafts, self.seconds
+        return self.features, self.estimates, self.seconds
 
     def since(self, start: int) -> Trials:
         """Return those after the first few."""
-        return Trials(self.features[start:], self.drafts[start:], self.seconds[start:])
+        return Trials(self.features[start:], self.estimates[start:], self.seconds[start:])
 
     @staticmethod
     def joined(parts: Sequence[Trials]) -> Trials:
@@ -117,8 +117,8 @@ class Arm:
         start = 0 if known is None else len(known.seconds)
         if count > start:
             forms = self.forms(self.stacked(self.rows[start:count]))
-            drafts = np.where(forms.feasible, forms.seconds, 1.0)
-            new = Trials(forms.features, drafts, np.array(self.seconds[start:count]))
+            estimates = np.where(forms.feasible, forms.seconds, 1.0)
+            new = Trials(forms.features, estimates, np.array(self.seconds[start:count]))
             self._trials = new if known is None else Trials.joined([known, new])
         return self._trials
 

@@ -42,8 +42,8 @@ class Effort:
         bold: share of a batch for rows with the most uncertain times.
         alike: the most rows of a batch that differ only in choices.
         similar: share of the first batch for the fastest rows of similar tasks.
-        drafted: share of the first batch for the best rows by the analytical estimate alone, since
-            trials of other workloads may mislead.
+        estimated: share of the first batch for the best rows by the analytical estimate alone,
+            since trials of other workloads may mislead.
     """
 
     population: int = 4096
@@ -54,7 +54,7 @@ class Effort:
     bold: float = 0.15
     alike: int = 2
     similar: float = 0.15
-    drafted: float = 0.5
+    estimated: float = 0.5
 
     def of_batch(self, count: int) -> Effort:
         """Return the effort for a batch of this size."""
@@ -65,13 +65,13 @@ class Effort:
 
 @dataclass(frozen=True)
 class _Pool:
-    """Scored rows of one stack; ``drafted`` is the score by drafts alone."""
+    """Scored rows of one stack; ``estimated`` is the score by estimates alone."""
 
     stack: Stack
     rows: Rows
     scores: Column
     doubts: Column
-    drafted: Column
+    estimated: Column
 
 
 class Proposer:
@@ -159,9 +159,9 @@ class Proposer:
             own = [(i, place[1]) for i, place in enumerate(places) if place and place[0] == at]
             if own:
                 forms = arm.forms(arm.stacked([row for _, row in own]))
-                drafts = np.where(forms.feasible, forms.seconds, 1.0)
+                estimates = np.where(forms.feasible, forms.seconds, 1.0)
                 columns = self._columns(forms.features, arm.forms.tiles)
-                found = self.model.predict(columns, drafts)[0]
+                found = self.model.predict(columns, estimates)[0]
                 for (i, _), score, fits in zip(own, found, forms.feasible, strict=True):
                     result[i] = float(score) if fits else -np.inf
         return result
@@ -284,9 +284,9 @@ class Proposer:
         """Return what is tried in the first batch whatever the models say."""
         if self.member is None or any(arm.rows for arm in self.arms):
             return []
-        plain = [replace(pool, scores=pool.drafted) for pool in pools]
+        plain = [replace(pool, scores=pool.estimated) for pool in pools]
         similar = self._from_similar_tasks()[: _part(count, self.effort.similar)]
-        return similar + self._best(plain, _part(count, self.effort.drafted), 0.0)
+        return similar + self._best(plain, _part(count, self.effort.estimated), 0.0)
 
     def _near(self) -> list[Rows]:
         """Return the neighbours of the fastest measured rows, by stack."""
@@ -317,12 +317,12 @@ class Proposer:
             self._columns(forms.features[which], stack.tiles)
             for (stack, _, forms), which in zip(found, kept, strict=True)
         ]
-        drafts = np.concatenate(
+        estimates = np.concatenate(
             [forms.seconds[which] for (_, _, forms), which in zip(found, kept, strict=True)]
         )
-        scores, doubts = self.model.predict(np.concatenate(features), drafts)
+        scores, doubts = self.model.predict(np.concatenate(features), estimates)
         ends = np.cumsum([len(which) for which in kept])[:-1]
-        columns = [np.split(each, ends) for each in (scores, doubts, -np.log2(drafts))]
+        columns = [np.split(each, ends) for each in (scores, doubts, -np.log2(estimates))]
         return [
             _Pool(stack, each[which], *own)
             for (stack, each, _), which, *own in zip(found, kept, *columns, strict=True)

@@ -1,7 +1,7 @@
 """State shared by the tasks of one run: one model of all trials, and their best rows.
 
 The tasks of a network are similar. A common model learns from the trials of all tasks and corrects
-the analytical estimates ("drafts") of all (`common_model`). The fastest candidates of a task are
+the analytical estimates of all (`common_model`). The fastest candidates of a task are
 tried for tasks whose sketches have the same open numbers, mapped to their extents (`transfer`).
 TVM shares a cost model among the tasks of a network, too; trying schedules of one layer for
 another is known as transfer-tuning (Gibson and Cano, PACT 2022).

@@ -1,4 +1,4 @@
-"""Drafts are corrected by what the trials of all workloads show, those that ship among them."""
+"""Estimates are corrected by what the trials of all workloads show, those that ship among them."""
 
 import subprocess
 import sys
@@ -91,53 +91,53 @@ def test_searches_for_a_gpu_that_rank_know_it(model, target, known):
 
 
 def some_trials(seed, tiles=True):
-    """Return trials that take longer than drafted the larger the first feature is."""
+    """Return trials that take longer than estimated the larger the first feature is."""
     rng = np.random.default_rng(seed)
     features = rng.random((200, 4)).astype(np.float32)
-    drafts = 1e-5 * 2.0 ** rng.normal(0, 0.2, 200)
-    seconds = drafts * 2.0 ** (2 * features[:, 0])
-    return with_workload(features, NOWHERE, tiles), drafts, seconds
+    estimates = 1e-5 * 2.0 ** rng.normal(0, 0.2, 200)
+    seconds = estimates * 2.0 ** (2 * features[:, 0])
+    return with_workload(features, NOWHERE, tiles), estimates, seconds
 
 
 def taught(tiles=True):
-    features, drafts, seconds = some_trials(0, tiles)
-    return CommonModel(shipped(features, residuals_of(drafts, seconds)))
+    features, estimates, seconds = some_trials(0, tiles)
+    return CommonModel(shipped(features, residuals_of(estimates, seconds)))
 
 
 def test_before_anything_is_measured_it_ranks_as_other_workloads_say():
     model = RowModel(0, taught())
-    features, drafts, seconds = some_trials(1)
-    scores, doubts = model.predict(features, drafts)
-    assert spearman(scores, -seconds) > 0.9 > spearman(-drafts, -seconds)
+    features, estimates, seconds = some_trials(1)
+    scores, doubts = model.predict(features, estimates)
+    assert spearman(scores, -seconds) > 0.9 > spearman(-estimates, -seconds)
     assert not doubts.any()
 
 
 def test_measurements_that_contradict_it_are_believed():
     model = RowModel(0, taught())
-    features, drafts, _ = some_trials(0)
-    other = drafts * 2.0 ** (-2 * features[:, 0])
-    model.fit(features, drafts, other)
-    assert spearman(model.predict(features, drafts)[0], -other) > 0.9
+    features, estimates, _ = some_trials(0)
+    other = estimates * 2.0 ** (-2 * features[:, 0])
+    model.fit(features, estimates, other)
+    assert spearman(model.predict(features, estimates)[0], -other) > 0.9
 
 
 def test_what_others_say_is_believed_as_far_as_it_was_right_of_new_trials():
     right, wrong = RowModel(0, taught()), RowModel(0, taught())
-    features, drafts, seconds = some_trials(1)
+    features, estimates, seconds = some_trials(1)
     assert right.common_weight == wrong.common_weight == 1.0
-    right.judge(features, drafts, seconds)
-    wrong.judge(features, drafts, drafts * 2.0 ** (-2 * features[:, 0]))
+    right.judge(features, estimates, seconds)
+    wrong.judge(features, estimates, estimates * 2.0 ** (-2 * features[:, 0]))
     assert right.common_weight > 0.9
     assert wrong.common_weight == 0.0
     failed = np.full(len(seconds), np.inf)
-    right.judge(features, drafts, failed)
+    right.judge(features, estimates, failed)
     assert right.common_weight > 0.9, "failures say nothing of it"
 
 
 def test_of_what_has_no_tiles_nothing_is_learned_and_nothing_is_said():
-    features, drafts, seconds = some_trials(0, tiles=False)
+    features, estimates, seconds = some_trials(0, tiles=False)
     assert not taught().predict(features).any()
     model = CommonModel()
-    model.learn("untiled", features, drafts, seconds)
+    model.learn("untiled", features, estimates, seconds)
     assert model.count == 0
 
 
@@ -145,13 +145,13 @@ def test_a_model_that_grows_keeps_what_it_knew_and_learns_what_is_new():
     """A few trees more are enough until there are half as many trials again."""
     model = taught()
     for number in range(4):
-        features, drafts, _ = some_trials(number + 1)
+        features, estimates, _ = some_trials(number + 1)
         features[:, -3:-1] = 5.0  # another workload, where the second feature decides
-        seconds = drafts * 2.0 ** (2 * features[:, 1])
-        model.learn(f"other {number}", features[:80], drafts[:80], seconds[:80])
+        seconds = estimates * 2.0 ** (2 * features[:, 1])
+        model.learn(f"other {number}", features[:80], estimates[:80], seconds[:80])
         assert spearman(-model.predict(features[80:]), features[80:, 1]) > 0.8
-    features, drafts, seconds = some_trials(9)
-    assert spearman(model.predict(features) - np.log2(drafts), -seconds) > 0.9
+    features, estimates, seconds = some_trials(9)
+    assert spearman(model.predict(features) - np.log2(estimates), -seconds) > 0.9
     assert model.count == 320
 
 

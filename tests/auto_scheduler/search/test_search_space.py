@@ -159,7 +159,7 @@ def test_proposals_follow_from_the_seed_and_none_comes_twice():
 
 
 def test_a_search_finds_a_time_that_only_measurements_show():
-    # The draft knows nothing of this: it depends on the width of copies alone.
+    # The estimate knows nothing of this: it depends on the width of copies alone.
     _, found = forms("matmul")
     proposer = Proposer(found, np.random.default_rng(3), SMALL)
 

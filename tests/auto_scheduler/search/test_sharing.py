@@ -35,12 +35,16 @@ def search_of(tensors, model, target=GPU, seed=0):
 
 
 def measured(proposer, count=12, seconds=None):
-    """Let a search learn times that are made up: by default what was drafted, with some noise."""
+    """Let a search learn times that are made up: by default the estimates, with some noise."""
     rng = np.random.default_rng(len(proposer.arms))
     batch = proposer.propose(count)
     rows = [proposer.row_of(each.transform_steps) for each in batch]
-    drafts = [proposer.arms[at].forms(row[None]).seconds[0] for at, row in rows]
-    times = [draft * 2 ** rng.normal(0, 0.1) for draft in drafts] if seconds is None else seconds
+    estimates = [proposer.arms[at].forms(row[None]).seconds[0] for at, row in rows]
+    times = (
+        [estimate * 2 ** rng.normal(0, 0.1) for estimate in estimates]
+        if seconds is None
+        else seconds
+    )
     proposer.learn([(each.transform_steps, time) for each, time in zip(batch, times, strict=True)])
     return rows, times
 
@@ -153,7 +157,7 @@ def test_the_most_similar_tasks_come_first():
 
 
 def test_what_one_task_shows_changes_the_order_of_another():
-    """Drafts of both are wrong alike: the narrower a tile, the faster."""
+    """Estimates of both are wrong alike: the narrower a tile, the faster."""
     model = XGBModel()
     first, second = (search_of(matmul(n, n, n), model, "llvm") for n in (64, 96))
     states = [each.transform_steps for each in second.sample(40)]
@@ -202,15 +206,15 @@ def test_trials_are_judged_by_what_others_say_before_these_know_them():
     assert weight(False, 12) < 1.0
 
 
-def test_half_of_a_first_batch_is_best_by_drafts_alone():
+def test_half_of_a_first_batch_is_best_by_estimates_alone():
     """What other workloads say may mislead where none of them has been."""
     search = search_of(plain_conv(64, 14), XGBModel())
     pools = search._evolved(search.effort)
     first = search._first(pools, 16)
-    drafted = sorted((score for pool in pools for score in pool.drafted), reverse=True)
+    estimated = sorted((score for pool in pools for score in pool.estimated), reverse=True)
     own = [search.arms[at].forms(row[None]).seconds[0] for at, row in first]
     assert len(first) == 8
-    assert -np.log2(own[0]) == pytest.approx(drafted[0])
+    assert -np.log2(own[0]) == pytest.approx(estimated[0])
     measured(search)
     assert search._first(pools, 16) == []
 

@@ -157,7 +157,7 @@ def test_no_piece_of_a_run_is_computed_by_itself():
         assert (pieces == 1).all() == inside
 
 
-def test_sums_that_no_limit_of_unrolling_writes_out_are_drafted_as_in_memory():
+def test_sums_that_no_limit_of_unrolling_writes_out_are_estimated_as_in_memory():
     covered, _ = in_one_run(task_of(tutorial_layer()))
     forms = covered[0]
     unroll = forms.tiled[0].unroll

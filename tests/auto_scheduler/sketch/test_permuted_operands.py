@@ -172,7 +172,7 @@ def test_places_are_columns_for_warpgroups_where_pairs_are_neighbours(size, size
     assert {each.extents[:2] for each in found} == {sizes}
 
 
-def test_drafts_tell_copies_of_single_elements_from_others():
+def test_estimates_tell_copies_of_single_elements_from_others():
     for layout, filters, singly in (
         ("NHWC", "HWIO", (False, False)),
         ("NHWC", "OIHW", (False, True)),
@@ -184,7 +184,7 @@ def test_drafts_tell_copies_of_single_elements_from_others():
         assert {each.singly for each in permuted(found)} <= {(False, False)}
 
 
-def test_kernels_that_copy_are_part_of_the_draft():
+def test_kernels_that_copy_are_part_of_the_estimate():
     _, found = programs(product(256, 256, 256, dtype="tf32"), WarpgroupForms)
     model = found[0].model
     for each in found:

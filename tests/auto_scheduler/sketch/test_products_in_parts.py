@@ -75,7 +75,7 @@ def test_all_parts_are_as_long_as_an_instruction_takes(kind):
     assert all(each.extents[2] % unit == 0 for each in found)
 
 
-def test_the_kernel_that_adds_is_part_of_the_draft():
+def test_the_kernel_that_adds_is_part_of_the_estimate():
     _, found = programs(product(64, 64, 1024), WarpgroupForms)
     whole = [each for each in found if each.batch == 1]
     assert all(each.around_seconds == 0 for each in whole)

@@ -1,6 +1,6 @@
-"""Ranks rows of programs for CPUs: a draft of the time, and features for a model.
+"""Ranks rows of programs for CPUs: an estimate of the time, and features for a model.
 
-The draft is a roofline of one core in three levels: what the innermost tile reads for each
+The estimate is a roofline of one core in three levels: what the innermost tile reads for each
 operation, what a tile of the second level reads from the first cache, and what one of the third
 reads from the second.
 """
@@ -320,7 +320,7 @@ class _Stage:
 
     @cached_property
     def seconds(self) -> Column:
-        """A draft of the time."""
+        """An estimate of the time."""
         parts = self.parts
         cycles = np.maximum(parts["compute"], np.maximum(parts["first"], parts["second"]))
         cycles = cycles + parts["packing"]

@@ -14,7 +14,7 @@ class Forms:
 
     Attributes:
         feasible: whether a row keeps the limits of the device.
-        seconds: a draft of the time, infinite where it is not feasible.
+        seconds: an estimate of the time, infinite where it is not feasible.
         features: columns for a learned model, mostly logarithms to base 2.
     """
 

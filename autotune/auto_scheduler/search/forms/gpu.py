@@ -1,4 +1,4 @@
-"""Ranks rows of programs for GPUs: what is possible, a draft of the time, features for a model."""
+"""Ranks rows of programs for GPUs: feasibility, an estimate of the time, features for a model."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 All columns are computed for a whole population at once. What a block keeps in shared memory and
 how many threads it has are exact; registers, bank conflicts and times are estimates. The idea that
 such forms suffice to rank tiles is that of Roller (Zhu et al., OSDI 2022) and Pruner (Qiao et al.,
-ASPLOS 2025); the second calls a model like `draft_seconds` its draft.
+ASPLOS 2025); the second calls such an estimate a draft.
 """
 
 from __future__ import annotations

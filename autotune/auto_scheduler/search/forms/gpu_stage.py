@@ -1,4 +1,4 @@
-"""The closed forms of one tiled stage of programs for GPUs: what fits, and a draft of its time."""
+"""The closed forms of one tiled stage on a GPU: what fits, and an estimate of its time."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class StageForms:
 
     @cached_property
     def seconds(self) -> Column:
-        """A draft of the time of the kernel."""
+        """An estimate of the time of the kernel."""
         shape, model = self.shape, self.model
         warps = np.ceil(shape.threads / 32)
         reads = self._total([each.reads for each in self.traffic])

@@ -175,7 +175,7 @@ class ProductShape(ABC):
     @property
     @abstractmethod
     def seconds(self) -> Column:
-        """A draft of the time of the kernel."""
+        """An estimate of the time of the kernel."""
 
     @property
     @abstractmethod

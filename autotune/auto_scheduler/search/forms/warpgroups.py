@@ -1,4 +1,4 @@
-"""Ranks rows of programs that multiply by ``wgmma``: what fits, and a draft of the time.
+"""Ranks rows of programs that multiply by ``wgmma``: what fits, and an estimate of the time.
 
 Shared memory and threads are exact, as in `forms_gpu`; times are estimates.
 """
@@ -140,7 +140,7 @@ class WarpgroupShape(ProductShape):
 
     @cached_property
     def seconds(self) -> Column:
-        """A draft of the time of the kernel."""
+        """An estimate of the time of the kernel."""
         model = self.model
         together = np.minimum(self.resident, np.ceil(self.grid / model.sms))
         waves = np.ceil(self.blocks / (model.sms * self.resident))

@@ -1,4 +1,4 @@
-"""One model of the trials of many workloads, which corrects the analytical estimates ("drafts").
+"""One model of the trials of many workloads, which corrects the analytical estimates.
 
 Its target is the ratio of the estimated to the measured time of a trial, relative to the mean of
 its workload, so that only the order of trials within a workload counts. Columns that describe the
@@ -35,7 +35,7 @@ class Shipped:
 
     Attributes:
         features: of each, those of its workload included.
-        residuals: how much faster than drafted each was; see `residuals_of`.
+        residuals: how much faster than estimated each was; see `residuals_of`.
         trees: fitted to them.
     """
 
@@ -45,7 +45,7 @@ class Shipped:
 
 
 class CommonModel:
-    """Learns of all workloads, and corrects the drafts of any.
+    """Learns of all workloads, and corrects the estimates of any.
 
     The last column of features says whether a program is tiled: of others nothing is learned, and
     nothing is said. May be used from several threads, as tasks of a network are searched at once.
@@ -68,17 +68,17 @@ class CommonModel:
         """The number of trials of this run that it has learned from."""
         return sum(len(values) for _, values in self._known.values())
 
-    def learn(self, workload: str, features: Features, drafts: Column, seconds: Column) -> None:
+    def learn(self, workload: str, features: Features, estimates: Column, seconds: Column) -> None:
         """Record all trials of a workload; those that failed say nothing."""
         told = np.isfinite(seconds) & _tiled(features)
         if told.sum() > 1:
-            residuals = residuals_of(drafts[told], seconds[told])
+            residuals = residuals_of(estimates[told], seconds[told])
             with self._lock:
                 self._known[workload] = features[told], residuals
                 self._changed = True
 
     def predict(self, features: Features, pool: PredictionRows | None = None) -> Column:
-        """Return how much faster than drafted rows are, in doublings; 0 if nothing is known.
+        """Return how much faster than estimated rows are, in doublings; 0 if nothing is known.
 
         Args:
             features: of the rows.
@@ -125,7 +125,7 @@ def with_workload(features: Features, descriptor: Features, tiles: bool = True) 
     return np.concatenate([features, np.tile(constant, (len(features), 1))], axis=1)
 
 
-def residuals_of(drafts: Column, seconds: Column) -> Column:
-    """Return how much faster than drafted trials of one workload were, against their mean."""
-    found = np.log2(drafts) - np.log2(seconds)
+def residuals_of(estimates: Column, seconds: Column) -> Column:
+    """Return how much faster than estimated trials of one workload were, against their mean."""
+    found = np.log2(estimates) - np.log2(seconds)
     return np.asarray(found - found.mean())

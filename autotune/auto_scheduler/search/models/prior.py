@@ -1,9 +1,9 @@
 """Trials of other workloads that ship: what every search for a GPU knows from the beginning.
 
 They are rows of closed forms, the columns that describe their workloads, and the logarithm of
-drafted over measured time, less its mean over the trials of the same workload; and the trees that
-were fitted to them: `prior_gpu.npz`, which ``python -m benchmarks.auto_scheduler.prior`` writes
-from logs. They were measured on an H200.
+estimated over measured time, less its mean over the trials of the same workload; and the trees
+that were fitted to them: `prior_gpu.npz`, which ``python -m benchmarks.auto_scheduler.prior``
+writes from logs. They were measured on an H200.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A learned model of how the time of a candidate departs from its draft."""
+"""A learned model of how the time of a candidate departs from its estimate."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _COMMON_WEIGHT, _COMMON_STRENGTH = 1.0, 4.0
 class RowModel:
     """Predicts the logarithm of the rate of rows; larger is faster.
 
-    It learns the residual of the draft, so that it is as good as the draft before
-    anything was measured, and forgets the draft where measurements contradict it. What trials of
-    all workloads say is believed as far as it was right of new trials so far, and counts less the
-    more trials there are of this one.
+    It learns the residual of the estimate, so that it is as good as the estimate before anything
+    was measured, and ignores it where measurements contradict it. What trials of all workloads
+    say is believed as far as it was right of new trials so far, and counts less the more
+    trials there are of this one.
 
     Args:
         seed: of the ensembles.
-        common: corrects drafts as the trials of all workloads say; the features that are given
+        common: corrects estimates as the trials of all workloads say; the features that are given
             are then those that it needs.
     """
 
@@ -53,17 +53,17 @@ class RowModel:
         """The weight of other workloads' trials, from 0 to 1."""
         return min(max(self._agreed / self._said, 0.0), 1.0)
 
-    def judge(self, features: Features, drafts: Column, seconds: Column) -> None:
+    def judge(self, features: Features, estimates: Column, seconds: Column) -> None:
         """Compare what others say of new trials with what was measured, before it is learned."""
         worked = np.isfinite(seconds)
         if self._common is None or worked.sum() < 2:
             return
         said = self._common.predict(features[worked])
-        was = np.log2(drafts[worked]) - np.log2(seconds[worked])
+        was = np.log2(estimates[worked]) - np.log2(seconds[worked])
         self._agreed += float((said - said.mean()) @ (was - was.mean()))
         self._said += float((said - said.mean()) @ (said - said.mean()))
 
-    def fit(self, features: Features, drafts: Column, seconds: Column) -> None:
+    def fit(self, features: Features, estimates: Column, seconds: Column) -> None:
         """Learn from trials; ``seconds`` are infinite where a trial failed."""
         worked = np.isfinite(seconds)
         if not worked.any():
@@ -71,7 +71,7 @@ class RowModel:
         rates = np.full(len(seconds), -np.log2(seconds[worked]).max() - _FAILED)
         rates[worked] = -np.log2(seconds[worked])
         rates[~worked] = rates[worked].min() - _FAILED
-        base = -np.log2(drafts)
+        base = -np.log2(estimates)
         self._share = _slope(base[worked], rates[worked])
         target = rates - self._share * base
         self._mean = float(target.mean())
@@ -93,17 +93,17 @@ class RowModel:
                 Trees.fit(features[which], values, "reg", _SETTINGS, self._seed + i)
             )
 
-    def predict(self, features: Features, drafts: Column) -> tuple[Column, Column]:
+    def predict(self, features: Features, estimates: Column) -> tuple[Column, Column]:
         """Return the logarithms of rates, and how uncertain they are."""
-        if not len(drafts):
+        if not len(estimates):
             return np.zeros(0), np.zeros(0)
         pool = PredictionRows(features, _SETTINGS.threads)
-        base = -np.log2(drafts)
+        base = -np.log2(estimates)
         all_say = base
         if self._common is not None:
             all_say = base + self.common_weight * self._common.predict(features, pool)
         if not self._trees:
-            return all_say, np.zeros(len(drafts))
+            return all_say, np.zeros(len(estimates))
         votes = np.array([trees.predict(pool) for trees in self._trees])
         own = self._share * base + self._mean + votes.mean(axis=0)
         told = self._told_share * all_say + self._shift
@@ -111,10 +111,10 @@ class RowModel:
 
 
 def _slope(base: Column, rates: Column) -> float:
-    """Return how much of the draft to believe: the slope of a regression, held back to 0..1."""
+    """Return how much of the estimate to believe: the slope of a regression, held back to 0..1."""
     spread = base - base.mean()
     power = float(spread @ spread)
     if len(base) < 4 or power < 1e-9:
         return 1.0
-    prior = 8.0  # as if so many trials, a doubling apart, had agreed with the draft
+    prior = 8.0  # as if so many trials, a doubling apart, had agreed with the estimate
     return float(np.clip((spread @ (rates - rates.mean()) + prior) / (power + prior), 0.0, 1.0))

@@ -29,7 +29,7 @@ _FEWEST = 4e6
 _ROWS, _LEAST_ROWS = 2560, 32
 
 
-def drafted_schedule(tensors: Sequence[Tensor], target: Target) -> Schedule | None:
+def untuned_schedule(tensors: Sequence[Tensor], target: Target) -> Schedule | None:
     """Return the schedule with the lowest estimated time among a random sample.
 
     None if no sum is large enough for tiles, or if the schedule cannot be lowered. Equal tensors
@@ -40,7 +40,7 @@ def drafted_schedule(tensors: Sequence[Tensor], target: Target) -> Schedule | No
         target: a CPU or a CUDA device; only its kind and its limits matter.
     """
     try:
-        task = _worth_drafting(tensors, target)
+        task = _worth_estimating(tensors, target)
         if task is None:
             return None
         sketches = sketches_of(task, DEFAULT_PARAMS)
@@ -55,7 +55,7 @@ def drafted_schedule(tensors: Sequence[Tensor], target: Target) -> Schedule | No
     return schedule
 
 
-def _worth_drafting(tensors: Sequence[Tensor], target: Target) -> SearchProblem | None:
+def _worth_estimating(tensors: Sequence[Tensor], target: Target) -> SearchProblem | None:
     """Return the search of some tensors, if a stage of theirs reads much again and again.
 
     On a GPU all that it reads has to be: products of a matrix and a vector are as fast as memory.
