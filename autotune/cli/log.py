@@ -13,7 +13,9 @@ from autotune.cli.log_entries import Group, LogEntry, Logs, read_logs, shorten
 from autotune.cli.log_output import (
     LOG,
     Row,
+    joules_text,
     log_or_url,
+    objective_option,
     output_options,
     paths_argument,
     print_rows,
@@ -26,6 +28,7 @@ from autotune.cli.log_plot import plot
 from autotune.cli.modules import import_templates, module_option, parted
 from autotune.cli.tables import Table, say
 from autotune.dashboard import ALL_LINES, source_of
+from autotune.measure.objective import TIME
 from autotune.measure.types import MeasureErrorNo
 from autotune.record.reader import open_log, source_name
 from autotune.record.store import open_database
@@ -53,6 +56,7 @@ log.add_command(plot)
 @paths_argument
 @output_options
 @top_option(0, "Also the N best configurations of each workload.")
+@objective_option
 @click.option(
     "--limit",
     type=click.IntRange(0),
@@ -60,12 +64,20 @@ log.add_command(plot)
     show_default=True,
     help="Maximum number of workloads to list.",
 )
-def show(paths: tuple[Path | str, ...], task: str | None, form: str, top: int, limit: int) -> None:
+def show(
+    paths: tuple[Path | str, ...],
+    task: str | None,
+    form: str,
+    top: int,
+    objective: str,
+    limit: int,
+) -> None:
     """Summarise logs: workloads with their best time, and failures by kind.
 
-    Times are medians of timed batches; the spread is that of one batch.
+    Times are medians of timed batches; the spread is that of one batch. Energy is that of one run,
+    where it was measured.
     """
-    logs = read_logs(paths, task)
+    logs = read_logs(paths, task, objective)
     if form:
         best = [one.row for group in logs.groups for one in group.fastest(top)]
         print_rows(best if top else [_summary(group) for group in logs.groups], form)
@@ -78,7 +90,7 @@ def show(paths: tuple[Path | str, ...], task: str | None, form: str, top: int, l
     if len(logs.groups) > limit:
         say(f"... and {len(logs.groups) - limit} more; see --limit and --task\n")
     for group in logs.groups[:limit] if top else ():
-        say(f"{group.title} on {group.target}\n{_ranking(group.fastest(top))}\n")
+        say(f"{group.title} on {group.target}\n{ranking(group.fastest(top))}\n")
     _say_what_is_wrong(logs)
 
 
@@ -93,6 +105,8 @@ def _summary(group: Group) -> Row:
         "good": len(good),
         "seconds": best and best.result.seconds,
         "spread": best and best.result.spread,
+        "joules": best and best.result.joules,
+        "watts": best and best.result.watts,
         "default_seconds": best and default_of(best.result),
         "index": best and key_to_json(best.inp.key),
         "where": best and best.where,
@@ -107,22 +121,35 @@ def _workloads(groups: Sequence[Group]) -> Table:
             (
                 group.title, group.target, str(one["trials"]), str(one["good"]),
                 us_text(one["seconds"]), spread_text(one["spread"]),
-                us_text(one["default_seconds"]),
+                us_text(one["default_seconds"]), joules_text(one["joules"]),
             )
         )  # fmt: skip
-    heads = ("workload", "target", "trials", "good", "best us", "spread", "default us")
-    return Table(heads, rows, right=(2, 3, 4, 5, 6))
+    heads = ("workload", "target", "trials", "good", "best us", "spread", "default us", "energy")
+    known = any(row[-1] != joules_text(None) for row in rows)
+    shown = len(heads) if known else len(heads) - 1
+    return Table(heads[:shown], [row[:shown] for row in rows], right=range(2, shown))
 
 
-def _ranking(entries: Sequence[LogEntry]) -> Table:
+def ranking(entries: Sequence[LogEntry]) -> Table:
+    """Return records as a table; with energy and power if one has them."""
+    known = any(one.result.joules is not None for one in entries)
     rows = [
         (
-            us_text(one.result.seconds), spread_text(one.result.spread),
+            us_text(one.result.seconds), spread_text(one.result.spread), *_power(one, known),
             one.inp.key, shorten(_knobs(one), KNOBS_WIDTH), one.where,
         )
         for one in entries
     ]  # fmt: skip
-    return Table(("us", "spread", "index", "configuration", "where"), rows, right=(0, 1, 2))
+    heads = ("us", "spread", *(("energy", "W") if known else ()), "index")
+    right = range(len(heads))
+    return Table((*heads, "configuration", "where"), rows, right=right)
+
+
+def _power(entry: LogEntry, known: bool) -> tuple[str, ...]:
+    if not known:
+        return ()
+    watts = entry.result.watts
+    return joules_text(entry.result.joules), "-" if watts is None else f"{watts:.0f}"
 
 
 def _knobs(entry: LogEntry) -> str:
@@ -151,6 +178,7 @@ def _say_problems(logs: Logs) -> None:
 @click.argument("paths", metavar="[FILE.py]... LOG...", nargs=-1, required=True, type=log_or_url)
 @output_options
 @top_option(1, "The N best configurations of each workload.")
+@objective_option
 @module_option
 @click.option("--source/--no-source", default=True, help="Print the source of the kernel.")
 def best(
@@ -158,6 +186,7 @@ def best(
     task: str | None,
     form: str,
     top: int,
+    objective: str,
     modules: tuple[str, ...],
     source: bool,
 ) -> None:
@@ -167,7 +196,7 @@ def best(
     that it was raced with. FILE.py contains the templates of the log; it is imported.
     """
     files, given = parted(paths)
-    logs = read_logs(given, task)
+    logs = read_logs(given, task, objective)
     if source:
         import_templates(modules, files)
     found = [one for group in logs.groups for one in group.fastest(top)]
@@ -183,13 +212,17 @@ def best(
             say(f"\n{text.rstrip()}\n" if text else f"  source   not shown: {why}")
     _say_problems(logs)
     if not found and not logs.problems:
-        say(f"no trial of {task or 'any task'} succeeded")
+        lacking = "" if objective == TIME.name else ", with its energy measured"
+        say(f"no trial of {task or 'any task'} succeeded{lacking}")
 
 
 def _described(entry: LogEntry) -> str:
     result, task = entry.result, entry.inp.task
     default = default_of(result)
     rows = [("best", microseconds(result.seconds, result.spread))]
+    if result.joules is not None:
+        at = "" if result.watts is None else f", at {result.watts:.0f} W"
+        rows.append(("energy", f"{joules_text(result.joules)}{at}"))
     if default is not None:
         ratio = f"the best is {default / result.seconds:.2f}x as fast"
         rows.append(("default", f"{microseconds(default)}; {ratio}"))
@@ -209,15 +242,39 @@ def _source(entry: LogEntry) -> tuple[str, str]:
 
 
 @log.command()
+@paths_argument
+@output_options
+def pareto(paths: tuple[Path | str, ...], task: str | None, form: str) -> None:
+    """Print the Pareto front of time and energy of each workload.
+
+    These are the configurations than which no other is faster and takes less energy, the fastest
+    first. Only records with energy count: see LocalRunner(energy=True).
+    """
+    logs = read_logs(paths, task)
+    fronts = [(group, group.front) for group in logs.groups]
+    if form:
+        print_rows([one.row for _, front in fronts for one in front], form)
+        _say_problems(logs)
+        return
+    for group, front in fronts:
+        if front:
+            say(f"{group.title} on {group.target}\n{ranking(front)}\n")
+    _say_problems(logs)
+    if not any(front for _, front in fronts):
+        say("no record has its energy: tune with LocalRunner(energy=True)", err=True)
+
+
+@log.command()
 @click.argument("path", type=log_or_url)
 @click.argument("out", type=log_or_url)
-def pick(path: Path | str, out: Path | str) -> None:
+@objective_option
+def pick(path: Path | str, out: Path | str, objective: str) -> None:
     """Write the best record of each workload of PATH to OUT.
 
     Records in OUT compete too. If OUT is a database, the best are added to it.
     """
     refuse_input(out, [path])
-    best = counted(pick_best(path, out, ALL_LINES), "best record")
+    best = counted(pick_best(path, out, ALL_LINES, objective), "best record")
     say(f"{best} in {source_name(out)}")
 
 

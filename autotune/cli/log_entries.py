@@ -9,9 +9,12 @@ from typing import Any
 
 from autotune.dashboard import ALL_LINES, name_of
 from autotune.dashboard import choices_of as named_choices
+from autotune.errors import RecordError
+from autotune.measure.objective import TIME, Objective, objective_of
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record.best import best_of, is_race
 from autotune.record.frame import KNOB, choices_of, row_of
+from autotune.record.pareto import pareto_front
 from autotune.record.reader import RACE_NOTE, open_log, source_name
 from autotune.report import is_of
 from autotune.task import ConfigEntity, Task
@@ -70,10 +73,17 @@ class LogEntry:
 
 @dataclass(frozen=True)
 class Group:
-    """The records of one workload on one target, in order."""
+    """The records of one workload on one target, in order.
+
+    Attributes:
+        target: the target.
+        entries: the records.
+        objective: by which they are ranked.
+    """
 
     target: str
     entries: Sequence[LogEntry]
+    objective: Objective = TIME
 
     @property
     def task(self) -> Any:
@@ -101,13 +111,20 @@ class Group:
     def best(self) -> LogEntry | None:
         """The record that is replayed; None when none succeeded."""
         pairs = {id(one.inp): one for one in self.entries}
-        best = best_of((one.inp, one.result) for one in self.entries)
+        best = best_of(((one.inp, one.result) for one in self.entries), self.objective)
         return None if best is None else pairs[id(best[0])]
 
+    @property
+    def front(self) -> list[LogEntry]:
+        """The Pareto front of time and energy, the fastest first."""
+        pairs = {id(one.inp): one for one in self.trials}
+        front = pareto_front((one.inp, one.result) for one in self.trials)
+        return [pairs[id(inp)] for inp, _ in front]
+
     def fastest(self, count: int) -> list[LogEntry]:
-        """Return the best, and behind it the fastest other configurations."""
-        good = [one for one in self.entries if one.result.ok and one.result.costs]
-        good.sort(key=lambda one: one.result.seconds)
+        """Return the best, and behind it the next best configurations."""
+        good = [one for one in self.entries if self.objective.knows(one.inp, one.result)]
+        good.sort(key=lambda one: self.objective.cost(one.inp, one.result))
         ranked = [*([self.best] if self.best else []), *good]
         by_key: dict[str, LogEntry] = {}
         for one in ranked:
@@ -145,16 +162,20 @@ class _Counted(Iterable[str]):
             yield self.text
 
 
-def read_logs(paths: Sequence[Path | str], task: str | None = None) -> Logs:
+def read_logs(
+    paths: Sequence[Path | str], task: str | None = None, objective: str | Objective = TIME
+) -> Logs:
     """Read logs; lines that hold no record are noted and passed over.
 
     Args:
         paths: the logs.
         task: the only task that is wanted; all by default.
+        objective: by which records are ranked.
 
     Raises:
         LogMissingError: one cannot be opened.
     """
+    wanted = objective_of("read_logs", objective, RecordError)
     groups: dict[tuple[str, str, str], list[LogEntry]] = {}
     problems: list[str] = []
     others: set[str] = set()
@@ -174,7 +195,7 @@ def read_logs(paths: Sequence[Path | str], task: str | None = None) -> Logs:
         problems += filter(None, [reader.report()])
     if others and not groups:
         problems.append(_no_such_task(str(task), sorted(others)))
-    return Logs([Group(key[0], entries) for key, entries in groups.items()], problems)
+    return Logs([Group(key[0], entries, wanted) for key, entries in groups.items()], problems)
 
 
 def _no_such_task(task: str, known: Sequence[str]) -> str:

@@ -11,8 +11,9 @@ import click
 
 from autotune.cli.tables import as_csv, as_json, say
 from autotune.errors import RecordError
+from autotune.measure.objective import OBJECTIVES, TIME
 from autotune.record.paths import log_source
-from autotune.utils.quantities import microseconds
+from autotune.utils.quantities import energy_text, microseconds
 
 LOG = click.Path(dir_okay=False, path_type=Path)
 
@@ -38,6 +39,16 @@ def output_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+objective_option = click.option(
+    "--objective",
+    type=click.Choice(list(OBJECTIVES)),
+    default=TIME.name,
+    show_default=True,
+    help="What is least: the time of a run, its energy, or their product. Records that do not say "
+    "their energy do not count for the last two.",
+)
 
 
 def top_option(default: int, text: str) -> Callable[[Command], Command]:
@@ -71,6 +82,11 @@ def print_rows(rows: Sequence[Row], form: str) -> None:
 def us_text(seconds: float | None) -> str:
     """Return a time in microseconds without their name."""
     return "-" if seconds is None else microseconds(seconds).removesuffix(" us")
+
+
+def joules_text(joules: float | None) -> str:
+    """Return an energy with its unit."""
+    return "-" if joules is None else energy_text(joules)
 
 
 def spread_text(spread: float | None) -> str:

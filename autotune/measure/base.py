@@ -135,6 +135,8 @@ class Runner:
     # Whether `race` times candidates close enough together to tell near ties apart: the best
     # trials of a run race at its end where it is true.
     can_race: bool = False
+    # Whether results have the energy of a run (`Evidence.energy`), for objectives that need it.
+    energy: bool = False
     timeout: float = 10
     n_parallel: int = 1
     task: Workload | None = None

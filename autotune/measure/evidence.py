@@ -68,6 +68,28 @@ class Race:
 
 
 @dataclass(frozen=True)
+class Energy:
+    """The energy of a kernel, and how it was measured.
+
+    Attributes:
+        joules: of one run, what the device takes when idle included; None where it was not
+            measured because it cannot be the least.
+        watts: mean power while the kernel ran again and again.
+        runs: how many runs that were.
+        seconds: over which the power was averaged.
+        at_least: joules of one run at idle power, if that alone is more than another kernel takes.
+        meter: what counted; see docs/energy.md.
+    """
+
+    joules: float | None = None
+    watts: float | None = None
+    runs: int | None = None
+    seconds: float | None = None
+    at_least: float | None = None
+    meter: str = ""
+
+
+@dataclass(frozen=True)
 class Evidence:
     """The evidence for a result. Fields that are unknown, or do not apply, are None.
 
@@ -102,6 +124,7 @@ class Evidence:
         same_code_as: key of the candidate whose identical machine code was measured.
         kernel_hash: the `autotune.driver.kernel_hash` of the kernel.
         template_key: from a record of version 0.1.
+        energy: of one run, where it was measured.
         race: for the winner of a final race.
         others: notes of a user's builder or runner, kept unchanged as JSON.
     """
@@ -132,6 +155,7 @@ class Evidence:
     template_key: str | None = None
     kernel_hash: str | None = None
     same_code_as: str | None = None
+    energy: Energy | None = None
     race: Race | None = None
     others: Mapping[str, object] = field(default_factory=dict)
 

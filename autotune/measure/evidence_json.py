@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from autotune.measure.evidence import NAMES, NOTHING, Evidence, Race, Raced
+from autotune.measure.evidence import NAMES, NOTHING, Energy, Evidence, Race, Raced
 from autotune.utils.plain_data import (
     count,
     flag,
@@ -27,6 +27,7 @@ Value = TypeVar("Value")
 _LONGEST_HASH = 64
 # Where these are, they say something.
 _NEVER_NULL = ("race", "roofline")
+_QUANTITIES = ("joules", "watts", "seconds", "at_least")
 _RACE = frozenset(
     ("candidates", "tied", "passed_over", "trial", "default", "default_trial", "rounds", "risk")
 )
@@ -85,6 +86,8 @@ def from_notes(extra: Mapping[str, object]) -> Evidence:
 def _plain(name: str, value: object) -> object:
     if isinstance(value, Race):
         return _race_to_json(value)
+    if isinstance(value, Energy):
+        return {key: each for key, each in value.__dict__.items() if each not in (None, "")}
     if name == "same_code_as" and isinstance(value, str):
         return key_to_json(value)
     return list(value) if isinstance(value, tuple) else value
@@ -179,6 +182,20 @@ def _interval(value: object) -> tuple[float, float]:
     return low, high
 
 
+def energy_of(value: object) -> Energy:
+    """Read the energy of a kernel.
+
+    Raises:
+        ValueError, TypeError, KeyError: it has another form.
+    """
+    row = mapping(value)
+    known = {key: share(row[key]) for key in _QUANTITIES if row.get(key) is not None}
+    if not {"joules", "at_least"} & known.keys() or not all(known.values()):
+        raise ValueError
+    runs = None if row.get("runs") is None else count(row["runs"])
+    return Energy(**known, runs=runs, meter=text(row.get("meter", "")))
+
+
 def _roof(value: object) -> tuple[float, ...]:
     flop, moved_bytes, flops, bandwidth = map(share, listed(value))
     return flop, moved_bytes, flops, bandwidth
@@ -233,6 +250,7 @@ _FORMS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "verify": (text, ""),
     "roof": (_roof, ""),
     "stages": (_stages, ""),
+    "energy": (energy_of, ""),
     "template_key": (text, ""),
     "same_code_as": (key_from_json, ""),
 }

@@ -180,6 +180,18 @@ class MeasureResult(_Result):
         return None if spread is None else float(spread)
 
     @property
+    def joules(self) -> float | None:
+        """Energy of one run; None where it was not measured, see `Evidence.energy`."""
+        energy = self.evidence.energy
+        return energy.joules if self.ok and energy is not None else None
+
+    @property
+    def watts(self) -> float | None:
+        """Mean power while it ran; None where it was not measured."""
+        energy = self.evidence.energy
+        return energy.watts if self.ok and energy is not None else None
+
+    @property
     def mean(self) -> float:
         """Mean of `costs`, as AutoTVM ranks; of our own records it equals `seconds`."""
         if not self.ok or not self.costs:

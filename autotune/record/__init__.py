@@ -7,6 +7,7 @@ from autotune.record.database import RACE_NOTE, Database, DummyDatabase, filter_
 from autotune.record.frame import to_dataframe
 from autotune.record.history import ApplyHistoryBest
 from autotune.record.log_database import FolderDatabase, LogDatabase
+from autotune.record.pareto import pareto_front
 from autotune.record.reader import LogReader, load_from_buffer, load_from_file
 from autotune.record.sql_database import SqlDatabase, SqliteDatabase
 from autotune.record.store import open_database
@@ -40,6 +41,7 @@ __all__ = [
     "load_from_file",
     "measure_str_key",
     "open_database",
+    "pareto_front",
     "pick_best",
     "split_workload",
     "to_dataframe",

@@ -1,9 +1,10 @@
-"""The best of several records of one task: the fastest, or the winner of a race."""
+"""The best of several records of one task: by an objective, or the winner of a race of times."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from autotune.measure.objective import TIME, Objective
 from autotune.measure.types import MeasureResult, Pair
 from autotune.workload import Workload
 
@@ -23,33 +24,36 @@ def beaten_by(result: MeasureResult) -> set[str]:
     return set() if race is None else race.keys
 
 
-def beats(new: Pair, held: Pair) -> bool:
+def beats(new: Pair, held: Pair, objective: Objective = TIME) -> bool:
     """Return whether the later of two records of one task is the better one.
 
-    Having run side by side counts more than times of trials, whichever of them comes first in
-    the log; what has not run side by side is compared by its mean. Of two races the later counts.
+    Races are of times; other objectives compare what the records say. Having run side by side
+    counts more than times of trials, whichever of them comes first in the log; what has not run
+    side by side is compared by its mean. Of two races the later counts.
     """
-    if held[0].key in beaten_by(new[1]):
+    if objective == TIME and held[0].key in beaten_by(new[1]):
         return True
-    if new[0].key in beaten_by(held[1]):
+    if objective == TIME and new[0].key in beaten_by(held[1]):
         return False
-    return new[1].seconds < held[1].seconds
+    return objective.cost(*new) < objective.cost(*held)
 
 
-def best_of(pairs: Iterable[Pair]) -> Pair | None:
+def best_of(pairs: Iterable[Pair], objective: Objective = TIME) -> Pair | None:
     """Return the best of the records of one task, in the order of their log; None if all failed.
+
+    Records that do not say what is minimised, such as energy, are left out.
 
     It is a race exactly where a race was held whose winner no other record beats. Give records
     with the winners of races (``load_from_file(log, races=True)``), or none is known.
     """
     best: Pair | None = None
     for pair in pairs:
-        if pair[1].ok and pair[1].costs and (best is None or beats(pair, best)):
+        if objective.knows(*pair) and (best is None or beats(pair, best, objective)):
             best = pair
     return best
 
 
-def best_of_each(pairs: Iterable[Pair]) -> list[Pair]:
+def best_of_each(pairs: Iterable[Pair], objective: Objective = TIME) -> list[Pair]:
     """Return the best record of each task, see `best_of`; none of a task whose trials all failed.
 
     They are in the order in which their tasks appear first.
@@ -57,4 +61,4 @@ def best_of_each(pairs: Iterable[Pair]) -> list[Pair]:
     by_task: dict[Workload, list[Pair]] = {}
     for pair in pairs:
         by_task.setdefault(pair[0].task, []).append(pair)
-    return [best for one in by_task.values() if (best := best_of(one)) is not None]
+    return [best for one in by_task.values() if (best := best_of(one, objective)) is not None]

@@ -23,9 +23,10 @@ KNOB = "config."
 def row_of(inp: MeasureInput, result: MeasureResult) -> dict[str, object]:
     """Return the content of a record as plain values under fixed names.
 
-    ``seconds`` is the median of the timed batches and ``spread`` the relative spread of a batch;
-    both are None if the trial failed or they are unknown. Each knob has a column of its own. For a
-    candidate that is not a point of a space, ``index`` is its key.
+    ``seconds`` is the median of the timed batches, ``spread`` the relative spread of a batch,
+    ``joules`` the energy of a run and ``watts`` the power; all are None if the trial failed or
+    they are unknown. Each knob has a column of its own. For a candidate that is not a point of a
+    space, ``index`` is its key.
     """
     return {
         "task": inp.task.name,
@@ -35,6 +36,8 @@ def row_of(inp: MeasureInput, result: MeasureResult) -> dict[str, object]:
         "error": MeasureErrorNo(result.error_no).name if result.error_no else "",
         "seconds": result.seconds if result.ok else None,
         "spread": result.spread,
+        "joules": result.joules,
+        "watts": result.watts,
         "error_msg": result.error_msg,
         "all_cost": result.all_cost,
         "timestamp": result.timestamp,

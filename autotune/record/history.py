@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import IO, Any, Literal
 
 from autotune.errors import RecordError, TargetError
+from autotune.measure.objective import TIME, Objective, objective_of
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.best import beats, best_of
 from autotune.record.current import differs
@@ -38,13 +39,15 @@ class NoTargetError(TargetError, RuntimeError):
 
 
 class ApplyHistoryBest(DispatchContext):
-    """Gives each workload the configuration that was measured fastest.
+    """Gives each workload the configuration that was measured best, by default the fastest.
 
     Args:
         records: a path, a folder or URL that `open_database` accepts, a database, an open text
             file, pairs of `MeasureInput` and `MeasureResult`, or a list of any of these; None to
             load later.
         keep_older: whether records count whose kernel had another text than now.
+        objective: what is least: ``"time"``, ``"energy"``, ``"edp"`` (the product of both) or an
+            `Objective`; records without energy do not count where that is part of it.
 
     The winner of a final race (see `Tuner.tune`) precedes the candidates that it beat. A workload
     is looked up by the target's model, then by its architecture (by default that of the present
@@ -57,8 +60,15 @@ class ApplyHistoryBest(DispatchContext):
         best_by_model: best pair by (model, workload).
     """
 
-    def __init__(self, records: RecordSource = None, *, keep_older: bool = False) -> None:
+    def __init__(
+        self,
+        records: RecordSource = None,
+        *,
+        keep_older: bool = False,
+        objective: str | Objective = TIME,
+    ) -> None:
         self._keep_older = keep_older
+        self._objective = objective_of("apply_history_best", objective, RecordError)
         self.best_by_targetkey: dict[Key, Pair] = {}
         self.best_by_model: dict[Key, Pair] = {}
         self._best: dict[Place, dict[Key, Pair]] = {
@@ -67,12 +77,13 @@ class ApplyHistoryBest(DispatchContext):
         self._all: dict[tuple[Place, Key], list[Pair]] = {}
         self._chosen: dict[Key, Config] = {}
         self._failed: Counter[Workload] = Counter()
+        self._unknown: Counter[Workload] = Counter()
         self._sources: list[str] = []
         if records is not None:
             self.load(records)
 
     def load(self, records: RecordSource) -> None:
-        """Take in more records; the faster one of a workload stays.
+        """Take in more records; the better one of a workload stays.
 
         Raises:
             RecordError: this is nothing records can be read from.
@@ -84,9 +95,12 @@ class ApplyHistoryBest(DispatchContext):
             if result.error_no != 0 or not result.costs:
                 self._failed[inp.task.workload] += 1
                 continue
+            if not self._objective.knows(inp, result):
+                self._unknown[inp.task.workload] += 1
+                continue
             for place, name in _places(inp.target, arch_of((inp, result))):
                 key = (name, inp.task.workload)
-                _keep_faster(self._best[place], key, (inp, result))
+                _keep_better(self._best[place], key, (inp, result), self._objective)
                 self._all.setdefault((place, key), []).append((inp, result))
 
     def update(self, target: Target | None, workload: Workload, cfg: Config) -> None:
@@ -108,6 +122,11 @@ class ApplyHistoryBest(DispatchContext):
             return (
                 f"{source} holds this workload for another target ({'; '.join(sorted(same))}); "
                 f"enter that target, or tune for {target}."
+            )
+        if unknown := self._unknown[workload]:
+            return (
+                f"{source} has {counted(unknown, 'trial')} of this workload that succeeded, none "
+                f"of which says its {self._objective.name}; tune with LocalRunner(energy=True)."
             )
         if failed := self._failed[workload]:
             return (
@@ -186,7 +205,8 @@ class ApplyHistoryBest(DispatchContext):
             return best, ()
         outcomes = [(pair, self._refusal(pair, attempt)) for pair in self._all[place, key]]
         refusals = [refusal for _, refusal in outcomes if refusal is not None]
-        return best_of(pair for pair, refusal in outcomes if refusal is None), refusals
+        usable = (pair for pair, refusal in outcomes if refusal is None)
+        return best_of(usable, self._objective), refusals
 
     def _refusal(self, pair: Pair, attempt: Attempt) -> Refusal | None:
         (target, _, config), result = pair
@@ -249,8 +269,8 @@ def _is_pair(value: object) -> bool:
     )
 
 
-def _keep_faster(table: dict[Key, Pair], key: Key, pair: Pair) -> None:
-    if key not in table or beats(pair, table[key]):
+def _keep_better(table: dict[Key, Pair], key: Key, pair: Pair, objective: Objective) -> None:
+    if key not in table or beats(pair, table[key], objective):
         table[key] = pair
 
 

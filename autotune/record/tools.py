@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.errors import RecordError
+from autotune.measure.objective import TIME, Objective, objective_of
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.best import best_of
 from autotune.record.codec import encode, is_of_a_later_version, measure_str_key
@@ -69,7 +70,12 @@ class Lines:
 TEMPLATES = Lines()
 
 
-def pick_best(in_file: LogPath, out_file: LogPath, forms: Lines = TEMPLATES) -> int:
+def pick_best(
+    in_file: LogPath,
+    out_file: LogPath,
+    forms: Lines = TEMPLATES,
+    objective: str | Objective = TIME,
+) -> int:
     """Write the best record of each workload and target to ``out_file``; return how many.
 
     Records already in ``out_file`` compete too, so it can collect the best of many logs.
@@ -77,8 +83,10 @@ def pick_best(in_file: LogPath, out_file: LogPath, forms: Lines = TEMPLATES) -> 
     Args:
         in_file, out_file: the logs.
         forms: what lines may be.
+        objective: what is least; see `apply_history_best`.
     """
     check = Check(RecordError, "pick_best")
+    wanted = objective_of("pick_best", objective, RecordError)
     check.path("in_file", in_file)
     check.path("out_file", out_file)
     with open_log(log_source(in_file)) as file:
@@ -88,7 +96,7 @@ def pick_best(in_file: LogPath, out_file: LogPath, forms: Lines = TEMPLATES) -> 
 
     def best_with(lines: Iterable[str]) -> str:
         held = list(lines)
-        picked[:] = _best([*forms.reader(held, source_name(source)), *pairs])
+        picked[:] = _best([*forms.reader(held, source_name(source)), *pairs], wanted)
         return forms.text(picked, filter(forms.keeps, dict.fromkeys([*held, *given])))
 
     source = log_source(out_file)
@@ -107,15 +115,16 @@ def pick_best(in_file: LogPath, out_file: LogPath, forms: Lines = TEMPLATES) -> 
     return len(picked)
 
 
-def _best(competing: list[Pair]) -> list[Pair]:
+def _best(competing: list[Pair], objective: Objective) -> list[Pair]:
     """Return the records that would be replayed, in their order."""
-    best = ApplyHistoryBest(pair for pair in competing if isinstance(pair[0].task, Task))
+    tasks = (pair for pair in competing if isinstance(pair[0].task, Task))
+    best = ApplyHistoryBest(tasks, objective=objective)
     kept = [*best.best_by_model.values(), *best.best_by_targetkey.values()]
     others: dict[str, list[Pair]] = {}
     for pair in competing:
         if not isinstance(pair[0].task, Task):
             others.setdefault(measure_str_key(pair[0], False), []).append(pair)
-    kept += filter(None, map(best_of, others.values()))
+    kept += filter(None, [best_of(each, objective) for each in others.values()])
     chosen = {id(pair[0]) for pair in kept}
     return [pair for pair in competing if id(pair[0]) in chosen]
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from autotune.measure.objective import Objective
 from autotune.tuner import callback
 from autotune.tuner.annealing_tuner import SimulatedAnnealingTuner
 from autotune.tuner.ask_tell import AskTellTuner
@@ -35,6 +36,7 @@ __all__ = [
     "GridSearchTuner",
     "ModelBasedTuner",
     "ModelOptimizer",
+    "Objective",
     "OnClass",
     "RandomTuner",
     "Recording",

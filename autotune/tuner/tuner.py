@@ -8,6 +8,7 @@ import numpy as np
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure.objective import TIME, Objective, objective_of
 from autotune.measure.types import Pair
 from autotune.task import ConfigSpace
 from autotune.tuner.display.page import page_of
@@ -27,7 +28,7 @@ Watcher = Callback | Callable[["Tuner", list[MeasureInput], list[MeasureResult]]
 
 
 class Tuner:
-    """Finds the fastest configuration of a task.
+    """Finds the best configuration of a task, by default the fastest.
 
     A strategy defines three methods. `next_batch` proposes configurations that were not proposed
     before; `update` learns from what was measured; `has_next` says whether anything is left. The
@@ -42,7 +43,7 @@ class Tuner:
     Attributes:
         space: the task's configurations; workloads that are no templates have none.
         rng: source of all randomness of the strategy.
-        best_config: fastest configuration so far, or None.
+        best_config: best configuration so far, by the objective of `tune`, or None.
         best_flops: its operations per second (1 / seconds when the task declares none).
         best_measure_pair: its input and result.
         best_iter: how many trials came before it.
@@ -97,6 +98,7 @@ class Tuner:
     def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         """Learn from measured trials, in the order they were proposed.
 
+        Their costs are what `tune` minimises: seconds, or another objective in millionths.
         Also from proposals that were no trials because they cannot run, as soon as that is known;
         their results have the error `MeasureErrorNo.INSTANTIATION_ERROR`.
         """
@@ -104,7 +106,8 @@ class Tuner:
     def load_history(self, data_set: Iterable[Pair], min_seed_records: int = 500) -> None:
         """Learn from earlier records, of this task or of others of the same template.
 
-        Strategies that cannot use them ignore them.
+        Strategies that cannot use them ignore them. They are learned by their times, whatever the
+        objective is.
 
         Raises:
             TunerError: these are no pairs of input and result.
@@ -122,13 +125,20 @@ class Tuner:
 
     # ---- the run
 
-    def new_run(self, stop: Stop, callbacks: Sequence[Watcher] = (), si_prefix: str = "G") -> Run:
+    def new_run(
+        self,
+        stop: Stop,
+        callbacks: Sequence[Watcher] = (),
+        si_prefix: str = "G",
+        objective: Objective = TIME,
+    ) -> Run:
         """Return a run that has not begun, to be driven with others; `tune` makes one and runs it.
 
         Raises:
             TunerError: a callback is invalid, or a limit is not defined for the task.
         """
         self.resumed = 0
+        self.scoreboard.objective = objective
         return Run(
             TunerStrategy(self),
             self.task,
@@ -166,6 +176,7 @@ class Tuner:
         finalists: int = 5,
         count_invalid: bool = False,
         dashboard: bool | int = False,
+        objective: str | Objective = TIME,
     ) -> TuneResult:
         """Propose, measure and learn until the trials are used up or the space is exhausted.
 
@@ -206,6 +217,9 @@ class Tuner:
             dashboard: whether a page in the browser shows the run; a number is its port on this
                 machine. Its link is printed to standard error, and it is served by a process of
                 its own until this one ends; `autotune serve LOG` shows it any time.
+            objective: what is minimised: ``"time"``; ``"energy"`` of a run or ``"edp"``, energy
+                times time, with a runner that measures energy (``LocalRunner(energy=True)``); or
+                an `Objective`. The strategy learns from it. Only times are raced at the end.
 
         Returns:
             The best configuration, its time, and why the run ended.
@@ -227,7 +241,8 @@ class Tuner:
         )
         if dashboard is not False and isinstance(callbacks, Sequence):
             callbacks = [*callbacks, page_of(callbacks, dashboard)]
-        run = self.new_run(stop, callbacks, si_prefix)
+        wanted = objective_of("tune", objective, TunerError)
+        run = self.new_run(stop, callbacks, si_prefix, wanted)
         self.n_trial, self.early_stopping = n_trial, early_stopping or None
         if resume is not None:
             run.resume(resume, retry, keep_older)

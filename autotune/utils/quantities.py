@@ -33,6 +33,15 @@ def flops_rate(per_second: float) -> str:
     return f"{per_second:.2f} {prefixes[0]}FLOPS"
 
 
+def energy_text(joules: float) -> str:
+    """Return an energy with the unit that leaves one to three digits before the point."""
+    for unit in ("J", "mJ", "uJ"):
+        if joules >= 1 or unit == "uJ":
+            break
+        joules *= _STEP
+    return f"{joules:.2f} {unit}"
+
+
 def duration(seconds: float) -> str:
     """Return a time that people wait: ``0.8 s``, ``2 min 05 s``, ``1 h 02 min``."""
     if seconds < _MINUTE_S:

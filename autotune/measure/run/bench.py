@@ -14,6 +14,7 @@ from autotune.kernel.layout import laid_out
 from autotune.measure.check.inspection import Inspection
 from autotune.measure.exclusive.folder import NoLocks
 from autotune.measure.exclusive.lock import DeviceLock
+from autotune.measure.run.energy import Gauge
 from autotune.measure.run.host import HostWatch
 from autotune.measure.run.jobs import RunJob
 from autotune.measure.run.turns import OPEN, TURN, WAIT
@@ -21,6 +22,7 @@ from autotune.measure.run.values import read_values
 from autotune.runtime.arrays.buffers import Buffers
 from autotune.runtime.arrays.inspector import Inspector
 from autotune.runtime.device import Device
+from autotune.runtime.energy import meter_of
 from autotune.runtime.executable import Executable
 from autotune.runtime.timing import Sampler, TimeOptions
 from autotune.target import cuda_device
@@ -72,6 +74,7 @@ class Bench:
         self._most_bytes = _share(device) if most_bytes is None else most_bytes
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._inspector: Inspector | None = None
+        self._gauge: Gauge | None = None
 
     @contextmanager
     def alone(self, speak: Speak) -> Iterator[None]:
@@ -111,6 +114,15 @@ class Bench:
         """Return what compares arrays on this device."""
         self._inspector = self._inspector or Inspector(self.device)
         return self._inspector
+
+    def gauge(self) -> Gauge:
+        """Return what measures energy on this device.
+
+        Raises:
+            DeviceError: it cannot be measured.
+        """
+        self._gauge = self._gauge or Gauge(meter_of(self.device.target, self.device.index))
+        return self._gauge
 
     def buffers(self, args: tuple[Argument, ...], inputs: tuple[str, ...]) -> Buffers:
         """Return buffers that hold the values in these files."""

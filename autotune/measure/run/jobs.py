@@ -60,6 +60,8 @@ class RunJob:
         checks: expected outputs; empty when nothing is known.
         check: ``"never"``, ``"best"`` (when it is faster than `best_s`) or ``"always"``.
         best_s: seconds of the best candidate so far.
+        energy: whether the energy of a run is measured.
+        best_joules: the least energy of a candidate so far.
     """
 
     artifact: str
@@ -72,6 +74,8 @@ class RunJob:
     best_s: float | None = None
     flush: bool = False
     graph: bool | None = None
+    energy: bool = False
+    best_joules: float | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
         """Return the job with its parts as plain data; see `Kernel.__reduce__`."""

@@ -11,6 +11,7 @@ from autotune.measure.check.policy import VerifyPolicy, output_bytes
 from autotune.measure.evidence import Evidence
 from autotune.measure.process.died import Died
 from autotune.measure.run.calibration import Time
+from autotune.measure.run.energy import longest_s
 from autotune.measure.run.jobs import RunJob
 from autotune.measure.run.replies import Done, Failed, Ran, why_not
 from autotune.measure.run.standing import Standing
@@ -33,6 +34,7 @@ class RunOptions:
     graph: bool | None
     verify: VerifyPolicy
     cooldown_s: float
+    energy: bool = False
 
     def recorded(self, written: int) -> Mapping[str, object]:
         """Return the evidence of how a trial was treated: whatever is not the default.
@@ -55,25 +57,33 @@ def run_job(
     built: BuildResult,
     check: Check = "never",
     best_s: float | None = None,
+    energy: bool = False,
 ) -> RunJob:
     """Return what the process of a device must know to run a candidate.
+
+    Args:
+        energy: whether its energy is measured.
 
     Raises:
         MeasureError: nothing was built, or the reference fails.
     """
     data = standing.data(inp, built, check != "never")
     assert built.kernel is not None
+    timing = _timing(options, inp)
+    longer_s = longest_s(timing.energy_s) if energy else 0.0
     return RunJob(
         artifact=built.artifact,
         kernel=built.kernel,
-        timeout_s=options.timeout_s,
-        timing=_timing(options, inp),
+        timeout_s=options.timeout_s + longer_s,
+        timing=timing,
         inputs=data.inputs,
         checks=data.checks,
         check=check,
         best_s=best_s,
         flush=options.flush,
         graph=options.graph,
+        energy=energy,
+        best_joules=standing.best_joules if energy else None,
     )
 
 
@@ -94,7 +104,8 @@ def run_trial(
     """Measure one candidate on a device, in the thread of that device."""
     written = 0 if built.kernel is None else output_bytes(built.kernel)
     check: Check = "never" if built.kernel is None else options.verify.check(inp, written)
-    job = run_job(standing, options, inp, built, check, standing.best_on(station.device))
+    best_s = standing.best_on(station.device)
+    job = run_job(standing, options, inp, built, check, best_s, options.energy)
     station.start()
     started, waited_s, queued_s = time.perf_counter(), station.waited_s, station.queued_s
     reply = station.run(job)
@@ -111,6 +122,7 @@ def run_trial(
     timing = scale_timing(reply.timing, factor)
     if not timing.cut_short:
         standing.note(timing.median)
+    standing.note_energy(reply.energy)
     evidence = evidence_of(timing) & Evidence.known(
         {
             **options.recorded(written),
@@ -120,6 +132,7 @@ def run_trial(
             "roofline": reached.roofline,
             "roof": reached.roof,
             "device_class": station.device_class or None,
+            "energy": reply.energy,
         }
     )
     no_error = MeasureErrorNo.NO_ERROR
@@ -135,7 +148,7 @@ def _anchor_timer(
         # The files of its inputs may have been made anew since.
         known = replace(built, artifact=anchor.artifact, kernel=anchor.kernel)
         inputs = standing.data(inp, known, False).inputs
-        return _median(station.run(replace(anchor, inputs=inputs, checks=())))
+        return _median(station.run(replace(anchor, inputs=inputs, checks=(), energy=False)))
 
     return run
 

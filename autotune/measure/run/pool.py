@@ -19,6 +19,7 @@ from autotune.measure.check.verify import Oracle
 from autotune.measure.exclusive.devices import device_lock
 from autotune.measure.process.pending import forward
 from autotune.measure.run.devices import AnyDevices, Devices
+from autotune.measure.run.energy import require_meter
 from autotune.measure.run.gate import HostGate
 from autotune.measure.run.host import HostMeter
 from autotune.measure.run.jobs import Greeting, RaceJob
@@ -125,6 +126,8 @@ class RunPool:
             greetings = [_greeting(target, device, plan) for device in plan.devices]
             for greeting in greetings:
                 plan.station.require(greeting)
+                if plan.options.energy:
+                    require_meter(target, greeting.device)
             gate, kind = self._gate if on_host else None, plan.station
             self._devices[on_host] = Devices(
                 greetings,

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 
+from autotune.measure.evidence import Energy
+from autotune.measure.evidence_json import energy_of
 from autotune.measure.process.died import Died
 from autotune.measure.run.host import HostUse
 from autotune.measure.types import MeasureErrorNo
@@ -25,12 +27,14 @@ class Ran:
         verified: whether its answer was compared with a reference.
         host: what else the host did while it was timed.
         phases: seconds by what was done; "time" is how long the device was at work to be timed.
+        energy: of one run, where it was asked for.
     """
 
     timing: Timing
     verified: bool = False
     host: HostUse = field(default_factory=HostUse)
     phases: Mapping[str, float] = field(default_factory=dict)
+    energy: Energy | None = None
 
 
 @dataclass(frozen=True)
@@ -144,9 +148,13 @@ def _read_host(data: Mapping[str, object]) -> HostUse:
 
 
 def _read_ran(data: Mapping[str, object]) -> Ran:
-    host = _read_host(mapping(data["host"]))
+    energy = data["energy"]
     return Ran(
-        _read_timing(mapping(data["timing"])), flag(data["verified"]), host, _read_phases(data)
+        _read_timing(mapping(data["timing"])),
+        flag(data["verified"]),
+        _read_host(mapping(data["host"])),
+        _read_phases(data),
+        None if energy is None else energy_of(energy),
     )
 
 

@@ -64,6 +64,8 @@ class LocalRunner(Runner):
             `autotune.measure.exclusive`.
         timing: the finer points of timing; `number`, `repeat` and `min_repeat_ms` override it
             where they are given.
+        energy: whether the energy of a run is measured too, for half a second each; not of those
+            that cannot take the least. See docs/energy.md.
 
     Raises:
         MeasureError: an argument is out of range.
@@ -99,13 +101,19 @@ class LocalRunner(Runner):
         memory_bytes: int | None = None,
         exclusive: bool = True,
         timing: TimingPolicy | None = None,
+        energy: bool = False,
     ) -> None:
         fine = _fine(timing, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms)
         _check(timeout, fine, cooldown_interval, module_loader)
         _check_flags(
             enable_cpu_cache_flush=enable_cpu_cache_flush, flush_l2=flush_l2, exclusive=exclusive,
-            use_graph=False if use_graph is None else use_graph,
+            use_graph=False if use_graph is None else use_graph, energy=energy,
         )  # fmt: skip
+        if energy and (flush_l2 or enable_cpu_cache_flush):
+            raise MeasureError(
+                "LocalRunner: energy=True measures runs behind each other, so it does not go with "
+                "flush_l2 or enable_cpu_cache_flush: clearing takes energy too; leave one out"
+            )
         _check_data(seed, memory_bytes, ref_input)
         self.devices = _choose([device] if devices is None else devices)
         super().__init__(timeout, len(self.devices))
@@ -120,7 +128,9 @@ class LocalRunner(Runner):
             graph=use_graph,
             verify=verify_policy(verify),
             cooldown_s=cooldown_interval,
+            energy=energy,
         )
+        self.energy = energy
         self._gate: HostGate | None = None
         self._pool = RunPool()
         # Scripts never close runners; the processes must then end with the runner, or the program.

@@ -11,6 +11,7 @@ from functools import partial
 
 from autotune.errors import AutotuneError, MeasureError
 from autotune.measure.check.verify import Data, Oracle
+from autotune.measure.evidence import Energy
 from autotune.measure.run.calibration import Calibration
 from autotune.measure.run.ceiling import Roofline
 from autotune.measure.run.host import HostMeter
@@ -56,6 +57,7 @@ class Standing:
         self._work = work
         self._lock = threading.Lock()
         self._best_s = math.inf  # by the clock of the anchor, see `Calibration`
+        self._best_joules = math.inf  # of all devices: how much one takes more is not known
         self._best_lock = threading.Lock()
         self._over = False
 
@@ -110,6 +112,17 @@ class Standing:
         """Record a trial, by the clock of the anchor."""
         with self._best_lock:
             self._best_s = min(self._best_s, seconds)
+
+    @property
+    def best_joules(self) -> float | None:
+        """The least energy so far; None if unknown."""
+        return None if self._best_joules == math.inf else self._best_joules
+
+    def note_energy(self, energy: Energy | None) -> None:
+        """Record what a trial took."""
+        if energy is not None and energy.joules is not None:
+            with self._best_lock:
+                self._best_joules = min(self._best_joules, energy.joules)
 
     def release(self) -> bool:
         """Remove the files unless a pending trial needs them; they are written again on demand.

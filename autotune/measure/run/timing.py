@@ -56,6 +56,7 @@ class TimingPolicy:
         interval: half width of the 95 % confidence interval, relative, that is small enough.
         max_repeats: samples at most.
         budget_s: seconds that added samples may take.
+        energy_s: seconds that a candidate runs at least for its energy, where that is measured.
     """
 
     number: int = 4
@@ -66,6 +67,7 @@ class TimingPolicy:
     interval: float = 0.01
     max_repeats: int = 20
     budget_s: float = 0.5
+    energy_s: float = 0.3
 
     def __post_init__(self) -> None:
         check = Check(MeasureError, "TimingPolicy")
@@ -73,6 +75,7 @@ class TimingPolicy:
             check.whole(name, getattr(self, name), least=1)
         for name in ("min_repeat_ms", "hopeless", "near", "interval", "budget_s"):
             check.number(name, getattr(self, name), least=0)
+        check.seconds("energy_s", self.energy_s)
 
 
 def costs_of(timing: Timing) -> tuple[float, ...]:

@@ -8,7 +8,9 @@ from contextlib import nullcontext
 import numpy as np
 
 from autotune.errors import AutotuneError
+from autotune.measure.evidence import Energy
 from autotune.measure.run.bench import Bench, Speak
+from autotune.measure.run.energy import Gauge
 from autotune.measure.run.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.run.race_rounds import race_rounds
 from autotune.measure.run.replies import Computed, Failed, Raced, Ran, Rated, Reply
@@ -75,12 +77,14 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
         phases.end("quiet")
         wrong = None
         with bench.alone(speak):
+            gauge = bench.gauge() if job.energy else None
             phases.end("turn")
             with bench.watch() as watch:
                 begun = _begun(bench, job, sampler)
                 timing = take_samples(sampler, job.timing, job.best_s, begun)
+            energy = None if gauge is None else _energy(gauge, job, sampler, timing.median)
             phases.end("time")
-            checked = _must_check(job, timing)
+            checked = _must_check(job, timing, energy)
             if checked:
                 speak("done")
                 again = bool(begun.seconds) and not timing.cut_short
@@ -89,7 +93,13 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
     phases.end("unload")
     if wrong:
         return Failed(MeasureErrorNo.WRONG_ANSWER, wrong, phases=phases.seconds)
-    return Ran(timing, checked and bool(job.checks), watch.use, phases.seconds)
+    return Ran(timing, checked and bool(job.checks), watch.use, phases.seconds, energy)
+
+
+def _energy(gauge: Gauge, job: RunJob, sampler: Sampler, seconds: float) -> Energy:
+    """Return the energy of one run; of one that cannot take the least, only a bound."""
+    beaten = gauge.out_of_reach(seconds, job.best_joules)
+    return beaten or gauge.take(sampler, seconds, job.timing.energy_s)
 
 
 def _arguments(bench: Bench, job: RunJob, speak: Speak) -> tuple[Buffers, bool]:
@@ -122,11 +132,14 @@ def _begun(bench: Bench, job: RunJob, sampler: Sampler) -> Begun:
     return Begun(tuple(inspection.over_poison(sampler.single)), poison)
 
 
-def _must_check(job: RunJob, timing: Timing) -> bool:
+def _must_check(job: RunJob, timing: Timing, energy: Energy | None = None) -> bool:
     """Whether to compare: whatever may yet turn out to be the best is a possible winner."""
     if job.check == "never":
         return False
-    return job.check == "always" or job.best_s is None or timing.median <= CLOSE * job.best_s
+    near = job.best_s is None or timing.median <= CLOSE * job.best_s
+    if energy is not None and energy.joules is not None:
+        near = near or job.best_joules is None or energy.joules <= CLOSE * job.best_joules
+    return job.check == "always" or near
 
 
 def _wrong(

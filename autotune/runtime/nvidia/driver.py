@@ -175,7 +175,12 @@ class CudaMemory:
 
     def is_working(self, device: Device) -> bool:
         """Return whether NVML has seen kernels in its last sample, of any process."""
-        return nvml.is_working(driver.Device(device.index).pci_bus_id())
+        return nvml.is_working(pci_bus_id(device))
+
+
+def pci_bus_id(device: Device) -> str:
+    """Return the address by which other libraries know a device."""
+    return str(driver.Device(device.index).pci_bus_id())
 
 
 def host_view(address: int, size: int) -> memoryview:

@@ -1,4 +1,4 @@
-"""Clocks, temperature and throttling of NVIDIA devices, where their library tells.
+"""Clocks, temperature, throttling, energy and power of NVIDIA devices, where NVML tells.
 
 Nothing here ever fails: without pynvml, without a library, or on a device that answers nothing,
 there is simply no answer.
@@ -77,3 +77,35 @@ def is_working(pci_bus_id: str) -> bool:
         return bool(pynvml.nvmlDeviceGetUtilizationRates(device).gpu)
     except pynvml.NVMLError:
         return False
+
+
+def is_divided(device: object) -> bool:
+    """Return whether a device is divided into instances (MIG); False where nothing tells."""
+    try:
+        return bool(pynvml.nvmlDeviceGetMigMode(device)[0])
+    except pynvml.NVMLError:
+        return False
+
+
+def joules(device: object) -> float | None:
+    """Return the energy that a device took since the driver was loaded, or None."""
+    return _thousandths("nvmlDeviceGetTotalEnergyConsumption", device)
+
+
+def watts(device: object) -> float | None:
+    """Return the present power of a device, or None."""
+    try:
+        (field,) = pynvml.nvmlDeviceGetFieldValues(device, [pynvml.NVML_FI_DEV_POWER_INSTANT])
+        if field.nvmlReturn == 0:
+            return float(field.value.uiVal) * 1e-3
+    except (pynvml.NVMLError, AttributeError):
+        pass
+    # Of newer devices the mean over the last second, of older ones, which lack the field, not.
+    return _thousandths("nvmlDeviceGetPowerUsage", device)
+
+
+def _thousandths(name: str, device: object) -> float | None:
+    try:
+        return float(getattr(pynvml, name)(device)) * 1e-3
+    except (pynvml.NVMLError, AttributeError):
+        return None

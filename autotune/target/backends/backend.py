@@ -60,6 +60,7 @@ class Backend:
         program: a function from the steps of a network and the device to a `Program`.
         ceilings: creates the kernels that measure the limits of a device, for its number of
             processors.
+        energy: returns the `EnergyMeter` of a device.
         compilers: the compilers to try for internal kernels, the fastest to start first.
     """
 
@@ -80,6 +81,7 @@ class Backend:
     memory: str
     program: str
     ceilings: str
+    energy: str
     compilers: tuple[Compiler, ...]
 
     def limits(self, arch: str) -> Limits:

@@ -38,6 +38,7 @@ CUDA = Backend(
     memory="autotune.runtime.nvidia.driver:cuda_memory",
     program="autotune.runtime.nvidia.program:CudaProgram",
     ceilings="autotune.runtime.roofline_kernels:for_cuda",
+    energy="autotune.runtime.nvidia.energy:nvml_meter",
     compilers=("nvrtc", "nvcc"),
 )
 _EMULATED_RECIPE = "autotune.runtime.compile.compilers:emulated_recipe"
@@ -51,5 +52,6 @@ EMULATED = replace(
     callee="autotune.runtime.host.callee:emulated_callee",
     memory="autotune.runtime.arrays.memory:host_memory",
     program="autotune.runtime.host.program:HostProgram",
+    energy="autotune.runtime.energy:no_emulated_meter",
     compilers=("nvcc",),
 )

@@ -30,5 +30,6 @@ HOST = Backend(
     memory="autotune.runtime.arrays.memory:host_memory",
     program="autotune.runtime.host.program:HostProgram",
     ceilings="autotune.runtime.roofline_kernels:for_cpu",
+    energy="autotune.runtime.host.rapl:rapl_meter",
     compilers=("nvcc",),
 )

@@ -6,6 +6,7 @@ import logging
 
 from autotune.errors import MeasureError
 from autotune.measure import Session
+from autotune.measure.objective import TIME, Objective
 from autotune.measure.types import Pair
 from autotune.record.best import beaten_by
 from autotune.tuner.loop.finalists import finalists, measured_default, run_off, with_default
@@ -22,23 +23,25 @@ class FinalRace:
     Args:
         workload: the workload to be tuned.
         most: the most trials that take part; 0 or 1 for no race.
+        objective: what is minimised; only times are raced.
 
     Attributes:
         trials: the trials that succeeded, in the order in which they were proposed.
         default: the default configuration and its time; None if it was not measured.
     """
 
-    def __init__(self, workload: Workload, most: int) -> None:
+    def __init__(self, workload: Workload, most: int, objective: Objective = TIME) -> None:
         self.trials: list[Pair] = []
         self.default: Pair | None = None
         self._workload = workload
         self._most = most
+        self._objective = objective
         # Keys that a race has put behind its winner.
         self._decided: set[str] = set()
 
     def best_candidates(self, most: int) -> list[Candidate]:
-        """Return the fastest candidates so far, the best first."""
-        best = sorted(self.trials, key=lambda pair: (pair[1].seconds, pair[0].key))
+        """Return the best candidates so far, the best first."""
+        best = sorted(self.trials, key=lambda pair: (self._objective.cost(*pair), pair[0].key))
         return [inp.config for inp, _ in best[:most]]
 
     def decide(self, winner: Pair) -> None:
@@ -55,9 +58,17 @@ class FinalRace:
         return self._workload.target is not None and self._workload.target.emulate
 
     def field(self, session: Session) -> list[Pair]:
-        """Return the trials that a race must decide between; none when there is no such need."""
+        """Return the trials that a race must decide between; none when there is no such need.
+
+        Where something else than time is minimised, this is the best trial, beside which the
+        default is measured.
+        """
         if self._is_emulated:
             return []
+        if self._objective != TIME:
+            known = [pair for pair in self.trials if self._objective.knows(*pair)]
+            best = sorted(known, key=lambda pair: self._objective.cost(*pair))[:1]
+            return best if self._most > 1 and session.runner.can_race else []
         field = finalists(self.trials, self._most)
         decided = self._decided.issuperset(inp.key for inp, _ in field)
         wanted = self._most > 1 and not decided
@@ -71,6 +82,8 @@ class FinalRace:
         session.prepare(self._workload)
         try:
             self.default = measured_default(self._workload, self.trials, session)
+            if self._objective != TIME:
+                return None
             field = with_default(field, self.default)
             if len(field) < 2 and not _is_doubtful(field[0]):
                 return None

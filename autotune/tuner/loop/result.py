@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.measure import MeasureResult
+from autotune.measure.evidence import Energy
 from autotune.task import ConfigEntity
-from autotune.utils.quantities import counted, duration, flops_rate, microseconds
+from autotune.utils.quantities import counted, duration, energy_text, flops_rate, microseconds
 from autotune.workload import Candidate, Workload
 
 # Part of a time by which two runs of a program differ, however little samples of one run do:
@@ -25,8 +26,8 @@ class TuneResult:
 
     Attributes:
         task: what was tuned.
-        best_config: the fastest configuration, by the final race where one was held; None when
-            no trial succeeded.
+        best_config: the best configuration, the fastest by the final race where one was held; None
+            when no trial succeeded.
         seconds: of one run with it, the median of timed batches; infinite when none succeeded.
         spread: of one such batch, relative to `seconds`; None where it is unknown.
         default_seconds: of one run with the configuration that an untuned template uses; None
@@ -43,6 +44,9 @@ class TuneResult:
         notes: what else a reader must know, such as that the host was busy.
         filtered: proposals of this run that were no trials because they cannot run.
         filtered_why: the most frequent reason, in words.
+        objective: name of what was minimised.
+        energy: of one run with the best configuration; None where it was not measured.
+        default_joules: energy of one run with the default configuration; None where unknown.
     """
 
     task: Workload
@@ -60,6 +64,19 @@ class TuneResult:
     notes: tuple[str, ...] = ()
     filtered: int = 0
     filtered_why: str = ""
+    objective: str = "time"
+    energy: Energy | None = None
+    default_joules: float | None = None
+
+    @property
+    def joules(self) -> float | None:
+        """Energy of one run with the best configuration; None if unknown."""
+        return None if self.energy is None else self.energy.joules
+
+    @property
+    def watts(self) -> float | None:
+        """Mean power while the best configuration runs; None if unknown."""
+        return None if self.energy is None else self.energy.watts
 
     @property
     def flops(self) -> float | None:
@@ -79,6 +96,7 @@ class TuneResult:
             *([("filtered", self._filtered())] if self.filtered else []),
             ("stopped", self.stop_reason),
             ("best", self._best()),
+            *([("energy", self._energy())] if self.joules is not None else []),
             *([("config", _knobs(self.best_config))] if self.best_config else []),
             *([("default", self._default())] if self.best_config else []),
             ("log", str(self.log) if self.log else "none; keep trials with callback.log_to_file"),
@@ -103,6 +121,8 @@ class TuneResult:
         if self.best_config is None:
             return "none: no trial succeeded"
         text = microseconds(self.seconds, self.spread)
+        if self.objective != "time":
+            text = f"by {self.objective}: {text}"
         if self.flops is not None:
             text += f", {flops_rate(self.flops)}"
         before = self.trial_seconds
@@ -111,10 +131,19 @@ class TuneResult:
             text += f" in the final race; {microseconds(before)} in its trial"
         return text
 
+    def _energy(self) -> str:
+        assert self.joules is not None
+        text = energy_text(self.joules)
+        return text if self.watts is None else f"{text} a run, at {self.watts:.0f} W"
+
     def _default(self) -> str:
         if self.default_seconds is None or self.speedup is None:
             return "not measured"
-        return f"{microseconds(self.default_seconds)}; the best is {self.speedup:.2f}x as fast"
+        text = f"{microseconds(self.default_seconds)}; the best is {self.speedup:.2f}x as fast"
+        if self.joules is None or self.default_joules is None:
+            return text
+        share = self.joules / self.default_joules
+        return f"{text}, and takes {share:.2f}x its {energy_text(self.default_joules)}"
 
 
 def _knobs(config: Candidate) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from autotune.errors import SpaceError, TunerError
 from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure.objective import TIME, Objective
 from autotune.measure.types import Pair
 from autotune.record import Database, best_of, is_race, load_from_file, open_database
 from autotune.record.current import outdated
@@ -43,6 +44,7 @@ def earlier(
     retry: bool = False,
     keep_older: bool = False,
     anywhere: bool = False,
+    objective: Objective = TIME,
 ) -> Earlier:
     """Read the records of a workload that are valid for it now.
 
@@ -54,6 +56,7 @@ def earlier(
         keep_older: whether records count whose kernel had another text than now.
         anywhere: whether records count that were measured on another kind of GPU, although their
             times do not apply to this one.
+        objective: by which the best is the best.
 
     Raises:
         TunerError: ``records`` holds no records.
@@ -70,7 +73,7 @@ def earlier(
         if held is None or (not is_race(pair[1]) and (ok or not held[1].ok)):
             trials[key] = pair
     kept = [pair for pair in trials.values() if pair[1].ok or not retry]
-    return Earlier(kept, best_of(mine))
+    return Earlier(kept, best_of(mine, objective))
 
 
 def _is_default(pair: Pair) -> bool:

@@ -79,6 +79,7 @@ class Run:
         self.workload = workload
         self.stop = stop
         self.scoreboard = scoreboard or Scoreboard(workload)
+        self._objective = self.scoreboard.objective
         self.watchers = watchers or Watchers(strategy, ())
         self.failures = Failures()
         self.submitted = self.measured = 0
@@ -86,7 +87,7 @@ class Run:
         self._errors_in_a_row = errors_in_a_row
         self._since_success = 0
         self._proposals = Proposals(strategy, self.scoreboard, screened=not stop.count_invalid)
-        self._race = FinalRace(workload, stop.finalists)
+        self._race = FinalRace(workload, stop.finalists, self._objective)
         self._warned = False
         self._reported = False
         self._why = ""
@@ -98,7 +99,7 @@ class Run:
 
     def resume(self, records: Records, retry: bool = False, keep_older: bool = False) -> None:
         """Learn from the trials of an earlier run of the same workload, and count them."""
-        known = earlier(self.workload, records, retry, keep_older)
+        known = earlier(self.workload, records, retry, keep_older, objective=self._objective)
         if not known.trials:
             return
         self._keep(known.trials)
@@ -107,7 +108,7 @@ class Run:
         if known.best is not None:
             self._race.decide(known.best)
             self.scoreboard.set_winner(*known.best)
-        self.strategy.tell(known.trials)
+        self.strategy.tell([self._objective.seen(pair) for pair in known.trials])
         self.submitted = self.scoreboard.resumed = self.measured
         logger.info("resumed from %d trials of %s", self.measured, self.workload.name)
 
@@ -177,7 +178,7 @@ class Run:
         self._proposals.suggest(candidates)
 
     def best_candidates(self, most: int) -> list[Candidate]:
-        """Return the fastest candidates so far, the best first."""
+        """Return the best candidates so far, the best first."""
         return self._race.best_candidates(most)
 
     def halt(self, why: str) -> None:
@@ -233,6 +234,7 @@ class Run:
             self._cut_off(line)
 
     def _line(self, measure_option: Mapping[str, object], reproducible: bool) -> Pipeline:
+        self._objective.check_option(measure_option)
         ended = self.watchers.trial_ended
         line = Pipeline(self.workload, measure_option, reproducible=reproducible, on_end=ended)
         self.watchers.measuring(line.session)
@@ -291,7 +293,7 @@ class Run:
         """Let the strategy learn; that may take long, so what it learns from is logged by now."""
         if pairs:
             with line.host_work():
-                self.strategy.tell(pairs)
+                self.strategy.tell([self._objective.seen(pair) for pair in pairs])
 
     def _fill(self, line: Pipeline, most: int, whole_batches: bool) -> None:
         """Propose as much as there is room for, and what can run becomes a trial."""
@@ -382,6 +384,9 @@ class Run:
             seconds=best[1].seconds if best else math.inf,
             spread=best[1].spread if best else None,
             default_seconds=default,
+            objective=self._objective.name,
+            energy=best[1].evidence.energy if best else None,
+            default_joules=self._race.default[1].joules if self._race.default else None,
             trials=self.measured,
             resumed=board.resumed,
             failures=self.failures.kinds,

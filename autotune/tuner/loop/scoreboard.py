@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar, overload
 
 from autotune.measure import MeasureInput, MeasureResult
+from autotune.measure.objective import TIME, Objective
 from autotune.measure.types import Pair
 from autotune.tuner.loop.result import TuneResult
 from autotune.utils.si import scale
@@ -20,7 +22,9 @@ class Scoreboard:
 
     Attributes:
         workload: what is tuned.
-        best: the fastest trial, by the final race where one was held; None before a success.
+        objective: what is minimised.
+        best: the best trial by that, the fastest by the final race where one was held; None before
+            a success.
         best_config: its candidate.
         best_flops: its operations per second; 1 / seconds where the workload declares none.
         best_iter: how many trials came before it.
@@ -33,6 +37,7 @@ class Scoreboard:
     """
 
     workload: Workload
+    objective: Objective = TIME
     best: Pair | None = None
     best_config: Candidate | None = None
     best_flops: float = 0.0
@@ -54,8 +59,8 @@ class Scoreboard:
 
     def note(self, position: int, measure_input: MeasureInput, result: MeasureResult) -> None:
         """Keep a trial if it is the best so far."""
-        flops = self.flops(result)
-        if flops > self.best_flops:
+        cost = self.objective.cost(measure_input, result)
+        if cost < (math.inf if self.best is None else self.objective.cost(*self.best)):
             self.set_winner(measure_input, result)
             self.best_iter = position
 
