@@ -16,9 +16,10 @@ __all__ = ["run_kernel", "tune_kernel"]
 
 # What to use -> names that are not here.
 _GONE = {
-    "power and energy are not measured; registers and shared memory are in each result": """
-        energy observers.nvml observers.pmt observers.powersensor observers.tegra observers.ncu
-        observers.BenchmarkObserver observers""",
+    "energy and power are measured by observers.nvml.NVMLObserver; registers and shared memory "
+    "are in each result": """
+        energy nvml observers.pmt observers.powersensor observers.tegra observers.ncu
+        observers.BenchmarkObserver""",
     "write the function of precisions as a knob, and the tolerance as the reference": """
         accuracy""",
     "name the strategy, as in strategy='genetic_algorithm'": "strategies",

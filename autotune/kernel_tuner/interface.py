@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from os import PathLike
 from typing import Any
 
@@ -17,8 +16,12 @@ from autotune.interchange import Trial, Trials, records_of
 from autotune.kernel.source import SourceKernel
 from autotune.kernel_tuner.cache import Cache, cache_path
 from autotune.kernel_tuner.checking import Checker, Verify, outputs_of
+from autotune.kernel_tuner.choice import Choice
 from autotune.kernel_tuner.kernels import Problem, check_arguments, code_of, language_of
 from autotune.kernel_tuner.launch import Divisor, LaunchRule, Params
+from autotune.kernel_tuner.measured import Measured
+from autotune.kernel_tuner.objective import wanted_of
+from autotune.kernel_tuner.observers.nvml import check_parameters, observers_of
 from autotune.kernel_tuner.restrictions import filters_of
 from autotune.kernel_tuner.results import (
     Metric,
@@ -26,7 +29,6 @@ from autotune.kernel_tuner.results import (
     add_metrics,
     cached_result,
     check_metrics,
-    result_of,
 )
 from autotune.kernel_tuner.util import (
     ErrorConfig,
@@ -34,31 +36,14 @@ from autotune.kernel_tuner.util import (
     get_best_config,
     get_config_string,
 )
-from autotune.measure import LocalRunner, measure_option
+from autotune.measure import measure_option
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.target import Target
 from autotune.task import TASK_TABLE, Task, create, get_config, template
-from autotune.tuner import GATuner, GridSearchTuner, RandomTuner, SimulatedAnnealingTuner, Tuner
-from autotune.utils.check import shown
 
 logger = logging.getLogger("autotvm")
 
 Array = npt.NDArray[Any]
-
-# Seconds a run may take.
-_TIMEOUT_S = 60.0
-# Kernel Tuner's strategies that have a counterpart; `AutoTuner` takes the place of the others.
-_TUNERS: Mapping[str, type[Tuner]] = {
-    "brute_force": GridSearchTuner,
-    "genetic_algorithm": GATuner,
-    "random_sample": RandomTuner,
-    "simulated_annealing": SimulatedAnnealingTuner,
-}
-_OTHERS = (
-    "basinhopping", "bayes_opt", "bayes_opt_BOTorch", "bayes_opt_old", "diff_evo",
-    "dual_annealing", "firefly_algorithm", "greedy_ils", "greedy_mls", "minimize", "mls",
-    "ordered_greedy_mls", "pso", "pyatf_strategies", "skopt",
-)  # fmt: skip
 
 
 def tune_kernel(
@@ -122,10 +107,11 @@ def tune_kernel(
         cache: a cache file of Kernel Tuner: what it holds is not measured again.
         metrics: expressions or functions of a result, added to it.
         simulation_mode: whether the cache alone answers.
-        objective, objective_higher_is_better: what is best: "time" or a metric.
+        observers: `NVMLObserver`, for energy and power.
+        objective, objective_higher_is_better: what is best: "time", an observable or a metric.
         seed: of the strategy.
         verbose, platform, compiler, log, parallel: accepted for scripts.
-        texmem_args, defines, observers, objectives: not supported.
+        texmem_args, defines, objectives: not supported.
 
     Returns:
         The results of configurations that ran, each a dict of its parameters, ``time`` and
@@ -136,8 +122,11 @@ def tune_kernel(
         TunerError: an argument is of no use here; the message says what to do.
     """
     del platform, compiler, log, parallel
-    _refuse(texmem_args=texmem_args, defines=defines, observers=observers, objectives=objectives)
+    _refuse(texmem_args=texmem_args, defines=defines, objectives=objectives)
+    seen, named = observers_of(observers), check_metrics(metrics)
+    wanted = wanted_of(objective, objective_higher_is_better, named, seen)
     values = {str(name): list(each) for name, each in dict(tune_params).items()}
+    check_parameters(list(values))
     divisors = (grid_div_x, grid_div_y, grid_div_z)
     rule = _rule(problem_size, divisors, block_size_names, smem_args)
     problem = _problem(
@@ -145,12 +134,8 @@ def tune_kernel(
     )
     checker = Checker(answer, atol, verify, len(arguments))
     choice = Choice(strategy, strategy_options or {}, seed)
-    run = KernelRun(problem, values, restrictions, _target(problem), device, iterations)
-    named = check_metrics(metrics)
-    wanted = objective or "time"
-    if wanted != "time" and wanted not in named:
-        known = ", ".join(["time", *named])
-        raise TunerError(f"objective: expected one of {known}, got {shown(wanted)}")
+    how = Measured(device, iterations, seen, wanted)
+    run = KernelRun(problem, values, restrictions, _target(problem), how)
     first = {name: each[0] for name, each in values.items()}
     file = None
     if cache is not None:
@@ -164,9 +149,9 @@ def tune_kernel(
     if file is not None and not simulation_mode:
         file.add(results)
         file.write()
-    best = get_best_config(results, wanted, bool(objective_higher_is_better))
+    best = get_best_config(results, wanted.name, wanted.higher)
     if not quiet:
-        print(f"best of {len(results)} by {wanted}: {get_config_string(best)}")
+        print(f"best of {len(results)} by {wanted.name}: {get_config_string(best)}")
     good = [each for each in results if not isinstance(each["time"], ErrorConfig)]
     failed = [each for each in results if isinstance(each["time"], ErrorConfig)]
     about = {"best_config": best, "failed": failed, "target": str(run.target)}
@@ -210,9 +195,8 @@ def run_kernel(
 _INSTEAD = {
     "texmem_args": "pass the array as const, which is read through the same cache",
     "defines": "all parameters are defined",
-    "observers": "registers and shared memory are in each result, power and energy are not "
-    "measured",
-    "objectives": "choose one objective, and compare the metrics of the results",
+    "objectives": "choose one objective, and compare the metrics of the results; of a log, "
+    "autotune.record.pareto_front gives the best in time and energy",
 }
 
 
@@ -260,57 +244,6 @@ def _target(problem: Problem) -> Target:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """How configurations are chosen.
-
-    Attributes:
-        strategy: name of one of Kernel Tuner's; None for all configurations.
-        options: of it.
-        seed: of random choices.
-    """
-
-    strategy: object
-    options: Mapping[str, Any]
-    seed: int | None
-
-    def tuner(self, task: Task) -> Tuner:
-        """Make the tuner.
-
-        Raises:
-            TunerError: there is no such strategy.
-        """
-        name = "brute_force" if self.strategy is None else self.strategy
-        if self.strategy is None and "max_fevals" in self.options:
-            name = "random_sample"
-        if not isinstance(name, str) or name not in (*_TUNERS, *_OTHERS):
-            raise TunerError(
-                f"strategy: expected one of {', '.join([*_TUNERS, *_OTHERS])}, got {shown(name)}"
-            )
-        if name in _TUNERS:
-            return _TUNERS[name](task, seed=self.seed)
-        from autotune.tuner import AutoTuner
-
-        logger.info("strategy %r is not here: AutoTuner takes its place", name)
-        return AutoTuner(task, seed=self.seed)
-
-    def trials(self, count: int) -> int:
-        """Return how many configurations are tried of so many.
-
-        Raises:
-            TunerError: ``max_fevals`` is no number of them.
-        """
-        most = self.options.get("max_fevals")
-        if most is None:
-            return count
-        if not isinstance(most, Integral) or most < 1:
-            raise TunerError(
-                "strategy_options: expected max_fevals to be a whole number from 1 on, got "
-                f"{shown(most)}"
-            )
-        return min(int(most), count)
-
-
-@dataclass(frozen=True)
 class _Held:
     """A value of a cache as a configuration of a template holds it."""
 
@@ -326,15 +259,14 @@ class KernelRun:
         values: Mapping[str, Sequence[object]],
         restrictions: object,
         target: Target,
-        device: int,
-        iterations: int,
+        how: Measured,
     ) -> None:
         for name, each in values.items():
             if not each:
                 raise SpaceError(f"tune_params: {name!r} has no values")
         self.problem, self.values, self.target = problem, values, target
         self._restrictions = filters_of(restrictions, tuple(values))
-        self._device, self._iterations = device, iterations
+        self._how = how
 
     def results(self, choice: Choice, cache: Cache | None, simulated: bool) -> list[Result]:
         """Return what configurations take, those of the cache first."""
@@ -392,19 +324,12 @@ class KernelRun:
         def keep(
             _: object, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
         ) -> None:
-            new = [result_of(i, r) for i, r in zip(inputs, results, strict=True)]
+            new = [self._how.result(i, r) for i, r in zip(inputs, results, strict=True)]
             found.extend(new)
             if cache is not None:
                 cache.add(new)
 
-        runner = LocalRunner(
-            timeout=_TIMEOUT_S,
-            number=1,
-            repeat=self._iterations,
-            device=self._device,
-            verify=False,
-            ref_input=self.problem.values(),
-        )
+        runner = self._how.runner(self.problem.values())
         choice.tuner(task).tune(
             choice.trials(task.config_space.valid_count),
             measure_option("local", runner),
@@ -413,6 +338,7 @@ class KernelRun:
             timeout_s=choice.options.get("time_limit"),
             finalists=0,
             fail_fast=None,
+            objective=self._how.wanted.objective(self._how.result),
         )
         return found
 

@@ -51,7 +51,7 @@ class TimingPolicy:
         repeat: samples at least.
         min_repeat_ms: least duration of a sample.
         hopeless: a candidate this many times slower than the best is run until that is beyond
-            doubt and no more; 0 turns that off.
+            doubt and no more; 0 turns that off, and has the energy of all measured where it is.
         near: up to this many times the best, samples are added until the interval is small.
         interval: half width of the 95 % confidence interval, relative, that is small enough.
         max_repeats: samples at most.
