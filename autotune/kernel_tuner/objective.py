@@ -1,0 +1,69 @@
+"""What Kernel Tuner's scripts optimise: the time, an observable or a metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from autotune.errors import TunerError
+from autotune.kernel_tuner.observers.nvml import NVMLObserver
+from autotune.kernel_tuner.results import Metric, Result, add_metrics
+from autotune.measure.objective import TIME, Objective
+from autotune.measure.types import MeasureInput, MeasureResult
+from autotune.utils.check import shown
+
+# Names of which scripts need not say that more is better.
+_HIGHER = ("GFLOP/s", "TFLOP/s", "GB/s", "TB/s", "GFLOPS/W", "TFLOPS/W", "GFLOP/J", "TFLOP/J")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is best.
+
+    Attributes:
+        name: of an item of results.
+        higher: whether more of it is better.
+        metrics: added to results.
+        energy: whether energy is measured.
+    """
+
+    name: str
+    higher: bool
+    metrics: Mapping[str, Metric]
+    energy: bool
+
+    def objective(self, result_of: Callable[[MeasureInput, MeasureResult], Result]) -> Objective:
+        """Return what the strategy minimises."""
+        if self.name == "time":
+            return TIME
+
+        def cost(inp: MeasureInput, result: MeasureResult) -> float:
+            found = result_of(inp, result)
+            add_metrics(found, self.metrics)
+            value = float(found.get(self.name, math.nan))
+            if not self.higher:
+                return value
+            return 1 / value if value > 0 else math.inf
+
+        return Objective(self.name, cost, self.energy)
+
+
+def wanted_of(
+    objective: str | None,
+    higher: bool | None,
+    metrics: Mapping[str, Metric],
+    observers: Sequence[NVMLObserver],
+) -> Wanted:
+    """Return what is best.
+
+    Raises:
+        TunerError: there is no such item of results.
+    """
+    observed = [name for each in observers for name in each.observables]
+    name = objective or "time"
+    known = ["time", *observed, *metrics]
+    if name not in known:
+        raise TunerError(f"objective: expected one of {', '.join(known)}, got {shown(name)}")
+    more = name in _HIGHER if higher is None else bool(higher)
+    return Wanted(name, more, metrics, any(each.energy for each in observers))

@@ -1,0 +1,1 @@
+"""Kernel Tuner's observers: that of NVML."""

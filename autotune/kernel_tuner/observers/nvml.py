@@ -1,0 +1,108 @@
+"""Kernel Tuner's observer of energy, power, clocks and temperature of NVIDIA's devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from autotune.errors import TunerError
+from autotune.measure.types import MeasureResult
+from autotune.utils.check import Check, shown
+from autotune.utils.names import explain_imports, missing
+
+__all__ = ["NVMLObserver"]
+
+_ENERGY = ("nvml_energy", "nvml_power")
+# Name of an observable -> name among the clocks of a record.
+_CLOCKS = {"core_freq": "sm_mhz", "mem_freq": "memory_mhz", "temperature": "temperature_c"}
+_CLOCK_WORDS = (
+    "clocks and power limits need root, and change the device for all who use it: set them with "
+    "nvidia-smi before, and tune once for each setting"
+)
+# Parameters that Kernel Tuner sets on the device instead of giving them to the kernel.
+SETTINGS = ("nvml_gr_clock", "nvml_mem_clock", "nvml_pwr_limit")
+
+
+class NVMLObserver:
+    """Adds items to results: see `autotune.measure.run.energy` for how energy is measured.
+
+    Args:
+        observables: ``"nvml_energy"`` of a run in joules, ``"nvml_power"`` in watts,
+            ``"core_freq"`` and ``"mem_freq"`` in MHz, ``"temperature"`` in degrees Celsius.
+        device, save_all, nvidia_smi_fallback, use_locked_clocks: accepted for scripts.
+        continuous_duration: seconds that a kernel runs for its energy and power.
+
+    Raises:
+        TunerError: an observable is not here.
+    """
+
+    def __init__(
+        self,
+        observables: Sequence[str],
+        device: int | None = 0,
+        save_all: bool = False,
+        nvidia_smi_fallback: str | None = None,
+        use_locked_clocks: bool = False,
+        continuous_duration: float = 1,
+    ) -> None:
+        del device, save_all, nvidia_smi_fallback, use_locked_clocks
+        check = Check(TunerError, "NVMLObserver")
+        for each in check.sequence("observables", observables, "a list of names"):
+            check.one_of("observables", each, (*_ENERGY, *_CLOCKS))
+        self.observables = tuple(observables)
+        self.continuous_duration = check.seconds("continuous_duration", continuous_duration)
+
+    @property
+    def energy(self) -> bool:
+        """Whether energy or power are among the observables."""
+        return not set(_ENERGY).isdisjoint(self.observables)
+
+    def items(self, result: MeasureResult) -> dict[str, object]:
+        """Return what it adds to the result of a trial that succeeded."""
+        clocks = result.evidence.clocks or {}
+        found = {"nvml_energy": result.joules, "nvml_power": result.watts}
+        found |= {name: clocks.get(key) for name, key in _CLOCKS.items()}  # type: ignore[misc]
+        return {name: found[name] for name in self.observables if found[name] is not None}
+
+
+def observers_of(given: object) -> list[NVMLObserver]:
+    """Return the observers of a script.
+
+    Raises:
+        TunerError: one is not here.
+    """
+    observers = [] if given is None else list(Check(TunerError).sequence(
+        "observers", given, "a list of observers"
+    ))  # fmt: skip
+    for each in observers:
+        if not isinstance(each, NVMLObserver):
+            raise TunerError(
+                "observers: expected NVMLObserver of autotune.kernel_tuner.observers.nvml, got "
+                f"{shown(each)}; registers and shared memory are in each result without one"
+            )
+    return observers
+
+
+def check_parameters(names: Sequence[str]) -> None:
+    """Refuse parameters that are settings of the device.
+
+    Raises:
+        TunerError: one is.
+    """
+    for name in SETTINGS:
+        if name in names:
+            raise TunerError(f"tune_params: {name!r} is not supported: {_CLOCK_WORDS}")
+
+
+_NAMES = ("get_nvml_gr_clocks", "get_nvml_mem_clocks", "get_nvml_pwr_limits", "get_idle_power")
+_GONE = {f"{__name__}.{name}": _CLOCK_WORDS for name in _NAMES[:3]} | {
+    f"{__name__}.{name}": "what a device takes when idle is part of nvml_energy"
+    for name in _NAMES[3:]
+}
+explain_imports(_GONE)
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Explain a name of Kernel Tuner that is not here."""
+        raise missing(__name__, name, _GONE)
