@@ -93,16 +93,16 @@ def idle_watts(
     Raises:
         DeviceError: the counter does not move.
     """
-    began, last = clock(), meter.joules()
+    moved, last = clock(), meter.joules()
     first: tuple[float, float] | None = None
     while True:
         sleep(meter.poll_s)
         now, joules = clock(), meter.joules()
         if joules == last:
-            if now - began > max(STILL_S, least_s):
+            if now - moved > STILL_S:
                 raise DeviceError(f"{meter.name}: its counter of energy does not move")
             continue
-        last = joules
+        moved, last = now, joules
         if first is None:
             first = now, joules
         elif now - first[0] >= least_s:

@@ -69,6 +69,14 @@ def private(status: os.stat_result) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
+def powercap_dir() -> Path:
+    """Return where Linux shows the counters of energy: ``AUTOTUNE_POWERCAP`` if set.
+
+    Containers may see the host's at another place than their own.
+    """
+    return Path(os.environ.get("AUTOTUNE_POWERCAP") or "/sys/class/powercap")
+
+
 def parallel_threads() -> int:
     """Return how many threads a parallel loop runs on: ``OMP_NUM_THREADS``, or all cores."""
     value = os.environ.get("OMP_NUM_THREADS", "")

@@ -64,7 +64,8 @@ def test_a_kernel_that_takes_twice_as_long_takes_about_twice_the_energy(task):
         assert LEAST_W < energy.watts < MOST_W
         # The time while its energy is measured is that of the samples, but for clocks.
         assert energy.joules == pytest.approx(energy.watts * one.seconds, rel=0.2)
-        assert energy.runs > 100 and energy.seconds >= 0.1
+        assert energy.runs > 100
+        assert energy.seconds >= 0.1
     assert long.joules / short.joules == pytest.approx(long.seconds / short.seconds, rel=0.25)
 
 

@@ -16,18 +16,19 @@ from contextlib import contextmanager
 from autotune.errors import DeviceError
 from autotune.measure.evidence import Energy
 from autotune.runtime.energy import STILL_S, EnergyMeter, idle_watts, meter_of
-from autotune.runtime.timing import Sampler, sample_and_duration
+from autotune.runtime.timing import Sampler
 from autotune.target import Target
 
-# What the first part of a run takes says little: clocks rise, and counters lag behind.
+# What the first part takes says little: clocks rise, and counters lag behind.
 LEAD_S = 0.1
-# The first and the last move that count lie up to a period of the counter inside of the run: so
-# much of it is between them, or the run is made again, this much longer.
-_BETWEEN, _GROWTH, _MOST_TRIES = 0.5, 2.0, 4
+# The first and the last move that count lie up to a period of the counter inside of the run: at
+# least so much of it is between them, or it goes on.
+_BETWEEN = 0.5
+# Runs are queued in groups that take about so long; between two of them a device is idle for some
+# ten microseconds.
+_GROUP_S = 0.05
 # Seconds over which the idle power is averaged.
 _IDLE_S = 0.2
-# Runs of which the duration is taken, where a run takes longer than it tells.
-_TRIED_RUNS = 4
 
 
 def require_meter(target: Target, device: int) -> None:
@@ -40,8 +41,8 @@ def require_meter(target: Target, device: int) -> None:
 
 
 def longest_s(least_s: float) -> float:
-    """Return how long measuring the energy of a kernel may take, besides one run of it."""
-    return STILL_S + (LEAD_S + least_s) * _GROWTH**_MOST_TRIES
+    """Return how long measuring the energy of a kernel may take, besides a group of runs."""
+    return LEAD_S + least_s + STILL_S
 
 
 class Trace:
@@ -68,6 +69,16 @@ class Trace:
         finally:
             self._over.set()
             thread.join()
+
+    def between(self, start: float, end: float) -> list[tuple[float, float]]:
+        """Return the moves from one time to another; the first look at the counter is none.
+
+        Raises:
+            DeviceError: the counter could not be read.
+        """
+        if self.error is not None:
+            raise self.error
+        return [one for one in self.moves[1:] if start <= one[0] <= end]
 
     def _watch(self) -> None:
         last = None
@@ -105,46 +116,48 @@ class Gauge:
             return None
         return Energy(at_least=least, meter=self._meter.name)
 
-    def take(self, sampler: Sampler, seconds: float, least_s: float) -> Energy:
+    def take(self, sampler: Sampler, least_s: float) -> Energy:
         """Measure the energy of one run.
 
         Args:
             sampler: runs the kernel.
-            seconds: that one run takes, about.
             least_s: how long the kernel runs at least, after `LEAD_S`.
 
         Raises:
             DeviceError: the counter does not move, or cannot be read.
         """
-        each_s = seconds
-        if sampler.alone:  # each run is preceded by something that takes time, and energy
-            each_s = sample_and_duration(sampler, _TRIED_RUNS)[1] / _TRIED_RUNS
-        wanted_s = LEAD_S + least_s
-        for _ in range(_MOST_TRIES):
-            number = max(1, math.ceil(wanted_s / max(each_s, 1e-9)))
-            trace = Trace(self._meter)
-            began = time.perf_counter()
-            with trace.watched():
-                took_s = sampler.sample(number)
-                ended = time.perf_counter()
-            if trace.error is not None:
-                raise trace.error
-            within = [one for one in trace.moves[1:] if began + LEAD_S <= one[0] <= ended]
-            if len(within) > 1 and within[-1][0] - within[0][0] >= _BETWEEN * least_s:
-                return self._energy(within, took_s / number, number)
-            wanted_s = max(_GROWTH * wanted_s, STILL_S if not within else 0.0)
+        trace = Trace(self._meter)
+        group, runs, took_s = 1, 0, 0.0
+        began = now = time.perf_counter()
+        with trace.watched():
+            while True:
+                before = now
+                took_s += sampler.sample(group)
+                runs += group
+                now = time.perf_counter()
+                within = trace.between(began + LEAD_S, now)
+                if now - began >= LEAD_S + least_s and _span(within) >= _BETWEEN * least_s:
+                    return self._energy(within, took_s / runs, runs)
+                if now - began > longest_s(least_s):
+                    break
+                if now - before < _GROUP_S / 2:
+                    group = math.ceil(group * _GROUP_S / (now - before))
         raise DeviceError(
             f"{self._meter.name}: its counter of energy did not move twice while the kernel ran "
-            f"for {ended - began:.1f} s"
+            f"for {now - began:.1f} s"
         )
 
-    def _energy(self, moves: Sequence[tuple[float, float]], seconds: float, number: int) -> Energy:
+    def _energy(self, moves: Sequence[tuple[float, float]], seconds: float, runs: int) -> Energy:
         (start, before), (end, after) = moves[0], moves[-1]
         watts = (after - before) / (end - start)
         return Energy(
             joules=watts * seconds,
             watts=watts,
-            runs=number,
+            runs=runs,
             seconds=end - start,
             meter=self._meter.name,
         )
+
+
+def _span(moves: Sequence[tuple[float, float]]) -> float:
+    return moves[-1][0] - moves[0][0] if len(moves) > 1 else 0.0

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from autotune.errors import DeviceError
 from autotune.runtime.device import Device
-
-ROOT = Path("/sys/class/powercap")
+from autotune.utils.environment import powercap_dir
 
 _MICRO = 1e-6
 # Zones inside of a package are part of it, but for memory; "psys" is the whole machine.
@@ -60,13 +59,13 @@ class RaplMeter:
         return sum(zone.joules() for zone in self._zones)
 
 
-def rapl_meter(where: Device, root: Path | None = None) -> RaplMeter:
+def rapl_meter(where: Device) -> RaplMeter:
     """Return the meter of all processors of this host, and of their memory where it is counted.
 
     Raises:
         DeviceError: there is none, or this user may not read it.
     """
-    folder = ROOT if root is None else root
+    folder = powercap_dir()
     # "intel-rapl" is the name for processors of AMD, too.
     found = [each for each in sorted(folder.glob("intel-rapl:*")) if _name(each) in _COUNTED]
     if not found:
