@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.measure import MeasureResult
-from autotune.measure.evidence import NAMES, NOTHING, Evidence, Race, Raced
+from autotune.measure.evidence import NAMES, NOTHING, Energy, Evidence, Race, Raced
 from autotune.measure.evidence_json import from_json, from_notes, to_json
 from autotune.measure.outcome import TrialClock
 
@@ -31,6 +31,7 @@ RACE = {
 
 numbers = st.floats(0, 1e9)
 counts = st.integers(0, 10**9)
+positive = st.floats(1e-9, 1e9)
 keys = st.one_of(counts.map(str), st.from_regex(r"steps-[0-9a-f]{4,16}", fullmatch=True))
 raced = st.builds(
     Raced,
@@ -61,6 +62,10 @@ maybe = {
     ),
     "device": counts, "calibration": numbers, "same_code_as": keys,
     "kernel_hash": st.text("0123456789abcdef", max_size=16), "race": races,
+    "energy": st.builds(
+        Energy, joules=positive, watts=st.none() | positive, runs=st.none() | counts,
+        seconds=st.none() | positive, at_least=st.none() | positive, meter=st.text(max_size=5),
+    ),
     "others": st.dictionaries(st.sampled_from(["mine", "theirs"]), counts, max_size=2),
 }  # fmt: skip
 evidence = st.builds(lambda given: Evidence(**given), st.fixed_dictionaries({}, optional=maybe))

@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.errors import RecordError
+from autotune.measure.evidence import Energy, Evidence
+from autotune.measure.evidence_json import to_json
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.record import decode, encode, load_from_file, measure_str_key
 from autotune.target import Target
@@ -23,6 +25,11 @@ from tests.record.records import (
     make_input,
     row,
 )
+
+
+def energy_json(energy):
+    return to_json(Evidence(energy=energy))["energy"]
+
 
 LOGS = Path(__file__).parent.parent / "data" / "logs"
 
@@ -47,6 +54,26 @@ def test_a_failed_trial_has_no_costs_but_its_message():
     text = encode(make_input(), failed(3, "ptxas: too many registers\nline 2"))
     assert decode(text)[1].error_msg == "ptxas: too many registers\nline 2"
     assert json.loads(text)["result"][0] == [1e9]
+
+
+def test_energy_is_a_key_that_older_readers_keep_as_it_is():
+    energy = Energy(0.5, 250.0, 100, 0.2, meter="NVML energy")
+    text = encode(make_input(), good(0.00012345, 0.00012351, energy=energy_json(energy)))
+    assert text == TVM_ROW[:-1] + (
+        ', "energy": {"joules": 0.5, "watts": 250.0, "runs": 100, "seconds": 0.2, '
+        '"meter": "NVML energy"}}'
+    )
+    assert decode(text)[1].evidence.energy == energy
+    beaten = encode(make_input(), good(1.0, energy={"at_least": 3.0, "meter": "NVML energy"}))
+    assert beaten.endswith('"energy": {"at_least": 3.0, "meter": "NVML energy"}}')
+    assert decode(beaten)[1].joules is None
+
+
+@pytest.mark.parametrize("other", [3, "much", {}, {"joules": 0}, {"joules": -1}, {"joules": "1"}])
+def test_what_others_call_energy_is_kept_as_theirs(other):
+    _, result = decode(encode(make_input(), good(1e-4, energy=other)))
+    assert result.evidence.energy is None
+    assert result.extra == {"energy": other}
 
 
 def test_what_we_know_beyond_autotvm_stands_in_keys_of_its_own():

@@ -7,7 +7,15 @@ import pytest
 
 from autotune.errors import RecordError
 from autotune.kernel import SourceKernel, arg
-from autotune.record import ApplyHistoryBest, apply_history_best, encode, write_log
+from autotune.measure.objective import ENERGY
+from autotune.record import (
+    ApplyHistoryBest,
+    apply_history_best,
+    encode,
+    load_from_file,
+    pick_best,
+    write_log,
+)
 from autotune.target import Target
 from autotune.task import TASK_TABLE, DispatchContext, get_config, template
 from tests.record.records import failed, good, make_config, make_input
@@ -34,6 +42,45 @@ def test_the_lowest_mean_cost_wins_and_failures_do_not():
         [pair(2.0, 0), pair([1.0, 1.5], 1), pair(None, 2), pair([0.1, 9], 3)]
     )
     assert chosen(history, "llvm") == 1
+
+
+def measured(seconds, joules, index):
+    energy = {} if joules is None else {"energy": {"joules": joules}}
+    return make_input("t", (1,), "llvm", make_config(index, k=index)), good(seconds, **energy)
+
+
+@pytest.mark.parametrize(
+    ("objective", "index"), [("time", 0), ("energy", 2), ("edp", 1), (ENERGY, 2)]
+)
+def test_the_best_is_by_the_objective(objective, index, tmp_path):
+    pairs = [measured(1.0, 9.0, 0), measured(1.5, 2.0, 1), measured(4.0, 1.0, 2)]
+    pairs.append(measured(1.2, None, 3))
+    assert chosen(ApplyHistoryBest(pairs, objective=objective), "llvm") == index
+    write_log(tmp_path / "x.log", pairs)
+    assert pick_best(tmp_path / "x.log", tmp_path / "y.log", objective=objective) == 1
+    ((inp, _),) = load_from_file(tmp_path / "y.log")
+    assert inp.config.index == index
+
+
+def test_a_race_of_times_decides_nothing_about_energy():
+    race = {"tied": [0], "candidates": [{"index": 0}, {"index": 1}]}
+    won = (
+        make_input("t", (1,), "llvm", make_config(0, k=0)),
+        good(1.0, race=race, energy={"joules": 9.0}),
+    )
+    pairs = [won, measured(0.9, 1.0, 1)]
+    assert chosen(ApplyHistoryBest(pairs), "llvm") == 0
+    assert chosen(ApplyHistoryBest(pairs, objective="energy"), "llvm") == 1
+
+
+def test_a_log_without_energy_says_how_to_measure_it():
+    history = ApplyHistoryBest([pair(1.0, 0), pair(2.0, 1)], objective="energy")
+    assert history.explain_miss(Target("llvm"), WORKLOAD) == (
+        "the history has 2 trials of this workload that succeeded, none of which says its energy; "
+        "tune with LocalRunner(energy=True)."
+    )
+    with pytest.raises(RecordError, match="apply_history_best: objective must be one of 'time'"):
+        ApplyHistoryBest([], objective="heat")
 
 
 def test_records_come_from_paths_files_pairs_and_lists_of_these(tmp_path):

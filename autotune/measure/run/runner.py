@@ -128,9 +128,9 @@ class LocalRunner(Runner):
             graph=use_graph,
             verify=verify_policy(verify),
             cooldown_s=cooldown_interval,
-            energy=energy,
+            energy=bool(energy),
         )
-        self.energy = energy
+        self.energy = bool(energy)
         self._gate: HostGate | None = None
         self._pool = RunPool()
         # Scripts never close runners; the processes must then end with the runner, or the program.
