@@ -45,7 +45,11 @@ class Measured:
         """Return what measures, on these values of the arguments."""
         energy = [each.continuous_duration for each in self.observers if each.energy]
         # Scripts expect the energy of all configurations, also of slow ones.
-        timing = TimingPolicy(energy_s=max(energy), hopeless=0) if energy else None
+        timing = (
+            TimingPolicy(energy_s=max(energy), energy_near_s=max(energy), hopeless=0)
+            if energy
+            else None
+        )
         return LocalRunner(
             timeout=_TIMEOUT_S,
             number=1,

@@ -40,9 +40,20 @@ class Busy:
         return None
 
 
+def policy(energy_s, energy_near_s=0.01):
+    return TimingPolicy(energy_s=energy_s, energy_near_s=energy_near_s)
+
+
+@pytest.mark.parametrize(("best_joules", "longer"), [(None, True), (0.5, True), (0.01, False)])
+def test_what_may_take_the_least_runs_for_longer(best_joules, longer):
+    meter = FakeMeter(shared=True)
+    energy = Gauge(meter).take(Busy(meter), policy(0.05, 0.3), best_joules)
+    assert (energy.seconds >= 0.15) is longer
+
+
 def test_the_energy_of_a_run_is_mean_power_times_its_time():
     meter = FakeMeter(watts=100)
-    energy = Gauge(meter).take(Busy(meter), 0.05)
+    energy = Gauge(meter).take(Busy(meter), policy(0.05), None)
     assert energy.watts == pytest.approx(100, rel=0.3)  # on a busy host, what is read is late
     assert energy.joules == pytest.approx(energy.watts * 1e-3)
     assert energy.seconds >= 0.025
@@ -52,7 +63,7 @@ def test_the_energy_of_a_run_is_mean_power_times_its_time():
 def test_runs_are_made_in_few_groups():
     meter = FakeMeter()
     sampler = Busy(meter, seconds=1e-5)
-    energy = Gauge(meter).take(sampler, 0.05)
+    energy = Gauge(meter).take(sampler, policy(0.05), None)
     assert energy.runs == sum(sampler.samples) > 1000
     assert len(sampler.samples) < 20
 
@@ -60,7 +71,7 @@ def test_runs_are_made_in_few_groups():
 def test_a_kernel_that_runs_for_long_runs_once():
     meter = FakeMeter(shared=True)
     sampler = Busy(meter, seconds=0.4)
-    assert Gauge(meter).take(sampler, 0.1).runs == 1
+    assert Gauge(meter).take(sampler, policy(0.1), None).runs == 1
 
 
 def test_a_counter_that_stops_is_an_error(monkeypatch):
@@ -68,7 +79,7 @@ def test_a_counter_that_stops_is_an_error(monkeypatch):
     meter = FakeMeter(shared=True)
     meter.period_s = float("inf")
     with pytest.raises(DeviceError, match="fake: its counter of energy did not move twice"):
-        Gauge(meter).take(Busy(meter), 0.05)
+        Gauge(meter).take(Busy(meter), policy(0.05), None)
 
 
 def test_a_counter_that_cannot_be_read_any_more_is_an_error():
@@ -80,7 +91,7 @@ def test_a_counter_that_cannot_be_read_any_more_is_an_error():
 
     meter = Gone()
     with pytest.raises(DeviceError, match="it is gone"):
-        Gauge(meter).take(Busy(meter), 0.05)
+        Gauge(meter).take(Busy(meter), policy(0.05), None)
 
 
 def test_what_takes_too_much_at_idle_power_is_not_measured():
@@ -138,9 +149,7 @@ def task():
 
 
 def option(energy_s=0.05, **more):
-    runner = LocalRunner(
-        cooldown_interval=0, timing=TimingPolicy(energy_s=energy_s), energy=True, **more
-    )
+    runner = LocalRunner(cooldown_interval=0, timing=policy(energy_s), energy=True, **more)
     return measure_option(LocalBuilder(n_parallel=1), runner)
 
 
@@ -193,3 +202,5 @@ def test_energy_is_on_or_off():
 def test_a_duration_is_positive():
     with pytest.raises(MeasureError, match="energy_s must be positive seconds"):
         TimingPolicy(energy_s=0)
+    with pytest.raises(MeasureError, match="energy_near_s must be positive seconds"):
+        TimingPolicy(energy_near_s=-1)

@@ -2,7 +2,8 @@
 
 Counters move up to ten times a second at least, and a kernel runs for microseconds: it runs again
 and again, for `TimingPolicy.energy_s` at least, and the mean power times the time of a run is its
-energy. Nothing is subtracted: what the device takes when idle is part of it.
+energy. A counter moves a few milliseconds sooner or later than it says, so what may be the best
+runs for longer. Nothing is subtracted: what the device takes when idle is part of it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 
 from autotune.errors import DeviceError
 from autotune.measure.evidence import Energy
+from autotune.measure.run.timing import TimingPolicy
 from autotune.runtime.energy import STILL_S, EnergyMeter, idle_watts, meter_of
 from autotune.runtime.timing import Sampler
 from autotune.target import Target
@@ -40,9 +42,9 @@ def require_meter(target: Target, device: int) -> None:
     idle_watts(meter_of(target, device), 0.0)
 
 
-def longest_s(least_s: float) -> float:
+def longest_s(policy: TimingPolicy) -> float:
     """Return how long measuring the energy of a kernel may take, besides a group of runs."""
-    return LEAD_S + least_s + STILL_S
+    return LEAD_S + max(policy.energy_s, policy.energy_near_s) + STILL_S
 
 
 class Trace:
@@ -116,30 +118,34 @@ class Gauge:
             return None
         return Energy(at_least=least, meter=self._meter.name)
 
-    def take(self, sampler: Sampler, least_s: float) -> Energy:
+    def take(self, sampler: Sampler, policy: TimingPolicy, best_joules: float | None) -> Energy:
         """Measure the energy of one run.
 
         Args:
             sampler: runs the kernel.
-            least_s: how long the kernel runs at least, after `LEAD_S`.
+            policy: how long the kernel runs at least, after `LEAD_S`.
+            best_joules: the least energy so far; near it a kernel runs for longer.
 
         Raises:
             DeviceError: the counter does not move, or cannot be read.
         """
-        trace = Trace(self._meter)
+        trace, least_s = Trace(self._meter), policy.energy_s
         group, runs, took_s = 1, 0, 0.0
         began = now = time.perf_counter()
         with trace.watched():
-            while True:
+            while now - began <= longest_s(policy):
                 before = now
                 took_s += sampler.sample(group)
                 runs += group
                 now = time.perf_counter()
                 within = trace.between(began + LEAD_S, now)
                 if now - began >= LEAD_S + least_s and _span(within) >= _BETWEEN * least_s:
-                    return self._energy(within, took_s / runs, runs)
-                if now - began > longest_s(least_s):
-                    break
+                    energy = self._energy(within, took_s / runs, runs)
+                    if least_s >= policy.energy_near_s or not _is_near(
+                        energy, policy, best_joules
+                    ):
+                        return energy
+                    least_s = policy.energy_near_s
                 if now - before < _GROUP_S / 2:
                     group = math.ceil(group * _GROUP_S / (now - before))
         raise DeviceError(
@@ -157,6 +163,11 @@ class Gauge:
             seconds=end - start,
             meter=self._meter.name,
         )
+
+
+def _is_near(energy: Energy, policy: TimingPolicy, best_joules: float | None) -> bool:
+    assert energy.joules is not None
+    return best_joules is None or energy.joules <= policy.near * best_joules
 
 
 def _span(moves: Sequence[tuple[float, float]]) -> float:

@@ -70,7 +70,7 @@ def run_job(
     data = standing.data(inp, built, check != "never")
     assert built.kernel is not None
     timing = _timing(options, inp)
-    longer_s = longest_s(timing.energy_s) if energy else 0.0
+    longer_s = longest_s(timing) if energy else 0.0
     return RunJob(
         artifact=built.artifact,
         kernel=built.kernel,

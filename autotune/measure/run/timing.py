@@ -57,6 +57,7 @@ class TimingPolicy:
         max_repeats: samples at most.
         budget_s: seconds that added samples may take.
         energy_s: seconds that a candidate runs at least for its energy, where that is measured.
+        energy_near_s: as long if it takes up to `near` times the least energy so far.
     """
 
     number: int = 4
@@ -68,6 +69,7 @@ class TimingPolicy:
     max_repeats: int = 20
     budget_s: float = 0.5
     energy_s: float = 0.3
+    energy_near_s: float = 1.5
 
     def __post_init__(self) -> None:
         check = Check(MeasureError, "TimingPolicy")
@@ -76,6 +78,7 @@ class TimingPolicy:
         for name in ("min_repeat_ms", "hopeless", "near", "interval", "budget_s"):
             check.number(name, getattr(self, name), least=0)
         check.seconds("energy_s", self.energy_s)
+        check.seconds("energy_near_s", self.energy_near_s)
 
 
 def costs_of(timing: Timing) -> tuple[float, ...]:

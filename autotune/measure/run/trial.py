@@ -99,7 +99,7 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
 def _energy(gauge: Gauge, job: RunJob, sampler: Sampler, seconds: float) -> Energy:
     """Return the energy of one run; of one that cannot take the least, only a bound."""
     beaten = gauge.out_of_reach(seconds, job.best_joules) if job.timing.hopeless else None
-    return beaten or gauge.take(sampler, job.timing.energy_s)
+    return beaten or gauge.take(sampler, job.timing, job.best_joules)
 
 
 def _arguments(bench: Bench, job: RunJob, speak: Speak) -> tuple[Buffers, bool]:
