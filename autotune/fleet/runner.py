@@ -18,6 +18,7 @@ from autotune.fleet.status import rows_of
 from autotune.measure.base import Runner
 from autotune.measure.run.devices import AnyDevices
 from autotune.measure.run.dispatch import Work
+from autotune.measure.run.energy import require_meter
 from autotune.measure.run.gate import HostGate
 from autotune.measure.run.pool import RunPlan, RunPool
 from autotune.measure.run.runner import LocalRunner
@@ -108,6 +109,8 @@ class FleetRunPool(RunPool):
     def _devices_for(self, target: Target, plan: RunPlan) -> AnyDevices:
         key = str(target)
         if key not in self._devices:
+            if plan.options.energy and target.emulate:
+                require_meter(target, 0)  # which says why there is none, on any host
             self._devices[key] = FleetDevices(self._parts, self._needs(target), target, plan)
         return self._devices[key]
 

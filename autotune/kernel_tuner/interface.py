@@ -123,8 +123,7 @@ def tune_kernel(
     """
     del platform, compiler, log, parallel
     _refuse(texmem_args=texmem_args, defines=defines, objectives=objectives)
-    seen, named = observers_of(observers), check_metrics(metrics)
-    wanted = wanted_of(objective, objective_higher_is_better, named, seen)
+    named = check_metrics(metrics)
     values = {str(name): list(each) for name, each in dict(tune_params).items()}
     check_parameters(list(values))
     divisors = (grid_div_x, grid_div_y, grid_div_z)
@@ -132,6 +131,8 @@ def tune_kernel(
     problem = _problem(
         kernel_name, kernel_source, arguments, rule, cmem_args, compiler_options, lang
     )
+    seen = observers_of(observers, _target(problem))
+    wanted = wanted_of(objective, objective_higher_is_better, named, seen)
     checker = Checker(answer, atol, verify, len(arguments))
     choice = Choice(strategy, strategy_options or {}, seed)
     how = Measured(device, iterations, seen, wanted)

@@ -9,6 +9,7 @@ from autotune import kernel_tuner
 from autotune.errors import AutotuneError
 from autotune.kernel_tuner import run_kernel, tune_kernel
 from autotune.kernel_tuner.file_utils import store_metadata_file, store_output_file
+from autotune.kernel_tuner.observers.nvml import NVMLObserver, get_nvml_pwr_limits
 from autotune.kernel_tuner.util import RuntimeFailedConfig, get_best_config, get_config_string
 from autotune.target import Target
 from autotune.task import TASK_TABLE
@@ -271,7 +272,10 @@ def test_results_are_stored_for_tools_of_kernel_tuner(arguments, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"observers": [1]}, "observers is not supported: .* power and energy"),
+        ({"observers": [1]}, r"observers: expected NVMLObserver of autotune\.kernel_tuner"),
+        ({"observers": [NVMLObserver(["nvml_energy"])]}, "NVMLObserver observes .* on the CPU"),
+        ({"params": {"nvml_pwr_limit": [300]}}, "'nvml_pwr_limit' is not .* needs root"),
+        ({"objective": "nvml_energy"}, "objective: expected one of time, got 'nvml_energy'"),
         ({"texmem_args": {"t": 1}}, "texmem_args is not supported"),
         ({"objectives": {"time": False}}, "objectives is not supported"),
         ({"lang": "HIP"}, "lang: expected CUDA or C, got 'HIP'"),
@@ -292,8 +296,10 @@ def test_arguments_have_a_type(arguments):
 
 
 def test_names_that_are_not_here_say_what_to_do():
-    with pytest.raises(ImportError, match="power and energy are not measured"):
-        exec("from autotune.kernel_tuner.observers.nvml import NVMLObserver")
+    with pytest.raises(ImportError, match=r"measured by observers\.nvml\.NVMLObserver"):
+        exec("from autotune.kernel_tuner.observers.ncu import NCUObserver")
+    with pytest.raises(AutotuneError, match=r"clocks and power limits are not tuned: .* root"):
+        get_nvml_pwr_limits(0, n=5)
     with pytest.raises(AttributeError, match="name the strategy"):
         kernel_tuner.strategies  # noqa: B018
 

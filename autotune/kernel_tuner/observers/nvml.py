@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
 from autotune.errors import TunerError
 from autotune.measure.types import MeasureResult
+from autotune.target import Target
+from autotune.target.backends import CUDA
 from autotune.utils.check import Check, shown
-from autotune.utils.names import explain_imports, missing
 
-__all__ = ["NVMLObserver"]
+__all__ = ["NVMLObserver", "get_nvml_gr_clocks", "get_nvml_mem_clocks", "get_nvml_pwr_limits"]
 
 _ENERGY = ("nvml_energy", "nvml_power")
 # Name of an observable -> name among the clocks of a record.
 _CLOCKS = {"core_freq": "sm_mhz", "mem_freq": "memory_mhz", "temperature": "temperature_c"}
 _CLOCK_WORDS = (
-    "clocks and power limits need root, and change the device for all who use it: set them with "
+    "setting them needs root, and changes the device for all who use it; set them with "
     "nvidia-smi before, and tune once for each setting"
 )
 # Parameters that Kernel Tuner sets on the device instead of giving them to the kernel.
@@ -65,11 +66,11 @@ class NVMLObserver:
         return {name: found[name] for name in self.observables if found[name] is not None}
 
 
-def observers_of(given: object) -> list[NVMLObserver]:
+def observers_of(given: object, target: Target) -> list[NVMLObserver]:
     """Return the observers of a script.
 
     Raises:
-        TunerError: one is not here.
+        TunerError: one is not here, or kernels do not run on a device of NVIDIA.
     """
     observers = [] if given is None else list(Check(TunerError).sequence(
         "observers", given, "a list of observers"
@@ -80,6 +81,11 @@ def observers_of(given: object) -> list[NVMLObserver]:
                 "observers: expected NVMLObserver of autotune.kernel_tuner.observers.nvml, got "
                 f"{shown(each)}; registers and shared memory are in each result without one"
             )
+    if observers and target.backend.device != CUDA.device:
+        raise TunerError(
+            f"observers: NVMLObserver observes devices of NVIDIA, and kernels for {target} run on "
+            "the CPU: leave it out"
+        )
     return observers
 
 
@@ -94,15 +100,13 @@ def check_parameters(names: Sequence[str]) -> None:
             raise TunerError(f"tune_params: {name!r} is not supported: {_CLOCK_WORDS}")
 
 
-_NAMES = ("get_nvml_gr_clocks", "get_nvml_mem_clocks", "get_nvml_pwr_limits", "get_idle_power")
-_GONE = {f"{__name__}.{name}": _CLOCK_WORDS for name in _NAMES[:3]} | {
-    f"{__name__}.{name}": "what a device takes when idle is part of nvml_energy"
-    for name in _NAMES[3:]
-}
-explain_imports(_GONE)
+def get_nvml_gr_clocks(*args: object, **more: object) -> NoReturn:
+    """Refuse to list clocks to tune.
 
-if not TYPE_CHECKING:
+    Raises:
+        TunerError: always.
+    """
+    raise TunerError(f"clocks and power limits are not tuned: {_CLOCK_WORDS}")
 
-    def __getattr__(name: str) -> object:
-        """Explain a name of Kernel Tuner that is not here."""
-        raise missing(__name__, name, _GONE)
+
+get_nvml_mem_clocks = get_nvml_pwr_limits = get_nvml_gr_clocks
