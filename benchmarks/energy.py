@@ -1,7 +1,7 @@
 """Tune one kernel for time and for energy, and measure both winners again in turns.
 
     python -m benchmarks.energy --task gemm_nn.cuda --args 2048 2048 2048 --trials 50
-    python -m benchmarks.energy --same 20 --trials 0     # how well energy is measured
+    python -m benchmarks.energy --again 1700 62          # no trials: these configurations alone
 
 Each objective has trials of its own, from one seed; all trials have their energy measured. Then
 the winners, those of the joint Pareto front and the default run in turns, `--rounds` times each,
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=1e9, help="of each objective")
     parser.add_argument("--objectives", nargs="*", default=["time", "energy"])
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--same", type=int, default=0, help="measure the default so many times")
+    parser.add_argument("--again", type=int, nargs="*", help="indices, in place of trials")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--log", help="folder for the trials")
     options = parser.parse_args(argv)
@@ -101,14 +101,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             autotune.LocalRunner(timeout=20, energy=True, timing=timing),
         ) as complete,
     ):
-        if options.same:
-            print("the default, again and again\n" + HEAD)
-            found = again(task, [task.default()], complete, options.same)
+        if options.again:
+            chosen = [task.config_space.get(index) for index in options.again]
+            found = again(task, chosen, complete, options.rounds)
+            print(f"in turns, {options.rounds} rounds\n{HEAD}")
             for key, results in found.items():
-                print(row(key, "default", results, None), flush=True)
-                print("mJ", *(f"{one.joules * 1e3:.3f}" for one in results))
-                print("s", *(f"{one.evidence.energy.seconds:.2f}" for one in results), flush=True)
-        if not options.trials:
+                print(row(key, "", results, None))
+                print("mJ", *(f"{one.joules * 1e3:.3f}" for one in results), flush=True)
             return
         names: dict[str, list[str]] = {task.default().key: ["default"]}
         pairs = []

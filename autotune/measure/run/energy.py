@@ -21,14 +21,16 @@ from autotune.runtime.energy import STILL_S, EnergyMeter, idle_watts, meter_of
 from autotune.runtime.timing import Sampler
 from autotune.target import Target
 
-# What the first part takes says little: clocks rise, and counters lag behind.
-LEAD_S = 0.1
+# An H200 takes up to 10% more than its limit for so long, until its clocks have come down.
+LEAD_S = 0.4
 # The first and the last move that count lie up to a period of the counter inside of the run: at
 # least so much of it is between them, or it goes on.
 _BETWEEN = 0.5
 # Runs are queued in groups that take about so long; between two of them a device is idle for some
 # ten microseconds.
 _GROUP_S = 0.05
+# A look that comes so much late does not tell when the counter moved.
+_LATE_S = 5e-3
 # Seconds over which the idle power is averaged.
 _IDLE_S = 0.2
 
@@ -51,7 +53,7 @@ class Trace:
     """The moves of a counter, as a thread sees them.
 
     Attributes:
-        moves: pairs of a time and of the energy by then.
+        moves: pairs of a time and of the energy by then; only those of which the time is known.
         error: why nothing more could be read.
     """
 
@@ -83,14 +85,19 @@ class Trace:
         return [one for one in self.moves[1:] if start <= one[0] <= end]
 
     def _watch(self) -> None:
-        last = None
+        meter, last = self._meter, None
+        # A counter that moves faster than it is looked at was read when it was looked at.
+        slow, late_s = meter.tick_s > meter.poll_s, meter.poll_s + _LATE_S
+        looked = time.perf_counter()
         try:
             while not self._over.is_set():
-                before, joules = time.perf_counter(), self._meter.joules()
-                if joules != last:
-                    self.moves.append(((before + time.perf_counter()) / 2, joules))
-                last = joules
-                self._over.wait(self._meter.poll_s)
+                before, joules = time.perf_counter(), meter.joules()
+                now = time.perf_counter()
+                since = looked if slow else before
+                if joules != last and (not slow or now - since <= late_s):
+                    self.moves.append(((since + now) / 2, joules))
+                last, looked = joules, before
+                self._over.wait(meter.poll_s)
         except DeviceError as error:
             self.error = error
 

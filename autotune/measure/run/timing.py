@@ -69,7 +69,7 @@ class TimingPolicy:
     max_repeats: int = 20
     budget_s: float = 0.5
     energy_s: float = 0.3
-    energy_near_s: float = 1.5
+    energy_near_s: float = 1.0
 
     def __post_init__(self) -> None:
         check = Check(MeasureError, "TimingPolicy")
