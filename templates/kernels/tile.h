@@ -79,6 +79,16 @@ INLINED void add_product(vec* sum, const vec a, const vec b) {
 #endif
 }
 
+// Hides that a vector was loaded: where sums and vectors take a few more than 16 of 32 registers, GCC 12 would use only 16,
+// and load the vector again for each row.
+INLINED void keep_loaded(vec* loaded) {
+#if defined(__AVX512F__) && LANES <= 16
+  __asm__("" : "+v"(*loaded));
+#else
+  (void)loaded;
+#endif
+}
+
 // A step of the first `wide` columns of a tile; no others are read. What is multiplied may be copied. The barrier makes the compiler reload what
 // neighbouring steps have in common: kept in registers, it would spill sums.
 INLINED void narrow_step(
@@ -88,6 +98,8 @@ INLINED void narrow_step(
   vec right[VECTORS];
 #pragma GCC unroll 8
   for (int v = 0; v < VECTORS_OF(wide); ++v) right[v] = copy ? LOAD_COPIED(b, v, wide) : load_part(b, v, wide);
+#pragma GCC unroll 8
+  for (int v = 0; v < VECTORS_OF(wide); ++v) keep_loaded(&right[v]);
   if (copy)
 #pragma GCC unroll 8
     for (int v = 0; v < VECTORS_OF(wide); ++v) *(vec*)(copy + v * LANES) = right[v];
@@ -153,11 +165,20 @@ INLINED void store_row(
   }
 }
 
+// Whether rows of c have the same offset in a page: loads of one row would wait for the stores to the row above (4K
+// aliasing), so all are loaded first.
+#define ALIAS (4 * LDC % 4096 == 0)
+
 // Writes the first `wide` columns of a tile to c.
 INLINED void store_tile(
     vec sum[ROWS][VECTORS], const int wide, const int rows, float* restrict c,
     const Columns* columns, const int first, const int last, const EpilogueArgs epilogue) {
   const int to = columns->run[0].to;
+  if (ALIAS && !first && columns->is_whole)
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 8
+      for (int v = 0; v < VECTORS_OF(wide); ++v) sum[i][v] += load_part(c + (size_t)i * LDC + to, v, wide);
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
     const size_t at = (size_t)i * LDC;
@@ -166,7 +187,7 @@ INLINED void store_tile(
     if (columns->is_whole) {
       if (RESIDUAL) residual += to;
       if (KEPT) kept += to;
-      store_row(sum[i], wide, c + at + to, first, last, epilogue, i, residual, kept);
+      store_row(sum[i], wide, c + at + to, first || ALIAS, last, epilogue, i, residual, kept);
     } else {
       float part[WIDTH], other[WIDTH], before[WIDTH];
       if (!first) load_columns(part, c + at, columns);

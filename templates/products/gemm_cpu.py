@@ -23,20 +23,27 @@ from .gemm_shape import Gemm
 FEW, _UNPACKED = 64, 8
 # Values of "pack": panels are read unpacked, packed before they are multiplied, packed while the
 # previous rows are multiplied, packed by the tiles of the first rows, or read in place; or each
-# panel is packed by the tile of the first rows, and multiplied by all rows before the next one is.
-LIE, PACKED, STREAMED, BY_TILES, IN_PLACE, ONE_BY_ONE = 0, 1, 2, 3, 4, 5
+# panel is packed by the tile of the first rows, and multiplied by all rows before the next one is;
+# and likewise, with a copy of the rows of a.
+LIE, PACKED, STREAMED, BY_TILES, IN_PLACE, ONE_BY_ONE, BOTH = 0, 1, 2, 3, 4, 5, 6
+# Those by which the tile of the first rows packs.
+_BY_TILES = (BY_TILES, ONE_BY_ONE, BOTH)
 # Bytes of the sums, and of the rows of b, of a task that packs nothing; bytes of a task that
 # streams.
 _MOST_SUMS, _MOST_READ, _MOST_STREAMED = 1 << 18, 1 << 19, 1 << 20
 # Bytes and rows of a panel that stays in L1 while it is multiplied by all rows of a task; bytes
 # that it may have.
-_PANEL, _DEEP, _MOST_PANEL = 24 << 10, 192, 1 << 17
+_PANEL, _DEEP, _MOST_PANEL = 24 << 10, 256, 1 << 17
+# Bytes of rows of a that stay in L2 while panels are packed one by one; that a task may copy.
+_ROWS_NEAR, _MOST_ROWS = 1 << 19, 1 << 21
 # Rows up to which panels are packed one by one, and products of operands beyond L2 are bound by
 # loading b; rows from which that pays where there are few.
 _MANY, _SOME = 256, 20
-# Rows up to which short vectors pack panels one by one, and their least K; K up to which several
-# panels stay in L1, so that rows of the result are written in longer parts.
-_MANY_SHORT, _LEAST_DEPTH, _SHALLOW = 768, 64, 32
+# Bytes of sums that are loaded and stored for each part of K without waiting, for long vectors.
+_FEW_SUMS = 1 << 20
+# K from which packing takes any time; K up to which several panels stay in L1, so that rows of the
+# result are written in longer parts.
+_LEAST_DEPTH, _SHALLOW = 64, 32
 # Rows of tiles for few rows: at the least, where they pack what is not in cache; at the most, for
 # short vectors, whose tiles are wide then and read more contiguous elements of a row of b; of
 # short vectors that read b unpacked, for more than a few rows.
@@ -45,6 +52,8 @@ _HIGH, _LOW, _HALF = 8, 4, 6
 # of a b that the TLB covers, about, and from which on long vectors read it in longer parts; floats
 # of rows of it, a part of which is prefetched.
 _NEARBY, _IN_PLACE, _NAMED, _FAR, _NEAR_FLOATS = 1 << 20, 32, 12 << 20, 30 << 20, 1 << 17
+# Bytes of a b that stays in cache while many rows are multiplied.
+_NEARBY_MANY = 2 << 20
 # Bytes of a b whose packing takes longer than what it spares, for long vectors; and its columns,
 # where there are more than a few rows.
 _SMALL, _NARROW = 1 << 19, 96
@@ -58,6 +67,8 @@ _LEAST_PART, _SPLIT = 128, 1 << 18
 # Multiply-adds in the time of a barrier of all threads, of the reduction of an element of a part,
 # and of the scheduling of a task.
 _JOINING, _OF_PART, _OF_TASK = 5e5, 8, 1e4
+# Floats of a cache line.
+_LINE = 16
 # Bytes after which cache lines share a set of L1.
 _ALIAS = 4096
 
@@ -79,7 +90,7 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
             max(2 * shape.k, 32),
             (*((8, 16) if few else ()), 32, 64, 96, 128, 192, 256, 384, 512, 1024, 2048),
         ),
-        "pack": [PACKED, *([LIE, STREAMED] if few else []), BY_TILES, IN_PLACE, ONE_BY_ONE],
+        "pack": [PACKED, *([LIE, STREAMED] if few else []), BY_TILES, IN_PLACE, ONE_BY_ONE, BOTH],
         "split_k": common.up_to(shape.k // _LEAST_PART, (1, 2, 4, 8, 16, 32, 64))
         if shape.m * shape.n <= _SPLIT
         else [1],
@@ -94,7 +105,7 @@ def _panels(rows: int) -> list[int]:
     """
     if rows == 1:
         return [1, 2, 4, 8, 16, 32, 64, 128]
-    return [1, 2, 4, *((6, 8, 11, 16, 22, 32, 43) if rows <= FEW else (8, 16, 32))]
+    return [1, 2, 4, *((6, 8, 11, 16, 22, 32, 43) if rows <= FEW else (8, 16, 32, 64, 128))]
 
 
 def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | None:
@@ -109,6 +120,10 @@ def violation(shape: Gemm, choice: Mapping[str, int], target: Target) -> str | N
         (width >= shape.n + c["lanes"], "columns beyond the output"),
         (c["panels"] > 1 and task >= 2 * shape.n, "panels beyond the output"),
         ((c["pack"] < IN_PLACE) & (4 * task * c["depth"] > 1 << 21), "panels beyond the cache"),
+        (
+            (c["pack"] == BOTH) & (4 * c["block_m"] * c["depth"] > _MOST_ROWS),
+            "rows beyond the cache",
+        ),
         (
             (c["pack"] > IN_PLACE) & (4 * width * c["depth"] > _MOST_PANEL),
             "a panel beyond the cache",
@@ -131,10 +146,10 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     pack = _way(shape, unit)
     in_rows = pack not in (LIE, STREAMED)
     # Rows of a whose elements share a set of L1 evict each other.
-    is_alias = in_rows and 4 * shape.k % _ALIAS == 0
+    is_alias = in_rows and pack != BOTH and 4 * shape.k % _ALIAS == 0
     most = cpu_tiles.HIGHEST if pack == BY_TILES else max(cpu_tiles.ROWS)
     most = min(most, cpu_tiles.rows_together(target)) if is_alias else most
-    if pack == ONE_BY_ONE and unit.floats <= 8 and (shape.m > FEW or not _is_near(shape)):
+    if pack in (ONE_BY_ONE, BOTH) and unit.floats <= 8 and (shape.m > FEW or not _is_near(shape)):
         # Of few columns, as many rows as keep the multipliers busy.
         most = _LOW if shape.n > 4 * unit.floats else _HALF
     if pack == LIE:
@@ -185,9 +200,9 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
     if not is_short and _is_small(shape):
         return IN_PLACE
     if shape.m > FEW:
-        if is_short and shape.k <= _SHALLOW:
-            return BY_TILES
-        is_one = shape.m <= _MANY or (is_short and _passes_few(shape))
+        if is_short:
+            return BY_TILES if shape.k <= _SHALLOW else _one_by_one(shape)
+        is_one = shape.m <= _MANY and 4 * shape.m * shape.n <= _FEW_SUMS
         return ONE_BY_ONE if is_one else BY_TILES
     if _is_near(shape):
         return IN_PLACE if shape.m <= (_UNPACKED if is_short else _IN_PLACE) else ONE_BY_ONE
@@ -215,14 +230,12 @@ def _is_small(shape: Gemm) -> bool:
     return is_few and shape.k >= _LEAST_DEPTH and 4 * shape.n * shape.k <= _SMALL
 
 
-def _passes_few(shape: Gemm) -> bool:
-    """Return whether short vectors multiply many rows by one panel in L1.
+def _one_by_one(shape: Gemm) -> int:
+    """Return how short vectors multiply many rows by a panel in L1: panels of L2 bound them.
 
-    Loading panels from L2 bounds them. Sums are loaded and stored once per panel, more often than
-    with panels in L2, which takes longer for many sums, rows of c that share a set, and small K.
+    Rows of a that share sets of the caches evict each other, and are copied.
     """
-    few = shape.m <= _MANY_SHORT or shape.k <= 2 * _DEEP
-    return few and shape.k >= _LEAST_DEPTH and 4 * shape.n % _ALIAS != 0
+    return BOTH if shape.m > _MANY and 4 * shape.k % _ALIAS == 0 else ONE_BY_ONE
 
 
 def _packed(
@@ -241,12 +254,16 @@ def _packed(
     if not is_one and shape.k <= _SHALLOW and target.limits.sm_count <= 1:
         # Several cores gain more by parts of rows in which they meet rarely.
         panels = [p for p in panels if p == 1 or 4 * p * width * shape.k <= _PANEL]
-    split, block_m, together = _tasks(
-        shape, options, _blocks(options, tile["rows"]), panels, width, target,
-        lambda high, wide: 8 / high + 4 / wide + of_panels * wide,
-    )  # fmt: skip
     deepest = max(d for d in options["depth"] if d <= max(depth, min(options["depth"])))
-    pack = ONE_BY_ONE if is_one else BY_TILES
+    blocks = _blocks(options, tile["rows"])
+    if is_one:
+        blocks = [b for b in blocks if 4 * b * deepest <= _ROWS_NEAR] or blocks[:1]
+    copied = 16 if tile["pack"] == BOTH else 4
+    split, block_m, together = _tasks(
+        shape, options, blocks, panels, width, target,
+        lambda high, wide: 8 / high + copied / wide + of_panels * wide,
+    )  # fmt: skip
+    pack = tile["pack"] if tile["pack"] in (BOTH, BY_TILES) else ONE_BY_ONE
     here = {"block_m": block_m, "panels": together, "depth": deepest, "pack": pack}
     return here | {"split_k": split}
 
@@ -346,12 +363,21 @@ def _of_one_row(shape: Gemm, options: Mapping[str, list[int]], target: Target) -
 def _fetched(shape: Gemm, choice: Mapping[str, int]) -> int:
     """Return how many rows that are packed next a tile prefetches with each 16 steps.
 
-    The tiles of a task share them. Where there are many tiles, waiting for b takes little of all.
+    The tiles of a task share them. Several panels of many rows wait little for b.
     """
-    if shape.m > _MANY or _is_near(shape):
+    is_many = shape.m > _MANY
+    if is_many and choice["pack"] not in (ONE_BY_ONE, BOTH):
+        return 0
+    if 4 * shape.n * shape.k <= (_NEARBY_MANY if is_many else _NEARBY):
         return 0
     tiles = common.ceil_div(min(choice["block_m"], shape.m), choice["rows"])
     return common.ceil_div(16, max(tiles - (choice["pack"] != PACKED), 1))
+
+
+def _even(k: int, depth: int) -> int:
+    """Return the depth of parts of one size, as many as there are of a depth."""
+    each = common.ceil_div(k, common.ceil_div(k, depth))
+    return min(common.ceil_div(each, _LINE) * _LINE, depth)
 
 
 def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
@@ -362,7 +388,12 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     extents["rows_left"] = shape.m % choice["rows"]
     if pack not in (LIE, STREAMED):
         parts: tuple[str, ...] = ("panel.h", "strip.h", "gemm_nn.c")
-        extents["by_tiles"], extents["in_place"] = pack in (BY_TILES, ONE_BY_ONE), pack == IN_PLACE
+        extents["by_tiles"], extents["in_place"] = pack in _BY_TILES, pack == IN_PLACE
+        knobs["depth"] = _even(common.ceil_div(shape.k, split), choice["depth"])
+        extents["copies_rows"] = pack == BOTH
+        if pack == BOTH:
+            # Of the copy, whose rows do not share sets of L1.
+            extents["lda"] = knobs["depth"] + _LINE
         extents["group"] = choice["panels"] if pack in (PACKED, BY_TILES) else 1
         extents |= {"fetched": _fetched(shape, choice), "fetch_pitch": shape.n}
         extents["fetch_wide"] = choice["vectors"] * choice["lanes"]

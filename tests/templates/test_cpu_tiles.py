@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 import platform
+import subprocess
 from types import SimpleNamespace
 
 import numpy as np
@@ -102,7 +103,7 @@ def test_a_choice_of_before_sums_were_split_still_replays():
     assert (old.source, old.defines, old.calls) == (now.source, now.defines, now.calls)
 
 
-@pytest.mark.parametrize("pack", range(6))
+@pytest.mark.parametrize("pack", range(7))
 def test_rows_that_whole_tiles_leave_over_have_a_tile_of_their_own(pack):
     choice = FEW | {"rows": 5, "pack": pack}
     assert {"ROWS": "5", "ROWS_LEFT": "3"}.items() <= _defines(Gemm(13, 37, 35), choice).items()
@@ -153,7 +154,7 @@ def test_nothing_beyond_the_end_of_b_is_read(m):
     b = np.frombuffer(memory, "float32", 29 * 20, page - 4 * 29 * 20).reshape(20, 29)
     rng = np.random.default_rng(0)
     b[:], a = rng.standard_normal((20, 29)), rng.standard_normal((m, 20)).astype("float32")
-    for pack in (0, 1, 4, 5) if m == 1 else (0, 1, 2, 4, 5):
+    for pack in (0, 1, 4, 5, 6) if m == 1 else (0, 1, 2, 4, 5, 6):
         c = np.full((m, 29), np.nan, "float32")
         with Target("llvm"):
             module = build(gemm_cpu.kernel(shape, FEW | {"rows": m, "pack": pack}), name="f")
@@ -208,8 +209,11 @@ WAYS = [
     (VectorUnit(8, 16), (40, 3000, 2000), gemm_cpu.STREAMED),
     (VectorUnit(8, 16), (545, 544, 544), gemm_cpu.ONE_BY_ONE),
     (VectorUnit(8, 16), (211, 2088, 16), gemm_cpu.BY_TILES),
-    (VectorUnit(8, 16), (545, 1024, 544), gemm_cpu.BY_TILES),
-    (VectorUnit(8, 16), (2000, 1500, 1500), gemm_cpu.BY_TILES),
+    (VectorUnit(8, 16), (545, 1024, 544), gemm_cpu.ONE_BY_ONE),
+    (VectorUnit(8, 16), (545, 544, 1024), gemm_cpu.BOTH),
+    (VectorUnit(8, 16), (2000, 1500, 1500), gemm_cpu.ONE_BY_ONE),
+    (VectorUnit(16, 32), (195, 1071, 165), gemm_cpu.ONE_BY_ONE),
+    (VectorUnit(16, 32), (195, 3071, 165), gemm_cpu.BY_TILES),
     (VectorUnit(16, 32), (545, 544, 544), gemm_cpu.BY_TILES),
 ]
 
@@ -225,6 +229,39 @@ def test_untuned_products_read_b_once_or_pack_what_many_rows_share(
     assert choice["pack"] == way
     if way == gemm_cpu.LIE and extents[0] <= (14 if unit.floats > 8 else 6):
         assert choice["rows"] == extents[0]
+
+
+def test_rows_of_a_are_copied_whole_and_added_in_order():
+    # Rows of both matrices have the same offset in a page.
+    shape = Gemm(45, 1024, 1024)
+    choice = FEW | {"rows": 4, "block_m": 32, "depth": 256, "pack": gemm_cpu.BOTH}
+    run_over_nan(shape, gemm_cpu, choice)
+
+
+def test_parts_of_a_sum_are_of_one_size():
+    def depth(k, most, split=1):
+        return int(
+            _defines(Gemm(40, 80, k), FEW | {"pack": 3, "depth": most, "split_k": split})["DEPTH"]
+        )
+
+    assert [depth(k, 256) for k in (260, 256, 200, 513, 20)] == [144, 256, 208, 176, 32]
+    assert depth(520, 256, split=2) == 144
+    assert depth(70, 8) == 8
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="reads the machine code of x86")
+@pytest.mark.parametrize("rows", [2, 3, 4, 5])
+def test_a_step_loads_each_vector_once_where_a_tile_has_more_than_16_registers(rows, tmp_path):
+    choice = FEW | {"rows": rows, "vectors": 4, "lanes": 16, "depth": 512, "pack": 4}
+    kernel = gemm_cpu.kernel(Gemm(rows, 128, 512), choice)
+    (tmp_path / "f.c").write_text(kernel.text())
+    flags = ["-O3", "-march=x86-64-v4", "-S", "-o", "f.s", "f.c"]
+    subprocess.run(["cc", *flags], cwd=tmp_path, check=True)
+    lines = (tmp_path / "f.s").read_text().splitlines()
+    sums = [i for i, line in enumerate(lines) if "vfmadd231ps" in line]
+    assert len(sums) == 4 * rows
+    loads = [line for line in lines[sums[0] - 12 : sums[-1]] if "vmovups" in line]
+    assert len(loads) == 4
 
 
 @pytest.mark.parametrize("rows", [5, 6, 7])

@@ -1,11 +1,15 @@
 // C[M, N] = A[M, K] B[K, N], row-major float32, blocked for caches (Goto and van de Geijn, "Anatomy of High-Performance
 // Matrix Multiplication", 2008). A task owns BLOCK rows and PANELS panels of WIDTH columns. It packs DEPTH rows of a
 // GROUP of panels at a time, which then stay in cache for all its rows: a group of one panel in L1, a larger one in L2.
-// With IN_PLACE b is not packed.
+// With IN_PLACE b is not packed. With COPIES_ROWS its rows of a are copied, as many columns at a time, and stay in L2.
 #define LAST LAST_OF(N)
+// Tiles that prefetch the rows of the next group, the last ones of all: what is prefetched early is evicted until then.
+#define SHARES (FETCHED ? (LINE_FLOATS + FETCHED - 1) / FETCHED : 0)
 
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local float panels[IN_PLACE ? 1 : GROUP * DEPTH * WIDTH] __attribute__((aligned(64)));
+// The rows of a of a task, DEPTH columns at a time, if they are copied.
+static _Thread_local float copied[COPIES_ROWS ? SMALLER(BLOCK, M) * LDA : 1] __attribute__((aligned(64)));
 
 // Packs a panel, whose first `columns` exist, padded with zeros.
 static void pack(float* restrict to, const float* restrict b, int depth, int columns) {
@@ -37,8 +41,10 @@ INLINED void first_tile(
 // Returns the rows of b that the tile of row `m` prefetches, or NULL: its share of the group that is packed after that
 // of column `n`, which is the next one along N, or else the first one of the next rows.
 static const float* next_of(
-    int m, int k0, int k_end, int n, int first_column, int end, const float* b) {
-  const int tile = LARGER(0, m / ROWS - BY_TILES), row = tile * (DEPTH / LINE_FLOATS) * FETCHED;
+    int m, int rows, int k0, int k_end, int n, int first_column, int end, const float* b) {
+  const int begin = LARGER(BY_TILES, (rows + ROWS - 1) / ROWS - SHARES), tile = m / ROWS - begin;
+  const int row = tile * (DEPTH / LINE_FLOATS) * FETCHED;
+  if (tile < 0) return NULL;
   if (n + GROUP * WIDTH < end) n += GROUP * WIDTH;
   else n = first_column, k0 += DEPTH;
   if (row + DEPTH / LINE_FLOATS * FETCHED > SMALLER(DEPTH, k_end - k0) || n + GROUP * WIDTH > N) return NULL;
@@ -63,14 +69,15 @@ INLINED void panel_strip(
 #undef STRIP
 }
 
-// Multiplies `rows` rows by a group of panels, from column `first` to `end`, and row `k0` on, up to `k_end`.
+// Multiplies `rows` rows of a, from column `k0` on, by a group of panels: from column `first` to `end`, and from row `k0`
+// on, up to `k_end`.
 static void group(
     int rows, int k0, int k_end, int first, int end, const float* restrict a, const float* restrict b,
     float* restrict c, int first_column, int last_column) {
   const int depth = SMALLER(DEPTH, k_end - k0);
   for (int m = 0; m < rows; m += ROWS) {
-    const float* left = a + (size_t)m * LDA + k0;
-    const float* next = FETCHED ? next_of(m, k0, k_end, first, first_column, last_column, b) : NULL;
+    const float* left = a + (size_t)m * LDA;
+    const float* next = FETCHED ? next_of(m, rows, k0, k_end, first, first_column, last_column, b) : NULL;
     float* panel = panels;
     for (int n = first; n < end; n += WIDTH, panel += DEPTH * WIDTH) {
       const float* right = b + (size_t)k0 * N + n;
@@ -89,11 +96,22 @@ static void group(
   }
 }
 
+// Copies the first `depth` columns of `rows` rows of a. The hardware prefetcher follows no rows as short as these.
+static void copy_rows(int rows, int depth, const float* restrict a) {
+  for (int i = 0; i < rows; ++i, a += K) {
+    for (int j = 0; j < depth; j += LINE_FLOATS) __builtin_prefetch(a + 2 * (size_t)K + j);
+    copy_floats(copied + (size_t)i * LDA, a, depth);
+  }
+}
+
 // Multiplies `rows` rows of a by the columns of b from `first` to `end`, up to `k_end` along K.
 static void task(
     int rows, int k_end, int first, int end, const float* restrict a, const float* restrict b,
     float* restrict c) {
-  for (int k = 0; k < k_end; k += DEPTH)
+  for (int k = 0; k < k_end; k += DEPTH) {
+    if (COPIES_ROWS) copy_rows(rows, SMALLER(DEPTH, k_end - k), a + k);
+    const float* left = COPIES_ROWS ? copied : a + k;
     for (int n = first; n < end; n += GROUP * WIDTH)
-      group(rows, k, k_end, n, SMALLER(n + GROUP * WIDTH, end), a, b, c, first, end);
+      group(rows, k, k_end, n, SMALLER(n + GROUP * WIDTH, end), left, b, c, first, end);
+  }
 }
