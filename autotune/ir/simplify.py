@@ -253,6 +253,8 @@ class Simplifier(AffineSpace):
                 return union(self.bounds(a), self.bounds(b))
             case Cast(inner) if is_int(inner.dtype):
                 return intersect(self.bounds(inner), whole)
+            case FloorMod(_, IntImm(divisor)) if divisor > 0:
+                return 0, divisor - 1
             case _:
                 return whole
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from autotune.errors import LoweringError
 from autotune.ir.analysis_affine import ZERO, Affine
+from autotune.ir.dtype import int_range
 from autotune.ir.expr import Expr, IterVar
-from autotune.ir.simplify import Simplifier
+from autotune.ir.simplify import INDEX_DTYPE, Simplifier
 from autotune.lowering.extents import (
     Extent,
     as_extent,
@@ -20,6 +22,8 @@ from autotune.lowering.extents import (
 from autotune.te.relation import FuseRelation, Relation, SingletonRelation, SplitRelation
 from autotune.utils.closed import assert_never
 
+_MOST = int_range(INDEX_DTYPE)[1]
+
 
 def loop_extents(
     simplifier: Simplifier,
@@ -31,6 +35,9 @@ def loop_extents(
 
     A part of a split never exceeds its parent, except where a thread axis is made of it
     (``threads`` are the bound loops): all stages of a kernel have to agree on the threads.
+
+    Raises:
+        LoweringError: fused loops have more iterations than an index can count.
     """
     extents = dict(roots)
     fixed = _ancestors(relations, threads)
@@ -48,6 +55,7 @@ def loop_extents(
                     extents[outer], extents[inner] = parts, ceil_divide(simplifier, whole, parts)
             case FuseRelation(outer, inner, fused):
                 extents[fused] = _product(simplifier, extents[outer], extents[inner])
+                _check_count(f"fuse: loop {fused.name!r}", extents[fused])
             case SingletonRelation(each):
                 extents[each] = 1
     return extents
@@ -57,6 +65,14 @@ def _product(simplifier: Simplifier, a: Extent, b: Extent) -> Extent:
     if is_constant(a) and is_constant(b):
         return a * b
     return as_extent(times(simplifier, as_form(a), b))
+
+
+def _check_count(what: str, extent: Extent) -> None:
+    if is_constant(extent) and extent > _MOST:
+        raise LoweringError(
+            f"{what} would have {extent} iterations; expected at most {_MOST}, as indices have 32 "
+            "bits; fuse fewer loops, or split by a smaller factor"
+        )
 
 
 def _ancestors(relations: Sequence[Relation], axes: Iterable[IterVar]) -> set[IterVar]:
@@ -108,13 +124,18 @@ def overrun_conditions(
     extents: Mapping[IterVar, Extent],
     values: Mapping[IterVar, Affine],
 ) -> list[tuple[IterVar, Expr]]:
-    """Return ``value < extent`` of each axis whose split has more iterations than it."""
+    """Return ``value < extent`` of each axis whose split has more iterations than it.
+
+    Raises:
+        LoweringError: an index cannot count how far they run.
+    """
     found = []
     for relation in relations:
         if not isinstance(relation, SplitRelation):
             continue
         parent, whole = relation.parent, extents[relation.parent]
         total = _product(simplifier, extents[relation.outer], extents[relation.inner])
+        _check_count(f"split: the parts of loop {parent.name!r}", total)
         if is_constant(total) and is_constant(whole):
             overruns = total > whole
         else:

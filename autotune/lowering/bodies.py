@@ -24,6 +24,7 @@ from autotune.ir.interval import Interval
 from autotune.ir.simplify import INDEX_DTYPE, Simplifier, Value
 from autotune.ir.visitor import Visitor
 from autotune.lowering.extents import Extent, SymbolicSizes
+from autotune.lowering.index_overflow import without_overflow
 from autotune.lowering.plan import Body
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, Operation, Tensor
@@ -37,6 +38,7 @@ class BodySimplifier(Simplifier):
         self.stage_of = stage_of
         self.sizes = SymbolicSizes()
         self._inlining: list[Stage] = []
+        self._safe: dict[Expr, Expr] = {}
 
     def _eval_read(self, load: ProducerLoad) -> Value:
         tensor = load.tensor
@@ -72,7 +74,7 @@ class BodySimplifier(Simplifier):
         self._env = {axis.var: index for axis, index in zip(op.axis, indices, strict=True)}
         self._inlining.append(stage)
         try:
-            return self._eval(op.body[tensor.value_index])
+            return self._eval(self._safe_value(op, op.body[tensor.value_index]))
         finally:
             self._env = outer
             self._inlining.pop()
@@ -81,15 +83,28 @@ class BodySimplifier(Simplifier):
         """Return the values of a compute, its axes replaced by their values in terms of loops."""
         first = op.body[0]
         if not isinstance(first, Reduce):
-            return Body(tuple([self.simplify(value, env) for value in op.body]))
-        condition = self.simplify(first.condition, env)
+            return Body(self._values(op, op.body, env))
+        (condition,) = self._values(op, (first.condition,), env)
         always = isinstance(condition, IntImm) and condition.value != 0
         return Body(
-            tuple([self.simplify(value, env) for value in first.sources]),
+            self._values(op, first.sources, env),
             first,
             None if always else condition,
-            tuple([self.simplify(value, env) for value in first.init]),
+            self._values(op, first.init, env),
         )
+
+    def _values(
+        self, op: ComputeOp, values: Sequence[Expr], env: Mapping[Var, Affine]
+    ) -> tuple[Expr, ...]:
+        return tuple([self.simplify(self._safe_value(op, each), env) for each in values])
+
+    def _safe_value(self, op: ComputeOp, value: Expr) -> Expr:
+        """Return a value of a compute whose indices do not overflow."""
+        safe = self._safe.get(value)
+        if safe is None:
+            safe = without_overflow(value, (*op.axis, *op.reduce_axis))
+            self._safe[value] = safe
+        return safe
 
 
 class Reads(Visitor):
