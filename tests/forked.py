@@ -63,6 +63,10 @@ class Script:
         """Sends SIGTERM to it alone."""
         os.kill(self._process.pid, signal.SIGTERM)
 
+    def hang_up(self):
+        """Sends SIGHUP to it alone, as a terminal that is closed does."""
+        os.kill(self._process.pid, signal.SIGHUP)
+
     def kill(self):
         """Sends SIGKILL to it alone, unless it has ended."""
         self._process.kill()

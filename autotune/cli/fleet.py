@@ -72,8 +72,8 @@ def worker(
 
     Each device is owned by one process; builders run in others. A worker runs native code that it
     is sent, as the user who started it: give access only to people who may have a shell of that
-    user. Between hosts it requires TLS. It runs until SIGTERM or Ctrl-C, and reconnects when the
-    scheduler is restarted.
+    user. Between hosts it requires TLS. It runs until SIGTERM, Ctrl-C or the end of its terminal
+    (unless nohup started it), and reconnects when the scheduler is restarted.
     """
     from autotune.fleet.agent import Agent
     from autotune.fleet.link import distributed

@@ -15,6 +15,7 @@ from autotune.emulator.build import compile_emulated, emulated
 from autotune.emulator.guard import GuardedBuffer
 from autotune.errors import DeviceError, KernelError
 from autotune.kernel.kernel import Kernel
+from autotune.utils.libraries import load_library
 
 Array = npt.NDArray[np.generic]
 
@@ -30,7 +31,7 @@ class EmulatedKernel:
     def __init__(self, library: Path, kernel: Kernel) -> None:
         self.kernel = kernel
         self.calls = emulated(kernel).calls
-        self._library = ctypes.CDLL(str(library))
+        self._library = load_library(str(library), f"kernel {kernel.name!r}")
         self._library.autotune_fault.restype = ctypes.c_char_p
 
     def run(self, arrays: Sequence[Array], order: int = 0, checked: bool = True) -> None:

@@ -141,7 +141,7 @@ def serve(
     ready: Callable[[str], object] = lambda address: None,
     allows: Callable[[str], bool] = lambda address: True,
 ) -> None:
-    """Run an agent as a worker of a scheduler until the process gets SIGTERM or SIGINT.
+    """Run an agent as a worker of a scheduler until the process gets SIGTERM, SIGINT or SIGHUP.
 
     If the scheduler ends or the connection breaks, the worker tries to join again without end. The
     agent keeps its processes and files meanwhile.
@@ -180,7 +180,7 @@ async def _serve(
     sys.setswitchinterval(_SWITCH_S)
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _endings():
         loop.add_signal_handler(number, over.set)
     pause_s = _FIRST_S
     while not over.is_set():
@@ -201,6 +201,12 @@ async def _serve(
         if not over.is_set():
             await _first(asyncio.sleep(pause_s), over.wait())
             pause_s = min(2 * pause_s, _MOST_S)
+
+
+def _endings() -> list[signal.Signals]:
+    """Return the signals that end a worker: a lost terminal too, unless ``nohup`` started it."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGTERM, signal.SIGINT, *([] if ignored else [signal.SIGHUP])]
 
 
 def _worker(

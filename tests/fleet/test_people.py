@@ -123,6 +123,19 @@ def test_a_worker_of_the_command_line_joins_by_its_certificate_and_leaves_at_a_s
             Fleet(address, timeout_s=2)
 
 
+@pytest.mark.parametrize("how", ["SIG_DFL", "SIG_IGN"])
+def test_a_worker_leaves_when_its_terminal_does_unless_nohup_started_it(scheduler, how):
+    started = f"    import signal\n    signal.signal(signal.SIGHUP, signal.{how})\n{WORKER}"
+    with Script(started, "--scheduler", scheduler) as script:
+        script.stdout.readline()
+        assert "joined" in script.stdout.readline()
+        script.hang_up()
+        if how == "SIG_IGN":
+            assert script.wait(2) is None
+            script.terminate()
+        assert script.wait(20) == 0
+
+
 CLUSTER = """
     import json
     from distributed import Client, LocalCluster

@@ -70,7 +70,12 @@ def test_on_a_terminal_one_line_is_drawn_anew_and_ended():
     assert "20/20 best 1000.0 us (1.00 GFLOPS)" in plain
     assert "trials/s 1 failed" in plain
     assert plain.endswith(f"\n{result}\n")
-    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")  # the cursor is back
+
+
+def test_the_cursor_is_never_hidden_as_a_killed_run_could_not_show_it_again():
+    text, _ = shown(Terminal())
+    assert "\x1b[2K" in text
+    assert "\x1b[?25" not in text
 
 
 def test_without_operations_there_is_no_rate():

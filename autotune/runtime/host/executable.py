@@ -25,6 +25,7 @@ from autotune.runtime.host.host_helper import (
 )
 from autotune.runtime.host.stopwatch import Stopwatch
 from autotune.runtime.timing import Clocks, TimeOptions
+from autotune.utils.libraries import load_library
 
 _MOST_SETS = 16
 
@@ -44,14 +45,7 @@ class CpuExecutable(Executable):
     def __init__(self, artifact: str, kernel: Kernel, device: Device) -> None:
         super().__init__(kernel, device)
         self._helper = host_helper()
-        try:
-            self._library = ctypes.CDLL(artifact)
-        except OSError as error:
-            # Where it lies differs from trial to trial: behind the line that failures share.
-            why = str(error).removeprefix(f"{artifact}: ")
-            raise DeviceError(
-                f"kernel {kernel.name!r}: cannot be loaded: {why}\n[file: {artifact}]"
-            ) from error
+        self._library = load_library(artifact, f"kernel {kernel.name!r}")
         self.entries = [self._entry(one.entry) for one in kernel.calls]
         self.filler = self._library[filler_name(kernel)] if kernel.constants else None
         # A caller that keeps its arrays need not have them prepared anew for each call.

@@ -13,6 +13,7 @@ from functools import cache
 from autotune.kernel.kernel import Kernel, KernelCall
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.target import Target
+from autotune.utils.libraries import load_library
 
 _SOURCE = """\
 #define _GNU_SOURCE
@@ -187,7 +188,7 @@ def host_helper() -> ctypes.CDLL:
     )
     with tempfile.TemporaryDirectory(prefix="autotune-helper-") as folder:
         output = compile_kernel(kernel, Target("c"), timeout_s=120, out_dir=folder)
-        library = ctypes.CDLL(output.artifact)
+        library = load_library(output.artifact, "autotune's helper for kernels on the CPU")
     run = ctypes.POINTER(RunStruct)
     library.autotune_run.argtypes = [run]
     library.autotune_run.restype = None

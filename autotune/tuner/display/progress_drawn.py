@@ -12,6 +12,14 @@ from autotune.tuner.display.progress_state import State
 from autotune.utils.quantities import duration
 
 
+class _Console(Console):
+    """A console that keeps its cursor: a program that is killed cannot show it again."""
+
+    def show_cursor(self, show: bool = True) -> bool:
+        """Do nothing."""
+        return False
+
+
 class Drawn:
     """A line that is redrawn when there is news, at most every ``pause_s``.
 
@@ -19,7 +27,7 @@ class Drawn:
     """
 
     def __init__(self, stream: TextIO | None, pause_s: float) -> None:
-        self._console = Console(file=stream, highlight=False)
+        self._console = _Console(file=stream, highlight=False)
         self._pause_s = pause_s
         self._drawn_at = 0.0
         self._progress: Progress | None = None
