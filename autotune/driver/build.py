@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from autotune.driver.as_built import as_built
@@ -16,6 +15,7 @@ from autotune.target import Target
 from autotune.target.backends import of_threads, part
 from autotune.utils import environment
 from autotune.utils.check import Check
+from autotune.utils.scratch import temporary_folder
 
 _TIMEOUT_S = 600.0
 
@@ -63,7 +63,7 @@ def build(
     if violation:
         raise InstantiationError(f"build of {kernel.name!r} for {chosen}: {violation}")
     compiled = as_built(kernel, chosen)
-    with tempfile.TemporaryDirectory(prefix="autotune-build-") as folder:
+    with temporary_folder("build") as folder:
         output = compile_kernel(
             compiled, chosen, timeout_s=timeout_s, compiler=compiler, out_dir=folder
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from autotune.emulator.guard import GuardedBuffer
 from autotune.errors import DeviceError, KernelError
 from autotune.kernel.kernel import Kernel
 from autotune.utils.libraries import load_library
+from autotune.utils.scratch import temporary_folder
 
 Array = npt.NDArray[np.generic]
 
@@ -99,7 +99,7 @@ def run_emulated(
         CompileError: the C++ compiler refused the text.
         DeviceError: the kernel went wrong, or its result depends on the order of its threads.
     """
-    with tempfile.TemporaryDirectory(prefix="autotune-emulated-") as folder:
+    with temporary_folder("emulated") as folder:
         loaded = EmulatedKernel(compile_emulated(kernel, Path(folder, "kernel.so")), kernel)
         before = [np.array(array) for array in arrays]
         loaded.run(arrays, orders[0])

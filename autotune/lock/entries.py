@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from autotune.target import Target, cuda_device
 from autotune.task import ConfigEntity, Task
 from autotune.task.workload import Workload
 from autotune.utils.quantities import counted
+from autotune.utils.scratch import temporary_folder
 
 # Hexadecimal digits of a hash that people are shown.
 SHOWN = 12
@@ -160,7 +160,7 @@ def machine_code(kernel: Kernel, target: Target, timeout_s: float) -> str:
     Raises:
         CompileError: it cannot be built.
     """
-    with tempfile.TemporaryDirectory(prefix="autotune-lock-") as folder:
+    with temporary_folder("lock") as folder:
         built = as_built(kernel, target)
         output = compile_kernel(built, target, timeout_s=timeout_s, out_dir=folder)
         return code_hash(Path(output.artifact).read_bytes())

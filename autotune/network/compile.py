@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -31,6 +30,7 @@ from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.utils import environment
 from autotune.utils.check import Check
+from autotune.utils.scratch import temporary_folder
 from autotune.workload import Candidate, GraphWorkload, ScheduleSteps, Workload
 
 _TIMEOUT_S = 600.0
@@ -203,7 +203,7 @@ def _module(
     with suppress(KeyError):
         return known[unit.key]
     named = kernel_of_unit(unit, target, kernel_for)
-    with tempfile.TemporaryDirectory(prefix="autotune-network-") as folder:
+    with temporary_folder("network") as folder:
         output = compile_kernel(named, target, timeout_s=_TIMEOUT_S, out_dir=folder)
         artifact = Path(output.artifact)
         return Module(named, target, artifact.read_bytes(), artifact.suffix, output.resources)

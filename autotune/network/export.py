@@ -22,6 +22,7 @@ from autotune.network.plan import ExecutionPlan, Home, Placement, PlanStep
 from autotune.runtime.module import load_module
 from autotune.target import Target
 from autotune.utils.check import Check
+from autotune.utils.scratch import temporary_folder
 
 _HEAD, _WEIGHTS, _VERSION = "network.json", "weights.params", 1
 # A place: home, number or offset, shape, dtype.
@@ -115,7 +116,7 @@ def load_network(path: str | os.PathLike[str]) -> CompiledNetwork:
 def _load(path: str) -> CompiledNetwork:
     with (
         zipfile.ZipFile(path) as archive,
-        tempfile.TemporaryDirectory(prefix="autotune-load-") as folder,
+        temporary_folder("load") as folder,
     ):
         head: _Head = json.loads(archive.read(_HEAD))
         if head["version"] != _VERSION:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +27,7 @@ from autotune.target import Target
 from autotune.utils.check import Check
 from autotune.utils.files import remove_own
 from autotune.utils.names import Elsewhere
+from autotune.utils.scratch import kept_folder, temporary_folder
 
 # Kernels of other sizes that stay loaded.
 _MOST_LOADED = 8
@@ -170,7 +170,7 @@ class Module(Elsewhere):
             raise KernelError(f"{self.name}: {found}")
 
     def _load(self, kernel: Kernel) -> Executable:
-        folder = tempfile.mkdtemp(prefix="autotune-load-")
+        folder = kept_folder("load")
         remove = weakref.finalize(self, remove_own, folder, os.getpid())
         path = Path(folder, f"{identifier(self.name)}{self.suffix}")
         path.write_bytes(self._artifact_of(kernel))
@@ -183,7 +183,7 @@ class Module(Elsewhere):
         """Return the machine code; an emulated launch is part of it, so sizes are."""
         if not self.target.emulate or kernel is self.kernel:
             return self.artifact
-        with tempfile.TemporaryDirectory(prefix="autotune-build-") as folder:
+        with temporary_folder("build") as folder:
             output = compile_kernel(kernel, self.target, timeout_s=_TIMEOUT_S, out_dir=folder)
             return Path(output.artifact).read_bytes()
 

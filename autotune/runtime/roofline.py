@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -38,6 +37,7 @@ from autotune.target.backends import part
 from autotune.utils import environment
 from autotune.utils.files import read_own, write_atomically
 from autotune.utils.plain_data import mapping, number, row, text
+from autotune.utils.scratch import temporary_folder
 
 # Short samples, of which the least counts: some fall between what else the machine does. More are
 # taken until so many come so near the least that it was no luck, and clocks had time to rise.
@@ -206,7 +206,7 @@ def _least_s(kernel: Kernel, target: Target, device: Device, plan: Sequence[int]
     inputs = [np.ones(a.shape, a.dtype) for a in kernel.inputs]
     if plan:
         inputs[1][:] = plan
-    with tempfile.TemporaryDirectory(prefix="autotune-roofline-") as folder:
+    with temporary_folder("roofline") as folder:
         output = compile_kernel(kernel, target, timeout_s=300, out_dir=Path(folder))
         with load(output.artifact, kernel, device) as executable:
             return _least_of_rounds(executable, executable.allocate(inputs))

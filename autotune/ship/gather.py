@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from autotune.runtime.compile.ptx import ptx_of
 from autotune.ship.names import unique_names
 from autotune.target import Target
 from autotune.task import Task
+from autotune.utils.scratch import temporary_folder
 
 Kind = Literal["cubin", "ptx", "text"]
 
@@ -195,7 +195,7 @@ def _attempt(
 
 def _c_image(kernel: Kernel, arch: str, timeout_s: float) -> Image:
     """Return C text that compiles here; its functions get names of their own later."""
-    with tempfile.TemporaryDirectory(prefix="autotune-ship-") as folder:
+    with temporary_folder("ship") as folder:
         output = compile_kernel(kernel, Target("c"), timeout_s=timeout_s, out_dir=folder)
         built = Path(output.artifact).read_bytes()
     return Image("text", arch, kernel, built, {one.entry: one.entry for one in kernel.calls})
@@ -208,7 +208,7 @@ def _cubin_image(kernel: Kernel, arch: str, timeout_s: float) -> Image | None:
     target = Target(f"cuda -arch={arch}")
     if violation := launch_violation(kernel, target.limits):
         raise KernelError(violation)
-    with tempfile.TemporaryDirectory(prefix="autotune-ship-") as folder:
+    with temporary_folder("ship") as folder:
         output = compile_kernel(kernel, target, timeout_s=timeout_s, out_dir=folder)
         cubin = Path(output.artifact).read_bytes()
     return Image("cubin", only or arch, kernel, cubin, symbols(kernel, cubin))

@@ -28,7 +28,7 @@ MADE = {
         with autotune.Target("cuda -emulate"):
             owner = autotune.build(kernel)
         owner.executable
-        [folder] = glob.glob(f"{tempfile.gettempdir()}/autotune-load-*")
+        [folder] = glob.glob(f"{tempfile.gettempdir()}/autotune-scratch-kept-*/load-*")
     """,
 }
 FORKS = """

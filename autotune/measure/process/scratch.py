@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import shutil
 import tempfile
@@ -12,10 +10,8 @@ import time
 from pathlib import Path
 
 from autotune.errors import MeasureError
+from autotune.utils.scratch import make_held, sweep
 
-_PREFIX = "autotune-scratch-"
-# A younger folder may be one that its owner is about to lock.
-_YOUNG_S = 60.0
 # A process that was just killed may finish a write.
 _REMOVE_S = 2.0
 _RETRY_S = 0.02
@@ -84,9 +80,8 @@ class Scratch:
 
     def _make(self) -> Path:
         try:
-            path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{self._purpose}-", dir=self._parent))
-            self._held = _locked(path)
-            _sweep(path.parent)
+            path, self._held = make_held(self._purpose, self._parent)
+            sweep(path.parent)
             return path
         except OSError as error:
             raise _no_room(self._parent or tempfile.gettempdir(), error) from error
@@ -132,27 +127,3 @@ def _no_room(where: str, error: OSError) -> MeasureError:
         f"temporary files cannot be written in {where}: {error.strerror or error}; free space "
         "there or set TMPDIR, and go on: trials that were under way are not in the log"
     )
-
-
-def _locked(folder: Path) -> int | None:
-    """Return a descriptor that holds the folder; None when another process holds it."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _sweep(parent: Path) -> None:
-    """Remove what killed processes left."""
-    for folder in parent.glob(f"{_PREFIX}*"):
-        # Others may sweep at the same time, or own what is there.
-        with contextlib.suppress(OSError):
-            if time.time() - folder.stat().st_mtime < _YOUNG_S:
-                continue
-            held = _locked(folder)
-            if held is not None:
-                shutil.rmtree(folder, ignore_errors=True)
-                os.close(held)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from autotune.runtime.compile.cached import CudaCompiler, compile_kernel
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
 from autotune.runtime.load import load
+from autotune.utils.scratch import temporary_folder
 
 # An argument has one answer; functions take fewer.
 _MOST_ANSWERS = 256
@@ -152,7 +152,7 @@ class Inspector:
         return self._loaded[""]
 
     def _load(self, kernel: Kernel) -> Executable:
-        with tempfile.TemporaryDirectory(prefix="autotune-inspector-") as folder:
+        with temporary_folder("inspector") as folder:
             return load(self._built(kernel, folder), kernel, self.device)
 
     def _built(self, kernel: Kernel, folder: str) -> str:

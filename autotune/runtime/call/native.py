@@ -9,7 +9,6 @@ import importlib.machinery
 import importlib.util
 import sys
 import sysconfig
-import tempfile
 import threading
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +24,7 @@ from autotune.runtime.arrays.versions import raise_versions
 from autotune.runtime.call.streams import stream_handle
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.target import Target
+from autotune.utils.scratch import temporary_folder
 
 _NAME = "autotune_launcher"
 _PARTS = ("views.c", "entries.c", "entry_type.c", "callers.c", "forward.c", "launcher.c")
@@ -57,7 +57,7 @@ def _make() -> tuple[object, str]:
     if sys.maxsize < 2**32 or sys.byteorder != "little":
         return None, "addresses are not 64 bits of a little-endian machine"
     try:
-        with tempfile.TemporaryDirectory(prefix="autotune-launcher-") as folder:
+        with temporary_folder("launcher") as folder:
             output = compile_kernel(
                 source_of_launcher(), Target("c"), timeout_s=_TIMEOUT_S, out_dir=folder
             )

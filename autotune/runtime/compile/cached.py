@@ -36,6 +36,7 @@ from autotune.target import Target
 from autotune.target.backends import part
 from autotune.utils import environment
 from autotune.utils.check import Check
+from autotune.utils.scratch import temporary_folder
 
 CudaCompiler = Literal["nvcc", "nvrtc"]
 # A header or library that is missing now may be there tomorrow: no verdict to remember.
@@ -168,7 +169,7 @@ def _users_cache(folder: Path) -> BuildCache:
 def _compile(kernel: Kernel, recipe: Recipe, timeout_s: float) -> CacheEntry:
     """Run the recipe; a refusal of the source is a result as well."""
     try:
-        with tempfile.TemporaryDirectory(prefix="autotune-build-") as folder:
+        with temporary_folder("build") as folder:
             log = recipe.compile(Path(folder), timeout_s)
             artifact = _artifact(kernel, Path(folder, "out" + recipe.suffix), log)
     except (CompilerMissing, CompilerCrashed, CompileTimeout):

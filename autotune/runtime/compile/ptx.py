@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from autotune.errors import CompilerCrashed
@@ -10,6 +9,7 @@ from autotune.kernel.kernel import Kernel
 from autotune.runtime.compile.compilers import run_compiler
 from autotune.runtime.compile.cuda_compilers import instantiate
 from autotune.runtime.compile.toolchain import nvcc_toolchain
+from autotune.utils.scratch import temporary_folder
 
 
 def ptx_of(kernel: Kernel, arch: str, timeout_s: float) -> bytes:
@@ -25,7 +25,7 @@ def ptx_of(kernel: Kernel, arch: str, timeout_s: float) -> bytes:
     """
     whole = instantiate(kernel)
     virtual = arch.replace("sm_", "compute_")
-    with tempfile.TemporaryDirectory(prefix="autotune-build-") as text:
+    with temporary_folder("build") as text:
         folder = Path(text)
         (folder / "kernel.cu").write_text(whole.source, "utf-8")
         nvcc = nvcc_toolchain().command[0]

@@ -14,7 +14,6 @@ import re
 import shlex
 import shutil
 import signal
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from autotune.utils import environment
 from autotune.utils.children import describe_exit
 from autotune.utils.command import Completed, run
 from autotune.utils.files import read_own, write_atomically
+from autotune.utils.scratch import temporary_folder
 
 _PROBE_TIMEOUT_S = 60.0
 _VERSION_TIMEOUT_S = 15.0
@@ -197,7 +197,7 @@ def _accepted(command: tuple[str, ...], language: str) -> list[str]:
         CompilerCrashed: that cannot be told now.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="autotune-probe-") as folder:
+        with temporary_folder("probe") as folder:
             source = Path(folder, "probe.c")
             source.write_text("void probe(float *x) {\n#pragma omp parallel\n  x[0] = 1; }\n")
             return _accepted_in(folder, [*command, "-x", language, "-shared", "-fPIC"])

@@ -7,13 +7,13 @@ the OpenMP runtime loaded: its threads would not survive being unloaded with a k
 from __future__ import annotations
 
 import ctypes
-import tempfile
 from functools import cache
 
 from autotune.kernel.kernel import Kernel, KernelCall
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.target import Target
 from autotune.utils.libraries import load_library
+from autotune.utils.scratch import temporary_folder
 
 _SOURCE = """\
 #define _GNU_SOURCE
@@ -186,7 +186,7 @@ def host_helper() -> ctypes.CDLL:
         args=(),
         calls=(KernelCall("autotune_threads", ()),),
     )
-    with tempfile.TemporaryDirectory(prefix="autotune-helper-") as folder:
+    with temporary_folder("helper") as folder:
         output = compile_kernel(kernel, Target("c"), timeout_s=120, out_dir=folder)
         library = load_library(output.artifact, "autotune's helper for kernels on the CPU")
     run = ctypes.POINTER(RunStruct)

@@ -7,14 +7,11 @@ while a kernel is timed on this host.
 
 from __future__ import annotations
 
-import atexit
 import json
 import logging
-import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -30,7 +27,7 @@ from autotune.record import RACE_NOTE, LogWriter, encode
 from autotune.tuner.loop.result import TuneResult
 from autotune.tuner.loop.watchers import Callback
 from autotune.utils.check import Check
-from autotune.utils.files import remove_own
+from autotune.utils.scratch import kept_folder
 from autotune.utils.visible import visible
 from autotune.workload import Candidate
 
@@ -61,10 +58,8 @@ class LivePage(Callback):
     def __init__(self, log: Path | None = None, port: int | None = None) -> None:
         self._writer: LogWriter | None = None
         if log is None:
-            folder = tempfile.mkdtemp(prefix="autotune-page-")
-            # Not with this callback: the page goes on to read what the run wrote last.
-            atexit.register(remove_own, folder, os.getpid())
-            log = Path(folder) / "run.log"
+            # Not removed with this callback: the page goes on to read what the run wrote last.
+            log = Path(kept_folder("page")) / "run.log"
             self._writer = LogWriter(log)
         self._log, self._port = log.resolve(), port
         self._looking: _Looking | None = None
