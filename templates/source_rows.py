@@ -31,7 +31,8 @@ from .rows import (
     scan_cpu,
     scan_cuda,
 )
-from .rows.rows_shape import Reduction, Rows
+from .rows.reduction_shape import Extents, Reduction
+from .rows.rows_shape import Rows
 from .rows.scan_cuda import Scan
 from .source import softmax_along, tunable, tunable_rows
 
@@ -164,19 +165,22 @@ def attention_cuda_heads(
 
 @template("reduce.cuda")
 def reduce_cuda_rows(
-    operation: str, outer: int, depth: int, inner: int = 1, dtype: str = "float32"
+    operation: str, outer: Extents, depth: Extents, inner: int = 1, dtype: str = "float32"
 ) -> SourceKernel:
     """Reduce an array ``[outer, depth, inner]`` along its middle axis.
 
-    Rows of a matrix have ``inner=1``, columns ``outer=1``.
+    Rows of a matrix have ``inner=1``, columns ``outer=1``. With ``outer=(1, 64)`` and
+    ``depth=(8, 3136)`` the first and the third axis of an array ``[8, 64, 3136]`` are reduced:
+    extents that are kept and reduced alternate.
 
     Args:
         operation: ``"sum"``, ``"mean"``, ``"prod"``, ``"max"``, ``"min"``, ``"argmax"`` or
             ``"argmin"``; indices are int32, and of several equal elements that of the first.
-        dtype: ``"float32"``, ``"float16"``, ``"bfloat16"``; or, but for means, ``"int8"``,
-            ``"uint8"``, ``"int16"``, ``"int32"``, whose sums and products are int32, modulo 2^32.
+        dtype: ``"float32"``, ``"float16"``, ``"bfloat16"``, ``"float64"``; or, but for means,
+            ``"int8"``, ``"uint8"``, ``"int16"``, ``"int32"``, whose sums and products are int32,
+            modulo 2^32, and ``"int64"``.
     """
-    shape = Reduction(operation, outer, depth, inner, dtype)
+    shape = Reduction.of(operation, outer, depth, inner, dtype)
     if reduce_staged.offered(shape) and not reduce_staged.chosen_before(get_config()):
         return tunable(reduce_staged, shape, "cuda")
     return tunable(reduce_cuda, shape, "cuda")

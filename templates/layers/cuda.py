@@ -16,7 +16,8 @@ from ..convolutions.window_cpu import ACTIVATIONS as CPU_ACTIVATIONS
 from ..data_movement.take_cuda import INDICES, TakeRows
 from ..data_movement.transpose_shape import ELEMENT_BYTES, Transpose
 from ..epilogue import ACTIVATIONS as ACTIVATIONS
-from ..rows.rows_shape import WHOLE, Reduction
+from ..rows.number_types import STORED, WHOLE
+from ..rows.reduction_shape import Reduction
 
 FLOAT32 = ("float32",)
 FLOATS = ("float32", "float16", "bfloat16")
@@ -149,21 +150,41 @@ def _reduced(kind: str, layer: Layer, extents: tuple[object, ...]) -> Offer | No
     dtype = layer.inputs[0].dtype
     args = (*extents, dtype)
     # On a CPU there is only one dtype.
-    fits = takes(Reduction, *args) and (kind == "cuda" or dtype in FLOAT32)
+    fits = takes(Reduction.of, *args) and (kind == "cuda" or dtype in FLOAT32)
     given = args if kind == "cuda" else extents
     return Offer(f"reduce.{kind}", given, layer.inputs) if fits else None
 
 
 def reduction(kind: str, layer: Layer) -> Offer | None:
-    """Offer the reduction along neighbouring axes."""
+    """Offer the reduction along neighbouring axes, and on a GPU along any."""
     op, shape = layer.op, layer.inputs[0].shape
     assert isinstance(op, ops.Reduction)
-    over = op.over(len(shape))
-    neighbours = bool(over) and over == tuple(range(over[0], over[-1] + 1))
-    if not neighbours or layer.epilogue != Epilogue():
+    outer, depth, inner = _alternating(shape, op.over(len(shape)))
+    if not depth or layer.epilogue != Epilogue():
         return None
-    outer, depth = math.prod(shape[: over[0]]), math.prod(shape[over[0] : over[-1] + 1])
-    return _reduced(kind, layer, (op.name, outer, depth, math.prod(shape[over[-1] + 1 :])))
+    if len(depth) == 1:
+        return _reduced(kind, layer, (op.name, *outer, *depth, inner))
+    return _reduced(kind, layer, (op.name, outer, depth, inner)) if kind == "cuda" else None
+
+
+def _alternating(
+    shape: tuple[int, ...], over: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return the extents of neighbours that are kept, of those reduced, and what is behind them.
+
+    Axes of one element are neighbours of both.
+    """
+    outer, depth, inner = list[int](), list[int](), 1
+    for axis, extent in enumerate(shape):
+        if axis not in over:
+            inner *= extent
+        elif depth and inner == 1:
+            depth[-1] *= extent
+        else:
+            outer.append(inner)
+            depth.append(extent)
+            inner = 1
+    return tuple(outer), tuple(depth), inner
 
 
 def enter_windows(kind: str, layouts: tuple[str, ...]) -> None:
@@ -183,10 +204,12 @@ def enter_reductions(kind: str, dtypes: tuple[str, ...]) -> None:
     for operator in ("nn.global_avg_pool2d", "nn.global_max_pool2d"):
         implements(operator, kind, name, IMAGES, dtypes)(pool)
     implements("nn.global_avg_pool3d", kind, name, VOLUMES, dtypes)(pool)
-    # Indices are integers, whatever the elements are; sums of whole numbers are of 32 bits.
-    indices, whole = ("argmax", "argmin"), tuple(WHOLE) if kind == "cuda" else ()
-    more = dict.fromkeys(indices, whole or ("int32",)) | dict.fromkeys(("max", "min"), whole)
-    more |= dict.fromkeys(("sum", "prod"), tuple(each for each in whole if each == "int32"))
+    # Indices are integers, whatever the elements are; sums of narrow ones are of 32 bits.
+    indices, stored = ("argmax", "argmin"), tuple(STORED) if kind == "cuda" else ()
+    more = dict.fromkeys(indices, stored or ("int32",)) | dict.fromkeys(("max", "min"), stored)
+    own = tuple(each for each in stored if each in ("int32", "int64", "float64"))
+    more |= dict.fromkeys(("sum", "prod"), own)
+    more["mean"] = tuple(each for each in stored if each not in WHOLE)
     for operator in ("sum", "mean", "max", "min", "prod", *indices):
         every = (*dtypes, *more.get(operator, ()))
         implements(operator, kind, name, dtypes=every)(partial(reduction, kind))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from autotune import SourceKernel, Target, call, workspace
 
 from .. import common, cpu_tiles
-from .rows_shape import Reduction
+from .reduction_shape import Reduction
 
 REDUCERS = {"sum": 0, "mean": 0, "prod": 1, "max": 2, "min": 3, "argmax": 2, "argmin": 3}
 SPLITS = (1, 2, 4, 8, 16, 32, 64, 128)

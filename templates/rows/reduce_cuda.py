@@ -2,18 +2,20 @@
 
 One kernel text, ``reduce.cu``, with the reducers of ``reducers.h``. Where outputs are too few to
 fill a device, the reduction is split among blocks and a second kernel combines their partial
-results (Harris, "Optimizing parallel reduction in CUDA", 2007, with warp shuffles).
+results (Harris, "Optimizing parallel reduction in CUDA", 2007, with warp shuffles). Reduced axes
+that are no neighbours are one for the kernel, whose elements it finds by quotients.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from autotune import SourceKernel, Target, call, workspace
 
 from .. import common
-from .rows_shape import Reduction
+from .reduction_shape import Reduction
 
 SPLITS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 # Outputs up to which a warp, not a thread, combines the partial results of one.
@@ -47,7 +49,8 @@ class ReductionTiling:
         """Estimate of the registers of a thread: loads in flight, states, and addresses."""
         c = self.choice
         states = c["unroll"] if self.shape.inner == 1 else c["vec"]
-        return c["unroll"] * c["vec"] + states * self.shape.state_words + 24
+        held = c["unroll"] * c["vec"] * common.ceil_div(self.shape.element_bytes, 4)
+        return held + states * self.shape.state_words + 24
 
     @property
     def joiners(self) -> int:
@@ -60,6 +63,7 @@ class ReductionTiling:
         knobs: dict[str, int | str] = {name.upper(): value for name, value in c.items()}
         knobs |= s.defines()
         knobs |= common.defines(per_split=self.per_split, joiners=self.joiners)
+        knobs |= _places(s)
         # Without a split there are no partial results.
         names = ["data", "out", "partial"] if c["split"] > 1 else ["data", "out", "out"]
         block = (c["threads"], c["rows"])
@@ -81,10 +85,33 @@ class ReductionTiling:
         )
 
 
+def _places(shape: Reduction) -> dict[str, int | str]:
+    """Return the offsets of planes and of rows as text, where they are not multiples."""
+    if not shape.apart:
+        return {}
+    extents = shape.extents
+    strides = [math.prod(extents[i + 1 :]) for i in range(len(extents))]
+    return {
+        "PLANE_AT": _offset("outer", extents[:-1:2], strides[:-1:2]),
+        "ROW_AT": _offset("at", extents[1:-1:2], strides[1:-1:2]),
+    }
+
+
+def _offset(index: str, extents: Sequence[int], strides: Sequence[int]) -> str:
+    """Return the offset of an index into several axes; the last of them varies fastest."""
+    terms, inner = [], 1
+    for place in reversed(range(len(extents))):
+        own = index if inner == 1 else f"{index} / {inner}"
+        own = own if place == 0 else f"{own} % {extents[place]}"
+        terms.append(f"static_cast<size_t>({own}) * {strides[place]}")
+        inner *= extents[place]
+    return f"({' + '.join(terms)})"
+
+
 def candidates(shape: Reduction) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     widest = 16 // shape.element_bytes
-    across = shape.depth if shape.inner == 1 else shape.inner
+    across = shape.run if shape.inner == 1 else shape.inner
     threads = [4, 8, 16, 32, 64, 128, 256]
     if shape.inner == 1:
         threads = [*common.lanes(shape.depth), 32, 64, 128, 256, 512, 1024]

@@ -14,7 +14,7 @@ from autotune import SourceKernel, Target, call
 
 from .. import common
 from ..bank_conflicts import WARP, wavefronts
-from .rows_shape import Reduction
+from .reduction_shape import Reduction
 
 # Longest rows, and longest that vectors of 16 bytes do not divide; largest planes, fewest of them,
 # and widest rows of a plane, in bytes: wider ones are read coalesced by blocks of a plane. An H200
@@ -27,7 +27,9 @@ MOST_BYTES, OUTERS = 47 * 1024, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 20
 
 def offered(shape: Reduction) -> bool:
     """Return whether planes are many, and so small that a block of one has little to do."""
-    if shape.outer < FEWEST or shape.outputs * shape.depth < FEWEST_ELEMENTS:
+    if shape.apart or shape.outer < FEWEST:
+        return False
+    if shape.outputs * shape.depth < FEWEST_ELEMENTS:
         return False
     if candidates(shape)["outers"][0] * (_plane_bytes(shape) + 16) > MOST_BYTES:
         return False

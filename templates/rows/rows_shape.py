@@ -1,4 +1,4 @@
-"""Shapes of row-wise maps and of reductions, and their numpy references."""
+"""Shapes of row-wise maps, and their numpy references."""
 
 from __future__ import annotations
 
@@ -14,24 +14,12 @@ from autotune.kernel import Argument
 from ..common import Array
 
 DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2}
-# Whole numbers, which only reductions take: their bytes, and their types in C.
-WHOLE = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4}
-C_NAMES = {"int8": "signed char", "uint8": "unsigned char", "int16": "short", "int32": "int"}
 # Names in templates, and of the structs of the kernels.
 MAPS = {
     "softmax": "Softmax",
     "log_softmax": "LogSoftmax",
     "layer_norm": "LayerNorm",
     "rms_norm": "RmsNorm",
-}
-REDUCERS = {
-    "sum": "Sum",
-    "mean": "Mean",
-    "prod": "Product",
-    "max": "Maximum",
-    "min": "Minimum",
-    "argmax": "Argmax",
-    "argmin": "Argmin",
 }
 
 
@@ -151,103 +139,3 @@ class Rows:
                 squares = np.mean(data * data, axis=1, keepdims=True)
                 result = data / np.sqrt(squares + self.epsilon)
         return result
-
-
-@dataclass(frozen=True)
-class Reduction:
-    """An array ``[outer, depth, inner]`` reduced along its middle by one of `REDUCERS`."""
-
-    operation: str
-    outer: int
-    depth: int
-    inner: int = 1
-    dtype: str = "float32"
-
-    def __post_init__(self) -> None:
-        if self.operation not in REDUCERS:
-            raise TemplateError(
-                f"reduce: operation must be one of {', '.join(REDUCERS)}, got {self.operation!r}"
-            )
-        extents = (self.outer, self.depth, self.inner)
-        check_extents("reduce", self.dtype, *extents, dtypes={**DTYPES, **WHOLE})
-        if self.operation == "mean" and self.whole:
-            raise TemplateError(
-                f"reduce: the mean of {self.dtype} is no whole number; take the sum, or floats"
-            )
-        if self.outer * self.inner > MOST_ROWS or self.depth > LONGEST:
-            raise TemplateError(f"reduce: kernels index outputs by 32 bits, got {self}")
-
-    @property
-    def outputs(self) -> int:
-        """Elements of the output."""
-        return self.outer * self.inner
-
-    @property
-    def place(self) -> bool:
-        """Whether results are indices, int32, rather than elements."""
-        return self.operation.startswith("arg")
-
-    @property
-    def whole(self) -> bool:
-        """Whether elements are whole numbers."""
-        return self.dtype in WHOLE
-
-    @property
-    def result(self) -> str:
-        """Return the type of results: int32 of places, and of sums of whole numbers."""
-        summed = self.whole and self.operation in ("sum", "prod")
-        return "int32" if self.place or summed else self.dtype
-
-    @property
-    def state_words(self) -> int:
-        """32-bit words of a state."""
-        return 2 if self.place else 1
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of an element."""
-        return {**DTYPES, **WHOLE}[self.dtype]
-
-    @property
-    def flop(self) -> int:
-        """Additions or comparisons."""
-        return self.outputs * self.depth
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that must move at least once."""
-        written = 4 if self.result == "int32" else self.element_bytes
-        return self.outputs * (self.depth * self.element_bytes + written)
-
-    def arguments(self) -> list[Argument]:
-        """Return data and out."""
-        return [
-            arg("data", (self.outer, self.depth, self.inner), self.dtype),
-            arg("out", (self.outer, self.inner), self.result, role="out"),
-        ]
-
-    def defines(self) -> dict[str, int | str]:
-        """Return the parameters of the kernels that follow from a shape."""
-        kind: dict[str, int | str] = (
-            {"WHOLE": C_NAMES[self.dtype]}
-            if self.whole
-            else {"ELEMENT": list(DTYPES).index(self.dtype)}
-        )
-        kind |= {"OUTER": self.outer, "DEPTH": self.depth, "INNER": self.inner}
-        return kind | {"REDUCER": REDUCERS[self.operation], "AS_INT": int(self.result == "int32")}
-
-    @property
-    def texts(self) -> list[str]:
-        """Files of the kernels folder for elements, states and results."""
-        elements = "whole_elements.h" if self.whole else "elements.h"
-        return [elements, "reducers.h", "reduced.h"]
-
-    def reference(self) -> Callable[..., Array]:
-        """Return numpy in, numpy out."""
-        reduce = getattr(np, self.operation)
-
-        def reduced(data: Array) -> Array:
-            out: Array = reduce(data, axis=1)
-            return out.astype(np.int32) if self.result == "int32" else out
-
-        return reduced

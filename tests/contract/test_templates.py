@@ -77,6 +77,10 @@ LISTS = {
     "stride": [0, -1, (1, 0), (1, 2, 3, 4), 1.5, "a", None],
     "padding": [-1, (1, -1), 1.5, "same", None],
 }
+LISTS |= {
+    "outer": [0, -1, (0,), (1, 2), 1.5, "a", None, HUGE],
+    "depth": [0, -1, (2, 4), 1.5, None],
+}
 LISTS |= {"strides": LISTS["stride"], "dilation": LISTS["stride"], "size": LISTS["stride"]}
 BY_NAME = {
     "dtype": ["float8", "complex64", "bool", "", 5, None],

@@ -1,7 +1,30 @@
 // Reductions (`reducers.h`) of an array [OUTER, DEPTH, INNER] along its middle axis, which is split into SPLIT ranges,
 // one a block. With more than one their states are written to `partial`, and `reduce_join`, by programmatic dependent
-// launch, combines them with JOINERS threads an output.
+// launch, combines them with JOINERS threads an output. Where further axes lie between those that are reduced, OUTER
+// and DEPTH are products of extents that alternate in the array, and the first element of plane `outer`, and element
+// `at` of a column, have offsets that are not multiples (PLANE_AT, ROW_AT; made by reduce_cuda.py).
 #define OUTPUTS (OUTER * INNER)
+
+// Offset of the first element of a plane.
+__device__ __forceinline__ size_t plane_at(int outer) {
+#ifdef PLANE_AT
+  return PLANE_AT;
+#else
+  return static_cast<size_t>(outer) * DEPTH * INNER;
+#endif
+}
+
+// Element `begin + further` of a column.
+__device__ __forceinline__ const Element* row_at(const Element* column, int begin, int further) {
+#ifdef ROW_AT
+  const int at = begin + further;
+  return column + ROW_AT;
+#elif INNER == 1
+  return column + begin + further;
+#else
+  return column + static_cast<size_t>(begin + further) * INNER;
+#endif
+}
 
 // Writes the result of an output, or its partial state.
 __device__ __forceinline__ void write_state(Result* out, float* partial, int output, State state) {
@@ -23,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   const int row = blockIdx.x * ROWS + threadIdx.y;
   if (SPLIT > 1) launch_dependent_grids();
   const bool active = row < OUTER;
-  const Element* const from = data + static_cast<size_t>(active ? row : 0) * DEPTH;
+  const Element* const from = data + plane_at(active ? row : 0);
   const int begin = blockIdx.y * PER_SPLIT;
   const int end = begin + PER_SPLIT < DEPTH ? begin + PER_SPLIT : DEPTH;
   State states[UNROLL];
@@ -34,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   for (; at + (UNROLL - 1) * SWEEP < end; at += UNROLL * SWEEP) {
     Value v[UNROLL][VEC];
 #pragma unroll
-    for (int i = 0; i < UNROLL; ++i) load_elements<VEC>(v[i], from + at + i * SWEEP);
+    for (int i = 0; i < UNROLL; ++i) load_elements<VEC>(v[i], row_at(from, at, i * SWEEP));
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i)
 #pragma unroll
@@ -43,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
 #pragma unroll 1
   for (; at < end; at += SWEEP) {
     Value v[VEC];
-    load_elements<VEC>(v, from + at);
+    load_elements<VEC>(v, row_at(from, at, 0));
 #pragma unroll
     for (int j = 0; j < VEC; ++j) REDUCER::add(states[0], v[j], at + j);
   }
@@ -62,8 +85,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   if (SPLIT > 1) launch_dependent_grids();
   const int column = (blockIdx.x % TILES * THREADS + threadIdx.x) * VEC;
   const bool active = column < INNER;
-  const Element* const from =
-      data + static_cast<size_t>(outer) * DEPTH * INNER + (active ? column : 0);
+  const Element* const from = data + plane_at(outer) + (active ? column : 0);
   const int begin = blockIdx.y * PER_SPLIT;
   const int end = begin + PER_SPLIT < DEPTH ? begin + PER_SPLIT : DEPTH;
   State states[VEC];
@@ -74,8 +96,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
   for (; at + (UNROLL - 1) * ROWS < end; at += UNROLL * ROWS) {
     Value v[UNROLL][VEC];
 #pragma unroll
-    for (int i = 0; i < UNROLL; ++i)
-      load_elements<VEC>(v[i], from + static_cast<size_t>(at + i * ROWS) * INNER);
+    for (int i = 0; i < UNROLL; ++i) load_elements<VEC>(v[i], row_at(from, at, i * ROWS));
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i)
 #pragma unroll
@@ -84,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) reduce(
 #pragma unroll 1
   for (; at < end; at += ROWS) {
     Value v[VEC];
-    load_elements<VEC>(v, from + static_cast<size_t>(at) * INNER);
+    load_elements<VEC>(v, row_at(from, at, 0));
 #pragma unroll
     for (int j = 0; j < VEC; ++j) REDUCER::add(states[j], v[j], at);
   }

@@ -1,12 +1,9 @@
 // Reducers: the state of a partial reduction, and how two are combined. DEPTH is the number of elements of a row.
 //
 // A reducer has `identity()`, the state of no elements; `add`, of one more element; `combine`, of two states; and
-// `value`, the result. `index` is the index of an element in its row. Values are floats, or of elements that are whole
-// numbers, int.
-#ifdef WHOLE
-typedef int Value;
-#define LOWEST (-2147483647 - 1)
-#define HIGHEST 2147483647
+// `value`, the result. `index` is the index of an element in its row. Values are floats, or of the type VALUE.
+#ifdef VALUE
+typedef VALUE Value;
 #else
 typedef float Value;
 #define LOWEST __int_as_float(0xff800000)
@@ -24,7 +21,7 @@ struct Sum {
 };
 
 struct Mean : Sum {
-  static __device__ __forceinline__ Value value(State s) { return s.sum * (1.0f / DEPTH); }
+  static __device__ __forceinline__ Value value(State s) { return s.sum * (static_cast<Value>(1) / DEPTH); }
 };
 
 struct Product {

@@ -128,6 +128,30 @@ def test_whole_numbers_are_reduced_by_name(name, dtype, axes, tmp_path):
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype", "axes"),
+    [
+        ("sum", "float32", (0, 2)),
+        ("mean", "float64", (1, 3)),
+        ("argmax", "int64", (0, 3)),
+        ("max", "float16", (0, 2, 3)),
+        ("sum", "int64", (2,)),
+    ],
+)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_any_axes_are_reduced_by_name(name, dtype, axes, keepdims, tmp_path):
+    op = OPERATORS[name](axes, keepdims)
+    got, want, choice = by_name(op, [(3, 5, 4, 7)], dtype, EMULATED, tmp_path)
+    assert choice.template == "reduce.cuda"
+    np.testing.assert_allclose(got, want, rtol=1e-2 if dtype == "float16" else 1e-5, atol=1e-5)
+
+
+def test_axes_that_are_no_neighbours_are_reduced_by_rule_on_a_cpu(tmp_path):
+    got, want, choice = by_name(ops.Sum((0, 2)), [(3, 5, 4)], "float32", CPU, tmp_path)
+    assert choice.origin == "rule"
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
 def test_whole_numbers_are_reduced_by_rule_on_a_cpu(tmp_path):
     got, want, choice = by_name(ops.Argmax((1,)), [(3, 50)], "int32", CPU, tmp_path, most=100)
     assert choice.origin == "rule"

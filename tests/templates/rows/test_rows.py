@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from autotune.templates.data_movement.transpose_shape import merged
 from autotune.templates.rows import reduce_cuda, rows_cuda
-from autotune.templates.rows.rows_shape import Reduction, Rows
+from autotune.templates.rows.reduction_shape import Reduction
+from autotune.templates.rows.rows_shape import Rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -199,7 +200,8 @@ def test_a_norm_of_a_row_far_from_zero_loses_no_digits(keep):
         ("rms_norm", (4, 4, -1.0), "epsilon must be at least 0"),
         ("group_norm", (1, 6, 4, 4), "groups divide channels"),
         ("reduce", ("median", 4, 4), "operation must be one of"),
-        ("reduce", ("sum", 4, 4, 1, "int64"), "dtype must be one of"),
+        ("reduce", ("sum", 4, 4, 1, "complex64"), "dtype must be one of"),
+        ("reduce", ("sum", (4, 2), 4), "outer and depth must be two numbers, or as many"),
         ("cumsum", (0, 4), "must be at least 1"),
         ("transpose", ((4, 4), (0, 0)), "must name each of 2 axes once"),
         ("transpose", ((4, 4), (1, 0), "complex64"), "dtype must be one of"),

@@ -8,7 +8,8 @@ import pytest
 from autotune.templates.data_movement import transpose_cpu
 from autotune.templates.data_movement.transpose_shape import Transpose
 from autotune.templates.rows import reduce_cpu, rows_cpu, scan_cpu
-from autotune.templates.rows.rows_shape import Reduction, Rows
+from autotune.templates.rows.reduction_shape import Reduction
+from autotune.templates.rows.rows_shape import Rows
 from autotune.templates.rows.scan_cuda import Scan
 
 import autotune

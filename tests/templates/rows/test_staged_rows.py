@@ -13,7 +13,8 @@ from autotune.templates.rows import (
     scan_cuda,
     scan_staged,
 )
-from autotune.templates.rows.rows_shape import Reduction, Rows
+from autotune.templates.rows.reduction_shape import Reduction
+from autotune.templates.rows.rows_shape import Rows
 from autotune.templates.rows.scan_cuda import Scan
 
 from autotune.emulator import run_emulated
