@@ -6,8 +6,9 @@ What reads much again and again is given the tiles that closed forms rank first
 What precedes a reduction, or follows it, is computed in place; a reduction that one elementwise
 stage reads is summed up in registers where that stage needs it. On the CPU the innermost axis runs
 in vectors and the outer ones in parallel; on a GPU each element has a thread, or where there are
-few elements with long sums, each has a block, or a column of threads in one. It is what runs
-before anything was tuned.
+few elements with long sums, each has a block, or a column of threads in one, or where there are
+many without sums, a thread has several (`fallback_maps`). It is what runs before anything was
+tuned.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune import te
+from autotune.auto_scheduler.fallback_maps import map_schedule
 from autotune.auto_scheduler.search.untuned import untuned_schedule
 from autotune.ir import Conditional, Expr, IterVar, ProducerLoad, Var, Visitor
 from autotune.target import Target
@@ -53,6 +55,9 @@ def fallback_schedule(
     if estimated is not None:
         return estimated, list(tensors)
     computes = [op for op in post_order(outputs) if isinstance(op, ComputeOp)]
+    made = map_schedule(tensors, computes, outputs, Target(target)) if on_gpu else None
+    if made is not None:
+        return made, list(tensors)
     inlined = {op for op in computes if not op.reduce_axis and op not in outputs}
     schedule = te.create_schedule(outputs)
     for op in computes:

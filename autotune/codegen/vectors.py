@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import gcd
 from typing import Protocol
 
@@ -116,6 +116,31 @@ def is_uniform(condition: Expr) -> bool:
     return lanes_of(condition.dtype) == 1 or isinstance(condition, Broadcast)
 
 
+def factor_of(expr: Expr, known: Mapping[Expr, int]) -> int:
+    """Return a number that divides the value of an index for certain; 0 divides by all.
+
+    Args:
+        expr: the index.
+        known: such numbers of variables.
+    """
+    match expr:
+        case IntImm(value, _):
+            return abs(value)
+        case Add(a, b) | Sub(a, b) | Min(a, b) | Max(a, b) | Conditional(_, a, b):
+            return gcd(factor_of(a, known), factor_of(b, known))
+        case Mul(a, b):
+            return factor_of(a, known) * factor_of(b, known)
+        case FloorMod(a, IntImm(c, _)) | TruncMod(a, IntImm(c, _)):
+            return gcd(factor_of(a, known), c)
+        case FloorDiv(a, IntImm(c, _)) | TruncDiv(a, IntImm(c, _)):
+            whole = factor_of(a, known)
+            return whole // c if c > 0 and whole % c == 0 else 1
+        case Broadcast(a, _):
+            return factor_of(a, known)
+        case _:
+            return known.get(expr, 1)
+
+
 class Writer(Protocol):
     """The destination of lines: the statement printer."""
 
@@ -153,24 +178,7 @@ class VectorPrinter:
 
     def factor(self, expr: Expr) -> int:
         """Return a number that divides the value of an index for certain; 0 divides by all."""
-        match expr:
-            case IntImm(value, _):
-                return abs(value)
-            case Add(a, b) | Sub(a, b) | Min(a, b) | Max(a, b):
-                return gcd(self.factor(a), self.factor(b))
-            case Conditional(_, a, b):
-                return gcd(self.factor(a), self.factor(b))
-            case Mul(a, b):
-                return self.factor(a) * self.factor(b)
-            case FloorMod(a, IntImm(c, _)) | TruncMod(a, IntImm(c, _)):
-                return gcd(self.factor(a), c)
-            case FloorDiv(a, IntImm(c, _)) | TruncDiv(a, IntImm(c, _)):
-                whole = self.factor(a)
-                return whole // c if c > 0 and whole % c == 0 else 1
-            case Broadcast(a, _):
-                return self.factor(a)
-            case _:
-                return self._factors.get(expr, 1)
+        return factor_of(expr, self._factors)
 
     def is_wide(self, buffer: Buffer, index: Expr) -> bool:
         """Return whether one instruction reads or writes all lanes: neighbours, and aligned."""

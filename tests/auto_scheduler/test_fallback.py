@@ -196,3 +196,57 @@ def test_an_estimate_that_cannot_be_lowered_leaves_the_schedule_to_the_rules(mon
     out, text = answer(layer(), arrays)
     assert "_global[" not in text
     assert out[0, 0, 3, 3] == 8 * 9
+
+
+def moved(kind, rows=1024, columns=256, dtype="float16"):
+    """Return a stage that moves or maps many elements, with its inputs."""
+    a = te.placeholder((rows, columns), dtype, name="a")
+    b = te.placeholder((rows, columns), dtype, name="b")
+    return {
+        "joined": lambda: [a, b, topi.concatenate([a, b], 1)],
+        "padded": lambda: [a, topi.nn.pad(a, (2, 0), (2, 8), 1.5)],
+        "cut": lambda: [a, topi.strided_slice(a, (0, 8), (rows, columns - 8))],
+        "cut between": lambda: [a, topi.strided_slice(a, (0, 1), (rows, columns - 1))],
+        "each second": lambda: [a, topi.strided_slice(a, (0, 0), (rows, columns), (1, 2))],
+        "cast": lambda: [a, topi.cast(a, "float32")],
+        "broadcast": lambda: [a, topi.broadcast_to(topi.expand_dims(a, 0), (2, rows, columns))],
+    }[kind]()
+
+
+@pytest.mark.parametrize(
+    ("kind", "vector"),
+    [
+        ("joined", "uint4"),
+        ("padded", "uint4"),
+        ("cut", "uint4"),
+        ("cast", "float4"),
+        ("broadcast", "uint4"),
+        ("cut between", None),
+        ("each second", None),
+    ],
+)
+def test_many_elements_are_moved_as_vectors_where_their_lanes_are_neighbours(kind, vector):
+    tensors = moved(kind)
+    source = kernel_of(fallback_schedule(tensors, "cuda"), "cuda").source
+    assert (f"*({vector}*)" if vector else "*(") in source or vector is None
+    assert ("*(" in source) == (vector is not None)
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-9, 9, (1024, 256)).astype("float16") for _ in tensors[:-1]]
+    got, want = (np.zeros([int(n) for n in tensors[-1].shape], tensors[-1].dtype) for _ in "ab")
+    run("cuda -emulate", tensors, arrays, [got])
+    run("c", tensors, arrays, [want])
+    np.testing.assert_array_equal(got, want)
+
+
+def test_few_elements_have_a_thread_each():
+    kernel = kernel_of(fallback_schedule(moved("joined", 128), "cuda"), "cuda")
+    assert kernel.calls[0].launch.grid[0] * 128 == 128 * 512
+
+
+def test_sizes_that_no_block_divides_are_computed_to_the_last_element():
+    tensors = moved("joined", 1021, 259)
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-9, 9, (1021, 259)).astype("float16") for _ in "ab"]
+    got = np.zeros((1021, 518), "float16")
+    run("cuda -emulate", tensors, arrays, [got])
+    np.testing.assert_array_equal(got, np.concatenate(arrays, 1))

@@ -134,3 +134,17 @@ def test_bounds_of_an_attached_stage_follow_its_reader():
     assert int(bounds[inner].extent) == 10
     assert int(bounds[T.op.axis[0]].extent) == 14
     assert str(bounds[T.op.axis[0]].min) == "i.outer * 10"
+
+
+@pytest.mark.parametrize(("border", "wide"), [(16, True), (8, True), (18, False), (17, False)])
+def test_lanes_that_agree_on_a_condition_are_a_vector(border, wide):
+    A, other = te.placeholder((32,), name="A"), te.placeholder((32,), name="O")
+    B = te.compute(
+        (32,), lambda i: te.if_then_else(te.all(i < border, i >= 4), A[i], other[31 - i])
+    )
+    C = te.compute((32,), lambda i: te.if_then_else(i < border, A[i], other[i]))
+    a, o = np.arange(32, dtype="float32"), -np.arange(32, dtype="float32")
+    i = np.arange(32)
+    check(threads(B, 2, 4), [A, other, B], [a, o], np.where((i < border) & (i >= 4), a, o[::-1]))
+    text = check(threads(C, 2, 4), [A, other, C], [a, o], np.where(i < border, a, o))
+    assert ("ramp" in text.lower()) == wide

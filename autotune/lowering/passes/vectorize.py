@@ -27,6 +27,7 @@ from autotune.ir.expr import (
 )
 from autotune.ir.simplify import Simplifier
 from autotune.ir.stmt import Allocate, For, ForKind, If, Seq, Stmt, Store, seq
+from autotune.ir.structure import same
 from autotune.ir.visitor import StmtRewriter, Visitor
 from autotune.lowering.extents import constant_iterations
 from autotune.lowering.pass_context import PassContext
@@ -135,10 +136,11 @@ class _Vectorizer(StmtRewriter):
                 continue
             if lanes * _widest(stmt) > VECTOR_BITS:
                 continue
-            value = _Lanes(self.simplifier, self.uses, var, lanes).of(stmt.value)
+            vectors = _Lanes(self.simplifier, self.uses, var, lanes, extent)
+            value = vectors.of(stmt.value)
             if value is None:
                 break
-            ramp = _Lanes(self.simplifier, self.uses, var, lanes).of(stmt.indices[0])
+            ramp = vectors.of(stmt.indices[0])
             assert ramp is not None
             store = Store(stmt.buffer, (ramp,), _spread(value, lanes))
             return self._chunks(store, var, extent // lanes, lanes)
@@ -213,13 +215,24 @@ class _Widths(Visitor):
 
 
 class _Lanes:
-    """Turns expressions in a variable into vectors over its next values."""
+    """Turns expressions in a variable into vectors over its next values.
 
-    def __init__(self, simplifier: Simplifier, uses: Uses, var: Var, lanes: int) -> None:
+    Args:
+        simplifier: knows the bounds of the other variables.
+        uses: tells which variables an expression reads.
+        var: the variable.
+        lanes: values of it that form a vector.
+        extent: all its values, from 0 on, of which vectors begin at multiples of ``lanes``.
+    """
+
+    def __init__(
+        self, simplifier: Simplifier, uses: Uses, var: Var, lanes: int, extent: int
+    ) -> None:
         self.simplifier = simplifier
         self.uses = uses
         self.var = var
         self.lanes = lanes
+        self.extent = extent
 
     def of(self, expr: Expr) -> Expr | None:
         """Return the vector of an expression; what does not depend on the variable stays a scalar.
@@ -246,11 +259,23 @@ class _Lanes:
                 vectors = self._all(*args)
                 kind = with_lanes(dtype, self.lanes)
                 return None if vectors is None else Call(name, vectors, kind)
-            case IfThenElse(cond, then, other) if self.var not in self.uses.of(cond).vars:
+            case IfThenElse(cond, then, other) if self._is_uniform(cond):
                 vectors = self._all(then, other)
                 return None if vectors is None else IfThenElse(cond, *vectors)
             case _:
                 return None
+
+    def _is_uniform(self, cond: Expr) -> bool:
+        """Return whether a condition is the same in all lanes of each vector."""
+        if self.var not in self.uses.of(cond).vars:
+            return True
+        if self.extent > MOST_COPIES:
+            return False
+        values = [
+            self.simplifier.simplify(cond, {self.var: constant(i)}) for i in range(self.extent)
+        ]
+        firsts = [values[i // self.lanes * self.lanes] for i in range(self.extent)]
+        return all(map(same, values, firsts))
 
     def _all(self, *parts: Expr) -> tuple[Expr, ...] | None:
         """Returns the vectors of some expressions, scalars spread; None if one has none."""

@@ -1,0 +1,116 @@
+"""Schedules of many elements on a GPU, each computed by itself: several of a thread.
+
+With an element a thread, starting blocks takes longer than memory does. A thread stores vectors of
+up to 16 bytes where all that it reads for them are vectors, aligned, or the same for all lanes;
+otherwise elements as far apart as a block has threads, which are read together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from autotune import te
+from autotune.codegen.vectors import factor_of
+from autotune.ir import Load, Ramp, Store, Visitor
+from autotune.lowering import lower_schedule
+from autotune.target import Target
+from autotune.te.schedule import Schedule
+from autotune.te.tensor import ComputeOp, Operation, Tensor
+
+# Elements from which on a thread has several, threads of a block, and elements of a thread, or
+# vectors of one, that are in flight together.
+_MANY, _THREADS, _ELEMENTS, _VECTORS = 1 << 17, 256, 4, 2
+# Blocks that fill a device; vectors of fewer are not doubled.
+_WANTED = 528
+_LANES = (16, 8, 4, 2)
+
+
+def map_schedule(
+    tensors: Sequence[Tensor], computes: Sequence[ComputeOp], outputs: Sequence[Operation],
+    target: Target,
+) -> Schedule | None:  # fmt: skip
+    """Return the schedule of stages without reductions; None if elements are few.
+
+    Args:
+        tensors: inputs and outputs.
+        computes: all stages, of which those that are no outputs are inlined.
+        outputs: those that are.
+        target: a GPU.
+    """
+    sizes = [_size(op) for op in computes if op in outputs]
+    if any(op.reduce_axis or len(op.body) > 1 for op in computes) or min(sizes) < _MANY:
+        return None
+    for lanes in _LANES:
+        if any(size % lanes for size in sizes):
+            continue
+        schedule = _scheduled(computes, outputs, lanes, _vectors(min(sizes), lanes))
+        if _is_wide(schedule, tensors, lanes, target):
+            return schedule
+    return _scheduled(computes, outputs, 1, _ELEMENTS)
+
+
+def _vectors(size: int, lanes: int) -> int:
+    """Return how many vectors a thread has: several, where blocks still fill a device."""
+    several = max(_VECTORS, _ELEMENTS // lanes)
+    return several if size >= _WANTED * _THREADS * lanes * several else 1
+
+
+def _size(op: ComputeOp) -> int:
+    """Return the number of elements; 0 if it is not known."""
+    return math.prod(int(getattr(axis.extent, "value", 0)) for axis in op.axis)
+
+
+def _scheduled(
+    computes: Sequence[ComputeOp], outputs: Sequence[Operation], lanes: int, copies: int
+) -> Schedule:
+    """Return the schedule with so many vectors of so many lanes a thread."""
+    schedule = te.create_schedule(list(outputs))
+    for op in computes:
+        stage = schedule[op]
+        if op not in outputs:
+            stage.compute_inline()
+            continue
+        axes = list(op.axis)
+        every = axes[0] if len(axes) == 1 else stage.fuse(*axes)
+        block, each = stage.split(every, factor=_THREADS * lanes * copies)
+        copy, each = stage.split(each, factor=_THREADS * lanes)
+        thread, lane = stage.split(each, factor=lanes)
+        stage.bind(block, te.thread_axis("blockIdx.x"))
+        stage.bind(thread, te.thread_axis("threadIdx.x"))
+        stage.unroll(copy)
+        stage.vectorize(lane)
+    return schedule
+
+
+def _is_wide(schedule: Schedule, tensors: Sequence[Tensor], lanes: int, target: Target) -> bool:
+    """Return whether reads and writes are of whole vectors, or of one number for all lanes."""
+    lowered = lower_schedule(schedule, tensors, target_kind=target.backend.language)
+    for kernel in lowered.kernels:
+        access = _Access(lanes)
+        access.visit(kernel.body)
+        if not access.wide:
+            return False
+    return True
+
+
+class _Access(Visitor):
+    """Looks for reads and writes that are no vectors."""
+
+    def __init__(self, lanes: int) -> None:
+        self.lanes = lanes
+        self.wide = True
+
+    def visit_Store(self, node: Store) -> None:
+        """Note a store of less than a vector, and look at what it reads."""
+        (index,) = node.indices
+        self.wide = self.wide and isinstance(index, Ramp) and index.lanes == self.lanes
+        self.generic(node)
+
+    def visit_Load(self, node: Load) -> None:
+        """Note a load of elements that are no aligned neighbours."""
+        (index,) = node.indices
+        if isinstance(index, Ramp):
+            aligned = index.stride == 1 and factor_of(index.base, {}) % self.lanes == 0
+            self.wide = self.wide and aligned
+        self.generic(node)
