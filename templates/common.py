@@ -273,6 +273,7 @@ def cuda_kernel(
     calls: Sequence[KernelCall],
     parts: tuple[int, int] | None = None,
     flags: Sequence[str] = (),
+    parts_dtype: str = "float32",
 ) -> SourceKernel:
     """Return the kernel of ``texts``, named as the first of its calls.
 
@@ -283,6 +284,7 @@ def cuda_kernel(
         calls: what is launched, in order.
         parts: the shape of the workspace ``partial``, of partial sums of split-K.
         flags: of the compiler, before those of all kernels.
+        parts_dtype: the type of these sums.
     """
     return SourceKernel(
         calls[0].entry,
@@ -290,7 +292,7 @@ def cuda_kernel(
         defines=defines,
         args=shape.arguments(),
         calls=list(calls),
-        workspace=[workspace("partial", parts)] if parts else [],
+        workspace=[workspace("partial", parts, parts_dtype)] if parts else [],
         reference=shape.reference(),
         flags=(*flags, *CUDA_FLAGS),
         language="cuda",

@@ -28,11 +28,13 @@ from .rows import (
     reduce_staged,
     rows_cpu,
     rows_cuda,
+    scan_columns,
     scan_cpu,
     scan_cuda,
 )
 from .rows.reduction_shape import Extents, Reduction
 from .rows.rows_shape import Rows
+from .rows.scan_columns import ScanColumns
 from .rows.scan_cuda import Scan
 from .source import softmax_along, tunable, tunable_rows
 
@@ -193,9 +195,18 @@ def reduce_cpu_rows(operation: str, outer: int, depth: int, inner: int = 1) -> S
 
 
 @template("cumsum.cuda")
-def cumsum_cuda(rows: int, columns: int, dtype: str = "float32") -> SourceKernel:
-    """Inclusive prefix sums of each row of a matrix."""
-    return tunable_rows(scan_cuda, Scan(rows, columns, dtype))
+def cumsum_cuda(rows: int, columns: int, dtype: str = "float32", inner: int = 1) -> SourceKernel:
+    """Inclusive prefix sums of each row of a matrix.
+
+    With ``inner`` they are those along the middle axis of an array ``[rows, columns, inner]``.
+
+    Args:
+        dtype: ``"float32"``, ``"float16"``, ``"bfloat16"``, whose sums are of float32;
+            ``"float64"``, ``"int32"`` or ``"int64"``.
+    """
+    if inner == 1:
+        return tunable_rows(scan_cuda, Scan(rows, columns, dtype))
+    return tunable(scan_columns, ScanColumns(rows, columns, inner, dtype), "cuda")
 
 
 @template("cumsum.cpu")

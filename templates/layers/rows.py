@@ -21,6 +21,8 @@ from ..attention.attention_mma import Attention
 from ..products.gemm_shape import HALVES
 from ..rows.columns_cuda import Columns
 from ..rows.rows_shape import Rows
+from ..rows.scan_columns import ScanColumns
+from ..rows.scan_cuda import DTYPES as SUMMED
 from ..rows.scan_cuda import Scan
 from .cuda import FLOAT32, FLOATS, takes
 
@@ -111,13 +113,18 @@ def log_softmax(kind: str, layer: Layer) -> Offer | None:
 
 
 def cumsum(kind: str, layer: Layer) -> Offer | None:
-    """Offer the scan of rows."""
+    """Offer the scan of rows, and on a GPU that of columns."""
     assert isinstance(layer.op, ops.Cumsum)
-    extents = _rows(layer, layer.op.along)
+    extents, dtype = along_axis(layer, layer.op.along), layer.result.dtype
     if extents is None:
         return None
-    fits = takes(Scan, *extents, layer.result.dtype)
-    args = (*extents, *_of_dtype(kind, layer.result.dtype))
+    rows, columns, inner = extents
+    args: tuple[Any, ...] = (rows, columns, *_of_dtype(kind, dtype))
+    if inner == 1:
+        fits = takes(Scan, rows, columns, dtype)
+    else:
+        args = (rows, columns, dtype, inner)
+        fits = kind == "cuda" and takes(ScanColumns, rows, columns, inner, dtype)
     return Offer(f"cumsum.{kind}", args, layer.inputs) if fits else None
 
 
@@ -132,7 +139,8 @@ _MATCHERS: tuple[tuple[str, str, Callable[[str, Layer], Offer | None]], ...] = (
 for _kind, _dtypes in (("cuda", FLOATS), ("cpu", FLOAT32)):
     for _operator, _template, _matcher in _MATCHERS:
         _match = partial(_matcher, _kind)
-        implements(_operator, _kind, f"{_template}.{_kind}", dtypes=_dtypes)(_match)
+        _types = tuple(SUMMED) if (_operator, _kind) == ("cumsum", "cuda") else _dtypes
+        implements(_operator, _kind, f"{_template}.{_kind}", dtypes=_types)(_match)
 
 
 def _heads_of(layer: Layer) -> tuple[str, tuple[int, ...]]:

@@ -55,6 +55,13 @@ def value_bytes(dtype: str) -> int:
     return max(4, BYTES[dtype])
 
 
+def value_dtype(dtype: str) -> str:
+    """Return the type of values in arithmetic as numpy names it."""
+    if dtype in DTYPES:
+        return "float32"
+    return dtype if BYTES[dtype] == 8 else "int32"
+
+
 def elements_text(dtype: str) -> str:
     """Return the file of the kernels folder that loads and stores elements of a type."""
     return "stored_elements.h" if dtype in STORED else "elements.h"

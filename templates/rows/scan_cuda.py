@@ -16,8 +16,12 @@ from autotune.kernel import Argument
 
 from .. import common
 from ..common import Array
-from .rows_shape import DTYPES, check_extents, check_rows
+from . import number_types
+from .rows_shape import DTYPES as FLOATS
+from .rows_shape import check_extents, check_rows
 
+# Bytes of elements, by their types.
+DTYPES = {**FLOATS, "float64": 8, "int32": 4, "int64": 8}
 # Rows up to which a device has more multiprocessors than there are blocks.
 FEW_ROWS = 132
 
@@ -31,7 +35,7 @@ class Scan:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        check_extents("cumsum", self.dtype, self.rows, self.columns)
+        check_extents("cumsum", self.dtype, self.rows, self.columns, dtypes=DTYPES)
         check_rows("cumsum", self.rows, self.columns)
 
     @property
@@ -59,36 +63,40 @@ class Scan:
 
         def cumsum(data: Array) -> Array:
             sums: Array = np.cumsum(data, axis=1)
-            return sums
+            return sums.astype(self.dtype) if self.dtype in number_types.WHOLE else sums
 
         return cumsum
 
 
 def kernel(shape: Scan, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
-    knobs = common.defines(
-        batch=shape.rows, depth=shape.columns, element=list(DTYPES).index(shape.dtype), **choice
-    )
+    knobs = number_types.defines(shape.dtype)
+    knobs |= common.defines(batch=shape.rows, depth=shape.columns, **choice)
     blocks = common.ceil_div(shape.rows, choice["rows"])
     calls = [call("scan", ["data", "out"], blocks, (choice["threads"], choice["rows"]))]
-    return common.cuda_kernel(shape, ["elements.h", "scan_tile.h", "scan.cu"], knobs, calls)
+    return common.cuda_kernel(shape, [*texts(shape), "scan_tile.h", "scan.cu"], knobs, calls)
+
+
+def texts(shape: Scan) -> list[str]:
+    """Files of the kernels folder for elements and sums."""
+    return [number_types.elements_text(shape.dtype), "value.h"]
 
 
 def split_kernel(
     shape: Scan, choice: Mapping[str, int], split: int, per_split: int
 ) -> SourceKernel:
     """Return the kernels that split a row into ``split`` ranges (`split_rows`)."""
-    knobs = common.defines(
-        depth=shape.columns, element=list(DTYPES).index(shape.dtype), split=split,
-        per_split=per_split, **choice,
-    )  # fmt: skip
+    knobs = number_types.defines(shape.dtype)
+    knobs |= common.defines(depth=shape.columns, split=split, per_split=per_split, **choice)
     grid = (split, shape.rows)
     calls = [
         call("range_sums", ["data", "partial"], grid, choice["threads"]),
         call("scan", ["data", "partial", "out"], grid, choice["threads"], early=True),
     ]
-    texts = ["dependent_launch.h", "elements.h", "scan_tile.h", "scan_split.cu"]
-    return common.cuda_kernel(shape, texts, knobs, calls, (shape.rows, split))
+    return common.cuda_kernel(
+        shape, ["dependent_launch.h", *texts(shape), "scan_tile.h", "scan_split.cu"], knobs, calls,
+        (shape.rows, split), parts_dtype=number_types.value_dtype(shape.dtype),
+    )  # fmt: skip
 
 
 def candidates(shape: Scan) -> dict[str, list[int]]:
@@ -116,10 +124,11 @@ def rules(
         columns: elements of a row that a block has.
     """
     limits, threads = target.limits, choice["threads"] * choice["rows"]
-    sweep, held = choice["threads"] * choice["vec"], choice["items"] * choice["vec"]
+    sweep, held = choice["threads"] * choice["vec"], choice["items"] * (choice["vec"] + 1)
+    held *= number_types.value_bytes(shape.dtype) // 4
     return [
         (threads > limits.threads_per_block, "too many threads"),
-        ((held + choice["items"] + 32) * threads > limits.registers, "too many registers"),
+        ((held + 32) * threads > limits.registers, "too many registers"),
         ((choice["threads"] > 32) & (sweep >= 2 * columns), "threads beyond the row"),
         ((choice["items"] > 1) & (choice["items"] * sweep >= 2 * columns), "items beyond the row"),
     ]

@@ -10,8 +10,8 @@ from collections.abc import Container, Mapping
 from autotune import SourceKernel, Target, call
 
 from .. import common
-from .rows_shape import DTYPES
-from .scan_cuda import Scan
+from . import number_types
+from .scan_cuda import Scan, texts
 
 # Longest rows, in elements, and fewest elements in all; bytes of a run, untuned and at most; and
 # blocks that fill a device.
@@ -57,11 +57,12 @@ def default_choice(shape: Scan, target: Target) -> dict[str, int]:
 def kernel(shape: Scan, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     rows = choice["threads"] * choice["times"]
-    knobs = common.defines(
-        batch=shape.rows, depth=shape.columns, element=list(DTYPES).index(shape.dtype),
-        run=rows * shape.columns, plane=shape.columns, pad=0, block=choice["threads"],
-        **choice,
+    knobs = number_types.defines(shape.dtype)
+    knobs |= common.defines(
+        batch=shape.rows, depth=shape.columns, run=rows * shape.columns, plane=shape.columns,
+        pad=0, block=choice["threads"], **choice,
     )  # fmt: skip
     calls = [call("scan", ["data", "out"], common.ceil_div(shape.rows, rows), choice["threads"])]
-    texts = ["elements.h", "staged_run.h", "scan_staged.cu"]
-    return common.cuda_kernel(shape, texts, knobs, calls)
+    return common.cuda_kernel(
+        shape, [*texts(shape), "staged_run.h", "scan_staged.cu"], knobs, calls
+    )

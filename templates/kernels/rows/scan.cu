@@ -2,28 +2,28 @@
 // of ITEMS vectors a thread.
 extern "C" __global__ void __launch_bounds__(THREADS * ROWS) scan(
     const Element* __restrict__ data, Element* __restrict__ out) {
-  __shared__ float all_totals[ROWS][TOTALS + 1];
+  __shared__ Value all_totals[ROWS][TOTALS + 1];
   const int row = blockIdx.x * ROWS + threadIdx.y;
   const bool active = row < BATCH;
   const Element* const from = data + static_cast<size_t>(active ? row : 0) * DEPTH;
   Element* const to = out + static_cast<size_t>(active ? row : 0) * DEPTH;
-  float* const totals = all_totals[threadIdx.y];
-  float carried = 0.0f;
+  Value* const totals = all_totals[threadIdx.y];
+  Value carried = 0;
 #pragma unroll 1
   for (int begin = 0; begin < DEPTH; begin += ITEMS * SWEEP) {
-    float v[ITEMS][VEC], before[ITEMS];
+    Value v[ITEMS][VEC], before[ITEMS];
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
       const int column = begin + i * SWEEP + threadIdx.x * VEC;
 #pragma unroll
-      for (int j = 0; j < VEC; ++j) v[i][j] = 0.0f;
+      for (int j = 0; j < VEC; ++j) v[i][j] = 0;
       if (column < DEPTH) load_elements<VEC>(v[i], from + column);
     }
     scan_tile(v, before, totals);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
       const int column = begin + i * SWEEP + threadIdx.x * VEC;
-      const float base = carried + sum_before(totals, i) + before[i];
+      const Value base = carried + sum_before(totals, i) + before[i];
 #pragma unroll
       for (int j = 0; j < VEC; ++j) v[i][j] += base;
       if (active && column < DEPTH) store_elements<VEC>(to + column, v[i]);

@@ -13,15 +13,15 @@ __device__ __forceinline__ int last_tile(int first, int end) {
 
 // Loads VEC neighbours from `column` on, zeros beyond the end.
 __device__ __forceinline__ void load_columns(
-    float (&v)[VEC], const Element* __restrict__ from, int column, int end) {
+    Value (&v)[VEC], const Element* __restrict__ from, int column, int end) {
 #pragma unroll
-  for (int j = 0; j < VEC; ++j) v[j] = 0.0f;
+  for (int j = 0; j < VEC; ++j) v[j] = 0;
   if (DEPTH % VEC == 0 ? column < end : column + VEC <= end) {
     load_elements<VEC>(v, from + column);
   } else if (DEPTH % VEC > 0) {
 #pragma unroll
     for (int j = 0; j < VEC; ++j) {
-      float one[1] = {0.0f};
+      Value one[1] = {0};
       if (column + j < end) load_elements<1>(one, from + column + j);
       v[j] = one[0];
     }
@@ -29,35 +29,35 @@ __device__ __forceinline__ void load_columns(
 }
 
 __device__ __forceinline__ void store_columns(
-    Element* __restrict__ to, const float (&v)[VEC], int column, int end) {
+    Element* __restrict__ to, const Value (&v)[VEC], int column, int end) {
   if (DEPTH % VEC == 0 ? column < end : column + VEC <= end) {
     store_elements<VEC>(to + column, v);
   } else if (DEPTH % VEC > 0) {
 #pragma unroll
     for (int j = 0; j < VEC; ++j) {
-      const float one[1] = {v[j]};
+      const Value one[1] = {v[j]};
       if (column + j < end) store_elements<1>(to + column + j, one);
     }
   }
 }
 
 // Sum over the lanes of a warp, in all of them.
-__device__ __forceinline__ float reduce_warp(float value) {
+__device__ __forceinline__ Value reduce_warp(Value value) {
 #pragma unroll
   for (int mask = 16; mask > 0; mask /= 2) value += __shfl_xor_sync(0xffffffffu, value, mask);
   return value;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) range_sums(
-    const Element* __restrict__ data, float* __restrict__ partial) {
-  __shared__ float warp_sums[WARPS];
+    const Element* __restrict__ data, Value* __restrict__ partial) {
+  __shared__ Value warp_sums[WARPS];
   const int first = blockIdx.x * PER_SPLIT, end = end_of(first);
   const Element* const from = data + static_cast<size_t>(blockIdx.y) * DEPTH;
-  float sum = 0.0f;
+  Value sum = 0;
   launch_dependent_grids();
 #pragma unroll 1
   for (int begin = last_tile(first, end); begin >= first; begin -= ITEMS * SWEEP) {
-    float v[ITEMS][VEC];
+    Value v[ITEMS][VEC];
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i)
       load_columns(v[i], from, begin + i * SWEEP + threadIdx.x * VEC, end);
@@ -70,18 +70,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) range_sums(
   if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = sum;
   __syncthreads();
   if (threadIdx.x >= 32) return;
-  sum = reduce_warp(threadIdx.x < WARPS ? warp_sums[threadIdx.x] : 0.0f);
+  sum = reduce_warp(threadIdx.x < WARPS ? warp_sums[threadIdx.x] : Value(0));
   if (threadIdx.x == 0) partial[blockIdx.y * SPLIT + blockIdx.x] = sum;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) scan(
-    const Element* __restrict__ data, const float* __restrict__ partial,
+    const Element* __restrict__ data, const Value* __restrict__ partial,
     Element* __restrict__ out) {
-  __shared__ float totals[TOTALS + 1];
+  __shared__ Value totals[TOTALS + 1];
   const int first = blockIdx.x * PER_SPLIT, end = end_of(first);
   const Element* const from = data + static_cast<size_t>(blockIdx.y) * DEPTH;
   Element* const to = out + static_cast<size_t>(blockIdx.y) * DEPTH;
-  float carried = 0.0f;
+  Value carried = 0;
   wait_on_dependent_grids();
 #pragma unroll
   for (int part = threadIdx.x % 32; part < SPLIT; part += 32)
@@ -89,14 +89,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(
   carried = reduce_warp(carried);
 #pragma unroll 1
   for (int begin = first; begin < end; begin += ITEMS * SWEEP) {
-    float v[ITEMS][VEC], before[ITEMS];
+    Value v[ITEMS][VEC], before[ITEMS];
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i)
       load_columns(v[i], from, begin + i * SWEEP + threadIdx.x * VEC, end);
     scan_tile(v, before, totals);
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {
-      const float base = carried + sum_before(totals, i) + before[i];
+      const Value base = carried + sum_before(totals, i) + before[i];
 #pragma unroll
       for (int j = 0; j < VEC; ++j) v[i][j] += base;
       store_columns(to, v[i], begin + i * SWEEP + threadIdx.x * VEC, end);

@@ -11,10 +11,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) scan(
 #pragma unroll
   for (int t = 0; t < TIMES; ++t) {
     Element* const own = run + (t * BLOCK + threadIdx.x) * DEPTH;
-    float sum = 0.0f;
+    Value sum = 0;
 #pragma unroll 8
     for (int at = 0; at < DEPTH; at += VEC) {
-      float v[VEC];
+      Value v[VEC];
       load_elements<VEC>(v, own + at);
 #pragma unroll
       for (int j = 0; j < VEC; ++j) v[j] = sum += v[j];

@@ -82,8 +82,7 @@ def test_attention_is_called_by_name(name, dtype, tmp_path):
 
 LEFT = {
     "another axis": (ops.LayerNorm(0), [(4, 3), (4,), (4,)], "float32"),
-    "a sum of columns": (ops.Cumsum(0), [(4, 3)], "float32"),
-    "whole numbers": (ops.Cumsum(), [(4, 30)], "int32"),
+    "narrow whole numbers": (ops.Cumsum(), [(4, 30)], "int16"),
     "float64": (ops.RmsNorm(), [(4, 3), (3,)], "float64"),
     "heads of an odd size": (ops.Attention(), [(1, 2, 3, 12)] * 3, "float16"),
     "large heads": (ops.Attention(), [(1, 1, 3, 264)] * 3, "float16"),
@@ -146,10 +145,24 @@ def test_any_axes_are_reduced_by_name(name, dtype, axes, keepdims, tmp_path):
     np.testing.assert_allclose(got, want, rtol=1e-2 if dtype == "float16" else 1e-5, atol=1e-5)
 
 
+def test_sums_of_columns_are_computed_by_rule_on_a_cpu(tmp_path):
+    got, want, choice = by_name(ops.Cumsum(0), [(4, 30)], "float32", CPU, tmp_path)
+    assert choice.origin == "rule"
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
 def test_axes_that_are_no_neighbours_are_reduced_by_rule_on_a_cpu(tmp_path):
     got, want, choice = by_name(ops.Sum((0, 2)), [(3, 5, 4)], "float32", CPU, tmp_path)
     assert choice.origin == "rule"
     np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32", "int64"])
+@pytest.mark.parametrize("along", [0, 1, -1])
+def test_sums_along_any_axis_are_called_by_name(along, dtype, tmp_path):
+    got, want, choice = by_name(ops.Cumsum(along), [(3, 40, 5)], dtype, EMULATED, tmp_path)
+    assert choice.template == "cumsum.cuda"
+    np.testing.assert_allclose(got, want, rtol=1e-2 if dtype == "float16" else 1e-5, atol=1e-2)
 
 
 def test_whole_numbers_are_reduced_by_rule_on_a_cpu(tmp_path):

@@ -1,0 +1,6 @@
+// The type in which sums are: float, or VALUE.
+#ifdef VALUE
+typedef VALUE Value;
+#else
+typedef float Value;
+#endif
