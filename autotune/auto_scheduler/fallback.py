@@ -5,10 +5,10 @@ What reads much again and again is given the tiles that closed forms rank first
 
 What precedes a reduction, or follows it, is computed in place; a reduction that one elementwise
 stage reads is summed up in registers where that stage needs it. On the CPU the innermost axis runs
-in vectors and the outer ones in parallel; on a GPU each element has a thread, or where there are
-few elements with long sums, each has a block, or a column of threads in one, or where there are
-many without sums, a thread has several (`fallback_maps`). It is what runs before anything was
-tuned.
+in vectors and the outer ones in parallel; on a GPU each element has a thread. Where there are few
+elements with long sums, each has a block, several blocks, or a column of threads in one; where
+there are many without sums, a thread has several (`fallback_maps`). It is what runs before
+anything was tuned.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _THREADS = 128
 _LONG_SUM, _FEW_RESULTS, _SUM_THREADS = 64, 1 << 14, 64
 # Up to so many results do not fill a device by themselves: of sums this long threads do parts.
 _SOME_RESULTS, _PARTED_SUM, _PARTS, _WARP = 1 << 16, 512, 8, 32
+# Blocks that ranges of sums give a device, and shortest ranges, of columns and of others.
+_COLUMN_RANGES, _ROW_RANGES = (1056, 256), (528, 4096)
 # Loops of no more steps are written out.
 _UNROLLED = 16
 # The innermost axes of what windows go over: rows and columns.
@@ -322,14 +324,47 @@ def _sum_apart(schedule: Schedule, op: ComputeOp) -> bool:
     if len(op.body) != 1 or not op.reduce_axis:
         return False
     results, length = _size(op.axis), _size(op.reduce_axis)
-    if results <= _FEW_RESULTS and length >= _LONG_SUM:
-        _block_sums(schedule, op)
-        return True
     parted = max(map(_extent, op.reduce_axis)) >= _LONG_SUM
-    if results <= _SOME_RESULTS and length >= _PARTED_SUM and parted:
-        _parted_sums(schedule, op)
-        return True
-    return False
+    if results <= _FEW_RESULTS and length >= _LONG_SUM:
+        columns = parted and results >= _WARP and _adds_columns(op)
+        scheduled = _parted_sums if columns else _block_sums
+        ranges = min(_ranges(results, length, columns), max(map(_extent, op.reduce_axis)))
+    elif results <= _SOME_RESULTS and length >= _PARTED_SUM and parted:
+        scheduled, ranges = _parted_sums, 1
+    else:
+        return False
+    if ranges > 1:
+        stage = schedule[op]
+        part, _ = stage.split(max(op.reduce_axis, key=_extent), nparts=ranges)
+        scheduled(schedule, schedule.rfactor(op.output(0), part).op)
+        (_thread_sums if results > ranges else _block_sums)(schedule, stage.op)
+    else:
+        scheduled(schedule, op)
+    return True
+
+
+def _adds_columns(op: ComputeOp) -> bool:
+    """Return whether neighbours in memory belong to different results."""
+    over = {axis.var for axis in op.reduce_axis}
+    last = [_variables(load.indices[-1:]) for load in _loads(op) if load.indices]
+    return bool(last) and all(used and used.isdisjoint(over) for used in last)
+
+
+def _ranges(results: int, length: int, columns: bool) -> int:
+    """Return into how many ranges a sum is split, so that blocks fill a device."""
+    blocks = -(-results // _WARP) if columns else results
+    wanted, shortest = _COLUMN_RANGES if columns else _ROW_RANGES
+    return max(1, min(wanted // blocks, length // shortest))
+
+
+def _thread_sums(schedule: Schedule, op: ComputeOp) -> None:
+    """Let a thread add up each result."""
+    stage = schedule[op]
+    axes = list(op.axis)
+    block, thread = stage.split(_one_loop(stage, axes), factor=min(_THREADS, _size(axes)))
+    stage.bind(block, te.thread_axis("blockIdx.x"))
+    stage.bind(thread, te.thread_axis("threadIdx.x"))
+    _unroll_small(stage, op)
 
 
 def _parted_sums(schedule: Schedule, op: ComputeOp) -> None:

@@ -18,9 +18,12 @@ from autotune.target import Target
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import ComputeOp, Operation, Tensor
 
-# Elements from which on a thread has several, threads of a block, and elements of a thread, or
-# vectors of one, that are in flight together.
-_MANY, _THREADS, _ELEMENTS, _VECTORS = 1 << 17, 256, 4, 2
+# Elements from which on a thread has several, threads of a block, and vectors of a thread that are
+# in flight together.
+_MANY, _THREADS, _VECTORS = 1 << 17, 256, 2
+# Elements of a thread, and more of them where these many threads remain. On an H200 padding 6.6
+# million floats took 16.4 us by 4 and 14.5 by 8, joining 2 million 3.4 and 3.6.
+_FEW, _ELEMENTS, _THREADS_ENOUGH = 4, 8, 1 << 19
 # Blocks that fill a device; vectors of fewer are not doubled.
 _WANTED = 528
 _LANES = (16, 8, 4, 2)
@@ -47,12 +50,17 @@ def map_schedule(
         schedule = _scheduled(computes, outputs, lanes, _vectors(min(sizes), lanes))
         if _is_wide(schedule, tensors, lanes, target):
             return schedule
-    return _scheduled(computes, outputs, 1, _ELEMENTS)
+    return _scheduled(computes, outputs, 1, _elements(min(sizes)))
+
+
+def _elements(size: int) -> int:
+    """Return how many elements a thread has at least."""
+    return _ELEMENTS if size >= _ELEMENTS * _THREADS_ENOUGH else _FEW
 
 
 def _vectors(size: int, lanes: int) -> int:
     """Return how many vectors a thread has: several, where blocks still fill a device."""
-    several = max(_VECTORS, _ELEMENTS // lanes)
+    several = max(_VECTORS, _elements(size) // lanes)
     return several if size >= _WANTED * _THREADS * lanes * several else 1
 
 

@@ -250,3 +250,31 @@ def test_sizes_that_no_block_divides_are_computed_to_the_last_element():
     got = np.zeros((1021, 518), "float16")
     run("cuda -emulate", tensors, arrays, [got])
     np.testing.assert_array_equal(got, np.concatenate(arrays, 1))
+
+
+def squared_differences(shape, axes):
+    a, b = (te.placeholder(shape, name=name) for name in "ab")
+    apart = te.compute(shape, lambda *i: (a(*i) - b(*i)) * (a(*i) - b(*i)), name="squared")
+    return [a, b, topi.sum(apart, axis=axes)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "grids"),
+    [
+        ((512, 1024), 0, [64, 8]),  # columns: neighbours read neighbours, in two ranges
+        ((100_000,), 0, [24, 1]),
+        ((300, 700), (0, 1), [51, 1]),
+        ((64, 16, 640), (0, 2), [160, 1]),
+        ((600, 512), 1, [600]),  # rows enough to fill a device
+    ],
+)
+def test_long_sums_of_few_results_fill_a_device(shape, axes, grids):
+    tensors = squared_differences(shape, axes)
+    kernel = kernel_of(fallback_schedule(tensors, "cuda"), "cuda")
+    assert [call.launch.grid[0] for call in kernel.calls] == grids
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-3, 4, shape).astype("float32") for _ in "ab"]
+    want = ((arrays[0] - arrays[1]) ** 2).sum(axes)
+    got = np.zeros(want.shape, "float32")
+    run("cuda -emulate", tensors, arrays, [got])
+    np.testing.assert_array_equal(got, want)
