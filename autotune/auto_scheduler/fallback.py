@@ -337,6 +337,7 @@ def _sum_apart(schedule: Schedule, op: ComputeOp) -> bool:
         stage = schedule[op]
         part, _ = stage.split(max(op.reduce_axis, key=_extent), nparts=ranges)
         scheduled(schedule, schedule.rfactor(op.output(0), part).op)
+        assert isinstance(stage.op, ComputeOp)
         (_thread_sums if results > ranges else _block_sums)(schedule, stage.op)
     else:
         scheduled(schedule, op)
