@@ -4,10 +4,12 @@
     python -m benchmarks.unseen --networks --configs 3  # layers of known networks
     python -m benchmarks.unseen --tables --configs 0 --only "1-D"   # of the tables in docs/
     python -m benchmarks.unseen --broad --configs 0 --seed 1        # drawn from more families
+    python -m benchmarks.unseen --convolutions --configs 0 --seed 1     # of convolutions alone
     python -m benchmarks.unseen --tune --only "product float16" --seconds 60
     python -m benchmarks.unseen --build-only        # needs no device
 
-Shapes are drawn from a seed (with ``--broad`` by `unseen.broad`); some were chosen to be nasty
+Shapes are drawn from a seed (with ``--broad`` by `unseen.broad`, with ``--convolutions`` by
+`unseen.broad_convs`); some were chosen to be nasty
 (`unseen.shapes`), others are those of
 known networks (`unseen.networks`), or of the tables in docs/ (`unseen.tables`). Of each layer the
 space is counted; the untuned default and configurations drawn evenly from the space are built by
@@ -35,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.unseen.broad import broad, huge
+from benchmarks.unseen.broad_convs import broad_convs
 from benchmarks.unseen.layer import Layer, Way
 from benchmarks.unseen.networks import of_networks
 from benchmarks.unseen.report import Result, report, results, summary
@@ -78,6 +81,8 @@ def chosen(options: argparse.Namespace) -> list[Layer]:
         layers: Iterable[Layer] = of_tables()
     elif options.networks:
         layers = of_networks()
+    elif options.convolutions:
+        layers = broad_convs(options.seed, options.drawn)
     elif options.broad:
         layers = (*broad(options.seed, options.drawn), *huge())
     else:
@@ -182,6 +187,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--networks", action="store_true", help="layers of known networks")
     parser.add_argument("--tables", action="store_true", help="layers of the tables in docs/")
     parser.add_argument("--broad", action="store_true", help="all families but convolutions")
+    parser.add_argument("--convolutions", action="store_true", help="of every family of them")
     parser.add_argument("--drawn", type=int, default=7, help="layers of each kind, about")
     parser.add_argument("--configs", type=int, default=24, help="drawn, beside the default")
     parser.add_argument("--part", default="1/1", help="i/n: every n-th layer from the i-th on")

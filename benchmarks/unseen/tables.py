@@ -92,6 +92,13 @@ _WITH_GELU = (
     (1024, 1024, 1024), (577, 2304, 768), (197, 3072, 768), (768, 3072, 768), (1024, 4096, 1024),
     (2048, 2048, 2048), (4096, 4096, 1024), (1536, 6144, 1536),
 )  # fmt: skip
+# NHWC convolutions that were drawn and were slower than cuDNN once.
+_LOST = (
+    Conv(1, 15, 15, 42, 398, (1, 1), layout="NHWC", dtype="tf32", after=_RELU),
+    Conv(1, 37, 37, 15, 321, (1, 7), (1, 1), (0, 9, 0, 9), (3, 3), 3, "NHWC", "tf32"),
+    Conv(1, 75, 75, 413, 4, (2, 2), (2, 2), (1,) * 4, (2, 2), layout="NHWC", dtype=_BF16),
+    Conv(4, 64, 64, 40, 120, (3, 3), (1, 1), (2,) * 4, (2, 2), layout="NHWC", dtype=_F16),
+)
 _PERMUTED = (
     ((8, 798, 42, 2), (0, 1, 3, 2), "int16"), ((16384, 2, 16), (0, 2, 1), "float32"),
     ((8192, 2, 56), (0, 2, 1), "float32"), ((30000, 3, 3), (0, 2, 1), "float32"),
@@ -143,6 +150,7 @@ def _tables() -> Iterator[tuple[str, list[Any]]]:
         "NHWC, TF32",
         [_image(n, h, co, ci, 3, PLAIN, "tf32", step) for n, h, co, ci, step in _TF32_IMAGES],
     )
+    yield "lost once", [*_LOST]
     yield (
         "products, TF32",
         [Product(m, n, k, "tf32", 1, ta, tb, after) for m, n, k, ta, tb, after in _TF32_PRODUCTS],
