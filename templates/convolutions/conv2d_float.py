@@ -17,6 +17,8 @@ from .conv2d_shape import Conv2d
 # Makes the estimate of im2col comparable to that of `conv2d_bf16x3`: so the faster of both was
 # chosen for all of 30 lines and images on an H200.
 IM2COL_SHARE = 0.87
+# The same of pointwise layers, whose windows `conv2d_bf16x3` splits again for every 64 filters.
+POINTWISE_SHARE = 0.75
 # A knob that no other of these families has: by it a configuration of a log is known.
 KNOBS = {"channels": conv2d_cuda, "ahead": conv2d_bf16x3, "in_turn": conv2d_im2col}
 
@@ -37,5 +39,6 @@ def family_of(
     if conv2d_bf16x3.offered(shape, target):
         cycles[conv2d_bf16x3] = conv2d_bf16x3.untuned_cycles(shape.alone, target)
     if conv2d_im2col.offered(shape, target):
-        cycles[conv2d_im2col] = IM2COL_SHARE * conv2d_im2col.untuned_cycles(shape.alone, target)
+        share = IM2COL_SHARE if shape.taps > 1 else POINTWISE_SHARE
+        cycles[conv2d_im2col] = share * conv2d_im2col.untuned_cycles(shape.alone, target)
     return min(cycles, key=lambda family: cycles[family], default=conv2d_cuda)

@@ -7,6 +7,10 @@ Performance Convolutional Neural Networks for Document Processing", 2006). It se
 large dilations, for which `conv2d_cuda` would need too many registers. The kernel that splits
 floats for the product writes the matrix too. The filters are the left operand, and the product is
 the NCHW result; a bias, one number a row, is one more element of the sum: bias times one.
+
+The matrix of a pointwise layer is the image, with a row for each channel. Without a bias, a stride
+and padding it is not written, but split where it is. So large layers are split once, which
+`conv2d_bf16x3` does again for every 64 filters.
 """
 
 from __future__ import annotations
@@ -26,8 +30,10 @@ from ..products.gemm_wgmma import has_wgmma
 from . import conv2d_bf16x3, conv2d_cuda
 from .conv2d_shape import Conv2d
 
-# The least K for which the product outweighs writing the matrix.
-LEAST_K = 128
+# The least K for which the product outweighs writing the matrix, and splitting images.
+LEAST_K, LEAST_CHANNELS = 128, 64
+# Estimated cycles of `conv2d_bf16x3` up to which pointwise layers are faster by that one kernel.
+SHORT_POINTWISE = 17000
 # Elements of the im2col matrix, at most: 1 GiB.
 MOST_ELEMENTS = 2**28
 
@@ -37,16 +43,24 @@ def product_of(shape: Conv2d) -> Gemm:
     window = shape.ci * shape.taps
     return Gemm(
         shape.co, shape.oh * shape.ow, window + shape.bias * (4 - window % 4), "float32", shape.n,
-        transpose_b=True, shared="a" if shape.n > 1 else "",
-        epilogue=Epilogue(activation=shape.epilogue.activation),
+        transpose_b=shape.taps > 1, shared="a" if shape.n > 1 else "",
+        epilogue=Epilogue(residual=shape.residual, activation=shape.epilogue.activation),
     )  # fmt: skip
+
+
+def is_in_place(shape: Conv2d) -> bool:
+    """Return whether the images are the im2col matrix."""
+    plain = shape.stride == (1, 1) and not any(shape.window.padding) and not shape.bias
+    return shape.taps == 1 and plain
 
 
 def offered(shape: Conv2d, target: Target) -> bool:
     """Return whether a target multiplies so, and it pays for a shape."""
-    simple = Epilogue(shape.bias, activation=shape.epilogue.activation)
-    long = shape.taps > 1 and shape.ci * shape.taps >= LEAST_K
+    simple = Epilogue(shape.bias, shape.residual, activation=shape.epilogue.activation)
+    long = shape.ci * shape.taps >= (LEAST_K if shape.taps > 1 else LEAST_CHANNELS)
     if shape.epilogue != simple or shape.groups > 1 or not long:
+        return False
+    if shape.taps == 1 and conv2d_bf16x3.untuned_cycles(shape.alone, target) <= SHORT_POINTWISE:
         return False
     product = product_of(shape)
     if product.batch * product.n * product.k > MOST_ELEMENTS:
@@ -57,9 +71,9 @@ def offered(shape: Conv2d, target: Target) -> bool:
     many = shape.co > gemm_bf16x3.TILE_M // 2
     if not many or gemm_float.family_of(product, target, ()) not in gemm_float.ON_TENSOR_CORES:
         return False
-    disjoint = shape.stride[0] >= shape.kh and shape.stride[1] >= shape.kw
+    apart = shape.stride[0] >= shape.kh and shape.stride[1] >= shape.kw and shape.taps > 1
     plain = replace(shape.alone, bias=shape.bias)
-    return disjoint or untuned_cycles(plain, target) < conv2d_bf16x3.fma_cycles(plain, target)
+    return apart or untuned_cycles(plain, target) < conv2d_bf16x3.fma_cycles(plain, target)
 
 
 @lru_cache(maxsize=1024)
@@ -82,7 +96,8 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     """Return a rough number of cycles: of the product, and of writing the im2col matrix."""
     product = product_of(shape)
     multiprocessors = common.multiprocessors(target)
-    written = 4 * product.batch * product.n * product.k / (16 * multiprocessors)
+    floats = 0 if is_in_place(shape) else product.batch * product.n * product.k
+    written = 4 * floats / (16 * multiprocessors)
     return gemm_bf16x3.estimate(product, choice, target) + written
 
 
@@ -97,12 +112,13 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     source, tiling = gemm_bf16x3.kernel(product, choice), Bf16x3Tiling(product, choice)
     window = shape.ci * shape.taps
     filters = "filters" if shape.bias else "weight"
-    names = {"a": filters, "b": "columns", "c": "out"}
+    columns = "data" if is_in_place(shape) else "columns"
+    names = {"a": filters, "b": columns, "c": "out"}
     last = source.calls[-1]
     calls = [
         call(
             "im2col_bf16x3",
-            ["data", "weight", *(["bias"] if shape.bias else []), filters, "columns",
+            ["data", "weight", *(["bias"] if shape.bias else []), filters, columns,
              "packed_a", "packed_b", "flags"],
             tiling.a_tiles + tiling.b_tiles, PACK_THREADS,
         ),
@@ -115,9 +131,9 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
         has_bias=shape.bias, window=window, a_vec=common.widest(window, product.k),
         b_vec=together, ci=shape.ci, ih=shape.h, iw=shape.w, ow=shape.ow,
         kh=shape.kh, kw=shape.kw, sy=sy, sx=sx, dy=dy, dx=dx, py=py, px=px,
-        padded=any(shape.window.padding),
+        padded=any(shape.window.padding), in_place=is_in_place(shape),
     )  # fmt: skip
-    buffers = {"columns": shape.n * product.n * product.k}
+    buffers = {} if is_in_place(shape) else {"columns": shape.n * product.n * product.k}
     buffers |= {"filters": product.m * product.k} if shape.bias else {}
     return replace(
         source,

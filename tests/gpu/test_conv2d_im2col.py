@@ -18,6 +18,13 @@ SHAPES = {
     "14": Conv2d(1, 336, 336, 1024, 3, 14, 14, (14, 14), (0, 0), False, True),
     "gaps": Conv2d(3, 61, 63, 200, 24, 3, 3, (4, 3), (0, 0), True, False, activation="gelu"),
     "line": Conv2d(1, 1, 3000, 512, 512, 1, 3, (1, 2), (0, 1), True, False, activation="gelu"),
+    "points": Conv2d(3, 27, 29, 240, 97, 1, 1, (1, 1), (0, 0), False, True),
+    "every second point": Conv2d(
+        2, 51, 50, 200, 116, 1, 1, (2, 2), (0, 0), True, False, residual=True
+    ),
+    "dilated": Conv2d(
+        1, 60, 61, 136, 65, 3, 3, (1, 1), (12, 12), True, False, residual=True, dilation=(12, 12)
+    ),
     "uneven": Conv2d(2, 19, 31, 136, 40, 3, 4, (2, 2), (0, 2, 3, 4), False, True, dilation=(2, 1)),
 }
 DRAWN = 4

@@ -34,6 +34,12 @@ LAYERS = {
         {},
     ),
     "dilated": (Conv2d(1, 1, 50, 70, 32, 1, 5, (1, 1), (0, 8), True, False, dilation=(1, 4)), {}),
+    "points": (
+        Conv2d(2, 10, 13, 70, 37, 1, 1, (2, 2), (0, 0), True, False, residual=True),
+        {"tile_n": 64},
+    ),
+    "points in place": (Conv2d(2, 9, 12, 70, 40, 1, 1, (1, 1), (0, 0), False, True), {}),
+    "points beyond": (Conv2d(1, 7, 9, 70, 33, 1, 1, (1, 2), (1, 2), True, False), {}),
     "odd": (Conv2d(1, 29, 30, 40, 3, 14, 14, (14, 14), (0, 0), True, False), {}),
 }
 
@@ -64,6 +70,31 @@ def test_patch_embeddings_and_1d_convolutions_of_speech_use_im2col_untuned(args)
     assert [one.name for one in source.args] == ["data", "weight", "bias", "out"]
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        (8, 105, 108, 352, 97, 1, 1, 2, 0),
+        (1, 27, 27, 576, 1240, 1, 1, 1, 0, True, True),
+        (1, 152, 152, 116, 65, 3, 3, 1, 12, True, False, True, False, 12),
+    ],
+    ids=["stride", "bias", "dilated, with a residual"],
+)
+def test_large_layers_whose_images_are_split_again_and_again_use_im2col_untuned(args):
+    task = create("conv2d_nchw.cuda", args, HOPPER)
+    source = task.instantiate(task.default())
+    assert [one.entry for one in source.calls] == ["im2col_bf16x3", "gemm_bf16x3"]
+    assert launch_violation(source.kernel("cuda"), HOPPER.limits) is None
+
+
+def test_images_that_are_the_matrix_are_not_copied():
+    shape = LAYERS["points in place"][0]
+    buffers = [each.name for each in conv2d_im2col.kernel(shape, CHOICE).workspace]
+    assert buffers == ["packed_a", "packed_b", "flags"]
+    assert "columns" in [
+        each.name for each in conv2d_im2col.kernel(LAYERS["points"][0], CHOICE).workspace
+    ]
+
+
 def test_a_configuration_from_before_still_builds_its_kernel():
     shape = Conv2d(1, 224, 224, 768, 3, 16, 16, (16, 16), (0, 0), True, False)
     choice = conv2d_cuda.default_choice(shape, HOPPER)
@@ -77,11 +108,12 @@ def test_a_configuration_from_before_still_builds_its_kernel():
     "shape",
     [
         Conv2d(1, 1, 4000, 64, 64, 1, 3, (1, 1), (0, 1), True, False),
-        Conv2d(1, 224, 224, 768, 3, 16, 16, (16, 16), (0, 0), True, False, residual=True),
+        Conv2d(1, 224, 224, 768, 3, 16, 16, (16, 16), (0, 0), True, False, affine=True),
         Conv2d(1, 224, 224, 96, 3, 4, 4, (4, 4), (0, 0), True, False),
-        Conv2d(1, 56, 56, 256, 256, 1, 1, (1, 1), (0, 0), True, False),
+        Conv2d(1, 28, 28, 256, 128, 1, 1, (1, 1), (0, 0), True, False),
+        Conv2d(8, 105, 108, 352, 40, 1, 1, (2, 2), (0, 0), False, False),
     ],
-    ids=["few-filters", "residual", "short", "pixels"],
+    ids=["few-filters", "affine", "short", "small pixels", "few channels"],
 )
 def test_other_layers_are_not_offered(shape):
     assert not conv2d_im2col.offered(shape, HOPPER)

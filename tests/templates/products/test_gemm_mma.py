@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
+from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import gemm_mma
 from autotune.templates.products.gemm_shape import Gemm
@@ -46,6 +48,17 @@ def test_a_kernel_is_told_of_the_aligned_range_and_copies_no_more_than_it(k, spl
 def test_several_warps_share_copies_of_words_where_nothing_was_tuned(shape):
     choice = gemm_mma.default_choice(shape, Target("cuda -arch=sm_90"))
     assert gemm_mma.MmaTiling(shape, choice).threads >= 128
+
+
+def test_no_warp_alone_gathers_long_sums_and_few_blocks_gather_short_ones_untuned():
+    target = Target("cuda -arch=sm_90")
+    long = Conv2dNhwc(1, 18, 18, 24, 144, Window((7, 1), (1, 1), (3, 0, 3, 0)), "tf32")
+    choice = gemm_mma.default_choice(long, target)
+    assert gemm_mma.MmaTiling(long, choice).threads > 32
+    assert choice["split"] > 1
+    short = Conv2dNhwc(8, 136, 136, 16, 4, Window((3, 1), (1, 1), (1, 0, 1, 0)), "float16")
+    choice = gemm_mma.default_choice(short, target)
+    assert gemm_mma.MmaTiling(short, choice).tile_m >= 256
 
 
 # Extents reach into tiles of 32 x 64; four fragments of a warp's are side by side.
