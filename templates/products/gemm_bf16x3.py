@@ -36,7 +36,7 @@ from autotune import SourceKernel, Target, call, workspace
 
 from .. import choices, common
 from . import gemm_tma, gemm_wgmma
-from .gemm_shape import Gemm, first_names, result_name
+from .gemm_shape import Gemm, first_names, result_name, unaligned_rows
 from .gemm_wgmma import ARCH
 
 # Of the nine, the largest so many.
@@ -143,8 +143,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     products = (0.94 - 0.02 * c["in_turn"]) * PRODUCTS * TILE_M * c["tile_n"] * c["chunk"] / 2048
     loads = (tiling.a_bytes + tiling.b_bytes) / 52
     reducing = (800 + 200 * c["split"]) * (c["split"] > 1)
-    # Rows of an odd number of floats are written one float at a time.
-    writing = 4 * TILE_M * c["tile_n"] / 12.4 * (2.6 if shape.n % 2 else 1)
+    writing = 4 * TILE_M * c["tile_n"] / 12.4 * (1 + unaligned_rows(shape.n))
     # Packing reads 4 bytes for 6 that it writes.
     packed = (tiling.a_tiles * tiling.a_bytes + tiling.b_tiles * tiling.b_bytes) * 10 / ITEM_BYTES
     work = tiling.k_tiles * common.larger(products, loads) + 2360 + reducing + writing

@@ -23,6 +23,9 @@ from .gemm_shape import Product, first_names, result_name
 STRAIGHT = 1024
 # Of a multiprocessor of sm_90.
 REGISTERS, SHARED_BYTES = 65536, 228 * 1024
+# Operands beyond so many bytes do not stay in the L2 cache; then the latency of copies in cycles,
+# and the bytes that the device reads from memory in one.
+NEAR_BYTES, NEAR_LATENCY, FAR_LATENCY, MEMORY_BYTES = 30_000_000, 170, 570, 2060
 # Choices from which the search of the untuned one starts.
 DRAWN = 4000
 # The largest second extent of a grid.
@@ -191,10 +194,10 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     """Return a rough number of cycles; choices may be arrays of them.
 
     The busiest multiprocessor issues instructions, serves shared memory and loads operands for all
-    of its blocks, while each block multiplies its K tiles one after another. Factors are those
-    of the least error for 1290 choices of 97 products on an H200, which was 18% for products
-    that had no part in the fit; of these choices the one of the least estimate took 1.11 times as
-    long as the fastest.
+    of its blocks, while each block multiplies its K tiles one after another; large operands are
+    read from memory. Factors are those of the least error for 1290 choices of 97 products on an
+    H200, which was 18% for products that had no part in the fit; those of latencies, memory and
+    reductions once more to 1266 for 44, most of few rows, with launches that overlap.
     """
     tiling, c = GemmTiling(shape, choice), choice
     count, blocks = common.multiprocessors(target), math.prod(tiling.grid)
@@ -204,12 +207,12 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     along_m = common.pick(c["transposed"], common.widest(c["rows"]), common.widest(c["step"]))
     reads = c["rows"] / along_m + c["cols"] / common.widest(c["cols"])
     copies = tiling.k_tile * (tiling.tile_m / tiling.a_copy + tiling.tile_n / tiling.b_copy)
-    issued = c["step"] * (c["rows"] * c["cols"] + reads) + 8.2 * copies / tiling.threads + 46
+    issued = c["step"] * (c["rows"] * c["cols"] + reads) + 6.1 * copies / tiling.threads + 46
     # The cycles of a multiprocessor for a K tile: of schedulers, shared memory, and the L2 cache.
     works = (
         warps * issued / 4,
         0.27 * warps * c["step"] * (c["rows"] + c["cols"]) + 4.8 * copies / 32,
-        tiling.k_tile * (tiling.tile_m + tiling.tile_n) * 4 / 29.6,
+        tiling.k_tile * (tiling.tile_m + tiling.tile_n) * 4 / 28.7,
     )
     busy = sum(work**3 for work in works) ** (1 / 3)
     # Stores: rows of a warp that are shorter than a line of the cache take longer.
@@ -219,17 +222,28 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     staged = (c["slices"] > 1) | (shape.n % common.widest(c["cols"]) > 0)
     width = common.smaller(common.pick(staged, tiling.tile_n, across), 32)
     writing = 0.38 * outputs * (32 / width) ** 0.24
-    slicing = 0.043 * (c["slices"] > 1) * (c["slices"] + 1) * outputs
+    slicing = 0.07 * (c["slices"] > 1) * (c["slices"] + 1) * outputs
     here = common.ceil_div(blocks, count) * (tiling.k_tiles * busy + writing + slicing)
-    own = 1.38 * issued
-    # The latency of copies that products do not hide.
+    # Warps wait for operands, but not where these are loaded a step ahead (`GemmTiling.ahead`).
+    ahead = (c["transposed"] > 0) & (c["stages"] > 1) & (c["step"] > 1)
+    own = common.pick(ahead, 1.03, 1.78) * issued
+    # The latency of copies that products do not hide: most counts where memory is read.
+    read = sum(argument.bytes for argument in shape.arguments()[:2])
+    latency = FAR_LATENCY if read > NEAR_BYTES else NEAR_LATENCY
     together = common.smaller(tiling.together, common.ceil_div(blocks, count))
-    meanwhile = (c["stages"] - 1) * common.larger(own, together * busy)
-    chain = waves * tiling.k_tiles * (own + common.larger(400 - meanwhile, 0))
+    # A stage is filled again when its K tile has been multiplied: two of them hide little.
+    meanwhile = common.larger(c["stages"] - 1.9, 0) * common.larger(own, together * busy)
+    # The first K tile is loaded before anything is multiplied.
+    filling = 1.6 * together * works[2]
+    chain = waves * (tiling.k_tiles * (own + common.larger(latency - meanwhile, 0)) + filling)
     sums = c["split"] * shape.batch * shape.m * shape.n
-    two_kernels = 2220 + 8 * sums / (20 * count)
-    reducing = (c["split"] > 1) * common.pick(c["cluster"], 3740.0, two_kernels)
-    cycles: float = (here**1.5 + chain**1.5) ** (2 / 3) + reducing + 2840
+    two_kernels = 1870 + 2.8 * sums / (20 * count)
+    reducing = (c["split"] > 1) * common.pick(c["cluster"], 1550.0, two_kernels)
+    # Large clusters leave some multiprocessors idle.
+    idle = 0.06 * (c["cluster"] > 0) * (c["split"] > 2)
+    work = (here**1.5 + chain**1.5) ** (2 / 3) * (1 + idle)
+    reading = read / MEMORY_BYTES * (read > NEAR_BYTES)
+    cycles: float = (work**6 + reading**6) ** (1 / 6) + reducing + 2190
     return cycles
 
 
