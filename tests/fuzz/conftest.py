@@ -2,6 +2,9 @@ import pytest
 
 from tests.fuzz.states import STATES
 
+# Random calls of one test: they take up to some seconds each, where all cores are busy.
+CALLS = 40
+
 
 def pytest_addoption(parser):
     parser.addoption("--schedules", type=int, help="how many random schedules to draw")
@@ -34,8 +37,11 @@ def product_seeds(request):
     return range(first, first + -(-cases // STATES))
 
 
-@pytest.fixture(scope="session")
-def call_seeds(request):
-    """The seeds of random calls, each of one call."""
-    first = request.config.getoption("--first-seed", None) or 0
-    return range(first, first + (request.config.getoption("--calls", None) or 10))
+def pytest_generate_tests(metafunc):
+    """Give the seeds of random calls, each of one call, in parts that end within a test's time."""
+    if "call_seeds" not in metafunc.fixturenames:
+        return
+    first = metafunc.config.getoption("--first-seed", None) or 0
+    end = first + (metafunc.config.getoption("--calls", None) or 10)
+    parts = [range(n, min(n + CALLS, end)) for n in range(first, end, CALLS)]
+    metafunc.parametrize("call_seeds", parts, ids=[f"{p.start}-{p.stop - 1}" for p in parts])
