@@ -58,8 +58,7 @@ class FakeMeter:
         shared=False,
         clock=time.perf_counter,
     ):
-        self.watts, self.idle_watts = watts, idle_watts
-        self.period_s = self.tick_s = period_s
+        self.watts, self.idle_watts, self.period_s = watts, idle_watts, period_s
         self.shared = shared
         self.busy = False
         self._joules, self._clock, self._last = 0.0, clock, clock()

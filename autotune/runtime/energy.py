@@ -22,13 +22,11 @@ class EnergyMeter(Protocol):
 
     Attributes:
         name: what counts, as records have it.
-        tick_s: seconds from one move of the counter to the next, about.
         poll_s: seconds between two looks at it while a kernel runs.
         shared: whether the energy of what else this host does is counted as well, at any time.
     """
 
     name: str
-    tick_s: float
     poll_s: float
     shared: bool
 
@@ -50,7 +48,7 @@ class IntegratedPower:
         clock: the time in seconds.
     """
 
-    tick_s, shared = 0.0, False
+    shared = False
 
     def __init__(
         self,

@@ -34,7 +34,6 @@ def meter(request, tmp_path, monkeypatch):
 def test_it_has_a_name_a_pace_and_says_whether_it_is_shared(meter):
     assert meter.name
     assert 0 < meter.poll_s <= 0.1
-    assert 0 <= meter.tick_s <= 0.1
     assert isinstance(meter.shared, bool)
 
 

@@ -46,23 +46,6 @@ def no_limit_of_power(monkeypatch):
     monkeypatch.setattr(run_energy, "LEAD_S", 0.05)
 
 
-def test_a_move_of_which_the_time_is_not_known_does_not_count():
-    class Late(FakeMeter):
-        late = True
-
-        def joules(self):
-            if self.late:
-                time.sleep(0.03)
-            self.late = not self.late
-            return super().joules()
-
-    meter = Late(period_s=0.02)
-    trace = run_energy.Trace(meter)
-    with trace.watched():
-        time.sleep(0.3)
-    assert len(trace.moves) <= 1  # of ten
-
-
 def policy(energy_s, energy_near_s=0.01):
     return TimingPolicy(energy_s=energy_s, energy_near_s=energy_near_s)
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from statistics import linear_regression
 
 from autotune.errors import DeviceError
 from autotune.measure.evidence import Energy
@@ -29,8 +30,6 @@ _BETWEEN = 0.5
 # Runs are queued in groups that take about so long; between two of them a device is idle for some
 # ten microseconds.
 _GROUP_S = 0.05
-# A look that comes so much late does not tell when the counter moved.
-_LATE_S = 5e-3
 # Seconds over which the idle power is averaged.
 _IDLE_S = 0.2
 
@@ -53,7 +52,7 @@ class Trace:
     """The moves of a counter, as a thread sees them.
 
     Attributes:
-        moves: pairs of a time and of the energy by then; only those of which the time is known.
+        moves: pairs of a time and of the energy by then.
         error: why nothing more could be read.
     """
 
@@ -85,19 +84,14 @@ class Trace:
         return [one for one in self.moves[1:] if start <= one[0] <= end]
 
     def _watch(self) -> None:
-        meter, last = self._meter, None
-        # A counter that moves faster than it is looked at was read when it was looked at.
-        slow, late_s = meter.tick_s > meter.poll_s, meter.poll_s + _LATE_S
-        looked = time.perf_counter()
+        last = None
         try:
             while not self._over.is_set():
-                before, joules = time.perf_counter(), meter.joules()
-                now = time.perf_counter()
-                since = looked if slow else before
-                if joules != last and (not slow or now - since <= late_s):
-                    self.moves.append(((since + now) / 2, joules))
-                last, looked = joules, before
-                self._over.wait(meter.poll_s)
+                before, joules = time.perf_counter(), self._meter.joules()
+                if joules != last:
+                    self.moves.append(((before + time.perf_counter()) / 2, joules))
+                last = joules
+                self._over.wait(self._meter.poll_s)
         except DeviceError as error:
             self.error = error
 
@@ -161,8 +155,10 @@ class Gauge:
         )
 
     def _energy(self, moves: Sequence[tuple[float, float]], seconds: float, runs: int) -> Energy:
-        (start, before), (end, after) = moves[0], moves[-1]
-        watts = (after - before) / (end - start)
+        (start, before), (end, _) = moves[0], moves[-1]
+        # All moves count: each is seen some milliseconds late.
+        times = [one - start for one, _ in moves]
+        watts = linear_regression(times, [joules - before for _, joules in moves]).slope
         return Energy(
             joules=watts * seconds,
             watts=watts,

@@ -68,8 +68,8 @@ class TimingPolicy:
     interval: float = 0.01
     max_repeats: int = 20
     budget_s: float = 0.5
-    energy_s: float = 0.3
-    energy_near_s: float = 1.0
+    energy_s: float = 0.5
+    energy_near_s: float = 1.5
 
     def __post_init__(self) -> None:
         check = Check(MeasureError, "TimingPolicy")

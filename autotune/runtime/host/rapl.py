@@ -45,7 +45,7 @@ class Zone:
 class RaplMeter:
     """The sum of some zones."""
 
-    name, tick_s, poll_s, shared = "RAPL", 1e-3, 0.02, True
+    name, poll_s, shared = "RAPL", 0.02, True
 
     def __init__(self, zones: Sequence[Zone]) -> None:
         self._zones = tuple(zones)

@@ -21,7 +21,7 @@ class NvmlCounter:
         handle: NVML's, of a device that has it.
     """
 
-    name, tick_s, poll_s, shared = "NVML energy", 0.1, _POLL_S, False
+    name, poll_s, shared = "NVML energy", _POLL_S, False
 
     def __init__(self, handle: object) -> None:
         self._handle = handle
