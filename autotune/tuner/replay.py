@@ -145,6 +145,7 @@ class ReplayRunner(Runner):
     ) -> None:
         super().__init__(n_parallel=1)
         self.recording, self.pace, self.noise = recording, pace, noise
+        self.energy = any(result.joules is not None for result in recording.results)
         self._rng = np.random.default_rng(seed)
         self._row: dict[int, int] = {}
 

@@ -1,5 +1,6 @@
 """Tuning for something else than time: the strategy learns it, the best is the best by it."""
 
+import io
 import json
 
 import pytest
@@ -13,6 +14,7 @@ from autotune.tuner import (
     GridSearchTuner,
     Objective,
     RandomTuner,
+    Recording,
     SimulatedAnnealingTuner,
     XGBTuner,
     callback,
@@ -123,6 +125,24 @@ def test_a_run_that_is_resumed_keeps_the_best_by_its_objective(tmp_path):
     assert (result.best_config["x"].val, result.resumed) == (19, 20)
     assert {json.loads(line)["energy"]["watts"] for line in log.read_text().splitlines()} == {100}
     assert all(one.joules for _, one in load_from_file(log))
+
+
+def test_a_log_with_energy_is_replayed_for_any_objective(tmp_path):
+    log = tmp_path / "x.log"
+    GridSearchTuner(loop_task()).tune(60, option(), callbacks=[callback.log_to_file(log)])
+    recording = Recording.from_records(load_from_file(log))
+    for objective, x in (("time", 0), ("energy", 19)):
+        tuner = RandomTuner(recording.task(), seed=0)
+        result = tuner.tune(60, recording.option(), objective=objective)
+        assert (result.best_config["x"].val, result.best_config["y"].val) == (x, 1)
+
+
+def test_a_line_of_progress_has_the_energy_of_the_best():
+    text = io.StringIO()
+    GridSearchTuner(loop_task()).tune(
+        20, option(), callbacks=[callback.progress_bar(20, stream=text)], objective="energy"
+    )
+    assert "20000.0 us, 21.00 J" in text.getvalue()
 
 
 def test_early_stopping_counts_from_the_best_by_the_objective():

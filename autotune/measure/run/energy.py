@@ -1,9 +1,9 @@
-"""The energy of one run of a kernel: the power between two moves of a counter, while it runs.
+"""The energy of one run of a kernel: the power that the moves of a counter show, while it runs.
 
-Counters move up to ten times a second at least, and a kernel runs for microseconds: it runs again
-and again, for `TimingPolicy.energy_s` at least, and the mean power times the time of a run is its
-energy. A counter moves a few milliseconds sooner or later than it says, so what may be the best
-runs for longer. Nothing is subtracted: what the device takes when idle is part of it.
+Counters move ten times a second or more, and a kernel runs for microseconds: it runs again and
+again, for `TimingPolicy.energy_s` at least, and the mean power times the time of a run is its
+energy. A move is seen some milliseconds late, so what may be the best runs for longer. Nothing is
+subtracted: what the device takes when idle is part of it.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class LocalRunner(Runner):
             `autotune.measure.exclusive`.
         timing: the finer points of timing; `number`, `repeat` and `min_repeat_ms` override it
             where they are given.
-        energy: whether the energy of a run is measured too, for half a second each; not of those
+        energy: whether the energy of a run is measured too, for one or two seconds; not of those
             that cannot take the least. See docs/energy.md.
 
     Raises:

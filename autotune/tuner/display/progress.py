@@ -15,7 +15,7 @@ from autotune.tuner.display.progress_state import State
 from autotune.tuner.loop.result import TuneResult
 from autotune.tuner.tuner import Tuner
 from autotune.utils.check import Check
-from autotune.utils.quantities import microseconds
+from autotune.utils.quantities import energy_text, microseconds
 from autotune.utils.si import scale
 
 Watcher = Callable[[Tuner, Sequence[MeasureInput], Sequence[MeasureResult]], None]
@@ -117,6 +117,8 @@ class ProgressBar:
         if best is None:
             return ""
         text = microseconds(best[1].seconds)
+        if best[1].joules is not None:
+            text += f", {energy_text(best[1].joules)}"
         if not tuner.task.flop:
             return text
         rate = f"{scale(tuner.best_flops, self._si_prefix):.2f} {self._si_prefix.strip()}FLOPS"
@@ -128,10 +130,10 @@ def progress_bar(
 ) -> Watcher:
     """Show the progress of a run, and a summary at its end.
 
-    The line has the best time so far in microseconds (and its rate, if the task declares its
-    operations), trials per second, failures and the remaining time. On a terminal one line is
-    redrawn, in a notebook a widget (if ``ipywidgets`` is installed); elsewhere a plain line is
-    written from time to time.
+    The line has the best time so far in microseconds (and its energy, if that is measured, and its
+    rate, if the task declares its operations), trials per second, failures and the remaining time.
+    On a terminal one line is redrawn, in a notebook a widget (if ``ipywidgets`` is installed);
+    elsewhere a plain line is written from time to time.
 
     Args:
         total: the number of trials, at least 1.
