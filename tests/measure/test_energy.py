@@ -70,7 +70,7 @@ def test_runs_are_made_in_few_groups():
     meter = FakeMeter()
     sampler = Busy(meter, seconds=1e-5)
     energy = Gauge(meter).take(sampler, policy(0.05), None)
-    assert energy.runs == sum(sampler.samples) > 1000
+    assert sum(sampler.samples) >= energy.runs > 1000
     assert len(sampler.samples) < 20
 
 

@@ -135,6 +135,8 @@ class Gauge:
         began = now = time.perf_counter()
         with trace.watched():
             while now - began <= longest_s(policy):
+                if now - began < LEAD_S:
+                    runs, took_s = 0, 0.0
                 before = now
                 took_s += sampler.sample(group)
                 runs += group
