@@ -50,7 +50,7 @@ class Objective:
 
     def knows(self, inp: MeasureInput, result: MeasureResult) -> bool:
         """Return whether a record can be the best."""
-        if self == TIME:
+        if self is TIME:
             return result.ok and bool(result.costs)
         return self.cost(inp, result) < math.inf
 
@@ -60,7 +60,7 @@ class Objective:
         Where energy was not measured because another kernel takes less, it is seen at its bound.
         """
         inp, result = pair
-        if self == TIME or not result.ok:
+        if self is TIME or not result.ok:
             return pair
         value = self.cost(inp, _at_bound(result)) * _MICRO
         # They are of the time.

@@ -31,9 +31,9 @@ def beats(new: Pair, held: Pair, objective: Objective = TIME) -> bool:
     counts more than times of trials, whichever of them comes first in the log; what has not run
     side by side is compared by its mean. Of two races the later counts.
     """
-    if objective == TIME and held[0].key in beaten_by(new[1]):
+    if objective is TIME and held[0].key in beaten_by(new[1]):
         return True
-    if objective == TIME and new[0].key in beaten_by(held[1]):
+    if objective is TIME and new[0].key in beaten_by(held[1]):
         return False
     return objective.cost(*new) < objective.cost(*held)
 

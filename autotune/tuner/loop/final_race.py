@@ -65,7 +65,7 @@ class FinalRace:
         """
         if self._is_emulated:
             return []
-        if self._objective != TIME:
+        if self._objective is not TIME:
             known = [pair for pair in self.trials if self._objective.knows(*pair)]
             best = sorted(known, key=lambda pair: self._objective.cost(*pair))[:1]
             return best if self._most > 1 and session.runner.can_race else []
@@ -82,7 +82,7 @@ class FinalRace:
         session.prepare(self._workload)
         try:
             self.default = measured_default(self._workload, self.trials, session)
-            if self._objective != TIME:
+            if self._objective is not TIME:
                 return None
             field = with_default(field, self.default)
             if len(field) < 2 and not _is_doubtful(field[0]):
