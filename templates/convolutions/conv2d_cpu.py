@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from autotune import SourceKernel, call, workspace
 
 from .. import common
+from .conv2d_cpu_space import STREAMED, is_ahead, is_whole, pitch
 from .conv2d_cpu_space import candidates as candidates
-from .conv2d_cpu_space import is_ahead, is_whole, pitch
 from .conv2d_cpu_space import violation as violation
 from .conv2d_cpu_untuned import default_choice as default_choice
 from .conv2d_shape import Conv2d
@@ -54,7 +54,7 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     s, across = shape, choice["across"]
     width = choice["vectors"] * choice["lanes"]
     tail = choice["tail"] * (s.oh * s.ow % width)
-    reached = choice["lines"] and not across
+    reached = choice["lines"] and not across and not choice.get("in_place")
     runs = (width + pitch(s) - 2) // pitch(s) + 1 if reached else 1
     ahead = across and is_ahead(s, choice["lines"])
     extents = common.defines(
@@ -77,6 +77,8 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     )  # fmt: skip
     if across:
         parts = ("tile.h", "shuffle.h", "transpose_vectors.h", "conv2d_across.c")
+    elif choice.get("in_place") == STREAMED:
+        parts = ("shuffle.h", "strided.h", "tile.h", "panel.h", "conv2d_streamed.c")
     elif choice["lines"]:
         parts = ("shuffle.h", "strided.h", "tile.h", "planes.h", "strip.h", "conv2d_planes.c")
     packed = [workspace("ahead", (common.ceil_div(s.co, width) * width, s.ci * s.taps))]

@@ -11,6 +11,8 @@ from autotune import Target
 from .. import common, cpu_tiles
 from .conv2d_shape import Conv2d
 
+# Values of "in_place".
+PACKED, IN_PLACE, STREAMED = 0, 1, 2
 # Bytes of its input that a task may copy.
 MOST_COPIED = 1 << 21
 # Bytes of filters that stay in the L2 cache, transposed once for all tasks; of sums that a task
@@ -36,8 +38,15 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
         # Whether vectors are over output channels. A task then has all input channels, whose
         # filters are transposed some channels at a time, and no panels.
         "across": [0, 1],
-        "in_place": [0, 1] if is_plain(shape) else [0],
+        # Whether panels are read in place, or lines are packed while others are multiplied.
+        "in_place": _ways(shape),
     }
+
+
+def _ways(shape: Conv2d) -> list[int]:
+    if not is_plain(shape):
+        return [PACKED]
+    return [PACKED, IN_PLACE, *([STREAMED] if shape.stride[1] == 2 else [])]
 
 
 def is_plain(shape: Conv2d) -> bool:
@@ -116,7 +125,7 @@ def _rules_of_pixels(shape: Conv2d, c: Mapping[str, int]) -> list[tuple[bool, st
     pixels, width = shape.oh * shape.ow, c["vectors"] * c["lanes"]
     left = pixels % width
     packed = 4 * c["panels"] * width * c["channels"] * shape.taps
-    unfolds = c["lines"] < 1
+    unfolds, streams = c["lines"] < 1, c["in_place"] == STREAMED
     copied = copied_bytes(shape, c["channels"], c["lines"])
     return [
         (width >= pixels + c["lanes"], "pixels beyond the output"),
@@ -126,12 +135,18 @@ def _rules_of_pixels(shape: Conv2d, c: Mapping[str, int]) -> list[tuple[bool, st
             "panels beyond the cache",
         ),
         (
-            (c["in_place"] > 0) & ((not unfolds) | (c["tail"] > 0)),
+            (c["in_place"] == IN_PLACE) & ((not unfolds) | (c["tail"] > 0)),
             "lines or a tail of what is in place",
         ),
+        (streams & (unfolds | (c["block_m"] < shape.co)), "a part of the filters that streams"),
+        (streams & (width >= shape.ow + c["lanes"]), "pixels beyond the line"),
+        (streams & (8 * c["channels"] * shape.ow > MOST_COPIED), "lines beyond the cache"),
         ((c["tail"] > 0) & (pixels < width), "no whole panel before the tail"),
         ((c["tail"] > 0) & ((left < 1) | (2 * left > c["lanes"])), "a tail of none or of many"),
         ((not unfolds) & ((c["panels"] > 1) | (c["tail"] > 0)), "panels without im2col"),
         ((not unfolds) & (4 * shape.ow < 3 * pitch(shape)), "too many useless sums"),
-        ((not unfolds) & (c["channels"] > 1) & (copied > MOST_COPIED), "lines beyond the cache"),
+        (
+            (not unfolds) & (not streams) & (c["channels"] > 1) & (copied > MOST_COPIED),
+            "lines beyond the cache",
+        ),
     ]

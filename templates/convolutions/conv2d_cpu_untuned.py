@@ -11,6 +11,7 @@ from .. import common, cpu_tiles
 from .conv2d_cpu_space import (
     MOST_COPIED,
     MOST_SUMS,
+    STREAMED,
     candidates,
     copied_bytes,
     is_ahead,
@@ -44,6 +45,9 @@ _LINES_DEEP, _LINES_ROW, _COPYING = 64, 64 << 10, 14
 # Channels that are read in place at a time: with more, cache lines evict each other, which does
 # not matter where vectors are issued in halves.
 _READ = 64
+# Pixels of lines that are packed while others are multiplied, at the least, also where those of
+# the channels share sets of L1; channels that are packed at a time.
+_LONG, _LONG_ALIAS, _PACKED_DEEP = 96, 80, 128
 # Bytes of filters that are transposed at a time, untuned: they stay in the L2 cache for long
 # vectors, in L1 for short ones.
 _TRANSPOSED, _TRANSPOSED_SHORT = 160 << 10, 32 << 10
@@ -61,6 +65,8 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
     options, pixels = candidates(shape), shape.oh * shape.ow
     unit = cpu_tiles.vector_unit(target)
+    if _streams(shape, unit):
+        return _streamed(shape, options, target)
     if _skips_in_place(shape, unit):
         return _of_filters(shape, options, target)
     if is_plain(shape) and _reads_in_place(shape, unit):
@@ -169,6 +175,36 @@ def _skips_in_place(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     return shape.co <= _FEWEST and not _is_alias(shape)
 
 
+def _streams(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
+    """Return whether lines are packed in the order of memory while others are multiplied.
+
+    The hardware prefetcher foresees the lines that a stride skips where they are long, and waits
+    for fewer of them where those of several channels evict each other.
+    """
+    if not _is_gathered(shape) or shape.stride[1] != 2 or shape.co > 2 * _FEWEST:
+        return False
+    if _is_near(shape) or unit.halves:
+        return False
+    return shape.w >= (_LONG_ALIAS if _is_alias(shape) else _LONG)
+
+
+def _streamed(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
+    """Return the choice that packs lines while others are multiplied, all filters at once."""
+    unit = cpu_tiles.vector_unit(target)
+    rows, vectors, lanes = cpu_tiles.tile(unit, shape.co, shape.ow, narrow=True)
+    blocks = [b for b in options["block_m"] if b >= shape.co] or [max(options["block_m"])]
+    channels = max(c for c in options["channels"] if c <= _PACKED_DEEP)
+    # A task has packed nothing when it begins.
+    first = min(channels / shape.ci, 1)
+    block_m, lines = cpu_tiles.tasks(
+        target, blocks[:1], options["lines"][1:], (shape.co, shape.oh), 1,
+        lambda _, tall: first / tall, shape.n,
+    )  # fmt: skip
+    tile = {"rows": rows, "vectors": vectors, "lanes": lanes, "across": 0, "tail": 0, "panels": 1}
+    here = {"block_m": block_m, "channels": channels, "lines": lines, "in_place": STREAMED}
+    return tile | here
+
+
 def _is_alias(shape: Conv2d) -> bool:
     """Return whether pixels of all channels share a few sets of the L1 cache."""
     return 4 * shape.h * shape.w % _ALIAS == 0
@@ -271,8 +307,9 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
         if met_bytes(shape, n, channels) <= met
         or (n * shape.ow <= _FEW and met_bytes(shape, n, channels) <= 4 * _MET)
     ] or options["lines"][1:2]
-    if not is_copied and _is_alias(shape):
-        # The next line is evicted if all channels of this one are read before.
+    if not is_copied and (_is_alias(shape) or target.limits.sm_count > 1):
+        # The next line is evicted if all channels of this one are read before, or it is prefetched
+        # for another core.
         tall = [n for n in tall if n >= _TALL] or tall[-1:]
     # Filters are transposed once or for each group of rows, rows copied for each block.
     pixels = shape.oh * shape.ow

@@ -1,4 +1,5 @@
 // Vectors of LANES floats, for the CPU kernels.
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 

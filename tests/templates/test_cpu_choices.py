@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from autotune.templates import cpu_tiles
 from autotune.templates.convolutions import conv2d_cpu
+from autotune.templates.convolutions.conv2d_cpu_space import STREAMED
 from autotune.templates.convolutions.conv2d_shape import Conv2d
 from autotune.templates.cpu_tiles import VectorUnit
 from autotune.templates.products import gemm_cpu
@@ -53,6 +54,26 @@ def test_few_filters_read_every_second_pixel_in_place():
         assert not strided(411, 67, 16, (3, 3), unit)["across"]
     assert strided(411, 67, 64, (2, 2), wide)["across"]
     assert strided(128, 28, 16, (2, 2), wide)["in_place"]  # panels of what is in the L2 cache
+
+
+def test_long_lines_of_every_second_pixel_are_packed_while_others_are_multiplied():
+    for unit in (VectorUnit(16, 32), VectorUnit(8, 16)):
+        long, short, near = (
+            strided(channels, size, 16, (2, 2), unit)["in_place"]
+            for channels, size in ((144, 112), (411, 67), (16, 112))
+        )
+        assert long == STREAMED
+        assert STREAMED not in (short, near)
+        assert strided(200, 80, 16, (2, 2), unit)["in_place"] == STREAMED  # channels share sets
+        assert strided(200, 81, 16, (2, 2), unit)["in_place"] != STREAMED
+        assert strided(144, 112, 128, (2, 2), unit)["in_place"] != STREAMED
+        assert strided(144, 112, 16, (2, 3), unit)["in_place"] != STREAMED
+    assert strided(144, 448, 16, (2, 2), VectorUnit(16, 32))["lines"] > 1
+
+
+def test_cores_that_read_lines_in_place_have_several_each():
+    shape = Conv2d(1, 67, 67, 16, 411, 1, 1, (2, 2), (0, 0), True, True)
+    assert untuned(conv2d_cpu, shape, VectorUnit(16, 32), cores=2)["lines"] >= 8
 
 
 def test_lines_of_channels_that_share_a_set_of_the_cache_are_read_soon_after_one_another():

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from autotune.templates import cpu_tiles
-from autotune.templates.convolutions import conv2d_cpu, conv2d_cpu_untuned
+from autotune.templates.convolutions import conv2d_cpu, conv2d_cpu_space, conv2d_cpu_untuned
 from autotune.templates.convolutions.conv2d_shape import Conv2d
 from autotune.templates.cpu_tiles import VectorUnit
 from autotune.templates.products import gemm_cpu
@@ -299,6 +299,35 @@ def test_images_that_are_read_in_place_give_the_right_sums(lanes):
     if lanes <= cpu_tiles.vector_unit(Target("llvm")).floats:
         assert conv2d_cpu.violation(shape, choice, Target("llvm")) is None
     run_over_nan(shape, conv2d_cpu, choice)
+
+
+# Lines of several panels, of one that vectors overlap, and of less than a vector.
+@pytest.mark.parametrize("columns", [70, 21, 5])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_lines_that_are_packed_while_others_are_multiplied_give_the_right_sums(
+    lanes, rows, columns
+):
+    shape = Conv2d(2, 9, columns, 11, 13, 1, 1, (2, 2), (0, 0), True, True, True, True)
+    tile = {"rows": rows, "vectors": 2, "lanes": lanes, "block_m": 16, "panels": 1, "channels": 4}
+    choice = {**tile, "tail": 0, "lines": 2, "across": 0, "in_place": conv2d_cpu_space.STREAMED}
+    run_over_nan(shape, conv2d_cpu, choice)
+
+
+@pytest.mark.parametrize("channels", [2, 100])
+def test_few_vectors_are_packed_with_many_steps_and_many_with_one(channels):
+    for filters in (2, 40):
+        shape = Conv2d(1, 7, 36, filters, channels, 1, 1, (3, 2), (0, 0), True, True)
+        tile = {"rows": 2, "vectors": 1, "lanes": 4, "block_m": 64, "panels": 1, "tail": 0}
+        choice = {
+            **tile,
+            "channels": 32,
+            "lines": 4,
+            "across": 0,
+            "in_place": conv2d_cpu_space.STREAMED,
+        }
+        assert conv2d_cpu.violation(shape, choice, Target("llvm")) is None
+        run_over_nan(shape, conv2d_cpu, choice)
 
 
 def test_untuned_layers_of_few_filters_stay_in_place():
