@@ -57,18 +57,24 @@ __device__ __forceinline__ unsigned transposed(unsigned e) {
   return plane * PLANE + inner % ACROSS * DOWN + inner / ACROSS;
 }
 
-// Loads all words of `count` whose number the thread has, several at a time, and hands them to `put`.
-template <unsigned EACH, typename From, typename Put>
-__device__ __forceinline__ void each_word(unsigned count, From from, Put put) {
+// Words of a piece of a whole run. Of the last run of a plane pieces have fewer, but are counted like others: numbers of
+// words are divided by constants so.
+constexpr unsigned PIECE = PART ? PART / NARROW : 1;
+
+__device__ __forceinline__ bool always(unsigned) { return true; }
+
+// Loads all words of `count` that exist and whose number the thread has, several at a time; hands them to `put`.
+template <unsigned EACH, typename Exists, typename From, typename Put>
+__device__ __forceinline__ void each_word(unsigned count, Exists exists, From from, Put put) {
   for (unsigned begin = threadIdx.x; begin < count; begin += AT_ONCE * THREADS) {
     Vector<EACH> read[AT_ONCE];
 #pragma unroll
     for (unsigned i = 0; i < AT_ONCE; ++i)
-      if (begin + i * THREADS < count)
+      if (begin + i * THREADS < count && exists(begin + i * THREADS))
         read[i] = *reinterpret_cast<const Vector<EACH>*>(from(begin + i * THREADS));
 #pragma unroll
     for (unsigned i = 0; i < AT_ONCE; ++i)
-      if (begin + i * THREADS < count) put(begin + i * THREADS, read[i]);
+      if (begin + i * THREADS < count && exists(begin + i * THREADS)) put(begin + i * THREADS, read[i]);
   }
 }
 
@@ -84,10 +90,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) transpose_runs(
   const unsigned shift = Words<WIDE>::aligned ? 0 : static_cast<unsigned>(begin % WIDE);
   Element* const run = reinterpret_cast<Element*>(shared_memory) + shift;
   const Words<WIDE> wide(begin, count);
+#if PART
   const unsigned words = count / SHORTER / NARROW;  // of a piece
+  const auto in_piece = [&](unsigned word) { return FULL || word % PIECE < words; };
+#endif
 #if GATHER
   each_word<WIDE>(
-      wide.count, [&](unsigned word) { return data + begin + wide.first(word); },
+      wide.count, always, [&](unsigned word) { return data + begin + wide.first(word); },
       [&](unsigned word, const Vector<WIDE>& read) {
         *reinterpret_cast<Vector<WIDE>*>(run + wide.first(word)) = read;
       });
@@ -95,8 +104,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) transpose_runs(
   __syncthreads();
 #if PART
 #pragma unroll AT_ONCE
-  for (unsigned word = threadIdx.x; word < SHORTER * words; word += THREADS) {
-    const unsigned piece = word / words, first = word % words * NARROW;
+  for (unsigned word = threadIdx.x; word < SHORTER * PIECE; word += THREADS) {
+    const unsigned piece = word / PIECE, first = word % PIECE * NARROW;
+    if (!in_piece(word)) continue;
     Vector<NARROW> value;
 #pragma unroll
     for (unsigned k = 0; k < NARROW; ++k) value.at[k] = run[(first + k) * SHORTER + piece];
@@ -119,17 +129,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) transpose_runs(
 #else
 #if PART
   each_word<NARROW>(
-      SHORTER * words,
-      [&](unsigned word) { return data + plane + word / words * LONGER + part + word % words * NARROW; },
+      SHORTER * PIECE, in_piece,
+      [&](unsigned word) { return data + plane + word / PIECE * LONGER + part + word % PIECE * NARROW; },
       [&](unsigned word, const Vector<NARROW>& read) {
 #pragma unroll
         for (unsigned k = 0; k < NARROW; ++k)
-          run[(word % words * NARROW + k) * SHORTER + word / words] = read.at[k];
+          run[(word % PIECE * NARROW + k) * SHORTER + word / PIECE] = read.at[k];
       });
 #else
   const Words<NARROW> narrow(begin, count);
   each_word<NARROW>(
-      narrow.count, [&](unsigned word) { return data + begin + narrow.first(word); },
+      narrow.count, always, [&](unsigned word) { return data + begin + narrow.first(word); },
       [&](unsigned word, const Vector<NARROW>& read) {
 #pragma unroll
         for (unsigned k = 0; k < NARROW; ++k)

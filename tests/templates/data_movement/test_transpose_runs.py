@@ -72,3 +72,16 @@ def test_a_configuration_of_tiles_still_builds_its_kernel():
     task = create("transpose.cuda", ((1000, 17, 20), (0, 2, 1)), HOPPER)
     source = task.instantiate(ConfigEntity(7, None, entities))
     assert source.calls[0].entry == "transpose"
+
+
+@pytest.mark.parametrize(
+    ("extents", "dtype", "gather"),
+    [
+        ((3000, 73, 131), "float16", 0),  # a plane a block
+        ((20_000, 7, 9), "float32", 1),
+        ((3000, 63, 48), "int8", 0),
+    ],
+)
+def test_planes_are_transposed_where_banks_conflict_least(extents, dtype, gather):
+    shape = Transpose(extents, (0, 2, 1), dtype)
+    assert transpose_runs.default_choice(shape, HOPPER)["gather"] == gather

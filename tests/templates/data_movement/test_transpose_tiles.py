@@ -73,3 +73,18 @@ def test_a_configuration_from_before_still_builds_its_kernel():
 )
 def test_wavefronts_are_those_of_32_banks(stride, width, count):
     assert wavefronts([lane * stride for lane in range(32)], width) == count
+
+
+@pytest.mark.parametrize(
+    ("extents", "axes", "dtype"),
+    [
+        ((39, 9, 43, 47, 47), (3, 0, 1, 4, 2), "int8"),
+        ((4, 242, 15, 27, 3), (4, 2, 0, 1, 3), "float16"),
+        ((38, 3, 108, 7, 7), (2, 0, 4, 1, 3), "float16"),
+    ],
+)
+def test_untuned_tiles_divide_arrays_where_others_are_little_larger(extents, axes, dtype):
+    shape = Transpose(extents, axes, dtype)
+    choice = transpose_tiles.default_choice(shape, HOPPER)
+    knobs = transpose_tiles.kernel(shape, choice).defines
+    assert (knobs["IN_INSIDE"], knobs["OUT_INSIDE"]) == ("true", "true")
