@@ -2,23 +2,33 @@
 
 Rows that are no multiple of 16 bytes cannot be loaded by TMA: they are copied first, or loaded by
 copies of 4 bytes for ``mma.sync``. Kernels of float32 read them as they are, and split floats into
-three of bfloat16 for tensor cores; their results are more exact than what TF32 asks for.
+three of bfloat16 for tensor cores; their results are more exact than what TF32 asks for. With
+short sums most of the time goes to results, and estimates choose.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import replace
+from functools import lru_cache
 
 from autotune import Target
 
+from .. import common
 from ..epilogue import Epilogue
-from . import gemm_float, gemm_tma, gemm_transposed
+from . import gemm_float, gemm_half, gemm_tma, gemm_transposed
 from .gemm_shape import TF32, Gemm
+from .gemm_tma_form import KNOB, Form
 from .gemm_wgmma import has_wgmma
 
-# Cycles of the estimates by TMA that a kernel before hides, since launches overlap.
-OVERLAPPED = 2000
+# Terms of sums up to which ``mma.sync`` is slower: 150x577x16 nt, three pairs, took 4.0 us so and
+# 2.7 as float32, 324x344x24 tn 2.3 and 1.9.
+FEW_TERMS = 32
+# Of the estimates by TMA what is comparable to those of kernels of float32: their share, cycles
+# that a kernel before hides, since launches overlap, and those of copies that they hide; and the
+# cycles of a multiprocessor for a result, more where rows are not aligned to sectors of 32 bytes.
+# They are a fit to 31 products of short sums on an H200.
+SHARE, OVERLAPPED, COPIES_OVERLAPPED, WRITTEN, UNALIGNED = 0.88, 1330, 1110, 0.31, 0.8
 
 
 def as_float32(shape: Gemm) -> Gemm:
@@ -36,12 +46,41 @@ def runs_as_float32(shape: Gemm, target: Target, knobs: Container[str]) -> bool:
         return False
     if any(knob in knobs for knob in gemm_float.KNOBS):
         return True
-    if "warps_m" in knobs or gemm_tma.refusal(shape) is None:
+    if "warps_m" in knobs:
         return False
-    plain = replace(shape, epilogue=Epilogue())
-    if gemm_transposed.is_needed(plain, target):
-        choice = gemm_transposed.default_choice(plain, target)
-        copied = gemm_transposed.estimate(plain, choice, target) - OVERLAPPED
-        return gemm_float.cycles(as_float32(plain), target) < copied
+    return _is_faster_as_float32(replace(shape, epilogue=Epilogue()), target)
+
+
+@lru_cache(maxsize=1024)
+def _is_faster_as_float32(shape: Gemm, target: Target) -> bool:
+    """Return whether kernels of float32 are faster than those by TMA, or than ``mma.sync``."""
+    by_tma = _cycles_by_tma(shape, target)
+    if by_tma is not None:
+        return gemm_float.cycles(as_float32(shape), target) < by_tma
+    if shape.k <= FEW_TERMS:
+        return True
+    if gemm_tma.refusal(shape) is None:
+        return False
     odd = shape.a_run % 4 > 0 or shape.b_run % 4 > 0
     return odd or shape.batch * shape.m * shape.n * shape.k > gemm_tma.TINY_FLOATS
+
+
+def _cycles_by_tma(shape: Gemm, target: Target) -> float | None:
+    """Return the cycles by TMA, comparable to those of float32; None where others run.
+
+    Long sums of operands that TMA reads as they are, are not compared.
+    """
+    if gemm_transposed.is_needed(shape, target):
+        choice = gemm_transposed.default_choice(shape, target)
+    elif gemm_half.offered(shape, target):
+        choice = gemm_half.default_choice(shape, target)
+    else:
+        return None
+    copies = gemm_transposed.copies(shape, choice)
+    if not gemm_half.by_boxes(choice) or (not copies and shape.k > gemm_half.SHORT_SUM):
+        return None
+    swapped = Form.of(choice[KNOB]).swapped > 0
+    results = shape.batch * shape.m * shape.n / common.multiprocessors(target)
+    writing = WRITTEN * results * (1 + UNALIGNED * (shape.n % 8 > 0 and not swapped))
+    run = gemm_transposed.estimate(shape, choice, target)
+    return SHARE * run + writing - OVERLAPPED - COPIES_OVERLAPPED * copies

@@ -46,7 +46,7 @@ def estimate(
     writing += form.cluster_reduce * (
         600 + 4 * tiling.tile_m * tiling.tile_n * (1 - 1 / split) / 12
     )
-    work *= _cluster_factor(tiling)
+    work *= _reducing_factor(tiling)
     ends = PROLOGUE + writing
     # A second kernel is launched, reads partial sums from the L2 cache and stores results.
     reducing = ((split > 1) & (form.cluster_reduce == 0)) * (
@@ -63,8 +63,8 @@ def estimate(
     return cluster_sync + steps * one + once + reducing
 
 
-def _cluster_factor(tiling: TmaTiling) -> float:
-    """Return how much longer the K tiles of a block take because of the others of its cluster."""
+def _reducing_factor(tiling: TmaTiling) -> float:
+    """Return how much longer the K tiles of a block take because its cluster splits K."""
     form, split = tiling.form, tiling.choice["split"]
     sharing = form.cluster_m * form.cluster_n
     # Those that read other ranges of K make it slower if they share nothing, or are many. The
@@ -73,12 +73,19 @@ def _cluster_factor(tiling: TmaTiling) -> float:
     several = 0.15 * (sharing > 1) * (split > 2)
     reducing = 0.04 + several + 0.3 * (sharing == 1) + 0.05 * partial
     factor: float = 1 + form.cluster_reduce * reducing
-    if tiling.shape.dtype not in HALVES:
-        return factor
-    # Large clusters suffer less from the order in which others read the same lines, if many K
-    # tiles are in flight.
-    short = tiling.choice["chunk"] == PANEL
-    return factor * (1 - short * (0.07 * (sharing > 2) + 0.05 * (sharing > 4)))
+    return factor
+
+
+def _sharing_factor(tiling: TmaTiling) -> float:
+    """Return how long loads and products take together in a large cluster, in parts.
+
+    Large clusters suffer less from the order in which others read the same lines, if many K tiles
+    are in flight.
+    """
+    sharing = tiling.form.cluster_m * tiling.form.cluster_n
+    short = (tiling.choice["chunk"] == PANEL) & (tiling.shape.dtype in HALVES)
+    factor: float = 1 - short * (0.07 * (sharing > 2) + 0.05 * (sharing > 4))
+    return factor
 
 
 def _writing_cycles(tiling: TmaTiling, strips: bool) -> float:
@@ -123,7 +130,8 @@ def _k_tile_cycles(tiling: TmaTiling, together: int, crowding: float) -> float:
     products *= 1 + 0.04 * (tiling.tile_warpgroups > 2)
     loads = tiling.loaded_bytes * crowding / 66
     # Where both take long they contend.
-    cycles = (products**6 + loads**6) ** (1 / 6)
+    cycles = (products**6 + loads**6) ** (1 / 6) * _sharing_factor(tiling)
+    cycles = common.larger(products, cycles)
     # A stage that is filled anew waits for the slowest block of a cluster.
     others, again = form.cluster_m + form.cluster_n - 2, tiling.k_tiles > c["stages"]
     multicast = tiling.stage_bytes / 50 * (others > 0) * again

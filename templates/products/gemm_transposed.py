@@ -25,8 +25,8 @@ from . import gemm_half, gemm_mma, gemm_tma, gemm_wgmma
 from .gemm_shape import TF32, Gemm, first_names
 from .gemm_tma_form import Form
 
-# Rows and columns from which on products outweigh the copies; of convolutions fewer, which
-# ``mma.sync`` gathers slowly: 56x56 pixels of 64 channels by 64 filters of 3x3 took 5.9 us on an
+# Rows and columns from which on products outweigh the copies, if kernels of float32 are no faster
+# (`gemm_tf32`); of convolutions fewer, and as long sums, which ``mma.sync`` gathers slowly: 56x56 pixels of 64 channels by 64 filters of 3x3 took 5.9 us on an
 # H200, 9.4 without, and eight such images 16.6 and 27.1.
 LEAST, LEAST_OF_CONVOLUTIONS = 128, 64
 # Rows of tiles from which on those that need no copies are faster than by ``mma.sync``; and above
@@ -48,8 +48,8 @@ def is_needed(shape: Shape, target: Target) -> bool:
         rows = shape.m if shape.transpose_b else shape.n
         worth = rows >= LEAST_ROWS and shape.batch * shape.m * shape.n * shape.k > SMALL
     else:
-        least = LEAST_OF_CONVOLUTIONS if shape.gathers else LEAST
-        worth = min(shape.m, shape.n, shape.k) >= least
+        windows = min(shape.m, shape.n, shape.k) >= LEAST_OF_CONVOLUTIONS
+        worth = windows if shape.gathers else min(shape.m, shape.n) >= LEAST
     return worth and gemm_wgmma.offered(k_major(shape), target)
 
 
@@ -80,6 +80,12 @@ def _copied(shape: Shape, knob: int) -> dict[str, bool]:
     a = shape.transpose_a and not (knob > 1 and not swapped and shape.a_run % 4 == 0)
     padded = shape.k % 4 > 0
     return {"a": a or padded, "b": b or padded}
+
+
+def copies(shape: Shape, choice: Mapping[str, int]) -> int:
+    """Return how many operands a choice copies."""
+    knob = choice[gemm_half.KNOB]
+    return sum(_copied(shape, knob).values()) if knob else 0
 
 
 def candidates(shape: Shape) -> dict[str, list[int]]:
