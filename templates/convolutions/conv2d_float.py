@@ -7,6 +7,7 @@ choose, as they choose among the tiles of each.
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import replace
 from types import ModuleType
 
 from autotune import Target
@@ -18,7 +19,7 @@ from .conv2d_shape import Conv2d
 # chosen for all of 30 lines and images on an H200.
 IM2COL_SHARE = 0.87
 # The same of pointwise layers, whose windows `conv2d_bf16x3` splits again for every 64 filters.
-POINTWISE_SHARE = 0.75
+POINTWISE_SHARE = 0.8
 # A knob that no other of these families has: by it a configuration of a log is known.
 KNOBS = {"channels": conv2d_cuda, "ahead": conv2d_bf16x3, "in_turn": conv2d_im2col}
 
@@ -39,6 +40,9 @@ def family_of(
     if conv2d_bf16x3.offered(shape, target):
         cycles[conv2d_bf16x3] = conv2d_bf16x3.untuned_cycles(shape.alone, target)
     if conv2d_im2col.offered(shape, target):
-        share = IM2COL_SHARE if shape.taps > 1 else POINTWISE_SHARE
-        cycles[conv2d_im2col] = share * conv2d_im2col.untuned_cycles(shape.alone, target)
+        # For a bias all of the matrix is written, and a K tile more is multiplied.
+        pointwise = shape.taps == 1
+        whole = replace(shape.alone, bias=shape.bias and pointwise)
+        share = POINTWISE_SHARE if pointwise else IM2COL_SHARE
+        cycles[conv2d_im2col] = share * conv2d_im2col.untuned_cycles(whole, target)
     return min(cycles, key=lambda family: cycles[family], default=conv2d_cuda)

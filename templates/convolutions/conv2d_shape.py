@@ -17,6 +17,8 @@ from ..epilogue import Epilogue
 from .window_shape import INT32_MAX, Window, four
 
 OWNER = "conv2d_nchw"
+# Rows from which on the last one may be partial, in `Conv2d.in_rows_of`.
+MANY_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -98,10 +100,14 @@ class Conv2d:
         return self.in_rows_of(self.h * self.w)
 
     def in_rows_of(self, pixels: int) -> Conv2d:
-        """Return the same pointwise convolution with rows of ``pixels``, if these divide it."""
+        """Return the same pointwise convolution with rows of ``pixels``, if these divide it.
+
+        The last row of a large image may be partial.
+        """
         own = self.taps == 1 and self.stride == (1, 1) and not any(self.window.padding)
         rows, left = divmod(self.h * self.w, pixels)
-        return replace(self, h=rows, w=pixels) if own and not left else self
+        whole = not left or rows >= MANY_ROWS
+        return replace(self, h=rows + (left > 0), w=pixels) if own and whole else self
 
     def in_rows_of_dilation(self, columns: int) -> Conv2d:
         """Return a dilated line as a dense convolution along the columns of an image.

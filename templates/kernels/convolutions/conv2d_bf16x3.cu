@@ -185,25 +185,41 @@ __device__ __forceinline__ void main_loop(
   }
 }
 
+#if OW % 2 == 0 && OUT_PLANE % 2 == 0
+#define ALIGNED_PAIRS 1
+#else
+#define ALIGNED_PAIRS 0
+#endif
+
+#if ALIGNED_PAIRS
 // Epilogue of two neighbours of a row.
 __device__ __forceinline__ void write_two(
     float* __restrict__ out, float low, float high, const EpilogueArgs& epilogue, int first_channel, int co, int oy, int ox, int n) {
   const int pixel = oy * OW + ox;
   if ((!WHOLE_CO && co >= CO) || oy >= OH || ox >= OW || (OUT_PLANE < OH * OW && pixel >= OUT_PLANE)) return;
   const int at = OUT_PLANE < OH * OW ? (n * CO + co) * OUT_PLANE + pixel : ((n * CO + co) * OH + oy) * OW + ox;
-#if OW % 2 == 0 && OUT_PLANE % 2 == 0
   float sums[2] = {low, high};
   finish<0>(sums, epilogue, first_channel + co, at);
   store_vector<2>(out + at, sums);
-#else
-  float one[1] = {low}, other[1] = {high};
-  finish<0>(one, epilogue, first_channel + co, at);
-  out[at] = one[0];
-  if (ox + 1 >= OW || (OUT_PLANE < OH * OW && pixel + 1 >= OUT_PLANE)) return;
-  finish<0>(other, epilogue, first_channel + co, at + 1);
-  out[at + 1] = other[0];
-#endif
 }
+#else
+// Epilogue of a row of 8 pixels of 8 channels, of which a lane has two neighbours of one channel. Lanes exchange them, so
+// that each store has whole rows, however they are aligned. All threads of a warp call this.
+__device__ __forceinline__ void write_rows(
+    float* __restrict__ out, float low, float high, const EpilogueArgs& epilogue, int first_channel, int co0, int oy, int ox0, int n) {
+  const int lane = threadIdx.x % 32, ox = ox0 + lane % 8, pixel = oy * OW + ox;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int channel = half * 4 + lane / 8, from = channel * 4 + lane % 8 / 2, co = co0 + channel;
+    const float first = __shfl_sync(0xffffffffu, low, from), second = __shfl_sync(0xffffffffu, high, from);
+    if ((!WHOLE_CO && co >= CO) || oy >= OH || ox >= OW || (OUT_PLANE < OH * OW && pixel >= OUT_PLANE)) continue;
+    const int at = OUT_PLANE < OH * OW ? (n * CO + co) * OUT_PLANE + pixel : ((n * CO + co) * OH + oy) * OW + ox;
+    float one[1] = {lane % 2 ? second : first};
+    finish<0>(one, epilogue, first_channel + co, at);
+    out[at] = one[0];
+  }
+}
+#endif
 
 // Adds up COUNT partial sums with a stride of `apart`.
 template <int COUNT>
@@ -255,11 +271,19 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(SLICES* THREADS, RESI
   int* const flags = reinterpret_cast<int*>(parts + PARTS * THREADS);
   main_loop(total, source, memory + group * SLICE_BYTES, flags + group * 2, group);
 
+#if ALIGNED_PAIRS
   const int co = source.co0 + tid / 32 * 16 + lane / 4, ox = source.ox0 + lane % 4 * 2;
   auto write = [&](int row, const float4& sums) {
     write_two(out, sums.x, sums.y, epilogue, channels_before, co, source.oy0 + row, ox, n);
     write_two(out, sums.z, sums.w, epilogue, channels_before, co + 8, source.oy0 + row, ox, n);
   };
+#else
+  const int co = source.co0 + tid / 32 * 16;
+  auto write = [&](int row, const float4& sums) {
+    write_rows(out, sums.x, sums.y, epilogue, channels_before, co, source.oy0 + row, source.ox0, n);
+    write_rows(out, sums.z, sums.w, epilogue, channels_before, co + 8, source.oy0 + row, source.ox0, n);
+  };
+#endif
   auto own = [&](int row) {
     return make_float4(total[4 * row], total[4 * row + 1], total[4 * row + 2], total[4 * row + 3]);
   };

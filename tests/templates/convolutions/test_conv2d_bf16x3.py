@@ -37,6 +37,11 @@ LAYERS = {
         Conv2d(2, 10, 12, 64, 32, 1, 1, (1, 1), (0, 0), True, True, True),
         {"rows": 6, "slices": 2},
     ),
+    "pixels-of-an-odd-plane": (
+        Conv2d(2, 23, 23, 70, 24, 1, 1, (1, 1), (0, 0), True, True, True),
+        {"rows": 5, "slices": 2, "split": 1},
+    ),
+    "odd-rows": (Conv2d(1, 9, 11, 70, 16, 3, 1, (1, 1), (1, 0), True, True, True, True), {}),
     "slices-rest": (
         Conv2d(1, 7, 7, 64, 64, 3, 3, (1, 1), (1, 1), True, False, True, True, kept=True),
         {"rows": 7, "slices": 2, "stages": 2},
