@@ -153,7 +153,8 @@ class Conv2dNhwc:
                 parts = np.split(taps.transpose(0, 2, 3, 1), self.groups, axis=3)
                 by = np.split(filters[ky, kx], self.groups, axis=1)
                 every = [part @ weight for part, weight in zip(parts, by, strict=True)]
-                sums += np.concatenate(every, axis=3)
+                # Not in place: arrays that carry bounds of errors take the place of zeros.
+                sums = sums + np.concatenate(every, axis=3)
             operands = tuple(each.astype(kind) for each in others)
             return self.epilogue.apply(sums, operands, 3).astype(data.dtype)
 

@@ -185,6 +185,12 @@ def _pad(
     return array.with_values(value, np.pad(array.error, width, mode="constant"))
 
 
+def _split(a: Tracked, sections: object, axis: int = 0) -> list[Tracked]:
+    """Follow ``np.split``, which moves elements to several arrays."""
+    parts = [np.array_split(each, sections, axis) for each in (a.value, a.error)]  # type: ignore[call-overload]
+    return [a.with_values(value, error) for value, error in zip(*parts, strict=True)]
+
+
 def _where(condition: npt.ArrayLike | Tracked, a: object, b: object) -> Tracked:
     if isinstance(condition, Tracked):
         raise NotTracked("a condition")
@@ -251,6 +257,8 @@ _FUNCTIONS: dict[object, Callable[..., object]] = {
     np.dot: lambda a, b: _matmul(*together((a, b))),
     np.einsum: _einsum,
     np.pad: _pad,
+    np.split: _split,
+    np.array_split: _split,
     np.where: _where,
 }
 

@@ -118,6 +118,7 @@ def test_what_numpy_offers_is_followed():
         lambda x, w: np.maximum(x.transpose(0, 2, 1) @ w, 0).mean(axis=(0, 1)),
         lambda x, w: np.pad(x, ((0, 0), (1, 1), (0, 0)))[:, ::2].reshape(3, -1).sum(1),
         lambda x, w: np.concatenate([x, -x], axis=1).max(axis=1),
+        lambda x, w: np.concatenate(np.split(x, 3, axis=2), axis=1).sum(axis=1),
         lambda x, w: np.where(np.arange(9) > 3, np.exp(x), x * 2.5).clip(-1, 2),
         lambda x, w: np.sqrt(np.square(x) + 1.0) / (1 + np.exp(-x)),
         lambda x, w: np.tanh(x) ** 3 - np.log1p(np.abs(x)),

@@ -9,6 +9,7 @@ from autotune.templates.convolutions.window_shape import Window
 
 from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
+from autotune.measure.check.followed import follow_errors
 from autotune.target import Target
 from autotune.task import create
 from tests.templates.emulated import check_emulated, drawn
@@ -159,3 +160,17 @@ def test_few_filters_whose_pixels_find_no_room_stay_products_of_windows(sizes):
 def test_a_convolution_that_cannot_be_is_an_error_that_says_so(args, message):
     with pytest.raises(TemplateError, match=message):
         create("conv2d_nhwc.cuda", args, "cuda")
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_tf32_that_is_cut_is_within_the_bounds_of_its_reference(groups):
+    args = (1, 6, 7, 8, 12, 3, 3, 2, 1, True, "relu", True, False, 1, "tf32", groups)
+    task = create("conv2d_nhwc.cuda", args, "cuda -arch=sm_90")
+    source = task.instantiate(task.default())
+    kernel, rng = source.kernel("cuda"), np.random.default_rng(0)
+    inputs = [rng.standard_normal(a.shape).astype(np.float32) for a in kernel.inputs]
+    (expected,) = follow_errors(source.reference, inputs, kernel, None)
+    cut = [(x.view(np.uint32) & 0xFFFFE000).view(np.float32) for x in inputs[:2]]
+    off = np.abs(source.reference(*cut, *inputs[2:]) - expected.values)
+    assert (off <= expected.bounds).all()
+    assert 0 < off.max() < 0.02
