@@ -117,8 +117,9 @@ class Group:
     @property
     def front(self) -> list[LogEntry]:
         """The Pareto front of time and energy, the fastest first."""
-        pairs = {id(one.inp): one for one in self.trials}
-        front = pareto_front((one.inp, one.result) for one in self.trials)
+        trials = [one for one in self.entries if not is_race(one.result)]
+        pairs = {id(one.inp): one for one in trials}
+        front = pareto_front((one.inp, one.result) for one in trials)
         return [pairs[id(inp)] for inp, _ in front]
 
     def fastest(self, count: int) -> list[LogEntry]:

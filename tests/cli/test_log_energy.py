@@ -50,6 +50,16 @@ def test_the_front_is_printed_the_fastest_first(log):
     assert "4.00 mJ" in text
 
 
+def test_races_of_times_are_not_on_the_front_and_a_default_that_won_is(log):
+    inp = make_input("gemm", (64,), "llvm", make_config(0, k=0))
+    energy = {"joules": 4e-3, "watts": 4000.0}
+    race = {"tied": [0], "candidates": [{"index": 0}]}
+    with log.open("a") as file:
+        file.write("# race " + encode(inp, good(0.9e-6, energy=energy, race=race)) + "\n")
+        file.write("# race " + record(7, 5e-6, 0.5e-3))
+    assert [one["index"] for one in rows(run("pareto", "--json", log))] == [0, 4, 1, 7]
+
+
 def test_a_log_without_energy_has_no_front(log):
     done = run("pareto", "--task", "conv", log)
     assert done.exit_code == 0

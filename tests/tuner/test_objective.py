@@ -7,7 +7,8 @@ import pytest
 
 from autotune.errors import MeasureError, TunerError
 from autotune.measure import MeasureResult
-from autotune.record import load_from_file
+from autotune.measure.objective import EDP
+from autotune.record import best_of, load_from_file
 from autotune.tuner import (
     AutoTuner,
     GATuner,
@@ -84,6 +85,22 @@ def test_strategies_learn_costs_and_callbacks_see_times():
     Listens(loop_task()).tune(5, option(), callbacks=[watch], objective="energy")
     assert told == pytest.approx([one.joules * 1e6 for one in seen])
     assert [one.seconds for one in seen] == pytest.approx([1e-3 * (1 + x) for x in range(5)])
+
+
+def test_the_winner_is_no_worse_than_the_default(tmp_path):
+    """The default is the best of all by their product, and is not among the trials."""
+
+    class Races(Powered):
+        can_race = True
+
+    log = tmp_path / "x.log"
+    tuner = RandomTuner(loop_task(), seed=1)
+    result = tuner.tune(3, option(Races()), callbacks=[callback.log_to_file(log)], objective="edp")
+    assert result.trials == 3
+    assert (result.best_config["x"].val, result.best_config["y"].val) == (0, 1)
+    assert result.default_joules == result.joules == 40
+    best = best_of(load_from_file(log, races=True), EDP)
+    assert best[0].key == result.best_config.key
 
 
 def test_an_objective_may_be_any_function_of_a_record():

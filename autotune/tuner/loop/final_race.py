@@ -60,8 +60,8 @@ class FinalRace:
     def field(self, session: Session) -> list[Pair]:
         """Return the trials that a race must decide between; none when there is no such need.
 
-        Where something else than time is minimised, this is the best trial, beside which the
-        default is measured.
+        Where something else than time is minimised, this is the best trial, with which the default
+        is compared.
         """
         if self._is_emulated:
             return []
@@ -83,7 +83,7 @@ class FinalRace:
         try:
             self.default = measured_default(self._workload, self.trials, session)
             if self._objective is not TIME:
-                return None
+                return self._default_if_better(field[0])
             field = with_default(field, self.default)
             if len(field) < 2 and not _is_doubtful(field[0]):
                 return None
@@ -93,6 +93,11 @@ class FinalRace:
             return None
         self.decide(winner)
         return winner
+
+    def _default_if_better(self, best: Pair) -> Pair | None:
+        """Return the default if it was measured and is better than the best trial."""
+        cost, default = self._objective.cost, self.default
+        return default if default is not None and cost(*default) < cost(*best) else None
 
 
 def _is_doubtful(trial: Pair) -> bool:
