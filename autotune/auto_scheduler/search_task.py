@@ -1,4 +1,4 @@
-"""A search task: a problem of the auto-scheduler with what a script does about it."""
+"""A search task: a problem of the auto-scheduler with the methods that scripts call."""
 
 from __future__ import annotations
 

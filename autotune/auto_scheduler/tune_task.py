@@ -1,4 +1,4 @@
-"""Tuning one task, and using what a log says of it."""
+"""Tuning of one task, and schedules from the best record of a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Following a file that others append to, replace, cut short or remove."""
+"""Follows a file that others append to, replace, truncate or remove."""
 
 from __future__ import annotations
 

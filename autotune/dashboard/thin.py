@@ -1,4 +1,4 @@
-"""Fewer points than trials, none of those missing that a reader looks for.
+"""Thinning of the points of a chart: improvements, the fastest and each kind of failure stay.
 
 Kept are, in this order: every trial that was better than all before it in its run; the fastest
 trials; the first failure of every text; the first and the last trial of each run. What room is

@@ -1,4 +1,4 @@
-"""Build a function and hold it: from a schedule or a hand-written kernel to a callable."""
+"""Building: from a schedule or a hand-written kernel to a callable module."""
 
 from __future__ import annotations
 

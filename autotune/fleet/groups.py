@@ -1,4 +1,4 @@
-"""Places grouped by what they can do, so that a decision looks at each group, not each place."""
+"""Places of workers grouped by capability: decisions scale with groups, not with places."""
 
 from __future__ import annotations
 

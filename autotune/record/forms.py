@@ -1,4 +1,4 @@
-"""Rows of workloads that are no templates: what they say of what was tried.
+"""Forms of rows: how workloads other than templates, and their candidates, are JSON.
 
 A template's row is AutoTVM's, which `autotune.record.codec` writes and reads. Any other kind of
 workload has a form here: the keys of a row that name the workload and the candidate. All other

@@ -1,4 +1,4 @@
-"""Made-up choices, for workloads that were never tuned."""
+"""Fallback configurations, for workloads that were never tuned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A template at work on one point of its space: what it sees, and what it says of it."""
+"""One run of a template with a point of its space: its configuration, and what it declares."""
 
 from __future__ import annotations
 

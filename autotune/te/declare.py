@@ -1,4 +1,4 @@
-"""Making tensors: placeholders, computes, and the checks of what a compute may say."""
+"""Placeholders and computes, and the checks of their definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A device that answers from a recording: every tuner can be tried without compiling anything."""
+"""Replay of recorded times as a device, to compare tuners without compiling anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of all tuners: what a strategy must define, and `tune`, which lets it run."""
+"""The base class of tuners: the hooks of a strategy, and `tune`, which runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of what a user passes, in one wording: who, which argument, what was expected, what came.
+"""Checks of arguments, with uniform messages: function, argument, expectation, value.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The end of a `match` that has a case for every kind there is."""
+"""`assert_never`: the end of a `match` with a case for every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frozen data that is taken apart to be sent, and put together where it arrives."""
+"""Frozen dataclasses reconstructed from fields that were checked when they were first made."""
 
 from __future__ import annotations
 

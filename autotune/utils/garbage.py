@@ -1,4 +1,4 @@
-"""Python's collector of garbage cycles, and when it only costs."""
+"""Pausing Python's cyclic garbage collector where it finds nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits until something that must be whole is done."""
+"""Deferral of Ctrl-C until a section that must complete has ended."""
 
 from __future__ import annotations
 

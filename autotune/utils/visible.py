@@ -1,4 +1,4 @@
-"""Text from elsewhere, as it may be shown on a terminal."""
+"""Untrusted text, escaped for a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys under which records of a graph may stand: names of operations changed over the years.
+"""Equivalent workload keys: names of operations changed between versions of TVM.
 
 The hash of a key is made from a text with names of operations in it. TVM's operator library
 renamed some of them, so one graph has several hashes; all are looked up.

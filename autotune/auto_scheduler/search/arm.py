@@ -1,4 +1,4 @@
-"""One program of a task, as its search knows it: closed forms, and what was measured."""
+"""The state of the search in one program of a task: closed forms, and its trials."""
 
 from __future__ import annotations
 

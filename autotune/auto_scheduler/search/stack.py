@@ -1,4 +1,4 @@
-"""Programs that differ in numbers alone are looked at together, as one population.
+"""Programs that differ in numbers alone are searched together, as one population.
 
 In how many parts blocks share a reduction is decided before the rest is left open, so a sketch
 becomes several programs with the same open numbers in the same columns, whose extents and

@@ -1,4 +1,4 @@
-"""The loop that tunes templates, fed by the search over sketches."""
+"""The search over sketches as a tuner, for the loop that also tunes templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loop states: how the stages of a graph are carried out, and the steps that made it so.
+"""Loop states: the loops of a graph's stages, and the steps that made them.
 
 A `StateObject` is a frozen value; a step gives a new one that shares what did not change. The
 face that scripts use, with primitives that change it in place, is

@@ -1,4 +1,4 @@
-"""The face of loop states: TVM's primitives, which change a state in place."""
+"""`State`, TVM's interface of loop states, whose primitives change a state in place."""
 
 from __future__ import annotations
 

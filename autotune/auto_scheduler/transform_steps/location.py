@@ -1,4 +1,4 @@
-"""Steps that say where a stage is computed: in a loop of another one, where it is read, apart."""
+"""Steps that set where a stage is computed: in a loop of another, inlined, or on its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several ways to say one thing become one."""
+"""Canonical forms: of equivalent operators all but one are replaced."""
 
 from __future__ import annotations
 

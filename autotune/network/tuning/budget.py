@@ -1,4 +1,4 @@
-"""The seconds that tuning a network may take, over all calls that a log knows of."""
+"""The time budget of tuning a network, over all calls that a log records."""
 
 from __future__ import annotations
 

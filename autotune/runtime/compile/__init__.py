@@ -1,1 +1,1 @@
-"""From a kernel's text to machine code, and what the machine code says of itself."""
+"""Compilation of kernels to machine code, and the resources that it declares."""

@@ -1,4 +1,4 @@
-"""Digits of some knobs in classes: those that no constraint tells apart."""
+"""Classes of values of knobs that no constraint distinguishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters over several knobs, tabulated over what they can tell apart."""
+"""Filters over several knobs, as tables over the classes of values that they distinguish."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of a CPU that closed forms need and no record keeps."""
+"""Parameters of a CPU for closed forms that are not in `HardwareParams`."""
 
 from __future__ import annotations
 

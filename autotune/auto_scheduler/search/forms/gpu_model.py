@@ -1,4 +1,4 @@
-"""Figures of a GPU that closed forms need and no record keeps."""
+"""Parameters of a GPU for closed forms that are not in `HardwareParams`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of one program whose kernels have the same loops: one of them stands for all.
+"""Rows of one program whose kernels have the same loops, reduced to one representative.
 
 A limit of unrolling that writes out no other loop than a lower one does, and lengths that move
 iterations between two loops with nothing between them, are other rows and the same kernel. Trials

@@ -1,4 +1,4 @@
-"""Trials of other workloads that ship: what every search for a GPU knows from the beginning.
+"""The pretrained model of searches for a GPU: trials of other workloads, which ship.
 
 They are rows of closed forms, the columns that describe their workloads, and the logarithm of
 estimated over measured time, less its mean over the trials of the same workload; and the trees

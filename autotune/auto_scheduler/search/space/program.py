@@ -1,4 +1,4 @@
-"""A sketch with everything said but some numbers, and these numbers as a row of integers.
+"""A program: an annotated sketch with open numbers, which are a row of integers.
 
 A program fixes the transform steps of a state; what is open are the lengths of its splits
 and choices from short lists (how far to unroll, how wide to copy). So a candidate is a row of

@@ -1,4 +1,4 @@
-"""Takes transform steps on a state one after another, and notes which numbers are left open."""
+"""Applies transform steps to a state one after another, and records which numbers stay open."""
 
 from __future__ import annotations
 

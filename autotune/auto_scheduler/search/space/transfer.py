@@ -1,4 +1,4 @@
-"""Mapping of fast rows of one workload to rows of a similar one, as candidates to try.
+"""Transfer: fast rows of one workload, mapped to rows of a similar one.
 
 Two programs are of one kind if the same numbers are open in the same order: splits of loops of the
 same names into as many parts, and the same choices. Their sketches then differ only in extents,
