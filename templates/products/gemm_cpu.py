@@ -52,6 +52,9 @@ _HIGH, _LOW, _HALF = 8, 4, 6
 # of a b that the TLB covers, about, and from which on long vectors read it in longer parts; floats
 # of rows of it, a part of which is prefetched.
 _NEARBY, _IN_PLACE, _NAMED, _FAR, _NEAR_FLOATS = 1 << 20, 32, 12 << 20, 30 << 20, 1 << 17
+# Rows beyond which multiplying takes longer than loading b, and bytes from which long vectors pack
+# it meanwhile then.
+_BUSY, _FAR_BUSY = 40, 5 << 20
 # Bytes of a b that stays in cache while many rows are multiplied.
 _NEARBY_MANY = 2 << 20
 # Bytes of a b whose packing takes longer than what it spares, for long vectors; and its columns,
@@ -216,7 +219,8 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
     # Rows of b that share a set of a cache evict each other before they are copied.
     if unit.halves or (not is_short and 4 * shape.n % _ALIAS == 0):
         return STREAMED
-    if 4 * shape.n * shape.k > (_NAMED if is_short else _FAR):
+    far = _FAR if shape.m <= _BUSY else _FAR_BUSY
+    if 4 * shape.n * shape.k > (_NAMED if is_short else far):
         return STREAMED
     return ONE_BY_ONE if is_short or is_second or shape.m >= _SOME else LIE
 
@@ -235,7 +239,8 @@ def _one_by_one(shape: Gemm) -> int:
 
     Rows of a that share sets of the caches evict each other, and are copied.
     """
-    return BOTH if shape.m > _MANY and 4 * shape.k % _ALIAS == 0 else ONE_BY_ONE
+    is_alias = 4 * shape.k % _ALIAS == 0
+    return BOTH if is_alias and min(shape.m, shape.n) > _MANY else ONE_BY_ONE
 
 
 def _packed(
@@ -335,7 +340,11 @@ def _streamed(
     shape: Gemm, options: Mapping[str, list[int]], panels: list[int], width: int, target: Target
 ) -> dict[str, int]:
     """Return panels and depth of a kernel that packs while it multiplies."""
-    depth = max(d for d in options["depth"] if d <= max(32, min(options["depth"])))
+    deep = 64 if shape.m > _BUSY and cpu_tiles.vector_unit(target).floats > 8 else 32
+    depth = max(d for d in options["depth"] if d <= max(deep, min(options["depth"])))
+    high = min((b for b in options["block_m"] if b >= shape.m), default=max(options["block_m"]))
+    held = 4 * width * (high + 2 * depth)
+    panels = [p for p in panels if p * held <= _MOST_STREAMED] or panels[:1]
     # Long contiguous reads of a row of b are faster; sums and panels stay in L2.
     split, _, together = _tasks(
         shape, options, [shape.m], panels, width, target,

@@ -211,6 +211,8 @@ WAYS = [
     (VectorUnit(8, 16), (211, 2088, 16), gemm_cpu.BY_TILES),
     (VectorUnit(8, 16), (545, 1024, 544), gemm_cpu.ONE_BY_ONE),
     (VectorUnit(8, 16), (545, 544, 1024), gemm_cpu.BOTH),
+    (VectorUnit(8, 16), (545, 29, 1024), gemm_cpu.ONE_BY_ONE),
+    (VectorUnit(16, 32), (64, 2141, 696), gemm_cpu.STREAMED),
     (VectorUnit(8, 16), (2000, 1500, 1500), gemm_cpu.ONE_BY_ONE),
     (VectorUnit(16, 32), (195, 1071, 165), gemm_cpu.ONE_BY_ONE),
     (VectorUnit(16, 32), (195, 3071, 165), gemm_cpu.BY_TILES),
