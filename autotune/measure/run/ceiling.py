@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from autotune.kernel.kernel import Scalar
 from autotune.measure.evidence import NOTHING, Evidence
@@ -16,8 +19,11 @@ from autotune.workload import Workload
 
 logger = logging.getLogger("autotvm")
 
-# Measuring the rates of a device compiles and times some fifty kernels, once in its life.
-_TIMEOUT_S = 300.0
+# Measuring the rates of a device compiles and times some fifty kernels, once in its life. What a
+# measurement that takes longer has compiled is there for the next one.
+_TIMEOUT_S = 120.0
+# Longer than it takes on an idle host.
+_NOTABLE_S = 20.0
 # A ceiling that is passed by more than its own error is none.
 _DISPROVED = 1.25
 # Instructions of matrix units, as texts of kernels have them.
@@ -32,9 +38,14 @@ class Roofline:
     Only for workloads whose operations and bytes are both known; the ceilings are measured in the
     process that owns the device, when the first trial asks, and found on disk ever after. A trial
     that passes them has them measured once more.
+
+    Args:
+        workload: whose trials.
+        notable_s: seconds of a measurement of ceilings after which it is reported.
     """
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, notable_s: float = _NOTABLE_S) -> None:
+        self._notable_s = notable_s
         self._name = workload.name
         self._flop = float(workload.flop or 0)
         self._bytes = float(workload.bytes or 0)
@@ -60,12 +71,12 @@ class Roofline:
         if not (self._flop and self._bytes and timing.median):
             return None
         if station.device not in self._ceilings:
-            self._ceilings[station.device] = _measured(station)
+            self._ceilings[station.device] = self._measured(station)
         part = self._part(station, job, timing)
         if part is not None and part > _DISPROVED and station.device not in self._measured_again:
             # It may have been measured while the device was busy with something else.
             self._measured_again.add(station.device)
-            self._ceilings[station.device] = _measured(station, again=True)
+            self._ceilings[station.device] = self._measured(station, again=True)
             part = self._part(station, job, timing)
         if part is None or part <= _DISPROVED:
             return part
@@ -78,6 +89,14 @@ class Roofline:
             "were not measured",
             self._name, 100 * part,
         )  # fmt: skip
+        return None
+
+    def _measured(self, station: DeviceProcess, again: bool = False) -> Ceilings | None:
+        with _reported(station.device, self._notable_s):
+            reply = station.run(CeilingJob(_TIMEOUT_S, again))
+        if isinstance(reply, Rated):
+            return reply.ceilings
+        logger.warning("records carry no part of the ceiling: %s", why_not(reply))
         return None
 
     def _part(self, station: DeviceProcess, job: RunJob, timing: Timing) -> float | None:
@@ -108,9 +127,22 @@ def _on_matrix_units(job: RunJob) -> bool:
     return any(word in job.kernel.source for word in _MATRIX_UNITS)
 
 
-def _measured(station: DeviceProcess, again: bool = False) -> Ceilings | None:
-    reply = station.run(CeilingJob(_TIMEOUT_S, again))
-    if isinstance(reply, Rated):
-        return reply.ceilings
-    logger.warning("records carry no part of the ceiling: %s", why_not(reply))
-    return None
+@contextmanager
+def _reported(device: int, notable_s: float) -> Iterator[None]:
+    """Report what the device does inside ``with``, if it takes longer than ``notable_s``."""
+    timer = threading.Timer(notable_s, _report, [device])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _report(device: int) -> None:
+    logger.warning(
+        "trials wait while the rates of device %d are measured, once in its life, which takes some "
+        "seconds on an idle host. It ends after %.0f s at the latest, and records carry no part of "
+        "the ceiling then",
+        device, _TIMEOUT_S,
+    )  # fmt: skip

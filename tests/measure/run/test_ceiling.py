@@ -1,6 +1,7 @@
 """Which part of the ceiling a trial is said to reach, from ceilings that are made up."""
 
 import logging
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -135,6 +136,41 @@ def test_a_device_that_cannot_be_measured_is_no_reason_to_fail(caplog):
         assert fraction(ceiling, device=device) is None
     assert device.asked == [False]
     assert caplog.text.count("no compiler") == 1
+
+
+class Slow(Device):
+    """A station whose host is busy: the measurement ends when it was reported."""
+
+    def __init__(self, reports):
+        super().__init__()
+        self.reports = reports
+        self.timeout_s = 0.0
+
+    def run(self, job):
+        self.timeout_s = job.timeout_s
+        assert self.reports.wait(timeout=60)
+        return super().run(job)
+
+
+def test_a_measurement_on_a_busy_host_is_reported_and_bounded(caplog):
+    reports = threading.Event()
+    heard = logging.Handler()
+    heard.emit = lambda record: reports.set()
+    device = Slow(reports)
+    logging.getLogger("autotvm").addHandler(heard)
+    try:
+        slow = Roofline(SimpleNamespace(name="gemm", flop=1e12, bytes=1.0), notable_s=0.0)
+        assert fraction(slow, 2.0, device=device) == pytest.approx(0.5)
+    finally:
+        logging.getLogger("autotvm").removeHandler(heard)
+    assert "trials wait while the rates of device 0 are measured" in caplog.text
+    assert "120 s at the latest" in caplog.text
+    assert device.timeout_s == 120
+
+
+def test_a_measurement_that_takes_no_time_is_not_reported(caplog):
+    assert fraction(roofline(flop=1e12), 2.0) == pytest.approx(0.5)
+    assert not caplog.records
 
 
 def test_what_a_trial_is_compared_with_is_told_with_the_part_it_reaches():
