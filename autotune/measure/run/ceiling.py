@@ -141,8 +141,8 @@ def _reported(device: int, notable_s: float) -> Iterator[None]:
 
 def _report(device: int) -> None:
     logger.warning(
-        "trials wait while the rates of device %d are measured, once in its life, which takes some "
-        "seconds on an idle host. It ends after %.0f s at the latest, and records carry no part of "
-        "the ceiling then",
+        "trials wait while the rates of device %d are measured, once in its life, which takes "
+        "some seconds on an idle host. It ends after %.0f s at the latest, and records carry no "
+        "part of the ceiling then",
         device, _TIMEOUT_S,
     )  # fmt: skip
