@@ -56,6 +56,8 @@ _ALIAS = 1024
 # Costs relative to a multiply-add: of an element that another core transposed; of the beginning of
 # a run of results, which the hardware prefetcher does not foresee. Bytes of results in L2.
 _FROM_ANOTHER, _RUN, _SMALL = 30, 800, 1 << 20
+# Products of a sum up to which short vectors make it in less time than lines are copied.
+_BRIEF = 32
 # Products of a sum that a part of the channels has, at the least; bytes that an output row reads
 # of it, and lines that a task should have.
 _DEEP, _ROW, _TALL = 96, 24 << 10, 8
@@ -264,6 +266,8 @@ def _transposes_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     is_short, idle = unit.floats <= 8, -shape.co % unit.floats
     if shape.taps == 1 and (not unit.halves or (is_whole(shape) and 4 * idle > shape.co)):
         return False
+    if is_short and depth <= _BRIEF and shape.co > _FEWEST and _skips_im2col(shape):
+        return True
     spared: float = depth * pixels
     if shape.taps > 1 and shape.ow >= 7 if is_short else shape.ow >= 4:
         left_out = shape.taps * pixels - _products(shape)
@@ -318,13 +322,15 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
     shared = _FROM_ANOTHER * (target.limits.sm_count - 1)
     is_small = 4 * shape.co * pixels <= _SMALL
     run = 0 if is_small else _RUN * lanes / 16 / (shape.ci * shape.taps)
+    # Of each filter, in a cache line of which two cores write.
+    border = cpu_tiles.BORDER / (shape.ci * shape.taps) if target.limits.sm_count > 1 else 0
 
     def copying(high: int, tall: int) -> float:
         if sums_bytes(shape, tall, high, channels) > MOST_SUMS:
             return inf
         is_shared = is_ahead(shape, tall)
         transposing = (10 + shared) / (shape.n * pixels) if is_shared else 10 / (tall * shape.ow)
-        writing = run / (tall * shape.ow)
+        writing = (run + border) / (tall * shape.ow)
         return transposing + writing + 8 * fresh * (1 + (shape.kh - sy) / (tall * sy)) / high
 
     block_m, lines = cpu_tiles.tasks(

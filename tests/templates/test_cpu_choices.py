@@ -71,6 +71,13 @@ def test_long_lines_of_every_second_pixel_are_packed_while_others_are_multiplied
     assert strided(144, 448, 16, (2, 2), VectorUnit(16, 32))["lines"] > 1
 
 
+def test_many_filters_of_a_few_products_are_in_vectors_and_cores_write_few_lines_of_the_cache():
+    shape = Conv2d(1, 40, 40, 539, 3, 2, 2, (2, 2), (0, 0), True, True)
+    choice = untuned(conv2d_cpu, shape, VectorUnit(8, 16))
+    assert choice["across"]
+    assert choice["lines"] >= 7
+
+
 def test_cores_that_read_lines_in_place_have_several_each():
     shape = Conv2d(1, 67, 67, 16, 411, 1, 1, (2, 2), (0, 0), True, True)
     assert untuned(conv2d_cpu, shape, VectorUnit(16, 32), cores=2)["lines"] >= 8
