@@ -20,10 +20,10 @@ from .transpose_shape import Transpose
 # Bytes of the planes of a block: of more, too few blocks share a multiprocessor.
 MOST_BYTES = 96 * 1024
 # Whole planes are moved where there are enough for all multiprocessors, of so many bytes each;
-# else parts, if one axis is as short and the other as long. Fewer bytes in all take as long as
-# tiles (one H200).
+# else parts, if one axis is as short and the other as long (400 planes of 65x257 floats take an
+# H100 21 us so, and 36 by tiles). Fewer bytes in all take as long as tiles (one H200).
 LEAST_PLANES, PLANE_BYTES, LEAST_BYTES = 132, 40 * 1024, 256 * 1024
-SHORT_AXIS, LONG_AXIS = 49, 128
+SHORT_AXIS, LONG_AXIS = 160, 128
 # Bytes and elements of a run, and least blocks, where nothing was tuned.
 USUAL_BYTES, USUAL_ELEMENTS, USUAL_BLOCKS, USUAL_PARTS = 8192, 4096, 200, 400
 

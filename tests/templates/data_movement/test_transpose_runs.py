@@ -75,6 +75,19 @@ def test_a_configuration_of_tiles_still_builds_its_kernel():
 
 
 @pytest.mark.parametrize(
+    ("extents", "axes", "dtype"),
+    [
+        ((400, 65, 257), (0, 2, 1), "float32"),
+        ((129, 2, 80_001), (1, 2, 0), "float32"),
+        ((151, 20_001), (1, 0), "float16"),
+    ],
+)
+def test_large_planes_of_odd_extents_are_moved_in_parts(extents, axes, dtype):
+    task = create("transpose.cuda", (extents, axes, dtype), HOPPER)
+    assert task.default()["part"].val > 0
+
+
+@pytest.mark.parametrize(
     ("extents", "dtype", "gather"),
     [
         ((3000, 73, 131), "float16", 0),  # a plane a block
