@@ -76,24 +76,29 @@ def measured(case: Case, seed: int) -> dict[str, Any]:
     from autotune.measure import exclusive
     from benchmarks.cubin import Replays, race
 
-    arrays = _arrays(case, torch.Generator("cuda").manual_seed(seed))
-    wanted = _results(case, [x.double() if x.is_floating_point() else x for x in arrays])
-    kinds = [case.result or str(y.dtype).removeprefix("torch.") for y in _results(case, arrays)]
-    outs = [
-        torch.empty(w.shape, dtype=getattr(torch, kind), device="cuda")
-        for w, kind in zip(wanted, kinds, strict=True)
-    ]
+    with exclusive("cuda"):
+        arrays = _arrays(case, torch.Generator("cuda").manual_seed(seed))
+        plain = _results(case, arrays)
+        kinds = [case.result or str(each.dtype).removeprefix("torch.") for each in plain]
+        outs = [
+            torch.empty(each.shape, dtype=getattr(torch, kind), device="cuda")
+            for each, kind in zip(plain, kinds, strict=True)
+        ]
+        torch.cuda.synchronize()
+    del plain
     with tempfile.TemporaryDirectory() as folder:
         call = autotune.jit(case.operator, store=f"{folder}/log")(lambda *_: case.attributes)
-        choice = call.choice(*arrays, *outs)
-        call(*arrays, *outs)
-        error = _error(outs, wanted)
-        if not error <= TOLERANCES.get(kinds[0], 0.0):
-            raise ArithmeticError(f"wrong answer, error {error:.2e}")
-        del wanted
+        choice = call.choice(*arrays, *outs)  # which builds the kernel
         with exclusive("cuda"):
+            call(*arrays, *outs)
+            wide = [x.double() if x.is_floating_point() else x for x in arrays]
+            error = _error(outs, _results(case, wide))
+            if not error <= TOLERANCES.get(kinds[0], 0.0):
+                raise ArithmeticError(f"wrong answer, error {error:.2e}")
+            del wide
             rivals = {name: Replays(run) for name, run in _rivals(case, arrays).items()}
             library, own = race([rivals, {"ours": Replays(lambda: call(*arrays, *outs))}], 6, 12)
+            torch.cuda.synchronize()
     return {
         "name": case.name, "group": case.group, "how": choice.template or choice.origin,
         "library": library.median, "rival": library.name, "ours": own.median,
