@@ -171,7 +171,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     each = sum(work**6 for work in works) ** (1 / 6)
     # Rows that are not aligned to sectors of 32 bytes, of pairs of floats; with swapped operands
     # threads write floats one at a time anyway.
-    unaligned = (1 - c["swapped"]) * (c["split"] == 1) * unaligned_rows(shape.n)
+    unaligned = (1 - c["swapped"]) * unaligned_rows(shape.n)
     writing = 4 * tiling.tile_m * c["tile_n"] / 12.6 * together * (1 + unaligned)
     work = waves * (tiling.k_tiles * each + 200 + writing)
     read = 4 * sum(math.prod(stored) for stored in shape.shapes[:2])

@@ -24,11 +24,13 @@ from .gemm_wgmma import has_wgmma
 # Terms of sums up to which ``mma.sync`` is slower: 150x577x16 nt, three pairs, took 4.0 us so and
 # 2.7 as float32, 324x344x24 tn 2.3 and 1.9.
 FEW_TERMS = 32
-# Of the estimates by TMA what is comparable to those of kernels of float32: their share, cycles
-# that a kernel before hides, since launches overlap, and those of copies that they hide; and the
-# cycles of a multiprocessor for a result, more where rows are not aligned to sectors of 32 bytes.
-# They are a fit to 31 products of short sums on an H200.
-SHARE, OVERLAPPED, COPIES_OVERLAPPED, WRITTEN, UNALIGNED = 0.88, 1330, 1110, 0.31, 0.8
+# Of the estimates by TMA what is comparable to those of kernels of float32: their share of short
+# sums, cycles that a kernel before hides, since launches overlap, and those of copies that they
+# hide; and the cycles of a multiprocessor for a result, more where rows are not aligned to sectors
+# of 32 bytes, less so with swapped operands. They are a fit to 32 products of short sums on an
+# H200, with an error of 19%.
+SHARE, OVERLAPPED, COPIES_OVERLAPPED = 0.84, 1080, 880
+WRITTEN, UNALIGNED, UNALIGNED_SWAPPED = 0.21, 1.64, 0.63
 
 
 def as_float32(shape: Gemm) -> Gemm:
@@ -81,6 +83,8 @@ def _cycles_by_tma(shape: Gemm, target: Target) -> float | None:
         return None
     swapped = Form.of(choice[KNOB]).swapped > 0
     results = shape.batch * shape.m * shape.n / common.multiprocessors(target)
-    writing = WRITTEN * results * (1 + UNALIGNED * (shape.n % 8 > 0 and not swapped))
+    longer = (UNALIGNED_SWAPPED if swapped else UNALIGNED) * (shape.n % 8 > 0)
+    writing = WRITTEN * results * (1 + longer)
     run = gemm_transposed.estimate(shape, choice, target)
-    return SHARE * run + writing - OVERLAPPED - COPIES_OVERLAPPED * copies
+    share = SHARE if shape.k <= gemm_half.SHORT_SUM else 1.0
+    return share * run + writing - OVERLAPPED - COPIES_OVERLAPPED * (copies > 0)

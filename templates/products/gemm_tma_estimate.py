@@ -125,13 +125,14 @@ def _k_tile_cycles(tiling: TmaTiling, together: int, crowding: float) -> float:
     # are multicast.
     c, form = tiling.choice, tiling.form
     one = common.larger(c["frags_n"] * 5.55 + 4, 32 + c["frags_n"] * 3.6)
-    products = tiling.tile_warpgroups * c["frags_m"] * c["chunk"] * tiling.item / 32 * one
     # Three warpgroups contend.
-    products *= 1 + 0.04 * (tiling.tile_warpgroups > 2)
+    times = tiling.tile_warpgroups * c["frags_m"] * c["chunk"] * tiling.item / 32
+    times = times * (1 + 0.04 * (tiling.tile_warpgroups > 2))
+    products = times * one
     loads = tiling.loaded_bytes * crowding / 66
     # Where both take long they contend.
     cycles = (products**6 + loads**6) ** (1 / 6) * _sharing_factor(tiling)
-    cycles = common.larger(products, cycles)
+    cycles = common.larger(times * c["frags_n"] * 5.55, cycles)
     # A stage that is filled anew waits for the slowest block of a cluster.
     others, again = form.cluster_m + form.cluster_n - 2, tiling.k_tiles > c["stages"]
     multicast = tiling.stage_bytes / 50 * (others > 0) * again

@@ -49,7 +49,8 @@ def is_needed(shape: Shape, target: Target) -> bool:
         worth = rows >= LEAST_ROWS and shape.batch * shape.m * shape.n * shape.k > SMALL
     else:
         windows = min(shape.m, shape.n, shape.k) >= LEAST_OF_CONVOLUTIONS
-        worth = windows if shape.gathers else min(shape.m, shape.n) >= LEAST
+        many = shape.k >= LEAST or shape.batch * shape.m * shape.n * shape.k > SMALL
+        worth = windows if shape.gathers else min(shape.m, shape.n) >= LEAST and many
     return worth and gemm_wgmma.offered(k_major(shape), target)
 
 

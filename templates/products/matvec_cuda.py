@@ -22,6 +22,9 @@ from .gemm_shape import Gemm, first_names, result_name
 MOST_ROWS = 16
 # Rows of products of matrices that run so untuned.
 FEW_ROWS = 12
+# Rows that run so of weights which vectors of four do not divide, and elements of these from which
+# on: tiled products load them in short runs.
+ODD_ROWS, LEAST_ODD = 4, 2**20
 # Bytes of weights from which on they are not in the L2 cache from one run to the next.
 STREAMED = 52 * 10**6
 
@@ -33,8 +36,9 @@ def suits(shape: Gemm) -> bool:
     4096x4096 took 47.5 and 36.9.
     """
     layout = shape.transpose_b and not shape.transpose_a and shape.batch == 1
-    vectors = shape.dtype == "float32" and shape.k % 4 == 0
-    return layout and vectors and shape.m <= FEW_ROWS
+    odd = shape.m <= ODD_ROWS and shape.n * shape.k >= LEAST_ODD
+    few = shape.m <= FEW_ROWS and (shape.k % 4 == 0 or odd)
+    return layout and shape.dtype == "float32" and few
 
 
 class MatvecTiling:
@@ -107,7 +111,8 @@ def _for_streaming(shape: Gemm) -> dict[str, int]:
     lanes = max(fit, default=32)
     groups = max(1, 128 // lanes)
     return {
-        "vec": vec, "lanes": lanes, "rows": 1 if single else 2, "groups": groups, "ahead": 2,
+        "vec": vec, "lanes": lanes, "rows": 1 if single else 2, "groups": groups,
+        "ahead": 2 if vec > 1 else 4,
     }  # fmt: skip
 
 
