@@ -81,10 +81,11 @@ def _cycles_by_tma(shape: Gemm, target: Target) -> float | None:
     copies = gemm_transposed.copies(shape, choice)
     if not gemm_half.by_boxes(choice) or (not copies and shape.k > gemm_half.SHORT_SUM):
         return None
-    swapped = Form.of(choice[KNOB]).swapped > 0
+    form = Form.of(choice[KNOB])
     results = shape.batch * shape.m * shape.n / common.multiprocessors(target)
-    longer = (UNALIGNED_SWAPPED if swapped else UNALIGNED) * (shape.n % 8 > 0)
-    writing = WRITTEN * results * (1 + longer)
+    longer = (UNALIGNED_SWAPPED if form.swapped else UNALIGNED) * (shape.n % 8 > 0)
+    # Persistent kernels load and multiply meanwhile.
+    writing = WRITTEN * results * (1 + longer) / (2 if form.persistent else 1)
     run = gemm_transposed.estimate(shape, choice, target)
     share = SHARE if shape.k <= gemm_half.SHORT_SUM else 1.0
     return share * run + writing - OVERLAPPED - COPIES_OVERLAPPED * (copies > 0)

@@ -9,7 +9,7 @@ from autotune import Target
 from .. import common
 from ..epilogue import Epilogue
 from .gemm_shape import HALVES, Product
-from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, TmaTiling
+from .gemm_tma_tiling import MULTIPROCESSORS, PANEL, WIDE, TmaTiling
 
 # Cycles before the main loop of a block, and after its epilogue.
 PROLOGUE = 5000
@@ -46,7 +46,7 @@ def estimate(
     writing += form.cluster_reduce * (
         600 + 4 * tiling.tile_m * tiling.tile_n * (1 - 1 / split) / 12
     )
-    work *= _reducing_factor(tiling)
+    work = common.larger(work * _cluster_factor(tiling), tiling.k_tiles * _least_cycles(tiling))
     ends = PROLOGUE + writing
     # A second kernel is launched, reads partial sums from the L2 cache and stores results.
     reducing = ((split > 1) & (form.cluster_reduce == 0)) * (
@@ -63,8 +63,8 @@ def estimate(
     return cluster_sync + steps * one + once + reducing
 
 
-def _reducing_factor(tiling: TmaTiling) -> float:
-    """Return how much longer the K tiles of a block take because its cluster splits K."""
+def _cluster_factor(tiling: TmaTiling) -> float:
+    """Return how much longer the K tiles of a block take because of the others of its cluster."""
     form, split = tiling.form, tiling.choice["split"]
     sharing = form.cluster_m * form.cluster_n
     # Those that read other ranges of K make it slower if they share nothing, or are many. The
@@ -73,19 +73,12 @@ def _reducing_factor(tiling: TmaTiling) -> float:
     several = 0.15 * (sharing > 1) * (split > 2)
     reducing = 0.04 + several + 0.3 * (sharing == 1) + 0.05 * partial
     factor: float = 1 + form.cluster_reduce * reducing
-    return factor
-
-
-def _sharing_factor(tiling: TmaTiling) -> float:
-    """Return how long loads and products take together in a large cluster, in parts.
-
-    Large clusters suffer less from the order in which others read the same lines, if many K tiles
-    are in flight.
-    """
-    sharing = tiling.form.cluster_m * tiling.form.cluster_n
-    short = (tiling.choice["chunk"] == PANEL) & (tiling.shape.dtype in HALVES)
-    factor: float = 1 - short * (0.07 * (sharing > 2) + 0.05 * (sharing > 4))
-    return factor
+    if tiling.shape.dtype not in HALVES:
+        return factor
+    # Large clusters suffer less from the order in which others read the same lines, if many K
+    # tiles are in flight.
+    short = tiling.choice["chunk"] == PANEL
+    return factor * (1 - short * (0.07 * (sharing > 2) + 0.05 * (sharing > 4)))
 
 
 def _writing_cycles(tiling: TmaTiling, strips: bool) -> float:
@@ -118,21 +111,39 @@ def _crowding(blocks: float, steps: int) -> float:
     return crowding
 
 
+def _least_cycles(tiling: TmaTiling) -> float:
+    """Return the cycles that the products of a K tile take at least, where tensor cores are busy.
+
+    Narrow tiles leave them idle while they wait, so large clusters may speed them up; others they
+    do not. On an H200 512x4096x14336 nt took 103.5 us in clusters of eight with tiles of 128x144,
+    whose products alone take as long, and 92.6 with 128x128.
+    """
+    c = tiling.choice
+    busy = (c["frags_n"] >= WIDE) & (tiling.tile_m > 64)
+    return busy * _products_cycles(tiling)
+
+
+def _products_cycles(tiling: TmaTiling) -> float:
+    """Return the cycles of the products of a K tile.
+
+    Those of 64 x 8 x 32 bytes take 4 unless the device is throttled; narrow ones wait for their left
+    operand, and three warpgroups contend.
+    """
+    c = tiling.choice
+    one = common.larger(c["frags_n"] * 5.55 + 4, 32 + c["frags_n"] * 3.6)
+    products = tiling.tile_warpgroups * c["frags_m"] * c["chunk"] * tiling.item / 32 * one
+    cycles: float = products * (1 + 0.04 * (tiling.tile_warpgroups > 2))
+    return cycles
+
+
 def _k_tile_cycles(tiling: TmaTiling, together: int, crowding: float) -> float:
     """Return the cycles of a K tile where a multiprocessor runs ``together`` blocks."""
-    # Products of 64 x 8 x 32 bytes take 4 cycles unless the device is throttled; narrow ones wait
-    # for their left operand. TMA loads 66 bytes a cycle into a multiprocessor, and 50 where some
-    # are multicast.
+    # TMA loads 66 bytes a cycle into a multiprocessor, and 50 where some are multicast.
     c, form = tiling.choice, tiling.form
-    one = common.larger(c["frags_n"] * 5.55 + 4, 32 + c["frags_n"] * 3.6)
-    # Three warpgroups contend.
-    times = tiling.tile_warpgroups * c["frags_m"] * c["chunk"] * tiling.item / 32
-    times = times * (1 + 0.04 * (tiling.tile_warpgroups > 2))
-    products = times * one
+    products = _products_cycles(tiling)
     loads = tiling.loaded_bytes * crowding / 66
     # Where both take long they contend.
-    cycles = (products**6 + loads**6) ** (1 / 6) * _sharing_factor(tiling)
-    cycles = common.larger(times * c["frags_n"] * 5.55, cycles)
+    cycles = (products**6 + loads**6) ** (1 / 6)
     # A stage that is filled anew waits for the slowest block of a cluster.
     others, again = form.cluster_m + form.cluster_n - 2, tiling.k_tiles > c["stages"]
     multicast = tiling.stage_bytes / 50 * (others > 0) * again
