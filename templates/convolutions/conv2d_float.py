@@ -19,7 +19,7 @@ from .conv2d_shape import Conv2d
 # chosen for all of 30 lines and images on an H200.
 IM2COL_SHARE = 0.87
 # The same of pointwise layers, whose windows `conv2d_bf16x3` splits again for every 64 filters.
-POINTWISE_SHARE = 0.8
+POINTWISE_SHARE = 0.75
 # A knob that no other of these families has: by it a configuration of a log is known.
 KNOBS = {"channels": conv2d_cuda, "ahead": conv2d_bf16x3, "in_turn": conv2d_im2col}
 
