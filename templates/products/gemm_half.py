@@ -121,7 +121,8 @@ def violation_in_family(shape: Product, choice: Mapping[str, int], target: Targe
 @lru_cache(maxsize=256)
 def _is_untuned_by_wgmma(shape: Any, target: Target) -> bool:
     """Return whether the untuned choice runs by wgmma; a space must have that choice."""
-    by_either = suits_wgmma(shape) and gemm_wgmma.refusal(shape) is None  # with or without TMA
+    long = suits_wgmma(shape) and not is_tiny(shape)
+    by_either = long and gemm_wgmma.refusal(shape) is None  # with or without TMA
     return by_either or default_choice(shape, target)[KNOB] != 0
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from autotune import SourceKernel, Target, call
 
 from .. import choices, common
+from . import gemm_tma
 from .gemm_half import FULL_ROWS
 from .gemm_shape import Gemm, first_names, result_name
 
@@ -21,6 +22,8 @@ from .gemm_shape import Gemm, first_names, result_name
 FRAGMENT, MOST_FRAGMENTS, LANES = 16, 2, 8
 # Integers along K that a warp takes at a time.
 STEP = 64
+# A knob that no other kernels of integers have: by it a configuration of a log is known.
+KNOB = "strips"
 # Integers of the other operand from which on it is streamed where nothing was tuned.
 LEAST = 2**18
 # Terms of a sum, for each column, beyond which two blocks of a cluster are too few to split it:
@@ -78,9 +81,12 @@ def refusal(shape: Gemm) -> str | None:
 
 def suits(shape: Gemm, knobs: Container[str] = ()) -> bool:
     """Return whether a product runs so, unless ``knobs`` were chosen for other kernels."""
+    if "warps_m" in knobs or refusal(shape) is not None:
+        return False
     few = shape.m <= (FULL_ROWS // 2 if shape.transpose_b else FULL_ROWS)
-    large = shape.n * shape.k >= LEAST and shape.k <= TERMS_A_COLUMN * shape.n
-    return few and large and refusal(shape) is None and "warps_m" not in knobs
+    long = shape.k > TERMS_A_COLUMN * shape.n and gemm_tma.suits_integers(shape)
+    large = shape.n * shape.k >= LEAST and not long
+    return few and large or KNOB in knobs
 
 
 def beats_copies(shape: Gemm, target: Target, knobs: Container[str] = ()) -> bool:
@@ -89,9 +95,8 @@ def beats_copies(shape: Gemm, target: Target, knobs: Container[str] = ()) -> boo
     On an H200 95x1424x80 took 1.9 us so and 3.1 on copies, 256x160x464 2.3 and 3.2, 528x336x160
     2.7 and 3.4; 676x3208x336 11.0 and 7.3. `gemm_int8` has these copies.
     """
-    if shape.m <= FULL_ROWS or shape.transpose_b or "warps_m" in knobs:
-        return False
-    if refusal(shape) is not None:
+    few = shape.m <= FULL_ROWS
+    if few or shape.transpose_b or "warps_m" in knobs or refusal(shape) is not None:
         return False
     choice = default_choice(shape, target)
     return violation(shape, choice, target) is None and _short_cycles(shape, choice) < COPIED

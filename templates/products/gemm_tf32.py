@@ -85,7 +85,7 @@ def _cycles_by_tma(shape: Gemm, target: Target) -> float | None:
     results = shape.batch * shape.m * shape.n / common.multiprocessors(target)
     longer = (UNALIGNED_SWAPPED if form.swapped else UNALIGNED) * (shape.n % 8 > 0)
     # Persistent kernels load and multiply meanwhile.
-    writing = WRITTEN * results * (1 + longer) / (2 if form.persistent else 1)
+    writing = WRITTEN * results * (longer + (0.5 if form.persistent else 1.0))
     run = gemm_transposed.estimate(shape, choice, target)
     share = SHARE if shape.k <= gemm_half.SHORT_SUM else 1.0
     return share * run + writing - OVERLAPPED - COPIES_OVERLAPPED * (copies > 0)

@@ -38,12 +38,18 @@ def test_a_configuration_of_a_log_runs_by_the_family_that_it_was_tuned_for(famil
 
 CHOSEN = {
     "large": (Gemm(1024, 1024, 1024), gemm_bf16x3),
-    "small": (Gemm(256, 256, 256), gemm_cuda),
+    "small": (Gemm(128, 96, 64), gemm_cuda),
     "a batch of small ones": (Gemm(312, 59, 366, batch=48, transpose_b=True), gemm_bf16x3_fused),
     "a batch of tiny ones": (Gemm(299, 16, 144, batch=4, transpose_a=True), gemm_cuda),
     "long sums of few results": (Gemm(256, 256, 50000, transpose_a=True), gemm_bf16x3_fused),
     "few columns": (Gemm(5889, 52, 1697, transpose_b=True), gemm_bf16x3_fused),
     "few rows": (Gemm(12, 1001, 2048, transpose_b=True), matvec_cuda),
+    "few rows, an odd sum": (Gemm(2, 6366, 11617, transpose_b=True), matvec_cuda),
+    "few rows, b as [k, n]": (Gemm(4, 8996, 824), gemm_cuda),
+    "some rows, b as [k, n]": (Gemm(17, 4970, 3493), gemm_bf16x3_fused),
+    "short sums, unaligned rows of results": (
+        Gemm(1720, 2006, 52, transpose_b=True), gemm_bf16x3_fused,
+    ),
     "short sums": (Gemm(2048, 2048, 32), gemm_small_k),
     "short sums, a stored as [k, m]": (Gemm(4096, 4096, 40, transpose_a=True), gemm_small_k),
 }  # fmt: skip
@@ -58,6 +64,17 @@ def test_untuned_a_product_runs_by_the_family_that_was_fastest(name):
 def test_what_follows_a_product_has_no_say_in_its_family():
     shape = Gemm(512, 512, 512, epilogue=Epilogue(bias=True, activation="relu"))
     assert gemm_float.family_of(shape, HOPPER, ()) is gemm_bf16x3
+
+
+def test_rows_of_results_that_begin_anywhere_are_written_with_swapped_operands():
+    choice = gemm_bf16x3_fused.default_choice(Gemm(1720, 2006, 52, transpose_b=True), HOPPER)
+    assert choice["swapped"]
+
+
+@pytest.mark.parametrize("sizes", [(4, 8996, 824), (1, 15092, 1213)])
+def test_few_rows_load_operands_of_a_step_ahead_untuned(sizes):
+    choice = gemm_cuda.default_choice(Gemm(*sizes), HOPPER)
+    assert gemm_cuda.GemmTiling(Gemm(*sizes), choice).ahead
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_100"])

@@ -123,3 +123,16 @@ def test_the_untuned_choice_of_few_rows_can_run(m, n, k, turned):
     # Without clusters, blocks have whole sums.
     older = Target("cuda -arch=sm_80")
     assert gemm_skinny_int8.default_choice(shape, older)["split"] == 1
+
+
+@pytest.mark.parametrize("sizes", [(95, 1424, 80), (256, 160, 464), (528, 336, 160)], ids=str)
+def test_more_rows_of_short_sums_need_no_copies_either(sizes):
+    task = task_of(Gemm(*sizes, "int8"))
+    assert [one.entry for one in task.instantiate(task.default()).calls] == ["gemm_skinny_int8"]
+
+
+@pytest.mark.parametrize("sizes", [(676, 3208, 336), (48, 32, 87216)], ids=str)
+def test_many_products_and_long_sums_of_few_columns_are_multiplied_on_copies(sizes):
+    task = task_of(Gemm(*sizes, "int8"))
+    entries = [one.entry for one in task.instantiate(task.default()).calls]
+    assert entries[:2] == ["along_k", "gemm_tma"]

@@ -41,6 +41,22 @@ def test_odd_rows_run_by_kernels_of_float32_unless_copies_pay(shape, exact):
     assert gemm_tf32.runs_as_float32(shape, HOPPER, ()) == exact
 
 
+@pytest.mark.parametrize(
+    ("shape", "exact"),
+    [
+        (Gemm(240, 392, 50, "tf32", 66, True), False),
+        (Gemm(412, 444, 32, "tf32", 72, transpose_b=True), False),
+        (Gemm(2132, 1236, 80, "tf32"), False),
+        (Gemm(1551, 8036, 12, "tf32"), True),
+        (Gemm(3372, 3700, 12, "tf32", transpose_b=True), True),
+        (Gemm(150, 577, 16, "tf32", 3, transpose_b=True), True),
+    ],
+    ids=str,
+)
+def test_short_sums_run_as_float32_where_results_take_most_of_the_time(shape, exact):
+    assert gemm_tf32.runs_as_float32(shape, HOPPER, ()) == exact
+
+
 @pytest.mark.parametrize("arch", ["sm_80", "sm_100"])
 def test_targets_without_wgmma_multiply_them_as_tf32(arch):
     assert not gemm_tf32.runs_as_float32(ODD, Target(f"cuda -arch={arch}"), ())

@@ -312,6 +312,21 @@ def test_long_sums_of_few_tiles_run_in_large_clusters_untuned(shape, form):
 
 
 @pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(512, 4096, 14336, "bfloat16", 1, False, True),
+        Gemm(1928, 2264, 2720, "bfloat16"),
+        Gemm(1440, 2720, 3672, "float16"),
+    ],
+    ids=str,
+)
+def test_wide_tiles_that_keep_tensor_cores_busy_run_in_small_clusters_untuned(shape):
+    choice = gemm_half.default_choice(shape, HOPPER)
+    form = gemm_tma.Form.of(choice["wgmma"])
+    assert form.cluster_m * form.cluster_n <= 2 or choice["chunk"] > 64
+
+
+@pytest.mark.parametrize(
     ("shape", "rows", "band"),
     [
         (Gemm(384, 1024, 4096, "float16", 1, False, True), 16, 4),
@@ -347,6 +362,14 @@ def test_untuned_tiles_run_in_bands_that_divide_their_rows(shape, rows, band):
 )  # fmt: skip
 def test_short_products_are_loaded_by_tma_and_tiny_ones_multiplied_by_mma(shape, knob):
     assert min(gemm_half.default_choice(shape, HOPPER)["wgmma"], 2) == knob
+
+
+@pytest.mark.parametrize("sizes", [(128, 64, 192), (160, 176, 360)])
+def test_the_untuned_choice_of_tiny_products_is_in_their_space(sizes):
+    shape = Gemm(*sizes, "float16")
+    choice = gemm_half.default_choice(shape, HOPPER)
+    assert choice["wgmma"] == 0
+    assert gemm_half.violation(shape, choice, HOPPER) is None
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ def lanes(count):
         ((5, 1000, 3, "float16", True, "gelu", True, True, 0.5), lanes(64)),
         ((5, 100, 3, "float32", True, "gelu_tanh"), lanes(64)),
         ((70, 33, 2, "bfloat16", False, "silu", True), lanes(8)),
+        ((9, 301, 3, "float32"), lanes(128)),
     ],
 )
 def test_products_of_few_rows_match_their_reference_in_the_emulator(args, fits):
