@@ -198,7 +198,7 @@ def violation(shape: Winograd, choice: Mapping[str, int], target: Target) -> str
 
 def default_choice(shape: Winograd, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
-    return gemm_cuda.default_choice(shape.product, target)
+    return gemm_cuda.default_choice(shape.product, target, convolution=True)
 
 
 def kernel(shape: Winograd, choice: Mapping[str, int]) -> SourceKernel:

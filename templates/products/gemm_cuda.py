@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from autotune import SourceKernel, Target, call
@@ -23,13 +24,52 @@ from .gemm_shape import Product, first_names, result_name
 STRAIGHT = 1024
 # Of a multiprocessor of sm_90.
 REGISTERS, SHARED_BYTES = 65536, 228 * 1024
-# Operands beyond so many bytes do not stay in the L2 cache; then the latency of copies in cycles,
-# and the bytes that the device reads from memory in one.
-NEAR_BYTES, NEAR_LATENCY, FAR_LATENCY, MEMORY_BYTES = 30_000_000, 170, 570, 2060
+# Operands beyond so many bytes do not stay in the L2 cache, and bytes that the device reads from
+# memory in a cycle.
+NEAR_BYTES, MEMORY_BYTES = 30_000_000, 2060
 # Choices from which the search of the untuned one starts.
 DRAWN = 4000
 # The largest second extent of a grid.
 MOST_DOWN = 65535
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Factors of the estimate, in cycles, of what depends on how launches follow each other.
+
+    Attributes:
+        copying: of a copy, with its address.
+        cached: bytes from the L2 cache in a cycle.
+        slicing: of a sum of a slice.
+        own, own_ahead: of an instruction of a warp, and where operands are loaded a step ahead.
+        near, far: latency of copies from the L2 cache and from memory.
+        hiding: stages that hide nothing of it.
+        filling: of loading the first K tile.
+        two_kernels, added, cluster, idle: reductions, and multiprocessors that clusters leave.
+        launch: of a kernel.
+    """
+
+    copying: float
+    cached: float
+    slicing: float
+    own: float
+    own_ahead: float
+    near: float
+    far: float
+    hiding: float
+    filling: float
+    two_kernels: float
+    added: float
+    cluster: float
+    idle: float
+    launch: float
+
+
+# Of products, with launches that overlap, and of convolutions, which were not timed again.
+PRODUCTS = Factors(
+    6.1, 28.7, 0.07, 1.78, 1.03, 170, 570, 1.9, 1.6, 1870, 2.8, 1550, 0.06, 2190,
+)  # fmt: skip
+CONVOLUTIONS = Factors(8.2, 29.6, 0.043, 1.38, 1.38, 400, 400, 1, 0, 2220, 8, 3740, 0, 2840)
 
 
 class GemmTiling:
@@ -190,7 +230,9 @@ def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tu
     ]
 
 
-def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float:
+def estimate(
+    shape: Product, choice: Mapping[str, int], target: Target, convolution: bool = False
+) -> float:
     """Return a rough number of cycles; choices may be arrays of them.
 
     The busiest multiprocessor issues instructions, serves shared memory and loads operands for all
@@ -198,8 +240,12 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     read from memory. Factors are those of the least error for 1290 choices of 97 products on an
     H200, which was 18% for products that had no part in the fit; those of latencies, memory and
     reductions once more to 1266 for 44, most of few rows, with launches that overlap.
+
+    Args:
+        convolution: whether the product is a part of one, as in Winograd's method.
     """
     tiling, c = GemmTiling(shape, choice), choice
+    factors = CONVOLUTIONS if convolution or shape.gathers else PRODUCTS
     count, blocks = common.multiprocessors(target), math.prod(tiling.grid)
     warps = common.ceil_div(tiling.threads, 32)
     waves = common.ceil_div(blocks, count * tiling.together)
@@ -207,12 +253,16 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     along_m = common.pick(c["transposed"], common.widest(c["rows"]), common.widest(c["step"]))
     reads = c["rows"] / along_m + c["cols"] / common.widest(c["cols"])
     copies = tiling.k_tile * (tiling.tile_m / tiling.a_copy + tiling.tile_n / tiling.b_copy)
-    issued = c["step"] * (c["rows"] * c["cols"] + reads) + 6.1 * copies / tiling.threads + 46
+    issued = (
+        c["step"] * (c["rows"] * c["cols"] + reads)
+        + factors.copying * copies / tiling.threads
+        + 46
+    )
     # The cycles of a multiprocessor for a K tile: of schedulers, shared memory, and the L2 cache.
     works = (
         warps * issued / 4,
         0.27 * warps * c["step"] * (c["rows"] + c["cols"]) + 4.8 * copies / 32,
-        tiling.k_tile * (tiling.tile_m + tiling.tile_n) * 4 / 28.7,
+        tiling.k_tile * (tiling.tile_m + tiling.tile_n) * 4 / factors.cached,
     )
     busy = sum(work**3 for work in works) ** (1 / 3)
     # Stores: rows of a warp that are shorter than a line of the cache take longer.
@@ -222,32 +272,34 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     staged = (c["slices"] > 1) | (shape.n % common.widest(c["cols"]) > 0)
     width = common.smaller(common.pick(staged, tiling.tile_n, across), 32)
     writing = 0.38 * outputs * (32 / width) ** 0.24
-    slicing = 0.07 * (c["slices"] > 1) * (c["slices"] + 1) * outputs
+    slicing = factors.slicing * (c["slices"] > 1) * (c["slices"] + 1) * outputs
     here = common.ceil_div(blocks, count) * (tiling.k_tiles * busy + writing + slicing)
     # Warps wait for operands, but not where these are loaded a step ahead (`GemmTiling.ahead`).
     ahead = (c["transposed"] > 0) & (c["stages"] > 1) & (c["step"] > 1)
-    own = common.pick(ahead, 1.03, 1.78) * issued
+    own = common.pick(ahead, factors.own_ahead, factors.own) * issued
     # The latency of copies that products do not hide: most counts where memory is read.
     read = sum(argument.bytes for argument in shape.arguments()[:2])
-    latency = FAR_LATENCY if read > NEAR_BYTES else NEAR_LATENCY
+    latency = factors.far if read > NEAR_BYTES else factors.near
     together = common.smaller(tiling.together, common.ceil_div(blocks, count))
     # A stage is filled again when its K tile has been multiplied: two of them hide little.
-    meanwhile = common.larger(c["stages"] - 1.9, 0) * common.larger(own, together * busy)
+    meanwhile = common.larger(c["stages"] - factors.hiding, 0) * common.larger(
+        own, together * busy
+    )
     # The first K tile is loaded before anything is multiplied.
-    filling = 1.6 * together * works[2]
+    filling = factors.filling * together * works[2]
     chain = waves * (tiling.k_tiles * (own + common.larger(latency - meanwhile, 0)) + filling)
     sums = c["split"] * shape.batch * shape.m * shape.n
-    two_kernels = 1870 + 2.8 * sums / (20 * count)
-    reducing = (c["split"] > 1) * common.pick(c["cluster"], 1550.0, two_kernels)
+    two_kernels = factors.two_kernels + factors.added * sums / (20 * count)
+    reducing = (c["split"] > 1) * common.pick(c["cluster"], factors.cluster, two_kernels)
     # Large clusters leave some multiprocessors idle.
-    idle = 0.06 * (c["cluster"] > 0) * (c["split"] > 2)
+    idle = factors.idle * (c["cluster"] > 0) * (c["split"] > 2)
     work = (here**1.5 + chain**1.5) ** (2 / 3) * (1 + idle)
-    reading = read / MEMORY_BYTES * (read > NEAR_BYTES)
-    cycles: float = (work**6 + reading**6) ** (1 / 6) + reducing + 2190
+    reading = read / MEMORY_BYTES * (read > NEAR_BYTES and factors is PRODUCTS)
+    cycles: float = (work**6 + reading**6) ** (1 / 6) + reducing + factors.launch
     return cycles
 
 
-def default_choice(shape: Product, target: Target) -> dict[str, int]:
+def default_choice(shape: Product, target: Target, convolution: bool = False) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate.
 
     Of all but small products only sizes of tiles count that the estimate was fitted to.
@@ -261,7 +313,7 @@ def default_choice(shape: Product, target: Target) -> dict[str, int]:
         options,
         DRAWN,
         partial(_rules, shape=shape, target=target),
-        partial(estimate, shape, target=target),
+        partial(estimate, shape, target=target, convolution=convolution),
     )
 
 

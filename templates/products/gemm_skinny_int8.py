@@ -86,7 +86,7 @@ def suits(shape: Gemm, knobs: Container[str] = ()) -> bool:
     few = shape.m <= (FULL_ROWS // 2 if shape.transpose_b else FULL_ROWS)
     long = shape.k > TERMS_A_COLUMN * shape.n and gemm_tma.suits_integers(shape)
     large = shape.n * shape.k >= LEAST and not long
-    return few and large or KNOB in knobs
+    return (few and large) or KNOB in knobs
 
 
 def beats_copies(shape: Gemm, target: Target, knobs: Container[str] = ()) -> bool:

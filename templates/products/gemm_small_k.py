@@ -88,7 +88,8 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
 
     They are those of the busiest multiprocessor for all of its blocks, and of a block alone.
     Factors are those of the least error for 503 choices of 46 products on an H200, which was 16%;
-    those of loads, stores and starts of blocks once more for 152 of 24, in overlapping launches.
+    those of loads, stores and starts of blocks once more for 152 of 24, with launches that
+    overlap.
     """
     tiling, c = SmallKTiling(shape, choice), choice
     count, blocks, warps = common.multiprocessors(target), tiling.blocks, c["threads"] // 32

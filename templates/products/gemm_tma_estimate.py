@@ -126,8 +126,8 @@ def _least_cycles(tiling: TmaTiling) -> float:
 def _products_cycles(tiling: TmaTiling) -> float:
     """Return the cycles of the products of a K tile.
 
-    Those of 64 x 8 x 32 bytes take 4 unless the device is throttled; narrow ones wait for their left
-    operand, and three warpgroups contend.
+    Those of 64 x 8 x 32 bytes take 4 unless the device is throttled; narrow ones wait for their
+    left operand, and three warpgroups contend.
     """
     c = tiling.choice
     one = common.larger(c["frags_n"] * 5.55 + 4, 32 + c["frags_n"] * 3.6)

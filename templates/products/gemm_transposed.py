@@ -26,8 +26,9 @@ from .gemm_shape import TF32, Gemm, first_names
 from .gemm_tma_form import Form
 
 # Rows and columns from which on products outweigh the copies, if kernels of float32 are no faster
-# (`gemm_tf32`); of convolutions fewer, and as long sums, which ``mma.sync`` gathers slowly: 56x56 pixels of 64 channels by 64 filters of 3x3 took 5.9 us on an
-# H200, 9.4 without, and eight such images 16.6 and 27.1.
+# (`gemm_tf32`); of convolutions fewer, and as long sums, which ``mma.sync`` gathers slowly: 56x56
+# pixels of 64 channels by 64 filters of 3x3 took 5.9 us on an H200, 9.4 without, and eight such
+# images 16.6 and 27.1.
 LEAST, LEAST_OF_CONVOLUTIONS = 128, 64
 # Rows of tiles from which on those that need no copies are faster than by ``mma.sync``; and above
 # so many multiply-adds: 43 of 396x320x20 took 8.1 us by TMA on an H200, 21.9 by ``mma.sync``,
