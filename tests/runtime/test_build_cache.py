@@ -106,13 +106,13 @@ def test_many_processes_share_a_folder_without_seeing_half_an_entry(tmp_path):
     program = """
 import sys
 from pathlib import Path
-from autotune.runtime.compile.build_cache import BuildCache, Entry
+from autotune.runtime.compile.build_cache import BuildCache, CacheEntry
 cache, seed = BuildCache(Path(sys.argv[1]), max_bytes=60_000), int(sys.argv[2])
 for i in range(150):
     key = f"{(i * 7 + seed) % 24:02x}" * 32
     found = cache.get(key)
     assert found is None or found.artifact == key.encode() * 50, "torn entry"
-    cache.put(key, Entry(key.encode() * 50))
+    cache.put(key, CacheEntry(key.encode() * 50))
 """
     argv = [sys.executable, "-c", program, str(tmp_path / "build")]
     children = [subprocess.Popen([*argv, str(i)]) for i in range(4)]
