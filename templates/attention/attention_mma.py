@@ -163,8 +163,9 @@ class Attention:
             most = scores.max(axis=3, keepdims=True)
             powers = np.exp(scores - np.where(np.isinf(most), 0, most))
             sums = powers.sum(axis=3, keepdims=True)
-            weights = np.divide(powers, sums, out=np.zeros_like(powers), where=sums > 0)
-            result: Array = (weights @ values).astype(q.dtype)
+            # Tensor cores multiply powers of the type of the values.
+            weighted = powers.astype(q.dtype).astype(kind) @ values
+            result: Array = (weighted / np.where(sums > 0, sums, 1)).astype(q.dtype)
             return result if self.layout == "BHSD" else result.swapaxes(1, 2)
 
         return attention

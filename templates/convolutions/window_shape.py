@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import index
@@ -237,11 +238,12 @@ class Depthwise(Windows):
             shape = (self.n, self.channels, self.multiplier, self.oh, self.ow)
             sums = np.zeros(shape, images.dtype)
             for ky, kx, taps in self.window.views(self.as_nchw(images), 0.0):
-                sums += taps[:, :, None] * filters[None, :, :, ky, kx, None, None]
+                # Not in place: arrays that carry bounds of errors take the place of zeros.
+                sums = sums + taps[:, :, None] * filters[None, :, :, ky, kx, None, None]
             out = self.as_laid_out(sums.reshape(self.n, self.co, self.oh, self.ow))
             channel = 1 if self.layout == "NCHW" else 3
             result = self.epilogue.apply(out, tuple(operands), channel)
-            return np.ascontiguousarray(result.astype(data.dtype))
+            return result.astype(data.dtype)
 
         return depthwise
 
@@ -300,14 +302,13 @@ class Pool(Windows):
             largest = self.kind == "max"
             views = [v for *_, v in self.window.views(images, -np.inf if largest else 0.0)]
             if largest:
-                most = self.as_laid_out(np.maximum.reduce(views))
-                return np.ascontiguousarray(most.astype(data.dtype))
+                return self.as_laid_out(functools.reduce(np.maximum, views)).astype(data.dtype)
             counts: Array | int = self.window.taps
             if not self.count_padding:
                 ones = np.ones((1, 1, self.h, self.w), images.dtype)
                 inside = [v for *_, v in self.window.views(ones, 0.0)]
                 counts = np.maximum(np.sum(inside, axis=0), 1)
-            sums = np.sum(views, axis=0)
-            return np.ascontiguousarray(self.as_laid_out(sums / counts).astype(data.dtype))
+            sums = functools.reduce(np.add, views)
+            return self.as_laid_out(sums / counts).astype(data.dtype)
 
         return pool

@@ -111,6 +111,6 @@ class Elementwise:
                 for (name, shape), each in zip(self.operands, arrays, strict=True)
             }
             result = np.broadcast_to(self.expression.numpy(values), self.shape)
-            return np.array(result.reshape(self.shape or (1,)), dtype=arrays[0].dtype)
+            return result.reshape(self.shape or (1,)).astype(arrays[0].dtype)
 
         return elementwise

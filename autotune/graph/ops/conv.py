@@ -249,8 +249,10 @@ class Conv2dTranspose(Operator):
         data, weight = inputs
         steps, sides, more = self.moves
         n, c, h, w = data.shape
-        spread = np.zeros((n, c, (h - 1) * steps[0] + 1, (w - 1) * steps[1] + 1), dtype=data.dtype)
-        spread[:, :, :: steps[0], :: steps[1]] = data
+        gaps = ((0, 0), (0, 0), (0, 0), (0, steps[0] - 1), (0, 0), (0, steps[1] - 1))
+        spread = np.pad(data[:, :, :, None, :, None], gaps)
+        spread = spread.reshape(n, c, h * steps[0], w * steps[1])
+        spread = spread[:, :, : (h - 1) * steps[0] + 1, : (w - 1) * steps[1] + 1]
         # What is cut off may be more than the filter reaches.
         around = [
             (k - 1 - before, k - 1 - after + extra)

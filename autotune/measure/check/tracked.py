@@ -12,7 +12,7 @@ a function that is not in the tables - raises `NotTracked`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -153,6 +153,15 @@ def _einsum(subscripts: object, *operands: object, **options: object) -> Tracked
     return _summed_products(a, b, terms, of)
 
 
+def _tensordot(left: object, right: object, axes: tuple[Sequence[int], Sequence[int]]) -> Tracked:
+    """Sums over pairs of axes, which are given as two lists."""
+    if not (isinstance(axes, tuple) and all(isinstance(each, Sequence) for each in axes)):
+        raise NotTracked("tensordot in this form")
+    a, b = together((left, right))
+    terms = math.prod(a.shape[axis] for axis in axes[0])
+    return _summed_products(a, b, terms, lambda x, y: np.tensordot(x, y, axes))
+
+
 def _cumsum(a: Tracked, axis: object = None, dtype: object = None) -> Tracked:
     """Sums as `Tracked.sum` has them, each of the terms up to its own."""
     if not isinstance(axis, int) or dtype not in (None, a.dtype):
@@ -211,6 +220,35 @@ def _compare(ufunc: np.ufunc) -> Callable[[Tracked, Tracked], object]:
     return rule
 
 
+def _of_scipy(ulps: str, name: str, absolute: float = 0.0) -> Callable[[Tracked], Tracked]:
+    """Return the rule of a function of scipy that rises all the way.
+
+    Args:
+        ulps: the function of `ULPS` it errs as.
+        name: its name in ``scipy.special``.
+        absolute: ulps of 1 that it errs besides.
+    """
+
+    def rule(a: Tracked) -> Tracked:
+        from scipy import special  # loaded already: the reference has called it
+
+        made = _function(ulps, getattr(special, name))(a)
+        return made.with_values(made.value, made.error + absolute * unit(a.dtype.name))
+
+    return rule
+
+
+def _kind(ask: np.ufunc) -> Callable[[Tracked], object]:
+    """Say if elements are infinite, NaN or finite, which bounded errors do not change."""
+
+    def rule(a: Tracked) -> object:
+        if not np.all(np.isfinite(a.error)):
+            raise NotTracked(f"{ask.__name__} of what may overflow")
+        return ask(a.value)
+
+    return rule
+
+
 _UFUNCS: dict[object, Callable[..., object]] = {
     np.add: _add(np.add),
     np.subtract: _add(np.subtract),
@@ -233,6 +271,7 @@ _UFUNCS: dict[object, Callable[..., object]] = {
             "arcsin": "asin", "arccos": "acos", "arctan": "atan",
         }.items()
     },
+    **{one: _kind(one) for one in (np.isinf, np.isnan, np.isfinite)},
     np.sin: _wave("sin", np.sin),
     np.cos: _wave("cos", np.cos),
     **{
@@ -240,6 +279,12 @@ _UFUNCS: dict[object, Callable[..., object]] = {
         for one in (np.greater, np.greater_equal, np.less, np.less_equal, np.equal, np.not_equal)
     },
 }  # fmt: skip
+_OF_SCIPY = {
+    "erf": _of_scipy("erf", "erf"),
+    "expit": _of_scipy("sigmoid", "expit"),
+    # Kernels add 1 to an ``erf``, which rounds to what 1 has.
+    "ndtr": _of_scipy("erf", "ndtr", 2 * ULPS["erf"]),
+}
 _MOVES = {
     np.transpose, np.reshape, np.squeeze, np.expand_dims, np.broadcast_to, np.moveaxis,
     np.swapaxes, np.flip, np.roll, np.repeat, np.tile, np.concatenate, np.stack, np.take,
@@ -256,12 +301,13 @@ _FUNCTIONS: dict[object, Callable[..., object]] = {
     np.cumsum: _cumsum,
     np.dot: lambda a, b: _matmul(*together((a, b))),
     np.einsum: _einsum,
+    np.tensordot: _tensordot,
     np.pad: _pad,
     np.split: _split,
     np.array_split: _split,
     np.where: _where,
 }
 
-Tracked.rules = Rules(_UFUNCS, frozenset(_MOVES), _FUNCTIONS)
+Tracked.rules = Rules(_UFUNCS, _OF_SCIPY, frozenset(_MOVES), _FUNCTIONS)
 
 __all__ = ["OWN_FORMULAS", "Tracked"]

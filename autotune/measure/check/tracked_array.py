@@ -43,11 +43,13 @@ class Rules:
 
     Attributes:
         elementwise: ufunc -> what it makes of operands that were brought to one dtype.
+        of_scipy: the same by the names of those of ``scipy.special``, which takes long to load.
         moves: functions that only move elements.
         functions: any other -> what it makes of its arguments.
     """
 
     elementwise: Mapping[object, Callable[..., object]]
+    of_scipy: Mapping[str, Callable[..., object]]
     moves: frozenset[object]
     functions: Mapping[object, Callable[..., object]]
 
@@ -63,7 +65,7 @@ class Tracked(NDArrayOperatorsMixin):
     """
 
     # `autotune.measure.check.tracked` has them all.
-    rules: ClassVar[Rules] = Rules({}, frozenset(), {})
+    rules: ClassVar[Rules] = Rules({}, {}, frozenset(), {})
     # Left alone by numpy's own coercions: see `__array__`.
     __array_priority__ = 1000
 
@@ -86,6 +88,9 @@ class Tracked(NDArrayOperatorsMixin):
     def __array__(self, *_: object, **__: object) -> NoReturn:
         raise NotTracked("numpy asks for plain values")
 
+    def __len__(self) -> int:
+        return len(self.value)
+
     def __bool__(self) -> bool:
         raise NotTracked("a condition")
 
@@ -98,7 +103,7 @@ class Tracked(NDArrayOperatorsMixin):
         if method == "reduce" and ufunc in _REDUCED:
             reduced: object = getattr(self, _REDUCED[ufunc])(**options)
             return reduced
-        rule = self.rules.elementwise.get(ufunc)
+        rule = self.rules.elementwise.get(ufunc) or self.rules.of_scipy.get(ufunc.__name__)
         if method != "__call__" or rule is None or options:
             raise NotTracked(f"{ufunc.__name__}.{method}")
         return rule(*together(inputs))
@@ -143,6 +148,10 @@ class Tracked(NDArrayOperatorsMixin):
         """As of an array."""
         order = _numbers([one for one in axes if one is not None]) or None
         return self.with_values(np.transpose(self.value, order), np.transpose(self.error, order))
+
+    def swapaxes(self, one: int, other: int) -> Tracked:
+        """As of an array."""
+        return self.with_values(self.value.swapaxes(one, other), self.error.swapaxes(one, other))
 
     def ravel(self) -> Tracked:
         """As of an array."""

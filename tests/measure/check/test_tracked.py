@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from scipy import special
 
 from autotune.measure.check.compare import mismatch
 from autotune.measure.check.expected import expected
@@ -214,3 +215,23 @@ def test_a_device_may_flush_what_is_too_small_for_its_dtype():
 def test_a_loop_over_elements_is_not_followed_for_long():
     with pytest.raises(NotTracked):
         followed(lambda x: sum(x[i] * x[i] for i in range(x.size)), np.ones(10**5, "f4"))
+
+
+FUNCTIONS = {
+    "tensordot": lambda x: np.tensordot(x, x, axes=([1], [1])),
+    "swapaxes": lambda x: x.swapaxes(0, 1) * 3,
+    "split": lambda x: np.concatenate(np.split(x, 4, axis=1)[::-1], axis=1) + 1,
+    "ndtr": lambda x: special.ndtr(-4 * x),
+    "erf": special.erf,
+    "expit": special.expit,
+    "a masked row": lambda x: np.where(np.isinf(x.max(axis=1, keepdims=True)), 0, x) + len(x),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_followed_closely(name):
+    x = RNG.standard_normal((16, 64)).astype(np.float32)
+    made = followed(FUNCTIONS[name], x)
+    got = FUNCTIONS[name](x).astype(np.float32)
+    assert mismatch("y", got, made) is None
+    assert mismatch("y", got + np.float32(1e-4), made) is not None
