@@ -208,7 +208,8 @@ def _products() -> Iterator[Workload]:
 
 def _rows() -> Iterator[Workload]:
     from autotune.templates.rows import reduce_cuda, rows_cuda
-    from autotune.templates.rows.rows_shape import Reduction, Rows
+    from autotune.templates.rows.reduction_shape import Reduction
+    from autotune.templates.rows.rows_shape import Rows
 
     for operation, every in MAPS.items():
         for size in every:
