@@ -22,6 +22,11 @@ Shape = Depthwise | Pool
 # next ones. On an H200, of 37 choices for six depthwise layers those with up to three blocks took
 # 0.0 to 0.3 us less so (two took 0.1 us more), those with more up to 0.8 us more.
 FEW_BLOCKS = 3 * 132
+# Values of a thread from which on registers do not hold them, and cycles of a load that waits for
+# the one before it: of 46 choices for 24x27 pixels of 55 channels in 16 bits by 7x7 filters with a
+# dilation of 2 (NHWC), all 14 with as many, several pixels and parts of rows took 16 to 39 us on
+# an H100, of the 32 others two 20 and the rest 3 to 10.
+CROWDED, LOAD_BY_LOAD = 240, 100
 
 
 class WindowTiling:
@@ -92,6 +97,15 @@ class WindowTiling:
         few = self.sums + 2 * self.read
         rows = common.pick(self.weights + self.held > 200, 0, self.held)
         return self.weights + common.larger(few, rows) + 24
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether values do not fit registers, so that each load waits for the one before it.
+
+        The compiler loads whole rows of the image at once even then, if a tile has them.
+        """
+        parts = (self.choice["pixels"] > 1) & (self.tile_x < self.shape.ow)
+        return parts & (self.weights + self.held > CROWDED)
 
     @property
     def unrolled(self) -> int:
@@ -182,6 +196,7 @@ def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
     code = each * tiling.unrolled + 3 * reads + tiling.weights + unpacked + tiling.sums + 40
     waiting = 51 * (waves - 1) + 16 * tiling.in_lines + 70 * blocks + 11 * warps
     waiting += 130 * (1 - tiling.ahead)
+    waiting += LOAD_BY_LOAD * reads * tiling.is_crowded
     return waiting + 1.47 * code + blocks * warps * (0.13 * code + 0.7 * reads * _lines(tiling))
 
 

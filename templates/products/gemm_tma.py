@@ -74,6 +74,9 @@ LEAST_IN_STRIPS = 192
 FEW_COLUMNS = 1024
 # Multiply-adds of floats as TF32 up to which ``mma.sync`` is as fast.
 TINY_FLOATS = 2**22
+# Terms from which on, and elements of b up to which, few rows as TF32 gain: 30x7872x11008 (2^26.4)
+# took 128 us on an H100 instead of 122, 16x4096x4096 (2^24) 26.8 instead of 27.3.
+LEAST_TERMS, MOST_OF_B = 256, 2**25
 # Multiply-adds, and extent of K, from which on convolutions as TF32 gain whatever their channels.
 LEAST_PRODUCTS, LEAST_SUM = 2**23, 65
 # Estimated cycles of convolutions up to which `cp.async`, with its shorter prologue, is faster.
@@ -166,7 +169,9 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     with 2048 and more columns, but for five of up to 1024 columns TMA was 1.2 to 2.4 times as
     fast. Many residuals took longer by TMA, so that only split-K gains: 320x24x12192 took 5.0 us,
     13.1 before. As TF32 TMA was 1.04 to 2.7 times as fast as ``mma.sync`` and `gemm_wgmma` for
-    nine of ten products of 4e6 multiply-adds and more, and 0.94 times for 30x7872x11008.
+    nine of ten products of 4e6 multiply-adds and more, and 0.94 times for 30x7872x11008. On an
+    H100 it was for all of eleven of 16 to 60 rows, both operands K-major, by up to 8.4 times
+    (16x64x30000: 6.5 us instead of 54.6), but for that one (0.95).
 
     Of 23 layers of 3x3 filters it did for 18 of the 19 that take 7 us and more, the other took as
     long, and for one of four shorter ones: a block first writes its tensor map. With a residual it
@@ -176,7 +181,7 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     if shape.dtype == "int8":
         return suits_integers(shape) and violation(shape, choice, target) is None
     across = shape.transpose_a and shape.n > FEW_COLUMNS
-    few = shape.m < PANEL and (across or shape.dtype == TF32)
+    few = shape.m < PANEL and (across or (shape.dtype == TF32 and not _streams_few_rows(shape)))
     if few or violation(shape, choice, target):
         return False
     if shape.gathers:
@@ -187,6 +192,11 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
     if not in_place(shape.epilogue):
         return choice["split"] > 1
     return suits_strips(shape) if shape.n % 8 > 0 else True
+
+
+def _streams_few_rows(shape: Product) -> bool:
+    """Return whether TMA streams a b that caches hold for sums that pipelines pay for."""
+    return not shape.gathers and shape.k >= LEAST_TERMS and shape.n * shape.k <= MOST_OF_B
 
 
 def _wins_for_windows(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
