@@ -129,12 +129,19 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
     ]
 
 
-def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
+def estimate(
+    shape: Gemm, choice: Mapping[str, int], target: Target, longer: float | None = None
+) -> float:
     """Return a rough number of cycles: the slower of products and loads, packing, reduction.
 
     Choices may be arrays of them. Factors are those of the least error for 550 choices of 97
     products on an H200, which was 15%.
+
+    Args:
+        longer: how much longer results are written than aligned ones, in parts; `unaligned_rows`
+            if None.
     """
+    longer = unaligned_rows(shape.n) if longer is None else longer
     tiling, c = Bf16x3Tiling(shape, choice), choice
     count = common.multiprocessors(target)
     # A cluster runs within one GPC, and leaves some of its multiprocessors idle.
@@ -143,7 +150,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     products = (0.94 - 0.02 * c["in_turn"]) * PRODUCTS * TILE_M * c["tile_n"] * c["chunk"] / 2048
     loads = (tiling.a_bytes + tiling.b_bytes) / 52
     reducing = (800 + 200 * c["split"]) * (c["split"] > 1)
-    writing = 4 * TILE_M * c["tile_n"] / 12.4 * (1 + unaligned_rows(shape.n))
+    writing = 4 * TILE_M * c["tile_n"] / 12.4 * (1 + longer)
     # Packing reads 4 bytes for 6 that it writes.
     packed = (tiling.a_tiles * tiling.a_bytes + tiling.b_tiles * tiling.b_bytes) * 10 / ITEM_BYTES
     work = tiling.k_tiles * common.larger(products, loads) + 2360 + reducing + writing

@@ -143,7 +143,7 @@ def test_rich_is_loaded_only_where_it_draws():
     assert done.stdout == "False\n"
 
 
-@pytest.mark.parametrize(("widgets", "kind"), [(True, "Drawn"), (False, "Lines")])
+@pytest.mark.parametrize(("widgets", "kind"), [(True, "Drawn"), (False, "PlainProgress")])
 def test_a_notebook_gets_a_widget_where_widgets_are(monkeypatch, widgets, kind):
     shell = type("ZMQInteractiveShell", (), {})
     python = type(sys)("IPython")
