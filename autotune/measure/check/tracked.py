@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -194,10 +195,16 @@ def _pad(
     return array.with_values(value, np.pad(array.error, width, mode="constant"))
 
 
-def _split(a: Tracked, sections: object, axis: int = 0) -> list[Tracked]:
-    """Follow ``np.split``, which moves elements to several arrays."""
-    parts = [np.array_split(each, sections, axis) for each in (a.value, a.error)]  # type: ignore[call-overload]
-    return [a.with_values(value, error) for value, error in zip(*parts, strict=True)]
+def _split(
+    split: Callable[[Doubles, Any, int], list[Doubles]],
+) -> Callable[..., list[Tracked]]:
+    """Follow a function that moves elements to several arrays."""
+
+    def rule(a: Tracked, sections: object, axis: int = 0) -> list[Tracked]:
+        parts = zip(split(a.value, sections, axis), split(a.error, sections, axis), strict=True)
+        return [a.with_values(value, error) for value, error in parts]
+
+    return rule
 
 
 def _where(condition: npt.ArrayLike | Tracked, a: object, b: object) -> Tracked:
@@ -303,8 +310,8 @@ _FUNCTIONS: dict[object, Callable[..., object]] = {
     np.einsum: _einsum,
     np.tensordot: _tensordot,
     np.pad: _pad,
-    np.split: _split,
-    np.array_split: _split,
+    np.split: _split(np.split),
+    np.array_split: _split(np.array_split),
     np.where: _where,
 }
 
