@@ -29,6 +29,9 @@ class Objective:
             infinite or NaN where the record does not say.
         energy: whether it takes records with energy.
 
+    Raises:
+        MeasureError: the name is empty, or the function is none.
+
     Example::
 
         def joules_and_time(inp, result):
@@ -41,11 +44,27 @@ class Objective:
     function: Cost
     energy: bool = False
 
+    def __post_init__(self) -> None:
+        check = Check(MeasureError, "Objective")
+        check.text("name", self.name, such_as="joules and time")
+        check.function("function", self.function, of="an input and a result")
+        check.flag("energy", self.energy)
+
     def cost(self, inp: MeasureInput, result: MeasureResult) -> float:
-        """Return what is minimised; infinite for a trial that failed, or where it is unknown."""
+        """Return what is minimised; infinite for a trial that failed, or where it is unknown.
+
+        Raises:
+            MeasureError: the function fails, or returns no number.
+        """
         if not result.ok or not result.costs or (self.energy and result.joules is None):
             return math.inf
-        value = float(self.function(inp, result))
+        try:
+            value = float(self.function(inp, result))
+        except Exception as error:
+            raise MeasureError(
+                f"objective {self.name!r}: its function raised {type(error).__name__}: {error}; "
+                "it takes a MeasureInput and a MeasureResult, and returns a positive number"
+            ) from error
         return value if value > 0 else math.inf  # NaN is not
 
     def knows(self, inp: MeasureInput, result: MeasureResult) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.errors import RecordError
+from autotune.errors import MeasureError, RecordError
 from autotune.measure.evidence import Energy, Evidence
 from autotune.measure.objective import EDP, ENERGY, OBJECTIVES, TIME, Objective, objective_of
 from autotune.measure.types import MeasureResult
@@ -81,3 +81,17 @@ def test_objectives_have_names():
     assert objective_of("f", EDP, RecordError) is EDP
     with pytest.raises(RecordError, match=r"f: objective must be one of 'time', 'energy', 'edp'"):
         objective_of("f", "joules", RecordError)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"), [("", lambda i, r: 1.0), (None, lambda i, r: 1.0), ("mixed", 5)]
+)
+def test_an_objective_without_a_name_or_a_function_is_refused(name, function):
+    with pytest.raises(MeasureError, match="Objective"):
+        Objective(name, function)
+
+
+@pytest.mark.parametrize("function", [lambda i, r: 1 / 0, lambda i, r: "x", lambda: 1.0])
+def test_a_function_that_fails_is_an_error_that_names_its_objective(function):
+    with pytest.raises(MeasureError, match="objective 'mixed': its function raised"):
+        Objective("mixed", function).cost(INP, good(1e-3))
