@@ -8,7 +8,7 @@ from autotune.codegen.dialect import Dialect
 from autotune.codegen.expressions import THREADS
 from autotune.codegen.names import Names, legal
 from autotune.codegen.outlines import Outlines, first_blocks
-from autotune.codegen.statements import INDENT, StatementPrinter, elements_of
+from autotune.codegen.statements import INDENT, INDEX_TYPE, StatementPrinter, elements_of
 from autotune.errors import LoweringError
 from autotune.ir import Buffer, Var
 from autotune.kernel.kernel import Kernel, KernelCall, Launch, item_bytes
@@ -122,12 +122,7 @@ class _KernelPrinter:
         }
         for buffer in kernel.params:
             self.names.set(buffer, outer[buffer])
-        arrays = [one for one in kernel.params if isinstance(one, Buffer)]
-        wide = any(elements_of(b) >= 1 << 31 for b in arrays)
-        index_type = dialect.scalars["int64" if wide else "int32"].value
-        if wide:
-            needs.update(dialect.scalars["int64"].needs)
-        self.body = StatementPrinter(dialect, self.names, needs, index_type)
+        self.body = StatementPrinter(dialect, self.names, needs)
         self.dynamic_bytes = 0
 
     def text(self) -> str:
@@ -167,10 +162,10 @@ class _KernelPrinter:
         return scalar.storage
 
     def _thread_indices(self) -> Iterator[str]:
-        printer, kind = self.body.expressions, self.body.index_type
+        printer = self.body.expressions
         extents = dict(zip(THREADS, (*self.kernel.grid, *self.kernel.block), strict=True))
         used = [(name, short) for name, short in THREADS.items() if name in printer.threads]
-        yield from (f"{INDENT}const {kind} {short} = {name};" for name, short in used)
+        yield from (f"{INDENT}const {INDEX_TYPE} {short} = {name};" for name, short in used)
         if printer.divides and self.dialect.assume:
             for name, short in used:
                 extent = extents[name] if isinstance(extents[name], int) else BLOCKS[name]

@@ -43,6 +43,8 @@ from autotune.ir import (
 from autotune.kernel.kernel import item_bytes
 
 INDENT = "  "
+# The C type of loop variables and thread indices: lowering refuses buffers of more elements.
+INDEX_TYPE = "int"
 # Operators whose assignment form says the same in fewer words.
 _UPDATES = {Add: "+", Sub: "-", Mul: "*"}
 # What GCC must not do, and which functions it would do it to.
@@ -61,7 +63,6 @@ class StatementPrinter:
         dialect: the tables.
         names: holds the parameters and thread indices already.
         needs: collects the headers and helpers that the text needs.
-        index_type: C type of loop variables.
 
     Attributes:
         lines: the text so far.
@@ -70,18 +71,11 @@ class StatementPrinter:
 
     _methods: ClassVar[dict[type[Stmt], Callable[[Any, Any], None]]] = {}
 
-    def __init__(
-        self,
-        dialect: Dialect,
-        names: Names,
-        needs: set[str],
-        index_type: str = "int",
-    ) -> None:
+    def __init__(self, dialect: Dialect, names: Names, needs: set[str]) -> None:
         self.dialect = dialect
         self.names = names
         self.needs = needs
         self.shared: list[Buffer] = []
-        self.index_type = index_type
         self.expressions = ExpressionPrinter(dialect, names, needs)
         self.vectors = VectorPrinter(self.expressions, self)
         self.lines: list[str] = []
@@ -150,7 +144,7 @@ class StatementPrinter:
             self.line(self.dialect.unroll.format(extent))
         self.names.enter()
         i = self.declare(node.var, node.var.name)
-        self.line(f"for ({self.index_type} {i} = 0; {i} < {extent}; ++{i}) {{")
+        self.line(f"for ({INDEX_TYPE} {i} = 0; {i} < {extent}; ++{i}) {{")
         before, self.in_parallel = self.in_parallel, self.in_parallel or outermost_parallel
         self.block(node.body)
         self.in_parallel = before
@@ -169,7 +163,7 @@ class StatementPrinter:
                 self.line(self.dialect.unroll.format(made.steps))
             extent = self.expressions.text(node.extent)
             step = f"{i} += LANES({made.type})"
-            self.line(f"for ({self.index_type} {i} = 0; {i} < {extent}; {step}) {{")
+            self.line(f"for ({INDEX_TYPE} {i} = 0; {i} < {extent}; {step}) {{")
             self.line(f"{INDENT}{made.statement}")
             self.line("}")
         self.names.leave()
@@ -199,7 +193,6 @@ class StatementPrinter:
         """Write a named value."""
         value = self.expressions.text(node.value)
         kind = self.expressions.scalar_of(node.var.dtype).value
-        kind = self.index_type if node.var.dtype == "int32" else kind
         self.vectors.define(node.var, node.value)
         self.line(f"const {kind} {self.declare(node.var, node.var.name)} = {value};")
         self.print(node.body)
