@@ -24,7 +24,7 @@ from autotune.lock import (
     write_lock,
 )
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
-from autotune.measure.final.recheck import Way
+from autotune.measure.final.recheck import TimingConditions
 from autotune.measure.types import Pair
 from autotune.network import check_functions
 from autotune.record import load_from_file
@@ -143,9 +143,9 @@ def check(
     scripts, locks = parted(files)
     import_templates(modules, scripts)
 
-    def option_for(way: Way) -> Mapping[str, object]:
+    def option_for(conditions: TimingConditions) -> Mapping[str, object]:
         runner = LocalRunner(
-            run_timeout, repeat=_SAMPLES, device=device, verify="all", **way.arguments()
+            run_timeout, repeat=_SAMPLES, device=device, verify="all", **conditions.arguments()
         )
         return measure_option(LocalBuilder(timeout), runner)
 

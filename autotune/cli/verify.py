@@ -12,7 +12,7 @@ from autotune.cli.modules import import_templates, module_option
 from autotune.cli.tables import say
 from autotune.errors import RecordError
 from autotune.measure import LocalBuilder, LocalRunner, measure_option
-from autotune.measure.final.recheck import Recheck, Way, recheck
+from autotune.measure.final.recheck import Recheck, TimingConditions, recheck
 from autotune.measure.types import MeasureErrorNo
 from autotune.record import best_of_each, load_from_file
 from autotune.record.current import current_only
@@ -71,9 +71,9 @@ def verify(
     import_templates(modules, files)
     runners = []
 
-    def option_for(way: Way) -> Mapping[str, object]:
+    def option_for(conditions: TimingConditions) -> Mapping[str, object]:
         runner = LocalRunner(
-            run_timeout, repeat=_SAMPLES, device=device, verify="all", **way.arguments()
+            run_timeout, repeat=_SAMPLES, device=device, verify="all", **conditions.arguments()
         )
         runners.append(runner)
         return measure_option(LocalBuilder(timeout), runner)

@@ -16,7 +16,15 @@ from autotune.features.access import AccessVisitor, ArithmeticCount, steps_of
 from autotune.ir import Expr, ForKind, IterVar, Var
 from autotune.ir.analysis_affine import Affine
 from autotune.ir.stmt import Buffer
-from autotune.lowering import BodySimplifier, Home, Homes, Plan, StagePlan, infer_bounds, known
+from autotune.lowering import (
+    BodySimplifier,
+    Plan,
+    StagePlan,
+    TensorStorage,
+    TensorStorages,
+    infer_bounds,
+    known,
+)
 from autotune.te import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, Tensor
@@ -98,7 +106,9 @@ def loop_nest(schedule: Schedule, args: Sequence[Tensor]) -> LoopNest:
     return _Lister(*planned(schedule, args)).listed()
 
 
-def planned(schedule: Schedule, args: Sequence[Tensor]) -> tuple[Plan, BodySimplifier, Homes]:
+def planned(
+    schedule: Schedule, args: Sequence[Tensor]
+) -> tuple[Plan, BodySimplifier, TensorStorages]:
     """Infer the bounds of a schedule; return the plan, and what reads bodies and buffers in it.
 
     Raises:
@@ -108,7 +118,7 @@ def planned(schedule: Schedule, args: Sequence[Tensor]) -> tuple[Plan, BodySimpl
     given = _buffers_of(schedule, args)
     kept = [stage for stage, _ in given if isinstance(stage.op, ComputeOp)]
     plan = infer_bounds(schedule, simplifier, kept, is_bound(schedule))
-    return plan, simplifier, Homes(plan, simplifier, schedule.stage_map, given)
+    return plan, simplifier, TensorStorages(plan, simplifier, schedule.stage_map, given)
 
 
 def attached_stages(plan: Plan) -> dict[tuple[Stage, IterVar | None], list[Stage]]:
@@ -152,10 +162,10 @@ class _Around:
 class _Lister:
     """Goes through the stages of a plan in the order of the text."""
 
-    def __init__(self, plan: Plan, simplifier: BodySimplifier, homes: Homes) -> None:
+    def __init__(self, plan: Plan, simplifier: BodySimplifier, storages: TensorStorages) -> None:
         self.plan = plan
         self.simplifier = simplifier
-        self.homes = homes
+        self.storages = storages
         self.loops: list[Loop] = []
         self.accesses: list[Access] = []
         self.numbers: Counter[str] = Counter()
@@ -214,11 +224,11 @@ class _Lister:
 
     def _written(self, plan: StagePlan, tensor: Tensor) -> Affine:
         """Return the flat index of the element that one iteration computes."""
-        home = self.homes.of(tensor)
+        storage = self.storages.of(tensor)
         indices = [plan.values[axis] for axis in plan.stage.op.axis]
-        strides = known(home.strides, f"features of {tensor.name}")
+        strides = known(storage.strides, f"features of {tensor.name}")
         parts = list(zip(indices, strides, strict=True))
-        if home.lows is None:
+        if storage.lows is None:
             lows = [region.low for region in plan.regions]
             parts += zip(lows, strides, strict=True)
         return self.simplifier.combine(parts)
@@ -244,9 +254,9 @@ class _BodyReader(AccessVisitor):
 
     def read_tensor(self, tensor: Tensor, indices: Sequence[Expr]) -> None:
         """Note the read of a tensor, and reads that its index makes."""
-        home: Home = self.lister.homes.of(tensor)
+        storage: TensorStorage = self.lister.storages.of(tensor)
         forms = [self.lister.simplifier.form_of(index) for index in indices]
-        self.lister.note(tensor.name, self.lister.homes.flat(home, forms), self.around)
+        self.lister.note(tensor.name, self.lister.storages.flat(storage, forms), self.around)
         for index, form in zip(indices, forms, strict=True):
             if not form.is_plain:
                 self.visit(index)

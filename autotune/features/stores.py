@@ -19,7 +19,7 @@ from autotune.ir.dtype import bits_of, is_float
 from autotune.ir.expr import Select
 from autotune.ir.operators import Add, CompareOp, Extremum, LogicalOp, Mul, Sub
 from autotune.ir.visitor import Visitor
-from autotune.lowering import BodySimplifier, Homes, Plan, StagePlan, known
+from autotune.lowering import BodySimplifier, Plan, StagePlan, TensorStorages, known
 from autotune.te import Schedule
 from autotune.te.tensor import Tensor
 
@@ -101,8 +101,8 @@ def stores_of(schedule: Schedule, args: Sequence[Tensor]) -> list[StoreStatement
 class _Lister:
     """Goes through the stages of a plan in the order of the text."""
 
-    def __init__(self, plan: Plan, simplifier: BodySimplifier, homes: Homes) -> None:
-        self.plan, self.simplifier, self.homes = plan, simplifier, homes
+    def __init__(self, plan: Plan, simplifier: BodySimplifier, storages: TensorStorages) -> None:
+        self.plan, self.simplifier, self.storages = plan, simplifier, storages
         self.stores: list[StoreStatement] = []
         self.names: dict[Tensor, str] = {}
         self.attached = attached_stages(plan)

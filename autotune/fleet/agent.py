@@ -1,7 +1,7 @@
 """The agent on each host of a fleet, which compiles and measures for clients.
 
 The agent does not know how messages are carried: `autotune.fleet.serve` passes them to it. Kernels
-are compiled and run by the same classes as on one host, `BuildPool` and `Station`.
+are compiled and run by the same classes as on one host, `BuildPool` and `LocalDeviceProcess`.
 """
 
 from __future__ import annotations

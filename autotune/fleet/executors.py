@@ -21,10 +21,10 @@ from autotune.fleet.messages import Answer, AnyJob, Build, Built, Done, Run, Sen
 from autotune.measure.build.pool import BuildPool
 from autotune.measure.exclusive.devices import device_lock
 from autotune.measure.process.scratch import Scratch
+from autotune.measure.run.device_process import CoolDown, LocalDeviceProcess
 from autotune.measure.run.gate import HostGate
-from autotune.measure.run.jobs import Greeting
+from autotune.measure.run.jobs import WorkerSetup
 from autotune.measure.run.replies import Ran, to_json
-from autotune.measure.run.stations import Rest, Station
 from autotune.measure.types import BuildResult, MeasureResult
 from autotune.target import Target
 from autotune.utils.child import error_text
@@ -194,7 +194,7 @@ class DeviceExecutor(Executor):
         self.facts = facts
         self._gate = gate
         self._scratch = Scratch("run")
-        self._station: Station | None = None
+        self._process: LocalDeviceProcess | None = None
         self._memory_bytes = 0
         self._over = False
         # Seconds that the device was used in all and by each client; the client that uses it now.
@@ -206,7 +206,7 @@ class DeviceExecutor(Executor):
     @property
     def pid(self) -> int | None:
         """Process id of the process that owns the device; None while there is no process."""
-        return None if self._station is None else self._station.pid
+        return None if self._process is None else self._process.pid
 
     def put(self, ask: Run, job: AnyJob) -> Future[Answer]:
         """Queue a job whose files are all on this worker."""
@@ -239,45 +239,45 @@ class DeviceExecutor(Executor):
         self._used_by.pop(client, None)
 
     def _done(self, ask: Run, job: AnyJob, others_s: float, queued_s: float) -> Answer:
-        station = self._owner(ask)
-        station.start()
-        before, waited_s = station.busy_s, station.waited_s
-        reply = station.run(job)
-        others_s += station.waited_s - waited_s
-        rest_s = station.busy_s - before if isinstance(reply, Ran) else 0.0
-        Rest(ask.cooldown_s).after(rest_s)
+        process = self._owner(ask)
+        process.start()
+        before, waited_s = process.busy_s, process.waited_s
+        reply = process.run(job)
+        others_s += process.waited_s - waited_s
+        rest_s = process.busy_s - before if isinstance(reply, Ran) else 0.0
+        CoolDown(ask.cooldown_s).after(rest_s)
         return Done(to_json(reply), others_s, queued_s)
 
-    def _owner(self, ask: Run) -> Station:
+    def _owner(self, ask: Run) -> LocalDeviceProcess:
         """Return the process of the device, with the limit on memory that the client wants."""
         cpu = self.facts.kind == "cpu"
         memory_bytes = ask.memory_bytes if cpu else 0
-        if self._station is None or memory_bytes != self._memory_bytes:
-            if self._station is not None:
-                self._station.close()
-            self._station = self._made(memory_bytes)
+        if self._process is None or memory_bytes != self._memory_bytes:
+            if self._process is not None:
+                self._process.close()
+            self._process = self._made(memory_bytes)
             self._memory_bytes = memory_bytes
         if self._over:
-            self._station.end()
-        return self._station
+            self._process.end()
+        return self._process
 
-    def _made(self, memory_bytes: int) -> Station:
+    def _made(self, memory_bytes: int) -> LocalDeviceProcess:
         cpu = self.facts.kind == "cpu"
         target = "c" if cpu else str(Target(f"cuda -arch={self.facts.arch}"))
         index = self.facts.index
         lock = device_lock(Target(target), index)
-        greeting = Greeting(target, index, cpu, memory_bytes, lock=lock)
-        return Station(greeting, self._gate, str(self._scratch.path))
+        setup = WorkerSetup(target, index, cpu, memory_bytes, lock=lock)
+        return LocalDeviceProcess(setup, self._gate, str(self._scratch.path))
 
     def end(self) -> None:
         """Kill the process that owns the device."""
         self._over = True
-        if self._station is not None:
-            self._station.end()
+        if self._process is not None:
+            self._process.end()
 
     def close(self) -> None:
         """End the threads and the device's process; see `Executor.close`."""
         super().close()
-        if self._station is not None:
-            self._station.close()
+        if self._process is not None:
+            self._process.close()
         self._scratch.remove()

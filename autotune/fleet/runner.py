@@ -13,7 +13,7 @@ from autotune.errors import MeasureError
 from autotune.fleet.builder import Parts
 from autotune.fleet.policy import Needs, Place
 from autotune.fleet.queue import Work as QueuedWork
-from autotune.fleet.station import RemoteStation
+from autotune.fleet.remote_device import RemoteDeviceProcess
 from autotune.fleet.status import rows_of
 from autotune.measure.base import Runner
 from autotune.measure.run.devices import AnyDevices
@@ -59,7 +59,7 @@ class FleetDevices:
         parts, plan = self._parts, self._plan
 
         def do(number: int) -> object:
-            station = RemoteStation(
+            process = RemoteDeviceProcess(
                 parts.members,
                 number,
                 parts.sender,
@@ -68,7 +68,7 @@ class FleetDevices:
                 plan.options.cooldown_s,
                 plan.memory_bytes,
             )
-            return work(station)
+            return work(process)
 
         needs = replace(self._needs, only=device)
         future: Future[object] = parts.queue.put(needs, QueuedWork(do, _is_doubtful, _hopeless))

@@ -17,7 +17,7 @@ from autotune.lock.entries import (
     text_hashes,
 )
 from autotune.lock.functions import LockedFunction
-from autotune.measure.final.recheck import Recheck, Way, recheck
+from autotune.measure.final.recheck import Recheck, TimingConditions, recheck
 from autotune.target import Target, cuda_device
 
 Outcome = Literal["holds", "faster", "slower", "wrong", "failed", "text", "code", "elsewhere"]
@@ -50,7 +50,7 @@ class Checked:
 
 def check_lock(
     entries: Sequence[Locked],
-    option_for: Callable[[Way], Mapping[str, object]] | None,
+    option_for: Callable[[TimingConditions], Mapping[str, object]] | None,
     fail_above: float = 0.05,
     timeout_s: float = 600.0,
 ) -> Iterator[Checked]:
@@ -58,7 +58,7 @@ def check_lock(
 
     Args:
         entries: of a lock, whose templates are imported.
-        option_for: returns who builds and who runs what was timed in that way, as `recheck` takes
+        option_for: returns who builds and who runs under given conditions, as `recheck` takes
             it; None to compare texts and machine code only, which needs no device.
         fail_above: part by which a kernel may be slower than it was locked, where noise does not
             explain more.

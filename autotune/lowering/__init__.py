@@ -2,7 +2,7 @@
 
 from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.bounds import infer_bound, infer_bounds
-from autotune.lowering.buffers import Home, Homes
+from autotune.lowering.buffers import TensorStorage, TensorStorages
 from autotune.lowering.extents import known
 from autotune.lowering.function import LoweredFunction, LoweredKernel, buffer_bytes
 from autotune.lowering.lower import Hook, lower, lower_schedule
@@ -12,14 +12,14 @@ from autotune.lowering.plan import Plan, StagePlan
 __all__ = [
     "PASSES",
     "BodySimplifier",
-    "Home",
-    "Homes",
     "Hook",
     "LoweredFunction",
     "LoweredKernel",
     "Pass",
     "Plan",
     "StagePlan",
+    "TensorStorage",
+    "TensorStorages",
     "buffer_bytes",
     "infer_bound",
     "infer_bounds",

@@ -21,7 +21,7 @@ from autotune.te.tensor import Operation, Tensor
 
 
 @dataclass(frozen=True)
-class Home:
+class TensorStorage:
     """A tensor's buffer; ``lows`` is the index of its first element, ``strides`` the layout."""
 
     buffer: Buffer
@@ -29,7 +29,7 @@ class Home:
     strides: tuple[Extent, ...]
 
 
-class Homes:
+class TensorStorages:
     """The buffers of all tensors of one plan."""
 
     def __init__(
@@ -42,29 +42,29 @@ class Homes:
         self.simplifier = simplifier
         self.stage_of = stage_of
         self.gpu = plan.gpu
-        self._homes: dict[tuple[Stage, int], Home] = {}
+        self._storages: dict[tuple[Stage, int], TensorStorage] = {}
         self._neighbours = neighbours(plan, simplifier, stage_of)
         for (stage, i), buffer in given.items():
             _check_size(buffer)
             strides = self._strides_of(stage.op.outputs[i])
-            self._homes[stage, i] = Home(buffer, None, strides)
+            self._storages[stage, i] = TensorStorage(buffer, None, strides)
         for stage, stage_plan in plan.stages.items():
             for tensor in stage.op.outputs:
-                if (stage, tensor.value_index) not in self._homes:
-                    home = self._make_home(stage_plan, tensor)
-                    self._homes[stage, tensor.value_index] = home
+                if (stage, tensor.value_index) not in self._storages:
+                    storage = self._make_storage(stage_plan, tensor)
+                    self._storages[stage, tensor.value_index] = storage
 
     def _strides_of(self, tensor: Tensor) -> tuple[Extent, ...]:
         shape = [as_extent(self.simplifier.form(as_expr(extent))) for extent in tensor.shape]
         return _aligned_strides(self.simplifier, shape, {})
 
-    def _make_home(self, plan: StagePlan, tensor: Tensor) -> Home:
+    def _make_storage(self, plan: StagePlan, tensor: Tensor) -> TensorStorage:
         extents = [region.extent for region in plan.regions]
         shape = tuple([expr_of(self.simplifier, extent) for extent in extents])
         if not plan.compact:
             buffer = Buffer(tensor.name, shape, tensor.dtype, "global")
             _check_size(buffer)
-            return Home(buffer, None, _aligned_strides(self.simplifier, extents, {}))
+            return TensorStorage(buffer, None, _aligned_strides(self.simplifier, extents, {}))
         order = self._order(plan)
         strides = _aligned_strides(self.simplifier, extents, plan.stage.alignments, order)
         size = expr_of(self.simplifier, _span(self.simplifier, extents, strides, order))
@@ -76,7 +76,7 @@ class Homes:
             )
         buffer = Buffer(tensor.name, (size,), tensor.dtype, plan.scope)
         _check_size(buffer)
-        return Home(buffer, tuple(region.low for region in plan.regions), strides)
+        return TensorStorage(buffer, tuple(region.low for region in plan.regions), strides)
 
     def _order(self, plan: StagePlan) -> list[int]:
         """Return the dimensions of a buffer, that of neighbours last."""
@@ -84,60 +84,60 @@ class Homes:
         order = [i for i in range(len(plan.regions)) if i != near]
         return order if near is None else [*order, near]
 
-    def of(self, tensor: Tensor) -> Home:
+    def of(self, tensor: Tensor) -> TensorStorage:
         """Return the buffer of a tensor and the layout of its elements."""
         stage = self.stage_of[tensor.op]
-        home = self._homes.get((stage, tensor.value_index))
-        if home is None:
+        storage = self._storages.get((stage, tensor.value_index))
+        if storage is None:
             raise LoweringError(
                 f"{tensor.name} is read, but it is neither an argument of the function nor "
                 "computed by the schedule; add it to the argument list"
             )
-        return home
+        return storage
 
-    def index(self, home: Home, indices: Sequence[Affine]) -> Expr:
+    def index(self, storage: TensorStorage, indices: Sequence[Affine]) -> Expr:
         """Return the flat index of an element, given its position in the whole tensor."""
-        return self.simplifier.expr(self.flat(home, indices))
+        return self.simplifier.expr(self.flat(storage, indices))
 
-    def flat(self, home: Home, indices: Sequence[Affine]) -> Affine:
+    def flat(self, storage: TensorStorage, indices: Sequence[Affine]) -> Affine:
         """Return the flat index of an element as a form."""
-        lows = home.lows
-        strides = [k for k in home.strides if isinstance(k, int)]
-        if len(strides) < len(home.strides):
-            return self._flat_of_sizes(home, indices)
+        lows = storage.lows
+        strides = [k for k in storage.strides if isinstance(k, int)]
+        if len(strides) < len(storage.strides):
+            return self._flat_of_sizes(storage, indices)
         parts = list(zip(indices, strides, strict=True))
         if lows is not None:
             parts += [(low, -k) for low, k in zip(lows, strides, strict=True)]
         return self.simplifier.combine(parts)
 
-    def _flat_of_sizes(self, home: Home, indices: Sequence[Affine]) -> Affine:
+    def _flat_of_sizes(self, storage: TensorStorage, indices: Sequence[Affine]) -> Affine:
         """Return a flat index where strides are sizes: subtract first, as it simplifies more."""
         simplifier = self.simplifier
-        if home.lows is not None:
-            pairs = zip(indices, home.lows, strict=True)
+        if storage.lows is not None:
+            pairs = zip(indices, storage.lows, strict=True)
             indices = [simplifier.sub(index, low) for index, low in pairs]
-        parts = zip(indices, home.strides, strict=True)
+        parts = zip(indices, storage.strides, strict=True)
         return simplifier.combine([(times(simplifier, index, k), 1) for index, k in parts])
 
     def load(self, read: ProducerLoad) -> Load:
         """Return the load of a buffer that a read of a tensor becomes."""
-        home = self.of(read.tensor)
+        storage = self.of(read.tensor)
         forms = [self.simplifier.form_of(index) for index in read.indices]
-        return Load(home.buffer, (self.index(home, forms),))
+        return Load(storage.buffer, (self.index(storage, forms),))
 
 
 class ReadsToLoads(Rewriter):
     """Replaces reads of tensors by loads of their buffers."""
 
-    def __init__(self, homes: Homes) -> None:
-        self.homes = homes
+    def __init__(self, storages: TensorStorages) -> None:
+        self.storages = storages
         self._made: dict[ProducerLoad, Load] = {}
 
     def visit_ProducerLoad(self, node: ProducerLoad) -> Expr:
         """Find the buffer and the index; an index may itself read tensors."""
         load = self._made.get(node)
         if load is None:
-            load = self.homes.load(node)
+            load = self.storages.load(node)
             inner = self.rewrite_all(load.indices)
             load = load if inner is load.indices else Load(load.buffer, inner)
             self._made[node] = load

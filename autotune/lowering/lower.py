@@ -16,7 +16,7 @@ from autotune.ir.stmt import Buffer, Stmt, seq
 from autotune.lowering.arguments import checked_arguments, sizes_of
 from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.bounds import infer_bounds
-from autotune.lowering.buffers import Homes
+from autotune.lowering.buffers import TensorStorages
 from autotune.lowering.extents import as_extent, expr_of
 from autotune.lowering.function import LoweredFunction, LoweredKernel
 from autotune.lowering.nest import make_nests
@@ -128,9 +128,9 @@ class _Lowering:
         buffers = [self._argument_buffer(tensor) for tensor in self.tensors]
         places = zip(self._places(), buffers, strict=True)
         given = {place: buffer for place, buffer in places if place is not None}
-        homes = Homes(plan, self.simplifier, self.schedule.stage_map, given)
-        nests = make_nests(plan, self.simplifier, homes)
-        workspaces = self._workspaces(plan, homes, set(given))
+        storages = TensorStorages(plan, self.simplifier, self.schedule.stage_map, given)
+        nests = make_nests(plan, self.simplifier, storages)
+        workspaces = self._workspaces(plan, storages, set(given))
         self._seen("make_nests", nests)
         named = dict(zip(self.tensors, buffers, strict=True))
         ordered = [named[each] if isinstance(each, Tensor) else each for each in self.args]
@@ -190,12 +190,12 @@ class _Lowering:
         place = self._place(argument) if isinstance(argument, Tensor) else None
         return place is not None and isinstance(place[0].op, ComputeOp)
 
-    def _workspaces(self, plan: Plan, homes: Homes, given: set[Place]) -> list[Buffer]:
+    def _workspaces(self, plan: Plan, storages: TensorStorages, given: set[Place]) -> list[Buffer]:
         found = []
         for stage, stage_plan in reversed(list(plan.stages.items())):
             for tensor in stage.op.outputs:
                 if not stage_plan.compact and (stage, tensor.value_index) not in given:
-                    found.append(homes.of(tensor).buffer)
+                    found.append(storages.of(tensor).buffer)
         return found
 
     # Kernels.

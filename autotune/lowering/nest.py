@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from autotune.ir.expr import Expr, IterVar, Var
 from autotune.ir.stmt import Stmt
 from autotune.lowering.bodies import BodySimplifier
-from autotune.lowering.buffers import Homes, ReadsToLoads
+from autotune.lowering.buffers import ReadsToLoads, TensorStorages
 from autotune.lowering.plan import Plan, StagePlan
 from autotune.lowering.reduction_nest import CrossThreadNest, ReductionNest
 from autotune.lowering.stage_nest import StageNest
 from autotune.te.stage import Stage
 
 
-def make_nests(plan: Plan, simplifier: BodySimplifier, homes: Homes) -> list[tuple[Stage, Stmt]]:
+def make_nests(
+    plan: Plan, simplifier: BodySimplifier, storages: TensorStorages
+) -> list[tuple[Stage, Stmt]]:
     """Return the loop nest of every stage that is computed at the root, in order."""
-    nests = _Nests(plan, simplifier, homes)
+    nests = _Nests(plan, simplifier, storages)
     return [
         (stage, nests.stage(plan.stages[stage], frozenset()))
         for stage in plan.schedule.stages
@@ -27,11 +29,11 @@ def make_nests(plan: Plan, simplifier: BodySimplifier, homes: Homes) -> list[tup
 class _Nests:
     """State shared by the nests of one plan."""
 
-    def __init__(self, plan: Plan, simplifier: BodySimplifier, homes: Homes) -> None:
+    def __init__(self, plan: Plan, simplifier: BodySimplifier, storages: TensorStorages) -> None:
         self.plan = plan
         self.simplifier = simplifier
-        self.homes = homes
-        self._loads = ReadsToLoads(homes)
+        self.storages = storages
+        self._loads = ReadsToLoads(storages)
         self._attached: dict[tuple[Stage, IterVar], list[Stage]] = {}
         for stage in plan.schedule.stages:
             if stage in plan.stages and stage.attachment is not None:

@@ -16,7 +16,7 @@ from autotune.ir.expr import Expr, IntImm, IterVar, Var
 from autotune.ir.stmt import Allocate, Buffer, For, ForKind, If, Stmt, Store, seq
 from autotune.ir.structure import variables
 from autotune.lowering.bodies import BodySimplifier
-from autotune.lowering.buffers import Home, Homes
+from autotune.lowering.buffers import TensorStorage, TensorStorages
 from autotune.lowering.extents import Extent, expr_of, repeats, times
 from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.te.stage import Stage
@@ -54,7 +54,7 @@ class Nests(Protocol):
 
     plan: Plan
     simplifier: BodySimplifier
-    homes: Homes
+    storages: TensorStorages
 
     def attached(self, stage: Stage, leaf: IterVar) -> Sequence[Stage]:
         """Return the stages attached to a loop of a stage."""
@@ -173,7 +173,7 @@ class StageNest:
         plan = self.nests.plan.stages[child]
         result = seq(self.nests.stage(plan, self.opened.union(threads)), body)
         for tensor in reversed(child.op.outputs):
-            buffer = self.nests.homes.of(tensor).buffer
+            buffer = self.nests.storages.of(tensor).buffer
             if plan.compact:
                 result = Allocate(buffer, result)
                 self._note_pipeline(child, buffer)
@@ -248,30 +248,30 @@ class StageNest:
 
     # Elements.
 
-    def at(self, home: Home) -> Affine:
+    def at(self, storage: TensorStorage) -> Affine:
         """Return the flat index of the element that one iteration computes."""
         values = [self.plan.values[axis] for axis in self.plan.stage.op.axis]
-        strides = [k for k in home.strides if isinstance(k, int)]
-        if len(strides) < len(home.strides):
-            return self._at_of_sizes(home, values)
+        strides = [k for k in storage.strides if isinstance(k, int)]
+        if len(strides) < len(storage.strides):
+            return self._at_of_sizes(storage, values)
         parts = list(zip(values, strides, strict=True))
-        if home.lows is None:
+        if storage.lows is None:
             regions = zip(self.plan.regions, strides, strict=True)
             parts += [(region.low, k) for region, k in regions]
         return self.simplifier.combine(parts)
 
-    def _at_of_sizes(self, home: Home, values: Sequence[Affine]) -> Affine:
+    def _at_of_sizes(self, storage: TensorStorage, values: Sequence[Affine]) -> Affine:
         simplifier = self.simplifier
-        if home.lows is None:
+        if storage.lows is None:
             pairs = zip(values, self.plan.regions, strict=True)
             values = [simplifier.add(value, region.low) for value, region in pairs]
-        parts = zip(values, home.strides, strict=True)
+        parts = zip(values, storage.strides, strict=True)
         return simplifier.combine([(times(simplifier, value, k), 1) for value, k in parts])
 
     def places(self) -> list[tuple[Buffer, Expr]]:
         """Return where one iteration stores each of its values."""
-        homes = [self.nests.homes.of(tensor) for tensor in self.plan.stage.op.outputs]
-        return [(home.buffer, self.simplifier.expr(self.at(home))) for home in homes]
+        storages = [self.nests.storages.of(tensor) for tensor in self.plan.stage.op.outputs]
+        return [(storage.buffer, self.simplifier.expr(self.at(storage))) for storage in storages]
 
 
 def place_of(condition: Expr, position: Mapping[Var, int], lowest: int) -> int:

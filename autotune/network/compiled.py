@@ -12,7 +12,7 @@ from typing import Any
 from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Constant
 from autotune.network.inputs import set_input
-from autotune.network.plan import ExecutionPlan, Home, Placement, PlanStep
+from autotune.network.plan import ExecutionPlan, MemoryKind, Placement, PlanStep
 from autotune.runtime.arrays.array import NDArray, array, empty, from_dlpack
 from autotune.runtime.arrays.memory import Block
 from autotune.runtime.device import Device, device
@@ -125,12 +125,14 @@ class NetworkInstance:
 
     def _array(self, place: Placement) -> NDArray:
         """Return a value in the shape in which it is read."""
-        if place.home is Home.ARENA:
+        if place.memory is MemoryKind.ARENA:
             return view(self.arena, place.at, place.shape, place.dtype)
-        homes = {
-            Home.INPUT: self.inputs, Home.OUTPUT: self.outputs, Home.CONSTANT: self.constants,
-        }  # fmt: skip
-        whole = homes[place.home][place.at]
+        arrays = {
+            MemoryKind.INPUT: self.inputs,
+            MemoryKind.OUTPUT: self.outputs,
+            MemoryKind.CONSTANT: self.constants,
+        }
+        whole = arrays[place.memory][place.at]
         return whole if whole.shape == place.shape else view(whole, 0, place.shape, place.dtype)
 
     def bind_input(self, index: int, given: object) -> None:
@@ -169,15 +171,19 @@ class NetworkInstance:
     def _check_apart(self, index: int, given: NDArray) -> None:
         """Refuse memory of an output that a run writes while it still reads the input there."""
         plan = self.network.plan
-        returned = any((p.home, p.at) == (Home.INPUT, index) for p, _ in plan.copies)
-        last = len(plan.steps) if returned else max(self._steps_on(Home.INPUT, index), default=-1)
+        returned = any((p.memory, p.at) == (MemoryKind.INPUT, index) for p, _ in plan.copies)
+        last = (
+            len(plan.steps)
+            if returned
+            else max(self._steps_on(MemoryKind.INPUT, index), default=-1)
+        )
         for number, output in enumerate(self.outputs):
-            writes = self._steps_on(Home.OUTPUT, number)
+            writes = self._steps_on(MemoryKind.OUTPUT, number)
             apart = given.pointer + given.nbytes <= output.pointer
             if apart or output.pointer + output.nbytes <= given.pointer or not writes:
                 continue
             same = last == min(writes) and given.pointer == output.pointer
-            in_place = same and plan.steps[last].in_place(Home.INPUT, index)
+            in_place = same and plan.steps[last].in_place(MemoryKind.INPUT, index)
             if (last < min(writes) or in_place) and not self.network.branches:
                 continue
             raise GraphError(
@@ -185,10 +191,10 @@ class NetworkInstance:
                 f"still reads input {plan.input_names[index]!r}; give an array of its own"
             )
 
-    def _steps_on(self, home: Home, at: int) -> list[int]:
+    def _steps_on(self, memory: MemoryKind, at: int) -> list[int]:
         """Return the steps that read or write an input or an output."""
         steps = enumerate(self.network.plan.steps)
-        return [i for i, s in steps if any((p.home, p.at) == (home, at) for p in s.places)]
+        return [i for i, s in steps if any((p.memory, p.at) == (memory, at) for p in s.places)]
 
     def _read(self, index: int, given: NDArray) -> None:
         """Let runs read an input from an array."""
@@ -197,7 +203,7 @@ class NetworkInstance:
         plan = self.network.plan
         self.inputs[index] = given
         self._copies = [tuple(map(self._array, pair)) for pair in plan.copies]
-        readers = self._steps_on(Home.INPUT, index)
+        readers = self._steps_on(MemoryKind.INPUT, index)
         self.program.rebind({number: self._step(plan.steps[number]) for number in readers})
 
     def set_input(self, index: int, values: object) -> None:

@@ -18,14 +18,14 @@ from autotune.kernel import Kernel
 from autotune.network.compiled import CompiledNetwork
 from autotune.network.memory import MemoryPlan
 from autotune.network.param_file import load_param_dict, save_param_dict
-from autotune.network.plan import ExecutionPlan, Home, Placement, PlanStep
+from autotune.network.plan import ExecutionPlan, MemoryKind, Placement, PlanStep
 from autotune.runtime.module import load_module
 from autotune.target import Target
 from autotune.utils.check import Check
 from autotune.utils.scratch import temporary_folder
 
 _HEAD, _WEIGHTS, _VERSION = "network.json", "weights.params", 1
-# A place: home, number or offset, shape, dtype.
+# A place: memory, number or offset, shape, dtype.
 _Row = tuple[str, int, list[int], str]
 
 
@@ -134,20 +134,20 @@ def _load(path: str) -> CompiledNetwork:
 
 def _check(plan: ExecutionPlan, kernels: Sequence[Kernel]) -> None:
     """Refuse a plan whose places are not there, or are not what its kernels take."""
-    homes = {
-        Home.INPUT: [each.bytes for each in plan.inputs],
-        Home.OUTPUT: [each.bytes for each in plan.outputs],
-        Home.CONSTANT: [each.type.bytes for each in plan.constants],
+    memories = {
+        MemoryKind.INPUT: [each.bytes for each in plan.inputs],
+        MemoryKind.OUTPUT: [each.bytes for each in plan.outputs],
+        MemoryKind.CONSTANT: [each.type.bytes for each in plan.constants],
     }
     for place in (
         *[p for s in plan.steps for p in s.places],
         *[p for c in plan.copies for p in c],
     ):
-        if place.home is Home.ARENA:
+        if place.memory is MemoryKind.ARENA:
             fits = 0 <= place.at <= plan.memory.bytes - place.bytes
         else:
-            fits = place.at in range(len(homes[place.home]))
-            fits = fits and homes[place.home][place.at] == place.bytes
+            fits = place.at in range(len(memories[place.memory]))
+            fits = fits and memories[place.memory][place.at] == place.bytes
         if not fits:
             raise ValueError(f"there is no {place}")
     for step in plan.steps:
@@ -180,10 +180,10 @@ def _plan(head: _Head, weights: dict[str, Array]) -> ExecutionPlan:
 
 
 def _row(place: Placement) -> _Row:
-    return place.home.value, place.at, list(place.shape), place.dtype
+    return place.memory.value, place.at, list(place.shape), place.dtype
 
 
 def _place(row: _Row) -> Placement:
-    home, at, shape, dtype = row
+    memory, at, shape, dtype = row
     kind = TensorType(tuple(shape), dtype)
-    return Placement(Home(home), operator.index(at), kind.shape, kind.dtype)
+    return Placement(MemoryKind(memory), operator.index(at), kind.shape, kind.dtype)

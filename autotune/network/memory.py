@@ -34,7 +34,7 @@ class MemoryPlan:
 
 
 @dataclass(frozen=True)
-class _Life:
+class _LiveRange:
     """The functions between which a value must be kept, both included."""
 
     value: Value
@@ -42,7 +42,7 @@ class _Life:
     first: int
     last: int
 
-    def meets(self, other: _Life) -> bool:
+    def meets(self, other: _LiveRange) -> bool:
         return self.first <= other.last and other.first <= self.last
 
 
@@ -68,7 +68,7 @@ def plan_memory(
     aliases = _aliases(functions, set(outside), in_place)
     lives = _lives(functions, set(outside), aliases)
     offsets: dict[Value, int] = {}
-    placed: list[tuple[_Life, int]] = []
+    placed: list[tuple[_LiveRange, int]] = []
     longer = [replace(each, last=each.last + kept) for each in lives.values()]
     for life in sorted(longer, key=lambda each: (-each.size, each.first)):
         offset = _free_offset(life, placed)
@@ -150,19 +150,19 @@ def _align(size: int) -> int:
 
 def _lives(
     functions: Sequence[FusedFunction], outside: set[Value], aliases: Aliases
-) -> dict[Value, _Life]:
-    found: dict[Value, _Life] = {}
+) -> dict[Value, _LiveRange]:
+    found: dict[Value, _LiveRange] = {}
     for step, function in enumerate(functions):
         for value in (*function.inputs, *function.outputs):
             root = origin(value, aliases)
             if root in outside:
                 continue
             first = found[root].first if root in found else step
-            found[root] = _Life(root, _align(root.type.bytes), first, step)
+            found[root] = _LiveRange(root, _align(root.type.bytes), first, step)
     return found
 
 
-def _free_offset(life: _Life, placed: Sequence[tuple[_Life, int]]) -> int:
+def _free_offset(life: _LiveRange, placed: Sequence[tuple[_LiveRange, int]]) -> int:
     """Return the lowest offset that no value occupies which is live at the same time."""
     taken = sorted((offset, each.size) for each, offset in placed if each.meets(life))
     at = 0

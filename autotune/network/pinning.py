@@ -29,7 +29,7 @@ from autotune.measure import (
     measure_option,
 )
 from autotune.measure.evidence import Evidence
-from autotune.measure.final.recheck import Way, recheck
+from autotune.measure.final.recheck import TimingConditions, recheck
 from autotune.network.choice import Choice, Unit, units_of
 from autotune.network.choice_json import choice_from_json, choice_to_json
 from autotune.network.compile import fallback_kernel, kernel_of_unit, workload_of_unit
@@ -40,7 +40,7 @@ from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.utils.check import Check
 
-OptionFor = Callable[[Way], Mapping[str, object]]
+OptionFor = Callable[[TimingConditions], Mapping[str, object]]
 # A first time, which is measured anew, and not looked at.
 _ANY = MeasureResult((1.0,), 0, 0.0, 0.0)
 
@@ -71,8 +71,8 @@ def lock_network(
         path: the lock.
         time: whether each kernel is run, its answer checked and its time noted, on the device
             that is here; `autotune lock check` compares with it.
-        option_for: returns who builds and who runs what is timed in a way; by default this
-            machine.
+        option_for: returns who builds and who runs under given conditions of timing; by default
+            this machine.
 
     Returns:
         how many functions were pinned.
@@ -106,8 +106,8 @@ def _is_apart(entry: LockedFunction, network: CompiledNetwork) -> bool:
     return (entry.target, entry.device_class) == here and entry.signature in apart
 
 
-def _here(way: Way) -> Mapping[str, object]:
-    runner = LocalRunner(60, repeat=9, verify="all", **way.arguments())
+def _here(conditions: TimingConditions) -> Mapping[str, object]:
+    runner = LocalRunner(60, repeat=9, verify="all", **conditions.arguments())
     return measure_option(LocalBuilder(60), runner)
 
 

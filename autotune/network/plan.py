@@ -25,7 +25,7 @@ from autotune.target import Target
 _BESIDE = 16
 
 
-class Home(Enum):
+class MemoryKind(Enum):
     """The kind of memory that a value is in."""
 
     INPUT = "input"
@@ -39,12 +39,12 @@ class Placement:
     """The memory of a value, and its shape and type there.
 
     Attributes:
-        home: the kind of memory.
+        memory: the kind of memory.
         at: number of the input, output or constant; in the arena the offset in bytes.
         shape, dtype: of the value.
     """
 
-    home: Home
+    memory: MemoryKind
     at: int
     shape: tuple[int, ...]
     dtype: str
@@ -74,11 +74,11 @@ class PlanStep:
         """The operators that it computes; None where the plan comes from a file."""
         return self.unit.function if self.unit is not None else None
 
-    def in_place(self, home: Home, at: int) -> bool:
+    def in_place(self, memory: MemoryKind, at: int) -> bool:
         """Returns whether the result may be written over an input or output that is read."""
         unit = self.unit
         return unit is not None and any(
-            value in unit.in_place and (place.home, place.at) == (home, at)
+            value in unit.in_place and (place.memory, place.at) == (memory, at)
             for value, place in zip(unit.arguments, self.places, strict=True)
         )
 
@@ -133,30 +133,34 @@ def plan_units(graph: Graph, units: Sequence[Unit], branches: bool = False) -> E
     """Lay out in memory what computes a graph, in the order of running."""
     constants = _constants(graph, units)
     functions = [unit.function for unit in units]
-    outside: dict[Value, tuple[Home, int]] = {
-        v: (Home.INPUT, i) for i, v in enumerate(graph.inputs)
+    outside: dict[Value, tuple[MemoryKind, int]] = {
+        v: (MemoryKind.INPUT, i) for i, v in enumerate(graph.inputs)
     }
-    outside |= {v: (Home.CONSTANT, i) for i, v in enumerate(constants)}
+    outside |= {v: (MemoryKind.CONSTANT, i) for i, v in enumerate(constants)}
     free = {f.outputs[0]: (f.inputs[0], 0) for f in functions if f.is_free}
     outputs, copies = [], []
     for i, value in enumerate(graph.outputs):
         root = origin(value, free)
-        place = Placement(Home.OUTPUT, i, value.shape, value.dtype)
+        place = Placement(MemoryKind.OUTPUT, i, value.shape, value.dtype)
         outputs.append(place)
         if root in outside:
             copies.append((Placement(*outside[root], value.shape, value.dtype), place))
         else:
-            outside[root] = (Home.OUTPUT, i)
+            outside[root] = (MemoryKind.OUTPUT, i)
     memory = plan_memory(
         functions,
         tuple(outside),
         [unit.in_place for unit in units],
         _BESIDE if branches else 0,
     )
-    homes = outside | {value: (Home.ARENA, offset) for value, offset in memory.offsets.items()}
-    kernels, steps = _steps(units, homes, memory.aliases)
+    memories = outside | {
+        value: (MemoryKind.ARENA, offset) for value, offset in memory.offsets.items()
+    }
+    kernels, steps = _steps(units, memories, memory.aliases)
     names = tuple(each.name for each in graph.inputs)
-    inputs = tuple(Placement(Home.INPUT, i, v.shape, v.dtype) for i, v in enumerate(graph.inputs))
+    inputs = tuple(
+        Placement(MemoryKind.INPUT, i, v.shape, v.dtype) for i, v in enumerate(graph.inputs)
+    )
     return ExecutionPlan(
         kernels, steps, inputs, names, tuple(outputs), tuple(copies), constants, memory
     )
@@ -190,15 +194,17 @@ def _constants(graph: Graph, units: Sequence[Unit]) -> tuple[Constant, ...]:
     return tuple(dict.fromkeys(v for v in (*read, *graph.outputs) if isinstance(v, Constant)))
 
 
-def _place(value: Value, homes: Mapping[Value, tuple[Home, int]], aliases: Aliases) -> Placement:
+def _place(
+    value: Value, memories: Mapping[Value, tuple[MemoryKind, int]], aliases: Aliases
+) -> Placement:
     root, offset = resting(value, aliases)
-    home, at = homes[root]
-    return Placement(home, at + offset, value.shape, value.dtype)
+    memory, at = memories[root]
+    return Placement(memory, at + offset, value.shape, value.dtype)
 
 
 def _steps(
     units: Sequence[Unit],
-    homes: Mapping[Value, tuple[Home, int]],
+    memories: Mapping[Value, tuple[MemoryKind, int]],
     aliases: Aliases,
 ) -> tuple[tuple[Unit, ...], tuple[PlanStep, ...]]:
     numbers: dict[str, int] = {}
@@ -210,6 +216,6 @@ def _steps(
         number = numbers.setdefault(unit.key, len(kernels))
         if number == len(kernels):
             kernels.append(unit)
-        places = tuple(_place(value, homes, aliases) for value in unit.arguments)
+        places = tuple(_place(value, memories, aliases) for value in unit.arguments)
         steps.append(PlanStep(number, places, unit))
     return tuple(kernels), tuple(steps)

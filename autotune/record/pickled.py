@@ -42,14 +42,14 @@ _KEPT = 10_000
 _BITS = 1024
 
 
-class _Sealed(type):
+class _ImmutableClass(type):
     """A class that a pickle cannot change, though it can name it."""
 
     def __setattr__(cls, name: str, value: object) -> None:
         raise RecordError(f"a pickle changes the class {cls.__name__}")
 
 
-class _Shell(metaclass=_Sealed):
+class _Unpickled(metaclass=_ImmutableClass):
     """An object of AutoTVM whose attributes were read and whose code was not."""
 
     state: dict[str, object]
@@ -76,13 +76,13 @@ class _Function:
                 return dict(pairs)
             case "range" | "xrange", _:
                 return _whole(*args)
-            case "_reconstructor", (_Sealed() as kind, *_):
+            case "_reconstructor", (_ImmutableClass() as kind, *_):
                 return kind()
         raise RecordError(f"a pickle calls {self._name} with arguments that no record has")
 
 
 _SHELLS: dict[str, Any] = {
-    name: _Sealed(name, (_Shell,), {}) for name in (*_ENTITIES, "ConfigEntity")
+    name: _ImmutableClass(name, (_Unpickled,), {}) for name in (*_ENTITIES, "ConfigEntity")
 }
 _FUNCTIONS = (
     ("collections", "OrderedDict"),
@@ -95,7 +95,7 @@ _FUNCTIONS = (
 )
 _ALLOWED: dict[tuple[str, str], object] = {
     **{(module, name): _Function(name) for module, name in _FUNCTIONS},
-    **{(module, name): shell for module in _MODULES for name, shell in _SHELLS.items()},
+    **{(module, name): unpickled for module in _MODULES for name, unpickled in _SHELLS.items()},
 }
 
 
@@ -144,27 +144,27 @@ def _load(field: str) -> object:
         raise RecordError(f"a damaged pickle: {str(error)[:200]}") from error
 
 
-def _config(shell: object) -> ConfigEntity:
-    if not isinstance(shell, _SHELLS["ConfigEntity"]):
-        raise RecordError(f"expected a pickled ConfigEntity, got {type(shell).__name__}")
-    index, code_hash = shell.state["index"], shell.state.get("code_hash")
+def _config(unpickled: object) -> ConfigEntity:
+    if not isinstance(unpickled, _SHELLS["ConfigEntity"]):
+        raise RecordError(f"expected a pickled ConfigEntity, got {type(unpickled).__name__}")
+    index, code_hash = unpickled.state["index"], unpickled.state.get("code_hash")
     if type(index) is not int or index < 0 or index.bit_length() > _BITS:
         raise RecordError("the index of a configuration is a whole number")
     if not isinstance(code_hash, (str, type(None))):
         raise RecordError("the hash of a template is a text or nothing")
     entities = {
         name: entity_from_json(name, *_tag_and_value(entity))
-        for name, entity in shell.state["_entity_map"].items()
+        for name, entity in unpickled.state["_entity_map"].items()
     }
     return ConfigEntity(index, code_hash, entities)
 
 
-def _tag_and_value(shell: object) -> tuple[str, object]:
-    kind = type(shell).__name__
-    if not isinstance(shell, _Shell) or kind not in _ENTITIES:
+def _tag_and_value(unpickled: object) -> tuple[str, object]:
+    kind = type(unpickled).__name__
+    if not isinstance(unpickled, _Unpickled) or kind not in _ENTITIES:
         raise RecordError(f"expected a pickled entity, got {kind}")
     tag, attribute = _ENTITIES[kind]
-    return tag, _plain(shell.state[attribute])
+    return tag, _plain(unpickled.state[attribute])
 
 
 def _whole(*bounds: Any) -> list[int]:

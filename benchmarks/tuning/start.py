@@ -93,9 +93,9 @@ class Stopwatch:
 
 def watch_device(watch: Stopwatch) -> None:
     """Add up what the processes that own devices did for trials."""
-    from autotune.measure.run.stations import Rest, Station
+    from autotune.measure.run.device_process import CoolDown, LocalDeviceProcess
 
-    run = Station.run
+    run = LocalDeviceProcess.run
 
     def timed(itself: Any, job: Any) -> Any:
         started = time.perf_counter()
@@ -108,8 +108,8 @@ def watch_device(watch: Stopwatch) -> None:
             watch.device[phase] = watch.device.get(phase, 0.0) + seconds
         return reply
 
-    Station.run = timed  # type: ignore[method-assign]
-    watch.watch(Rest, "after", _DEVICE_REST)
+    LocalDeviceProcess.run = timed  # type: ignore[method-assign]
+    watch.watch(CoolDown, "after", _DEVICE_REST)
 
 
 def compiling_cpu_s(pids: Sequence[int]) -> float:

@@ -138,15 +138,6 @@ def test_bfloat16_is_computed_in_float_on_a_cpu():
     assert body_of(body, W, language="c") == ["W[0] = float_to_bf16(bf16_to_float(W[0]) * 2.0f);"]
 
 
-def test_indices_are_wide_where_a_buffer_has_too_many_elements():
-    huge = Buffer("huge", (1 << 32,), "int8")
-    i = Var("i")
-    body = For(i, 1 << 20, ForKind.SERIAL, Store(huge, (i * 4096,), const(0, "int8")))
-    assert "for (int64_t i = 0;" in kernel(body, huge, language="c").source
-    lines = body_of(Store(huge, (TX * 4096,), const(0, "int8")), huge)
-    assert lines[0] == "const long long tx = threadIdx.x;"
-
-
 def test_names_that_clash_are_told_apart_also_in_the_arguments():
     x, y, z = (Buffer(n, (4,), "float32") for n in ("T.add", "T_add", "float"))
     body = Store(z, (const(0),), Add(Load(x, (const(0),)), Load(y, (const(0),))))

@@ -86,8 +86,8 @@ class Company:
         return True
 
 
-class Station:
-    """In place of `Station`."""
+class LocalDeviceProcess:
+    """In place of `LocalDeviceProcess`."""
 
     lies, seconds, company = False, 0.004, None
 
@@ -123,8 +123,11 @@ def stand_in(kind):
     import autotune.fleet.executors as executors
 
     kind, *company = kind.split(" ", 2)
-    Station.lies, Station.seconds = kind == "liar", 0.05 if kind == "slow" else 0.004
+    LocalDeviceProcess.lies, LocalDeviceProcess.seconds = (
+        kind == "liar",
+        0.05 if kind == "slow" else 0.004,
+    )
     if kind == "meets":
-        Station.company = Company(*company)
+        LocalDeviceProcess.company = Company(*company)
     Pool.full = kind == "full"
-    executors.Station, executors.BuildPool = Station, Pool
+    executors.LocalDeviceProcess, executors.BuildPool = LocalDeviceProcess, Pool

@@ -32,7 +32,7 @@ from autotune.fleet.messages import (
 )
 from autotune.fleet.plain import with_lists
 from autotune.fleet.queue import PlaceLost, PlaceUnable
-from autotune.fleet.station import RemoteStation
+from autotune.fleet.remote_device import RemoteDeviceProcess
 from autotune.measure.run.replies import Ran, to_json
 from autotune.runtime import summarize
 from tests.fleet import doubles
@@ -121,11 +121,11 @@ def ran(*seconds):
     return Done(with_lists(to_json(Ran(replace(timing, samples_s=seconds)))))
 
 
-def station_of(*answers):
+def process_of(*answers):
     here = SimpleNamespace(
         device=lambda number: None, at=lambda number: (Answering(*answers), "x")
     )
-    return RemoteStation(here, 0, SENDER, "c", 0, 0.0, 0)
+    return RemoteDeviceProcess(here, 0, SENDER, "c", 0, 0.0, 0)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def station_of(*answers):
 )
 def test_a_worker_that_tells_nonsense_of_a_trial_is_unable_and_the_trial_goes_elsewhere(answer):
     with pytest.raises(PlaceUnable, match=r"times that are none|files of no job"):
-        station_of(answer).run(RUN)
+        process_of(answer).run(RUN)
 
 
 def test_times_that_make_sense_are_believed():
-    assert station_of(ran(1e-5, 2e-5)).run(RUN).timing.samples_s == (1e-5, 2e-5)
+    assert process_of(ran(1e-5, 2e-5)).run(RUN).timing.samples_s == (1e-5, 2e-5)
 
 
 def test_a_call_that_is_given_up_holds_no_connection():
@@ -202,7 +202,7 @@ def agent(monkeypatch):
     pytest.importorskip("distributed")
     from autotune.fleet.agent import Agent
 
-    monkeypatch.setattr(executors, "Station", doubles.Station)
+    monkeypatch.setattr(executors, "LocalDeviceProcess", doubles.LocalDeviceProcess)
     monkeypatch.setattr(executors, "BuildPool", doubles.Pool)
     made = Agent("mine", ["cpu"], 1)
     yield made

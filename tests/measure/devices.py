@@ -61,19 +61,19 @@ class StatedBuilder(LocalBuilder):
         return BuildResult(artifact=str(path), kernel=realise(inp).kernel)
 
 
-class StatedStation:
+class StatedDeviceProcess:
     """Takes as long as artifacts say, without waiting for it.
 
     Attributes:
-        made: the stations that were made, in order.
+        made: the processes that were made, in order.
         lost: devices that cannot be started.
     """
 
     made: list
     lost: set
 
-    def __init__(self, greeting, gate, folder):
-        self.device = greeting.device
+    def __init__(self, setup, gate, folder):
+        self.device = setup.device
         self.pid = None
         self.busy_s = 0.0
         self.waited_s = self.queued_s = 0.0
@@ -82,7 +82,7 @@ class StatedStation:
         self.made.append(self)
 
     @staticmethod
-    def require(greeting):
+    def require(setup):
         pass
 
     def start(self):
@@ -111,16 +111,16 @@ class StatedStation:
 
 
 class StatedRunner(LocalRunner):
-    """Has `StatedStation` for devices; they are this one's own.
+    """Has `StatedDeviceProcess` for devices; they are this one's own.
 
     Args:
         devices: how many.
         kind: their class.
     """
 
-    def __init__(self, devices, kind=StatedStation, **options):
+    def __init__(self, devices, kind=StatedDeviceProcess, **options):
         super().__init__(devices=range(devices), cooldown_interval=0, **options)
-        self.station = type("OwnStation", (kind,), {"made": [], "lost": set()})
+        self.device_process = type("OwnDeviceProcess", (kind,), {"made": [], "lost": set()})
 
 
 def stated_inputs(knobs):

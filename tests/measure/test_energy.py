@@ -11,7 +11,7 @@ from autotune.fleet.plain import from_plain, to_plain
 from autotune.measure import LocalBuilder, LocalRunner, Session, TimingPolicy, measure_option
 from autotune.measure.evidence import Energy
 from autotune.measure.run import energy as run_energy
-from autotune.measure.run.energy import Gauge
+from autotune.measure.run.energy import KernelEnergyMeter
 from autotune.measure.run.jobs import RunJob
 from autotune.measure.run.replies import Ran, reply_of, to_json
 from autotune.measure.run.trial import _must_check
@@ -53,13 +53,13 @@ def policy(energy_s, energy_near_s=0.01):
 @pytest.mark.parametrize(("best_joules", "longer"), [(None, True), (0.5, True), (0.01, False)])
 def test_what_may_take_the_least_runs_for_longer(best_joules, longer):
     meter = FakeMeter(shared=True)
-    energy = Gauge(meter).take(Busy(meter), policy(0.05, 0.3), best_joules)
+    energy = KernelEnergyMeter(meter).take(Busy(meter), policy(0.05, 0.3), best_joules)
     assert (energy.seconds >= 0.15) is longer
 
 
 def test_the_energy_of_a_run_is_mean_power_times_its_time():
     meter = FakeMeter(watts=100)
-    energy = Gauge(meter).take(Busy(meter), policy(0.05), None)
+    energy = KernelEnergyMeter(meter).take(Busy(meter), policy(0.05), None)
     assert energy.watts == pytest.approx(100, rel=0.3)  # on a busy host, what is read is late
     assert energy.joules == pytest.approx(energy.watts * 1e-3)
     assert energy.seconds >= 0.025
@@ -69,7 +69,7 @@ def test_the_energy_of_a_run_is_mean_power_times_its_time():
 def test_runs_are_made_in_few_groups():
     meter = FakeMeter()
     sampler = Busy(meter, seconds=1e-5)
-    energy = Gauge(meter).take(sampler, policy(0.05), None)
+    energy = KernelEnergyMeter(meter).take(sampler, policy(0.05), None)
     assert sum(sampler.samples) >= energy.runs > 1000
     assert len(sampler.samples) < 20
 
@@ -77,7 +77,7 @@ def test_runs_are_made_in_few_groups():
 def test_a_kernel_that_runs_for_long_runs_once():
     meter = FakeMeter(shared=True)
     sampler = Busy(meter, seconds=0.4)
-    assert Gauge(meter).take(sampler, policy(0.1), None).runs == 1
+    assert KernelEnergyMeter(meter).take(sampler, policy(0.1), None).runs == 1
 
 
 def test_a_counter_that_stops_is_an_error(monkeypatch):
@@ -85,7 +85,7 @@ def test_a_counter_that_stops_is_an_error(monkeypatch):
     meter = FakeMeter(shared=True)
     meter.period_s = float("inf")
     with pytest.raises(DeviceError, match="fake: its counter of energy did not move twice"):
-        Gauge(meter).take(Busy(meter), policy(0.05), None)
+        KernelEnergyMeter(meter).take(Busy(meter), policy(0.05), None)
 
 
 def test_a_counter_that_cannot_be_read_any_more_is_an_error():
@@ -97,11 +97,11 @@ def test_a_counter_that_cannot_be_read_any_more_is_an_error():
 
     meter = Gone()
     with pytest.raises(DeviceError, match="it is gone"):
-        Gauge(meter).take(Busy(meter), policy(0.05), None)
+        KernelEnergyMeter(meter).take(Busy(meter), policy(0.05), None)
 
 
 def test_what_takes_too_much_at_idle_power_is_not_measured():
-    gauge = Gauge(FakeMeter(idle_watts=40))
+    gauge = KernelEnergyMeter(FakeMeter(idle_watts=40))
     assert gauge.out_of_reach(1e-3, None) is None
     assert gauge.out_of_reach(1e-3, 0.1) is None
     beaten = gauge.out_of_reach(1e-2, 0.1)
@@ -110,7 +110,7 @@ def test_what_takes_too_much_at_idle_power_is_not_measured():
 
 
 def test_where_others_take_energy_too_idle_power_bounds_nothing():
-    assert Gauge(FakeMeter(shared=True)).out_of_reach(1e9, 1e-9) is None
+    assert KernelEnergyMeter(FakeMeter(shared=True)).out_of_reach(1e9, 1e-9) is None
 
 
 def job(check, best_s=1.0, best_joules=1.0):

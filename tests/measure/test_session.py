@@ -1,4 +1,4 @@
-"""Standing sessions: trials of many workloads share processes, and each keeps what is its own."""
+"""Open sessions: trials of many workloads share processes, and each keeps what is its own."""
 
 import os
 import signal
@@ -280,7 +280,7 @@ def test_files_of_workloads_that_rest_go_when_they_are_too_many():
 
 
 def files(runner):
-    for standing in runner._pool._standing.values():
+    for standing in runner._pool._states.values():
         yield from (p for p in standing._oracle._scratch.path.iterdir())
 
 

@@ -10,7 +10,7 @@ from autotune.graph import Constant, Graph, Node, TensorType, Variable, apply, o
 from autotune.network import compile_network
 from autotune.network.choice import by_rule
 from autotune.network.compile import fallback_kernel
-from autotune.network.plan import Home, plan_network
+from autotune.network.plan import MemoryKind, plan_network
 from autotune.runtime import cpu, cuda
 from autotune.runtime.timing import TimeOptions
 from tests.graph.networks import SMALL, bound, inputs_of
@@ -57,7 +57,7 @@ def test_a_kernel_of_a_network_may_work_in_place_on_the_emulated_gpu():
     arrays = inputs_of(graph)
     network = compile_network(graph, "cuda -emulate", opt_level=0, jobs=2)
     ends = [(step.places[0], step.places[-1]) for step in network.plan.steps]
-    assert any((first.home, first.at) == (last.home, last.at) for first, last in ends)
+    assert any((first.memory, first.at) == (last.memory, last.at) for first, last in ends)
     (got,) = network.instance()(*arrays)
     assert relative(got.numpy(), graph.run(*arrays)[0]) < 1e-5
 
@@ -180,7 +180,7 @@ def small():
 
 def test_no_two_values_that_live_together_share_memory(small):
     def ranges(places):
-        arena = [p for p in places if p.home is Home.ARENA]
+        arena = [p for p in places if p.memory is MemoryKind.ARENA]
         return [(p.at, p.at + int(np.prod(p.shape)) * 4) for p in arena]
 
     for step in small.plan.steps:

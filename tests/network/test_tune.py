@@ -298,7 +298,7 @@ def test_the_searches_of_all_functions_rank_and_learn_from_each_other(tmp_path):
     assert len(policies) == 2
     assert policies[0].program_cost_model is policies[1].program_cost_model
     assert all(policy.proposer.ranks for policy in policies)
-    assert policies[0].proposer.member.family is policies[1].proposer.member.family
+    assert policies[0].proposer.member.group is policies[1].proposer.member.group
 
 
 def test_a_log_says_whether_kernels_ran_side_by_side(tmp_path):

@@ -57,7 +57,7 @@ class _Relinked(ComputeOp):
         """Each output's value at ``axis``."""
         if self._body is None:
             old = self._like
-            body = _Instead(self._tensors).rewrite_all(old.body)
+            body = _ReplaceTensors(self._tensors).rewrite_all(old.body)
             if self.axis is not old.axis:
                 pairs = zip(old.axis, self.axis, strict=True)
                 renamed: dict[Var, Expr] = {each.var: new.var for each, new in pairs}
@@ -66,7 +66,7 @@ class _Relinked(ComputeOp):
         return self._body
 
 
-class _Instead(Rewriter):
+class _ReplaceTensors(Rewriter):
     """Makes reads of some tensors reads of others."""
 
     def __init__(self, tensors: Mapping[Tensor, Tensor]) -> None:

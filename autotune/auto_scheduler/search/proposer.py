@@ -13,7 +13,7 @@ from autotune.auto_scheduler.search.arm import Arm, ClosedForms, Row, trials_of
 from autotune.auto_scheduler.search.forms.products import ProductForms
 from autotune.auto_scheduler.search.models.descriptor import Descriptor
 from autotune.auto_scheduler.search.models.row_model import Features, RowModel
-from autotune.auto_scheduler.search.shared import Family, Member
+from autotune.auto_scheduler.search.shared import GroupMember, TaskGroup
 from autotune.auto_scheduler.search.space.program import FactorSlot, Program, Rows
 from autotune.auto_scheduler.search.space.sampler import Sampler, distinct
 from autotune.auto_scheduler.search.stack import Stack, stacks_of
@@ -82,7 +82,7 @@ class Proposer:
         rng: source of all randomness; equal seeds and equal results give equal proposals.
         effort: the size of the search.
         ranks: whether rows are ranked; otherwise they are drawn at random.
-        company: the tasks that share their trials, with the key and the descriptor of this one.
+        membership: the tasks that share their trials, with the key and the descriptor of this one.
     """
 
     def __init__(
@@ -91,21 +91,21 @@ class Proposer:
         rng: np.random.Generator,
         effort: Effort | None = None,
         ranks: bool = True,
-        company: tuple[Family, str, Descriptor] | None = None,
+        membership: tuple[TaskGroup, str, Descriptor] | None = None,
     ) -> None:
         self.rng = rng
         self.effort = effort or Effort()
         self.ranks = ranks
         self.arms = [Arm(each, Sampler(each.program, each.limits(), rng)) for each in forms]
-        common = None if company is None else company[0].model
+        common = None if membership is None else membership[0].model
         self.stacks = stacks_of(forms, rng)
         # The best rows of the last batch, by stack.
         self._best_rows = [stack.rows_of([]) for stack in self.stacks]
         self.model = RowModel(int(rng.integers(2**31)), common)
-        self.member: Member | None = None
-        if company is not None:
-            family, key, descriptor = company
-            self.member = family.join(key, descriptor, self.arms, self.model)
+        self.member: GroupMember | None = None
+        if membership is not None:
+            group, key, descriptor = membership
+            self.member = group.join(key, descriptor, self.arms, self.model)
         # How many trials the model has learned.
         self._learned = 0
         # Steps that were proposed or asked for -> the program and the row that they are.
@@ -223,7 +223,7 @@ class Proposer:
     def _catch_up(self) -> None:
         """Let the models learn what this task, and those that teach it, measured meanwhile."""
         if self.member is not None:
-            self.member.family.catch_up()
+            self.member.group.catch_up()
         count = sum(len(arm.seconds) for arm in self.arms)
         known = trials_of(self.arms, self._columns) if count > self._learned else None
         if known is not None:

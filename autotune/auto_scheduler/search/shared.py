@@ -31,21 +31,21 @@ _TASKS, _ROWS = 3, 16
 
 
 class SharedTrials:
-    """The tasks that one cost model serves, in families within which trials can be compared.
+    """The tasks that one cost model serves, in groups within which trials can be compared.
 
-    A family has one kind of closed forms and one target.
+    A group has one kind of closed forms and one target.
     """
 
     def __init__(self) -> None:
-        self._families: dict[Hashable, Family] = {}
+        self._groups: dict[Hashable, TaskGroup] = {}
 
-    def family(self, name: Hashable, shipped: Shipped | None) -> Family:
-        """Return a family; a new one knows what ships, if anything does."""
-        return self._families.setdefault(name, Family(CommonModel(shipped)))
+    def group(self, name: Hashable, shipped: Shipped | None) -> TaskGroup:
+        """Return a group; a new one knows what ships, if anything does."""
+        return self._groups.setdefault(name, TaskGroup(CommonModel(shipped)))
 
 
 @dataclass
-class Family:
+class TaskGroup:
     """Tasks whose trials can be compared.
 
     Attributes:
@@ -54,14 +54,14 @@ class Family:
     """
 
     model: CommonModel
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, GroupMember] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def join(
         self, key: str, descriptor: Descriptor, arms: Sequence[Arm], ranking: RowModel
-    ) -> Member:
-        """Take in a task, and return it as the family sees it."""
-        self.members[key] = Member(self, key, descriptor, arms, ranking)
+    ) -> GroupMember:
+        """Take in a task, and return it as the group sees it."""
+        self.members[key] = GroupMember(self, key, descriptor, arms, ranking)
         return self.members[key]
 
     def catch_up(self) -> None:
@@ -79,18 +79,18 @@ class Family:
 
 
 @dataclass
-class Member:
+class GroupMember:
     """One task among those that teach each other.
 
     Attributes:
-        family: all of them.
+        group: all of them.
         key: of the task.
         descriptor: what tells it from others.
         arms: its programs.
         ranking: what ranks their rows.
     """
 
-    family: Family
+    group: TaskGroup
     key: str
     descriptor: Descriptor
     arms: Sequence[Arm]
@@ -103,7 +103,7 @@ class Member:
 
     @property
     def has_news(self) -> bool:
-        """Whether trials of it are not known to the family yet."""
+        """Whether trials of it are not known to the group yet."""
         return sum(self._told) < sum(len(arm.seconds) for arm in self.arms)
 
     def judge(self) -> None:
@@ -117,7 +117,7 @@ class Member:
         self._told = [len(arm.seconds) for arm in self.arms]
         known = trials_of(self.arms, self.described)
         if known is not None:
-            self.family.model.learn(self.key, *known.columns)
+            self.group.model.learn(self.key, *known.columns)
 
     def elites(self) -> list[tuple[int, Row]]:
         """Return what was fastest of similar tasks, as programs and rows of this one, each once.
@@ -129,9 +129,9 @@ class Member:
         order = [rows[i] for i in range(longest) for rows in found if i < len(rows)]
         return list({(at, row.tobytes()): (at, row) for at, row in order}.values())
 
-    def _similar(self) -> list[Member]:
+    def _similar(self) -> list[GroupMember]:
         """Return the most similar of the tasks with trials of a program of a kind of ours."""
-        others = [each for each in self.family.members.values() if each is not self]
+        others = [each for each in self.group.members.values() if each is not self]
         tried = [each for each in others if any(arm.rows for arm in each.arms)]
         if not tried:
             return []
@@ -143,7 +143,7 @@ class Member:
         ]
         return [other for _, _, other in sorted(known, key=lambda each: each[:2])[:_TASKS]]
 
-    def _taken_over(self, other: Member) -> list[tuple[int, Row]]:
+    def _taken_over(self, other: GroupMember) -> list[tuple[int, Row]]:
         """Return the fastest rows of another task as rows of this one, those that it can run."""
         ranked = sorted(
             (seconds, at, number)

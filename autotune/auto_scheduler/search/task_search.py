@@ -14,7 +14,7 @@ from autotune.auto_scheduler.search.models.prior import gpu_prior
 from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search.programs import programs_of
 from autotune.auto_scheduler.search.proposer import Effort, Proposer
-from autotune.auto_scheduler.search.shared import Family, SharedTrials
+from autotune.auto_scheduler.search.shared import SharedTrials, TaskGroup
 from autotune.auto_scheduler.states.loop_state import StateObject
 from autotune.auto_scheduler.transform_steps import TransformStep
 
@@ -44,17 +44,17 @@ def proposer_of(
         generations=int(params["evolutionary_search_num_iters"]),
     )
     forms = programs_of(task, sketches, params)
-    company = _company(task, forms, shared or SharedTrials()) if ranks and forms else None
-    made = Proposer(forms, rng, effort, ranks, company)
+    membership = _membership(task, forms, shared or SharedTrials()) if ranks and forms else None
+    made = Proposer(forms, rng, effort, ranks, membership)
     if known:
         made.learn(known)
     return made
 
 
-def _company(
+def _membership(
     task: SearchProblem, forms: Sequence[ClosedForms], shared: SharedTrials
-) -> tuple[Family, str, Descriptor]:
-    """Return the family that a task belongs to, and what it is called there."""
+) -> tuple[TaskGroup, str, Descriptor]:
+    """Return the group that a task belongs to, and what it is called there."""
     kinds = frozenset(type(each).__name__ for each in forms)
     shipped = gpu_prior() if all(isinstance(each, GpuForms) for each in forms) else None
-    return shared.family((kinds, str(task.target)), shipped), task.workload_key, described(task)
+    return shared.group((kinds, str(task.target)), shipped), task.workload_key, described(task)

@@ -23,7 +23,7 @@ _NICENESS = 10
 
 
 def main(port: Port) -> None:
-    """Serve build jobs; the first message is a greeting.
+    """Serve build jobs; the first message only asks whether it is ready.
 
     Compilers give way to the process that measures, whose launches must not wait for a core.
     """

@@ -17,9 +17,9 @@ from autotune.measure.check.expected import Expected, expected
 from autotune.measure.process.blame import Case, Memory, tells_of_no_room
 from autotune.measure.process.scratch import Scratch
 from autotune.measure.process.worker import WorkerEnded
-from autotune.measure.run.jobs import Greeting, ReferenceJob
+from autotune.measure.run.device_process import LocalDeviceProcess
+from autotune.measure.run.jobs import ReferenceJob, WorkerSetup
 from autotune.measure.run.replies import Computed, Reply, why_not
-from autotune.measure.run.stations import Station
 from autotune.measure.run.values import Array, read_values
 from autotune.runtime.compile.cached import BuildOutput, compile_kernel
 from autotune.target import Target
@@ -38,7 +38,7 @@ class PlainLoops:
         self._at_work = threading.Lock()
         self._making = threading.Lock()
         self._scratch = Scratch("loops")
-        self._station: Station | None = None
+        self._process: LocalDeviceProcess | None = None
         self._over = False
 
     def run(self, job: ReferenceJob) -> Reply:
@@ -51,24 +51,24 @@ class PlainLoops:
         with self._at_work:
             return self._owner().run(job)
 
-    def _owner(self) -> Station:
+    def _owner(self) -> LocalDeviceProcess:
         with self._making:
             if self._over:
                 raise WorkerEnded("the process of the references was ended")
-            if self._station is None:
-                greeting = Greeting("c", 0, isolated=True)
-                self._station = Station(greeting, None, str(self._scratch.path))
-            return self._station
+            if self._process is None:
+                setup = WorkerSetup("c", 0, isolated=True)
+                self._process = LocalDeviceProcess(setup, None, str(self._scratch.path))
+            return self._process
 
     def end(self) -> None:
         """Kill the process for good, from any thread."""
         with self._making:
             self._over = True
-            station, self._station = self._station, None
-        if station is not None:
-            station.end()
+            process, self._process = self._process, None
+        if process is not None:
+            process.end()
             with self._at_work:
-                station.close()
+                process.close()
         self._scratch.end()
 
 

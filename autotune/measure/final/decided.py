@@ -1,10 +1,9 @@
-"""A test whether a race is decided before its last round.
+"""Interim analysis of a race: whether it is decided before its last round.
 
-After some of its rounds a race is held again many times in thought, with samples drawn with
-replacement from those taken (bootstrap, Efron and Tibshirani 1993). Where nearly all of these
-races have the present winner, more rounds would hardly name another: the race ends, as
-races among models do (Maron and Moore 1994). Near ties, and candidates at the edge of a tie, go
-the whole way.
+After some of its rounds the race is simulated many times, with samples drawn with replacement
+from those taken (bootstrap, Efron and Tibshirani 1993). If nearly all of these simulations have
+the present winner, more rounds would hardly name another, and the race ends, as races among
+models do (Maron and Moore 1994). Near ties, and candidates at the edge of a tie, take all rounds.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from autotune.measure.final.choose import Finalist, choose
 from autotune.runtime.timing import Timing, median_rank
 
-# Races held again at each look; the share that may have another winner must be many of them.
+# Simulated races of each analysis; the share that may have another winner must be many of them.
 DRAWS = 1000
 
 Floats = npt.NDArray[np.float64]
@@ -28,8 +27,8 @@ Heats = Sequence[Sequence[Timing]]
 
 
 @dataclass(frozen=True)
-class Look:
-    """A question asked of a race under way.
+class InterimTimes:
+    """The times of a race under way.
 
     Attributes:
         devices: what was timed on each device.
@@ -44,25 +43,29 @@ class Look:
 
 
 def is_decided(
-    rows: Sequence[Finalist], look: Look, incumbent: str | None, risk: float, seed: int = 0
+    rows: Sequence[Finalist],
+    interim: InterimTimes,
+    incumbent: str | None,
+    risk: float,
+    seed: int = 0,
 ) -> bool:
     """Return whether at most a share ``risk`` of races like this one have another winner.
 
     Args:
         rows: the finalists, in their present order.
-        look: the times so far.
+        interim: the times so far.
         incumbent: as for `choose`.
         risk: share of races that may end with another winner; an estimate.
         seed: of the drawing.
     """
     rng = np.random.default_rng(seed)
-    drawn = [_scale(_drawn(heats, look.apart, rng)) for heats in look.devices]
+    drawn = [_scale(_drawn(heats, interim.apart, rng)) for heats in interim.devices]
     seconds, low, high = np.exp(np.mean(np.log(np.maximum(drawn, 1e-300)), axis=0))
     winner, others, most = choose(rows, incumbent).key, 0, int(risk * DRAWS)
     for one in zip(seconds.T.tolist(), low.T.tolist(), high.T.tolist(), strict=True):
         raced = [
             replace(row, seconds=one[0][i], low=one[1][i], high=one[2][i])
-            for row, i in zip(rows, look.place, strict=True)
+            for row, i in zip(rows, interim.place, strict=True)
         ]
         others += choose(raced, incumbent).key != winner
         if others > most:

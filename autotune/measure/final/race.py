@@ -10,7 +10,7 @@ from autotune.errors import MeasureError
 from autotune.measure.base import Runner, runs_on_host, target_of
 from autotune.measure.evidence import Race, Raced
 from autotune.measure.final.choose import Finalist, choose, tie_set
-from autotune.measure.final.decided import Look, is_decided
+from autotune.measure.final.decided import InterimTimes, is_decided
 from autotune.measure.parts import chosen_builder, chosen_runner
 from autotune.measure.run.timing import scale_timing
 from autotune.measure.types import BuildResult, MeasureInput
@@ -115,8 +115,8 @@ def race(
             timed.append(runner.race(starters, share, least_s, device))
         timings = [_place(timed, place) for timed in heats]
         candidates = _join(pairs, timings)
-        look = Look(heats, place, apart=on_host)
-        if made in looks and is_decided(candidates, look, incumbent, risk / _LOOKS):
+        interim = InterimTimes(heats, place, apart=on_host)
+        if made in looks and is_decided(candidates, interim, incumbent, risk / _LOOKS):
             break
     winner = choose(candidates, incumbent)
     return RaceResult(

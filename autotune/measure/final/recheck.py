@@ -33,7 +33,7 @@ class TimingArguments(TypedDict):
 
 
 @dataclass(frozen=True)
-class Way:
+class TimingConditions:
     """The conditions of timing on which the time of a record depends.
 
     Attributes:
@@ -47,7 +47,7 @@ class Way:
     min_repeat_ms: float = 0.0
 
     @classmethod
-    def of(cls, result: MeasureResult) -> Way:
+    def of(cls, result: MeasureResult) -> TimingConditions:
         """Read it from a record, which keeps what differs from a runner's defaults."""
         known = result.evidence
         return cls(bool(known.flush), known.graph, known.min_repeat_ms or 0.0)
@@ -93,7 +93,7 @@ class Recheck:
 
 
 def recheck(
-    records: Iterable[Pair], option_for: Callable[[Way], Mapping[str, object]]
+    records: Iterable[Pair], option_for: Callable[[TimingConditions], Mapping[str, object]]
 ) -> Iterator[Recheck]:
     """Build, verify and time records of a log again, each in the way it was timed.
 
@@ -105,11 +105,11 @@ def recheck(
             ``verify="all"`` to have all answers checked; by default it checks what is faster than
             all before and some others.
     """
-    alike: dict[tuple[Workload, Way], list[Pair]] = {}
+    alike: dict[tuple[Workload, TimingConditions], list[Pair]] = {}
     for inp, result in records:
         if result.ok and result.costs:
-            alike.setdefault((inp.task, Way.of(result)), []).append((inp, result))
-    sessions: dict[Way, Session] = {}
+            alike.setdefault((inp.task, TimingConditions.of(result)), []).append((inp, result))
+    sessions: dict[TimingConditions, Session] = {}
     with contextlib.ExitStack() as opened:
         for (task, way), pairs in alike.items():
             if way not in sessions:  # its processes measure all that was timed so

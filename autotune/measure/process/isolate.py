@@ -70,7 +70,7 @@ def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], object]) -> o
         undo.pop_all()
     if pid == 0:
         _close_all_but(up_write, down_read)
-        _be_a_trial(worker, _Voice(secret, up_write, down_read), trial)
+        _be_a_trial(worker, _Channel(secret, up_write, down_read), trial)
     with contextlib.suppress(OSError):
         os.setpgid(pid, pid)
     os.close(up_write)
@@ -115,7 +115,7 @@ def _close_all_but(*kept: int) -> None:
     os.closerange(start, os.sysconf("SC_OPEN_MAX"))
 
 
-class _Voice:
+class _Channel:
     """The fork's end of the pipes to its worker.
 
     Args:
@@ -138,7 +138,7 @@ class _Voice:
         write_frame(self._up, self._secret + json.dumps(message).encode())
 
 
-def _be_a_trial(worker: int, voice: _Voice, trial: Callable[[Speak], object]) -> None:
+def _be_a_trial(worker: int, voice: _Channel, trial: Callable[[Speak], object]) -> None:
     """The fork: never returns."""
     status = 1
     try:

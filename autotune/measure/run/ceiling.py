@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 from autotune.kernel.kernel import Scalar
 from autotune.measure.evidence import NOTHING, Evidence
+from autotune.measure.run.device_process import DeviceProcess
 from autotune.measure.run.jobs import CeilingJob, RunJob
 from autotune.measure.run.replies import Rated, why_not
-from autotune.measure.run.stations import DeviceProcess
 from autotune.runtime.roofline import Ceilings
 from autotune.runtime.timing import Timing
 from autotune.workload import Workload
@@ -52,36 +52,36 @@ class Roofline:
         self._ceilings: dict[int, Ceilings | None] = {}
         self._measured_again: set[int] = set()
 
-    def compare(self, station: DeviceProcess, job: RunJob, timing: Timing) -> Evidence:
+    def compare(self, process: DeviceProcess, job: RunJob, timing: Timing) -> Evidence:
         """Return the fraction of the device's ceiling that a trial reaches, and its components.
 
-        Empty if unknown. Called in the thread of the station.
+        Empty if unknown. Called in the thread of the process.
         """
-        fraction = self._fraction(station, job, timing)
+        fraction = self._fraction(process, job, timing)
         if fraction is None:
             return NOTHING
-        ceilings = self._ceilings[station.device]
+        ceilings = self._ceilings[process.device]
         assert ceilings is not None
         dtype, working_set = self._bounds(ceilings, job, timing)
         rate = ceilings.flops.get(dtype, 0.0)
         roof = self._flop, self._bytes, rate, ceilings.bandwidth(working_set)
         return Evidence(roofline=fraction, roof=tuple(float(f"{one:.4g}") for one in roof))
 
-    def _fraction(self, station: DeviceProcess, job: RunJob, timing: Timing) -> float | None:
+    def _fraction(self, process: DeviceProcess, job: RunJob, timing: Timing) -> float | None:
         if not (self._flop and self._bytes and timing.median):
             return None
-        if station.device not in self._ceilings:
-            self._ceilings[station.device] = self._measured(station)
-        part = self._part(station, job, timing)
-        if part is not None and part > _DISPROVED and station.device not in self._measured_again:
+        if process.device not in self._ceilings:
+            self._ceilings[process.device] = self._measured(process)
+        part = self._part(process, job, timing)
+        if part is not None and part > _DISPROVED and process.device not in self._measured_again:
             # It may have been measured while the device was busy with something else.
-            self._measured_again.add(station.device)
-            self._ceilings[station.device] = self._measured(station, again=True)
-            part = self._part(station, job, timing)
+            self._measured_again.add(process.device)
+            self._ceilings[process.device] = self._measured(process, again=True)
+            part = self._part(process, job, timing)
         if part is None or part <= _DISPROVED:
             return part
         # Nor was it any for the trials before; later ones must not be compared with it.
-        self._ceilings[station.device] = None
+        self._ceilings[process.device] = None
         logger.warning(
             "%s: a trial reached %.0f%% of the device's ceiling, which is none for it then; "
             "records carry no part of it from here on. Check add_flop and add_bytes: they count "
@@ -91,16 +91,16 @@ class Roofline:
         )  # fmt: skip
         return None
 
-    def _measured(self, station: DeviceProcess, again: bool = False) -> Ceilings | None:
-        with _reported(station.device, self._notable_s):
-            reply = station.run(CeilingJob(_TIMEOUT_S, again))
+    def _measured(self, process: DeviceProcess, again: bool = False) -> Ceilings | None:
+        with _reported(process.device, self._notable_s):
+            reply = process.run(CeilingJob(_TIMEOUT_S, again))
         if isinstance(reply, Rated):
             return reply.ceilings
         logger.warning("records carry no part of the ceiling: %s", why_not(reply))
         return None
 
-    def _part(self, station: DeviceProcess, job: RunJob, timing: Timing) -> float | None:
-        ceilings = self._ceilings[station.device]
+    def _part(self, process: DeviceProcess, job: RunJob, timing: Timing) -> float | None:
+        ceilings = self._ceilings[process.device]
         if ceilings is None:
             return None
         dtype, working_set = self._bounds(ceilings, job, timing)

@@ -7,12 +7,12 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from autotune.measure.process.scratch import Scratch
+from autotune.measure.run.device_process import CoolDown, LocalDeviceProcess
 from autotune.measure.run.dispatch import Dispatch, Work
-from autotune.measure.run.jobs import Greeting
-from autotune.measure.run.stations import Rest, Station
+from autotune.measure.run.jobs import WorkerSetup
 
 # Makes what owns a device; given where that is and a folder for temporary files.
-OpenStation = Callable[[Greeting, str], Station]
+OpenDeviceProcess = Callable[[WorkerSetup, str], LocalDeviceProcess]
 
 
 class Queue(Protocol):
@@ -45,9 +45,9 @@ class Devices:
     """Starts one process for each device, and hands work to those that are free.
 
     Args:
-        greetings: one for each device.
-        open_station: makes what owns one of them.
-        cooldown_s: rest after each piece of work, see `Rest`.
+        setups: one for each device.
+        open_process: makes the owner of one of them.
+        cooldown_s: the longest pause after each piece of work, see `CoolDown`.
 
     Attributes:
         queue: takes work.
@@ -56,13 +56,13 @@ class Devices:
     queue: Queue
 
     def __init__(
-        self, greetings: Sequence[Greeting], open_station: OpenStation, cooldown_s: float
+        self, setups: Sequence[WorkerSetup], open_process: OpenDeviceProcess, cooldown_s: float
     ) -> None:
         self._scratch = Scratch("run")
         folder = str(self._scratch.path)
-        stations = [open_station(greeting, folder) for greeting in greetings]
+        processes = [open_process(setup, folder) for setup in setups]
         # A thread may outlast `close`, and so may what it writes.
-        self.queue = self._dispatch = Dispatch(stations, Rest(cooldown_s), self._scratch.end)
+        self.queue = self._dispatch = Dispatch(processes, CoolDown(cooldown_s), self._scratch.end)
 
     @property
     def pids(self) -> list[int]:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from autotune.errors import MeasureError
 from autotune.measure.process.pending import Pending
 from autotune.measure.process.worker import StartFailed
-from autotune.measure.run.stations import DeviceProcess, Rest, Station
+from autotune.measure.run.device_process import CoolDown, DeviceProcess, LocalDeviceProcess
 
 logger = logging.getLogger("autotvm")
 
@@ -32,24 +32,27 @@ class Dispatch:
     left, all work fails with the reason.
 
     Args:
-        stations: the devices; their processes are started at once.
-        rest: taken after each piece of work.
+        processes: the devices; their processes are started at once.
+        cool_down: the pause after each piece of work.
         at_end: called by each thread that `close` ended, which it may have outlasted.
     """
 
     def __init__(
-        self, stations: Sequence[Station], rest: Rest, at_end: Callable[[], None]
+        self,
+        processes: Sequence[LocalDeviceProcess],
+        cool_down: CoolDown,
+        at_end: Callable[[], None],
     ) -> None:
-        self._stations = tuple(stations)
-        self._rest = rest
+        self._processes = tuple(processes)
+        self._cool_down = cool_down
         self._at_end = at_end
         self._entries: deque[Pending[Work]] = deque()
         self._changed = threading.Condition()
         self._closing = False
         self._left: dict[int, MeasureError] = {}
         self._threads = [
-            threading.Thread(target=self._serve, args=(station,), daemon=True)
-            for station in self._stations
+            threading.Thread(target=self._serve, args=(process,), daemon=True)
+            for process in self._processes
         ]
         for thread in self._threads:
             thread.start()
@@ -57,12 +60,12 @@ class Dispatch:
     @property
     def pids(self) -> list[int]:
         """Process ids of the processes that own a device now."""
-        return [pid for station in self._stations if (pid := station.pid) is not None]
+        return [pid for process in self._processes if (pid := process.pid) is not None]
 
     @property
     def devices(self) -> tuple[int, ...]:
         """The devices that have not left."""
-        return tuple(s.device for s in self._stations if s.device not in self._left)
+        return tuple(s.device for s in self._processes if s.device not in self._left)
 
     def put(self, work: Work, device: int | None = None) -> Future[object]:
         """Queue work for one device, or for whichever is free first."""
@@ -81,37 +84,37 @@ class Dispatch:
 
     def _why_never(self, device: int | None) -> MeasureError | None:
         """Return why work for ``device`` will never be done, or None."""
-        able = [s.device for s in self._stations if device in (None, s.device)]
+        able = [s.device for s in self._processes if device in (None, s.device)]
         if not able:
             return MeasureError(f"device {device} is not one of those that measure")
         if any(one not in self._left for one in able):
             return None
         return self._left[able[-1]]
 
-    def _serve(self, station: Station) -> None:
+    def _serve(self, process: LocalDeviceProcess) -> None:
         # Started while the first trials compile; what goes wrong, the first trial will meet again.
         with suppress(Exception):
-            station.start()
-        while (entry := self._next(station)) is not None:
-            before = station.busy_s
-            stays = self._serve_one(station, entry)
+            process.start()
+        while (entry := self._next(process)) is not None:
+            before = process.busy_s
+            stays = self._serve_one(process, entry)
             # Who waited for it may be the last to know of these devices, which then end.
             del entry
             if not stays:
                 break
-            self._rest.after(station.busy_s - before)
-        station.close()
+            self._cool_down.after(process.busy_s - before)
+        process.close()
         if self._closing:
             self._at_end()
 
-    def _serve_one(self, station: Station, entry: Pending[Work]) -> bool:
+    def _serve_one(self, process: LocalDeviceProcess, entry: Pending[Work]) -> bool:
         """Do a piece of work unless it was cancelled; return whether the device is kept."""
         if not entry.begin():
             return True
         try:
-            entry.future.set_result(entry.work(station))
+            entry.future.set_result(entry.work(process))
         except StartFailed as error:
-            self._leave(station, entry, error)
+            self._leave(process, entry, error)
             return False
         except CancelledError:  # the process was ended over it
             entry.drop()
@@ -119,30 +122,32 @@ class Dispatch:
             entry.future.set_exception(error)
         return True
 
-    def _next(self, station: Station) -> Pending[Work] | None:
+    def _next(self, process: LocalDeviceProcess) -> Pending[Work] | None:
         """Wait for the oldest entry that this device may do; None when all is over."""
         with self._changed:
             while not self._closing:
                 for entry in self._entries:
-                    if entry.device in (None, station.device):
+                    if entry.device in (None, process.device):
                         self._entries.remove(entry)
                         return entry
                 self._changed.wait()
         return None
 
-    def _leave(self, station: Station, entry: Pending[Work], error: StartFailed) -> None:
+    def _leave(
+        self, process: LocalDeviceProcess, entry: Pending[Work], error: StartFailed
+    ) -> None:
         """Go without a device: what only it could do fails, the rest is for the others."""
         with self._changed:
             if self._closing:
                 entry.drop()
                 return
-            self._left[station.device] = error
+            self._left[process.device] = error
             waiting = [entry, *self._entries]
             failed = [e for e in waiting if self._why_never(e.device) is not None]
             self._entries = deque(e for e in waiting if e not in failed)
             self._changed.notify_all()
         if self.devices:
-            logger.warning("measuring goes on without device %d: %s", station.device, error)
+            logger.warning("measuring goes on without device %d: %s", process.device, error)
         for one in failed:
             one.fail(error)
 
@@ -154,16 +159,16 @@ class Dispatch:
             self._changed.notify_all()
         for entry in waiting:
             entry.drop()
-        self._rest.end()
-        for station in self._stations:
-            station.end()
+        self._cool_down.end()
+        for process in self._processes:
+            process.end()
         deadline = time.monotonic() + _JOIN_S
-        for thread, station in zip(self._threads, self._stations, strict=True):
+        for thread, process in zip(self._threads, self._processes, strict=True):
             if thread is not threading.current_thread():
-                _await(thread, station, deadline)
+                _await(thread, process, deadline)
 
 
-def _await(thread: threading.Thread, station: Station, deadline: float) -> None:
+def _await(thread: threading.Thread, process: LocalDeviceProcess, deadline: float) -> None:
     """Wait for a thread until the deadline, but in any case for the process of its device."""
-    while thread.is_alive() and (station.pid is not None or time.monotonic() < deadline):
+    while thread.is_alive() and (process.pid is not None or time.monotonic() < deadline):
         thread.join(_LOOK_S)

@@ -97,7 +97,7 @@ class Trace:
             self.error = error
 
 
-class Gauge:
+class KernelEnergyMeter:
     """Measures what kernels take on one device.
 
     Args:

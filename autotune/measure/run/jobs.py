@@ -12,7 +12,7 @@ from autotune.utils.frozen import remade
 
 
 @dataclass(frozen=True)
-class Greeting:
+class WorkerSetup:
     """The first message to a run worker: where it runs.
 
     Attributes:

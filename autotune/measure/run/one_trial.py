@@ -11,12 +11,12 @@ from autotune.measure.check.policy import VerifyPolicy, output_bytes
 from autotune.measure.evidence import Evidence
 from autotune.measure.process.died import Died
 from autotune.measure.run.calibration import Time
+from autotune.measure.run.device_process import DeviceProcess
 from autotune.measure.run.energy import longest_s
 from autotune.measure.run.jobs import RunJob
 from autotune.measure.run.replies import Done, Failed, Ran, why_not
-from autotune.measure.run.standing import Standing
-from autotune.measure.run.stations import DeviceProcess
 from autotune.measure.run.timing import TimingPolicy, costs_of, evidence_of, scale_timing
+from autotune.measure.run.workload_state import WorkloadState
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult
 
 Check = Literal["never", "best", "always"]
@@ -51,7 +51,7 @@ class RunOptions:
 
 
 def run_job(
-    standing: Standing,
+    state: WorkloadState,
     options: RunOptions,
     inp: MeasureInput,
     built: BuildResult,
@@ -67,7 +67,7 @@ def run_job(
     Raises:
         MeasureError: nothing was built, or the reference fails.
     """
-    data = standing.data(inp, built, check != "never")
+    data = state.data(inp, built, check != "never")
     assert built.kernel is not None
     timing = _timing(options, inp)
     longer_s = longest_s(timing) if energy else 0.0
@@ -83,7 +83,7 @@ def run_job(
         flush=options.flush,
         graph=options.graph,
         energy=energy,
-        best_joules=standing.best_joules if energy else None,
+        best_joules=state.best_joules if energy else None,
     )
 
 
@@ -95,43 +95,43 @@ def _timing(options: RunOptions, inp: MeasureInput) -> TimingPolicy:
 
 
 def run_trial(
-    standing: Standing,
+    state: WorkloadState,
     options: RunOptions,
     inp: MeasureInput,
     built: BuildResult,
-    station: DeviceProcess,
+    process: DeviceProcess,
 ) -> MeasureResult:
     """Measure one candidate on a device, in the thread of that device."""
     written = 0 if built.kernel is None else output_bytes(built.kernel)
     check: Check = "never" if built.kernel is None else options.verify.check(inp, written)
-    best_s = standing.best_on(station.device)
-    job = run_job(standing, options, inp, built, check, best_s, options.energy)
-    station.start()
-    started, waited_s, queued_s = time.perf_counter(), station.waited_s, station.queued_s
-    reply = station.run(job)
-    waited_s, queued_s = station.waited_s - waited_s, station.queued_s - queued_s
+    best_s = state.best_on(process.device)
+    job = run_job(state, options, inp, built, check, best_s, options.energy)
+    process.start()
+    started, waited_s, queued_s = time.perf_counter(), process.waited_s, process.queued_s
+    reply = process.run(job)
+    waited_s, queued_s = process.waited_s - waited_s, process.queued_s - queued_s
     if waited_s:
-        standing.host.wait(waited_s)
+        state.host.wait(waited_s)
     seconds = built.time_cost + time.perf_counter() - started - waited_s - queued_s
     if not isinstance(reply, Ran):
         return _fail(reply, inp, built, seconds)
-    standing.host.add(reply.host, [reply.timing])
-    run_anchor = _anchor_timer(station, standing, inp, built)
-    factor = standing.calibration.factor(station.device, job, reply.timing.median, run_anchor)
-    reached = standing.roofline.compare(station, job, reply.timing)
+    state.host.add(reply.host, [reply.timing])
+    run_anchor = _anchor_timer(process, state, inp, built)
+    factor = state.calibration.factor(process.device, job, reply.timing.median, run_anchor)
+    reached = state.roofline.compare(process, job, reply.timing)
     timing = scale_timing(reply.timing, factor)
     if not timing.cut_short:
-        standing.note(timing.median)
-    standing.note_energy(reply.energy)
+        state.note(timing.median)
+    state.note_energy(reply.energy)
     evidence = evidence_of(timing) & Evidence.known(
         {
             **options.recorded(written),
-            **standing.calibration.recorded(station.device, factor),
+            **state.calibration.recorded(process.device, factor),
             "verified": reply.verified,
             "resources": built.resources or None,
             "roofline": reached.roofline,
             "roof": reached.roof,
-            "device_class": station.device_class or None,
+            "device_class": process.device_class or None,
             "energy": reply.energy,
         }
     )
@@ -140,15 +140,15 @@ def run_trial(
 
 
 def _anchor_timer(
-    station: DeviceProcess, standing: Standing, inp: MeasureInput, built: BuildResult
+    process: DeviceProcess, state: WorkloadState, inp: MeasureInput, built: BuildResult
 ) -> Time:
     """Return what times the kernel that all devices have in common on this one."""
 
     def run(anchor: RunJob) -> float | None:
         # The files of its inputs may have been made anew since.
         known = replace(built, artifact=anchor.artifact, kernel=anchor.kernel)
-        inputs = standing.data(inp, known, False).inputs
-        return _median(station.run(replace(anchor, inputs=inputs, checks=(), energy=False)))
+        inputs = state.data(inp, known, False).inputs
+        return _median(process.run(replace(anchor, inputs=inputs, checks=(), energy=False)))
 
     return run
 

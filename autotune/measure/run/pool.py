@@ -18,16 +18,16 @@ from autotune.measure.check.policy import NONE
 from autotune.measure.check.verify import Oracle
 from autotune.measure.exclusive.devices import device_lock
 from autotune.measure.process.pending import forward
+from autotune.measure.run.device_process import LocalDeviceProcess
 from autotune.measure.run.devices import AnyDevices, Devices
 from autotune.measure.run.energy import require_meter
 from autotune.measure.run.gate import HostGate
 from autotune.measure.run.host import HostMeter
-from autotune.measure.run.jobs import Greeting, RaceJob
+from autotune.measure.run.jobs import RaceJob, WorkerSetup
 from autotune.measure.run.one_trial import RunOptions, run_job, run_trial
 from autotune.measure.run.replies import Raced, why_not
-from autotune.measure.run.standing import Standing
-from autotune.measure.run.stations import Station
 from autotune.measure.run.values import Array
+from autotune.measure.run.workload_state import WorkloadState
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
 from autotune.runtime.timing import Timing
 from autotune.target import Target, device_class
@@ -49,7 +49,7 @@ class RunPlan:
     Attributes:
         options: of every trial.
         devices: indices of devices.
-        station: makes what owns a device.
+        device_process: class of what owns a device.
         memory_bytes: a kernel on the host may map, 0 for no limit.
         seed, ref_input: of the values of arguments.
         exclusive: whether other programs are held off while something is timed.
@@ -57,7 +57,7 @@ class RunPlan:
 
     options: RunOptions
     devices: tuple[int, ...]
-    station: type[Station]
+    device_process: type[LocalDeviceProcess]
     memory_bytes: int
     seed: int = 0
     ref_input: Sequence[Array] | None = field(default=None, repr=False, compare=False)
@@ -80,10 +80,10 @@ class RunPool:
         self._lock = threading.RLock()
         self._devices: dict[object, AnyDevices] = {}
         # The one that was used last is last.
-        self._standing: dict[Workload, Standing] = {}
+        self._states: dict[Workload, WorkloadState] = {}
         # What was asked for last, found without a look at what a workload consists of.
-        self._last: tuple[Standing, AnyDevices] | None = None
-        self._outdated: list[Standing] = []
+        self._last: tuple[WorkloadState, AnyDevices] | None = None
+        self._outdated: list[WorkloadState] = []
         self._meters: OrderedDict[Workload, HostMeter] = OrderedDict()
         self._loops = PlainLoops()
         self._gate: HostGate | None = None
@@ -102,20 +102,20 @@ class RunPool:
         """
         self._ready(workload, plan)
 
-    def _ready(self, workload: Workload, plan: RunPlan) -> tuple[Standing, AnyDevices]:
+    def _ready(self, workload: Workload, plan: RunPlan) -> tuple[WorkloadState, AnyDevices]:
         with self._lock:
             if self._closing:
                 raise MeasureError(f"{workload.name}: the runner is being closed")
             if self._last is not None and self._last[0].workload is workload:
                 return self._last
             devices = self._devices_for(target_of(workload), plan)
-            standing = self._standing.pop(workload, None)
-            if standing is not None and not standing.holds_for(workload):
-                self._outdated.append(standing)
-                standing = None
-            self._standing[workload] = standing or self._met(workload, plan, devices)
-            standing = self._standing[workload]
-            self._last = standing, devices
+            state = self._states.pop(workload, None)
+            if state is not None and not state.holds_for(workload):
+                self._outdated.append(state)
+                state = None
+            self._states[workload] = state or self._met(workload, plan, devices)
+            state = self._states[workload]
+            self._last = state, devices
             return self._last
 
     def _devices_for(self, target: Target, plan: RunPlan) -> AnyDevices:
@@ -123,32 +123,32 @@ class RunPool:
         on_host = runs_on_host(target)
         if on_host not in self._devices:
             _refuse_mixed(target, plan.devices)
-            greetings = [_greeting(target, device, plan) for device in plan.devices]
-            for greeting in greetings:
-                plan.station.require(greeting)
+            setups = [_greeting(target, device, plan) for device in plan.devices]
+            for setup in setups:
+                plan.device_process.require(setup)
                 if plan.options.energy:
-                    require_meter(target, greeting.device)
-            gate, kind = self._gate if on_host else None, plan.station
+                    require_meter(target, setup.device)
+            gate, kind = self._gate if on_host else None, plan.device_process
             self._devices[on_host] = Devices(
-                greetings,
-                lambda greeting, folder: kind(greeting, gate, folder),
+                setups,
+                lambda setup, folder: kind(setup, gate, folder),
                 plan.options.cooldown_s,
             )
         return self._devices[on_host]
 
-    def _met(self, workload: Workload, plan: RunPlan, devices: AnyDevices) -> Standing:
+    def _met(self, workload: Workload, plan: RunPlan, devices: AnyDevices) -> WorkloadState:
         """Return what is to be known of a workload that is new."""
         oracle = Oracle(plan.seed, plan.ref_input, plan.options.verify, self._loops)
         run = partial(self._run, devices, plan.options)
-        standing = Standing(workload, oracle, len(plan.devices), run, self._work)
-        self._meters[workload] = standing.host
+        state = WorkloadState(workload, oracle, len(plan.devices), run, self._work)
+        self._meters[workload] = state.host
         if plan.options.verify == NONE:
-            standing.ready.set_result(None)
+            state.ready.set_result(None)
         else:
-            standing.look_ahead()
+            state.look_ahead()
         while len(self._meters) > _MOST_WORKLOADS:
             self._meters.popitem(last=False)
-        return standing
+        return state
 
     def _work(self) -> AbstractContextManager[object]:
         return self._gate.work() if self._gate is not None else nullcontext()
@@ -160,55 +160,55 @@ class RunPool:
         with self._lock:
             if self._closing:
                 return _give_up()
-            standing, _ = self._ready(inp.task, plan)
-        return standing.sharing.submit(inp, built)
+            state, _ = self._ready(inp.task, plan)
+        return state.sharing.submit(inp, built)
 
     def _run(
         self,
         devices: AnyDevices,
         options: RunOptions,
-        standing: Standing,
+        state: WorkloadState,
         inp: MeasureInput,
         built: BuildResult,
     ) -> Future[MeasureResult]:
         """Queue a trial, as soon as no device has to wait for its reference."""
         with self._lock:
-            standing.under_way += 1
+            state.under_way += 1
 
-        work = partial(run_trial, standing, options, inp, built)
+        work = partial(run_trial, state, options, inp, built)
 
         def queued() -> Future[MeasureResult]:
             future: Future[MeasureResult] = devices.queue.put(work)
             # Also of what was given up while it ran.
-            future.add_done_callback(partial(self._end_trial, standing))
+            future.add_done_callback(partial(self._end_trial, state))
             return future
 
-        if standing.ready.done():
+        if state.ready.done():
             return queued()
         promised: Future[MeasureResult] = Future()
-        standing.ready.add_done_callback(lambda _: forward(queued(), promised))
+        state.ready.add_done_callback(lambda _: forward(queued(), promised))
         return promised
 
-    def _end_trial(self, standing: Standing, _: object = None) -> None:
+    def _end_trial(self, state: WorkloadState, _: object = None) -> None:
         with self._lock:
-            standing.under_way -= 1
+            state.under_way -= 1
             self._make_room()
 
     def _make_room(self) -> None:
         """Free the least recently used data while they take too much space."""
-        idle = [one for one in self._standing.values() if not one.under_way]
+        idle = [one for one in self._states.values() if not one.under_way]
         if not idle:
             return
-        left = sum(one.bytes for one in self._standing.values())
+        left = sum(one.bytes for one in self._states.values())
         for one in idle:
             if left <= self._most_bytes:
                 break
             taken = one.bytes
             left -= taken if one.release() else 0
-        for one in idle[: max(0, len(self._standing) - _MOST_WORKLOADS)]:
+        for one in idle[: max(0, len(self._states) - _MOST_WORKLOADS)]:
             if one.release():
                 self._last = None
-                del self._standing[one.workload]
+                del self._states[one.workload]
 
     def race(
         self,
@@ -220,20 +220,20 @@ class RunPool:
     ) -> list[Timing]:
         """Time candidates of one workload in turn; see `LocalRunner.race`."""
         with self._lock:
-            standing, devices = self._ready(candidates[0][0].task, plan)
-            standing.under_way += 1
+            state, devices = self._ready(candidates[0][0].task, plan)
+            state.under_way += 1
         try:
-            runs = tuple(run_job(standing, plan.options, *pair) for pair in candidates)
+            runs = tuple(run_job(state, plan.options, *pair) for pair in candidates)
             timeout_s = plan.options.timeout_s * _RACE_SHARE * len(runs)
             job = RaceJob(runs, rounds, least_s, timeout_s, seed=len(runs))
-            reply = devices.queue.put(lambda station: station.run(job), device).result()
+            reply = devices.queue.put(lambda process: process.run(job), device).result()
         except CancelledError:
             raise MeasureError("the race was cut off: its runner was closed") from None
         finally:
-            self._end_trial(standing)
+            self._end_trial(state)
         if not isinstance(reply, Raced):
             raise MeasureError(f"the race of {len(runs)} candidates failed: {why_not(reply)}")
-        standing.host.add(reply.host, reply.timings)
+        state.host.add(reply.host, reply.timings)
         return list(reply.timings)
 
     def at_work(self, workload: Workload | None, plan: RunPlan) -> tuple[int, ...]:
@@ -262,18 +262,18 @@ class RunPool:
                 return
             self._closing = True
             devices = list(self._devices.values())
-            standing = [*self._standing.values(), *self._outdated]
+            state = [*self._states.values(), *self._outdated]
             loops, self._loops = self._loops, PlainLoops()
         try:
             for one in devices:
                 one.close()
             loops.end()
-            for each in standing:
+            for each in state:
                 each.close()
         finally:
             with self._lock:
                 self._devices.clear()
-                self._standing.clear()
+                self._states.clear()
                 self._last = None
                 self._outdated.clear()
                 self._closing = self._over
@@ -284,13 +284,13 @@ class RunPool:
         self.close()
 
 
-def _greeting(target: Target, device: int, plan: RunPlan) -> Greeting:
+def _greeting(target: Target, device: int, plan: RunPlan) -> WorkerSetup:
     isolated = runs_on_host(target)
     if isolated and device != 0:
         raise MeasureError(
             f"LocalRunner: target {target} runs on the CPU, which is device 0; got device {device}"
         )
-    return Greeting(
+    return WorkerSetup(
         str(target),
         device,
         isolated,

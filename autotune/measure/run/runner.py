@@ -13,10 +13,10 @@ from autotune.errors import MeasureError
 from autotune.measure.arguments import check_number, check_timeout
 from autotune.measure.base import Runner, takes_batches, target_of
 from autotune.measure.check.policy import VerifyPolicy, verify_policy
+from autotune.measure.run.device_process import LocalDeviceProcess
 from autotune.measure.run.gate import HostGate
 from autotune.measure.run.one_trial import RunOptions
 from autotune.measure.run.pool import RunPlan, RunPool
-from autotune.measure.run.stations import Station
 from autotune.measure.run.timing import TimingPolicy
 from autotune.measure.run.values import Array
 from autotune.measure.types import (
@@ -71,8 +71,8 @@ class LocalRunner(Runner):
         MeasureError: an argument is out of range.
     """
 
-    # What owns a device. Tests put doubles here.
-    station: ClassVar[type[Station]] = Station
+    # Owns a device. Tests put doubles here.
+    device_process: ClassVar[type[LocalDeviceProcess]] = LocalDeviceProcess
     can_race = True
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -244,7 +244,7 @@ class LocalRunner(Runner):
         return RunPlan(
             self.options,
             self.devices,
-            self.station,
+            self.device_process,
             self.memory_bytes,
             self.seed,
             self.ref_input,

@@ -111,7 +111,7 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True)
-class Begun:
+class FirstRuns:
     """The first runs of a candidate, where they were made before it is timed.
 
     Attributes:
@@ -123,14 +123,14 @@ class Begun:
     get_ready: Callable[[], None] = _nothing
 
 
-NOT_BEGUN = Begun()
+NO_FIRST_RUNS = FirstRuns()
 
 
 def take_samples(
     sampler: Sampler,
     policy: TimingPolicy,
     best_s: float | None,
-    begun: Begun = NOT_BEGUN,
+    first_runs: FirstRuns = NO_FIRST_RUNS,
 ) -> Timing:
     """Time one candidate.
 
@@ -138,17 +138,17 @@ def take_samples(
         sampler: runs the candidate.
         policy: how often.
         best_s: seconds of the best candidate so far, if there is one.
-        begun: its first runs, where they were made already.
+        first_runs: its first runs, where they were made already.
     """
     hopeless_s = policy.hopeless * best_s if best_s and policy.hopeless else math.inf
-    made = begun.seconds
+    made = first_runs.seconds
     first = made[0] if made else sampler.sample(1)
     if first > max(_COLD_S, _COLD_FACTOR * hopeless_s):
         return _cut_short(sampler, min([first, *made]), 1)
     second, runs = _first_sample(sampler, hopeless_s, made[1:])
     if second > hopeless_s:
         return _cut_short(sampler, second, runs)
-    begun.get_ready()
+    first_runs.get_ready()
     least_s = max(least_batch_s(sampler), policy.min_repeat_ms * 1e-3)
     number = policy.number
     if not sampler.alone:
@@ -160,16 +160,14 @@ def take_samples(
     return taker.timing()
 
 
-def _first_sample(
-    sampler: Sampler, hopeless_s: float, begun: Sequence[float]
-) -> tuple[float, int]:
+def _first_sample(sampler: Sampler, hopeless_s: float, made: Sequence[float]) -> tuple[float, int]:
     """Return an estimate of the seconds of one run, and the number of runs behind it.
 
     A single run is enough unless the candidate would be given up because of it. Then the estimate
     is the least of several samples that are long enough for the resolution of the clock. A sample
     may make more runs than are counted, so the elapsed time is limited as well.
     """
-    least = spent = begun[0] if begun else sampler.sample(1)
+    least = spent = made[0] if made else sampler.sample(1)
     number = runs = 1
     started = time.perf_counter()
     while least > hopeless_s and max(spent, time.perf_counter() - started) < _HOPELESS_S:

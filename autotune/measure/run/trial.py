@@ -9,12 +9,12 @@ import numpy as np
 
 from autotune.errors import AutotuneError
 from autotune.measure.evidence import Energy
-from autotune.measure.run.bench import Bench, Speak
-from autotune.measure.run.energy import Gauge
+from autotune.measure.run.device_state import DeviceState, Speak
+from autotune.measure.run.energy import KernelEnergyMeter
 from autotune.measure.run.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob
 from autotune.measure.run.race_rounds import race_rounds
 from autotune.measure.run.replies import Computed, Failed, Raced, Ran, Rated, Reply
-from autotune.measure.run.timing import CLOSE, NOT_BEGUN, Begun, take_samples
+from autotune.measure.run.timing import CLOSE, NO_FIRST_RUNS, FirstRuns, take_samples
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime.arrays.buffers import POISONS, Buffers
 from autotune.runtime.executable import Executable
@@ -40,20 +40,20 @@ class Phases:
         self.seconds[phase], self._last = now - self._last, now
 
 
-def run_job(bench: Bench, job: Job, speak: Speak) -> Reply:
+def run_job(state: DeviceState, job: Job, speak: Speak) -> Reply:
     """Do one job and return the reply; a failure of the device is a reply as well."""
     try:
         match job:
             case RunJob():
-                return _trial(bench, job, speak)
+                return _trial(state, job, speak)
             case RaceJob():
-                return _race(bench, job, speak)
+                return _race(state, job, speak)
             case ReferenceJob():
-                return _reference(bench, job)
+                return _reference(state, job)
             case CeilingJob(again=again):
                 speak("quiet")
-                with bench.alone(speak):
-                    return Rated(ceilings_of(bench.device, again))
+                with state.alone(speak):
+                    return Rated(ceilings_of(state.device, again))
     except MemoryError as error:
         return failure(f"out of memory: {error}")
     except (AutotuneError, OSError) as error:
@@ -65,30 +65,30 @@ def failure(message: str) -> Failed:
     return Failed(MeasureErrorNo.RUNTIME_DEVICE, message)
 
 
-def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
+def _trial(state: DeviceState, job: RunJob, speak: Speak) -> Reply:
     phases = Phases()
-    buffers, unshared = _arguments(bench, job, speak)
+    buffers, unshared = _arguments(state, job, speak)
     phases.end("inputs")
-    with load(job.artifact, job.kernel, bench.device) as executable:
+    with load(job.artifact, job.kernel, state.device) as executable:
         options = TimeOptions(flush_cache=job.flush, use_graph=job.graph)
-        sampler = bench.sampler(executable, buffers, options)
+        sampler = state.sampler(executable, buffers, options)
         phases.end("load")
         speak("quiet")
         phases.end("quiet")
         wrong = None
-        with bench.alone(speak):
-            gauge = bench.gauge() if job.energy else None
+        with state.alone(speak):
+            meter = state.energy_meter() if job.energy else None
             phases.end("turn")
-            with bench.watch() as watch:
-                begun = _begun(bench, job, sampler)
-                timing = take_samples(sampler, job.timing, job.best_s, begun)
-            energy = None if gauge is None else _energy(gauge, job, sampler, timing.median)
+            with state.watch() as watch:
+                first = _first_runs(state, job, sampler)
+                timing = take_samples(sampler, job.timing, job.best_s, first)
+            energy = None if meter is None else _energy(meter, job, sampler, timing.median)
             phases.end("time")
             checked = _must_check(job, timing, energy)
             if checked:
                 speak("done")
-                again = bool(begun.seconds) and not timing.cut_short
-                wrong = _wrong(bench, job, executable, unshared, bool(begun.seconds), again)
+                again = bool(first.seconds) and not timing.cut_short
+                wrong = _wrong(state, job, executable, unshared, bool(first.seconds), again)
         phases.end("check")
     phases.end("unload")
     if wrong:
@@ -96,25 +96,25 @@ def _trial(bench: Bench, job: RunJob, speak: Speak) -> Reply:
     return Ran(timing, checked and bool(job.checks), watch.use, phases.seconds, energy)
 
 
-def _energy(gauge: Gauge, job: RunJob, sampler: Sampler, seconds: float) -> Energy:
+def _energy(meter: KernelEnergyMeter, job: RunJob, sampler: Sampler, seconds: float) -> Energy:
     """Return the energy of one run; of one that cannot take the least, only a bound."""
-    beaten = gauge.out_of_reach(seconds, job.best_joules) if job.timing.hopeless else None
-    return beaten or gauge.take(sampler, job.timing, job.best_joules)
+    beaten = meter.out_of_reach(seconds, job.best_joules) if job.timing.hopeless else None
+    return beaten or meter.take(sampler, job.timing, job.best_joules)
 
 
-def _arguments(bench: Bench, job: RunJob, speak: Speak) -> tuple[Buffers, bool]:
+def _arguments(state: DeviceState, job: RunJob, speak: Speak) -> tuple[Buffers, bool]:
     """Return the arguments of a trial, and whether no kernel has run since they were made.
 
     What fills the memory of a device takes its bandwidth from whatever is timed there.
     """
-    fills = bench.device.kind != "cpu" and not bench.holds(job.kernel.args, job.inputs)
-    with bench.alone(speak) if fills else nullcontext():
+    fills = state.device.kind != "cpu" and not state.holds(job.kernel.args, job.inputs)
+    with state.alone(speak) if fills else nullcontext():
         if job.check != "never":
-            bench.inspection(job)  # while nobody has touched the inputs
-        return bench.buffers(job.kernel.args, job.inputs), bench.fresh(job)
+            state.inspection(job)  # while nobody has touched the inputs
+        return state.buffers(job.kernel.args, job.inputs), state.fresh(job)
 
 
-def _begun(bench: Bench, job: RunJob, sampler: Sampler) -> Begun:
+def _first_runs(state: DeviceState, job: RunJob, sampler: Sampler) -> FirstRuns:
     """Let the runs that warm up be those that are compared, where single runs can be timed.
 
     Each is over another poison. The samples begin over one as well, and after them the outputs
@@ -122,14 +122,14 @@ def _begun(bench: Bench, job: RunJob, sampler: Sampler) -> Begun:
     is begun.
     """
     if job.check != "always" or not isinstance(sampler, TimesSingleRuns):
-        return NOT_BEGUN
-    inspection = bench.inspection(job)
+        return NO_FIRST_RUNS
+    inspection = state.inspection(job)
 
     def poison() -> None:
         inspection.buffers.reset(POISONS[0], 0)
         sampler.rewind()
 
-    return Begun(tuple(inspection.over_poison(sampler.single)), poison)
+    return FirstRuns(tuple(inspection.over_poison(sampler.single)), poison)
 
 
 def _must_check(job: RunJob, timing: Timing, energy: Energy | None = None) -> bool:
@@ -143,7 +143,12 @@ def _must_check(job: RunJob, timing: Timing, energy: Energy | None = None) -> bo
 
 
 def _wrong(
-    bench: Bench, job: RunJob, executable: Executable, unshared: bool, begun: bool, again: bool
+    state: DeviceState,
+    job: RunJob,
+    executable: Executable,
+    unshared: bool,
+    begun: bool,
+    again: bool,
 ) -> str | None:
     """Compare with the reference, or finish a comparison that was ``begun``; return what is wrong.
 
@@ -151,30 +156,30 @@ def _wrong(
     they are restored and the comparison is made ``again``. Only the candidate itself can have
     changed ``unshared`` inputs.
     """
-    inspection = bench.inspection(job)
+    inspection = state.inspection(job)
     if again:
         inspection.compare()
     found = inspection.findings(executable) if begun else inspection.run(executable)
     if (found.overwritten or found.outside) and not unshared:
-        bench.forget()
-        found = bench.inspection(job).run(executable)
+        state.forget()
+        found = state.inspection(job).run(executable)
     if found.overwritten or found.outside:
-        bench.forget()
+        state.forget()
     return found.message
 
 
-def _race(bench: Bench, job: RaceJob, speak: Speak) -> Reply:
+def _race(state: DeviceState, job: RaceJob, speak: Speak) -> Reply:
     executables = []
     try:
         samplers = []
         for run in job.runs:
-            executable = load(run.artifact, run.kernel, bench.device)
+            executable = load(run.artifact, run.kernel, state.device)
             executables.append(executable)
-            buffers = bench.buffers(run.kernel.args, run.inputs)
+            buffers = state.buffers(run.kernel.args, run.inputs)
             options = TimeOptions(flush_cache=run.flush, use_graph=run.graph)
-            samplers.append(bench.sampler(executable, buffers, options))
+            samplers.append(state.sampler(executable, buffers, options))
         speak("quiet")
-        with bench.alone(speak), bench.watch() as watch:
+        with state.alone(speak), state.watch() as watch:
             timings = race_rounds(
                 samplers, job.rounds, job.least_s, job.seed, is_busy=watch.is_waiting
             )
@@ -184,9 +189,9 @@ def _race(bench: Bench, job: RaceJob, speak: Speak) -> Reply:
     return Raced(tuple(timings), watch.use)
 
 
-def _reference(bench: Bench, job: ReferenceJob) -> Reply:
-    buffers = bench.buffers(job.kernel.args, job.inputs)
-    with load(job.artifact, job.kernel, bench.device) as executable:
+def _reference(state: DeviceState, job: ReferenceJob) -> Reply:
+    buffers = state.buffers(job.kernel.args, job.inputs)
+    with load(job.artifact, job.kernel, state.device) as executable:
         executable.run(buffers)
         for path, values in zip(job.outputs, buffers.read(), strict=True):
             np.save(path, values, allow_pickle=False)

@@ -17,11 +17,11 @@ from dataclasses import replace
 from autotune.errors import AutotuneError, CompilerCrashed, CompileTimeout
 from autotune.measure.process.died import Died
 from autotune.measure.process.isolate import ForkFailed, in_fork
-from autotune.measure.run.bench import Bench, Speak
-from autotune.measure.run.jobs import CeilingJob, Greeting, Job, RaceJob, ReferenceJob, RunJob
+from autotune.measure.run.device_state import DeviceState, Speak
+from autotune.measure.run.jobs import CeilingJob, Job, RaceJob, ReferenceJob, RunJob, WorkerSetup
+from autotune.measure.run.lock_waits import is_of_lock
 from autotune.measure.run.replies import Failed, Reply, Unable, to_json
 from autotune.measure.run.trial import failure, run_job
-from autotune.measure.run.turns import is_of_turns
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime.arrays.array import empty
 from autotune.runtime.device import device
@@ -37,18 +37,18 @@ QUIET_NUMPY = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 def main(port: Port) -> None:
     """Greet, then serve run jobs."""
-    greeting: Greeting = port.receive()
+    setup: WorkerSetup = port.receive()
     tempfile.gettempdir()  # settles where temporary files go, before the user's own is restored
     try:
-        chosen = device(Target(greeting.target), greeting.device)
-        bench = Bench(chosen, lock=greeting.lock)
-        serve = _serve_forks if greeting.isolated else _serve_here
-        if greeting.isolated:
+        chosen = device(Target(setup.target), setup.device)
+        state = DeviceState(chosen, lock=setup.lock)
+        serve = _serve_forks if setup.isolated else _serve_here
+        if setup.isolated:
             adopt()
             _warm_up()
         else:
             port.watch()
-            _open(bench)
+            _open(state)
     except CompileTimeout as error:
         port.send({"error": str(error)})
         return
@@ -59,20 +59,20 @@ def main(port: Port) -> None:
         port.send({"error": str(error)})
         return
     # They were for this process, which has read them by now; kernels must find the user's own.
-    for name, value in greeting.restored:
+    for name, value in setup.restored:
         if value is None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
     port.send({})
-    serve(port, bench, greeting)
+    serve(port, state, setup)
 
 
-def _open(bench: Bench) -> None:
+def _open(state: DeviceState) -> None:
     """Make the context and what compares floats now, so that no trial pays for it."""
-    empty((1,), "int8", bench.device)
+    empty((1,), "int8", state.device)
     with contextlib.suppress(AutotuneError):  # the first trial will say why
-        bench.inspector().prepare("float32")
+        state.inspector().prepare("float32")
 
 
 def _warm_up() -> None:
@@ -81,15 +81,15 @@ def _warm_up() -> None:
     summarize([1.0, 2.0, 3.0], 1).to_json()
 
 
-def _serve_forks(port: Port, bench: Bench, greeting: Greeting) -> None:
+def _serve_forks(port: Port, state: DeviceState, setup: WorkerSetup) -> None:
     while True:
         job: Job = port.receive()
 
         def trial(speak: Speak, job: Job = job) -> dict[str, object]:
-            _limit_memory(greeting.memory_bytes)
-            return to_json(_guard(bench, job, speak))
+            _limit_memory(setup.memory_bytes)
+            return to_json(_guard(state, job, speak))
 
-        _prepare(bench, job)
+        _prepare(state, job)
         try:
             outcome = in_fork(port, job.timeout_s, trial)
         except ForkFailed as error:
@@ -98,46 +98,46 @@ def _serve_forks(port: Port, bench: Bench, greeting: Greeting) -> None:
             port.send(to_json(outcome) if isinstance(outcome, Died) else outcome)
 
 
-def _prepare(bench: Bench, job: Job) -> None:
+def _prepare(state: DeviceState, job: Job) -> None:
     """Load the inputs before forking, so that every trial finds them in memory."""
     first = job.runs[0] if isinstance(job, RaceJob) else job
     if isinstance(first, (CeilingJob, ReferenceJob)):  # what is done once need not be kept
         return
     with contextlib.suppress(AutotuneError, OSError, MemoryError):  # the trial will say why
-        buffers = bench.buffers(first.kernel.args, first.inputs)
+        buffers = state.buffers(first.kernel.args, first.inputs)
         buffers.grow(rotation(buffers))
         if isinstance(job, RunJob) and job.check != "never":
-            bench.inspection(job)
+            state.inspection(job)
 
 
-def _serve_here(port: Port, bench: Bench, greeting: Greeting) -> None:
+def _serve_here(port: Port, state: DeviceState, setup: WorkerSetup) -> None:
     def speak(event: str) -> None:
         """Nothing on this host disturbs what a GPU times, but other programs that use it do."""
-        if is_of_turns(event):
+        if is_of_lock(event):
             port.send({"event": event})
 
     while True:
-        reply = _guard(bench, port.receive(), speak)
+        reply = _guard(state, port.receive(), speak)
         if isinstance(reply, Failed) and reply.error_no != MeasureErrorNo.WRONG_ANSWER:
-            reply = replace(reply, leaving=not _healthy(bench))
+            reply = replace(reply, leaving=not _healthy(state))
         port.send(to_json(reply))
         if isinstance(reply, Failed) and reply.leaving:
             os._exit(0)
 
 
-def _healthy(bench: Bench) -> bool:
+def _healthy(state: DeviceState) -> bool:
     """Whether the context still works after a failure; most errors of the device poison it."""
-    bench.forget()
+    state.forget()
     try:
-        empty((1,), "int8", bench.device).numpy()
+        empty((1,), "int8", state.device).numpy()
     except Exception:  # whatever it is, this process is of no more use
         return False
     return True
 
 
-def _guard(bench: Bench, job: Job, speak: Speak) -> Reply:
+def _guard(state: DeviceState, job: Job, speak: Speak) -> Reply:
     try:
-        return run_job(bench, job, speak)
+        return run_job(state, job, speak)
     except Exception as error:  # a process border: the parent turns it into a failed trial
         if type(error).__module__.startswith("pycuda"):
             return failure(f"{type(error).__name__}: {error}")

@@ -25,7 +25,7 @@ _MOST_STREAMS = 32
 _NO_DESTRUCTOR_SYNC, _MOVE = 1, 1
 
 
-class Told:
+class DestroyedFlag:
     """A flag that the driver sets when a graph is destroyed, in a thread that must not run Python.
 
     It is a semaphore of the C library, which a plain C function raises.
@@ -35,7 +35,7 @@ class Told:
         self._semaphore = ctypes.create_string_buffer(64)
         _libc().sem_init(self._semaphore, 0, 0)
 
-    def tell_when_gone(self, graph: int) -> None:
+    def set_when_destroyed(self, graph: int) -> None:
         """Let the driver set the flag when a graph and all its copies are destroyed."""
         holder = ctypes.c_void_p()
         post = ctypes.cast(_libc().sem_post, ctypes.c_void_p)
@@ -71,7 +71,7 @@ class Share:
     loaded: Loaded
     owns: bool
     spaces: tuple[int, ...]
-    gone: Told | None = None
+    gone: DestroyedFlag | None = None
 
     def values(self) -> tuple[int, ...]:
         """Return what the launcher needs: functions, workspaces, variables of constants."""
@@ -144,8 +144,8 @@ class Shares:
             self._make_room(forget)
         new = self._unused.pop() if self._unused else self._new()
         if capture:
-            new.gone = Told()
-            new.gone.tell_when_gone(graph)
+            new.gone = DestroyedFlag()
+            new.gone.set_when_destroyed(graph)
         return new
 
     def _new(self) -> Share:

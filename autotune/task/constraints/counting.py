@@ -25,7 +25,7 @@ from autotune.task.constraints.partial import (
     Key,
     KnobCondition,
     Knobs,
-    Outlook,
+    PartialEvaluation,
     forgotten,
     tree_frontier,
 )
@@ -172,26 +172,26 @@ class _Group:
     ) -> _States:
         """Do that for so few states that what is computed of them stays in a cache."""
         shape, now = (len(states.weights), len(members)), chosen | {knob}
-        outlook = Outlook(states.columns, chosen, knob, members)
+        values = PartialEvaluation(states.columns, chosen, knob, members)
         alive: Number = np.ones(shape, dtype=np.bool_)
         settled: Number = states.settled[:, None]
         with np.errstate(all="ignore"):  # of values that no condition asks for any more
             for condition in self._conditions:
                 if knob in condition.knobs:
-                    holds, fails = outlook.outcomes(condition.tree)
+                    holds, fails = values.outcomes(condition.tree)
                     alive &= ((states.settled & condition.bit) != 0)[:, None] | holds
                     decided = condition.knobs <= now  # then all that are left agree
                     settled = settled | np.where(False if decided else fails, 0, condition.bit)
-            needed = self._needed(outlook, now, knob, settled)
+            needed = self._needed(values, now, knob, settled)
             columns = {
-                key: np.broadcast_to(_known(outlook, key, where), shape)[alive]
+                key: np.broadcast_to(_known(values, key, where), shape)[alive]
                 for key, where in needed.items()
             }
         weights = (states.weights[:, None] * times)[alive]
         return _States(columns, np.broadcast_to(settled, shape)[alive], weights)
 
     def _needed(
-        self, outlook: Outlook, now: Knobs, knob: int, settled: IntArray
+        self, values: PartialEvaluation, now: Knobs, knob: int, settled: IntArray
     ) -> dict[Key, Number]:
         """Return where conditions that are open still need what is known."""
         needed: dict[Key, Number] = {}
@@ -200,16 +200,16 @@ class _Group:
                 continue
             still = (settled & condition.bit) == 0
             if knob in condition.knobs:
-                outlook.mark(condition.tree, still, needed)
+                values.mark(condition.tree, still, needed)
             else:
                 for key in tree_frontier(condition.tree, now):
                     needed[key] = needed.get(key, False) | still
         return needed
 
 
-def _known(outlook: Outlook, key: Key, where: Number) -> Number:
+def _known(values: PartialEvaluation, key: Key, where: Number) -> Number:
     """Return what is known of a key where it is needed, and the same everywhere else."""
-    return np.where(where, outlook.key_value(key), forgotten(key))
+    return np.where(where, values.key_value(key), forgotten(key))
 
 
 def _merge(states: _States) -> _States:

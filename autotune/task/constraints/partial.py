@@ -97,7 +97,7 @@ def forgotten(key: Key) -> int | float:
     return int(expression.span[0]) if expression.whole else expression.span[0]
 
 
-class Outlook:
+class PartialEvaluation:
     """The values and bounds of expressions once one more knob is chosen.
 
     Values have a row for each state and a column for each digit of that knob.

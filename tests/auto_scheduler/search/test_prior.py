@@ -32,7 +32,7 @@ def knows_what_ships(model, target):
     task = SearchTask(compute_dag=ComputeDAG(matmul(64, 64, 64)), target=target)
     member = SketchPolicy(task, model, seed=0, verbose=0).proposer.member
     rows = np.ones((3, FEATURES + descriptor.COLUMNS + 1), np.float32)
-    return member is not None and bool(member.family.model.predict(rows).any())
+    return member is not None and bool(member.group.model.predict(rows).any())
 
 
 def test_what_ships_was_made_with_the_closed_forms_of_today():

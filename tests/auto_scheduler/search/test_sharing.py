@@ -168,7 +168,7 @@ def test_what_one_task_shows_changes_the_order_of_another():
         times = [1e-6 * 2.0 ** float(row.sum() % 5) for _, row in places]
         first.learn(list(zip([each.transform_steps for each in batch], times, strict=True)))
     assert not np.allclose(before, second.scores(states))
-    assert second.member.family.model.count >= 40
+    assert second.member.group.model.count >= 40
 
 
 def test_trees_are_fitted_for_proposals_and_not_for_each_result(monkeypatch):
@@ -222,7 +222,7 @@ def test_half_of_a_first_batch_is_best_by_estimates_alone():
 def test_cpus_and_gpus_do_not_teach_each_other():
     model = XGBModel()
     cpu, gpu = search_of(matmul(64, 64, 64), model, "llvm"), search_of(matmul(64, 64, 64), model)
-    assert cpu.member.family is not gpu.member.family
+    assert cpu.member.group is not gpu.member.group
 
 
 def test_models_of_their_own_share_nothing():

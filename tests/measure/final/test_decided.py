@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autotune.measure.final.choose import Finalist, choose
-from autotune.measure.final.decided import Look, is_decided
+from autotune.measure.final.decided import InterimTimes, is_decided
 from autotune.measure.final.race import _looks, _shares
 from autotune.runtime import summarize
 from autotune.runtime.timing import median_interval, median_rank
@@ -40,8 +40,8 @@ def held(field, rng, on_host=False, rounds=60):
     for made, share in enumerate(shares, 1):
         heats.append(field.heat(rng, share))
         if early is None and made in _looks(len(shares), on_host):
-            look = Look([heats], range(len(field.seconds)), apart=on_host)
-            if is_decided(standing(heats), look, None, RISK / 3):
+            interim = InterimTimes([heats], range(len(field.seconds)), apart=on_host)
+            if is_decided(standing(heats), interim, None, RISK / 3):
                 early = choose(standing(heats)).key, made
     last = choose(standing(heats)).key
     return *(early or (last, len(shares))), last
@@ -73,23 +73,25 @@ def test_where_processes_differ_many_samples_of_few_of_them_decide_nothing():
     places = [1.05, 1.05, 0.97, 1.05, 1.05, 1.05]  # of the second, by process
     heats = [Field((1.0, place), 0.0001).heat(rng, 12) for place in places]
     rows = standing(heats)
-    assert is_decided(rows, Look([heats], range(2), apart=False), None, RISK)
-    assert not is_decided(rows, Look([heats], range(2), apart=True), None, RISK)
+    assert is_decided(rows, InterimTimes([heats], range(2), apart=False), None, RISK)
+    assert not is_decided(rows, InterimTimes([heats], range(2), apart=True), None, RISK)
 
 
 def test_equal_code_is_never_told_apart():
     heats = [[summarize([1.0, 1.2, 1.1, 1.3, 0.9, 1.0, 1.2], 1)] for _ in range(3)]
     (one,) = standing(heats)
     rows = [one, Finalist("1", one.seconds, one.low, one.high)]
-    assert is_decided(rows, Look([heats], (0, 0), apart=False), None, 0.0)
+    assert is_decided(rows, InterimTimes([heats], (0, 0), apart=False), None, 0.0)
 
 
 def test_every_device_has_its_say():
     rng = np.random.default_rng(5)
     quiet, noisy = Field((1.0, 1.02), 0.0005).heat(rng, 15), Field((2.0, 2.0), 0.03).heat(rng, 15)
     rows = [Finalist("0", 1.0, registers=9), Finalist("1", 1.02)]
-    assert is_decided(rows, Look([[quiet]], range(2), apart=False), None, RISK)
-    assert not is_decided(rows, Look([[quiet], [noisy]], range(2), apart=False), None, RISK)
+    assert is_decided(rows, InterimTimes([[quiet]], range(2), apart=False), None, RISK)
+    assert not is_decided(
+        rows, InterimTimes([[quiet], [noisy]], range(2), apart=False), None, RISK
+    )
 
 
 def test_no_race_is_shortened_that_is_short():

@@ -4,7 +4,7 @@ import pytest
 
 import autotune.task as at
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, MeasureResult, measure_option
-from autotune.measure.final.recheck import Way, recheck, verdict
+from autotune.measure.final.recheck import TimingConditions, recheck, verdict
 from autotune.runtime.device import Device
 from tests.measure import kernels  # noqa: F401 - registers the templates
 
@@ -81,21 +81,29 @@ def test_a_record_is_timed_again_in_the_way_it_was_timed():
         record(task, 2, 1.0, graph=False),
         record(task, 3, 1.0),
     ]
-    ways = []
+    asked = []
 
-    def option_for(way):
-        ways.append(way)
-        return measure_option(LocalBuilder(), LocalRunner(cooldown_interval=0, **way.arguments()))
+    def option_for(conditions):
+        asked.append(conditions)
+        return measure_option(
+            LocalBuilder(), LocalRunner(cooldown_interval=0, **conditions.arguments())
+        )
 
     checked = list(recheck(log, option_for))
     assert [c.measure_input.config.index for c in checked] == [0, 3, 1, 2]
-    assert ways == [Way(), Way(flush=True, min_repeat_ms=5), Way(graph=False)]
+    assert asked == [
+        TimingConditions(),
+        TimingConditions(flush=True, min_repeat_ms=5),
+        TimingConditions(graph=False),
+    ]
     # The new records say the same of themselves.
-    assert [Way.of(c.measured) for c in checked] == [ways[0], *ways]
+    assert [TimingConditions.of(c.measured) for c in checked] == [asked[0], *asked]
 
 
-def test_a_way_is_what_a_runner_is_told():
-    options = LocalRunner(**Way(flush=True, graph=False, min_repeat_ms=5).arguments()).options
+def test_conditions_of_timing_are_arguments_of_a_runner():
+    options = LocalRunner(
+        **TimingConditions(flush=True, graph=False, min_repeat_ms=5).arguments()
+    ).options
     assert (options.flush, options.graph, options.timing.min_repeat_ms) == (True, False, 5)
-    plain, default = LocalRunner(**Way().arguments()).options, LocalRunner().options
+    plain, default = LocalRunner(**TimingConditions().arguments()).options, LocalRunner().options
     assert plain == default

@@ -9,7 +9,7 @@ import pytest
 
 import autotune
 from autotune.measure.build import pool
-from autotune.measure.run import stations
+from autotune.measure.run import device_process
 from autotune.runtime.compile import nvrtc
 
 ROOT = Path(autotune.__file__).parent
@@ -60,7 +60,11 @@ def reached(module, bare):
 
 @pytest.mark.parametrize(
     ("module", "bare"),
-    [(pool._MODULE, pool.BARE), (stations._MODULE, stations._BARE), (nvrtc._MODULE, nvrtc._BARE)],
+    [
+        (pool._MODULE, pool.BARE),
+        (device_process._MODULE, device_process._BARE),
+        (nvrtc._MODULE, nvrtc._BARE),
+    ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_process_takes_nothing_of_packages_that_are_empty_in_it(module, bare):

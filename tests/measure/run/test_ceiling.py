@@ -25,7 +25,7 @@ WIDE = [arg("x", (4 * MIB,)), arg("y", (4 * MIB,), role="out")]
 
 
 class Device:
-    """A station whose device was measured already."""
+    """A process whose device was measured already."""
 
     device = 0
 
@@ -139,7 +139,7 @@ def test_a_device_that_cannot_be_measured_is_no_reason_to_fail(caplog):
 
 
 class Slow(Device):
-    """A station whose host is busy: the measurement ends when it was reported."""
+    """A process whose host is busy: the measurement ends when it was reported."""
 
     def __init__(self, reports):
         super().__init__()

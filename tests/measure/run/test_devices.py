@@ -13,8 +13,8 @@ from autotune.measure.final.race import race
 from autotune.tuner import GridSearchTuner
 from tests.measure.devices import (
     StatedBuilder,
+    StatedDeviceProcess,
     StatedRunner,
-    StatedStation,
     ready,
     stated_inputs,
 )
@@ -22,7 +22,7 @@ from tests.measure.devices import (
 SAME = [(1e-3, 1e-3)] * 12
 
 
-class Together(StatedStation):
+class Together(StatedDeviceProcess):
     """Waits for the other device before each kernel but the anchor."""
 
     both = threading.Barrier(2)
@@ -33,7 +33,7 @@ class Together(StatedStation):
         return super().run(job)
 
 
-class Slow(StatedStation):
+class Slow(StatedDeviceProcess):
     """Takes its time to come."""
 
     def __init__(self, *args):
@@ -59,7 +59,7 @@ def runner(runners):
 def test_all_devices_do_the_work_of_one_that_is_lost(tmp_path, runner, caplog):
     inputs, built = ready(tmp_path, SAME, runner)
     results = list(runner.run(inputs[:4], built[:4]))
-    runner.station.lost.add(1)
+    runner.device_process.lost.add(1)
     with caplog.at_level(logging.WARNING, "autotvm"):
         while not caplog.records:
             results += runner.run(inputs[4:], built[4:])
@@ -74,14 +74,14 @@ def test_all_devices_do_the_work_of_one_that_is_lost(tmp_path, runner, caplog):
 def test_measuring_ends_when_no_device_is_left(tmp_path, runner):
     inputs, built = ready(tmp_path, SAME, runner)
     assert runner.run(inputs[:1], built[:1])[0].ok
-    runner.station.lost |= {0, 1}
+    runner.device_process.lost |= {0, 1}
     futures = [runner.submit(i, b) for i, b in zip(inputs, built, strict=True)]
     for future in futures:
         with pytest.raises(MeasureError, match="fell off the bus"):
             future.result(timeout=10)
     with pytest.raises(MeasureError, match="fell off the bus"):
         runner.submit(inputs[0], built[0]).result(timeout=10)
-    runner.station.lost.clear()
+    runner.device_process.lost.clear()
     runner.close()
     assert runner.run(inputs[:1], built[:1])[0].ok
 
@@ -111,7 +111,7 @@ def test_a_device_knows_the_best_so_far_by_its_own_clock(tmp_path, runners):
     inputs, built = ready(tmp_path, [(1e-3, 2e-3)] * 6, runner)
     for i in (0, 2, 4):
         runner.run(inputs[i : i + 2], built[i : i + 2])
-    first, second = (station.jobs for station in runner.station.made)
+    first, second = (process.jobs for process in runner.device_process.made)
     assert [job.best_s for job in first][-1] == pytest.approx(1e-3)
     assert [job.best_s for job in second][-1] == pytest.approx(2e-3)
     assert {job.best_s for job in (first[0], second[0])} == {None}
@@ -131,7 +131,7 @@ def test_a_runner_has_one_process_for_each_device_however_many_ask(tmp_path, run
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(station.device for station in runner.station.made) == [0, 1]
+    assert sorted(process.device for process in runner.device_process.made) == [0, 1]
 
 
 def test_a_closed_runner_has_no_process_left_however_long_that_takes(
@@ -139,7 +139,7 @@ def test_a_closed_runner_has_no_process_left_however_long_that_takes(
 ):
     monkeypatch.setattr("autotune.measure.run.dispatch._JOIN_S", 0.1)
 
-    class Lasting(StatedStation):
+    class Lasting(StatedDeviceProcess):
         """Its process takes longer to die than a thread is waited for."""
 
         def end(self):
@@ -153,13 +153,13 @@ def test_a_closed_runner_has_no_process_left_however_long_that_takes(
     inputs, built = ready(tmp_path, SAME, runner)
     assert runner.run(inputs[:1], built[:1])[0].ok
     runner.close()
-    assert [station.pid for station in runner.station.made] == [None]
+    assert [process.pid for process in runner.device_process.made] == [None]
 
 
 def test_what_is_submitted_while_a_runner_closes_starts_nothing(tmp_path, runners):
     ending, may_end = threading.Event(), threading.Event()
 
-    class Lasting(StatedStation):
+    class Lasting(StatedDeviceProcess):
         """Ends when the test says so."""
 
         def end(self):
@@ -177,7 +177,7 @@ def test_what_is_submitted_while_a_runner_closes_starts_nothing(tmp_path, runner
     assert all(future.cancelled() for future in futures)
     may_end.set()
     closing.join(30)
-    assert len(runner.station.made) == 1
+    assert len(runner.device_process.made) == 1
     assert runner.run(inputs[:1], built[:1])[0].ok
 
 
@@ -237,7 +237,7 @@ def test_a_winner_must_win_on_all_devices_together(tmp_path, runner):
 
 def test_a_race_goes_on_without_a_device_that_left(tmp_path, runner):
     inputs, built = ready(tmp_path, SAME, runner)
-    runner.station.lost.add(1)
+    runner.device_process.lost.add(1)
     while tuple(runner.race_devices()) != (0,):
         assert all(r.ok for r in runner.run(inputs[:2], built[:2]))
     option = measure_option(StatedBuilder(tmp_path, SAME), runner)

@@ -28,7 +28,7 @@ from autotune.measure import (
 )
 from autotune.measure.build.pool import BARE
 from autotune.measure.final.race import race
-from autotune.measure.run import stations
+from autotune.measure.run import device_process
 from autotune.measure.run.timing import TimingPolicy
 from autotune.utils import environment
 from tests.measure import kernels  # noqa: F401 - registers the templates
@@ -307,7 +307,11 @@ def test_a_race_of_nothing_is_refused(task):
     ("module", "bare", "without"),
     [
         ("build.worker", BARE, ["jinja2", "numpy", "pycuda"]),
-        ("run.worker", stations._BARE, ["autotune.lowering", "autotune.te", "jinja2", "pycuda"]),
+        (
+            "run.worker",
+            device_process._BARE,
+            ["autotune.lowering", "autotune.te", "jinja2", "pycuda"],
+        ),
     ],
     ids=["compiles", "runs"],
 )
@@ -358,7 +362,8 @@ def test_a_kernel_planted_in_a_cache_that_others_can_write_to_is_never_run(
 
 def test_a_trial_notes_the_device_it_was_measured_on(task, monkeypatch):
     monkeypatch.setattr(
-        "autotune.measure.run.stations.device_class", lambda target, index: f"card {index} (sm_0)"
+        "autotune.measure.run.device_process.device_class",
+        lambda target, index: f"card {index} (sm_0)",
     )
     with Session(LocalBuilder(), LocalRunner(verify=False)) as session:
         (result,) = session.measure(task, [task.config_space.get(0)])

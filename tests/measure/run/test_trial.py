@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autotune.kernel import SourceKernel, arg
-from autotune.measure.run.bench import Bench
+from autotune.measure.run.device_state import DeviceState
 from autotune.measure.run.jobs import Check, RaceJob, RunJob
 from autotune.measure.run.replies import Failed
 from autotune.measure.run.timing import CLOSE, TimingPolicy
@@ -26,7 +26,7 @@ class Trials:
 
     def __init__(self, folder):
         self.folder = folder
-        self.bench = Bench(cpu())
+        self.state = DeviceState(cpu())
 
     def file(self, name, values):
         np.save(self.folder / f"{name}.npy", values)
@@ -54,10 +54,10 @@ class Trials:
             best_s=best_s,
         )
 
-    def run(self, body, expected, x, check="always", best_s=None, bench=None):
+    def run(self, body, expected, x, check="always", best_s=None, state=None):
         """Run it, and say what came of it."""
         job = self.job(body, expected, x, check, best_s)
-        reply = run_job(bench or self.bench, job, lambda event: None)
+        reply = run_job(state or self.state, job, lambda event: None)
         if isinstance(reply, Failed):
             assert reply.error_no == MeasureErrorNo.WRONG_ANSWER, reply
             return reply.message
@@ -107,8 +107,8 @@ def test_a_trial_and_a_race_agree_about_a_kernel_of_nanoseconds(trials):
     job = trials.job("y[0] = 2 * x[0];", 2 * X, X, check="never")
     times = {}
     for _ in range(3):  # others use this machine, too
-        trial = run_job(trials.bench, job, lambda event: None)
-        race = run_job(trials.bench, RaceJob((job,), 5, 2e-3, 10, 0), lambda event: None)
+        trial = run_job(trials.state, job, lambda event: None)
+        race = run_job(trials.state, RaceJob((job,), 5, 2e-3, 10, 0), lambda event: None)
         for name, timing in (("trial", trial.timing), ("race", race.timings[0])):
             assert timing.number * min(timing.samples_s) >= 49e-6
             times[name] = min(times.get(name, 1.0), timing.median)
@@ -118,17 +118,17 @@ def test_a_trial_and_a_race_agree_about_a_kernel_of_nanoseconds(trials):
 
 def test_of_runs_on_cold_caches_counts_how_long_the_caches_take(trials):
     job = replace(trials.job("y[0] = 2 * x[0];", 2 * X, X, check="never"), flush=True)
-    assert 1 < run_job(trials.bench, job, lambda event: None).timing.number < 1000
-    [raced] = run_job(trials.bench, RaceJob((job,), 3, 2e-3, 10, 0), lambda event: None).timings
+    assert 1 < run_job(trials.state, job, lambda event: None).timing.number < 1000
+    [raced] = run_job(trials.state, RaceJob((job,), 3, 2e-3, 10, 0), lambda event: None).timings
     assert 1 < raced.number < 2000
 
 
 def test_clock_overhead_condemns_no_kernel_of_nanoseconds(trials):
     # A quarter of what one run between two looks at the clock takes.
     job = trials.job("y[0] = 2 * x[0];", 2 * X, X, check="never")
-    best_s = min(run_job(trials.bench, job, lambda event: None).timing.median for _ in range(3))
+    best_s = min(run_job(trials.state, job, lambda event: None).timing.median for _ in range(3))
     again = trials.job("y[0] = 2 * x[0];", 2 * X, X, check="never", best_s=best_s)
-    assert not run_job(trials.bench, again, lambda event: None).timing.cut_short
+    assert not run_job(trials.state, again, lambda event: None).timing.cut_short
 
 
 @pytest.mark.parametrize("best_s", [1e-12, 1e-7, None])

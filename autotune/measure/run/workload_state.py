@@ -22,10 +22,10 @@ from autotune.workload import Workload
 # A context in which nothing is timed on this host.
 Work = Callable[[], AbstractContextManager[object]]
 # Hands a trial to a device.
-Run = Callable[["Standing", MeasureInput, BuildResult], "Future[MeasureResult]"]
+Run = Callable[["WorkloadState", MeasureInput, BuildResult], "Future[MeasureResult]"]
 
 
-class Standing:
+class WorkloadState:
     """The state that all trials of one workload share.
 
     Args:

@@ -14,9 +14,9 @@ from autotune.measure.process.blame import Case, Memory, killed_from_outside
 from autotune.measure.process.died import Died
 from autotune.measure.process.worker import StartFailed, Worker
 from autotune.measure.run.gate import HostGate
-from autotune.measure.run.jobs import Greeting, Job
+from autotune.measure.run.jobs import Job, WorkerSetup
+from autotune.measure.run.lock_waits import LockWaits
 from autotune.measure.run.replies import Done, Failed, Ran, Reply, Unable, reply_of
-from autotune.measure.run.turns import Turns
 from autotune.measure.run.worker import QUIET_NUMPY
 from autotune.runtime.arrays.memory import memory_of
 from autotune.runtime.device import device
@@ -37,7 +37,7 @@ _GRACE_S = 3.0
 
 
 class DeviceProcess(Protocol):
-    """The process that owns a device, of this host or another; see `Station`."""
+    """The process that owns a device, of this host or another; see `LocalDeviceProcess`."""
 
     device: int
 
@@ -60,7 +60,7 @@ class DeviceProcess(Protocol):
         """Do a job."""
 
 
-class Station:
+class LocalDeviceProcess:
     """The process that owns one device, replaced whenever it dies. Used by one thread.
 
     Attributes:
@@ -70,26 +70,26 @@ class Station:
         device_class: see `autotune.target.device_class`; empty where it is not known.
 
     Args:
-        greeting: where the process runs its trials.
+        setup: where the process runs its trials.
         gate: what is timed on this host is timed inside ``gate.quiet()``.
         folder: for the process's own temporary files: it may be killed over them.
     """
 
     queued_s = 0.0
 
-    def __init__(self, greeting: Greeting, gate: HostGate | None, folder: str) -> None:
-        self.device = greeting.device
+    def __init__(self, setup: WorkerSetup, gate: HostGate | None, folder: str) -> None:
+        self.device = setup.device
         self.busy_s = 0.0
-        self._turns = Turns(greeting.lock, device_name(Target(greeting.target), greeting.device))
-        self._isolated = greeting.isolated
+        self._waits = LockWaits(setup.lock, device_name(Target(setup.target), setup.device))
+        self._isolated = setup.isolated
         self._gate = gate
         self._is_quiet = False
-        self._target = Target(greeting.target)
+        self._target = Target(setup.target)
         self._memory = Memory()
         changed = {**dict.fromkeys(QUIET_NUMPY, "1"), "TMPDIR": folder}
         restored = tuple((name, os.environ.get(name)) for name in changed)
-        greeting = replace(greeting, restored=restored)
-        self.worker = Worker(_MODULE, greeting, reply_of, environment=changed, bare=_BARE)
+        setup = replace(setup, restored=restored)
+        self.worker = Worker(_MODULE, setup, reply_of, environment=changed, bare=_BARE)
 
     @cached_property
     def device_class(self) -> str:  # noqa: D102 - among the attributes
@@ -97,16 +97,16 @@ class Station:
 
     @property
     def waited_s(self) -> float:  # noqa: D102 - among the attributes
-        return self._turns.waited_s()
+        return self._waits.waited_s()
 
     @staticmethod
-    def require(greeting: Greeting) -> None:
+    def require(setup: WorkerSetup) -> None:
         """Check that the device exists, before anything is built for it.
 
         Raises:
             DeviceError: there is no such device, or a library for it is missing.
         """
-        memory_of(device(Target(greeting.target), greeting.device))
+        memory_of(device(Target(setup.target), setup.device))
 
     @property
     def pid(self) -> int | None:
@@ -142,7 +142,7 @@ class Station:
                 reply, blameless = self._attempt(job)
             finally:
                 self._end_quiet()
-                self._turns.end()
+                self._waits.end()
             all_s = time.perf_counter() - started - (self.waited_s - waited_s)
             self.busy_s += _time_s(reply, all_s)
             if isinstance(reply, Unable):
@@ -159,7 +159,7 @@ class Station:
         grace_s = _GRACE_S if self._isolated else 0.0
         timeout_s = job.timeout_s + grace_s
         try:
-            reply = self.worker.ask(job, timeout_s, self._on_event, self._turns.waited_s)
+            reply = self.worker.ask(job, timeout_s, self._on_event, self._waits.waited_s)
         except ChildTimeout:
             how = f"ran longer than {job.timeout_s:g} s and was killed"
             return Died(how, timed_out=True), False
@@ -192,7 +192,7 @@ class Station:
         elif event == "done":
             self._end_quiet()
         else:
-            self._turns.take_note(event)
+            self._waits.take_note(event)
 
     def _end_quiet(self) -> None:
         """Let the host go on, if it is paused for this device."""
@@ -210,7 +210,7 @@ def _time_s(reply: Reply, all_s: float) -> float:
     return phases.get("time", all_s)
 
 
-class Rest:
+class CoolDown:
     """Pauses between trials, cut short when the runner is closed."""
 
     def __init__(self, interval_s: float) -> None:
@@ -223,5 +223,5 @@ class Rest:
             self._ended.wait(min(self._interval_s, busy_s))
 
     def end(self) -> None:
-        """Rest no more."""
+        """Pause no more."""
         self._ended.set()

@@ -14,10 +14,10 @@ from autotune.kernel.layout import laid_out
 from autotune.measure.check.inspection import Inspection
 from autotune.measure.exclusive.folder import NoLocks
 from autotune.measure.exclusive.lock import DeviceLock
-from autotune.measure.run.energy import Gauge
+from autotune.measure.run.energy import KernelEnergyMeter
 from autotune.measure.run.host import HostWatch
 from autotune.measure.run.jobs import RunJob
-from autotune.measure.run.turns import OPEN, TURN, WAIT
+from autotune.measure.run.lock_waits import OPEN, TURN, WAIT
 from autotune.measure.run.values import read_values
 from autotune.runtime.arrays.buffers import Buffers
 from autotune.runtime.arrays.inspector import Inspector
@@ -53,7 +53,7 @@ class _Kept:
         return self.buffers.bytes * (len(self.buffers.sets) + 1) + checks
 
 
-class Bench:
+class DeviceState:
     """The arguments of the workloads that were measured last, ready for the next trial.
 
     Trials of many workloads may follow each other: what a workload needs is loaded once, and goes
@@ -74,7 +74,7 @@ class Bench:
         self._most_bytes = _share(device) if most_bytes is None else most_bytes
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._inspector: Inspector | None = None
-        self._gauge: Gauge | None = None
+        self._energy_meter: KernelEnergyMeter | None = None
 
     @contextmanager
     def alone(self, speak: Speak) -> Iterator[None]:
@@ -115,14 +115,16 @@ class Bench:
         self._inspector = self._inspector or Inspector(self.device)
         return self._inspector
 
-    def gauge(self) -> Gauge:
-        """Return what measures energy on this device.
+    def energy_meter(self) -> KernelEnergyMeter:
+        """Return the meter of kernels on this device.
 
         Raises:
             DeviceError: it cannot be measured.
         """
-        self._gauge = self._gauge or Gauge(meter_of(self.device.target, self.device.index))
-        return self._gauge
+        self._energy_meter = self._energy_meter or KernelEnergyMeter(
+            meter_of(self.device.target, self.device.index)
+        )
+        return self._energy_meter
 
     def buffers(self, args: tuple[Argument, ...], inputs: tuple[str, ...]) -> Buffers:
         """Return buffers that hold the values in these files."""

@@ -7,17 +7,17 @@ import time
 from autotune.measure.exclusive.devices import Notice, say_unlocked
 from autotune.measure.exclusive.lock import DeviceLock
 
-# Events of a process that owns a device, see `autotune.measure.run.bench.Bench.alone`: another
-# program has it, that is over, and it cannot be had alone (the reason follows).
+# Events of a process that owns a device, see `DeviceState.alone`: another program holds the lock,
+# that is over, and no lock can be had (the reason follows).
 WAIT, TURN, OPEN = "wait", "turn", "open: "
 
 
-def is_of_turns(event: str) -> bool:
+def is_of_lock(event: str) -> bool:
     """Return whether an event tells of other programs that use a device."""
     return event in (WAIT, TURN) or event.startswith(OPEN)
 
 
-class Turns:
+class LockWaits:
     """Adds up what one device waits for other programs. For one thread.
 
     Args:

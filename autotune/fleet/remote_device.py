@@ -25,10 +25,10 @@ _SMALL_BYTES = 1 << 20
 _MOST_ROUNDS = 4
 
 
-class RemoteStation:
+class RemoteDeviceProcess:
     """Sends jobs to the process that owns a device on another host.
 
-    `autotune.measure.run.one_trial` uses it in place of a `Station`.
+    `autotune.measure.run.one_trial` uses it in place of a `LocalDeviceProcess`.
 
     Args:
         members: the workers of the fleet.
@@ -70,7 +70,7 @@ class RemoteStation:
         """Do nothing: the worker starts the process with the first job."""
 
     def run(self, job: Job) -> DoneReply | Failed | Died:
-        """Run a job on the device; see `autotune.measure.run.stations.Station.run`.
+        """Run a job on the device; see `LocalDeviceProcess.run` of `autotune.measure`.
 
         Raises:
             PlaceLost: the worker is gone.
