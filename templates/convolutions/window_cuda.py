@@ -134,7 +134,7 @@ class WindowTiling:
         weight = "weight" if isinstance(s, Depthwise) else "data"
         names = ["data", weight, *s.epilogue.names("data"), "out"]
         calls = [call("windows", names, self.grid, self.block)]
-        texts = ["elements.h", "epilogue.h", "dependent_launch.h", "window.cu"]
+        texts = ["elements.h", "raw_elements.h", "epilogue.h", "dependent_launch.h", "window.cu"]
         return common.cuda_kernel(s, texts, self.defines(), calls)
 
 

@@ -1,4 +1,5 @@
-// Depthwise convolution, max and average pooling. Elements are those of elements.h, arithmetic is in float32.
+// Depthwise convolution, max and average pooling. Elements are those of elements.h, arithmetic is in float32. A row is
+// loaded as words (raw_elements.h), and converted when it is whole.
 //
 // A thread computes LINES x PIXELS neighbouring outputs, of one channel in NCHW and of C_VEC neighbouring channels in
 // NHWC. It loads each of their input rows once, in vectors of X_VEC columns or C_VEC channels, and uses it for all
@@ -14,6 +15,8 @@ constexpr int IN_LINES = (LINES - 1) * SY + (KH - 1) * DY + 1;
 // The first column of a window is LEAD columns after a multiple of X_VEC.
 constexpr int LEAD = (X_VEC - PX % X_VEC) % X_VEC;
 constexpr int READ = (LEAD + WINDOW + X_VEC - 1) / X_VEC * X_VEC;
+// Input columns per thread: those by which windows of neighbouring threads differ.
+constexpr int OWN = PIXELS * SX;
 constexpr int TILE_C = CHANNELS * C_VEC, TILE_X = COLUMNS * PIXELS, TILE_Y = ROWS * LINES;
 constexpr int TILES_X = (OW + TILE_X - 1) / TILE_X;
 constexpr int TILES_Y = (OH + TILE_Y - 1) / TILE_Y;
@@ -21,9 +24,11 @@ constexpr int OUT_VEC = NHWC ? C_VEC : O_VEC;
 
 #if OPERATION == 1  // maximum; NaNs propagate
 #define IDENTITY __int_as_float(0xff800000)
+#define IDENTITY_WORD __int_as_float(ELEMENT == 0 ? 0xff800000 : ELEMENT == 1 ? 0xfc00fc00 : 0xff80ff80)
 __device__ __forceinline__ float maximum(float a, float b) { return b > a || b != b ? b : a; }
 #else
 #define IDENTITY 0.0f
+#define IDENTITY_WORD 0.0f
 #endif
 
 // The last coordinates at which the windows of a thread with outputs in bounds may start. Rows and columns that are
@@ -31,8 +36,15 @@ __device__ __forceinline__ float maximum(float a, float b) { return b > a || b !
 constexpr int LAST_Y = (OH - 1) / LINES * LINES * SY - PY;
 constexpr int LAST_X = (OW - 1) / PIXELS * PIXELS * SX - PX - LEAD;
 
-// Input columns per thread: those by which windows of neighbouring threads differ.
-constexpr int OWN = PIXELS * SX;
+// A row of a thread: with SHUFFLED its own columns between as many of each neighbour, otherwise the columns that it loads.
+// They lie in cells, which are loaded at once: X_VEC columns, or the input channels of C_VEC output channels. These are
+// neighbours, or APART with a cell for each, where the filters of a channel are shared unevenly by threads.
+constexpr bool APART = NHWC && C_VEC % MULTIPLIER != 0 && MULTIPLIER % C_VEC != 0;
+constexpr int C_IN = !NHWC || MULTIPLIER % C_VEC == 0 ? 1 : APART ? C_VEC : C_VEC / MULTIPLIER;
+constexpr int CELL = APART ? 1 : NHWC ? C_IN : X_VEC, CELL_WORDS = WORDS(CELL);
+constexpr int ROW = SHUFFLED ? 3 * OWN : READ, CELLS = ROW * C_IN / CELL;
+constexpr int FIRST = SHUFFLED ? OWN - PX : LEAD;  // the first column of the first window
+typedef float Row[CELLS][CELL_WORDS];
 
 // Returns whether any window of a thread has a tap at column `at` relative to the first window.
 __device__ constexpr bool is_read(int at) {
@@ -42,76 +54,74 @@ __device__ constexpr bool is_read(int at) {
   return false;
 }
 
-// Loads row `i` of a thread's windows; IDENTITY outside of the image. The windows start at row y0 and column x0 of the
-// image, at address `from`; both coordinates may be negative.
-__device__ __forceinline__ void load_row(
-    float (&to)[READ][C_VEC], const Element* __restrict__ from, int i, int y0, int x0, int channel) {
-  const bool inside = (i >= PY || y0 + i >= 0) && (LAST_Y + i < IH || y0 + i < IH);
+// Loads a cell, or IDENTITY.
+__device__ __forceinline__ void load_cell(float (&to)[CELL_WORDS], const Element* __restrict__ from, bool valid) {
 #pragma unroll
-  for (int j = 0; j < READ; j += X_VEC) {
-    const bool valid = inside && (j >= PX + LEAD || x0 + j >= 0) && (LAST_X + j < IW || x0 + j < IW);
-#if NHWC
-    const Element* const cell = from + (i * IW + j) * CI;
-#pragma unroll
-    for (int c = 0; c < C_VEC; ++c) to[j][c] = IDENTITY;
-    if (valid) {
-      if (MULTIPLIER == 1) {
-        load_elements<C_VEC>(to[j], cell);
-      } else {
-#pragma unroll
-        for (int c = 0; c < C_VEC; ++c) {
-          float one[1];
-          load_elements<1>(one, cell + (channel % MULTIPLIER + c) / MULTIPLIER);
-          to[j][c] = one[0];
-        }
-      }
-    }
-#else
-    float columns[X_VEC];
-#pragma unroll
-    for (int v = 0; v < X_VEC; ++v) columns[v] = IDENTITY;
-    if (valid) load_elements<X_VEC>(columns, from + i * IW + j);
-#pragma unroll
-    for (int v = 0; v < X_VEC; ++v) to[j + v][0] = columns[v];
-#endif
-  }
+  for (int w = 0; w < CELL_WORDS; ++w) to[w] = IDENTITY_WORD;
+  if (valid) load_words<CELL>(to, from);
 }
 
 #if SHUFFLED
-// Loads row `i` as `load_row` does, but each column once in a warp: `from` and x0 are the thread's own first column. All
-// threads of a warp call this.
-__device__ __forceinline__ void shuffle_row(
-    float (&to)[READ][1], const Element* __restrict__ from, int i, int y0, int x0, int column, bool within_rows) {
+// Returns whether any window of a thread has a tap in a word of its row.
+__device__ constexpr bool is_word_read(int word) {
+  for (int v = 0; v < CELL / CELL_WORDS; ++v)
+    if (is_read(word * (CELL / CELL_WORDS) + v - FIRST)) return true;
+  return false;
+}
+
+// Loads row `i` as the one below does, but each column once in a warp: `from` and x0 are the thread's own first column.
+// All threads of a warp call this.
+__device__ __forceinline__ void load_row(
+    Row& to, const Element* __restrict__ from, int i, int y0, int x0, int column, bool within_rows) {
   const bool inside = within_rows && (i >= PY || y0 + i >= 0) && (LAST_Y + i < IH || y0 + i < IH);
-  float own[OWN];
+  constexpr int OWN_CELLS = OWN / CELL;
 #pragma unroll
-  for (int j = 0; j < OWN; j += X_VEC) {
-    float columns[X_VEC];
-#pragma unroll
-    for (int v = 0; v < X_VEC; ++v) columns[v] = IDENTITY;
-    if (inside && (COLUMNS * OWN == IW || x0 + j < IW)) load_elements<X_VEC>(columns, from + i * IW + j);
-#pragma unroll
-    for (int v = 0; v < X_VEC; ++v) own[j + v] = columns[v];
+  for (int cell = 0; cell < OWN_CELLS; ++cell) {
+    const int j = cell * CELL;
+    const bool valid = inside && (COLUMNS * OWN == IW || x0 + j < IW);
+    load_cell(to[OWN_CELLS + cell], from + i * IW + j, valid);
   }
   // If the last thread of a row has no column inside the image, the first one gets its padding from it (shuffles wrap
   // around).
   constexpr bool IDLE = (COLUMNS - 1) * OWN >= IW;
 #pragma unroll
-  for (int j = 0; j < WINDOW; ++j) {
-    const int at = j - PX;
-    if (!is_read(j)) continue;
-    if (at < 0) {
-      const float neighbour = __shfl_sync(0xffffffffu, own[at < 0 ? at + OWN : 0], column - 1, COLUMNS);
-      to[LEAD + j][0] = IDLE || column > 0 ? neighbour : IDENTITY;
-    } else if (at >= OWN) {
-      const float neighbour = __shfl_sync(0xffffffffu, own[at >= OWN ? at - OWN : 0], column + 1, COLUMNS);
-      to[LEAD + j][0] = IDLE || column < COLUMNS - 1 ? neighbour : IDENTITY;
-    } else {
-      to[LEAD + j][0] = own[at >= 0 && at < OWN ? at : 0];
+  for (int cell = 0; cell < OWN_CELLS; ++cell)
+#pragma unroll
+    for (int w = 0; w < CELL_WORDS; ++w) {
+      const float own = to[OWN_CELLS + cell][w];
+      if (is_word_read(cell * CELL_WORDS + w)) {
+        const float left = __shfl_sync(0xffffffffu, own, column - 1, COLUMNS);
+        to[cell][w] = IDLE || column > 0 ? left : IDENTITY_WORD;
+      }
+      if (is_word_read((2 * OWN_CELLS + cell) * CELL_WORDS + w)) {
+        const float right = __shfl_sync(0xffffffffu, own, column + 1, COLUMNS);
+        to[2 * OWN_CELLS + cell][w] = IDLE || column < COLUMNS - 1 ? right : IDENTITY_WORD;
+      }
     }
+}
+#else
+// Loads row `i` of a thread's windows; IDENTITY outside of the image. The windows start at row y0 and column x0 of the
+// image, at address `from`; both coordinates may be negative.
+__device__ __forceinline__ void load_row(
+    Row& to, const Element* __restrict__ from, int i, int y0, int x0, int channel) {
+  const bool inside = (i >= PY || y0 + i >= 0) && (LAST_Y + i < IH || y0 + i < IH);
+#pragma unroll
+  for (int cell = 0; cell < CELLS; ++cell) {
+    const int j = cell * CELL / C_IN, c = APART ? (channel % MULTIPLIER + cell % C_IN) / MULTIPLIER : 0;
+    const bool valid = inside && (j >= PX + LEAD || x0 + j >= 0) && (LAST_X + j < IW || x0 + j < IW);
+    load_cell(to[cell], from + (NHWC ? (i * IW + j) * CI + c : i * IW + j), valid);
   }
 }
 #endif
+
+// Converts the elements of column `j` of a row, one for each channel.
+__device__ __forceinline__ void convert(float (&to)[C_VEC], const Row& row, int j) {
+#pragma unroll
+  for (int c = 0; c < C_VEC; ++c) {
+    const int at = j * C_IN + c / (C_VEC / C_IN);
+    to[c] = element_of_words<CELL>(row[at / CELL], at % CELL);
+  }
+}
 
 // Number of the SIZE elements of a window starting at `first` that are inside an image of this extent.
 template <int SIZE, int STEP>
@@ -180,12 +190,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
 
 #pragma unroll
   for (int i = 0; i < IN_LINES; ++i) {
-    float line[READ][C_VEC];
+    Row row;
+    float line[WINDOW][C_VEC];
 #if SHUFFLED
-    shuffle_row(line, from, i, y0, x0, column, within_rows);
+    load_row(row, from, i, y0, x0, column, within_rows);
 #else
-    load_row(line, from, i, y0, x0, co);
+    load_row(row, from, i, y0, x0, co);
 #endif
+#pragma unroll
+    for (int j = 0; j < WINDOW; ++j)
+      if (is_read(j)) convert(line[j], row, FIRST + j);
 #pragma unroll
     for (int l = 0; l < LINES; ++l) {
       const int ky = (i - l * SY) / DY;
@@ -194,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
       for (int kx = 0; kx < KW; ++kx)
 #pragma unroll
         for (int p = 0; p < PIXELS; ++p)
-          accumulate(sum[l][p], line[LEAD + p * SX + kx * DX], taps[ky * KW + kx]);
+          accumulate(sum[l][p], line[p * SX + kx * DX], taps[ky * KW + kx]);
     }
   }
 
