@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,10 +21,10 @@ from .convolutions import (
     winograd_cpu,
     winograd_cuda,
 )
-from .convolutions.window_shape import Depthwise, Pool, Window, four, two
+from .convolutions.window_shape import INT32_MAX, Depthwise, Pool, Window, four, two
 from .epilogue import Epilogue
 from .products import gemm_cuda, gemm_half, gemm_mma, gemm_transposed
-from .products.gemm_shape import HALVES, TF32
+from .products.gemm_shape import HALVES, TF32, stored
 from .source import Family, product, tensor_core_family, tunable
 
 Extents = int | Sequence[int]
@@ -147,10 +148,10 @@ def conv2d_nhwc_cuda(
     epilogue = Epilogue(bias, residual, affine, activation)
     shape = conv2d_nhwc.Conv2dNhwc(n, h, w, co, ci, window, dtype, epilogue, groups)
     if shape.pointwise is not None:
-        made = product("conv2d_nhwc.cuda", shape.pointwise, (dtype,))
-        sizes = [each.shape for each in shape.arguments()]
-        args = [replace(one, shape=size) for one, size in zip(made.args, sizes, strict=True)]
-        return replace(made, args=args, reference=shape.reference())
+        return _in_place_of(shape, product("conv2d_nhwc.cuda", shape.pointwise, (dtype,)))
+    if _is_depthwise(shape):
+        alone = Depthwise(n, h, w, ci, window, "NHWC", co // ci, epilogue, dtype=stored(dtype))
+        return _in_place_of(shape, tunable(window_cuda, alone, "cuda"))
     if dtype == "float32":
         return tunable(gemm_cuda, shape, "cuda")
     if groups > 1:
@@ -164,6 +165,20 @@ def conv2d_nhwc_cuda(
         family = tensor_core_family(conv2d_padded.copied(shape, 1))
         return tunable(conv2d_padded.Padded(family), shape, "cuda")
     return tunable(tensor_core_family(shape), shape, "cuda")
+
+
+def _is_depthwise(shape: conv2d_nhwc.Conv2dNhwc) -> bool:
+    """Return whether to convolve each channel alone, as filters and bounds of sizes allow it."""
+    sizes = shape.arguments()[0].shape, shape.arguments()[-1].shape
+    old = window_cuda.chosen_as_groups(get_config())
+    return shape.groups == shape.ci and max(map(math.prod, sizes)) <= INT32_MAX and not old
+
+
+def _in_place_of(shape: conv2d_nhwc.Conv2dNhwc, made: SourceKernel) -> SourceKernel:
+    """Return a kernel of the same arrays in other shapes as one of this convolution."""
+    sizes = [each.shape for each in shape.arguments()]
+    args = [replace(one, shape=size) for one, size in zip(made.args, sizes, strict=True)]
+    return replace(made, args=args, reference=shape.reference())
 
 
 def _family_of_groups(shape: conv2d_nhwc.Conv2dNhwc) -> Family[Any]:

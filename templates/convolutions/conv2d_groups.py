@@ -3,7 +3,8 @@
 As batched implicit GEMM (`gemm_mma`) groups of 8 channels fill an eighth of a tile's columns, and
 every pixel is loaded nine times for a 3x3 filter. Here a block loads an input tile with its halo
 once, and left operands are read from shared memory, two taps of 8 channels for one ``mma.sync``;
-the filters of a group stay in the registers of a warp.
+the filters of a group stay in the registers of a warp, or of several, which then have a part of
+them each.
 """
 
 from __future__ import annotations
@@ -42,12 +43,19 @@ def _words(shape: Conv2dNhwc) -> int:
     return 2 * common.ceil_div(octets, 2) * (shape.n // 8)
 
 
+def _filter_warps(shape: Conv2dNhwc) -> int:
+    """Return the warps that share the filters of a group, so that registers hold them, or 0."""
+    fragments = shape.n // 8
+    divisors = (parts for parts in range(1, fragments + 1) if fragments % parts == 0)
+    return next((parts for parts in divisors if _words(shape) <= MOST_FILTERS * parts), 0)
+
+
 def offered(shape: Conv2dNhwc) -> bool:
     """Return whether a convolution is one that these kernels compute."""
     whole = joined(shape)
     eights = whole.a_run % 8 == 0 and whole.n % 8 == 0 and (shape.n % 8 == 0 or shape.n in (2, 4))
     grouped = shape.groups > 1 and shape.dtype in HALVES and not shape.transpose_b
-    return grouped and eights and _words(whole) <= MOST_FILTERS
+    return grouped and eights and _filter_warps(whole) > 0
 
 
 def chosen_before(knobs: Container[str]) -> bool:
@@ -61,7 +69,8 @@ class GroupsTiling:
     def __init__(self, shape: Conv2dNhwc, choice: Mapping[str, int]) -> None:
         shape = joined(shape)
         c, w = choice, shape.window
-        self.threads = 32 * c["groups"] * c["warps"]
+        self.filter_warps = _filter_warps(shape)
+        self.threads = 32 * c["groups"] * self.filter_warps * c["warps"]
         (sy, sx), (dy, dx), (kh, kw) = w.stride, w.dilation, w.size
         self.window_pixels = ((c["tile_h"] - 1) * sy + (kh - 1) * dy + 1) * (
             (c["tile_w"] - 1) * sx + (kw - 1) * dx + 1
@@ -75,7 +84,8 @@ class GroupsTiling:
         oh, ow = w.results(shape.h, shape.w)
         down, across = common.ceil_div(oh, c["tile_h"]), common.ceil_div(ow, c["tile_w"])
         self.blocks = shape.images * down * across
-        self.registers = _words(shape) + c["together"] * (shape.n // 2 + 8) + OTHER_REGISTERS
+        words, sums = _words(shape) // self.filter_warps, shape.n // self.filter_warps // 2
+        self.registers = words + c["together"] * (sums + 8) + OTHER_REGISTERS
 
     @property
     def frags(self) -> int:
@@ -98,7 +108,7 @@ def candidates(shape: Conv2dNhwc) -> dict[str, list[int]]:
         "tile_w": _side(ow),
         "groups": [each for each in (1, 2, 4, 8, 16) if shape.groups % each == 0],
         "warps": [1, 2, 4, 8],
-        "together": [1, 2, 4] if shape.n <= 16 else [1, 2],
+        "together": [1, 2, 4] if shape.n <= 16 * _filter_warps(shape) else [1, 2],
     }
 
 
@@ -130,8 +140,8 @@ def estimate(shape: Conv2dNhwc, choice: Mapping[str, int], target: Target) -> fl
     occupied = common.occupancy(
         target, blocks, tiling.threads, tiling.registers, tiling.shared_bytes
     )
-    fragments, width = shape.n // 8, 2 * c["groups"] * shape.n
-    steps = _words(shape) // (2 * fragments)
+    fragments, width = shape.n // 8 // tiling.filter_warps, 2 * c["groups"] * shape.n
+    steps = _words(shape) // (2 * (shape.n // 8))
     # Latency of loads and products, unless other warps or independent products hide it.
     rounds = common.ceil_div(common.ceil_div(tiling.frags, c["warps"]), c["together"])
     each = c["together"] * (116 + steps * (17 + 5 * fragments))
@@ -160,7 +170,8 @@ def kernel(shape: Conv2dNhwc, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     tiling, c, whole = GroupsTiling(shape, choice), choice, joined(shape)
     sizes = common.defines(
-        kh=shape.window.size[0], group_co=whole.n, joined=shape.groups // whole.groups,
+        kh=shape.window.size[0], group_co=whole.n, filter_warps=tiling.filter_warps,
+        joined=shape.groups // whole.groups,
         co=shape.co, c_n=shape.co, int8=0, tf32=0,
         bfloat16=shape.dtype == "bfloat16", element=1 + HALVES.index(shape.dtype),
         threads=tiling.threads, tile_h=c["tile_h"], tile_w=c["tile_w"],

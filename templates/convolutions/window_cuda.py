@@ -7,14 +7,14 @@ before it uses the first, and the halo that threads share comes from the L1 cach
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import partial
 
 from autotune import SourceKernel, Target, call
 
 from .. import choices, common
 from ..rows.rows_shape import DTYPES
-from .window_shape import KINDS, Depthwise, Pool
+from .window_shape import INT32_MAX, KINDS, Depthwise, Pool
 
 Shape = Depthwise | Pool
 # Blocks up to which those of the next kernel may start while these store results: three for each
@@ -27,6 +27,11 @@ FEW_BLOCKS = 3 * 132
 # dilation of 2 (NHWC), all 14 with as many, several pixels and parts of rows took 16 to 39 us on
 # an H100, of the 32 others two 20 and the rest 3 to 10.
 CROWDED, LOAD_BY_LOAD = 240, 100
+
+
+def chosen_as_groups(knobs: Container[str]) -> bool:
+    """Return whether knobs were chosen when channels alone were groups: old logs stay valid."""
+    return any(name in knobs for name in ("threads_m", "warps_m", "tile_h"))
 
 
 class WindowTiling:
@@ -174,6 +179,7 @@ def _rules(choice: Mapping[str, int], shape: Shape, target: Target) -> list[tupl
         (tiling.tile_c >= 2 * shape.co, "channels beyond the output"),
         (tiling.grid[1] > target.limits.grid_dim[1], "too many blocks of channels"),
         (tiling.unrolled > 2048, "too long when unrolled"),
+        (tiling.in_lines * shape.w * shape.channels > INT32_MAX, "rows beyond 32-bit offsets"),
     ]
 
 

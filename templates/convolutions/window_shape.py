@@ -138,10 +138,13 @@ class Windows:
         if min(self.n, self.h, self.w, self.channels, self.multiplier) < 1:
             raise TemplateError(f"{self.owner}: extents must be at least 1, got {self}")
         self.window.check(self.owner, self.h, self.w)
-        largest = max(self.n * self.channels * self.h * self.w, self.outputs)
+        top, left, bottom, right = self.window.padding
+        padded = (self.h + top + bottom) * (self.w + left + right) * self.channels
+        largest = max(self.n * self.channels * self.h * self.w, self.outputs, padded)
         if largest > INT32_MAX:
             raise TemplateError(
-                f"{self.owner}: kernels index up to {INT32_MAX} elements, an array has {largest}"
+                f"{self.owner}: kernels index up to {INT32_MAX} elements, "
+                f"{'an image with its padding' if largest == padded else 'an array'} has {largest}"
             )
 
     @property

@@ -3,18 +3,18 @@
 // A block owns TILE_H x TILE_W output pixels of an image and BLOCK_GROUPS groups. It copies the input tile with its halo,
 // of these groups, to shared memory. There eight channels of a pixel are 16 bytes, an octet, which is a row of an
 // ldmatrix: two octets, of two taps or of one, are the K extent of an m16n8k16 product of 16 pixels by 8 output channels.
-// A warp keeps the filters of one group in registers and loops over the pixels of the tile, TOGETHER times 16 of them at
-// a time, so that independent products hide latency. If the octets of a window are odd in number, the last is
-// multiplied by zeros.
+// A warp keeps the filters of one group, or one of FILTER_WARPS of them, in registers and loops over the pixels of the tile,
+// TOGETHER times 16 of them at a time, so that independent products hide latency. If the octets of a window are odd in
+// number, the last is multiplied by zeros.
 constexpr int WINDOW_H = (TILE_H - 1) * SY + (KH - 1) * DY + 1, WINDOW_W = (TILE_W - 1) * SX + (KW - 1) * DX + 1;
 constexpr int OCTETS_EACH = GROUP_CI / 8, OCTETS = BLOCK_GROUPS * OCTETS_EACH;  // of a pixel: of a group, and of all
 constexpr int PITCH = OCTETS | 1;  // octets of a pixel: an odd number avoids bank conflicts
-constexpr int STEPS = (KH * KW * OCTETS_EACH + 1) / 2, FRAGS_N = GROUP_CO / 8;
+constexpr int STEPS = (KH * KW * OCTETS_EACH + 1) / 2, WARP_CO = GROUP_CO / FILTER_WARPS, FRAGS_N = WARP_CO / 8;
 constexpr int PIXELS = TILE_H * TILE_W, FRAGS = (PIXELS + 15) / 16;
 constexpr int BLOCK_CO = BLOCK_GROUPS * GROUP_CO, OUT_PITCH = BLOCK_CO + 8, OUT_OCTETS = BLOCK_CO / 8;
 constexpr int FILTER_ROWS = KH * KW * GROUP_CI;
 constexpr int TILES_X = (OW + TILE_W - 1) / TILE_W, TILES_Y = (OH + TILE_H - 1) / TILE_H;
-static_assert(THREADS == 32 * BLOCK_GROUPS * WARPS, "each warp has one group");
+static_assert(THREADS == 32 * BLOCK_GROUPS * FILTER_WARPS * WARPS, "each warp has filters of one group");
 
 // Returns the offset of an octet of a window from the window's first one, in units of 16 bytes; 0 beyond the last.
 __device__ __forceinline__ constexpr int octet_offset(int octet) {
@@ -64,7 +64,7 @@ __device__ __forceinline__ void stage_filters(Item* filters, const Item* __restr
 
 #endif
 
-// Loads the filters of a group as right operands: words of two neighbours along K.
+// Loads the filters of a warp as right operands: words of two neighbours along K.
 __device__ __forceinline__ void load_filters(unsigned (&right)[FRAGS_N * STEPS * 2], const Item* filters, int lane) {
 #pragma unroll
   for (int i = 0; i < FRAGS_N * STEPS * 2; i += 4) {
@@ -105,7 +105,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_groups(
     const Item* __restrict__ data, const Item* __restrict__ weight, EPILOGUE_PARAMETERS Item* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   Item* const tile = reinterpret_cast<Item*>(shared_memory);
-  const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32, group = warp % BLOCK_GROUPS;
+  const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32, group = warp % (BLOCK_GROUPS * FILTER_WARPS) / FILTER_WARPS;
+  const int warp_co = warp % (BLOCK_GROUPS * FILTER_WARPS) * WARP_CO;  // first of its filters
   const int x0 = blockIdx.x % TILES_X * TILE_W, y0 = blockIdx.x / TILES_X % TILES_Y * TILE_H;
   const int image = blockIdx.x / (TILES_X * TILES_Y), first_co = blockIdx.y * BLOCK_CO;
   stage_windows(tile, data + static_cast<size_t>(image) * IH * IW * CI + blockIdx.y * (OCTETS * 8), y0 * SY - PY,
@@ -120,9 +121,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_groups(
   copy_wait<0>();
   __syncthreads();
   unsigned right[FRAGS_N * STEPS * 2];
-  load_filters(right, filters + group * GROUP_CO, lane);
+  load_filters(right, filters + warp_co, lane);
 #pragma unroll 1
-  for (int frag = warp / BLOCK_GROUPS * TOGETHER; frag < FRAGS; frag += WARPS * TOGETHER) {
+  for (int frag = warp / (BLOCK_GROUPS * FILTER_WARPS) * TOGETHER; frag < FRAGS; frag += WARPS * TOGETHER) {
     float sum[TOGETHER][FRAGS_N][4];
 #pragma unroll
     for (int i = 0; i < TOGETHER * FRAGS_N; ++i)
@@ -148,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_groups(
 #pragma unroll
       for (int j = 0; j < FRAGS_N; ++j) {
         float low = sum[half / 2][j][half % 2 * 2], high = sum[half / 2][j][half % 2 * 2 + 1];
-        const int inside = group * GROUP_CO + j * 8 + lane % 4 * 2;
+        const int inside = warp_co + j * 8 + lane % 4 * 2;
 #if FOLLOWS
         if (y < OH && x < OW) {
           const size_t at = ((static_cast<size_t>(image) * OH + y) * OW + x) * CO + first_co + inside;

@@ -182,7 +182,8 @@ def test_maximum_pooling_on_a_cpu_passes_over_a_nan(stride):
         ("pool2d", ("min", 1, 4, 4, 8, 2), "kind must be max or avg"),
         ("pool2d", ("max", 1, 4, 4, 8, 2, 1, 0, 1, False, "CHWN"), "layout must be NCHW or NHWC"),
         ("pool2d", ("max", 1, 4, 4, 8, 2, 1, 0, 1, False, "NCHW", "int8"), "dtype must be one of"),
-        ("pool2d", ("max", 2**14, 512, 512, 8, 3), "kernels index up to"),
+        ("pool2d", ("max", 2**14, 512, 512, 8, 3), "kernels index up to .* an array has"),
+        ("pool2d", ("max", 1, 1000, 1000, 2000, 3, 1, 1100, 1100), "its padding has 20480000"),
     ],
 )  # fmt: skip
 def test_a_shape_that_cannot_be_is_an_error_that_says_so(name, args, message):
