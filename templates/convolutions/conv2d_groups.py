@@ -78,7 +78,7 @@ class GroupsTiling:
         self.octets = c["groups"] * shape.a_run // 8
         self.pixels = c["tile_h"] * c["tile_w"]
         pitch = self.octets + 1 - self.octets % 2
-        rows = self.pixels + shape.window.taps * shape.a_run
+        rows = common.larger(self.pixels, shape.window.taps * shape.a_run)
         self.shared_bytes = 16 * self.window_pixels * pitch
         self.shared_bytes += 2 * rows * (c["groups"] * shape.n + 8)
         oh, ow = w.results(shape.h, shape.w)

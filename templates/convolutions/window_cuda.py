@@ -8,15 +8,21 @@ before it uses the first, and the halo that threads share comes from the L1 cach
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import replace
 from functools import partial
 
 from autotune import SourceKernel, Target, call
 
 from .. import choices, common
+from ..epilogue import ACTIVATIONS, Epilogue
 from ..rows.rows_shape import DTYPES
 from .window_shape import INT32_MAX, KINDS, Depthwise, Pool
 
 Shape = Depthwise | Pool
+TEXTS = (
+    "elements.h", "raw_elements.h", "epilogue.h", "exp2.h", "activations.h", "dependent_launch.h",
+    "window.cu",
+)  # fmt: skip
 # Blocks up to which those of the next kernel may start while these store results: three for each
 # multiprocessor of an H100 or H200. With more, multiprocessors that end first get too many of the
 # next ones. On an H200, of 37 choices for six depthwise layers those with up to three blocks took
@@ -27,6 +33,13 @@ FEW_BLOCKS = 3 * 132
 # dilation of 2 (NHWC), all 14 with as many, several pixels and parts of rows took 16 to 39 us on
 # an H100, of the 32 others two 20 and the rest 3 to 10.
 CROWDED, LOAD_BY_LOAD = 240, 100
+
+
+def activated_last(epilogue: Epilogue, dtype: str) -> Mapping[str, int]:
+    """Return the parameters of an epilogue whose activation is that of ``activations.h``."""
+    begins = replace(epilogue, activation="none").defines()
+    last = ACTIVATIONS.index(epilogue.activation)
+    return {**begins, "last": last, "tf32": dtype == "float32", "bfloat16": dtype == "bfloat16"}
 
 
 def chosen_as_groups(knobs: Container[str]) -> bool:
@@ -114,8 +127,12 @@ class WindowTiling:
 
     @property
     def unrolled(self) -> int:
-        """Operations that are unrolled."""
-        return self.sums * self.shape.window.taps
+        """Operations that are unrolled; windows of a column share what is pooled along rows."""
+        ky, kx = self.shape.window.size
+        if isinstance(self.shape, Depthwise):
+            return self.sums * ky * kx
+        across = self.in_lines * self.choice["pixels"] * self.c_vec * kx
+        return across + self.sums * ky
 
     def defines(self) -> Mapping[str, int]:
         """Return everything the kernel text is parameterised by."""
@@ -130,7 +147,7 @@ class WindowTiling:
             threads=self.threads, channels=c["channels"], columns=c["columns"], rows=c["rows"],
             pixels=c["pixels"], lines=c["lines"], c_vec=self.c_vec, x_vec=self.x_vec,
             shuffled=bool(self.shuffled), ahead=bool(self.ahead),
-            o_vec=common.widest(s.ow, c["pixels"]), **s.epilogue.defines(),
+            o_vec=common.widest(s.ow, c["pixels"]), **activated_last(s.epilogue, s.dtype),
         )  # fmt: skip
 
     def kernel(self) -> SourceKernel:
@@ -139,8 +156,7 @@ class WindowTiling:
         weight = "weight" if isinstance(s, Depthwise) else "data"
         names = ["data", weight, *s.epilogue.names("data"), "out"]
         calls = [call("windows", names, self.grid, self.block)]
-        texts = ["elements.h", "raw_elements.h", "epilogue.h", "dependent_launch.h", "window.cu"]
-        return common.cuda_kernel(s, texts, self.defines(), calls)
+        return common.cuda_kernel(s, TEXTS, self.defines(), calls)
 
 
 def candidates(shape: Shape) -> dict[str, list[int]]:

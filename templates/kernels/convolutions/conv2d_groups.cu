@@ -111,8 +111,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_groups(
   const int image = blockIdx.x / (TILES_X * TILES_Y), first_co = blockIdx.y * BLOCK_CO;
   stage_windows(tile, data + static_cast<size_t>(image) * IH * IW * CI + blockIdx.y * (OCTETS * 8), y0 * SY - PY,
                 x0 * SX - PX, tid);
-  Item* const results = tile + WINDOW_H * WINDOW_W * PITCH * 8;
-  Item* const filters = results + PIXELS * OUT_PITCH;
+  Item* const filters = tile + WINDOW_H * WINDOW_W * PITCH * 8;
+  Item* const results = filters;  // take the place of filters, which are in registers by then
 #if FOLLOWS
   const EpilogueArgs epilogue = {bias, residual, scale, shift};
 #endif
@@ -122,6 +122,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv2d_groups(
   __syncthreads();
   unsigned right[FRAGS_N * STEPS * 2];
   load_filters(right, filters + warp_co, lane);
+  __syncthreads();
 #pragma unroll 1
   for (int frag = warp / (BLOCK_GROUPS * FILTER_WARPS) * TOGETHER; frag < FRAGS; frag += WARPS * TOGETHER) {
     float sum[TOGETHER][FRAGS_N][4];

@@ -25,7 +25,15 @@ constexpr int OUT_VEC = NHWC ? C_VEC : O_VEC;
 #if OPERATION == 1  // maximum; NaNs propagate
 #define IDENTITY __int_as_float(0xff800000)
 #define IDENTITY_WORD __int_as_float(ELEMENT == 0 ? 0xff800000 : ELEMENT == 1 ? 0xfc00fc00 : 0xff80ff80)
-__device__ __forceinline__ float maximum(float a, float b) { return b > a || b != b ? b : a; }
+__device__ __forceinline__ float maximum(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(AUTOTUNE_EMULATE)
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+  return larger;
+#else
+  return b > a || b != b ? b : a;
+#endif
+}
 #else
 #define IDENTITY 0.0f
 #define IDENTITY_WORD 0.0f
@@ -132,18 +140,27 @@ __device__ __forceinline__ int within(int first, int extent) {
   return count;
 }
 
-__device__ __forceinline__ void accumulate(
+// Returns sum / count; `inverse` is about 1 / count. A step of Newton's method makes it as exact as a division, which takes
+// ten times as many instructions; infinities stay what they are.
+__device__ __forceinline__ float quotient(float sum, float count, float inverse) {
+  const float about = sum * inverse, closer = fmaf(fmaf(-about, count, sum), inverse, about);
+  return closer == closer ? closer : about;
+}
+
+__device__ __forceinline__ void multiply_add(
     float (&sum)[C_VEC], const float (&values)[C_VEC], const float (&weights)[C_VEC]) {
 #pragma unroll
-  for (int c = 0; c < C_VEC; ++c) {
-#if OPERATION == 0
-    sum[c] = fmaf(weights[c], values[c], sum[c]);
-#elif OPERATION == 1
-    sum[c] = maximum(sum[c], values[c]);
+  for (int c = 0; c < C_VEC; ++c) sum[c] = fmaf(weights[c], values[c], sum[c]);
+}
+
+__device__ __forceinline__ void pool(float (&result)[C_VEC], const float (&values)[C_VEC]) {
+#pragma unroll
+  for (int c = 0; c < C_VEC; ++c)
+#if OPERATION == 1
+    result[c] = maximum(result[c], values[c]);
 #else
-    sum[c] += values[c];
+    result[c] += values[c];
 #endif
-  }
 }
 
 // One resident block suffices: for more the compiler would save registers and load rows one after another, each when
@@ -173,8 +190,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
   const Element* const from =
       data + n * (CI * IH * IW) + (NHWC ? (y0 * IW + x0) * CI + ci : (ci * IH + y0) * IW + x0);
 
-  float taps[KH * KW][C_VEC];
 #if OPERATION == 0
+  float taps[KH * KW][C_VEC];
 #pragma unroll
   for (int t = 0; t < KH * KW; ++t)
     load_elements<C_VEC>(taps[t], weight + (NHWC ? t * CO + co_read : co_read * (KH * KW) + t));
@@ -200,15 +217,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
 #pragma unroll
     for (int j = 0; j < WINDOW; ++j)
       if (is_read(j)) convert(line[j], row, FIRST + j);
+#if OPERATION != 0
+    // Windows of several lines have what is pooled along a row in common.
+    float across[PIXELS][C_VEC];
+#pragma unroll
+    for (int p = 0; p < PIXELS; ++p) {
+#pragma unroll
+      for (int c = 0; c < C_VEC; ++c) across[p][c] = line[p * SX][c];
+#pragma unroll
+      for (int kx = 1; kx < KW; ++kx) pool(across[p], line[p * SX + kx * DX]);
+    }
+#endif
 #pragma unroll
     for (int l = 0; l < LINES; ++l) {
       const int ky = (i - l * SY) / DY;
       if (i < l * SY || (i - l * SY) % DY != 0 || ky >= KH) continue;
+#if OPERATION == 0
 #pragma unroll
       for (int kx = 0; kx < KW; ++kx)
 #pragma unroll
         for (int p = 0; p < PIXELS; ++p)
-          accumulate(sum[l][p], line[p * SX + kx * DX], taps[ky * KW + kx]);
+          multiply_add(sum[l][p], line[p * SX + kx * DX], taps[ky * KW + kx]);
+#else
+#pragma unroll
+      for (int p = 0; p < PIXELS; ++p) pool(sum[l][p], across[p]);
+#endif
     }
   }
 
@@ -222,8 +255,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
 #pragma unroll
     for (int p = 0; p < PIXELS; ++p) {
       const int wide = COUNT_PADDING ? KW : within<KW, DX>((ox + p) * SX - PX, IW);
+      const float count = high * wide > 0 ? high * wide : 1, inverse = __fdividef(1.0f, count);
 #pragma unroll
-      for (int c = 0; c < C_VEC; ++c) sum[l][p][c] /= high * wide > 0 ? high * wide : 1;
+      for (int c = 0; c < C_VEC; ++c) sum[l][p][c] = quotient(sum[l][p][c], count, inverse);
     }
 #endif
 #pragma unroll
@@ -235,6 +269,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
       const int at = NHWC ? ((n * OH + oy + l) * OW + ox + p) * CO + co
                           : ((n * CO + co) * OH + oy + l) * OW + ox + p;
       finish<NHWC>(values, epilogue, co, at);
+#pragma unroll
+      for (int v = 0; v < OUT_VEC; ++v) values[v] = last_step(values[v]);
       store_elements<OUT_VEC>(out + at, values);
     }
   }
