@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -30,6 +29,7 @@ from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.utils import environment
 from autotune.utils.check import Check
+from autotune.utils.pools import abandonable_pool
 from autotune.utils.scratch import temporary_folder
 from autotune.workload import Candidate, GraphWorkload, ScheduleSteps, Workload
 
@@ -179,7 +179,7 @@ def _compile(
     """Compile all functions side by side; tell all that failed at once."""
     modules: list[Module] = []
     failed: list[str] = []
-    with ThreadPoolExecutor(jobs) as pool:
+    with abandonable_pool(jobs, "autotune-network") as pool:
         futures = [pool.submit(make, unit) for unit in units]
         for done, (unit, future) in enumerate(zip(units, futures, strict=True), 1):
             function = unit.function

@@ -62,6 +62,6 @@ class EarlyModules(Mapping[str, Module]):
     def __enter__(self) -> EarlyModules:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Cancel compilations that have not begun."""
-        self._pool.shutdown(cancel_futures=True)
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Cancel compilations that have not begun; after an error, wait for no other either."""
+        self._pool.shutdown(wait=kind is None, cancel_futures=True)

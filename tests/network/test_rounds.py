@@ -105,6 +105,24 @@ def test_an_interrupt_halts_what_is_under_way():
     assert sum(bool(arm.halted) for arm in arms) == 3
 
 
+def test_an_interrupt_waits_for_no_round():
+    made, arms, _, _ = rounds([None] * 4)
+    over = threading.Event()
+    asked = iter([1.0] * 3)
+    for arm in arms:
+        arm.advance = lambda *_: over.wait(60)
+
+    def left_s():
+        if not (seconds := next(asked, 0)):
+            raise KeyboardInterrupt
+        return seconds
+
+    with pytest.raises(KeyboardInterrupt):
+        made.run(left_s)
+    assert sum(arm.busy for arm in arms) == 3
+    over.set()
+
+
 def choice(name):
     return Choice("template", SimpleNamespace(key=name), SimpleNamespace(key=""))
 

@@ -21,7 +21,7 @@ from autotune.measure import Session
 from autotune.network import History, compile_network, tune_network
 from autotune.network.choice import RULE, choose_untuned
 from autotune.network.choice_json import choice_from_json, choice_hashes, choice_to_json
-from autotune.network.tuning import arms
+from autotune.network.tuning import arms, tune
 from autotune.network.tuning.arms import tuned_functions
 from autotune.network.tuning.program_race import race
 from autotune.network.tuning.tuning_log import NETWORK_NOTE, NetworkLog, write_note
@@ -166,6 +166,17 @@ def test_an_interrupt_ends_the_tuning_and_leaves_a_working_network(tmp_path):
     network = tune_network(small(), None, CPU, budget_s=1000, log=log, on_round=interrupt)
     assert is_right(network, small())
     assert NetworkLog.read(log).templates
+
+
+def test_an_interrupted_tuning_holds_no_race(tmp_path, monkeypatch):
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tune, "race", lambda *_: pytest.fail("a race takes long"))
+    log = tmp_path / "net.log"
+    network = tune_network(small(), None, CPU, budget_s=1000, log=log, on_round=interrupt)
+    fastest = compile_network(small(), CPU, choose=History(log).choose)
+    assert keys(network) == keys(fastest)
 
 
 CHILD = """

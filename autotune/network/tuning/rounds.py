@@ -14,6 +14,7 @@ from autotune.measure import Session
 from autotune.network.tuning.allocation import next_arm
 from autotune.network.tuning.arms import Arm, Tuned
 from autotune.target import Target
+from autotune.utils.pools import abandonable_pool
 
 logger = logging.getLogger("autotune")
 
@@ -55,7 +56,8 @@ class Rounds:
     def run(self, left_s: Callable[[], float]) -> None:
         """Make rounds as long as there is time, and anything left to try.
 
-        A round whose time runs out ends with the trials that ended until then.
+        A round whose time runs out ends with the trials that ended until then. After an error or
+        an interrupt, rounds that are under way make no further trials, and are not waited for.
 
         Args:
             left_s: seconds that are left.
@@ -68,7 +70,7 @@ class Rounds:
                 self._round(*found, seconds)
                 self._on_round(*found)
             return
-        with ThreadPoolExecutor(self._at_once, "autotune-network") as pool:
+        with abandonable_pool(self._at_once, "autotune-network") as pool:
             try:
                 while self._begin(pool, left_s) or self._under_way:
                     self._end_one()

@@ -102,8 +102,8 @@ def tune_network(
 
     Each trial is logged as soon as it ends. If the call is stopped in any way, the same call
     continues: seconds that were spent count, and when none are left it only compiles. An interrupt
-    ends tuning early and returns the network with the best kernels so far. In frozen mode nothing
-    is tuned: the network is compiled with the locked kernels.
+    ends tuning early and returns the network with the fastest trials so far, without a race. In
+    frozen mode nothing is tuned: the network is compiled with the locked kernels.
 
     Args:
         network: a graph, or a module or function of `autotune.tvm.relay`.
@@ -184,7 +184,7 @@ class _Tuning:
     # ---- trials
 
     def tune(self, option: object, seed: int | None) -> bool:
-        """Make trials until their time is over; return whether there is anything to race."""
+        """Make trials until their time is over; return whether the best of them are to race."""
         given = measure_option("local", "local") if option is None else option
         session = Session.of(given)
         try:
@@ -197,9 +197,11 @@ class _Tuning:
             rounds.run(self.budget.left_for_trials_s)
         except KeyboardInterrupt:
             logger.warning(
-                "interrupted after %.0f s; the network is compiled with what was found until now, "
-                "and the same call goes on", self.budget.elapsed_s(),
-            )  # fmt: skip
+                "interrupted after %.0f s; compiling the network with the fastest trials, without "
+                "a race (Ctrl-C again: no network); the same call goes on",
+                self.budget.elapsed_s(),
+            )
+            return False
         finally:
             self._note_time()
             if session is not given:
