@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,8 @@ class Group:
         """Return the best, and behind it the next best configurations."""
         good = [one for one in self.entries if self.objective.knows(one.inp, one.result)]
         good.sort(key=lambda one: self.objective.cost(one.inp, one.result))
-        ranked = [*([self.best] if self.best else []), *good]
+        best = self.best
+        ranked = [*([best] if best else []), *good]
         by_key: dict[str, LogEntry] = {}
         for one in ranked:
             by_key.setdefault(one.inp.key, one)
@@ -151,16 +152,23 @@ class Logs:
         return [one for group in self.groups for one in group.trials]
 
 
-class _Counted(Iterable[str]):
-    """Lines of a file, and how many were taken."""
+class _Grouping:
+    """Entries by workload and target, in the order in which those appear."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
-        self._lines = lines
-        self.number, self.text = 0, ""
+    def __init__(self) -> None:
+        self.groups: dict[tuple[str, str, str], list[LogEntry]] = {}
+        # Many records share a task. By identity: the entries keep tasks and targets alive.
+        self._met: dict[tuple[int, int], list[LogEntry]] = {}
 
-    def __iter__(self) -> Iterator[str]:
-        for self.number, self.text in enumerate(self._lines, start=1):  # noqa: B020
-            yield self.text
+    def add(self, entry: LogEntry) -> None:
+        """Add an entry to the group of its workload."""
+        inp = entry.inp
+        group = self._met.get((id(inp.task), id(inp.target)))
+        if group is None:
+            name = name_of(inp.task)
+            group = self.groups.setdefault((str(inp.target), name.kind, name.key), [])
+            self._met[id(inp.task), id(inp.target)] = group
+        group.append(entry)
 
 
 def read_logs(
@@ -177,23 +185,20 @@ def read_logs(
         LogMissingError: one cannot be opened.
     """
     wanted = objective_of("read_logs", objective, RecordError)
-    groups: dict[tuple[str, str, str], list[LogEntry]] = {}
+    grouping = _Grouping()
     problems: list[str] = []
     others: set[str] = set()
     for path in paths:
         with open_log(path) as file:
-            lines = _Counted(file)
-            reader = ALL_LINES.reader(lines, source_name(path), quiet=True)
-            for inp, result in reader:
-                if not is_of(inp.task, task):
-                    others.add(str(inp.task.name))
+            reader = ALL_LINES.reader(file, source_name(path), quiet=True)
+            for number, line, (inp, result) in reader.numbered():
+                if is_of(inp.task, task):
+                    again = line.startswith(RACE_NOTE)
+                    grouping.add(LogEntry(inp, result, path, number, again))
                 else:
-                    again = lines.text.startswith(RACE_NOTE)
-                    entry = LogEntry(inp, result, path, lines.number, again)
-                    name = name_of(inp.task)
-                    key = str(inp.target), name.kind, name.key
-                    groups.setdefault(key, []).append(entry)
+                    others.add(str(inp.task.name))
         problems += filter(None, [reader.report()])
+    groups = grouping.groups
     if others and not groups:
         problems.append(_no_such_task(str(task), sorted(others)))
     return Logs([Group(key[0], entries, wanted) for key, entries in groups.items()], problems)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 from autotune.errors import RecordError
 from autotune.measure.types import Pair
@@ -29,7 +29,7 @@ NETWORK_NOTE = "# network "
 # Unreadable lines named one by one in a warning.
 NAMED = 3
 # Lines of a file read at a time.
-_AHEAD = 1000
+AHEAD = 1000
 
 
 class LogMissingError(RecordError, FileNotFoundError):
@@ -46,6 +46,20 @@ class InvalidLine:
     line: int
     reason: str
     torn: bool = False
+
+
+class Numbered(NamedTuple):
+    """A record and the line that holds it.
+
+    Attributes:
+        number: of the line, from 1.
+        line: its text.
+        pair: the record.
+    """
+
+    number: int
+    line: str
+    pair: Pair
 
 
 class LogReader(Iterable[Pair]):
@@ -86,6 +100,10 @@ class LogReader(Iterable[Pair]):
         self._read = 0
 
     def __iter__(self) -> Iterator[Pair]:
+        return (one.pair for one in self.numbered())
+
+    def numbered(self) -> Iterator[Numbered]:
+        """Yield the records with the lines that hold them."""
         numbered = enumerate(self._lines, start=1)
         decode = self._decode or self._of_templates(Decoder())
         while lines := list(islice(numbered, self._ahead)):
@@ -103,7 +121,7 @@ class LogReader(Iterable[Pair]):
     @collection_paused()
     def _decoded(
         self, decode: Callable[[str], Pair | None], lines: Sequence[tuple[int, str]]
-    ) -> list[Pair]:
+    ) -> list[Numbered]:
         pairs = []
         for number, line in lines:
             try:
@@ -112,7 +130,7 @@ class LogReader(Iterable[Pair]):
                 self.problems.append(InvalidLine(number, str(error), is_torn(line, error)))
                 continue
             if pair is not None:
-                pairs.append(pair)
+                pairs.append(Numbered(number, line, pair))
         self._read += len(pairs)
         return pairs
 
@@ -218,7 +236,7 @@ class _Lines(io.TextIOBase):
 
 def _read_and_close(file: IO[str], name: str, races: bool) -> Iterator[Pair]:
     with file:
-        yield from LogReader(file, name, races=races, ahead=_AHEAD)
+        yield from LogReader(file, name, races=races, ahead=AHEAD)
 
 
 def protocol_of(line: str) -> Protocol:

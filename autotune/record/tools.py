@@ -16,7 +16,7 @@ from autotune.record.best import best_of
 from autotune.record.codec import encode, is_of_a_later_version, measure_str_key
 from autotune.record.history import ApplyHistoryBest
 from autotune.record.paths import LogPath, log_path, log_source
-from autotune.record.reader import LogReader, open_log, source_name
+from autotune.record.reader import AHEAD, LogReader, open_log, source_name
 from autotune.record.rewriting import check_replaceable, rewrite, write_whole
 from autotune.record.store import is_store, open_database
 from autotune.task import Task
@@ -58,9 +58,9 @@ class Lines:
     def reader(
         self, lines: Iterable[str], name: str, races: bool = True, quiet: bool = False
     ) -> LogReader:
-        """Return the records among some lines; see `LogReader`."""
+        """Return the records among lines that need not be waited for; see `LogReader`."""
         decode = self.decode(races) if self.decode else None
-        return LogReader(lines, name, quiet, races, decode=decode)
+        return LogReader(lines, name, quiet, races, AHEAD, decode)
 
     def text(self, pairs: Iterable[Pair], kept: Iterable[str] = ()) -> str:
         """Return records as lines, and other lines behind them."""

@@ -135,3 +135,12 @@ def test_no_log_takes_the_place_of_a_device_or_a_pipe(pipe, tmp_path):
     assert pick_best(log, path) == 1
     assert os.read(reader, 1 << 16).decode().startswith('{"input"')
     assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_records_of_lines_that_are_read_together_keep_their_numbers():
+    lines = ["# begun\n", f"{TVM_ROW}\n", "no record\n", f"# race {TVM_ROW}\n", f"{TVM_ROW}\n"]
+    for ahead in (1, 2, 1000):
+        reader = LogReader(lines, "a.log", quiet=True, races=True, ahead=ahead)
+        found = [(one.number, one.line) for one in reader.numbered()]
+        assert found == [(number, lines[number - 1]) for number in (2, 4, 5)]
+        assert [problem.line for problem in reader.problems] == [3]
