@@ -54,10 +54,10 @@ M = TypeVar("M", bound="CostModel")
 class CostModel:
     """Base of the models: keeps what was measured, by workload and kind of target.
 
-    Of ours, `XGBModel` and `RandomModel`, a `SketchPolicy` takes the trials of its task, and fits
-    its own trees on the closed forms of their rows. One model may be shared by many tasks, which
-    then teach each other. A model that a script derives with a `predict` of its own says itself
-    which states are measured.
+    From `XGBModel` and `RandomModel` a `SketchPolicy` takes the trials of its task only, and fits
+    its own trees on the analytical features of their rows. If several tasks share one model, each
+    also learns from the trials of the others. A model that a script derives with a `predict` of
+    its own decides itself which states are measured.
 
     Attributes:
         shared: the tasks whose policies it serves: what they measured, and what is common to it.

@@ -1,14 +1,14 @@
 """A schedule for any graph of tensor expressions, without measuring anything.
 
-What reads much again and again is given the tiles that closed forms rank first
-(`search/untuned.py`); all else is scheduled by the rules here.
+It is used before anything was tuned. Stages with data reuse, such as matrix products, get the
+tiles that the analytical cost models rank first (`search/untuned.py`); all others are scheduled by
+the rules here.
 
-What precedes a reduction, or follows it, is computed in place; a reduction that one elementwise
-stage reads is summed up in registers where that stage needs it. On the CPU the innermost axis runs
-in vectors and the outer ones in parallel; on a GPU each element has a thread. Where there are few
-elements with long sums, each has a block, several blocks, or a column of threads in one; where
-there are many without sums, a thread has several (`fallback_maps`). It is what runs before
-anything was tuned.
+Elementwise stages before or after a reduction are inlined; a reduction that one elementwise stage
+reads is accumulated in registers where that stage needs it. On the CPU the innermost axis is
+vectorised and the outer ones run in parallel; on a GPU each element has a thread. Few elements
+with long sums get a block each, several blocks, or a column of threads in one; many elements
+without sums are computed several to a thread (`fallback_maps`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Schedules of many elements on a GPU, each computed by itself: several of a thread.
+"""Fallback schedules of elementwise stages on a GPU: each thread computes several elements.
 
-With an element a thread, starting blocks takes longer than memory does. A thread stores vectors of
-up to 16 bytes where all that it reads for them are vectors, aligned, or the same for all lanes;
-otherwise elements as far apart as a block has threads, which are read together.
+With one element a thread, launching blocks takes longer than the memory traffic. A thread stores
+vectors of up to 16 bytes if everything that it reads for them is an aligned vector, or the same
+for all lanes; otherwise its elements are one block size apart, so that loads coalesce.
 """
 
 from __future__ import annotations

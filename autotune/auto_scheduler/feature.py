@@ -1,7 +1,6 @@
-"""Features of states, as TVM's auto-scheduler has them; our search needs none of them.
+"""TVM's features of states, for scripts and models that use them; our search does not.
 
-They are for scripts and models that learned from them, and for what is compared with TVM: see
-`autotune.features.per_store`.
+They are computed by `autotune.features.per_store`.
 """
 
 from __future__ import annotations

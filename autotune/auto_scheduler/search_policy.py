@@ -182,7 +182,7 @@ class EmptyPolicy(SearchPolicy):
 
 
 class SketchPolicy(SearchPolicy):
-    """Searches the programs that sketch rules derive, by closed forms and a learned model.
+    """Searches the programs that sketch rules derive, by analytical and learned cost models.
 
     Args:
         task: what is searched.

@@ -17,7 +17,7 @@ template of a convolution, take turns in one process, and the least CPU time of 
 one thread, as above, other work on the machine disturbs it little. With several threads it is the
 least wall time.
 
-Costs are CPU seconds of one core: making programs of a graph, closed forms of 10,000 rows,
+Costs are CPU seconds of one core: making programs of a graph, estimates of 10,000 rows,
 proposing 64 candidates, learning from them and proposing 64 more, the same with 12, and lowering
 one of them. With ``--fallback`` the winner of each of 30 workloads and the schedule by rule take
 turns: how much of the tuned speed runs untuned, and the median of that. With ``--memory`` 30 tasks

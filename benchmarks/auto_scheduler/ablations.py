@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from autotune.auto_scheduler.search import programs, tuner
-from autotune.auto_scheduler.search.forms.forms import Forms
-from autotune.auto_scheduler.search.forms.gpu import GpuForms
+from autotune.auto_scheduler.search.analytical.estimates import Estimates
+from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel
 from autotune.auto_scheduler.search.models import prior, row_model
 from autotune.auto_scheduler.search.models.common_model import CommonModel
 from autotune.auto_scheduler.search.space import annotate_gpu
@@ -26,13 +26,13 @@ def _without_split() -> None:
 
 def _without_estimate() -> None:
     """Estimate the same time for all that is feasible."""
-    estimated = GpuForms.__call__
+    estimated = GpuCostModel.__call__
 
-    def equal(self: GpuForms, rows: Rows) -> Forms:
+    def equal(self: GpuCostModel, rows: Rows) -> Estimates:
         found = estimated(self, rows)
         return replace(found, seconds=np.where(found.feasible, 1e-5, np.inf))
 
-    setattr(GpuForms, "__call__", equal)  # noqa: B010
+    setattr(GpuCostModel, "__call__", equal)  # noqa: B010
 
 
 def _without_crossover() -> None:

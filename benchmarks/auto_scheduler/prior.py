@@ -6,7 +6,7 @@
     python -m benchmarks.auto_scheduler.prior found --leave-one-out
 
 Logs may hold trials of one of the benchmark's cases or of several. Rows and estimates are computed
-anew, so that the file fits the closed forms of today: to be run again when they change.
+anew, so that the file fits the features of today: to be run again when they change.
 ``--leave-one-out`` shows for each workload how well estimates rank its trials, alone and corrected
 by what the trials of other sizes say (Spearman's coefficient; 1 is the order of the measured
 times).
@@ -31,7 +31,7 @@ from autotune.auto_scheduler import (
     SketchPolicy,
     XGBModel,
 )
-from autotune.auto_scheduler.search.arm import ClosedForms
+from autotune.auto_scheduler.search.arm import AnalyticalCostModel
 from autotune.auto_scheduler.search.models.common_model import (
     CommonModel,
     residuals_of,
@@ -50,7 +50,7 @@ Pair = tuple[MeasureInput, MeasureResult]
 
 @dataclass(frozen=True)
 class Trials:
-    """The trials of one workload: its descriptor, closed forms, estimated and measured seconds."""
+    """The trials of one workload: its descriptor, features, estimated and measured seconds."""
 
     descriptor: Descriptor
     features: npt.NDArray[np.float32]
@@ -87,18 +87,18 @@ def records_of(logs: Sequence[Path]) -> dict[str, list[Pair]]:
 
 
 def trials_of(name: str, records: Sequence[Pair]) -> Trials:
-    """Return the trials of a case as the closed forms see them now."""
+    """Return the trials of a case as the analytical model sees them now."""
     task = task_of(name)
     proposer = SketchPolicy(task, XGBModel(), seed=0).proposer
     features, estimates, seconds = [], [], []
     for inp, result in records:
         row = proposer.row_of(inp.state.transform_steps)
-        if row is None or not result.ok or not proposer.arms[row[0]].forms.tiles:
+        if row is None or not result.ok or not proposer.arms[row[0]].cost_model.tiles:
             continue
-        forms = proposer.arms[row[0]].forms(row[1][None])
-        if forms.feasible[0]:
-            features.append(forms.features[0])
-            estimates.append(forms.seconds[0])
+        estimated = proposer.arms[row[0]].cost_model(row[1][None])
+        if estimated.feasible[0]:
+            features.append(estimated.features[0])
+            estimates.append(estimated.seconds[0])
             seconds.append(result.seconds)
     return Trials(described(task), np.array(features), np.array(estimates), np.array(seconds))
 
@@ -135,14 +135,14 @@ def write(known: dict[str, Trials], add: bool) -> None:
     )
 
 
-def first_arm() -> tuple[ClosedForms, Sampler]:
-    """Return the closed forms of a program, and what draws rows of it."""
+def first_arm() -> tuple[AnalyticalCostModel, Sampler]:
+    """Return the cost model of a program, and what draws rows of it."""
     arm = SketchPolicy(task_of("conv64"), XGBModel(), seed=0).proposer.arms[0]
-    return arm.forms, arm.sampler
+    return arm.cost_model, arm.sampler
 
 
 def fingerprint(rows: Rows) -> npt.NDArray[np.float64]:
-    """Return what closed forms say of some rows of that program: it changes when they do."""
+    """Return the mean features of some rows of that program: they change with the model."""
     return first_arm()[0](rows).features.mean(axis=0, dtype=np.float64)
 
 

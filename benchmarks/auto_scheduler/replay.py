@@ -4,8 +4,8 @@
     python -m benchmarks.auto_scheduler.replay --cases tutorial gemm1024 --profile tutorial.prof
 
 Trees that were fitted to the trials that ship replace the device: a kernel takes its estimated
-time, corrected by what the trials of its workload, and in part those of others, say of its closed
-forms, and by 4% at random that only its row decides. So searches are compared, not kernels: the
+time, corrected by what the trials of its workload, and in part those of others, say of its
+features, and by 4% at random that only its row decides. So searches are compared, not kernels: the
 order of rows is near that of an H200, the times are relative to what this device has. The search
 itself does not know trials of the workload, nor of any of its size (`prior.alike`).
 
@@ -70,10 +70,10 @@ class Device:
 
     def seconds(self, policy: SketchPolicy, at: int, row: Row) -> float:
         """Return what a row of a program takes."""
-        forms = policy.proposer.arms[at].forms
-        found = forms(row[None])
-        columns = with_workload(found.features, self.descriptor, forms.tiles)
-        faster = float(self._trees.predict(columns)[0]) if forms.tiles else 0.0
+        model = policy.proposer.arms[at].cost_model
+        found = model(row[None])
+        columns = with_workload(found.features, self.descriptor, model.tiles)
+        faster = float(self._trees.predict(columns)[0]) if model.tiles else 0.0
         return float(found.seconds[0]) * float(2.0 ** (_luck(at, row) - faster))
 
 

@@ -264,10 +264,10 @@ def costs(name: str, target: str) -> None:
     task = SearchTask(compute_dag=ComputeDAG(CASES[name].tensors()), target=target)
     policy = SketchPolicy(task, XGBModel(), seed=0)
     proposer, programs_s = timed(lambda: policy.proposer)
-    forms = proposer.arms[0].forms
+    model = proposer.arms[0].cost_model
     rows = proposer.arms[0].sampler.draw(1000)
     many = np.tile(rows, (-(-10_000 // len(rows)), 1))[:10_000]
-    forms_s = min(timed(lambda: forms(many))[1] for _ in range(5))
+    estimates_s = min(timed(lambda: model(many))[1] for _ in range(5))
     batch, first_s = timed(lambda: policy.propose(64))
     trials = [(each.transform_steps, 1e-5 * (i + 1)) for i, each in enumerate(batch)]
     proposer.learn(trials)
@@ -276,7 +276,8 @@ def costs(name: str, target: str) -> None:
     _, few_s = timed(lambda: policy.propose(12))
     _, lower_s = timed(lambda: kernel_of(task.realise(batch[0]).what, task.target))
     print(
-        f"{name:14} programs {len(proposer.arms)} in {programs_s:.3f}, forms {forms_s:.3f}, "
+        f"{name:14} programs {len(proposer.arms)} in {programs_s:.3f}, "
+        f"estimates {estimates_s:.3f}, "
         f"first 64 {first_s:.2f}, next 64 {next_s:.2f}, next 12 {few_s:.2f}, lower {lower_s:.3f}"
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotune import te, topi
-from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
+from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from tests.auto_scheduler.tensor_core_programs import TYPES, kernels, programs
 from tests.fuzz.running import Job, run_batch
 from tests.topi.evaluate import cut_to_tf32, rounded_to_tf32
@@ -102,20 +102,20 @@ class Conv:
         return total.transpose(["NHWC".index(a) for a in self.layout])
 
 
-def forms_of(conv, kind, arch="sm_90"):
-    """The task of a convolution, and those of its programs that have a kind of closed forms."""
+def models_of(conv, kind, arch="sm_90"):
+    """The task of a convolution, and those of its programs that have a kind of cost model."""
     return programs(conv.tensors(), kind, f"cuda -arch={arch}")
 
 
 def check_kernels(conv, kind, calls, folder):
     """Check that some kernels of a convolution call such instructions, and are right."""
-    task, (forms, *_) = forms_of(conv, kind)
-    _, found = kernels(task, forms, 2)
+    task, (model, *_) = models_of(conv, kind)
+    _, found = kernels(task, model, 2)
     rng, dtype = np.random.default_rng(0), TYPES[conv.dtype]
     inputs = [
         rng.uniform(-1, 1, each.shape).astype(dtype) for each in found[0].args if each.role == "in"
     ]
-    wanted = conv.wanted(inputs, cut=kind is WarpgroupForms)
+    wanted = conv.wanted(inputs, cut=kind is WarpgroupCostModel)
     # Results of 16 bits are rounded once more than numpy's.
     relative = {"float16": 2**-10, "bfloat16": 2**-7, "tf32": 0}[conv.dtype] * conv.follows
     results = run_batch([Job(each, inputs, i) for i, each in enumerate(found)], folder)

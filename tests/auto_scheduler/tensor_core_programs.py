@@ -37,23 +37,23 @@ def product(m, n, k, dtype="float16", cast=False, transposed=False, batch=None, 
 
 
 def programs(tensors, kind, target="cuda -arch=sm_90"):
-    """The task of a graph, and those of its programs that have a kind of closed forms."""
+    """The task of a graph, and those of its programs that have a kind of cost model."""
     task = SearchTask(compute_dag=ComputeDAG(tensors), target=target)
     found = programs_of(task, sketches_of(task, PARAMS), PARAMS)
     return task, [each for each in found if isinstance(each, kind)]
 
 
-def kernels(task, forms, count, seed=0):
+def kernels(task, model, count, seed=0):
     """Drawn rows of a program, and their kernels."""
-    rows = Sampler(forms.program, forms.limits(), np.random.default_rng(seed)).draw(count)
+    rows = Sampler(model.program, model.limits(), np.random.default_rng(seed)).draw(count)
     return rows, [
-        kernel_of(task.realise(forms.program.candidate(row)).what, task.target, f"k{i}")
+        kernel_of(task.realise(model.program.candidate(row)).what, task.target, f"k{i}")
         for i, row in enumerate(rows)
     ]
 
 
 def check_launches(task, shape, found):
-    """Check that closed forms say of kernels what lowering finds, and that they can run."""
+    """Check that cost models say of kernels what lowering finds, and that they can run."""
     for i, kernel in enumerate(found):
         (call,) = kernel.calls
         assert launch_violation(kernel, task.target.limits) is None

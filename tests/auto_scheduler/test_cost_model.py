@@ -85,7 +85,7 @@ def test_what_cannot_run_is_ranked_behind_everything():
     task = product(64, "cuda -arch=sm_90")
     policy = SketchPolicy(task, XGBModel(), seed=0, verbose=0)
     (fits,) = policy.sample_initial_population(1)
-    arm = next(arm for arm in policy.proposer.arms if arm.forms.tiles)
+    arm = next(arm for arm in policy.proposer.arms if arm.cost_model.tiles)
     row = np.array([max(slot.values) if slot.width == 1 else 1 for slot in arm.program.slots
                     for _ in range(slot.width)])  # fmt: skip
     threads = arm.program.columns[arm.program.slots[0].step]

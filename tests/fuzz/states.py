@@ -11,7 +11,7 @@ from autotune.auto_scheduler import (
     SearchTask,
     SketchPolicy,
 )
-from autotune.auto_scheduler.search.forms.products import ProductForms
+from autotune.auto_scheduler.search.analytical.products import ProductCostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.codegen import kernel_of_schedule
@@ -39,7 +39,7 @@ def draw_products(seed, count=STATES):
     """Draw some states in which tensor cores multiply, and print their kernels."""
     rng = random.Random(f"product {seed}")
     name = rng.choice(list(PRODUCTS))
-    return _draw(seed, rng, name, "cuda", PRODUCTS[name](rng), count, ProductForms)
+    return _draw(seed, rng, name, "cuda", PRODUCTS[name](rng), count, ProductCostModel)
 
 
 def _draw(seed, rng, name, language, workload, count, kind=object):

@@ -8,7 +8,7 @@ from tests.fuzz.states import draw_products, draw_states
 
 # Of products on tensor cores fewer: each takes the emulator a second.
 BATCH, PRODUCTS_BATCH = 30, 8
-# The closed forms know what a device allows, so that next to nothing is refused.
+# The cost models know what a device allows, so that next to nothing is refused.
 MOST_REFUSED = 0.05
 
 

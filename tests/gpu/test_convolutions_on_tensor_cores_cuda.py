@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
-from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
+from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
+from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.driver import build
 from autotune.target import Target
-from tests.auto_scheduler.convolutions import Conv, forms_of
+from tests.auto_scheduler.convolutions import Conv, models_of
 from tests.auto_scheduler.sketch.test_convolutions_on_tensor_cores import CASES, LARGE
 from tests.auto_scheduler.sketch.test_permuted_operands import copies_of
 from tests.auto_scheduler.tensor_core_programs import TYPES
@@ -52,12 +52,12 @@ PERMUTED = {
 
 def check(conv, kind, count=6, parts=1, copies=0):
     """Compare with integers, whose sums are exact, five times: a race would move."""
-    task, found = forms_of(conv, kind, Target("cuda").arch)
-    forms = next(each for each in found if each.batch == parts and len(copies_of(each)) >= copies)
-    rows = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(count)
+    task, found = models_of(conv, kind, Target("cuda").arch)
+    model = next(each for each in found if each.batch == parts and len(copies_of(each)) >= copies)
+    rows = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(count)
 
     def built(row):
-        schedule, arguments = task.realise(forms.program.candidate(row)).what
+        schedule, arguments = task.realise(model.program.candidate(row)).what
         return build(schedule, arguments, target="cuda", name="conv")
 
     rng, dtype = np.random.default_rng(0), TYPES[conv.dtype]
@@ -75,7 +75,7 @@ def check(conv, kind, count=6, parts=1, copies=0):
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", WARPS)
 def test_convolutions_of_warps_are_right_on_the_device(name):
-    check(WARPS[name], TensorForms)
+    check(WARPS[name], TensorCoreCostModel)
 
 
 @pytest.mark.gpu
@@ -83,19 +83,19 @@ def test_convolutions_of_warps_are_right_on_the_device(name):
 def test_convolutions_of_warpgroups_are_right_on_the_device(name):
     if not (Target("cuda").arch or "").startswith("sm_90"):
         pytest.skip("needs compute capability 9.0")
-    check(WARPGROUPS[name], WarpgroupForms)
+    check(WARPGROUPS[name], WarpgroupCostModel)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", IN_PARTS)
 def test_convolutions_in_parts_are_right_on_the_device(name):
-    check(IN_PARTS[name], TensorForms, parts=4)
+    check(IN_PARTS[name], TensorCoreCostModel, parts=4)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("kind", [TensorForms, WarpgroupForms])
+@pytest.mark.parametrize("kind", [TensorCoreCostModel, WarpgroupCostModel])
 @pytest.mark.parametrize("name", PERMUTED)
 def test_convolutions_of_permuted_copies_are_right_on_the_device(name, kind):
-    if kind is WarpgroupForms and not (Target("cuda").arch or "").startswith("sm_90"):
+    if kind is WarpgroupCostModel and not (Target("cuda").arch or "").startswith("sm_90"):
         pytest.skip("needs compute capability 9.0")
     check(PERMUTED[name], kind, copies=1)

@@ -5,18 +5,21 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
-from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
+from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
+from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.driver import build
 from autotune.target import Target
 from tests.auto_scheduler.sketch.test_groups_on_tensor_cores import Grouped, drawn
 from tests.auto_scheduler.tensor_core_programs import TYPES, programs
 
 CASES = {
-    "32 wide": (TensorForms, Grouped(n=4, c=128, size=14, f=128, groups=4)),
-    "odd": (TensorForms, Grouped(n=3, c=192, size=9, f=96, groups=3, stride=2, dtype="bfloat16")),
-    "64 wide": (WarpgroupForms, Grouped(n=4, c=256, size=14, f=256, groups=4)),
-    "of rows": (WarpgroupForms, Grouped(n=2, c=128, size=28, f=256, groups=2, follows=False)),
+    "32 wide": (TensorCoreCostModel, Grouped(n=4, c=128, size=14, f=128, groups=4)),
+    "odd": (
+        TensorCoreCostModel,
+        Grouped(n=3, c=192, size=9, f=96, groups=3, stride=2, dtype="bfloat16"),
+    ),
+    "64 wide": (WarpgroupCostModel, Grouped(n=4, c=256, size=14, f=256, groups=4)),
+    "of rows": (WarpgroupCostModel, Grouped(n=2, c=128, size=28, f=256, groups=2, follows=False)),
 }
 
 
@@ -26,7 +29,7 @@ def test_convolutions_of_groups_are_right_on_the_device(name):
     """Compare with integers, whose sums are exact, five times: a race would move."""
     kind, conv = CASES[name]
     arch = Target("cuda").arch or ""
-    if kind is WarpgroupForms and not arch.startswith("sm_90"):
+    if kind is WarpgroupCostModel and not arch.startswith("sm_90"):
         pytest.skip("needs compute capability 9.0")
     task, found = programs(conv.tensors(), kind, f"cuda -arch={arch}")
     candidates = [each.program.candidate(row) for each in found for row in drawn(each, 2)]

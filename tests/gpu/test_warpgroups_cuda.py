@@ -9,7 +9,7 @@ import pytest
 from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.driver import build
 from autotune.target import Target
-from tests.auto_scheduler.sketch.test_warpgroups import warpgroup_forms
+from tests.auto_scheduler.sketch.test_warpgroups import warpgroup_models
 from tests.auto_scheduler.tensor_core_programs import product as definition
 from tests.lowering.test_warpgroups import CASES
 from tests.lowering.warpgroup_products import product
@@ -54,11 +54,11 @@ def test_products_of_warpgroups_are_right_on_the_device(name):
 @pytest.mark.parametrize("transposed", [False, True], ids=["nn", "nt"])
 def test_rows_of_the_search_by_warpgroups_are_right_on_the_device(transposed):
     tensors = definition(*SIZES, cast=True, transposed=transposed)
-    task, (forms, *_), _ = warpgroup_forms(tensors, "cuda")
-    rows = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(32)
+    task, (model, *_), _ = warpgroup_models(tensors, "cuda")
+    rows = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(32)
 
     def built(row):
-        schedule, arguments = task.realise(forms.program.candidate(row)).what
+        schedule, arguments = task.realise(model.program.candidate(row)).what
         return build(schedule, arguments, target="cuda", name="product")
 
     with ThreadPoolExecutor(8) as pool:

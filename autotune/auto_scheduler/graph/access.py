@@ -1,7 +1,8 @@
 """Dependences between the operations of a graph, and the transformations that they allow.
 
-The rules are those of TVM's access analyzer; Ansor (Zheng et al., OSDI 2020, section 4.1) says
-what its sketches use them for.
+They decide which sketch rules apply: whether a stage may be inlined, and whether it is worth
+tiling (Ansor, Zheng et al., OSDI 2020, section 4.1). The definitions are those of TVM's access
+analyzer.
 """
 
 from __future__ import annotations

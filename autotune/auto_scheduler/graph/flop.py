@@ -1,4 +1,4 @@
-"""Counting the arithmetic of a graph as the auto-scheduler does: what it calls ``flop_ct``.
+"""Floating-point operations of a graph, counted as TVM's auto-scheduler does (``flop_ct``).
 
 An operator counts only if one of its operands is of the kind of number (float, int, ...) that the
 operation produces, so the arithmetic of indices and paddings is free; exp and its like are free

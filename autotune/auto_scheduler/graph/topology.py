@@ -1,4 +1,4 @@
-"""The order of a graph's operations in which the auto-scheduler's analysis looks at them."""
+"""The topological order of a graph's operations that the auto-scheduler's analysis uses."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Weights in the order in which a state reads them: which order that is, and the graph for it."""
+"""Layout rewrite: constant weights stored in the order in which the tuned loops read them."""

@@ -1,10 +1,10 @@
-"""Weights in the order in which a state reads them: which order that is.
+"""Layout rewrite: the layout of weights in which a state reads them contiguously.
 
-The innermost tiles of a convolution or a product read each weight once, but from places far apart.
-Where nothing else depends on the layout of weights (``layout_free_placeholders``, an attribute of
-the operation that reads them), they may be stored in the order of the loops. The rule is that of
-TVM's auto-scheduler; here a layout only ever permutes, so that whatever it is, the program
-computes the same and the weights can be had back.
+The innermost tiles of a convolution or a product read each weight once, but from addresses far
+apart. If nothing else depends on the layout of the weights (``layout_free_placeholders``, an
+attribute of the operation that reads them), they may be stored in the order of the loops. The
+layout is the one of TVM's auto-scheduler. It is always a permutation, so it does not change
+results, and the original weights can be restored.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Search over the schedules of a task: sketches, rows of integers, and what ranks them."""
+"""Search over the schedules of a task: programs, candidates as rows of integers, cost models."""

@@ -1,4 +1,4 @@
-"""The state of the search in one program of a task: closed forms, and its trials."""
+"""The state of the search in one program of a task: its analytical cost model and its trials."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.forms.forms import Forms
+from autotune.auto_scheduler.search.analytical.estimates import Estimates
 from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.sampler import RowLimits, Sampler
 from autotune.auto_scheduler.search.space.transfer import Kind
@@ -25,7 +25,7 @@ class Trials:
 
     Attributes:
         features: columns that models learn from.
-        estimates: seconds by closed forms; 1 where these take a row for infeasible.
+        estimates: seconds by the analytical model; 1 where it takes a row for infeasible.
         seconds: that were measured; infinite where a trial failed.
     """
 
@@ -49,8 +49,8 @@ class Trials:
         return Trials(*map(np.concatenate, columns))
 
 
-class ClosedForms(Protocol):
-    """Says of rows of one program what is possible, and what it would take."""
+class AnalyticalCostModel(Protocol):
+    """An analytical cost model: which rows of a program are feasible, and estimated times."""
 
     program: Program
 
@@ -59,8 +59,8 @@ class ClosedForms(Protocol):
         """Whether a stage is tiled, so that other tiled programs say something of it."""
         ...
 
-    def __call__(self, rows: Rows) -> Forms:
-        """Return the closed forms of rows."""
+    def __call__(self, rows: Rows) -> Estimates:
+        """Return the estimates of rows."""
         ...
 
     def limits(self) -> RowLimits:
@@ -73,14 +73,14 @@ class Arm:
     """One program with what was measured of it.
 
     Attributes:
-        forms: its closed forms.
+        cost_model: its analytical cost model.
         sampler: draws its rows, where they are not drawn with those of others (`stack`).
         seen: rows that were proposed or measured.
         rows: that were measured.
         seconds: of each; infinite where it failed.
     """
 
-    forms: ClosedForms
+    cost_model: AnalyticalCostModel
     sampler: Sampler
     seen: set[bytes] = field(default_factory=set)
     rows: list[Row] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Arm:
     @property
     def program(self) -> Program:
         """The program."""
-        return self.forms.program
+        return self.cost_model.program
 
     @property
     def kind(self) -> Kind:
@@ -112,13 +112,13 @@ class Arm:
         return True
 
     def trials(self) -> Trials | None:
-        """Return what was measured, None if nothing was; closed forms are computed once a row."""
+        """Return what was measured, None if nothing was; each row is estimated once."""
         count, known = len(self.seconds), self._trials
         start = 0 if known is None else len(known.seconds)
         if count > start:
-            forms = self.forms(self.stacked(self.rows[start:count]))
-            estimates = np.where(forms.feasible, forms.seconds, 1.0)
-            new = Trials(forms.features, estimates, np.array(self.seconds[start:count]))
+            estimated = self.cost_model(self.stacked(self.rows[start:count]))
+            estimates = np.where(estimated.feasible, estimated.seconds, 1.0)
+            new = Trials(estimated.features, estimates, np.array(self.seconds[start:count]))
             self._trials = new if known is None else Trials.joined([known, new])
         return self._trials
 
@@ -149,5 +149,5 @@ def trials_of(
         known = arm.trials()
         if known is not None and len(known.seconds) > start:
             new = known.since(start)
-            parts.append(replace(new, features=described(new.features, arm.forms.tiles)))
+            parts.append(replace(new, features=described(new.features, arm.cost_model.tiles)))
     return Trials.joined(parts) if parts else None

@@ -1,4 +1,4 @@
-"""The programs of a task: its sketches, annotated for its target, with their closed forms."""
+"""The programs of a task: its sketches, annotated for its target, with their cost models."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from autotune.auto_scheduler.problem.search_problem import SearchProblem
-from autotune.auto_scheduler.search.arm import ClosedForms
-from autotune.auto_scheduler.search.forms.cpu import CpuForms
-from autotune.auto_scheduler.search.forms.cpu_model import CpuModel
-from autotune.auto_scheduler.search.forms.gpu import GpuForms
-from autotune.auto_scheduler.search.forms.gpu_model import GpuModel
-from autotune.auto_scheduler.search.forms.products import ProductForms
-from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms, multiplied_stage
-from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
+from autotune.auto_scheduler.search.analytical.cpu import CpuCostModel
+from autotune.auto_scheduler.search.analytical.cpu_parameters import CpuParameters
+from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel
+from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
+from autotune.auto_scheduler.search.analytical.products import ProductCostModel
+from autotune.auto_scheduler.search.analytical.tensor_cores import (
+    TensorCoreCostModel,
+    multiplied_stage,
+)
+from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
+from autotune.auto_scheduler.search.arm import AnalyticalCostModel
 from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search.space.annotate_cpu import cpu_program
 from autotune.auto_scheduler.search.space.annotate_gpu import gpu_program
@@ -70,8 +73,8 @@ def sketches_of(
 
 def programs_of(
     task: SearchProblem, sketches: Sequence[StateObject], params: Mapping[str, Param]
-) -> list[ClosedForms]:
-    """Return the closed forms of the programs that sketches become."""
+) -> list[AnalyticalCostModel]:
+    """Return the analytical cost models of the programs that sketches become."""
     innermost = int(params["max_innermost_split_factor"])
     decided = [state for each in sketches for state in with_parts(each)]
     hardware = task.hardware_params
@@ -79,22 +82,24 @@ def programs_of(
         vector = int(params["max_vectorize_size"])
         rewrite = task.layout_rewrite_option
         made = [cpu_program(each, hardware, innermost, vector) for each in decided]
-        host = CpuModel.of(task.target.mcpu)
-        return [CpuForms(each, hardware, rewrite, host) for each in made]
-    model = GpuModel.of(task.target, hardware)
-    found = [gpu_program(each, hardware, innermost, model.sms) for each in decided]
-    forms = [_gpu_forms(each, model) for each in found]
+        host = CpuParameters.of(task.target.mcpu)
+        return [CpuCostModel(each, hardware, rewrite, host) for each in made]
+    device = GpuParameters.of(task.target, hardware)
+    found = [gpu_program(each, hardware, innermost, device.sms) for each in decided]
+    models = [_gpu_cost_model(each, device) for each in found]
     # Parts of sums may be too short for an instruction, or no multiple of its steps.
-    return [each for each in forms if not isinstance(each, ProductForms) or each.divides_steps]
+    return [
+        each for each in models if not isinstance(each, ProductCostModel) or each.divides_steps
+    ]
 
 
-def _gpu_forms(program: Program, model: GpuModel) -> ClosedForms:
+def _gpu_cost_model(program: Program, device: GpuParameters) -> AnalyticalCostModel:
     multiplied = multiplied_stage(program)
     if multiplied is None:
-        return GpuForms(program, model)
+        return GpuCostModel(program, device)
     if program.state.stages[multiplied].attrs.tensor_core == WGMMA:
-        return WarpgroupForms(program, multiplied, model)
-    return TensorForms(program, multiplied, model)
+        return WarpgroupCostModel(program, multiplied, device)
+    return TensorCoreCostModel(program, multiplied, device)
 
 
 def with_parts(sketch: StateObject) -> list[StateObject]:

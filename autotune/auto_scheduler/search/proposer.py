@@ -1,4 +1,4 @@
-"""Proposes what to try next for a task, from all of its programs, without lowering anything."""
+"""Evolutionary search over all programs of a task: proposes batches without lowering anything."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.arm import Arm, ClosedForms, Row, trials_of
-from autotune.auto_scheduler.search.forms.products import ProductForms
+from autotune.auto_scheduler.search.analytical.products import ProductCostModel
+from autotune.auto_scheduler.search.arm import AnalyticalCostModel, Arm, Row, trials_of
 from autotune.auto_scheduler.search.models.descriptor import Descriptor
 from autotune.auto_scheduler.search.models.row_model import Features, RowModel
 from autotune.auto_scheduler.search.shared import GroupMember, TaskGroup
@@ -78,7 +78,7 @@ class Proposer:
     """The search over the programs of a task.
 
     Args:
-        forms: the closed forms of each program.
+        cost_models: the analytical cost model of each program.
         rng: source of all randomness; equal seeds and equal results give equal proposals.
         effort: the size of the search.
         ranks: whether rows are ranked; otherwise they are drawn at random.
@@ -87,7 +87,7 @@ class Proposer:
 
     def __init__(
         self,
-        forms: Sequence[ClosedForms],
+        cost_models: Sequence[AnalyticalCostModel],
         rng: np.random.Generator,
         effort: Effort | None = None,
         ranks: bool = True,
@@ -96,9 +96,9 @@ class Proposer:
         self.rng = rng
         self.effort = effort or Effort()
         self.ranks = ranks
-        self.arms = [Arm(each, Sampler(each.program, each.limits(), rng)) for each in forms]
+        self.arms = [Arm(each, Sampler(each.program, each.limits(), rng)) for each in cost_models]
         common = None if membership is None else membership[0].model
-        self.stacks = stacks_of(forms, rng)
+        self.stacks = stacks_of(cost_models, rng)
         # The best rows of the last batch, by stack.
         self._best_rows = [stack.rows_of([]) for stack in self.stacks]
         self.model = RowModel(int(rng.integers(2**31)), common)
@@ -131,7 +131,7 @@ class Proposer:
     def sample(self, count: int) -> list[RecordedState]:
         """Return feasible candidates at random; they may be proposed later."""
         order = self._drawn(count)
-        return [self.arms[at].forms.program.candidate(row) for at, row in order]
+        return [self.arms[at].cost_model.program.candidate(row) for at, row in order]
 
     def learn(self, trials: Sequence[tuple[Sequence[TransformStep], float]]) -> None:
         """Record what was measured: the steps of a state, and its seconds; each once.
@@ -158,11 +158,11 @@ class Proposer:
         for at, arm in enumerate(self.arms):
             own = [(i, place[1]) for i, place in enumerate(places) if place and place[0] == at]
             if own:
-                forms = arm.forms(arm.stacked([row for _, row in own]))
-                estimates = np.where(forms.feasible, forms.seconds, 1.0)
-                columns = self._columns(forms.features, arm.forms.tiles)
+                estimated = arm.cost_model(arm.stacked([row for _, row in own]))
+                estimates = np.where(estimated.feasible, estimated.seconds, 1.0)
+                columns = self._columns(estimated.features, arm.cost_model.tiles)
                 found = self.model.predict(columns, estimates)[0]
-                for (i, _), score, fits in zip(own, found, forms.feasible, strict=True):
+                for (i, _), score, fits in zip(own, found, estimated.feasible, strict=True):
                     result[i] = float(score) if fits else -np.inf
         return result
 
@@ -176,7 +176,7 @@ class Proposer:
         for stack in self.stacks:
             children = self._bred(stack, stack.rows_of(known), self.effort.survivors)
             places = [stack.place(row) for row in stack.sampler.kept(children)]
-            result += [self.arms[at].forms.program.candidate(row) for at, row in places]
+            result += [self.arms[at].cost_model.program.candidate(row) for at, row in places]
         return result
 
     # ---- parts
@@ -186,7 +186,7 @@ class Proposer:
         found = []
         for at, row in order:
             self.arms[at].seen.add(row.tobytes())
-            found.append(self.arms[at].forms.program.candidate(row))
+            found.append(self.arms[at].cost_model.program.candidate(row))
             self._known[found[-1].transform_steps] = (at, row)
         return found
 
@@ -199,7 +199,7 @@ class Proposer:
         if steps in self._known:
             return self._known[steps]
         for at, arm in enumerate(self.arms):
-            row = arm.forms.program.row_of(steps)
+            row = arm.cost_model.program.row_of(steps)
             if row is not None:
                 self._known[steps] = at, np.array(row, np.int64)
                 return self._known[steps]
@@ -306,19 +306,22 @@ class Proposer:
     def _pools(self, rows: Sequence[Rows]) -> list[_Pool]:
         """Score the feasible rows of all programs; the model is asked for all of them at once."""
         found = [
-            (stack, each, stack.forms(each))
+            (stack, each, stack.cost_model(each))
             for stack, each in zip(self.stacks, rows, strict=True)
             if len(each)
         ]
-        kept = [np.flatnonzero(forms.feasible) for _, _, forms in found]
+        kept = [np.flatnonzero(estimated.feasible) for _, _, estimated in found]
         if not sum(map(len, kept)):
             return []
         features = [
-            self._columns(forms.features[which], stack.tiles)
-            for (stack, _, forms), which in zip(found, kept, strict=True)
+            self._columns(estimated.features[which], stack.tiles)
+            for (stack, _, estimated), which in zip(found, kept, strict=True)
         ]
         estimates = np.concatenate(
-            [forms.seconds[which] for (_, _, forms), which in zip(found, kept, strict=True)]
+            [
+                estimated.seconds[which]
+                for (_, _, estimated), which in zip(found, kept, strict=True)
+            ]
         )
         scores, doubts = self.model.predict(np.concatenate(features), estimates)
         ends = np.cumsum([len(which) for which in kept])[:-1]
@@ -351,10 +354,10 @@ class Proposer:
 
     def _tile(self, at: int, row: Row) -> bytes:
         """Return the part of a row that are lengths of splits of whole axes."""
-        forms = self.arms[at].forms
-        program = forms.program
+        model = self.arms[at].cost_model
+        program = model.program
         # Of tiles of products, one number says how long the other side is.
-        least = 1 if isinstance(forms, ProductForms) else 2
+        least = 1 if isinstance(model, ProductCostModel) else 2
         splits = [
             slot.step
             for slot in program.slots

@@ -33,14 +33,14 @@ _TASKS, _ROWS = 3, 16
 class SharedTrials:
     """The tasks that one cost model serves, in groups within which trials can be compared.
 
-    A group has one kind of closed forms and one target.
+    A group has one kind of analytical cost model and one target.
     """
 
     def __init__(self) -> None:
         self._groups: dict[Hashable, TaskGroup] = {}
 
     def group(self, name: Hashable, shipped: Shipped | None) -> TaskGroup:
-        """Return a group; a new one knows what ships, if anything does."""
+        """Return a group; a new one starts with the pretrained model, if there is one."""
         return self._groups.setdefault(name, TaskGroup(CommonModel(shipped)))
 
 
@@ -60,14 +60,14 @@ class TaskGroup:
     def join(
         self, key: str, descriptor: Descriptor, arms: Sequence[Arm], ranking: RowModel
     ) -> GroupMember:
-        """Take in a task, and return it as the group sees it."""
+        """Add a task, and return it as the group sees it."""
         self.members[key] = GroupMember(self, key, descriptor, arms, ranking)
         return self.members[key]
 
     def catch_up(self) -> None:
         """Let the model learn from all trials since the last call.
 
-        Called before the model is used, not with each result, as closed forms and trees for many
+        Called before the model is used, not with each result, as estimates and trees for many
         trials cost little more than for one. Tasks may be searched in several threads.
         """
         with self._lock:
@@ -80,7 +80,7 @@ class TaskGroup:
 
 @dataclass
 class GroupMember:
-    """One task among those that teach each other.
+    """One task of a group.
 
     Attributes:
         group: all of them.
@@ -107,7 +107,7 @@ class GroupMember:
         return sum(self._told) < sum(len(arm.seconds) for arm in self.arms)
 
     def judge(self) -> None:
-        """Compare new trials with what all others say of them, while these do not know them."""
+        """Score the predictions of the others for new trials, before the model learns these."""
         new = trials_of(self.arms, self.described, self._told)
         if new is not None:
             self.ranking.judge(*new.columns)
@@ -135,7 +135,7 @@ class GroupMember:
         tried = [each for each in others if any(arm.rows for arm in each.arms)]
         if not tried:
             return []
-        own = {arm.kind.signature for arm in self.arms if arm.forms.tiles}
+        own = {arm.kind.signature for arm in self.arms if arm.cost_model.tiles}
         known = [
             (float(np.abs(other.descriptor - self.descriptor).sum()), other.key, other)
             for other in tried
@@ -165,6 +165,6 @@ class GroupMember:
         alike = [
             (arm.kind.distance(source.kind), at)
             for at, arm in enumerate(self.arms)
-            if arm.forms.tiles and arm.kind.signature == source.kind.signature
+            if arm.cost_model.tiles and arm.kind.signature == source.kind.signature
         ]
         return min(alike)[1] if alike else None

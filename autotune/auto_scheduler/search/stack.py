@@ -1,10 +1,9 @@
-"""Programs that differ in numbers alone are searched together, as one population.
+"""Programs of the same structure, searched together as one population.
 
-In how many parts blocks share a reduction is decided before the rest is left open, so a sketch
-becomes several programs with the same open numbers in the same columns, whose extents and
-coefficients differ. Closed forms of a few hundred rows take as long as those of a few thousand, so
-rows of all these programs stand in one matrix, with the number of the program in a column behind
-those of the program, and each number that differs is looked up for every row.
+The factor of split-K is fixed in a program, so one sketch becomes several programs with the same
+open numbers in the same columns, which differ in extents and coefficients. To estimate a few
+hundred rows takes as long as a few thousand, so the rows of all these programs form one matrix;
+its last column is the number of the program, by which the numbers that differ are looked up.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from itertools import groupby
 
 import numpy as np
 
-from autotune.auto_scheduler.search.arm import ClosedForms, Row
-from autotune.auto_scheduler.search.forms.forms import Forms
-from autotune.auto_scheduler.search.forms.gpu import GpuForms, Mask, Numbers
-from autotune.auto_scheduler.search.forms.same_code import PlainSum
-from autotune.auto_scheduler.search.forms.tiles import Number, Tiled, TiledAxis, TileInput
+from autotune.auto_scheduler.search.analytical.estimates import Estimates
+from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel, Mask, Numbers
+from autotune.auto_scheduler.search.analytical.same_code import PlainSum
+from autotune.auto_scheduler.search.analytical.tiles import Number, Tiled, TiledAxis, TileInput
+from autotune.auto_scheduler.search.arm import AnalyticalCostModel, Row
 from autotune.auto_scheduler.search.space.program import FactorSlot, Rows, Slot
 from autotune.auto_scheduler.search.space.sampler import TINY, RowLimits, Sampler
 
@@ -35,24 +34,27 @@ class Stack:
 
     Args:
         members: the numbers of its programs in the task, ascending.
-        forms: the closed forms of each.
+        models: the cost model of each.
         rng: source of all randomness.
     """
 
     def __init__(
-        self, members: Sequence[int], forms: Sequence[ClosedForms], rng: np.random.Generator
+        self,
+        members: Sequence[int],
+        models: Sequence[AnalyticalCostModel],
+        rng: np.random.Generator,
     ) -> None:
         self.members = tuple(members)
-        self.forms = forms[0] if len(forms) == 1 else StackedForms(_gpu_forms(forms))
-        self.limits = self.forms.limits()
-        self.sampler = Sampler([each.program for each in forms], self.limits, rng)
-        self._width = forms[0].program.width
+        self.cost_model = models[0] if len(models) == 1 else StackedCostModel(_gpu_models(models))
+        self.limits = self.cost_model.limits()
+        self.sampler = Sampler([each.program for each in models], self.limits, rng)
+        self._width = models[0].program.width
         self._pool: Rows | None = None
 
     @property
     def tiles(self) -> bool:
         """Whether a stage of its programs is tiled."""
-        return self.forms.tiles
+        return self.cost_model.tiles
 
     def drawn(self, count: int) -> Rows:
         """Return feasible rows at random: those of the last time, a quarter of them new."""
@@ -79,26 +81,26 @@ class Stack:
         return self.members[number], row[: self._width]
 
 
-def stacks_of(forms: Sequence[ClosedForms], rng: np.random.Generator) -> list[Stack]:
+def stacks_of(models: Sequence[AnalyticalCostModel], rng: np.random.Generator) -> list[Stack]:
     """Return the programs of a task, those together that differ in numbers alone."""
-    kinds = [(repr(_kind(number, each)), number) for number, each in enumerate(forms)]
+    kinds = [(repr(_kind(number, each)), number) for number, each in enumerate(models)]
     first: dict[str, int] = {}
     for kind, number in kinds:
         first.setdefault(kind, number)
     ordered = sorted(kinds, key=lambda each: (first[each[0]], each[1]))
     groups = [[n for _, n in each] for _, each in groupby(ordered, key=lambda each: each[0])]
-    return [Stack(group, [forms[n] for n in group], rng) for group in groups]
+    return [Stack(group, [models[n] for n in group], rng) for group in groups]
 
 
-class StackedForms:
-    """The closed forms of several programs for a GPU that differ in numbers alone.
+class StackedCostModel:
+    """The analytical cost model of several programs for a GPU that differ in numbers alone.
 
     Args:
         members: those of each program.
     """
 
-    def __init__(self, members: Sequence[GpuForms]) -> None:
-        self.program, self.model = members[0].program, members[0].model
+    def __init__(self, members: Sequence[GpuCostModel]) -> None:
+        self.program, self.device = members[0].program, members[0].device
         self._members = members
         self._known = [each.numbers for each in members]
 
@@ -107,12 +109,12 @@ class StackedForms:
         """Whether a stage is tiled."""
         return self._members[0].tiles
 
-    def __call__(self, rows: Rows) -> Forms:
-        """Return the closed forms of rows of a stack."""
+    def __call__(self, rows: Rows) -> Estimates:
+        """Return the estimates of rows of a stack."""
         return self._of(rows)(rows[:, :-1])
 
     def repair(self, rows: Rows) -> Rows:
-        """Return rows with choices changed that their lengths do not allow; see `GpuForms`."""
+        """Return rows with choices changed that their lengths do not allow; see `GpuCostModel`."""
         return np.column_stack([self._of(rows).repair(rows[:, :-1]), rows[:, -1]])
 
     def feasible(self, rows: Rows) -> Mask:
@@ -120,7 +122,7 @@ class StackedForms:
         return self._of(rows).feasible(rows[:, :-1])
 
     def apart(self, rows: Rows) -> list[tuple[list[int], Mask]]:
-        """Return the same of stages that have no column in common; see `GpuForms`."""
+        """Return the same of stages that have no column in common; see `GpuCostModel`."""
         return self._of(rows).apart(rows[:, :-1])
 
     def limits(self) -> RowLimits:
@@ -128,8 +130,8 @@ class StackedForms:
         budgets = self._members[0].limits().budgets
         return RowLimits(budgets, self.repair, self.feasible, self.apart)
 
-    def _of(self, rows: Rows) -> GpuForms:
-        """Return closed forms that take the number of each row's program for it."""
+    def _of(self, rows: Rows) -> GpuCostModel:
+        """Return a cost model whose numbers are those of each row's program."""
         which = rows[:, -1]
         extra = np.array([each.extra_seconds for each in self._known])[which]
         tiled = zip(*(each.tiled for each in self._known), strict=True)
@@ -139,29 +141,29 @@ class StackedForms:
             [_sum_at(each, which) for each in plain],
             extra,
         )
-        return GpuForms(self.program, self.model, numbers)
+        return GpuCostModel(self.program, self.device, numbers)
 
 
-def _gpu_forms(forms: Sequence[ClosedForms]) -> list[GpuForms]:
-    found = [each for each in forms if isinstance(each, GpuForms)]
-    assert len(found) == len(forms)
+def _gpu_models(models: Sequence[AnalyticalCostModel]) -> list[GpuCostModel]:
+    found = [each for each in models if isinstance(each, GpuCostModel)]
+    assert len(found) == len(models)
     return found
 
 
 # ---- what programs of a stack have in common
 
 
-def _kind(number: int, forms: ClosedForms) -> Hashable:
+def _kind(number: int, model: AnalyticalCostModel) -> Hashable:
     """Return what is equal for programs that differ in numbers alone.
 
     Those of tensor cores and of CPUs, and those that are enumerated, are looked at one by one.
     """
-    if type(forms) is not GpuForms or not forms.tiled or forms.program.size <= TINY:
+    if type(model) is not GpuCostModel or not model.tiled or model.program.size <= TINY:
         return number
-    known = forms.numbers
+    known = model.numbers
     plain = [(each.limit, each.threads, each.loops) for each in known.plain]
     stages = [_stage_kind(each) for each in known.tiled]
-    return tuple(map(_slot_kind, forms.program.slots)), tuple(stages), tuple(plain)
+    return tuple(map(_slot_kind, model.program.slots)), tuple(stages), tuple(plain)
 
 
 def _slot_kind(slot: Slot) -> Hashable:

@@ -1,4 +1,4 @@
-"""The search of one task: rows of its programs, ranked by closed forms and what was learned."""
+"""Set-up of the search of one task: its programs, their cost models, and what is known of it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from autotune.auto_scheduler.problem.search_problem import SearchProblem
-from autotune.auto_scheduler.search.arm import ClosedForms
-from autotune.auto_scheduler.search.forms.gpu import GpuForms
+from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel
+from autotune.auto_scheduler.search.arm import AnalyticalCostModel
 from autotune.auto_scheduler.search.models.descriptor import Descriptor, described
 from autotune.auto_scheduler.search.models.prior import gpu_prior
 from autotune.auto_scheduler.search.params import Param
@@ -43,18 +43,20 @@ def proposer_of(
         population=2 * int(params["evolutionary_search_population"]),
         generations=int(params["evolutionary_search_num_iters"]),
     )
-    forms = programs_of(task, sketches, params)
-    membership = _membership(task, forms, shared or SharedTrials()) if ranks and forms else None
-    made = Proposer(forms, rng, effort, ranks, membership)
+    cost_models = programs_of(task, sketches, params)
+    membership = (
+        _membership(task, cost_models, shared or SharedTrials()) if ranks and cost_models else None
+    )
+    made = Proposer(cost_models, rng, effort, ranks, membership)
     if known:
         made.learn(known)
     return made
 
 
 def _membership(
-    task: SearchProblem, forms: Sequence[ClosedForms], shared: SharedTrials
+    task: SearchProblem, cost_models: Sequence[AnalyticalCostModel], shared: SharedTrials
 ) -> tuple[TaskGroup, str, Descriptor]:
     """Return the group that a task belongs to, and what it is called there."""
-    kinds = frozenset(type(each).__name__ for each in forms)
-    shipped = gpu_prior() if all(isinstance(each, GpuForms) for each in forms) else None
+    kinds = frozenset(type(each).__name__ for each in cost_models)
+    shipped = gpu_prior() if all(isinstance(each, GpuCostModel) for each in cost_models) else None
     return shared.group((kinds, str(task.target)), shipped), task.workload_key, described(task)

@@ -1,4 +1,4 @@
-"""The candidate that closed forms rank first, for what was never tuned: nothing is measured."""
+"""The candidate that analytical cost models rank first, for graphs that were never tuned."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autotune.auto_scheduler.graph.flop import count_flop
 from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.problem.compute_dag import ComputeDAG
 from autotune.auto_scheduler.problem.search_problem import SearchProblem
-from autotune.auto_scheduler.search.arm import ClosedForms
+from autotune.auto_scheduler.search.arm import AnalyticalCostModel
 from autotune.auto_scheduler.search.params import DEFAULT_PARAMS
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.space.sampler import Sampler
@@ -72,17 +72,17 @@ def _worth_estimating(tensors: Sequence[Tensor], target: Target) -> SearchProble
     return SearchProblem(compute_dag=graph, target=target, layout_rewrite_option=as_it_is)
 
 
-def _best(programs: Sequence[ClosedForms]) -> RecordedState | None:
+def _best(programs: Sequence[AnalyticalCostModel]) -> RecordedState | None:
     rng = np.random.default_rng(0)
     least, best = inf, None
     share = max(_ROWS // max(len(programs), 1), _LEAST_ROWS)
-    for forms in programs:
-        rows = Sampler(forms.program, forms.limits(), rng).draw(share)
-        if not forms.program.slots or not len(rows):
+    for model in programs:
+        rows = Sampler(model.program, model.limits(), rng).draw(share)
+        if not model.program.slots or not len(rows):
             continue
-        found = forms(rows)
+        found = model(rows)
         seconds = np.where(found.feasible, found.seconds, inf)
         at = int(seconds.argmin())
         if seconds[at] < least:
-            least, best = float(seconds[at]), forms.program.candidate(rows[at])
+            least, best = float(seconds[at]), model.program.candidate(rows[at])
     return best

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
-from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
+from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
+from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.auto_scheduler.search.space.rounded_tiles import TILE_SIDES
 from autotune.auto_scheduler.search.space.sampler import Sampler
 from tests.auto_scheduler.convolutions import Conv, check_kernels
@@ -32,7 +32,7 @@ CONVOLUTIONS = {
     "both": Conv(n=1, c=64, h=14, w=14, f=72, stride=(1, 2)),
     "odd columns": Conv(n=3, c=16, h=7, w=9, f=67, kernel=(2, 2), pad=(0, 0, 1, 1), follows=False),
 }
-KINDS = (TensorForms, WarpgroupForms)
+KINDS = (TensorCoreCostModel, WarpgroupCostModel)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
@@ -41,10 +41,10 @@ def test_products_of_any_number_of_rows_and_columns_are_exact(name, tmp_path):
     rng, dtype = np.random.default_rng(0), TYPES[options.get("dtype", "float16")]
     jobs = []
     for kind in KINDS if min(m, n) >= 64 else KINDS[:1]:
-        task, (forms, *_) = programs(product(m, n, k, **options), kind)
-        rows, found = kernels(task, forms, 2)
+        task, (model, *_) = programs(product(m, n, k, **options), kind)
+        rows, found = kernels(task, model, 2)
         assert len(found) == 2
-        check_launches(task, forms.shape(rows), found)
+        check_launches(task, model.shape(rows), found)
         shapes = [each.shape for each in found[0].args if each.role == "in"]
         inputs = [rng.integers(-3, 4, each).astype(dtype) for each in shapes]
         wanted = wanted_of(options, *inputs)
@@ -58,30 +58,30 @@ def test_products_of_any_number_of_rows_and_columns_are_exact(name, tmp_path):
 
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_of_any_number_of_rows_and_columns_are_right(name, tmp_path):
-    check_kernels(CONVOLUTIONS[name], TensorForms, "mma_m16n8k", tmp_path)
+    check_kernels(CONVOLUTIONS[name], TensorCoreCostModel, "mma_m16n8k", tmp_path)
     if name != "odd columns":
-        check_kernels(CONVOLUTIONS[name], WarpgroupForms, "wgmma_m64n", tmp_path)
+        check_kernels(CONVOLUTIONS[name], WarpgroupCostModel, "wgmma_m64n", tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_little_is_computed_for_nothing(kind):
     """Tiles are counted as if there were an eighth more rows at most, where there are many."""
     for m in (264, 777, 1000, 3137):
-        _, (forms, *_) = programs(product(m, 1000, 64), kind)
-        hint = "tensor_core" if kind is TensorForms else "wgmma"
-        sides = zip(forms.program.slots, (m, 1000), TILE_SIDES[hint], strict=False)
+        _, (model, *_) = programs(product(m, 1000, 64), kind)
+        hint = "tensor_core" if kind is TensorCoreCostModel else "wgmma"
+        sides = zip(model.program.slots, (m, 1000), TILE_SIDES[hint], strict=False)
         for slot, n, side in sides:
             assert slot.extent * side.unit < (n + side.unit) * 9 / 8
 
 
 def test_no_tile_is_larger_than_what_there_is():
-    _, (forms, *_) = programs(product(70, 72, 64), WarpgroupForms)
-    rows = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(100)
-    shape = forms.shape(rows)
+    _, (model, *_) = programs(product(70, 72, 64), WarpgroupCostModel)
+    rows = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(100)
+    shape = model.shape(rows)
     assert set(shape.tile_rows) == {64}
     assert set(shape.tile_columns) <= {32, 64}
 
 
 def test_blocks_take_tiles_in_turn_only_where_all_are_whole():
-    assert len(programs(product(1024, 1024, 256), WarpgroupForms)[1]) == 2
-    assert len(programs(product(1024, 1000, 256), WarpgroupForms)[1]) == 1
+    assert len(programs(product(1024, 1024, 256), WarpgroupCostModel)[1]) == 2
+    assert len(programs(product(1024, 1000, 256), WarpgroupCostModel)[1]) == 1

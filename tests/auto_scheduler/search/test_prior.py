@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autotune.auto_scheduler import ComputeDAG, RandomModel, SearchTask, SketchPolicy, XGBModel
-from autotune.auto_scheduler.search.forms.gpu import FEATURES
+from autotune.auto_scheduler.search.analytical.gpu import FEATURES
 from autotune.auto_scheduler.search.models import descriptor
 from autotune.auto_scheduler.search.models.common_model import (
     CommonModel,
@@ -35,12 +35,12 @@ def knows_what_ships(model, target):
     return member is not None and bool(member.group.model.predict(rows).any())
 
 
-def test_what_ships_was_made_with_the_closed_forms_of_today():
+def test_what_ships_was_made_with_the_features_of_today():
     with np.load(FILE) as data:
         assert data["features"].shape == (len(data["residuals"]), FEATURES)
         assert data["descriptors"].shape == (len(data["residuals"]), descriptor.COLUMNS)
         assert np.isfinite(data["residuals"]).all()
-        message = "closed forms have changed: run python -m benchmarks.auto_scheduler.prior"
+        message = "analytical features have changed: run python -m benchmarks.auto_scheduler.prior"
         found, want = fingerprint(data["rows"]), data["fingerprint"]
         np.testing.assert_allclose(found, want, 1e-4, 1e-4, err_msg=message)
 

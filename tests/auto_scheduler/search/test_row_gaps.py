@@ -7,8 +7,8 @@ import pytest
 
 from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
-from autotune.auto_scheduler.search.forms.gpu_columns import Levels, footprint
-from autotune.auto_scheduler.search.forms.gpu_stage import StageForms
+from autotune.auto_scheduler.search.analytical.gpu_columns import Levels, footprint
+from autotune.auto_scheduler.search.analytical.gpu_stage import StageEstimate
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.auto_scheduler.states.loop_state import plain_state
@@ -20,7 +20,7 @@ from tests.auto_scheduler.running import assert_states_compute_the_same, kernel_
 PARAMS = SketchPolicy.DEFAULT_PARAMS
 
 
-def first_forms(tensors):
+def first_model(tensors):
     task = SearchTask(compute_dag=ComputeDAG(tensors), target="cuda -arch=sm_90")
     return task, programs_of(task, sketches_of(task, PARAMS), PARAMS)[0]
 
@@ -31,12 +31,12 @@ def both_along_the_sum(batch, size, depth):
     return [a, b, topi.nn.batch_matmul(a, b)]
 
 
-def rows_with_and_without(forms):
+def rows_with_and_without(model):
     """Return a row of 8 steps a chunk, read by vectors, without gaps and with them."""
-    (tiled,) = forms.tiled
+    (tiled,) = model.tiled
     row = [
         value
-        for slot in forms.program.slots
+        for slot in model.program.slots
         for value in ([1] * slot.width if slot.width > 1 else [slot.values[0]])
     ]
     row[tiled.reductions[0].columns.start] = 8
@@ -51,17 +51,17 @@ def rows_with_and_without(forms):
 
 
 def test_what_threads_read_across_has_no_such_choice():
-    _, forms = first_forms(matmul(16, 16, 32))
-    named = {each.name: each.row for each in forms.tiled[0].inputs}
+    _, model = first_model(matmul(16, 16, 32))
+    named = {each.name: each.row for each in model.tiled[0].inputs}
     assert named["A.shared"] is not None  # rows along the sum
     assert named["B.shared"] is None  # rows along the columns of threads
-    _, forms = first_forms(both_along_the_sum(2, 16, 32))
-    assert all(each.row is not None for each in forms.tiled[0].inputs)
+    _, model = first_model(both_along_the_sum(2, 16, 32))
+    assert all(each.row is not None for each in model.tiled[0].inputs)
 
 
 def test_rows_of_other_lengths_compute_the_same(tmp_path):
-    task, forms = first_forms(both_along_the_sum(2, 16, 32))
-    candidates = [forms.program.candidate(row) for row in rows_with_and_without(forms)]
+    task, model = first_model(both_along_the_sum(2, 16, 32))
+    candidates = [model.program.candidate(row) for row in rows_with_and_without(model)]
     states = [
         plain_state(task.compute_dag.init_state.dag).after(each.transform_steps)
         for each in candidates
@@ -73,20 +73,20 @@ def test_rows_of_other_lengths_compute_the_same(tmp_path):
 
 
 def test_a_row_without_gaps_leaves_no_step_and_both_come_back():
-    _, forms = first_forms(both_along_the_sum(2, 16, 32))
-    for row, count in zip(rows_with_and_without(forms), (0, 2), strict=True):
-        steps = forms.program.candidate(row).transform_steps
+    _, model = first_model(both_along_the_sum(2, 16, 32))
+    for row, count in zip(rows_with_and_without(model), (0, 2), strict=True):
+        steps = model.program.candidate(row).transform_steps
         found = [step for step in steps if isinstance(step, StorageAlignStep)]
         assert len(found) == count
         again = [step_from_row(json.loads(json.dumps(step.to_row()))) for step in steps]
-        assert forms.program.row_of(again) == row.tolist()
+        assert model.program.row_of(again) == row.tolist()
 
 
 def test_closed_forms_count_gaps_and_see_fewer_threads_in_a_bank():
-    _, forms = first_forms(both_along_the_sum(1, 64, 64))
-    rows = rows_with_and_without(forms)
-    (tiled,) = forms.tiled
-    stage = StageForms(tiled, rows, forms.model)
+    _, model = first_model(both_along_the_sum(1, 64, 64))
+    rows = rows_with_and_without(model)
+    (tiled,) = model.tiled
+    stage = StageEstimate(tiled, rows, model.device)
     assert stage.shared_bytes.tolist() == [2 * 64 * 8 * 4, 2 * 64 * 12 * 4]
     traffic = stage.traffic[1]
     assert traffic.conflict[1] < traffic.conflict[0]
@@ -94,9 +94,9 @@ def test_closed_forms_count_gaps_and_see_fewer_threads_in_a_bank():
 
 @pytest.mark.parametrize("tensors", [both_along_the_sum(2, 48, 24), matmul(96, 64, 40)])
 def test_gaps_are_drawn_only_where_they_change_banks(tensors):
-    _, forms = first_forms(tensors)
-    rows = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(256)
-    (tiled,) = forms.tiled
+    _, model = first_model(tensors)
+    rows = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(256)
+    (tiled,) = model.tiled
     for each in tiled.inputs:
         if each.row is None:
             continue

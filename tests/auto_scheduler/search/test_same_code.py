@@ -7,7 +7,7 @@ import pytest
 
 from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
-from autotune.auto_scheduler.search.forms.same_code import (
+from autotune.auto_scheduler.search.analytical.same_code import (
     plain_sums,
     with_fewest_loops,
     with_lowest_limit,
@@ -28,20 +28,20 @@ def programs(tensors):
     return task, programs_of(task, sketches_of(task, PARAMS), PARAMS)
 
 
-def source(task, forms, row):
+def source(task, model, row):
     """Return the text of a row's kernel, with its loops named in the order in which they stand."""
     state = plain_state(task.compute_dag.init_state.dag)
-    state = state.after(forms.program.candidate(row).transform_steps)
+    state = state.after(model.program.candidate(row).transform_steps)
     text = kernel_of(task.compute_dag, state, "cuda", "k").source
     for number, name in enumerate(dict.fromkeys(re.findall(r"for \(int (\w+) =", text))):
         text = re.sub(rf"\b{name}\b", f"loop{number}", text)
     return text
 
 
-def row_of(forms, **lengths):
+def row_of(model, **lengths):
     """Return a row of ones and first choices, with some lengths of a product's axes."""
-    (tiled,) = forms.tiled
-    row = [1 if slot.width > 1 else slot.values[0] for slot in forms.program.slots
+    (tiled,) = model.tiled
+    row = [1 if slot.width > 1 else slot.values[0] for slot in model.program.slots
            for _ in range(slot.width)]  # fmt: skip
     for name, each in zip("ijk", (*tiled.data, *tiled.reductions), strict=True):
         given = lengths[name]
@@ -51,69 +51,69 @@ def row_of(forms, **lengths):
 
 
 def test_loops_with_nothing_between_them_stand_as_one():
-    task, (forms, *_) = programs(matmul(32, 32, 64))
+    task, (model, *_) = programs(matmul(32, 32, 64))
     rows = np.array(
         [
-            row_of(forms, i=(1, 8, 2, 1), j=(1, 8, 4, 1), k=(1, 4), limit=0),
-            row_of(forms, i=(1, 8, 1, 2), j=(1, 8, 1, 4), k=(4, 1), limit=0),
-            row_of(forms, i=(1, 8, 2, 1), j=(1, 8, 4, 1), k=(4, 1), limit=0),
+            row_of(model, i=(1, 8, 2, 1), j=(1, 8, 4, 1), k=(1, 4), limit=0),
+            row_of(model, i=(1, 8, 1, 2), j=(1, 8, 1, 4), k=(4, 1), limit=0),
+            row_of(model, i=(1, 8, 2, 1), j=(1, 8, 4, 1), k=(4, 1), limit=0),
         ]
     )
-    one = row_of(forms, i=(1, 8, 1, 2), j=(1, 8, 1, 4), k=(1, 4), limit=0)
-    found = with_fewest_loops(forms.tiled[0], rows, 64)
+    one = row_of(model, i=(1, 8, 1, 2), j=(1, 8, 1, 4), k=(1, 4), limit=0)
+    found = with_fewest_loops(model.tiled[0], rows, 64)
     assert found.tolist() == [rows[0].tolist(), one.tolist(), one.tolist()]
-    assert source(task, forms, rows[2]) == source(task, forms, one)
-    assert source(task, forms, rows[0]) != source(task, forms, one)
+    assert source(task, model, rows[2]) == source(task, model, one)
+    assert source(task, model, rows[0]) != source(task, model, one)
 
 
 def test_two_loops_over_one_sum_that_are_written_out_stand_as_one():
-    task, (forms, *_) = programs(matmul(32, 32, 64))
+    task, (model, *_) = programs(matmul(32, 32, 64))
     sizes = {"i": (1, 8, 1, 2), "j": (1, 8, 1, 1)}
-    written = np.array([row_of(forms, **sizes, k=k, limit=64) for k in ((4, 2), (1, 8))])
-    found = with_fewest_loops(forms.tiled[0], written, 64)
+    written = np.array([row_of(model, **sizes, k=k, limit=64) for k in ((4, 2), (1, 8))])
+    found = with_fewest_loops(model.tiled[0], written, 64)
     assert found.tolist() == [written[1].tolist()] * 2
-    assert source(task, forms, written[0]) == source(task, forms, written[1])
-    loops = row_of(forms, **sizes, k=(4, 2), limit=0)[None]
-    assert with_fewest_loops(forms.tiled[0], loops, 64).tolist() == loops.tolist()
+    assert source(task, model, written[0]) == source(task, model, written[1])
+    loops = row_of(model, **sizes, k=(4, 2), limit=0)[None]
+    assert with_fewest_loops(model.tiled[0], loops, 64).tolist() == loops.tolist()
 
 
 def test_loops_longer_than_the_longest_inner_one_stay_apart():
-    _, (forms, *_) = programs(matmul(32, 32, 64))
-    row = row_of(forms, i=(1, 8, 1, 2), j=(1, 8, 1, 1), k=(32, 1), limit=0)[None]
-    assert with_fewest_loops(forms.tiled[0], row, 16).tolist() == row.tolist()
+    _, (model, *_) = programs(matmul(32, 32, 64))
+    row = row_of(model, i=(1, 8, 1, 2), j=(1, 8, 1, 1), k=(32, 1), limit=0)[None]
+    assert with_fewest_loops(model.tiled[0], row, 16).tolist() == row.tolist()
 
 
 def test_a_limit_that_writes_out_no_more_than_a_lower_one_becomes_that():
-    task, (forms, *_) = programs(matmul(64, 64, 64))
+    task, (model, *_) = programs(matmul(64, 64, 64))
     sizes = {"i": (1, 8, 1, 8), "j": (1, 8, 1, 4), "k": (1, 4)}
-    rows = np.array([row_of(forms, **sizes, limit=n) for n in UNROLL_LIMITS])
-    found = with_lowest_limit(forms.tiled[0], rows, UNROLL_LIMITS)
-    kept = found[:, forms.tiled[0].unroll].tolist()
+    rows = np.array([row_of(model, **sizes, limit=n) for n in UNROLL_LIMITS])
+    found = with_lowest_limit(model.tiled[0], rows, UNROLL_LIMITS)
+    kept = found[:, model.tiled[0].unroll].tolist()
     assert kept[-2:] == [512, 512]  # 8 x 4 sums of four steps are 128 statements
-    assert source(task, forms, rows[-1]) == source(task, forms, rows[-2])
-    texts = {limit: source(task, forms, row) for limit, row in zip(kept, found, strict=True)}
+    assert source(task, model, rows[-1]) == source(task, model, rows[-2])
+    texts = {limit: source(task, model, row) for limit, row in zip(kept, found, strict=True)}
     assert texts[512] != texts[kept[0]]
 
 
 def test_short_sums_that_are_not_tiled_have_one_limit():
     x = te.placeholder((1, 4, 8, 8), "float32", "x")
     pooled = topi.nn.pool2d(x, (3, 3), (2, 2), (1, 1), (1, 1, 1, 1), "max")
-    task, (forms,) = programs([x, pooled])
-    (pooling,) = plain_sums(forms.program, forms.tiled)
+    task, (model,) = programs([x, pooled])
+    (pooling,) = plain_sums(model.program, model.tiled)
     assert (pooling.terms, pooling.threads, pooling.loops) == (9, (), 2)
     rows = np.array([[32, limit] for limit in UNROLL_LIMITS])
     found = with_lowest_plain_limits([pooling], rows, UNROLL_LIMITS)
     assert found[:, pooling.limit].tolist() == [0, 16, 64, 64, 64]
-    assert source(task, forms, rows[2]) == source(task, forms, rows[-1])
+    assert source(task, model, rows[2]) == source(task, model, rows[-1])
 
 
 def test_the_sum_of_what_blocks_summed_is_left_to_the_compiler():
     _, found = programs(matmul(16, 16, 2048))
     split = [each for each in found if each.tiled and plain_sums(each.program, each.tiled)]
     assert split
-    for forms in split:
-        (parts,) = plain_sums(forms.program, forms.tiled)
-        rows = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(64)
+    for model in split:
+        (parts,) = plain_sums(model.program, model.tiled)
+        rows = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(64)
         assert (parts.threads, parts.loops) == ((), 1)
         assert set(rows[:, parts.limit].tolist()) == {0}
 
@@ -121,13 +121,13 @@ def test_the_sum_of_what_blocks_summed_is_left_to_the_compiler():
 def test_a_limit_for_terms_that_threads_share_is_that_of_the_terms_of_one():
     x = te.placeholder((64, 4096), "float32", "x")
     task, found = programs([x, topi.nn.softmax(x)])
-    forms = found[0]
-    sums = plain_sums(forms.program, forms.tiled)
+    model = found[0]
+    sums = plain_sums(model.program, model.tiled)
     assert [(each.terms, each.threads, each.loops) for each in sums] == [(4096, (0,), 1)] * 2
     rows = np.array([[n, limit, 0] for n in (512, 32) for limit in UNROLL_LIMITS])
     kept = with_lowest_plain_limits(sums, rows, UNROLL_LIMITS)[:, 1].tolist()
     assert kept == [0] * 5 + [0, 0, 0, 512, 512]  # 8 terms of a thread, and 128
-    assert source(task, forms, rows[-1]) == source(task, forms, rows[-2])
+    assert source(task, model, rows[-1]) == source(task, model, rows[-2])
 
 
 @pytest.mark.parametrize(
@@ -136,6 +136,6 @@ def test_a_limit_for_terms_that_threads_share_is_that_of_the_terms_of_one():
 )
 def test_rows_that_stand_for_others_stay_as_they_are(tensors):
     _, found = programs(tensors)
-    for forms in found:
-        rows = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(256)
-        assert (forms.repair(rows) == rows).all()
+    for model in found:
+        rows = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(256)
+        assert (model.repair(rows) == rows).all()

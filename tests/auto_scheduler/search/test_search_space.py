@@ -1,4 +1,4 @@
-"""Programs, rows and closed forms: what a search does without lowering anything."""
+"""Programs, rows and estimates: what a search does without lowering anything."""
 
 import math
 import re
@@ -17,7 +17,7 @@ from autotune.auto_scheduler import (
     SketchPolicy,
     XGBModel,
 )
-from autotune.auto_scheduler.search.forms.gpu_stage import StageForms
+from autotune.auto_scheduler.search.analytical.gpu_stage import StageEstimate
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.proposer import Effort, Proposer
 from autotune.auto_scheduler.search.space.factors import factorings, primes
@@ -50,7 +50,7 @@ GRAPHS = {
 }
 
 
-def forms(name, target="cuda -arch=sm_90"):
+def models(name, target="cuda -arch=sm_90"):
     task = SearchTask(compute_dag=ComputeDAG(GRAPHS[name]), target=target)
     return task, programs_of(task, sketches_of(task, PARAMS), PARAMS)
 
@@ -79,7 +79,7 @@ def test_primes_multiply_to_their_number(number):
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_closed_forms_say_what_lowering_finds(name):
-    task, found = forms(name)
+    task, found = models(name)
     rng = np.random.default_rng(0)
     for each in found[:3]:
         rows = Sampler(each.program, each.limits(), rng).draw(4)
@@ -87,7 +87,7 @@ def test_closed_forms_say_what_lowering_finds(name):
             kernel = kernel_of(task.realise(each.program.candidate(row)).what, task.target)
             assert launch_violation(kernel, task.target.limits) is None
             for tiled, call in zip(each.tiled, kernel.calls, strict=False):
-                stage = StageForms(tiled, rows, each.model)
+                stage = StageEstimate(tiled, rows, each.device)
                 assert math.prod(call.launch.block) == stage.shape.threads[i]
                 assert math.prod(call.launch.grid) == stage.shape.blocks[i]
                 assert shared_bytes(kernel.source, call) == stage.shared_bytes[i]
@@ -102,7 +102,7 @@ def shared_bytes(source, call):
 
 
 def test_what_is_infeasible_is_never_drawn():
-    _, found = forms("tutorial")
+    _, found = models("tutorial")
     rng = np.random.default_rng(1)
     for each in found:
         sampler = Sampler(each.program, each.limits(), rng)
@@ -136,7 +136,7 @@ def test_a_small_program_is_enumerated():
 
 
 def test_a_row_and_its_steps_are_the_same_candidate():
-    _, found = forms("tutorial")
+    _, found = models("tutorial")
     rng = np.random.default_rng(2)
     for each in found:
         for row in Sampler(each.program, each.limits(), rng).draw(3):
@@ -148,7 +148,7 @@ def test_a_row_and_its_steps_are_the_same_candidate():
 
 def test_proposals_follow_from_the_seed_and_none_comes_twice():
     def run():
-        proposer = Proposer(forms("matmul")[1], np.random.default_rng(5), SMALL)
+        proposer = Proposer(models("matmul")[1], np.random.default_rng(5), SMALL)
         first = proposer.propose(8)
         proposer.learn([(each.transform_steps, 1e-5 * (i + 1)) for i, each in enumerate(first)])
         return [each.key for each in (*first, *proposer.propose(8))]
@@ -160,7 +160,7 @@ def test_proposals_follow_from_the_seed_and_none_comes_twice():
 
 def test_a_search_finds_a_time_that_only_measurements_show():
     # The estimate knows nothing of this: it depends on the width of copies alone.
-    _, found = forms("matmul")
+    _, found = models("matmul")
     proposer = Proposer(found, np.random.default_rng(3), SMALL)
 
     def seconds(steps):
@@ -177,7 +177,7 @@ def test_a_search_finds_a_time_that_only_measurements_show():
 
 
 def test_failed_trials_are_learned_from_and_steps_of_nobody_passed_over():
-    proposer = Proposer(forms("matmul")[1], np.random.default_rng(4), SMALL)
+    proposer = Proposer(models("matmul")[1], np.random.default_rng(4), SMALL)
     batch = proposer.propose(8)
     proposer.learn([(each.transform_steps, math.inf) for each in batch] + [((), 1.0)])
     assert len(proposer.propose(8)) == 8
@@ -185,7 +185,7 @@ def test_failed_trials_are_learned_from_and_steps_of_nobody_passed_over():
 
 @pytest.mark.parametrize("name", ["matmul", "strided"])
 def test_programs_for_a_cpu_lower(name):
-    task, found = forms(name, "llvm")
+    task, found = models(name, "llvm")
     rng = np.random.default_rng(0)
     for each in found:
         for row in Sampler(each.program, each.limits(), rng).draw(2):
@@ -278,7 +278,7 @@ def test_distinct_rows_are_those_that_sorting_finds(count, width, seed):
 
 def test_a_search_looks_at_each_generation_once():
     """The model is asked for the rows of all programs together, which costs a seventh."""
-    _, found = forms("tutorial")
+    _, found = models("tutorial")
     proposer = Proposer(found, np.random.default_rng(0), SMALL)
     first = proposer.propose(8)
     proposer.learn([(each.transform_steps, 1e-5 * (i + 1)) for i, each in enumerate(first)])
@@ -301,6 +301,6 @@ def test_inner_steps_that_are_no_straight_code_make_outer_loops_read_again():
         row[axis.columns] = [1, 8, 2, 2]
     steps = np.array([row, row])
     steps[:, tiled.reductions[0].columns] = [[4, 8], [1, 32]]
-    stage = StageForms(tiled, steps, each.model)
+    stage = StageEstimate(tiled, steps, each.device)
     assert [traffic.again.tolist() for traffic in stage.traffic] == [[1, 2], [1, 2]]
     assert stage.seconds[1] > stage.seconds[0]

@@ -39,7 +39,7 @@ def measured(proposer, count=12, seconds=None):
     rng = np.random.default_rng(len(proposer.arms))
     batch = proposer.propose(count)
     rows = [proposer.row_of(each.transform_steps) for each in batch]
-    estimates = [proposer.arms[at].forms(row[None]).seconds[0] for at, row in rows]
+    estimates = [proposer.arms[at].cost_model(row[None]).seconds[0] for at, row in rows]
     times = (
         [estimate * 2 ** rng.normal(0, 0.1) for estimate in estimates]
         if seconds is None
@@ -212,7 +212,7 @@ def test_half_of_a_first_batch_is_best_by_estimates_alone():
     pools = search._evolved(search.effort)
     first = search._first(pools, 16)
     estimated = sorted((score for pool in pools for score in pool.estimated), reverse=True)
-    own = [search.arms[at].forms(row[None]).seconds[0] for at, row in first]
+    own = [search.arms[at].cost_model(row[None]).seconds[0] for at, row in first]
     assert len(first) == 8
     assert -np.log2(own[0]) == pytest.approx(estimated[0])
     measured(search)

@@ -7,14 +7,14 @@ from autotune import te, topi
 from autotune.auto_scheduler import ComputeDAG, SearchTask
 from autotune.auto_scheduler.measuring.measure_input import MeasureInput, RecordedTask
 from autotune.auto_scheduler.records.codec import decode, encode
-from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
-from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
+from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
+from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.driver import kernel_of
 from autotune.errors import ExpressionError
 from autotune.measure.types import MeasureResult
 from autotune.topi.nn.conv2d import FILTERS
-from tests.auto_scheduler.convolutions import Conv, check_kernels, forms_of
+from tests.auto_scheduler.convolutions import Conv, check_kernels, models_of
 from tests.auto_scheduler.tensor_core_programs import (
     PARAMS,
     check_launches,
@@ -56,27 +56,27 @@ LARGE = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_convolutions_of_warps_compute_what_numpy_does(name, tmp_path):
-    check_kernels(CASES[name], TensorForms, "mma_m16n8k", tmp_path)
+    check_kernels(CASES[name], TensorCoreCostModel, "mma_m16n8k", tmp_path)
 
 
 @pytest.mark.parametrize("name", LARGE)
 def test_convolutions_of_warpgroups_compute_what_numpy_does(name, tmp_path):
-    check_kernels(LARGE[name], WarpgroupForms, "wgmma_m64n", tmp_path)
+    check_kernels(LARGE[name], WarpgroupCostModel, "wgmma_m64n", tmp_path)
 
 
-@pytest.mark.parametrize("kind", [TensorForms, WarpgroupForms])
-def test_closed_forms_of_convolutions_say_what_lowering_finds(kind):
-    task, (forms, *_) = forms_of(Conv(n=4, c=64, h=16, w=16, f=128), kind)
-    rows, found = kernels(task, forms, 8)
-    check_launches(task, forms.shape(rows), found)
+@pytest.mark.parametrize("kind", [TensorCoreCostModel, WarpgroupCostModel])
+def test_estimates_of_convolutions_say_what_lowering_finds(kind):
+    task, (model, *_) = models_of(Conv(n=4, c=64, h=16, w=16, f=128), kind)
+    rows, found = kernels(task, model, 8)
+    check_launches(task, model.shape(rows), found)
 
 
-@pytest.mark.parametrize("kind", [TensorForms, WarpgroupForms])
+@pytest.mark.parametrize("kind", [TensorCoreCostModel, WarpgroupCostModel])
 def test_a_record_of_a_convolution_and_its_python_text_give_the_same_kernel(kind):
-    task, (forms, *_) = forms_of(LARGE["bias"], kind)
-    rows, (kernel,) = kernels(task, forms, 1)
-    state = forms.program.candidate(rows[0])
-    assert forms.program.row_of(state.transform_steps) == rows[0].tolist()
+    task, (model, *_) = models_of(LARGE["bias"], kind)
+    rows, (kernel,) = kernels(task, model, 1)
+    state = model.program.candidate(rows[0])
+    assert model.program.row_of(state.transform_steps) == rows[0].tolist()
     logged = MeasureInput(RecordedTask("k", "cuda"), state)
     again, _ = decode(encode(logged, MeasureResult((1e-5,), 0, 1.0, 1.0)))
     assert kernel_of(task.realise(again.state).what, task.target, "k0").source == kernel.source
@@ -88,8 +88,8 @@ def test_a_record_of_a_convolution_and_its_python_text_give_the_same_kernel(kind
 
 def test_weights_are_views_of_the_places_that_they_have():
     """What is no padding needs no condition, and neighbours are copied 16 bytes at a time."""
-    task, (forms, *_) = forms_of(Conv(n=1, c=64, h=16, w=16, f=64), WarpgroupForms)
-    _, found = kernels(task, forms, 8)
+    task, (model, *_) = models_of(Conv(n=1, c=64, h=16, w=16, f=64), WarpgroupCostModel)
+    _, found = kernels(task, model, 8)
     for kernel in found:
         copies = [line for line in kernel.source.splitlines() if "memcpy_async" in line]
         assert all(line.endswith("16);") for line in copies)
@@ -105,7 +105,7 @@ def test_weights_are_views_of_the_places_that_they_have():
     ids=["rows", "columns", "steps"],
 )
 def test_convolutions_that_do_not_fit_are_left_to_others(conv):
-    assert not forms_of(conv, TensorForms)[1]
+    assert not models_of(conv, TensorCoreCostModel)[1]
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "HWCN"])
@@ -119,7 +119,7 @@ def test_a_layer_of_topi_runs_on_tensor_cores_only_where_tf32_is_asked_for(layou
         out = topi.nn.conv2d(x, w, 1, 1, data_layout=layout, tf32=asked)
         task = SearchTask(compute_dag=ComputeDAG([x, w, out]), target="cuda -arch=sm_90")
         found = programs_of(task, sketches_of(task, PARAMS), PARAMS)
-        assert any(isinstance(each, TensorForms) for each in found) is asked
+        assert any(isinstance(each, TensorCoreCostModel) for each in found) is asked
         tasks.append(task)
     assert tasks[0].workload_key != tasks[1].workload_key
 
@@ -142,8 +142,8 @@ def test_windows_of_one_row_of_numbers_are_views(tmp_path):
     )
     task = SearchTask(compute_dag=ComputeDAG([signal, weight, out]), target="cuda -arch=sm_90")
     found = programs_of(task, sketches_of(task, PARAMS), PARAMS)
-    forms = next(each for each in found if isinstance(each, TensorForms))
-    _, (kernel,) = kernels(task, forms, 1)
+    model = next(each for each in found if isinstance(each, TensorCoreCostModel))
+    _, (kernel,) = kernels(task, model, 1)
     rng = np.random.default_rng(0)
     x, w = (rng.uniform(-1, 1, shape).astype(np.float16) for shape in ((93,), (16, 40)))
     (got,) = run_batch([Job(kernel, [x, w], 0)], tmp_path)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from autotune import te, topi
-from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
-from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
+from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
+from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.kernel import launch_violation
 from tests.auto_scheduler.sketch.test_permuted_operands import copies_of
@@ -56,18 +56,18 @@ class Grouped:
 
 
 CASES = {
-    "32 wide": (TensorForms, Grouped()),
-    "stride": (TensorForms, Grouped(n=2, size=7, stride=2)),
-    "more filters": (TensorForms, Grouped(c=32, size=6, f=128, follows=False)),
-    "pointwise": (TensorForms, Grouped(n=2, size=5, f=128, kernel=1)),
-    "bfloat16": (TensorForms, Grouped(c=96, f=96, groups=3, dtype="bfloat16")),
-    "64 wide": (WarpgroupForms, Grouped(c=128, f=128)),
-    "more rows": (WarpgroupForms, Grouped(n=2, c=128, size=6, f=256, kernel=1, follows=False)),
+    "32 wide": (TensorCoreCostModel, Grouped()),
+    "stride": (TensorCoreCostModel, Grouped(n=2, size=7, stride=2)),
+    "more filters": (TensorCoreCostModel, Grouped(c=32, size=6, f=128, follows=False)),
+    "pointwise": (TensorCoreCostModel, Grouped(n=2, size=5, f=128, kernel=1)),
+    "bfloat16": (TensorCoreCostModel, Grouped(c=96, f=96, groups=3, dtype="bfloat16")),
+    "64 wide": (WarpgroupCostModel, Grouped(c=128, f=128)),
+    "more rows": (WarpgroupCostModel, Grouped(n=2, c=128, size=6, f=256, kernel=1, follows=False)),
 }
 
 
-def drawn(forms, count):
-    return Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(count)
+def drawn(model, count):
+    return Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(count)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -76,10 +76,10 @@ def test_convolutions_of_groups_compute_what_numpy_does(name, tmp_path):
     task, found = programs(conv.tensors(), kind)
     several = [each for each in found if len(drawn(each, 2)) == 2]
     assert {bool(copies_of(each)) for each in several} == {False, True}
-    for place, forms in enumerate(several):
-        assert forms.batch == conv.groups
-        rows, made = kernels(task, forms, 1)
-        shape, copies = forms.shape(rows), len(copies_of(forms))
+    for place, model in enumerate(several):
+        assert model.batch == conv.groups
+        rows, made = kernels(task, model, 1)
+        shape, copies = model.shape(rows), len(copies_of(model))
         for i, kernel in enumerate(made):
             main = kernel.calls[copies]
             assert len(kernel.calls) == copies + 1
@@ -87,8 +87,8 @@ def test_convolutions_of_groups_compute_what_numpy_does(name, tmp_path):
             if not getattr(shape, "in_turn", False):
                 assert np.prod(main.launch.grid) == shape.blocks[i]
             assert main.launch.shared_bytes in (0, shape.shared_bytes[i])
-            state = forms.program.candidate(rows[i])
-            assert forms.program.row_of(state.transform_steps) == rows[i].tolist()
+            state = model.program.candidate(rows[i])
+            assert model.program.row_of(state.transform_steps) == rows[i].tolist()
         rng, dtype = np.random.default_rng(0), TYPES[conv.dtype]
         shapes = [each.shape for each in made[0].args if each.role == "in"]
         inputs = [rng.integers(-2, 3, each).astype(dtype) for each in shapes]
@@ -104,15 +104,15 @@ def test_convolutions_of_groups_compute_what_numpy_does(name, tmp_path):
     [
         (Grouped(c=32, f=32), ()),  # groups of 16 filters are less than a warp has columns
         (Grouped(c=96, f=96), ()),  # 48 are no multiple of these
-        (Grouped(c=128, f=128), (TensorForms, WarpgroupForms)),
-        (Grouped(c=192, f=192), (TensorForms,)),
+        (Grouped(c=128, f=128), (TensorCoreCostModel, WarpgroupCostModel)),
+        (Grouped(c=192, f=192), (TensorCoreCostModel,)),
         (Grouped(c=64, f=64, groups=64), ()),
         (Grouped(c=128, f=128, dtype="float32", follows=False), ()),
     ],
     ids=str,
 )
 def test_groups_are_multiplied_where_tiles_divide_them(conv, kinds):
-    _, found = programs(conv.tensors(), (TensorForms, WarpgroupForms))
+    _, found = programs(conv.tensors(), (TensorCoreCostModel, WarpgroupCostModel))
     assert {type(each) for each in found} == set(kinds)
 
 
@@ -126,13 +126,15 @@ def test_heads_that_share_keys_are_a_batch_as_they_were():
     def value(h, i, j):
         return te.sum(q[h, i, r].astype("float32") * k[h // 32, j, r].astype("float32"), axis=r)
 
-    _, found = programs([q, k, te.compute((64, 64, 64), value, name="scores")], TensorForms)
+    _, found = programs(
+        [q, k, te.compute((64, 64, 64), value, name="scores")], TensorCoreCostModel
+    )
     assert {each.batch for each in found} == {64}
 
 
 def test_groups_are_copied_with_their_channels_last():
     conv = Grouped(n=2, c=128, size=14, f=128, groups=4)
-    for forms in programs(conv.tensors(), TensorForms)[1]:
-        copied = bool(copies_of(forms))
-        assert copies_of(forms) == ({"pad_temp.permuted", "w.permuted"} if copied else set())
-        assert forms.singly == ((False, False) if copied else (True, False))
+    for model in programs(conv.tensors(), TensorCoreCostModel)[1]:
+        copied = bool(copies_of(model))
+        assert copies_of(model) == ({"pad_temp.permuted", "w.permuted"} if copied else set())
+        assert model.singly == ((False, False) if copied else (True, False))

@@ -12,7 +12,7 @@ from autotune.auto_scheduler import (
     SketchPolicy,
     XGBModel,
 )
-from autotune.auto_scheduler.search.forms.cpu_model import CpuModel
+from autotune.auto_scheduler.search.analytical.cpu_parameters import CpuParameters
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.space.annotate_cpu import cpu_program
 from autotune.auto_scheduler.search.space.sampler import Sampler
@@ -34,9 +34,9 @@ def convolution(channels, size, filters, stride=1):
     return [data, weight, topi.nn.conv2d_nchw(data, weight, stride, 1)]
 
 
-def along_channels(forms):
+def along_channels(models):
     """Return those of which the innermost loop of the sums is over output channels."""
-    return [each for each in forms if any(tiled.lanes == 1 for tiled in each.tiled)]
+    return [each for each in models if any(tiled.lanes == 1 for tiled in each.tiled)]
 
 
 @pytest.mark.parametrize(
@@ -73,16 +73,17 @@ def test_programs_with_lanes_along_channels_are_right(size, stride):
     plain = autotune.build(te.create_schedule(tensors[-1].op), tensors, target="llvm")
     plain(*arrays)
     proposer = SketchPolicy(task, seed=0).proposer
-    for arm in along_channels([arm.forms for arm in proposer.arms])[:4:3]:
-        sampler = next(each.sampler for each in proposer.arms if each.forms is arm)
-        schedule, args = task.realise(arm.program.candidate(sampler.draw(8)[3])).what
+    for model in along_channels([arm.cost_model for arm in proposer.arms])[:4:3]:
+        sampler = next(each.sampler for each in proposer.arms if each.cost_model is model)
+        schedule, args = task.realise(model.program.candidate(sampler.draw(8)[3])).what
         out = np.full_like(arrays[2], np.nan)
         autotune.build(schedule, args, target="llvm")(*arrays[:2], out)
         np.testing.assert_allclose(out, arrays[2], rtol=1e-4, atol=1e-4)
 
 
 def test_the_first_proposal_for_short_rows_multiplies_vectors_of_weights(monkeypatch):
-    monkeypatch.setattr(CpuModel, "here", CpuModel)  # 16 registers, whatever runs the test
+    # 16 registers, whatever runs the test
+    monkeypatch.setattr(CpuParameters, "here", CpuParameters)
     task = task_of(tutorial_layer())
     best = SketchPolicy(task, XGBModel(), seed=0).propose(1)[0]
     text = kernel_of(task.realise(best).what, task.target).source
@@ -104,19 +105,19 @@ def test_a_task_for_another_cpu_is_modelled_by_its_name(name, vector_bytes, regi
     k = te.reduce_axis((0, 64), name="k")
     product = te.compute((64, 64), lambda i, j: te.sum(tensors[0][i, k] * tensors[1][k, j], k))
     task = SearchTask(compute_dag=ComputeDAG([*tensors, product]), target=f"llvm -mcpu={name}")
-    for forms in programs_of(task, sketches_of(task, PARAMS), PARAMS):
-        assert (forms.host.vector_bytes, forms.host.registers) == (vector_bytes, registers)
+    for model in programs_of(task, sketches_of(task, PARAMS), PARAMS):
+        assert (model.host.vector_bytes, model.host.registers) == (vector_bytes, registers)
 
 
 @pytest.mark.parametrize("name", ["", "native", "a-cpu-of-tomorrow"])
 def test_a_cpu_without_a_known_name_is_taken_for_this_one(name):
-    assert CpuModel.of(name) == CpuModel.here()
+    assert CpuParameters.of(name) == CpuParameters.here()
 
 
 def in_one_run(task):
-    forms = programs_of(task, sketches_of(task, PARAMS), PARAMS)
-    covered = [each for each in forms if any(getattr(s, "covers", 0) for s in each.program.slots)]
-    return covered, forms
+    model = programs_of(task, sketches_of(task, PARAMS), PARAMS)
+    covered = [each for each in model if any(getattr(s, "covers", 0) for s in each.program.slots)]
+    return covered, model
 
 
 def test_elements_of_an_image_are_one_run_where_no_tile_of_them_fits_registers():
@@ -131,8 +132,8 @@ def test_elements_of_an_image_are_one_run_where_no_tile_of_them_fits_registers()
 
 
 def test_a_run_is_a_stage_of_fewer_axes_that_each_block_takes_whole():
-    covered, forms = in_one_run(task_of(tutorial_layer()))
-    assert 0 < len(covered) < len(forms)
+    covered, model = in_one_run(task_of(tutorial_layer()))
+    assert 0 < len(covered) < len(model)
     for each in covered:
         (tiled,) = each.tiled
         assert [axis.extent for axis in tiled.data][-1] == 49
@@ -159,14 +160,14 @@ def test_no_piece_of_a_run_is_computed_by_itself():
 
 def test_sums_that_no_limit_of_unrolling_writes_out_are_estimated_as_in_memory():
     covered, _ = in_one_run(task_of(tutorial_layer()))
-    forms = covered[0]
-    unroll = forms.tiled[0].unroll
-    run = next(s for s in forms.program.slots if getattr(s, "covers", False))
-    rows = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(400)
-    many = rows[rows[:, forms.program.columns[run.step]][:, -1] == 10]
+    model = covered[0]
+    unroll = model.tiled[0].unroll
+    run = next(s for s in model.program.slots if getattr(s, "covers", False))
+    rows = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(400)
+    many = rows[rows[:, model.program.columns[run.step]][:, -1] == 10]
     left, written = many.copy(), many.copy()
     left[:, unroll], written[:, unroll] = 0, 16
-    in_memory, in_registers = forms(left).seconds, forms(written).seconds
+    in_memory, in_registers = model(left).seconds, model(written).seconds
     assert (in_memory >= in_registers).all()
     assert (in_memory > in_registers).mean() > 0.8  # of the rest something else takes longer
 

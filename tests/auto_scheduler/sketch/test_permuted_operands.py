@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from autotune import te
-from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
-from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
+from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
+from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.kernel import launch_violation
 from tests.auto_scheduler.convolutions import TYPES, Conv
 from tests.auto_scheduler.search.test_cut_tiles import KINDS, programs
@@ -15,9 +15,9 @@ from tests.auto_scheduler.sketch.test_tensor_cores import kernels, product, want
 from tests.fuzz.running import Job, run_batch
 
 
-def copies_of(forms):
+def copies_of(model):
     """Names of the stages that a program copies in another order."""
-    return {each.name for each in forms.program.state.stages if each.name.endswith(".permuted")}
+    return {each.name for each in model.program.state.stages if each.name.endswith(".permuted")}
 
 
 def permuted(found):
@@ -46,20 +46,20 @@ POINTWISE = {"kernel": (1, 1), "pad": (0, 0, 0, 0), "layout": "NCHW"}
     ids=str,
 )
 def test_what_is_copied_is_what_no_neighbours_of_are_read_together(conv, copies):
-    _, found = programs(conv.tensors(), TensorForms)
+    _, found = programs(conv.tensors(), TensorCoreCostModel)
     assert [copies_of(each) for each in permuted(found)[:1]] == ([set(copies)] if copies else [])
     assert not copies_of(found[0])
 
 
 def test_floats_are_copied_for_warpgroups_alone_if_they_lie_across_the_sum():
     for dtype, kind, expected in (
-        ("float16", WarpgroupForms, set()),
-        ("tf32", TensorForms, set()),
-        ("tf32", WarpgroupForms, {"A.permuted", "B.permuted"}),
+        ("float16", WarpgroupCostModel, set()),
+        ("tf32", TensorCoreCostModel, set()),
+        ("tf32", WarpgroupCostModel, {"A.permuted", "B.permuted"}),
     ):
         found = programs(product(64, 64, 64, dtype=dtype, across=True), kind)[1]
         assert set().union(*map(copies_of, found)) == expected
-    found = programs(product(64, 64, 64, dtype="tf32"), WarpgroupForms)[1]
+    found = programs(product(64, 64, 64, dtype="tf32"), WarpgroupCostModel)[1]
     assert set().union(*map(copies_of, found)) == {"B.permuted"}
 
 
@@ -74,7 +74,7 @@ def test_a_sum_over_two_axes_is_copied_only_where_operands_have_others_last():
             right = b[j, s, r] if swapped else b[j, r, s]
             return te.sum(a[i, r, s].astype("float32") * right.astype("float32"), axis=[r, s])
 
-        found = programs([a, b, te.compute((32, 32), value, name="C")], TensorForms)[1]
+        found = programs([a, b, te.compute((32, 32), value, name="C")], TensorCoreCostModel)[1]
         assert len(permuted(found)) == (len(found) // 2 if swapped else 0)
 
 
@@ -99,19 +99,19 @@ PRODUCTS = {
 }
 
 
-def check(task, forms, wanted, dtype, folder):
+def check(task, model, wanted, dtype, folder):
     """Compare with integers, of which all sums are exact."""
-    rows, found = kernels(task, forms, 2)
+    rows, found = kernels(task, model, 2)
     assert len(found) == 2
-    shape, copies = forms.shape(rows), len(copies_of(forms))
+    shape, copies = model.shape(rows), len(copies_of(model))
     for i, kernel in enumerate(found):
         main = kernel.calls[copies]
         assert len(kernel.calls) >= copies + 1
         assert launch_violation(kernel, task.target.limits) is None
         assert np.prod(main.launch.grid) == shape.blocks[i]
         assert main.launch.shared_bytes in (0, shape.shared_bytes[i])
-        state = forms.program.candidate(rows[i])
-        assert forms.program.row_of(state.transform_steps) == rows[i].tolist()
+        state = model.program.candidate(rows[i])
+        assert model.program.row_of(state.transform_steps) == rows[i].tolist()
     rng = np.random.default_rng(0)
     shapes = [each.shape for each in found[0].args if each.role == "in"]
     inputs = [rng.integers(-2, 3, each).astype(dtype) for each in shapes]
@@ -127,15 +127,15 @@ def check(task, forms, wanted, dtype, folder):
 def test_convolutions_of_permuted_copies_compute_what_numpy_does(name, kind, tmp_path):
     conv = CONVOLUTIONS[name]
     task, found = programs(conv.tensors(), kind)
-    forms = permuted(found)["parts" in name]
-    assert forms.singly == (False, False)
-    check(task, forms, conv.wanted, TYPES[conv.dtype], tmp_path)
+    model = permuted(found)["parts" in name]
+    assert model.singly == (False, False)
+    check(task, model, conv.wanted, TYPES[conv.dtype], tmp_path)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_of_permuted_copies_compute_what_numpy_does(name, tmp_path):
     m, n, k, options = PRODUCTS[name]
-    task, found = programs(product(m, n, k, **options), WarpgroupForms)
+    task, found = programs(product(m, n, k, **options), WarpgroupCostModel)
     check(task, permuted(found)[0], lambda pair: wanted_of(options, *pair), np.float32, tmp_path)
 
 
@@ -151,7 +151,7 @@ def test_products_of_permuted_copies_compute_what_numpy_does(name, tmp_path):
     ids=str,
 )
 def test_places_are_columns_where_those_of_a_thread_are_neighbours(conv, sizes):
-    found = programs(conv.tensors(), TensorForms)[1]
+    found = programs(conv.tensors(), TensorCoreCostModel)[1]
     assert {each.extents[:2] for each in found} == {sizes}
 
 
@@ -168,7 +168,7 @@ def test_places_are_columns_where_those_of_a_thread_are_neighbours(conv, sizes):
 def test_places_are_columns_for_warpgroups_where_pairs_are_neighbours(size, sizes):
     h, w = size
     conv = Conv(n=1, c=64, h=h, w=w, f=64, layout="NCHW")
-    found = programs(conv.tensors(), WarpgroupForms)[1]
+    found = programs(conv.tensors(), WarpgroupCostModel)[1]
     assert {each.extents[:2] for each in found} == {sizes}
 
 
@@ -179,14 +179,14 @@ def test_estimates_tell_copies_of_single_elements_from_others():
         ("NCHW", "OIHW", (False, True)),  # places are columns
     ):
         conv = Conv(n=1, c=128, h=28, w=28, f=64, layout=layout, filters=filters)
-        found = programs(conv.tensors(), WarpgroupForms)[1]
+        found = programs(conv.tensors(), WarpgroupCostModel)[1]
         assert {each.singly for each in found if not copies_of(each)} == {singly}
         assert {each.singly for each in permuted(found)} <= {(False, False)}
 
 
 def test_kernels_that_copy_are_part_of_the_estimate():
-    _, found = programs(product(256, 256, 256, dtype="tf32"), WarpgroupForms)
-    model = found[0].model
+    _, found = programs(product(256, 256, 256, dtype="tf32"), WarpgroupCostModel)
+    model = found[0].device
     for each in found:
         if each.batch == 1:
             moved = 2 * 4 * 256 * 256 / model.memory_bytes_per_s
@@ -196,7 +196,7 @@ def test_kernels_that_copy_are_part_of_the_estimate():
 
 def test_threads_read_neighbours_of_the_source_and_store_neighbours_of_the_copy():
     conv = Conv(n=2, c=64, h=16, w=16, f=64, pad=(0, 0, 0, 0), layout="NCHW", filters="OIHW")
-    task, found = programs(conv.tensors(), TensorForms)
+    task, found = programs(conv.tensors(), TensorCoreCostModel)
     _, (kernel,) = kernels(task, permuted(found)[0], 1)
     text = kernel.source.split("__global__")[1]
     # 64 of 256 places of each of 64 channels; rows of a tile are one longer, an odd number.

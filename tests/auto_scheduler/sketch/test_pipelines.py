@@ -18,15 +18,15 @@ PARAMS = SketchPolicy.DEFAULT_PARAMS
 LAYER = (1, 5, 5, 8, 16, 3, 3, (1, 1), (1, 1))
 
 
-def first_forms(tensors):
+def first_model(tensors):
     task = SearchTask(compute_dag=ComputeDAG(tensors), target="cuda -arch=sm_90")
     return task, programs_of(task, sketches_of(task, PARAMS), PARAMS)[0]
 
 
-def rows_of_all_depths(forms, chunks):
+def rows_of_all_depths(model, chunks):
     """Return a row of several chunks of its reduction once for each number of buffers."""
-    (tiled,) = forms.tiled
-    program = forms.program
+    (tiled,) = model.tiled
+    program = model.program
     row = []
     for slot in program.slots:
         row += [1] * slot.width if slot.width > 1 else [slot.values[0]]
@@ -48,10 +48,10 @@ def depth_of(candidate):
 
 @pytest.mark.parametrize("tensors", [matmul(8, 8, 40), conv2d_layer(*LAYER)], ids=["mm", "conv"])
 def test_copies_ahead_of_use_change_no_result(tensors, tmp_path):
-    task, forms = first_forms(tensors)
+    task, model = first_model(tensors)
     states = [
         plain_state(task.compute_dag.init_state.dag).after(each.transform_steps)
-        for each in rows_of_all_depths(forms, chunks=8 if len(tensors) > 3 else 10)
+        for each in rows_of_all_depths(model, chunks=8 if len(tensors) > 3 else 10)
     ]
     assert_states_compute_the_same(task.compute_dag, states, "cuda", tmp_path)
     texts = [kernel_of(task.compute_dag, each, "cuda", "k").source for each in states]
@@ -60,12 +60,12 @@ def test_copies_ahead_of_use_change_no_result(tensors, tmp_path):
 
 
 def test_no_copies_ahead_leave_no_step_that_tvm_does_not_know():
-    _, forms = first_forms(matmul(8, 8, 40))
-    candidates = rows_of_all_depths(forms, chunks=10)
+    _, model = first_model(matmul(8, 8, 40))
+    candidates = rows_of_all_depths(model, chunks=10)
     assert [depth_of(each) for each in candidates] == [None, 1, 2, 3, 4]
     for each in candidates:
-        row = forms.program.row_of(each.transform_steps)
-        assert forms.program.candidate(row).key == each.key
+        row = model.program.row_of(each.transform_steps)
+        assert model.program.candidate(row).key == each.key
 
 
 def test_the_hint_comes_back_from_a_record():
@@ -74,8 +74,8 @@ def test_the_hint_comes_back_from_a_record():
 
 
 def test_the_hint_is_printed_and_its_python_text_runs():
-    task, forms = first_forms(matmul(8, 8, 40))
-    candidate = rows_of_all_depths(forms, chunks=10)[3]
+    task, model = first_model(matmul(8, 8, 40))
+    candidate = rows_of_all_depths(model, chunks=10)[3]
     state = plain_state(task.compute_dag.init_state.dag).after(candidate.transform_steps)
     assert "software_pipeline: 3" in str(state)
     text = task.compute_dag.print_python_code_from_state(state, "python")
@@ -89,8 +89,8 @@ def test_the_hint_is_printed_and_its_python_text_runs():
 
 @pytest.mark.parametrize("hint", ["software_pipeline$", "software_pipeline$99", "software$2"])
 def test_a_hint_that_is_none_is_refused(hint):
-    task, forms = first_forms(matmul(8, 8, 40))
-    steps = rows_of_all_depths(forms, chunks=10)[3].transform_steps
+    task, model = first_model(matmul(8, 8, 40))
+    steps = rows_of_all_depths(model, chunks=10)[3].transform_steps
     broken = [
         PragmaStep(s.stage_id, s.iter_id, hint) if isinstance(s, PragmaStep) and s.pipeline else s
         for s in steps

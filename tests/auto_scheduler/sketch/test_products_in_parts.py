@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
-from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
+from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
+from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from tests.auto_scheduler.convolutions import Conv
 from tests.auto_scheduler.search.test_cut_tiles import KINDS, programs
 from tests.auto_scheduler.sketch.test_tensor_cores import kernels, product, wanted_of
@@ -18,8 +18,8 @@ WORKLOADS = {
 }
 
 
-def parts_of(forms):
-    return [each for each in forms if each.batch > 1]
+def parts_of(model):
+    return [each for each in model if each.batch > 1]
 
 
 def wanted(name, inputs):
@@ -35,9 +35,9 @@ def test_parts_of_products_add_up_to_what_numpy_computes(name, tmp_path):
     rng, jobs = np.random.default_rng(0), []
     for kind in KINDS:
         task, found = programs(WORKLOADS[name], kind)
-        for forms in parts_of(found)[:2]:
-            rows, made = kernels(task, forms, 1)
-            shape = forms.shape(rows)
+        for model in parts_of(found)[:2]:
+            rows, made = kernels(task, model, 1)
+            shape = model.shape(rows)
             for i, kernel in enumerate(made):
                 first, second = kernel.calls
                 assert np.prod(first.launch.grid) == shape.blocks[i]
@@ -54,8 +54,8 @@ def test_parts_of_products_add_up_to_what_numpy_computes(name, tmp_path):
 
 
 def test_sums_are_cut_in_parts_only_where_there_are_few_tiles():
-    assert parts_of(programs(product(256, 256, 4096), TensorForms)[1])
-    assert not parts_of(programs(product(1024, 1024, 4096), TensorForms)[1])
+    assert parts_of(programs(product(256, 256, 4096), TensorCoreCostModel)[1])
+    assert not parts_of(programs(product(1024, 1024, 4096), TensorCoreCostModel)[1])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -67,7 +67,7 @@ def test_a_batch_of_small_products_that_fills_a_device_is_not_cut(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_parts_are_as_long_as_an_instruction_takes(kind):
-    unit = 16 if kind is TensorForms else 64
+    unit = 16 if kind is TensorCoreCostModel else 64
     found = parts_of(programs(product(64, 64, 1024), kind)[1])
     assert {each.batch for each in found} == {
         n for n in (2, 4, 8, 16, 32, 64) if 1024 // n >= unit
@@ -76,17 +76,17 @@ def test_all_parts_are_as_long_as_an_instruction_takes(kind):
 
 
 def test_the_kernel_that_adds_is_part_of_the_estimate():
-    _, found = programs(product(64, 64, 1024), WarpgroupForms)
+    _, found = programs(product(64, 64, 1024), WarpgroupCostModel)
     whole = [each for each in found if each.batch == 1]
     assert all(each.around_seconds == 0 for each in whole)
     costs = [each.around_seconds for each in parts_of(found)]
     assert costs == sorted(costs)
-    assert costs[0] > found[0].model.launch_s
+    assert costs[0] > found[0].device.launch_s
 
 
 def test_a_record_in_parts_comes_back_as_the_row_that_it_was():
-    task, found = programs(WORKLOADS["convolution"], TensorForms)
-    forms = parts_of(found)[0]
-    rows, _ = kernels(task, forms, 1)
-    state = forms.program.candidate(rows[0])
-    assert forms.program.row_of(state.transform_steps) == rows[0].tolist()
+    task, found = programs(WORKLOADS["convolution"], TensorCoreCostModel)
+    model = parts_of(found)[0]
+    rows, _ = kernels(task, model, 1)
+    state = model.program.candidate(rows[0])
+    assert model.program.row_of(state.transform_steps) == rows[0].tolist()

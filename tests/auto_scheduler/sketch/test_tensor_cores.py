@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune import te, topi
-from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms
+from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
 from autotune.auto_scheduler.search.space.sampler import Sampler
 from tests.auto_scheduler.graphs import matmul
 from tests.auto_scheduler.tensor_core_programs import (
@@ -18,8 +18,8 @@ from tests.fuzz.running import Job, run_batch
 from tests.topi.evaluate import rounded_to_tf32
 
 
-def tensor_forms(tensors, target="cuda -arch=sm_90"):
-    return programs(tensors, TensorForms, target)
+def tensor_core_models(tensors, target="cuda -arch=sm_90"):
+    return programs(tensors, TensorCoreCostModel, target)
 
 
 CASES = {
@@ -46,8 +46,8 @@ def wanted_of(case, a, b):
 @pytest.mark.parametrize("name", CASES)
 def test_products_on_tensor_cores_compute_what_numpy_does(name, tmp_path):
     case = {"dtype": "float16", **CASES[name]}
-    task, (forms, *_) = tensor_forms(product(32, 64, 64, **case))
-    _, found = kernels(task, forms, 2)
+    task, (model, *_) = tensor_core_models(product(32, 64, 64, **case))
+    _, found = kernels(task, model, 2)
     rng, dtype = np.random.default_rng(0), TYPES[case["dtype"]]
     a, b = (
         rng.uniform(-1, 1, each.shape).astype(dtype)
@@ -73,10 +73,10 @@ def test_products_on_tensor_cores_compute_what_numpy_does(name, tmp_path):
     ],
     ids=str,
 )
-def test_closed_forms_of_tensor_cores_say_what_lowering_finds(case):
-    task, (forms, *_) = tensor_forms(product(256, 256, 256, **case))
-    rows, found = kernels(task, forms, 12)
-    shape = forms.shape(rows)
+def test_estimates_of_tensor_cores_say_what_lowering_finds(case):
+    task, (model, *_) = tensor_core_models(product(256, 256, 256, **case))
+    rows, found = kernels(task, model, 12)
+    shape = model.shape(rows)
     check_launches(task, shape, found)
     for i, kernel in enumerate(found):
         assert np.prod(kernel.calls[0].launch.block) == 32 * shape.warps[i]
@@ -87,7 +87,7 @@ def test_float32_runs_on_tensor_cores_only_where_tf32_is_asked_for():
     tasks = []
     for asked in (False, True):
         a, b = (te.placeholder((64, 64), name=n) for n in "AB")
-        task, found = tensor_forms([a, b, topi.nn.dense(a, b, tf32=asked)])
+        task, found = tensor_core_models([a, b, topi.nn.dense(a, b, tf32=asked)])
         assert bool(found) is asked
         tasks.append(task)
     strict, cut = tasks
@@ -109,7 +109,7 @@ def test_float32_runs_on_tensor_cores_only_where_tf32_is_asked_for():
     ids=["float32", "old", "cpu", "rows", "columns", "steps", "steps of TF32"],
 )
 def test_what_does_not_fit_tensor_cores_is_left_to_others(tensors, target):
-    assert not tensor_forms(tensors, target)[1]
+    assert not tensor_core_models(tensors, target)[1]
 
 
 def test_a_square_of_one_matrix_is_left_to_others():
@@ -119,16 +119,16 @@ def test_a_square_of_one_matrix_is_left_to_others():
         (64, 64),
         lambda i, j: te.sum(a[i, r].astype("float32") * a[j, r].astype("float32"), axis=r),
     )
-    assert not tensor_forms([a, c])[1]
+    assert not tensor_core_models([a, c])[1]
 
 
 def test_a_dense_layer_of_topi_is_found():
     a = te.placeholder((64, 64), "float16", name="A")
     b = te.placeholder((64, 64), "float16", name="B")
-    assert tensor_forms([a, b, topi.nn.dense(a, b, out_dtype="float32")])[1]
+    assert tensor_core_models([a, b, topi.nn.dense(a, b, out_dtype="float32")])[1]
 
 
 def test_steps_of_tensor_cores_come_back_as_the_row_that_they_were():
-    _, (forms, *_) = tensor_forms(product(256, 256, 256))
-    row = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(1)[0]
-    assert forms.program.row_of(forms.program.candidate(row).transform_steps) == row.tolist()
+    _, (model, *_) = tensor_core_models(product(256, 256, 256))
+    row = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(1)[0]
+    assert model.program.row_of(model.program.candidate(row).transform_steps) == row.tolist()

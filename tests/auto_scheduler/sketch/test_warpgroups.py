@@ -9,8 +9,11 @@ from autotune import te
 from autotune.auto_scheduler import ComputeDAG, SearchTask
 from autotune.auto_scheduler.measuring.measure_input import MeasureInput, RecordedTask
 from autotune.auto_scheduler.records.codec import decode, encode
-from autotune.auto_scheduler.search.forms.tensor_cores import TensorForms, multiplied_stage
-from autotune.auto_scheduler.search.forms.warpgroups import WarpgroupForms
+from autotune.auto_scheduler.search.analytical.tensor_cores import (
+    TensorCoreCostModel,
+    multiplied_stage,
+)
+from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.space.sampler import Sampler
 from autotune.driver import kernel_of
@@ -27,10 +30,10 @@ from tests.fuzz.running import Job, run_batch
 from tests.topi.evaluate import cut_to_tf32
 
 
-def warpgroup_forms(tensors, target="cuda -arch=sm_90"):
+def warpgroup_models(tensors, target="cuda -arch=sm_90"):
     task = SearchTask(compute_dag=ComputeDAG(tensors), target=target)
     found = programs_of(task, sketches_of(task, PARAMS), PARAMS)
-    return task, [each for each in found if isinstance(each, WarpgroupForms)], found
+    return task, [each for each in found if isinstance(each, WarpgroupCostModel)], found
 
 
 def followed():
@@ -70,10 +73,10 @@ def wanted_of(name, inputs):
 def test_products_of_warpgroups_compute_what_numpy_does(tmp_path):
     rng, jobs, names = np.random.default_rng(0), [], []
     for name, tensors in CASES.items():
-        task, (forms, *_), _ = warpgroup_forms(tensors)
-        rows = Sampler(forms.program, forms.limits(), rng).draw(3)
+        task, (model, *_), _ = warpgroup_models(tensors)
+        rows = Sampler(model.program, model.limits(), rng).draw(3)
         for i, row in enumerate(rows):
-            state = task.realise(forms.program.candidate(row)).what
+            state = task.realise(model.program.candidate(row)).what
             kernel = kernel_of(state, task.target, f"{name}{i}")
             assert "wgmma_m64n" in kernel.source
             dtype = TYPES[name.split()[0] if name.split()[0] in TYPES else "float16"]
@@ -88,12 +91,12 @@ def test_products_of_warpgroups_compute_what_numpy_does(tmp_path):
         np.testing.assert_allclose(got[0].astype(np.float64), wanted, atol=near, err_msg=name)
 
 
-def test_closed_forms_of_warpgroups_say_what_lowering_finds():
+def test_estimates_of_warpgroups_say_what_lowering_finds():
     for case in ({"cast": True}, {"transposed": True}, {"dtype": "tf32"}):
         tensors = product(512, 512, 512, **case)
-        task, (forms, *_), _ = warpgroup_forms(tensors)
-        rows, found = kernels(task, forms, 12)
-        shape = forms.shape(rows)
+        task, (model, *_), _ = warpgroup_models(tensors)
+        rows, found = kernels(task, model, 12)
+        shape = model.shape(rows)
         check_launches(task, shape, found)
         for i, kernel in enumerate(found):
             assert np.prod(kernel.calls[0].launch.block) == shape.threads[i]
@@ -102,32 +105,32 @@ def test_closed_forms_of_warpgroups_say_what_lowering_finds():
 
 
 def in_turn(tensors, sms):
-    """Return the task and the forms of blocks that take tiles in turn, on a small device."""
-    task, found, _ = warpgroup_forms(tensors)
-    forms = next(each for each in found if each.turns is not None)
-    step = next(s for s, at in forms.program.columns.items() if at.start == forms.turns)
+    """Return the task and the model of blocks that take tiles in turn, on a small device."""
+    task, found, _ = warpgroup_models(tensors)
+    model = next(each for each in found if each.turns is not None)
+    step = next(s for s, at in model.program.columns.items() if at.start == model.turns)
     slots = [
         replace(slot, values=(sms, 2 * sms)) if slot.step == step else slot
-        for slot in forms.program.slots
+        for slot in model.program.slots
     ]
-    program = replace(forms.program, slots=tuple(slots))
+    program = replace(model.program, slots=tuple(slots))
     multiplied = multiplied_stage(program)
-    return task, WarpgroupForms(program, multiplied, replace(forms.model, sms=sms))
+    return task, WarpgroupCostModel(program, multiplied, replace(model.device, sms=sms))
 
 
 @pytest.mark.parametrize("case", [{"cast": True}, {"dtype": "tf32"}], ids=str)
 def test_blocks_that_take_tiles_in_turn_share_them_evenly_and_are_right(case, tmp_path):
-    task, forms = in_turn(product(256, 256, 128, **case), sms=5)
-    rows, found = kernels(task, forms, 3)
-    shape, rng = forms.shape(rows), np.random.default_rng(0)
+    task, model = in_turn(product(256, 256, 128, **case), sms=5)
+    rows, found = kernels(task, model, 3)
+    shape, rng = model.shape(rows), np.random.default_rng(0)
     jobs, wanted = [], []
     for i, (row, kernel) in enumerate(zip(rows, found, strict=True)):
         (call,) = kernel.calls
         assert np.prod(call.launch.grid) == shape.grid[i] < shape.blocks[i]
         assert shape.blocks[i] % shape.grid[i] == 0
         assert call.launch.shared_bytes in (0, shape.shared_bytes[i])
-        state = forms.program.candidate(row)
-        assert forms.program.row_of(state.transform_steps) == row.tolist()
+        state = model.program.candidate(row)
+        assert model.program.row_of(state.transform_steps) == row.tolist()
         dtype = TYPES[case.get("dtype", "float16")]
         inputs = [each for each in kernel.args if each.role == "in"]
         values = [rng.uniform(-1, 1, each.shape).astype(dtype) for each in inputs]
@@ -154,21 +157,21 @@ def test_blocks_that_take_tiles_in_turn_share_them_evenly_and_are_right(case, tm
     ids=["float32", "older", "newer", "cpu", "rows", "columns", "steps", "steps of TF32"],
 )
 def test_what_does_not_fit_warpgroups_is_left_to_others(tensors, target):
-    assert not warpgroup_forms(tensors, target)[1]
+    assert not warpgroup_models(tensors, target)[1]
 
 
 def test_odd_sizes_are_left_to_single_warps():
-    _, found, others = warpgroup_forms(product(96, 96, 96))
+    _, found, others = warpgroup_models(product(96, 96, 96))
     assert not found
-    assert any(isinstance(each, TensorForms) for each in others)
+    assert any(isinstance(each, TensorCoreCostModel) for each in others)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "tf32"])
 def test_a_row_of_warpgroups_comes_back_from_its_steps_and_from_a_log(dtype):
-    task, (forms, *_), _ = warpgroup_forms(product(256, 256, 256, dtype=dtype))
-    row = Sampler(forms.program, forms.limits(), np.random.default_rng(0)).draw(1)[0]
-    state = forms.program.candidate(row)
-    assert forms.program.row_of(state.transform_steps) == row.tolist()
+    task, (model, *_), _ = warpgroup_models(product(256, 256, 256, dtype=dtype))
+    row = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(1)[0]
+    state = model.program.candidate(row)
+    assert model.program.row_of(state.transform_steps) == row.tolist()
     logged = MeasureInput(RecordedTask("k", "cuda"), state)
     again, _ = decode(encode(logged, MeasureResult((1e-5,), 0, 1.0, 1.0)))
     assert again.state == state

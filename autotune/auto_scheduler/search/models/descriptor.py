@@ -1,4 +1,4 @@
-"""The descriptor of a workload: columns that all its trials have in common."""
+"""Features of a workload, which all its trials share: columns for a model of many workloads."""
 
 from __future__ import annotations
 

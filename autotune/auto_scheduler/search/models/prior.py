@@ -1,9 +1,9 @@
-"""The pretrained model of searches for a GPU: trials of other workloads, which ship.
+"""The pretrained cost model of searches for a GPU, with the trials that it was fitted to.
 
-They are rows of closed forms, the columns that describe their workloads, and the logarithm of
-estimated over measured time, less its mean over the trials of the same workload; and the trees
-that were fitted to them: `prior_gpu.npz`, which ``python -m benchmarks.auto_scheduler.prior``
-writes from logs. They were measured on an H200.
+The file `prior_gpu.npz`, which ``python -m benchmarks.auto_scheduler.prior`` writes from logs,
+holds trials that were measured on an H200: for each the features of the analytical model, those of
+its workload, and the target, the logarithm of estimated over measured time less its mean over the
+trials of the same workload; and the trees that were fitted to them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A learned model of how the time of a candidate departs from its estimate."""
+"""A learned model of the ratio of the measured to the estimated time of a candidate."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Programs of a task, and their candidates as rows of integers: drawn, changed and mapped."""
+"""The search space: programs of a task, and their candidates, which are rows of integers."""

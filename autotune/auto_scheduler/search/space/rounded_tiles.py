@@ -1,6 +1,6 @@
-"""Rows and columns of products on tensor cores that no tile divides, as slots of a program.
+"""Tiles of products on tensor cores whose rows or columns no tile divides.
 
-They are counted as a few more, so that there are tiles of several sizes; the last are cut short.
+Extents are rounded up, so that tiles of several sizes divide them; the last tile is partial.
 """
 
 from __future__ import annotations

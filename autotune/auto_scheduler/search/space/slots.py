@@ -1,4 +1,4 @@
-"""The slots of programs as tables, so that many rows are drawn and changed in one step."""
+"""The slots (open numbers) of programs as tables, from which numpy draws many rows at once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Ranks rows of programs for CPUs: an estimate of the time, and features for a model.
+"""The analytical cost model of programs for CPUs: estimated times, and features of rows.
 
-The estimate is a roofline of one core in three levels: what the innermost tile reads for each
-operation, what a tile of the second level reads from the first cache, and what one of the third
-reads from the second.
+The time is a roofline of one core with three levels of memory: what the innermost tile loads to
+registers for each operation, what a tile of the second level loads from the L1 cache, and what one
+of the third loads from the L2 cache.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy.typing as npt
 
 from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.problem.hardware_params import HardwareParams
-from autotune.auto_scheduler.search.forms.cpu_model import CpuModel
-from autotune.auto_scheduler.search.forms.forms import Forms
-from autotune.auto_scheduler.search.forms.gpu_columns import (
+from autotune.auto_scheduler.search.analytical.cpu_parameters import CpuParameters
+from autotune.auto_scheduler.search.analytical.estimates import Estimates
+from autotune.auto_scheduler.search.analytical.gpu_columns import (
     Levels,
     footprint,
     lengths_of,
     unrolled_steps,
 )
-from autotune.auto_scheduler.search.forms.tiles import (
+from autotune.auto_scheduler.search.analytical.tiles import (
     Column,
     Tiled,
     TileInput,
@@ -46,8 +46,8 @@ _DATA, _REDUCTIONS, _LEVELS = 6, 4, 3
 _STAGE = 18 + _DATA * _LEVELS + _REDUCTIONS
 
 
-class CpuForms:
-    """Computes the closed forms of one program.
+class CpuCostModel:
+    """The analytical cost model of one program.
 
     Args:
         program: whose rows are looked at.
@@ -61,11 +61,11 @@ class CpuForms:
         program: Program,
         params: HardwareParams,
         rewrite: LayoutRewriteOption = LayoutRewriteOption.NO_REWRITE,
-        host: CpuModel | None = None,
+        host: CpuParameters | None = None,
     ) -> None:
         self.program = program
         self.params = params
-        self.host = host or CpuModel.here()
+        self.host = host or CpuParameters.here()
         rewrites = rewrite is not LayoutRewriteOption.NO_REWRITE
         self.tiled: list[Tiled] = tiled_stages(program, rewrites)
         self.copied_s = 0.0
@@ -78,8 +78,8 @@ class CpuForms:
         """Whether a stage is tiled."""
         return bool(self.tiled)
 
-    def __call__(self, rows: Rows) -> Forms:
-        """Return the closed forms of rows."""
+    def __call__(self, rows: Rows) -> Estimates:
+        """Return the estimates of rows."""
         seconds = np.full(len(rows), 1e-6 + self.copied_s)
         feasible = self._covered(rows)
         slowest = np.zeros((len(rows), _STAGE))
@@ -95,7 +95,7 @@ class CpuForms:
         none = np.zeros(len(rows))
         whole = [seconds * 1e9, none + len(self.tiled), *choices, *[none] * (3 - len(choices))]
         features = np.log2(np.maximum(np.column_stack([slowest, *whole]), 0.0) + 1.0)
-        return Forms(feasible, seconds, features.astype(np.float32))
+        return Estimates(feasible, seconds, features.astype(np.float32))
 
     def feasible(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Return which rows give a text that compilers come to an end with."""
@@ -147,9 +147,11 @@ class CpuForms:
 
 
 class _Stage:
-    """The closed forms of one tiled stage."""
+    """The estimates of one tiled stage, for many rows at once."""
 
-    def __init__(self, tiled: Tiled, rows: Rows, params: HardwareParams, host: CpuModel) -> None:
+    def __init__(
+        self, tiled: Tiled, rows: Rows, params: HardwareParams, host: CpuParameters
+    ) -> None:
         self.tiled, self.rows, self.params, self.host = tiled, rows, params, host
         self.levels = Levels(tiled, rows, _LEVELS, 1)
 
@@ -338,7 +340,7 @@ class _Stage:
         return [np.asarray(each, np.float64) for each in columns]
 
 
-def _copy_s(total: int, params: HardwareParams, host: CpuModel) -> float:
+def _copy_s(total: int, params: HardwareParams, host: CpuParameters) -> float:
     """Return the seconds in which weights are copied to another order, from beyond the caches."""
     return 4 * total / host.l2_rate / host.frequency / max(params.num_cores, 1)
 

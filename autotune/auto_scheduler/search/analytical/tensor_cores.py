@@ -1,6 +1,6 @@
-"""Ranks rows of programs that multiply on tensor cores: what fits, and an estimate of the time.
+"""The analytical cost model of programs that multiply on tensor cores by ``mma.sync``.
 
-Shared memory and threads are exact, as in `forms_gpu`; times are estimates.
+Shared memory and threads are exact, as in `gpu_columns`; times are estimates.
 """
 
 from __future__ import annotations
@@ -11,8 +11,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.forms.gpu_model import GpuModel
-from autotune.auto_scheduler.search.forms.products import Column, ProductForms, ProductShape
+from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
+from autotune.auto_scheduler.search.analytical.products import (
+    Column,
+    ProductCostModel,
+    ProductShape,
+)
 from autotune.auto_scheduler.search.space.annotate_gpu import row_gap
 from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.sampler import ProductLimit
@@ -33,18 +37,18 @@ _SINGLE = 48.0
 _ARRIVAL = 60.0
 
 
-class TensorForms(ProductForms):
-    """Computes the closed forms of a program whose warps multiply by ``mma.sync``."""
+class TensorCoreCostModel(ProductCostModel):
+    """The analytical cost model of a program whose warps multiply by ``mma.sync``."""
 
-    def __init__(self, program: Program, stage_id: int, model: GpuModel) -> None:
-        super().__init__(program, stage_id, model, (-2, -1))
+    def __init__(self, program: Program, stage_id: int, device: GpuParameters) -> None:
+        super().__init__(program, stage_id, device, (-2, -1))
 
     def budgets(self) -> Sequence[ProductLimit]:
         """Return what products of numbers may be at most."""
         rows, columns, chunk = self.steps
         return [
             ProductLimit({rows: (0,), columns: (0,)}, _MOST_RESULTS / OWN),
-            ProductLimit({rows: (1,), columns: (1,)}, self.model.block_threads / _WARP),
+            ProductLimit({rows: (1,), columns: (1,)}, self.device.block_threads / _WARP),
             ProductLimit({chunk: (0,)}, 8.0),
         ]
 
@@ -56,8 +60,8 @@ class TensorForms(ProductForms):
 class TensorShape(ProductShape):
     """The values of the rows, each a column."""
 
-    def __init__(self, forms: TensorForms, rows: Rows) -> None:
-        super().__init__(forms, rows)
+    def __init__(self, cost_model: TensorCoreCostModel, rows: Rows) -> None:
+        super().__init__(cost_model, rows)
         self.rows, self.row_warps = self.numbers[0].T
         self.columns, self.column_warps = self.numbers[1].T
         self.chunk = self.numbers[2][:, 0]
@@ -80,47 +84,47 @@ class TensorShape(ProductShape):
     @cached_property
     def feasible(self) -> npt.NDArray[np.bool_]:
         """Whether a block of such tiles fits the device."""
-        most = self.model.shared_bytes - 1024
+        most = self.device.shared_bytes - 1024
         fits = self.fills_a_tile & (self.rows % 2 == 0) & (self.shared_bytes <= most)
         fits &= self.rows * self.columns <= min(_MOST_RESULTS / OWN, _MOST_VTHREADS)
-        fits &= self.warps * _WARP <= self.model.block_threads
+        fits &= self.warps * _WARP <= self.device.block_threads
         return np.asarray(fits & (self.buffers * self.depth <= self.extents[2]))
 
     @cached_property
     def resident(self) -> Column:
         """Blocks that a multiprocessor holds at once."""
-        model = self.model
+        device = self.device
         registers = 40.0 + self.rows * self.columns * OWN + 2 * self.rows + 4 * self.columns
         limits = [
-            model.warps // self.warps,
-            model.registers // (np.minimum(registers, 255.0) * self.warps * _WARP),
-            model.shared_bytes // (self.shared_bytes + 1024),
+            device.warps // self.warps,
+            device.registers // (np.minimum(registers, 255.0) * self.warps * _WARP),
+            device.shared_bytes // (self.shared_bytes + 1024),
         ]
         return np.asarray(np.maximum(np.minimum.reduce(limits), 1.0))
 
     @cached_property
     def seconds(self) -> Column:
         """An estimate of the time of the kernel."""
-        model = self.model
-        together = np.minimum(self.resident, np.ceil(self.blocks / model.sms))
-        waves = np.ceil(self.blocks / (model.sms * self.resident))
+        device = self.device
+        together = np.minimum(self.resident, np.ceil(self.blocks / device.sms))
+        waves = np.ceil(self.blocks / (device.sms * self.resident))
         chunks = np.ceil(self.extents[2] / self.depth)
         products = self.rows / 2 * self.columns * OWN / 2 * self.chunk
         reads = (2 * self.rows + 16 * self.columns) * self.chunk
-        several = np.ceil(self.warps / model.schedulers)
+        several = np.ceil(self.warps / device.schedulers)
         own = several * products * _INSTRUCTION
         issued = together * (own + several * self.copying)
         answered = together * self.warps * reads
         moved = (self.tile_rows + self.tile_columns) * self.depth * self.product.item
-        memory = together * moved / model.l2_bytes_per_cycle
+        memory = together * moved / device.l2_bytes_per_cycle
         alone = np.maximum(own, products * _INSTRUCTION + reads) + self.copying
         ahead = np.where(self.buffers == 1, 1.0, np.maximum(self.buffers - 1, 0.0))
-        late = np.maximum(alone + _ARRIVAL, (model.latency + alone) / np.maximum(ahead, 1.0))
-        chain = np.where(ahead > 0, late, model.latency + alone)
+        late = np.maximum(alone + _ARRIVAL, (device.latency + alone) / np.maximum(ahead, 1.0))
+        chain = np.where(ahead > 0, late, device.latency + alone)
         chunk = np.maximum.reduce([issued, answered, memory, chain])
         written = together * self.tile_rows * self.tile_columns / 32
         cycles = waves * (chunks * chunk + written + 1000.0)
-        return np.asarray(cycles / model.clock + model.launch_s)
+        return np.asarray(cycles / device.clock + device.launch_s)
 
     @property
     def copying(self) -> Column:
@@ -137,7 +141,7 @@ class TensorShape(ProductShape):
         return [
             self.blocks, self.rows, self.row_warps, self.columns, self.column_warps,
             self.chunk, self.warps, self.buffers, self.shared_bytes, self.resident,
-            self.blocks / self.model.sms, self.seconds * 1e9,
+            self.blocks / self.device.sms, self.seconds * 1e9,
         ]  # fmt: skip
 
 

@@ -1,7 +1,7 @@
-"""The tiled stages of a program: whose axes are split by which columns, and what they read.
+"""The tiled stages of a program: which columns of a row split which axes, and what is read.
 
-This is what closed forms of a candidate are computed from (`columns_gpu`): a tile of the output
-and a chunk of the reduction say how much of each input a block copies, without any lowering.
+The analytical cost models are computed from this: the tile of the output and the tile of the
+reduction say how much of each input a block copies, without any lowering.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Closed forms of candidates for GPUs: what a kernel would take, from its row alone.
+"""Resources of GPU kernels in closed form: from the row of a candidate, without lowering it.
 
-All columns are computed for a whole population at once. What a block keeps in shared memory and
-how many threads it has are exact; registers, bank conflicts and times are estimates. The idea that
-such forms suffice to rank tiles is that of Roller (Zhu et al., OSDI 2022) and Pruner (Qiao et al.,
-ASPLOS 2025); the second calls such an estimate a draft.
+All columns are computed for a whole population at once. Shared memory and threads of a block are
+exact; registers, bank conflicts and times are estimates. That closed forms suffice to rank tiles
+is the idea of Roller (Zhu et al., OSDI 2022) and Pruner (Qiao et al., ASPLOS 2025).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from autotune.auto_scheduler.search.forms.tiles import (
+from autotune.auto_scheduler.search.analytical.tiles import (
     Column,
     Number,
     Tiled,

@@ -1,4 +1,4 @@
-"""The common part of the closed forms of products on tensor cores."""
+"""The common part of the analytical cost models of products on tensor cores."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.graph.reads import reads_of
-from autotune.auto_scheduler.search.forms.forms import Forms
-from autotune.auto_scheduler.search.forms.gpu import FEATURES, kernels_seconds
-from autotune.auto_scheduler.search.forms.gpu_model import GpuModel
-from autotune.auto_scheduler.search.forms.tiles import hint_column
+from autotune.auto_scheduler.search.analytical.estimates import Estimates
+from autotune.auto_scheduler.search.analytical.gpu import FEATURES, kernels_seconds
+from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
+from autotune.auto_scheduler.search.analytical.tiles import hint_column
 from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.sampler import ProductLimit, RowLimits
 from autotune.auto_scheduler.search.space.steps import splits_of, tiling_splits
@@ -30,20 +30,20 @@ from autotune.te.tensor import ComputeOp, Operation
 Column = npt.NDArray[np.float64]
 
 
-class ProductForms(ABC):
-    """Computes the closed forms of one program.
+class ProductCostModel(ABC):
+    """The analytical cost model of one program.
 
     Args:
         program: whose rows are looked at; its stage ``stage_id`` is a product.
         stage_id: of the product.
-        model: the device.
+        device: its parameters.
         tiles: which splits of the stage it is attached to are open: of rows, then of columns.
     """
 
     def __init__(
-        self, program: Program, stage_id: int, model: GpuModel, tiles: tuple[int, int]
+        self, program: Program, stage_id: int, device: GpuParameters, tiles: tuple[int, int]
     ) -> None:
-        self.program, self.model = program, model
+        self.program, self.device = program, device
         state = program.state
         multiplied = state.stages[stage_id]
         found = product_of(multiplied.op, multiplied.attrs.tensor_core)
@@ -82,10 +82,10 @@ class ProductForms(ABC):
     @cached_property
     def around_seconds(self) -> float:
         """Seconds of the kernels besides the product's: launches, and tensors between them."""
-        kernels = kernels_seconds(self.program, self.model)
+        kernels = kernels_seconds(self.program, self.device)
         own = kernels.pop(self.root)
         is_read = self.root != len(self.program.state.stages) - 1
-        return sum(kernels.values()) + (own - self.model.launch_s if is_read else 0.0)
+        return sum(kernels.values()) + (own - self.device.launch_s if is_read else 0.0)
 
     def limits(self) -> RowLimits:
         """Return what rows have to keep, for a `Sampler`."""
@@ -95,14 +95,14 @@ class ProductForms(ABC):
         """Return rows with numbers changed that follow from others."""
         return rows
 
-    def __call__(self, rows: Rows) -> Forms:
-        """Return the closed forms of rows."""
+    def __call__(self, rows: Rows) -> Estimates:
+        """Return the estimates of rows."""
         shape = self.shape(rows)
         columns = shape.features
         columns += [np.zeros(len(rows))] * (FEATURES - len(columns))
         features = np.log2(np.maximum(np.column_stack(columns), 0.0) + 1.0)
         seconds = np.where(shape.feasible, shape.seconds + self.around_seconds, np.inf)
-        return Forms(shape.feasible, seconds, features.astype(np.float32))
+        return Estimates(shape.feasible, seconds, features.astype(np.float32))
 
 
 def _is_copied_singly(copy: Operation, vector: int) -> bool:
@@ -160,11 +160,17 @@ class ProductShape(ABC):
     tile_columns: Column
     depth: Column
 
-    def __init__(self, forms: ProductForms, rows: Rows) -> None:
-        self.model, self.product, self.singly = forms.model, forms.product, forms.singly
-        self.batch, self.extents = forms.batch, forms.extents
-        self.numbers = [rows[:, at].astype(np.float64) for at in forms.columns]
-        buffers = rows[:, forms.pipeline] if forms.pipeline is not None else rows[:, 0] * 0
+    def __init__(self, cost_model: ProductCostModel, rows: Rows) -> None:
+        self.device, self.product, self.singly = (
+            cost_model.device,
+            cost_model.product,
+            cost_model.singly,
+        )
+        self.batch, self.extents = cost_model.batch, cost_model.extents
+        self.numbers = [rows[:, at].astype(np.float64) for at in cost_model.columns]
+        buffers = (
+            rows[:, cost_model.pipeline] if cost_model.pipeline is not None else rows[:, 0] * 0
+        )
         self.buffers = buffers.astype(np.float64)
 
     @property

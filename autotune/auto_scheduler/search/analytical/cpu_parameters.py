@@ -1,4 +1,4 @@
-"""Parameters of a CPU for closed forms that are not in `HardwareParams`."""
+"""Parameters of a CPU for analytical cost models that `HardwareParams` does not have."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMES = (
 
 
 @dataclass(frozen=True)
-class CpuModel:
+class CpuParameters:
     """One core.
 
     Attributes:
@@ -53,26 +53,26 @@ class CpuModel:
     latency: float = 4.0
 
     @staticmethod
-    def of(mcpu: str) -> CpuModel:
-        """Return the model of the CPU that a target names.
+    def of(mcpu: str) -> CpuParameters:
+        """Return the parameters of the CPU that a target names.
 
         Args:
             mcpu: its name; the CPU of this machine is meant by an empty or unknown one.
         """
         for vector_bytes, registers, names in _NAMES:
             if re.fullmatch(names, mcpu, re.VERBOSE):
-                return CpuModel(vector_bytes, registers)
-        return CpuModel.here()
+                return CpuParameters(vector_bytes, registers)
+        return CpuParameters.here()
 
     @staticmethod
     @cache
-    def here() -> CpuModel:
+    def here() -> CpuParameters:
         """Return what is known of this machine; of an unknown one, that of most x86."""
         try:
             words = set(_CPUINFO.read_text("utf-8", "replace").split())
         except OSError:
-            return CpuModel()
+            return CpuParameters()
         for flag, (vector_bytes, registers) in _VECTORS.items():
             if flag in words:
-                return CpuModel(vector_bytes, registers)
-        return CpuModel()
+                return CpuParameters(vector_bytes, registers)
+        return CpuParameters()

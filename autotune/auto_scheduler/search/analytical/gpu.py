@@ -1,4 +1,4 @@
-"""Ranks rows of programs for GPUs: feasibility, an estimate of the time, features for a model."""
+"""The analytical cost model of programs for GPUs: feasibility, estimated times, features."""
 
 from __future__ import annotations
 
@@ -9,22 +9,27 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.forms.forms import Forms
-from autotune.auto_scheduler.search.forms.gpu_columns import Levels, Shape, footprint, strides_of
-from autotune.auto_scheduler.search.forms.gpu_model import GpuModel
-from autotune.auto_scheduler.search.forms.gpu_stage import (
+from autotune.auto_scheduler.search.analytical.estimates import Estimates
+from autotune.auto_scheduler.search.analytical.gpu_columns import (
+    Levels,
+    Shape,
+    footprint,
+    strides_of,
+)
+from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
+from autotune.auto_scheduler.search.analytical.gpu_stage import (
     MOST_ACCUMULATORS,
     STAGE_FEATURES,
-    StageForms,
+    StageEstimate,
 )
-from autotune.auto_scheduler.search.forms.same_code import (
+from autotune.auto_scheduler.search.analytical.same_code import (
     PlainSum,
     plain_sums,
     with_fewest_loops,
     with_lowest_limit,
     with_lowest_plain_limits,
 )
-from autotune.auto_scheduler.search.forms.tiles import (
+from autotune.auto_scheduler.search.analytical.tiles import (
     Column,
     Tiled,
     TileInput,
@@ -48,7 +53,7 @@ FEATURES = STAGE_FEATURES + 6
 
 @dataclass(frozen=True)
 class Numbers:
-    """The inputs of closed forms besides the row.
+    """The inputs of the cost model besides the row.
 
     Attributes:
         tiled: the tiled stages.
@@ -62,28 +67,30 @@ class Numbers:
     extra_seconds: float | Column
 
     @staticmethod
-    def of(program: Program, model: GpuModel) -> Numbers:
+    def of(program: Program, device: GpuParameters) -> Numbers:
         """Return those of a program."""
         tiled = tiled_stages(program)
         return Numbers(
-            tiled, plain_sums(program, tiled), sum(kernels_seconds(program, model).values())
+            tiled, plain_sums(program, tiled), sum(kernels_seconds(program, device).values())
         )
 
 
-class GpuForms:
-    """Computes the closed forms of one program.
+class GpuCostModel:
+    """The analytical cost model of one program.
 
     Args:
         program: whose rows are looked at.
-        model: the device.
+        device: its parameters.
         numbers: what is known of the program; where rows are of several programs that differ in
             numbers alone, each number that does is a column (see `stack`).
     """
 
-    def __init__(self, program: Program, model: GpuModel, numbers: Numbers | None = None) -> None:
+    def __init__(
+        self, program: Program, device: GpuParameters, numbers: Numbers | None = None
+    ) -> None:
         self.program = program
-        self.model = model
-        self.numbers = numbers or Numbers.of(program, model)
+        self.device = device
+        self.numbers = numbers or Numbers.of(program, device)
         self.tiled = self.numbers.tiled
 
     @property
@@ -91,15 +98,15 @@ class GpuForms:
         """Whether a stage is tiled."""
         return bool(self.tiled)
 
-    def __call__(self, rows: Rows) -> Forms:
-        """Return the closed forms of rows."""
+    def __call__(self, rows: Rows) -> Estimates:
+        """Return the estimates of rows."""
         feasible = np.ones(len(rows), bool)
         extra = np.zeros(len(rows)) + self.numbers.extra_seconds
         seconds = extra
         slowest = np.zeros((len(rows), STAGE_FEATURES))
         longest = np.full(len(rows), -1.0)
         for tiled in self.tiled:
-            stage = StageForms(tiled, rows, self.model)
+            stage = StageEstimate(tiled, rows, self.device)
             feasible &= stage.feasible
             seconds = seconds + stage.seconds
             slower = stage.seconds > longest
@@ -110,7 +117,9 @@ class GpuForms:
         whole = [seconds * 1e9, len(self.tiled) * ones, extra * 1e9, *choices]
         whole += [0 * ones] * (FEATURES - STAGE_FEATURES - len(whole))
         features = np.log2(np.maximum(np.column_stack([slowest, *whole]), 0.0) + 1.0)
-        return Forms(feasible, np.where(feasible, seconds, np.inf), features.astype(np.float32))
+        return Estimates(
+            feasible, np.where(feasible, seconds, np.inf), features.astype(np.float32)
+        )
 
     def repair(self, rows: Rows) -> Rows:
         """Return rows whose copies are no wider than what they copy allows, nor made too early.
@@ -141,7 +150,7 @@ class GpuForms:
         """Return which rows keep the limits of the device."""
         fits = np.ones(len(rows), bool)
         for tiled in self.tiled:
-            fits &= StageForms(tiled, rows, self.model).feasible
+            fits &= StageEstimate(tiled, rows, self.device).feasible
         return fits
 
     def apart(self, rows: Rows) -> list[tuple[list[int], Mask]]:
@@ -151,7 +160,7 @@ class GpuForms:
         """
         found: list[tuple[set[int], Mask]] = []
         for tiled in self.tiled:
-            columns, fits = columns_of(tiled), StageForms(tiled, rows, self.model).feasible
+            columns, fits = columns_of(tiled), StageEstimate(tiled, rows, self.device).feasible
             together = [each for each in found if each[0] & columns]
             found = [each for each in found if not each[0] & columns]
             for others, also in together:
@@ -166,8 +175,8 @@ class GpuForms:
             data = [self.program.step_of(axis.columns) for axis in tiled.data]
             chunks = [self.program.step_of(axis.columns) for axis in tiled.reductions]
             for levels, most in (
-                ((1,), self.model.block_threads),
-                ((0,), self.model.block_vthreads),
+                ((1,), self.device.block_threads),
+                ((0,), self.device.block_vthreads),
                 ((0, 2, 3), MOST_ACCUMULATORS),
             ):
                 places = {step: levels for step in data if step is not None}
@@ -184,7 +193,7 @@ class GpuForms:
         return self.program.choices_besides(shown)
 
 
-def kernels_seconds(program: Program, model: GpuModel) -> dict[int, float]:
+def kernels_seconds(program: Program, device: GpuParameters) -> dict[int, float]:
     """Return for the stage of each kernel what its launch takes, and to pass its result on."""
     found = {}
     for stage_id, stage in enumerate(program.state.stages):
@@ -192,7 +201,7 @@ def kernels_seconds(program: Program, model: GpuModel) -> dict[int, float]:
             continue
         extents = [n for n in stage.op.outputs[0].shape if isinstance(n, int)]
         moved = prod(extents) * bits_of(stage.op.outputs[0].dtype) / 8
-        found[stage_id] = model.launch_s + 2 * moved / model.memory_bytes_per_s
+        found[stage_id] = device.launch_s + 2 * moved / device.memory_bytes_per_s
     return found
 
 

@@ -1,4 +1,4 @@
-"""Parameters of a GPU for closed forms that are not in `HardwareParams`."""
+"""Parameters of a GPU for analytical cost models that `HardwareParams` does not have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SMS = 132
 
 
 @dataclass(frozen=True)
-class GpuModel:
+class GpuParameters:
     """One GPU.
 
     Attributes:
@@ -48,11 +48,11 @@ class GpuModel:
     memory_bytes_per_s: float = 2.5e12
 
     @staticmethod
-    def of(target: Target, params: HardwareParams) -> GpuModel:
+    def of(target: Target, params: HardwareParams) -> GpuParameters:
         """Return what is known of the device of a task."""
         limits = target.limits
         optin = max(limits.shared_bytes_optin, params.max_shared_memory_per_block)
-        return GpuModel(
+        return GpuParameters(
             sms=limits.sm_count if limits.sm_count > 1 else _SMS,
             registers=limits.registers,
             shared_bytes=optin + 1024,

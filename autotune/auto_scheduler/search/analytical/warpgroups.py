@@ -1,6 +1,6 @@
-"""Ranks rows of programs that multiply by ``wgmma``: what fits, and an estimate of the time.
+"""The analytical cost model of programs that multiply on tensor cores by ``wgmma``.
 
-Shared memory and threads are exact, as in `forms_gpu`; times are estimates.
+Shared memory and threads are exact, as in `gpu_columns`; times are estimates.
 """
 
 from __future__ import annotations
@@ -11,8 +11,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.forms.gpu_model import GpuModel
-from autotune.auto_scheduler.search.forms.products import Column, ProductForms, ProductShape
+from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
+from autotune.auto_scheduler.search.analytical.products import (
+    Column,
+    ProductCostModel,
+    ProductShape,
+)
 from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.sampler import ProductLimit
 from autotune.auto_scheduler.search.space.steps import tiling_splits
@@ -38,11 +42,11 @@ _MOST_TURNS, _BUSY = 8, 0.7
 _LATE = 4
 
 
-class WarpgroupForms(ProductForms):
-    """Computes the closed forms of a program whose warpgroups multiply."""
+class WarpgroupCostModel(ProductCostModel):
+    """The analytical cost model of a program whose warpgroups multiply by ``wgmma``."""
 
-    def __init__(self, program: Program, stage_id: int, model: GpuModel) -> None:
-        super().__init__(program, stage_id, model, (2, 4))
+    def __init__(self, program: Program, stage_id: int, device: GpuParameters) -> None:
+        super().__init__(program, stage_id, device, (2, 4))
         of_root = tiling_splits(program.state, stage_id)
         # The column of the number of persistent blocks, if blocks are.
         self.turns = program.columns[of_root[5]].start if len(of_root) > 5 else None
@@ -58,7 +62,7 @@ class WarpgroupForms(ProductForms):
         rows, runs, chunk = self.steps
         return [
             ProductLimit({rows: (0,), runs: (0,)}, _MOST_SUMS / 4),
-            ProductLimit({rows: (1,)}, self.model.block_threads / _THREADS),
+            ProductLimit({rows: (1,)}, self.device.block_threads / _THREADS),
             ProductLimit({runs: (0,)}, _MOST_COLUMNS / UNIT),
             ProductLimit({chunk: (0,)}, 8.0),
         ]
@@ -68,7 +72,7 @@ class WarpgroupForms(ProductForms):
         if self.turns is None:
             return rows
         rows, tiles = rows.copy(), self.shape(rows).blocks
-        most = self.model.sms * np.ceil(rows[:, self.turns] / self.model.sms)
+        most = self.device.sms * np.ceil(rows[:, self.turns] / self.device.sms)
         # The fewest turns that divide the tiles among no more blocks.
         turns = np.ceil(tiles / most)
         for _ in range(_MOST_TURNS):
@@ -84,8 +88,8 @@ class WarpgroupForms(ProductForms):
 class WarpgroupShape(ProductShape):
     """The values of the rows, each a column."""
 
-    def __init__(self, forms: WarpgroupForms, rows: Rows) -> None:
-        super().__init__(forms, rows)
+    def __init__(self, cost_model: WarpgroupCostModel, rows: Rows) -> None:
+        super().__init__(cost_model, rows)
         self.tiles, self.groups = self.numbers[0].T
         self.runs, self.chunk = self.numbers[1][:, 0], self.numbers[2][:, 0]
         self.tile_rows = self.tiles * self.groups * TILE
@@ -93,8 +97,12 @@ class WarpgroupShape(ProductShape):
         self.depth = self.chunk * self.product.depth
         self.threads = self.groups * _THREADS
         self.sums = self.tiles * self.tile_columns / 2
-        self.grid = self.blocks if forms.turns is None else rows[:, forms.turns].astype(np.float64)
-        self.in_turn = forms.turns is not None
+        self.grid = (
+            self.blocks
+            if cost_model.turns is None
+            else rows[:, cost_model.turns].astype(np.float64)
+        )
+        self.in_turn = cost_model.turns is not None
 
     @cached_property
     def shared_bytes(self) -> Column:
@@ -105,7 +113,7 @@ class WarpgroupShape(ProductShape):
     @cached_property
     def feasible(self) -> npt.NDArray[np.bool_]:
         """Whether a block of such tiles fits the device."""
-        model = self.model
+        device = self.device
         fits = self.fills_a_tile
         transposed = (
             self.product.transposed if self.product.item == _TRANSPOSABLE_BYTES else (False, False)
@@ -115,35 +123,35 @@ class WarpgroupShape(ProductShape):
         if transposed[1]:
             fits &= self.tile_columns % PANEL == 0
         fits &= (self.runs >= 4) & (self.tile_columns <= _MOST_COLUMNS)
-        fits &= (self.sums <= _MOST_SUMS) & (self.threads <= model.block_threads)
-        fits &= self.sums + _OTHERS <= np.minimum(model.registers // self.threads, 255)
-        fits &= self.shared_bytes <= model.shared_bytes - 1024
+        fits &= (self.sums <= _MOST_SUMS) & (self.threads <= device.block_threads)
+        fits &= self.sums + _OTHERS <= np.minimum(device.registers // self.threads, 255)
+        fits &= self.shared_bytes <= device.shared_bytes - 1024
         fits &= self.tile_columns * self.depth % (self.threads * self.product.vector) == 0
         if self.in_turn:
             # All blocks are there at once, and few multiprocessors are without one.
             fits &= (self.grid < self.blocks) & (self.blocks % self.grid == 0)
-            fits &= self.grid <= model.sms * self.resident
-            fits &= (self.grid % model.sms == 0) | (self.grid % model.sms > _BUSY * model.sms)
+            fits &= self.grid <= device.sms * self.resident
+            fits &= (self.grid % device.sms == 0) | (self.grid % device.sms > _BUSY * device.sms)
             fits &= self.buffers > 1
         return np.asarray(fits & (self.buffers * self.depth <= self.extents[2]))
 
     @cached_property
     def resident(self) -> Column:
         """Blocks that a multiprocessor holds at once."""
-        model = self.model
+        device = self.device
         limits = [
-            model.warps * 32 // self.threads,
-            model.registers // ((self.sums + _OTHERS) * self.threads),
-            model.shared_bytes // (self.shared_bytes + 1024),
+            device.warps * 32 // self.threads,
+            device.registers // ((self.sums + _OTHERS) * self.threads),
+            device.shared_bytes // (self.shared_bytes + 1024),
         ]
         return np.asarray(np.maximum(np.minimum.reduce(limits), 1.0))
 
     @cached_property
     def seconds(self) -> Column:
         """An estimate of the time of the kernel."""
-        model = self.model
-        together = np.minimum(self.resident, np.ceil(self.grid / model.sms))
-        waves = np.ceil(self.blocks / (model.sms * self.resident))
+        device = self.device
+        together = np.minimum(self.resident, np.ceil(self.grid / device.sms))
+        waves = np.ceil(self.blocks / (device.sms * self.resident))
         chunks = np.ceil(self.extents[2] / self.depth)
         # An instruction of n columns takes n / 2 cycles; operands are read for each.
         instructions = self.tiles * self.groups * self.chunk
@@ -151,12 +159,12 @@ class WarpgroupShape(ProductShape):
         moved = (self.tile_rows + self.tile_columns) * self.depth * self.product.item
         read = instructions * (TILE + self.tile_columns) * self.product.depth * self.product.item
         shared = (read + moved) / _SHARED_BYTES
-        memory = moved / model.l2_bytes_per_cycle
+        memory = moved / device.l2_bytes_per_cycle
         # Of four buffers or more, products of the chunk before are at work while threads wait.
         late = self.buffers >= _LATE
         ahead = np.where(late, self.buffers - 2, np.maximum(self.buffers - 1, 0.0))
         alone = np.maximum(own, shared) + np.where(late, 0.0, _ARRIVAL)
-        come = model.latency + memory
+        come = device.latency + memory
         chain = np.where(ahead > 0, np.maximum(alone, come / np.maximum(ahead, 1.0)), come + alone)
         busy = (np.maximum.reduce([own, shared, memory]) + self.turning) * together
         written = together * self.tile_rows * self.tile_columns / 32
@@ -164,7 +172,7 @@ class WarpgroupShape(ProductShape):
         around = np.maximum(written, come) if self.in_turn else written + 1000.0
         waves = self.blocks / self.grid if self.in_turn else waves
         cycles = waves * (chunks * np.maximum(busy, chain) + around)
-        return np.asarray(cycles / model.clock + model.launch_s)
+        return np.asarray(cycles / device.clock + device.launch_s)
 
     @property
     def turning(self) -> Column:
@@ -185,5 +193,5 @@ class WarpgroupShape(ProductShape):
         return [
             self.blocks, self.tiles, self.groups, self.runs, self.sums, self.chunk,
             self.threads, self.buffers, self.shared_bytes, self.resident,
-            self.blocks / self.model.sms, self.seconds * 1e9, self.blocks / self.grid,
+            self.blocks / self.device.sms, self.seconds * 1e9, self.blocks / self.grid,
         ]  # fmt: skip

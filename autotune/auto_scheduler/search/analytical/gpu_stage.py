@@ -1,4 +1,4 @@
-"""The closed forms of one tiled stage on a GPU: what fits, and an estimate of its time."""
+"""The analytical cost model of one tiled stage on a GPU: feasibility and estimated time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autotune.auto_scheduler.search.forms.gpu_columns import (
+from autotune.auto_scheduler.search.analytical.gpu_columns import (
     Levels,
     Shape,
     Traffic,
@@ -18,8 +18,8 @@ from autotune.auto_scheduler.search.forms.gpu_columns import (
     traffic_of,
     unrolled_steps,
 )
-from autotune.auto_scheduler.search.forms.gpu_model import GpuModel
-from autotune.auto_scheduler.search.forms.tiles import Column, Tiled, TileInput, terms
+from autotune.auto_scheduler.search.analytical.gpu_parameters import GpuParameters
+from autotune.auto_scheduler.search.analytical.tiles import Column, Tiled, TileInput, terms
 from autotune.auto_scheduler.search.space.program import Rows
 
 Mask = npt.NDArray[np.bool_]
@@ -46,11 +46,11 @@ _APART = 0.5
 _LOOP_LATENCY = 25.0
 
 
-class StageForms:
-    """The closed forms of one tiled stage."""
+class StageEstimate:
+    """The estimates of one tiled stage, for many rows at once."""
 
-    def __init__(self, tiled: Tiled, rows: Rows, model: GpuModel) -> None:
-        self.tiled, self.rows, self.model = tiled, rows, model
+    def __init__(self, tiled: Tiled, rows: Rows, device: GpuParameters) -> None:
+        self.tiled, self.rows, self.device = tiled, rows, device
         self.levels = Levels(tiled, rows)
         self.shape = Shape(tiled, self.levels)
 
@@ -111,9 +111,9 @@ class StageForms:
     @cached_property
     def feasible(self) -> Mask:
         """Whether a block of such tiles fits the device."""
-        shape, model = self.shape, self.model
-        fits = (shape.threads <= model.block_threads) & (shape.vthreads <= model.block_vthreads)
-        fits &= self.shared_bytes <= model.block_shared_bytes
+        shape, device = self.shape, self.device
+        fits = (shape.threads <= device.block_threads) & (shape.vthreads <= device.block_vthreads)
+        fits &= self.shared_bytes <= device.block_shared_bytes
         fits &= shape.accumulators <= MOST_ACCUMULATORS
         few = terms((*self.tiled.data, *self.tiled.reductions)) <= 64
         fits &= few | (shape.threads >= np.minimum(32, terms(self.tiled.data)))
@@ -140,13 +140,13 @@ class StageForms:
     @cached_property
     def resident(self) -> Column:
         """Blocks that a multiprocessor holds at once."""
-        model, shape = self.model, self.shape
+        device, shape = self.device, self.shape
         warps = np.ceil(shape.threads / 32)
         limits = [
-            np.full(len(self.rows), float(model.blocks)),
-            model.warps // warps,
-            model.registers // (self.registers * warps * 32),
-            model.shared_bytes // (self.shared_bytes + 1024),
+            np.full(len(self.rows), float(device.blocks)),
+            device.warps // warps,
+            device.registers // (self.registers * warps * 32),
+            device.shared_bytes // (self.shared_bytes + 1024),
         ]
         return np.asarray(np.maximum(np.minimum.reduce(limits), 1.0))
 
@@ -185,12 +185,12 @@ class StageForms:
     @cached_property
     def waves(self) -> Column:
         """Rounds in which the blocks are carried out."""
-        return np.ceil(self.shape.blocks / (self.model.sms * self.resident))
+        return np.ceil(self.shape.blocks / (self.device.sms * self.resident))
 
     @cached_property
     def seconds(self) -> Column:
         """An estimate of the time of the kernel."""
-        shape, model = self.shape, self.model
+        shape, device = self.shape, self.device
         warps = np.ceil(shape.threads / 32)
         reads = self._total([each.reads for each in self.traffic])
         fused = shape.accumulators * shape.depth
@@ -200,28 +200,28 @@ class StageForms:
             [cost * each.copies for cost, (_, each) in zip(costs, self.copied, strict=True)]
         )
         issued = fused + reads * shape.depth + loop + copying + 30.0
-        together = np.minimum(self.resident, np.ceil(shape.blocks / model.sms))
-        throughput = together * warps * issued / model.schedulers
+        together = np.minimum(self.resident, np.ceil(shape.blocks / device.sms))
+        throughput = together * warps * issued / device.schedulers
         answered = self._total([each.wavefronts for each in self.traffic]) * shape.depth
         waiting = np.where(self.unrolled > 0, 4.0, _LOOP_LATENCY)
         serial = shape.depth * (np.maximum(shape.accumulators, 4.0) + reads + waiting)
-        alone = np.maximum(serial, warps * issued / model.schedulers) + copying
-        late = np.maximum(alone + _ARRIVAL, (model.latency + alone) / np.maximum(self.ahead, 1.0))
-        chain = np.where(self.ahead > 0, late, model.latency + alone)
+        alone = np.maximum(serial, warps * issued / device.schedulers) + copying
+        late = np.maximum(alone + _ARRIVAL, (device.latency + alone) / np.maximum(self.ahead, 1.0))
+        chain = np.where(self.ahead > 0, late, device.latency + alone)
         moved = self._total([each.sectors * 32.0 for _, each in self.copied])
-        memory = together * moved / model.l2_bytes_per_cycle
+        memory = together * moved / device.l2_bytes_per_cycle
         shared = together * warps * answered
         busy = np.maximum(throughput, shared) + _APART * np.minimum(throughput, shared)
         chunk = np.maximum(np.maximum(busy, memory), chain)
         written = shape.accumulators * warps * together * (32.0 / np.minimum(shape.run, 32.0))
         bloat = np.maximum(self.code / _MOST_CODE, 1.0) ** 1.5
         cycles = self.waves * (shape.chunks * chunk * bloat + written * 2.0 + 1000.0)
-        return np.asarray(cycles / model.clock)
+        return np.asarray(cycles / device.clock)
 
     @cached_property
     def features(self) -> Column:
         """Columns for a learned model, as many for each stage; see `STAGE_FEATURES`."""
-        shape, sms = self.shape, self.model.sms
+        shape, sms = self.shape, self.device.sms
         none = np.zeros(len(self.rows))
         unroll = none if self.tiled.unroll is None else self.rows[:, self.tiled.unroll]
         columns = [

@@ -1,4 +1,4 @@
-"""Closed forms of a population of rows."""
+"""What analytical cost models say of a population of rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 
 @dataclass(frozen=True)
-class Forms:
-    """Closed forms of a population, one entry a row.
+class Estimates:
+    """Estimates of a population, one entry a row.
 
     Attributes:
         feasible: whether a row keeps the limits of the device.
