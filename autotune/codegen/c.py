@@ -1,4 +1,4 @@
-"""C11 with OpenMP: the dialect that the others differ from."""
+"""C11 with OpenMP: the base of the other dialects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CUDA C++, as what differs from C."""
+"""CUDA C++: the tables in which it differs from C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arguments and workspaces of a function, whose shapes may depend on sizes."""
+"""The arguments and workspaces of a function as a `Kernel` has them; shapes may be symbolic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks as graphs of operators: what they compute, and how they are made simpler and cut."""
+"""Networks as graphs of operators: their types and values, passes over them, and fusion."""
 
 from autotune.graph import ops
 from autotune.graph.graph import Graph, free_variables, run_values

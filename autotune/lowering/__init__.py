@@ -1,4 +1,4 @@
-"""Schedules become loop nests, loop nests become kernels."""
+"""Lowering: from schedules to loop nests, and from loop nests to kernels."""
 
 from autotune.lowering.bodies import BodySimplifier
 from autotune.lowering.bounds import infer_bound, infer_bounds

@@ -1,4 +1,4 @@
-"""The memory of tensors: the buffer of each, and the offsets of elements."""
+"""The buffers of tensors, and the offsets of elements in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building and running trials: fault-proof, overlapped, verified."""
+"""Building, running and verifying trials, in processes that may crash without ending the run."""
 
 from typing import TYPE_CHECKING
 

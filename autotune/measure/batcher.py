@@ -1,4 +1,7 @@
-"""Futures over a function that only knows batches."""
+"""Adapts a function of batches to the interface of one future for each trial.
+
+For builders and runners of scripts, which define only ``build`` or ``run`` of a list, as in TVM.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of a trial that ended, in one form for all origins."""
+"""Converts what a build or a run ended with to a `MeasureResult`, also where a script made it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The builder and the runner that a user chose."""
+"""Checks of the arguments ``builder=`` and ``runner=`` of functions that measure."""
 
 from __future__ import annotations
 

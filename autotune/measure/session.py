@@ -1,4 +1,4 @@
-"""A standing session: processes and devices that measure whatever they are given until closed."""
+"""A session: worker processes and devices that measure trials of any workloads until closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs and results of measuring, and their error numbers."""
+"""Inputs and results of measuring, and their error numbers: the names of AutoTVM."""
 
 from __future__ import annotations
 

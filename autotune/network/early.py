@@ -1,4 +1,4 @@
-"""Compiling kernels of a network while others are still being chosen."""
+"""Compiles kernels of a network while choices for its other functions are still being made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks in frozen mode: every function is computed as the lock says, or it is an error."""
+"""Networks in frozen mode: every function is computed as the lock file says, or it is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best implementations of a network's functions, according to a log."""
+"""Chooses for each function of a network the implementation that a log has the best record of."""
 
 from __future__ import annotations
 

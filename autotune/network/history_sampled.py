@@ -1,4 +1,4 @@
-"""The best records of a log; of functions without one, states that are drawn and measured."""
+"""`ApplyHistoryBestOrSample`: the best records of a log, or states that are drawn and measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pinning the kernels of a network, and looking at them again."""
+"""Pins the kernels of a network in a lock file, and checks pinned kernels again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best of several records of one task: by an objective, or the winner of a race of times."""
+"""The best of several records of one task: by an objective, or by the final race."""
 
 from __future__ import annotations
 

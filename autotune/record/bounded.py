@@ -1,4 +1,4 @@
-"""Opening a log whose path is not trusted: without waiting, and with bounded lines."""
+"""Opens a log whose path is not trusted: does not block, and bounds the length of lines."""
 
 from __future__ import annotations
 

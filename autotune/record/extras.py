@@ -1,4 +1,4 @@
-"""Texts of a record: no longer than they should be, and such that a file can hold them."""
+"""Shortens messages in records, and removes characters that a file cannot hold."""
 
 from __future__ import annotations
 

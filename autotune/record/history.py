@@ -1,4 +1,4 @@
-"""Configurations from logs: what was measured best."""
+"""`ApplyHistoryBest`: the best configuration that a log has for each workload."""
 
 from __future__ import annotations
 

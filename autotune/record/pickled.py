@@ -1,8 +1,8 @@
-"""Rows of the pickle protocol, read without giving them any power.
+"""A restricted reader of the pickle protocol, for AutoTVM's old logs.
 
-A pickle can name any class and call it. This reader lets it name AutoTVM's configuration and its
-four entities, and a few containers; everything else is refused, whatever it is. Nor can it change
-what it names, or make more of its few bytes than a row holds.
+A pickle can name any class and call it. This reader allows AutoTVM's configuration, its four
+entities, and a few containers; it refuses everything else. A pickle cannot change what it names,
+nor expand its few bytes to more than a row holds.
 """
 
 from __future__ import annotations

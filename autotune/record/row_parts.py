@@ -1,9 +1,9 @@
-"""Rows in the form in which AutoTVM writes them, read part by part.
+"""A fast reader of rows that AutoTVM writes, which caches the parts that rows share.
 
-The rows of a log share the text of their task, of most choices and of their end. A text is cut at
-marks into parts, each of which is JSON by itself, so that a part that was met before need not be
-read again. Where to cut is a guess; that it was right is not: parts that are JSON values one by
-one, joined by what is between them, are the JSON of the whole. Any other row is read whole.
+The rows of a log have the text of their task, of most choices and of their end in common. A row is
+cut at marks into parts, each JSON by itself, and a part that was read before is not parsed again.
+Where to cut is a guess, which is verified: if all parts are JSON values, joined by what is between
+them, they are the JSON of the whole. Any other row is parsed as a whole.
 """
 
 from __future__ import annotations

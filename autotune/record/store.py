@@ -1,4 +1,4 @@
-"""From a path or a URL to the database that it names."""
+"""Opens the database that a path or a URL names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Appending to logs: whole lines, from any number of processes, never losing one."""
+"""Appends to logs: whole lines, from any number of processes, without losing one."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The measured limits of a device: its memory bandwidth and arithmetic rates.
+"""The measured roofline of a device: its memory bandwidth and arithmetic rates.
 
-Datasheets give rates that no kernel reaches. Here small kernels of ours, which do nothing but move
-data or multiply and add, are timed on the device itself; the results are kept on disk by device
-and driver. A kernel's floor is then the larger of its bytes over the bandwidth and its operations
-over the rate, and its percentage of the ceiling is that floor over the time it takes.
+Datasheets give rates that no kernel reaches. Here small kernels that only move data, or only
+multiply and add, are timed on the device itself; the results are kept on disk by device and
+driver. The least time of a kernel is the larger of its bytes over the bandwidth and its operations
+over the rate; its share of the roofline is this time over the time that it takes.
 
-A kernel that runs again and again on data that a cache holds is not bound by memory but by that
-cache; so the bandwidth is measured for working sets of many sizes.
+A kernel that runs repeatedly on data that a cache holds is bound by that cache, not by memory; so
+the bandwidth is measured for working sets of many sizes.
 """
 
 from __future__ import annotations

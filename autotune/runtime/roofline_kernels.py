@@ -1,4 +1,4 @@
-"""The kernels behind the roofline: some only move data, and some only multiply and add."""
+"""The kernels that measure the roofline: some only move data, others only multiply and add."""
 
 from __future__ import annotations
 

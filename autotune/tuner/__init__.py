@@ -1,4 +1,4 @@
-"""Search strategies, the loop that feeds them, and what can watch it."""
+"""Search strategies, the tuning loop, its callbacks and displays."""
 
 from typing import TYPE_CHECKING
 

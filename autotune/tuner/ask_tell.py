@@ -1,4 +1,4 @@
-"""Optimisers made elsewhere as tuners."""
+"""Adapts optimisers of other libraries, by `ask` and `tell`, to the interface of a tuner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run on several classes of devices at once, with a best for each."""
+"""Tunes on several classes of devices at once, with a best configuration for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tuner that works on indices: keeps what was proposed, and never proposes it again."""
+"""The base of tuners of spaces: proposes indices, and none of them twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay of recorded times as a device, to compare tuners without compiling anything."""
+"""Tunes on recorded times in place of a device, to compare tuners without compiling anything."""
 
 from __future__ import annotations
 

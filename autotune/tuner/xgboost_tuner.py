@@ -1,4 +1,4 @@
-"""The tuner guided by a cost model."""
+"""The default tuner: a learned cost model proposes the trials."""
 
 from __future__ import annotations
 

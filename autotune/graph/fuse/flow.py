@@ -1,4 +1,4 @@
-"""The graph that fusion works on: one vertex a value, tuple or node, and who dominates whom."""
+"""The dataflow graph that fusion works on, with its dominator tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fused piece of a network: what one kernel computes."""
+"""A fused function: the part of a network that one kernel computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensor expressions as TVM's C++ operator library spells them: its workload keys hash that."""
+"""Tensor expressions with the names of TVM's C++ operators, which its workload keys contain."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Arithmetic that is a norm, attention or an activation becomes that operator.
+"""Pattern matching: arithmetic that is a norm, attention or an activation becomes that operator.
 
-Importers and `simplify_inference` write norms and attention as sums, products and a softmax, of
-which each would be a kernel; they become operators where something computes them whole. GELU and
-SiLU, which would follow a product by a kernel of their own, can be the end of its kernel. What is
-found are the ways in which PyTorch, ONNX and TVM write them.
+Importers and `simplify_inference` write norms and attention as sums, products and a softmax, each
+of which would be a kernel. As one operator they are computed by one kernel, and GELU and SiLU by
+the kernel of the product before them. The patterns are those in which PyTorch, ONNX and TVM write
+them.
 """
 
 from __future__ import annotations

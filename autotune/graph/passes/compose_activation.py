@@ -1,4 +1,4 @@
-"""GELU and SiLU as they are written in arithmetic."""
+"""Recognises GELU and SiLU in arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention as it is written in products of matrices and a softmax."""
+"""Recognises attention in products of matrices and a softmax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention that reads heads where products leave them: nothing is transposed for it."""
+"""Lets attention read heads in the layout in which products write them, without a transpose."""
 
 from __future__ import annotations
 

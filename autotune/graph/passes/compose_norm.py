@@ -1,4 +1,4 @@
-"""Layer, group, instance and RMS norms as they are written in arithmetic."""
+"""Recognises layer, group, instance and RMS norms in arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our own rules for what follows a convolution: one vector to add, and nothing else to compute."""
+"""Merges sums and products with constants that follow a convolution, for its epilogue."""
 
 from __future__ import annotations
 

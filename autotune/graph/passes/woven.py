@@ -1,11 +1,11 @@
-"""A transposed convolution as one of images: one for each place an element is spread to, woven.
+"""Transposed convolutions as sub-pixel convolutions: one plain convolution for all phases.
 
 Of stride s, result y = s Y + p reads data Y + d and tap p + padding - s d, for each offset d for
 which there is such a tap. For each of the s phases p that is a convolution of stride 1 by filters
-of every s-th tap, so the phases are channels of one (W. Shi et al., "Is the deconvolution layer
-the same as a convolutional layer?", 2016). Zeros between elements are not multiplied; filters of a
-phase have zeros where another phase has taps: 36 for the 16 taps of 4x4 with stride 2, where zeros
-between elements would make it 64.
+of every s-th tap, so the phases are channels of one convolution, whose results are interleaved (W.
+Shi et al., "Is the deconvolution layer the same as a convolutional layer?", 2016). Zeros between
+elements are not multiplied; filters of a phase have zeros where another phase has taps: 36 for the
+16 taps of 4x4 with stride 2, where zeros between elements would make it 64.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state of a kernel between passes, besides its statements."""
+"""The state that the passes over one kernel share, besides its statements."""
 
 from __future__ import annotations
 

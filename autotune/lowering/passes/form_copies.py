@@ -1,8 +1,8 @@
-"""Copies of an affine form for given values of some of its variables.
+"""Substitutes values for variables of an affine form, many at a time (for unrolling).
 
-A copy differs from another by what a variable adds to sums, so the copies of ``x // c`` are shifts
-of at most ``c`` forms, and those of ``x % c`` are at most ``c`` forms. Each of these is simplified
-once; all other copies cost a few lookups, however many there are.
+Copies differ by what a variable adds to sums, so the copies of ``x // c`` are shifts of at most
+``c`` forms, and those of ``x % c`` are at most ``c`` forms. Each of these is simplified once; all
+other copies cost a few lookups, however many there are.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Copies of a statement for given values of some of its variables, made in constant time.
+"""Substitutes values for variables of a statement, in constant time for each copy.
 
-Unrolling and virtual threads write one statement out many times, up to a few thousand times in a
-kernel. `Templates` analyses the statement once: for each index, how it changes with the variables.
-A copy then costs a few dictionary lookups, instead of a simplification of every index.
-Equal loads of different copies are one object, as equal indices are.
+Unrolling and virtual threads copy one statement up to a few thousand times in a kernel.
+`Templates` analyses the statement once: for each index, how it changes with the variables. A copy
+then costs a few dictionary lookups, instead of a simplification of every index. Equal loads of
+different copies are one object, as equal indices are.
 """
 
 from __future__ import annotations

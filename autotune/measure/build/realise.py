@@ -1,4 +1,4 @@
-"""From a candidate to a kernel: the part of a build that runs in the caller's process."""
+"""Realises a candidate as a kernel: the part of a build that runs in the process of the caller."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Is an answer right? References with error bounds, and the comparison with them."""
+"""Verification of results: references with error bounds, and the comparison with them."""

@@ -1,4 +1,7 @@
-"""The C types and functions that the text of a reference uses; the rules are in `rounding`."""
+"""The C types, and the helper functions for error bounds, that the source of a reference uses.
+
+`autotune.measure.check.rounding` has the rules.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Follows a reference written in numpy: what it returns, and how far a kernel may be from it."""
+"""Runs a reference written in numpy on tracked arrays: its results, and bounds on their errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Is what a kernel wrote right, and did it write nothing else? Asked of every trial.
+"""Checks of a trial: whether its outputs are right, and whether it wrote anything else.
 
 Expected values and their bounds are on the device, where small kernels compare; only what differs
-is fetched, to be described.
+is copied to the host, to be described.
 """
 
 from __future__ import annotations

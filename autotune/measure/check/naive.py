@@ -1,4 +1,4 @@
-"""Expected outputs of a tensor expression and their error bounds, computed once in plain loops."""
+"""Expected outputs of a tensor expression and their error bounds, by naive loops in C."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The end of a run: the final race, the choice among equals, records measured again."""
+"""The end of a run: the final race, the choice between ties, and records measured again."""

@@ -1,4 +1,4 @@
-"""The final race: the best candidates once more, side by side."""
+"""The final race: the best candidates are timed again, interleaved, so that drift affects all."""
 
 from __future__ import annotations
 

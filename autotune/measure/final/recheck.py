@@ -1,4 +1,4 @@
-"""Measuring records again: do their times and answers still hold?"""
+"""Measures records again, and says whether their times and results are confirmed."""
 
 from __future__ import annotations
 

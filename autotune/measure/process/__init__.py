@@ -1,1 +1,1 @@
-"""Processes that do the work, and what happens when one of them dies."""
+"""Worker processes, and what follows when one of them dies."""

@@ -1,4 +1,4 @@
-"""The end of a process that gave no answer."""
+"""The death of a process that gave no answer, as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work with the future of its result, which may pass from one process to another."""
+"""A queued piece of work and the future of its result, which another queue may take over."""
 
 from __future__ import annotations
 

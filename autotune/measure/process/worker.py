@@ -1,4 +1,4 @@
-"""A child process that is there when needed, and replaced when it died."""
+"""A child process that is started when needed, and replaced when it died."""
 
 from __future__ import annotations
 

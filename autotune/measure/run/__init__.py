@@ -1,1 +1,1 @@
-"""From an artifact to times: devices, the processes that own them, and what disturbs a time."""
+"""Timing of artifacts: devices, the processes that own them, and what disturbs a measurement."""

@@ -1,4 +1,4 @@
-"""One clock for several devices: a common anchor kernel, timed on each of them."""
+"""Calibration of several devices of one kind by an anchor kernel that is timed on each of them."""
 
 from __future__ import annotations
 

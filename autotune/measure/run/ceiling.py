@@ -1,4 +1,4 @@
-"""The share of the device's peak that a trial reaches."""
+"""The share of the device's roofline that a trial reaches."""
 
 from __future__ import annotations
 

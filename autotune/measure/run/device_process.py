@@ -1,4 +1,4 @@
-"""One device each: a thread that hands run jobs to the process that owns the device."""
+"""The process that owns a device: jobs are sent to it, and it is replaced whenever it dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data that stays on a device between trials: the values of the arguments, by workload."""
+"""The state of a device between trials: arguments in its memory by workload, meters, its lock."""
 
 from __future__ import annotations
 

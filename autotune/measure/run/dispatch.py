@@ -1,4 +1,4 @@
-"""A queue of work, and for each device a thread that takes from it."""
+"""A queue of work, with one thread for each device that takes from it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The energy of one run of a kernel: the power that the moves of a counter show, while it runs.
+"""The energy of one run of a kernel: its mean power, by a counter that is polled while it runs.
 
-Counters move ten times a second or more, and a kernel runs for microseconds: it runs again and
-again, for `TimingPolicy.energy_s` at least, and the mean power times the time of a run is its
-energy. A move is seen some milliseconds late, so what may be the best runs for longer. Nothing is
-subtracted: what the device takes when idle is part of it.
+Counters are updated ten times a second or more, and a kernel runs for microseconds. So it runs
+repeatedly, for `TimingPolicy.energy_s` at least, and its energy is the mean power times the time
+of a run. An update is seen some milliseconds late, so candidates for the best run for longer. The
+idle power of the device is not subtracted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Quiet on the host while a CPU kernel is timed."""
+"""Pauses other work on the host, such as compilers, while a CPU kernel is timed."""
 
 from __future__ import annotations
 

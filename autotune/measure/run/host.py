@@ -1,4 +1,4 @@
-"""Load of the host while kernels on the CPU are timed."""
+"""The load of the host while kernels on the CPU are timed, and warnings about it."""
 
 from __future__ import annotations
 

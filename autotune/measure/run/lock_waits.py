@@ -1,4 +1,4 @@
-"""The time that a device waited for other programs, reported once."""
+"""The time that a device waited for the locks of other programs, which is reported once."""
 
 from __future__ import annotations
 

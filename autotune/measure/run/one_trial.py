@@ -1,4 +1,4 @@
-"""One built candidate on one device: the job that its process gets, and the result it gives."""
+"""One trial on one device, as the parent sees it: the job that it sends, the result it returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that one runner has at work: its devices, and what is known of each workload."""
+"""The devices of one runner, and the state of each workload that is measured on them."""
 
 from __future__ import annotations
 

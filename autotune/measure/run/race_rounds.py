@@ -1,4 +1,4 @@
-"""Timing several candidates in turn, so that drift of the device hits all of them alike."""
+"""Interleaved timing of several candidates, so that drift of the device affects all of them."""
 
 from __future__ import annotations
 

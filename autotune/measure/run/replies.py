@@ -1,4 +1,4 @@
-"""Replies of the processes that run kernels: frozen data, and its one encoding.
+"""Replies of the processes that run kernels: frozen data, with one encoding.
 
 A kernel may have corrupted the memory of a child, so `reply_of` checks each reply.
 """

@@ -1,4 +1,4 @@
-"""Identical machine code under different knobs is measured once."""
+"""Trials whose machine code is identical are measured once and share the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of runs of a candidate, and the statistics of their times."""
+"""How often a candidate runs, and the statistics of its times."""
 
 from __future__ import annotations
 

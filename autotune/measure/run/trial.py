@@ -1,4 +1,4 @@
-"""One trial on a device, in the process that owns it: load, time, check."""
+"""One trial on a device, in the process that owns it: load, time and check an artifact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of arguments in files: the only large thing that crosses a process border."""
+"""Values of arguments in files, by which processes share them: the only large data of a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of one workload while its trials are measured."""
+"""The state that all trials of one workload on a runner share."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tuning whole networks: tasks as arms, rounds of trials, a budget, and races of the best."""
+"""Tunes whole networks: allocates trials to functions within a budget, and compares finalists."""

@@ -1,4 +1,7 @@
-"""The ways in which each function of a network is tuned, each a run of trials of its own."""
+"""The arms of the allocation: each way to tune a function, with a run of trials of its own.
+
+The terms are those of multi-armed bandits: an arm is pulled for a round of trials.
+"""
 
 from __future__ import annotations
 

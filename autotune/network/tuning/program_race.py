@@ -1,10 +1,9 @@
-"""The best kernels of each function side by side, inside the whole network.
+"""Compares the best kernels of all functions by their times inside the whole network.
 
-A kernel that is alone on a device finds other caches, clocks and memory than between its
-neighbours. So the finalists of all functions run in whole networks, one of each function at a
-time: program number ``j`` has the ``j``-th finalist of every function. The programs take turns,
-every step is timed, and each function goes to the finalist with the least median, or to the first
-in order of those that noise does not tell from it.
+A kernel that is timed alone sees other caches, clocks and memory than between its neighbours. So
+the finalists of all functions run in whole networks: program number ``j`` has the ``j``-th
+finalist of every function. The programs are timed in turn, step by step. Each function gets the
+finalist with the least median, or, of those that noise does not tell apart, the first.
 """
 
 from __future__ import annotations

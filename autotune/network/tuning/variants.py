@@ -1,4 +1,4 @@
-"""One network compiled in many ways; what they have in common is made once."""
+"""Compiles one network in many ways, and makes what they have in common once."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Finalists of functions compared by the time of the whole network.
+"""Compares finalists of functions by the time of the whole network.
 
 On a GPU the times of kernels do not add up to the time of their graph: a kernel starts while the
-previous one ends, and finds the caches in the state which that leaves. So, function by function,
-the network with another finalist is timed in turns with the present network, and the faster of the
-two is kept.
+previous one ends, and with the caches as that one leaves them. So, function by function, the
+network with another finalist and the present one are timed in turn, and the faster is kept.
 """
 
 from __future__ import annotations

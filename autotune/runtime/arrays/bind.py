@@ -1,4 +1,4 @@
-"""From what a caller passes to the arrays a kernel takes."""
+"""Converts the arguments of a call to arrays that a kernel takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TVM's conversion of Python values to values of its own."""
+"""TVM's ``convert``: Python values to values of autotune."""
 
 from __future__ import annotations
 

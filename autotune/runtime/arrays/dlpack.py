@@ -1,8 +1,8 @@
-"""DLPack capsules, made and taken by hand with ctypes.
+"""DLPack capsules, exported and imported with ctypes.
 
-The layouts are those of dlpack.h. Memory is lent versioned to those who ask for it - numpy lets
-only such memory be written - and unversioned, as all libraries know it, to the others; it is taken
-unversioned. numpy's own exchange knows neither CUDA nor bfloat16, so one path serves all.
+The layouts are those of dlpack.h. Memory is exported versioned to consumers that ask for it (numpy
+allows writing only to such memory), and unversioned to all others; it is imported unversioned.
+numpy's own functions support neither CUDA nor bfloat16, so one path serves all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From what a caller passes to the sizes of a kernel."""
+"""Infers the sizes of a kernel, such as a symbolic extent, from the arguments of a call."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Versions of torch's tensors, by which autograd notices that a saved tensor was written since.
+"""Increments the versions of torch's tensors that kernels write.
 
-Torch does not see that a kernel writes memory, so the version is incremented here. A backward pass
-that needs the old values then fails, as after ``tensor.add_()``, instead of computing wrong
-gradients.
+Autograd compares versions to notice that a saved tensor was changed. Torch does not see a kernel's
+writes, so they are reported here. A backward pass that needs the old values then fails, as after
+``tensor.add_()``, instead of computing wrong gradients.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Whose stream a call is put on.
+"""The CUDA stream on which a call is launched.
 
-The one that is asked for; else the current one of the library that a tensor belongs to; else,
-where only arrays of ours come in, torch's if it is loaded, or CuPy's, or the default stream.
+In this order: the one that is asked for; the current one of the library that a tensor belongs to;
+if all arrays are autotune's, that of torch if it is loaded, that of CuPy, or the default stream.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The door to PyCUDA's compiler: nvcc through it.
+"""nvcc as PyCUDA calls it: the only import of PyCUDA's compiler.
 
-Apart from `autotune.runtime.nvidia.driver`, because a process that compiles with anything else
-need not wait for PyCUDA, which loads the driver.
+It is not in `autotune.runtime.nvidia.driver`, because importing PyCUDA loads the driver, for which
+processes that use another compiler need not wait.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The door to PyCUDA's driver: contexts, memory, modules and events.
+"""PyCUDA's driver API: contexts, memory, modules and events; its only import.
 
 PyCUDA is optional, and cannot be imported without a driver; this module can be, and reports what
 is missing when a device is requested. Work is done in the primary context of the device, which

@@ -1,7 +1,7 @@
-"""Marks of time on a stream, by the driver's own C interface.
+"""CUDA events, by the driver's own C interface.
 
-They may be dropped in any thread and in the middle of a capture (see `releases`), where PyCUDA's
-own are never destroyed.
+They may be dropped in any thread and during a capture (see `releases`), where PyCUDA never
+destroys its own.
 """
 
 from __future__ import annotations

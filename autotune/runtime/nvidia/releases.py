@@ -1,13 +1,13 @@
-"""Giving memory, modules, streams and graphs back to the driver, which a capture forbids.
+"""Deferred release of memory, modules, streams and graphs, which a stream capture forbids.
 
-To free or to unload something while a stream is captured into a graph ends that capture, unless
+Freeing or unloading something while a stream is captured into a graph ends that capture, unless
 the thread's mode is relaxed (CUDA driver API, cuThreadExchangeStreamCaptureMode). But Python drops
-objects whenever its collector runs, so also in the middle of a capture: of ours, or of a user who
-captures with torch, in the strictest mode by default. So what owns something of the driver's
-leaves it here when it goes. It is given back at once, in relaxed mode; or, where a capture is
-seen, after it: when the next thing is left here or allocated. Seen are captures of this package,
-those of the streams that are current to torch and CuPy in this thread, and those of streams that
-the default stream waits for. Of others, by other threads, the relaxed mode takes care.
+objects whenever its collector runs, so also during a capture: one of autotune, or one of a user
+who captures with torch, in the strictest mode by default. So owners of driver objects hand them to
+this module. They are released at once in relaxed mode or, if a capture is seen, when the next one
+is handed over or allocated after it. Seen are captures of this package, those of the streams that
+are current to torch and CuPy in this thread, and those of streams that the default stream waits
+for. For captures of other threads the relaxed mode suffices.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Resources of a function of which each stream and each captured graph has its own.
+"""Per-stream and per-graph resources of a function: its workspaces and its loaded module.
 
 Calls on two streams may run at the same time, so each stream has its own workspaces and, if the
 kernel has constants, its own loaded copy of the module, to whose variables they are copied. A

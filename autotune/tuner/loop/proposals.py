@@ -1,4 +1,4 @@
-"""The queue of proposals: left from an earlier run, suggested by the user, then the strategy's."""
+"""The queue of proposals: left from an earlier run, suggested by the user, and new ones."""
 
 from __future__ import annotations
 

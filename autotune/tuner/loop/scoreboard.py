@@ -1,4 +1,4 @@
-"""The best trials of one workload, and how many there were."""
+"""The best trials of one workload, and the number of all trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The observers of a run, and the events that each is notified of."""
+"""The observers of a run, and the events of which they are notified."""
 
 from __future__ import annotations
 

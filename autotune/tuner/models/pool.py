@@ -1,4 +1,4 @@
-"""Candidates and trials of the model of `XGBTuner`: columns that are made and grow together."""
+"""The candidates and trials of the model of `XGBTuner`, one column a feature."""
 
 from __future__ import annotations
 

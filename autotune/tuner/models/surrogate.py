@@ -1,4 +1,4 @@
-"""The model of `XGBTuner`: what to expect of a pool of candidates, and how sure that is."""
+"""The surrogate model of `XGBTuner`: expected times of candidates, with their uncertainty."""
 
 from __future__ import annotations
 
