@@ -23,7 +23,7 @@ _PIPELINES = {each.name: each for each in (OWN, OWN_AS_WRITTEN)}
 def pipeline_in(
     notes: Iterable[Mapping[str, object]], graph: Graph, target: Target
 ) -> PassPipeline | None:
-    """Return the passes with which a network was faster by the notes of a log; None if untold.
+    """Return the passes that a log notes as the faster ones for a network; None without a note.
 
     Args:
         notes: of `NetworkLog`.

@@ -94,13 +94,13 @@ def _aliases(
     last: dict[Value, int] = {}
     for step, function in enumerate(functions):
         for value in (*function.inputs, *function.outputs):
-            last[origin(value, aliases)] = step
+            last[memory_root(value, aliases)] = step
     for step, (function, offered) in enumerate(zip(functions, in_place, strict=False)):
         result = function.outputs[0]
         if result in outside or result in aliases:
             continue
         for value in offered:
-            root = origin(value, aliases)
+            root = memory_root(value, aliases)
             if root not in outside and last[root] == step:
                 aliases[result] = value, 0
                 last[root] = last[result]
@@ -113,7 +113,7 @@ def _parts(function: FusedFunction, outside: set[Value], aliases: Aliases) -> Al
     result, at = function.outputs[0], 0
     parts: dict[Value, tuple[Value, int]] = {}
     for value in function.inputs:
-        root, offset = resting(value, aliases)
+        root, offset = root_and_offset(value, aliases)
         whole = offset == 0 and root.type.bytes == value.type.bytes
         if not whole or root in outside or root in parts or at % _VECTOR_ALIGNMENT:
             return {}
@@ -122,7 +122,7 @@ def _parts(function: FusedFunction, outside: set[Value], aliases: Aliases) -> Al
     return parts
 
 
-def resting(value: Value, aliases: Aliases) -> tuple[Value, int]:
+def root_and_offset(value: Value, aliases: Aliases) -> tuple[Value, int]:
     """Return the value in whose memory another one is, and its offset in bytes."""
     at = 0
     while value in aliases:
@@ -131,16 +131,16 @@ def resting(value: Value, aliases: Aliases) -> tuple[Value, int]:
     return value, at
 
 
-def origin(value: Value, aliases: Aliases) -> Value:
+def memory_root(value: Value, aliases: Aliases) -> Value:
     """Return the value in whose memory another one is."""
-    return resting(value, aliases)[0]
+    return root_and_offset(value, aliases)[0]
 
 
 def is_done(function: FusedFunction, aliases: Aliases) -> bool:
     """Return whether nothing needs to run for a function, as its result is where it has to be."""
     result = function.outputs[0]
     return function.is_free or (
-        function.joins and origin(function.inputs[0], aliases) is origin(result, aliases)
+        function.joins and memory_root(function.inputs[0], aliases) is memory_root(result, aliases)
     )
 
 
@@ -154,7 +154,7 @@ def _lives(
     found: dict[Value, _LiveRange] = {}
     for step, function in enumerate(functions):
         for value in (*function.inputs, *function.outputs):
-            root = origin(value, aliases)
+            root = memory_root(value, aliases)
             if root in outside:
                 continue
             first = found[root].first if root in found else step

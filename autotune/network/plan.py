@@ -15,9 +15,9 @@ from autotune.network.memory import (
     Aliases,
     MemoryPlan,
     is_done,
-    origin,
+    memory_root,
     plan_memory,
-    resting,
+    root_and_offset,
 )
 from autotune.target import Target
 
@@ -140,7 +140,7 @@ def plan_units(graph: Graph, units: Sequence[Unit], branches: bool = False) -> E
     free = {f.outputs[0]: (f.inputs[0], 0) for f in functions if f.is_free}
     outputs, copies = [], []
     for i, value in enumerate(graph.outputs):
-        root = origin(value, free)
+        root = memory_root(value, free)
         place = Placement(MemoryKind.OUTPUT, i, value.shape, value.dtype)
         outputs.append(place)
         if root in outside:
@@ -197,7 +197,7 @@ def _constants(graph: Graph, units: Sequence[Unit]) -> tuple[Constant, ...]:
 def _place(
     value: Value, memories: Mapping[Value, tuple[MemoryKind, int]], aliases: Aliases
 ) -> Placement:
-    root, offset = resting(value, aliases)
+    root, offset = root_and_offset(value, aliases)
     memory, at = memories[root]
     return Placement(memory, at + offset, value.shape, value.dtype)
 

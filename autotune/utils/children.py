@@ -10,7 +10,7 @@ leads a process group of its own, and everything it starts is in that group and 
 
 Messages travel over two private pipes. What the child, or a kernel in it, prints goes to a third
 one, of which the parent keeps the end for error messages. Requests are pickled plain data; replies
-are JSON, so a child that went mad can garble a reply but cannot run code in the parent.
+are JSON, so a corrupted child can send a malformed reply but cannot run code in the parent.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def temporary_folder(purpose: str) -> Iterator[str]:
 
 
 def kept_folder(purpose: str) -> str:
-    """Make a folder that whoever asked removes, and else the end of this process.
+    """Make a folder that the caller removes; if it does not, the end of this process does.
 
     All of them lie in one that is held, so that many cost no descriptors.
 

@@ -190,7 +190,7 @@ def test_what_ended_behind_another_is_kept_and_raced_when_a_run_stops_early(
         raise MeasureError("the race was looked at only")
 
     monkeypatch.setattr("autotune.tuner.loop.final_race.finalists", lambda good, most: good[:2])
-    monkeypatch.setattr("autotune.tuner.loop.final_race.run_off", race)
+    monkeypatch.setattr("autotune.tuner.loop.final_race.race_finalists", race)
     monkeypatch.setattr("autotune.tuner.loop.run._GRACE_S", 0.05)
     runner, seen = Stuck(held=[3]), []
     runner.can_race = True

@@ -321,7 +321,7 @@ def test_a_busy_host_is_spoken_of_once(task, caplog):
     assert caplog.text.count("the host is busy") == 1
 
 
-@pytest.mark.parametrize("where", ["measured_default", "run_off"])
+@pytest.mark.parametrize("where", ["measured_default", "race_finalists"])
 def test_ctrl_c_in_the_final_race_leaves_the_best_trial(where, monkeypatch, caplog):
     def press(*_):
         raise KeyboardInterrupt
@@ -341,7 +341,7 @@ def test_a_race_that_cannot_be_run_leaves_the_fastest_trial(monkeypatch, caplog)
     def fail(*_):
         raise MeasureError("no device is left")
 
-    monkeypatch.setattr("autotune.tuner.loop.final_race.run_off", fail)
+    monkeypatch.setattr("autotune.tuner.loop.final_race.race_finalists", fail)
     task = create("tests/result/untuned", ([1, 1],), "llvm")
     result = GridSearchTuner(task).tune(2, local())
     assert result.best_config is not None

@@ -40,7 +40,7 @@ from autotune.auto_scheduler.task_scheduler.progress import TaskProgress
 from autotune.auto_scheduler.task_scheduler.rounds import Rounds
 from autotune.errors import MeasureError
 from autotune.measure import Session
-from autotune.tuner.loop.finalists import finalists, run_off
+from autotune.tuner.loop.finalists import finalists, race_finalists
 from autotune.utils.check import Check
 
 logger = logging.getLogger("auto_scheduler")
@@ -350,7 +350,7 @@ class TaskScheduler:
                 continue
             try:
                 session.prepare(each.task)
-                winner = run_off(field, each.good, session)
+                winner = race_finalists(field, each.good, session)
             except MeasureError as error:
                 logger.warning("%s could not be raced, its fastest stays: %s", each.task, error)
                 continue

@@ -273,7 +273,7 @@ def _captured(reference: Reference | None) -> tuple[str, ...]:
 
 
 def _ask(measure_input: MeasureInput) -> Reference:
-    """Return what a candidate says of the right answer, for builders that do not pass it on.
+    """Return the reference of a candidate, for builders that do not pass it on.
 
     Raises:
         MeasureError: it cannot be made again.

@@ -18,7 +18,7 @@ def held_by_ancestor(file: int) -> bool:
     An ancestor that belongs to another user cannot be looked into, and is taken for a stranger.
     """
     mine = os.fstat(file)
-    return any(_holds(pid, mine, file) for pid in _line(os.getpid()))
+    return any(_holds(pid, mine, file) for pid in _ancestry(os.getpid()))
 
 
 def _holds(pid: int, wanted: os.stat_result, file: int) -> bool:
@@ -35,7 +35,7 @@ def _holds(pid: int, wanted: os.stat_result, file: int) -> bool:
     return False
 
 
-def _line(pid: int) -> Iterator[int]:
+def _ancestry(pid: int) -> Iterator[int]:
     """Yield a process, its parent, and so on."""
     while pid > 1:
         yield pid
@@ -61,7 +61,7 @@ def holder(path: str) -> str:
 
 def named(pid: int) -> str:
     """Return a process in words; one that a run of autotune started is named as the run."""
-    for each in _line(pid):
+    for each in _ancestry(pid):
         words = _words(each)
         if not is_child(words):
             command = "".join(c if c.isprintable() else "?" for c in " ".join(words))

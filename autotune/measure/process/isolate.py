@@ -70,7 +70,7 @@ def in_fork(port: Port, timeout_s: float, trial: Callable[[Speak], object]) -> o
         undo.pop_all()
     if pid == 0:
         _close_all_but(up_write, down_read)
-        _be_a_trial(worker, _Channel(secret, up_write, down_read), trial)
+        _run_and_exit(worker, _Channel(secret, up_write, down_read), trial)
     with contextlib.suppress(OSError):
         os.setpgid(pid, pid)
     os.close(up_write)
@@ -138,14 +138,14 @@ class _Channel:
         write_frame(self._up, self._secret + json.dumps(message).encode())
 
 
-def _be_a_trial(worker: int, voice: _Channel, trial: Callable[[Speak], object]) -> None:
+def _run_and_exit(worker: int, channel: _Channel, trial: Callable[[Speak], object]) -> None:
     """The fork: never returns."""
     status = 1
     try:
         with contextlib.suppress(OSError):
             os.setpgid(0, 0)
         die_with_parent(worker)
-        voice.send({"result": trial(voice.speak)})
+        channel.send({"result": trial(channel.speak)})
         status = 0
     finally:
         # The interpreter must not run the worker's own clean-up.

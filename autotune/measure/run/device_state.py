@@ -54,10 +54,10 @@ class _Kept:
 
 
 class DeviceState:
-    """The arguments of the workloads that were measured last, ready for the next trial.
+    """What trials on one device share: a cache of arguments by workload, meters, and the lock.
 
-    Trials of many workloads may follow each other: what a workload needs is loaded once, and goes
-    when others need the room and it was not asked for the longest.
+    Trials of many workloads may follow each other. The arguments of a workload are loaded once,
+    and evicted, least recently used first, when others need the memory.
 
     Args:
         device: where trials run.

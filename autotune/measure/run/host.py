@@ -113,7 +113,7 @@ class HostWatch:
 
 
 def let_threads_rest(most_s: float = _MOST_REST_S) -> bool:
-    """Wait until no other thread of this process runs; return whether that came to pass.
+    """Wait until no other thread of this process runs; return whether none does.
 
     The threads of OpenMP and of a BLAS go on spinning when their work is done, OpenBLAS's for some
     2**26 cycles (``OPENBLAS_THREAD_TIMEOUT``), and take the cores of whatever is timed next.
@@ -254,7 +254,7 @@ def disturbances(use: HostUse) -> list[str]:
 
 
 def is_quantised(delays_s: Sequence[float]) -> bool:
-    """Whether samples are late by multiples of one time slice, not by this and that."""
+    """Whether samples are late by multiples of one time slice, not by arbitrary amounts."""
     for slice_s in _SLICES_S:
         late = [delay / slice_s for delay in delays_s if delay > slice_s / 2]
         near = sum(abs(one - round(one)) <= _NEAR for one in late)

@@ -179,15 +179,15 @@ def _first_sample(sampler: Sampler, hopeless_s: float, made: Sequence[float]) ->
 
 
 def least_batch_s(sampler: Sampler) -> float:
-    """Returns how long a sample must take, so that it tells of the kernel and of nothing else."""
+    """Returns how long a sample must take, so that overheads and the clock do not distort it."""
     return _LEAST_BATCH_ALONE_S if sampler.alone else _LEAST_BATCH_S
 
 
 def runs_lasting(sampler: Sampler, least_s: float, single_s: float) -> int:
     """Returns how many runs in a row take so long.
 
-    A run by itself takes longer than one of many, so a sample that is reckoned from it comes out
-    too short and is taken again. Where that is dear, a tenth of the runs are made first.
+    A single run takes longer than one of many, so a sample whose size is computed from it is too
+    short and is taken again. Where that is expensive, a tenth of the runs are made first.
     """
     runs = math.ceil(least_s / max(single_s, 1e-9))
     if runs < _MANY:

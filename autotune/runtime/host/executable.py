@@ -155,7 +155,7 @@ class CpuSampler:
         self.input_sets = options.input_sets or rotation(buffers)
         buffers.grow(self.input_sets)
         if self.input_sets > 1:
-            buffers.poison()  # the first store to a page is dear, the more so in a fork
+            buffers.poison()  # the first store to a page is slow, even more so in a fork
         executable.fill_constants(buffers.sets[0])
         self._executable = executable
         self._buffers = buffers

@@ -9,7 +9,7 @@ from autotune.measure import Session
 from autotune.measure.objective import TIME, Objective
 from autotune.measure.types import Pair
 from autotune.record.best import beaten_by
-from autotune.tuner.loop.finalists import finalists, measured_default, run_off, with_default
+from autotune.tuner.loop.finalists import finalists, measured_default, race_finalists, with_default
 from autotune.workload import Candidate, Workload
 
 logger = logging.getLogger("autotvm")
@@ -87,7 +87,7 @@ class FinalRace:
             field = with_default(field, self.default)
             if len(field) < 2 and not _is_doubtful(field[0]):
                 return None
-            winner = run_off(field, self.trials, session, self.default)
+            winner = race_finalists(field, self.trials, session, self.default)
         except MeasureError as error:
             logger.warning("the best trials could not be raced, the fastest stays: %s", error)
             return None

@@ -94,7 +94,7 @@ def with_default(field: Sequence[Pair], default: Pair | None) -> list[Pair]:
     return [*field, *([] if known or hopeless or not checked else [default])]
 
 
-def run_off(
+def race_finalists(
     field: Sequence[Pair],
     trials: Sequence[Pair],
     session: Session,

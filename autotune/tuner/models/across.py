@@ -83,7 +83,7 @@ class AcrossClasses:
 
 
 class OneOfSeveral:
-    """The information of all classes' trials on the points of one: a `Prior` that grows.
+    """What the trials of all classes predict for the points of one: a `Prior` that grows.
 
     Args:
         across: all trials.

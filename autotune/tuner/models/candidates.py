@@ -1,4 +1,4 @@
-"""The choice of the points that a model scores."""
+"""The choice of the candidates that a model scores: a small space whole, samples of a large one."""
 
 from __future__ import annotations
 
