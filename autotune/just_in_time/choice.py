@@ -11,8 +11,8 @@ from typing import Literal
 from autotune.driver import build
 from autotune.errors import AutotuneError, FrozenError
 from autotune.just_in_time.nearest import nearest
+from autotune.just_in_time.offers import CallOffer, CallRequest, arranged
 from autotune.just_in_time.store import RecordStore
-from autotune.just_in_time.ways import CallRequest, Way, arranged
 from autotune.kernel import SourceKernel
 from autotune.runtime import Module
 from autotune.target import Target
@@ -83,19 +83,19 @@ def exact(asked: CallRequest, target: Target, store: RecordStore) -> ChosenKerne
         known = list(_known(asked))
         if not known and not environment.frozen():
             return None
-        if not asked.ways:
+        if not asked.offers:
             raise FrozenError(f"{asked.title}: no template computes it, so it is in no lock")
-        way = min(known, key=lambda each: each[0])[1] if known else asked.ways[0]
-        module = build(way.dispatched())
-        return _choice(module, "exact", way, tuple(way.task.args), asked, version)
+        offer = min(known, key=lambda each: each[0])[1] if known else asked.offers[0]
+        module = build(offer.dispatched())
+        return _choice(module, "exact", offer, tuple(offer.task.args), asked, version)
 
 
-def _known(asked: CallRequest) -> Iterator[tuple[float, Way]]:
-    """Yield the ways for which there is a configuration, with its time if that is known."""
-    for way in asked.ways:
-        config = way.known(DispatchContext.current)
+def _known(asked: CallRequest) -> Iterator[tuple[float, CallOffer]]:
+    """Yield the offers for which there is a configuration, with its time if that is known."""
+    for offer in asked.offers:
+        config = offer.known(DispatchContext.current)
         if config is not None:
-            yield getattr(config, "cost", None) or 0.0, way
+            yield getattr(config, "cost", None) or 0.0, offer
 
 
 def choose(
@@ -113,36 +113,36 @@ def choose(
     found = exact(asked, target, store)
     if found is not None:
         return found
-    for way, other, config in () if is_falling_back() else _neighbours(asked, store):
+    for offer, other, config in () if is_falling_back() else _neighbours(asked, store):
         try:
-            if not is_right(way.task, config):
+            if not is_right(offer.task, config):
                 continue
-            module = build(way.task.instantiate(config), target=target)
+            module = build(offer.task.instantiate(config), target=target)
         except AutotuneError as error:
             logger.info("%s: what %s has does not fit: %s", asked.title, other.args, error)
             continue
-        return _choice(module, "nearest", way, tuple(other.args), asked, version)
+        return _choice(module, "nearest", offer, tuple(other.args), asked, version)
     return _default(asked, target, version)
 
 
 def _neighbours(
     asked: CallRequest, store: RecordStore
-) -> Iterator[tuple[Way, Task, ConfigEntity]]:
-    for way in asked.ways:
-        found = nearest(way.task, store.database.records(races=True))
+) -> Iterator[tuple[CallOffer, Task, ConfigEntity]]:
+    for offer in asked.offers:
+        found = nearest(offer.task, store.database.records(races=True))
         for other, config in itertools.islice(found, _MOST_NEIGHBOURS):
-            yield way, other, config
+            yield offer, other, config
 
 
 def _default(asked: CallRequest, target: Target, version: int) -> ChosenKernel:
-    """Return the first way that runs untuned: on a GPU by hand, where others make poor guesses."""
+    """Return the first offer that runs untuned; on a GPU only hand-written ones make good guesses."""
     alone = asked.rule is None
-    for way in asked.ways:
+    for offer in asked.offers:
         try:
-            made = way.task.instantiate(FallbackConfigEntity())
+            made = offer.task.instantiate(FallbackConfigEntity())
             if alone or not target.backend.on_gpu or isinstance(made, SourceKernel):
                 module = build(made, target=target)
-                return _choice(module, "default", way, tuple(way.task.args), asked, version)
+                return _choice(module, "default", offer, tuple(offer.task.args), asked, version)
         except AutotuneError:
             if alone:
                 raise
@@ -154,10 +154,10 @@ def _default(asked: CallRequest, target: Target, version: int) -> ChosenKernel:
 def _choice(
     module: Module,
     origin: Origin,
-    way: Way,
+    offer: CallOffer,
     of: tuple[object, ...],
     asked: CallRequest,
     version: int,
 ) -> ChosenKernel:
-    operands = asked.arrangement(way, module.kernel.args)
-    return ChosenKernel(module, origin, of, version, operands, way.task.name, asked.check)
+    operands = asked.arrangement(offer, module.kernel.args)
+    return ChosenKernel(module, origin, of, version, operands, offer.task.name, asked.check)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from autotune.errors import AutotuneError, TunerError
-from autotune.just_in_time.ways import Source
+from autotune.just_in_time.offers import Source
 from autotune.target import Target
 
 # What stands in for an extent of 0: templates may take only multiples of a tile.

@@ -15,9 +15,9 @@ from autotune.just_in_time.background import WORKER, Job
 from autotune.just_in_time.choice import ChosenKernel, IsRight, choose, exact
 from autotune.just_in_time.empty import check_nothing_is_written, is_without_elements
 from autotune.just_in_time.named import in_order
+from autotune.just_in_time.offers import CallOffer, CallRequest, Source, source_of
 from autotune.just_in_time.store import RecordStore, claimed
 from autotune.just_in_time.verification import is_known_right, is_right
-from autotune.just_in_time.ways import CallRequest, Source, Way, source_of
 from autotune.measure import measure_option
 from autotune.record import Database
 from autotune.record.paths import LogPath
@@ -131,9 +131,9 @@ class Jit:
             TunerError: no template computes the operator for these arguments.
         """
         asked = self._asked(args)
-        if not asked.ways:
+        if not asked.offers:
             raise TunerError(f"{self.__name__}: no template computes {asked.title}")
-        return asked.ways[0].task
+        return asked.offers[0].task
 
     def _target_of(self, args: Sequence[Any]) -> Target:
         return self._target or Target.current() or _device_of(args).target
@@ -170,10 +170,10 @@ class Jit:
                 self._tried.add(facts)  # if nothing that runs is found, it is not tried again
                 self._tune_now(asked, wait=True)
                 found = self._best(asked, target, self._is_right)
-            elif found is None and tune == "background" and asked.ways:
+            elif found is None and tune == "background" and asked.offers:
                 found = self._best(asked, target, is_known_right)
                 work = partial(self._tune_later, asked, target, facts)
-                tasks = tuple(way.task for way in asked.ways)
+                tasks = tuple(offer.task for offer in asked.offers)
                 device = _device_of(args) if target.backend.on_gpu else None
                 WORKER.submit(Job((id(self), tasks), work, self._at_exit, device))
             elif found is None:
@@ -213,17 +213,19 @@ class Jit:
         self, asked: CallRequest, wait: bool, pause: Callable[[], None] = lambda: None
     ) -> None:
         """Tune all that compute it, for equal parts of the budget."""
-        for way in asked.ways:
-            self._tune_one(way, wait, pause, self._budget / len(asked.ways))
+        for offer in asked.offers:
+            self._tune_one(offer, wait, pause, self._budget / len(asked.offers))
 
-    def _tune_one(self, way: Way, wait: bool, pause: Callable[[], None], budget_s: float) -> None:
+    def _tune_one(
+        self, offer: CallOffer, wait: bool, pause: Callable[[], None], budget_s: float
+    ) -> None:
         """Tune a template, unless another process does or has."""
-        with claimed(way.task, wait) as mine:
+        with claimed(offer.task, wait) as mine:
             self.store.read_again()
-            if not mine or way.known(self.store.history()) is not None:
+            if not mine or offer.known(self.store.history()) is not None:
                 return
             watchers = [callback.log_to_file(self.store.database), lambda *_: pause()]
-            AutoTuner(way.task).tune(
+            AutoTuner(offer.task).tune(
                 _MOST_TRIALS,
                 measure_option("local", "local"),
                 callbacks=watchers,

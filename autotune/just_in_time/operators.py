@@ -9,8 +9,8 @@ from autotune.errors import AutotuneError, GraphError, TunerError
 from autotune.graph import OPERATORS, Graph, Node, Operator, Pattern, TensorType, Variable
 from autotune.graph.fuse import FusedFunction, partition
 from autotune.just_in_time.attributes import operator_of
+from autotune.just_in_time.offers import CallOffer, CallRequest, refuse_source
 from autotune.just_in_time.overlap import Overlap
-from autotune.just_in_time.ways import CallRequest, Way, refuse_source
 from autotune.network import FunctionOffer, fallback_kernel, offers_of
 from autotune.runtime.arrays.array import dtype_name
 from autotune.target import Target
@@ -38,8 +38,8 @@ class OfOperator:
         function = self._function(op, args)
         title = f"{self.name}{tuple(v.type.shape for v in function.inputs)}"
         results = tuple(range(len(function.inputs), len(args)))
-        ways = [
-            Way(offer.task, (*offer.operands, *results))
+        offers = [
+            CallOffer(offer.task, (*offer.operands, *results))
             for offer in offers_of(function, target)
             if _is_whole(offer)
         ]
@@ -47,7 +47,7 @@ class OfOperator:
         check = Overlap(self.owner, len(function.inputs), len(results), alone).check
         shapes = tuple(v.type.shape for v in (*function.inputs, *function.graph.outputs))
         return CallRequest(
-            title, tuple(ways), lambda: fallback_kernel(function, target), check, shapes
+            title, tuple(offers), lambda: fallback_kernel(function, target), check, shapes
         )
 
     def written(self, given: object, args: Sequence[object], target: Target) -> tuple[int, ...]:

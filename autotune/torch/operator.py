@@ -15,8 +15,8 @@ from autotune.kernel import evaluate
 from autotune.runtime import Module
 from autotune.runtime.arrays.versions import note_written
 from autotune.target import Target
-from autotune.torch.door import torch
 from autotune.torch.functions import OfModule, OfTemplate, OperatorFunction, inputs_among
+from autotune.torch.lazy_import import torch
 from autotune.torch.signature import Parameter, Signature
 from autotune.utils.check import Check
 

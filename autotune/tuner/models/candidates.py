@@ -1,4 +1,4 @@
-"""The choice of the candidates that a model scores: a small space whole, samples of a large one."""
+"""The choice of the candidates that a model scores: all of a small space, else a sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The implementations that a call may run: one template, or all that compute an operator."""
+"""The offers for a call: the templates that may compute it, and how they take its arguments."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from autotune.utils.check import Check
 
 
 @dataclass(frozen=True)
-class Way:
-    """One template that computes what a call asks for.
+class CallOffer:
+    """A template's offer to compute what a call asks for.
 
     Attributes:
         task: the template with its arguments.
@@ -62,23 +62,23 @@ class CallRequest:
 
     Attributes:
         title: it in words.
-        ways: the templates that compute it, the first choice first.
-        rule: makes the kernel where no template does; None where there is no other way.
+        offers: the templates that compute it, the first choice first.
+        rule: makes the kernel where no template does; None where there is none either.
         check: takes the arguments of a call, and raises where no kernel may have them.
         shapes: of the arguments of the call, where they are known.
     """
 
     title: str
-    ways: tuple[Way, ...]
+    offers: tuple[CallOffer, ...]
     rule: Callable[[], object] | None = None
     check: Callable[[Sequence[object]], None] | None = None
     shapes: tuple[tuple[int, ...], ...] = ()
 
-    def arrangement(self, way: Way, taken: Sequence[Argument]) -> tuple[int, ...] | None:
-        """Return the operands of a way; None where its kernel takes the arguments as they are."""
-        as_they_are = way.operands == tuple(range(len(self.shapes)))
+    def arrangement(self, offer: CallOffer, taken: Sequence[Argument]) -> tuple[int, ...] | None:
+        """Return the operands of an offer; None if its kernel takes the arguments as they are."""
+        as_they_are = offer.operands == tuple(range(len(self.shapes)))
         seen = tuple([each.shape for each in taken])
-        return None if as_they_are and seen == self.shapes else way.operands
+        return None if as_they_are and seen == self.shapes else offer.operands
 
 
 class Source(Protocol):
@@ -118,12 +118,12 @@ class OfTemplate:
             task = create(self.template, workload, target=target)
         except KernelError as error:
             raise TunerError(f"{self.owner}: {self.name}{workload}: {error}") from error
-        return CallRequest(f"{self.name}{workload}", (Way(task),))
+        return CallRequest(f"{self.name}{workload}", (CallOffer(task),))
 
     def written(self, given: object, args: Sequence[object], target: Target) -> tuple[int, ...]:
         """Return those that the template's kernel writes."""
-        (way,) = self.asked(given, args, target).ways
-        kernel = kernel_of(way.task.instantiate(FallbackConfigEntity()), target)
+        (offer,) = self.asked(given, args, target).offers
+        kernel = kernel_of(offer.task.instantiate(FallbackConfigEntity()), target)
         written = {each.name for each in kernel.outputs}
         return tuple(i for i, each in enumerate(kernel.args) if each.name in written)
 
