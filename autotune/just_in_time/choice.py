@@ -135,7 +135,10 @@ def _neighbours(
 
 
 def _default(asked: CallRequest, target: Target, version: int) -> ChosenKernel:
-    """Return the first offer that runs untuned; on a GPU only hand-written ones make good guesses."""
+    """Return the first offer that runs untuned, or what needs no template.
+
+    On a GPU only hand-written kernels count, as defaults of schedules are slow there.
+    """
     alone = asked.rule is None
     for offer in asked.offers:
         try:
