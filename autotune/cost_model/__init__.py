@@ -1,4 +1,4 @@
-"""Models that learn from trials: boosted trees and a Gaussian process, and how they are judged."""
+"""Models that learn from trials: boosted trees, a Gaussian process, and metrics of rankings."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""numpy's BLAS on one thread, for small systems.
+"""Runs numpy's BLAS on one thread, for small systems of equations.
 
 OpenBLAS wakes a thread for each core for a product of two 80x80 matrices and lets it spin for
 milliseconds afterwards. That costs ten times the CPU time of the arithmetic, and disturbs

@@ -1,7 +1,8 @@
 """Gaussian process regression for a few hundred trials, in numpy.
 
-The kernel is Matern 3/2 with one length scale a feature, found by maximum a posteriori. It knows
-how uncertain it is, which trees do not, and it learns which knobs matter from a dozen trials.
+The kernel is Matern 3/2 with one length scale a feature, found by maximum a posteriori (Rasmussen
+and Williams, "Gaussian Processes for Machine Learning", 2006). Unlike trees it estimates its own
+uncertainty, and it learns which knobs matter from a dozen trials.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Boosted trees that were fitted before, read from a file: they predict without xgboost.
+"""Boosted trees that are read from a file, and predict without xgboost.
 
 Importing xgboost takes a second or two where scikit-learn and pandas are installed, which it
-imports too. What begins with trees that ship begins without that.
+imports too. A search that starts with a pretrained model starts without that delay.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a kernel to the one that is compiled: its launches overlap with the kernel before."""
+"""The kernel that is compiled for another one: its launches may overlap with the kernel before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what a template returns to a kernel."""
+"""Converts what a template returns, a schedule or a source kernel, to a `Kernel`."""
 
 from __future__ import annotations
 

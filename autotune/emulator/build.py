@@ -1,4 +1,4 @@
-"""From a CUDA kernel to a C++ one for the CPU, and to a shared library."""
+"""Translates a CUDA kernel to C++ for the CPU, and compiles it to a shared library."""
 
 from __future__ import annotations
 

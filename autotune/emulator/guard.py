@@ -1,4 +1,4 @@
-"""Buffers between unmapped pages."""
+"""Guarded buffers: memory between unmapped pages, so that an access out of bounds faults."""
 
 from __future__ import annotations
 

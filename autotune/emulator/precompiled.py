@@ -1,9 +1,9 @@
-"""The emulator's header, precompiled: to read it is a third of the work for a small kernel.
+"""The emulator's header, precompiled: parsing it takes a third of the time for a small kernel.
 
-GCC takes ``header.h.gch`` in place of ``header.h`` where it finds one made by the same compiler
-with the same options, and ignores any other (GCC manual, Precompiled Headers). One is made for the
-cache once a process has compiled some kernels without. Nothing depends on it: what it depends on
-is looked at once a process, and a kernel that fails with it is compiled without, by the caller.
+GCC takes ``header.h.gch`` in place of ``header.h`` if it was made by the same compiler with the
+same options, and ignores any other (GCC manual, Precompiled Headers). One is made in the cache
+once a process has compiled some kernels without. It is optional: its dependencies are checked once
+a process, and the caller compiles a kernel that fails with it again without.
 """
 
 from __future__ import annotations

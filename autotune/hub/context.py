@@ -1,4 +1,4 @@
-"""Packs as sources of configurations, behind all that a program gives itself."""
+"""Packs as the dispatch context of lowest priority: for what a program does not tune itself."""
 
 from __future__ import annotations
 

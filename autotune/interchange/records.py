@@ -1,4 +1,4 @@
-"""Records of ours from what other tuners tried."""
+"""Converts what other tuners tried to records of autotune."""
 
 from __future__ import annotations
 

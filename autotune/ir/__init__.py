@@ -1,4 +1,4 @@
-"""Expressions, statements, and the passes on them that need nothing else."""
+"""The intermediate representation: expressions, statements, and passes that need nothing else."""
 
 from autotune.ir.dtype import (
     bits_of,

@@ -1,4 +1,4 @@
-"""The parts of an affine form that a divisor divides, and those that it does not."""
+"""Splits an affine form by a divisor: the terms that it divides, and the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons of affine forms with zero: decided by ranges, or simplified."""
+"""Decides or simplifies comparisons of affine forms with zero, by the ranges of variables."""
 
 from __future__ import annotations
 

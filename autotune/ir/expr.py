@@ -1,4 +1,4 @@
-"""Every expression node, under one name: the arithmetic ones, conditions, loads, reductions."""
+"""All expression nodes, exported from one module."""
 
 from __future__ import annotations
 

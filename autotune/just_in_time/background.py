@@ -1,4 +1,4 @@
-"""Tuning while the device is not needed: between calls, and after the program has ended."""
+"""Tunes while the device is idle: between calls, and after the program has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration for a call: its own, that of the nearest shape, or the default."""
+"""Chooses the configuration for a call: its own, that of the nearest shape, or the default."""
 
 from __future__ import annotations
 

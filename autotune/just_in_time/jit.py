@@ -1,4 +1,4 @@
-"""A template that is called like a function."""
+"""`autotune.jit`: a template or an operator that is called like a function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the results of a call lie in the memory of its inputs."""
+"""Checks whether the results of a call lie in the memory of its inputs."""
 
 from __future__ import annotations
 

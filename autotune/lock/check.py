@@ -1,4 +1,4 @@
-"""Does a lock still hold on the present device?"""
+"""Checks whether a lock file still holds on the present device."""
 
 from __future__ import annotations
 

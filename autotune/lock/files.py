@@ -1,4 +1,4 @@
-"""Lock files: TOML that people read, and that is read back whole or not at all."""
+"""Lock files in TOML: written for people, and read completely or refused."""
 
 from __future__ import annotations
 

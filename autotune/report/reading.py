@@ -1,4 +1,4 @@
-"""The records of a log, of any origin."""
+"""Reads the records of logs of any origin."""
 
 from __future__ import annotations
 

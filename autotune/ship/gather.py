@@ -1,4 +1,4 @@
-"""The kernels to export: the best of each workload of a log, compiled for each device class."""
+"""Gathers the kernels to export: the best of each workload of a log, for each device class."""
 
 from __future__ import annotations
 

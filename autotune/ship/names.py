@@ -1,4 +1,4 @@
-"""Names in C of what is exported."""
+"""C identifiers for the functions, sizes and files of an exported project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that the files of a project are made of: names, shapes, launches."""
+"""The data behind the files of an exported project: names, shapes and launches of functions."""
 
 from __future__ import annotations
 

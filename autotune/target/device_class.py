@@ -1,4 +1,4 @@
-"""Names for devices whose times may be compared."""
+"""Device classes: names of devices whose times may be compared."""
 
 from __future__ import annotations
 

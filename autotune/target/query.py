@@ -1,4 +1,4 @@
-"""Ask the CUDA driver about a device without making a context on it.
+"""Queries the CUDA driver about a device without making a context on it.
 
 Uses the driver library directly (CUDA driver API, device management), because a question about
 limits must neither need PyCUDA nor leave a context behind in the process of a tuner.

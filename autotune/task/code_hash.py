@@ -1,4 +1,4 @@
-"""Marking a space or schedule with the source of the template that made it."""
+"""Marks a space or schedule with the source of the template that made it."""
 
 from __future__ import annotations
 

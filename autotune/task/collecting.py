@@ -1,4 +1,4 @@
-"""The first run of a template, which finds its knobs."""
+"""Runs a template for the first time, to collect its knobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The space of configurations that a template's definitions span."""
+"""The configuration space that a template's definitions span."""
 
 from __future__ import annotations
 

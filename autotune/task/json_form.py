@@ -1,4 +1,4 @@
-"""The form of a value in a log, by which values that went through one are known again."""
+"""The JSON form of a value, by which values are recognised after they were written to a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A check whether a configuration from elsewhere belongs to a template's space.
+"""Checks whether a configuration from a log belongs to a template's space.
 
 Anyone may have written a log. So a template never gets a value from a log, but the equal one among
 the values that it offers itself. Values are compared in their JSON form.

@@ -1,4 +1,4 @@
-"""Why records are not used, in words for the user."""
+"""Messages that say why records are not used."""
 
 from __future__ import annotations
 

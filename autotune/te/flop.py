@@ -1,4 +1,4 @@
-"""Counting the arithmetic of a graph of computes, as AutoTVM counts it.
+"""Counts the arithmetic of a graph of computes, as AutoTVM does.
 
 Each operator in a value counts as one operation, including comparisons and logic. The arithmetic
 of indices is free, and so are casts and calls of functions (but not the computation of their

@@ -1,4 +1,4 @@
-"""Taking recorded steps on a schedule."""
+"""Applies recorded steps to a schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting the bytes that a graph of computes reads and writes."""
+"""Counts the bytes that a graph of computes reads and writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tags of operators: what kind of compute it is, so that schedules and fusion can tell."""
+"""Tags of operators, from which schedules and fusion know what kind of compute it is."""
 
 ELEMWISE = "elemwise"
 BROADCAST = "broadcast"

@@ -1,4 +1,4 @@
-"""Types of arguments that many operators share."""
+"""Types of arguments that many operators have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes as plain numbers, axes, and the walk that inlines what precedes an operator."""
+"""Helpers of operators: static shapes, axes, and the traversal that inlines injective stages."""
 
 from __future__ import annotations
 

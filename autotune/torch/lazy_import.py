@@ -1,4 +1,4 @@
-"""The one place that imports torch, and only when an operator is made."""
+"""Imports torch when an operator is made, and nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The template library in a checkout that is not installed."""
+"""Finds the template library in a checkout that is not installed."""
 
 from __future__ import annotations
 

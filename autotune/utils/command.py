@@ -1,4 +1,4 @@
-"""Run a command - a compiler - to its end, or kill it with everything it started.
+"""Runs a command, such as a compiler, to its end, or kills it with all that it started.
 
 The command stays in the process group of its caller, because a worker that is killed is killed by
 its group and must take its compilers along. A timeout therefore kills by descent, not by group.

@@ -1,7 +1,7 @@
 """Deadlines that count only the time in which this process ran.
 
-Ctrl-Z, ``docker pause`` and a batch system suspend a process together with what it waits for. When
-they go on the clock says that minutes have passed, and nothing is late.
+Ctrl-Z, ``docker pause`` and a batch system suspend a process together with what it waits for.
+After it is resumed the clock shows that minutes have passed, although nothing is late.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loading of compiled code into this process."""
+"""Loads shared libraries into this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries of rules about a state: readers of a stage, its transformations, its size."""
+"""Queries that sketch rules ask of a state: readers of a stage, its access pattern, its size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sketches of a task: all that the rules derive from its plain state."""
+"""Generates the sketches of a task: all that the rules derive from its naive state."""
 
 from __future__ import annotations
 

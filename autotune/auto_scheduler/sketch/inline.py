@@ -1,4 +1,4 @@
-"""Rules for stages that are computed where they are read, or just around that."""
+"""Rules for stages that are inlined, or computed at the loop that reads them."""
 
 from __future__ import annotations
 

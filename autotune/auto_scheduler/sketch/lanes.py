@@ -1,4 +1,4 @@
-"""Rules that let vectors go along another axis than the last, where that one fills none.
+"""Rules that vectorise along another axis than the last, where the last one is too short.
 
 The rows of an image are short, and those of a strided convolution are not contiguous; its
 output channels are many. Their weights, whose stride is large, are then copied so that those of a

@@ -1,4 +1,4 @@
-"""Matrix products among the stages of a state: what rules for tensor cores ask, and do, alike."""
+"""Matrix products among the stages of a state: what the rules for tensor cores have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stages that are computed inside loops of others, kept up to date as loops change."""
+"""Which stages are computed inside loops of which others (compute_at); kept up to date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ranges of a state's loops, once it is known what each stage has to compute."""
+"""Infers the extents of a state's loops from what each stage has to compute."""
 
 from __future__ import annotations
 

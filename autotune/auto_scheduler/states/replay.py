@@ -1,4 +1,4 @@
-"""Transform steps taken on a te schedule."""
+"""Applies transform steps to a te schedule."""
 
 from __future__ import annotations
 

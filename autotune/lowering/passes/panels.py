@@ -1,11 +1,11 @@
-"""Operands of ``wgmma`` in shared memory: tiles are laid out anew, wherever they are used.
+"""The shared-memory layout of operands of ``wgmma``: panels with the 128-byte swizzle.
 
-A tile becomes panels, one after another, of rows of 128 bytes, 64 neighbours or 32 floats, in
-which the eight vectors of 16 bytes are exchanged by the last three bits of the row's number
-("128-byte swizzle"), so that neither copies nor products meet a bank twice. A layout without
-exchange, in columns of vectors, takes apart the 32 bytes that arrive together: 693 us for a
-product of 4096 on an H200. Rows run along the reduction or, of 16-bit floats, across it; other
-floats that are not contiguous along it are transposed by the stages that copy them.
+A tile becomes panels, one after another, of rows of 128 bytes (64 elements of 16 bits, or 32
+floats). The eight 16-byte vectors of a row are permuted by the last three bits of its number
+("128-byte swizzle", PTX ISA), so that neither copies nor products have bank conflicts. The layout
+without a swizzle, in columns of vectors, separates the 32 bytes that arrive together: with it a
+product of 4096 took 693 us on an H200. Rows run along the reduction or, for 16-bit floats, across
+it; other floats that are not contiguous along it are transposed by the stages that copy them.
 """
 
 from __future__ import annotations

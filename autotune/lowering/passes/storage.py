@@ -1,4 +1,4 @@
-"""Placement of allocations: as far out as possible, so that no loop repeats them."""
+"""Hoists allocations as far out as possible, so that no loop repeats them."""
 
 from __future__ import annotations
 

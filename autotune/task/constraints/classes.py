@@ -1,4 +1,4 @@
-"""Classes of values of knobs that no constraint distinguishes."""
+"""Equivalence classes of values of knobs that no constraint distinguishes."""
 
 from __future__ import annotations
 

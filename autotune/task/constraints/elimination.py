@@ -1,4 +1,4 @@
-"""In which order knobs are chosen where conditions reject choices on the way."""
+"""The order in which knobs are chosen, so that conditions reject partial choices early."""
 
 from __future__ import annotations
 

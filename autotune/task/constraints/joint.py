@@ -1,4 +1,4 @@
-"""Constraints of a space, joined where their common table is small, and the valid points left."""
+"""The valid points of a space: its constraints, merged to one table where that is small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Valid points in index order, across the long gaps that filters leave."""
+"""Iterates over valid points in index order, across the long gaps that filters leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of few bits, packed into words: what operators that count bits read."""
+"""Packs numbers of few bits into words, for operators that count bits."""
 
 from __future__ import annotations
 

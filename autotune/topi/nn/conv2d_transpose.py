@@ -1,4 +1,4 @@
-"""Transposed convolutions: data spread apart, then convolved by the flipped filters."""
+"""Transposed convolutions: the input is dilated, then convolved by the flipped filters."""
 
 from __future__ import annotations
 

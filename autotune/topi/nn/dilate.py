@@ -1,4 +1,4 @@
-"""Dilation: elements moved apart, with a value between them."""
+"""Dilation: inserts a value between the elements of a tensor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Padding: of a tensor, and the ways to write it down."""
+"""Padding of tensors, and the forms in which it may be given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operators in numpy, to check against."""
+"""Reference implementations of operators in numpy."""
 
 from autotune.topi.testing.conv import (
     conv2d_hwcn_python,
