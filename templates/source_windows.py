@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
@@ -23,9 +22,9 @@ from .convolutions import (
 )
 from .convolutions.window_shape import INT32_MAX, Depthwise, Pool, Window, four, two
 from .epilogue import Epilogue
-from .products import gemm_cuda, gemm_half, gemm_mma, gemm_transposed
+from .products import gemm_cuda, gemm_half, gemm_mma, gemm_tma, gemm_transposed
 from .products.gemm_shape import HALVES, TF32, stored
-from .source import Family, product, tensor_core_family, tunable
+from .source import product, tensor_core_family, tunable
 
 Extents = int | Sequence[int]
 
@@ -155,7 +154,7 @@ def conv2d_nhwc_cuda(
     if dtype == "float32":
         return tunable(gemm_cuda, shape, "cuda")
     if groups > 1:
-        return tunable(_family_of_groups(shape), shape, "cuda")
+        return _in_groups(shape)
     if conv2d_few_filters.offered(shape) and not conv2d_few_filters.chosen_before(get_config()):
         return tunable(conv2d_few_filters, shape, "cuda")
     old, target = gemm_half.chosen_before(get_config()), Target.current() or Target("cuda")
@@ -181,13 +180,16 @@ def _in_place_of(shape: conv2d_nhwc.Conv2dNhwc, made: SourceKernel) -> SourceKer
     return replace(made, args=args, reference=shape.reference())
 
 
-def _family_of_groups(shape: conv2d_nhwc.Conv2dNhwc) -> Family[Any]:
-    """Return the kernels that convolve groups of channels on tensor cores."""
-    if conv2d_groups.offered(shape) and not conv2d_groups.chosen_before(get_config()):
-        return conv2d_groups
-    if conv2d_padded.is_needed(shape):
-        return conv2d_padded.Padded(gemm_mma)
-    return gemm_mma
+def _in_groups(shape: conv2d_nhwc.Conv2dNhwc) -> SourceKernel:
+    """Return the kernel that convolves groups of channels on tensor cores."""
+    knobs, target = get_config(), Target.current() or Target("cuda")
+    if conv2d_groups.offered(shape) and not conv2d_groups.chosen_before(knobs):
+        return tunable(conv2d_groups, shape, "cuda")
+    across = conv2d_nhwc.AcrossGroups.of(shape)
+    if gemm_tma.offered(across, target) and not gemm_half.chosen_before(knobs):
+        return tunable(gemm_tma, across, "cuda")
+    family = conv2d_padded.Padded(gemm_mma) if conv2d_padded.is_needed(shape) else gemm_mma
+    return tunable(family, shape, "cuda")
 
 
 def _on_copies(shape: conv2d_nhwc.Conv2dNhwc, target: Target) -> bool:

@@ -6,14 +6,15 @@ right operand and the NHWC result is the product, so the kernels of products com
 with their epilogues: in float32 those of `gemm_cuda`, of 16-bit floats, and of floats as TF32,
 those of `gemm_mma`, and on Hopper, of 16-bit floats, those of `gemm_wgmma` and `gemm_tma`, with
 input and output channels in multiples of 8, or on copies (`conv2d_padded`). Groups are a batch of
-products whose rows are interleaved, which `gemm_wgmma` does not take. Pointwise layers without
-padding or stride are plain products, and have all kernels of `gemm.cuda`.
+products whose rows are interleaved, which `gemm_wgmma` does not take, or columns of one product
+(`AcrossGroups`). Pointwise layers without padding or stride are plain products, and have all
+kernels of `gemm.cuda`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -159,3 +160,33 @@ class Conv2dNhwc:
             return self.epilogue.apply(sums, operands, 3).astype(data.dtype)
 
         return conv2d
+
+
+@dataclass(frozen=True)
+class AcrossGroups(Conv2dNhwc):
+    """A convolution in groups as one product, whose columns are the output channels of all.
+
+    A tile's columns are of one group, and its rows have that group's channels. Only `gemm_tma`
+    multiplies it.
+    """
+
+    @classmethod
+    def of(cls, shape: Conv2dNhwc) -> AcrossGroups:
+        """Return a convolution as such a product."""
+        return cls(**{each.name: getattr(shape, each.name) for each in fields(shape)})
+
+    @property
+    def n(self) -> int:
+        """Output channels of all groups."""
+        return self.co
+
+    @property
+    def batch(self) -> int:
+        """One product."""
+        return 1
+
+    def operands(self) -> dict[str, int | str]:
+        """Return what ``operands.h`` is parameterised by, and the columns of a group."""
+        given = super().operands()
+        del given["GROUPED"]
+        return given | {"GROUP_CO": self.co // self.groups}

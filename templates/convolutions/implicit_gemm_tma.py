@@ -12,7 +12,7 @@ from __future__ import annotations
 from .. import common
 from ..products.gemm_shape import HALVES, TF32, Product
 from ..tensor_map import ITEM_BYTES, ROW_BYTES, im2col_map, matrices_map
-from .conv2d_nhwc import Conv2dNhwc
+from .conv2d_nhwc import AcrossGroups, Conv2dNhwc
 
 # Limits of the offsets of the bounding box's corners, and of the strides, in im2col mode.
 MOST_OFFSET, MOST_STRIDE = 127, 8
@@ -29,9 +29,13 @@ def refusal(shape: Product) -> str | None:
             shape.dtype not in (*HALVES, TF32),
             "images must be of 16-bit floats, or floats as TF32",
         ),
-        (shape.groups > 1, "channels must be in one group"),
         (
-            shape.transpose_b and shape.ci % width > 0,
+            shape.groups > 1
+            and not (isinstance(shape, AcrossGroups) and shape.a_run % width == 0),
+            f"channels must be in one group, or tiles in groups of multiples of {width} channels",
+        ),
+        (
+            shape.transpose_b and shape.a_run % width > 0,
             f"input channels must be a multiple of {width} where filters are K-major",
         ),
         (offset > MOST_OFFSET, f"corners of the bounding box must be within {MOST_OFFSET} pixels"),
@@ -41,9 +45,9 @@ def refusal(shape: Product) -> str | None:
 
 
 def tap_run(shape: Conv2dNhwc) -> int:
-    """Return the extent of K of one tap: the channels, in whole boxes."""
+    """Return the extent of K of one tap: the channels of a group, in whole boxes."""
     width = ROW_BYTES // ITEM_BYTES[shape.dtype]
-    return common.ceil_div(shape.ci, width) * width
+    return common.ceil_div(shape.a_run, width) * width
 
 
 def depth(shape: Conv2dNhwc) -> int:

@@ -45,7 +45,7 @@ from autotune.kernel import KernelCall
 
 from .. import choices, common, tensor_map
 from ..convolutions import implicit_gemm_tma
-from ..convolutions.conv2d_nhwc import Conv2dNhwc
+from ..convolutions.conv2d_nhwc import AcrossGroups, Conv2dNhwc
 from ..epilogue import Epilogue
 from . import gemm_wgmma
 from .gemm_mma import depth
@@ -121,6 +121,9 @@ def widths(columns: int) -> list[int]:
 
 def _fragments(shape: Product) -> list[int]:
     """Return widths of tiles in fragments of 8 columns; those of integers are even."""
+    if isinstance(shape, AcrossGroups):
+        each = shape.co // shape.groups // 8
+        return [width for width in range(LEAST_WIDTH, min(each, 32) + 1) if each % width == 0]
     if shape.dtype != "int8":
         return sorted({*widths(shape.n), *widths(shape.m)})
     return sorted({width + width % 2 for width in widths(shape.n)})

@@ -8,6 +8,7 @@ from autotune import Target
 
 from .. import common
 from ..convolutions import implicit_gemm_tma
+from ..convolutions.conv2d_nhwc import AcrossGroups
 from . import gemm_wgmma
 from .gemm_mma import item_bytes
 from .gemm_shape import HALVES, TF32, Product
@@ -158,7 +159,9 @@ def _of_operands(tiling: TmaTiling) -> Rules:
     more = not in_place(shape.epilogue)
     halves = swapped & (not tiling.floats)
     multicast = tiling.form.cluster_m > 1
+    columns = shape.co // shape.groups if isinstance(shape, AcrossGroups) else tiling.tile_n
     return [
+        (columns % tiling.tile_n > 0, "columns of several groups"),
         (tiling.floats & (tiling.right_mn_major > 0), "an MN-major right operand of floats"),
         (swapped & tiling.integers, "swapped operands of integers"),
         (halves & shape.gathers, "an implicit right operand of 16-bit floats"),

@@ -109,14 +109,24 @@ __device__ __forceinline__ void load_im2col(
 }
 #endif
 
-// Issues the loads of the K tile from `k` on, of PIXELS output pixels from `m` on.
+// Returns the first input channel of the group that has column `n` of the product. With GROUP_CO a product has the
+// columns of all groups, and the rows of a tile have the channels of the group of its columns.
+__device__ __forceinline__ int first_channel(int n) {
+#ifdef GROUP_CO
+  return n / GROUP_CO * GROUP_CI;
+#else
+  return 0;
+#endif
+}
+
+// Issues the loads of the K tile from `k` on, of PIXELS output pixels from `m` on; a tap begins at channel `first_of_tap`.
 template <int PIXELS>
 __device__ __forceinline__ void load_im2col_k_tile(
-    unsigned to, const TensorMap* map, int m, int k, unsigned barrier) {
+    unsigned to, const TensorMap* map, int m, int first_of_tap, int k, unsigned barrier) {
   const Position first = position_of(m);
 #pragma unroll
   for (int i = 0; i < CHUNK; i += PANEL) {
-    const int tap = (k + i) / TAP_RUN, channel = (k + i) % TAP_RUN;
+    const int tap = (k + i) / TAP_RUN, channel = first_of_tap + (k + i) % TAP_RUN;
     load_im2col<PIXELS>(to + i / PANEL * (PIXELS * 128), map, channel, first, tap % KW * DX, tap / KW * DY, barrier);
   }
 }

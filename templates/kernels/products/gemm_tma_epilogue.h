@@ -150,7 +150,9 @@ __device__ __forceinline__ void write_finished(
       if (i == part) stage_part(smem, sum[i / PANELS_N], i % PANELS_N, lane);
     __syncwarp();
     const int inside = part % PANELS_N * 64 + lane % 8 * 8, n = n0 + inside;
-    const int m1 = m0 + part / PANELS_N * 64 + lane / 8, column = WHOLE_COLUMNS || n < C_N ? n : C_N - 8;
+    // Also the last panel of a tile may reach beyond C.
+    constexpr bool INSIDE = WHOLE_COLUMNS && TILE_N % 64 == 0;
+    const int m1 = m0 + part / PANELS_N * 64 + lane / 8, column = INSIDE || n < C_N ? n : C_N - 8;
 #pragma unroll 1
     for (int first = 0; first < 16; first += ROWS_AT_ONCE * 4) {
       float results[ROWS_AT_ONCE][8];

@@ -95,7 +95,7 @@ struct Producer {
   template <int BLOCKS>
   __device__ __forceinline__ void tma_load_right(Tile tile, int k_tile) {
 #if CONV && SWAP_AB
-    load_im2col_k_tile<TILE_N>(stage() + A_BYTES, from.im2col_map, tile.n, k_tile * CHUNK, full());
+    load_im2col_k_tile<TILE_N>(stage() + A_BYTES, from.im2col_map, tile.n, 0, k_tile * CHUNK, full());
 #else
     copy_operand<TILE_N, N, WHOLE_N, CLUSTER_M, BLOCKS>(
         Side<B_ALONG_K>(), stage() + A_BYTES, b_map, from.b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n,
@@ -108,7 +108,8 @@ struct Producer {
   template <int BLOCKS>
   __device__ __forceinline__ void tma_load_left(Tile tile, int k_tile) {
 #if CONV && !SWAP_AB
-    load_im2col_k_tile<TILE_M>(stage(), from.im2col_map, tile.m, k_tile * CHUNK, full());
+    load_im2col_k_tile<TILE_M>(
+        stage(), from.im2col_map, tile.m, first_channel(tile.n), k_tile * CHUNK, full());
 #else
     unsigned blocks = 0;
 #pragma unroll

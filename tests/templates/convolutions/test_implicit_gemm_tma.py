@@ -5,7 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from autotune.templates.convolutions.conv2d_nhwc import Conv2dNhwc
+from autotune.templates.convolutions.conv2d_nhwc import AcrossGroups, Conv2dNhwc
 from autotune.templates.convolutions.window_shape import Window
 from autotune.templates.epilogue import Epilogue
 from autotune.templates.products import gemm_half, gemm_tma, gemm_tma_tiling, gemm_transposed
@@ -75,6 +75,15 @@ LAYERS = {
         Conv2dNhwc(5, 8, 12, 40, 64, Window((4, 4), (4, 4)), "float16"),
         {"wgmma": 4, "frags_n": 5},
     ),
+    "groups": (AcrossGroups(2, 9, 7, 96, 128, UNEVEN, "float16", BIAS, 2), {"frags_n": 6}),
+    "groups-ping-pong": (
+        AcrossGroups(3, 9, 16, 192, 256, SAME, "bfloat16", REST, 2),
+        {"wgmma": 6, "frags_n": 12, "stages": 4},
+    ),
+    "groups-split": (
+        AcrossGroups(1, 9, 16, 64, 256, SAME, "float16", REST, 4),
+        {"split": 2, "frags_n": 2, "warps_m": 8},
+    ),
 }
 
 
@@ -113,6 +122,15 @@ def test_shapes_that_tma_cannot_load_are_an_error_that_says_so(shape, message):
     with pytest.raises(TemplateError, match=message):
         gemm_tma.kernel(shape, CHOICE)
     assert not {form.knob for form in FORMS} & set(gemm_half.candidates(shape)["wgmma"])
+
+
+def test_a_tile_has_columns_of_one_group():
+    shape = AcrossGroups(1, 9, 9, 96, 128, SAME, "float16", groups=2)
+    assert gemm_tma.violation(shape, CHOICE, HOPPER) == "columns of several groups"
+    assert 16 * 4 not in [8 * each for each in gemm_tma.candidates(shape)["frags_n"]]
+    choice = gemm_tma.default_choice(shape, HOPPER)
+    assert gemm_tma.violation(shape, choice, HOPPER) is None
+    assert gemm_tma.refusal(AcrossGroups(1, 9, 9, 96, 96, SAME, "float16", groups=2))
 
 
 def test_the_untuned_choice_fits_a_block_and_supports_im2col():
