@@ -183,11 +183,12 @@ def _in_place_of(shape: conv2d_nhwc.Conv2dNhwc, made: SourceKernel) -> SourceKer
 def _in_groups(shape: conv2d_nhwc.Conv2dNhwc) -> SourceKernel:
     """Return the kernel that convolves groups of channels on tensor cores."""
     knobs, target = get_config(), Target.current() or Target("cuda")
+    across = conv2d_nhwc.AcrossGroups.of(shape)
+    before = gemm_half.chosen_before(knobs) or conv2d_groups.chosen(knobs)
+    if gemm_tma.offered(across, target) and not before:
+        return tunable(gemm_tma, across, "cuda")
     if conv2d_groups.offered(shape) and not conv2d_groups.chosen_before(knobs):
         return tunable(conv2d_groups, shape, "cuda")
-    across = conv2d_nhwc.AcrossGroups.of(shape)
-    if gemm_tma.offered(across, target) and not gemm_half.chosen_before(knobs):
-        return tunable(gemm_tma, across, "cuda")
     family = conv2d_padded.Padded(gemm_mma) if conv2d_padded.is_needed(shape) else gemm_mma
     return tunable(family, shape, "cuda")
 

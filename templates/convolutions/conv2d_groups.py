@@ -68,6 +68,11 @@ def chosen_before(knobs: Container[str]) -> bool:
     return "warps_m" in knobs
 
 
+def chosen(knobs: Container[str]) -> bool:
+    """Return whether knobs were chosen for these kernels."""
+    return "tile_h" in knobs
+
+
 class GroupsTiling:
     """The sizes that follow from a shape and a choice of knobs."""
 

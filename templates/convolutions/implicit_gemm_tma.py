@@ -16,6 +16,8 @@ from .conv2d_nhwc import AcrossGroups, Conv2dNhwc
 
 # Limits of the offsets of the bounding box's corners, and of the strides, in im2col mode.
 MOST_OFFSET, MOST_STRIDE = 127, 8
+# Columns of the narrowest tile, which has those of one group.
+LEAST_COLUMNS = 16
 
 
 def refusal(shape: Product) -> str | None:
@@ -30,9 +32,9 @@ def refusal(shape: Product) -> str | None:
             "images must be of 16-bit floats, or floats as TF32",
         ),
         (
-            shape.groups > 1
-            and not (isinstance(shape, AcrossGroups) and shape.a_run % width == 0),
-            f"channels must be in one group, or tiles in groups of multiples of {width} channels",
+            shape.groups > 1 and not _is_one_product(shape, width),
+            f"channels must be in one group, or tiles in groups of multiples of {width} channels "
+            f"and {LEAST_COLUMNS} filters",
         ),
         (
             shape.transpose_b and shape.a_run % width > 0,
@@ -42,6 +44,12 @@ def refusal(shape: Product) -> str | None:
         (max(window.stride) > MOST_STRIDE, f"strides must be at most {MOST_STRIDE}"),
     ]
     return common.first_broken(rules)
+
+
+def _is_one_product(shape: Conv2dNhwc, width: int) -> bool:
+    """Return whether a box has channels of one group, and a tile can have columns of one."""
+    whole = shape.a_run % width == 0 and shape.co // shape.groups % LEAST_COLUMNS == 0
+    return isinstance(shape, AcrossGroups) and whole
 
 
 def tap_run(shape: Conv2dNhwc) -> int:

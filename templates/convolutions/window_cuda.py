@@ -7,6 +7,7 @@ before it uses the first, and the halo that threads share comes from the L1 cach
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Mapping
 from dataclasses import replace
 from functools import partial
@@ -28,11 +29,8 @@ TEXTS = (
 # next ones. On an H200, of 37 choices for six depthwise layers those with up to three blocks took
 # 0.0 to 0.3 us less so (two took 0.1 us more), those with more up to 0.8 us more.
 FEW_BLOCKS = 3 * 132
-# Values of a thread from which on registers do not hold them, and cycles of a load that waits for
-# the one before it: of 46 choices for 24x27 pixels of 55 channels in 16 bits by 7x7 filters with a
-# dilation of 2 (NHWC), all 14 with as many, several pixels and parts of rows took 16 to 39 us on
-# an H100, of the 32 others two 20 and the rest 3 to 10.
-CROWDED, LOAD_BY_LOAD = 240, 100
+# Registers of a multiprocessor, and those that a thread can use.
+REGISTERS, MOST_REGISTERS = 65536, 248
 
 
 def activated_last(epilogue: Epilogue, dtype: str) -> Mapping[str, int]:
@@ -61,12 +59,20 @@ class WindowTiling:
         self.threads = c["channels"] * c["columns"] * c["rows"]
         self.tile_c = c["channels"] * self.c_vec
         self.tile_x, self.tile_y = c["columns"] * c["pixels"], c["rows"] * c["lines"]
-        self.in_lines = (c["lines"] - 1) * sy + ry
+        self.in_lines = (c["lines"] - 1) * sy + ry  # rows that a thread's windows span
         across = (c["pixels"] - 1) * sx + rx
-        self.held = self.in_lines * across * self.c_vec  # elements of all rows
+        # Those that windows have taps in: strides and dilations may leave some out.
+        (ky, kx), (dy, dx) = shape.window.size, shape.window.dilation
+        self.lines_read = common.smaller(
+            ky * c["lines"], (self.in_lines - 1) // math.gcd(sy, dy) + 1
+        )
+        columns = common.smaller(kx * c["pixels"], (across - 1) // math.gcd(sx, dx) + 1)
+        self.held = self.lines_read * columns * self.c_vec  # elements of all rows
         vectors = common.ceil_div(across + self.x_vec - 1, self.x_vec)
         self.read = vectors * self.x_vec * self.c_vec
+        self.row_reads = common.smaller(vectors, columns)
         self.sums = c["lines"] * c["pixels"] * self.c_vec
+        self.o_vec = common.widest(shape.ow, c["pixels"])
         tiles = common.ceil_div(shape.ow, self.tile_x) * common.ceil_div(shape.oh, self.tile_y)
         self.grid = (shape.n * tiles, common.ceil_div(shape.co, self.tile_c), 1)
         self.blocks = self.grid[0] * self.grid[1]
@@ -96,10 +102,10 @@ class WindowTiling:
 
     @property
     def reads(self) -> int:
-        """Vectors that a thread loads of a row."""
+        """Vectors that a thread loads."""
         own = self.choice["pixels"] * self.shape.window.stride[1]
-        every = self.read // (self.x_vec * self.c_vec)
-        return common.pick(self.shuffled, own // self.x_vec, every)
+        each = common.pick(self.shuffled, own // self.x_vec, self.row_reads)
+        return self.lines_read * each
 
     @property
     def weights(self) -> int:
@@ -107,23 +113,35 @@ class WindowTiling:
         return self.shape.window.taps * self.c_vec if isinstance(self.shape, Depthwise) else 0
 
     @property
-    def registers(self) -> int:
-        """Estimate of the registers of a thread: filters, addresses, and the rows that it reads.
+    def wanted_registers(self) -> int:
+        """Registers with which a thread would load all rows at once: a fit, without bounds.
 
-        All rows at once or, where these are too many, two of them and the sums.
+        Of 16-bit floats a register holds two neighbours. Not all of what is loaded is needed at
+        the same time.
         """
-        few = self.sums + 2 * self.read
-        rows = common.pick(self.weights + self.held > 200, 0, self.held)
-        return self.weights + common.larger(few, rows) + 24
+        packed = 1 + (self.shape.element_bytes == 2) * (self.choice["vec"] > 1)
+        return (
+            self.weights + (6 * (self.held // packed + self.sums) + 5 * self.lines_read) // 10 + 16
+        )
 
     @property
-    def is_crowded(self) -> bool:
-        """Whether values do not fit registers, so that each load waits for the one before it.
+    def registers(self) -> int:
+        """Estimate of the registers of a thread.
 
-        The compiler loads whole rows of the image at once even then, if a tile has them.
+        If a block cannot have those of all rows, then those of two rows and the sums at least.
         """
-        parts = (self.choice["pixels"] > 1) & (self.tile_x < self.shape.ow)
-        return parts & (self.weights + self.held > CROWDED)
+        least = self.weights + self.sums + 2 * self.read + 24
+        most = common.smaller(MOST_REGISTERS, REGISTERS // self.threads)
+        return common.larger(
+            common.smaller(self.wanted_registers, most),
+            common.smaller(least, self.wanted_registers),
+        )
+
+    @property
+    def stores(self) -> int:
+        """Vectors of results that a thread stores, and of the residual that it loads."""
+        wide = self.c_vec * common.larger(1, self.o_vec * (self.shape.layout == "NCHW"))
+        return self.sums // wide * (1 + self.shape.epilogue.residual)
 
     @property
     def unrolled(self) -> int:
@@ -131,7 +149,7 @@ class WindowTiling:
         ky, kx = self.shape.window.size
         if isinstance(self.shape, Depthwise):
             return self.sums * ky * kx
-        across = self.in_lines * self.choice["pixels"] * self.c_vec * kx
+        across = self.lines_read * self.choice["pixels"] * self.c_vec * kx
         return across + self.sums * ky
 
     def defines(self) -> Mapping[str, int]:
@@ -147,7 +165,7 @@ class WindowTiling:
             threads=self.threads, channels=c["channels"], columns=c["columns"], rows=c["rows"],
             pixels=c["pixels"], lines=c["lines"], c_vec=self.c_vec, x_vec=self.x_vec,
             shuffled=bool(self.shuffled), ahead=bool(self.ahead),
-            o_vec=common.widest(s.ow, c["pixels"]), **activated_last(s.epilogue, s.dtype),
+            o_vec=self.o_vec, **activated_last(s.epilogue, s.dtype),
         )  # fmt: skip
 
     def kernel(self) -> SourceKernel:
@@ -200,26 +218,38 @@ def _rules(choice: Mapping[str, int], shape: Shape, target: Target) -> list[tupl
 
 
 def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
-    """Return a rough number of cycles: instruction fetch and issue, loads, and block launches.
+    """Return a rough time in nanoseconds.
 
-    Its constants are a fit, without negative ones, to 1,364 configurations of 25 layers timed on
-    an H200; those of blocks were changed when launches overlapped. Of some 16 configurations of
-    each of 11 depthwise layers, and 9 of each of 12, the one with the least estimate then took
-    1.03 times as long as the fastest (geometric mean); the rank correlation is 0.82.
+    The warps that a multiprocessor has at a time take as long as one of them alone, by the latency
+    of its instructions and loads, or as all of them together, by their number. The constants are a
+    fit to 2,100 configurations of 150 layers timed on an H100. Of the 15 or so of a layer that
+    with the least estimate took 1.09 times as long as the fastest (geometric mean).
     """
     tiling = WindowTiling(shape, choice)
+    warps, code = common.ceil_div(tiling.threads, 32), _instructions(tiling)
     blocks = common.ceil_div(tiling.blocks, common.multiprocessors(target))
-    warps = common.ceil_div(tiling.threads, 32)
-    waves = common.ceil_div(blocks, _resident(tiling.registers, warps, target))
-    reads = tiling.in_lines * tiling.reads
-    each = 3 if isinstance(shape, Pool) and shape.kind == "max" else 1
-    unpacked = tiling.read * tiling.in_lines + tiling.weights if shape.element_bytes == 2 else 0
-    # Code is fully unrolled: instructions are fetched once, and every warp waits for them.
-    code = each * tiling.unrolled + 3 * reads + tiling.weights + unpacked + tiling.sums + 40
-    waiting = 51 * (waves - 1) + 16 * tiling.in_lines + 70 * blocks + 11 * warps
-    waiting += 130 * (1 - tiling.ahead)
-    waiting += LOAD_BY_LOAD * reads * tiling.is_crowded
-    return waiting + 1.47 * code + blocks * warps * (0.13 * code + 0.7 * reads * _lines(tiling))
+    resident = common.smaller(_resident(tiling.registers, warps, target), blocks)
+    moved = tiling.reads + 3 * tiling.stores
+    alone = 96 + 1.2 * (code + 1.4 * tiling.reads)
+    together = resident * warps * (0.143 * code + 0.45 * _lines(tiling) * moved)
+    spilled = 3.7 * common.larger(0, tiling.wanted_registers - tiling.registers)
+    waves = blocks / resident
+    cycles: float = waves * ((alone**2 + together**2) ** 0.5 + spilled)
+    return cycles + 182 * (1 - tiling.ahead) + 23 * blocks + 24 * warps
+
+
+def _instructions(tiling: WindowTiling) -> float:
+    """Return about how many instructions a thread executes; all loops are unrolled."""
+    shape, halves = tiling.shape, tiling.shape.element_bytes == 2
+    kind = shape.kind if isinstance(shape, Pool) else "depthwise"
+    exact = shape.epilogue.activation == "silu" and not halves
+    average = kind == "avg"
+    each = 4 * halves + 35 * exact + 12 * average + 4 * shape.epilogue.residual
+    pixels = tiling.choice["lines"] * tiling.choice["pixels"]
+    return (
+        (1.37 if kind == "max" else 1.16) * tiling.unrolled + 1.1 * tiling.reads
+        + (0.6 + 2.9 * halves) * tiling.weights + each * tiling.sums + 14 * average * pixels + 70
+    )  # fmt: skip
 
 
 def _resident(registers: int, warps: int, target: Target) -> int:

@@ -56,6 +56,18 @@ CASES = {
     "float16, one filter of many taps": (
         1, 12, 9, 1, 8, 5, 7, 1, (2, 3), True, "silu", False, False, 1, "float16",
     ),
+    "float16, groups of 32": (
+        1, 6, 7, 64, 64, 3, 3, 1, 1, True, "relu", True, False, 1, "float16", 2,
+    ),
+    "bfloat16, groups of 24 and 16": (
+        2, 7, 5, 32, 48, 3, 3, (2, 1), 1, True, "gelu", False, True, 1, "bfloat16", 2,
+    ),
+    "float16, groups of one channel": (
+        1, 6, 5, 12, 4, 3, 3, 1, 1, True, "silu", True, True, 1, "float16", 4,
+    ),
+    "tf32, groups of one channel": (
+        1, 6, 5, 5, 5, 3, 3, 1, 1, False, "none", False, False, 1, "tf32", 5,
+    ),
     "float16, groups of odd channels": (
         2, 5, 4, 9, 15, 3, 3, 1, 1, True, "silu", True, True, 1, "float16", 3,
     ),
@@ -106,6 +118,31 @@ def test_groups_of_few_channels_have_defaults_that_fit_the_device(sizes):
     source = task.instantiate(task.default())
     assert [each.entry for each in source.calls] == ["conv2d_groups"]
     assert launch_violation(source.kernel("cuda"), task.target.limits) is None
+
+
+SIZES_OF_GROUPS = {
+    (8, 56, 256, 8): ["conv2d_groups"],
+    (8, 56, 384, 8): ["conv2d_groups"],
+    (8, 56, 256, 4): ["gemm_tma"],
+    (1, 14, 2048, 32): ["gemm_tma"],
+    (8, 56, 240, 3): ["gemm_mma"],
+    (1, 56, 64, 64): ["windows"],
+    (8, 28, 320, 5): ["gemm_tma"],
+}
+
+
+@pytest.mark.parametrize("sizes", SIZES_OF_GROUPS, ids=str)
+def test_untuned_kernels_of_groups_suit_the_channels_of_one(sizes):
+    n, side, channels, groups = sizes
+    args = (n, side, side, channels, channels, 3, 3, 1, 1, *RELU, 1, "float16", groups)
+    task = create("conv2d_nhwc.cuda", args, "cuda -arch=sm_90")
+    source = task.instantiate(task.default())
+    assert [each.entry for each in source.calls] == SIZES_OF_GROUPS[sizes]
+    assert launch_violation(source.kernel("cuda"), task.target.limits) is None
+    for each in drawn(task, 3, sample=3):
+        assert SIZES_OF_GROUPS[sizes][0] in [call.entry for call in each.calls]
+    older = create("conv2d_nhwc.cuda", args, "cuda -arch=sm_80")
+    assert older.instantiate(older.default()).calls[0].entry != "gemm_tma"
 
 
 FEW = {

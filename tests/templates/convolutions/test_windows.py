@@ -13,7 +13,7 @@ from autotune.kernel import launch_violation
 from autotune.target import Target
 from autotune.task import create
 from autotune.topi import testing
-from tests.templates.emulated import check_emulated, drawn
+from tests.templates.emulated import arrays_of, check_emulated, drawn
 
 # Extents, multiplier, filter, stride, padding, bias, activation, residual, affine, dilation.
 DEPTHWISE = {
@@ -108,6 +108,35 @@ def test_threads_that_hold_a_whole_row_have_what_is_beside_their_own_from_their_
     np.testing.assert_allclose(arrays[-1], wanted, rtol=tolerance, atol=tolerance)
 
 
+CELLS = {
+    "NHWC, as many filters as neighbours": ("NHWC", 4, 2, {"vec": 2}),
+    "NHWC, neighbours of two channels": ("NHWC", 4, 2, {"vec": 4}),
+    "NHWC, four filters of a channel": ("NHWC", 3, 4, {"vec": 2}),
+    "NHWC, filters shared unevenly": ("NHWC", 4, 3, {"vec": 2}),
+    "NHWC, an odd number of channels": ("NHWC", 5, 1, {"vec": 1}),
+    "NHWC, eight channels": ("NHWC", 8, 1, {"vec": 8}),
+    "NCHW, pairs of columns": ("NCHW", 3, 1, {"vec": 2}),
+    "NCHW, eight columns": ("NCHW", 3, 2, {"vec": 8, "pixels": 8}),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("name", CELLS)
+def test_elements_that_are_loaded_at_once_reach_their_channels_and_columns(name, dtype):
+    layout, channels, filters, change = CELLS[name]
+    window = Window((3, 3), (1, 1), (2, 1, 2, 3), (2, 1))
+    shape = Depthwise(2, 5, 16, channels, window, layout, filters, dtype=dtype)
+    choice = {"pixels": 2, "lines": 2, "columns": 2, "rows": 1, "channels": 2, **change}
+    if dtype == "float32" and change["vec"] == 8:
+        choice["vec"] = 4
+    source = window_cuda.kernel(shape, choice)
+    arrays = arrays_of(source)
+    run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+    wanted = shape.reference()(*(each.astype(np.float64) for each in arrays[:-1]))
+    rtol = {"float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}[dtype]
+    np.testing.assert_allclose(arrays[-1].astype(np.float64), wanted, rtol=rtol, atol=rtol)
+
+
 def test_the_reference_of_depthwise_convolutions_is_that_of_the_operator():
     rng = np.random.default_rng(0)
     data, weight = rng.normal(size=(2, 5, 9, 8)), rng.normal(size=(5, 2, 3, 3))
@@ -147,13 +176,38 @@ def test_a_window_that_lies_outside_of_the_image_averages_nothing():
     assert out[0, 0].tolist() == [[0, 0, 0, 0], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
 
 
-def test_the_maximum_of_a_window_with_a_nan_is_that():
-    shape = Pool(1, 1, 4, 1, Window((1, 2)))
-    data, out = np.array([[[[1, np.nan, 2, 3]]]], np.float32), np.zeros((1, 1, 1, 3), np.float32)
-    choice = {"pixels": 1, "lines": 1, "columns": 2, "rows": 1, "channels": 1, "vec": 1}
-    run_emulated(window_cuda.kernel(shape, choice).kernel("cuda"), [data, out], orders=(0,))
-    for result in (shape.reference()(data), out):
-        assert np.isnan(result[0, 0, 0]).tolist() == [True, True, False]
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(("layout", "vec"), [("NCHW", 1), ("NHWC", 2)])
+def test_the_maximum_of_a_window_with_a_nan_is_that_and_padding_is_less_than_all(
+    layout, vec, dtype
+):
+    shape = Pool(1, 3, 6, 2, Window((3, 3), (1, 1), (1, 1, 1, 1)), layout, dtype=dtype)
+    choice = {"pixels": 2, "lines": 3, "columns": 2, "rows": 1, "channels": 1, "vec": vec}
+    source = window_cuda.kernel(shape, choice)
+    arrays = arrays_of(source)
+    data, out = shape.as_nchw(arrays[0]), shape.as_nchw(arrays[1])
+    data[0, 0] = -np.inf
+    data[0, 1, 1, 0] = np.nan
+    run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+    wanted = shape.as_nchw(shape.reference()(arrays[0]))
+    assert (out[0, 0] == -np.inf).all()
+    assert np.isnan(out[0, 1].astype(np.float32)).nonzero()[1].tolist() == [0, 1] * 3
+    np.testing.assert_array_equal(out.astype(np.float32), wanted.astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_averages_are_as_exact_as_by_divisions_and_keep_infinities(dtype):
+    shape = Pool(1, 6, 6, 3, Window((3, 3), (1, 1), (1, 1, 1, 1)), kind="avg", dtype=dtype)
+    choice = {"pixels": 2, "lines": 2, "columns": 2, "rows": 1, "channels": 1, "vec": 2}
+    source = window_cuda.kernel(shape, choice)
+    arrays = arrays_of(source)
+    arrays[0][0, :, 2, 2] = np.inf, -np.inf, np.nan
+    run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+    wanted = shape.reference()(arrays[0].astype(np.float64))
+    rtol = 1e-3 if dtype == "float16" else 3e-7
+    np.testing.assert_allclose(arrays[1], wanted, rtol=rtol, atol=rtol)
+    assert np.isinf(arrays[1]).sum() == 18
+    assert np.isnan(arrays[1]).sum() == 9
 
 
 @pytest.mark.parametrize("stride", [1, 2])
