@@ -20,6 +20,7 @@ constexpr int OWN = PIXELS * SX;
 constexpr int TILE_C = CHANNELS * C_VEC, TILE_X = COLUMNS * PIXELS, TILE_Y = ROWS * LINES;
 constexpr int TILES_X = (OW + TILE_X - 1) / TILE_X;
 constexpr int TILES_Y = (OH + TILE_Y - 1) / TILE_Y;
+constexpr int BLOCKS_C = (CO + TILE_C - 1) / TILE_C;
 constexpr int OUT_VEC = NHWC ? C_VEC : O_VEC;
 
 #if OPERATION == 1  // maximum; NaNs propagate
@@ -176,10 +177,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
 #else  // neighbouring columns
   const int column = threadIdx.x, row = threadIdx.y, lane = threadIdx.z;
 #endif
-  const int tile = blockIdx.x, tile_x = tile % TILES_X;
+#if NHWC
+  // Blocks side by side have the channels of the same pixels, which share cache lines.
+  const int tile = blockIdx.x / BLOCKS_C, first_co = blockIdx.x % BLOCKS_C * TILE_C;
+#else
+  const int tile = blockIdx.x, first_co = blockIdx.y * TILE_C;
+#endif
+  const int tile_x = tile % TILES_X;
   const int tile_y = BATCH > 1 ? tile / TILES_X % TILES_Y : tile / TILES_X;
   const int n = BATCH > 1 ? tile / (TILES_X * TILES_Y) : 0;
-  const int co = blockIdx.y * TILE_C + lane * C_VEC;
+  const int co = first_co + lane * C_VEC;
   const int ox = tile_x * TILE_X + column * PIXELS, oy = tile_y * TILE_Y + row * LINES;
   const bool within_rows = OH % TILE_Y == 0 || oy < OH;
   const bool valid = (CO % TILE_C == 0 || co < CO) && (OW % TILE_X == 0 || ox < OW) && within_rows;

@@ -167,7 +167,8 @@ def test_blocks_of_very_many_channels_fit_the_grid(layout):
     kernel = window_cuda.kernel(shape, choice).kernel("cuda")
     assert launch_violation(kernel, target.limits) is None
     narrow = choice | {"channels": 32, "vec": 1}
-    assert window_cuda.violation(shape, narrow, target) == "too many blocks of channels"
+    many = "too many blocks of channels" if layout == "NCHW" else None
+    assert window_cuda.violation(shape, narrow, target) == many
 
 
 def test_a_window_that_lies_outside_of_the_image_averages_nothing():
