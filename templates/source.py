@@ -254,8 +254,7 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
         return tunable(family, shape, "cuda")
     old = gemm_half.chosen_before(get_config())
     gains = not old and shape.dtype == "int8" and gemm_int8.gains(shape, target)
-    streamed = gemm_skinny_int8.suits(shape, get_config())
-    if streamed or gemm_skinny_int8.beats_copies(shape, target, get_config()):
+    if gemm_int8.streams(shape, target, get_config()):
         return tunable(gemm_skinny_int8, shape, "cuda")
     if shape.dtype == "int8" and gemm_int8.streams_copies(shape, get_config()):
         return tunable(gemm_int8.AlongK(cast(Any, gemm_skinny_int8)), shape, "cuda")

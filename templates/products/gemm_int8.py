@@ -11,23 +11,27 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from autotune import SourceKernel, Target, call, workspace
 
 from .. import common
-from . import gemm_half, gemm_skinny_int8, gemm_tma
+from . import gemm_half, gemm_mma, gemm_skinny_int8, gemm_tma
 from .gemm_padded import Products
 from .gemm_shape import Gemm
 
 # Of the kernel that transposes: threads of a block, and its tile across and along K.
 THREADS, ACROSS, ALONG = 256, 64, 128
-# Columns of few rows up to which ``mma.sync``, without split-K, has too few blocks.
-FEW_COLUMNS = 2048
 TRANSPOSE = "transpose_int8.h"
 TEXTS = ("dependent_launch.h", TRANSPOSE, "transposed_int8.cu")
 # Multiply-adds from which on copies pay for products that ``mma.sync`` could read as they are, and
 # extent of K from which on they do for few columns too: 150x50x96984 nt took 318 us without.
 MANY_PRODUCTS, LONG_SUM = 2**28, 4096
+# Elements of b from which on it is worth a kernel that copies a before.
+LARGE = 2**24
+# Bytes that copies read and write in a cycle, cycles of the estimate by TMA that launches hide
+# which overlap, and those of two launches, which that of ``mma.sync`` lacks.
+MOVED, HIDDEN, LAUNCHES = 1900, 3000, 4500
 
 
 def is_needed(shape: Gemm) -> bool:
@@ -44,26 +48,76 @@ def gains(shape: Gemm, target: Target) -> bool:
     return many and full and shape.k % 16 > 0 and gemm_tma.offered(along_k(shape), target)
 
 
-def streams_copies(shape: Gemm, knobs: Container[str]) -> bool:
-    """Return whether a product of few rows runs by `gemm_skinny_int8` on copies of operands.
-
-    Those are a, where it is stored as [k, m], and what has rows of no multiple of 16, unless b is
-    stored as [k, n] then. On an H200 4x680x5896 nt took 21 us by ``mma.sync``, which has too few
-    blocks there, and 8.2 so; a large b that ``mma.sync`` can read is not copied.
+def streams(shape: Gemm, target: Target, knobs: Container[str]) -> bool:
+    """Return whether a product runs by `gemm_skinny_int8` on its operands as they are.
 
     Args:
         knobs: names of the knobs that were chosen, if any.
     """
-    padded = shape.k % 16 > 0
-    copied = shape.transpose_b if padded else shape.transpose_a
-    if padded and not is_needed(shape) and shape.n > FEW_COLUMNS:
+    if shape.dtype != "int8" or _copies_left(shape):
         return False
-    return copied and gemm_skinny_int8.suits(_streamed(shape), knobs)
+    if gemm_skinny_int8.suits(shape, knobs):
+        return True
+    if "warps_m" in knobs or gemm_skinny_int8.refusal(shape) is not None:
+        return False
+    return _beats_copies(shape, target)
+
+
+@lru_cache(maxsize=1024)
+def _beats_copies(shape: Gemm, target: Target) -> bool:
+    """Return whether `gemm_skinny_int8`, which reads any layout, is faster than K-major copies.
+
+    On an H200 95x1424x80 took 1.9 us so and 3.1 on copies, 256x160x464 2.3 and 3.2, 512x512x512 tn
+    3.5 and 3.8; 676x3208x336 11.0 and 7.3. Of many rows of an a stored as [k, m] copies that TMA
+    reads are faster: 256x512x4096 tn 7.9 and 6.0, 200x480x7000 tt 12.5 and 9.7.
+    """
+    whole = along_k(shape)
+    across = shape.transpose_a and shape.m > gemm_half.FULL_ROWS
+    read_as_they_are = not is_needed(shape) and not gains(shape, target)
+    if read_as_they_are or (across and gemm_tma.suits_integers(whole)):
+        return False
+    choice = gemm_skinny_int8.default_choice(shape, target)
+    if gemm_skinny_int8.violation(shape, choice, target) is not None:
+        return False
+    streamed = float(gemm_skinny_int8.estimate(shape, choice, target))
+    family = gemm_half if gemm_half.offered(whole, target) else gemm_mma
+    choice = family.default_choice(whole, target)
+    on_copies = float(family.estimate(whole, choice, target)) + _copying(shape)
+    return streamed < on_copies + (-HIDDEN if gemm_half.by_boxes(choice) else LAUNCHES)
+
+
+def _copying(shape: Gemm) -> float:
+    """Return the cycles in which K-major copies are read and written."""
+    copied = {
+        "a": shape.transpose_a or shape.k % 16 > 0,
+        "b": not shape.transpose_b or shape.k % 16 > 0,
+    }
+    moved = sum(2 * math.prod(_sizes(shape)[name]) for name in copied if copied[name])
+    return moved / MOVED
+
+
+def streams_copies(shape: Gemm, knobs: Container[str]) -> bool:
+    """Return whether a product of few rows runs by `gemm_skinny_int8` on a copy of a small a.
+
+    Args:
+        knobs: names of the knobs that were chosen, if any.
+    """
+    return _copies_left(shape) and gemm_skinny_int8.suits(_streamed(shape), knobs)
+
+
+def _copies_left(shape: Gemm) -> bool:
+    """Return whether a small a stored as [k, m] is copied for a large b that is not.
+
+    Warps transpose it again and again: 16x17056x7952 tn took 54 us without on an H200, and 45.
+    """
+    few = shape.m <= gemm_skinny_int8.FRAGMENT and shape.batch == 1
+    alone = not shape.transpose_b or shape.k % 16 == 0
+    return shape.transpose_a and few and alone and shape.n * shape.k >= LARGE
 
 
 def _streamed(shape: Gemm) -> Gemm:
-    """Return the shape of the product of copies by `gemm_skinny_int8`, which reads any b."""
-    return replace(along_k(shape), transpose_b=shape.transpose_b)
+    """Return the shape of the product of that copy."""
+    return replace(shape, transpose_a=False, k=along_k(shape).k)
 
 
 def along_k(shape: Gemm) -> Gemm:
@@ -92,8 +146,11 @@ class AlongK:
     def kernel(self, shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
         """Return the kernels of a choice: copies, and the product."""
         source = self._product(shape, choice)
-        padded, across = shape.k % 16 > 0, self._whole(shape).transpose_b > shape.transpose_b
-        copied = {"a": shape.transpose_a or padded, "b": across or padded}
+        whole, padded = self._whole(shape), shape.k % 16 > 0
+        copied = {
+            "a": whole.transpose_a != shape.transpose_a or (padded and not shape.transpose_a),
+            "b": whole.transpose_b != shape.transpose_b or (padded and shape.transpose_b),
+        }
         names = {name: f"{name}_along_k" for name, there in copied.items() if there}
         sizes = _sizes(shape)
         product = [
@@ -133,8 +190,7 @@ class AlongK:
         whole = self._whole(shape)
         if self.family is not gemm_skinny_int8:
             return gemm_half.kernel(whole, choice, shape)
-        made = gemm_skinny_int8.kernel(whole, choice)
-        return replace(made, args=shape.arguments(), reference=shape.reference())
+        return gemm_skinny_int8.kernel(whole, choice, shape)
 
 
 def _sizes(shape: Gemm) -> dict[str, tuple[int, int, int]]:

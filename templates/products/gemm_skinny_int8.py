@@ -2,8 +2,8 @@
 
 So they are in the decoding of a language model with quantised weights. Warps load both operands
 from global memory to registers, prefetched some steps ahead, and multiply by ``mma.sync`` (see
-``gemm_skinny_int8.cu``); the blocks of a cluster split K. The other operand may be stored as [k,
-n] or as [n, k], and is not copied.
+``gemm_skinny_int8.cu``); blocks split K, those of a cluster or, where there are few tiles, as many
+as fill the device. Either operand may be stored along K or across, and none is copied.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ from functools import partial
 from autotune import SourceKernel, Target, call
 
 from .. import choices, common
-from . import gemm_tma
 from .gemm_half import FULL_ROWS
 from .gemm_shape import Gemm, first_names, result_name
 
-# Rows of one and of two fragments, the most that registers hold; a lane has so many columns of c.
-FRAGMENT, MOST_FRAGMENTS, LANES = 16, 2, 8
+# Rows of a fragment, fragments of a tile, as a rule and at most, and lanes of a warp that have
+# columns of their own.
+FRAGMENT, FRAGMENTS, MOST_FRAGMENTS, LANES = 16, 2, 4, 8
 # Integers along K that a warp takes at a time.
 STEP = 64
+# Blocks of a cluster, at most, and of more that split K; threads of a block that adds their sums.
+CLUSTERED, MORE, REDUCE_THREADS = 8, (16, 32, 64), 128
+# What a choice has of a log that is older than a knob.
+ADDED = {"frags_m": FRAGMENTS}
 # A knob that no other kernels of integers have: by it a configuration of a log is known.
 KNOB = "strips"
 # Integers of the other operand from which on it is streamed where nothing was tuned.
 LEAST = 2**18
-# Terms of a sum, for each column, beyond which two blocks of a cluster are too few to split it:
-# 48x32x87216 took 3.8 times as long as by cuBLAS in float16 on an H100.
-TERMS_A_COLUMN = 256
-# Cycles that kernels before a product take to copy its operands along K, beside what they hide.
-COPIED = 2600
 # Of a multiprocessor, and how many a device has.
 REGISTERS, SHARED_BYTES, MULTIPROCESSORS = 65536, 228 * 1024, 132
+# Blocks beyond which more ranges of K gain nothing.
+MOST_BLOCKS = 3 * MULTIPROCESSORS
 MOST_REGISTERS = 250
 
 
@@ -41,7 +42,10 @@ class SkinnyTiling:
 
     def __init__(self, shape: Gemm, choice: Mapping[str, int]) -> None:
         c = choice
-        self.frags_m = min(common.ceil_div(shape.m, FRAGMENT), MOST_FRAGMENTS)
+        # Of an a stored as [k, m] a lane loads four or eight neighbours, of two or four fragments.
+        unit = FRAGMENTS if shape.transpose_a else 1
+        needed = unit * common.ceil_div(shape.m, unit * FRAGMENT)
+        self.frags_m = common.smaller(c["frags_m"], needed)
         self.rows, self.strip = self.frags_m * FRAGMENT, LANES * c["vec"]
         self.threads = 32 * c["strips"] * c["ranges"]
         # Rows of sums in shared memory are an eighth longer than strips.
@@ -52,6 +56,7 @@ class SkinnyTiling:
             common.ceil_div(shape.m, self.rows),
         )
         self.blocks = self.tiles[0] * self.tiles[1] * c["split"]
+        self.several = c["split"] > CLUSTERED
         held = 4 * c["vec"] + 8 * self.frags_m
         # Sums, prefetched operands, and addresses.
         self.registers = 4 * self.frags_m * c["vec"] + (c["ahead"] + 1) * held + 40
@@ -68,50 +73,30 @@ def refusal(shape: Gemm) -> str | None:
     """Return why this kernel cannot serve a shape, or None."""
     rules = [
         (shape.dtype != "int8", "operands must be 8-bit integers"),
-        (shape.transpose_a, "a must be stored as [m, k]"),
-        (shape.k % 16 > 0, "k must be a multiple of 16"),
-        (
-            not shape.transpose_b and shape.n % 4 > 0,
-            "n must be a multiple of 4 for a b stored as [k, n]",
-        ),
         (shape.batch > 1, "there must be one matrix"),
     ]
     return common.first_broken(rules)
 
 
 def suits(shape: Gemm, knobs: Container[str] = ()) -> bool:
-    """Return whether a product runs so, unless ``knobs`` were chosen for other kernels."""
+    """Return whether a product of few rows runs so, unless knobs were chosen for other kernels."""
     if "warps_m" in knobs or refusal(shape) is not None:
         return False
     few = shape.m <= (FULL_ROWS // 2 if shape.transpose_b else FULL_ROWS)
-    long = shape.k > TERMS_A_COLUMN * shape.n and gemm_tma.suits_integers(shape)
-    large = shape.n * shape.k >= LEAST and not long
-    return (few and large) or KNOB in knobs
-
-
-def beats_copies(shape: Gemm, target: Target, knobs: Container[str] = ()) -> bool:
-    """Return whether more rows run so too, since the others need b, stored as [k, n], copied.
-
-    On an H200 95x1424x80 took 1.9 us so and 3.1 on copies, 256x160x464 2.3 and 3.2, 528x336x160
-    2.7 and 3.4; 676x3208x336 11.0 and 7.3. `gemm_int8` has these copies.
-    """
-    few = shape.m <= FULL_ROWS
-    if few or shape.transpose_b or "warps_m" in knobs or refusal(shape) is not None:
-        return False
-    choice = default_choice(shape, target)
-    return violation(shape, choice, target) is None and _short_cycles(shape, choice) < COPIED
+    return (few and shape.n * shape.k >= LEAST) or KNOB in knobs
 
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     longest = common.ceil_div(shape.k, STEP)
     return {
-        "vec": [v for v in (4, 8) if shape.transpose_b or shape.n % v == 0],
+        "vec": [4, 8],
         "strips": [1, 2],
         # Fewer warps leave a multiprocessor waiting, and larger clusters leave some of them idle.
         "ranges": common.up_to(longest, (1, 2, 4, 8, 16))[-3:],
-        "split": common.up_to(longest, (1, 2)),
+        "split": common.up_to(longest, (1, 2, 4, CLUSTERED, *MORE)),
         "ahead": [1, 2, 3],
+        "frags_m": [FRAGMENTS, MOST_FRAGMENTS][: 1 + (shape.m > FRAGMENT * FRAGMENTS)],
     }
 
 
@@ -128,7 +113,14 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
         (tiling.registers > MOST_REGISTERS, "too many registers a thread"),
         (tiling.registers * tiling.threads > REGISTERS, "too many registers"),
         (tiling.shared_bytes > target.limits.shared_bytes_optin, "too much shared memory"),
-        ((c["split"] > 1) & (not common.clusters_of(target)), "no clusters"),
+        (
+            (c["split"] > 1) & (tiling.several == 0) & (not common.clusters_of(target)),
+            "no clusters",
+        ),
+        (
+            (c["split"] > 2) & (tiling.tiles[0] * tiling.tiles[1] * c["split"] >= MOST_BLOCKS),
+            "more ranges than fill the device",
+        ),
         (tiling.strip * c["strips"] >= 2 * max(shape.n, 64), "columns beyond the output"),
         (c["ahead"] > tiling.steps, "more steps ahead than there are"),
         (tiling.tiles[0] > target.limits.grid_dim[0], "too many blocks"),
@@ -142,16 +134,21 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     Of those of a product the one with the least estimate took 1.00 to 1.08 times as long as the
     fastest. Choices may be arrays of them.
     """
-    if shape.m > FULL_ROWS and not shape.transpose_b:
-        return 2400 + 0.37 * shape.m * shape.n / MULTIPROCESSORS + _short_cycles(shape, choice)
     tiling, c = SkinnyTiling(shape, choice), choice
+    sums = shape.m * shape.n * c["split"]
+    adding = tiling.several * (1000 + 45 * c["split"] + 8 * sums / (20 * MULTIPROCESSORS))
+    if shape.m > FULL_ROWS and not shape.transpose_b:
+        written = 2400 + 0.37 * shape.m * shape.n / MULTIPROCESSORS
+        return written + _short_cycles(shape, choice) + adding
     resident = tiling.resident
     waves = common.ceil_div(tiling.blocks, MULTIPROCESSORS * resident)
     here = common.smaller(resident, common.ceil_div(tiling.blocks, MULTIPROCESSORS))
     warps = here * c["strips"] * c["ranges"]
-    each = c["vec"] * (4.2 if shape.transpose_b else 13.5) + 20 * tiling.frags_m
-    reducing = 2380 * (c["split"] > 1) + 2.7 * warps * tiling.rows * c["vec"]
-    cycles: float = waves * (tiling.steps * (440 + warps * each) + reducing)
+    each = c["vec"] * (4.2 if shape.transpose_b else 13.5) + _shifting(shape, tiling, c)
+    each = each + (40 if shape.transpose_a else 20) * tiling.frags_m
+    clustered = (c["split"] > 1) & (tiling.several == 0)
+    reducing = 2380 * clustered + 2.7 * warps * tiling.rows * c["vec"]
+    cycles: float = waves * (tiling.steps * (440 + warps * each) + reducing) + adding
     return cycles
 
 
@@ -159,14 +156,29 @@ def _short_cycles(shape: Gemm, choice: Mapping[str, int]) -> float:
     """Return the cycles of short sums, which steps ahead hardly hide; choices may be arrays.
 
     The factors fit 72 choices of seven products of a b stored as [k, n] on an H200, with an error
-    of 7%.
+    of 7%; those of an a stored as [k, m] took 1.7 times as long.
     """
     tiling, c = SkinnyTiling(shape, choice), choice
     waves = common.ceil_div(tiling.blocks, MULTIPROCESSORS * tiling.resident)
     here = common.smaller(tiling.resident, common.ceil_div(tiling.blocks, MULTIPROCESSORS))
     warps = here * c["strips"] * c["ranges"]
-    clustered = 2380 * (c["split"] > 1)
-    cycles: float = waves * (tiling.steps * (138 * c["vec"] + 65 * warps) + clustered)
+    clustered = 2380 * ((c["split"] > 1) & (tiling.several == 0))
+    step = (138 * c["vec"] + 65 * warps) * (1.7 if shape.transpose_a else 1.0)
+    step = step + warps * _shifting(shape, tiling, c)
+    cycles: float = waves * (tiling.steps * step + clustered)
+    return cycles
+
+
+def _shifting(shape: Gemm, tiling: SkinnyTiling, c: Mapping[str, int]) -> float:
+    """Return the cycles of a warp's step for loads of words that are not aligned."""
+    odd_k = shape.k % 4 > 0
+    left = (12 if shape.m % 4 else 0) if shape.transpose_a else 20 * odd_k
+    right = (
+        10 * odd_k * c["vec"]
+        if shape.transpose_b
+        else (shape.n % c["vec"] > 0) * (20 + 8 * c["vec"])
+    )
+    cycles: float = left * tiling.frags_m + right
     return cycles
 
 
@@ -179,17 +191,30 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     )
 
 
-def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
-    """Return the kernel of a choice of knobs."""
-    tiling, c = SkinnyTiling(shape, choice), choice
+def kernel(shape: Gemm, choice: Mapping[str, int], plain: Gemm | None = None) -> SourceKernel:
+    """Return the kernel of a choice of knobs, and of many ranges the one that adds their sums.
+
+    Args:
+        plain: what is asked for, where ``shape`` is that of padded copies of what is along K.
+    """
+    tiling, c, asked = SkinnyTiling(shape, choice), choice, plain or shape
+    several = bool(tiling.several)
     defines = common.defines(
-        m=shape.m, n=shape.n, k=shape.k, transpose_b=shape.transpose_b, frags_m=tiling.frags_m,
-        threads=tiling.threads, resident=tiling.resident, cluster=c["split"] > 1, int8=1, tf32=0,
-        bfloat16=0, **c,
+        **{**c, "frags_m": tiling.frags_m}, m=shape.m, n=shape.n, k=shape.k,
+        rows_k=asked.k, transpose_a=shape.transpose_a,
+        transpose_b=shape.transpose_b, threads=tiling.threads, resident=tiling.resident,
+        cluster=c["split"] > 1 and not several, reduce_threads=REDUCE_THREADS, int8=1, tf32=0,
+        bfloat16=0,
     )  # fmt: skip
-    run = call(
-        "gemm_skinny_int8", [*first_names(shape), result_name(shape)], (*tiling.tiles, c["split"]),
-        tiling.threads, tiling.shared_bytes,
-    )  # fmt: skip
-    texts = ["mma.h", "transpose_int8.h", "gemm_skinny_int8.cu"]
-    return common.cuda_kernel(shape, texts, defines, [run])
+    out, size = result_name(asked), shape.m * shape.n
+    calls = [call(
+        "gemm_skinny_int8", [*first_names(asked), "partial" if several else out],
+        (*tiling.tiles, c["split"]), tiling.threads, tiling.shared_bytes,
+    )]  # fmt: skip
+    if several:
+        blocks = common.ceil_div(size, REDUCE_THREADS)
+        names = ["partial", out]
+        calls.append(call("gemm_skinny_int8_reduce", names, blocks, REDUCE_THREADS, early=True))
+    texts = ["mma.h", "dependent_launch.h", "transpose_int8.h", "gemm_skinny_int8.cu"]
+    parts = (c["split"], size) if several else None
+    return common.cuda_kernel(asked, texts, defines, calls, parts, parts_dtype="int32")

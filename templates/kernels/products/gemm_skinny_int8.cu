@@ -1,24 +1,34 @@
-// Skinny GEMM: C[M, N] = A[M, K] B of few rows of 8-bit integers, B stored as [K, N] or with TRANSPOSE_B as [N, K],
-// bound by loading B. Warps load it from global memory to registers, each byte once, AHEAD steps in advance.
+// Skinny GEMM: C[M, N] = A[M, K] B of few rows of 8-bit integers, B stored as [K, N] or with TRANSPOSE_B as [N, K], A as
+// [M, K] or with TRANSPOSE_A as [K, M]; bound by loading B. Warps load it from global memory to registers, each byte
+// once for ROWS rows, AHEAD steps in advance; rows of any length, of which aligned words are shifted. What is stored along K may be a copy with rows padded to K: the other
+// operand has ROWS_K rows then.
 //
 // A warp owns a strip of 8 * VEC columns of C and a range of K. K is permuted, alike for both operands of an mma: of a
 // step, quad lane q = lane % 4 has 16 * q to 16 * q + 15 along K, and row g = lane / 4 has VEC neighbouring columns of
-// the strip, one in each of VEC mma. So lanes load whole vectors of either operand; of a B stored as [K, N], blocks of
-// 4 x 4 integers are transposed in registers.
+// the strip, one in each of VEC mma. So lanes load whole vectors of either operand; of one that is stored along its
+// rows or columns, blocks of 4 x 4 integers are transposed in registers. Rows of an A stored as [K, M] are permuted too:
+// a lane has neighbouring ones.
 //
-// Split-K: RANGES warps of a block, and SPLIT blocks of a cluster, have different ranges of K of the same columns.
-// Their partial sums are reduced through (distributed) shared memory; integers are exact in any order.
+// Split-K: RANGES warps of a block, and SPLIT blocks, have different ranges of K of the same columns. Partial sums of a
+// block are reduced through shared memory, those of the blocks of a cluster through its distributed shared memory; of
+// more blocks each writes its sums, and `gemm_skinny_int8_reduce` adds them. Integers are exact in any order.
 constexpr int LENGTH = 16, STEP = 4 * LENGTH, STRIP = 8 * VEC, ROWS = FRAGS_M * 16, QUADS = STRIP / 4;
 constexpr int STEPS = (K + STEP - 1) / STEP, STEPS_EACH = (STEPS + RANGES * SPLIT - 1) / (RANGES * SPLIT);
 // Padded, so that rows of sums which lanes store together start in different banks.
-constexpr int PITCH = 9 * VEC, PART = ROWS * PITCH;
+constexpr int PITCH = 9 * VEC, PART = ROWS * PITCH, SHARERS = CLUSTER ? SPLIT : 1;
 constexpr bool WHOLE_M = M % ROWS == 0, WHOLE_N = N % (STRIP * STRIPS) == 0;
 constexpr bool WHOLE_K = K % (STEP * RANGES * SPLIT) == 0;
+// Words along K that a lane loads together, and those of four neighbouring rows of an A stored as [K, M].
+constexpr int K_WORDS = K % 16 == 0 ? 4 : K % 8 == 0 ? 2 : 1, ROW_WORDS = (FRAGS_M + 1) / 2;
 
-// Operands of a lane in a step: words of four integers along K of rows g and g + 8 of each fragment of A, and of its
-// columns of B, or of a B stored as [K, N] words of four columns of each row.
+// Operands of a lane in a step: words of four integers along K of its rows, of fragments and their halves, and of its
+// columns; of operands stored the other way words of four rows or columns for each place along K.
 struct Step {
-  unsigned a[FRAGS_M][2][LENGTH / 4];
+#if TRANSPOSE_A
+  unsigned a[LENGTH][ROW_WORDS];
+#else
+  unsigned a[2 * FRAGS_M][LENGTH / 4];
+#endif
 #if TRANSPOSE_B
   unsigned b[VEC][LENGTH / 4];
 #else
@@ -26,10 +36,13 @@ struct Step {
 #endif
 };
 
+// Places of a lane: its first elements, its row, its column and its first place along K; and the arrays.
 struct Lane {
-  const signed char *a, *b;
+  const signed char *a, *b, *a_begin, *b_begin;
   int m, n, k;
 };
+constexpr size_t A_SIZE = static_cast<size_t>(M) * (TRANSPOSE_A ? ROWS_K : K);
+constexpr size_t B_SIZE = static_cast<size_t>(N) * (TRANSPOSE_B ? K : ROWS_K);
 
 // Loads WORDS words, zeros if they are out of bounds.
 template <int WORDS>
@@ -45,54 +58,139 @@ __device__ __forceinline__ void load_words(unsigned (&to)[WORDS], const signed c
   }
 }
 
+// Loads WORDS words that may not be aligned: aligned ones, which are shifted. Of the last one of an array its bytes.
+template <int WORDS>
+__device__ __forceinline__ void load_unaligned(
+    unsigned (&to)[WORDS], const signed char* from, const signed char* begin, size_t size, bool exists) {
+  const unsigned apart = static_cast<unsigned>(from - begin) % 4;
+  const signed char *const first = from - apart, *const end = begin + size;
+  unsigned word[WORDS + 1];
+#pragma unroll
+  for (int i = 0; i <= WORDS; ++i) {
+    const signed char* const at = first + i * 4;
+    word[i] = 0;
+    if (exists && at + 4 <= end) {
+      word[i] = __ldg(reinterpret_cast<const unsigned*>(at));
+    } else if (exists) {
+#pragma unroll
+      for (int j = 0; j < 3; ++j)
+        if (at + j < end) word[i] |= static_cast<unsigned>(static_cast<unsigned char>(at[j])) << j * 8;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < WORDS; ++i) to[i] = __funnelshift_r(word[i], word[i + 1], apart * 8);
+}
+
+// Loads 16 integers along K, zeros from K on.
+__device__ __forceinline__ void load_along_k(
+    unsigned (&to)[LENGTH / 4], const signed char* from, const signed char* begin, size_t size, int k, bool exists) {
+#if K % 4
+  load_unaligned(to, from, begin, size, exists && k < K);
+#pragma unroll
+  for (int i = 0; i < LENGTH / 4; ++i) {
+    const int left = K - k - i * 4;
+    if (left < 4) to[i] &= left > 0 ? (1u << left * 8) - 1 : 0u;
+  }
+#else
+#pragma unroll
+  for (int i = 0; i < LENGTH / 4; i += K_WORDS) {
+    unsigned words[K_WORDS];
+    load_words(words, from + i * 4, exists && (WHOLE_K || k + i * 4 < K));
+#pragma unroll
+    for (int j = 0; j < K_WORDS; ++j) to[i + j] = words[j];
+  }
+#endif
+}
+
+// Loads WORDS words of each of 16 rows along K.
+template <int ROW, int WORDS>
+__device__ __forceinline__ void load_across(
+    unsigned (&to)[LENGTH][WORDS], const signed char* from, const signed char* begin, size_t size, int k, bool exists) {
+#pragma unroll
+  for (int i = 0; i < LENGTH; ++i) {
+    const bool here = (WHOLE_K && ROWS_K == K) || (ROWS_K % LENGTH == 0 ? k : k + i) < ROWS_K;
+    const signed char* const row = from + static_cast<size_t>(i) * ROW;
+    if (ROW % (4 * WORDS) == 0) load_words(to[i], row, exists && here);
+    else load_unaligned(to[i], row, begin, size, exists && here);
+  }
+}
+
 __device__ __forceinline__ void load_step(Step& to, const Lane& at, int step, bool exists) {
-  const bool here = exists && (WHOLE_K || at.k + step * STEP < K);
+  const int k = at.k + step * STEP;
 #if TRANSPOSE_B
 #pragma unroll
   for (int j = 0; j < VEC; ++j)
-    load_words(to.b[j], at.b + static_cast<size_t>(j) * K + step * STEP, here && (WHOLE_N || at.n + j < N));
+    load_along_k(to.b[j], at.b + static_cast<size_t>(j) * K + step * STEP, at.b_begin, B_SIZE, k,
+                 exists && (WHOLE_N || at.n + j < N));
+#else
+  load_across<N>(to.b, at.b + static_cast<size_t>(step * STEP) * N, at.b_begin, B_SIZE, k,
+                 exists && (WHOLE_N || at.n < N));
+#endif
+#if TRANSPOSE_A
+  load_across<M>(to.a, at.a + static_cast<size_t>(step * STEP) * M, at.a_begin, A_SIZE, k,
+                 exists && (WHOLE_M || at.m < M));
 #else
 #pragma unroll
-  for (int i = 0; i < LENGTH; ++i)
-    load_words(to.b[i], at.b + static_cast<size_t>(step * STEP + i) * N, here && (WHOLE_N || at.n < N));
+  for (int row = 0; row < 2 * FRAGS_M; ++row)
+    load_along_k(to.a[row], at.a + static_cast<size_t>(row * 8) * K + step * STEP, at.a_begin, A_SIZE, k,
+                 exists && (WHOLE_M || at.m + row * 8 < M));
 #endif
-#pragma unroll
-  for (int f = 0; f < FRAGS_M; ++f)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = f * 16 + half * 8;
-      load_words(
-          to.a[f][half], at.a + static_cast<size_t>(row) * K + step * STEP, here && (WHOLE_M || at.m + row < M));
-    }
 }
 
-// Accumulates the mma of column `j` and 32 along K, words `first` and the next of each lane.
-__device__ __forceinline__ void multiply_column(
-    int (&sum)[FRAGS_M][VEC][4], const Step& of, int j, int first, unsigned right0, unsigned right1, int lane) {
+// Returns words of four integers along K, of eight of them from word `first` on, of four neighbouring rows or columns.
+template <int WORDS>
+__device__ __forceinline__ void transposed_words(
+    unsigned (&word)[2][4], const unsigned (&of)[LENGTH][WORDS], int first, int four) {
 #pragma unroll
-  for (int f = 0; f < FRAGS_M; ++f) {
-    const unsigned left[4] = {
-        of.a[f][0][first], of.a[f][1][first], of.a[f][0][first + 1], of.a[f][1][first + 1]};
-    multiply_add(sum[f][j], left, right0, right1, lane);
+  for (int i = 0; i < 8; ++i) word[i / 4][i % 4] = of[first * 4 + i][four];
+  transpose_int8(word[0]);
+  transpose_int8(word[1]);
+}
+
+// Operands of the fragments of A of one mma, 32 along K.
+typedef unsigned Left[FRAGS_M][4];
+
+__device__ __forceinline__ void left_operands(Left& left, const Step& of, int first) {
+#if TRANSPOSE_A
+#pragma unroll
+  for (int four = 0; four < ROW_WORDS; ++four) {
+    unsigned word[2][4];
+    transposed_words(word, of.a, first, four);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = four * 4 + i;
+      if (row < 2 * FRAGS_M) left[row / 2][row % 2] = word[0][i], left[row / 2][2 + row % 2] = word[1][i];
+    }
   }
+#else
+#pragma unroll
+  for (int row = 0; row < 2 * FRAGS_M; ++row)
+    left[row / 2][row % 2] = of.a[row][first], left[row / 2][2 + row % 2] = of.a[row][first + 1];
+#endif
+}
+
+// Accumulates the mma of column `j` and 32 along K.
+__device__ __forceinline__ void multiply_column(
+    int (&sum)[FRAGS_M][VEC][4], const Left& left, int j, unsigned right0, unsigned right1, int lane) {
+#pragma unroll
+  for (int f = 0; f < FRAGS_M; ++f) multiply_add(sum[f][j], left[f], right0, right1, lane);
 }
 
 __device__ __forceinline__ void multiply_step(int (&sum)[FRAGS_M][VEC][4], const Step& of, int lane) {
 #pragma unroll
   for (int first = 0; first < LENGTH / 4; first += 2) {
+    Left left;
+    left_operands(left, of, first);
 #if TRANSPOSE_B
 #pragma unroll
-    for (int j = 0; j < VEC; ++j) multiply_column(sum, of, j, first, of.b[j][first], of.b[j][first + 1], lane);
+    for (int j = 0; j < VEC; ++j) multiply_column(sum, left, j, of.b[j][first], of.b[j][first + 1], lane);
 #else
 #pragma unroll
     for (int four = 0; four < VEC / 4; ++four) {
       unsigned word[2][4];
+      transposed_words(word, of.b, first, four);
 #pragma unroll
-      for (int i = 0; i < 8; ++i) word[i / 4][i % 4] = of.b[first * 4 + i][four];
-      transpose_int8(word[0]);
-      transpose_int8(word[1]);
-#pragma unroll
-      for (int c = 0; c < 4; ++c) multiply_column(sum, of, four * 4 + c, first, word[0][c], word[1][c], lane);
+      for (int c = 0; c < 4; ++c) multiply_column(sum, left, four * 4 + c, word[0][c], word[1][c], lane);
     }
 #endif
   }
@@ -123,7 +221,7 @@ __device__ __forceinline__ void add(int4& sum, const int4& part) {
 }
 
 __device__ __forceinline__ int4 read_part(const int* own, int rank) {
-#if SPLIT > 1
+#if CLUSTER
   const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(own));
   int4 part;
   asm volatile(
@@ -137,6 +235,11 @@ __device__ __forceinline__ int4 read_part(const int* own, int rank) {
 #else
   return *reinterpret_cast<const int4*>(own);
 #endif
+}
+
+// Returns the row of C of a row of a tile's fragments.
+__device__ __forceinline__ int row_of_tile(int row) {
+  return TRANSPOSE_A ? row % 8 * (2 * FRAGS_M) + row / 8 : row;
 }
 
 __device__ __forceinline__ void write_four(int* __restrict__ out, int m, int n, const int4& sums) {
@@ -160,9 +263,10 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
   const int strip = warp % STRIPS, range = warp / STRIPS;
   const int m0 = blockIdx.y * ROWS, n0 = blockIdx.x * (STRIPS * STRIP);
   Lane at;
-  at.m = m0 + lane / 4, at.n = n0 + strip * STRIP + lane / 4 * VEC;
+  at.a_begin = a, at.b_begin = b;
+  at.m = m0 + lane / 4 * (TRANSPOSE_A ? 2 * FRAGS_M : 1), at.n = n0 + strip * STRIP + lane / 4 * VEC;
   at.k = (static_cast<int>(blockIdx.z) * RANGES + range) * (STEPS_EACH * STEP) + lane % 4 * LENGTH;
-  at.a = a + static_cast<size_t>(at.m) * K + at.k;
+  at.a = a + (TRANSPOSE_A ? static_cast<size_t>(at.k) * M + at.m : static_cast<size_t>(at.m) * K + at.k);
   at.b = b + (TRANSPOSE_B ? static_cast<size_t>(at.n) * K + at.k : static_cast<size_t>(at.k) * N + at.n);
 
   int sum[FRAGS_M][VEC][4];
@@ -190,27 +294,48 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
   __syncthreads();
   // The sums of the block replace the parts of the first range.
   constexpr int BLOCK_QUADS = STRIPS * ROWS * QUADS;
+#if SPLIT > 1 && !CLUSTER
+  launch_dependent_grids();
+  out += static_cast<size_t>(blockIdx.z) * M * N;
+#endif
   for (int i = tid; i < BLOCK_QUADS; i += THREADS) {
     int* const own = parts + i / (ROWS * QUADS) * PART + sum_offset(i / QUADS % ROWS, i % QUADS);
     int4 total = *reinterpret_cast<const int4*>(own);
 #pragma unroll
     for (int r = 1; r < RANGES; ++r) add(total, *reinterpret_cast<const int4*>(own + r * STRIPS * PART));
-#if SPLIT > 1
+#if CLUSTER
     *reinterpret_cast<int4*>(own) = total;
   }
   cluster_sync();
-  for (int i = tid * SPLIT + static_cast<int>(blockIdx.z); i < BLOCK_QUADS; i += THREADS * SPLIT) {
+  for (int i = tid * SHARERS + static_cast<int>(blockIdx.z); i < BLOCK_QUADS; i += THREADS * SHARERS) {
     const int* const own = parts + i / (ROWS * QUADS) * PART + sum_offset(i / QUADS % ROWS, i % QUADS);
-    int4 part[SPLIT], total = make_int4(0, 0, 0, 0);
+    int4 part[SHARERS], total = make_int4(0, 0, 0, 0);
 #pragma unroll
-    for (int rank = 0; rank < SPLIT; ++rank) part[rank] = read_part(own, rank);
+    for (int rank = 0; rank < SHARERS; ++rank) part[rank] = read_part(own, rank);
 #pragma unroll
-    for (int rank = 0; rank < SPLIT; ++rank) add(total, part[rank]);
+    for (int rank = 0; rank < SHARERS; ++rank) add(total, part[rank]);
 #endif
-    write_four(out, m0 + i / QUADS % ROWS, n0 + i / (ROWS * QUADS) * STRIP + i % QUADS * 4, total);
+    write_four(out, m0 + row_of_tile(i / QUADS % ROWS), n0 + i / (ROWS * QUADS) * STRIP + i % QUADS * 4, total);
   }
-#if SPLIT > 1
+#if CLUSTER
   // No block may exit while another reads its shared memory.
   cluster_sync();
 #endif
 }
+
+#if SPLIT > 1 && !CLUSTER
+// Adds the partial sums of all ranges of K.
+extern "C" __global__ void __launch_bounds__(REDUCE_THREADS) gemm_skinny_int8_reduce(
+    const int* __restrict__ partial, int* __restrict__ out) {
+  constexpr size_t RESULTS = static_cast<size_t>(M) * N;
+  const size_t i = static_cast<size_t>(blockIdx.x) * REDUCE_THREADS + threadIdx.x;
+  wait_on_dependent_grids();
+  if (i >= RESULTS) return;
+  int part[SPLIT], total = 0;
+#pragma unroll
+  for (int range = 0; range < SPLIT; ++range) part[range] = partial[range * RESULTS + i];
+#pragma unroll
+  for (int range = 0; range < SPLIT; ++range) total += part[range];
+  out[i] = total;
+}
+#endif

@@ -9,34 +9,52 @@ from autotune.templates.products.gemm_shape import Gemm
 from autotune.emulator import run_emulated
 from autotune.kernel import launch_violation
 from autotune.target import Target
-from autotune.task import create
+from autotune.task import ConfigEntity, create
+from autotune.task.kinds import OtherOptionEntity
 from tests.templates.emulated import arrays_of
 
 HOPPER = Target("cuda -arch=sm_90a")
-# Columns a lane, strips, ranges, steps ahead; extents reach into strips of 8 times the columns of
-# a lane, and into steps of 64.
+CHOICE = {"vec": 4, "strips": 1, "ranges": 2, "split": 1, "ahead": 1, "frags_m": 2}
+# Extents reach into strips of 8 times the columns of a lane, and into steps of 64.
 PRODUCTS = {
-    "one row, [k, n]": (Gemm(1, 72, 80, "int8"), 8, 1, 1, 1),
-    "[k, n]": (Gemm(20, 136, 208, "int8"), 8, 2, 2, 2),
-    "[k, n], four columns a lane": (Gemm(9, 68, 144, "int8"), 4, 2, 1, 3),
-    "more rows than two fragments": (Gemm(37, 136, 144, "int8"), 8, 1, 2, 1),
-    "[n, k]": (Gemm(20, 136, 208, "int8", transpose_b=True), 8, 2, 2, 2),
-    "an odd number of columns, [n, k]": (Gemm(5, 71, 80, "int8", transpose_b=True), 4, 1, 1, 1),
-    "an odd number of steps": (Gemm(16, 64, 640, "int8"), 8, 1, 4, 1),
-    "ranges without a step": (Gemm(16, 64, 320, "int8", transpose_b=True), 8, 1, 4, 1),
-}
+    "one row, [k, n]": (Gemm(1, 72, 80, "int8"), {"vec": 8, "ranges": 1}),
+    "[k, n]": (Gemm(20, 136, 208, "int8"), {"vec": 8, "strips": 2, "ahead": 2}),
+    "[k, n], four columns a lane": (Gemm(9, 68, 144, "int8"), {"strips": 2, "ahead": 3}),
+    "more rows than two fragments": (Gemm(37, 136, 144, "int8"), {"vec": 8}),
+    "four fragments": (Gemm(37, 136, 144, "int8"), {"frags_m": 4}),
+    "[n, k]": (Gemm(20, 136, 208, "int8", transpose_b=True), {"vec": 8, "strips": 2}),
+    "an odd number of columns, [n, k]": (Gemm(5, 71, 80, "int8", transpose_b=True), {}),
+    "an odd number of steps": (Gemm(16, 64, 640, "int8"), {"vec": 8, "ranges": 4}),
+    "ranges without a step": (Gemm(16, 64, 320, "int8", transpose_b=True), {"ranges": 4}),
+    "rows of 8 bytes": (Gemm(20, 136, 88, "int8"), {"vec": 8}),
+    "odd rows of both, [k, n]": (Gemm(5, 70, 85, "int8"), {"vec": 8}),
+    "odd rows of both, [n, k]": (Gemm(9, 33, 201, "int8", transpose_b=True), {}),
+    "odd columns of both": (Gemm(37, 45, 93, "int8", transpose_a=True), {"frags_m": 4}),
+    "rows of 4 bytes": (Gemm(9, 33, 84, "int8", transpose_b=True), {}),
+    "a as [k, m], an odd k": (Gemm(36, 68, 93, "int8", transpose_a=True), {}),
+    "a as [k, m], four fragments": (
+        Gemm(48, 64, 200, "int8", transpose_a=True), {"frags_m": 4, "vec": 8},
+    ),
+    "a as [k, m], b as [n, k]": (
+        Gemm(12, 68, 96, "int8", transpose_a=True, transpose_b=True), {"strips": 2},
+    ),
+    "more ranges than a cluster has": (Gemm(9, 72, 2052, "int8"), {"split": 16}),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PRODUCTS)
-def test_few_rows_are_exact_in_the_emulator(name):
-    shape, vec, strips, ranges, ahead = PRODUCTS[name]
-    choice = {"vec": vec, "strips": strips, "ranges": ranges, "split": 1, "ahead": ahead}
-    source = gemm_skinny_int8.kernel(shape, choice)
+def assert_exact(source):
+    """Assert that a kernel is exact in the emulator."""
     *given, out = arrays_of(source)
     rng = np.random.default_rng(0)
     arrays = [*(rng.integers(-128, 128, x.shape).astype(np.int8) for x in given), out]
     run_emulated(source.kernel("cuda"), arrays, orders=(0, 7))
     np.testing.assert_array_equal(arrays[-1], source.reference(*arrays[:2]))
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_few_rows_are_exact_in_the_emulator(name):
+    shape, choice = PRODUCTS[name]
+    assert_exact(gemm_skinny_int8.kernel(shape, CHOICE | choice))
 
 
 def task_of(shape):
@@ -56,11 +74,9 @@ def test_every_choice_of_few_rows_can_be_launched(turned):
 
 
 OTHERS = {
-    "many rows": Gemm(128, 4096, 4096, "int8"),
-    "both with rows that vectors cannot read": Gemm(16, 4096, 4097, "int8", transpose_a=True),
-    "rows of b that vectors cannot read": Gemm(16, 4098, 4096, "int8"),
-    "a large b that would be copied": Gemm(8, 7840, 18616, "int8", transpose_b=True),
-    "rows of a that vectors cannot read": Gemm(16, 4096, 4104, "int8"),
+    "many rows": Gemm(512, 4096, 4096, "int8"),
+    "many rows of a as [k, m]": Gemm(256, 512, 4096, "int8", transpose_a=True),
+    "rows along K that TMA reads": Gemm(64, 4096, 4096, "int8", transpose_b=True),
     "a batch": Gemm(16, 4096, 4096, "int8", 2),
 }
 
@@ -70,42 +86,45 @@ def test_what_cannot_be_streamed_is_multiplied_otherwise(shape):
     assert "warps_m" in task_of(shape).config_space.space_map
 
 
+@pytest.mark.parametrize("turned", [False, True], ids=["[k, n]", "[n, k]"])
+def test_a_small_left_operand_across_is_copied_for_a_large_right_one(turned):
+    task = task_of(Gemm(16, 4096, 4096, "int8", transpose_a=True, transpose_b=turned))
+    source = task.instantiate(task.default())
+    assert [one.entry for one in source.calls][:2] == ["along_k", "gemm_skinny_int8"]
+    assert {one.name for one in source.workspace} - {"partial"} == {"a_along_k"}
+
+
 @pytest.mark.parametrize(
     "shape",
     [
         Gemm(4, 680, 5896, "int8", transpose_b=True),
-        Gemm(16, 4096, 4096, "int8", transpose_a=True),
-        Gemm(16, 4096, 4096, "int8", transpose_a=True, transpose_b=True),
+        Gemm(8, 1912, 12776, "int8"),
+        Gemm(8, 7840, 18616, "int8", transpose_b=True),
+        Gemm(2, 2226, 10526, "int8", transpose_b=True),
+        Gemm(16, 4098, 4095, "int8"),
+        Gemm(64, 128, 92640, "int8", transpose_a=True),
+        Gemm(24, 540, 8068, "int8", transpose_a=True, transpose_b=True),
+        Gemm(16, 32, 40000, "int8", transpose_b=True),
     ],
-    ids=["rows-that-vectors-cannot-read", "left-across", "both-transposed"],
+    ids=str,
 )
-def test_few_rows_are_streamed_by_copies_of_what_vectors_cannot_read(shape):
+def test_few_rows_of_any_layout_and_long_sums_need_no_copies(shape):
     task = task_of(shape)
-    source = task.instantiate(task.default())
-    assert [one.entry for one in source.calls] == ["along_k", "gemm_skinny_int8"]
-    copied = {one.name for one in source.workspace}
-    padded = shape.k % 16 > 0
-    assert copied == ({"a_along_k", "b_along_k"} if padded else {"a_along_k"})
+    entries = [one.entry for one in task.instantiate(task.default()).calls]
+    assert entries[0] == "gemm_skinny_int8"
 
 
 @pytest.mark.parametrize(
     "shape",
     [
-        Gemm(5, 71, 72, "int8", transpose_b=True),
-        Gemm(5, 71, 85, "int8", transpose_b=True),
-        Gemm(5, 72, 80, "int8", transpose_a=True),
-        Gemm(6, 71, 80, "int8", transpose_a=True, transpose_b=True),
+        Gemm(9, 68, 93, "int8"),
+        Gemm(12, 68, 93, "int8", transpose_a=True),
+        Gemm(12, 68, 96, "int8", transpose_a=True, transpose_b=True),
     ],
-    ids=["even", "odd", "left-across", "both-transposed"],
+    ids=["odd rows", "left across, odd rows", "both across"],
 )
 def test_products_of_aligned_copies_are_exact_in_the_emulator(shape):
-    choice = {"vec": 4, "strips": 1, "ranges": 2, "split": 1, "ahead": 1}
-    source = gemm_int8.AlongK(gemm_skinny_int8).kernel(shape, choice)
-    *given, out = arrays_of(source)
-    rng = np.random.default_rng(0)
-    arrays = [*(rng.integers(-128, 128, x.shape).astype(np.int8) for x in given), out]
-    run_emulated(source.kernel("cuda"), arrays, orders=(0, 7))
-    np.testing.assert_array_equal(arrays[-1], source.reference(*arrays[:2]))
+    assert_exact(gemm_int8.AlongK(gemm_skinny_int8).kernel(shape, CHOICE))
 
 
 def test_products_that_were_tuned_before_few_rows_were_streamed_run_as_they_did():
@@ -120,9 +139,9 @@ def test_the_untuned_choice_of_few_rows_can_run(m, n, k, turned):
     shape = Gemm(m, n, k, "int8", transpose_b=turned)
     choice = gemm_skinny_int8.default_choice(shape, HOPPER)
     assert gemm_skinny_int8.violation(shape, choice, HOPPER) is None
-    # Without clusters, blocks have whole sums.
-    older = Target("cuda -arch=sm_80")
-    assert gemm_skinny_int8.default_choice(shape, older)["split"] == 1
+    # Without clusters, blocks have whole sums, or a second kernel adds them.
+    older = gemm_skinny_int8.default_choice(shape, Target("cuda -arch=sm_80"))
+    assert older["split"] == 1 or older["split"] > gemm_skinny_int8.CLUSTERED
 
 
 @pytest.mark.parametrize("sizes", [(95, 1424, 80), (256, 160, 464), (528, 336, 160)], ids=str)
@@ -131,8 +150,18 @@ def test_more_rows_of_short_sums_need_no_copies_either(sizes):
     assert [one.entry for one in task.instantiate(task.default()).calls] == ["gemm_skinny_int8"]
 
 
-@pytest.mark.parametrize("sizes", [(676, 3208, 336), (48, 32, 87216)], ids=str)
-def test_many_products_and_long_sums_of_few_columns_are_multiplied_on_copies(sizes):
+def test_a_configuration_without_fragments_has_those_of_before():
+    shape = Gemm(37, 136, 144, "int8")
+    before = {"vec": 8, "strips": 1, "ranges": 8, "split": 2, "ahead": 1}
+    task = task_of(Gemm(37, 4096, 4096, "int8"))
+    entities = {name: OtherOptionEntity(value) for name, value in before.items()}
+    source = task.instantiate(ConfigEntity(7, None, entities))
+    assert source.defines["FRAGS_M"] == 2
+    assert gemm_skinny_int8.candidates(shape)["frags_m"] == [2, 4]
+
+
+@pytest.mark.parametrize("sizes", [(676, 3208, 336), (1024, 2048, 2048)], ids=str)
+def test_many_products_are_multiplied_on_copies(sizes):
     task = task_of(Gemm(*sizes, "int8"))
     entries = [one.entry for one in task.instantiate(task.default()).calls]
     assert entries[:2] == ["along_k", "gemm_tma"]
