@@ -8,73 +8,21 @@ high-performance tensor transpose library for CUDA compatible GPUs", 2017).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping
 from functools import lru_cache
 
 from autotune import SourceKernel, Target, call
 
 from .. import common
-from ..bank_conflicts import WARP, wavefronts
 from . import transpose_cuda
+from .tile_offsets import Tiles, TileText
 from .transpose_shape import Transpose
 
 # Bytes of a tile at most; of runs so short, a tile of two axes reads or writes parts of sectors.
 MOST_BYTES, SHORT_BYTES, SECTOR = 40 * 1024, 64, 32
 # What tiles cost that do not divide the array, whose elements are compared with its extents.
 RAGGED = 1.3
-RUNS = (8, 16, 32, 64, 128, 256, 512)
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """The tile of each axis, and what follows.
-
-    Attributes:
-        extents: of the axes in the order of the data.
-        axes: the order of the result.
-        tile: extents of a tile, in the order of the data.
-    """
-
-    extents: tuple[int, ...]
-    axes: tuple[int, ...]
-    tile: tuple[int, ...]
-
-    @property
-    def elements(self) -> int:
-        """Elements of a tile."""
-        return math.prod(self.tile)
-
-    @property
-    def counts(self) -> list[int]:
-        """Tiles along each axis."""
-        return [common.ceil_div(e, t) for e, t in zip(self.extents, self.tile, strict=True)]
-
-    @property
-    def blocks(self) -> int:
-        """Number of tiles."""
-        return math.prod(self.counts)
-
-    @property
-    def inward(self) -> tuple[int, ...]:
-        """The axes in the order of the data."""
-        return tuple(range(len(self.extents)))
-
-    def run(self, order: Sequence[int]) -> int:
-        """Return how many elements of a tile are contiguous in an array of this order."""
-        length = 1
-        for axis in reversed(order):
-            length *= self.tile[axis]
-            if self.tile[axis] < self.extents[axis]:
-                break
-        return length
-
-    def vector(self, order: Sequence[int], element_bytes: int) -> int:
-        """Return how many elements vectors have along the last axis of this order."""
-        last = order[-1]
-        whole = math.gcd(self.extents[last], self.tile[last])
-        return max(v for v in (1, 2, 4, 8) if v * element_bytes <= 16 and whole % v == 0)
+RUNS = (8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 def _part(extent: int, most: int) -> int:
@@ -196,115 +144,13 @@ def default_choice(shape: Transpose, target: Target) -> dict[str, int]:
     return min(able, key=lambda choice: estimate(shape, choice, target))
 
 
-def _strides(extents: Sequence[int]) -> list[int]:
-    return [math.prod(extents[i + 1 :]) for i in range(len(extents))]
-
-
-class _Text:
-    """The expressions of a kernel."""
-
-    def __init__(self, shape: Transpose, tiles: Tiles) -> None:
-        self.tiles, self.rank = tiles, len(tiles.extents)
-        result = _strides([tiles.extents[a] for a in tiles.axes])
-        self.data = _strides(tiles.extents)
-        self.result = [result[tiles.axes.index(a)] for a in range(self.rank)]
-        self.size = shape.element_bytes
-        self.v_in = tiles.vector(tiles.inward, self.size)
-        self.v_out = tiles.vector(tiles.axes, self.size)
-        self.shared, self.places = self._layout()
-
-    def _layout(self) -> tuple[list[int], int]:
-        """Return a tile's strides in shared memory with fewest bank conflicts, and its size."""
-        best: tuple[int, list[int], int] | None = None
-        for pad in (0, 1, 2, 3, 4, 6, 8, 12, 16):
-            for padded in range(self.rank - 1):
-                strides, size = [0] * self.rank, 1
-                for axis in reversed(range(self.rank)):
-                    strides[axis] = size
-                    size = size * self.tiles.tile[axis] + (pad if axis - 1 == padded else 0)
-                taken = self._wavefronts(strides)
-                if size * self.size <= 48 * 1024 and (best is None or taken < best[0]):
-                    best = (taken, strides, size)
-                if pad == 0:
-                    break
-        assert best is not None
-        return best[1], best[2]
-
-    def _wavefronts(self, strides: Sequence[int]) -> int:
-        total, tiles = 0, self.tiles
-        for order, vector in ((tiles.inward, self.v_in), (tiles.axes, self.v_out)):
-            extents = [tiles.tile[a] for a in order]
-            extents[-1] //= vector
-            for warp in range(3):
-                addresses = []
-                for lane in range(WARP):
-                    i, at = warp * WARP + lane, 0
-                    for axis, extent in zip(reversed(order), reversed(extents), strict=True):
-                        step = vector if axis == order[-1] else 1
-                        at += i % extent * step * strides[axis]
-                        i //= extent
-                    addresses.append(at * self.size)
-                total += vector * wavefronts(addresses, self.size)
-        return total
-
-    def coordinates(self, order: Sequence[int], vector: int) -> dict[int, str]:
-        """Return the coordinate of vector ``i`` in its tile along each axis that has some."""
-        inner, found = 1, {}
-        for axis in reversed(order):
-            step = vector if axis == order[-1] else 1
-            extent = self.tiles.tile[axis] // step
-            if extent > 1:
-                of = f"i / {inner}" if inner > 1 else "i"
-                if inner * extent < self.tiles.elements // vector:
-                    of += f" % {extent}"
-                found[axis] = f"({of})" + (f" * {step}" if step > 1 else "")
-            inner *= extent
-        return found
-
-    def sum(self, order: Sequence[int], vector: int, strides: Sequence[int], kind: str) -> str:
-        """Return an offset: the sum of coordinates times strides."""
-        at = self.coordinates(order, vector)
-        return " + ".join(f"{kind}({at[a]}) * {strides[a]}" for a in at) or "0"
-
-    def inside(self, order: Sequence[int], vector: int) -> str:
-        """Return whether a vector is in the array, along the axes that tiles do not divide."""
-        at, tests = self.coordinates(order, vector), []
-        for axis, extent in enumerate(self.tiles.extents):
-            if extent % self.tiles.tile[axis]:
-                tests.append(f"{self.start(axis)} + {at.get(axis, '0')} < {extent}")
-        return " && ".join(tests) or "true"
-
-    def start(self, axis: int) -> str:
-        """Return where the tile of a block begins along an axis."""
-        counts, inner = self.tiles.counts, 1
-        for other in reversed(self.tiles.axes):
-            if other == axis:
-                break
-            inner *= counts[other]
-        return f"block / {inner} % {counts[axis]} * {self.tiles.tile[axis]}"
-
-    def first(self, strides: Sequence[int]) -> str:
-        """Return the offset of the tile of a block."""
-        counts = self.tiles.counts
-        moving = [a for a in range(self.rank) if counts[a] > 1]
-        return " + ".join(f"Index({self.start(a)}) * {strides[a]}" for a in moving) or "0"
-
-
 def kernel(shape: Transpose, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
     tiles = _tiles(shape, choice["run_in"], choice["run_out"])
-    text, axes = _Text(shape, tiles), tiles.axes
+    text = TileText(tiles, shape.element_bytes)
     knobs: dict[str, int | str] = {
         "BYTES": shape.element_bytes, "ELEMENTS": shape.elements, "THREADS": choice["threads"],
-        "TILE": tiles.elements, "SHARED": text.places, "V_IN": text.v_in, "V_OUT": text.v_out,
-        "BLOCK_IN": text.first(text.data), "BLOCK_OUT": text.first(text.result),
-        "IN_AT": text.sum(tiles.inward, text.v_in, text.data, "Index"),
-        "OUT_AT": text.sum(axes, text.v_out, text.result, "Index"),
-        "IN_SHARED": f"({text.sum(tiles.inward, text.v_in, text.shared, 'int')})",
-        "OUT_SHARED": f"({text.sum(axes, text.v_out, text.shared, 'int')})",
-        "OUT_STEP": text.shared[axes[-1]],
-        "IN_INSIDE": text.inside(tiles.inward, text.v_in),
-        "OUT_INSIDE": text.inside(axes, text.v_out),
+        "TILE": tiles.elements, **text.defines(),
     }  # fmt: skip
     calls = [call("transpose_tiles", ["data", "out"], tiles.blocks, choice["threads"])]
     return common.cuda_kernel(shape, ["transpose_tiles.cu"], knobs, calls)

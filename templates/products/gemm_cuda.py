@@ -294,7 +294,10 @@ def estimate(
     # Large clusters leave some multiprocessors idle.
     idle = factors.idle * (c["cluster"] > 0) * (c["split"] > 2)
     work = (here**1.5 + chain**1.5) ** (2 / 3) * (1 + idle)
-    reading = read / MEMORY_BYTES * (read > NEAR_BYTES and factors is PRODUCTS)
+    # Runs of b that are shorter than a line of the cache are read more slowly from memory, too.
+    line = common.smaller(tiling.tile_n, 32) if not shape.transpose_b else 32
+    reading = read / MEMORY_BYTES * (32 / line) ** 0.24
+    reading *= read > NEAR_BYTES and factors is PRODUCTS
     cycles: float = (work**6 + reading**6) ** (1 / 6) + reducing + factors.launch
     return cycles
 

@@ -54,13 +54,14 @@ def streams(shape: Gemm, target: Target, knobs: Container[str]) -> bool:
     Args:
         knobs: names of the knobs that were chosen, if any.
     """
-    if shape.dtype != "int8" or _copies_left(shape):
+    refused = shape.dtype != "int8" or gemm_skinny_int8.refusal(shape) is not None
+    if refused or "warps_m" in knobs or streams_copies(shape, knobs):
         return False
-    if gemm_skinny_int8.suits(shape, knobs):
-        return True
-    if "warps_m" in knobs or gemm_skinny_int8.refusal(shape) is not None:
-        return False
-    return _beats_copies(shape, target)
+    b_is_aligned = shape.b_run % 4 == 0
+    suits = gemm_skinny_int8.suits(shape, knobs) and (
+        b_is_aligned or gemm_skinny_int8.KNOB in knobs
+    )
+    return suits or _beats_copies(shape, target)
 
 
 @lru_cache(maxsize=1024)
@@ -97,7 +98,7 @@ def _copying(shape: Gemm) -> float:
 
 
 def streams_copies(shape: Gemm, knobs: Container[str]) -> bool:
-    """Return whether a product of few rows runs by `gemm_skinny_int8` on a copy of a small a.
+    """Return whether a product of few rows runs by `gemm_skinny_int8` on a copy of a.
 
     Args:
         knobs: names of the knobs that were chosen, if any.
@@ -106,13 +107,15 @@ def streams_copies(shape: Gemm, knobs: Container[str]) -> bool:
 
 
 def _copies_left(shape: Gemm) -> bool:
-    """Return whether a small a stored as [k, m] is copied for a large b that is not.
+    """Return whether a is copied and b is not.
 
-    Warps transpose it again and again: 16x17056x7952 tn took 54 us without on an H200, and 45.
+    So it is where a has rows of no multiple of 4 bytes, and where a few rows are stored as [k, m]
+    and b is large: warps transpose them again and again. 16x17056x7952 tn took 54 us without on an
+    H200, and 45.
     """
-    few = shape.m <= gemm_skinny_int8.FRAGMENT and shape.batch == 1
+    few = shape.m <= gemm_skinny_int8.FRAGMENT and shape.n * shape.k >= LARGE
     alone = not shape.transpose_b or shape.k % 16 == 0
-    return shape.transpose_a and few and alone and shape.n * shape.k >= LARGE
+    return alone and (few if shape.transpose_a else shape.k % 4 > 0 and shape.n % 4 == 0)
 
 
 def _streamed(shape: Gemm) -> Gemm:

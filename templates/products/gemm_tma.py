@@ -72,11 +72,12 @@ NARROW_STRIPS = 20
 LEAST_IN_STRIPS = 192
 # Columns up to which few rows of an a that is stored as [k, m] are loaded by TMA.
 FEW_COLUMNS = 1024
-# Multiply-adds of floats as TF32 up to which ``mma.sync`` is as fast.
-TINY_FLOATS = 2**22
-# Terms from which on, and elements of b up to which, few rows as TF32 gain: 30x7872x11008 (2^26.4)
-# took 128 us on an H100 instead of 122, 16x4096x4096 (2^24) 26.8 instead of 27.3.
-LEAST_TERMS, MOST_OF_B = 256, 2**25
+# Multiply-adds of floats as TF32, and terms of a sum, up to which ``mma.sync`` is as fast: nine
+# with more terms and 2^20 to 2^22 multiply-adds took an H100 1.2 to 4.3 times as long without TMA.
+TINY_FLOATS, FEW_TERMS = 2**22, 128
+# Elements of b up to which few rows as TF32 gain: 30x7872x11008 (2^26.4) took 128 us on an H100
+# instead of 122, 16x4096x4096 (2^24) 26.8 instead of 27.3.
+MOST_OF_B = 2**25
 # Multiply-adds, and extent of K, from which on convolutions as TF32 gain whatever their channels.
 LEAST_PRODUCTS, LEAST_SUM = 2**23, 65
 # Estimated cycles of convolutions up to which `cp.async`, with its shorter prologue, is faster.
@@ -106,6 +107,8 @@ INTEGER_TEXTS = tuple(
 # Results up to which split-K is worth its second kernel, which reduces partial sums; and up to
 # which more ranges of K than eight are, as there are few tiles.
 FEW_RESULTS, FEW_TILES = 2**20, 2**16
+# Ranges of K of such few tiles: with one to twelve tiles, as many as fill 132 multiprocessors.
+MANY_RANGES = (1, 2, 4, 8, 11, 16, 22, 26, 32, 33, 44, 66)
 
 
 def widths(columns: int) -> list[int]:
@@ -146,7 +149,7 @@ def _is_offered(form: Form, shape: Product) -> bool:
 def candidates(shape: Product) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     results = shape.batch * shape.m * shape.n
-    ranges = (1, 2, 4, 8, 16, 32) if results <= FEW_TILES else (1, 2, 4, 8)
+    ranges = MANY_RANGES if results <= FEW_TILES else (1, 2, 4, 8)
     return {
         KNOB: [form.knob for form in FORMS if _is_offered(form, shape)],
         "warps_m": [4, 8, 12],
@@ -191,7 +194,7 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
         return _wins_for_windows(shape, choice, target)
     results = shape.batch * shape.m * shape.n
     if shape.dtype == TF32 and (in_place(shape.epilogue) or results < FEW_RESULTS):
-        return results * shape.k > TINY_FLOATS
+        return results * shape.k > TINY_FLOATS or shape.k > FEW_TERMS
     if not in_place(shape.epilogue):
         return choice["split"] > 1
     return suits_strips(shape) if shape.n % 8 > 0 else True
@@ -199,7 +202,7 @@ def wins(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
 
 def _streams_few_rows(shape: Product) -> bool:
     """Return whether TMA streams a b that caches hold for sums that pipelines pay for."""
-    return not shape.gathers and shape.k >= LEAST_TERMS and shape.n * shape.k <= MOST_OF_B
+    return not shape.gathers and shape.k > FEW_TERMS and shape.n * shape.k <= MOST_OF_B
 
 
 def _wins_for_windows(shape: Product, choice: Mapping[str, int], target: Target) -> bool:
@@ -328,13 +331,19 @@ def _band(shape: Product, choice: Mapping[str, int]) -> int:
 
     On an H200, of 68 products of 16-bit floats that are one tile a block, 4, or else 2, was 1.9%
     faster than 8 in the mean, up to 24% (384x1024x4096) and at most 1.2% slower. Split-K within a
-    cluster, multicast of B among four blocks, and persistent kernels gained nothing.
+    cluster, multicast of B among four blocks, and persistent kernels gained nothing. With three
+    times as many tiles along M as along N, which swapped operands have, 1 is faster, as blocks
+    that run together then share the larger operand's tiles: 256x1216x3328 took 11.4 us by 8 on an
+    H100, 9.0 by 1, 320x2048x1536 6.4 and 5.1 (by 4 5.2).
     """
     tiling = TmaTiling(shape, choice)
     form, plain = tiling.form, shape.dtype in HALVES and not shape.gathers
     if not plain or form.persistent or form.cluster_reduce or form.cluster_m > 2:
         return choice["band"]
-    return next((band for band in (4, 2) if tiling.blocks[0] % band == 0), choice["band"])
+    rows, columns = tiling.blocks
+    alone = form.cluster_m * form.cluster_n == 1
+    bands = (1,) if alone and rows >= 3 * columns else (4, 2)
+    return next((band for band in bands if rows % band == 0), choice["band"])
 
 
 def swapped_operands(shape: Product) -> dict[str, int | str]:

@@ -50,8 +50,9 @@ def is_needed(shape: Shape, target: Target) -> bool:
         worth = rows >= LEAST_ROWS and shape.batch * shape.m * shape.n * shape.k > SMALL
     else:
         windows = min(shape.m, shape.n, shape.k) >= LEAST_OF_CONVOLUTIONS
-        many = shape.k >= LEAST or shape.batch * shape.m * shape.n * shape.k > SMALL
-        worth = windows if shape.gathers else min(shape.m, shape.n) >= LEAST and many
+        many = shape.batch * shape.m * shape.n * shape.k > SMALL
+        long = min(shape.m, shape.n, shape.k) >= LEAST
+        worth = windows if shape.gathers else many or long
     return worth and gemm_wgmma.offered(k_major(shape), target)
 
 

@@ -2,7 +2,8 @@
 // data, and those that are last in the result. A block loads TILE elements in the order of the data, in vectors of V_IN,
 // to shared memory, and stores them in the order of the result, in vectors of V_OUT.
 //
-// Offsets are expressions of `block` or of the number `i` of a vector, made by transpose_tiles.py.
+// Offsets are expressions of `block`, of the number `i` of a vector and of its element `j`, made by tile_offsets.py, which
+// also makes the statements before the elements of a vector.
 #if BYTES == 1
 typedef unsigned char Element;
 #elif BYTES == 2
@@ -44,8 +45,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) transpose_tiles(
     for (int u = 0; u < AT_ONCE; ++u) {
       const int i = begin + u * THREADS;
       if (i >= LOADS) break;
+      IN_BEGIN
+#if IN_VECTOR
+      *reinterpret_cast<Vector<V_IN>*>(tile + at) = read[u];
+#else
 #pragma unroll
-      for (int j = 0; j < V_IN; ++j) tile[IN_SHARED + j] = read[u].at[j];
+      for (int j = 0; j < V_IN; ++j) tile[IN_SHARED] = read[u].at[j];
+#endif
     }
   }
   __syncthreads();
@@ -53,8 +59,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) transpose_tiles(
   for (int i = threadIdx.x; i < STORES; i += THREADS) {
     if (!(OUT_INSIDE)) continue;
     Vector<V_OUT> value;
+    OUT_BEGIN
 #pragma unroll
-    for (int j = 0; j < V_OUT; ++j) value.at[j] = tile[OUT_SHARED + j * OUT_STEP];
+    for (int j = 0; j < V_OUT; ++j) value.at[j] = tile[OUT_SHARED];
     *reinterpret_cast<Vector<V_OUT>*>(to + (OUT_AT)) = value;
   }
 }

@@ -58,24 +58,21 @@ __device__ __forceinline__ void load_words(unsigned (&to)[WORDS], const signed c
   }
 }
 
-// Loads WORDS words that may not be aligned: aligned ones, which are shifted. Of the last one of an array its bytes.
-template <int WORDS>
+// Loads WORDS words that may not be aligned: aligned ones, which are shifted. With CHECKED the bytes of a word that
+// reaches beyond the array.
+template <bool CHECKED, int WORDS>
 __device__ __forceinline__ void load_unaligned(
-    unsigned (&to)[WORDS], const signed char* from, const signed char* begin, size_t size, bool exists) {
+    unsigned (&to)[WORDS], const signed char* from, const signed char* begin, const signed char* end, bool exists) {
   const unsigned apart = static_cast<unsigned>(from - begin) % 4;
-  const signed char *const first = from - apart, *const end = begin + size;
+  const signed char* const first = from - apart;
   unsigned word[WORDS + 1];
 #pragma unroll
   for (int i = 0; i <= WORDS; ++i) {
     const signed char* const at = first + i * 4;
-    word[i] = 0;
-    if (exists && at + 4 <= end) {
-      word[i] = __ldg(reinterpret_cast<const unsigned*>(at));
-    } else if (exists) {
-#pragma unroll
-      for (int j = 0; j < 3; ++j)
-        if (at + j < end) word[i] |= static_cast<unsigned>(static_cast<unsigned char>(at[j])) << j * 8;
-    }
+    const bool whole = !CHECKED || at + 4 <= end;
+    word[i] = exists && whole ? __ldg(reinterpret_cast<const unsigned*>(at)) : 0;
+    if (CHECKED && exists && !whole)
+      for (int j = 0; at + j < end; ++j) word[i] |= static_cast<unsigned>(static_cast<unsigned char>(at[j])) << j * 8;
   }
 #pragma unroll
   for (int i = 0; i < WORDS; ++i) to[i] = __funnelshift_r(word[i], word[i + 1], apart * 8);
@@ -85,7 +82,9 @@ __device__ __forceinline__ void load_unaligned(
 __device__ __forceinline__ void load_along_k(
     unsigned (&to)[LENGTH / 4], const signed char* from, const signed char* begin, size_t size, int k, bool exists) {
 #if K % 4
-  load_unaligned(to, from, begin, size, exists && k < K);
+  const signed char* const end = begin + size;
+  if (from + LENGTH + 4 <= end) load_unaligned<false>(to, from, begin, end, exists && k < K);
+  else load_unaligned<true>(to, from, begin, end, exists && k < K);
 #pragma unroll
   for (int i = 0; i < LENGTH / 4; ++i) {
     const int left = K - k - i * 4;
@@ -106,13 +105,21 @@ __device__ __forceinline__ void load_along_k(
 template <int ROW, int WORDS>
 __device__ __forceinline__ void load_across(
     unsigned (&to)[LENGTH][WORDS], const signed char* from, const signed char* begin, size_t size, int k, bool exists) {
+  const signed char* const end = begin + size;
+  auto load = [&](auto each) {
 #pragma unroll
-  for (int i = 0; i < LENGTH; ++i) {
-    const bool here = (WHOLE_K && ROWS_K == K) || (ROWS_K % LENGTH == 0 ? k : k + i) < ROWS_K;
-    const signed char* const row = from + static_cast<size_t>(i) * ROW;
-    if (ROW % (4 * WORDS) == 0) load_words(to[i], row, exists && here);
-    else load_unaligned(to[i], row, begin, size, exists && here);
-  }
+    for (int i = 0; i < LENGTH; ++i) {
+      const bool here = (WHOLE_K && ROWS_K == K) || (ROWS_K % LENGTH == 0 ? k : k + i) < ROWS_K;
+      each(to[i], from + static_cast<size_t>(i) * ROW, exists && here);
+    }
+  };
+  typedef unsigned Words[WORDS];
+  if (ROW % (4 * WORDS) == 0)
+    load([&](Words& words, const signed char* row, bool there) { load_words(words, row, there); });
+  else if (from + static_cast<size_t>(LENGTH - 1) * ROW + 4 * WORDS + 4 <= end)
+    load([&](Words& words, const signed char* row, bool there) { load_unaligned<false>(words, row, begin, end, there); });
+  else
+    load([&](Words& words, const signed char* row, bool there) { load_unaligned<true>(words, row, begin, end, there); });
 }
 
 __device__ __forceinline__ void load_step(Step& to, const Lane& at, int step, bool exists) {

@@ -330,12 +330,13 @@ def test_wide_tiles_that_keep_tensor_cores_busy_run_in_small_clusters_untuned(sh
     ("shape", "rows", "band"),
     [
         (Gemm(384, 1024, 4096, "float16", 1, False, True), 16, 4),
-        (Gemm(197, 3072, 768, "float16"), 48, 4),
+        (Gemm(197, 3072, 768, "float16"), 48, 1),
+        (Gemm(256, 1216, 3328, "bfloat16"), 19, 1),
         (Gemm(300, 4608, 3584, "float16", 1, False, True), 5, 8),
     ],
     ids=str,
 )
-def test_untuned_tiles_run_in_bands_that_divide_their_rows(shape, rows, band):
+def test_untuned_tiles_run_in_bands_by_which_blocks_share_operands(shape, rows, band):
     choice = gemm_half.default_choice(shape, HOPPER)
     assert gemm_half.violation(shape, choice, HOPPER) is None
     tiles = gemm_tma.TmaTiling(shape, choice).blocks[0]
@@ -389,8 +390,29 @@ def test_few_rows_swap_operands_untuned_where_b_is_streamed(shape, swapped):
     assert gemm_tma.Form.of(knob).swapped == swapped
 
 
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Gemm(32, 32, 4096, "tf32", 1, False, True),
+        Gemm(64, 64, 1024, "tf32"),
+        Gemm(24, 128, 1000, "tf32"),
+        Gemm(128, 128, 256, "tf32", 1, False, True),
+        Gemm(48, 96, 160, "tf32", 1, False, True),
+    ],
+    ids=str,
+)
+def test_small_products_as_tf32_of_more_than_128_terms_run_by_tma(shape):
+    assert gemm_half.by_boxes(gemm_half.default_choice(shape, HOPPER))
+
+
+def test_few_results_are_split_into_as_many_ranges_as_fill_the_device():
+    shape = Gemm(64, 152, 35200, "bfloat16")
+    choice = gemm_half.default_choice(shape, HOPPER)
+    assert 96 < gemm_tma.TmaTiling(shape, choice).tiles * choice["split"] <= 132
+
+
 def test_few_results_may_have_more_ranges_of_k():
-    assert max(gemm_tma.candidates(Gemm(192, 64, 14560, "float16"))["split"]) == 32
+    assert max(gemm_tma.candidates(Gemm(192, 64, 14560, "float16"))["split"]) == 66
     assert max(gemm_tma.candidates(Gemm(512, 512, 8192, "float16"))["split"]) == 8
 
 
