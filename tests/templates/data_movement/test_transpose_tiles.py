@@ -25,6 +25,9 @@ SHAPES = [
     Transpose((9, 70, 3), (1, 0, 2)),
     Transpose((40, 3, 2, 2, 5), (3, 1, 4, 0, 2), "bool"),
     Transpose((11, 2, 2, 130), (3, 2, 1, 0), "int64"),
+    Transpose((13, 40, 7), (1, 0, 2), "float16"),
+    Transpose((6, 3, 16, 7, 7), (2, 0, 4, 1, 3), "float16"),
+    Transpose((10, 9, 11, 4), (2, 0, 3, 1), "int8"),
 ]
 
 
@@ -41,6 +44,21 @@ def test_choices_move_all_elements(shape):
         assert launch_violation(kernel, HOPPER.limits) is None
         run_emulated(kernel, arrays, orders=(3,))
         np.testing.assert_array_equal(arrays[-1], source.reference(arrays[0]), err_msg=str(choice))
+
+
+@pytest.mark.parametrize(
+    ("shape", "vectors"),
+    [
+        (Transpose((139, 176, 73, 7), (1, 2, 0, 3), "float16"), (8, 8)),
+        (Transpose((38, 3, 108, 7, 7), (2, 0, 4, 1, 3), "float16"), (2, 2)),
+        (Transpose((39, 9, 43, 47, 47), (3, 0, 1, 4, 2), "int8"), (1, 1)),
+    ],
+    ids=str,
+)
+def test_vectors_reach_across_axes_whose_runs_they_divide(shape, vectors):
+    choice = transpose_tiles.default_choice(shape, HOPPER)
+    knobs = transpose_tiles.kernel(shape, choice).defines
+    assert (knobs["V_IN"], knobs["V_OUT"]) == vectors
 
 
 @pytest.mark.parametrize(
