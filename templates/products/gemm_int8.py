@@ -57,11 +57,7 @@ def streams(shape: Gemm, target: Target, knobs: Container[str]) -> bool:
     refused = shape.dtype != "int8" or gemm_skinny_int8.refusal(shape) is not None
     if refused or "warps_m" in knobs or streams_copies(shape, knobs):
         return False
-    b_is_aligned = shape.b_run % 4 == 0
-    suits = gemm_skinny_int8.suits(shape, knobs) and (
-        b_is_aligned or gemm_skinny_int8.KNOB in knobs
-    )
-    return suits or _beats_copies(shape, target)
+    return gemm_skinny_int8.suits(shape, knobs) or _beats_copies(shape, target)
 
 
 @lru_cache(maxsize=1024)
@@ -98,29 +94,32 @@ def _copying(shape: Gemm) -> float:
 
 
 def streams_copies(shape: Gemm, knobs: Container[str]) -> bool:
-    """Return whether a product of few rows runs by `gemm_skinny_int8` on a copy of a.
+    """Return whether a product of few rows runs by `gemm_skinny_int8` on copies of operands.
+
+    Those are copies of what has rows along K of no multiple of 4, and of a small a stored as [k,
+    m]. On an H200 2x2226x10526 nt took 26 us so, on an H100 37 on copies for TMA.
 
     Args:
         knobs: names of the knobs that were chosen, if any.
     """
-    return _copies_left(shape) and gemm_skinny_int8.suits(_streamed(shape), knobs)
+    copied = _copies_left(shape) or gemm_skinny_int8.refusal(shape) is not None
+    return copied and gemm_skinny_int8.suits(_streamed(shape), knobs)
 
 
 def _copies_left(shape: Gemm) -> bool:
-    """Return whether a is copied and b is not.
+    """Return whether an a stored as [k, m] is copied: few rows of it, for a large b.
 
-    So it is where a has rows of no multiple of 4 bytes, and where a few rows are stored as [k, m]
-    and b is large: warps transpose them again and again. 16x17056x7952 tn took 54 us without on an
-    H200, and 45.
+    Warps transpose it again and again: 16x17056x7952 tn took 54 us without on an H200, and 45.
     """
-    few = shape.m <= gemm_skinny_int8.FRAGMENT and shape.n * shape.k >= LARGE
-    alone = not shape.transpose_b or shape.k % 16 == 0
-    return alone and (few if shape.transpose_a else shape.k % 4 > 0 and shape.n % 4 == 0)
+    few = shape.m <= gemm_skinny_int8.FRAGMENT and shape.batch == 1
+    large = few and shape.n * shape.k >= LARGE
+    return shape.transpose_a and (large or shape.m % 4 > 0)
 
 
 def _streamed(shape: Gemm) -> Gemm:
-    """Return the shape of the product of that copy."""
-    return replace(shape, transpose_a=False, k=along_k(shape).k)
+    """Return the shape of the product of those copies."""
+    turned = shape.transpose_a and not _copies_left(shape)
+    return replace(shape, transpose_a=turned, k=along_k(shape).k)
 
 
 def along_k(shape: Gemm) -> Gemm:

@@ -73,6 +73,18 @@ def refusal(shape: Gemm) -> str | None:
     """Return why this kernel cannot serve a shape, or None."""
     rules = [
         (shape.dtype != "int8", "operands must be 8-bit integers"),
+        (
+            shape.transpose_a and shape.m % 4 > 0,
+            "m must be a multiple of 4 for an a stored as [k, m]",
+        ),
+        (
+            (shape.transpose_b or not shape.transpose_a) and shape.k % 4 > 0,
+            "k must be a multiple of 4 for an operand stored along k",
+        ),
+        (
+            not shape.transpose_b and shape.n % 4 > 0,
+            "n must be a multiple of 4 for a b stored as [k, n]",
+        ),
         (shape.batch > 1, "there must be one matrix"),
     ]
     return common.first_broken(rules)
@@ -90,7 +102,7 @@ def candidates(shape: Gemm) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
     longest = common.ceil_div(shape.k, STEP)
     return {
-        "vec": [4, 8],
+        "vec": [v for v in (4, 8) if shape.transpose_b or shape.n % v == 0],
         "strips": [1, 2],
         # Fewer warps leave a multiprocessor waiting, and larger clusters leave some of them idle.
         "ranges": common.up_to(longest, (1, 2, 4, 8, 16))[-3:],
@@ -121,6 +133,10 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
             (c["split"] > 2) & (tiling.tiles[0] * tiling.tiles[1] * c["split"] >= MOST_BLOCKS),
             "more ranges than fill the device",
         ),
+        (
+            shape.transpose_a & (tiling.frags_m > FRAGMENTS) & (shape.m % 8 > 0),
+            "vectors of rows that are not aligned",
+        ),
         (tiling.strip * c["strips"] >= 2 * max(shape.n, 64), "columns beyond the output"),
         (c["ahead"] > tiling.steps, "more steps ahead than there are"),
         (tiling.tiles[0] > target.limits.grid_dim[0], "too many blocks"),
@@ -144,7 +160,7 @@ def estimate(shape: Gemm, choice: Mapping[str, int], target: Target) -> float:
     waves = common.ceil_div(tiling.blocks, MULTIPROCESSORS * resident)
     here = common.smaller(resident, common.ceil_div(tiling.blocks, MULTIPROCESSORS))
     warps = here * c["strips"] * c["ranges"]
-    each = c["vec"] * (4.2 if shape.transpose_b else 13.5) + _shifting(shape, tiling, c)
+    each = c["vec"] * (4.2 if shape.transpose_b else 13.5)
     each = each + (40 if shape.transpose_a else 20) * tiling.frags_m
     clustered = (c["split"] > 1) & (tiling.several == 0)
     reducing = 2380 * clustered + 2.7 * warps * tiling.rows * c["vec"]
@@ -164,21 +180,7 @@ def _short_cycles(shape: Gemm, choice: Mapping[str, int]) -> float:
     warps = here * c["strips"] * c["ranges"]
     clustered = 2380 * ((c["split"] > 1) & (tiling.several == 0))
     step = (138 * c["vec"] + 65 * warps) * (1.7 if shape.transpose_a else 1.0)
-    step = step + warps * _shifting(shape, tiling, c)
     cycles: float = waves * (tiling.steps * step + clustered)
-    return cycles
-
-
-def _shifting(shape: Gemm, tiling: SkinnyTiling, c: Mapping[str, int]) -> float:
-    """Return the cycles of a warp's step for loads of words that are not aligned."""
-    odd_k = shape.k % 4 > 0
-    left = (12 if shape.m % 4 else 0) if shape.transpose_a else 20 * odd_k
-    right = (
-        10 * odd_k * c["vec"]
-        if shape.transpose_b
-        else (shape.n % c["vec"] > 0) * (20 + 8 * c["vec"])
-    )
-    cycles: float = left * tiling.frags_m + right
     return cycles
 
 

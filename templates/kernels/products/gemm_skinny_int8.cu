@@ -1,6 +1,6 @@
 // Skinny GEMM: C[M, N] = A[M, K] B of few rows of 8-bit integers, B stored as [K, N] or with TRANSPOSE_B as [N, K], A as
 // [M, K] or with TRANSPOSE_A as [K, M]; bound by loading B. Warps load it from global memory to registers, each byte
-// once for ROWS rows, AHEAD steps in advance; rows of any length, of which aligned words are shifted. What is stored along K may be a copy with rows padded to K: the other
+// once for ROWS rows, AHEAD steps in advance. What is stored along K may be a copy with rows padded to K: the other
 // operand has ROWS_K rows then.
 //
 // A warp owns a strip of 8 * VEC columns of C and a range of K. K is permuted, alike for both operands of an mma: of a
@@ -36,13 +36,10 @@ struct Step {
 #endif
 };
 
-// Places of a lane: its first elements, its row, its column and its first place along K; and the arrays.
 struct Lane {
-  const signed char *a, *b, *a_begin, *b_begin;
+  const signed char *a, *b;
   int m, n, k;
 };
-constexpr size_t A_SIZE = static_cast<size_t>(M) * (TRANSPOSE_A ? ROWS_K : K);
-constexpr size_t B_SIZE = static_cast<size_t>(N) * (TRANSPOSE_B ? K : ROWS_K);
 
 // Loads WORDS words, zeros if they are out of bounds.
 template <int WORDS>
@@ -58,39 +55,8 @@ __device__ __forceinline__ void load_words(unsigned (&to)[WORDS], const signed c
   }
 }
 
-// Loads WORDS words that may not be aligned: aligned ones, which are shifted. With CHECKED the bytes of a word that
-// reaches beyond the array.
-template <bool CHECKED, int WORDS>
-__device__ __forceinline__ void load_unaligned(
-    unsigned (&to)[WORDS], const signed char* from, const signed char* begin, const signed char* end, bool exists) {
-  const unsigned apart = static_cast<unsigned>(from - begin) % 4;
-  const signed char* const first = from - apart;
-  unsigned word[WORDS + 1];
-#pragma unroll
-  for (int i = 0; i <= WORDS; ++i) {
-    const signed char* const at = first + i * 4;
-    const bool whole = !CHECKED || at + 4 <= end;
-    word[i] = exists && whole ? __ldg(reinterpret_cast<const unsigned*>(at)) : 0;
-    if (CHECKED && exists && !whole)
-      for (int j = 0; at + j < end; ++j) word[i] |= static_cast<unsigned>(static_cast<unsigned char>(at[j])) << j * 8;
-  }
-#pragma unroll
-  for (int i = 0; i < WORDS; ++i) to[i] = __funnelshift_r(word[i], word[i + 1], apart * 8);
-}
-
 // Loads 16 integers along K, zeros from K on.
-__device__ __forceinline__ void load_along_k(
-    unsigned (&to)[LENGTH / 4], const signed char* from, const signed char* begin, size_t size, int k, bool exists) {
-#if K % 4
-  const signed char* const end = begin + size;
-  if (from + LENGTH + 4 <= end) load_unaligned<false>(to, from, begin, end, exists && k < K);
-  else load_unaligned<true>(to, from, begin, end, exists && k < K);
-#pragma unroll
-  for (int i = 0; i < LENGTH / 4; ++i) {
-    const int left = K - k - i * 4;
-    if (left < 4) to[i] &= left > 0 ? (1u << left * 8) - 1 : 0u;
-  }
-#else
+__device__ __forceinline__ void load_along_k(unsigned (&to)[LENGTH / 4], const signed char* from, int k, bool exists) {
 #pragma unroll
   for (int i = 0; i < LENGTH / 4; i += K_WORDS) {
     unsigned words[K_WORDS];
@@ -98,28 +64,17 @@ __device__ __forceinline__ void load_along_k(
 #pragma unroll
     for (int j = 0; j < K_WORDS; ++j) to[i + j] = words[j];
   }
-#endif
 }
 
 // Loads WORDS words of each of 16 rows along K.
 template <int ROW, int WORDS>
 __device__ __forceinline__ void load_across(
-    unsigned (&to)[LENGTH][WORDS], const signed char* from, const signed char* begin, size_t size, int k, bool exists) {
-  const signed char* const end = begin + size;
-  auto load = [&](auto each) {
+    unsigned (&to)[LENGTH][WORDS], const signed char* from, int k, bool exists) {
 #pragma unroll
-    for (int i = 0; i < LENGTH; ++i) {
-      const bool here = (WHOLE_K && ROWS_K == K) || (ROWS_K % LENGTH == 0 ? k : k + i) < ROWS_K;
-      each(to[i], from + static_cast<size_t>(i) * ROW, exists && here);
-    }
-  };
-  typedef unsigned Words[WORDS];
-  if (ROW % (4 * WORDS) == 0)
-    load([&](Words& words, const signed char* row, bool there) { load_words(words, row, there); });
-  else if (from + static_cast<size_t>(LENGTH - 1) * ROW + 4 * WORDS + 4 <= end)
-    load([&](Words& words, const signed char* row, bool there) { load_unaligned<false>(words, row, begin, end, there); });
-  else
-    load([&](Words& words, const signed char* row, bool there) { load_unaligned<true>(words, row, begin, end, there); });
+  for (int i = 0; i < LENGTH; ++i) {
+    const bool here = (WHOLE_K && ROWS_K == K) || (ROWS_K % LENGTH == 0 ? k : k + i) < ROWS_K;
+    load_words(to[i], from + static_cast<size_t>(i) * ROW, exists && here);
+  }
 }
 
 __device__ __forceinline__ void load_step(Step& to, const Lane& at, int step, bool exists) {
@@ -127,20 +82,17 @@ __device__ __forceinline__ void load_step(Step& to, const Lane& at, int step, bo
 #if TRANSPOSE_B
 #pragma unroll
   for (int j = 0; j < VEC; ++j)
-    load_along_k(to.b[j], at.b + static_cast<size_t>(j) * K + step * STEP, at.b_begin, B_SIZE, k,
-                 exists && (WHOLE_N || at.n + j < N));
+    load_along_k(to.b[j], at.b + static_cast<size_t>(j) * K + step * STEP, k, exists && (WHOLE_N || at.n + j < N));
 #else
-  load_across<N>(to.b, at.b + static_cast<size_t>(step * STEP) * N, at.b_begin, B_SIZE, k,
-                 exists && (WHOLE_N || at.n < N));
+  load_across<N>(to.b, at.b + static_cast<size_t>(step * STEP) * N, k, exists && (WHOLE_N || at.n < N));
 #endif
 #if TRANSPOSE_A
-  load_across<M>(to.a, at.a + static_cast<size_t>(step * STEP) * M, at.a_begin, A_SIZE, k,
-                 exists && (WHOLE_M || at.m < M));
+  load_across<M>(to.a, at.a + static_cast<size_t>(step * STEP) * M, k, exists && (WHOLE_M || at.m < M));
 #else
 #pragma unroll
   for (int row = 0; row < 2 * FRAGS_M; ++row)
-    load_along_k(to.a[row], at.a + static_cast<size_t>(row * 8) * K + step * STEP, at.a_begin, A_SIZE, k,
-                 exists && (WHOLE_M || at.m + row * 8 < M));
+    load_along_k(
+        to.a[row], at.a + static_cast<size_t>(row * 8) * K + step * STEP, k, exists && (WHOLE_M || at.m + row * 8 < M));
 #endif
 }
 
@@ -270,7 +222,6 @@ extern "C" __global__ void CLUSTER_SHAPE __launch_bounds__(THREADS, RESIDENT) ge
   const int strip = warp % STRIPS, range = warp / STRIPS;
   const int m0 = blockIdx.y * ROWS, n0 = blockIdx.x * (STRIPS * STRIP);
   Lane at;
-  at.a_begin = a, at.b_begin = b;
   at.m = m0 + lane / 4 * (TRANSPOSE_A ? 2 * FRAGS_M : 1), at.n = n0 + strip * STRIP + lane / 4 * VEC;
   at.k = (static_cast<int>(blockIdx.z) * RANGES + range) * (STEPS_EACH * STEP) + lane % 4 * LENGTH;
   at.a = a + (TRANSPOSE_A ? static_cast<size_t>(at.k) * M + at.m : static_cast<size_t>(at.m) * K + at.k);
