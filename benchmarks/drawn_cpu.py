@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 from benchmarks import memory_cpu
@@ -25,20 +26,39 @@ def drawn(seed: int, count: int) -> dict[str, Case]:
     return found
 
 
+def named(name: str) -> tuple[str, Case]:
+    """Return the case of a name as benchmarks print it, by that name.
+
+    ``gemm 64x3771x736``, ``conv 640->48 1x1 on 70, stride 1``.
+    """
+    numbers = tuple(map(int, re.findall(r"\d+", name)))
+    match name.split()[0], numbers:
+        case "gemm", (m, n, k):
+            return f"gemm {m}x{n}x{k}", ("gemm_nn", (m, n, k))
+        case "conv", (ci, co, kh, kw, size, *strides) if len(strides) <= 1:
+            return _layer(ci, co, kh, kw, size, strides[0] if strides else 1)
+    raise SystemExit(
+        f"--shapes {name!r}: expected 'gemm 64x512x100' or 'conv 64->48 1x1 on 70, stride 2'"
+    )
+
+
+def _layer(ci: int, co: int, kh: int, kw: int, size: int, stride: int) -> tuple[str, Case]:
+    args = 1, size, size, co, ci, kh, kw, stride, (kh // 2, kw // 2), True, True
+    return f"conv {ci}->{co} {kh}x{kw} on {size}, stride {stride}", ("conv2d_nchw", args)
+
+
 def _conv(rng: random.Random) -> tuple[str, Case]:
     def draw() -> tuple[Any, ...]:
         kh, kw = rng.choice(_TAPS)
         size, stride = extent(rng, 7, 130), rng.choice((1, 1, 2))
         co, ci = extent(rng, 8, 700), extent(rng, 3, 700)
-        return 1, size, size, co, ci, kh, kw, stride, (kh // 2, kw // 2), True, True
+        return ci, co, kh, kw, size, stride
 
-    def fits(args: tuple[Any, ...]) -> bool:
-        _, size, _, co, ci, kh, kw, stride, *_ = args
+    def fits(layer: tuple[Any, ...]) -> bool:
+        ci, co, kh, kw, size, stride = layer
         return 4e6 < 2 * (size // stride) ** 2 * co * ci * kh * kw < _MOST_FLOP
 
-    args = until(draw, fits)
-    _, size, _, co, ci, kh, kw, stride, *_ = args
-    return f"conv {ci}->{co} {kh}x{kw} on {size}, stride {stride}", ("conv2d_nchw", args)
+    return _layer(*until(draw, fits))
 
 
 def _product(rng: random.Random) -> tuple[str, Case]:

@@ -6,6 +6,7 @@
     python -m benchmarks.templates_cpu --only "conv 512" "gemm 512" --tune 40
     python -m benchmarks.templates_cpu --drawn 60 --seed 1 --only conv gemm   # shapes nobody chose
     python -m benchmarks.templates_cpu --drawn 60 --seed 1 --check            # beside float64
+    python -m benchmarks.templates_cpu --shapes "conv 640->48 1x1 on 70" "gemm 64x3771x736"
     python -m benchmarks.templates_cpu --only norm reduction scan transpose elementwise
     ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell \\
         MKL_ENABLE_INSTRUCTIONS=AVX2 python -m benchmarks.templates_cpu \\
@@ -49,7 +50,7 @@ from autotune.task import ApplyConfig, FallbackConfigEntity, create
 from autotune.tuner import AutoTuner, callback
 from benchmarks import memory_cpu
 from benchmarks.auto_scheduler.cases import RESNET18
-from benchmarks.drawn_cpu import Case, drawn
+from benchmarks.drawn_cpu import Case, drawn, named
 from benchmarks.template_workloads import DEPTHWISE as DEPTHWISE_V2
 
 Call = Callable[[], Any]
@@ -311,6 +312,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--drawn", type=int, default=0, help="shapes of each kind from a seed")
     parser.add_argument("--seed", type=int, default=0, help="of drawn shapes")
+    parser.add_argument(
+        "--shapes", nargs="*", default=[], help="just these, named as in the output"
+    )
     parser.add_argument("--check", action="store_true", help="compare with float64; no times")
     parser.add_argument(
         "--busy", action="store_true", help="least CPU time; set OMP_NUM_THREADS=1"
@@ -322,6 +326,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{threads} threads{head}; us, and library / ours")
     ratios: dict[str, list[float]] = {}
     every = drawn(options.seed, options.drawn) if options.drawn else cases()
+    if options.shapes:
+        every = dict(map(named, options.shapes))
     for name, case in every.items():
         if not any(text in name for text in options.only):
             continue

@@ -38,15 +38,30 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
         # Whether vectors are over output channels. A task then has all input channels, whose
         # filters are transposed some channels at a time, and no panels.
         "across": [0, 1],
-        # Whether panels are read in place, or lines are packed while others are multiplied.
+        # Whether panels, or lines where vectors hold filters, are read in place; or lines are packed
+        # while others are multiplied.
         "in_place": _ways(shape),
     }
 
 
 def _ways(shape: Conv2d) -> list[int]:
-    if not is_plain(shape):
-        return [PACKED]
-    return [PACKED, IN_PLACE, *([STREAMED] if shape.stride[1] == 2 else [])]
+    streams = is_plain(shape) and shape.stride[1] == 2
+    return [PACKED, IN_PLACE, *([STREAMED] if streams else [])]
+
+
+def is_copied(shape: Conv2d, lanes: int) -> bool:
+    """Return whether vectors of filters copy lines that they do not read in place."""
+    return any(shape.padding) or (lanes <= 8 and shape.taps > 1)
+
+
+def holds_border(shape: Conv2d, rows: int) -> bool:
+    """Return whether the first and the last tile of a line have all pixels that meet the padding.
+
+    Only these skip products with it, so that what is beside a line is not read in place.
+    """
+    (_, sx), (_, px) = shape.stride, shape.padding[:2]
+    right = shape.ow - (shape.w - shape.kw + px + sx) // sx
+    return common.ceil_div(px, sx) <= rows and right <= (shape.ow % rows or rows)
 
 
 def is_plain(shape: Conv2d) -> bool:
@@ -108,7 +123,12 @@ def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str |
 def _rules_of_filters(shape: Conv2d, c: Mapping[str, int]) -> list[tuple[bool, str]]:
     width = c["vectors"] * c["lanes"]
     return [
-        ((c["lines"] < 1) | (c["in_place"] > 0), "vectors of filters with im2col or in place"),
+        ((c["lines"] < 1) | (c["in_place"] > IN_PLACE), "vectors of filters with im2col"),
+        (
+            c["in_place"] > 0
+            and not (is_copied(shape, c["lanes"]) and holds_border(shape, c["rows"])),
+            "no copies, or padding in the middle of a line",
+        ),
         ((c["panels"] > 1) | (c["tail"] > 0), "panels without im2col"),
         (c["rows"] > shape.ow, "a tile beyond its line"),
         (width >= shape.co + c["lanes"], "filters beyond the output"),
@@ -138,6 +158,7 @@ def _rules_of_pixels(shape: Conv2d, c: Mapping[str, int]) -> list[tuple[bool, st
             (c["in_place"] == IN_PLACE) & ((not unfolds) | (c["tail"] > 0)),
             "lines or a tail of what is in place",
         ),
+        (c["in_place"] == IN_PLACE and not is_plain(shape), "im2col of what is in place"),
         (streams & (unfolds | (c["block_m"] < shape.co)), "a part of the filters that streams"),
         (streams & (width >= shape.ow + c["lanes"]), "pixels beyond the line"),
         (streams & (8 * c["channels"] * shape.ow > MOST_COPIED), "lines beyond the cache"),

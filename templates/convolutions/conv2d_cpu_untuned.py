@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf
+from math import gcd, inf
 
 from autotune import Target
 
@@ -14,7 +14,9 @@ from .conv2d_cpu_space import (
     STREAMED,
     candidates,
     copied_bytes,
+    holds_border,
     is_ahead,
+    is_copied,
     is_plain,
     is_whole,
     met_bytes,
@@ -53,6 +55,8 @@ _LONG, _LONG_ALIAS, _PACKED_DEEP = 96, 80, 128
 _TRANSPOSED, _TRANSPOSED_SHORT = 160 << 10, 32 << 10
 # Bytes of which planes are multiples whose channels share a quarter of the sets of L1, or less.
 _ALIAS = 1024
+# Bytes of a way of the L1 cache.
+_PAGE = 4096
 # Costs relative to a multiply-add: of an element that another core transposed; of the beginning of
 # a run of results, which the hardware prefetcher does not foresee. Bytes of results in L2.
 _FROM_ANOTHER, _RUN, _SMALL = 30, 800, 1 << 20
@@ -293,9 +297,10 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
         unit, shape.ow, shape.co, shape.ci * shape.taps, options["rows"]
     )
     width, (sy, sx) = vectors * lanes, shape.stride
-    is_copied = any(shape.padding) or (lanes <= 8 and shape.taps > 1)
+    in_place = is_copied(shape, lanes) and holds_border(shape, rows) and not unit.halves
+    copies = is_copied(shape, lanes) and not in_place
     transposed = _TRANSPOSED if lanes > 8 else _TRANSPOSED_SHORT
-    some = shape.ci if is_copied or unit.halves else _READ
+    some = shape.ci if copies or unit.halves else _READ
     near = [
         c
         for c in options["channels"]
@@ -303,15 +308,17 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
     ] or options["channels"][:1]
     blocks = [b for b in options["block_m"] if b >= shape.co or b % width == 0]
     # What is not copied is read in place and only needs to stay in cache.
-    met = _MET if is_copied else 4 * _MET
-    channels = _copied_channels(shape, near) if is_copied else near[-1]
+    met = _MET if copies else 4 * _MET
+    channels = _copied_channels(shape, near) if copies else near[-1]
+    if in_place:
+        channels = _channels_in_place(shape, near, width, target)
     tall = [
         n
         for n in options["lines"][1:]
         if met_bytes(shape, n, channels) <= met
         or (n * shape.ow <= _FEW and met_bytes(shape, n, channels) <= 4 * _MET)
     ] or options["lines"][1:2]
-    if not is_copied and (_is_alias(shape) or target.limits.sm_count > 1):
+    if not copies and (_is_alias(shape) or target.limits.sm_count > 1):
         # The next line is evicted if all channels of this one are read before, or it is prefetched
         # for another core.
         tall = [n for n in tall if n >= _TALL] or tall[-1:]
@@ -347,7 +354,7 @@ def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target)
         "tail": 0,
         "lines": lines,
         "across": 1,
-        "in_place": 0,
+        "in_place": int(in_place),
     }
 
 
@@ -363,6 +370,23 @@ def _copied_channels(shape: Conv2d, options: list[int]) -> int:
         c for c in deep if met_bytes(shape, 1, c) <= _ROW and met_bytes(shape, shared, c) <= _MET
     )
     return max(fits, default=min(deep))
+
+
+def _channels_in_place(shape: Conv2d, options: list[int], width: int, target: Target) -> int:
+    """Return how many channels are read in place at a time, where vectors hold filters.
+
+    What an output row reads of them stays in the L1 cache for the next row, with their filters, in
+    the part of the sets that rows of all channels have together.
+    """
+    deep = [c for c in options if c * shape.taps >= _DEEP] or options[-1:]
+    of_sets = min(4 * shape.kh * shape.w / gcd(4 * shape.h * shape.w, _PAGE), 1)
+    first = cpu_tiles.rows_together(target) * _PAGE * of_sets
+
+    def held(channels: int) -> int:
+        filters = width * min(channels, shape.ci) * shape.taps
+        return met_bytes(shape, 1, channels) + 4 * filters
+
+    return max((c for c in deep if held(c) <= first), default=min(deep))
 
 
 def _skips_im2col(shape: Conv2d) -> bool:

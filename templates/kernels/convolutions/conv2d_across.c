@@ -12,10 +12,11 @@
 // Blocks of WIDTH filters of a task, and vectors of the last one of all.
 #define BLOCKS ((SMALLER(BLOCK_M, CO) + WIDTH - 1) / WIDTH)
 #define LAST_VECTORS (((CO - 1) % WIDTH) / LANES + 1)
-// Image rows are copied, CHUNK channels at a time, with the padding around them, if there is any, and else read in place:
-// then the input of the next tile but one is prefetched with each channel or, if each pixel depends on one, that of the
-// same pixels of the next line. Short vectors have tiles of few pixels, which would read and prefetch the same repeatedly.
-#define COPIES ((LANES <= 8 && TAPS > 1) || PY || PX || (OH - 1) * SY + KH > IH || (OW - 1) * SX + KW > IW)
+// Image rows are copied, CHUNK channels at a time, with the padding around them, if there is any, unless they are read
+// IN_PLACE: products with the padding are skipped. Short vectors have tiles of few pixels, which would read the same
+// repeatedly. Where each pixel depends on one, the same pixels of the next line are prefetched with each channel.
+#define PADDED (PY || PX || (OH - 1) * SY + KH > IH || (OW - 1) * SX + KW > IW)
+#define COPIES (!IN_PLACE && ((LANES <= 8 && TAPS > 1) || PADDED))
 #if COPIES
 #define HELD_LINES ((LINES - 1) * SY + KH)
 #define COLUMNS ((OW - 1) * SX + KW)
@@ -26,8 +27,8 @@
 #define PLANE (IH * IW)
 #define COPIED 1
 #endif
-#define NEXT (TAPS == 1 ? SY * COLUMNS : (KH - 1) * COLUMNS + 2 * ROWS * SX)
-#define NEXT_FLOATS (TAPS == 1 ? ROWS * SX : 1)
+#define NEXT (SY * COLUMNS)
+#define NEXT_FLOATS (ROWS * SX)
 // Floats of a cache line.
 #define LINE 16
 
@@ -188,7 +189,7 @@ INLINED void tile(
     for (int v = 0; v < vectors; ++v)
       sum[i][v] = part.first ? (vec){0} : *(const vec*)(sums + i * WIDTH + v * LANES);
   for (int c = 0; c < part.channels; ++c, from += PLANE, filter += TAPS * WIDTH) {
-    if (!COPIES)
+    if (!COPIES && TAPS == 1)
 #pragma GCC unroll 4
       for (int x = 0; x < NEXT_FLOATS; x += LINE) __builtin_prefetch(from + NEXT + x, 0, 2);
     if (!AHEAD && CHUNK < CI && is_left)
@@ -255,7 +256,7 @@ static void task(
     fill(with->planes, image + (size_t)c * IH * IW, channels, line, lines);
     const float* from = with->planes;
 #else
-    const float* from = image + line * SY * IW + (size_t)c * PLANE;
+    const float* from = image + (line * SY - PY) * IW - PX + (size_t)c * PLANE;
 #endif
     for (int m = m0; m < end; m += WIDTH) {
       const int filters = SMALLER(WIDTH, end - m);
