@@ -224,6 +224,7 @@ class Agent:
                     "done": executor.done,
                     "failed": executor.failed,
                     "rate": executor.rate,
+                    "overdue_s": executor.overdue_s,
                 }
                 for key, executor in executors.items()
             },

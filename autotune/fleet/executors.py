@@ -33,9 +33,12 @@ from autotune.workload import NoReference
 # The time over which the rate of an executor is taken.
 _MINUTE_S = 60.0
 _JOIN_S = 5.0
+# A job is overdue after so many times its timeout, as it may be repeated, and so many seconds for
+# processes to start.
+_TIMES, _START_S = 2.0, 60.0
 
 Work = Callable[[], Answer]
-_Entry = tuple[Work, "Future[Answer]"]
+_Entry = tuple[Work, "Future[Answer]", float]
 
 
 class Executor(ABC):
@@ -54,7 +57,8 @@ class Executor(ABC):
         self._line: FairQueue[_Entry] = FairQueue()
         self.done = self.failed = 0
         self._ends: deque[float] = deque(maxlen=10_000)
-        self._at_work = 0
+        # By thread: when the job that it runs is overdue.
+        self._due: dict[int, float] = {}
         self._counting = threading.Lock()
         self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(threads)]
         for thread in self._threads:
@@ -63,7 +67,13 @@ class Executor(ABC):
     @property
     def waiting(self) -> int:
         """The number of jobs that wait or run."""
-        return len(self._line) + self._at_work
+        return len(self._line) + len(self._due)
+
+    @property
+    def overdue_s(self) -> float:
+        """Seconds by which a job that runs exceeds its limit; 0 if none does."""
+        now = time.monotonic()
+        return max([0.0, *(now - due for due in list(self._due.values()))])
 
     @property
     def rate(self) -> float:
@@ -71,23 +81,23 @@ class Executor(ABC):
         since = time.monotonic() - _MINUTE_S
         return sum(end > since for end in list(self._ends)) / _MINUTE_S
 
-    def _put(self, sender: Sender, work: Work) -> Future[Answer]:
+    def _put(self, sender: Sender, work: Work, timeout_s: float) -> Future[Answer]:
         future: Future[Answer] = Future()
-        self._line.put(sender.client, sender.weight, (work, future))
+        self._line.put(sender.client, sender.weight, (work, future, timeout_s))
         return future
 
     def _serve(self) -> None:
         while (taken := self._line.take()) is not None:
-            (work, future), charge = taken
+            (work, future, timeout_s), charge = taken
             if not future.set_running_or_notify_cancel():
                 continue
-            started = time.monotonic()
+            started, thread = time.monotonic(), threading.get_ident()
             with self._counting:
-                self._at_work += 1
+                self._due[thread] = started + _TIMES * timeout_s + _START_S
             answer = _guarded(work)
             charge(time.monotonic() - started)
             with self._counting:
-                self._at_work -= 1
+                del self._due[thread]
                 self.done += 1
                 self.failed += not _good(answer)
             self._ends.append(time.monotonic())
@@ -96,7 +106,7 @@ class Executor(ABC):
 
     def forget(self, client: str) -> None:
         """Drop all waiting jobs of a client."""
-        for _, future in self._line.drop(client):
+        for _, future, _ in self._line.drop(client):
             future.cancel()
 
     @abstractmethod
@@ -105,7 +115,7 @@ class Executor(ABC):
 
     def close(self) -> None:
         """End all threads and processes; waiting jobs are answered by `Unable`."""
-        for _, future in self._line.close():
+        for _, future, _ in self._line.close():
             future.set_result(Unable("the worker is being closed"))
         self.end()
         for thread in self._threads:
@@ -152,7 +162,7 @@ class BuildExecutor(Executor):
 
     def put(self, ask: Build) -> Future[Answer]:
         """Queue a compilation."""
-        return self._put(ask.sender, lambda: self._built(ask))
+        return self._put(ask.sender, lambda: self._built(ask), ask.timeout_s)
 
     def _built(self, ask: Build) -> Answer:
         kernel = ask.job.kernel
@@ -197,6 +207,8 @@ class DeviceExecutor(Executor):
         self._process: LocalDeviceProcess | None = None
         self._memory_bytes = 0
         self._over = False
+        # Seconds that its process waited for other programs until the present job began.
+        self._waited_s = 0.0
         # Seconds that the device was used in all and by each client; the client that uses it now.
         self._used_s = 0.0
         self._used_by: defaultdict[str, float] = defaultdict(float)
@@ -207,6 +219,13 @@ class DeviceExecutor(Executor):
     def pid(self) -> int | None:
         """Process id of the process that owns the device; None while there is no process."""
         return None if self._process is None else self._process.pid
+
+    @property
+    def overdue_s(self) -> float:
+        """See `Executor.overdue_s`; waiting for other programs is no part of it."""
+        process = self._process
+        waited_s = 0.0 if process is None else process.waited_s - self._waited_s
+        return max(0.0, super().overdue_s - waited_s)
 
     def put(self, ask: Run, job: AnyJob) -> Future[Answer]:
         """Queue a job whose files are all on this worker."""
@@ -225,7 +244,7 @@ class DeviceExecutor(Executor):
                 self._used_s += used_s
                 self._used_by[client] += used_s
 
-        return self._put(ask.sender, done)
+        return self._put(ask.sender, done, ask.cooldown_s + job.timeout_s)
 
     def _others_s(self, client: str, now: float) -> float:
         """Return how many seconds clients other than this one have used the device so far."""
@@ -241,9 +260,9 @@ class DeviceExecutor(Executor):
     def _done(self, ask: Run, job: AnyJob, others_s: float, queued_s: float) -> Answer:
         process = self._owner(ask)
         process.start()
-        before, waited_s = process.busy_s, process.waited_s
+        before, self._waited_s = process.busy_s, process.waited_s
         reply = process.run(job)
-        others_s += process.waited_s - waited_s
+        others_s += process.waited_s - self._waited_s
         rest_s = process.busy_s - before if isinstance(reply, Ran) else 0.0
         CoolDown(ask.cooldown_s).after(rest_s)
         return Done(to_json(reply), others_s, queued_s)

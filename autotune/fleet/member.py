@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from autotune.errors import FleetError
@@ -17,7 +19,9 @@ from autotune.fleet.link import Link
 from autotune.fleet.messages import (
     Answer,
     Ask,
+    Build,
     FileChunk,
+    Run,
     Unable,
     answer_of,
     ask_to_plain,
@@ -27,6 +31,23 @@ from autotune.fleet.queue import PlaceLost, PlaceUnable
 
 # The number of files that a client remembers to have sent to a worker, which reports missing ones.
 _MOST_SENT = 4096
+
+
+@dataclass(eq=False)
+class Call:
+    """A request that is not yet answered.
+
+    Attributes:
+        future: the answer as a message.
+        place: the key of the device that it is for, or ``"builders"``; empty for other requests.
+        begun_s: when it was sent, in seconds of the monotonic clock.
+        doubted: whether the worker did not account for it when it was asked last.
+    """
+
+    future: Future[object]
+    place: str
+    begun_s: float
+    doubted: bool = False
 
 
 class _Turn:
@@ -61,7 +82,7 @@ class Member:
         self._digests = digests
         self._broken = broken
         self._lock = threading.Lock()
-        self._calls: set[Future[object]] = set()
+        self._calls: set[Call] = set()
         self._lost = ""
         self._sent: OrderedDict[str, None] = OrderedDict()
         self._sending: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
@@ -87,22 +108,33 @@ class Member:
 
     def begin(self, ask: Ask) -> Future[object]:
         """Send a request; the future gets the answer as a message, or `PlaceLost`."""
-        call: Future[object] = Future()
+        answer: Future[object] = Future()
+        call = Call(answer, _place_of(ask), time.monotonic())
         with self._lock:
             if self._lost:
-                call.set_exception(PlaceLost(self._lost))
-                return call
+                answer.set_exception(PlaceLost(self._lost))
+                return answer
             self._calls.add(call)
-        call.add_done_callback(self._over)
+        answer.add_done_callback(lambda _: self._over(call))
         asked = self._link.ask(self.address, ask_to_plain(ask))
-        asked.add_done_callback(lambda done: _settle(call, done))
+        asked.add_done_callback(lambda done: _settle(answer, done))
         # If the call is given up meanwhile, the connection becomes free.
-        call.add_done_callback(lambda _: asked.cancel())
-        return call
+        answer.add_done_callback(lambda _: asked.cancel())
+        return answer
 
-    def _over(self, call: Future[object]) -> None:
+    def _over(self, call: Call) -> None:
         with self._lock:
             self._calls.discard(call)
+
+    def calls_before(self, seconds: float) -> list[Call]:
+        """Return the unanswered calls of jobs that were sent before a time of the clock."""
+        with self._lock:
+            return [one for one in self._calls if one.place and one.begun_s <= seconds]
+
+    def give_up(self, call: Call, why: str) -> None:
+        """Let a call fail with `PlaceUnable`; a late answer is dropped."""
+        with suppress(InvalidStateError):
+            call.future.set_exception(PlaceUnable(why))
 
     def has(self, name: str) -> bool:
         """Whether a file was sent to the worker, which may have removed it since."""
@@ -140,7 +172,17 @@ class Member:
             calls, self._calls = self._calls, set()
         for call in calls:
             with suppress(InvalidStateError):
-                call.set_exception(PlaceLost(why))
+                call.future.set_exception(PlaceLost(why))
+
+
+def _place_of(ask: Ask) -> str:
+    """Return the key of the place that a job is for."""
+    match ask:
+        case Build():
+            return "builders"
+        case Run(device=device):
+            return device
+    return ""
 
 
 def _settle(call: Future[object], done: Future[object]) -> None:

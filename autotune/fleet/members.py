@@ -28,6 +28,7 @@ from autotune.fleet.messages import (
     ask_to_plain,
     loggable,
 )
+from autotune.fleet.overdue import Overdue
 from autotune.fleet.policy import Place
 from autotune.fleet.queue import FleetQueue, PlaceLost
 
@@ -75,6 +76,7 @@ class Members:
         self._lease_s, self._patience_s = lease_s, patience_s
         self._install = install
         self._digests = Digests()
+        self._overdue = Overdue(link, patience_s)
         self._numbers: dict[tuple[str, str], int] = {}
         self._count = itertools.count()
         self._lock = threading.Lock()
@@ -148,6 +150,7 @@ class Members:
         while not self._over.is_set():
             try:
                 self._look()
+                self._overdue.look(self.all())
                 self._queue.tick()
             except Exception as error:  # no other thread watches the fleet, so go on
                 logger.exception("watching the fleet failed: %s", error)

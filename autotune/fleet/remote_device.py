@@ -15,6 +15,7 @@ from autotune.measure.process.died import Died
 from autotune.measure.run.jobs import CeilingJob, Job, ReferenceJob
 from autotune.measure.run.replies import Done as DoneReply
 from autotune.measure.run.replies import Failed, Raced, Ran, Unable, reply_of
+from autotune.measure.types import LEAST_S
 from autotune.runtime import Timing
 from autotune.target.backends import HOST
 from autotune.utils.plain_data import is_number
@@ -88,7 +89,7 @@ class RemoteDeviceProcess:
                 case Done(reply=reply):
                     self.waited_s += answer.waited_s
                     self.queued_s += answer.queued_s
-                    return _understood(reply)
+                    return _understood(reply, job)
                 case Missing(wanted):
                     if strange := set(wanted) - paths.keys():
                         raise PlaceUnable(
@@ -114,16 +115,20 @@ class RemoteDeviceProcess:
         return answer
 
 
-def _understood(reply: object) -> DoneReply | Failed | Died:
+def _understood(reply: object, job: AnyJob) -> DoneReply | Failed | Died:
     try:
         found = reply_of(reply)
     except (ValueError, OverflowError) as error:
         raise PlaceUnable(loggable(str(error))) from error
     if isinstance(found, Unable):
         raise PlaceUnable(loggable(found.message))
-    seconds = [one for timing in _timings(found) for one in (timing.median, *timing.samples_s)]
-    if not all(is_number(one) and one >= 0 for one in seconds):
+    timings = _timings(found)
+    seconds = [one for timing in timings for one in (timing.median, *timing.samples_s)]
+    timed = all(timing.samples_s for timing in timings)
+    if not (timed and all(is_number(one) and one >= LEAST_S for one in seconds)):
         raise PlaceUnable("it tells times that are none")
+    if isinstance(found, Raced) and len(timings) != len(runs_of(job)):
+        raise PlaceUnable(f"it tells {len(timings)} times of a race of {len(runs_of(job))}")
     return found
 
 

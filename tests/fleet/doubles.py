@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 import time
+from concurrent.futures import Future
 from pathlib import Path
 
 from autotune.fleet.facts import AgentFacts, DeviceFacts
@@ -129,5 +130,7 @@ def stand_in(kind):
     )
     if kind == "meets":
         LocalDeviceProcess.company = Company(*company)
+    if kind == "mute":
+        executors.DeviceExecutor.put = lambda self, ask, job: Future()
     Pool.full = kind == "full"
     executors.LocalDeviceProcess, executors.BuildPool = LocalDeviceProcess, Pool

@@ -68,6 +68,20 @@ def test_a_worker_without_room_is_set_aside_with_its_reason(troop, scheduler):
     assert "No space left on device" in aside["full"]
 
 
+def test_a_worker_that_never_answers_a_trial_is_set_aside_and_its_trials_go_elsewhere(
+    troop, scheduler
+):
+    troop("honest")
+    troop("mute", "mute")
+    with Fleet(scheduler, run=FAST, patience_s=0.5) as fleet:
+        fleet.wait(2)
+        knobs = range(12)
+        assert measured(fleet, task_of("mute"), knobs) == [expected_error(one) for one in knobs]
+        aside = {row["worker"]: row["aside"] for row in fleet.status() if row["aside"]}
+    assert "it has not answered for" in aside["mute"]
+    assert "nothing waits or runs there" in aside["mute"]
+
+
 def test_a_worker_that_hangs_is_given_up_and_taken_back(troop, scheduler):
     one, two = troop("one"), troop("two")
     with Fleet(scheduler, run=FAST, lease_s=1.2) as fleet:
@@ -112,6 +126,7 @@ def test_when_the_last_worker_is_gone_the_run_ends_in_words_and_its_log_is_whole
         known = [inp.config.index for inp, _ in load_from_file(str(log))]
         assert len(known) == len(set(known)) >= 5
         troop("next")
+        fleet.wait(1)
         tuner = GridSearchTuner(task)
         tuner.tune(30, fleet, callbacks=[log_to_file(str(log))], resume=str(log), finalists=0)
     rows = [inp.config.index for inp, _ in load_from_file(str(log))]

@@ -129,7 +129,16 @@ def process_of(*answers):
 
 
 @pytest.mark.parametrize(
-    "answer", [ran(float("nan")), ran(1e-5, -1.0), ran(float("inf")), Missing(("f" * 64,))]
+    "answer",
+    [
+        ran(float("nan")),
+        ran(1e-5, -1.0),
+        ran(float("inf")),
+        ran(0.0),
+        ran(1e-5, 1e-30),
+        ran(),
+        Missing(("f" * 64,)),
+    ],
 )
 def test_a_worker_that_tells_nonsense_of_a_trial_is_unable_and_the_trial_goes_elsewhere(answer):
     with pytest.raises(PlaceUnable, match=r"times that are none|files of no job"):

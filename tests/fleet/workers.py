@@ -88,8 +88,8 @@ class Worker:
         scheduler: its address.
         name: of the worker.
         kind: "quick" stands in for compilers and devices, "liar" says that all fails, "full" has
-            no room on its disk, "slow" takes its time, "meets 4 folder" runs trials when four do,
-            "real" uses the host's.
+            no room on its disk, "mute" never answers a trial, "slow" takes its time,
+            "meets 4 folder" runs trials when four do, "real" uses the host's.
     """
 
     def __init__(self, scheduler, name, kind="quick"):
