@@ -39,7 +39,7 @@ def _json(parts: Iterator[list[dict[str, object]]]) -> Iterator[str]:
 
 def _csv(parts: Iterator[list[dict[str, object]]], knobs: list[str]) -> Iterator[str]:
     fields = ["log", "target", "trial", "line", "key", "seconds", "spread", "error", "error_msg",
-              "all_cost", "time", "timestamp", "device", "roofline"]  # fmt: skip
+              "all_cost", "time", "timestamp", "device", "roofline", "joules"]  # fmt: skip
     yield _lines([[*fields, *(f"config.{name}" for name in knobs)]])
     for part in parts:
         yield _lines([_values(row, fields, knobs) for row in part])

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from autotune.dashboard.energy import energies_of, fronts_of
 from autotune.dashboard.failures import failures_of, message_of
 from autotune.dashboard.importance import Importance, importance
 from autotune.dashboard.logs import Log, names_of
@@ -28,6 +29,8 @@ from autotune.version import __version__
 SCHEMA = 1
 # Values of a knob that are all told; of more, only those of trials that are shown.
 _MOST_VALUES = 500
+# Fields of a trial by which the table is sorted.
+_SORTED = ("seconds", "spread", "error", "all_cost", "device", "roofline", "joules", "timestamp")
 # Workloads that are sent; a network has some dozens.
 _MOST_WORKLOADS = 2000
 # Importance is worked out again when there are so many times more trials.
@@ -128,6 +131,7 @@ class Model:
             "knobs": self._knobs(selection),
             "points": _points(selection),
             "best": _best(selection),
+            "fronts": fronts_of(selection),
             "failures": failures_of(selection),
             "timeline": timeline_of(beside, view),
             "roofline": self._roofline(runs),
@@ -272,16 +276,14 @@ class Model:
             return selection.time
         if sort == "run":
             return selection.run.astype(np.float64)
-        if sort in ("seconds", "spread", "all_cost", "error", "device", "roofline", "timestamp"):
+        if sort in _SORTED:
             return selection.field(sort)
         return selection.number.astype(np.float64)
 
     def _rows(
         self, selection: Selection, places: Any, whole: bool = False
     ) -> list[dict[str, object]]:
-        fields = {name: selection.field(name) for name in
-                  ("line", "seconds", "spread", "error", "all_cost", "device", "roofline",
-                   "timestamp")}  # fmt: skip
+        fields = {name: selection.field(name) for name in ("line", *_SORTED)}
         return [self._row(selection, fields, int(place), whole) for place in places]
 
     def _row(
@@ -304,6 +306,7 @@ class Model:
             "all_cost": real(float(fields["all_cost"][place]), 5),
             "device": int(fields["device"][place]),
             "roofline": real(float(fields["roofline"][place]), 4),
+            "joules": real(float(fields["joules"][place])),
             "timestamp": real(float(fields["timestamp"][place]), 14),
             "config": {
                 knob.name: (knob.value if whole else knob.labels.__getitem__)(knob.codes[place])
@@ -351,6 +354,7 @@ def _points(selection: Selection) -> dict[str, object]:
         "error": wholes(selection.field("error")[at]),
         "device": wholes(selection.field("device")[at]),
         "roofline": reals(selection.field("roofline")[at], 4),
+        "joules": energies_of(selection),
         "all_cost": reals(selection.field("all_cost")[at], 5),
         "knobs": [_told(knob, selection)[1] for knob in selection.knobs],
     }

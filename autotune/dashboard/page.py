@@ -14,8 +14,8 @@ from autotune.dashboard.numbers import to_text
 
 # In the order in which they depend on each other; nothing else is ever served.
 SCRIPTS = ("format.js", "draw.js", "plots.js", "parallel.js", "heat.js", "timeline.js",
-           "roofline.js", "winner.js", "failures.js", "filters.js", "trials.js", "source.js",
-           "overview.js", "fleet.js", "main.js")  # fmt: skip
+           "roofline.js", "energy.js", "winner.js", "failures.js", "filters.js", "trials.js",
+           "source.js", "overview.js", "fleet.js", "main.js")  # fmt: skip
 STYLES = ("vendor/uPlot.min.css", "page.css")
 LIBRARY = "vendor/uPlot.iife.min.js"
 _IMPORT = re.compile(r"^import\b[^;]*;\n?", re.M)

@@ -76,7 +76,7 @@ class Run:
             result.timestamp, _number(known.noise_floor), low, high, _number(known.roofline),
             known.device or 0, message, asked, began, ended, ran,
             _number(resources.get("registers")), _number(resources.get("shared_bytes")),
-            _number(resources.get("spill_bytes")),
+            _number(resources.get("spill_bytes")), _number(result.joules),
         )  # fmt: skip
 
     def _choices(self, inp: MeasureInput) -> list[tuple[int, int]]:

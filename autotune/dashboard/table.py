@@ -15,7 +15,7 @@ Codes = npt.NDArray[np.int32]
 FIELDS = (
     "line", "seconds", "error", "all_cost", "timestamp", "spread", "ci_low", "ci_high",
     "roofline", "device", "message", "asked", "build_began", "build_ended", "run_began",
-    "registers", "shared_bytes", "spill_bytes",
+    "registers", "shared_bytes", "spill_bytes", "joules",
 )  # fmt: skip
 _PLACE = {name: place for place, name in enumerate(FIELDS)}
 _FIRST = 1024

@@ -43,6 +43,8 @@ def winner_of(run: Run, source: tuple[str, str]) -> dict[str, object] | None:
         "spread": real(result.spread),
         "ci95": reals(known.ci95) if known.ci95 and enough else None,
         "samples": known.samples,
+        "joules": real(result.joules),
+        "watts": real(result.watts, 4),
         "verified": known.verified,
         "roofline": real(known.roofline, 4),
         "clocks": dict(known.clocks or {}),

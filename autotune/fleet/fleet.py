@@ -17,6 +17,9 @@ from autotune.fleet.routes import Routes
 from autotune.fleet.runner import FleetRunner
 from autotune.utils.check import Check
 
+# Workers that are not used and named in an error.
+_NAMED = 5
+
 
 class Fleet(Mapping[str, object]):
     """The workers of a Dask scheduler, as a builder and a runner.
@@ -150,8 +153,10 @@ class Fleet(Mapping[str, object]):
         deadline = time.monotonic() + timeout_s
         while (here := sum(self.classes().values())) < devices:
             if time.monotonic() > deadline:
+                unused = [f"{where}: {why}" for where, why in self._members.unused().items()]
                 raise FleetError(
                     f"waited {timeout_s:g} s for {devices} devices, the fleet has {here}"
+                    f"{'; not used: ' if unused else ''}{'; '.join(unused[:_NAMED])}"
                 )
             time.sleep(0.05)
 

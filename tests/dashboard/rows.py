@@ -40,7 +40,7 @@ def text(rows):
     return "".join(json.dumps(one) + "\n" for one in rows)
 
 
-def run(count, seed=0, task="conv", target=TARGET, devices=2):
+def run(count, seed=0, task="conv", target=TARGET, devices=2, energy=False):
     """Return rows of a run in which knobs matter, some trials fail, and moments are known."""
     draw = random.Random(seed)
     rows = []
@@ -57,6 +57,9 @@ def run(count, seed=0, task="conv", target=TARGET, devices=2):
         if not error:
             extra |= {"ci95": [seconds * 0.99, seconds * 1.01], "noise_floor": 0.01, "samples": 9,
                       "roofline": 1e-5 / seconds, "roof": [2e6, 1e5, 1e12, 1e10]}  # fmt: skip
+            if energy:
+                joules = 0.02 + 2e-6 / seconds * draw.uniform(0.9, 1.1)  # haste takes more
+                extra["energy"] = {"joules": joules, "watts": joules / seconds}
         knobs = {"tile": [-1, tile], "unroll": unroll, "plain": 1}
         rows.append(row(i, seconds, error, message, task, target, knobs, 1.7e9 + 0.3 * i, **extra))
     return rows

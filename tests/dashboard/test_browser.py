@@ -48,6 +48,30 @@ def test_the_page_draws_every_chart_and_asks_nobody_else(browser, site):
     assert all(one.startswith(site) for one in asked if not one.startswith("data:"))
 
 
+def test_energy_is_drawn_over_time_where_it_was_measured(browser, site, tmp_path):
+    opened(browser, site)
+    assert not browser.find_element("id", "energy").is_displayed()
+    assert "energy" not in browser.find_element("id", "trials-table").text
+    rows = run(80, energy=True)
+    with served(log(tmp_path / "energy.log", rows)) as (link, _):
+        opened(browser, link)
+        assert browser.execute_script(INK, "energy-chart") > 200
+        said = browser.find_element("id", "energy-note").text
+        known = sum("energy" in one for one in rows)
+        assert f"of {known} trials with energy, the fastest takes" in said
+        label = "document.getElementById('energy-chart').getAttribute('aria-label')"
+        assert browser.execute_script(f"return {label}") == said
+        click(browser, "[data-key='sort joules']")
+        until(browser, "document.querySelector('[aria-sort]:not([aria-sort=none])')"
+              ".innerText.includes('energy')")  # fmt: skip
+        least = min(one["energy"]["joules"] for one in rows if "energy" in one)
+        heads = [one.text for one in browser.find_elements("css selector", "#trials-table th")]
+        place = next(i for i, one in enumerate(heads) if one.startswith("energy"))
+        assert first_column(browser, place)[0] == f"{least * 1e3:.4g} mJ"
+        assert "energy of one run" in browser.find_element("id", "winner-panel").text
+        browser.get("about:blank")
+
+
 # How many pixels of a chart's canvas are drawn.
 INK = """
 const canvas = document.querySelector(`#${arguments[0]} canvas`);

@@ -14,6 +14,8 @@ from autotune.dashboard import Model, View
 from autotune.dashboard.importance import importance
 from autotune.dashboard.thin import FASTEST, improvements, thin
 from autotune.errors import RecordError
+from autotune.record import load_from_file
+from autotune.record.pareto import pareto_front
 from tests.dashboard.rows import ILLEGAL, log, row, run
 
 
@@ -153,6 +155,38 @@ def test_the_roofline_tells_what_trials_are_compared_with(tmp_path):
 
 
 times = st.lists(st.one_of(st.just(math.nan), st.floats(1e-6, 1)), min_size=1, max_size=800)
+
+
+def test_the_front_of_time_and_energy_is_that_of_the_records_also_where_charts_are_thinned(
+    tmp_path,
+):
+    rows = run(400, energy=True)
+    model = model_of(tmp_path, rows, run(30, seed=1))
+    view = model.view(View(points=5))
+    (front,) = view["fronts"]
+    paths = [tmp_path / "0.log"]
+    records = [pair for path in paths for pair in load_from_file(path)]
+    wanted = pareto_front(records)
+    assert len(wanted) > 1
+    assert front["run"] == view["runs"][0]["id"]
+    assert front["known"] == sum("energy" in one for one in rows)
+    assert front["seconds"] == pytest.approx([one.seconds for _, one in wanted], rel=1e-6)
+    assert front["joules"] == pytest.approx([one.joules for _, one in wanted], rel=1e-6)
+    assert [rows[n - 1]["config"]["index"] for n in front["trial"]] == [
+        inp.config.index for inp, _ in wanted
+    ]
+
+
+def test_trials_that_a_filter_leaves_out_are_on_no_front(tmp_path):
+    view = model_of(tmp_path, run(200, energy=True)).view(View(devices=frozenset({1})))
+    (front,) = view["fronts"]
+    assert all(trial % 2 == 0 for trial in front["trial"])
+
+
+def test_a_log_without_energy_has_no_front_and_no_column_for_it(tmp_path):
+    view = model_of(tmp_path, run(20)).view(View())
+    assert view["fronts"] == []
+    assert view["points"]["joules"] == []
 
 
 @given(times, st.integers(1, 3), st.integers(10, 900))

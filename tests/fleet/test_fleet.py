@@ -116,6 +116,13 @@ def test_status_names_each_place_once(fleet):
     assert all(row["host"] and not row["aside"] for row in rows)
 
 
+def test_who_waits_for_devices_in_vain_is_told_which_workers_are_not_used(fleet, monkeypatch):
+    why = {"tcp://old": "it speaks protocol 2, this client 3"}
+    monkeypatch.setattr(fleet._members, "unused", lambda: why)
+    with pytest.raises(FleetError, match=r"the fleet has 2; not used: tcp://old: it speaks"):
+        fleet.wait(3, timeout_s=0.0)
+
+
 @pytest.mark.parametrize("where", ["", 5, None])
 def test_what_is_no_scheduler_is_refused(where):
     with pytest.raises(FleetError, match="expected the address of a scheduler"):

@@ -47,6 +47,14 @@ export function rate(perSecond, unit) {
   return `${digits(perSecond / found[0])} ${found[1]}${unit}`;
 }
 
+// Joules, or watts, with a prefix.
+export function energyOf(value, unit = "J") {
+  if (value == null || !Number.isFinite(value)) return "–";
+  const steps = [[1, ""], [1e-3, "m"], [1e-6, "µ"]];
+  const [size, prefix] = steps.find(([one]) => Math.abs(value) >= one) ?? [1e-9, "n"];
+  return `${digits(value / size)} ${prefix}${unit}`;
+}
+
 export function count(value) {
   return Number(value).toLocaleString("en-US");
 }

@@ -6,6 +6,7 @@ import { drawImportance, drawParallel } from "./parallel.js";
 import { drawHeat } from "./heat.js";
 import { drawTimeline } from "./timeline.js";
 import { drawRoofline } from "./roofline.js";
+import { drawEnergy } from "./energy.js";
 import { drawWinner } from "./winner.js";
 import { drawFailures } from "./failures.js";
 import { drawFilters, drawRuns } from "./filters.js";
@@ -80,7 +81,7 @@ const PARTS = [
   ["tiles", () => drawTiles(state)], ["runs-panel", () => drawRuns(state, ask)], ["filters-panel", () => drawFilters(state, ask)],
   ["best-chart", () => drawBest(state, redraw)], ["knob-chart", () => drawKnob(state, redraw)], ["importance-chart", () => drawImportance(state)],
   ["parallel-chart", () => drawParallel(state)], ["heat-chart", () => drawHeat(state, redraw)], ["failures-panel", () => drawFailures(state)],
-  ["timeline-chart", () => drawTimeline(state, ask)], ["roofline-chart", () => drawRoofline(state)], ["winner-panel", () => drawWinner(state)],
+  ["timeline-chart", () => drawTimeline(state, ask)], ["roofline-chart", () => drawRoofline(state)], ["energy-chart", () => drawEnergy(state)], ["winner-panel", () => drawWinner(state)],
   ["trials-table", () => drawTrials(state, ask)],
 ];
 // While a run goes on, what is out of sight is drawn at most so often, and at once when it comes into sight.

@@ -1,32 +1,33 @@
 // The table of trials, sorted by any column, and its export.
 import { byId, el, fill } from "./draw.js";
-import { count, duration, kindName, percent, runTime, shortText, spreadText } from "./format.js";
+import { count, duration, energyOf, kindName, percent, runTime, shortText, spreadText } from "./format.js";
 
 const COLUMNS = [["trial", "trial"], ["run", "run"], ["seconds", "time"], ["spread", "spread"], ["error", "outcome"],
   ["time", "ended after"], ["all_cost", "took"], ["device", "device"], ["roofline", "of ceiling"]];
+const ENERGY = ["joules", "energy"];
 const MOST_KNOB_COLUMNS = 12;
 
 export function drawTrials(state, ask) {
-  const { table, knobs } = state.view;
+  const { table, knobs, fronts } = state.view, energy = fronts.length > 0;
   const shown = knobs.slice(0, MOST_KNOB_COLUMNS);
-  const heads = [...COLUMNS, ...shown.map((knob) => [`knob:${knob.name}`, knob.name])];
+  const heads = [...COLUMNS, ...(energy ? [ENERGY] : []), ...shown.map((knob) => [`knob:${knob.name}`, knob.name])];
   const focus = document.activeElement?.dataset?.key;
   const sorted = (key) => (table.sort !== key ? "none" : table.descending ? "descending" : "ascending");
   fill(byId("trials-table"), el("table", {}, el("caption", { class: "hidden" }, "Trials"),
     el("thead", {}, el("tr", {}, heads.map(([key, text]) => el("th", { scope: "col", "aria-sort": sorted(key) },
       el("button", { type: "button", class: "sort", "data-key": `sort ${key}`, title: text, onclick: () => ask({ sort: key, descending: table.sort === key ? !table.descending : key === "trial", offset: 0 }) }, shortText(text, 24),
         el("span", { "aria-hidden": "true" }, { none: "", ascending: " ▲", descending: " ▼" }[sorted(key)])))))),
-    el("tbody", {}, table.rows.map((row) => trialRow(state, row, shown)))));
+    el("tbody", {}, table.rows.map((row) => trialRow(state, row, shown, energy)))));
   pager(table, ask);
   if (focus) document.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
 }
 
-function trialRow(state, row, knobs) {
+function trialRow(state, row, knobs, energy) {
   const outcome = row.error ? el("td", { class: "bad", title: row.error_msg.slice(0, 2000) }, kindName(row.error)) : el("td", {}, "ok");
   return el("tr", {}, el("th", { scope: "row", class: "number" }, count(row.trial)), el("td", {}, shortText(state.runName(row.run), 28)),
     el("td", { class: "number strong" }, runTime(row.seconds)), el("td", { class: "number" }, spreadText(row.spread)), outcome,
     el("td", { class: "number" }, duration(row.time)), el("td", { class: "number" }, duration(row.all_cost)), el("td", { class: "number" }, String(row.device)),
-    el("td", { class: "number" }, percent(row.roofline)), knobs.map((knob) => el("td", {}, shortText(row.config[knob.name] ?? "", 40))));
+    el("td", { class: "number" }, percent(row.roofline)), energy ? el("td", { class: "number" }, energyOf(row.joules)) : null, knobs.map((knob) => el("td", {}, shortText(row.config[knob.name] ?? "", 40))));
 }
 
 function pager(table, ask) {
@@ -37,7 +38,7 @@ function pager(table, ask) {
     el("span", { class: "note" }, table.total ? `${count(table.offset + 1)} to ${count(table.offset + (table.rows.length ? size : 0))} of ${count(table.total)}` : "no trial matches"));
 }
 
-const EXPORTED = ["log", "target", "trial", "line", "key", "seconds", "spread", "error", "error_msg", "all_cost", "time", "timestamp", "device", "roofline"];
+const EXPORTED = ["log", "target", "trial", "line", "key", "seconds", "spread", "error", "error_msg", "all_cost", "time", "timestamp", "device", "roofline", "joules"];
 
 // What a spreadsheet would run as a formula gets an apostrophe before it.
 function cell(value) {

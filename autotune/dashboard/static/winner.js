@@ -1,6 +1,6 @@
 // The winner: its choices, resources, the race with its intervals, and its source.
 import { byId, el, fill, note } from "./draw.js";
-import { digits, percent, runTime, spreadText, valueText } from "./format.js";
+import { digits, energyOf, percent, runTime, spreadText, valueText } from "./format.js";
 
 const TOKENS = /(\/\/[^\n]*|\/\*[\s\S]*?\*\/)|("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(^[ \t]*#[^\n]*)|\b(0[xX][0-9a-fA-F]+|\d+\.?\d*(?:[eE][+-]?\d+)?[fFuUlL]*)\b|\b(auto|bool|char|const|constexpr|double|extern|float|float2|float4|half|inline|int|int2|int4|int8_t|int16_t|int32_t|int64_t|long|restrict|short|signed|size_t|static|struct|template|typedef|typename|uint2|uint4|uint8_t|uint16_t|uint32_t|uint64_t|unsigned|void|volatile|__\w+__)\b|\b(break|case|continue|do|else|for|if|return|switch|while|asm|__syncthreads|threadIdx|blockIdx|blockDim|gridDim)\b/gm;
 const CLASSES = ["comment", "string", "macro", "number", "type", "keyword"];
@@ -38,6 +38,7 @@ function winnerCard(state, one) {
     one.ci95 && ["95% interval", one.ci95.map(runTime).join(" to ")],
     run?.default_seconds && ["default", `${runTime(run.default_seconds)}; ${faster}`],
     one.roofline != null && ["of the ceiling", percent(one.roofline)],
+    one.joules != null && ["energy of one run", `${energyOf(one.joules)}${one.watts == null ? "" : ` at ${energyOf(one.watts, "W")}`}`],
     one.samples != null && ["samples", String(one.samples)],
     ["answer", one.verified ? "checked" : one.verified === false ? "not checked" : "the log does not say"],
     ["candidate", `${one.key} (line ${one.line})`],
