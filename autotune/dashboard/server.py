@@ -104,14 +104,14 @@ class Enter(Guarded):
     async def get(self) -> None:
         """Let somebody in."""
         if self.guard.token is None:
-            self.redirect("/")
+            self.redirect("./")
             return
         token = self.get_query_argument("token", "")
         if not self.guard.admits(token):
             await asyncio.sleep(0.5)
             raise HTTPError(403, reason="This is not the token")
         self.set_cookie(self.cookie, token, httponly=True, samesite="Lax", path="/")
-        self.redirect("/")
+        self.redirect("./")
 
 
 class File(Guarded):

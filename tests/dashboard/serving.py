@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -23,6 +24,51 @@ def served(*logs: Path, port=0):
         process.stdin.close()
         process.stdout.close()
         process.wait(20)
+
+
+@contextmanager
+def proxied(link, folder):
+    """Yield the link to a proxy that serves a server's page in a folder of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=_accept, args=(listening, link, folder), daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/{folder}/"
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def _accept(listening, link, folder):
+    with suppress(OSError):  # it was closed
+        while True:
+            client, _ = listening.accept()
+            threading.Thread(target=_pass_on, args=(client, link, folder), daemon=True).start()
+
+
+def _pass_on(client, link, folder):
+    """Pass on one request without the folder in its path, and all that follows."""
+    head = b""
+    with client, connected(link) as server, suppress(OSError):
+        while b"\r\n\r\n" not in head:
+            if not (part := client.recv(1 << 16)):
+                return
+            head += part
+        first, _, rest = head.partition(b"\r\n")
+        method, path, version = first.split()
+        if not path.startswith(f"/{folder}/".encode()):
+            client.sendall(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            return
+        if b"upgrade: websocket" not in rest.lower():
+            rest = b"Connection: close\r\n" + rest.replace(b"Connection: keep-alive\r\n", b"")
+        server.sendall(b" ".join([method, path[len(folder) + 1 :], version]) + b"\r\n" + rest)
+        server.settimeout(None)
+        threading.Thread(target=_copy, args=(client, server), daemon=True).start()
+        _copy(server, client)
+
+
+def _copy(source, target):
+    with suppress(OSError):
+        while part := source.recv(1 << 16):
+            target.sendall(part)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
 
 
 def resident_bytes(process):

@@ -25,7 +25,7 @@ from tests.dashboard.browsing import (
     until,
 )
 from tests.dashboard.rows import log, race, row, run, text
-from tests.dashboard.serving import served
+from tests.dashboard.serving import proxied, served
 
 pytestmark = MARKS
 
@@ -70,6 +70,45 @@ def test_energy_is_drawn_over_time_where_it_was_measured(browser, site, tmp_path
         assert first_column(browser, place)[0] == f"{least * 1e3:.4g} mJ"
         assert "energy of one run" in browser.find_element("id", "winner-panel").text
         browser.get("about:blank")
+
+
+def test_a_proxy_may_serve_the_page_in_a_folder_of_its_own(browser, tmp_path):
+    path = log(tmp_path / "grow.log", run(10))
+    with served(path) as (link, _), proxied(link, "tune") as there:
+        opened(browser, there)
+        count_is(browser, 10)
+        with path.open("a") as file:
+            file.write(text(run(25)[10:]))
+        count_is(browser, 25)
+        click(browser, "#export-json")
+        found = browser.downloads / "trials.json"
+        end = time.monotonic() + WAIT_S
+        while not found.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert len(json.loads(found.read_text())) == 25
+        found.unlink()
+        asked = browser.execute_script(
+            "return performance.getEntriesByType('resource').map((one) => one.name)"
+        )
+        assert all(one.startswith(there) for one in asked if not one.startswith("data:"))
+        browser.get("about:blank")
+
+
+def test_a_report_shows_the_same_front_of_time_and_energy_whatever_the_filters(browser, tmp_path):
+    path = log(tmp_path / "energy.log", run(120, energy=True))
+    report = tmp_path / "report.html"
+    report.write_text(one_file(snapshot([path]), "a report"))
+    told = []
+    with served(path) as (link, _):
+        for where in (link, report.as_uri()):
+            opened(browser, where)
+            whole = browser.find_element("id", "energy-note").text
+            click(browser, "[data-key='tile [-1,8]']")
+            until(browser, "document.getElementById('energy-note').innerText !== arguments[0]",
+                  whole)  # fmt: skip
+            told.append((whole, browser.find_element("id", "energy-note").text))
+        browser.get("about:blank")
+    assert told[0] == told[1]
 
 
 # How many pixels of a chart's canvas are drawn.

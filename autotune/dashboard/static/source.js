@@ -22,8 +22,10 @@ class Socket {
 
   connect() {
     this.told.status("connecting", this.tries ? "connecting again" : "connecting");
-    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-    this.socket = new WebSocket(`${scheme}//${location.host}/live`);
+    // Relative, as all else that the page asks for: a proxy may serve it in a folder of its own.
+    const where = new URL("live", location.href);
+    where.protocol = location.protocol === "https:" ? "wss:" : "ws:";
+    this.socket = new WebSocket(where);
     this.socket.onopen = () => {
       this.tries = 0;
       if (this.request) this.send();
@@ -52,7 +54,7 @@ class Socket {
 
   export(format) {
     const link = document.createElement("a");
-    link.href = `/export?format=${format}&view=${encodeURIComponent(JSON.stringify(this.request))}`;
+    link.href = `export?format=${format}&view=${encodeURIComponent(JSON.stringify(this.request))}`;
     link.download = "";
     document.body.append(link);
     link.click();
@@ -103,7 +105,7 @@ function chosenOf(view, request, overview) {
   const pick = (column) => at.map((i) => column[i]);
   const kept = Object.fromEntries(Object.entries(points).map(([name, column]) => [name, name === "knobs" ? column.map(pick) : pick(column)]));
   const kinds = new Set(kept.error);
-  return { ...view, points: kept, matching: all ? view.matching : at.length, shown: at.length, best: all ? view.best : bestOf(view, kept),
+  return { ...view, points: kept, matching: all ? view.matching : at.length, shown: at.length, best: all ? view.best : bestOf(view, kept), fronts: all ? view.fronts : frontsOf(view, kept),
     failures: all ? view.failures : view.failures.filter((kind) => kinds.has(kind.error)).map((kind) => ({ ...kind, count: kept.error.filter((one) => one === kind.error).length })),
     table: tableOf(view, at, request, overview) };
 }
@@ -122,6 +124,20 @@ function bestOf(view, points) {
   }).filter((one) => one.trial.length);
 }
 
+// The Pareto front of time and energy of each run: the fastest first, each of less energy than all before it.
+function frontsOf(view, points) {
+  return view.fronts.map(({ run }) => {
+    const known = points.trial.map((_, at) => at).filter((at) => points.run[at] === run && points.seconds[at] != null && points.joules[at] != null)
+      .sort((a, b) => points.seconds[a] - points.seconds[b] || points.joules[a] - points.joules[b]);
+    const found = { run, known: known.length, trial: [], seconds: [], joules: [] };
+    for (const at of known) {
+      if (points.joules[at] >= (found.joules.at(-1) ?? Infinity)) continue;
+      found.trial.push(points.trial[at]); found.seconds.push(points.seconds[at]); found.joules.push(points.joules[at]);
+    }
+    return found;
+  }).filter((one) => one.known);
+}
+
 function tableOf(view, at, request, overview) {
   const { points } = view, knob = request.sort.startsWith("knob:") ? view.knobs.findIndex((one) => `knob:${one.name}` === request.sort) : -1;
   const column = knob >= 0 ? points.knobs[knob] : points[request.sort] ?? points.trial;
@@ -137,7 +153,7 @@ function rowsOf(view, places, overview) {
   return places.map((at) => {
     const run = runs.get(points.run[at]);
     const row = { run: run.id, log: overview.logs[run.log].name, target: run.target, config: {}, error_msg: points.error[at] ? kindName(points.error[at]) : "" };
-    for (const name of ["trial", "line", "key", "time", "seconds", "spread", "error", "device", "roofline", "all_cost"]) row[name] = points[name][at];
+    for (const name of ["trial", "line", "key", "time", "seconds", "spread", "error", "device", "roofline", "joules", "all_cost"]) row[name] = points[name][at];
     view.knobs.forEach((knob, i) => { if (points.knobs[i][at] >= 0) row.config[knob.name] = knob.labels[points.knobs[i][at]]; });
     return row;
   });
