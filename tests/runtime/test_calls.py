@@ -114,6 +114,45 @@ def test_arrays_of_ours_are_compared_anew_where_others_come(x):
             axpy(1.0, wrong, y, N)
 
 
+TWO = SourceKernel(
+    "two",
+    "void two(const float *x, float *y, float *z) {\n"
+    "  for (int i = 0; i < 64; i++) { y[i] = x[i] + 1; z[i] = x[i] + 2; } }",
+    [arg("x", (N,)), arg("y", (N,), role="out"), arg("z", (N,), role="out")],
+)
+
+
+@pytest.mark.parametrize("shift", [4, 32, 60, -4, -60])
+def test_a_result_that_lies_partly_in_another_argument_is_refused(build, shift):
+    axpy, memory = build(AXPY), zeros((3 * N,))
+    x, y = memory[N : 2 * N], memory[N + shift : 2 * N + shift]
+    for _ in range(2):
+        with pytest.raises(KernelError, match="axpy: argument 'y', which is written, lies in the"):
+            axpy(1.0, x, y, N)
+        axpy(1.0, x, zeros(), N)
+    assert not memory.any()
+
+
+@pytest.mark.parametrize("shift", [N, -N])
+def test_arrays_that_touch_each_other_are_no_overlap(build, shift):
+    axpy, memory = build(AXPY), np.ones(3 * N, "float32")
+    x, y = memory[N : 2 * N], memory[N + shift : 2 * N + shift]
+    for turn in range(1, 4):
+        axpy(1.0, x, y, N)
+        np.testing.assert_array_equal(y, 1 + turn)
+
+
+def test_the_whole_of_an_array_may_be_an_input_and_the_result_but_not_two_results(build, x):
+    two, y, want = build(TWO), zeros(), x + 2
+    for _ in range(2):
+        given = x.copy()
+        two(given, y, given)
+        np.testing.assert_array_equal(given, want)
+        with pytest.raises(KernelError, match=r"argument 'y', which is written, .* argument 'z'"):
+            two(x, y, y)
+    np.testing.assert_array_equal(y, x + 1)
+
+
 MISTAKES = [
     (lambda x, y: (1.0, x, y), {}, r"axpy: expected 4 arguments \(s, x, y, n\), got 3"),
     (lambda x, y: (1.0, x[:9], y, N), {}, r"'x': expected shape \(64,\), got \(9,\)"),

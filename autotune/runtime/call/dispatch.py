@@ -12,6 +12,7 @@ from autotune.runtime.arrays.bind import bind
 from autotune.runtime.arrays.sizes import with_sizes
 from autotune.runtime.call.callee import Callee
 from autotune.runtime.call.native import launcher
+from autotune.runtime.call.overlap import require_apart
 from autotune.runtime.call.streams import stream_of_call
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
@@ -69,7 +70,7 @@ class CallDispatch:
         """Run once on these arrays; wait if one of them had to be copied.
 
         Raises:
-            KernelError: they do not fit the arguments.
+            KernelError: they do not fit the arguments, or what is written overlaps another one.
             DeviceError: the kernel failed.
         """
         kernel, values = with_sizes(self._kernel, args)
@@ -78,6 +79,7 @@ class CallDispatch:
         callee = self._callee(kernel, device)
         capturing = callee.is_capturing(handle)
         bound = bind(kernel, values, device, handle, may_copy=not capturing)
+        require_apart(kernel, bound.arrays)
         callee.start(bound.arrays, handle)
         if bound.copied:
             callee.wait(handle)

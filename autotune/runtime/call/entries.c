@@ -36,6 +36,7 @@ typedef struct {
   Role role;
   int ndim, dtype, writes;
   int64_t *shape;
+  uint64_t bytes;   /* of an array */
   uint64_t bits;    /* of a size */
   PyObject *to_bits; /* converts any number to bits, or raises the error */
   PyObject *shape_of, *dtype_of, *device_of; /* those objects of an array of ours that fitted */
@@ -126,6 +127,24 @@ static int match_numbers(const Entry *e, PyObject *const *args, uint64_t *slots)
   return 1;
 }
 
+/* Whether an array that is written shares memory with another one. The whole of an array may be both
+ * read and written by way of two arguments: kernels without exchange between elements work so. Arrays
+ * are dense, so their bounds decide. */
+static int overlaps(const Entry *e, const uint64_t *slots) {
+  for (int i = 0; i < e->n_taken; i++) {
+    const Param *p = &e->params[i];
+    if (p->role != ARRAY || !p->writes) continue;
+    for (int j = 0; j < e->n_taken; j++) {
+      const Param *q = &e->params[j];
+      if (j == i || q->role != ARRAY || slots[i] >= slots[j] + q->bytes ||
+          slots[j] >= slots[i] + p->bytes)
+        continue;
+      if (q->writes || slots[i] != slots[j] || p->bytes != q->bytes) return 1;
+    }
+  }
+  return 0;
+}
+
 /* Returns 1 and fills the slots, 0 if this is not the entry for them, -1 with an exception. */
 static int match(const Entry *e, PyObject *const *args, const View *views, uint64_t *slots) {
   for (int i = 0; i < e->n_taken; i++) {
@@ -133,7 +152,7 @@ static int match(const Entry *e, PyObject *const *args, const View *views, uint6
     if (!fits(e, &e->params[i], &views[i])) return 0;
     slots[i] = (uint64_t)(uintptr_t)views[i].data;
   }
-  return match_numbers(e, args, slots);
+  return overlaps(e, slots) ? 0 : match_numbers(e, args, slots);
 }
 
 /* A fast path for calls with arrays of ours only: arrays of one shape share their shape, dtype and
@@ -151,7 +170,7 @@ static int recall(const Entry *e, PyObject *const *args, uint64_t *slots) {
     slots[i] = PyLong_AsUnsignedLongLongMask(address);
     if (slots[i] & 15) return 0;
   }
-  return match_numbers(e, args, slots);
+  return overlaps(e, slots) ? 0 : match_numbers(e, args, slots);
 }
 
 static void remember(Entry *e, const View *views) {

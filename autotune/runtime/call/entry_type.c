@@ -49,7 +49,12 @@ static int parse_param(Param *p, PyObject *row) {
   p->to_bits = Py_NewRef(to_bits);
   p->ndim = (int)PyTuple_GET_SIZE(shape);
   if (!(p->shape = PyMem_Malloc(sizeof(int64_t) * (size_t)(p->ndim + 1)))) return 0;
-  for (int i = 0; i < p->ndim; i++) p->shape[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
+  uint64_t bits_in_all = (uint64_t)(p->dtype & 255);
+  for (int i = 0; i < p->ndim; i++) {
+    p->shape[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
+    bits_in_all *= (uint64_t)p->shape[i];
+  }
+  p->bytes = (bits_in_all + 7) / 8;
   return !PyErr_Occurred();
 }
 
