@@ -193,7 +193,7 @@ REFUSED = [
         "concurrent.futures",
     ),
     ("import autotune.tvm.autotvm.graph_tuner as runtime", "leave it out"),
-    ("from autotune.tvm.contrib import cc", "tvm.build"),
+    ("from autotune.tvm.contrib import clang", "tvm.build"),
     ("from autotune.tvm.contrib import cblas", "SourceKernel"),
     ("from autotune.tvm.contrib.nvcc import compile_cuda", "tvm.build"),
     ("from autotune.tvm.autotvm.database import RedisDatabase", "SqliteDatabase"),

@@ -141,11 +141,65 @@ def test_a_served_module_is_the_one_of_the_wing(tmp_path):
         "import autotune.tvm.autotvm.tuner.xgboost_tuner as wing\nimport autotune.tvm.te\n"
         "assert served is wing and te is autotune.tvm.te\n"
         "assert wing.__spec__.name == 'autotune.tvm.autotvm.tuner.xgboost_tuner'\n"
-        "try:\n    from tvm import relax\n"
-        "except ImportError as error:\n    print(error)\n"
     )
-    ended = run_python("-m", "autotune.tvm", tmp_path / "script.py")
-    assert ended.stdout == f"autotune.tvm.relax is not here: {GONE['autotune.tvm.relax']}\n"
+    assert run_python("-m", "autotune.tvm", tmp_path / "script.py").stdout == ""
+
+
+# Imports as scripts have at their top, much of it never used; and what each says when it is.
+UNUSED = """
+import nnvm.testing
+import tvm.micro as micro
+import vta
+from tvm import relax
+from tvm.autotvm.graph_tuner import DPTuner
+from tvm.contrib import cblas
+from tvm.relay.frontend import from_onnx
+
+for use in (
+    lambda: micro.Session(), lambda: vta.get_env(), lambda: relax.build, lambda: DPTuner(1),
+    lambda: cblas.matmul(1), lambda: from_onnx(1), lambda: nnvm.testing.resnet,
+):
+    try:
+        use()
+    except (AttributeError, ImportError) as error:
+        print(error)
+try:
+    class Mine(DPTuner): ...
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_an_unchanged_script_may_import_what_is_not_here_until_it_uses_it(tmp_path):
+    (tmp_path / "script.py").write_text(UNUSED)
+    said = run_python("-m", "autotune.tvm", tmp_path / "script.py").stdout.splitlines()
+    assert len(said) == 8
+    assert said[2] == f"autotune.tvm.relax is not here: {GONE['autotune.tvm.relax']}"
+    assert all(" is not here: " in line for line in said)
+    assert "no importers of models" in said[5]
+
+
+# In TVM up to 0.5 `/` of integers was C's.
+DIVIDING = """
+import tvm
+import numpy as np
+
+A = tvm.placeholder((4,), name="A")
+B = tvm.compute((8,), lambda i: A[i / 2], name="B")
+a, b = np.arange(4, dtype="float32"), np.zeros(8, "float32")
+tvm.build(tvm.create_schedule(B.op), [A, B], "llvm")(a, b)
+print(b.astype(int).tolist())
+"""
+
+
+def test_integers_are_divided_as_in_c_in_an_unchanged_script(tmp_path):
+    (tmp_path / "script.py").write_text(DIVIDING)
+    ended = subprocess.run(
+        [sys.executable, "-m", "autotune.tvm", "script.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert ended.stdout == "[0, 0, 1, 1, 2, 2, 3, 3]\n"
+    assert "a division of integers, taken for te.truncdiv" in ended.stderr
 
 
 def test_an_unchanged_script_comes_before_a_tvm_that_is_installed(tmp_path):

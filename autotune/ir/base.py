@@ -11,6 +11,7 @@ Equality: nodes hash by identity. ``a == b`` builds an `EQ` node, whose truth va
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, SupportsFloat, Union
@@ -383,10 +384,30 @@ def binary(cls: type[BinaryOp], a: object, b: object) -> Expr:
     return cls.fold(*pair) if pair else NotImplemented
 
 
+# Whether ``/`` of integers is C's division; see `divide_integers_as_c`.
+_as_c = False
+
+
+def divide_integers_as_c() -> None:
+    """Let ``/`` of integers be C's division in this process, as in TVM up to 0.5.
+
+    Called where a whole script of TVM is run; for others it stays an error.
+    """
+    global _as_c
+    _as_c = True
+
+
 def true_divide(a: object, b: object) -> Expr:
     """Divide floats; raise for integers, naming the integer divisions."""
     pair = match_types(a, b)
     if pair and not is_float(pair[0].dtype):
+        if _as_c:
+            warnings.warn(
+                f"({pair[0]}) / ({pair[1]}): a division of integers, taken for te.truncdiv as in "
+                "TVM up to 0.5, where later versions raise",
+                stacklevel=3,
+            )
+            return OPERATORS["truncdiv"].fold(*pair)
         raise ExpressionError(
             f"({pair[0]}) / ({pair[1]}): division of integers is ambiguous; use te.floordiv (//), "
             "te.truncdiv or te.indexdiv, or cast an operand to a float"

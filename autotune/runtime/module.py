@@ -18,6 +18,7 @@ from autotune.runtime.call.dispatch import CallDispatch
 from autotune.runtime.call.native import call_by_slot
 from autotune.runtime.compile.cached import compile_kernel
 from autotune.runtime.device import Device, device
+from autotune.runtime.device_module import DeviceFile, DeviceModule
 from autotune.runtime.evaluator import BenchmarkResult, evaluator_options
 from autotune.runtime.executable import Executable
 from autotune.runtime.export import pack, unpack
@@ -26,50 +27,16 @@ from autotune.runtime.timing import TimeOptions
 from autotune.target import Target
 from autotune.utils.check import Check
 from autotune.utils.files import remove_own
-from autotune.utils.names import Elsewhere
 from autotune.utils.scratch import kept_folder, temporary_folder
 
 # Kernels of other sizes that stay loaded.
 _MOST_LOADED = 8
 _TIMEOUT_S = 600.0
-# What TVM does in several files.
-IN_ONE_FILE = {
-    "save": "export_library(path) of the built function writes it to one file, which "
-    "autotune.load_module(path) reads; get_source() is its text",
-    "import_module": "the file that export_library writes holds the device code as well",
-}
+# Forms of TVM's code that are not here.
+_TEXTS = ("ll", "bc", "s", "asm")
 
 
-class DeviceModule(Elsewhere):
-    """The device part of a module: its source text."""
-
-    __slots__ = ("_kernel",)
-    elsewhere = IN_ONE_FILE
-
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-
-    @property
-    def type_key(self) -> str:
-        """The language of the text, ``"cuda"`` or ``"c"``."""
-        return self._kernel.language
-
-    def get_source(self, fmt: str = "") -> str:
-        """Return the source text.
-
-        Args:
-            fmt: empty, or the language it is in.
-
-        Raises:
-            KernelError: another format is asked for.
-        """
-        if not isinstance(fmt, str) or fmt not in ("", "cu", self._kernel.language):
-            expected = f"empty or {self._kernel.language!r}, as which the source is kept"
-            Check(KernelError, self._kernel.name).refuse("fmt", expected, fmt)
-        return self._kernel.source
-
-
-class Module(Elsewhere):
+class Module:
     """A built function. Made by `autotune.build` and `load_module`.
 
     It is loaded at its first call, so that building needs no device. A call takes one array for
@@ -96,7 +63,6 @@ class Module(Elsewhere):
 
     # The launcher of calls reads `_call` at its offset.
     __slots__ = ("__dict__", "__weakref__", "_call")
-    elsewhere = IN_ONE_FILE
 
     def __init__(
         self,
@@ -137,7 +103,7 @@ class Module(Elsewhere):
     @property
     def imported_modules(self) -> list[DeviceModule]:
         """The device code in it, as TVM's modules give it."""
-        return [DeviceModule(self.kernel)]
+        return [DeviceModule(self.kernel, self.target)]
 
     @property
     def executable(self) -> Executable:
@@ -238,7 +204,7 @@ class Module(Elsewhere):
 
     def get_source(self, fmt: str = "") -> str:
         """Return the source text; see `DeviceModule.get_source`."""
-        return DeviceModule(self.kernel).get_source(fmt)
+        return DeviceModule(self.kernel, self.target).get_source(fmt)
 
     def time_evaluator(
         self,
@@ -300,7 +266,7 @@ class Module(Elsewhere):
     ) -> None:
         """Write the built function to one file, from which `load_module` makes it again.
 
-        It holds host and device code, so TVM's ``save`` and ``import_module`` are not needed.
+        It holds host and device code, so TVM's ``import_module`` is not needed.
 
         Args:
             path: where to.
@@ -322,6 +288,30 @@ class Module(Elsewhere):
         pack(path, self.kernel, self.target, self.artifact, self.suffix, self.resources)
 
     export = export_library
+
+    def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
+        """Do what `export_library` does; TVM's scripts write an object file so.
+
+        Raises:
+            KernelError: another form is asked for, or no file can be written there.
+        """
+        check = Check(KernelError, f"{self.name}: save")
+        form = fmt or Path(check.path("file_name", file_name)).suffix.removeprefix(".")
+        if form in _TEXTS:
+            check.refuse(
+                "file_name", "a name such as 'function.o'; get_source() is the text", form
+            )
+        self.export_library(file_name)
+
+    def import_module(self, module: object) -> None:
+        """Accept the device code of the function, which it holds already; for scripts of TVM.
+
+        Raises:
+            KernelError: it is something else.
+        """
+        if not isinstance(module, DeviceFile | DeviceModule):
+            expected = "the device code of the function, as load_module('function.ptx') gives it"
+            Check(KernelError, f"module {self.name}").refuse("module", expected, module)
 
     def __copy__(self) -> Module:
         return self

@@ -52,6 +52,8 @@ _HOMES = {
     "IRModule": "autotune.tvm.relay.function:IRModule",
     "TVMError": "autotune.errors:AutotuneError",
     "build": "autotune.driver:build",
+    "build_config": "autotune.tvm.driver.build_config:build_config",
+    "build_module": "autotune.tvm.driver.build_module",
     "context": "autotune.runtime:device",
     "convert": "autotune.runtime:convert",
     "cpu": "autotune.runtime:cpu",

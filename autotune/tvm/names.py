@@ -46,29 +46,36 @@ _GONE = {
         contrib.sort contrib.thrust te.decl_tensor_intrin te.extern te.hybrid te.scan
         tir.call_intrin tir.decl_buffer tir.ir_builder""",
     'the targets are "cuda", "llvm" and "c", with options as in Target("cuda -arch=sm_90")': """
-        autotvm.measure.measure_methods.set_cuda_target_arch contrib.ndk ext_dev metal micro
+        autotvm.measure.measure_methods.set_cuda_target_arch ext_dev metal micro
         opencl rocm target.arm_cpu target.mali target.rocm vulkan""",
     "tvm.build compiles; nothing else is to be called": """
-        contrib.cc contrib.clang contrib.nvcc.compile_cuda contrib.nvcc.find_cuda_path
+        contrib.clang contrib.nvcc.compile_cuda contrib.nvcc.find_cuda_path
         contrib.nvcc.get_target_compute_version contrib.nvcc.have_fp16
         contrib.nvcc.have_tensorcore contrib.nvcc.parse_compute_version""",
     "options are in tvm.transform.PassContext; schedules have the pragmas of loops": """
-        build_config tir.transform""",
+        tir.transform""",
     "write the schedule as a template, and tune it with autotune.tuner.AutoTuner": """
         meta_schedule""",
     "tvm.lower(s, args) gives the loops, tvm.build(s, args) what can be called": """
         contrib.tedd script te.create_prim_func""",
     "there is no registry of functions; import what you need": "get_global_func",
     "ready templates are in autotune.templates, operators in autotune.topi": """
-        topi.arm_cpu topi.cuda topi.generic topi.x86""",
+        topi.arm_cpu topi.bifrost topi.hls topi.intel_graphics topi.mali topi.rocm""",
+    "tensor cores are used by autotune.templates ('gemm.cuda'), and the auto-scheduler": """
+        topi.cuda.batch_matmul_tensorcore topi.cuda.batch_matmul_tensorcore_cuda
+        topi.cuda.conv2d_hwnc_tensorcore topi.cuda.conv2d_nhwc_tensorcore
+        topi.cuda.conv3d_ndhwc_tensorcore topi.cuda.dense_tensorcore
+        topi.cuda.dense_tensorcore_cuda topi.cuda.schedule_batch_matmul_tensorcore
+        topi.cuda.schedule_conv2d_hwnc_tensorcore
+        topi.cuda.schedule_conv2d_nhwc_tensorcore
+        topi.cuda.schedule_conv3d_ndhwc_tensorcore topi.cuda.schedule_dense_tensorcore
+        topi.cuda.schedule_dense_tensorcore_cuda""",
     "it is a method of the space: task.config_space.point2knob, .knob2point": """
         autotvm.tuner.model_based_tuner.knob2point autotvm.tuner.model_based_tuner.point2knob""",
     "the process has one scope: set autotvm.env.GLOBAL_SCOPE.silent": """
         autotvm.env.AutotvmGlobalScope autotvm.env.reset_global_scope""",
     "write function.__name__": "autotvm.util.get_func_name autotvm.utils.get_func_name",
     "time_evaluator times; Target('cuda -emulate') finds faults": "contrib.debugger",
-    "use urllib.request.urlretrieve": "contrib.download",
-    "module.export_library(path) and autotune.load_module(path) need no packer": "contrib.tar",
     "SqliteDatabase(path) keeps records without a server": "autotvm.database.RedisDatabase",
     "limits of the target are checked before anything is compiled": """
         autotvm.measure.measure_methods.gpu_verify_pass tir.analysis.verify_memory

@@ -12,10 +12,18 @@ from importlib.util import spec_from_loader
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from autotune.ir.base import divide_integers_as_c
+from autotune.utils.names import Absent, explain_imports, explain_late
+
 # Holds packages of the names below, which call `alias_tvm`.
 _FOLDER = str(Path(__file__).parent / "served")
 # What is served, and where it is. Until 0.7 TVM's `topi` was a package of its own.
 _SERVED = {"tvm": "autotune.tvm", "topi": "autotune.tvm.topi"}
+# Packages beside TVM that its scripts import.
+_GONE = {
+    "nnvm": "networks are those of relay.testing and relay.nn, which took its place",
+    "vta": "the targets are CUDA and the CPU",
+}
 
 
 def serve_tvm() -> None:
@@ -29,11 +37,24 @@ def serve_tvm() -> None:
 
 
 def alias_tvm() -> None:
-    """Make ``tvm``, ``topi`` and all below them other names of the modules of this package."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    """Make ``tvm``, ``topi`` and all below them other names of the modules of this package.
+
+    A script that imports them so is TVM's as a whole: ``/`` of integers is what it was there.
+    """
+    divide_integers_as_c()
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    sys.meta_path.insert(0, _Finder())
     for name, home in _SERVED.items():
         sys.modules[name] = import_module(home)
+    explain_imports(_GONE)
+    explain_late()  # many scripts import more than they use
+
+
+def stand_in(package: str) -> None:
+    """Put what explains itself when it is used in the place of a package beside TVM."""
+    alias_tvm()
+    sys.modules[package] = Absent(package, f"{package} is not here: {_GONE[package]}")
 
 
 class _Finder(MetaPathFinder):

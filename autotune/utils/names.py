@@ -6,6 +6,8 @@ import difflib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -94,28 +96,89 @@ class Elsewhere:
         raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
 
 
+class Absent(ModuleType):
+    """Stands in for a removed name that a script imports: only its use is an error.
+
+    Args:
+        name: full name.
+        advice: the text of the error.
+    """
+
+    def __init__(self, name: str, advice: str) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []  # so that names below it can be imported
+        self._advice = advice
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(self._advice if not name.startswith("_") else name)
+
+    def __call__(self, *args: object, **options: object) -> Any:
+        """Raise ImportError: what is called is not here."""
+        raise ImportError(self._advice)
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
+        raise ImportError(self._advice)
+
+
+class _AbsentLoader(Loader):
+    def __init__(self, advice: str) -> None:
+        self._advice = advice
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return Absent(spec.name, self._advice)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave it as it is."""
+
+
 class Explainer:
     """Raises an error that names the replacement when a removed module is imported.
 
-    It finds no modules, and is the last on `sys.meta_path`: it is called only for modules that no
-    other finder knows, which could not be imported anyway.
+    It is the last on `sys.meta_path`: it is called only for modules that no other finder knows,
+    which could not be imported anyway.
 
     Args:
         gone: full name of a module -> what to use instead.
+
+    Attributes:
+        late: whether the import succeeds, and the first use of what was imported raises.
     """
 
     def __init__(self, gone: Mapping[str, str]) -> None:
         self._gone = gone
+        self.late = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> None:
+    ) -> ModuleSpec | None:
         """Raise ModuleNotFoundError with the advice, if there is one.
 
         It has no ``name``: ``from module import name`` passes over errors that name the import.
         """
+        advice = self._advice_of(fullname)
+        if advice is None:
+            return None
+        if self.late:
+            return ModuleSpec(fullname, _AbsentLoader(advice), is_package=True)
+        raise ModuleNotFoundError(advice)
+
+    def _advice_of(self, fullname: str) -> str | None:
+        """Return the text for a name, or for a name below a removed module."""
         if fullname in self._gone:
-            raise ModuleNotFoundError(_advice(fullname, self._gone))
+            return _advice(fullname, self._gone)
+        parent = fullname.rpartition(".")[0]
+        while self.late and parent:
+            if parent in self._gone:
+                return f"{fullname} is not here: {self._gone[parent]}"
+            parent = parent.rpartition(".")[0]
+        return None
+
+
+def explain_late() -> None:
+    """Let imports of removed modules succeed in this process, and explain when they are used."""
+    for finder in sys.meta_path:
+        if isinstance(finder, Explainer):
+            finder.late = True
 
 
 def explain_imports(gone: Mapping[str, str]) -> None:

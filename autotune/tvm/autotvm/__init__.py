@@ -18,7 +18,6 @@ from autotune.task import (
     DispatchContext,
     FallbackContext,
     Task,
-    create,
     get_config,
     register_topi_compute,
     register_topi_schedule,
@@ -26,6 +25,7 @@ from autotune.task import (
 )
 from autotune.task import ApplyFixedConfig as apply_fixed_config
 from autotune.task.scope import GLOBAL_SCOPE
+from autotune.tvm.autotvm.task.library import create
 from autotune.tvm.autotvm.tuner import callback
 from autotune.tvm.names import resolver
 

@@ -17,13 +17,19 @@ from autotune.network.export import export_network
 from autotune.network.search_tasks import pipeline_for
 from autotune.runtime.arrays.array import NDArray, array
 from autotune.runtime.device import Device
-from autotune.runtime.module import IN_ONE_FILE, DeviceModule
+from autotune.runtime.device_module import DeviceModule
 from autotune.target import Target
 from autotune.task import DispatchContext, FallbackContext
 from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import Function, IRModule, graph_of
 from autotune.utils.check import Check
 from autotune.utils.names import Elsewhere
+
+# What TVM does in several files.
+_IN_ONE_FILE = {
+    "save": "export_library(path) writes it to one file, which load_module(path) reads",
+    "import_module": "the file that export_library writes holds the device code as well",
+}
 
 
 class GraphExecutorFactoryModule(Elsewhere):
@@ -36,7 +42,7 @@ class GraphExecutorFactoryModule(Elsewhere):
         network: the network as autotune has it.
     """
 
-    elsewhere = IN_ONE_FILE
+    elsewhere = _IN_ONE_FILE
 
     def __init__(
         self, network: CompiledNetwork, ir_mod: object = None, libmod_name: str = "default"
@@ -72,7 +78,7 @@ class GraphExecutorFactoryModule(Elsewhere):
     @property
     def imported_modules(self) -> list[DeviceModule]:
         """The kernels, with `get_source`."""
-        return [DeviceModule(module.kernel) for module in self.network.modules]
+        return [DeviceModule(module.kernel, self.target) for module in self.network.modules]
 
     def get_graph_json(self) -> str:
         """Return the order of kernels as JSON, for readers; it is not what is executed."""

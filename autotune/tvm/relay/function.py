@@ -78,6 +78,10 @@ class Function:
     def __str__(self) -> str:
         return graph_text(self.graph)
 
+    def astext(self, show_meta_data: bool = True, annotate: object = None) -> str:
+        """Return the text; both arguments are accepted for scripts of TVM."""
+        return str(self)
+
 
 class IRModule:
     """Functions by name; networks are called ``main``."""
@@ -112,6 +116,10 @@ class IRModule:
 
     def __str__(self) -> str:
         return "\n".join(f"def @{name}:\n{each}" for name, each in self.functions.items())
+
+    def astext(self, show_meta_data: bool = True, annotate: object = None) -> str:
+        """Return the text; both arguments are accepted for scripts of TVM."""
+        return str(self)
 
 
 def graph_of(module: object) -> Graph:

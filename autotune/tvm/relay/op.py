@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from autotune.errors import GraphError
 from autotune.graph.operator import OPERATORS
 from autotune.tvm.names import resolver
+from autotune.tvm.relay import nn, operators
 from autotune.utils.check import Check
 from autotune.utils.names import did_you_mean
 
@@ -40,5 +41,18 @@ def get(op_name: str) -> Op:
     return Op(name)
 
 
-if not TYPE_CHECKING:
+def name_of(operator: object) -> str:
+    """Return the name of an operator that is given as such, by its function, or as a text."""
+    if isinstance(operator, str):
+        return operator
+    for prefix, module in (("nn.", nn), ("", operators)):
+        for name, function in vars(module).items():
+            if function is operator and callable(operator):
+                return prefix + name
+    return str(getattr(operator, "name", operator))
+
+
+if not TYPE_CHECKING:  # in TVM 0.6 functions of operators were here as well
+    from autotune.tvm.relay.operators import *
+
     __getattr__ = resolver(__name__)

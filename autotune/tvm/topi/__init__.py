@@ -6,10 +6,15 @@ from autotune.topi import *
 from autotune.topi import __all__ as _ours
 from autotune.topi.utils import equal_const_int, get_const_float, get_const_int, get_const_tuple
 from autotune.tvm.names import resolver
+from autotune.tvm.topi.more import *
+from autotune.tvm.topi.more import __all__ as _more
 
 __all__ = [
+    *_more,
     *_ours,
+    "cuda",
     "equal_const_int",
+    "generic",
     "get_const_float",
     "get_const_int",
     "get_const_tuple",
@@ -17,12 +22,16 @@ __all__ = [
     "tag",
     "testing",
     "utils",
+    "x86",
 ]
 
 if not TYPE_CHECKING:  # TVM's in place of ours, which have fewer names
+    import autotune.tvm.topi.cuda as cuda
+    import autotune.tvm.topi.generic as generic
     import autotune.tvm.topi.nn as nn
     import autotune.tvm.topi.tag as tag
     import autotune.tvm.topi.testing as testing
     import autotune.tvm.topi.utils as utils
+    import autotune.tvm.topi.x86 as x86
 
     __getattr__ = resolver(__name__)

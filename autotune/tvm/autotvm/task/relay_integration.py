@@ -11,6 +11,7 @@ from autotune.target import Target
 from autotune.task import Task
 from autotune.tvm.names import resolver
 from autotune.tvm.relay.function import graph_of
+from autotune.tvm.relay.op import name_of
 from autotune.utils.check import Check
 
 
@@ -28,7 +29,7 @@ def extract_from_program(
         params: numbers of its parameters, by name.
         target: what to tune for.
         target_host: kept for logs.
-        ops: operators, or their names, such as ``nn.conv2d``; None for all.
+        ops: operators, their functions or their names, such as ``nn.conv2d``; None for all.
     """
     return extract_from_multiple_program([mod], [params], target, target_host, ops)
 
@@ -49,7 +50,7 @@ def extract_from_multiple_program(
     check.sequence("params", params, "a list with parameters of each module")
     if len(mods) != len(params):
         check.refuse("params", f"a list of {len(mods)}, one for each module", params)
-    names = None if ops is None else [str(getattr(each, "name", each)) for each in ops]
+    names = None if ops is None else [name_of(each) for each in ops]
     found: dict[object, Task] = {}
     for module, numbers in zip(mods, params, strict=True):
         graph = graph_of(module)

@@ -18,7 +18,7 @@ from autotune.tvm.relay.testing import (
     squeezenet,
     vgg,
 )
-from autotune.tvm.relay.testing.init import create_workload
+from autotune.tvm.relay.testing.init import create_workload, run_infer_type
 
 __all__ = [
     "create_workload",
@@ -33,6 +33,7 @@ __all__ = [
     "mobilenet",
     "resnet",
     "resnet_3d",
+    "run_infer_type",
     "squeezenet",
     "vgg",
 ]

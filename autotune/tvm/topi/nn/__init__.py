@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from autotune.te.tensor import Tensor
 from autotune.topi.nn import *
 from autotune.topi.nn import __all__ as _ours
+from autotune.topi.nn import conv2d as _conv2d
 from autotune.topi.nn import pool2d
 from autotune.tvm.names import resolver
 
-__all__ = [*_ours, "pool"]
+__all__ = [*_ours, "pool"]  # and conv2d with the arguments of older versions
 
 # TVM's modules of operators, and where these are here.
 _MODULES = {
@@ -46,6 +47,30 @@ def pool(
     return pool2d(
         data, kernel, stride, 1, padding, pool_type, ceil_mode, layout, count_include_pad
     )
+
+
+def conv2d(  # type: ignore[no-redef]
+    data: Tensor,
+    kernel: Tensor,
+    strides: int | Sequence[int],
+    padding: int | str | Sequence[int],
+    dilation: int | str | Sequence[int] = 1,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "",
+    out_dtype: str | None = None,
+    groups: int = 1,
+    layout: str | None = None,
+) -> Tensor:
+    """Do what `autotune.topi.nn.conv2d` does; ``layout`` is the name of its layout up to 0.6.
+
+    In TVM 0.4 the layout followed the padding, without a dilation.
+    """
+    if isinstance(dilation, str):
+        layout, dilation = dilation, 1
+    return _conv2d(
+        data, kernel, strides, padding, dilation, layout or data_layout, kernel_layout, out_dtype,
+        groups,
+    )  # fmt: skip
 
 
 class _Operators(ModuleType):

@@ -1,0 +1,65 @@
+"""TVM's `contrib.cc`: shared objects of what modules wrote."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autotune.errors import CompileError
+from autotune.tvm.names import resolver
+from autotune.utils.check import Check
+
+__all__ = ["create_shared"]
+
+_EXPECTED = "the path of an object file, or a list of them"
+
+
+def create_shared(
+    output: str | os.PathLike[str],
+    objects: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    options: Sequence[str] | None = None,
+    cc: str | None = None,
+) -> None:
+    """Link object files.
+
+    What `Module.save` wrote is copied: it is read by `load_module` under any name.
+
+    Args:
+        output: where to.
+        objects: one or several files.
+        options: of the compiler.
+        cc: the compiler; by default ``cc``.
+
+    Raises:
+        CompileError: a file is missing, or the compiler refuses them.
+    """
+    check = Check(CompileError, "create_shared")
+    listed = [objects] if isinstance(objects, str | os.PathLike) else list(objects)
+    paths = [Path(check.path("objects", each)) for each in listed]
+    missing = [path for path in paths if not path.is_file()]
+    if missing or not paths:
+        check.refuse("objects", _EXPECTED, objects)
+    target = Path(check.path("output", output))
+    if any(zipfile.is_zipfile(path) for path in paths):
+        if len(paths) > 1:
+            raise CompileError(
+                "create_shared: a file that Module.save wrote holds a whole function, and is not "
+                "linked with others: call create_shared for each"
+            )
+        shutil.copyfile(paths[0], target)
+        return
+    command = [cc or "cc", "-shared", "-fPIC", "-o", str(target), *map(str, paths)]
+    done = subprocess.run(
+        [*command, *(options or ())], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise CompileError(f"create_shared: {' '.join(command)}: {done.stderr.strip()}")
+
+
+if not TYPE_CHECKING:
+    __getattr__ = resolver(__name__)

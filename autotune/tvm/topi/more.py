@@ -1,0 +1,84 @@
+"""Operators of TVM's `topi` that are made of others, or are exact here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autotune import te
+from autotune.errors import ExpressionError
+from autotune.ir import Expr
+from autotune.te.tensor import Tensor
+from autotune.topi.elemwise import erf, exp, tanh
+from autotune.utils.check import Check, is_whole
+
+__all__ = ["fast_erf", "fast_exp", "fast_tanh", "shape", "tensordot"]
+
+# TVM approximates these by polynomials; here they are the functions themselves.
+fast_erf, fast_exp, fast_tanh = erf, exp, tanh
+
+
+def shape(array: Tensor, dtype: str = "int32") -> Tensor:
+    """Return the extents of a tensor as a tensor."""
+    extents = list(array.shape)
+
+    def extent(i: Expr) -> Expr:
+        found = te.const(0, dtype)
+        for axis, each in enumerate(extents):
+            found = te.if_then_else(i == axis, te.const(0, dtype) + each, found)
+        return found
+
+    found: Tensor = te.compute((len(extents),), extent, name="T_shape")
+    return found
+
+
+def tensordot(a: Tensor, b: Tensor, axes: int | Sequence[Sequence[int]] = 2) -> Tensor:
+    """Sum products over some axes of two tensors, as numpy's `tensordot` does.
+
+    Args:
+        a, b: the tensors.
+        axes: how many, the last of ``a`` and the first of ``b``; or two lists of them.
+
+    Raises:
+        ExpressionError: there are no such axes, or they have other extents.
+    """
+    over_a, over_b = _axes(a, b, axes)
+    summed = [te.reduce_axis((0, a.shape[axis]), name="k") for axis in over_a]
+    free_a = [axis for axis in range(len(a.shape)) if axis not in over_a]
+    free_b = [axis for axis in range(len(b.shape)) if axis not in over_b]
+    extents = [*(a.shape[axis] for axis in free_a), *(b.shape[axis] for axis in free_b)]
+
+    def product(*indices: Expr) -> Expr:
+        at_a = {
+            **dict(zip(free_a, indices, strict=False)),
+            **dict(zip(over_a, summed, strict=True)),
+        }
+        rest = indices[len(free_a) :]
+        at_b = {**dict(zip(free_b, rest, strict=True)), **dict(zip(over_b, summed, strict=True))}
+        value = a(*(at_a[i] for i in sorted(at_a))) * b(*(at_b[i] for i in sorted(at_b)))
+        return te.sum(value, axis=summed) if summed else value
+
+    found: Tensor = te.compute(tuple(extents), product, name="T_tensordot")
+    return found
+
+
+def _axes(a: Tensor, b: Tensor, axes: object) -> tuple[list[int], list[int]]:
+    """Return the axes to be summed over, of each tensor."""
+    check = Check(ExpressionError, "tensordot")
+    expected = "a number of axes of both tensors, or a list of them for each, of equal extents"
+    if is_whole(axes, 0):
+        count = int(axes)
+        over_a, over_b = list(range(len(a.shape) - count, len(a.shape))), list(range(count))
+    elif isinstance(axes, Sequence) and len(axes) == 2:
+        over_a, over_b = ([each] if is_whole(each) else list(each) for each in axes)
+        over_a = [axis % len(a.shape) for axis in over_a]
+        over_b = [axis % len(b.shape) for axis in over_b]
+    else:
+        check.refuse("axes", expected, axes)
+    fits = (
+        len(over_a) == len(over_b) and min([0, *over_a]) >= 0 and max([0, *over_b]) < len(b.shape)
+    )
+    if not fits or any(
+        str(a.shape[i]) != str(b.shape[j]) for i, j in zip(over_a, over_b, strict=True)
+    ):
+        check.refuse("axes", expected, axes)
+    return over_a, over_b

@@ -1,0 +1,148 @@
+"""What scripts of others ask of `autotune.tvm`: options, saved modules, tasks, parts of relay."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from autotune import tvm
+from autotune.errors import CompileError, GraphError
+from autotune.tvm import autotvm, relay, te, topi
+from autotune.tvm.contrib import cc, download, ndk, tar, utils
+from tests.compat.test_old_calls import added, check_added
+
+
+def test_an_output_that_is_no_argument_is_computed_and_discarded():
+    schedule, (a, b, _) = added()
+    with pytest.warns(UserWarning, match="output C of the schedule is not among the arguments"):
+        function = tvm.build(schedule, [a, b], "llvm")
+    assert function(np.ones(64, "float32"), np.ones(64, "float32")) is None
+    assert "C" in function.get_source()
+
+
+def test_an_output_beside_the_arguments_does_not_change_the_others():
+    a = te.placeholder((16,), name="A")
+    b, c = topi.exp(a), topi.negative(a)
+    schedule = te.create_schedule([b.op, c.op])
+    with pytest.warns(UserWarning, match="computed and discarded"):
+        function = tvm.build(schedule, [a, b], "llvm")
+    out = np.zeros(16, "float32")
+    function(np.zeros(16, "float32"), out)
+    np.testing.assert_array_equal(out, 1)
+
+
+@pytest.mark.parametrize("make", [tvm.build_config, relay.build_config])
+def test_options_of_older_versions_are_a_pass_context(make):
+    schedule, tensors = added(8)
+    schedule[tensors[2]].vectorize(tensors[2].op.axis[0])
+    with make(opt_level=3, disable_vectorize=True, add_lower_pass=[]) as context:
+        assert "vectorize" not in str(tvm.lower(schedule, tensors))
+    assert context.opt_level == 3
+    assert make(auto_unroll_max_step=16, unroll_explicit=False).max_step == 16
+    assert tvm.build_module.build is tvm.build
+
+
+def test_a_function_is_saved_linked_and_loaded_as_an_object_file():
+    schedule, tensors = added()
+    folder = utils.tempdir()
+    tvm.build(schedule, tensors, "llvm", name="myadd").save(folder.relpath("myadd.o"))
+    cc.create_shared(folder.relpath("myadd.so"), [folder.relpath("myadd.o")])
+    check_added(tvm.runtime.load_module(folder.relpath("myadd.so")).get_function("myadd"))
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="PTX is made by nvcc")
+def test_device_code_is_saved_as_ptx_and_imported():
+    schedule, tensors = added()
+    block, thread = schedule[tensors[2]].split(tensors[2].op.axis[0], factor=32)
+    schedule[tensors[2]].bind(block, te.thread_axis("blockIdx.x"))
+    schedule[tensors[2]].bind(thread, te.thread_axis("threadIdx.x"))
+    function = tvm.build(schedule, tensors, "cuda -emulate", name="myadd")
+    folder = utils.tempdir()
+    function.save(folder.relpath("myadd.o"))
+    function.imported_modules[0].save(folder.relpath("myadd.ptx"))
+    function.imported_modules[0].save(folder.relpath("text"), "cu")
+    device = tvm.runtime.load_module(folder.relpath("myadd.ptx"))
+    assert ".entry myadd" in device.get_source()
+    read = tvm.runtime.load_module(folder.relpath("myadd.o"))
+    read.import_module(device)
+    check_added(read)
+
+
+def test_other_object_files_are_linked_by_the_compiler(tmp_path):
+    with pytest.raises(CompileError, match="objects must be the path of an object file"):
+        cc.create_shared(tmp_path / "out.so", tmp_path / "nowhere.o")
+    (tmp_path / "text.o").write_text("no object")
+    with pytest.raises(CompileError, match="create_shared: cc -shared"):
+        cc.create_shared(tmp_path / "out.so", tmp_path / "text.o")
+    assert ndk.create_shared is cc.create_shared
+
+
+def test_files_are_packed_and_fetched_once(tmp_path):
+    (tmp_path / "a.txt").write_text("content")
+    tar.tar(tmp_path / "all.tar", tmp_path / "a.txt")
+    tar.untar(tmp_path / "all.tar", tmp_path / "out")
+    assert (tmp_path / "out" / "a.txt").read_text() == "content"
+    download.download((tmp_path / "a.txt").as_uri(), tmp_path / "b.txt")
+    assert (tmp_path / "b.txt").read_text() == "content"
+    download.download("https://nowhere.invalid/a", tmp_path / "b.txt")
+    with pytest.raises(tvm.TVMError, match="download: cannot fetch"):
+        download.download((tmp_path / "c.txt").as_uri(), tmp_path / "d.txt", retries=1)
+
+
+def test_a_task_of_an_operator_finds_the_template_that_comes_with_autotune():
+    data, kernel = te.placeholder((1, 4, 8, 8)), te.placeholder((4, 1, 3, 3))
+    tasks = [
+        autotvm.task.create(
+            "depthwise_conv2d_nchw.cuda", (data, kernel, 1, padding, 1, "float32"), "cuda"
+        )
+        for padding in ("SAME", 1, (1, 1), (1, 1, 1, 1))
+    ]
+    assert len({len(task.config_space) for task in tasks}) == 1
+    assert tasks[0].flop == tasks[-1].flop > 0
+    assert autotvm.create is autotvm.task.create is autotvm.task.task.create
+    with pytest.raises(tvm.TVMError, match=r"no template is registered for task .conv9d\.cuda."):
+        autotvm.task.create("conv9d.cuda", (), "cuda")
+
+
+def small_network():
+    data = relay.var("data", shape=(1, 3, 8, 8))
+    weight = relay.var("weight", shape=(4, 3, 3, 3))
+    out = relay.op.nn.conv2d(data, weight, channels=4, kernel_size=(3, 3))
+    return data, weight, relay.Function([data, weight], out)
+
+
+def test_operators_of_a_task_are_named_by_their_functions():
+    _, _, function = small_network()
+    tasks = [
+        autotvm.task.extract_from_program(function, None, "llvm", ops=(each,))
+        for each in (relay.op.nn.conv2d, relay.nn.conv2d, relay.op.get("nn.conv2d"), "nn.conv2d")
+    ]
+    assert len({task.workload for found in tasks for task in found}) == 1
+    assert not autotvm.task.extract_from_program(function, None, "llvm", ops=(relay.nn.dense,))
+
+
+def test_variables_of_an_expression_are_bound():
+    data, weight, function = small_network()
+    bound = relay.bind(function, {weight: relay.expr.const(np.ones((4, 3, 3, 3), "float32"))})
+    assert [each.name_hint for each in bound.params] == ["data"]
+    assert "weight" not in bound.astext(show_meta_data=False)
+    plain = relay.expr.bind(relay.nn.relu(data), {data: relay.const(np.ones((1, 3, 8, 8)))})
+    assert isinstance(plain, relay.Expr)
+    assert tvm.IRModule.from_expr(bound).astext().startswith("def @main:")
+    with pytest.raises(GraphError, match="binds must be a dict of variables and expressions"):
+        relay.bind(function, {weight: 3})
+
+
+@pytest.mark.parametrize(
+    ("target", "is_enabled"),
+    [("llvm", True), ("cuda -emulate", True), ("stackvm", False), ("opencl", False)],
+)
+def test_what_can_be_run_here_is_enabled(target, is_enabled):
+    assert tvm.runtime.enabled(target) == is_enabled
+    assert tvm.module.enabled(target) == is_enabled
+
+
+def test_types_are_known_without_inference():
+    data, _, function = small_network()
+    assert relay.testing.run_infer_type(data) is data
+    assert relay.testing.run_infer_type(function) is function
