@@ -28,6 +28,7 @@ Pair = tuple[int, int]
 Sides = tuple[int, int, int, int]
 Extents = tuple[int, ...] | None
 Made = SourceKernel | Scheduled
+Moves = Any  # what `_moves` takes: a number, a tuple or a text
 # Knobs by which a configuration of TVM's templates is known.
 _TILED, _OF_FLOAT = "tile_f", "float32"
 
@@ -37,6 +38,21 @@ def _extents(data: te.Tensor, kernel: te.Tensor) -> tuple[int, int, int, int, in
     n, ci, h, w = topi.utils.get_const_tuple(data.shape)
     co, _, kh, kw = topi.utils.get_const_tuple(kernel.shape)
     return n, h, w, co, ci, kh, kw
+
+
+def _moves(
+    kernel: te.Tensor, strides: Moves, padding: Moves, dilation: Moves
+) -> tuple[Pair, Sides, Pair]:
+    """Return strides, padding and dilation of a convolution of images as tuples.
+
+    As in TVM, each may be one number for both directions, and the padding ``"SAME"``.
+    """
+    steps, holes = (
+        (each, each) if isinstance(each, int) else each for each in (strides, dilation)
+    )
+    window = topi.utils.get_const_tuple(kernel.shape)[-2:]
+    reach = [(extent - 1) * hole + 1 for extent, hole in zip(window, holes, strict=True)]
+    return steps, topi.nn.get_pad_tuple(padding, reach), holes
 
 
 def _by_tiles(data: te.Tensor) -> bool:
@@ -51,10 +67,11 @@ def _plain(template: Any) -> Any:
 
 @register_operator("conv2d_nchw.cuda")
 def conv2d_nchw_cuda(
-    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair,
+    data: te.Tensor, kernel: te.Tensor, strides: Moves, padding: Moves, dilation: Moves,
     out_dtype: str = _OF_FLOAT,
 ) -> Made:  # fmt: skip
     """Convolve images NCHW by filters OIHW."""
+    strides, padding, dilation = _moves(kernel, strides, padding, dilation)
     if _by_tiles(data):
         conv = te_common.rounded_sum(
             partial(topi.nn.conv2d_nchw, data, kernel, strides, padding, dilation), out_dtype
@@ -68,10 +85,11 @@ def conv2d_nchw_cuda(
 
 @register_operator("group_conv2d_nchw.cuda")
 def group_conv2d_nchw_cuda(
-    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair, groups: int,
-    out_dtype: str = _OF_FLOAT,
+    data: te.Tensor, kernel: te.Tensor, strides: Moves, padding: Moves, dilation: Moves,
+    groups: int, out_dtype: str = _OF_FLOAT,
 ) -> SourceKernel:  # fmt: skip
     """Convolve images NCHW by filters of each group of channels."""
+    strides, padding, dilation = _moves(kernel, strides, padding, dilation)
     del out_dtype
     made: SourceKernel = _plain(source.conv2d_nchw_cuda)(
         *_extents(data, kernel), strides, padding, dilation=dilation, groups=groups
@@ -81,10 +99,11 @@ def group_conv2d_nchw_cuda(
 
 @register_operator("depthwise_conv2d_nchw.cuda")
 def depthwise_conv2d_nchw_cuda(
-    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair,
+    data: te.Tensor, kernel: te.Tensor, strides: Moves, padding: Moves, dilation: Moves,
     out_dtype: str = _OF_FLOAT,
 ) -> Made:  # fmt: skip
     """Depthwise convolution of NCHW images."""
+    strides, padding, dilation = _moves(kernel, strides, padding, dilation)
     if _by_tiles(data):
         conv = te_common.rounded_sum(
             partial(topi.nn.depthwise_conv2d_nchw, data, kernel, strides, padding, dilation),
@@ -101,10 +120,11 @@ def depthwise_conv2d_nchw_cuda(
 
 @register_operator("conv2d_NCHWc.x86")
 def conv2d_nchwc_x86(
-    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair,
+    data: te.Tensor, kernel: te.Tensor, strides: Moves, padding: Moves, dilation: Moves,
     layout: str = "NCHW", out_layout: str = "NCHW", out_dtype: str = _OF_FLOAT,
 ) -> Made:  # fmt: skip
     """Convolve images NCHW on a CPU; blocks of channels are the kernel's own affair."""
+    strides, padding, dilation = _moves(kernel, strides, padding, dilation)
     del layout, out_layout
     even = padding[:2] == padding[-2:] and set(dilation) == {1}
     if data.dtype != _OF_FLOAT or not even:
@@ -118,10 +138,11 @@ def conv2d_nchwc_x86(
 
 @register_operator("depthwise_conv2d_NCHWc.x86")
 def depthwise_conv2d_nchwc_x86(
-    data: te.Tensor, kernel: te.Tensor, strides: Pair, padding: Sides, dilation: Pair,
+    data: te.Tensor, kernel: te.Tensor, strides: Moves, padding: Moves, dilation: Moves,
     layout: str = "NCHW", out_layout: str = "NCHW", out_dtype: str = _OF_FLOAT,
 ) -> Scheduled:  # fmt: skip
     """Depthwise convolution of NCHW images on a CPU."""
+    strides, padding, dilation = _moves(kernel, strides, padding, dilation)
     del layout, out_layout
     conv = te_common.rounded_sum(
         partial(topi.nn.depthwise_conv2d_nchw, data, kernel, strides, padding, dilation), out_dtype

@@ -7,6 +7,7 @@ docs/from_kernel_tuner.md): it then serves all sizes, and its outputs are compar
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from autotune.kernel_tuner.interface import run_kernel, tune_kernel
@@ -22,15 +23,18 @@ _GONE = {
         observers.BenchmarkObserver""",
     "write the function of precisions as a knob, and the tolerance as the reference": """
         accuracy""",
-    "name the strategy, as in strategy='genetic_algorithm'": "strategies",
-    "build the kernel with autotune.build": "kernelbuilder core",
+    "build the kernel with autotune.build": "core",
     "autotune lock and apply_history_best(log) keep the best per device": "integration",
 }
+# Modules that scripts use without importing them.
+_MODULES = ("file_utils", "kernelbuilder", "observers", "strategies", "util")
 GONE = {f"autotune.kernel_tuner.{n}": why for why, names in _GONE.items() for n in names.split()}
 explain_imports(GONE)
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Explain a name of Kernel Tuner that is not here."""
+        """Load a module of this package, or explain a name of Kernel Tuner that is not here."""
+        if name in _MODULES:
+            return import_module(f"{__name__}.{name}")
         raise missing(__name__, name, GONE)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from autotune.driver import build
 from autotune.errors import AutotuneError, TunerError
 from autotune.kernel.source import SourceKernel
+from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.utils.check import shown
 
@@ -21,8 +22,13 @@ Verify = Callable[..., object]
 
 def outputs_of(kernel: SourceKernel, target: Target, values: Sequence[Array]) -> list[Array]:
     """Run a kernel once on copies of values, and return what these are then."""
-    given = [each.copy() if each.shape else each[()] for each in values]
-    build(kernel, target=target)(*given)
+    return called(build(kernel, target=target), values)
+
+
+def called(module: Module, values: Sequence[Any]) -> list[Array]:
+    """Call a built kernel on copies of values, and return what these are then."""
+    given = [np.array(each) if np.ndim(each) else np.asarray(each)[()] for each in values]
+    module(*given)
     return [np.asarray(each) for each in given]
 
 

@@ -27,6 +27,7 @@ _OTHERS = (
     "dual_annealing", "firefly_algorithm", "greedy_ils", "greedy_mls", "minimize", "mls",
     "ordered_greedy_mls", "pso", "pyatf_strategies", "skopt",
 )  # fmt: skip
+STRATEGIES = (*_TUNERS, *_OTHERS)
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ class Choice:
         name = "brute_force" if self.strategy is None else self.strategy
         if self.strategy is None and "max_fevals" in self.options:
             name = "random_sample"
-        if not isinstance(name, str) or name not in (*_TUNERS, *_OTHERS):
+        if not isinstance(name, str) or name not in STRATEGIES:
             raise TunerError(
-                f"strategy: expected one of {', '.join([*_TUNERS, *_OTHERS])}, got {shown(name)}"
+                f"strategy: expected one of {', '.join(STRATEGIES)}, got {shown(name)}"
             )
         if name in _TUNERS:
             return _TUNERS[name](task, seed=self.seed)

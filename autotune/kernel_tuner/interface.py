@@ -185,12 +185,30 @@ def run_kernel(
     del device, platform, compiler, quiet, log
     _refuse(texmem_args=texmem_args, defines=defines)
     divisors = (grid_div_x, grid_div_y, grid_div_z)
-    rule = _rule(problem_size, divisors, block_size_names, smem_args)
-    problem = _problem(
-        kernel_name, kernel_source, arguments, rule, cmem_args, compiler_options, lang
-    )
-    found = outputs_of(problem.kernel(params), _target(problem), problem.values())
+    problem, target = problem_of(
+        kernel_name, kernel_source, problem_size, arguments, divisors, block_size_names,
+        smem_args, cmem_args, compiler_options, lang,
+    )  # fmt: skip
+    found = outputs_of(problem.kernel(params), target, problem.values())
     return found[: len(arguments)]
+
+
+def problem_of(
+    name: str,
+    source: object,
+    size: object,
+    arguments: Sequence[object],
+    divisors: tuple[Divisor, Divisor, Divisor],
+    blocks: Sequence[str] | None,
+    shared: Mapping[str, object] | None = None,
+    constants: Mapping[str, Array] | None = None,
+    flags: Sequence[str] | None = None,
+    lang: str | None = None,
+) -> tuple[Problem, Target]:
+    """Return the kernel of these arguments of `run_kernel`, and what it is to be built for."""
+    rule = _rule(size, divisors, blocks, shared)
+    problem = _problem(name, source, arguments, rule, constants, flags, lang)
+    return problem, _target(problem)
 
 
 _INSTEAD = {

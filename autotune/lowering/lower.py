@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
+from warnings import warn
 
 from autotune.errors import LoweringError
 from autotune.ir.expr import Var, as_expr
@@ -166,17 +167,28 @@ class _Lowering:
         if len(set(self.args)) < len(self.args) or len(set(places)) < len(places):
             names = ", ".join(each.name for each in self.args)
             raise LoweringError(f"{self.name}: an argument is given twice: {names}")
-        for op in self.schedule.outputs:
-            for i in range(op.num_outputs):
-                if (self.schedule[op], i) not in places:
-                    raise LoweringError(
-                        f"{self.name}: output {op.outputs[i].name} of the schedule is not among "
-                        "the arguments; add it to the argument list"
-                    )
         kept = [place for place in places if isinstance(place[0].op, ComputeOp)]
+        kept += self._discarded(places)
         if not kept:
             raise LoweringError(f"{self.name}: the schedule computes nothing, it has inputs only")
         return kept
+
+    def _discarded(self, places: Sequence[Place | None]) -> list[Place]:
+        """Return the outputs that are no arguments: computed in a workspace, as TVM does."""
+        found = [
+            (self.schedule[op], i)
+            for op in self.schedule.outputs
+            if isinstance(op, ComputeOp)
+            for i in range(op.num_outputs)
+            if (self.schedule[op], i) not in places
+        ]
+        for stage, i in found:
+            warn(
+                f"{self.name}: output {stage.op.outputs[i].name} of the schedule is not among the "
+                "arguments: it is computed and discarded; add it to the argument list to get it",
+                stacklevel=2,
+            )
+        return found
 
     def _argument_buffer(self, tensor: Tensor) -> Buffer:
         extents = [as_extent(self.simplifier.form(as_expr(e))) for e in tensor.shape]

@@ -1,0 +1,80 @@
+"""Kernel Tuner's `PythonKernel`: one configuration of a kernel as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from autotune.driver import build
+from autotune.errors import TunerError
+from autotune.kernel_tuner.checking import called
+from autotune.kernel_tuner.interface import Array, problem_of
+from autotune.kernel_tuner.launch import Divisor
+from autotune.runtime.module import Module
+
+_FLAGS = "a list with True or False for each argument"
+
+
+class PythonKernel:
+    """A kernel that is built once and called with arrays of numpy.
+
+    Args:
+        kernel_name, kernel_source, problem_size: as `tune_kernel` takes them.
+        arguments: of the shapes and dtypes of later calls.
+        params: values of the parameters.
+        inputs: accepted: all arguments are passed to the kernel.
+        outputs: which arguments a call returns; by default all.
+        device, platform, verbose: accepted for scripts.
+        block_size_names, grid_div_x, grid_div_y, grid_div_z, compiler_options, lang: as
+            `tune_kernel` takes them.
+
+    Raises:
+        TunerError: an argument is of no use here; the message says what to do.
+        CompileError: the kernel cannot be compiled.
+    """
+
+    def __init__(
+        self,
+        kernel_name: str,
+        kernel_source: object,
+        problem_size: object,
+        arguments: Sequence[object],
+        params: Mapping[str, object] | None = None,
+        inputs: Sequence[bool] | None = None,
+        outputs: Sequence[bool] | None = None,
+        device: int = 0,
+        platform: int = 0,
+        block_size_names: Sequence[str] | None = None,
+        grid_div_x: Divisor = None,
+        grid_div_y: Divisor = None,
+        grid_div_z: Divisor = None,
+        verbose: bool = True,
+        lang: str | None = None,
+        compiler_options: Sequence[str] | None = None,
+    ) -> None:
+        del inputs, device, platform, verbose
+        self._count = len(arguments)
+        self._outputs = [True] * self._count if outputs is None else list(outputs)
+        if len(self._outputs) != self._count:
+            raise TunerError(f"outputs: expected {_FLAGS}, {self._count} in all, got {outputs}")
+        divisors = (grid_div_x, grid_div_y, grid_div_z)
+        problem, target = problem_of(
+            kernel_name, kernel_source, problem_size, arguments, divisors, block_size_names,
+            flags=compiler_options, lang=lang,
+        )  # fmt: skip
+        self._rest = problem.values()[self._count :]
+        self.module: Module = build(problem.kernel(dict(params or {})), target=target)
+
+    def __call__(self, *args: Any) -> list[Array]:
+        """Run the kernel on copies, and return the outputs.
+
+        Raises:
+            TunerError: there are more or fewer arguments than before.
+            KernelError: they have another shape or dtype.
+        """
+        if len(args) != self._count:
+            raise TunerError(f"PythonKernel: expected {self._count} arguments, got {len(args)}")
+        found = called(self.module, [*args, *self._rest])
+        return [each for each, wanted in zip(found, self._outputs, strict=False) if wanted]
+
+    run_kernel = __call__
