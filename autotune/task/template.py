@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, TypeVar, overload
 
 from autotune.errors import InstantiationError, SpaceError, TemplateError
@@ -50,6 +51,18 @@ class TaskTemplate:
 
 
 TASK_TABLE: dict[str, TaskTemplate] = {}
+# Modules with templates of operators, which are imported when one is asked for.
+_LIBRARIES: list[str] = []
+
+
+def offer_library(module: str) -> None:
+    """Let a module register its templates when a task of an operator has none.
+
+    Args:
+        module: full name; tasks of operators are named with a kind of target, ``dense.cuda``.
+    """
+    if module not in _LIBRARIES:
+        _LIBRARIES.append(module)
 
 
 def find_template(name: str) -> TaskTemplate:
@@ -58,6 +71,9 @@ def find_template(name: str) -> TaskTemplate:
     Raises:
         WorkloadError: no template of this name was registered.
     """
+    if name not in TASK_TABLE and "." in name:
+        for module in _LIBRARIES:
+            import_module(module)
     if name not in TASK_TABLE:
         near = did_you_mean(name, TASK_TABLE)
         ready = (

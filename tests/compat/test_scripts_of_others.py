@@ -10,6 +10,7 @@ from autotune.errors import CompileError, GraphError
 from autotune.tvm import autotvm, relay, te, topi
 from autotune.tvm.contrib import cc, download, ndk, tar, utils
 from tests.compat.test_old_calls import added, check_added
+from tests.scripts import run_python
 
 
 def test_an_output_that_is_no_argument_is_computed_and_discarded():
@@ -99,9 +100,31 @@ def test_a_task_of_an_operator_finds_the_template_that_comes_with_autotune():
     ]
     assert len({len(task.config_space) for task in tasks}) == 1
     assert tasks[0].flop == tasks[-1].flop > 0
-    assert autotvm.create is autotvm.task.create is autotvm.task.task.create
     with pytest.raises(tvm.TVMError, match=r"no template is registered for task .conv9d\.cuda."):
         autotvm.task.create("conv9d.cuda", (), "cuda")
+
+
+ROW = (
+    '{"input": ["cuda -model=unknown", "conv2d_nchw.cuda", [["TENSOR", [1, 64, 14, 14], '
+    '"float32"], ["TENSOR", [64, 64, 1, 1], "float32"], [1, 1], [0, 0, 0, 0], [1, 1], '
+    '"float32"], {}], "config": {"index": 0, "code_hash": "", "entity": [["tile_f", "sp", '
+    '[-1, 1, 8, 1]], ["tile_y", "sp", [-1, 1, 1, 1]], ["tile_x", "sp", [-1, 1, 7, 1]], '
+    '["tile_rc", "sp", [-1, 4]], ["tile_ry", "sp", [-1, 1]], ["tile_rx", "sp", [-1, 1]], '
+    '["auto_unroll_max_step", "ot", 0], ["unroll_explicit", "ot", 0]]}, '
+    '"result": [[6.9e-05], 0, 3.3, 1571384808.1], "version": 0.2, "tvm_version": "0.7.dev1"}'
+)
+
+
+def test_a_record_of_tvm_is_instantiated_where_nothing_was_registered(tmp_path):
+    script = (
+        "from autotune.tvm import autotvm\nimport autotune.tvm as tvm, sys\n"
+        "((task_input, result),) = autotvm.record.load_from_file(sys.argv[1])\n"
+        "with tvm.target.Target(task_input.target):\n"
+        "    s, args = task_input.task.instantiate(task_input.config)\n"
+        "print(len(args), s.binds_threads())\n"
+    )
+    (tmp_path / "tvm.log").write_text(ROW + "\n")
+    assert run_python("-c", script, tmp_path / "tvm.log").stdout == "3 True\n"
 
 
 def small_network():

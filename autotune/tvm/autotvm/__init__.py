@@ -18,6 +18,7 @@ from autotune.task import (
     DispatchContext,
     FallbackContext,
     Task,
+    create,
     get_config,
     register_topi_compute,
     register_topi_schedule,
@@ -25,7 +26,7 @@ from autotune.task import (
 )
 from autotune.task import ApplyFixedConfig as apply_fixed_config
 from autotune.task.scope import GLOBAL_SCOPE
-from autotune.tvm.autotvm.task.library import create
+from autotune.task.template import offer_library
 from autotune.tvm.autotvm.tuner import callback
 from autotune.tvm.names import resolver
 
@@ -74,6 +75,8 @@ __all__ = [
     "util",
     "utils",
 ]
+
+offer_library("autotune.templates")  # TVM's templates are registered as soon as it is imported
 
 if not TYPE_CHECKING:
     __getattr__ = resolver(__name__)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from autotune.record import ApplyHistoryBest
 from autotune.task import *
 from autotune.task import __all__ as _ours
-from autotune.tvm.autotvm.task.library import create
 from autotune.tvm.autotvm.task.relay_integration import (
     extract_from_multiple_program,
     extract_from_program,
@@ -15,7 +14,6 @@ from autotune.tvm.names import resolver
 __all__ = [
     *_ours,
     "ApplyHistoryBest",
-    "create",
     "dispatcher",
     "extract_from_multiple_program",
     "extract_from_program",

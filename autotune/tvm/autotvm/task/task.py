@@ -11,6 +11,7 @@ from autotune.task import (
     Task,
     TaskTemplate,
     args_to_workload,
+    create,
     deserialize_args,
     get_config,
     register,
@@ -21,7 +22,6 @@ from autotune.task import (
 )
 from autotune.te import FlopError as FlopCalculationError
 from autotune.te import compute_flop
-from autotune.tvm.autotvm.task.library import create
 from autotune.tvm.names import resolver
 
 __all__ = [
