@@ -49,6 +49,7 @@ _HOMES = {
             "topi", "transform",
         )
     },
+    "DataType": "autotune.tvm.runtime.data_type:DataType",
     "IRModule": "autotune.tvm.relay.function:IRModule",
     "TVMError": "autotune.errors:AutotuneError",
     "build": "autotune.driver:build",

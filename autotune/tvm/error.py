@@ -2,4 +2,6 @@
 
 from autotune.errors import AutotuneError as TVMError
 
-__all__ = ["TVMError"]
+__all__ = ["InternalError", "TVMError"]
+
+InternalError = TVMError

@@ -24,7 +24,14 @@ _GONE = {
         autotvm.task.TaskExtractEnv
         autotvm.task.nnvm_integration
         autotvm.task.topi_integration.TaskExtractEnv
-        relax""",
+        relax relay.testing.darknet relay.testing.dense relay.testing.tf
+        relay.testing.yolo_detection""",
+    "networks are rewritten by relay.build; autotune.graph has their nodes, to walk or change": """
+        relay.backend relay.dataflow_pattern relay.expr.Call relay.expr_functor relay.op.annotation
+        relay.op.op relay.op.strategy""",
+    "autotune devices prints what is here, autotune.__version__ the version": """
+        libinfo support""",
+    "write the steps in Python: relay.build, autotvm, auto_scheduler": "driver.tvmc",
     "there is no tracker; LocalRunner(devices=[0, 1]) uses several devices of this host": """
         auto_scheduler.utils.check_remote auto_scheduler.utils.request_remote
         autotvm.RPCRunner autotvm.measure.RPCRunner autotvm.measure.default_module_loader
@@ -32,21 +39,24 @@ _GONE = {
         autotvm.measure.measure_methods.default_module_loader
         autotvm.measure.measure_methods.request_remote
         autotvm.measure.measure_methods.run_through_rpc autotvm.measure.request_remote
-        rpc.Server rpc.TrackerSession rpc.connect rpc.connect_tracker rpc.proxy rpc.server
+        exec rpc.Server rpc.TrackerSession rpc.connect rpc.connect_tracker rpc.proxy rpc.server
         rpc.tracker""",
     "builders and runners hold their processes themselves; use concurrent.futures for yours": """
         autotvm.measure.Executor autotvm.measure.LocalExecutor autotvm.measure.executor
         autotvm.measure.local_executor autotvm.util.pool_map autotvm.utils.pool_map
-        contrib.popen_pool""",
+        auto_scheduler.utils.call_func_with_timeout contrib.popen_pool""",
     "loops are not as long as data says; write the kernel as an autotune.SourceKernel": """
         topi.nn.sparse_dense topi.nn.sparse_transpose topi.sparse""",
     "write such a kernel in CUDA C++ or C, and tune it as an autotune.SourceKernel": """
         contrib.cblas contrib.cublas contrib.cublaslt contrib.cudnn contrib.cutlass contrib.miopen
         contrib.mkl contrib.mkldnn contrib.mps contrib.nnpack contrib.random contrib.rocblas
         contrib.sort contrib.thrust te.decl_tensor_intrin te.extern te.hybrid te.scan
+        hybrid tensor_intrin topi.cuda.tensor_intrin topi.x86.tensor_intrin
         tir.call_intrin tir.decl_buffer tir.ir_builder""",
     'the targets are "cuda", "llvm" and "c", with options as in Target("cuda -arch=sm_90")': """
-        autotvm.measure.measure_methods.set_cuda_target_arch ext_dev metal micro
+        autotvm.measure.measure_methods.set_cuda_target_arch contrib.coreml_runtime contrib.emcc
+        contrib.ethosu contrib.hexagon contrib.rocm contrib.spirv contrib.tflite_runtime
+        contrib.tvmjs contrib.xcode ext_dev metal micro
         opencl rocm target.arm_cpu target.mali target.rocm vulkan""",
     "tvm.build compiles; nothing else is to be called": """
         contrib.clang contrib.nvcc.compile_cuda contrib.nvcc.find_cuda_path
@@ -55,9 +65,11 @@ _GONE = {
     "options are in tvm.transform.PassContext; schedules have the pragmas of loops": """
         tir.transform""",
     "write the schedule as a template, and tune it with autotune.tuner.AutoTuner": """
-        meta_schedule""",
+        dlight meta_schedule te.SpecializedCondition""",
     "tvm.lower(s, args) gives the loops, tvm.build(s, args) what can be called": """
-        contrib.tedd script te.create_prim_func""",
+        contrib.tedd container ir.base ir.save_json runtime.Object runtime.vm script
+        te.create_prim_func tir.Block tir.BufferLoad tir.BufferStore tir.For tir.PrimFunc
+        tir.Schedule tir.StringImm tir.schedule tir.stmt_functor""",
     "there is no registry of functions; import what you need": "get_global_func",
     "ready templates are in autotune.templates, operators in autotune.topi": """
         topi.arm_cpu topi.bifrost topi.hls topi.intel_graphics topi.mali topi.rocm""",

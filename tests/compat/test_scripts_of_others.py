@@ -7,7 +7,7 @@ import pytest
 
 from autotune import tvm
 from autotune.errors import CompileError, GraphError
-from autotune.tvm import autotvm, relay, te, topi
+from autotune.tvm import auto_scheduler, autotvm, relay, te, topi
 from autotune.tvm.contrib import cc, download, ndk, tar, utils
 from tests.compat.test_old_calls import added, check_added
 from tests.scripts import run_python
@@ -169,3 +169,38 @@ def test_types_are_known_without_inference():
     data, _, function = small_network()
     assert relay.testing.run_infer_type(data) is data
     assert relay.testing.run_infer_type(function) is function
+
+
+@pytest.mark.parametrize(
+    ("dtype", "parts"),
+    [("float32x4", (2, 32, 4)), ("int8", (0, 8, 1)), ("uint16", (1, 16, 1)), ("bool", (1, 1, 1))],
+)
+def test_a_dtype_has_parts(dtype, parts):
+    found = tvm.DataType(dtype)
+    assert (found.type_code, found.bits, found.lanes) == parts
+    assert found == dtype
+    assert te.placeholder((4,), dtype=tvm.runtime.DataType("int8")).dtype == "int8"
+
+
+def test_numbers_are_texts_with_six_decimals():
+    shown = auto_scheduler.utils.to_str_round
+    assert shown([1, 0.5, (2.0, "x")]) == "[1, 0.500000, [2.000000, x]]"
+    assert shown({"a": 0.25}, 2) == "{'a': '0.25'}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from autotune.tvm._ffi.registry import register_func",
+        "from autotune.tvm.contrib import rpc",
+        "from autotune.tvm.error import InternalError",
+        "from autotune.tvm.ir.module import IRModule",
+        "from autotune.tvm.relay.op import nn, reduce, tensor, transform",
+        "from autotune.tvm.tir import Buffer, Stmt",
+        "from autotune.tvm.topi.cuda.injective import schedule_injective_from_existing",
+        "from autotune.tvm.topi.generic.default import default_schedule",
+        "from autotune.tvm.topi.utils import tag",
+    ],
+)
+def test_names_are_imported_from_where_scripts_look_for_them(line):
+    exec(line)

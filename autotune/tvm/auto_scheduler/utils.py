@@ -22,7 +22,19 @@ __all__ = [
     "get_func_name",
     "list_to_tuple",
     "serialize_args",
+    "to_str_round",
 ]
+
+
+def to_str_round(x: object, decimal: int = 6) -> str:
+    """Return numbers as a text with so many decimals: one, or lists of them in brackets."""
+    if isinstance(x, str):
+        return x
+    if isinstance(x, dict):
+        return str({key: to_str_round(each, decimal) for key, each in x.items()})
+    if isinstance(x, Iterable):
+        return "[" + ", ".join(to_str_round(each, decimal) for each in x) + "]"
+    return str(x) if isinstance(x, int) else f"{float(x):.{decimal}f}"  # type: ignore[arg-type]
 
 
 def array_mean(costs: Iterable[float]) -> float:

@@ -55,4 +55,6 @@ def name_of(operator: object) -> str:
 if not TYPE_CHECKING:  # in TVM 0.6 functions of operators were here as well
     from autotune.tvm.relay.operators import *
 
+    tensor = transform = reduce = operators
+
     __getattr__ = resolver(__name__)

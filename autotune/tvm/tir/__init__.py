@@ -32,6 +32,7 @@ from autotune.ir import (
     const,
 )
 from autotune.ir import Expr as PrimExpr
+from autotune.ir.stmt import Buffer, Stmt
 from autotune.te import (
     Select,
     abs,
@@ -107,6 +108,7 @@ __all__ = [
     "Add",
     "And",
     "Any",
+    "Buffer",
     "Call",
     "Cast",
     "Div",
@@ -125,6 +127,7 @@ __all__ = [
     "Range",
     "Reduce",
     "Select",
+    "Stmt",
     "Sub",
     "Var",
     "abs",

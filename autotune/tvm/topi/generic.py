@@ -1,10 +1,13 @@
 """TVM's `topi.generic`: schedules for the current target."""
 
+import sys
 from typing import TYPE_CHECKING
 
 from autotune.tvm.names import resolver
-from autotune.tvm.topi.schedules import members
+from autotune.tvm.topi.schedules import PARTS, members
 
 if not TYPE_CHECKING:
     globals().update(members("generic"))
+    for _part in PARTS:
+        sys.modules[f"{__name__}.{_part}"] = sys.modules[__name__]
     __getattr__ = resolver(__name__)

@@ -31,6 +31,8 @@ _SCHEDULED = """
     fast_softmax global_pool group_conv2d_nchw injective l2_normalize lrn matmul pool reduce
     softmax topk transpose upsampling
 """
+# Modules of such a module that scripts import; all names are in it.
+PARTS = ("default", "injective", "nn", "pooling", "reduction")
 # Operators that TVM has for one kind of target, and where they are here.
 _NAMED = {"dense_nopack": "dense", "dense_pack": "dense", "dense_small_batch": "dense",
           "dense_large_batch": "dense", "group_conv2d_nchw": "group_conv2d_nchw"}  # fmt: skip

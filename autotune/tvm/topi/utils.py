@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from autotune.topi import tag
 from autotune.topi.nn import const_matrix
 from autotune.topi.utils import (
     equal_const_int,
@@ -23,6 +24,7 @@ __all__ = [
     "get_const_tuple",
     "ravel_index",
     "simplify",
+    "tag",
     "traverse_inline",
     "unravel_index",
 ]
