@@ -28,6 +28,7 @@ from .products import (
     gemm_mma,
     gemm_padded,
     gemm_skinny_int8,
+    gemm_small_k,
     gemm_tf32,
     gemm_transposed,
     matvec_cuda,
@@ -249,6 +250,8 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
     if shape.dtype == "float32":
         family = cast(Any, gemm_float.family_of(shape, target, get_config(), fma))
         return tunable(family, shape, "cuda")
+    if gemm_small_k.beats_copies(shape, target, get_config()):
+        return tunable(cast(Any, gemm_small_k), shape, "cuda")
     if shape.dtype in HALVES and _on_copies(shape, target):
         family = gemm_padded.Padded(tensor_core_family(gemm_padded.padded(shape)))
         return tunable(family, shape, "cuda")

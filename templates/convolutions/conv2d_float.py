@@ -12,14 +12,10 @@ from types import ModuleType
 
 from autotune import Target
 
+from ..products.gemm_wgmma import has_wgmma
 from . import conv2d_bf16x3, conv2d_cuda, conv2d_im2col
 from .conv2d_shape import Conv2d
 
-# Makes the estimate of im2col comparable to that of `conv2d_bf16x3`: so the faster of both was
-# chosen for all of 30 lines and images on an H200.
-IM2COL_SHARE = 0.87
-# The same of pointwise layers, whose windows `conv2d_bf16x3` splits again for every 64 filters.
-POINTWISE_SHARE = 0.75
 # A knob that no other of these families has: by it a configuration of a log is known.
 KNOBS = {"channels": conv2d_cuda, "ahead": conv2d_bf16x3, "in_turn": conv2d_im2col}
 
@@ -36,13 +32,19 @@ def family_of(
     known = next((family for knob, family in KNOBS.items() if knob in knobs), None)
     if known or fma:
         return known or conv2d_cuda
-    cycles: dict[ModuleType, float] = {}
-    if conv2d_bf16x3.offered(shape, target):
-        cycles[conv2d_bf16x3] = conv2d_bf16x3.untuned_cycles(shape.alone, target)
+    return _fastest(shape, target)
+
+
+def _fastest(shape: Conv2d, target: Target) -> ModuleType:
+    """Return the family whose untuned choice takes the fewest cycles by its estimate."""
+    if not has_wgmma(target):
+        return conv2d_cuda
+    cycles: dict[ModuleType, float] = {
+        family: family.untuned_cycles(shape.alone, target)
+        for family in (conv2d_bf16x3, conv2d_cuda)
+    }
     if conv2d_im2col.offered(shape, target):
         # For a bias all of the matrix is written, and a K tile more is multiplied.
-        pointwise = shape.taps == 1
-        whole = replace(shape.alone, bias=shape.bias and pointwise)
-        share = POINTWISE_SHARE if pointwise else IM2COL_SHARE
-        cycles[conv2d_im2col] = share * conv2d_im2col.untuned_cycles(whole, target)
-    return min(cycles, key=lambda family: cycles[family], default=conv2d_cuda)
+        whole = replace(shape.alone, bias=shape.bias and shape.taps == 1)
+        cycles[conv2d_im2col] = conv2d_im2col.untuned_cycles(whole, target)
+    return min(cycles, key=lambda family: cycles[family])

@@ -1,24 +1,35 @@
-"""Products of float32 with a small K, on CUDA: they write much more than they read.
+"""Products of floats with a small K, on CUDA: they write much more than they read.
 
 As in the first layer of a network over some numbers a user, or over the 27 inputs of a 3x3 filter.
 A thread keeps columns of the second matrix in registers and loops over rows of the first, which a
-block stages in shared memory once: there is no main loop over K tiles.
+block stages in shared memory once: there is no main loop over K tiles. 16-bit floats are
+multiplied as floats; neighbouring threads write neighbouring columns, so that rows of any
+alignment are written in whole sectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Container, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
 
 from autotune import SourceKernel, Target, call
 
 from .. import choices, common
-from .gemm_shape import Gemm, first_names, result_name
+from ..epilogue import ACTIVATIONS, Epilogue
+from . import gemm_padded, gemm_tma
+from .gemm_shape import HALVES, Gemm, first_names, result_name
+from .gemm_wgmma import has_wgmma
 
 # The largest K, and how many numbers of the second matrix a thread may hold.
 LONGEST, MOST_HELD = 96, 192
 # Of a multiprocessor of sm_90.
 REGISTERS, SHARED_BYTES = 65536, 228 * 1024
+# Types of elements, as ``elements.h`` numbers them.
+DTYPES = ("float32", *HALVES)
+# Share of the estimate by TMA, without copies, below which it is faster: on an H100 for all but
+# one of 15 products with odd rows, from 7910x55x9 to 59553x107x90.
+OF_TMA = 1.1
 
 
 class SmallKTiling:
@@ -50,10 +61,34 @@ class SmallKTiling:
 def refusal(shape: Gemm) -> str | None:
     """Return why this kernel cannot serve a shape, or None."""
     rules = [
-        (shape.dtype != "float32", "operands must be float32"),
+        (shape.dtype not in DTYPES, f"operands must be {', '.join(DTYPES)}"),
         (shape.k > LONGEST, f"sums of more than {LONGEST}"),
     ]
     return common.first_broken(rules)
+
+
+def beats_copies(shape: Gemm, target: Target, knobs: Container[str]) -> bool:
+    """Return whether 16-bit floats with odd rows are faster so than on padded copies.
+
+    Args:
+        knobs: names of the knobs that were chosen, if any: these tell.
+    """
+    if shape.dtype not in HALVES or refusal(shape) is not None:
+        return False
+    if "tile_m" in knobs or "warps_m" in knobs:
+        return "tile_m" in knobs
+    return _beats_copies(replace(shape, epilogue=Epilogue()), target)
+
+
+@lru_cache(maxsize=1024)
+def _beats_copies(shape: Gemm, target: Target) -> bool:
+    """Return whether it is estimated to be faster than by TMA, which copies are made for."""
+    whole = gemm_padded.padded(shape)
+    odd = gemm_padded.is_needed(shape) and has_wgmma(target)
+    if not odd or gemm_tma.refusal(whole) is not None:
+        return False
+    by_tma = gemm_tma.estimate(whole, gemm_tma.default_choice(whole, target), target)
+    return float(estimate(shape, default_choice(shape, target), target)) < OF_TMA * by_tma
 
 
 def candidates(shape: Gemm) -> dict[str, list[int]]:
@@ -127,5 +162,12 @@ def kernel(shape: Gemm, choice: Mapping[str, int]) -> SourceKernel:
     sizes = common.defines(m=s.m, n=s.n, k=s.k, vec=vec, a_copy=a_copy, b_copy=b_copy, **c)
     names = [*first_names(shape), result_name(shape)]
     calls = [call("gemm_small_k", names, tiling.grid, tiling.threads, tiling.shared_bytes)]
-    texts = ["epilogue.h", "operands.h", "gemm_small_k.cu"]
-    return common.cuda_kernel(shape, texts, {**sizes, **shape.operands()}, calls)
+    element: dict[str, int] = {"ELEMENT": DTYPES.index(s.dtype)}
+    texts = ["elements.h", "epilogue.h", "operands.h"]
+    if s.dtype in HALVES:  # activations have a text of their own, faster for 16-bit floats
+        texts += ["exp2.h", "activations.h"]
+        last = ACTIVATIONS.index(s.epilogue.activation)
+        element |= {**common.defines(tf32=0, bfloat16=s.dtype == "bfloat16"), "LAST": last}
+        element |= {"ACTIVATION": 0}
+    defines = {**sizes, **shape.operands(), **element}
+    return common.cuda_kernel(shape, [*texts, "gemm_small_k.cu"], defines, calls)

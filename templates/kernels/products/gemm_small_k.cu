@@ -1,6 +1,7 @@
-// C[M, N] = A[M, K] B[K, N] of floats with a small K, bound by writing C; operands.h says how A and B are stored. A
-// thread keeps its COLS columns of B in registers and loops over the rows of a tile. Neighbouring threads have VEC
-// adjacent columns each, and again THREADS * VEC columns further.
+// C[M, N] = A[M, K] B[K, N] of floats, or of 16-bit floats that become floats when they are loaded, with a small K,
+// bound by writing C; operands.h says how A and B are stored. A thread keeps its COLS columns of B in registers and
+// loops over the rows of a tile. Neighbouring threads have VEC adjacent columns each, and again THREADS * VEC columns
+// further.
 //
 // Rows of A are in shared memory in their memory order; all threads load the same ones (broadcast). Stored as [M, K]
 // the rows of a tile are contiguous, and any four of them are aligned to 16 bytes, whatever K is. Columns of a B stored
@@ -10,33 +11,45 @@ constexpr int GROUP = 4, TILE_N = THREADS * COLS, PANELS = COLS / VEC, A_FLOATS 
 constexpr int TILES_M = (M + TILE_M - 1) / TILE_M;
 constexpr bool WHOLE_M = M % TILE_M == 0, WHOLE_N = N % TILE_N == 0;
 
-// Copies SIZE contiguous floats to shared memory, COPY at a time; those from index `there` on are 0. Each PART of them
+// Copies COUNT elements to shared memory as floats, or zeros where they do not exist.
+template <int COUNT>
+__device__ __forceinline__ void copy_elements(float* to, const Element* from, bool valid) {
+#if ELEMENT == 0
+  copy_async<COUNT>(to, from, valid);
+#else
+  float values[COUNT] = {};
+  if (valid) load_elements<COUNT>(values, from);
+  store_vector<COUNT>(to, values);
+#endif
+}
+
+// Copies SIZE contiguous elements to shared memory, COPY at a time; those from index `there` on are 0. Each PART of them
 // has a pitch of PITCH floats there.
 template <int COPY, int SIZE, int PART, int PITCH>
-__device__ __forceinline__ void copy_run(float* to, const float* __restrict__ from, int there, int tid) {
+__device__ __forceinline__ void copy_run(float* to, const Element* __restrict__ from, int there, int tid) {
 #pragma unroll
   for (int i = tid * COPY; i < SIZE; i += THREADS * COPY) {
     float* const put = to + (i / PART * PITCH + i % PART);
     if (i + COPY <= there) {
-      copy_async<COPY>(put, from + i, true);
+      copy_elements<COPY>(put, from + i, true);
     } else {
 #pragma unroll
-      for (int v = 0; v < COPY; ++v) put[v] = i + v < there ? from[i + v] : 0.0f;
+      for (int v = 0; v < COPY; ++v) copy_elements<1>(put + v, from + i + v, i + v < there);
     }
   }
 }
 
 // Copies the rows of a tile of an A stored as [K, M].
-__device__ __forceinline__ void copy_columns(float* to, const float* __restrict__ a, int m0, int tid) {
+__device__ __forceinline__ void copy_columns(float* to, const Element* __restrict__ a, int m0, int tid) {
 #pragma unroll
   for (int i = tid * A_COPY; i < A_FLOATS; i += THREADS * A_COPY) {
     const int k = i / TILE_M, m = m0 + i % TILE_M;
-    copy_async<A_COPY>(to + i, a + static_cast<size_t>(k) * M + m, WHOLE_M || m < M);
+    copy_elements<A_COPY>(to + i, a + static_cast<size_t>(k) * M + m, WHOLE_M || m < M);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) gemm_small_k(
-    const float* __restrict__ a, const float* __restrict__ b, EPILOGUE_PARAMETERS float* __restrict__ out) {
+    const Element* __restrict__ a, const Element* __restrict__ b, EPILOGUE_PARAMETERS Element* __restrict__ out) {
   extern __shared__ float4 shared_memory[];
   float* const rows = reinterpret_cast<float*>(shared_memory);
   const int tid = threadIdx.x, which = blockIdx.x / TILES_M;
@@ -61,9 +74,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_small_k(
 #pragma unroll
   for (int k = 0; k < K; ++k)
 #pragma unroll
-    for (int p = 0; p < PANELS; ++p)
-      if (exists(p))
-        load_vector<VEC>(right + k * COLS + p * VEC, b + static_cast<size_t>(k) * N + n0 + column(p));
+    for (int p = 0; p < PANELS; ++p) {
+      if (!exists(p)) continue;
+      float values[VEC];
+      load_elements<VEC>(values, b + static_cast<size_t>(k) * N + n0 + column(p));
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) right[k * COLS + p * VEC + v] = values[v];
+    }
 #endif
   copy_commit();
   copy_wait<0>();
@@ -89,8 +106,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemm_small_k(
       for (int v = 0; v < VEC; ++v) values[v] = sum[p * VEC + v];
 #if FOLLOWS
       finish<1>(values, epilogue, n, at);
+#if ELEMENT > 0
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) values[v] = last_step(values[v]);
 #endif
-      store_vector<VEC>(out + at, values);
+#endif
+      store_elements<VEC>(out + at, values);
     }
   };
 #pragma unroll 1

@@ -153,6 +153,13 @@ def test_lines_with_wide_dilations_are_dense_convolutions_down_the_columns_of_an
     assert conv2d_bf16x3.offered(line, HOPPER)
 
 
+def test_short_lines_with_dilations_too_wide_for_fmaf_have_a_kernel():
+    sides, holes = (0, 320, 0, 320), (1, 64)
+    args = (1, 1, 370, 346, 2, 1, 11, (1, 1), sides, True, False, False, False, holes, 1, "silu")
+    task = create("conv2d_nchw.cuda", args, HOPPER)
+    assert [one.entry for one in task.instantiate(task.default()).calls] == ["conv2d_bf16x3"]
+
+
 def test_other_lines_are_images_of_rows_whose_halo_is_in_the_rows_beside_them():
     line = Conv2d(1, 1, 4000, 64, 64, 1, 3, (1, 1), (0, 1), False, False)
     image = conv2d_bf16x3.tiled(line)
