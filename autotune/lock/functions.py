@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from autotune.errors import LockError
 
@@ -72,20 +74,9 @@ def function_of_row(where: str, row: object) -> LockedFunction:
     """
     if not isinstance(row, dict):
         raise LockError(f"{where}: expected a table, got {row!r:.80}")
-    missing = [key for key in _TEXTS if not isinstance(row.get(key), str)]
-    missing += [key for key in _HASHES if not _is_list(row.get(key), str) or not row[key]]
-    if missing:
-        raise LockError(f"{where}: expected a text as {', '.join(missing)}")
-    unknown = sorted(set(row) - {each.name for each in fields(LockedFunction)})
-    if unknown:
-        raise LockError(f"{where}: {unknown[0]} is unknown; upgrade autotune, or lock again")
-    times, intervals = row.get("microseconds", []), row.get("ci95", [])
-    count = len(row["text_sha256"])
-    timed = _is_list(times, float) and len(times) in (0, count) and all(t > 0 for t in times)
-    sure = isinstance(intervals, list) and len(intervals) in (0, count)
-    if not timed or not sure or not all(_is_list(i, float) and len(i) == 2 for i in intervals):
-        raise LockError(f"{where}: expected one time of each kernel, got {times!r:.80}")
-    if len(row["code_sha256"]) != count:
+    _check_keys(where, row)
+    _check_times(where, row)
+    if len(row["code_sha256"]) != len(row["text_sha256"]):
         raise LockError(f"{where}: expected one hash of each kernel's machine code")
     for key in ("choice", "graph"):
         try:
@@ -96,9 +87,30 @@ def function_of_row(where: str, row: object) -> LockedFunction:
         **{key: row[key] for key in _TEXTS},
         text_sha256=tuple(row["text_sha256"]),
         code_sha256=tuple(row["code_sha256"]),
-        microseconds=tuple(times),
-        ci95=tuple((low, high) for low, high in intervals),
+        microseconds=tuple(row.get("microseconds", [])),
+        ci95=tuple((low, high) for low, high in row.get("ci95", [])),
     )
+
+
+def _check_keys(where: str, row: Mapping[str, object]) -> None:
+    """Refuse a row in which a key is missing or unknown."""
+    missing = [key for key in _TEXTS if not isinstance(row.get(key), str)]
+    missing += [key for key in _HASHES if not _is_list(row.get(key), str) or not row[key]]
+    if missing:
+        raise LockError(f"{where}: expected a text as {', '.join(missing)}")
+    unknown = sorted(set(row) - {each.name for each in fields(LockedFunction)})
+    if unknown:
+        raise LockError(f"{where}: {unknown[0]} is unknown; upgrade autotune, or lock again")
+
+
+def _check_times(where: str, row: Mapping[str, Any]) -> None:
+    """Refuse times and confidence intervals unless there is one of each kernel, or none at all."""
+    times, intervals = row.get("microseconds", []), row.get("ci95", [])
+    count = len(row["text_sha256"])
+    timed = _is_list(times, float) and len(times) in (0, count) and all(t > 0 for t in times)
+    sure = isinstance(intervals, list) and len(intervals) in (0, count)
+    if not timed or not sure or not all(_is_list(i, float) and len(i) == 2 for i in intervals):
+        raise LockError(f"{where}: expected one time of each kernel, got {times!r:.80}")
 
 
 def _is_list(value: object, kind: type) -> bool:

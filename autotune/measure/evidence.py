@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 
 
 @dataclass(frozen=True)
-class Raced:
-    """One that ran in a final race.
+class RacedCandidate:
+    """A candidate that ran in a final race.
 
     Attributes:
         key: of the candidate.
@@ -41,7 +41,7 @@ class Race:
         others: keys written by a later version.
     """
 
-    candidates: tuple[Raced, ...] = ()
+    candidates: tuple[RacedCandidate, ...] = ()
     tied: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
     trial: float | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from autotune.measure.evidence import NAMES, NOTHING, Energy, Evidence, Race, Raced
+from autotune.measure.evidence import NAMES, NOTHING, Energy, Evidence, Race, RacedCandidate
 from autotune.utils.plain_data import (
     count,
     flag,
@@ -115,7 +115,7 @@ def _keys_to_json(keys: tuple[str, ...]) -> list[int | str]:
     return [key_to_json(key) for key in keys]
 
 
-def _raced_to_json(one: Raced) -> dict[str, object]:
+def _raced_to_json(one: RacedCandidate) -> dict[str, object]:
     """Return one that ran: a point of a space by its index, anything else by its key."""
     name = key_to_json(one.key)
     row: dict[str, object] = {"index": name} if isinstance(name, int) else {"key": name}
@@ -148,9 +148,9 @@ def _race(given: object) -> Race:
     )
 
 
-def _raced(given: object) -> Raced:
+def _raced(given: object) -> RacedCandidate:
     row = mapping(given)
-    return Raced(
+    return RacedCandidate(
         key=key_from_json(row["key"] if "key" in row else count(row["index"])),
         seconds=number(row["seconds"]) if "seconds" in row else None,
         medians=_all(number, row.get("medians")),

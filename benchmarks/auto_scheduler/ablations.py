@@ -15,7 +15,7 @@ from autotune.auto_scheduler.search.models import prior, row_model
 from autotune.auto_scheduler.search.models.common_model import CommonModel
 from autotune.auto_scheduler.search.space import annotate_gpu
 from autotune.auto_scheduler.search.space.program import Rows
-from autotune.auto_scheduler.search.space.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.auto_scheduler.sketch import warpgroups
 
 
@@ -36,7 +36,7 @@ def _without_estimate() -> None:
 
 
 def _without_crossover() -> None:
-    setattr(Sampler, "cross", lambda self, a, b: a[:0])  # noqa: B010
+    setattr(RowSampler, "cross", lambda self, a, b: a[:0])  # noqa: B010
 
 
 def _without_common() -> None:

@@ -40,7 +40,7 @@ from autotune.auto_scheduler.search.models.common_model import (
 from autotune.auto_scheduler.search.models.descriptor import Descriptor, described
 from autotune.auto_scheduler.search.models.prior import FILE, columns_of, fitted, shipped
 from autotune.auto_scheduler.search.space.program import Rows
-from autotune.auto_scheduler.search.space.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.measure import MeasureResult
 from benchmarks.auto_scheduler.cases import CASES
 
@@ -135,7 +135,7 @@ def write(known: dict[str, Trials], add: bool) -> None:
     )
 
 
-def first_arm() -> tuple[AnalyticalCostModel, Sampler]:
+def first_arm() -> tuple[AnalyticalCostModel, RowSampler]:
     """Return the cost model of a program, and what draws rows of it."""
     arm = SketchPolicy(task_of("conv64"), XGBModel(), seed=0).proposer.arms[0]
     return arm.cost_model, arm.sampler

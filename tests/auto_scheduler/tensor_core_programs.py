@@ -6,7 +6,7 @@ import numpy as np
 from autotune import te
 from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.space.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.driver import kernel_of
 from autotune.kernel import launch_violation
 
@@ -45,7 +45,7 @@ def programs(tensors, kind, target="cuda -arch=sm_90"):
 
 def kernels(task, model, count, seed=0):
     """Drawn rows of a program, and their kernels."""
-    rows = Sampler(model.program, model.limits(), np.random.default_rng(seed)).draw(count)
+    rows = RowSampler(model.program, model.limits(), np.random.default_rng(seed)).draw(count)
     return rows, [
         kernel_of(task.realise(model.program.candidate(row)).what, task.target, f"k{i}")
         for i, row in enumerate(rows)

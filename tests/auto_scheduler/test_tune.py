@@ -30,7 +30,7 @@ from autotune.auto_scheduler import (
 )
 from autotune.errors import AutotuneError
 from autotune.measure import Session
-from autotune.measure.evidence import Evidence, Race, Raced
+from autotune.measure.evidence import Evidence, Race, RacedCandidate
 from autotune.measure.types import MeasureResult
 from autotune.topi.testing import conv2d_nchw_python
 from tests.auto_scheduler.graphs import matmul
@@ -303,7 +303,7 @@ def test_what_a_race_passed_over_does_not_come_before_its_winner():
     lucky, raced, later = (
         SimpleNamespace(key=k, task=SimpleNamespace(workload_key="w")) for k in "abc"
     )
-    proof = Evidence(race=Race((Raced("b", 2.0),), passed_over=("a",)))
+    proof = Evidence(race=Race((RacedCandidate("b", 2.0),), passed_over=("a",)))
     pairs = [
         (lucky, MeasureResult((1.0,), 0, 1.0, 0.0)),
         (raced, MeasureResult((0.5,), 0, 1.0, 0.0)),

@@ -13,7 +13,7 @@ from autotune.auto_scheduler import (
 )
 from autotune.auto_scheduler.search.analytical.products import ProductCostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.space.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.codegen import kernel_of_schedule
 from autotune.errors import InstantiationError, LoweringError, ScheduleError
 from autotune.kernel.layout import with_layouts
@@ -59,7 +59,7 @@ def _draw(seed, rng, name, language, workload, count, kind=object):
             (each.program, row)
             for each in programs
             if isinstance(each, kind)
-            for row in Sampler(each.program, each.limits(), np.random.default_rng(seed)).draw(2)
+            for row in RowSampler(each.program, each.limits(), np.random.default_rng(seed)).draw(2)
         ]
     except Exception as error:  # nothing a rule or a sampler meets may raise
         failure = f"{type(error).__name__}: {error}"

@@ -7,7 +7,7 @@ import pytest
 
 from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
 from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
-from autotune.auto_scheduler.search.space.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.driver import build
 from autotune.target import Target
 from tests.auto_scheduler.convolutions import Conv, models_of
@@ -54,7 +54,7 @@ def check(conv, kind, count=6, parts=1, copies=0):
     """Compare with integers, whose sums are exact, five times: a race would move."""
     task, found = models_of(conv, kind, Target("cuda").arch)
     model = next(each for each in found if each.batch == parts and len(copies_of(each)) >= copies)
-    rows = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(count)
+    rows = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(count)
 
     def built(row):
         schedule, arguments = task.realise(model.program.candidate(row)).what

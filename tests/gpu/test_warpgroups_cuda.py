@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from autotune.auto_scheduler.search.space.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.driver import build
 from autotune.target import Target
 from tests.auto_scheduler.sketch.test_warpgroups import warpgroup_models
@@ -55,7 +55,7 @@ def test_products_of_warpgroups_are_right_on_the_device(name):
 def test_rows_of_the_search_by_warpgroups_are_right_on_the_device(transposed):
     tensors = definition(*SIZES, cast=True, transposed=transposed)
     task, (model, *_), _ = warpgroup_models(tensors, "cuda")
-    rows = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(32)
+    rows = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(32)
 
     def built(row):
         schedule, arguments = task.realise(model.program.candidate(row)).what

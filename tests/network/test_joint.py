@@ -25,7 +25,7 @@ from autotune.network.implementations import offers_of
 from autotune.network.layer import layers_of
 from autotune.network.tuning import tune
 from autotune.network.tuning.budget import Budget
-from autotune.network.tuning.program_race import Raced
+from autotune.network.tuning.program_race import FunctionRace
 from autotune.network.tuning.tuning_log import NetworkLog
 from autotune.network.tuning.variants import Variants
 from autotune.target import Target
@@ -304,7 +304,7 @@ def test_a_part_that_stands_elsewhere_too_keeps_what_won_its_own_race(tmp_path, 
 
     def race(finalists, instances, left_s):
         return [
-            Raced(key, "", field[-1], (1.0,) * len(field), tuple(field), 4)
+            FunctionRace(key, "", field[-1], (1.0,) * len(field), tuple(field), 4)
             for key, field in finalists.items()
         ]
 

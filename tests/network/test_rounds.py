@@ -7,7 +7,7 @@ import pytest
 
 from autotune.errors import MeasureError, RecordError
 from autotune.network.choice import RULE, Choice
-from autotune.network.tuning.program_race import Raced
+from autotune.network.tuning.program_race import FunctionRace
 from autotune.network.tuning.rounds import Rounds
 from autotune.network.tuning.whole_race import race_whole
 from autotune.target import Target
@@ -144,7 +144,7 @@ class Whole:
 def raced(signature, *seconds):
     field = (RULE, choice("a"), choice("b"))[: len(seconds)]
     best = min(range(len(seconds)), key=seconds.__getitem__)
-    return Raced(signature, signature, field[best], tuple(seconds), field, 5)
+    return FunctionRace(signature, signature, field[best], tuple(seconds), field, 5)
 
 
 def test_the_whole_network_decides_where_single_kernels_said_otherwise():

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from autotune.auto_scheduler.search.analytical.estimates import Estimates
 from autotune.auto_scheduler.search.space.program import Program, Rows
-from autotune.auto_scheduler.search.space.sampler import RowLimits, Sampler
+from autotune.auto_scheduler.search.space.sampler import RowLimits, RowSampler
 from autotune.auto_scheduler.search.space.transfer import Kind
 
 Row = npt.NDArray[np.int64]
@@ -81,7 +81,7 @@ class Arm:
     """
 
     cost_model: AnalyticalCostModel
-    sampler: Sampler
+    sampler: RowSampler
     seen: set[bytes] = field(default_factory=set)
     rows: list[Row] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)

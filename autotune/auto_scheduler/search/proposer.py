@@ -15,7 +15,7 @@ from autotune.auto_scheduler.search.models.descriptor import Descriptor
 from autotune.auto_scheduler.search.models.row_model import Features, RowModel
 from autotune.auto_scheduler.search.shared import GroupMember, TaskGroup
 from autotune.auto_scheduler.search.space.program import FactorSlot, Program, Rows
-from autotune.auto_scheduler.search.space.sampler import Sampler, distinct
+from autotune.auto_scheduler.search.space.sampler import RowSampler, distinct
 from autotune.auto_scheduler.search.stack import Stack, stacks_of
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.transform_steps import TransformStep
@@ -96,7 +96,9 @@ class Proposer:
         self.rng = rng
         self.effort = effort or Effort()
         self.ranks = ranks
-        self.arms = [Arm(each, Sampler(each.program, each.limits(), rng)) for each in cost_models]
+        self.arms = [
+            Arm(each, RowSampler(each.program, each.limits(), rng)) for each in cost_models
+        ]
         common = None if membership is None else membership[0].model
         self.stacks = stacks_of(cost_models, rng)
         # The best rows of the last batch, by stack.

@@ -20,7 +20,7 @@ from autotune.auto_scheduler.search.analytical.same_code import PlainSum
 from autotune.auto_scheduler.search.analytical.tiles import Number, Tiled, TiledAxis, TileInput
 from autotune.auto_scheduler.search.arm import AnalyticalCostModel, Row
 from autotune.auto_scheduler.search.space.program import FactorSlot, Rows, Slot
-from autotune.auto_scheduler.search.space.sampler import TINY, RowLimits, Sampler
+from autotune.auto_scheduler.search.space.sampler import TINY, RowLimits, RowSampler
 
 # How often new rows are looked for where there are rows of the last time.
 _FRESH_TRIES = 2
@@ -47,7 +47,7 @@ class Stack:
         self.members = tuple(members)
         self.cost_model = models[0] if len(models) == 1 else StackedCostModel(_gpu_models(models))
         self.limits = self.cost_model.limits()
-        self.sampler = Sampler([each.program for each in models], self.limits, rng)
+        self.sampler = RowSampler([each.program for each in models], self.limits, rng)
         self._width = models[0].program.width
         self._pool: Rows | None = None
 
@@ -126,7 +126,7 @@ class StackedCostModel:
         return self._of(rows).apart(rows[:, :-1])
 
     def limits(self) -> RowLimits:
-        """Return what rows of a stack have to keep, for a `Sampler`."""
+        """Return what rows of a stack have to keep, for a `RowSampler`."""
         budgets = self._members[0].limits().budgets
         return RowLimits(budgets, self.repair, self.feasible, self.apart)
 

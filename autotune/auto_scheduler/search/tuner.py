@@ -15,7 +15,7 @@ from autotune.tuner.tuner import Tuner
 _FEWEST, _MOST = 8, 64
 
 
-class Policy(Protocol):
+class StateProposer(Protocol):
     """Proposes states of a task; see `SearchPolicy`."""
 
     @property
@@ -37,7 +37,7 @@ class SketchTuner(Tuner):
         per_round: states that are proposed together at most.
     """
 
-    def __init__(self, policy: Policy, per_round: int = _MOST) -> None:
+    def __init__(self, policy: StateProposer, per_round: int = _MOST) -> None:
         super().__init__(policy.task)
         self.policy = policy
         self.per_round = max(1, per_round)

@@ -15,7 +15,7 @@ from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.search.arm import AnalyticalCostModel
 from autotune.auto_scheduler.search.params import DEFAULT_PARAMS
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.space.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.errors import AutotuneError
 from autotune.lowering import lower_schedule
@@ -77,7 +77,7 @@ def _best(programs: Sequence[AnalyticalCostModel]) -> RecordedState | None:
     least, best = inf, None
     share = max(_ROWS // max(len(programs), 1), _LEAST_ROWS)
     for model in programs:
-        rows = Sampler(model.program, model.limits(), rng).draw(share)
+        rows = RowSampler(model.program, model.limits(), rng).draw(share)
         if not model.program.slots or not len(rows):
             continue
         found = model(rows)

@@ -14,8 +14,8 @@ from autotune.errors import CompilerMissing
 from autotune.measure.batcher import JOIN_S
 from autotune.measure.build.job import BuildJob, BuildReply, Compiled, NotCompiled, reply_of
 from autotune.measure.process.blame import (
-    Case,
-    Memory,
+    Attempts,
+    OutOfMemoryWatch,
     killed_from_outside,
     tells_of_no_room,
 )
@@ -104,7 +104,7 @@ class BuildPool:
         self._starting = threading.Lock()
         self._paused_at = 0.0
         self._paused_s = 0.0
-        self._memory = Memory()
+        self._memory = OutOfMemoryWatch()
         self._changing = threading.Lock()
         self._serving = 0
         self._lost: StartFailed | None = None
@@ -196,21 +196,21 @@ class BuildPool:
             WorkerEnded: the pool is being closed.
             MeasureError: the disk stays full.
         """
-        case = Case(self._memory)
+        attempts = Attempts(self._memory)
         while True:
             worker.start()
             started = time.perf_counter() - self._paused()
             reply = self._ask(worker, order)
             if isinstance(reply, Compiled) or reply.reason != "crashed":
                 break
-            if self._is_to_blame(case, reply):
-                reply = replace(reply, message=case.verdict(reply.message))
+            if self._is_to_blame(attempts, reply):
+                reply = replace(reply, message=attempts.verdict(reply.message))
                 break
-            worker.rest(case.pause_s)
+            worker.rest(attempts.pause_s)
         seconds = time.perf_counter() - self._paused() - started
         return _result(order, reply, seconds)
 
-    def _is_to_blame(self, case: Case, crash: NotCompiled) -> bool:
+    def _is_to_blame(self, attempts: Attempts, crash: NotCompiled) -> bool:
         """Record a crash; return whether the job is to blame for it.
 
         Raises:
@@ -218,8 +218,8 @@ class BuildPool:
         """
         full = self._scratch.lacks_room()
         if full is None and not tells_of_no_room(crash.message):
-            return case.killed() if crash.killed else case.struck()
-        if not case.lacked():
+            return attempts.killed() if crash.killed else attempts.struck()
+        if not attempts.lacked():
             return False
         if full is not None:
             raise full

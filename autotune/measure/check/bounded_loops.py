@@ -19,7 +19,7 @@ from autotune.ir import IntImm, IterVar, ProducerLoad, Reduce, is_float
 from autotune.ir.structure import walk
 from autotune.kernel.kernel import Argument, Kernel, KernelCall
 from autotune.measure.check.bounded_expr import Bounded, BoundedWriter
-from autotune.measure.check.bounded_reduction import State, state_of
+from autotune.measure.check.bounded_reduction import ReductionState, state_of
 from autotune.measure.check.bounded_text import C_TYPES, HELPERS, memory_type
 from autotune.measure.check.rounding import LARGEST, SHORT
 from autotune.te import ComputeOp, Tensor, post_order
@@ -128,7 +128,9 @@ class _Loops:
                 self._store(op, self._chosen(op, state))
         self._inner = None
 
-    def _add_terms(self, op: ComputeOp, first: Reduce, block: _Block, state: State) -> None:
+    def _add_terms(
+        self, op: ComputeOp, first: Reduce, block: _Block, state: ReductionState
+    ) -> None:
         names = [f"r{n}" for n in range(len(first.axes))]
         last = _extent(first.axes[-1])
         together = next((n for n in _UNROLLED if last % n == 0), 1)
@@ -144,7 +146,7 @@ class _Loops:
                     state.add(self.writer)
 
     @contextmanager
-    def _each(self, op: ComputeOp, block: _Block, state: State) -> Iterator[None]:
+    def _each(self, op: ComputeOp, block: _Block, state: ReductionState) -> Iterator[None]:
         """Write loops over the elements of a block, whose state has the index ``j`` in them."""
         with self.writer.block("for (int64_t h = 0; h < height; h++)"):
             self.writer.lines.extend(
@@ -194,7 +196,7 @@ class _Loops:
                 self.writer.lines.append(f"{copy}[{to}] = {name}[{source}];")
         return _Stored(copies[of.value], copies.get(of.error, ""))
 
-    def _chosen(self, op: ComputeOp, state: State) -> list[Bounded]:
+    def _chosen(self, op: ComputeOp, state: ReductionState) -> list[Bounded]:
         results = state.end(self.writer)
         return [results[e.value_index] for e in op.body if isinstance(e, Reduce)]
 

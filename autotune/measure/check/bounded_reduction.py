@@ -19,14 +19,14 @@ _FEW = 8
 _MANY = 64
 
 
-def state_of(reduce: Reduce, terms: int, sums: str | None = None) -> State:
+def state_of(reduce: Reduce, terms: int, sums: str | None = None) -> ReductionState:
     """Return the state of a reduction with a number of terms, whose sums have some dtype."""
     if reduce.combiner.name == "sum" and is_float(reduce.sources[0].dtype):
         return _Sum(reduce, terms, sums or reduce.sources[0].dtype)
     return _Combined(reduce, terms)
 
 
-class State(ABC):
+class ReductionState(ABC):
     """The arrays of a reduction, and the statements that begin, continue and end it.
 
     Attributes:
@@ -71,7 +71,7 @@ class State(ABC):
 TRUE = "((int64_t)1ll)"
 
 
-class _Sum(State):
+class _Sum(ReductionState):
     """A sum: its value ``s``, the errors of its terms ``e``, the sum of their sizes ``a``, that of
     their squares ``q``, and the largest partial sum ``m``."""
 
@@ -114,7 +114,7 @@ class _Sum(State):
         return [Bounded("s[j]", dtype, writer.fresh("double", f"known(e[j] + {rounded})"))]
 
 
-class _Combined(State):
+class _Combined(ReductionState):
     """Any other reduction: what its combiner says, and the errors that follow."""
 
     def __init__(self, reduce: Reduce, terms: int) -> None:

@@ -14,7 +14,7 @@ from autotune.errors import AutotuneError, CompilerCrashed, MeasureError
 from autotune.kernel.kernel import Kernel
 from autotune.measure.check.bounded_loops import BoundedKernel, bounded_kernel
 from autotune.measure.check.expected import Expected, expected
-from autotune.measure.process.blame import Case, Memory, tells_of_no_room
+from autotune.measure.process.blame import Attempts, OutOfMemoryWatch, tells_of_no_room
 from autotune.measure.process.scratch import Scratch
 from autotune.measure.process.worker import WorkerEnded
 from autotune.measure.run.device_process import LocalDeviceProcess
@@ -133,23 +133,23 @@ def _prepare(
     What was killed, or found no memory, is done again as for trials, see
     `autotune.measure.process.blame`.
     """
-    case = Case(Memory())
+    attempts = Attempts(OutOfMemoryWatch())
     while True:
         try:
             built = compile_kernel(kernel, Target("c"), timeout_s=_TIMEOUT_S, out_dir=folder)
             pairs = zip(inputs, kernel.inputs, strict=True)
             return built, tuple(_widen(p, a.dtype, folder / f"{a.name}.npy") for p, a in pairs)
         except (CompilerCrashed, OSError) as error:
-            if _is_final(case, error):
-                raise MeasureError(case.verdict(str(error))) from error
-            time.sleep(case.pause_s)
+            if _is_final(attempts, error):
+                raise MeasureError(attempts.verdict(str(error))) from error
+            time.sleep(attempts.pause_s)
 
 
-def _is_final(case: Case, error: CompilerCrashed | OSError) -> bool:
+def _is_final(attempts: Attempts, error: CompilerCrashed | OSError) -> bool:
     """Record a crash or a lack; return whether to try no more."""
     if isinstance(error, OSError) or tells_of_no_room(str(error)):
-        return case.lacked()
-    return case.killed() if error.killed else case.struck()
+        return attempts.lacked()
+    return attempts.killed() if error.killed else attempts.struck()
 
 
 def _widen(path: str, dtype: str, place: Path) -> str:

@@ -39,7 +39,7 @@ _Key = tuple[tuple[Argument, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Data:
+class ArgumentFiles:
     """Files with the values of the arguments that are read, and of those that are written.
 
     Attributes:
@@ -78,7 +78,7 @@ class Oracle:
         self._policy = policy
         self._scratch = Scratch("data")
         self._inputs: dict[tuple[Argument, ...], tuple[str, ...]] = {}
-        self._known: dict[_Key, Data] = {}
+        self._known: dict[_Key, ArgumentFiles] = {}
         self._numbers = itertools.count()
         self._said: set[str] = set()
         self._loops = loops or PlainLoops()
@@ -88,12 +88,12 @@ class Oracle:
 
     def known(
         self, kernel: Kernel, expected: bool = True, reference: Reference | None = None
-    ) -> Data | None:
+    ) -> ArgumentFiles | None:
         """Return what `data` would, if that takes no time."""
         args = natural_args(kernel.args)
         known = self._known.get((args, _captured(reference)))
         if known is None and not expected and args in self._inputs:
-            return Data(self._inputs[args], ())
+            return ArgumentFiles(self._inputs[args], ())
         return known
 
     def data(
@@ -102,7 +102,7 @@ class Oracle:
         kernel: Kernel,
         expected: bool = True,
         reference: Reference | None = None,
-    ) -> Data:
+    ) -> ArgumentFiles:
         """Return the files for a kernel of this workload.
 
         Candidates of one workload nearly always have the same arguments and the same reference; a
@@ -174,7 +174,7 @@ class Oracle:
 
     def _expected(
         self, workload: Workload, reference: Reference, kernel: Kernel, inputs: tuple[str, ...]
-    ) -> Data:
+    ) -> ArgumentFiles:
         """Call a reference, or run the plain loops of what is to be computed."""
         match reference:
             case Called(function):
@@ -215,22 +215,24 @@ class Oracle:
             found.append(replace(limits, values=made_of.values, bounds=made_of.bounds))
         return found
 
-    def _checked(self, inputs: tuple[str, ...], kernel: Kernel, made: Sequence[Expected]) -> Data:
+    def _checked(
+        self, inputs: tuple[str, ...], kernel: Kernel, made: Sequence[Expected]
+    ) -> ArgumentFiles:
         checks = []
         for argument, one in zip(kernel.outputs, made, strict=True):
             allowed = self._policy.fitting(one)
             bounds = "" if allowed.bounds is None else self._write(allowed.bounds)
             values = self._write(allowed.values)
             checks.append(Check(argument.name, values, bounds, allowed.spread, allowed.basis))
-        return Data(inputs, tuple(checks))
+        return ArgumentFiles(inputs, tuple(checks))
 
-    def _unverified(self, name: str, inputs: tuple[str, ...], reason: object) -> Data:
+    def _unverified(self, name: str, inputs: tuple[str, ...], reason: object) -> ArgumentFiles:
         said = f"task {name}: results are not verified: {reason}"
         # Once, however many signatures its kernels have.
         if said not in self._said and not self._over:
             self._said.add(said)
             logger.warning("%s", said)
-        return Data(inputs, ())
+        return ArgumentFiles(inputs, ())
 
     def _write(self, value: Array) -> str:
         try:

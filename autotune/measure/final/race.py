@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from autotune.errors import MeasureError
 from autotune.measure.base import Runner, runs_on_host, target_of
-from autotune.measure.evidence import Race, Raced
+from autotune.measure.evidence import Race, RacedCandidate
 from autotune.measure.final.choose import Finalist, choose, tie_set
 from autotune.measure.final.decided import InterimTimes, is_decided
 from autotune.measure.parts import chosen_builder, chosen_runner
@@ -54,7 +54,7 @@ class RaceResult:
         early = self.rounds[0] < self.rounds[1]
         return Race(
             candidates=tuple(
-                Raced(
+                RacedCandidate(
                     key=one.key,
                     seconds=one.seconds,
                     medians=tuple(t.median for t in timings),

@@ -45,26 +45,26 @@ def killed_from_outside(exit_code: int | None) -> bool:
     return exit_code is not None and -exit_code in _FROM_OUTSIDE
 
 
-class Memory:
-    """Whether memory ran out lately. Looking takes too long to be done for each trial."""
+class OutOfMemoryWatch:
+    """Tells whether memory ran out lately. Asking takes too long to do it for each trial."""
 
     def __init__(self) -> None:
         self._oom_kills = oom_kills()
 
     def ran_out(self) -> bool:
-        """Return whether Linux killed anything for want of memory since the last look."""
+        """Return whether Linux killed a process for lack of memory since the last call."""
         before, self._oom_kills = self._oom_kills, oom_kills()
         return self._oom_kills > before
 
 
-class Case:
+class Attempts:
     """The failures so far of one trial, or of one attempt to start, and whether to try again.
 
     Args:
         memory: tells what a kill is due to; None where that makes no difference.
     """
 
-    def __init__(self, memory: Memory | None = None) -> None:
+    def __init__(self, memory: OutOfMemoryWatch | None = None) -> None:
         self._memory = memory
         self._deaths = self._strikes = self._starved = self._shortages = 0
 

@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError
 from typing import Generic, TypeVar
 
 from autotune.errors import MeasureError
-from autotune.measure.process.blame import Case, killed_from_outside
+from autotune.measure.process.blame import Attempts, killed_from_outside
 from autotune.utils.children import Child, ChildDied, ChildTimeout
 
 _START_TIMEOUT_S = 60.0
@@ -146,14 +146,14 @@ class Worker(Generic[Reply]):
         """
         if self._child is not None:
             return self._child
-        case = Case()
+        attempts = Attempts()
         while True:
-            self.rest(case.pause_s)
+            self.rest(attempts.pause_s)
             try:
                 return self._begin()
             except _NotReady as error:
-                if case.lacked() if error.passing else case.struck():
-                    raise self._failure(f"{error} ({case.tries} attempts)") from error
+                if attempts.lacked() if error.passing else attempts.struck():
+                    raise self._failure(f"{error} ({attempts.tries} attempts)") from error
 
     def rest(self, seconds: float) -> None:
         """Wait.

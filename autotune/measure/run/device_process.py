@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Protocol
 
 from autotune.measure.exclusive.devices import device_name
-from autotune.measure.process.blame import Case, Memory, killed_from_outside
+from autotune.measure.process.blame import Attempts, OutOfMemoryWatch, killed_from_outside
 from autotune.measure.process.died import Died
 from autotune.measure.process.worker import StartFailed, Worker
 from autotune.measure.run.gate import HostGate
@@ -85,7 +85,7 @@ class LocalDeviceProcess:
         self._gate = gate
         self._is_quiet = False
         self._target = Target(setup.target)
-        self._memory = Memory()
+        self._memory = OutOfMemoryWatch()
         changed = {**dict.fromkeys(QUIET_NUMPY, "1"), "TMPDIR": folder}
         restored = tuple((name, os.environ.get(name)) for name in changed)
         setup = replace(setup, restored=restored)
@@ -135,7 +135,7 @@ class LocalDeviceProcess:
             StartFailed: no process could be started, or none could be forked for the job.
             WorkerEnded: `end` was called.
         """
-        case = Case(self._memory)
+        attempts = Attempts(self._memory)
         while True:
             started, waited_s = time.perf_counter(), self.waited_s
             try:
@@ -146,13 +146,13 @@ class LocalDeviceProcess:
             all_s = time.perf_counter() - started - (self.waited_s - waited_s)
             self.busy_s += _time_s(reply, all_s)
             if isinstance(reply, Unable):
-                if case.lacked():
-                    raise StartFailed(f"{reply.message} ({case.tries} attempts)")
+                if attempts.lacked():
+                    raise StartFailed(f"{reply.message} ({attempts.tries} attempts)")
             elif not (isinstance(reply, Died) and blameless):
                 return reply
-            elif case.killed():
-                return replace(reply, message=case.verdict(reply.message))
-            self.worker.rest(case.pause_s)
+            elif attempts.killed():
+                return replace(reply, message=attempts.verdict(reply.message))
+            self.worker.rest(attempts.pause_s)
 
     def _attempt(self, job: Job) -> tuple[Reply, bool]:
         """Do a job once; return the reply, and whether another program may be to blame for it."""

@@ -50,7 +50,7 @@ class RunOptions:
         }
 
 
-def run_job(
+def job_of(
     state: WorkloadState,
     options: RunOptions,
     inp: MeasureInput,
@@ -59,7 +59,7 @@ def run_job(
     best_s: float | None = None,
     energy: bool = False,
 ) -> RunJob:
-    """Return what the process of a device must know to run a candidate.
+    """Return the job for the process of a device that runs a candidate.
 
     Args:
         energy: whether its energy is measured.
@@ -105,7 +105,7 @@ def run_trial(
     written = 0 if built.kernel is None else output_bytes(built.kernel)
     check: Check = "never" if built.kernel is None else options.verify.check(inp, written)
     best_s = state.best_on(process.device)
-    job = run_job(state, options, inp, built, check, best_s, options.energy)
+    job = job_of(state, options, inp, built, check, best_s, options.energy)
     process.start()
     started, waited_s, queued_s = time.perf_counter(), process.waited_s, process.queued_s
     reply = process.run(job)

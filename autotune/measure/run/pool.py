@@ -24,7 +24,7 @@ from autotune.measure.run.energy import require_meter
 from autotune.measure.run.gate import HostGate
 from autotune.measure.run.host import HostMeter
 from autotune.measure.run.jobs import RaceJob, WorkerSetup
-from autotune.measure.run.one_trial import RunOptions, run_job, run_trial
+from autotune.measure.run.one_trial import RunOptions, job_of, run_trial
 from autotune.measure.run.replies import Raced, why_not
 from autotune.measure.run.values import Array
 from autotune.measure.run.workload_state import WorkloadState
@@ -223,7 +223,7 @@ class RunPool:
             state, devices = self._ready(candidates[0][0].task, plan)
             state.under_way += 1
         try:
-            runs = tuple(run_job(state, plan.options, *pair) for pair in candidates)
+            runs = tuple(job_of(state, plan.options, *pair) for pair in candidates)
             timeout_s = plan.options.timeout_s * _RACE_SHARE * len(runs)
             job = RaceJob(runs, rounds, least_s, timeout_s, seed=len(runs))
             reply = devices.queue.put(lambda process: process.run(job), device).result()

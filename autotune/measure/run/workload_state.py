@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from functools import partial
 
 from autotune.errors import AutotuneError, MeasureError
-from autotune.measure.check.verify import Data, Oracle
+from autotune.measure.check.verify import ArgumentFiles, Oracle
 from autotune.measure.evidence import Energy
 from autotune.measure.run.calibration import Calibration
 from autotune.measure.run.ceiling import Roofline
@@ -80,7 +80,7 @@ class WorkloadState:
             self._oracle.end()
         self.ready.set_result(None)
 
-    def data(self, inp: MeasureInput, built: BuildResult, expected: bool) -> Data:
+    def data(self, inp: MeasureInput, built: BuildResult, expected: bool) -> ArgumentFiles:
         """Return the files with the arguments of a kernel and, if asked, its expected results.
 
         Raises:

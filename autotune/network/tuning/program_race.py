@@ -23,7 +23,7 @@ MOST_ROUNDS, LEAST_ROUNDS, TIE = 15, 4, 0.01
 
 
 @dataclass(frozen=True)
-class Raced:
+class FunctionRace:
     """The result of a race for one function.
 
     Attributes:
@@ -60,7 +60,7 @@ def race(
     finalists: Mapping[str, Sequence[Choice]],
     instances: Sequence[NetworkInstance],
     left_s: Callable[[], float],
-) -> list[Raced]:
+) -> list[FunctionRace]:
     """Race the finalists of functions, known by their signatures.
 
     Args:
@@ -90,14 +90,14 @@ def _decide(
     name: str,
     field: Sequence[Choice],
     samples: Sequence[Sequence[Mapping[str, float]]],
-) -> Raced:
+) -> FunctionRace:
     medians = tuple(
         statistics.median(sample.get(signature, 0.0) for sample in samples[rank])
         for rank in range(len(field))
     )
     best = min(medians)
     winner = next(i for i, each in enumerate(medians) if each <= best * (1 + TIE))
-    return Raced(signature, name, field[winner], medians, tuple(field), len(samples[0]))
+    return FunctionRace(signature, name, field[winner], medians, tuple(field), len(samples[0]))
 
 
 def seconds_of_functions(instance: NetworkInstance) -> dict[str, float]:

@@ -25,7 +25,12 @@ from autotune.network.history_choice import History
 from autotune.network.layouts import pipeline_in, race_layouts
 from autotune.network.tuning.arms import Arm, Tuned, tuned_functions
 from autotune.network.tuning.budget import Budget
-from autotune.network.tuning.program_race import LEAST_ROUNDS, Raced, race, seconds_of_functions
+from autotune.network.tuning.program_race import (
+    LEAST_ROUNDS,
+    FunctionRace,
+    race,
+    seconds_of_functions,
+)
 from autotune.network.tuning.rounds import Rounds
 from autotune.network.tuning.tuning_log import NetworkLog, write_note
 from autotune.network.tuning.variants import Variants
@@ -334,18 +339,18 @@ class _Tuning:
         self._note_time()
 
     def _first_parts(
-        self, raced: Sequence[Raced], finalists: Mapping[str, object]
-    ) -> Iterable[Raced]:
+        self, raced: Sequence[FunctionRace], finalists: Mapping[str, object]
+    ) -> Iterable[FunctionRace]:
         """Return how first parts of joint functions are computed where two kernels won.
 
         What is by itself elsewhere in the network had a race of its own: that counts.
         """
-        found: dict[str, Raced] = {}
+        found: dict[str, FunctionRace] = {}
         for each in raced:
             first = self._firsts.get(each.signature)
             if first is not None and each.winner.key == RULE.key:
                 key = first.signature
-                found[key] = Raced(key, first.name, self._apart[key], (), (), each.rounds)
+                found[key] = FunctionRace(key, first.name, self._apart[key], (), (), each.rounds)
         return [each for key, each in found.items() if key not in finalists]
 
     def _entrants(
@@ -375,5 +380,5 @@ class _Tuning:
         note = {"network": self.name, "target": str(self.target), "branches": seconds < without_s}
         write_note(self.log.path, note | {"in_whole": [seconds, without_s]})
 
-    def _log(self, raced: Raced, more: Mapping[str, object]) -> None:
+    def _log(self, raced: FunctionRace, more: Mapping[str, object]) -> None:
         write_note(self.log.path, {"network": self.name, **raced.note(self.target), **more})

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from autotune.network.choice import Choice
 from autotune.network.compiled import NetworkInstance
-from autotune.network.tuning.program_race import Raced
+from autotune.network.tuning.program_race import FunctionRace
 from autotune.runtime.timing import Sampler
 
 # Samples of each of two networks, and the fewest after which one is given up; the seconds that
@@ -43,7 +43,7 @@ class Compared:
 
 
 def race_whole(
-    raced: Sequence[Raced],
+    raced: Sequence[FunctionRace],
     instance_of: Callable[[Mapping[str, Choice]], NetworkInstance],
     left_s: Callable[[], float],
 ) -> tuple[dict[str, Choice], list[Compared]]:
@@ -75,7 +75,7 @@ def race_whole(
     return chosen, told
 
 
-def _near(raced: Raced) -> list[Choice]:
+def _near(raced: FunctionRace) -> list[Choice]:
     """Return the finalists of a function that may be best, the fastest first."""
     most = min(raced.seconds) * _NEAR
     pairs = sorted(zip(raced.seconds, raced.finalists, strict=True), key=lambda pair: pair[0])

@@ -11,7 +11,7 @@ from typing import Protocol, TextIO
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
-from autotune.tuner.display.progress_state import State
+from autotune.tuner.display.progress_state import RunState
 from autotune.tuner.loop.result import TuneResult
 from autotune.tuner.tuner import Tuner
 from autotune.utils.check import Check
@@ -29,10 +29,10 @@ _DRAW_S = 0.25
 class View(Protocol):
     """A display of a run's state."""
 
-    def show(self, state: State) -> None:
+    def show(self, state: RunState) -> None:
         """Show a state; not every one need be seen."""
 
-    def end(self, state: State, summary: str) -> None:
+    def end(self, state: RunState, summary: str) -> None:
         """Show the final state and the summary of the run, and end the line."""
 
 
@@ -43,7 +43,7 @@ class PlainProgress:
         self._stream = stream
         self._tenth, self._at = -1, 0.0
 
-    def show(self, state: State) -> None:
+    def show(self, state: RunState) -> None:
         """Write a line if enough has happened since the last one."""
         tenth = state.done * _TENTHS // state.total
         now = time.monotonic()
@@ -51,7 +51,7 @@ class PlainProgress:
             self._tenth, self._at = tenth, now
             self._write(str(state))
 
-    def end(self, state: State, summary: str) -> None:
+    def end(self, state: RunState, summary: str) -> None:
         """Write the last line, unless it was written, and the summary."""
         if state.done * _TENTHS // state.total != self._tenth:
             self._write(str(state))
@@ -67,7 +67,7 @@ class PlainProgress:
 class ProgressBar:
     """A callback that shows how far a run is; see `autotune.tuner.callback.progress_bar`."""
 
-    def __init__(self, state: State, si_prefix: str, view: View) -> None:
+    def __init__(self, state: RunState, si_prefix: str, view: View) -> None:
         self._state, self._si_prefix, self._view = state, si_prefix, view
         self._started = time.monotonic()
         self._ended = False
@@ -75,7 +75,7 @@ class ProgressBar:
     def tuning(self, tuner: Tuner) -> None:
         """Show that a run begins."""
         self._started, self._ended = time.monotonic(), False
-        self._state = State(self._state.prefix, self._state.total)
+        self._state = RunState(self._state.prefix, self._state.total)
         self._update(tuner)
 
     def __call__(
@@ -102,7 +102,7 @@ class ProgressBar:
     def _update(self, tuner: Tuner) -> None:
         self._view.show(self._now(tuner))
 
-    def _now(self, tuner: Tuner) -> State:
+    def _now(self, tuner: Tuner) -> RunState:
         self._state = replace(
             self._state,
             done=max(self._state.done, tuner.resumed),
@@ -153,7 +153,7 @@ def progress_bar(
     check.kind("prefix", prefix, str, "a text")
     if stream is not None and not callable(getattr(stream, "write", None)):
         check.refuse("stream", "an open text file", stream)
-    return ProgressBar(State(prefix, int(total)), si_prefix, _view(stream))
+    return ProgressBar(RunState(prefix, int(total)), si_prefix, _view(stream))
 
 
 def _view(stream: TextIO | None) -> View:

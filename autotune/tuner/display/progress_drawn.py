@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from autotune.tuner.display.progress_state import State
+from autotune.tuner.display.progress_state import RunState
 from autotune.utils.quantities import duration
 
 
@@ -32,7 +32,7 @@ class Drawn:
         self._drawn_at = 0.0
         self._progress: Progress | None = None
 
-    def show(self, state: State) -> None:
+    def show(self, state: RunState) -> None:
         """Draw a state if the last one is old enough."""
         now = time.monotonic()
         if self._progress is not None and now - self._drawn_at < self._pause_s:
@@ -40,7 +40,7 @@ class Drawn:
         self._drawn_at = now
         self._draw(state)
 
-    def end(self, state: State, summary: str) -> None:
+    def end(self, state: RunState, summary: str) -> None:
         """Draw the last state, leave it there, and write the summary below it."""
         self._draw(state)
         if self._progress is not None:
@@ -49,7 +49,7 @@ class Drawn:
         if summary:
             self._console.print(summary, markup=False, soft_wrap=True)
 
-    def _draw(self, state: State) -> None:
+    def _draw(self, state: RunState) -> None:
         if self._progress is None:
             self._progress = _progress(self._console)
             self._progress.start()
@@ -65,7 +65,7 @@ def _progress(console: Console) -> Progress:
     return Progress(first, BarColumn(bar_width=20), *others, console=console, auto_refresh=False)
 
 
-def _fields(state: State) -> dict[str, Any]:
+def _fields(state: RunState) -> dict[str, Any]:
     left = state.left_s
     return {
         "prefix": state.prefix,

@@ -8,7 +8,7 @@ from autotune.utils.quantities import duration
 
 
 @dataclass(frozen=True)
-class State:
+class RunState:
     """The progress of a run.
 
     Attributes:

@@ -6,7 +6,7 @@ import pytest
 from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
 from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.auto_scheduler.search.space.rounded_tiles import TILE_SIDES
-from autotune.auto_scheduler.search.space.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from tests.auto_scheduler.convolutions import Conv, check_kernels
 from tests.auto_scheduler.sketch.test_tensor_cores import wanted_of
 from tests.auto_scheduler.tensor_core_programs import (
@@ -76,7 +76,7 @@ def test_little_is_computed_for_nothing(kind):
 
 def test_no_tile_is_larger_than_what_there_is():
     _, (model, *_) = programs(product(70, 72, 64), WarpgroupCostModel)
-    rows = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(100)
+    rows = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(100)
     shape = model.shape(rows)
     assert set(shape.tile_rows) == {64}
     assert set(shape.tile_columns) <= {32, 64}

@@ -10,7 +10,7 @@ from autotune.auto_scheduler import ComputeDAG, SearchTask, SketchPolicy
 from autotune.auto_scheduler.search.analytical.gpu_columns import Levels, footprint
 from autotune.auto_scheduler.search.analytical.gpu_stage import StageEstimate
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.space.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.auto_scheduler.states.loop_state import plain_state
 from autotune.auto_scheduler.transform_steps import StorageAlignStep
 from autotune.auto_scheduler.transform_steps.rows import step_from_row
@@ -95,7 +95,7 @@ def test_closed_forms_count_gaps_and_see_fewer_threads_in_a_bank():
 @pytest.mark.parametrize("tensors", [both_along_the_sum(2, 48, 24), matmul(96, 64, 40)])
 def test_gaps_are_drawn_only_where_they_change_banks(tensors):
     _, model = first_model(tensors)
-    rows = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(256)
+    rows = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(256)
     (tiled,) = model.tiled
     for each in tiled.inputs:
         if each.row is None:

@@ -15,7 +15,7 @@ from autotune.auto_scheduler.search.analytical.same_code import (
 )
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.space.annotate_gpu import UNROLL_LIMITS
-from autotune.auto_scheduler.search.space.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.auto_scheduler.states.loop_state import plain_state
 from tests.auto_scheduler.graphs import conv2d_layer, matmul
 from tests.auto_scheduler.running import kernel_of
@@ -113,7 +113,7 @@ def test_the_sum_of_what_blocks_summed_is_left_to_the_compiler():
     assert split
     for model in split:
         (parts,) = plain_sums(model.program, model.tiled)
-        rows = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(64)
+        rows = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(64)
         assert (parts.threads, parts.loops) == ((), 1)
         assert set(rows[:, parts.limit].tolist()) == {0}
 
@@ -137,5 +137,5 @@ def test_a_limit_for_terms_that_threads_share_is_that_of_the_terms_of_one():
 def test_rows_that_stand_for_others_stay_as_they_are(tensors):
     _, found = programs(tensors)
     for model in found:
-        rows = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(256)
+        rows = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(256)
         assert (model.repair(rows) == rows).all()

@@ -22,7 +22,7 @@ from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.proposer import Effort, Proposer
 from autotune.auto_scheduler.search.space.factors import factorings, primes
 from autotune.auto_scheduler.search.space.program import ChoiceSlot, FactorSlot
-from autotune.auto_scheduler.search.space.sampler import Sampler, distinct
+from autotune.auto_scheduler.search.space.sampler import RowSampler, distinct
 from autotune.driver import kernel_of
 from autotune.errors import RecordError
 from autotune.kernel import launch_violation
@@ -82,7 +82,7 @@ def test_closed_forms_say_what_lowering_finds(name):
     task, found = models(name)
     rng = np.random.default_rng(0)
     for each in found[:3]:
-        rows = Sampler(each.program, each.limits(), rng).draw(4)
+        rows = RowSampler(each.program, each.limits(), rng).draw(4)
         for i, row in enumerate(rows):
             kernel = kernel_of(task.realise(each.program.candidate(row)).what, task.target)
             assert launch_violation(kernel, task.target.limits) is None
@@ -105,7 +105,7 @@ def test_what_is_infeasible_is_never_drawn():
     _, found = models("tutorial")
     rng = np.random.default_rng(1)
     for each in found:
-        sampler = Sampler(each.program, each.limits(), rng)
+        sampler = RowSampler(each.program, each.limits(), rng)
         rows = sampler.draw(64)
         assert each(rows).feasible.all()
         assert np.isfinite(each(rows).seconds).all()
@@ -131,7 +131,7 @@ def is_row(program, rows):
 def test_a_small_program_is_enumerated():
     task = SearchTask(compute_dag=ComputeDAG(of(topi.nn.relu, (64, 32))), target="cuda")
     (each,) = programs_of(task, sketches_of(task, PARAMS), PARAMS)
-    sampler = Sampler(each.program, each.limits(), np.random.default_rng(0))
+    sampler = RowSampler(each.program, each.limits(), np.random.default_rng(0))
     assert len(sampler.draw(1000)) == each.program.size == 6
 
 
@@ -139,7 +139,7 @@ def test_a_row_and_its_steps_are_the_same_candidate():
     _, found = models("tutorial")
     rng = np.random.default_rng(2)
     for each in found:
-        for row in Sampler(each.program, each.limits(), rng).draw(3):
+        for row in RowSampler(each.program, each.limits(), rng).draw(3):
             steps = each.program.candidate(row).transform_steps
             assert each.program.row_of(steps) == list(row)
             others = [other for other in found if other is not each]
@@ -188,7 +188,7 @@ def test_programs_for_a_cpu_lower(name):
     task, found = models(name, "llvm")
     rng = np.random.default_rng(0)
     for each in found:
-        for row in Sampler(each.program, each.limits(), rng).draw(2):
+        for row in RowSampler(each.program, each.limits(), rng).draw(2):
             kernel_of(task.realise(each.program.candidate(row)).what, task.target)
 
 
@@ -261,7 +261,7 @@ def test_threads_that_reduce_together_are_chosen_and_no_kernel_needs_their_numbe
     assert isinstance(threads, ChoiceSlot)
     assert threads.values == (32, 64)
     rng = np.random.default_rng(0)
-    rows = Sampler(each.program, each.limits(), rng).draw(100)
+    rows = RowSampler(each.program, each.limits(), rng).draw(100)
     row = next(row for row in rows if row[0] == 64)
     kernel = kernel_of(task.realise(each.program.candidate(row)).what, task.target)
     assert [call.launch.threads for call in kernel.calls] == [64]

@@ -8,7 +8,7 @@ import pytest
 from autotune import te, topi
 from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
 from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
-from autotune.auto_scheduler.search.space.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.kernel import launch_violation
 from tests.auto_scheduler.sketch.test_permuted_operands import copies_of
 from tests.auto_scheduler.tensor_core_programs import TYPES, kernels, programs
@@ -67,7 +67,7 @@ CASES = {
 
 
 def drawn(model, count):
-    return Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(count)
+    return RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(count)
 
 
 @pytest.mark.parametrize("name", CASES)

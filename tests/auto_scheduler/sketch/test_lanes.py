@@ -15,7 +15,7 @@ from autotune.auto_scheduler import (
 from autotune.auto_scheduler.search.analytical.cpu_parameters import CpuParameters
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.space.annotate_cpu import cpu_program
-from autotune.auto_scheduler.search.space.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.auto_scheduler.sketch.lanes import lane_axis, lanes_of, uneven_run
 from autotune.auto_scheduler.transform_steps import step_from_row
 from autotune.driver import kernel_of
@@ -137,7 +137,7 @@ def test_a_run_is_a_stage_of_fewer_axes_that_each_block_takes_whole():
     for each in covered:
         (tiled,) = each.tiled
         assert [axis.extent for axis in tiled.data][-1] == 49
-        rows = Sampler(each.program, each.limits(), np.random.default_rng(0)).draw(50)
+        rows = RowSampler(each.program, each.limits(), np.random.default_rng(0)).draw(50)
         run = next(s for s in each.program.slots if getattr(s, "covers", False))
         assert run.extent == 50
         assert (rows[:, each.program.columns[run.step]].prod(axis=1) == 50).all()
@@ -151,7 +151,7 @@ def test_no_piece_of_a_run_is_computed_by_itself():
         (tiled,) = each.tiled
         target, last = each.program.state.attach[tiled.stage_id]
         loops = each.program.state.stages[target].iters[: last + 1]
-        rows = Sampler(each.program, each.limits(), np.random.default_rng(0)).draw(50)
+        rows = RowSampler(each.program, each.limits(), np.random.default_rng(0)).draw(50)
         run = next(s for s in each.program.slots if getattr(s, "covers", False))
         pieces = rows[:, each.program.columns[run.step].start]
         inside = any(loop.name.endswith("@.1") for loop in loops)
@@ -163,7 +163,7 @@ def test_sums_that_no_limit_of_unrolling_writes_out_are_estimated_as_in_memory()
     model = covered[0]
     unroll = model.tiled[0].unroll
     run = next(s for s in model.program.slots if getattr(s, "covers", False))
-    rows = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(400)
+    rows = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(400)
     many = rows[rows[:, model.program.columns[run.step]][:, -1] == 10]
     left, written = many.copy(), many.copy()
     left[:, unroll], written[:, unroll] = 0, 16
@@ -175,7 +175,7 @@ def test_sums_that_no_limit_of_unrolling_writes_out_are_estimated_as_in_memory()
 def test_a_candidate_with_a_run_is_written_and_read_as_any_other():
     task = task_of(tutorial_layer())
     arm = in_one_run(task)[0][0]
-    row = Sampler(arm.program, arm.limits(), np.random.default_rng(0)).draw(1)[0]
+    row = RowSampler(arm.program, arm.limits(), np.random.default_rng(0)).draw(1)[0]
     steps = arm.program.candidate(row).transform_steps
     rows = [each.to_row() for each in steps]
     read = tuple(step_from_row(each) for each in rows)

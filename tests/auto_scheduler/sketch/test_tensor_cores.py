@@ -5,7 +5,7 @@ import pytest
 
 from autotune import te, topi
 from autotune.auto_scheduler.search.analytical.tensor_cores import TensorCoreCostModel
-from autotune.auto_scheduler.search.space.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from tests.auto_scheduler.graphs import matmul
 from tests.auto_scheduler.tensor_core_programs import (
     TYPES,
@@ -130,5 +130,5 @@ def test_a_dense_layer_of_topi_is_found():
 
 def test_steps_of_tensor_cores_come_back_as_the_row_that_they_were():
     _, (model, *_) = tensor_core_models(product(256, 256, 256))
-    row = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(1)[0]
+    row = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(1)[0]
     assert model.program.row_of(model.program.candidate(row).transform_steps) == row.tolist()

@@ -15,7 +15,7 @@ from autotune.auto_scheduler.search.analytical.tensor_cores import (
 )
 from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
-from autotune.auto_scheduler.search.space.sampler import Sampler
+from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.driver import kernel_of
 from autotune.measure.types import MeasureResult
 from tests.auto_scheduler.graphs import matmul
@@ -74,7 +74,7 @@ def test_products_of_warpgroups_compute_what_numpy_does(tmp_path):
     rng, jobs, names = np.random.default_rng(0), [], []
     for name, tensors in CASES.items():
         task, (model, *_), _ = warpgroup_models(tensors)
-        rows = Sampler(model.program, model.limits(), rng).draw(3)
+        rows = RowSampler(model.program, model.limits(), rng).draw(3)
         for i, row in enumerate(rows):
             state = task.realise(model.program.candidate(row)).what
             kernel = kernel_of(state, task.target, f"{name}{i}")
@@ -169,7 +169,7 @@ def test_odd_sizes_are_left_to_single_warps():
 @pytest.mark.parametrize("dtype", ["float16", "tf32"])
 def test_a_row_of_warpgroups_comes_back_from_its_steps_and_from_a_log(dtype):
     task, (model, *_), _ = warpgroup_models(product(256, 256, 256, dtype=dtype))
-    row = Sampler(model.program, model.limits(), np.random.default_rng(0)).draw(1)[0]
+    row = RowSampler(model.program, model.limits(), np.random.default_rng(0)).draw(1)[0]
     state = model.program.candidate(row)
     assert model.program.row_of(state.transform_steps) == row.tolist()
     logged = MeasureInput(RecordedTask("k", "cuda"), state)

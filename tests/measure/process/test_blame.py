@@ -8,8 +8,8 @@ from autotune.measure.process import blame
 from autotune.measure.process.blame import (
     ATTEMPTS,
     PAUSES_S,
-    Case,
-    Memory,
+    Attempts,
+    OutOfMemoryWatch,
     killed_from_outside,
     oom_kills,
 )
@@ -34,40 +34,40 @@ def test_a_kill_comes_from_outside_and_a_crash_does_not(exit_code, outside):
 
 def test_kills_convict_a_trial_only_when_nothing_else_ever_happens(monkeypatch):
     monkeypatch.setattr(blame, "oom_kills", lambda: 7)
-    case = Case(Memory())
-    assert [case.killed() for _ in range(ATTEMPTS)] == [False] * (ATTEMPTS - 1) + [True]
+    attempts = Attempts(OutOfMemoryWatch())
+    assert [attempts.killed() for _ in range(ATTEMPTS)] == [False] * (ATTEMPTS - 1) + [True]
 
 
 def test_memory_that_ran_out_twice_convicts_a_trial(monkeypatch):
     counter = iter([5, 5, 6, 6, 8])
     monkeypatch.setattr(blame, "oom_kills", lambda: next(counter))
-    case = Case(Memory())
-    assert [case.killed() for _ in range(4)] == [False, False, False, True]
+    attempts = Attempts(OutOfMemoryWatch())
+    assert [attempts.killed() for _ in range(4)] == [False, False, False, True]
 
 
 def test_shortages_and_kills_are_not_added_up(monkeypatch):
     monkeypatch.setattr(blame, "oom_kills", lambda: 7)
-    case = Case(Memory())
-    assert not any(case.lacked() for _ in range(ATTEMPTS - 1))
-    assert not any(case.killed() for _ in range(ATTEMPTS - 1))
-    assert not case.struck()
-    assert case.lacked()
+    attempts = Attempts(OutOfMemoryWatch())
+    assert not any(attempts.lacked() for _ in range(ATTEMPTS - 1))
+    assert not any(attempts.killed() for _ in range(ATTEMPTS - 1))
+    assert not attempts.struck()
+    assert attempts.lacked()
 
 
 def test_pauses_grow_and_end():
-    case, pauses = Case(), []
-    assert case.pause_s == 0
+    attempts, pauses = Attempts(), []
+    assert attempts.pause_s == 0
     for _ in range(10):
-        case.struck()
-        pauses.append(case.pause_s)
+        attempts.struck()
+        pauses.append(attempts.pause_s)
     assert pauses == [*PAUSES_S, *[PAUSES_S[-1]] * 3]
 
 
 def test_the_verdict_is_told_in_the_first_line():
-    case = Case()
-    case.struck()
-    case.struck()
-    assert case.verdict("died\nprocess 7") == "died, 2 times in a row\nprocess 7"
+    attempts = Attempts()
+    attempts.struck()
+    attempts.struck()
+    assert attempts.verdict("died\nprocess 7") == "died, 2 times in a row\nprocess 7"
 
 
 def test_the_system_counts_what_it_kills_for_memory():

@@ -88,7 +88,7 @@ class ProductCostModel(ABC):
         return sum(kernels.values()) + (own - self.device.launch_s if is_read else 0.0)
 
     def limits(self) -> RowLimits:
-        """Return what rows have to keep, for a `Sampler`."""
+        """Return what rows have to keep, for a `RowSampler`."""
         return RowLimits(self.budgets(), self.repair, lambda rows: self.shape(rows).feasible)
 
     def repair(self, rows: Rows) -> Rows:

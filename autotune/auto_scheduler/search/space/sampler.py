@@ -70,7 +70,7 @@ class RowLimits:
     apart: Callable[[Rows], Sequence[tuple[list[int], Mask]]] = lambda rows: ()
 
 
-class Sampler:
+class RowSampler:
     """Rows of a program, or of several that differ in numbers alone.
 
     Of several a row has one more column, the last: the number of its program among them.
