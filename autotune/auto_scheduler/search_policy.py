@@ -238,7 +238,7 @@ class SketchPolicy(SearchPolicy):
 
     def begin(self) -> None:
         """Let the model learn what is known of the task now, so that it teaches others."""
-        logger.debug("%s: %d programs", self.task, len(self.proposer.arms))
+        logger.debug("%s: %d programs", self.task, len(self.proposer.programs))
 
     def propose(self, count: int) -> list[RecordedState]:
         """Return up to ``count`` states that were not measured."""

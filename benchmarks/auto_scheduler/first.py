@@ -91,7 +91,7 @@ def parts(name: str, target: str) -> str:
     policy = SketchPolicy(task, XGBModel(), seed=0, verbose=0)
     sketches = len(policy.sketches)
     clocks.append(time.process_time())
-    programs = len(policy.proposer.arms)
+    programs = len(policy.proposer.programs)
     clocks.append(time.process_time())
     policy.propose(BATCH)
     clocks.append(time.process_time())

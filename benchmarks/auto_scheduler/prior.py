@@ -31,7 +31,6 @@ from autotune.auto_scheduler import (
     SketchPolicy,
     XGBModel,
 )
-from autotune.auto_scheduler.search.arm import AnalyticalCostModel
 from autotune.auto_scheduler.search.models.common_model import (
     CommonModel,
     residuals_of,
@@ -39,6 +38,7 @@ from autotune.auto_scheduler.search.models.common_model import (
 )
 from autotune.auto_scheduler.search.models.descriptor import Descriptor, described
 from autotune.auto_scheduler.search.models.prior import FILE, columns_of, fitted, shipped
+from autotune.auto_scheduler.search.program_search import AnalyticalCostModel
 from autotune.auto_scheduler.search.space.program import Rows
 from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.measure import MeasureResult
@@ -93,9 +93,9 @@ def trials_of(name: str, records: Sequence[Pair]) -> Trials:
     features, estimates, seconds = [], [], []
     for inp, result in records:
         row = proposer.row_of(inp.state.transform_steps)
-        if row is None or not result.ok or not proposer.arms[row[0]].cost_model.tiles:
+        if row is None or not result.ok or not proposer.programs[row[0]].cost_model.tiles:
             continue
-        estimated = proposer.arms[row[0]].cost_model(row[1][None])
+        estimated = proposer.programs[row[0]].cost_model(row[1][None])
         if estimated.feasible[0]:
             features.append(estimated.features[0])
             estimates.append(estimated.seconds[0])
@@ -105,7 +105,7 @@ def trials_of(name: str, records: Sequence[Pair]) -> Trials:
 
 def write(known: dict[str, Trials], add: bool) -> None:
     """Write the file that ships; with ``add`` trials that it has are kept, those of logs added."""
-    rows = first_arm()[1].draw(64)
+    rows = first_program()[1].draw(64)
     names = [name for name, each in known.items() for _ in each.seconds]
     columns = {
         "features": np.concatenate([each.features for each in known.values()]),
@@ -135,15 +135,15 @@ def write(known: dict[str, Trials], add: bool) -> None:
     )
 
 
-def first_arm() -> tuple[AnalyticalCostModel, RowSampler]:
+def first_program() -> tuple[AnalyticalCostModel, RowSampler]:
     """Return the cost model of a program, and what draws rows of it."""
-    arm = SketchPolicy(task_of("conv64"), XGBModel(), seed=0).proposer.arms[0]
-    return arm.cost_model, arm.sampler
+    searched = SketchPolicy(task_of("conv64"), XGBModel(), seed=0).proposer.programs[0]
+    return searched.cost_model, searched.sampler
 
 
 def fingerprint(rows: Rows) -> npt.NDArray[np.float64]:
     """Return the mean features of some rows of that program: they change with the model."""
-    return first_arm()[0](rows).features.mean(axis=0, dtype=np.float64)
+    return first_program()[0](rows).features.mean(axis=0, dtype=np.float64)
 
 
 def leave_one_out(known: dict[str, Trials]) -> None:

@@ -32,10 +32,10 @@ import numpy.typing as npt
 
 from autotune.auto_scheduler import SketchPolicy, XGBModel
 from autotune.auto_scheduler.search import task_search
-from autotune.auto_scheduler.search.arm import Row
 from autotune.auto_scheduler.search.models import prior
 from autotune.auto_scheduler.search.models.common_model import Shipped, with_workload
 from autotune.auto_scheduler.search.models.descriptor import described
+from autotune.auto_scheduler.search.program_search import Row
 from autotune.auto_scheduler.search.tuner import SketchTuner
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.cost_model import StoredTrees, Trees, TreeSettings
@@ -70,7 +70,7 @@ class Device:
 
     def seconds(self, policy: SketchPolicy, at: int, row: Row) -> float:
         """Return what a row of a program takes."""
-        model = policy.proposer.arms[at].cost_model
+        model = policy.proposer.programs[at].cost_model
         found = model(row[None])
         columns = with_workload(found.features, self.descriptor, model.tiles)
         faster = float(self._trees.predict(columns)[0]) if model.tiles else 0.0

@@ -264,8 +264,8 @@ def costs(name: str, target: str) -> None:
     task = SearchTask(compute_dag=ComputeDAG(CASES[name].tensors()), target=target)
     policy = SketchPolicy(task, XGBModel(), seed=0)
     proposer, programs_s = timed(lambda: policy.proposer)
-    model = proposer.arms[0].cost_model
-    rows = proposer.arms[0].sampler.draw(1000)
+    model = proposer.programs[0].cost_model
+    rows = proposer.programs[0].sampler.draw(1000)
     many = np.tile(rows, (-(-10_000 // len(rows)), 1))[:10_000]
     estimates_s = min(timed(lambda: model(many))[1] for _ in range(5))
     batch, first_s = timed(lambda: policy.propose(64))
@@ -276,7 +276,7 @@ def costs(name: str, target: str) -> None:
     _, few_s = timed(lambda: policy.propose(12))
     _, lower_s = timed(lambda: kernel_of(task.realise(batch[0]).what, task.target))
     print(
-        f"{name:14} programs {len(proposer.arms)} in {programs_s:.3f}, "
+        f"{name:14} programs {len(proposer.programs)} in {programs_s:.3f}, "
         f"estimates {estimates_s:.3f}, "
         f"first 64 {first_s:.2f}, next 64 {next_s:.2f}, next 12 {few_s:.2f}, lower {lower_s:.3f}"
     )

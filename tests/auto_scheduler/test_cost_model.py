@@ -85,12 +85,12 @@ def test_what_cannot_run_is_ranked_behind_everything():
     task = product(64, "cuda -arch=sm_90")
     policy = SketchPolicy(task, XGBModel(), seed=0, verbose=0)
     (fits,) = policy.sample_initial_population(1)
-    arm = next(arm for arm in policy.proposer.arms if arm.cost_model.tiles)
-    row = np.array([max(slot.values) if slot.width == 1 else 1 for slot in arm.program.slots
+    searched = next(searched for searched in policy.proposer.programs if searched.cost_model.tiles)
+    row = np.array([max(slot.values) if slot.width == 1 else 1 for slot in searched.program.slots
                     for _ in range(slot.width)])  # fmt: skip
-    threads = arm.program.columns[arm.program.slots[0].step]
+    threads = searched.program.columns[searched.program.slots[0].step]
     row[threads] = [1, 1, 1, 1]  # one thread a block
-    broken = arm.program.candidate(row)
+    broken = searched.program.candidate(row)
     scores = policy.program_cost_model.predict(task, [fits, broken])
     assert math.isfinite(scores[0])
     assert scores[1] == -math.inf

@@ -246,7 +246,7 @@ def test_weights_in_the_order_of_the_loops_are_estimated_as_read_in_vectors():
     rows = np.array(
         SketchPolicy(
             SearchTask(compute_dag=ComputeDAG(dense(64, 64, 64)), target="llvm"), seed=0
-        ).proposer.arms[0].sampler.draw(64)
+        ).proposer.programs[0].sampler.draw(64)
     )  # fmt: skip
     assert (ahead(rows).seconds <= plain(rows).seconds).all()
     assert (ahead(rows).seconds < inserted(rows).seconds).all()

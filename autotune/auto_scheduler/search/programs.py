@@ -16,8 +16,8 @@ from autotune.auto_scheduler.search.analytical.tensor_cores import (
     multiplied_stage,
 )
 from autotune.auto_scheduler.search.analytical.warpgroups import WarpgroupCostModel
-from autotune.auto_scheduler.search.arm import AnalyticalCostModel
 from autotune.auto_scheduler.search.params import Param
+from autotune.auto_scheduler.search.program_search import AnalyticalCostModel
 from autotune.auto_scheduler.search.space.annotate_cpu import cpu_program
 from autotune.auto_scheduler.search.space.annotate_gpu import gpu_program
 from autotune.auto_scheduler.search.space.program import Program

@@ -10,9 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.auto_scheduler.search.analytical.products import ProductCostModel
-from autotune.auto_scheduler.search.arm import AnalyticalCostModel, Arm, Row, trials_of
 from autotune.auto_scheduler.search.models.descriptor import Descriptor
 from autotune.auto_scheduler.search.models.row_model import Features, RowModel
+from autotune.auto_scheduler.search.program_search import (
+    AnalyticalCostModel,
+    ProgramSearch,
+    Row,
+    trials_of,
+)
 from autotune.auto_scheduler.search.shared import GroupMember, TaskGroup
 from autotune.auto_scheduler.search.space.program import FactorSlot, Program, Rows
 from autotune.auto_scheduler.search.space.sampler import RowSampler, distinct
@@ -96,8 +101,9 @@ class Proposer:
         self.rng = rng
         self.effort = effort or Effort()
         self.ranks = ranks
-        self.arms = [
-            Arm(each, RowSampler(each.program, each.limits(), rng)) for each in cost_models
+        self.programs = [
+            ProgramSearch(each, RowSampler(each.program, each.limits(), rng))
+            for each in cost_models
         ]
         common = None if membership is None else membership[0].model
         self.stacks = stacks_of(cost_models, rng)
@@ -107,7 +113,7 @@ class Proposer:
         self.member: GroupMember | None = None
         if membership is not None:
             group, key, descriptor = membership
-            self.member = group.join(key, descriptor, self.arms, self.model)
+            self.member = group.join(key, descriptor, self.programs, self.model)
         # How many trials the model has learned.
         self._learned = 0
         # Steps that were proposed or asked for -> the program and the row that they are.
@@ -133,7 +139,7 @@ class Proposer:
     def sample(self, count: int) -> list[RecordedState]:
         """Return feasible candidates at random; they may be proposed later."""
         order = self._drawn(count)
-        return [self.arms[at].cost_model.program.candidate(row) for at, row in order]
+        return [self.programs[at].cost_model.program.candidate(row) for at, row in order]
 
     def learn(self, trials: Sequence[tuple[Sequence[TransformStep], float]]) -> None:
         """Record what was measured: the steps of a state, and its seconds; each once.
@@ -147,7 +153,7 @@ class Proposer:
         for steps, seconds in trials:
             found = self._found(tuple(steps))
             if found is not None:
-                self.arms[found[0]].measured(found[1], seconds)
+                self.programs[found[0]].measured(found[1], seconds)
 
     def scores(self, steps: Sequence[tuple[TransformStep, ...]]) -> list[float | None]:
         """Return the predicted logarithms of rates of some states.
@@ -157,12 +163,12 @@ class Proposer:
         self._catch_up()
         places = [self._found(each) for each in steps]
         result: list[float | None] = [None] * len(steps)
-        for at, arm in enumerate(self.arms):
+        for at, searched in enumerate(self.programs):
             own = [(i, place[1]) for i, place in enumerate(places) if place and place[0] == at]
             if own:
-                estimated = arm.cost_model(arm.stacked([row for _, row in own]))
+                estimated = searched.cost_model(searched.stacked([row for _, row in own]))
                 estimates = np.where(estimated.feasible, estimated.seconds, 1.0)
-                columns = self._columns(estimated.features, arm.cost_model.tiles)
+                columns = self._columns(estimated.features, searched.cost_model.tiles)
                 found = self.model.predict(columns, estimates)[0]
                 for (i, _), score, fits in zip(own, found, estimated.feasible, strict=True):
                     result[i] = float(score) if fits else -np.inf
@@ -178,7 +184,7 @@ class Proposer:
         for stack in self.stacks:
             children = self._bred(stack, stack.rows_of(known), self.effort.survivors)
             places = [stack.place(row) for row in stack.sampler.kept(children)]
-            result += [self.arms[at].cost_model.program.candidate(row) for at, row in places]
+            result += [self.programs[at].cost_model.program.candidate(row) for at, row in places]
         return result
 
     # ---- parts
@@ -187,8 +193,8 @@ class Proposer:
         """Note rows as proposed, and return what they are."""
         found = []
         for at, row in order:
-            self.arms[at].seen.add(row.tobytes())
-            found.append(self.arms[at].cost_model.program.candidate(row))
+            self.programs[at].seen.add(row.tobytes())
+            found.append(self.programs[at].cost_model.program.candidate(row))
             self._known[found[-1].transform_steps] = (at, row)
         return found
 
@@ -200,8 +206,8 @@ class Proposer:
         """Return the program and the row that some steps are; None if there is no such."""
         if steps in self._known:
             return self._known[steps]
-        for at, arm in enumerate(self.arms):
-            row = arm.cost_model.program.row_of(steps)
+        for at, searched in enumerate(self.programs):
+            row = searched.cost_model.program.row_of(steps)
             if row is not None:
                 self._known[steps] = at, np.array(row, np.int64)
                 return self._known[steps]
@@ -209,12 +215,12 @@ class Proposer:
 
     def _drawn(self, count: int) -> list[tuple[int, Row]]:
         """Draw new rows of all programs, as many of each."""
-        share = -(-count // max(len(self.arms), 1))
+        share = -(-count // max(len(self.programs), 1))
         found = [
             (at, row)
-            for at, arm in enumerate(self.arms)
-            for row in arm.sampler.draw(share + len(arm.seen))
-            if row.tobytes() not in arm.seen
+            for at, searched in enumerate(self.programs)
+            for row in searched.sampler.draw(share + len(searched.seen))
+            if row.tobytes() not in searched.seen
         ]
         return [found[i] for i in self.rng.permutation(len(found))[:count]]
 
@@ -226,15 +232,15 @@ class Proposer:
         """Let the models learn what this task, and those that teach it, measured meanwhile."""
         if self.member is not None:
             self.member.group.catch_up()
-        count = sum(len(arm.seconds) for arm in self.arms)
-        known = trials_of(self.arms, self._columns) if count > self._learned else None
+        count = sum(len(searched.seconds) for searched in self.programs)
+        known = trials_of(self.programs, self._columns) if count > self._learned else None
         if known is not None:
             self.model.fit(*known.columns)
         self._learned = count
 
     def _evolved(self, effort: Effort) -> list[_Pool]:
         """Draw rows of all programs, and breed the best of them."""
-        share = max(64, effort.population // max(len(self.arms), 1))
+        share = max(64, effort.population // max(len(self.programs), 1))
         others = self._elites(effort.elites) + self._from_similar_tasks()
         rows = [
             np.concatenate([stack.drawn(share * len(stack.members)), known, stack.rows_of(others)])
@@ -255,7 +261,9 @@ class Proposer:
 
     def _elites(self, count: int) -> list[tuple[int, Row]]:
         """Return the fastest measured rows, a limited number of each program."""
-        return [(at, row) for at, arm in enumerate(self.arms) for row in arm.best(count)]
+        return [
+            (at, row) for at, searched in enumerate(self.programs) for row in searched.best(count)
+        ]
 
     def _survivors(self, pools: Sequence[_Pool], count: int) -> list[Rows]:
         """Return the best rows of all programs, by stack."""
@@ -280,11 +288,11 @@ class Proposer:
     def _from_similar_tasks(self) -> list[tuple[int, Row]]:
         """Return what was fastest of similar tasks and was not proposed yet."""
         known = [] if self.member is None else self.member.elites()
-        return [(at, row) for at, row in known if row.tobytes() not in self.arms[at].seen]
+        return [(at, row) for at, row in known if row.tobytes() not in self.programs[at].seen]
 
     def _first(self, pools: Sequence[_Pool], count: int) -> list[tuple[int, Row]]:
         """Return what is tried in the first batch whatever the models say."""
-        if self.member is None or any(arm.rows for arm in self.arms):
+        if self.member is None or any(searched.rows for searched in self.programs):
             return []
         plain = [replace(pool, scores=pool.estimated) for pool in pools]
         similar = self._from_similar_tasks()[: _part(count, self.effort.similar)]
@@ -294,13 +302,13 @@ class Proposer:
         """Return the neighbours of the fastest measured rows, by stack."""
         best = sorted(
             (seconds, at, i)
-            for at, arm in enumerate(self.arms)
-            for i, seconds in enumerate(arm.seconds)
+            for at, searched in enumerate(self.programs)
+            for i, seconds in enumerate(searched.seconds)
             if np.isfinite(seconds)
         )[:3]
         found = []
         for stack in self.stacks:
-            rows = stack.rows_of([(at, self.arms[at].rows[i]) for _, at, i in best])
+            rows = stack.rows_of([(at, self.programs[at].rows[i]) for _, at, i in best])
             near = [rows[:0], *(stack.sampler.neighbours(row) for row in rows)]
             found.append(stack.limits.repair(np.concatenate(near)))
         return found
@@ -344,7 +352,7 @@ class Proposer:
         kept: list[tuple[int, Row]] = []
         alike: dict[tuple[int, bytes], int] = {}
         for _, at, row in entries:
-            if row.tobytes() in self.arms[at].seen:
+            if row.tobytes() in self.programs[at].seen:
                 continue
             tile = (at, self._tile(at, row))
             alike[tile] = alike.get(tile, 0) + 1
@@ -356,7 +364,7 @@ class Proposer:
 
     def _tile(self, at: int, row: Row) -> bytes:
         """Return the part of a row that are lengths of splits of whole axes."""
-        model = self.arms[at].cost_model
+        model = self.programs[at].cost_model
         program = model.program
         # Of tiles of products, one number says how long the other side is.
         least = 1 if isinstance(model, ProductCostModel) else 2

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from autotune.auto_scheduler.search.arm import Arm, Row, trials_of
 from autotune.auto_scheduler.search.models.common_model import (
     CommonModel,
     Features,
@@ -24,6 +23,7 @@ from autotune.auto_scheduler.search.models.common_model import (
 )
 from autotune.auto_scheduler.search.models.descriptor import Descriptor
 from autotune.auto_scheduler.search.models.row_model import RowModel
+from autotune.auto_scheduler.search.program_search import ProgramSearch, Row, trials_of
 from autotune.auto_scheduler.search.space.transfer import mapped
 
 # So many similar tasks are looked at, and so many of the fastest rows of each.
@@ -58,10 +58,14 @@ class TaskGroup:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def join(
-        self, key: str, descriptor: Descriptor, arms: Sequence[Arm], ranking: RowModel
+        self,
+        key: str,
+        descriptor: Descriptor,
+        programs: Sequence[ProgramSearch],
+        ranking: RowModel,
     ) -> GroupMember:
         """Add a task, and return it as the group sees it."""
-        self.members[key] = GroupMember(self, key, descriptor, arms, ranking)
+        self.members[key] = GroupMember(self, key, descriptor, programs, ranking)
         return self.members[key]
 
     def catch_up(self) -> None:
@@ -86,14 +90,14 @@ class GroupMember:
         group: all of them.
         key: of the task.
         descriptor: what tells it from others.
-        arms: its programs.
+        programs: its programs.
         ranking: what ranks their rows.
     """
 
     group: TaskGroup
     key: str
     descriptor: Descriptor
-    arms: Sequence[Arm]
+    programs: Sequence[ProgramSearch]
     ranking: RowModel
     _told: Sequence[int] = ()
 
@@ -104,18 +108,18 @@ class GroupMember:
     @property
     def has_news(self) -> bool:
         """Whether trials of it are not known to the group yet."""
-        return sum(self._told) < sum(len(arm.seconds) for arm in self.arms)
+        return sum(self._told) < sum(len(searched.seconds) for searched in self.programs)
 
     def judge(self) -> None:
         """Score the predictions of the others for new trials, before the model learns these."""
-        new = trials_of(self.arms, self.described, self._told)
+        new = trials_of(self.programs, self.described, self._told)
         if new is not None:
             self.ranking.judge(*new.columns)
 
     def tell(self) -> None:
         """Let the model of all tasks learn the trials of this one."""
-        self._told = [len(arm.seconds) for arm in self.arms]
-        known = trials_of(self.arms, self.described)
+        self._told = [len(searched.seconds) for searched in self.programs]
+        known = trials_of(self.programs, self.described)
         if known is not None:
             self.group.model.learn(self.key, *known.columns)
 
@@ -132,14 +136,14 @@ class GroupMember:
     def _similar(self) -> list[GroupMember]:
         """Return the most similar of the tasks with trials of a program of a kind of ours."""
         others = [each for each in self.group.members.values() if each is not self]
-        tried = [each for each in others if any(arm.rows for arm in each.arms)]
+        tried = [each for each in others if any(searched.rows for searched in each.programs)]
         if not tried:
             return []
-        own = {arm.kind.signature for arm in self.arms if arm.cost_model.tiles}
+        own = {searched.kind.signature for searched in self.programs if searched.cost_model.tiles}
         known = [
             (float(np.abs(other.descriptor - self.descriptor).sum()), other.key, other)
             for other in tried
-            if any(arm.rows and arm.kind.signature in own for arm in other.arms)
+            if any(searched.rows and searched.kind.signature in own for searched in other.programs)
         ]
         return [other for _, _, other in sorted(known, key=lambda each: each[:2])[:_TASKS]]
 
@@ -147,24 +151,26 @@ class GroupMember:
         """Return the fastest rows of another task as rows of this one, those that it can run."""
         ranked = sorted(
             (seconds, at, number)
-            for at, arm in enumerate(other.arms)
-            for number, seconds in enumerate(arm.seconds)
+            for at, searched in enumerate(other.programs)
+            for number, seconds in enumerate(searched.seconds)
             if np.isfinite(seconds)
         )
         found = []
         for _, at, number in ranked[:_ROWS]:
-            source = other.arms[at]
+            source = other.programs[at]
             place = self._place(source)
             if place is not None:
-                rows = mapped(source.rows[number][None], source.program, self.arms[place].program)
-                found += [(place, row) for row in self.arms[place].sampler.kept(rows)]
+                rows = mapped(
+                    source.rows[number][None], source.program, self.programs[place].program
+                )
+                found += [(place, row) for row in self.programs[place].sampler.kept(rows)]
         return found
 
-    def _place(self, source: Arm) -> int | None:
+    def _place(self, source: ProgramSearch) -> int | None:
         """Return which of our programs is most like another task's."""
         alike = [
-            (arm.kind.distance(source.kind), at)
-            for at, arm in enumerate(self.arms)
-            if arm.cost_model.tiles and arm.kind.signature == source.kind.signature
+            (searched.kind.distance(source.kind), at)
+            for at, searched in enumerate(self.programs)
+            if searched.cost_model.tiles and searched.kind.signature == source.kind.signature
         ]
         return min(alike)[1] if alike else None

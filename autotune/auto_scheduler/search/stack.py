@@ -18,7 +18,7 @@ from autotune.auto_scheduler.search.analytical.estimates import Estimates
 from autotune.auto_scheduler.search.analytical.gpu import GpuCostModel, Mask, Numbers
 from autotune.auto_scheduler.search.analytical.same_code import PlainSum
 from autotune.auto_scheduler.search.analytical.tiles import Number, Tiled, TiledAxis, TileInput
-from autotune.auto_scheduler.search.arm import AnalyticalCostModel, Row
+from autotune.auto_scheduler.search.program_search import AnalyticalCostModel, Row
 from autotune.auto_scheduler.search.space.program import FactorSlot, Rows, Slot
 from autotune.auto_scheduler.search.space.sampler import TINY, RowLimits, RowSampler
 

@@ -12,8 +12,8 @@ from autotune.auto_scheduler.graph.flop import count_flop
 from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.problem.compute_dag import ComputeDAG
 from autotune.auto_scheduler.problem.search_problem import SearchProblem
-from autotune.auto_scheduler.search.arm import AnalyticalCostModel
 from autotune.auto_scheduler.search.params import DEFAULT_PARAMS
+from autotune.auto_scheduler.search.program_search import AnalyticalCostModel
 from autotune.auto_scheduler.search.programs import programs_of, sketches_of
 from autotune.auto_scheduler.search.space.sampler import RowSampler
 from autotune.auto_scheduler.states.recorded_state import RecordedState

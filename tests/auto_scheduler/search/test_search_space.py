@@ -173,7 +173,10 @@ def test_a_search_finds_a_time_that_only_measurements_show():
         batch = [each.transform_steps for each in proposer.propose(12)]
         proposer.learn([(steps, seconds(steps)) for steps in batch])
     last = [seconds(each.transform_steps) for each in proposer.propose(12)]
-    assert min(last + [min(arm.seconds, default=1.0) for arm in proposer.arms]) == 1e-3 / 2.0**8
+    assert (
+        min(last + [min(searched.seconds, default=1.0) for searched in proposer.programs])
+        == 1e-3 / 2.0**8
+    )
 
 
 def test_failed_trials_are_learned_from_and_steps_of_nobody_passed_over():
@@ -286,7 +289,7 @@ def test_a_search_looks_at_each_generation_once():
     predict = proposer.model.predict
     proposer.model.predict = lambda *given: asked.append(1) or predict(*given)
     assert len(proposer.propose(8)) == 8
-    assert len(proposer.arms) > 1
+    assert len(proposer.programs) > 1
     # Drawn rows, each generation, neighbours.
     assert len(asked) == 1 + math.ceil(SMALL.generations / 2) + 1
 

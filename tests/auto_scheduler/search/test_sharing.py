@@ -36,10 +36,10 @@ def search_of(tensors, model, target=GPU, seed=0):
 
 def measured(proposer, count=12, seconds=None):
     """Let a search learn times that are made up: by default the estimates, with some noise."""
-    rng = np.random.default_rng(len(proposer.arms))
+    rng = np.random.default_rng(len(proposer.programs))
     batch = proposer.propose(count)
     rows = [proposer.row_of(each.transform_steps) for each in batch]
-    estimates = [proposer.arms[at].cost_model(row[None]).seconds[0] for at, row in rows]
+    estimates = [proposer.programs[at].cost_model(row[None]).seconds[0] for at, row in rows]
     times = (
         [estimate * 2 ** rng.normal(0, 0.1) for estimate in estimates]
         if seconds is None
@@ -66,7 +66,7 @@ def test_a_workload_is_described_by_its_sizes():
 
 def test_rows_become_those_that_are_nearest_by_ratio():
     model = XGBModel()
-    small, large = (search_of(matmul(n, n, n), model).arms[0] for n in (48, 256))
+    small, large = (search_of(matmul(n, n, n), model).programs[0] for n in (48, 256))
     rows = large.sampler.draw(20)
     new = mapped(rows, large.program, small.program)
     for slot in small.program.slots:
@@ -81,8 +81,8 @@ def test_rows_become_those_that_are_nearest_by_ratio():
 
 
 def test_a_tile_of_32_is_one_of_24_or_48_where_only_these_divide():
-    program = search_of(matmul(48, 48, 48), XGBModel()).arms[0].program
-    other = search_of(matmul(64, 64, 64), XGBModel()).arms[0].program
+    program = search_of(matmul(48, 48, 48), XGBModel()).programs[0].program
+    other = search_of(matmul(64, 64, 64), XGBModel()).programs[0].program
     row = np.ones((1, other.width), np.int64)
     row[:, other.columns[other.slots[0].step]] = [1, 32, 1, 1]
     new = mapped(row, other, program)[0, program.columns[program.slots[0].step]]
@@ -92,7 +92,7 @@ def test_a_tile_of_32_is_one_of_24_or_48_where_only_these_divide():
 def test_layers_are_of_one_kind_whatever_follows_them_and_other_operators_are_not():
     model = XGBModel()
     plain, fused, product = (
-        [Kind(arm.program).signature for arm in search_of(each, model).arms]
+        [Kind(searched.program).signature for searched in search_of(each, model).programs]
         for each in (plain_conv(64, 14), fused_conv(32, 28), matmul(64, 64, 64))
     )
     assert set(plain) & set(fused)
@@ -101,7 +101,7 @@ def test_layers_are_of_one_kind_whatever_follows_them_and_other_operators_are_no
 
 def test_programs_that_share_a_sum_among_blocks_meet_those_with_as_many_parts():
     proposer = search_of(plain_conv(256, 7), XGBModel())
-    kinds = [arm.kind for arm in proposer.arms if len(arm.kind.decided)]
+    kinds = [searched.kind for searched in proposer.programs if len(searched.kind.decided)]
     assert len(kinds) > 1
     for kind in kinds:
         assert kind.distance(kind) == 0
@@ -212,7 +212,7 @@ def test_half_of_a_first_batch_is_best_by_estimates_alone():
     pools = search._evolved(search.effort)
     first = search._first(pools, 16)
     estimated = sorted((score for pool in pools for score in pool.estimated), reverse=True)
-    own = [search.arms[at].cost_model(row[None]).seconds[0] for at, row in first]
+    own = [search.programs[at].cost_model(row[None]).seconds[0] for at, row in first]
     assert len(first) == 8
     assert -np.log2(own[0]) == pytest.approx(estimated[0])
     measured(search)

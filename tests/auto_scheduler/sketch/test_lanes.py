@@ -73,8 +73,8 @@ def test_programs_with_lanes_along_channels_are_right(size, stride):
     plain = autotune.build(te.create_schedule(tensors[-1].op), tensors, target="llvm")
     plain(*arrays)
     proposer = SketchPolicy(task, seed=0).proposer
-    for model in along_channels([arm.cost_model for arm in proposer.arms])[:4:3]:
-        sampler = next(each.sampler for each in proposer.arms if each.cost_model is model)
+    for model in along_channels([searched.cost_model for searched in proposer.programs])[:4:3]:
+        sampler = next(each.sampler for each in proposer.programs if each.cost_model is model)
         schedule, args = task.realise(model.program.candidate(sampler.draw(8)[3])).what
         out = np.full_like(arrays[2], np.nan)
         autotune.build(schedule, args, target="llvm")(*arrays[:2], out)
@@ -174,13 +174,13 @@ def test_sums_that_no_limit_of_unrolling_writes_out_are_estimated_as_in_memory()
 
 def test_a_candidate_with_a_run_is_written_and_read_as_any_other():
     task = task_of(tutorial_layer())
-    arm = in_one_run(task)[0][0]
-    row = RowSampler(arm.program, arm.limits(), np.random.default_rng(0)).draw(1)[0]
-    steps = arm.program.candidate(row).transform_steps
+    searched = in_one_run(task)[0][0]
+    row = RowSampler(searched.program, searched.limits(), np.random.default_rng(0)).draw(1)[0]
+    steps = searched.program.candidate(row).transform_steps
     rows = [each.to_row() for each in steps]
     read = tuple(step_from_row(each) for each in rows)
     assert [each.to_row() for each in read] == rows
-    assert arm.program.row_of(read) == row.tolist()
+    assert searched.program.row_of(read) == row.tolist()
 
 
 def test_a_run_that_a_rule_of_a_user_makes_keeps_its_blocks_where_tiles_divide_it():

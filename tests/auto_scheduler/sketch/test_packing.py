@@ -69,7 +69,9 @@ def test_packed_programs_compute_the_product(place):
     task = task_of(matmul(32, 48, 64))
     model = programs_of(task, sketches_of(task, PARAMS), PARAMS)[place]
     rng = np.random.default_rng(place)
-    row = rng.permutation(SketchPolicy(task, seed=place).proposer.arms[place].sampler.draw(64))[0]
+    row = rng.permutation(
+        SketchPolicy(task, seed=place).proposer.programs[place].sampler.draw(64)
+    )[0]
     schedule, tensors = task.realise(model.program.candidate(row)).what
     run = autotune.build(schedule, tensors, target="c")
     a, b = (rng.random([int(n) for n in each.shape], "float32") for each in tensors[:2])

@@ -69,7 +69,7 @@ class AnalyticalCostModel(Protocol):
 
 
 @dataclass
-class Arm:
+class ProgramSearch:
     """One program with what was measured of it.
 
     Attributes:
@@ -133,21 +133,21 @@ class Arm:
 
 
 def trials_of(
-    arms: Sequence[Arm],
+    programs: Sequence[ProgramSearch],
     described: Callable[[Features, bool], Features],
     since: Sequence[int] = (),
 ) -> Trials | None:
     """Return the trials of some programs; None if there are none.
 
     Args:
-        arms: the programs.
+        programs: the programs.
         described: adds the other columns of a model, given whether a program has tiles.
         since: for each program, the number of trials, from the first, that are left out.
     """
     parts = []
-    for arm, start in zip(arms, since or [0] * len(arms), strict=True):
-        known = arm.trials()
+    for searched, start in zip(programs, since or [0] * len(programs), strict=True):
+        known = searched.trials()
         if known is not None and len(known.seconds) > start:
             new = known.since(start)
-            parts.append(replace(new, features=described(new.features, arm.cost_model.tiles)))
+            parts.append(replace(new, features=described(new.features, searched.cost_model.tiles)))
     return Trials.joined(parts) if parts else None
