@@ -54,8 +54,8 @@ M = TypeVar("M", bound="CostModel")
 class CostModel:
     """Base of the models: keeps what was measured, by workload and kind of target.
 
-    From `XGBModel` and `RandomModel` a `SketchPolicy` takes the trials of its task only, and fits
-    its own trees on the analytical features of their rows. If several tasks share one model, each
+    From `XGBModel` and `RandomModel` a `SketchPolicy` takes the trials of its task, and fits its
+    own trees on the analytical features of their rows. If several tasks share one model, each
     also learns from the trials of the others. A model that a script derives with a `predict` of
     its own decides itself which states are measured.
 

@@ -43,7 +43,7 @@ from autotune.ir import (
 from autotune.kernel.kernel import item_bytes
 
 INDENT = "  "
-# The C type of loop variables and thread indices: lowering refuses buffers of more elements.
+# The C type of loop variables and thread indices. Lowering refuses buffers that it cannot index.
 INDEX_TYPE = "int"
 # Operators whose assignment form says the same in fewer words.
 _UPDATES = {Add: "+", Sub: "-", Mul: "*"}

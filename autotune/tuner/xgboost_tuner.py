@@ -1,4 +1,4 @@
-"""The default tuner: a learned cost model proposes the trials."""
+"""The tuner that is guided by a learned cost model."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class GroupMember:
 
     @property
     def has_news(self) -> bool:
-        """Whether trials of it are not known to the group yet."""
+        """Whether it has trials that the model of the group has not learned yet."""
         return sum(self._told) < sum(len(searched.seconds) for searched in self.programs)
 
     def judge(self) -> None:

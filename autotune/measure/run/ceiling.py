@@ -55,7 +55,7 @@ class Roofline:
     def compare(self, process: DeviceProcess, job: RunJob, timing: Timing) -> Evidence:
         """Return the fraction of the device's ceiling that a trial reaches, and its components.
 
-        Empty if unknown. Called in the thread of the process.
+        Empty if unknown. Called in the thread of the device.
         """
         fraction = self._fraction(process, job, timing)
         if fraction is None:

@@ -123,7 +123,7 @@ class RunPool:
         on_host = runs_on_host(target)
         if on_host not in self._devices:
             _refuse_mixed(target, plan.devices)
-            setups = [_greeting(target, device, plan) for device in plan.devices]
+            setups = [_setup(target, device, plan) for device in plan.devices]
             for setup in setups:
                 plan.device_process.require(setup)
                 if plan.options.energy:
@@ -262,13 +262,13 @@ class RunPool:
                 return
             self._closing = True
             devices = list(self._devices.values())
-            state = [*self._states.values(), *self._outdated]
+            states = [*self._states.values(), *self._outdated]
             loops, self._loops = self._loops, PlainLoops()
         try:
             for one in devices:
                 one.close()
             loops.end()
-            for each in state:
+            for each in states:
                 each.close()
         finally:
             with self._lock:
@@ -284,7 +284,7 @@ class RunPool:
         self.close()
 
 
-def _greeting(target: Target, device: int, plan: RunPlan) -> WorkerSetup:
+def _setup(target: Target, device: int, plan: RunPlan) -> WorkerSetup:
     isolated = runs_on_host(target)
     if isolated and device != 0:
         raise MeasureError(

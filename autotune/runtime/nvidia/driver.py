@@ -1,4 +1,4 @@
-"""PyCUDA's driver API: contexts, memory, modules and events; its only import.
+"""Contexts, memory, modules and events by PyCUDA, whose driver API is imported here only.
 
 PyCUDA is optional, and cannot be imported without a driver; this module can be, and reports what
 is missing when a device is requested. Work is done in the primary context of the device, which

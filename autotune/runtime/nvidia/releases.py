@@ -5,9 +5,9 @@ the thread's mode is relaxed (CUDA driver API, cuThreadExchangeStreamCaptureMode
 objects whenever its collector runs, so also during a capture: one of autotune, or one of a user
 who captures with torch, in the strictest mode by default. So owners of driver objects hand them to
 this module. They are released at once in relaxed mode or, if a capture is seen, when the next one
-is handed over or allocated after it. Seen are captures of this package, those of the streams that
-are current to torch and CuPy in this thread, and those of streams that the default stream waits
-for. For captures of other threads the relaxed mode suffices.
+is handed over or allocated after it. Recognised are captures of this package, those of the streams
+that are current to torch and CuPy in this thread, and those of streams that the default stream
+waits for. For captures of other threads the relaxed mode suffices.
 """
 
 from __future__ import annotations
