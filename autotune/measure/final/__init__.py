@@ -1,1 +1,1 @@
-"""The end of a run: the final race, the choice between candidates that tie, and records measured again."""
+"""The end of a run: the final race, the choice between ties, and records measured again."""
