@@ -74,7 +74,7 @@ def differ(one: str | None, other: str | None) -> bool:
 
 
 def plain_arch(arch: str) -> str:
-    """Return an architecture without the letter that asks for what is special to it."""
+    """Return an architecture without its suffix for features of that device alone (``sm_90a``)."""
     return arch.rstrip("af") if arch.startswith("sm_") else arch
 
 

@@ -40,7 +40,7 @@ class EnergyMeter(Protocol):
 
 
 class IntegratedPower:
-    """A meter of a device that tells its power alone: it is integrated from look to look.
+    """A meter of a device that reports only its power, which is polled and integrated.
 
     Args:
         name: as of `EnergyMeter`.

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from autotune import SourceKernel, Target
 from autotune.graph import ops
-from autotune.graph.passes.woven import PhaseAxis
+from autotune.graph.passes.sub_pixel import PhaseAxis
 
 from .. import common
 from .conv2d_shape import Conv2d

@@ -1,6 +1,6 @@
 """Convolutions of volumes, and transposed ones, become convolutions of images.
 
-Templates know most of the latter. How a layer becomes one of images is in `planes` and `woven`;
+Templates know most of the latter. How a layer becomes one of images is in `planes` and `sub_pixel`;
 weights must be known, so that they are arranged once.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from autotune.graph import ops
 from autotune.graph.graph import Graph
 from autotune.graph.passes.planes import Planes, as_planes
-from autotune.graph.passes.woven import Woven, as_woven
+from autotune.graph.passes.sub_pixel import PixelShuffled, as_sub_pixel
 from autotune.graph.types import Array
 from autotune.graph.value import Constant, Node, Value, apply
 
@@ -21,7 +21,7 @@ class _Images:
     """Images whose elements have an order of their own, and how they are put in the graph's."""
 
     value: Value
-    order: Planes | Woven
+    order: Planes | PixelShuffled
 
 
 def to_conv2d(graph: Graph) -> Graph:
@@ -50,11 +50,11 @@ class _Run:
         return graph.rewrite(self._rewritten)
 
     def _rewritten(self, node: Node, inputs: tuple[Value, ...]) -> Value | None:
-        made: tuple[Value, Planes | Woven] | None = None
+        made: tuple[Value, Planes | PixelShuffled] | None = None
         if isinstance(node.op, ops.Conv3d):
             made = as_planes(node, inputs)
         elif isinstance(node.op, ops.Conv2dTranspose):
-            made = as_woven(node, inputs)
+            made = as_sub_pixel(node, inputs)
         elif any(value in self.images for value in inputs):
             made = self._applied(node, inputs)
         if made is None:
@@ -66,7 +66,7 @@ class _Run:
 
     def _applied(
         self, node: Node, inputs: tuple[Value, ...]
-    ) -> tuple[Value, Planes | Woven] | None:
+    ) -> tuple[Value, Planes | PixelShuffled] | None:
         """Return what an operator on each element makes of images, if that is possible."""
         known = [self.images[value] for value in inputs if value in self.images]
         first = known[0]
@@ -88,7 +88,7 @@ class _Run:
         return apply(node.op, *operands, origin=node.origin), first.order
 
 
-def _for_channels(value: Constant, order: Planes | Woven) -> Constant | None:
+def _for_channels(value: Constant, order: Planes | PixelShuffled) -> Constant | None:
     """Return numbers for channels as images need them; None if they differ within a channel."""
     rank = len(order.shape)
     full = (*[1] * (rank - value.type.ndim), *value.shape)

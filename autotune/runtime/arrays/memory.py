@@ -25,7 +25,7 @@ NO_MEMORY = (MemoryError, OverflowError, ValueError)
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Allocated bytes: where they are, and the object that frees them when it goes."""
+    """Allocated bytes: their address, and the object whose end frees them."""
 
     pointer: int
     bytes: int

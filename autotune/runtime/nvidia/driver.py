@@ -106,7 +106,7 @@ class _Allocation:
 
 
 def given_back_after(owner: object, index: int, give_back: Callable[[], object]) -> None:
-    """Have something of device ``index`` given back when its owner goes, and no capture is near.
+    """Release something of device ``index`` when its owner is collected, after any capture.
 
     ``give_back`` drops the last references to objects of PyCUDA, which are destroyed in it; so the
     owner has them only in what ``give_back`` empties.
@@ -115,7 +115,7 @@ def given_back_after(owner: object, index: int, give_back: Callable[[], object])
 
 
 def leave(index: int, give_back: Callable[[], object]) -> None:
-    """Have something of device ``index`` given back as soon as no capture is near."""
+    """Release something of device ``index`` as soon as no capture is active."""
     with contextlib.suppress(DeviceError):
         releases.leave(libcuda.primary_context(index), partial(_activated, index, give_back))
 

@@ -99,7 +99,7 @@ class CudaGraph:
 
 
 def _destroyed_after(owner: object, function: str, handle: ctypes.c_void_p) -> None:
-    """Have a function of the driver called with a handle, if there is one, when its owner goes."""
+    """Call a function of the driver with a handle, if there is one, once its owner is gone."""
     destroy = partial(_destroy, function, handle)
     weakref.finalize(owner, releases.leave, current_context(), destroy)
 

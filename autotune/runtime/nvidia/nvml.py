@@ -40,7 +40,7 @@ def handle(pci_bus_id: str) -> object:
 
 
 def read_clocks(pci_bus_id: str) -> Clocks | None:
-    """Return the state of a device, at most `_FRESH_S` old, or None where nothing tells."""
+    """Return the state of a device, at most `_FRESH_S` old, or None if it is unknown."""
     return _clocks_at(pci_bus_id, int(time.monotonic() / _FRESH_S))
 
 
@@ -69,7 +69,7 @@ def _ask(name: str, *args: object) -> int:
 
 
 def is_working(pci_bus_id: str) -> bool:
-    """Return whether kernels ran on a device in NVML's last sample; False where nothing tells."""
+    """Return whether kernels ran on a device in NVML's last sample; False if unknown."""
     device = handle(pci_bus_id)
     if device is None:
         return False
@@ -80,7 +80,7 @@ def is_working(pci_bus_id: str) -> bool:
 
 
 def is_divided(device: object) -> bool:
-    """Return whether a device is divided into instances (MIG); False where nothing tells."""
+    """Return whether a device is divided into instances (MIG); False if unknown."""
     try:
         return bool(pynvml.nvmlDeviceGetMigMode(device)[0])
     except pynvml.NVMLError:

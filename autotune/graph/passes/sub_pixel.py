@@ -23,8 +23,8 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Woven:
-    """Images NCHW of which each channel stands for several: those of places beside one another.
+class PixelShuffled:
+    """NCHW images before a pixel shuffle (depth to space): each phase is a channel of its own.
 
     Attributes:
         shape: of the whole images, [batch, channels, height, width].
@@ -45,7 +45,7 @@ class Woven:
         return numbers if numbers.size == 1 else several
 
     def restored(self, images: Value, origin: str) -> Value:
-        """Return the whole images: elements of phases in turn, without what is beyond the end."""
+        """Return the whole images: the pixel shuffle of the phases, cut to the shape."""
         n, channels = self.shape[:2]
         (sy, sx), (rows, columns) = self.strides, images.shape[2:]
         apart = ops.Reshape((n, channels, sy, sx, rows, columns))
@@ -85,7 +85,7 @@ class PhaseAxis:
         return phase + cut - step * (tap + self.first)
 
 
-def as_woven(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Woven] | None:
+def as_sub_pixel(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, PixelShuffled] | None:
     """Return what a transposed convolution computes by a plain one; None if it cannot be.
 
     Args:
@@ -110,7 +110,7 @@ def as_woven(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, Woven] | Non
 
     filters = Constant(TensorType(out, weight.dtype), make, weight.name)
     conv = ops.Conv2d(padding=(y.padding[0], x.padding[0], y.padding[1], x.padding[1]))
-    return apply(conv, data, filters, origin=node.origin), Woven(shape, (sy, sx))
+    return apply(conv, data, filters, origin=node.origin), PixelShuffled(shape, (sy, sx))
 
 
 def _phases(weight: Array, axes: tuple[PhaseAxis, PhaseAxis], steps: Pair, cut: Pair) -> Array:
