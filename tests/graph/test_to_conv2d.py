@@ -79,7 +79,7 @@ def test_volumes_are_convolved_as_planes(layout, draw):
     assert "nn.conv3d" not in names(after)
 
 
-def test_a_bias_for_each_channel_and_an_activation_are_applied_before_elements_are_woven():
+def test_a_bias_for_each_channel_and_an_activation_are_applied_before_the_pixel_shuffle():
     x = apply(ops.Conv2dTranspose((2,), (1,)), data(1, 3, 4, 5), constant(3, 2, 4, 4))
     for op, other in ((ops.Multiply(), (2, 1, 1)), (ops.Add(), (1, 2, 1, 1)), (ops.Add(), ())):
         x = apply(op, x, constant(*other))
@@ -88,7 +88,7 @@ def test_a_bias_for_each_channel_and_an_activation_are_applied_before_elements_a
     assert names(after)[5:] == ["reshape", "transpose", "reshape"]
 
 
-def test_numbers_for_rows_are_added_to_woven_images():
+def test_numbers_for_rows_are_added_to_shuffled_images():
     x = apply(ops.Conv2dTranspose((2,), (1,)), data(1, 3, 4, 5), constant(3, 2, 4, 4))
     after = rewritten(apply(ops.Add(), x, constant(8, 1)))
     assert names(after)[-1] == "add"

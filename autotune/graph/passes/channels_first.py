@@ -1,8 +1,7 @@
-"""Images with their channels last become images with their channels first.
+"""Converts NHWC networks to NCHW, for which there are more templates.
 
-Templates know more of the latter. A value is transposed where it comes in, and back only where
-something reads it that knows the order of its axes: the operators between compute the same of
-either.
+A value is transposed where it enters, and back only where an operator reads it that depends on the
+order of its axes; all operators between compute the same in either layout.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Products of the same data by known weights, as one product."""
+"""Products of the same data by constant weights, as one product of concatenated weights."""
 
 from __future__ import annotations
 

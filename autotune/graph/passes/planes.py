@@ -1,4 +1,4 @@
-"""A convolution of volumes as one of images: planes that a filter sees at once are channels."""
+"""3-D convolutions as 2-D ones: the planes that a filter covers become channels."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Convolutions of volumes, and transposed ones, become convolutions of images.
+"""Rewrites 3-D and transposed convolutions as 2-D ones, for which there are most templates.
 
-Templates know most of the latter. How a layer becomes one of images is in `planes` and `sub_pixel`;
-weights must be known, so that they are arranged once.
+`planes` and `sub_pixel` have the two constructions. The weights must be constants, as they are
+rearranged once.
 """
 
 from __future__ import annotations
