@@ -10,7 +10,7 @@ from autotune.errors import DeviceError, KernelError
 from autotune.kernel import SourceKernel, arg, call, constant, workspace
 from autotune.runtime.call import dispatch, native
 from autotune.runtime.device import Device
-from autotune.runtime.nvidia import callee, launches, libcuda, releases, shares
+from autotune.runtime.nvidia import callee, launches, libcuda, releases, stream_resources
 from autotune.target import Target
 from tests.runtime.fake_cuda import FUNCTIONS, FakeCuda, array_at
 
@@ -46,7 +46,7 @@ def cuda(request, monkeypatch):
     monkeypatch.setattr(libcuda, "address", lambda name: 1)
     monkeypatch.setattr(libcuda, "primary_context", lambda index: 0xC0DE + index)
     monkeypatch.setattr(Device, "exist", True)
-    monkeypatch.setattr(shares, "_waiting", deque())
+    monkeypatch.setattr(stream_resources, "_waiting", deque())
     monkeypatch.setattr(releases, "_waiting", deque())
     launcher = native.launcher() if request.param == "C" else None
     if request.param == "C" and launcher is None:

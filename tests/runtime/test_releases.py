@@ -11,7 +11,15 @@ from autotune.errors import DeviceError
 from autotune.kernel import SourceKernel, arg, call, workspace
 from autotune.runtime.arrays.array import empty
 from autotune.runtime.device import Device
-from autotune.runtime.nvidia import callee, driver, executable, libcuda, program, releases, shares
+from autotune.runtime.nvidia import (
+    callee,
+    driver,
+    executable,
+    libcuda,
+    program,
+    releases,
+    stream_resources,
+)
 from autotune.runtime.nvidia.graph import CudaGraph
 from autotune.runtime.program import ProgramStep
 from tests.runtime.fake_cuda import FakeCuda
@@ -39,7 +47,7 @@ def cuda(monkeypatch):
     monkeypatch.setattr(libcuda, "primary_context", lambda index: CONTEXT)
     monkeypatch.setattr("autotune.runtime.nvidia.graph.library", lambda: fake)
     monkeypatch.setattr(Device, "exist", True)
-    monkeypatch.setattr(shares, "_waiting", deque())
+    monkeypatch.setattr(stream_resources, "_waiting", deque())
     monkeypatch.setattr(releases, "_waiting", deque())
     monkeypatch.setattr(callee, "driven_launcher", lambda: None)
     monkeypatch.setattr("autotune.runtime.arrays.memory._memory", lambda kind: driver.CudaMemory())

@@ -19,7 +19,7 @@ from autotune.runtime.executable import Executable
 from autotune.runtime.nvidia import libcuda
 from autotune.runtime.nvidia.launches import as_launched, launch
 from autotune.runtime.nvidia.modules import load_cubin
-from autotune.runtime.nvidia.shares import Share, Shares, close_when_free
+from autotune.runtime.nvidia.stream_resources import ResourcePool, StreamResources, close_when_free
 
 # The functions of the driver that the C launcher calls, in its order.
 _USED = (
@@ -47,13 +47,13 @@ class CudaCallee:
         self._context = libcuda.primary_context(device.index)
         self.kernel = kernel = as_launched(kernel, device.index)
         names = instance_symbols(kernel, cubin)
-        self._shares = Shares(
+        self._pool = ResourcePool(
             self._context,
             partial(load_cubin, cubin, kernel, names),
             tuple(w.bytes for w in kernel.workspace),
         )
-        self._shares.load_first()
-        close = weakref.finalize(self, close_when_free, self._shares)
+        self._pool.load_first()
+        close = weakref.finalize(self, close_when_free, self._pool)
         close.atexit = False  # then the driver may be gone already
         self._slots = slots_of(kernel)
         self._zero, self._constants = zero_rows(kernel), constant_rows(kernel)
@@ -69,7 +69,7 @@ class CudaCallee:
 
     def _prepare(self, key: int, stream: int, capture: int, graph: int) -> tuple[int, ...]:
         with self._lock:
-            return self._shares.share(key, capture, graph, self._forget).values()
+            return self._pool.of(key, capture, graph, self._forget).values()
 
     def _forget(self, key: int, capture: int) -> bool:
         return self.entry is None or bool(self.entry.forget(key, capture))
@@ -97,17 +97,19 @@ class CudaCallee:
         with libcuda.entered(self._context), self._lock:
             capture, graph = libcuda.capture_of(stream)
             key = stream if capture else libcuda.key_of(stream)
-            share = self._shares.share(key, capture, graph, self._forget)
-            self._queue(share, [*values, *share.spaces], ctypes.c_void_p(stream))
+            resources = self._pool.of(key, capture, graph, self._forget)
+            self._queue(resources, [*values, *resources.spaces], ctypes.c_void_p(stream))
 
-    def _queue(self, share: Share, values: Sequence[int], stream: ctypes.c_void_p) -> None:
-        for where, (slot, size) in zip(share.loaded.constants, self._constants, strict=True):
+    def _queue(
+        self, resources: StreamResources, values: Sequence[int], stream: ctypes.c_void_p
+    ) -> None:
+        for where, (slot, size) in zip(resources.loaded.constants, self._constants, strict=True):
             ends = ctypes.c_uint64(where), ctypes.c_uint64(values[slot])
             libcuda.call("cuMemcpyDtoDAsync_v2", *ends, ctypes.c_size_t(size), stream)
         for slot, size in self._zero:
             start, byte = ctypes.c_uint64(values[slot]), ctypes.c_ubyte(0)
             libcuda.call("cuMemsetD8Async", start, byte, ctypes.c_size_t(size), stream)
-        for function, one in zip(share.loaded.functions, self.kernel.calls, strict=True):
+        for function, one in zip(resources.loaded.functions, self.kernel.calls, strict=True):
             taken = [values[self._slots[name]] for name in one.args]
             launch(function, one.launch, taken, stream.value or 0)
 

@@ -58,12 +58,12 @@ def _libc() -> ctypes.CDLL:
 
 
 @dataclass(eq=False)
-class Share:
-    """The part of one stream or one captured graph.
+class StreamResources:
+    """What one stream or one captured graph has of its own.
 
     Attributes:
         loaded: the module that it runs.
-        owns: whether no other share runs that module.
+        owns: whether nothing else runs that module.
         spaces: addresses of workspaces.
         gone: set when the graph is destroyed; None for a stream.
     """
@@ -92,8 +92,8 @@ class Share:
 
 
 @dataclass(eq=False)
-class Shares:
-    """All parts of one function on one device.
+class ResourcePool:
+    """The resources of one function on one device, by stream and by captured graph.
 
     Args:
         context: of the device.
@@ -105,8 +105,8 @@ class Shares:
     load: Callable[[], Loaded]
     sizes: tuple[int, ...]
     _common: list[Loaded] = field(default_factory=list)
-    _of: OrderedDict[tuple[int, int], Share] = field(default_factory=OrderedDict)
-    _unused: list[Share] = field(default_factory=list)
+    _of: OrderedDict[tuple[int, int], StreamResources] = field(default_factory=OrderedDict)
+    _unused: list[StreamResources] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def load_first(self) -> None:
@@ -118,16 +118,16 @@ class Shares:
         with self._lock, libcuda.entered(self.context):
             self._unused.append(self._new())
 
-    def share(
+    def of(
         self, key: int, capture: int, graph: int, forget: Callable[[int, int], bool]
-    ) -> Share:
-        """Return the share of a stream, or of a capture on it, which is created on first use.
+    ) -> StreamResources:
+        """Return the resources of a stream, or of a capture on it; they are made on first use.
 
         Args:
             key: identifies the stream.
             capture: the number of the capture, 0 for none.
             graph: the graph of the capture.
-            forget: called before a share is reused; returns False if it is in use.
+            forget: called before resources are reused; returns False if they are in use.
         """
         with self._lock:
             found = self._of.get((key, capture))
@@ -138,7 +138,9 @@ class Shares:
             self._of.move_to_end((key, capture))
             return found
 
-    def _make(self, capture: int, graph: int, forget: Callable[[int, int], bool]) -> Share:
+    def _make(
+        self, capture: int, graph: int, forget: Callable[[int, int], bool]
+    ) -> StreamResources:
         self._sweep()
         if not capture:
             self._make_room(forget)
@@ -148,7 +150,7 @@ class Shares:
             new.gone.set_when_destroyed(graph)
         return new
 
-    def _new(self) -> Share:
+    def _new(self) -> StreamResources:
         owns = bool(self._common and self._common[0].constants)
         loaded = self.load() if owns or not self._common else self._common[0]
         if not self._common:
@@ -158,12 +160,12 @@ class Shares:
             for size in self.sizes:
                 spaces.append(libcuda.allocate(size))
         except DeviceError:
-            releases.leave(self.context, Share(loaded, owns, tuple(spaces)).free)
+            releases.leave(self.context, StreamResources(loaded, owns, tuple(spaces)).free)
             raise
-        return Share(loaded, owns, tuple(spaces))
+        return StreamResources(loaded, owns, tuple(spaces))
 
     def _sweep(self) -> None:
-        """Reclaim the shares of graphs that are destroyed."""
+        """Reclaim the resources of graphs that are destroyed."""
         for key, one in list(self._of.items()):
             if one.gone:
                 del self._of[key]
@@ -193,16 +195,16 @@ class Shares:
             return True
 
 
-_waiting: deque[Shares] = deque()
+_waiting: deque[ResourcePool] = deque()
 
 
-def close_when_free(shares: Shares) -> None:
+def close_when_free(pool: ResourcePool) -> None:
     """Free the resources of a function that can no longer be called.
 
     Also frees those that earlier functions had left to graphs which are destroyed by now.
     """
-    _waiting.append(shares)
-    releases.leave(shares.context, _close_waiting)
+    _waiting.append(pool)
+    releases.leave(pool.context, _close_waiting)
 
 
 def _close_waiting() -> None:
