@@ -234,20 +234,19 @@ def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
 
     The warps that a multiprocessor has at a time take as long as one of them alone, by the latency
     of its instructions and loads, or as all of them together, by their instructions, loads and the
-    bytes that blocks get from the L2 cache. The constants are a fit to 2,800 configurations of 210
-    layers timed on an H100 and an H200, some 15 a layer; of these the one with the least estimate
-    took 1.07 times as long as the fastest (geometric mean; 1.08 of layers left out of the fit).
+    bytes that blocks get from the L2 cache. The constants are a fit to 3,100 configurations of 266
+    layers timed on an H100 and an H200, some 12 a layer; of these the one with the least estimate
+    took 1.07 times as long as the fastest (geometric mean, also of layers left out of the fit).
     """
-    tiling = WindowTiling(shape, choice)
+    tiling, smaller = WindowTiling(shape, choice), common.smaller
     warps, code = common.ceil_div(tiling.threads, 32), _instructions(tiling)
     blocks = common.ceil_div(tiling.blocks, common.multiprocessors(target))
-    resident = common.smaller(_resident(tiling.registers, warps, target), blocks)
-    moved = tiling.reads + 3.9 * tiling.stores
-    alone = 35 + 1.25 * (code + 1.4 * tiling.reads)
-    each = warps * (0.095 * code + 0.4 * _lines(tiling) * moved) + 0.012 * tiling.block_bytes
-    spilled = 11 * common.larger(0, tiling.wanted_registers - tiling.registers)
-    wave: float = (alone**2 + (resident * each) ** 2) ** 0.5 + spilled
-    return blocks / resident * wave + 260 * (1 - tiling.ahead) + 7 * blocks + 22 * warps
+    resident = smaller(_resident(tiling.registers, warps, target), blocks)
+    moved = tiling.reads + 2.7 * tiling.stores
+    alone = 1.64 * (code + 1.4 * tiling.reads)
+    each = warps * (0.068 * code + 0.56 * _lines(tiling) * moved) + 0.0102 * tiling.block_bytes
+    wave: float = (alone**2 + (resident * each) ** 2) ** 0.5
+    return blocks / resident * wave + 29 * blocks + 86 * smaller(blocks, 3) + 2.6 * warps
 
 
 def _instructions(tiling: WindowTiling) -> float:
