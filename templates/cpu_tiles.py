@@ -33,6 +33,8 @@ BORDER = 1500
 # Cycles of a vector from L2; as a factor, the cost of tiles of more than 12 pixels, which took
 # longer than their cycles on a Xeon and on an EPYC.
 _OF_VECTOR, _HIGH = 0.35, 1.06
+# Cost of a step of vectors shorter than the registers, of which more are loaded per cycle.
+_OF_SHORT = 0.85
 # Cycles of the transpose of a block of 16 short vectors of sums, and as a factor its cost where
 # both need more registers than there are. The same of long vectors, with the registers that it
 # takes besides, and the cycles of storing a part of each row of such a block.
@@ -158,6 +160,7 @@ def line_tile(
 
         def each(part: int, wide: int) -> float:
             step = _step(part, wide) * (_HIGH if part > 12 else 1)
+            step *= _OF_SHORT if lanes < unit.floats else 1
             return step + (_OF_VECTOR + _turning(unit, part, wide, lanes) / depth) * wide
 
         def line(wide: int) -> float:

@@ -38,8 +38,8 @@ def candidates(shape: Conv2d) -> dict[str, list[int]]:
         # Whether vectors are over output channels. A task then has all input channels, whose
         # filters are transposed some channels at a time, and no panels.
         "across": [0, 1],
-        # Whether panels, or lines where vectors hold filters, are read in place; or lines are packed
-        # while others are multiplied.
+        # Whether panels, or lines where vectors hold filters, are read in place; or lines are
+        # packed while others are multiplied.
         "in_place": _ways(shape),
     }
 

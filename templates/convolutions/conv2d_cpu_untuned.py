@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import gcd, inf
 
 from autotune import Target
 
 from .. import common, cpu_tiles
+from .conv2d_cpu_filters import FEWEST, MET, READ, STREAMS, TALL, is_alias, is_near, of_filters
 from .conv2d_cpu_space import (
     MOST_COPIED,
-    MOST_SUMS,
     STREAMED,
     candidates,
     copied_bytes,
-    holds_border,
-    is_ahead,
-    is_copied,
     is_plain,
     is_whole,
     met_bytes,
     pitch,
-    sums_bytes,
 )
 from .conv2d_shape import Conv2d
 
-# Bytes of its input that a task copies.
-_MET = 1 << 18
-# Pixels that are too few to amortise transposing filters; tasks may then read more.
-_FEW = 64
 # Cost of packing an element, and of a multiply-add, relative to transposing an element.
 _PACKING_COST, _PRODUCT_COST = 10, 0.16
 # Filters that are too few for panels beyond the L1 cache, and a part of that cache.
 _FEW_FILTERS, _FIRST_CACHE = 64, 16 << 10
-# Filters up to which images are read in place, or lines copied; bytes of an image that stays in
-# the L2 cache; channels that are read in place at a time of a larger one: the hardware prefetcher
-# follows so many streams or, where lines are skipped, too many to fetch these.
-_FEWEST, _NEAR, _STREAMS, _SKIPPING = 32, 1 << 21, 16, 64
+# Channels that are read in place at a time where lines are skipped: the hardware prefetcher does
+# not follow so many streams.
+_SKIPPING = 64
 # Channels of 1x1 layers that are packed at a time, at most.
 _UNFOLDED = 256
 # Panels of short vectors into which every second pixel is gathered.
@@ -44,27 +34,13 @@ _GATHERED = 4
 # Channels whose lines are copied at a time for a few filters; bytes of what an output row reads of
 # them; cost of the copy of an element, relative to a multiply-add.
 _LINES_DEEP, _LINES_ROW, _COPYING = 64, 64 << 10, 14
-# Channels that are read in place at a time: with more, cache lines evict each other, which does
-# not matter where vectors are issued in halves.
-_READ = 64
+# Cost of vectors of filters that read in place, relative to those that copy; of half as long ones.
+_IN_PLACE, _IN_PLACE_HALF = 0.91, 0.77
 # Pixels of lines that are packed while others are multiplied, at the least, also where those of
 # the channels share sets of L1; channels that are packed at a time.
 _LONG, _LONG_ALIAS, _PACKED_DEEP = 96, 80, 128
-# Bytes of filters that are transposed at a time, untuned: they stay in the L2 cache for long
-# vectors, in L1 for short ones.
-_TRANSPOSED, _TRANSPOSED_SHORT = 160 << 10, 32 << 10
-# Bytes of which planes are multiples whose channels share a quarter of the sets of L1, or less.
-_ALIAS = 1024
-# Bytes of a way of the L1 cache.
-_PAGE = 4096
-# Costs relative to a multiply-add: of an element that another core transposed; of the beginning of
-# a run of results, which the hardware prefetcher does not foresee. Bytes of results in L2.
-_FROM_ANOTHER, _RUN, _SMALL = 30, 800, 1 << 20
 # Products of a sum up to which short vectors make it in less time than lines are copied.
 _BRIEF = 32
-# Products of a sum that a part of the channels has, at the least; bytes that an output row reads
-# of it, and lines that a task should have.
-_DEEP, _ROW, _TALL = 96, 24 << 10, 8
 
 
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
@@ -74,13 +50,13 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     if _streams(shape, unit):
         return _streamed(shape, options, target)
     if _skips_in_place(shape, unit):
-        return _of_filters(shape, options, target)
+        return of_filters(shape, options, target)
     if is_plain(shape) and _reads_in_place(shape, unit):
         return _in_place(shape, options, target)
     if _fills_lanes(shape, unit):
         return _of_few_filters(shape, options, target)
     if _transposes_filters(shape, unit):
-        return _of_filters(shape, options, target)
+        return of_filters(shape, options, target)
     is_far = unit.floats > 8 and not unit.halves
     high = range(1, cpu_tiles.HIGHEST + 1) if is_far else cpu_tiles.ROWS
     rows, vectors, lanes = cpu_tiles.tile(
@@ -133,7 +109,7 @@ def _of_lines(
 ) -> dict[str, int]:  # fmt: skip
     """Return block and lines of a kernel that copies lines without im2col."""
     blocks = [b for b in options["block_m"] if b >= tile["rows"]] or [max(options["block_m"])]
-    fits = [n for n in options["lines"][1:] if copied_bytes(shape, tile["channels"], n) <= _MET]
+    fits = [n for n in options["lines"][1:] if copied_bytes(shape, tile["channels"], n) <= MET]
     block_m, lines = cpu_tiles.tasks(
         target, blocks, fits or [1], (shape.co, shape.oh), 1,
         lambda high, tall: 4 / high + (shape.kh - 1) / (high * tall) + 0.1 / tall, shape.n,
@@ -162,7 +138,7 @@ def _reads_in_place(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
 
     Short vectors are mostly unaligned there, which pays only where memory is slower.
     """
-    return shape.co <= _FEWEST and (unit.floats > 8 or not _is_near(shape))
+    return shape.co <= FEWEST and (unit.floats > 8 or not is_near(shape))
 
 
 def _skips_in_place(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
@@ -172,13 +148,13 @@ def _skips_in_place(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     before are multiplied. Where lines of a few sets of the cache evict each other, short vectors
     meet each again for the next filters, and less than two long ones wait for it.
     """
-    if not _is_gathered(shape) or shape.ci < _READ:
+    if not _is_gathered(shape) or shape.ci < READ:
         return False
-    if _is_near(shape) or unit.halves:
+    if is_near(shape) or unit.halves:
         return False
     if unit.floats > 8:
-        return (_FEWEST // 2 if _is_alias(shape) else 0) < shape.co <= 2 * _FEWEST
-    return shape.co <= _FEWEST and not _is_alias(shape)
+        return (FEWEST // 2 if is_alias(shape) else 0) < shape.co <= 2 * FEWEST
+    return shape.co <= FEWEST and not is_alias(shape)
 
 
 def _streams(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
@@ -187,11 +163,11 @@ def _streams(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     The hardware prefetcher foresees the lines that a stride skips where they are long, and waits
     for fewer of them where those of several channels evict each other.
     """
-    if not _is_gathered(shape) or shape.stride[1] != 2 or shape.co > 2 * _FEWEST:
+    if not _is_gathered(shape) or shape.stride[1] != 2 or shape.co > 2 * FEWEST:
         return False
-    if _is_near(shape) or unit.halves:
+    if is_near(shape) or unit.halves:
         return False
-    return shape.w >= (_LONG_ALIAS if _is_alias(shape) else _LONG)
+    return shape.w >= (_LONG_ALIAS if is_alias(shape) else _LONG)
 
 
 def _streamed(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
@@ -211,23 +187,16 @@ def _streamed(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -
     return tile | here
 
 
-def _is_alias(shape: Conv2d) -> bool:
-    """Return whether pixels of all channels share a few sets of the L1 cache."""
-    return 4 * shape.h * shape.w % _ALIAS == 0
-
-
-def _is_near(shape: Conv2d) -> bool:
-    return 4 * shape.ci * shape.h * shape.w <= _NEAR
-
-
 def _fills_lanes(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     """Return whether a copy of lines takes less than lanes that vectors of filters leave idle."""
-    if shape.taps == 1 or shape.co > _FEWEST or 4 * shape.ow < 3 * pitch(shape):
+    if shape.taps == 1 or shape.co > FEWEST or 4 * shape.ow < 3 * pitch(shape):
         return False
     sy, sx = shape.stride
-    copying = _COPYING * sy * sx / shape.taps * (1 + (shape.kh - sy) / (_TALL * sy))
+    copying = _COPYING * sy * sx / shape.taps * (1 + (shape.kh - sy) / (TALL * sy))
     whole = common.ceil_div(shape.co, unit.floats) * unit.floats
-    return shape.co * pitch(shape) / shape.ow + copying <= whole
+    is_half = unit.floats > 8 and 2 * shape.co <= unit.floats
+    reading = 1 if unit.halves else _IN_PLACE_HALF if is_half else _IN_PLACE
+    return shape.co * pitch(shape) / shape.ow + copying <= whole * reading
 
 
 def _in_place(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
@@ -246,8 +215,8 @@ def _in_place(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -
     block_m = min((b for b in options["block_m"] if b >= shape.co), default=rows)
     panels = [p for p in options["panels"] if p == 1 or p * vectors * lanes < 2 * pixels]
     deepest = max(options["channels"])
-    streams = _STREAMS if is_whole(shape) else _SKIPPING
-    some = shape.ci if _is_near(shape) else min(streams, shape.ci)
+    streams = STREAMS if is_whole(shape) else _SKIPPING
+    some = shape.ci if is_near(shape) else min(streams, shape.ci)
     channels = min(c for c in options["channels"] if c >= min(some, deepest))
     border = cpu_tiles.BORDER / some
     _, together = cpu_tiles.tasks(
@@ -270,7 +239,7 @@ def _transposes_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     is_short, idle = unit.floats <= 8, -shape.co % unit.floats
     if shape.taps == 1 and (not unit.halves or (is_whole(shape) and 4 * idle > shape.co)):
         return False
-    if is_short and depth <= _BRIEF and shape.co > _FEWEST and _skips_im2col(shape):
+    if is_short and depth <= _BRIEF and shape.co > FEWEST and _skips_im2col(shape):
         return True
     spared: float = depth * pixels
     if shape.taps > 1 and shape.ow >= 7 if is_short else shape.ow >= 4:
@@ -288,105 +257,6 @@ def _products(shape: Conv2d) -> int:
         return sum(0 <= place < extent for place in places)
 
     return met(shape.kh, shape.oh, sy, py, shape.h) * met(shape.kw, shape.ow, sx, px, shape.w)
-
-
-def _of_filters(shape: Conv2d, options: Mapping[str, list[int]], target: Target) -> dict[str, int]:
-    """Return the choice with vectors over output channels."""
-    unit = cpu_tiles.vector_unit(target)
-    rows, vectors, lanes = cpu_tiles.line_tile(
-        unit, shape.ow, shape.co, shape.ci * shape.taps, options["rows"]
-    )
-    width, (sy, sx) = vectors * lanes, shape.stride
-    in_place = is_copied(shape, lanes) and holds_border(shape, rows) and not unit.halves
-    copies = is_copied(shape, lanes) and not in_place
-    transposed = _TRANSPOSED if lanes > 8 else _TRANSPOSED_SHORT
-    some = shape.ci if copies or unit.halves else _READ
-    near = [
-        c
-        for c in options["channels"]
-        if min(c, shape.ci) < 2 * some and 4 * width * c * shape.taps <= transposed
-    ] or options["channels"][:1]
-    blocks = [b for b in options["block_m"] if b >= shape.co or b % width == 0]
-    # What is not copied is read in place and only needs to stay in cache.
-    met = _MET if copies else 4 * _MET
-    channels = _copied_channels(shape, near) if copies else near[-1]
-    if in_place:
-        channels = _channels_in_place(shape, near, width, target)
-    tall = [
-        n
-        for n in options["lines"][1:]
-        if met_bytes(shape, n, channels) <= met
-        or (n * shape.ow <= _FEW and met_bytes(shape, n, channels) <= 4 * _MET)
-    ] or options["lines"][1:2]
-    if not copies and (_is_alias(shape) or target.limits.sm_count > 1):
-        # The next line is evicted if all channels of this one are read before, or it is prefetched
-        # for another core.
-        tall = [n for n in tall if n >= _TALL] or tall[-1:]
-    # Filters are transposed once or for each group of rows, rows copied for each block.
-    pixels = shape.oh * shape.ow
-    fresh = sy * sx / shape.taps
-    # Each core reads once what others have transposed.
-    shared = _FROM_ANOTHER * (target.limits.sm_count - 1)
-    is_small = 4 * shape.co * pixels <= _SMALL
-    run = 0 if is_small else _RUN * lanes / 16 / (shape.ci * shape.taps)
-    # Of each filter, in a cache line of which two cores write.
-    border = cpu_tiles.BORDER / (shape.ci * shape.taps) if target.limits.sm_count > 1 else 0
-
-    def copying(high: int, tall: int) -> float:
-        if sums_bytes(shape, tall, high, channels) > MOST_SUMS:
-            return inf
-        is_shared = is_ahead(shape, tall)
-        transposing = (10 + shared) / (shape.n * pixels) if is_shared else 10 / (tall * shape.ow)
-        writing = (run + border) / (tall * shape.ow)
-        return transposing + writing + 8 * fresh * (1 + (shape.kh - sy) / (tall * sy)) / high
-
-    block_m, lines = cpu_tiles.tasks(
-        target, [b for b in blocks if b >= rows] or blocks, tall, (shape.co, shape.oh), 1, copying,
-        shape.n,
-    )  # fmt: skip
-    return {
-        "rows": rows,
-        "vectors": vectors,
-        "lanes": lanes,
-        "block_m": block_m,
-        "panels": 1,
-        "channels": channels,
-        "tail": 0,
-        "lines": lines,
-        "across": 1,
-        "in_place": int(in_place),
-    }
-
-
-def _copied_channels(shape: Conv2d, options: list[int]) -> int:
-    """Return how many channels are copied at a time, where vectors hold filters.
-
-    What an output row reads of them stays in the L1 cache for its next tile, and the lines of a
-    task, which share what they read, in L2.
-    """
-    deep = [c for c in options if c * shape.taps >= _DEEP] or options[-1:]
-    shared = min(_TALL, shape.oh)
-    fits = (
-        c for c in deep if met_bytes(shape, 1, c) <= _ROW and met_bytes(shape, shared, c) <= _MET
-    )
-    return max(fits, default=min(deep))
-
-
-def _channels_in_place(shape: Conv2d, options: list[int], width: int, target: Target) -> int:
-    """Return how many channels are read in place at a time, where vectors hold filters.
-
-    What an output row reads of them stays in the L1 cache for the next row, with their filters, in
-    the part of the sets that rows of all channels have together.
-    """
-    deep = [c for c in options if c * shape.taps >= _DEEP] or options[-1:]
-    of_sets = min(4 * shape.kh * shape.w / gcd(4 * shape.h * shape.w, _PAGE), 1)
-    first = cpu_tiles.rows_together(target) * _PAGE * of_sets
-
-    def held(channels: int) -> int:
-        filters = width * min(channels, shape.ci) * shape.taps
-        return met_bytes(shape, 1, channels) + 4 * filters
-
-    return max((c for c in deep if held(c) <= first), default=min(deep))
 
 
 def _skips_im2col(shape: Conv2d) -> bool:

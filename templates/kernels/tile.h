@@ -80,10 +80,12 @@ INLINED void add_product(vec* sum, const vec a, const vec b) {
 }
 
 // The same with an element of a that is used once: read by the multiply-add itself, which spares an instruction.
-#if defined(__AVX512F__) && LANES == 16
+#if defined(__AVX512VL__) && LANES <= 16
 #define READS_ELEMENT 1
+#define TEXT_OF(number) #number
+#define FMA_OF(lanes) "vfmadd231ps %2%{1to" TEXT_OF(lanes) "%}, %1, %0"
 INLINED void add_product_of(vec* sum, const float* a, const vec b) {
-  __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(*sum) : "v"(b), "m"(*a));
+  __asm__(FMA_OF(LANES) : "+v"(*sum) : "v"(b), "m"(*a));
 }
 #else
 #define READS_ELEMENT 0

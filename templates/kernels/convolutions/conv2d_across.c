@@ -13,8 +13,8 @@
 #define BLOCKS ((SMALLER(BLOCK_M, CO) + WIDTH - 1) / WIDTH)
 #define LAST_VECTORS (((CO - 1) % WIDTH) / LANES + 1)
 // Image rows are copied, CHUNK channels at a time, with the padding around them, if there is any, unless they are read
-// IN_PLACE: products with the padding are skipped. Short vectors have tiles of few pixels, which would read the same
-// repeatedly. Where each pixel depends on one, the same pixels of the next line are prefetched with each channel.
+// IN_PLACE: products with the padding are skipped. If each pixel depends on one, or a stride skips lines, the same pixels
+// of the next line are prefetched with each channel.
 #define PADDED (PY || PX || (OH - 1) * SY + KH > IH || (OW - 1) * SX + KW > IW)
 #define COPIES (!IN_PLACE && ((LANES <= 8 && TAPS > 1) || PADDED))
 #if COPIES
@@ -189,7 +189,7 @@ INLINED void tile(
     for (int v = 0; v < vectors; ++v)
       sum[i][v] = part.first ? (vec){0} : *(const vec*)(sums + i * WIDTH + v * LANES);
   for (int c = 0; c < part.channels; ++c, from += PLANE, filter += TAPS * WIDTH) {
-    if (!COPIES && TAPS == 1)
+    if (!COPIES && (TAPS == 1 || KH < SY))
 #pragma GCC unroll 4
       for (int x = 0; x < NEXT_FLOATS; x += LINE) __builtin_prefetch(from + NEXT + x, 0, 2);
     if (!AHEAD && CHUNK < CI && is_left)

@@ -2,10 +2,12 @@
 
 import pytest
 from autotune.templates.convolutions import conv2d_cpu
+from autotune.templates.convolutions.conv2d_cpu_space import holds_border
 from autotune.templates.convolutions.conv2d_shape import Conv2d
 from autotune.templates.products import gemm_cpu
 from autotune.templates.products.gemm_shape import Gemm
 
+from autotune import Target
 from tests.templates.on_cpu import run_over_nan
 
 # (h, w, kernel, stride, padding): odd sizes, strides beyond the filter, padding on two sides or of
@@ -54,6 +56,27 @@ def test_filters_in_vectors_give_the_right_sums(number):
         shape = Conv2d(2, h, w, 21, 5, *taps, stride, padding, True, True, True, True)
         run_over_nan(shape, conv2d_cpu, choice)
     run_over_nan(shape.alone, conv2d_cpu, choice)
+
+
+@pytest.mark.parametrize("number", range(len(ACROSS)))
+def test_lines_with_padding_that_are_read_in_place_give_the_right_sums(number):
+    choice = {"panels": 1, "channels": 8, "tail": 0, "across": 1, "in_place": 1} | ACROSS[number]
+    for at, (h, w, taps, stride, padding) in enumerate(WINDOWS):
+        shape = Conv2d(2, h, w, 21, 5, *taps, stride, padding, True, True, True, True)
+        if number % 3 == at % 3 and holds_border(shape, choice["rows"]):
+            run_over_nan(shape, conv2d_cpu, choice)
+    run_over_nan(shape.alone, conv2d_cpu, choice | {"rows": 14})
+
+
+def test_padding_in_the_middle_of_a_line_is_not_read_in_place():
+    """Of 15 pixels, a last tile of one meets the padding, and so do two pixels before it."""
+    shape = Conv2d(1, 15, 15, 16, 5, 7, 7, (1, 1), (3, 3), True, True)
+    found = {rows for rows in range(1, 15) if holds_border(shape, rows)}
+    assert found == {3, 4, 5, 6, 8, 9, 10, 11, 12}
+    choice = {"rows": 14, "vectors": 1, "lanes": 8, "block_m": 16, "panels": 1, "channels": 4}
+    choice |= {"tail": 0, "lines": 2, "across": 1, "in_place": 1}
+    refused = conv2d_cpu.violation(shape, choice, Target("llvm -mcpu=x86-64-v4"))
+    assert refused == "no copies, or padding in the middle of a line"
 
 
 def test_sums_of_what_lies_in_the_padding_are_left_out():
