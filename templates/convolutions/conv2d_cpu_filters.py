@@ -72,19 +72,23 @@ def _lines(
 ) -> list[int]:
     """Return how many lines a task may have."""
     # What is not copied is read in place and only needs to stay in cache.
-    met, (sy, _) = MET if copies else 4 * MET, shape.stride
+    met = MET if copies else 4 * MET
     tall = [
         n
         for n in options["lines"][1:]
         if met_bytes(shape, n, channels) <= met
         or (n * shape.ow <= _FEW and met_bytes(shape, n, channels) <= 4 * MET)
     ] or options["lines"][1:2]
-    fetches = not copies and (shape.taps == 1 or shape.kh < sy)
-    if fetches and (is_alias(shape) or target.limits.sm_count > 1):
+    if not copies and _fetches(shape) and (is_alias(shape) or target.limits.sm_count > 1):
         # The next line is evicted if all channels of this one are read before, or it is prefetched
         # for another core.
         tall = [n for n in tall if n >= TALL] or tall[-1:]
     return tall
+
+
+def _fetches(shape: Conv2d) -> bool:
+    """Return whether kernels prefetch pixels of the next line, if lines are read in place."""
+    return shape.taps == 1 or shape.kh < shape.stride[0]
 
 
 def _copying(
@@ -102,6 +106,8 @@ def _copying(
     run = 0 if is_small else _RUN * lanes / 16 / depth
     # Of each filter, in a cache line of which two cores write.
     border = cpu_tiles.BORDER / depth if target.limits.sm_count > 1 else 0
+    # The first line of a task, which no other one prefetches, is waited for.
+    waiting = float(_fetches(shape))
 
     def copying(high: int, tall: int) -> float:
         if sums_bytes(shape, tall, high, channels) > MOST_SUMS:
@@ -109,6 +115,7 @@ def _copying(
         is_shared = is_ahead(shape, tall)
         transposing = (10 + shared) / (shape.n * pixels) if is_shared else 10 / (tall * shape.ow)
         writing = (run + border) / (tall * shape.ow)
+        writing += waiting / tall
         return transposing + writing + 8 * fresh * (1 + (shape.kh - sy) / (tall * sy)) / high
 
     return copying

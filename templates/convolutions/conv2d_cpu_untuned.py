@@ -77,7 +77,7 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     left = cpu_tiles.tail_of(pixels, width, lanes)
     panelled, packed = pixels - left, 4 * deepest * shape.taps
     panels = [p for p in options["panels"] if p == 1 or p * width < 2 * panelled]
-    if unit.floats <= 8:
+    if unit.floats <= 8 or (is_far and is_whole(shape) and shape.co <= _FEW_FILTERS):
         each = 4 * width * min(choice["channels"], shape.ci) * shape.taps
         panels = [p for p in panels if p <= _most_panels(shape, each)]
     border = cpu_tiles.BORDER / (min(choice["channels"], shape.ci) * shape.taps)
@@ -90,7 +90,7 @@ def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
 
 
 def _most_panels(shape: Conv2d, each: int) -> int:
-    """Return how many panels of short vectors, of so many bytes, are packed at a time, at most.
+    """Return how many panels, of so many bytes, are packed at a time, at most.
 
     Few filters read panels a few times only; every second pixel is gathered by whole lines.
     """

@@ -52,9 +52,9 @@ _HIGH, _LOW, _HALF = 8, 4, 6
 # of a b that the TLB covers, about, and from which on long vectors read it in longer parts; floats
 # of rows of it, a part of which is prefetched.
 _NEARBY, _IN_PLACE, _NAMED, _FAR, _NEAR_FLOATS = 1 << 20, 32, 12 << 20, 30 << 20, 1 << 17
-# Rows beyond which multiplying takes longer than loading b, and bytes from which long vectors pack
-# it meanwhile then.
-_BUSY, _FAR_BUSY = 40, 5 << 20
+# Rows beyond which multiplying takes longer than loading b; bytes from which long vectors pack it
+# meanwhile, for more than a few rows.
+_BUSY, _FAR_BUSY = 40, 9 << 19
 # Bytes of a b that stays in cache while many rows are multiplied.
 _NEARBY_MANY = 2 << 20
 # Bytes of a b whose packing takes longer than what it spares, for long vectors; and its columns,
@@ -150,7 +150,8 @@ def default_choice(shape: Gemm, target: Target) -> dict[str, int]:
     in_rows = pack not in (LIE, STREAMED)
     # Rows of a whose elements share a set of L1 evict each other.
     is_alias = in_rows and pack != BOTH and 4 * shape.k % _ALIAS == 0
-    most = cpu_tiles.HIGHEST if pack == BY_TILES else max(cpu_tiles.ROWS)
+    is_beyond = pack == IN_PLACE and shape.m >= _SOME and not _is_near(shape)
+    most = cpu_tiles.HIGHEST if pack == BY_TILES or is_beyond else max(cpu_tiles.ROWS)
     most = min(most, cpu_tiles.rows_together(target)) if is_alias else most
     if pack in (ONE_BY_ONE, BOTH) and unit.floats <= 8 and (shape.m > FEW or not _is_near(shape)):
         # Of few columns, as many rows as keep the multipliers busy.
@@ -196,8 +197,9 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
     """Return how b is read: one of the values of "pack".
 
     Products bound by loading b read it once, where registers allow that. Else panels are packed
-    one by one if many rows share each panel, or vectors are short and the TLB covers b; otherwise
-    b is read in longer contiguous parts.
+    one by one if many rows share each panel, or vectors are short and the TLB covers b; long ones
+    of fewer rows stay in L2 until all rows are multiplied, in place. Otherwise b is read in longer
+    contiguous parts.
     """
     is_short = unit.floats <= 8
     if not is_short and _is_small(shape):
@@ -219,9 +221,11 @@ def _way(shape: Gemm, unit: cpu_tiles.VectorUnit) -> int:
     # Rows of b that share a set of a cache evict each other before they are copied.
     if unit.halves or (not is_short and 4 * shape.n % _ALIAS == 0):
         return STREAMED
-    far = _FAR if shape.m <= _BUSY else _FAR_BUSY
+    far = _FAR if shape.m < _SOME else _FAR_BUSY
     if 4 * shape.n * shape.k > (_NAMED if is_short else far):
         return STREAMED
+    if not is_short and _SOME <= shape.m <= _BUSY:
+        return IN_PLACE
     return ONE_BY_ONE if is_short or is_second or shape.m >= _SOME else LIE
 
 
