@@ -18,6 +18,7 @@ from typing import Any
 
 import dask
 from distributed import Security, Worker, WorkerPlugin
+from distributed.comm.core import connect
 
 from autotune.errors import FleetError
 from autotune.fleet.agent import Agent
@@ -30,6 +31,8 @@ logger = logging.getLogger("autotvm")
 _FIRST_S, _MOST_S = 0.2, 5.0
 # Seconds after which a worker warns that no scheduler has answered so far.
 _SILENT_S = 5.0
+# Seconds to find out why.
+_PROBE_S = 2.0
 # Settings of Dask in a worker process. Within one attempt to connect Dask tries less and less
 # often, so short attempts find a restarted scheduler sooner. Dask's task profiler and its check of
 # the event loop would wake the process 150 times a second, which disturbs timing.
@@ -237,9 +240,10 @@ async def _joined(worker: Any, scheduler: str, over: asyncio.Event) -> AsyncIter
     )
     if not ended:
         logger.warning(
-            "no scheduler answers at %s so far; trying on. Is one running there (dask scheduler), "
-            "and is the address right, or a firewall or TLS in the way?",
+            "no scheduler answers at %s so far (%s); trying on. Is one running there (dask "
+            "scheduler), and is the address right, or a firewall or TLS in the way?",
             scheduler,
+            await _why_silent(worker, scheduler),
         )
     await _first(starting, ending)
     if not starting.done():
@@ -250,6 +254,21 @@ async def _joined(worker: Any, scheduler: str, over: asyncio.Event) -> AsyncIter
         yield True
     finally:
         await worker.__aexit__(None, None, None)
+
+
+async def _why_silent(worker: Any, scheduler: str) -> str:
+    """Return why a scheduler does not answer, which Dask does not say while it tries."""
+    args = worker.security.get_connection_args("worker")
+    try:
+        comm = await connect(scheduler, timeout=_PROBE_S, **args)  # type: ignore[no-untyped-call]
+        await comm.close()
+    except (OSError, asyncio.TimeoutError, RuntimeError, TypeError) as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        cause = getattr(cause, "real_error", None) or cause  # of a stream that was closed
+        return f"{type(cause).__name__}: {cause}"
+    return "it accepts connections"
 
 
 def _require_certificates(security: Security | None) -> None:

@@ -52,7 +52,7 @@ def test_a_worker_that_no_scheduler_answers_says_so_and_can_be_ended():
         with worker:
             said = next(line for line in worker.stderr if "no scheduler answers" in line)
             worker.terminate()
-    assert f"at {address} so far" in said
+    assert f"at {address} so far (ConnectionRefusedError: " in said
     assert worker.returncode == 0
 
 
@@ -121,6 +121,17 @@ def test_a_worker_of_the_command_line_joins_by_its_certificate_and_leaves_at_a_s
             assert "no scheduler answers at tls://" in refused.output
         with pytest.raises(FleetError, match="no scheduler answers"):
             Fleet(address, timeout_s=2)
+
+
+def test_a_worker_with_the_certificate_of_another_fleet_says_that_it_is_not_known(certificates):
+    command = [sys.executable, "-m", "autotune", "worker", "--device", "none", "--builders", "1"]
+    with started_scheduler(0, certificates("ours", "ours")) as address:
+        command += options(address, certificates("theirs", "theirs"))
+        worker = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+        with worker:
+            said = next(line for line in worker.stderr if "no scheduler answers" in line)
+            worker.terminate()
+    assert "certificate verify failed" in said
 
 
 @pytest.mark.parametrize("how", ["SIG_DFL", "SIG_IGN"])
