@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -32,7 +32,7 @@ _FIRST_S, _MOST_S = 0.2, 5.0
 # Seconds after which a worker warns that no scheduler has answered so far.
 _SILENT_S = 5.0
 # Seconds to find out why.
-_PROBE_S = 2.0
+_PROBE_S = 3.0
 # Settings of Dask in a worker process. Within one attempt to connect Dask tries less and less
 # often, so short attempts find a restarted scheduler sooner. Dask's task profiler and its check of
 # the event loop would wake the process 150 times a second, which disturbs timing.
@@ -263,12 +263,20 @@ async def _why_silent(worker: Any, scheduler: str) -> str:
         comm = await connect(scheduler, timeout=_PROBE_S, **args)  # type: ignore[no-untyped-call]
         await comm.close()
     except (OSError, asyncio.TimeoutError, RuntimeError, TypeError) as error:
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
-        cause = getattr(cause, "real_error", None) or cause  # of a stream that was closed
+        causes = [error, *_causes(error)]
+        # What the system or TLS said is behind what Dask made of it.
+        said = [one for one in causes if isinstance(one, OSError) and one.errno is not None]
+        cause = said[-1] if said else error
         return f"{type(cause).__name__}: {cause}"
     return "it accepts connections"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield what led to an error, the nearest first."""
+    cause = error.__cause__ or getattr(error, "real_error", None)  # of a stream that was closed
+    if cause is not None:
+        yield cause
+        yield from _causes(cause)
 
 
 def _require_certificates(security: Security | None) -> None:

@@ -52,7 +52,7 @@ def test_a_worker_that_no_scheduler_answers_says_so_and_can_be_ended():
         with worker:
             said = next(line for line in worker.stderr if "no scheduler answers" in line)
             worker.terminate()
-    assert f"at {address} so far (ConnectionRefusedError: " in said
+    assert f"at {address} so far (" in said
     assert worker.returncode == 0
 
 
