@@ -105,12 +105,17 @@ def test_an_interrupt_halts_what_is_under_way():
     assert sum(bool(arm.halted) for arm in arms) == 3
 
 
-def test_an_interrupt_waits_for_no_round():
+def test_an_interrupt_waits_for_no_round_and_says_nothing_of_its_end(caplog):
     made, arms, _, _ = rounds([None] * 4)
     over = threading.Event()
     asked = iter([1.0] * 3)
+
+    def until_it_is_closed(*_):
+        assert over.wait(60)
+        raise MeasureError("the session was closed")
+
     for arm in arms:
-        arm.advance = lambda *_: over.wait(60)
+        arm.advance = until_it_is_closed
 
     def left_s():
         if not (seconds := next(asked, 0)):
@@ -121,6 +126,9 @@ def test_an_interrupt_waits_for_no_round():
         made.run(left_s)
     assert sum(arm.busy for arm in arms) == 3
     over.set()
+    for future in made._under_way:
+        assert future.exception(60) is None
+    assert not caplog.text
 
 
 def choice(name):

@@ -52,6 +52,7 @@ class Rounds:
         fit = session.capacity // _PLACES if session.mixes_tasks and target.backend.on_gpu else 1
         self._at_once = max(1, min(_MOST_AT_ONCE, fit))
         self._under_way: dict[Future[None], tuple[Tuned, Arm]] = {}
+        self._over = False
 
     def run(self, left_s: Callable[[], float]) -> None:
         """Make rounds as long as there is time, and anything left to try.
@@ -75,6 +76,7 @@ class Rounds:
                 while self._begin(pool, left_s) or self._under_way:
                     self._end_one()
             finally:
+                self._over = True
                 for _, arm in self._under_way.values():
                     arm.run.halt("the tuning of the network ended")
 
@@ -106,6 +108,8 @@ class Rounds:
             raise
         except AutotuneError as error:
             arm.exhausted = True
+            if self._over:  # the session was closed under it
+                return
             logger.warning("%s by %s: %s", one.function.name, arm.name, error)
 
     def _trials(self, arm: Arm) -> int:
