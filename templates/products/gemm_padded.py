@@ -173,7 +173,11 @@ class Padded:
             name=calls[0].entry,
             source=f"{source.source}\n{common.text('dependent_launch.h', 'pad.cu')}",
             args=shape.arguments(),
-            defines={**source.defines, **_pads(shape, whole, is_padded)},
+            defines={
+                **source.defines,
+                **_pads(shape, whole, is_padded),
+                "BEHIND_COPIES": 1,
+            },
             calls=calls,
             workspace=[*source.workspace, *copies],
             reference=shape.reference(),

@@ -36,17 +36,32 @@ def test_only_kernels_that_wait_begin_early(name):
     assert [one.launch.early for one in source.kernel("cuda").calls] == early
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
-@pytest.mark.parametrize("name", SEVERAL)
-def test_a_kernel_that_begins_early_has_the_instruction_that_waits(name, tmp_path):
-    source, _ = SEVERAL[name]
-    kernel, text = source.kernel("cuda"), tmp_path / "kernel.cu"
+def ptx_of_entries(kernel, folder):
+    text = folder / "kernel.cu"
     text.write_text(kernel.source)
     flags = (
         kernel.flags if any("-arch" in f for f in kernel.flags) else ["-arch=sm_90", *kernel.flags]
     )
-    command = ["nvcc", "-ptx", *flags, text, "-o", tmp_path / "out"]
+    command = ["nvcc", "-ptx", *flags, text, "-o", folder / "out"]
     subprocess.run(command, check=True, capture_output=True)
-    entries = (tmp_path / "out").read_text().split(".entry ")[1:]
-    waits = {one.split("(")[0].strip(): "griddepcontrol.wait" in one for one in entries}
-    assert all(waits[call.entry] for call in kernel.calls if call.launch.early)
+    entries = (folder / "out").read_text().split(".entry ")[1:]
+    return {one.split("(")[0].strip(): one for one in entries}
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_kernel_that_begins_early_has_the_instruction_that_waits(name, tmp_path):
+    source, _ = SEVERAL[name]
+    kernel = source.kernel("cuda")
+    entries = ptx_of_entries(kernel, tmp_path)
+    waiting = [call.entry for call in kernel.calls if call.launch.early]
+    assert all("griddepcontrol.wait" in entries[entry] for entry in waiting)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize(("n", "triggers"), [(1023, True), (1024, False)])
+def test_a_product_lets_the_next_kernel_begin_only_behind_copies(n, triggers, tmp_path):
+    family = PADDED if triggers else gemm_half
+    kernel = family.kernel(Gemm(n, n, n, "float16"), BY_BOXES).kernel("cuda")
+    product = ptx_of_entries(kernel, tmp_path)["gemm_tma"]
+    assert ("griddepcontrol.launch_dependents" in product) == triggers

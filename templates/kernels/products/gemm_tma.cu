@@ -214,6 +214,7 @@ __device__ __forceinline__ void consume_tiles(
 #if SPLIT > 1 && !CLUSTER_REDUCE
     store_partial(out, sum, at, threadIdx.x - 128);
 #else
+    if (BEHIND_COPIES && !PERSISTENT) launch_dependent_grids();
     const size_t matrix = static_cast<size_t>(tile.matrix) * C_M * C_N;
 #if FOLLOWS
     const EpilogueArgs epilogue = {bias, RESIDUAL ? residual + matrix : residual, scale, shift};

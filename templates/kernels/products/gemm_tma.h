@@ -2,6 +2,11 @@
 #ifndef CLUSTER_REDUCE
 #define CLUSTER_REDUCE 0
 #endif
+// Whether the operands are copies that another kernel made. The next function mostly begins by copying, too, in small
+// blocks, which may start when results are about to be written.
+#ifndef BEHIND_COPIES
+#define BEHIND_COPIES 0
+#endif
 #if INT8
 typedef int4 FourSums;
 typedef int Finished;

@@ -14,6 +14,31 @@ __device__ __forceinline__ float scale_and_activate(float x) {
   return last_step(x);
 }
 
+#if !TF32 && !INT8
+// Stores the accumulators of 16 rows and 8 or, with `two`, 16 columns as 16-bit floats (stmatrix): lanes 0 to 15 pass the
+// addresses of the rows, the others those of the rows' second 8 columns.
+__device__ __forceinline__ void store_fragments(unsigned row, const float* sum, bool two) {
+#ifdef AUTOTUNE_EMULATE
+  const int lane = threadIdx.x % 32;
+  for (int v = 0; v < (two ? 8 : 4); ++v) {
+    const int from = v / 4 * 16 + v / 2 % 2 * 8 + lane / 4;
+    const unsigned to = __shfl_sync(0xffffffffu, row, from);
+    static_cast<half_bits*>(__cvta_shared_to_generic(to))[lane % 4 * 2 + v % 2] = bits_of(sum[v]);
+  }
+#else
+  if (two)
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),
+                 "r"(pack_pair(sum[0], sum[1])), "r"(pack_pair(sum[2], sum[3])), "r"(pack_pair(sum[4], sum[5])),
+                 "r"(pack_pair(sum[6], sum[7]))
+                 : "memory");
+  else
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(row),
+                 "r"(pack_pair(sum[0], sum[1])), "r"(pack_pair(sum[2], sum[3]))
+                 : "memory");
+#endif
+}
+#endif
+
 // Writes a thread's accumulators, the first at row m and column n, in pairs.
 template <int COUNT>
 __device__ __forceinline__ void write_pairs(
@@ -49,14 +74,8 @@ __device__ __forceinline__ int odd_element(const Finished* row) {
 template <int WIDTH>
 __device__ __forceinline__ void fill_strip(unsigned smem, const float* sum, int lane) {
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    char* const row = static_cast<char*>(__cvta_shared_to_generic(smem)) + (lane / 4 + half * 8) * STRIP_PITCH;
-#pragma unroll
-    for (int j = 0; j < WIDTH / 8; ++j) {
-      const float* const pair = sum + j * 4 + half * 2;
-      *reinterpret_cast<unsigned*>(row + lane % 4 * 4 + j * 16) = pack_pair(pair[0], pair[1]);
-    }
-  }
+  for (int j = 0; j < WIDTH / 8; j += 2)
+    store_fragments(smem + lane % 16 * STRIP_PITCH + (j + lane / 16) * 16, sum + j * 4, j + 1 < WIDTH / 8);
 }
 
 // Writes the first `height` staged rows from column n0 on.

@@ -80,29 +80,36 @@ __device__ __forceinline__ void write_swapped(
   }
 }
 #elif SMEM_EPILOGUE
+// Stores 16 x 8 accumulators transposed to staged rows of C: 8 of them, the warp's 16 columns of 64.
+__device__ __forceinline__ void stage_swapped(unsigned rows, const float* quad, int row, int lane) {
+  const int warp = threadIdx.x / 32 % 4;
+#ifdef AUTOTUNE_EMULATE
+  for (int v = 0; v < 4; ++v) {
+    const int n = row + lane % 4 * 2 + v % 2, m = warp * 16 + v / 2 * 8 + lane / 4;
+    char* const to = static_cast<char*>(__cvta_shared_to_generic(rows)) + n * STRIP_PITCH + m * 2;
+    *reinterpret_cast<unsigned short*>(to) = bits_of(last_step(quad[v]));
+  }
+#else
+  const unsigned to = rows + (row + lane % 8) * STRIP_PITCH + (warp * 2 + lane / 8 % 2) * 16;
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(to),
+               "r"(pack_pair(last_step(quad[0]), last_step(quad[1]))),
+               "r"(pack_pair(last_step(quad[2]), last_step(quad[3])))
+               : "memory");
+#endif
+}
+
 // Rows of C that are not aligned to 16 bytes are staged as in gemm_tma_epilogue.h: all rows of a tile, of which a warp
 // then writes 16 at a time.
 __device__ __forceinline__ void write_swapped(
     Finished* __restrict__ out, const float (&sum)[FRAGS_M][WORDS], int m0, int n0, int lane, EpilogueBuffers& buffers) {
-  const int warp = threadIdx.x / 32 % 4;
 #pragma unroll
   for (int i = 0; i < FRAGS_M; ++i) {
     if (i > 0) buffers.sync();
 #pragma unroll
-    for (int odd = 0; odd < 2; ++odd) {
-      char* const to = static_cast<char*>(__cvta_shared_to_generic(buffers.at)) + (lane % 4 * 2 + odd) * STRIP_PITCH;
-      Finished* const numbers = reinterpret_cast<Finished*>(to) + warp * 16 + lane / 4;
-#pragma unroll
-      for (int j = 0; j < TILE_N / 8; ++j) {
-        const float* const pair = sum[i] + j * 4 + odd;
-        const unsigned word = pack_pair(last_step(pair[0]), last_step(pair[2]));
-        Finished* const eighth = numbers + j * 8 * (STRIP_PITCH / static_cast<int>(sizeof(Finished)));
-        eighth[0] = static_cast<Finished>(word), eighth[8] = static_cast<Finished>(word >> 16);
-      }
-    }
+    for (int j = 0; j < TILE_N / 8; ++j) stage_swapped(buffers.at, sum[i] + j * 4, j * 8, lane);
     buffers.sync();
 #pragma unroll 1
-    for (int row = warp * 16; row < TILE_N; row += 64)
+    for (int row = threadIdx.x / 32 % 4 * 16; row < TILE_N; row += 64)
       write_strip<64>(out, buffers.at + row * STRIP_PITCH, n0 + row, m0 + i * 64, lane,
                       TILE_N - row < 16 ? TILE_N - row : 16);
   }
