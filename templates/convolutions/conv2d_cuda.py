@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import Any
 
 from autotune import SourceKernel, Target, call
 
@@ -227,7 +226,7 @@ def estimate(shape: Conv2d, choice: Mapping[str, int], target: Target) -> float:
     return both + reducing + _storing(tiling) / occupied.multiprocessors
 
 
-def _storing(tiling: ConvTiling) -> Any:
+def _storing(tiling: ConvTiling) -> float:
     """Return the cycles of one multiprocessor that would store all results.
 
     Neighbouring threads are as far apart as a thread has pixels; where rows do not allow vectors
@@ -236,7 +235,8 @@ def _storing(tiling: ConvTiling) -> Any:
     pixels = tiling.choice["pixels"]
     vector = common.widest(tiling.tile_x, tiling.shape.ow)
     sectors = common.smaller(pixels, SECTOR) / (SECTOR * vector)
-    return STORED_SECTOR * tiling.whole.outputs * sectors
+    stored: float = STORED_SECTOR * tiling.whole.outputs * sectors
+    return stored
 
 
 @lru_cache(maxsize=1024)

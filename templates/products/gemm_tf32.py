@@ -27,11 +27,11 @@ FEW_TERMS = 32
 # Of the estimates by TMA what is comparable to those of kernels of float32: their share of short
 # sums, cycles that a kernel before hides, since launches overlap, and those of copies that they
 # hide; and the cycles of a multiprocessor for a result, more where rows are not aligned to sectors
-# of 32 bytes, less so with swapped operands while the L2 cache holds all results: 17672x1481x25
+# of 32 bytes, less so with swapped operands while the L2 cache holds most results: 17672x1481x25
 # took 90 us so and 57 as float32. They are a fit to 32 products of short sums on an H200, with an
 # error of 19%.
 SHARE, OVERLAPPED, COPIES_OVERLAPPED = 0.84, 1080, 880
-WRITTEN, UNALIGNED, UNALIGNED_SWAPPED, L2_BYTES = 0.21, 1.64, 0.63, 50 * 2**20
+WRITTEN, UNALIGNED, UNALIGNED_SWAPPED, NEAR_BYTES = 0.21, 1.64, 0.63, 2**26
 # The same for odd rows, whose floats are no pairs: 116 of 360x165x42 tt took an H100 67 us by TMA,
 # 32 by `gemm_small_k`; of 360x168x40 16.7.
 ODD, ODD_SWAPPED = 5.0, 2.5
@@ -88,7 +88,7 @@ def _cycles_by_tma(shape: Gemm, target: Target) -> float | None:
     form = Form.of(choice[KNOB])
     results = shape.batch * shape.m * shape.n / common.multiprocessors(target)
     odd = shape.n % 2 > 0
-    near = 4 * shape.batch * shape.m * shape.n <= L2_BYTES
+    near = 4 * shape.batch * shape.m * shape.n <= NEAR_BYTES
     if form.swapped and near:
         longer = ODD_SWAPPED if odd else UNALIGNED_SWAPPED
     else:
