@@ -5,6 +5,7 @@ A template returns a `SourceKernel`; `SourceKernel.kernel` renders it to a `Kern
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -164,7 +165,7 @@ class SourceKernel:
             ``.cu``, ``.c``, ``.cpp``, ``.cuh`` or ``.j2``), or a `jinja2.Template`.
         args: what callers pass, in the order of the entry's parameters; see `arg`, `constant`.
         defines: knobs, which become ``#define`` lines at the beginning of the source, or variables
-            of the Jinja2 template.
+            of the Jinja2 template. In ``#pragma unroll NAME`` they count too; 0 removes it.
         grid, block: launch shape in blocks and threads; a C function needs none.
         shared_bytes: dynamic shared memory in bytes.
         reference: a function of numpy arrays, by which candidates are verified. It takes the
@@ -220,8 +221,10 @@ class SourceKernel:
         return self._text(Check(KernelError, f"kernel {self.name!r}"))
 
     def _text(self, check: Check) -> str:
-        defines = "".join([define_line(check, k, v) for k, v in self.defines.items()])
-        return defines + "#line 1\n" * bool(defines) + self._body()
+        lines = {name: define_line(check, name, value) for name, value in self.defines.items()}
+        if not lines:
+            return self._body()
+        return "".join(lines.values()) + "#line 1\n" + _with_factors(self._body(), lines)
 
     def _body(self) -> str:
         source = self.source
@@ -279,6 +282,32 @@ class SourceKernel:
         shared = check.whole("shared_bytes", self.shared_bytes, least=0)
         grid, block = extent3(check, "grid", self.grid, 1), extent3(check, "block", self.block, 1)
         return KernelCall(self.name, names, Launch(grid, block, shared))
+
+
+# A pragma that asks for an unrolled loop, up to its factor; the factor, up to a comment.
+_UNROLL = re.compile(r"^([ \t]*#[ \t]*pragma[ \t]+unroll\b)((?:(?!//|/\*)[^\n])*)", re.M)
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
+
+
+def _with_factors(source: str, lines: Mapping[str, str]) -> str:
+    """Return a source with the values of knobs in ``#pragma unroll NAME``; without it for 0.
+
+    nvcc and NVRTC do not expand macros there.
+
+    Args:
+        source: the text.
+        lines: the ``#define`` line of each knob.
+    """
+
+    def value(name: re.Match[str]) -> str:
+        line = lines.get(name[0])
+        return name[0] if line is None else line.removeprefix(f"#define {name[0]} ").strip()
+
+    def replaced(pragma: re.Match[str]) -> str:
+        factor = _NAME.sub(value, pragma[2])
+        return "" if factor.strip(" \t()") == "0" else pragma[1] + factor
+
+    return _UNROLL.sub(replaced, source)
 
 
 def _looks_like_path(text: str) -> bool:

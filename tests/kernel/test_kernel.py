@@ -75,6 +75,30 @@ def test_knobs_arrive_as_defines_and_booleans_as_numbers():
     assert text == "#define N 4\n#define FAST 1\n#define T float\n#line 1\nint x = N;\n"
 
 
+@pytest.mark.parametrize(
+    ("pragma", "expected"),
+    [
+        ("#pragma unroll N", "#pragma unroll 4"),
+        ("  # pragma unroll (N*M) // N", "  # pragma unroll (4*M) // N"),
+        ("#pragma unroll", "#pragma unroll"),
+        ("#pragma unroll 2", "#pragma unroll 2"),
+        ("#pragma unroll Z", ""),
+        ("#pragma nounroll N", "#pragma nounroll N"),
+        ("x; // #pragma unroll N", "x; // #pragma unroll N"),
+    ],
+)
+def test_factors_of_unrolled_loops_are_values_as_nvcc_expands_no_macros_there(
+    pragma: str, expected: str
+) -> None:
+    kernel = SourceKernel(
+        "k",
+        source=f"a;\n{pragma}\nb;\n",
+        args=[arg("A", (4,), role="out")],
+        defines={"N": 4, "Z": 0, "E": ""},
+    )
+    assert kernel.text().partition("#line 1\n")[2] == f"a;\n{expected}\nb;\n"
+
+
 def test_a_source_may_be_a_file(tmp_path):
     path = tmp_path / "k.cu"
     path.write_text("from a file\n")

@@ -71,6 +71,32 @@ def test_a_cubin_and_its_resources_come_out(compiler, tmp_path):
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
+def test_an_architecture_that_the_toolkit_left_behind_is_explained(compiler, tmp_path):
+    with pytest.raises(CompileError, match="leave -arch out of the target"):
+        compile_kernel(reverse(), Target("cuda -arch=sm_20"), out_dir=tmp_path, compiler=compiler)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_a_knob_unrolls_a_loop(compiler, tmp_path):
+    source = """
+extern "C" __global__ void k(float *y) {
+#pragma unroll N
+    for (int i = 0; i < 64; i++) y[64 * i] = i;
+}
+"""
+    once, whole = (
+        compile_kernel(
+            SourceKernel("k", source, [arg("y", (4096,), role="out")], {"N": n}).kernel("cuda"),
+            SM90,
+            out_dir=tmp_path,
+            compiler=compiler,
+        )
+        for n in (1, 64)
+    )
+    assert once.resources["code_bytes"] < whole.resources["code_bytes"]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_spills_are_reported_and_dynamic_shared_memory_is_added(compiler, tmp_path):
     source = """
     extern "C" __global__ void spill(const float *x, float *y) {

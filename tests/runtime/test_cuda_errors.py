@@ -47,3 +47,8 @@ def test_a_forked_process_that_cannot_use_cuda_is_told_why(monkeypatch):
     parent = os.getpid()
     monkeypatch.setattr(os, "getpid", lambda: parent + 1)
     assert 'multiprocessing.get_context("spawn")' in said("cuCtxPushCurrent_v2", 3)
+
+
+def test_code_of_another_architecture_is_explained_by_the_target():
+    words = "no kernel image is available for execution on the device"
+    assert "leave -arch out" in libcuda.advice(words)

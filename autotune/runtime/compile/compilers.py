@@ -32,6 +32,7 @@ _FIRST_ERROR = re.compile(
     r"|.*?: (?=undefined reference|cannot find))(.*\S)",
     re.MULTILINE | re.IGNORECASE,
 )
+_NO_ARCH = re.compile(r"unsupported gpu architecture|invalid value for --gpu-architecture", re.I)
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,12 @@ def _cause(output: str) -> str:
     first, ours = _FIRST_ERROR.search(output), _OUR_ERROR.search(output)
     if ours and not (first and first.start() < ours.start()):
         return f": {ours[1]}: {_ASSERTION.sub('', ours[2])}"
-    return f": {_ASSERTION.sub('', first[1].strip())}" if first else ""
+    if first is None:
+        return ""
+    advice = "; leave -arch out of the target for that of the device" * bool(
+        _NO_ARCH.search(first[1])
+    )
+    return f": {_ASSERTION.sub('', first[1].strip())}{advice}"
 
 
 def check_compiler(name: str, argv: list[str], completed: Completed, seconds: float) -> None:

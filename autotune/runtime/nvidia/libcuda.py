@@ -72,6 +72,8 @@ def advice(words: str) -> str:
             "; a process that is forked after CUDA was used cannot use it: start it by "
             'multiprocessing.get_context("spawn")'
         )
+    if words.startswith("no kernel image"):
+        return "; the target names another architecture: leave -arch out for that of the device"
     for breaking in filter(words.endswith, _BREAKING):
         if breaking in _broken_by:
             return " earlier, and this process cannot use the GPU any more: start another"
