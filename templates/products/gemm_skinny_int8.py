@@ -91,10 +91,14 @@ def refusal(shape: Gemm) -> str | None:
 
 
 def suits(shape: Gemm, knobs: Container[str] = ()) -> bool:
-    """Return whether a product of few rows runs so, unless knobs were chosen for other kernels."""
+    """Return whether a product of few rows runs so, unless knobs were chosen for other kernels.
+
+    Of a b that TMA reads as it is fewer do.
+    """
     if "warps_m" in knobs or refusal(shape) is not None:
         return False
-    few = shape.m <= (FULL_ROWS // 2 if shape.transpose_b else FULL_ROWS)
+    by_tma = shape.transpose_b and shape.k % 16 == 0
+    few = shape.m <= (FULL_ROWS // 2 if by_tma else FULL_ROWS)
     return (few and shape.n * shape.k >= LEAST) or KNOB in knobs
 
 
