@@ -66,8 +66,9 @@ def _beats_copies(shape: Gemm, target: Target) -> bool:
     """Return whether `gemm_skinny_int8`, which reads any layout, is faster than K-major copies.
 
     On an H200 95x1424x80 took 1.9 us so and 3.1 on copies, 256x160x464 2.3 and 3.2, 676x3208x336
-    11.0 and 7.3, on an H100 300x2060x164 4.2 and 7.3, 468x892x2204 12.5 and 9.4. Of many rows of an a stored as [k, m] copies that TMA
-    reads are faster: 256x512x4096 tn 7.9 and 6.0, 200x480x7000 tt 12.5 and 9.7.
+    11.0 and 7.3, on an H100 300x2060x164 4.2 and 7.3, 468x892x2204 12.5 and 9.4. Of many rows of
+    an a stored as [k, m] copies that TMA reads are faster: 256x512x4096 tn 7.9 and 6.0,
+    200x480x7000 tt 12.5 and 9.7.
     """
     whole = along_k(shape)
     across = shape.transpose_a and shape.m > gemm_half.FULL_ROWS
