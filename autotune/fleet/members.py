@@ -177,15 +177,18 @@ class Members:
 
     def _no_scheduler(self, error: BaseException, now: float) -> None:
         """Note that the scheduler does not answer; fail all work after ``patience_s``."""
+        why = f"{type(error).__name__}: {error}".removesuffix(
+            ": "
+        )  # of a timeout, the name is all
         if self._silent_since is None:
             self._silent_since = now
-            logger.warning("the scheduler at %s does not answer: %s", self._link.address, error)
+            logger.warning("the scheduler at %s does not answer: %s", self._link.address, why)
         silent_s = now - self._silent_since
         if silent_s >= self._patience_s:
             self._queue.fail(
                 FleetError(
                     f"the scheduler at {self._link.address} has not answered for "
-                    f"{silent_s:.0f} s ({type(error).__name__}: {error}): the fleet is gone. "
+                    f"{silent_s:.0f} s ({why}): the fleet is gone. "
                     "Every trial that ended is in the log; start a scheduler, and go on with "
                     "resume="
                 )

@@ -154,6 +154,15 @@ def test_a_worker_in_the_place_of_another_is_asked_who_it_is(watched):
     assert not here.unused()
 
 
+def test_a_scheduler_that_answers_too_late_is_told_by_the_name_of_the_error(watched, caplog):
+    door, here, queue = watched
+    here._patience_s = 0.1
+    door.seen = lambda: done(TimeoutError())
+    until(lambda: "does not answer: TimeoutError" in caplog.text)
+    until(lambda: queue.over is not None)
+    assert "s (TimeoutError): the fleet is gone" in str(queue.over)
+
+
 def test_a_program_that_was_stopped_gives_up_no_worker_for_what_it_did_not_hear(
     watched, monkeypatch
 ):
