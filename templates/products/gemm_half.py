@@ -162,7 +162,7 @@ def is_tiny(shape: Product) -> bool:
 
 
 def is_narrow(shape: Product) -> bool:
-    """Return whether a product of 16-bit floats has so few columns and terms that TMA is slower."""
+    """Return whether so few columns and terms of 16-bit floats are fastest without TMA."""
     plain = shape.dtype in HALVES and not shape.gathers and not shape.transpose_a
     return plain and shape.n <= NARROW and shape.k <= SHORTEST_SUM
 
