@@ -184,10 +184,7 @@ REFUSED = [
     ("from autotune.tvm.autotvm.graph_tuner import DPTuner", "leave it out"),
     ("from autotune.tvm.autotvm.measure import RPCRunner", "LocalRunner"),
     ("from autotune.tvm.autotvm.measure.measure_methods import request_remote", "LocalRunner"),
-    (
-        "from autotune.tvm.autotvm.measure.measure_methods import set_cuda_target_arch",
-        "-arch=sm_90",
-    ),
+    ("from autotune.tvm.contrib import hexagon", "-arch=sm_90"),
     (
         "from autotune.tvm.autotvm.measure.local_executor import LocalExecutor",
         "concurrent.futures",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
-from warnings import warn
+from warnings import warn_explicit
 
 from autotune.errors import LoweringError
 from autotune.ir.expr import Var, as_expr
@@ -26,6 +26,7 @@ from autotune.lowering.passes.table import PASSES
 from autotune.lowering.plan import Plan
 from autotune.target import Limits
 from autotune.target.backends import of_language, of_threads
+from autotune.te.location import user_line
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp, PlaceholderOp, Tensor
@@ -35,6 +36,8 @@ from autotune.utils.garbage import collection_paused
 Place = tuple[Stage, int]
 # Called after each pass with its name and what it left.
 Hook = Callable[[str, object], None]
+# What was said of which line of the user's, so that lowering it again says nothing.
+_said: dict[str | tuple[str, type[Warning], int], int] = {}
 
 
 def lower(
@@ -183,11 +186,12 @@ class _Lowering:
             if (self.schedule[op], i) not in places
         ]
         for stage, i in found:
-            warn(
+            file, _, line = user_line().rpartition(":")
+            text = (
                 f"{self.name}: output {stage.op.outputs[i].name} of the schedule is not among the "
-                "arguments: it is computed and discarded; add it to the argument list to get it",
-                stacklevel=2,
+                "arguments: it is computed and discarded; add it to the argument list to get it"
             )
+            warn_explicit(text, UserWarning, file, int(line), registry=_said)
         return found
 
     def _argument_buffer(self, tensor: Tensor) -> Buffer:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from pathlib import Path
 
 PACKAGE = str(Path(__file__).parent.parent) + "/"
-
+# A decorated function of the package is called from there.
+_BETWEEN = (PACKAGE, contextlib.__file__)
 
 _LINE = re.compile(r"\S+:\d+: ")
 
@@ -15,7 +17,7 @@ _LINE = re.compile(r"\S+:\d+: ")
 def user_line() -> str:
     """Return ``file:line`` of the innermost frame outside the package, for error messages."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_BETWEEN):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -37,7 +39,7 @@ def locate_error(error: Exception, name: str) -> str:
     step = error.__traceback__
     while step is not None:
         file = step.tb_frame.f_code.co_filename
-        if not file.startswith(PACKAGE):
+        if not file.startswith(_BETWEEN):
             line = f"{file}:{step.tb_lineno}"
         step = step.tb_next
     return f"{line or user_line()}: {name}: {message}"

@@ -51,11 +51,13 @@ _GONE = {
         contrib.cblas contrib.cublas contrib.cublaslt contrib.cudnn contrib.cutlass contrib.miopen
         contrib.mkl contrib.mkldnn contrib.mps contrib.nnpack contrib.random contrib.rocblas
         contrib.sort contrib.thrust te.decl_tensor_intrin te.extern te.hybrid te.scan
-        hybrid tensor_intrin topi.cuda.tensor_intrin topi.x86.tensor_intrin
+        hybrid tensor_intrin topi.argsort topi.cuda.tensor_intrin topi.cumprod topi.cumsum
+        topi.image topi.scatter topi.scatter_elements topi.scatter_nd topi.searchsorted topi.sort
+        topi.topk topi.unique topi.vision topi.x86.tensor_intrin
         tir.call_intrin tir.decl_buffer tir.ir_builder""",
     'the targets are "cuda", "llvm" and "c", with options as in Target("cuda -arch=sm_90")': """
-        autotvm.measure.measure_methods.set_cuda_target_arch contrib.coreml_runtime contrib.emcc
-        contrib.ethosu contrib.hexagon contrib.rocm contrib.spirv contrib.tflite_runtime
+        contrib.coreml_runtime contrib.emcc contrib.ethosu contrib.hexagon contrib.rocm
+        contrib.spirv contrib.tflite_runtime
         contrib.tvmjs contrib.xcode ext_dev metal micro
         opencl rocm target.arm_cpu target.mali target.rocm vulkan""",
     "tvm.build compiles; nothing else is to be called": """

@@ -1,6 +1,7 @@
 """What scripts of others ask of `autotune.tvm`: options, saved modules, tasks, parts of relay."""
 
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from tests.scripts import run_python
 
 def test_an_output_that_is_no_argument_is_computed_and_discarded():
     schedule, (a, b, _) = added()
-    with pytest.warns(UserWarning, match="output C of the schedule is not among the arguments"):
+    said = "output C of the schedule is not among the arguments"
+    with pytest.warns(UserWarning, match=said) as caught:
         function = tvm.build(schedule, [a, b], "llvm")
+    assert {each.filename for each in caught} == {__file__}
     assert function(np.ones(64, "float32"), np.ones(64, "float32")) is None
     assert "C" in function.get_source()
 
@@ -204,3 +207,13 @@ def test_numbers_are_texts_with_six_decimals():
 )
 def test_names_are_imported_from_where_scripts_look_for_them(line):
     exec(line)
+
+
+def test_an_architecture_for_all_targets_is_that_of_the_device():
+    set_arch = tvm.autotvm.measure.measure_methods.set_cuda_target_arch
+    with pytest.warns(UserWarning, match="changes nothing: .* -arch=sm_80"):
+        set_arch("sm_70")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        set_arch(tvm.target.Target("cuda").arch)
+        set_arch(None)
