@@ -109,7 +109,8 @@ def test_rows_beyond_a_few_have_two_tiles_where_short_vectors_read_b_unpacked():
 
 def test_a_matrix_beyond_what_a_core_caches_is_streamed_for_few_rows():
     found = [untuned(gemm_cpu, Gemm(24, 1352, k), VectorUnit(16, 32)) for k in (800, 900)]
-    assert [each["pack"] for each in found] == [gemm_cpu.ONE_BY_ONE, gemm_cpu.STREAMED]
+    assert [each["pack"] for each in found] == [gemm_cpu.IN_PLACE, gemm_cpu.STREAMED]
+    assert found[0]["rows"] == 8
 
 
 def test_filters_that_would_leave_lanes_idle_have_lines_of_pixels_in_vectors():
@@ -203,3 +204,16 @@ def test_any_shape_has_an_untuned_choice_of_its_space(unit, cores):
 def test_panels_of_short_vectors_that_are_packed_one_by_one_have_tiles_of_four_rows():
     found = [untuned(gemm_cpu, Gemm(m, 1360, 1920), VectorUnit(8, 16)) for m in (30, 101)]
     assert [(each["pack"], each["rows"]) for each in found] == [(gemm_cpu.ONE_BY_ONE, 4)] * 2
+
+
+def test_few_filters_of_1x1_layers_pack_one_panel_at_a_time():
+    """It stays in L1; more filters read more panels, from L2, for each part of the channels."""
+    found = [
+        untuned(
+            conv2d_cpu,
+            Conv2d(1, 70, 70, co, 640, 1, 1, (1, 1), (0, 0), True, True),
+            VectorUnit(16, 32),
+        )["panels"]
+        for co in (48, 256)
+    ]
+    assert found[0] == 1 < found[1]
