@@ -32,8 +32,9 @@ FEW_TERMS = 32
 # error of 19%.
 SHARE, OVERLAPPED, COPIES_OVERLAPPED = 0.84, 1080, 880
 WRITTEN, UNALIGNED, UNALIGNED_SWAPPED, NEAR_BYTES = 0.21, 1.64, 0.63, 2**26
-# The same for odd rows, whose floats are no pairs: 116 of 360x165x42 tt took an H100 67 us by TMA,
-# 32 by `gemm_small_k`; of 360x168x40 16.7.
+# The same for odd rows in batches: 116 of 360x165x42 tt took an H100 67 us by TMA, 32 by
+# `gemm_small_k`, and 138 of 125x609x378 187 by TMA, 157 as float32. Single products of odd rows
+# take what rows that are not aligned do: 559x3569x112 8.6 us, 8.3 by the estimate.
 ODD, ODD_SWAPPED = 5.0, 2.5
 
 
@@ -87,7 +88,7 @@ def _cycles_by_tma(shape: Gemm, target: Target) -> float | None:
         return None
     form = Form.of(choice[KNOB])
     results = shape.batch * shape.m * shape.n / common.multiprocessors(target)
-    odd = shape.n % 2 > 0
+    odd = shape.n % 2 > 0 and shape.batch > 1
     near = 4 * shape.batch * shape.m * shape.n <= NEAR_BYTES
     if form.swapped and near:
         longer = ODD_SWAPPED if odd else UNALIGNED_SWAPPED
