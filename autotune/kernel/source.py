@@ -299,15 +299,24 @@ def _with_factors(source: str, lines: Mapping[str, str]) -> str:
         lines: the ``#define`` line of each knob.
     """
 
-    def value(name: re.Match[str]) -> str:
-        line = lines.get(name[0])
-        return name[0] if line is None else line.removeprefix(f"#define {name[0]} ").strip()
-
     def replaced(pragma: re.Match[str]) -> str:
-        factor = _NAME.sub(value, pragma[2])
-        return "" if factor.strip(" \t()") == "0" else pragma[1] + factor
+        factor = _expanded(pragma[2], lines)
+        return "" if factor.strip(" \t\r()") == "0" else pragma[1] + factor
 
     return _UNROLL.sub(replaced, source)
+
+
+def _expanded(text: str, lines: Mapping[str, str]) -> str:
+    """Return a text with knobs replaced, in their values as well, as the preprocessor does."""
+
+    def value(name: re.Match[str]) -> str:
+        line = lines.get(name[0])
+        if line is None:
+            return name[0]
+        others = {other: lines[other] for other in lines if other != name[0]}
+        return _expanded(line.removeprefix(f"#define {name[0]} ").strip(), others)
+
+    return _NAME.sub(value, text)
 
 
 def _looks_like_path(text: str) -> bool:

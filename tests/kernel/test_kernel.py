@@ -83,6 +83,9 @@ def test_knobs_arrive_as_defines_and_booleans_as_numbers():
         ("#pragma unroll", "#pragma unroll"),
         ("#pragma unroll 2", "#pragma unroll 2"),
         ("#pragma unroll Z", ""),
+        ("#pragma unroll Z\r", ""),
+        ("#pragma unroll NESTED", "#pragma unroll 4 * ITSELF"),
+        ("#pragma unroll NN N_ ", "#pragma unroll NN N_ "),
         ("#pragma nounroll N", "#pragma nounroll N"),
         ("x; // #pragma unroll N", "x; // #pragma unroll N"),
     ],
@@ -94,7 +97,7 @@ def test_factors_of_unrolled_loops_are_values_as_nvcc_expands_no_macros_there(
         "k",
         source=f"a;\n{pragma}\nb;\n",
         args=[arg("A", (4,), role="out")],
-        defines={"N": 4, "Z": 0, "E": ""},
+        defines={"N": 4, "Z": 0, "E": "", "NESTED": "N * ITSELF", "ITSELF": "ITSELF"},
     )
     assert kernel.text().partition("#line 1\n")[2] == f"a;\n{expected}\nb;\n"
 
