@@ -57,7 +57,7 @@ class Executor(ABC):
         self._line: FairQueue[_Entry] = FairQueue()
         self.done = self.failed = 0
         self._ends: deque[float] = deque(maxlen=10_000)
-        # By thread: when the job that it runs is overdue.
+        # By thread: when the job that it runs is overdue, on a clock that stops during pauses.
         self._due: dict[int, float] = {}
         self._counting = threading.Lock()
         self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(threads)]
@@ -72,8 +72,12 @@ class Executor(ABC):
     @property
     def overdue_s(self) -> float:
         """Seconds by which a job that runs exceeds its limit; 0 if none does."""
-        now = time.monotonic()
+        now = time.monotonic() - self._paused_s()
         return max([0.0, *(now - due for due in list(self._due.values()))])
+
+    def _paused_s(self) -> float:
+        """Return the seconds so far in which no job could go on; they count for no limit."""
+        return 0.0
 
     @property
     def rate(self) -> float:
@@ -93,7 +97,7 @@ class Executor(ABC):
                 continue
             started, thread = time.monotonic(), threading.get_ident()
             with self._counting:
-                self._due[thread] = started + _TIMES * timeout_s + _START_S
+                self._due[thread] = started - self._paused_s() + _TIMES * timeout_s + _START_S
             answer = _guarded(work)
             charge(time.monotonic() - started)
             with self._counting:
@@ -185,6 +189,10 @@ class BuildExecutor(Executor):
             time_cost=result.time_cost,
             code_hash=result.code_hash,
         )
+
+    def _paused_s(self) -> float:
+        """Return the seconds so far in which kernels were timed on the CPU."""
+        return self.pool.paused_s()
 
     def end(self) -> None:
         """Kill the processes that compile."""

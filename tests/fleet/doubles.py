@@ -58,6 +58,9 @@ class Pool:
     def resume(self):
         pass
 
+    def paused_s(self):
+        return 0.0
+
     def close(self):
         for path in Path(self.folder).glob("*"):
             path.unlink()

@@ -199,7 +199,7 @@ class BuildPool:
         attempts = Attempts(self._memory)
         while True:
             worker.start()
-            started = time.perf_counter() - self._paused()
+            started = time.perf_counter() - self.paused_s()
             reply = self._ask(worker, order)
             if isinstance(reply, Compiled) or reply.reason != "crashed":
                 break
@@ -207,7 +207,7 @@ class BuildPool:
                 reply = replace(reply, message=attempts.verdict(reply.message))
                 break
             worker.rest(attempts.pause_s)
-        seconds = time.perf_counter() - self._paused() - started
+        seconds = time.perf_counter() - self.paused_s() - started
         return _result(order, reply, seconds)
 
     def _is_to_blame(self, attempts: Attempts, crash: NotCompiled) -> bool:
@@ -227,7 +227,7 @@ class BuildPool:
 
     def _ask(self, worker: Worker[BuildReply], order: Order) -> BuildReply:
         try:
-            return worker.ask(order.job, order.timeout_s, paused_s=self._paused)
+            return worker.ask(order.job, order.timeout_s, paused_s=self.paused_s)
         except ChildTimeout:
             message = f"compiling took longer than {order.timeout_s:g} s and was killed"
             return NotCompiled("timeout", message)
@@ -235,8 +235,8 @@ class BuildPool:
             message = f"the process that compiled died: {error}"
             return NotCompiled("crashed", message, killed_from_outside(error.exit_code))
 
-    def _paused(self) -> float:
-        """Seconds of pauses so far; a running one counts as it goes."""
+    def paused_s(self) -> float:
+        """Return the seconds of pauses so far; a running one counts as it goes."""
         at = self._paused_at
         return self._paused_s + (time.perf_counter() - at if at else 0.0)
 
