@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def abandonable_pool(threads: int, name: str = "") -> Iterator[ThreadPoolExecutor]:
-    """Give a pool whose work is waited for at the end of the block, unless the block raises.
+    """Give a pool whose work is waited for at the end of the block.
 
-    Then work that waits is cancelled, and work that runs ends by itself: Ctrl-C is answered at
-    once, not when the last compiler has ended.
+    If the block or that wait raises or is interrupted, work that has not begun is cancelled, and
+    work that runs ends by itself: Ctrl-C is answered at once, not when the last compiler ends.
 
     Args:
         threads: how much runs at once.
@@ -21,7 +21,7 @@ def abandonable_pool(threads: int, name: str = "") -> Iterator[ThreadPoolExecuto
     pool = ThreadPoolExecutor(threads, name)
     try:
         yield pool
+        pool.shutdown()
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
-    pool.shutdown()

@@ -1,4 +1,5 @@
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -33,3 +34,20 @@ def test_an_interrupt_waits_for_no_work_and_cancels_what_has_not_begun():
     assert waiting.cancelled()
     over.set()
     running.result(60)
+
+
+def test_an_interrupt_at_the_end_of_the_block_cancels_what_has_not_begun(monkeypatch):
+    over, futures = threading.Event(), []
+    shutdown = ThreadPoolExecutor.shutdown
+
+    def interrupted(self, wait=True, **options):
+        if wait:
+            raise KeyboardInterrupt
+        shutdown(self, wait, **options)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", interrupted)
+    with pytest.raises(KeyboardInterrupt), abandonable_pool(1) as pool:
+        futures.extend([pool.submit(over.wait, 60), pool.submit(over.wait, 60)])
+    assert futures[1].cancelled()
+    over.set()
+    assert futures[0].result(60)

@@ -18,8 +18,8 @@ from autotune.utils.pools import abandonable_pool
 
 logger = logging.getLogger("autotune")
 
-# Least trials of the first round of a way, and of later ones; where more fit into the pipeline of
-# who builds and runs, half of that: the round of another function is in the other half.
+# Fewest trials of the first round of an arm, and of later ones; where more fit into the pipeline
+# of builders and runners, half of that: the round of another function is in the other half.
 _FIRST_ROUND, _ROUND = 4, 8
 # Rounds at once: while one proposes and learns, those of others are built and run. Each needs so
 # many places of the pipeline.
