@@ -2,6 +2,7 @@
 
 import shutil
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,6 +92,17 @@ def test_files_are_packed_and_fetched_once(tmp_path):
     download.download("https://nowhere.invalid/a", tmp_path / "b.txt")
     with pytest.raises(tvm.TVMError, match="download: cannot fetch"):
         download.download((tmp_path / "c.txt").as_uri(), tmp_path / "d.txt", retries=1)
+
+
+def test_an_interrupted_download_leaves_no_part_of_the_file(tmp_path, monkeypatch):
+    def interrupted(url, path):
+        Path(path).write_text("a part")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(download, "urlretrieve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        download.download("https://nowhere.invalid/a", tmp_path / "a.txt")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_task_of_an_operator_finds_the_template_that_comes_with_autotune():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,13 +46,19 @@ def download(
     place = Path(check.path("path", path))
     if place.exists() and not overwrite:
         return
-    for attempt in range(retries):
-        try:
-            urlretrieve(url, place)
-            return
-        except (URLError, OSError, ValueError) as error:
-            if attempt == retries - 1:
-                raise AutotuneError(f"download: cannot fetch {url}: {error}") from error
+    # A part of the file in its place would count as fetched from then on.
+    part = place.with_name(f"{place.name}.{secrets.token_hex(4)}.part")
+    try:
+        for attempt in range(retries):
+            try:
+                urlretrieve(url, part)
+                break
+            except (URLError, OSError, ValueError) as error:
+                if attempt == retries - 1:
+                    raise AutotuneError(f"download: cannot fetch {url}: {error}") from error
+        part.replace(place)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def download_testdata(
