@@ -110,7 +110,9 @@ def test_tensordot_is_that_of_numpy(first, second, axes):
     np.testing.assert_allclose(found, np.tensordot(a, b, axes), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("axes", [1, 3, ((0,), (0, 1)), "x", ((5,), (0,))])
+@pytest.mark.parametrize(
+    "axes", [1, 3, ((0,), (0, 1)), "x", ((5,), (0,)), ((2,), (0,)), ((0,), (-3,)), (0.5, 0)]
+)
 def test_axes_that_do_not_fit_are_refused_by_tensordot(axes):
     A, B = te.placeholder((2, 3), name="A"), te.placeholder((2, 3), name="B")
     with pytest.raises(ExpressionError, match="tensordot: axes must be a number of axes"):

@@ -69,13 +69,19 @@ def _axes(a: Tensor, b: Tensor, axes: object) -> tuple[list[int], list[int]]:
         count = int(axes)
         over_a, over_b = list(range(len(a.shape) - count, len(a.shape))), list(range(count))
     elif isinstance(axes, Sequence) and len(axes) == 2:
-        over_a, over_b = ([each] if is_whole(each) else list(each) for each in axes)
+        over_a, over_b = ([each] if is_whole(each) else each for each in axes)
+        for tensor, over in ((a, over_a), (b, over_b)):
+            rank = len(tensor.shape)
+            if not isinstance(over, Sequence) or not all(
+                is_whole(axis, -rank) and axis < rank for axis in over
+            ):
+                check.refuse("axes", expected, axes)
         over_a = [axis % len(a.shape) for axis in over_a]
         over_b = [axis % len(b.shape) for axis in over_b]
     else:
         check.refuse("axes", expected, axes)
     fits = (
-        len(over_a) == len(over_b) and min([0, *over_a]) >= 0 and max([0, *over_b]) < len(b.shape)
+        len(over_a) == len(over_b) and min([0, *over_a]) >= 0 and max([-1, *over_b]) < len(b.shape)
     )
     if not fits or any(
         str(a.shape[i]) != str(b.shape[j]) for i, j in zip(over_a, over_b, strict=True)
