@@ -119,6 +119,15 @@ class Absent(ModuleType):
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         raise ImportError(self._advice)
 
+    def __instancecheck__(self, instance: object) -> bool:
+        raise ImportError(self._advice)
+
+    def __subclasscheck__(self, subclass: type) -> bool:
+        raise ImportError(self._advice)
+
+    def __getitem__(self, key: object) -> Any:
+        raise ImportError(self._advice)
+
 
 class _AbsentLoader(Loader):
     def __init__(self, advice: str) -> None:
