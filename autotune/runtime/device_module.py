@@ -10,6 +10,7 @@ from autotune.kernel.kernel import Kernel
 from autotune.runtime.compile.ptx import ptx_of
 from autotune.target import Target
 from autotune.utils.check import Check
+from autotune.utils.files import publish
 
 _TIMEOUT_S = 600.0
 # Kinds of files with device code alone, which `DeviceModule.save` writes.
@@ -75,7 +76,7 @@ class DeviceModule:
             else self._kernel.source.encode()
         )
         try:
-            path.write_bytes(content)
+            publish(path, content)
         except OSError as error:
             raise KernelError(
                 f"{self._kernel.name}: save: cannot write {path}: {error.strerror}"
