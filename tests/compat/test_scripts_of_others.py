@@ -188,7 +188,13 @@ def test_types_are_known_without_inference():
 
 @pytest.mark.parametrize(
     ("dtype", "parts"),
-    [("float32x4", (2, 32, 4)), ("int8", (0, 8, 1)), ("uint16", (1, 16, 1)), ("bool", (1, 1, 1))],
+    [
+        ("float32x4", (2, 32, 4)),
+        ("int8", (0, 8, 1)),
+        ("uint16", (1, 16, 1)),
+        ("bool", (1, 1, 1)),
+        ("bfloat16", (4, 16, 1)),
+    ],
 )
 def test_a_dtype_has_parts(dtype, parts):
     found = tvm.DataType(dtype)

@@ -143,10 +143,10 @@ function timeScale() {
   return { distr: log ? 3 : 1, range: (_, low, high) => (log ? [roundedTo(low / 1.1, false), roundedTo(high * 1.05, true)] : [0, high * 1.05]) };
 }
 
-// Nearly as tight as the data; logarithmic where that spans more than a few times its least.
+// Nearly as tight as the data; logarithmic where that spans more than a few times its least, which a zero has no place in.
 export function tightScale(values) {
   const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b));
-  if (high > 4 * low) return { distr: 3, range: (_, a, b) => [roundedTo(a / 1.02, false), roundedTo(b * 1.02, true)] };
+  if (low > 0 && high > 4 * low) return { distr: 3, range: (_, a, b) => [roundedTo(a / 1.02, false), roundedTo(b * 1.02, true)] };
   return { distr: 1, range: (_, a, b) => [Math.max(0, a - 0.06 * (b - a || b)), b + 0.06 * (b - a || b)] };
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from autotune.ir.dtype import bits_of, check_dtype, is_float, lanes_of
 
 # DLPack's numbers of kinds.
-_INT, _UINT, _FLOAT = 0, 1, 2
+_INT, _UINT, _FLOAT, _BFLOAT = 0, 1, 2, 4
 
 
 class DataType(str):
@@ -33,7 +33,9 @@ class DataType(str):
 
     @property
     def type_code(self) -> int:
-        """The kind: 0 for integers, 1 for unsigned ones and bool, 2 for floats."""
+        """The kind: 0 for integers, 1 for unsigned ones and bool, 2 for floats, 4 for bfloat16."""
+        if self.startswith("bfloat"):
+            return _BFLOAT
         if is_float(self):
             return _FLOAT
         return _UINT if self.startswith(("uint", "bool")) else _INT
