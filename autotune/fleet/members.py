@@ -177,9 +177,8 @@ class Members:
 
     def _no_scheduler(self, error: BaseException, now: float) -> None:
         """Note that the scheduler does not answer; fail all work after ``patience_s``."""
-        why = f"{type(error).__name__}: {error}".removesuffix(
-            ": "
-        )  # of a timeout, the name is all
+        # A timeout has a name alone.
+        why = f"{type(error).__name__}: {error}".removesuffix(": ")
         if self._silent_since is None:
             self._silent_since = now
             logger.warning("the scheduler at %s does not answer: %s", self._link.address, why)
