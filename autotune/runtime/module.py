@@ -32,8 +32,8 @@ from autotune.utils.scratch import kept_folder, temporary_folder
 # Kernels of other sizes that stay loaded.
 _MOST_LOADED = 8
 _TIMEOUT_S = 600.0
-# Forms of TVM's code that are not here.
-_TEXTS = ("ll", "bc", "s", "asm")
+# Forms of code that do not hold a whole function.
+_TEXTS = ("ll", "bc", "s", "asm", "c", "cu", "ptx")
 
 
 class Module:
@@ -299,7 +299,7 @@ class Module:
         form = fmt or Path(check.path("file_name", file_name)).suffix.removeprefix(".")
         if form in _TEXTS:
             check.refuse(
-                "file_name", "a name such as 'function.o'; get_source() is the text", form
+                "file_name", "a name such as 'function.o' (get_source() is the text)", form
             )
         self.export_library(file_name)
 

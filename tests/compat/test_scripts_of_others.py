@@ -73,12 +73,25 @@ def test_device_code_is_saved_as_ptx_and_imported():
     check_added(read)
 
 
+def test_a_function_that_was_exported_under_any_name_is_read_as_one(tmp_path):
+    schedule, tensors = added()
+    path = tmp_path / "myadd.c"
+    tvm.build(schedule, tensors, "llvm", name="myadd").export_library(path)
+    check_added(tvm.runtime.load_module(path))
+    with pytest.raises(CompileError, match="create_shared: cannot write"):
+        cc.create_shared(tmp_path / "nowhere" / "out.so", path)
+
+
 def test_other_object_files_are_linked_by_the_compiler(tmp_path):
     with pytest.raises(CompileError, match="objects must be the path of an object file"):
         cc.create_shared(tmp_path / "out.so", tmp_path / "nowhere.o")
     (tmp_path / "text.o").write_text("no object")
     with pytest.raises(CompileError, match="create_shared: cc -shared"):
         cc.create_shared(tmp_path / "out.so", tmp_path / "text.o")
+    with pytest.raises(CompileError, match="create_shared: cannot run no-such-cc"):
+        cc.create_shared(tmp_path / "out.so", tmp_path / "text.o", cc="no-such-cc")
+    with pytest.raises(CompileError, match="objects must be the path of an object file"):
+        cc.create_shared(tmp_path / "out.so", None)
     assert ndk.create_shared is cc.create_shared
 
 

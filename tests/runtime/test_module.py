@@ -184,8 +184,9 @@ def test_a_module_saved_as_an_object_file_is_read_back(axpy, x, tmp_path):
 
 
 def test_forms_of_code_that_are_not_here_are_refused_by_save(axpy, tmp_path):
-    with pytest.raises(KernelError, match=r"get_source\(\) is the text, got 'll'"):
-        axpy.save(tmp_path / "axpy.ll")
+    for form in ("ll", "c", "ptx"):
+        with pytest.raises(KernelError, match=rf"get_source\(\) is the text\), got '{form}'"):
+            axpy.save(tmp_path / f"axpy.{form}")
     with pytest.raises(KernelError, match=r"ends with one of c, got 'axpy\.ptx'"):
         axpy.imported_modules[0].save(tmp_path / "axpy.ptx")
     (tmp_path / "file").touch()

@@ -36,27 +36,43 @@ def create_shared(
         cc: the compiler; by default ``cc``.
 
     Raises:
-        CompileError: a file is missing, or the compiler refuses them.
+        CompileError: a file or the compiler is missing, the compiler refuses the files, or nothing
+            can be written there.
     """
     check = Check(CompileError, "create_shared")
-    listed = [objects] if isinstance(objects, str | os.PathLike) else list(objects)
-    paths = [Path(check.path("objects", each)) for each in listed]
+    listed = [objects] if isinstance(objects, str | os.PathLike) else objects
+    paths = [
+        Path(check.path("objects", each)) for each in check.sequence("objects", listed, _EXPECTED)
+    ]
     missing = [path for path in paths if not path.is_file()]
     if missing or not paths:
         check.refuse("objects", _EXPECTED, objects)
     target = Path(check.path("output", output))
-    if any(zipfile.is_zipfile(path) for path in paths):
-        if len(paths) > 1:
+    command = [cc or "cc", "-shared", "-fPIC", "-o", str(target), *map(str, paths)]
+    try:
+        if not any(zipfile.is_zipfile(path) for path in paths):
+            _run([*command, *(options or ())])
+        elif len(paths) == 1:
+            shutil.copyfile(paths[0], target)
+        else:
             raise CompileError(
                 "create_shared: a file that Module.save wrote holds a whole function, and is not "
                 "linked with others: call create_shared for each"
             )
-        shutil.copyfile(paths[0], target)
-        return
-    command = [cc or "cc", "-shared", "-fPIC", "-o", str(target), *map(str, paths)]
-    done = subprocess.run(
-        [*command, *(options or ())], capture_output=True, text=True, check=False
-    )
+    except OSError as error:
+        raise CompileError(f"create_shared: cannot write {target}: {error}") from error
+
+
+def _run(command: Sequence[str]) -> None:
+    """Run the compiler.
+
+    Raises:
+        CompileError: it cannot be run, or refuses the files.
+    """
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise CompileError(f"create_shared: cannot run {command[0]}: {error.strerror}") from error
     if done.returncode:
         raise CompileError(f"create_shared: {' '.join(command)}: {done.stderr.strip()}")
 

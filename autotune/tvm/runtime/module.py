@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import is_zipfile
 
 from autotune.errors import DeviceError, KernelError, TargetError
 from autotune.network.export import is_network, load_network
@@ -25,7 +26,7 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Any:
     other file holds machine code, which runs in this process: load only files that you trust.
     """
     place = Path(Check(KernelError, "load_module").path("path", path))
-    if place.suffix in DEVICE_FILES:
+    if place.suffix in DEVICE_FILES and not is_zipfile(place):
         return DeviceFile(place)
     if not is_network(path):
         return module.load_module(path)
