@@ -6,6 +6,7 @@ pass; printing and timing of passes use it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
@@ -36,8 +37,8 @@ from autotune.utils.garbage import collection_paused
 Place = tuple[Stage, int]
 # Called after each pass with its name and what it left.
 Hook = Callable[[str, object], None]
-# What was said of which line of the user's, so that lowering it again says nothing.
-_said: dict[str | tuple[str, type[Warning], int], int] = {}
+# By file of the user's: what was said of which line, so that lowering it again says nothing.
+_said: defaultdict[str, dict[str | tuple[str, type[Warning], int], int]] = defaultdict(dict)
 
 
 def lower(
@@ -191,7 +192,7 @@ class _Lowering:
                 f"{self.name}: output {stage.op.outputs[i].name} of the schedule is not among the "
                 "arguments: it is computed and discarded; add it to the argument list to get it"
             )
-            warn_explicit(text, UserWarning, file, int(line), registry=_said)
+            warn_explicit(text, UserWarning, file, int(line), registry=_said[file])
         return found
 
     def _argument_buffer(self, tensor: Tensor) -> Buffer:

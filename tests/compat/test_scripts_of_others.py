@@ -25,6 +25,18 @@ def test_an_output_that_is_no_argument_is_computed_and_discarded():
     assert "C" in function.get_source()
 
 
+def test_a_discarded_output_is_told_once_a_line_of_each_script():
+    a = te.placeholder((16,), name="A")
+    b, c = topi.exp(a), topi.negative(a)
+    scope = {"tvm": tvm, "schedule": te.create_schedule([b.op, c.op]), "args": [a, b]}
+    text = "for _ in range(2):\n    tvm.lower(schedule, args, name='told_once')"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for script in ("one.py", "two.py"):
+            exec(compile(text, script, "exec"), scope)
+    assert [each.filename for each in caught] == ["one.py", "two.py"]
+
+
 def test_an_output_beside_the_arguments_does_not_change_the_others():
     a = te.placeholder((16,), name="A")
     b, c = topi.exp(a), topi.negative(a)
