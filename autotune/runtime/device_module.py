@@ -101,4 +101,4 @@ class DeviceFile:
     def get_source(self, fmt: str = "") -> str:
         """Return its text; ``fmt`` is accepted for scripts of TVM."""
         del fmt
-        return self.path.read_text("utf-8")
+        return self.path.read_text("utf-8", errors="replace")

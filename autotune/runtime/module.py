@@ -307,11 +307,16 @@ class Module:
         """Accept the device code of the function, which it holds already; for scripts of TVM.
 
         Raises:
-            KernelError: it is something else.
+            KernelError: it is something else, or has not the kernels of this function.
         """
+        check = Check(KernelError, f"module {self.name}")
+        expected = "the device code of the function, as load_module('function.ptx') gives it"
         if not isinstance(module, DeviceFile | DeviceModule):
-            expected = "the device code of the function, as load_module('function.ptx') gives it"
-            Check(KernelError, f"module {self.name}").refuse("module", expected, module)
+            check.refuse("module", expected, module)
+        text = module.get_source()
+        absent = [one.entry for one in self.kernel.calls if one.entry.split("<")[0] not in text]
+        if absent:
+            check.refuse("module", expected, f"code without {', '.join(absent)}")
 
     def __copy__(self) -> Module:
         return self

@@ -11,6 +11,7 @@ import pytest
 from autotune.errors import AutotuneError, DeviceError, KernelError
 from autotune.kernel import SourceKernel, arg, call
 from autotune.runtime import Module, array, compile_kernel, cpu, cuda, empty, export, load_module
+from autotune.runtime.device_module import DeviceFile
 from autotune.target import Target
 
 C = Target("c")
@@ -194,6 +195,9 @@ def test_forms_of_code_that_are_not_here_are_refused_by_save(axpy, tmp_path):
         axpy.imported_modules[0].save(tmp_path / "file" / "axpy.c")
     with pytest.raises(KernelError, match="module must be the device code"):
         axpy.import_module(axpy)
+    (tmp_path / "other.c").write_text("void other(void) {}")
+    with pytest.raises(KernelError, match="got 'code without axpy'"):
+        axpy.import_module(DeviceFile(tmp_path / "other.c"))
 
 
 def test_a_module_is_written_to_a_file_and_read_back(axpy, x, tmp_path):
