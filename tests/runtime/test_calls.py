@@ -153,6 +153,22 @@ def test_the_whole_of_an_array_may_be_an_input_and_the_result_but_not_two_result
     np.testing.assert_array_equal(y, x + 1)
 
 
+@pytest.mark.parametrize("shift", [1, 2, N - 1])
+def test_results_that_are_copied_to_one_place_are_refused(build, x, shift):
+    torch = pytest.importorskip("torch")
+    two, memory = build(TWO), zeros((3 * N,))
+    for whose in (np.asarray, torch.from_numpy):
+        y, z = memory[1 : N + 1], memory[1 + shift : N + 1 + shift]
+        with pytest.raises(KernelError, match=r"argument 'y', which is written, .* argument 'z'"):
+            two(x, whose(y), whose(z))
+
+
+def test_results_may_take_turns_in_memory(build, x):
+    two, memory = build(TWO), zeros((2 * N,))
+    two(x, memory[::2], memory[1::2])
+    np.testing.assert_array_equal(memory, np.stack([x + 1, x + 2], 1).ravel())
+
+
 MISTAKES = [
     (lambda x, y: (1.0, x, y), {}, r"axpy: expected 4 arguments \(s, x, y, n\), got 3"),
     (lambda x, y: (1.0, x[:9], y, N), {}, r"'x': expected shape \(64,\), got \(9,\)"),

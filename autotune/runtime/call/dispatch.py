@@ -12,7 +12,7 @@ from autotune.runtime.arrays.bind import bind
 from autotune.runtime.arrays.sizes import with_sizes
 from autotune.runtime.call.callee import Callee
 from autotune.runtime.call.native import launcher
-from autotune.runtime.call.overlap import require_apart
+from autotune.runtime.call.overlap import require_apart, require_results_apart
 from autotune.runtime.call.streams import stream_of_call
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
@@ -80,6 +80,8 @@ class CallDispatch:
         capturing = callee.is_capturing(handle)
         bound = bind(kernel, values, device, handle, may_copy=not capturing)
         require_apart(kernel, bound.arrays)
+        if bound.copied:
+            require_results_apart(kernel, values)
         callee.start(bound.arrays, handle)
         if bound.copied:
             callee.wait(handle)
