@@ -9,6 +9,7 @@ from autotune.errors import KernelError
 from autotune.kernel.kernel import Kernel
 from autotune.runtime.compile.ptx import ptx_of
 from autotune.target import Target
+from autotune.target.backends import of_language
 from autotune.utils.check import Check
 from autotune.utils.files import publish
 
@@ -64,8 +65,7 @@ class DeviceModule:
         check = Check(KernelError, f"{self._kernel.name}: save")
         path = Path(check.path("file_name", file_name))
         form = fmt or path.suffix.removeprefix(".")
-        cuda = self._kernel.language == "cuda"
-        forms = ("ptx", "cu") if cuda else ("c",)
+        forms = ("ptx", "cu") if of_language(self._kernel.language).on_gpu else ("c",)
         if form not in forms:
             check.refuse(
                 "file_name", f"a name that ends with one of {', '.join(forms)}", path.name

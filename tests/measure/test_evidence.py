@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.measure import MeasureResult
-from autotune.measure.evidence import NAMES, NOTHING, Energy, Evidence, Race, Raced
+from autotune.measure.evidence import NAMES, NOTHING, Energy, Evidence, Race, RacedCandidate
 from autotune.measure.evidence_json import from_json, from_notes, to_json
 from autotune.measure.outcome import TrialClock
 
@@ -34,7 +34,7 @@ counts = st.integers(0, 10**9)
 positive = st.floats(1e-9, 1e9)
 keys = st.one_of(counts.map(str), st.from_regex(r"steps-[0-9a-f]{4,16}", fullmatch=True))
 raced = st.builds(
-    Raced,
+    RacedCandidate,
     key=keys,
     seconds=st.none() | numbers,
     medians=st.lists(numbers, max_size=2).map(tuple),

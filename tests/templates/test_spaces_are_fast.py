@@ -98,9 +98,9 @@ def test_a_space_is_made_and_counted_in_a_second(name, args):
 # Of odd rows, 8-bit integers and TF32, whose kernels have the most families and conditions.
 MANY_CONDITIONS = [
     ("gemm.cuda", (2000, 2001, 100, "float16")), ("gemm.cuda", (512, 512, 512, "tf32")),
-    ("gemm.cuda", (13, 595, 73, "float16", 1, False, True)),
+    ("gemm.cuda", (13, 595, 200, "float16", 1, False, True)),
     ("gemm.cuda", (896, 640, 1152, "tf32", 1, True)),
-    ("gemm.cuda", (236, 27, 25, "bfloat16", 48, False, True)),
+    ("gemm.cuda", (236, 27, 125, "bfloat16", 48, False, True)),
     ("gemm.cuda", (999, 1001, 1004, "int8", 1, False, True)),
     ("conv2d_nhwc.cuda", (1, 7, 7, 512, 512, 3, 3, 1, 1, False, "none", False, False, 1, "tf32")),
     ("conv2d_nhwc.cuda", (2, 56, 56, 91, 100, 3, 3, 2, 1, False, "none", False, False, 1, "tf32")),

@@ -205,11 +205,11 @@ def test_trials_of_a_program_that_has_the_device_to_itself_go_on(own_folder):
 def test_a_wait_is_said_once_and_counts_for_no_trial(own_folder, caplog, monkeypatch, isolated):
     if not isolated:  # as on a GPU
 
-        def greeting(target, device, plan):
+        def setup(target, device, plan):
             return replace(made(target, device, plan), isolated=False)
 
-        made = pool._greeting
-        monkeypatch.setattr(pool, "_greeting", greeting)
+        made = pool._setup
+        monkeypatch.setattr(pool, "_setup", setup)
     monkeypatch.setattr(devices, "NOTABLE_S", 0.3)
     # A busy system may spend most of the time below on the build.
     monkeypatch.setattr("autotune.measure.run.host._LEAST_WAIT_S", 0.1)
