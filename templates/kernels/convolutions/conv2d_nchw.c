@@ -18,7 +18,7 @@ int omp_get_num_threads(void);
 // Filters that are multiplied by a panel before the next panel.
 #define TOGETHER (IN_PLACE ? BLOCK : ROWS)
 // Whether an output pixel depends on one input pixel, and whether neighbours depend on neighbours.
-#define IS_PLAIN (TAPS == 1 && !PY && !PX)
+#define IS_PLAIN (TAPS == 1 && !PY && !PX && (OH - 1) * SY < IH && (OW - 1) * SX < IW)
 #define IS_WHOLE (IS_PLAIN && SY == 1 && SX == 1)
 // Pixels in a row that panels divide, how many panels these are, and the columns of the last one.
 #define ROW_PIXELS (IN_PLACE && !IS_WHOLE ? OW : PANEL_PIXELS)

@@ -92,6 +92,15 @@ def test_sums_of_what_lies_in_the_padding_are_left_out():
         run_over_nan(shape, conv2d_cpu, tile | rest)
 
 
+@pytest.mark.parametrize("stride", [(1, 1), (2, 1), (1, 2)])
+def test_one_tap_with_padding_on_the_right_and_below_alone_gives_the_right_sums(stride):
+    shape = Conv2d(2, 4, 19, 13, 6, 1, 1, stride, (0, 0, 2, 3), True, False)
+    tile = {"rows": 6, "vectors": 2, "lanes": 8, "block_m": 16, "panels": 2, "channels": 4}
+    for tail in (0, 1):
+        rest = {"tail": tail, "lines": 0, "across": 0, "in_place": 0}
+        run_over_nan(shape, conv2d_cpu, tile | rest)
+
+
 def test_blocks_that_whole_tiles_do_not_fill_are_covered_once():
     for rows, block_m in ((6, 16), (3, 4), (4, 64)):
         choice = {"rows": rows, "vectors": 2, "lanes": 4, "block_m": block_m, "panels": 2}
