@@ -90,9 +90,9 @@ __device__ __forceinline__ void load_row(
     const bool valid = inside && (COLUMNS * OWN == IW || x0 + j < IW);
     load_cell(to[OWN_CELLS + cell], from + i * IW + j, valid);
   }
-  // If the last thread of a row has no column inside the image, the first one gets its padding from it (shuffles wrap
-  // around).
-  constexpr bool IDLE = (COLUMNS - 1) * OWN >= IW;
+  // Shuffles wrap around: if the last thread of a row has no column inside the image, the first one gets its padding from
+  // it. What the last thread gets from the first one is not used if it has no outputs; with wide padding it has.
+  constexpr bool IDLE = (COLUMNS - 1) * OWN >= IW, UNUSED = (COLUMNS - 1) * PIXELS >= OW;
 #pragma unroll
   for (int cell = 0; cell < OWN_CELLS; ++cell)
 #pragma unroll
@@ -104,7 +104,7 @@ __device__ __forceinline__ void load_row(
       }
       if (is_word_read((2 * OWN_CELLS + cell) * CELL_WORDS + w)) {
         const float right = __shfl_sync(0xffffffffu, own, column + 1, COLUMNS);
-        to[2 * OWN_CELLS + cell][w] = IDLE || column < COLUMNS - 1 ? right : IDENTITY_WORD;
+        to[2 * OWN_CELLS + cell][w] = UNUSED || column < COLUMNS - 1 ? right : IDENTITY_WORD;
       }
     }
 }

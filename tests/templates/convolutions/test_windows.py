@@ -86,6 +86,10 @@ WHOLE_ROWS = {
         Pool(1, 6, 14, 3, Window((3, 3), (2, 1), (1, 1, 1, 1)), kind="avg"),
         {"pixels": 2, "lines": 2, "columns": 8, "rows": 2, "channels": 2, "vec": 2},
     ),
+    "outputs-beside-the-image": (
+        Pool(1, 9, 6, 2, Window((2, 4), (2, 1), (3, 2, 3, 3)), kind="avg"),
+        {"pixels": 2, "lines": 2, "columns": 4, "rows": 4, "channels": 2, "vec": 1},
+    ),
     "maximum": (
         Pool(1, 7, 8, 4, Window((2, 2), (1, 1), (1, 1, 1, 1))),
         {"pixels": 2, "lines": 1, "columns": 8, "rows": 4, "channels": 1, "vec": 2},
