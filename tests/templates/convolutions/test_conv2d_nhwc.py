@@ -145,6 +145,15 @@ def test_untuned_kernels_of_groups_suit_the_channels_of_one(sizes):
     assert older.instantiate(older.default()).calls[0].entry != "gemm_tma"
 
 
+@pytest.mark.parametrize("sizes", [(1, 9, 64, 2), (8, 28, 256, 4)], ids=str)
+def test_groups_of_floats_as_tf32_are_multiplied_group_by_group(sizes):
+    n, side, channels, groups = sizes
+    args = (n, side, side, channels, channels, 3, 3, 1, 1, *RELU, 1, "tf32", groups)
+    task = create("conv2d_nhwc.cuda", args, "cuda -arch=sm_90")
+    entries = [call.entry for call in task.instantiate(task.default()).calls]
+    assert entries == ["gemm_mma"]
+
+
 FEW = {
     "a decoder's last layer": (1, 256, 256, 3, 128, 3, 3, 1, 1),
     "of many channels": (2, 64, 64, 4, 320, 3, 3, 1, 1),

@@ -133,6 +133,11 @@ def test_a_tile_has_columns_of_one_group():
     assert gemm_tma.refusal(AcrossGroups(1, 9, 9, 96, 96, SAME, "float16", groups=2))
 
 
+def test_groups_of_floats_as_tf32_are_no_product_by_tma():
+    shape = AcrossGroups(4, 28, 28, 256, 256, SAME, "tf32", groups=4)
+    assert "16-bit floats in groups" in gemm_tma.refusal(shape)
+
+
 def test_the_untuned_choice_fits_a_block_and_supports_im2col():
     shape = Conv2dNhwc(2, 64, 64, 320, 320, SAME, "float16", BIAS)
     choice = gemm_tma.default_choice(shape, HOPPER)
