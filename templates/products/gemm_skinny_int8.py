@@ -144,6 +144,7 @@ def _rules(choice: Mapping[str, int], shape: Gemm, target: Target) -> list[tuple
         (tiling.strip * c["strips"] >= 2 * max(shape.n, 64), "columns beyond the output"),
         (c["ahead"] > tiling.steps, "more steps ahead than there are"),
         (tiling.tiles[0] > target.limits.grid_dim[0], "too many blocks"),
+        (tiling.tiles[1] > target.limits.grid_dim[1], "too many blocks of rows"),
     ]
 
 

@@ -172,3 +172,11 @@ def test_many_products_are_multiplied_on_copies(sizes):
     task = task_of(Gemm(*sizes, "int8"))
     entries = [one.entry for one in task.instantiate(task.default()).calls]
     assert entries[:2] == ["along_k", "gemm_tma"]
+
+
+def test_more_blocks_of_rows_than_a_grid_has_are_refused():
+    shape = Gemm(5_000_000, 64, 32, "int8")
+    choice = gemm_skinny_int8.default_choice(Gemm(64, 64, 32, "int8"), HOPPER)
+    refused = gemm_skinny_int8.violation(shape, choice, HOPPER)
+    assert refused == "too many blocks of rows"
+    assert not gemm_int8.streams(shape, HOPPER, ())
