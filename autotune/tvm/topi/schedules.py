@@ -19,6 +19,9 @@ from autotune.te.tensor import PlaceholderOp, Tensor
 from autotune.topi import nn
 from autotune.utils.check import Check, shown
 
+# The target of a module of schedules while none that fits is current; of others the host.
+_TARGETS = {"cuda": "cuda"}
+
 # What `schedule_...` is called for, on any kind of target.
 _SCHEDULED = """
     adaptive_pool argsort batch_matmul batch_norm bitserial_conv2d_nchw bitserial_conv2d_nhwc
@@ -93,7 +96,7 @@ def _scheduled(outs: list[Tensor], kind: str) -> Schedule:
 def _target(kind: str) -> Target:
     """Return the target that is current if it is of the wanted kind, or else one of that kind."""
     current = Target.current()
-    default = Target("cuda" if kind == "cuda" else "llvm")
+    default = Target(_TARGETS.get(kind, "llvm"))
     if current is None:
         return default
     fits = kind == "generic" or current.backend.on_gpu == default.backend.on_gpu
