@@ -19,9 +19,6 @@ from autotune.te.tensor import PlaceholderOp, Tensor
 from autotune.topi import nn
 from autotune.utils.check import Check, shown
 
-# The target of a module of schedules while none that fits is current; of others the host.
-_TARGETS = {"cuda": "cuda"}
-
 # What `schedule_...` is called for, on any kind of target.
 _SCHEDULED = """
     adaptive_pool argsort batch_matmul batch_norm bitserial_conv2d_nchw bitserial_conv2d_nhwc
@@ -41,11 +38,11 @@ _NAMED = {"dense_nopack": "dense", "dense_pack": "dense", "dense_small_batch": "
           "dense_large_batch": "dense", "group_conv2d_nchw": "group_conv2d_nchw"}  # fmt: skip
 
 
-def members(kind: str) -> dict[str, object]:
+def members(kind: str | None) -> dict[str, object]:
     """Return what a module such as ``topi.cuda`` has: schedules, and operators of `topi.nn`.
 
     Args:
-        kind: of the target to schedule for if none that fits is current.
+        kind: of the targets that schedules are for; None for any.
     """
     found: dict[str, object] = {name: getattr(nn, name) for name in nn.__all__}
     found |= {theirs: getattr(nn, ours) for theirs, ours in _NAMED.items()}
@@ -56,7 +53,7 @@ def members(kind: str) -> dict[str, object]:
     return found
 
 
-def _function(name: str, kind: str) -> Callable[..., Schedule]:
+def _function(name: str, kind: str | None) -> Callable[..., Schedule]:
     def schedule(*args: object, outs: object = None, **options: object) -> Schedule:
         """Return a schedule for output tensors.
 
@@ -87,23 +84,24 @@ def _tensors(name: str, given: Sequence[object]) -> list[Tensor]:
     )
 
 
-def _scheduled(outs: list[Tensor], kind: str) -> Schedule:
+def _scheduled(outs: list[Tensor], kind: str | None) -> Schedule:
     operations = post_order([tensor.op for tensor in outs])
     inputs = [op.output(0) for op in operations if isinstance(op, PlaceholderOp)]
     return fallback_schedule([*inputs, *outs], _target(kind))[0]
 
 
-def _target(kind: str) -> Target:
+def _target(kind: str | None) -> Target:
     """Return the target that is current if it is of the wanted kind, or else one of that kind."""
     current = Target.current()
-    default = Target(_TARGETS.get(kind, "llvm"))
-    if current is None:
-        return default
-    fits = kind == "generic" or current.backend.on_gpu == default.backend.on_gpu
-    return current if fits else default
+    if kind is None:
+        return current or Target("llvm")
+    default = Target(kind)
+    if current is not None and current.backend.on_gpu == default.backend.on_gpu:
+        return current
+    return default
 
 
-def _onto_existing(kind: str, sch: Schedule, out: Tensor) -> Schedule:
+def _onto_existing(kind: str | None, sch: Schedule, out: Tensor) -> Schedule:
     """Schedule one elementwise stage of a schedule: as threads on a GPU, else in parallel."""
     Check(ScheduleError, "schedule_injective_from_existing").kind(
         "sch", sch, Schedule, "a schedule, as te.create_schedule makes it"

@@ -7,7 +7,7 @@ from autotune.tvm.names import resolver
 from autotune.tvm.topi.schedules import PARTS, members
 
 if not TYPE_CHECKING:
-    globals().update(members("x86"))
+    globals().update(members("llvm"))
     for _part in PARTS:
         sys.modules[f"{__name__}.{_part}"] = sys.modules[__name__]
     __getattr__ = resolver(__name__)
