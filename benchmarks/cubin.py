@@ -1,7 +1,7 @@
 """Cubins on a device with little of the package's machinery: nvcc, the driver, CUDA graphs.
 
 Kernels are compiled and launched as `autotune.build` does it: each may begin while the kernel
-before it ends, and waits for it (`autotune.kernel.waiting`).
+before it ends, and waits for it (`autotune.kernel.dependent_launch`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.kernel.waiting import waiting
+from autotune.kernel.dependent_launch import waiting
 from autotune.runtime.nvidia.launches import launch
 from autotune.runtime.nvidia.modules import load_cubin
 

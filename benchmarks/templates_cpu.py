@@ -39,7 +39,7 @@ from autotune.templates.convolutions.winograd_cuda import transformed_filters
 import autotune
 from autotune.cli.demo_rivals import TimedFunction
 from autotune.driver import build
-from autotune.measure.run.host import let_threads_rest
+from autotune.measure.run.host_load import let_threads_rest
 from autotune.measure.run.race_rounds import race_rounds
 from autotune.record import apply_history_best
 from autotune.runtime import Module

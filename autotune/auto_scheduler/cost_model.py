@@ -18,7 +18,7 @@ from autotune.auto_scheduler.records.file import RecordReader
 from autotune.auto_scheduler.search.params import DEFAULT_PARAMS
 from autotune.auto_scheduler.search.programs import sketches_of
 from autotune.auto_scheduler.search.proposer import Proposer
-from autotune.auto_scheduler.search.shared import SharedTrials
+from autotune.auto_scheduler.search.task_group import SharedTrials
 from autotune.auto_scheduler.search.task_search import proposer_of
 from autotune.auto_scheduler.state_features import (
     get_per_store_features_from_states,

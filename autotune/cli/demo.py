@@ -21,7 +21,7 @@ import autotune
 from autotune.cli.demo_rivals import libraries, plain_loops
 from autotune.cli.tables import Table
 from autotune.driver import build
-from autotune.measure.run.host import HostMeter, HostWatch, let_threads_rest
+from autotune.measure.run.host_load import HostMeter, HostWatch, let_threads_rest
 from autotune.measure.run.race_rounds import race_rounds
 from autotune.record import apply_history_best
 from autotune.runtime import Module, Timing, random_inputs
@@ -75,9 +75,8 @@ class Comparison:
         then, now = self.result.default_seconds, self.timings.get(DEFAULT)
         if then is None or now is None or factor / (now.median / then) - 1 > noise:
             return ""
-        return (
-            f"; the default became slower too, by {now.median / then - 1:+.1%}: so the machine is"
-        )
+        slower = f"{now.median / then - 1:+.1%}"
+        return f"; the default became slower too, by {slower}, so the whole machine did"
 
 
 def default_target() -> Target:

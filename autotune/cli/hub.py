@@ -13,7 +13,7 @@ from autotune.cli.tables import Table, say
 from autotune.hub import log_of, make_pack, of_arch, packs
 from autotune.measure.types import Pair
 from autotune.record import load_from_file
-from autotune.record.current import current_only
+from autotune.record.outdated import current_only
 from autotune.record.reader import source_name
 from autotune.utils.quantities import counted
 

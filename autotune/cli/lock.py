@@ -28,7 +28,7 @@ from autotune.measure.final.recheck import TimingConditions
 from autotune.measure.types import Pair
 from autotune.network import check_functions
 from autotune.record import load_from_file
-from autotune.record.current import current_only
+from autotune.record.outdated import current_only
 from autotune.record.reader import source_name
 from autotune.utils.quantities import counted, microseconds
 

@@ -30,13 +30,13 @@ from autotune.cli.tables import Table, say
 from autotune.dashboard import ALL_LINES, source_of
 from autotune.measure.objective import TIME
 from autotune.measure.types import MeasureErrorNo
+from autotune.record.compaction import compact as compact_log
+from autotune.record.compaction import pick_best, split_workload
 from autotune.record.reader import open_log, source_name
 from autotune.record.store import open_database
-from autotune.record.tools import compact as compact_log
-from autotune.record.tools import pick_best, split_workload
 from autotune.tuner.loop.result import default_of, title
+from autotune.utils.escaping import visible
 from autotune.utils.quantities import counted, microseconds
-from autotune.utils.visible import visible
 from autotune.workload import key_to_json
 
 # Longest text of an error and of all knobs in a table.

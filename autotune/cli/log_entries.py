@@ -18,8 +18,8 @@ from autotune.record.pareto import pareto_front
 from autotune.record.reader import RACE_NOTE, open_log, source_name
 from autotune.report import is_of
 from autotune.task import ConfigEntity, Task
+from autotune.utils.escaping import visible
 from autotune.utils.names import did_you_mean
-from autotune.utils.visible import visible
 
 # Longest text of arguments in a table.
 _ARGS_WIDTH = 60

@@ -10,7 +10,7 @@ import click
 
 from autotune.cli.log_output import LOG, refuse_input
 from autotune.cli.tables import say
-from autotune.utils.visible import visible
+from autotune.utils.escaping import visible
 
 FORMATS = (".png", ".svg", ".pdf")
 _ENDS = ", ".join(FORMATS)

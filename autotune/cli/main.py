@@ -11,7 +11,7 @@ from importlib import import_module
 import click
 
 from autotune.errors import AutotuneError
-from autotune.utils.visible import visible
+from autotune.utils.escaping import visible
 from autotune.version import __version__
 
 # Subcommand -> (where it lives, what it does); the text is here so that help imports nothing.

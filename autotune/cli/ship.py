@@ -9,8 +9,8 @@ from pathlib import Path
 from autotune.cli.tables import Table, say
 from autotune.measure.types import Pair
 from autotune.record import load_from_file
-from autotune.record.current import current_only
 from autotune.record.origin import as_measured
+from autotune.record.outdated import current_only
 from autotune.record.reader import source_name
 from autotune.ship import gather, library_name, write_project
 from autotune.tuner.loop.result import title

@@ -14,8 +14,8 @@ import rich.table
 from rich import box
 from rich.console import Console
 
+from autotune.utils.escaping import visible
 from autotune.utils.spreadsheet import cell
-from autotune.utils.visible import visible
 
 # Wide enough that nothing is cut where nobody knows how wide the reader's screen is.
 _UNKNOWN_WIDTH = 200

@@ -15,7 +15,7 @@ from autotune.measure import LocalBuilder, LocalRunner, measure_option
 from autotune.measure.final.recheck import Recheck, TimingConditions, recheck
 from autotune.measure.types import MeasureErrorNo
 from autotune.record import best_of_each, load_from_file
-from autotune.record.current import current_only
+from autotune.record.outdated import current_only
 from autotune.record.reader import source_name
 from autotune.tuner.loop.result import title
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeGuard
 
 from autotune.codegen.dialect import Dialect, ScalarType
+from autotune.codegen.identifiers import Names
 from autotune.codegen.literals import float_text, int_text
-from autotune.codegen.names import Names
 from autotune.errors import LoweringError
 from autotune.ir import (
     EQ,

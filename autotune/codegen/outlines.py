@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from autotune.codegen.names import Names
+from autotune.codegen.identifiers import Names
 from autotune.errors import LoweringError
 from autotune.ir import (
     Add,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from autotune.codegen.dialect import Dialect
 from autotune.codegen.expressions import THREADS
-from autotune.codegen.names import Names, legal
+from autotune.codegen.identifiers import Names, legal
 from autotune.codegen.outlines import Outlines, first_blocks
 from autotune.codegen.statements import INDENT, INDEX_TYPE, StatementPrinter, elements_of
 from autotune.errors import LoweringError

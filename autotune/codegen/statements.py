@@ -9,9 +9,9 @@ from autotune.codegen.dialect import Dialect
 from autotune.codegen.distributed_fills import DISTRIBUTED_FILLS, has_distributed_fills
 from autotune.codegen.expressions import FACTORS, SUM, UNARY, ExpressionPrinter
 from autotune.codegen.guarded_loads import GUARDED_LOADS, has_guarded_loads
+from autotune.codegen.identifiers import Names
 from autotune.codegen.lane_loops import MOST_STEPS, NARROWEST, lane_loop
 from autotune.codegen.masked_halves import MASKED_HALVES, has_masked_halves
-from autotune.codegen.names import Names
 from autotune.codegen.reordered_sums import REORDERED_SUMS, has_reordered_sums
 from autotune.codegen.vectors import VectorPrinter, lanes_stored
 from autotune.codegen.zero_fill import COPY_OR_ZERO, zero_filled

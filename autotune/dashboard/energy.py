@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from autotune.dashboard.numbers import reals, wholes
+from autotune.dashboard.json_arrays import reals, wholes
 from autotune.dashboard.selection import Selection
 from autotune.dashboard.table import Float
 from autotune.dashboard.thin import Places

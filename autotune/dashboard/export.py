@@ -7,8 +7,8 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from autotune.dashboard.json_arrays import to_text
 from autotune.dashboard.model import Model
-from autotune.dashboard.numbers import to_text
 from autotune.dashboard.view import View
 from autotune.utils.spreadsheet import cell
 

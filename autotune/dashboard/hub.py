@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from autotune.dashboard.importance import importance
+from autotune.dashboard.json_arrays import to_text
 from autotune.dashboard.model import Model
-from autotune.dashboard.numbers import to_text
 from autotune.dashboard.view import View
 
 logger = logging.getLogger("autotune")

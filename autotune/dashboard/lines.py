@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record import RACE_NOTE, encode
 from autotune.record.codec import Decoder
+from autotune.record.compaction import Lines
 from autotune.record.reader import NETWORK_NOTE, protocol_of
-from autotune.record.tools import Lines
 from autotune.task import ConfigEntity, Task
 from autotune.workload import Candidate, Workload
 

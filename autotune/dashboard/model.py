@@ -14,8 +14,8 @@ import numpy as np
 from autotune.dashboard.energy import energies_of, fronts_of
 from autotune.dashboard.failures import failures_of, message_of
 from autotune.dashboard.importance import Importance, importance
+from autotune.dashboard.json_arrays import real, reals, to_text, wholes
 from autotune.dashboard.logs import Log, names_of
-from autotune.dashboard.numbers import real, reals, to_text, wholes
 from autotune.dashboard.runs import Run
 from autotune.dashboard.selection import Knob, Selection
 from autotune.dashboard.table import Float

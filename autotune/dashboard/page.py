@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from autotune.dashboard.numbers import to_text
+from autotune.dashboard.json_arrays import to_text
 
 # In the order in which they depend on each other; nothing else is ever served.
 SCRIPTS = ("format.js", "draw.js", "plots.js", "parallel.js", "heat.js", "timeline.js",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.dashboard.numbers import real
+from autotune.dashboard.json_arrays import real
 from autotune.dashboard.runs import Run
 from autotune.dashboard.table import Float
 from autotune.dashboard.view import BARS, View

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from autotune.dashboard.json_arrays import real, reals
 from autotune.dashboard.lines import is_recorded
-from autotune.dashboard.numbers import real, reals
 from autotune.dashboard.runs import Run
 from autotune.measure.evidence import Race
 from autotune.measure.types import Pair
-from autotune.record.current import differs, task_refusal
 from autotune.record.frame import choices_of
 from autotune.record.origin import as_measured
+from autotune.record.outdated import differs, task_refusal
 
 # The text of the kernel of a record, or nothing and why.
 SourceOf = Callable[[Pair], tuple[str, str]]

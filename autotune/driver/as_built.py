@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from autotune.kernel.dependent_launch import waiting
 from autotune.kernel.kernel import Kernel
-from autotune.kernel.waiting import waiting
 from autotune.target import Target
 
 
@@ -11,7 +11,7 @@ def as_built(kernel: Kernel, target: Target) -> Kernel:
     """Return a kernel as it is compiled and launched for a target.
 
     On a CUDA device each call waits at its start for the kernel before it, and so may be launched
-    while that one ends (`autotune.kernel.waiting`); for the host it is returned as it is. Hashes
-    of records are those of the kernel given.
+    while that one ends (`autotune.kernel.dependent_launch`); for the host it is returned as it is.
+    Hashes of records are those of the kernel given.
     """
     return waiting(kernel) if target.backend.on_gpu else kernel

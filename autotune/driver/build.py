@@ -9,7 +9,7 @@ from autotune.driver.kernel_of import kernel_of
 from autotune.errors import InstantiationError, KernelError, TargetError
 from autotune.kernel import Kernel, SourceKernel, launch_violation
 from autotune.lowering import LoweredFunction
-from autotune.runtime.compile.cached import CudaCompiler, compile_kernel
+from autotune.runtime.compile.compile_kernel import CudaCompiler, compile_kernel
 from autotune.runtime.module import Module
 from autotune.target import Target
 from autotune.target.backends import of_threads, part

@@ -16,9 +16,9 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 import numpy as np
 
 from autotune.errors import AutotuneError, FleetError
+from autotune.fleet.capabilities import AgentFacts, devices_here, look_around
 from autotune.fleet.executors import BuildExecutor, DeviceExecutor
-from autotune.fleet.facts import AgentFacts, devices_here, look_around
-from autotune.fleet.files import FileStore, digest_of
+from autotune.fleet.file_store import FileStore, digest_of
 from autotune.fleet.messages import (
     Answer,
     Build,
@@ -39,7 +39,7 @@ from autotune.fleet.relocate import files_of, relocate, runs_of
 from autotune.kernel.kernel import Argument
 from autotune.kernel.layout import natural_args
 from autotune.measure.process.pending import forward
-from autotune.measure.run.gate import HostGate
+from autotune.measure.run.host_gate import HostGate
 from autotune.runtime import random_inputs
 from autotune.utils.child import error_text
 from autotune.utils.environment import processors

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from autotune.errors import FleetError, MeasureError
-from autotune.fleet.files import digest_of
+from autotune.fleet.file_store import digest_of
 from autotune.fleet.headers import pack
 from autotune.fleet.members import Members
 from autotune.fleet.messages import Build, Built, Sender
 from autotune.fleet.policy import Needs
 from autotune.fleet.queue import FleetQueue, PlaceUnable, Work
-from autotune.measure.base import Builder
 from autotune.measure.build.builder import LocalBuilder
 from autotune.measure.build.job import BuildJob
 from autotune.measure.build.pool import Built as Outcome
+from autotune.measure.interfaces import Builder
 from autotune.measure.process.pending import forward
 from autotune.measure.process.scratch import Scratch
 from autotune.measure.types import BuildResult, MeasureErrorNo

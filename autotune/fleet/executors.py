@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune.errors import AutotuneError, CompilerMissing
-from autotune.fleet.facts import DeviceFacts
+from autotune.fleet.capabilities import DeviceFacts
 from autotune.fleet.fair_queue import FairQueue
 from autotune.fleet.headers import unpack
 from autotune.fleet.messages import Answer, AnyJob, Build, Built, Done, Run, Sender, Unable
@@ -22,7 +22,7 @@ from autotune.measure.build.pool import BuildPool
 from autotune.measure.exclusive.devices import device_lock
 from autotune.measure.process.scratch import Scratch
 from autotune.measure.run.device_process import CoolDown, LocalDeviceProcess
-from autotune.measure.run.gate import HostGate
+from autotune.measure.run.host_gate import HostGate
 from autotune.measure.run.jobs import WorkerSetup
 from autotune.measure.run.replies import Ran, to_json
 from autotune.measure.types import BuildResult, MeasureResult

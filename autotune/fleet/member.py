@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from autotune.errors import FleetError
-from autotune.fleet.facts import AgentFacts
-from autotune.fleet.files import Digests, chunks_of
+from autotune.fleet.capabilities import AgentFacts
+from autotune.fleet.file_store import Digests, chunks_of
 from autotune.fleet.link import Link
 from autotune.fleet.messages import (
     Answer,

@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import Any
 
 from autotune.errors import FleetError
-from autotune.fleet.facts import DeviceFacts, facts_of, major
-from autotune.fleet.files import Digests
+from autotune.fleet.capabilities import DeviceFacts, facts_of, major
+from autotune.fleet.file_store import Digests
 from autotune.fleet.link import Link, Seen
 from autotune.fleet.member import Member
 from autotune.fleet.messages import (

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from autotune.errors import FleetError
-from autotune.fleet.plain import from_plain, to_plain, with_lists
+from autotune.fleet.encoding import from_plain, to_plain, with_lists
 from autotune.measure.build.job import BuildJob
 from autotune.measure.run.jobs import CeilingJob, RaceJob, RunJob
 from autotune.measure.types import MeasureErrorNo
+from autotune.utils.escaping import visible
 from autotune.utils.plain_data import flag, mapping, number, text
-from autotune.utils.visible import visible
 
 # Increased with every change by which two versions of autotune would misunderstand each other.
 PROTOCOL = 3

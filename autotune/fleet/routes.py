@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from autotune.errors import FleetError
-from autotune.fleet.facts import major
+from autotune.fleet.capabilities import major
 from autotune.fleet.policy import Needs, Place
 from autotune.fleet.queue import FleetQueue
 from autotune.target import Target

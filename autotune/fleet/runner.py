@@ -15,11 +15,11 @@ from autotune.fleet.policy import Needs, Place
 from autotune.fleet.queue import Work as QueuedWork
 from autotune.fleet.remote_device import RemoteDeviceProcess
 from autotune.fleet.status import rows_of
-from autotune.measure.base import Runner
+from autotune.measure.interfaces import Runner
 from autotune.measure.run.devices import AnyDevices
 from autotune.measure.run.dispatch import Work
 from autotune.measure.run.energy import require_meter
-from autotune.measure.run.gate import HostGate
+from autotune.measure.run.host_gate import HostGate
 from autotune.measure.run.pool import RunPlan, RunPool
 from autotune.measure.run.runner import LocalRunner
 from autotune.measure.types import MeasureErrorNo, MeasureResult

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, wait
 
 from autotune.errors import FleetError
-from autotune.fleet.facts import AgentFacts
+from autotune.fleet.capabilities import AgentFacts
 from autotune.fleet.member import Member
 from autotune.fleet.members import Members
 from autotune.fleet.messages import Data, Facts, answer_of

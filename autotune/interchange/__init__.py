@@ -1,7 +1,7 @@
 """Files of other tuners: reading them as records, and writing records as such files."""
 
 from autotune.interchange.expressions import Expression, ExpressionRefused
-from autotune.interchange.files import ForeignFileError
+from autotune.interchange.foreign_files import ForeignFileError
 from autotune.interchange.formats import READERS, Imported, import_files, read_foreign
 from autotune.interchange.kernel_tuner import read_kernel_tuner
 from autotune.interchange.records import records_of

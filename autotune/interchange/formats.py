@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autotune.errors import RecordError
 from autotune.interchange import kernel_tuner, t4, triton
-from autotune.interchange.files import ForeignFileError, parse, read_text
+from autotune.interchange.foreign_files import ForeignFileError, parse, read_text
 from autotune.interchange.records import records_of, target_of
 from autotune.interchange.t1 import Problem
 from autotune.interchange.trials import Trials

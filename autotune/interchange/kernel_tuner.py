@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.interchange.files import (
+from autotune.interchange.foreign_files import (
     ForeignFileError,
     an_object,
     epoch_of,

@@ -11,7 +11,7 @@ from autotune.interchange.trials import Trial, Trials
 from autotune.measure.evidence import NOTHING, Evidence
 from autotune.measure.run.timing import costs_of, evidence_of
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
-from autotune.record.extras import shorten_message, writable
+from autotune.record.messages import shorten_message, writable
 from autotune.runtime.timing import summarize
 from autotune.target import Target
 from autotune.task import ConfigEntity, OtherOptionEntity, Task

@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from autotune.interchange.expressions import Expression
-from autotune.interchange.files import ForeignFileError, an_object, one_line, parse, read_text
+from autotune.interchange.foreign_files import (
+    ForeignFileError,
+    an_object,
+    one_line,
+    parse,
+    read_text,
+)
 from autotune.record.paths import LogPath, log_path
 from autotune.utils.check import shown
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from autotune.interchange.files import (
+from autotune.interchange.foreign_files import (
     ForeignFileError,
     an_object,
     epoch_of,

@@ -12,7 +12,13 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from autotune.interchange.files import ForeignFileError, an_object, kind_of, parse, read_text
+from autotune.interchange.foreign_files import (
+    ForeignFileError,
+    an_object,
+    kind_of,
+    parse,
+    read_text,
+)
 from autotune.interchange.trials import Trial, Trials, number, plain, seconds_of
 from autotune.measure.types import MeasureErrorNo
 from autotune.record.paths import LogPath, log_path

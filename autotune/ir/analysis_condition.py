@@ -7,7 +7,7 @@ from typing import Literal
 
 from autotune.ir.analysis_affine import ZERO, Affine, constant, scale_affine, shift_affine
 from autotune.ir.expr import EQ, GE, LT, NE, CompareOp
-from autotune.utils.closed import assert_never
+from autotune.utils.assert_never import assert_never
 
 Comparison = Literal["<", "<=", ">", ">=", "==", "!="]
 Made = tuple[type[CompareOp], Affine, Affine]

@@ -57,7 +57,7 @@ from autotune.ir.stmt import (
     Store,
     one_of_all,
 )
-from autotune.utils.closed import assert_never
+from autotune.utils.assert_never import assert_never
 
 FLOAT_SUFFIX = {"float32": "f", "float16": "h", "bfloat16": "bf", "float64": ""}
 PRECEDENCE: dict[type[Expr], int] = {

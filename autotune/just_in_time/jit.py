@@ -13,8 +13,8 @@ import numpy as np
 from autotune.errors import AutotuneError, TunerError
 from autotune.just_in_time.background import WORKER, Job
 from autotune.just_in_time.choice import ChosenKernel, IsRight, choose, exact
-from autotune.just_in_time.empty import check_nothing_is_written, is_without_elements
-from autotune.just_in_time.named import in_order
+from autotune.just_in_time.empty_arrays import check_nothing_is_written, is_without_elements
+from autotune.just_in_time.named_arguments import in_order
 from autotune.just_in_time.offers import CallOffer, CallRequest, Source, source_of
 from autotune.just_in_time.store import RecordStore, claimed
 from autotune.just_in_time.verification import is_known_right, is_right

@@ -11,7 +11,12 @@ import numpy as np
 
 from autotune.driver import kernel_of
 from autotune.errors import KernelError, TunerError
-from autotune.just_in_time.strided import contiguous_copy, copy_back, is_torch, refuse_strided
+from autotune.just_in_time.strided_arrays import (
+    contiguous_copy,
+    copy_back,
+    is_torch,
+    refuse_strided,
+)
 from autotune.kernel import Argument
 from autotune.runtime import NDArray
 from autotune.runtime.arrays.array import from_dlpack

@@ -2,9 +2,9 @@
 
 from autotune.lock.check import Checked, check_lock
 from autotune.lock.entries import Locked, lock_records
-from autotune.lock.files import LOCK_FILE, read_functions, read_lock, write_lock
 from autotune.lock.frozen import check_built, known, locked_functions, pinned
 from autotune.lock.functions import LockedFunction
+from autotune.lock.lock_file import LOCK_FILE, read_functions, read_lock, write_lock
 
 __all__ = [
     "LOCK_FILE",

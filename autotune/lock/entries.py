@@ -16,7 +16,7 @@ from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record import best_of_each
 from autotune.record.database import row_of
 from autotune.record.frame import choices_of
-from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.runtime.compile.elf import code_hash
 from autotune.runtime.compile.toolchain import host_cpu, host_toolchain, nvcc_toolchain
 from autotune.target import Target, cuda_device

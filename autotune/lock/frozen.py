@@ -14,8 +14,8 @@ from autotune.driver import kernel_of
 from autotune.errors import FrozenError
 from autotune.kernel import Kernel
 from autotune.lock.entries import SHOWN, Locked, compiler_of, device_class_of, text_hashes
-from autotune.lock.files import LOCK_FILE, read_functions, read_lock
 from autotune.lock.functions import LockedFunction
+from autotune.lock.lock_file import LOCK_FILE, read_functions, read_lock
 from autotune.record import best_of
 from autotune.runtime.compile.elf import code_hash
 from autotune.target import Target

@@ -20,7 +20,7 @@ from autotune.lowering.extents import (
     times,
 )
 from autotune.te.relation import FuseRelation, Relation, SingletonRelation, SplitRelation
-from autotune.utils.closed import assert_never
+from autotune.utils.assert_never import assert_never
 
 _MOST = int_range(INDEX_DTYPE)[1]
 

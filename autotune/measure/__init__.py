@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from autotune.measure.base import Builder, Runner
 from autotune.measure.build.builder import LocalBuilder
 from autotune.measure.check.policy import VerifyPolicy
 from autotune.measure.exclusive.devices import exclusive
+from autotune.measure.interfaces import Builder, Runner
 from autotune.measure.option import create_measure_batch, measure_option
 from autotune.measure.pipeline import Pipeline
 from autotune.measure.run.runner import LocalRunner

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from autotune.errors import AutotuneError, MeasureError
-from autotune.measure.base import Runner
 from autotune.measure.evidence import Energy
+from autotune.measure.interfaces import Runner
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.utils.check import Check
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from autotune.measure.base import Builder, Runner
-from autotune.measure.parts import both_parts, chosen_builder, chosen_runner
+from autotune.measure.interfaces import Builder, Runner
+from autotune.measure.option_arguments import both_parts, chosen_builder, chosen_runner
 from autotune.measure.pipeline import Pipeline
 from autotune.measure.types import MeasureInput, MeasureResult
 from autotune.workload import Workload

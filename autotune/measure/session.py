@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from autotune.errors import MeasureError
-from autotune.measure.base import Builder, Runner, runs_on_host, target_of
 from autotune.measure.final.race import RaceResult, race
+from autotune.measure.interfaces import Builder, Runner, runs_on_host, target_of
+from autotune.measure.option_arguments import both_parts, chosen_builder, chosen_runner
 from autotune.measure.outcome import Outcome, as_result, mark_result
-from autotune.measure.parts import both_parts, chosen_builder, chosen_runner
-from autotune.measure.run.gate import HostGate, Pausable
+from autotune.measure.run.host_gate import HostGate, Pausable
 from autotune.measure.trial_future import Ended, TrialFuture, nobody
 from autotune.measure.types import BuildResult, MeasureErrorNo, MeasureInput, MeasureResult, Pair
 from autotune.workload import Candidate, Workload

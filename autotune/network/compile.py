@@ -18,12 +18,12 @@ from autotune.graph.passes import OWN, PassPipeline, compose, merge_products
 from autotune.kernel import Kernel
 from autotune.network.choice import Chooser, Unit, by_rule, choose_untuned
 from autotune.network.compiled import CompiledNetwork
-from autotune.network.early import EarlyModules
+from autotune.network.early_compilation import EarlyModules
 from autotune.network.frozen import Pins
 from autotune.network.implementations import serves
 from autotune.network.plan import ExecutionPlan, fit_plan, plan_network
 from autotune.runtime.arrays.memory import get_ready
-from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.runtime.device import device
 from autotune.runtime.module import Module
 from autotune.target import Target

@@ -3,6 +3,7 @@
 from autotune.measure.types import Pair
 from autotune.record.best import best_of, best_of_each, is_race
 from autotune.record.codec import AUTOTVM_LOG_VERSION, decode, encode, measure_str_key
+from autotune.record.compaction import compact, pick_best, split_workload, write_log
 from autotune.record.database import RACE_NOTE, Database, DummyDatabase, filter_inputs
 from autotune.record.frame import to_dataframe
 from autotune.record.history import ApplyHistoryBest
@@ -11,7 +12,6 @@ from autotune.record.pareto import pareto_front
 from autotune.record.reader import LogReader, load_from_buffer, load_from_file
 from autotune.record.sql_database import SqlDatabase, SqliteDatabase
 from autotune.record.store import open_database
-from autotune.record.tools import compact, pick_best, split_workload, write_log
 from autotune.record.writer import LogWriter
 
 apply_history_best = ApplyHistoryBest

@@ -14,7 +14,6 @@ from typing import Literal
 from autotune.errors import RecordError
 from autotune.measure.evidence_json import to_json
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
-from autotune.record.extras import shorten_message
 from autotune.record.fields import (
     Entities,
     Tasks,
@@ -23,10 +22,11 @@ from autotune.record.fields import (
     mean_cost,
     result_from_json,
 )
-from autotune.record.forms import form_of, written
 from autotune.record.legacy import decode_version_0_1
+from autotune.record.messages import shorten_message
 from autotune.record.pickled import decode_pickle
 from autotune.record.row_parts import PartReader, RowParts, no_json, read_json
+from autotune.record.workload_json import form_of, written
 from autotune.task import Task
 from autotune.task.json_form import plain
 from autotune.utils.check import Check

@@ -12,7 +12,7 @@ from autotune.errors import SpaceError
 from autotune.measure.evidence import NOTHING
 from autotune.measure.evidence_json import from_json
 from autotune.measure.types import LEAST_S, MeasureErrorNo, MeasureResult, Seconds
-from autotune.record.extras import shorten_message, writable
+from autotune.record.messages import shorten_message, writable
 from autotune.target import Target
 from autotune.task import ConfigEntity, Task
 from autotune.task.kinds import Entity, entity_from_json

@@ -12,9 +12,9 @@ from autotune.errors import RecordError, TargetError
 from autotune.measure.objective import TIME, Objective, objective_of
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record.best import beats, best_of
-from autotune.record.current import differs
 from autotune.record.database import Database
 from autotune.record.origin import arch_of, differ, is_from_elsewhere, plain_arch
+from autotune.record.outdated import differs
 from autotune.record.paths import without_password
 from autotune.record.reader import load_from_buffer, load_from_file
 from autotune.target import Target, arch_here

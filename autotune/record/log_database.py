@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from autotune.errors import RecordError
-from autotune.record.bounded import open_bounded
+from autotune.record.bounded_lines import open_bounded
 from autotune.record.database import Database, key_of
 from autotune.record.paths import LogPath, log_path
 from autotune.record.rewriting import rewrite

@@ -12,7 +12,7 @@ from typing import IO, NamedTuple, cast
 
 from autotune.errors import RecordError
 from autotune.measure.types import Pair
-from autotune.record.bounded import open_bounded
+from autotune.record.bounded_lines import open_bounded
 from autotune.record.codec import Decoder, Protocol
 from autotune.record.database import RACE_NOTE as RACE_NOTE
 from autotune.record.database import Database

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from autotune.errors import RecordError
 from autotune.record.fields import Entities, Tasks
-from autotune.record.forms import form_of
+from autotune.record.workload_json import form_of
 from autotune.target import Target
 from autotune.task import Task
 from autotune.task.kinds import Entity

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import RecordError
+from autotune.utils.escaping import visible
 from autotune.utils.files import publish
 from autotune.utils.quantities import microseconds
-from autotune.utils.visible import visible
 
 View = Mapping[str, Any]
 

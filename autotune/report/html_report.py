@@ -14,8 +14,8 @@ from autotune.dashboard import one_file, snapshot
 from autotune.record.reader import open_log
 from autotune.report.compare import Compared, compare, overall
 from autotune.report.reading import read_records
+from autotune.utils.escaping import visible
 from autotune.utils.quantities import microseconds
-from autotune.utils.visible import visible
 
 # Width of the bar of an interval, and most of a change that it shows to either side.
 _WIDTH, _LEAST_SPAN = 160, 0.05

@@ -4,7 +4,7 @@ from autotune.runtime.arrays.array import NDArray, array, empty, from_dlpack
 from autotune.runtime.arrays.buffers import Buffers, random_inputs
 from autotune.runtime.arrays.convert import convert
 from autotune.runtime.compile.build_cache import BuildCache
-from autotune.runtime.compile.cached import BuildOutput, compile_kernel
+from autotune.runtime.compile.compile_kernel import BuildOutput, compile_kernel
 from autotune.runtime.compile.cpu_flags import cpu_instructions
 from autotune.runtime.descriptor import Descriptor, describe
 from autotune.runtime.device import Device, cpu, cuda, device, gpu

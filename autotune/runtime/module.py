@@ -16,7 +16,7 @@ from autotune.runtime.arrays.buffers import Buffers
 from autotune.runtime.arrays.sizes import with_sizes
 from autotune.runtime.call.dispatch import CallDispatch
 from autotune.runtime.call.native import call_by_slot
-from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.runtime.device import Device, device
 from autotune.runtime.device_module import DeviceFile, DeviceModule
 from autotune.runtime.evaluator import BenchmarkResult, evaluator_options

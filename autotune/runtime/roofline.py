@@ -24,7 +24,7 @@ import numpy as np
 from autotune.errors import CompileError, KernelError
 from autotune.kernel.kernel import Kernel
 from autotune.runtime.arrays.buffers import Buffers
-from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.runtime.compile.toolchain import host_cpu
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable

@@ -1,7 +1,7 @@
 """Tuned kernels as a project of their own: a C library, a CMake build and a Python package."""
 
 from autotune.ship.gather import Image, Shipment, gather
-from autotune.ship.names import library_name
+from autotune.ship.identifiers import library_name
 from autotune.ship.project import write_project
 
 __all__ = ["Image", "Shipment", "gather", "library_name", "write_project"]

@@ -14,11 +14,11 @@ from autotune.errors import AutotuneError, CompileError, KernelError
 from autotune.kernel import Argument, Kernel, launch_violation
 from autotune.measure.types import MeasureInput, MeasureResult, Pair
 from autotune.record import best_of_each
-from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.runtime.compile.cubin import symbols
 from autotune.runtime.compile.nvrtc_flags import flag_arch
 from autotune.runtime.compile.ptx import ptx_of
-from autotune.ship.names import unique_names
+from autotune.ship.identifiers import unique_names
 from autotune.target import Target
 from autotune.task import Task
 from autotune.utils.scratch import temporary_folder

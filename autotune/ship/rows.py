@@ -14,7 +14,7 @@ from autotune.runtime.compile.elf import code_hash
 from autotune.runtime.compile.toolchain import host_toolchain
 from autotune.ship.c_text import entry_symbol, filler_symbol
 from autotune.ship.gather import Image, Shipment, Shipped, ShippedFunction
-from autotune.ship.names import argument_names
+from autotune.ship.identifiers import argument_names
 from autotune.task import Task
 from autotune.utils.quantities import microseconds
 

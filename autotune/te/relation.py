@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from autotune.ir import Expr, IterVar, as_expr
-from autotune.utils.closed import assert_never
+from autotune.utils.assert_never import assert_never
 from autotune.utils.math import ceil_div
 
 Extent = int | Expr

@@ -22,8 +22,8 @@ from autotune.utils.names import lent
 
 if TYPE_CHECKING:
     from autotune.tuner.auto_tuner import AutoTuner
-    from autotune.tuner.classes import OnClass, tune_classes
     from autotune.tuner.droplet_tuner import DropletTuner
+    from autotune.tuner.tune_classes import OnClass, tune_classes
     from autotune.tuner.xgboost_tuner import XGBTuner
 
 __all__ = [
@@ -59,8 +59,8 @@ __all__ = [
 _HOMES = {
     "AutoTuner": "autotune.tuner.auto_tuner:AutoTuner",
     "DropletTuner": "autotune.tuner.droplet_tuner:DropletTuner",
-    "OnClass": "autotune.tuner.classes:OnClass",
-    "tune_classes": "autotune.tuner.classes:tune_classes",
+    "OnClass": "autotune.tuner.tune_classes:OnClass",
+    "tune_classes": "autotune.tuner.tune_classes:tune_classes",
     "XGBTuner": "autotune.tuner.xgboost_tuner:XGBTuner",
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from autotune.task import Task
-from autotune.tuner.points import FloatArray, PointTuner
+from autotune.tuner.point_tuner import FloatArray, PointTuner
 
 
 @dataclass

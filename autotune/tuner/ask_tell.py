@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from autotune.task import Task
-from autotune.tuner.points import FloatArray, PointTuner
+from autotune.tuner.point_tuner import FloatArray, PointTuner
 
 # Proposals of an optimiser that are invalid or repeated before a random point is taken instead.
 PATIENCE = 200

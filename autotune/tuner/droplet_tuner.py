@@ -11,7 +11,7 @@ from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import ConfigEntity, Task
 from autotune.task.constraints.radix import IntArray
-from autotune.tuner.points import PointTuner, valid_rows
+from autotune.tuner.point_tuner import PointTuner, valid_rows
 
 
 class DropletTuner(PointTuner):

@@ -9,7 +9,7 @@ import numpy as np
 from autotune.errors import TunerError
 from autotune.task import Task
 from autotune.task.constraints.radix import IntArray
-from autotune.tuner.points import FloatArray, PointTuner, valid_rows
+from autotune.tuner.point_tuner import FloatArray, PointTuner, valid_rows
 from autotune.utils.check import Check
 
 # Rounds of breeding before random points fill what is missing.

@@ -8,7 +8,7 @@ import numpy as np
 
 from autotune.errors import TunerError
 from autotune.task import Task
-from autotune.tuner.points import PointTuner
+from autotune.tuner.point_tuner import PointTuner
 from autotune.utils.check import Check
 
 # Points drawn at a time; drawing one by one would scan what was visited for each.

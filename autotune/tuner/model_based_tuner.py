@@ -16,7 +16,7 @@ from autotune.measure import MeasureInput, MeasureResult
 from autotune.task import Task
 from autotune.task.constraints.radix import IndexArray, IntArray
 from autotune.tuner.loop.resume import history_of
-from autotune.tuner.points import FloatArray, PointTuner
+from autotune.tuner.point_tuner import FloatArray, PointTuner
 from autotune.utils.check import Check
 
 # The last part of each plan is drawn at random.

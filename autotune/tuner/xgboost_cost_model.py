@@ -15,7 +15,7 @@ from autotune.task import Task
 from autotune.task.constraints.radix import IndexArray
 from autotune.tuner.model_based_tuner import CostModel
 from autotune.tuner.models.prior import Prior
-from autotune.tuner.points import FloatArray
+from autotune.tuner.point_tuner import FloatArray
 
 logger = logging.getLogger("autotvm")
 

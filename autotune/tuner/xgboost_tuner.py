@@ -19,7 +19,7 @@ from autotune.tuner.models.candidates import Candidates, candidates_of, far_poin
 from autotune.tuner.models.prior import Expectation, Prior
 from autotune.tuner.models.resources import report_of
 from autotune.tuner.models.surrogate import Surrogate, Trials
-from autotune.tuner.points import FloatArray, PointTuner
+from autotune.tuner.point_tuner import FloatArray, PointTuner
 from autotune.tuner.xgboost_cost_model import XGBoostCostModel, loops_of
 from autotune.utils.check import Check
 

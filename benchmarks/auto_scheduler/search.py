@@ -32,7 +32,7 @@ from autotune.auto_scheduler.search.models import prior
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.tune_task import cuda_text
 from autotune.driver import kernel_of
-from autotune.measure.run.host import let_threads_rest
+from autotune.measure.run.host_load import let_threads_rest
 from autotune.runtime import array
 from autotune.task import ApplyConfig, FallbackConfigEntity
 from autotune.utils.environment import parallel_threads

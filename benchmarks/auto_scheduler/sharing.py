@@ -32,7 +32,7 @@ from autotune.auto_scheduler import (
     TuningOptions,
     XGBModel,
 )
-from autotune.auto_scheduler.search import shared, task_search
+from autotune.auto_scheduler.search import task_group, task_search
 from autotune.auto_scheduler.search.models import prior
 from benchmarks.auto_scheduler.cases import CASES
 from benchmarks.auto_scheduler.library import beside_library, compiled
@@ -79,9 +79,9 @@ def tuned(names: Sequence[str], without: str, seed: int, options: argparse.Names
     """Tune all tasks together, and print how the sum of their times fell."""
     shipped = prior.gpu_prior if without != "prior" else lambda names: None
     setattr(task_search, "gpu_prior", partial(shipped, ALIKE))  # noqa: B010
-    given = shared.GroupMember.elites
+    given = task_group.GroupMember.elites
     if without == "elites":
-        setattr(shared.GroupMember, "elites", lambda self: [])  # noqa: B010
+        setattr(task_group.GroupMember, "elites", lambda self: [])  # noqa: B010
     graphs = [ComputeDAG(CASES[name].tensors()) for name in names]
     tasks = [SearchTask(compute_dag=g, target=options.target) for g in graphs]
     sums = Sums(f"without {without:8} seed {seed}", options.round * len(tasks))
@@ -99,7 +99,7 @@ def tuned(names: Sequence[str], without: str, seed: int, options: argparse.Names
         measure_callbacks=logs,
     )
     scheduler.tune(how, search_policy=policies_of(tasks, without, seed))
-    setattr(shared.GroupMember, "elites", given)  # noqa: B010
+    setattr(task_group.GroupMember, "elites", given)  # noqa: B010
     row = {"without": without, "seed": seed, "points": sums.points}
     row["us"] = {n: s * 1e6 for n, s in zip(names, scheduler.best_costs, strict=True)}
     if options.library and without == "nothing":

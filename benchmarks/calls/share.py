@@ -35,7 +35,7 @@ from autotune.kernel import Kernel, KernelCall
 from autotune.runtime import Device, Module, NDArray, array
 from autotune.runtime.arrays.memory import Block
 from autotune.runtime.call.native import why_not
-from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.runtime.nvidia import libcuda
 from autotune.target import Target
 

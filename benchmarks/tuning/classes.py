@@ -20,8 +20,8 @@ import numpy as np
 from autotune.measure import MeasureInput
 from autotune.runtime import Descriptor
 from autotune.tuner import XGBTuner
-from autotune.tuner.classes import ClassTuner
-from autotune.tuner.models.across import AcrossClasses
+from autotune.tuner.models.across_classes import AcrossClasses
+from autotune.tuner.tune_classes import ClassTuner
 from benchmarks.tuning.search import SPACES, recording_of
 
 BATCH = 4

@@ -33,7 +33,7 @@ from autotune.errors import AutotuneError
 from autotune.kernel import Kernel, SourceKernel
 from autotune.measure.check.inspection import Inspection
 from autotune.measure.check.verify import Oracle
-from autotune.measure.run.values import read_values
+from autotune.measure.run.value_files import read_values
 from autotune.measure.types import MeasureInput
 from autotune.runtime import Buffers, compile_kernel, device, load
 from autotune.target import Target

@@ -7,8 +7,8 @@ import pytest
 from autotune.codegen.c import C
 from autotune.codegen.cuda import CUDA
 from autotune.codegen.expressions import ExpressionPrinter
+from autotune.codegen.identifiers import Names, legal
 from autotune.codegen.literals import float_text, int_text
-from autotune.codegen.names import Names, legal
 from autotune.errors import LoweringError
 from autotune.ir import (
     Add,

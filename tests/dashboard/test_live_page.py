@@ -15,7 +15,7 @@ import pytest
 from autotune import tuner as tuners
 from autotune.errors import TunerError
 from autotune.measure import Session
-from autotune.measure.run.gate import HostGate
+from autotune.measure.run.host_gate import HostGate
 from autotune.tuner import callback
 from autotune.tuner.display import page as page_module
 from autotune.tuner.display.page import LivePage

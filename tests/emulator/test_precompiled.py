@@ -10,7 +10,7 @@ from autotune.emulator.build import common_flags, cxx_compiler
 from autotune.emulator.precompiled import HEADER
 from autotune.errors import CompileError
 from autotune.kernel import SourceKernel, arg
-from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.target import Target
 from autotune.utils.command import run
 

@@ -35,7 +35,7 @@ from autotune.tuner import AutoTuner
 from autotune.tuner.loop.resume import earlier
 from autotune.tuner.replay import Recording
 from autotune.tvm.autotvm.record import main as record_main
-from autotune.utils.visible import visible
+from autotune.utils.escaping import visible
 
 NAME = "tests.faults.hostile"
 LINES = 500

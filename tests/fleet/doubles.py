@@ -9,7 +9,7 @@ import time
 from concurrent.futures import Future
 from pathlib import Path
 
-from autotune.fleet.facts import AgentFacts, DeviceFacts
+from autotune.fleet.capabilities import AgentFacts, DeviceFacts
 from autotune.measure.run.replies import Failed, Ran
 from autotune.measure.types import BuildResult, MeasureErrorNo
 from autotune.runtime import Descriptor, summarize

@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 from autotune.cli.main import main
 from autotune.errors import FleetError
-from autotune.fleet import executors, files
-from autotune.fleet.files import Digests, FileStore, digest_of
+from autotune.fleet import executors, file_store
+from autotune.fleet.encoding import with_lists
+from autotune.fleet.file_store import Digests, FileStore, digest_of
 from autotune.fleet.member import Member
 from autotune.fleet.messages import (
     Answer,
@@ -30,7 +31,6 @@ from autotune.fleet.messages import (
     ask_of,
     ask_to_plain,
 )
-from autotune.fleet.plain import with_lists
 from autotune.fleet.queue import PlaceLost, PlaceUnable
 from autotune.fleet.remote_device import RemoteDeviceProcess
 from autotune.measure.run.replies import Ran, to_json
@@ -174,7 +174,7 @@ def test_what_a_killed_client_sent_in_part_goes(monkeypatch):
     store = FileStore()
     store.add_chunk("dead", "a" * 64, 0, 100, b"x" * 50)
     assert store.bytes == 50
-    monkeypatch.setattr(files, "_LATE_S", 0.0)
+    monkeypatch.setattr(file_store, "_LATE_S", 0.0)
     store.add_chunk("alive", digest_of(b"y"), 0, 1, b"y")
     assert store.bytes == 1
     assert [path.name for path in store.place("x").parent.iterdir()] == [digest_of(b"y")]

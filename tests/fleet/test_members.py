@@ -9,7 +9,7 @@ import pytest
 
 from autotune.errors import FleetError
 from autotune.fleet import Fleet, members
-from autotune.fleet.facts import facts_of
+from autotune.fleet.capabilities import facts_of
 from autotune.fleet.link import Seen
 from autotune.fleet.members import Members
 from autotune.fleet.messages import Data, Sender, answer_to_plain

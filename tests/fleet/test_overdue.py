@@ -9,7 +9,7 @@ import pytest
 
 from autotune.fleet import executors
 from autotune.fleet.executors import BuildExecutor
-from autotune.fleet.files import Digests
+from autotune.fleet.file_store import Digests
 from autotune.fleet.member import Member
 from autotune.fleet.messages import Build, Data, Facts, Run, answer_to_plain
 from autotune.fleet.overdue import Overdue

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.errors import FleetError
-from autotune.fleet import files
+from autotune.fleet import file_store
+from autotune.fleet.encoding import from_plain, to_plain, with_lists
 from autotune.fleet.fair_queue import FairQueue
-from autotune.fleet.files import Digests, FileStore, chunks_of, digest_of
+from autotune.fleet.file_store import Digests, FileStore, chunks_of, digest_of
 from autotune.fleet.headers import pack, unpack
 from autotune.fleet.messages import (
     Build,
@@ -33,7 +34,6 @@ from autotune.fleet.messages import (
     ask_of,
     ask_to_plain,
 )
-from autotune.fleet.plain import from_plain, to_plain, with_lists
 from autotune.fleet.relocate import files_of, relocate
 from autotune.fleet.wire import packed, unpacked
 from autotune.kernel import Argument, Constant, Kernel, KernelCall, Launch, Scalar, Workspace
@@ -168,7 +168,7 @@ def test_all_files_of_a_job_are_found_and_moved():
 
 
 def test_a_file_in_parts_arrives_whole_and_is_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(file_store, "CHUNK_BYTES", 1000)
     path = tmp_path / "a.npy"
     path.write_bytes(random.Random(1).randbytes(3500))
     name, store = Digests().name(str(path)), FileStore()

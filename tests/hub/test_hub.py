@@ -16,7 +16,7 @@ from autotune import hub
 from autotune.cli.main import main
 from autotune.errors import RecordError
 from autotune.record import load_from_file, write_log
-from autotune.record.current import current_only
+from autotune.record.outdated import current_only
 from autotune.task import FallbackContext, Task
 from tests.record.records import good
 

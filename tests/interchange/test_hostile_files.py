@@ -14,7 +14,7 @@ from autotune.interchange import (
     Expression,
     ExpressionRefused,
     ForeignFileError,
-    files,
+    foreign_files,
     import_files,
     read_foreign,
     read_t1,
@@ -102,7 +102,7 @@ def test_what_is_no_such_file_is_said_in_words(content, tmp_path):
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "LARGEST", 1 << 20)
+    monkeypatch.setattr(foreign_files, "LARGEST", 1 << 20)
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(b" " * (1 << 24)))
     with pytest.raises(ForeignFileError, match="more than 1 MiB"):

@@ -7,7 +7,7 @@ import pytest
 
 import autotune.task as at
 from autotune.errors import DeviceError, MeasureError
-from autotune.fleet.plain import from_plain, to_plain
+from autotune.fleet.encoding import from_plain, to_plain
 from autotune.measure import LocalBuilder, LocalRunner, Session, TimingPolicy, measure_option
 from autotune.measure.evidence import Energy
 from autotune.measure.run import energy as run_energy

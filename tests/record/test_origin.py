@@ -11,8 +11,8 @@ from autotune.hub import of_arch
 from autotune.measure import MeasureInput, MeasureResult
 from autotune.measure.evidence import Evidence
 from autotune.record import ApplyHistoryBest, decode, encode
-from autotune.record.current import current_only
 from autotune.record.origin import as_measured, is_from_elsewhere
+from autotune.record.outdated import current_only
 from autotune.target import Limits, Target, arch_here, device_class
 from autotune.target.backends import CUDA
 from autotune.task import DispatchContext, Task

@@ -10,7 +10,7 @@ import pytest
 from autotune.errors import RecordError
 from autotune.measure.types import MeasureResult
 from autotune.record import LogReader, best_of, decode, encode, load_from_file
-from autotune.record.extras import MESSAGE_LIMIT
+from autotune.record.messages import MESSAGE_LIMIT
 from tests.record.records import TVM_ROW, good, make_config, make_input, row
 
 

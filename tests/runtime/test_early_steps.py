@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.kernel import SourceKernel, arg, call, workspace
-from autotune.kernel.waiting import waiting
+from autotune.kernel.dependent_launch import waiting
 from autotune.runtime.arrays.array import empty
 from autotune.runtime.nvidia import executable, program
 from autotune.runtime.program import ProgramStep

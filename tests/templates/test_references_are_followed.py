@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.kernel import SourceKernel
-from autotune.measure.check.followed import follow_errors
+from autotune.measure.check.tracked_reference import follow_errors
 from autotune.runtime.arrays.array import numpy_dtype
 from autotune.target import Target
 from autotune.task import create

@@ -19,8 +19,8 @@ from autotune.auto_scheduler.workload_registry import (
 )
 from autotune.errors import AutotuneError, TemplateError
 from autotune.measure.types import MeasureInput as TrialInput
-from autotune.record.current import names_only
 from autotune.record.fields import target_of
+from autotune.record.outdated import names_only
 from autotune.target import Target
 from autotune.te.tensor import Tensor
 from autotune.utils.check import shown

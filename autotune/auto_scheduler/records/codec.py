@@ -19,8 +19,8 @@ from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.errors import AutotuneError, RecordError
 from autotune.measure.types import MeasureResult
-from autotune.record.extras import shorten_message, writable
 from autotune.record.fields import result_from_json, target_of
+from autotune.record.messages import shorten_message, writable
 from autotune.record.reader import RACE_NOTE
 from autotune.record.row_parts import no_json
 

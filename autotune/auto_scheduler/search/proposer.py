@@ -18,10 +18,10 @@ from autotune.auto_scheduler.search.program_search import (
     Row,
     trials_of,
 )
-from autotune.auto_scheduler.search.shared import GroupMember, TaskGroup
 from autotune.auto_scheduler.search.space.program import FactorSlot, Program, Rows
 from autotune.auto_scheduler.search.space.sampler import RowSampler, distinct
 from autotune.auto_scheduler.search.stack import Stack, stacks_of
+from autotune.auto_scheduler.search.task_group import GroupMember, TaskGroup
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.transform_steps import TransformStep
 from autotune.cost_model import load_meanwhile

@@ -14,7 +14,7 @@ from autotune.auto_scheduler.search.params import Param
 from autotune.auto_scheduler.search.program_search import AnalyticalCostModel
 from autotune.auto_scheduler.search.programs import programs_of
 from autotune.auto_scheduler.search.proposer import Effort, Proposer
-from autotune.auto_scheduler.search.shared import SharedTrials, TaskGroup
+from autotune.auto_scheduler.search.task_group import SharedTrials, TaskGroup
 from autotune.auto_scheduler.states.loop_state import StateObject
 from autotune.auto_scheduler.transform_steps import TransformStep
 

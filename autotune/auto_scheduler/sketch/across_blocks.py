@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from autotune.auto_scheduler.sketch.facts import (
+from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.sketch.stage_queries import (
     consumers,
     has_cache_write,
     has_reduction,
@@ -18,7 +19,6 @@ from autotune.auto_scheduler.sketch.facts import (
     needs_tiling,
     sizes,
 )
-from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.states.loops import Iterator, IterKind, Stage
 from autotune.auto_scheduler.states.state import State
 

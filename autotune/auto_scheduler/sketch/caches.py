@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from autotune.auto_scheduler.sketch.facts import (
+from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.sketch.stage_queries import (
     NO_SPLIT_AT_INNER,
     axis_names,
     consumers,
@@ -16,7 +17,6 @@ from autotune.auto_scheduler.sketch.facts import (
     original_names,
     reads_directly,
 )
-from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.states.loops import Iterator, IterKind, Stage
 from autotune.auto_scheduler.states.state import State
 

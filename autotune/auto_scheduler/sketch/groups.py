@@ -7,9 +7,9 @@ the group and the place in it (`Schedule.cache_write`), they are columns, and gr
 
 from __future__ import annotations
 
-from autotune.auto_scheduler.sketch.facts import fusible_consumer, is_untouched
 from autotune.auto_scheduler.sketch.products import Groups, multiplied, product_of
 from autotune.auto_scheduler.sketch.rule import SketchContext
+from autotune.auto_scheduler.sketch.stage_queries import fusible_consumer, is_untouched
 from autotune.auto_scheduler.states.replay import parts_scope
 from autotune.auto_scheduler.states.state import State
 from autotune.ir import FloorDiv, IntImm, IterVar, ProducerLoad, TruncDiv

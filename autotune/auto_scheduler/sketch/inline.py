@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from autotune.auto_scheduler.graph.reads import CONSTANT_INDICES
-from autotune.auto_scheduler.sketch.facts import (
+from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.sketch.stage_queries import (
     consumers,
     has_reduction,
     is_output,
     producers,
 )
-from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.states.loops import Annotation
 from autotune.auto_scheduler.states.state import State
 

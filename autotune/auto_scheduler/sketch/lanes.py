@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from autotune.auto_scheduler.graph.reads import reads_of
-from autotune.auto_scheduler.sketch.facts import (
+from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.sketch.stage_queries import (
     fusible_consumer,
     is_tiled,
     needs_tiling,
     original_names,
 )
-from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.sketch.tiling import fused_at_levels
 from autotune.auto_scheduler.states.loops import Stage
 from autotune.auto_scheduler.states.state import State

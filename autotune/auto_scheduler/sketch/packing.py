@@ -14,7 +14,10 @@ from typing import ClassVar
 from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.layouts.layout_graph import LayoutRewriteOption
 from autotune.auto_scheduler.layouts.layout_rewrite import reads_freely
-from autotune.auto_scheduler.sketch.facts import (
+from autotune.auto_scheduler.sketch.inline import should_inline
+from autotune.auto_scheduler.sketch.lanes import lanes_of
+from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.sketch.stage_queries import (
     consumers,
     has_cache_read,
     has_reduction,
@@ -23,9 +26,6 @@ from autotune.auto_scheduler.sketch.facts import (
     needs_tiling,
     reads_directly,
 )
-from autotune.auto_scheduler.sketch.inline import should_inline
-from autotune.auto_scheduler.sketch.lanes import lanes_of
-from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.states.loops import IterKind, Stage
 from autotune.auto_scheduler.states.state import State
 from autotune.ir import Var

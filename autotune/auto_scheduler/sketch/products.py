@@ -8,8 +8,8 @@ from math import prod
 
 from autotune.auto_scheduler.graph.reads import reads_of
 from autotune.auto_scheduler.sketch.across_blocks import longest_reduction, summed_in_parts
-from autotune.auto_scheduler.sketch.facts import fusible_consumer, is_untouched
 from autotune.auto_scheduler.sketch.rule import SketchContext
+from autotune.auto_scheduler.sketch.stage_queries import fusible_consumer, is_untouched
 from autotune.auto_scheduler.states.loops import Iterator
 from autotune.auto_scheduler.states.replay import view_scope
 from autotune.auto_scheduler.states.state import State

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from autotune.auto_scheduler.sketch.facts import (
+from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.sketch.stage_queries import (
     has_cache_write,
     has_reduction,
     loops_of,
@@ -14,7 +15,6 @@ from autotune.auto_scheduler.sketch.facts import (
     sizes,
     split_steps,
 )
-from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.states.loops import Iterator, IterKind
 from autotune.auto_scheduler.states.state import State
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from autotune.auto_scheduler.graph.reads import CONSTANT_INDICES
-from autotune.auto_scheduler.sketch.facts import (
+from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.sketch.stage_queries import (
     NO_SPLIT_AT_INNER,
     axis_names,
     fusible_consumer,
@@ -14,7 +15,6 @@ from autotune.auto_scheduler.sketch.facts import (
     needs_tiling,
     original_names,
 )
-from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
 from autotune.auto_scheduler.states.loops import Annotation, Iterator, IterKind
 from autotune.auto_scheduler.states.state import State
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from autotune.auto_scheduler.graph.reads import reads_of
-from autotune.auto_scheduler.sketch.facts import has_reduction, is_tiled
 from autotune.auto_scheduler.sketch.products import bind_together
 from autotune.auto_scheduler.sketch.rule import Condition, Derived, SketchContext
+from autotune.auto_scheduler.sketch.stage_queries import has_reduction, is_tiled
 from autotune.auto_scheduler.states.loops import Iterator
 from autotune.auto_scheduler.states.state import State
 from autotune.ir import Expr, Var

@@ -3,7 +3,7 @@
 from autotune.graph.passes.alter_layout import alter_layout
 from autotune.graph.passes.canonical import canonicalize_ops, simplify_expressions
 from autotune.graph.passes.channels_first import channels_first
-from autotune.graph.passes.common import eliminate_common
+from autotune.graph.passes.common_subexpressions import eliminate_common
 from autotune.graph.passes.compose import compose
 from autotune.graph.passes.epilogue import fold_affine
 from autotune.graph.passes.fold_constant import fold_constant, folded

@@ -9,7 +9,7 @@ from autotune.graph.graph import Graph
 from autotune.graph.passes.alter_layout import alter_layout, alter_layout_cpu
 from autotune.graph.passes.canonical import canonicalize_ops, simplify_expressions
 from autotune.graph.passes.channels_first import channels_first
-from autotune.graph.passes.common import eliminate_common
+from autotune.graph.passes.common_subexpressions import eliminate_common
 from autotune.graph.passes.epilogue import fold_affine
 from autotune.graph.passes.fold_constant import fold_constant
 from autotune.graph.passes.fold_scale import fold_scale_backward, fold_scale_forward

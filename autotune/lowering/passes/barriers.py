@@ -37,12 +37,12 @@ from autotune.ir.stmt import (
 )
 from autotune.ir.structure import children
 from autotune.ir.visitor import StmtVisitor
+from autotune.lowering.passes.buffer_accesses import written_buffers
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.ownership import Owner, Slot, owner_of
 from autotune.lowering.passes.uses import Uses
-from autotune.lowering.passes.written import written_buffers
 from autotune.lowering.plan import Thread
-from autotune.utils.closed import assert_never
+from autotune.utils.assert_never import assert_never
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ from autotune.ir.stmt import (
 from autotune.ir.structure import variables
 from autotune.lowering.extents import constant_iterations
 from autotune.lowering.passes.form_copies import Moved, Values, form_copies
-from autotune.utils.closed import assert_never
+from autotune.utils.assert_never import assert_never
 
 MakeExpr = Callable[[Values], Expr]
 MakeStmts = Callable[[Values], list[Stmt]]

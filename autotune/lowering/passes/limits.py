@@ -12,8 +12,8 @@ from dataclasses import replace
 from autotune.errors import InstantiationError
 from autotune.ir.stmt import Stmt
 from autotune.lowering.function import LoweredKernel
+from autotune.lowering.passes.describe import describe_kernel
 from autotune.lowering.passes.draft import Draft
-from autotune.lowering.passes.finish import describe_kernel
 from autotune.target import Limits
 
 # A thread has 255 registers of 4 bytes; private arrays far beyond that spill so much that the

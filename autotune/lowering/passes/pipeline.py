@@ -57,12 +57,12 @@ from autotune.ir.stmt import (
 )
 from autotune.ir.visitor import Rewriter, StmtRewriter
 from autotune.lowering.extents import constant_iterations
+from autotune.lowering.passes.buffer_accesses import read_buffers, written_buffers
 from autotune.lowering.passes.draft import Draft, Slots
 from autotune.lowering.passes.ownership import Slot
 from autotune.lowering.passes.slots import Move, ToCopies, padded_size
 from autotune.lowering.passes.staging import stage_through_registers
 from autotune.lowering.passes.warpgroups import waited, without_waits
-from autotune.lowering.passes.written import read_buffers, written_buffers
 from autotune.lowering.stage_nest import PIPELINE, PipelinedBuffer
 
 # Marks a loop over the turns of a block, whose pipelines begin a turn ahead.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from autotune.ir.stmt import Stmt
 from autotune.lowering.passes.barriers import insert_barriers
+from autotune.lowering.passes.describe import describe
 from autotune.lowering.passes.draft import Draft
-from autotune.lowering.passes.finish import describe
 from autotune.lowering.passes.limits import check_limits
 from autotune.lowering.passes.partition import partition_loops
 from autotune.lowering.passes.pipeline import pipeline_loops

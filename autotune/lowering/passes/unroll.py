@@ -36,7 +36,7 @@ from autotune.ir.visitor import StmtRewriter, Visitor
 from autotune.lowering.pass_context import PassContext
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.instances import Templates
-from autotune.utils.closed import assert_never
+from autotune.utils.assert_never import assert_never
 
 MAX_STEP = "auto_unroll_max_step"
 EXPLICIT = "unroll_explicit"

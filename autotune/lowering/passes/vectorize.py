@@ -31,10 +31,10 @@ from autotune.ir.structure import same
 from autotune.ir.visitor import StmtRewriter, Visitor
 from autotune.lowering.extents import constant_iterations
 from autotune.lowering.pass_context import PassContext
+from autotune.lowering.passes.buffer_accesses import read_buffers
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.instances import Templates
 from autotune.lowering.passes.uses import Uses
-from autotune.lowering.passes.written import read_buffers
 
 VECTOR_BITS = 128
 WIDTHS = (16, 8, 4, 2)

@@ -13,10 +13,10 @@ from typing import Literal
 
 from autotune.errors import MeasureError
 from autotune.measure.arguments import check_number, check_timeout
-from autotune.measure.base import Builder, runs_on_host, takes_batches, target_of
 from autotune.measure.build.job import BuildJob
 from autotune.measure.build.pool import AnyBuildPool, BuildPool
 from autotune.measure.build.realise import Realised, realise
+from autotune.measure.interfaces import Builder, runs_on_host, takes_batches, target_of
 from autotune.measure.types import (
     BuildResult,
     MeasureErrorNo,

@@ -15,7 +15,7 @@ from autotune.errors import (
     CompileTimeout,
 )
 from autotune.measure.build.job import BuildJob, BuildReply, Compiled, NotCompiled, to_json
-from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.target import Target
 from autotune.utils.child import Port, error_text
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.measure.check.expected import Expected, chunks
-from autotune.measure.run.values import Array
+from autotune.measure.run.value_files import Array
 from autotune.runtime.arrays.buffers import POISONS
 
 # How far the root mean square of n errors is from that of many, in parts of 1 / sqrt(n).

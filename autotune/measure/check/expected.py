@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.measure.check.rounding import EPSILON
-from autotune.measure.run.values import Array
+from autotune.measure.run.value_files import Array
 from autotune.runtime.arrays.array import numpy_dtype
 
 # Elements worked on at a time: the memory for so many is not asked of the system each time.

@@ -13,7 +13,7 @@ from typing import TypeVar
 from autotune.measure.check.compare import mismatch, most_spread
 from autotune.measure.check.expected import Expected
 from autotune.measure.run.jobs import Check
-from autotune.measure.run.values import read_values
+from autotune.measure.run.value_files import read_values
 from autotune.runtime.arrays.array import NDArray, array
 from autotune.runtime.arrays.buffers import POISONS, Buffers, Guarded
 from autotune.runtime.arrays.inspector import Inspector, Tally

@@ -20,8 +20,8 @@ from autotune.measure.process.worker import WorkerEnded
 from autotune.measure.run.device_process import LocalDeviceProcess
 from autotune.measure.run.jobs import ReferenceJob, WorkerSetup
 from autotune.measure.run.replies import Computed, Reply, why_not
-from autotune.measure.run.values import Array, read_values
-from autotune.runtime.compile.cached import BuildOutput, compile_kernel
+from autotune.measure.run.value_files import Array, read_values
+from autotune.runtime.compile.compile_kernel import BuildOutput, compile_kernel
 from autotune.target import Target
 from autotune.te import ComputeOp, Tensor
 

@@ -37,7 +37,7 @@ import numpy as np
 from autotune.kernel.kernel import Argument
 from autotune.measure.check.expected import Expected, chunks, rounded_up
 from autotune.measure.check.rounding import EPSILON, SHORT
-from autotune.measure.run.values import Array
+from autotune.measure.run.value_files import Array
 
 # How large n sums of random terms are is uncertain by some parts of 1 / sqrt(n): a single one may
 # be much smaller than its terms make most sums.

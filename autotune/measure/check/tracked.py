@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autotune.measure.check.precision import NotTracked
 from autotune.measure.check.rounding import (
     LEAST_DRIFT,
     SHORT,
@@ -35,7 +36,6 @@ from autotune.measure.check.tracked_array import (
     sum_of,
     together,
 )
-from autotune.measure.check.work import NotTracked
 
 OWN_FORMULAS = 2.0
 # Roundings of a function's argument where a formula is rewritten.

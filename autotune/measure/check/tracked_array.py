@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from autotune.measure.check.precision import NotTracked, Work
 from autotune.measure.check.rounding import (
     FLUSHED,
     LEAST_DRIFT,
@@ -23,7 +24,6 @@ from autotune.measure.check.rounding import (
     growth,
     unit,
 )
-from autotune.measure.check.work import NotTracked, Work
 
 Doubles = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

@@ -17,13 +17,13 @@ from autotune.kernel.layout import natural_args, natural_kernel
 from autotune.measure.build.realise import Realised, realise
 from autotune.measure.check.captured import captured
 from autotune.measure.check.expected import Expected, expected
-from autotune.measure.check.followed import follow_errors
 from autotune.measure.check.naive import PlainLoops, naive_outputs
 from autotune.measure.check.policy import ALL, VerifyPolicy
 from autotune.measure.check.tolerance import reduction_length, tolerance
+from autotune.measure.check.tracked_reference import follow_errors
 from autotune.measure.process.scratch import Scratch
 from autotune.measure.run.jobs import Check
-from autotune.measure.run.values import Array, read_values
+from autotune.measure.run.value_files import Array, read_values
 from autotune.measure.types import BuildResult, MeasureInput
 from autotune.runtime.arrays.array import numpy_dtype
 from autotune.runtime.arrays.buffers import random_inputs

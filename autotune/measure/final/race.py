@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autotune.errors import MeasureError
-from autotune.measure.base import Runner, runs_on_host, target_of
 from autotune.measure.evidence import Race, RacedCandidate
 from autotune.measure.final.choose import Finalist, choose, tie_set
-from autotune.measure.final.decided import InterimTimes, is_decided
-from autotune.measure.parts import chosen_builder, chosen_runner
+from autotune.measure.final.interim_analysis import InterimTimes, is_decided
+from autotune.measure.interfaces import Runner, runs_on_host, target_of
+from autotune.measure.option_arguments import chosen_builder, chosen_runner
 from autotune.measure.run.timing import scale_timing
 from autotune.measure.types import BuildResult, MeasureInput
 from autotune.runtime.timing import Timing, summarize
@@ -83,7 +83,7 @@ def race(
 
     Each round times every finalist once, in a new random order, so that a drifting clock or a
     warming chip favours none. On a CPU the rounds are spread over several processes. The race ends
-    early once it is decided; see `autotune.measure.final.decided`.
+    early once it is decided; see `autotune.measure.final.interim_analysis`.
 
     Args:
         measure_inputs: the finalists, of one workload.

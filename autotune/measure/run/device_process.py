@@ -13,7 +13,7 @@ from autotune.measure.exclusive.devices import device_name
 from autotune.measure.process.blame import Attempts, OutOfMemoryWatch, killed_from_outside
 from autotune.measure.process.died import Died
 from autotune.measure.process.worker import StartFailed, Worker
-from autotune.measure.run.gate import HostGate
+from autotune.measure.run.host_gate import HostGate
 from autotune.measure.run.jobs import Job, WorkerSetup
 from autotune.measure.run.lock_waits import LockWaits
 from autotune.measure.run.replies import Done, Failed, Ran, Reply, Unable, reply_of

@@ -15,10 +15,10 @@ from autotune.measure.check.inspection import Inspection
 from autotune.measure.exclusive.folder import NoLocks
 from autotune.measure.exclusive.lock import DeviceLock
 from autotune.measure.run.energy import KernelEnergyMeter
-from autotune.measure.run.host import HostWatch
+from autotune.measure.run.host_load import HostWatch
 from autotune.measure.run.jobs import RunJob
 from autotune.measure.run.lock_waits import OPEN, TURN, WAIT
-from autotune.measure.run.values import read_values
+from autotune.measure.run.value_files import read_values
 from autotune.runtime.arrays.buffers import Buffers
 from autotune.runtime.arrays.inspector import Inspector
 from autotune.runtime.device import Device

@@ -12,21 +12,21 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from autotune.errors import MeasureError
-from autotune.measure.base import runs_on_host, target_of
 from autotune.measure.check.naive import PlainLoops
 from autotune.measure.check.policy import NONE
 from autotune.measure.check.verify import Oracle
 from autotune.measure.exclusive.devices import device_lock
+from autotune.measure.interfaces import runs_on_host, target_of
 from autotune.measure.process.pending import forward
 from autotune.measure.run.device_process import LocalDeviceProcess
 from autotune.measure.run.devices import AnyDevices, Devices
 from autotune.measure.run.energy import require_meter
-from autotune.measure.run.gate import HostGate
-from autotune.measure.run.host import HostMeter
+from autotune.measure.run.host_gate import HostGate
+from autotune.measure.run.host_load import HostMeter
 from autotune.measure.run.jobs import RaceJob, WorkerSetup
 from autotune.measure.run.one_trial import RunOptions, job_of, run_trial
 from autotune.measure.run.replies import Raced, why_not
-from autotune.measure.run.values import Array
+from autotune.measure.run.value_files import Array
 from autotune.measure.run.workload_state import WorkloadState
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
 from autotune.runtime.timing import Timing

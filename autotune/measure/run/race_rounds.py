@@ -45,7 +45,7 @@ def race_rounds(
         least_s: approximate duration of a sample, no less than in a trial; equal for all.
         seed: seed of the random orders.
         rest: called before each turn. Candidates with threads of their own (a BLAS, another
-            OpenMP runtime) need `autotune.measure.run.host.let_threads_rest`.
+            OpenMP runtime) need `autotune.measure.run.host_load.let_threads_rest`.
         is_busy: returns whether samples so far had to wait for cores; called after each round.
     """
     turns = [_Turns(sampler, least_s) for sampler in samplers]

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from autotune.measure.evidence import Energy
 from autotune.measure.evidence_json import energy_of
 from autotune.measure.process.died import Died
-from autotune.measure.run.host import HostUse
+from autotune.measure.run.host_load import HostUse
 from autotune.measure.types import MeasureErrorNo
 from autotune.runtime.roofline import Ceilings
 from autotune.runtime.timing import Clocks, Timing

@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 
 from autotune.errors import MeasureError
 from autotune.measure.arguments import check_number, check_timeout
-from autotune.measure.base import Runner, takes_batches, target_of
 from autotune.measure.check.policy import VerifyPolicy, verify_policy
+from autotune.measure.interfaces import Runner, takes_batches, target_of
 from autotune.measure.run.device_process import LocalDeviceProcess
-from autotune.measure.run.gate import HostGate
+from autotune.measure.run.host_gate import HostGate
 from autotune.measure.run.one_trial import RunOptions
 from autotune.measure.run.pool import RunPlan, RunPool
 from autotune.measure.run.timing import TimingPolicy
-from autotune.measure.run.values import Array
+from autotune.measure.run.value_files import Array
 from autotune.measure.types import (
     BuildResult,
     MeasureInput,

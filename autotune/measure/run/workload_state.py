@@ -14,7 +14,7 @@ from autotune.measure.check.verify import ArgumentFiles, Oracle
 from autotune.measure.evidence import Energy
 from autotune.measure.run.calibration import Calibration
 from autotune.measure.run.ceiling import Roofline
-from autotune.measure.run.host import HostMeter
+from autotune.measure.run.host_load import HostMeter
 from autotune.measure.run.sharing import Sharing
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
 from autotune.workload import Workload

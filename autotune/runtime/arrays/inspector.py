@@ -13,7 +13,7 @@ from autotune.runtime.arrays.array import HostArray, NDArray, array, empty
 from autotune.runtime.arrays.buffers import GUARD
 from autotune.runtime.arrays.inspector_text import compare_kernel, digest_kernel
 from autotune.runtime.arrays.memory import Block
-from autotune.runtime.compile.cached import CudaCompiler, compile_kernel
+from autotune.runtime.compile.compile_kernel import CudaCompiler, compile_kernel
 from autotune.runtime.device import Device
 from autotune.runtime.executable import Executable
 from autotune.runtime.load import load

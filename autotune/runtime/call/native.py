@@ -22,7 +22,7 @@ from autotune.runtime.arrays.array import NDArray, numpy_dtype
 from autotune.runtime.arrays.dlpack import CODES
 from autotune.runtime.arrays.versions import raise_versions
 from autotune.runtime.call.streams import stream_handle
-from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.target import Target
 from autotune.utils.scratch import temporary_folder
 

@@ -10,7 +10,7 @@ import ctypes
 from functools import cache
 
 from autotune.kernel.kernel import Kernel, KernelCall
-from autotune.runtime.compile.cached import compile_kernel
+from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.target import Target
 from autotune.utils.libraries import load_library
 from autotune.utils.scratch import temporary_folder

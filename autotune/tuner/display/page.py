@@ -22,13 +22,13 @@ from typing import IO
 from autotune.driver import kernel_of
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult, Runner, Session
-from autotune.measure.run.gate import Pausable
+from autotune.measure.run.host_gate import Pausable
 from autotune.record import RACE_NOTE, LogWriter, encode
 from autotune.tuner.loop.result import TuneResult
 from autotune.tuner.loop.watchers import Callback
 from autotune.utils.check import Check
+from autotune.utils.escaping import visible
 from autotune.utils.scratch import kept_folder
-from autotune.utils.visible import visible
 from autotune.workload import Candidate
 
 logger = logging.getLogger("autotvm")

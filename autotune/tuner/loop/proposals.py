@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from autotune.measure import MeasureInput, Pipeline
-from autotune.measure.base import target_of
+from autotune.measure.interfaces import target_of
 from autotune.tuner.loop.scoreboard import Scoreboard
 from autotune.tuner.loop.screening import Screening
 from autotune.tuner.loop.strategy import Strategy

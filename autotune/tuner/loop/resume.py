@@ -12,9 +12,9 @@ from autotune.measure import MeasureInput, MeasureResult
 from autotune.measure.objective import TIME, Objective
 from autotune.measure.types import Pair
 from autotune.record import Database, best_of, is_race, load_from_file, open_database
-from autotune.record.current import outdated
 from autotune.record.log_database import log_files
 from autotune.record.origin import elsewhere_words, is_from_elsewhere
+from autotune.record.outdated import outdated
 from autotune.record.paths import is_url, log_path
 from autotune.task.refusals import Refusal, ignored, records_are
 from autotune.utils.check import shown

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autotune.errors import TunerError
 from autotune.measure import MeasureInput, MeasureResult, Session
-from autotune.measure.run.gate import Pausable
+from autotune.measure.run.host_gate import Pausable
 from autotune.measure.types import Pair
 from autotune.record import Database, LogDatabase
 from autotune.tuner.loop.result import TuneResult

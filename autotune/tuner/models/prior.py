@@ -13,11 +13,11 @@ import numpy.typing as npt
 from autotune.cost_model import Trees, TreeSettings
 from autotune.features import KnobFeatures
 from autotune.measure.types import Pair
-from autotune.record.current import task_refusal
 from autotune.record.origin import as_measured
+from autotune.record.outdated import task_refusal
 from autotune.task import ConfigEntity, ConfigSpace, Task
 from autotune.task.constraints.radix import IndexArray
-from autotune.utils.visible import visible
+from autotune.utils.escaping import visible
 
 logger = logging.getLogger("autotvm")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from autotune.auto_scheduler.problem.search_problem import SearchProblem
 from autotune.auto_scheduler.records.codec import decode_task, encode_task
 from autotune.auto_scheduler.search_task import SearchTask
-from autotune.auto_scheduler.sketch import facts
+from autotune.auto_scheduler.sketch import stage_queries
 from autotune.auto_scheduler.sketch.rule import SketchContext
 from autotune.auto_scheduler.states.loop_state import StateObject
 from autotune.auto_scheduler.states.loops import Stage
@@ -14,27 +14,27 @@ from autotune.auto_scheduler.states.state import State
 
 def SearchPolicyUtilsIsTiled(stage: Stage) -> bool:
     """Return whether loops of a stage have been split or fused."""
-    return facts.is_tiled(stage)
+    return stage_queries.is_tiled(stage)
 
 
 def SearchPolicyUtilsHasCacheReadStage(state: State | StateObject, stage_id: int) -> bool:
     """Return whether stages read a copy of a stage."""
-    return facts.has_cache_read(_state(state), stage_id)
+    return stage_queries.has_cache_read(_state(state), stage_id)
 
 
 def SearchPolicyUtilsHasCacheWriteStage(state: State | StateObject, stage_id: int) -> bool:
     """Return whether a stage is a cache that another one copies from."""
-    return facts.has_cache_write(_state(state), stage_id)
+    return stage_queries.has_cache_write(_state(state), stage_id)
 
 
 def SearchPolicyUtilsHasRfactorStage(state: State | StateObject, stage_id: int) -> bool:
     """Return whether a stage is the first part of a factored reduction."""
-    return facts.has_rfactor(_state(state), stage_id)
+    return stage_queries.has_rfactor(_state(state), stage_id)
 
 
 def SearchPolicyUtilsHasCrossThreadReduction(state: State | StateObject, stage_id: int) -> bool:
     """Return whether threads of a block reduce a stage together, or one attached to it."""
-    return facts.is_cross_thread_reduced(_state(state), stage_id)
+    return stage_queries.is_cross_thread_reduced(_state(state), stage_id)
 
 
 class Consumers(dict[int, int]):
@@ -49,7 +49,7 @@ def SearchPolicyUtilsGetConsumers(
     task: SearchProblem, state: State | StateObject, stage_id: int
 ) -> Consumers:
     """Return the stages that read a stage, looking through inlined ones."""
-    found = facts.consumers(SketchContext(task), _state(state), stage_id)
+    found = stage_queries.consumers(SketchContext(task), _state(state), stage_id)
     return Consumers({each: each for each in found})
 
 

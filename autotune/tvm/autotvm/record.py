@@ -13,9 +13,9 @@ from autotune.measure.types import MeasureInput
 from autotune.record import *
 from autotune.record import __all__ as _ours
 from autotune.record import encode, load_from_file, pick_best, split_workload
-from autotune.record.current import task_refusal
+from autotune.record.outdated import task_refusal
 from autotune.tvm.names import resolver
-from autotune.utils.visible import visible
+from autotune.utils.escaping import visible
 
 __all__ = [*_ours, "MeasureInput", "main"]
 

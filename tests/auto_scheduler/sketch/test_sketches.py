@@ -13,7 +13,7 @@ from autotune.auto_scheduler import (
     SearchTask,
     SketchPolicy,
 )
-from autotune.auto_scheduler.sketch import facts, generate_sketches
+from autotune.auto_scheduler.sketch import generate_sketches, stage_queries
 from autotune.auto_scheduler.states.recorded_state import RecordedState
 from autotune.auto_scheduler.transform_steps import SplitStep
 from autotune.errors import TunerError
@@ -86,7 +86,7 @@ def sketches(tensors, target, **options):
 
 def tiled(state):
     """Return the names of tiled stages."""
-    return {stage.name for stage in state.stages if facts.is_tiled(stage)}
+    return {stage.name for stage in state.stages if stage_queries.is_tiled(stage)}
 
 
 def places(state):
@@ -129,8 +129,8 @@ def test_a_product_on_the_cpu_is_tiled_alone_and_with_its_cache_at_two_levels():
     assert not alone.concrete
     for state, loops in ((first, 2), (second, 4)):
         assert tiled(state) == {"C", "C.local"}
-        assert facts.has_cache_write(state, 2)
-        assert not facts.has_cache_write(state, 3)
+        assert stage_queries.has_cache_write(state, 2)
+        assert not stage_queries.has_cache_write(state, 3)
         assert state.state_object.attach == {2: (3, loops - 1)}
     names = [loop.name for loop in alone.stages[2].iters]
     assert names == ["i.0", "j.0", "i.1", "j.1", "k.0", "i.2", "j.2", "k.1", "i.3", "j.3"]
@@ -139,21 +139,21 @@ def test_a_product_on_the_cpu_is_tiled_alone_and_with_its_cache_at_two_levels():
 def test_a_product_of_a_long_sum_on_the_cpu_is_factored_on_either_part():
     outer, inner, *rest = sketches(matmul(8, 8, 512), "llvm")
     for state in (outer, inner):
-        assert facts.has_rfactor(state, 2)
-        assert not facts.has_rfactor(state, 3)
+        assert stage_queries.has_rfactor(state, 2)
+        assert not stage_queries.has_rfactor(state, 3)
         assert not tiled(state)
         assert not state.concrete
         assert state.transform_steps[-2 if state is outer else -3].lengths == (None,)
     assert [loop.name for loop in inner.stages[2].iters][-1] == "k_i"
-    assert all(facts.is_tiled(state.stages[2]) for state in rest)
+    assert all(stage_queries.is_tiled(state.stages[2]) for state in rest)
 
 
 def test_a_product_on_the_gpu_is_fetched_by_blocks_and_kept_in_registers():
     (state,) = sketches(matmul(512, 512, 512), "cuda")
     names = [stage.name for stage in state.stages]
     assert names == ["A", "A.shared", "B", "B.shared", "C.local", "C"]
-    assert facts.has_cache_write(state, 4)
-    assert [facts.has_cache_read(state, i) for i in (0, 2)] == [True, True]
+    assert stage_queries.has_cache_write(state, 4)
+    assert [stage_queries.has_cache_read(state, i) for i in (0, 2)] == [True, True]
     assert tiled(state) == {"C.local", "C"}
     assert places(state) == (
         set(), {"C.local": "C", "B.shared": "C.local", "A.shared": "C.local"}
@@ -165,8 +165,8 @@ def test_a_product_on_the_gpu_is_fetched_by_blocks_and_kept_in_registers():
 
 def test_a_product_of_a_long_sum_on_the_gpu_is_reduced_by_threads_together():
     together, alone = sketches(matmul(8, 8, 1024), "cuda")
-    assert facts.is_cross_thread_reduced(together, 2)
-    assert not facts.is_cross_thread_reduced(alone, 4)
+    assert stage_queries.is_cross_thread_reduced(together, 2)
+    assert not stage_queries.is_cross_thread_reduced(alone, 4)
     assert [loop.extent for loop in together.stages[2].iters] == [8, 8, 32, 32]
 
 
@@ -197,9 +197,11 @@ def test_softmax_on_the_gpu_becomes_one_kernel_or_several():
         {"T_softmax_maxelem": "T_softmax_norm", "T_softmax_expsum": "T_softmax_norm"},
     )
     assert places(first)[1] == {"T_softmax_expsum": "T_softmax_norm"}
-    assert facts.is_cross_thread_reduced(second, 1)
+    assert stage_queries.is_cross_thread_reduced(second, 1)
     assert not places(second)[1]
-    assert not any(facts.is_cross_thread_reduced(alone, i) for i in range(len(alone.stages)))
+    assert not any(
+        stage_queries.is_cross_thread_reduced(alone, i) for i in range(len(alone.stages))
+    )
 
 
 def test_constant_matrices_of_winograd_are_inlined_and_their_loops_unrolled():
@@ -230,7 +232,7 @@ def test_two_products_that_share_a_reader_are_both_tiled():
         for state in sketches(sum_of_products(), target):
             products = [s for s in state.stages if s.op.reduce_axis]
             assert len(products) == 2
-            assert all(facts.is_tiled(stage) for stage in products)
+            assert all(stage_queries.is_tiled(stage) for stage in products)
 
 
 def test_a_product_of_the_second_result_of_a_reduction_has_sketches_on_a_gpu():
@@ -258,7 +260,9 @@ def test_a_long_sum_that_is_copied_to_shared_memory_has_a_kernel_of_its_own(tmp_
     d = te.compute((4, 16), lambda i, j: te.sum(c[i, k] * w[k, j], axis=k), name="D")
     task = SearchTask(compute_dag=ComputeDAG([a, b, w, d]), target="cuda")
     policy = SketchPolicy(task, RandomModel(), seed=1, verbose=0)
-    together = [s for s in policy.generate_sketches() if facts.is_cross_thread_reduced(s, 2)]
+    together = [
+        s for s in policy.generate_sketches() if stage_queries.is_cross_thread_reduced(s, 2)
+    ]
     assert together
     assert not any(places(state)[1].get("C") for state in together)
     states = [RecordedState(tuple(s.transform_steps)) for s in policy.propose(12)]

@@ -18,7 +18,7 @@ from autotune.measure import (
 )
 from autotune.measure.build.realise import realise
 from autotune.measure.check.verify import Oracle
-from autotune.measure.run.values import read_values
+from autotune.measure.run.value_files import read_values
 
 
 @at.template("measure_test.matmul")

@@ -7,9 +7,9 @@ from scipy import special
 
 from autotune.measure.check.compare import mismatch
 from autotune.measure.check.expected import expected
-from autotune.measure.check.followed import round_to_output, track_errors
+from autotune.measure.check.precision import NotTracked, Work
 from autotune.measure.check.tracked import Tracked
-from autotune.measure.check.work import NotTracked, Work
+from autotune.measure.check.tracked_reference import round_to_output, track_errors
 from tests.measure.check.test_tolerance import honest, in_turn, mistakes, products
 
 RNG = np.random.default_rng(0)

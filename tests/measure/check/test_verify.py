@@ -24,7 +24,7 @@ from autotune.measure.check import verify
 from autotune.measure.check.expected import Expected
 from autotune.measure.check.policy import verify_policy
 from autotune.measure.check.verify import Oracle
-from autotune.measure.run.values import read_values
+from autotune.measure.run.value_files import read_values
 from autotune.workload import Called
 from tests.trials import inputs_of
 

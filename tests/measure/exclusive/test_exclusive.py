@@ -212,7 +212,7 @@ def test_a_wait_is_said_once_and_counts_for_no_trial(own_folder, caplog, monkeyp
         monkeypatch.setattr(pool, "_setup", setup)
     monkeypatch.setattr(devices, "NOTABLE_S", 0.3)
     # A busy system may spend most of the time below on the build.
-    monkeypatch.setattr("autotune.measure.run.host._LEAST_WAIT_S", 0.1)
+    monkeypatch.setattr("autotune.measure.run.host_load._LEAST_WAIT_S", 0.1)
     task = at.create("measure_test.turn", (), target="c")
     candidates = [task.config_space.get(i) for i in range(3)]
     with Session(LocalBuilder(), runner(timeout=SOON_S)) as session:

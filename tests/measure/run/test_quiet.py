@@ -10,7 +10,7 @@ import autotune.task as at
 from autotune.kernel import SourceKernel, arg
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
 from autotune.measure.final.race import race
-from autotune.measure.run.gate import HostGate
+from autotune.measure.run.host_gate import HostGate
 from tests.measure import kernels  # noqa: F401 - registers the templates
 from tests.trials import inputs_of
 

@@ -10,7 +10,7 @@ from autotune.measure.build import job as build_job
 from autotune.measure.build.job import Compiled, NotCompiled
 from autotune.measure.process.died import Died
 from autotune.measure.run import replies
-from autotune.measure.run.host import HostUse
+from autotune.measure.run.host_load import HostUse
 from autotune.measure.run.replies import (
     Computed,
     Failed,

@@ -9,7 +9,7 @@ from autotune.templates.convolutions.window_shape import Window
 
 from autotune.errors import TemplateError
 from autotune.kernel import launch_violation
-from autotune.measure.check.followed import follow_errors
+from autotune.measure.check.tracked_reference import follow_errors
 from autotune.target import Target
 from autotune.task import create
 from tests.templates.emulated import check_emulated, drawn

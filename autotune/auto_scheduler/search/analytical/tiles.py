@@ -22,8 +22,8 @@ from autotune.auto_scheduler.layouts.layout_rewrite import reads_freely
 from autotune.auto_scheduler.search.space.annotate_gpu import spatial_splits
 from autotune.auto_scheduler.search.space.program import Program, Rows
 from autotune.auto_scheduler.search.space.steps import splits_of
-from autotune.auto_scheduler.sketch.facts import original_names
 from autotune.auto_scheduler.sketch.lanes import lanes_of
+from autotune.auto_scheduler.sketch.stage_queries import original_names
 from autotune.auto_scheduler.states.loops import Stage
 from autotune.auto_scheduler.transform_steps import PragmaStep, StorageAlignStep
 from autotune.auto_scheduler.transform_steps.loops import PIPELINE, UNROLL

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from autotune.kernel.kernel import Kernel, Scalar
 from autotune.measure.check.expected import Expected, expected
+from autotune.measure.check.precision import NotTracked, Work
 from autotune.measure.check.rounding import SHORT
 from autotune.measure.check.tracked import OWN_FORMULAS, Tracked
-from autotune.measure.check.work import NotTracked, Work
-from autotune.measure.run.values import Array
+from autotune.measure.run.value_files import Array
 from autotune.runtime.arrays.array import numpy_dtype
 
 

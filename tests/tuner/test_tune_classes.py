@@ -12,9 +12,9 @@ from autotune.record import ApplyHistoryBest
 from autotune.runtime import Descriptor
 from autotune.target import Target
 from autotune.tuner import callback
-from autotune.tuner.classes import OnClass, task_on, tune_classes
-from autotune.tuner.models.across import AcrossClasses
+from autotune.tuner.models.across_classes import AcrossClasses
 from autotune.tuner.replay import Recording
+from autotune.tuner.tune_classes import OnClass, task_on, tune_classes
 from tests.measure.doubles import PlainBuilder, PlainRunner
 
 SMALL = Descriptor("cpu", "Small", "x_1", 1, bandwidth=1e10)

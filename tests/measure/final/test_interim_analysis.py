@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autotune.measure.final.choose import Finalist, choose
-from autotune.measure.final.decided import InterimTimes, is_decided
+from autotune.measure.final.interim_analysis import InterimTimes, is_decided
 from autotune.measure.final.race import _looks, _shares
 from autotune.runtime import summarize
 from autotune.runtime.timing import median_interval, median_rank

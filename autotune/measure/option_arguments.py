@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from autotune.errors import MeasureError
-from autotune.measure.base import Builder, Runner
 from autotune.measure.build.builder import LocalBuilder
+from autotune.measure.interfaces import Builder, Runner
 from autotune.measure.run.runner import LocalRunner
 
 

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from autotune.kernel import SourceKernel, arg, call
-from autotune.kernel.waiting import waiting
+from autotune.kernel.dependent_launch import waiting
 
 WAIT = "autotune_wait_for_kernel_before();"
 TEXT = """\

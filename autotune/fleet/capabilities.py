@@ -16,7 +16,7 @@ from autotune.runtime import Descriptor, Device, describe
 from autotune.runtime.compile.toolchain import host_cpu, host_toolchain, nvcc_toolchain
 from autotune.target import cuda_device, cuda_device_count, cuda_driver_release
 from autotune.utils import plain_data as plain
-from autotune.utils.visible import visible
+from autotune.utils.escaping import visible
 from autotune.version import __version__
 
 CPU = "cpu:0"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autotune.errors import RecordError
-from autotune.record import bounded, load_from_file, open_database
+from autotune.record import bounded_lines, load_from_file, open_database
 from autotune.record.reader import open_log
 from tests.record.records import TVM_ROW
 
@@ -35,7 +35,7 @@ def test_a_pipe_that_somebody_writes_is_read_to_its_end(tmp_path):
 
 
 def test_a_device_without_an_end_is_refused(monkeypatch):
-    monkeypatch.setattr(bounded, "_ENDLESS", 1 << 25)
+    monkeypatch.setattr(bounded_lines, "_ENDLESS", 1 << 25)
     with (
         open_log(Path("/dev/zero")) as file,
         pytest.raises(RecordError, match="has no end; is it a log"),
@@ -52,7 +52,7 @@ def test_a_disk_that_fails_is_named():
 
 
 def test_a_line_that_is_too_long_costs_that_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(bounded, "LONGEST_LINE", 1 << 12)
+    monkeypatch.setattr(bounded_lines, "LONGEST_LINE", 1 << 12)
     path = tmp_path / "long.log"
     path.write_text(f"{TVM_ROW}\n{{{'x' * 50_000}\n{TVM_ROW}\n{'y' * 50_000}")
     with open_log(path) as file:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.tuner.points import PointTuner
+from autotune.tuner.point_tuner import PointTuner
 from tests.tuner.doubles import loop_task
 
 SIZE = 60  # of the space of the doubles

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import autotune
 from autotune.measure import LocalBuilder, LocalRunner, MeasureInput, Pipeline, measure_option
-from autotune.measure.run.host import (
+from autotune.measure.run.host_load import (
     HostMeter,
     HostUse,
     HostWatch,

@@ -17,7 +17,7 @@ from autotune.tuner.loop.result import TuneResult
 from autotune.tuner.loop.resume import Records
 from autotune.tuner.loop.run import Run
 from autotune.tuner.loop.stop import Stop
-from autotune.tuner.models.across import FEWEST, AcrossClasses
+from autotune.tuner.models.across_classes import FEWEST, AcrossClasses
 from autotune.tuner.tuner import Watcher
 from autotune.tuner.xgboost_tuner import XGBTuner
 

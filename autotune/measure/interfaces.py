@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 from autotune.errors import MeasureError
 from autotune.measure.batcher import Batcher
-from autotune.measure.run.gate import HostGate
+from autotune.measure.run.host_gate import HostGate
 from autotune.measure.types import BuildResult, MeasureInput, MeasureResult
 from autotune.runtime.timing import Timing, summarize
 from autotune.target import Target
