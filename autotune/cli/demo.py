@@ -21,6 +21,7 @@ import autotune
 from autotune.cli.demo_rivals import libraries, plain_loops
 from autotune.cli.tables import Table
 from autotune.driver import build
+from autotune.errors import RecordError
 from autotune.measure.run.host_load import HostMeter, HostWatch, let_threads_rest
 from autotune.measure.run.race_rounds import race_rounds
 from autotune.record import apply_history_best
@@ -121,7 +122,10 @@ def run(target: Target, trials: int, log: Path, seed: int) -> Comparison:
 
 
 def _tune(task: Task, trials: int, log: Path, seed: int) -> TuneResult:
-    log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RecordError(f"cannot make the folder {log.parent}: {error.strerror}") from error
     option = autotune.measure_option(
         builder=autotune.LocalBuilder(timeout=60),
         runner=autotune.LocalRunner(number=4, repeat=3, min_repeat_ms=10, cooldown_interval=0.0),

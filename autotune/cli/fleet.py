@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import click
 
+from autotune.cli.groups import FullHelpGroup
 from autotune.cli.tables import Table, as_json, say
 from autotune.errors import FleetError
 
@@ -140,7 +141,7 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-@click.group()
+@click.group(cls=FullHelpGroup)
 def fleet() -> None:
     """Inspect a fleet of workers."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from autotune.cli.groups import FullHelpGroup
 from autotune.cli.log_output import log_or_url
 from autotune.cli.modules import import_templates, module_option, parted
 from autotune.cli.tables import Table, say
@@ -18,7 +19,7 @@ from autotune.record.reader import source_name
 from autotune.utils.quantities import counted
 
 
-@click.group()
+@click.group(cls=FullHelpGroup)
 def hub() -> None:
     """List, fetch and make packs of tuned records."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from autotune.cli.groups import FullHelpGroup
 from autotune.cli.log_diff import part
 from autotune.cli.log_output import log_or_url
 from autotune.cli.modules import import_templates, module_option, parted
@@ -36,7 +37,7 @@ _SAMPLES = 9
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group()
+@click.group(cls=FullHelpGroup)
 def lock() -> None:
     """Pin the best kernels of logs in autotune.lock, and check them.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from autotune.cli.groups import FullHelpGroup
 from autotune.cli.log_diff import diff
 from autotune.cli.log_entries import Group, LogEntry, Logs, read_logs, shorten
 from autotune.cli.log_output import (
@@ -43,7 +44,7 @@ from autotune.workload import key_to_json
 ERROR_WIDTH, KNOBS_WIDTH = 90, 100
 
 
-@click.group()
+@click.group(cls=FullHelpGroup)
 def log() -> None:
     """Show, compare, plot and rewrite logs of trials."""
 
@@ -84,7 +85,8 @@ def show(
         _say_problems(logs)
         return
     names = ", ".join(map(source_name, paths))
-    say(f"{names}: {len(logs.trials)} trials of {len(logs.groups)} workloads\n")
+    trials, workloads = counted(len(logs.trials), "trial"), counted(len(logs.groups), "workload")
+    say(f"{names}: {trials} of {workloads}\n")
     if logs.groups:
         say(f"{_workloads(logs.groups[:limit])}\n")
     if len(logs.groups) > limit:
@@ -302,7 +304,9 @@ def copy(paths: tuple[Path | str, ...]) -> None:
 
 @log.command()
 @click.argument("path", type=LOG)
-@click.option("--clean/--all", default=True, help="Drop repeated configurations.")
+@click.option(
+    "--clean/--all", default=True, show_default=True, help="Drop repeated configurations."
+)
 def split(path: Path, clean: bool) -> None:
     """Write each workload of PATH to a file of its own, PATH.NNN.wkl."""
     for made in split_workload(path, clean, ALL_LINES):
@@ -311,7 +315,7 @@ def split(path: Path, clean: bool) -> None:
 
 @log.command()
 @click.argument("path", type=log_or_url)
-@click.option("--out", type=LOG, help="Output. [default: PATH is replaced]")
+@click.option("--out", "-o", type=LOG, help="Output. [default: PATH is replaced]")
 def compact(path: Path | str, out: Path | None) -> None:
     """Drop unreadable lines, and all but the last record of each configuration.
 

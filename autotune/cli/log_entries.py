@@ -183,6 +183,7 @@ def read_logs(
 
     Raises:
         LogMissingError: one cannot be opened.
+        RecordError: one is not empty, and none of its lines is a record.
     """
     wanted = objective_of("read_logs", objective, RecordError)
     grouping = _Grouping()
@@ -197,6 +198,8 @@ def read_logs(
                     grouping.add(LogEntry(inp, result, path, number, again))
                 else:
                     others.add(str(inp.task.name))
+        if reader.is_no_log:
+            raise RecordError(reader.report())
         problems += filter(None, [reader.report()])
     groups = grouping.groups
     if others and not groups:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -31,14 +32,22 @@ Command = Callable[..., None]
 
 
 def output_options(command: Command) -> Command:
-    """Add the options of all that prints rows."""
+    """Add the options of all that prints rows; the command is given ``task`` and ``form``."""
+
+    @functools.wraps(command)
+    def with_form(*args: Any, json: bool, csv: bool, **kwargs: Any) -> None:
+        if json and csv:
+            raise click.UsageError("give --json or --csv, not both")
+        command(*args, form="json" if json else "csv" if csv else "", **kwargs)
+
+    options: Command = with_form
     for option in (
-        click.option("--csv", "form", flag_value="csv", help="Print CSV."),
-        click.option("--json", "form", flag_value="json", help="Print JSON, times in seconds."),
+        click.option("--csv", is_flag=True, help="Print CSV."),
+        click.option("--json", is_flag=True, help="Print JSON, times in seconds."),
         click.option("--task", help="Only this task."),
     ):
-        command = option(command)
-    return command
+        options = option(options)
+    return options
 
 
 objective_option = click.option(

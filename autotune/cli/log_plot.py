@@ -22,7 +22,12 @@ _PANELS = ("trials", "time", "knobs", "parallel", "failures", "roofline")
 @click.argument("paths", metavar="LOG...", nargs=-1, required=True, type=LOG)
 @click.option("--task", help="Only this task.")
 @click.option(
-    "--out", type=LOG, default=Path("tuning.svg"), show_default=True, help="PNG, SVG or PDF."
+    "--out",
+    "-o",
+    type=LOG,
+    default=Path("tuning.svg"),
+    show_default=True,
+    help="PNG, SVG or PDF.",
 )
 @click.option(
     "--panel",
@@ -40,14 +45,13 @@ def plot(paths: tuple[Path, ...], task: str | None, out: Path, panels: tuple[str
     line. Each of several workloads gets a figure of its own, OUT with a number.
     """
     from autotune.dashboard import Model, View
-    from autotune.record.reader import open_log
-    from autotune.report import draw
+    from autotune.report import draw, read_records
 
     if out.suffix.lower() not in FORMATS:
         raise click.ClickException(f"cannot draw {out}: its name ends in none of {_ENDS}")
     refuse_input(out, paths)
-    for path in paths:
-        open_log(path).close()
+    for problem in filter(None, [read_records(path)[1] for path in paths]):
+        say(problem, err=True)
     model = Model(paths)
     model.read()
     known = [one for one in model.overview()["workloads"] if one["ok"] and _is_of(one, task)]

@@ -10,6 +10,7 @@ from importlib import import_module
 
 import click
 
+from autotune.cli.groups import FullHelpGroup
 from autotune.errors import AutotuneError
 from autotune.utils.escaping import visible
 from autotune.version import __version__
@@ -58,7 +59,7 @@ COMMANDS = {
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-class LazyGroup(click.Group):
+class LazyGroup(FullHelpGroup):
     """A group that imports a subcommand when it is called, and prints our errors plainly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -73,10 +74,9 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(module), name)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of subcommands."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+    def summary(self, ctx: click.Context, name: str) -> str:
+        """Return what a subcommand does, without importing it."""
+        return COMMANDS[name][1]
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a subcommand; a mistake of the user becomes one message."""

@@ -89,6 +89,8 @@ def _failed(what: str, error: Exception | SystemExit) -> TemplateError:
             f"{what}: it exits when it is imported, by sys.exit({error.code!r}); put what it runs "
             'under `if __name__ == "__main__":`'
         )
+    if isinstance(error, OSError) and str(error.filename or "").endswith(what):
+        return TemplateError(f"cannot read {what}: {error.strerror}")
     plain = isinstance(error, (AutotuneError, ImportError))
     kind = "" if plain else f"{type(error).__name__}: "
     return TemplateError(f"{what}: {kind}{error}")

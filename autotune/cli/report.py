@@ -36,6 +36,7 @@ def report(paths: tuple[Path, ...], out: Path, modules: tuple[str, ...]) -> None
     if not logs:
         raise click.UsageError("there is no LOG among the arguments")
     refuse_input(out, paths)
+    problems = [read_records(path)[1] for path in logs]
     import_templates(modules, files)
     text = html_report(logs).encode("utf-8", "replace")
     try:
@@ -43,5 +44,5 @@ def report(paths: tuple[Path, ...], out: Path, modules: tuple[str, ...]) -> None
     except OSError as error:
         raise RecordError(f"cannot write {out}: {error.strerror}") from error
     say(f"{out}: {len(text) / 1000:.0f} kB, {', '.join(map(str, logs))}")
-    for problem in filter(None, (read_records(path)[1] for path in logs)):
+    for problem in filter(None, problems):
         say(problem, err=True)

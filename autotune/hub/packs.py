@@ -147,6 +147,11 @@ def make_pack(
             f"{least_gain:g} times as fast as the untuned choice, got none; tune until there is "
             "a final race"
         )
+    on_gpu = arch.startswith("sm_")
+    if not all((kind == "cuda") == on_gpu for kind, _ in kinds):
+        expected = "of CUDA devices" if on_gpu else "of CPUs"
+        found = ", ".join(sorted(kind for kind, _ in kinds))
+        raise RecordError(f"hub: {arch} is an architecture {expected}, got records of {found}")
     if len(kinds) != 1 or {found for _, found in kinds} != {arch}:
         found = ", ".join(sorted(" ".join(kind) for kind in kinds))
         raise RecordError(f"hub: expected records of {arch}, got those of {found}")

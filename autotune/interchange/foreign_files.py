@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from autotune.errors import RecordError
+from autotune.record.codec import decode
 from autotune.record.paths import LogPath, log_path
 
 # Most characters of a file, unpacked: far above any cache, far below a machine's memory.
@@ -58,7 +59,16 @@ def parse(text: str, where: Path) -> object:
     except RecursionError as error:
         raise ForeignFileError(f"{where} is nested too deeply to be read") from error
     except ValueError as error:  # not JSON, or a number of thousands of digits
-        raise ForeignFileError(f"{where} is no JSON: {str(error)[:200]}") from error
+        advice = "; it is a log of autotune, which needs no import" if _is_log(text) else ""
+        raise ForeignFileError(f"{where} is no JSON: {str(error)[:200]}{advice}") from error
+
+
+def _is_log(text: str) -> bool:
+    """Return whether the first line of a text is a record of autotune or AutoTVM."""
+    try:
+        return decode(text.partition("\n")[0]) is not None
+    except RecordError:
+        return False
 
 
 def an_object(value: object, what: str, where: Path) -> Mapping[str, object]:

@@ -182,11 +182,11 @@ def compact(
     def compacted(lines: Iterable[str]) -> str:
         nonlocal counts
         held = list(lines)
-        reader = forms.reader(held, path)
+        reader = forms.reader(held, path, quiet=True)
         pairs = list(reader)
         bad = sum(not stays(held[one.line - 1]) for one in reader.problems)
         if bad and not pairs:
-            raise RecordError(f"compact: {reader.report()}; it is unchanged")
+            raise RecordError(f"compact: {reader.report()} It is unchanged")
         last: dict[str, Pair] = {}
         for inp, result in pairs:
             key = measure_str_key(inp)

@@ -134,6 +134,11 @@ class LogReader(Iterable[Pair]):
         self._read += len(pairs)
         return pairs
 
+    @property
+    def is_no_log(self) -> bool:
+        """Whether no line that was read is a record, or was one before it was cut short."""
+        return not self._read and not all(problem.torn for problem in self.problems)
+
     def report(self) -> str:
         """Say what could not be read; an empty string when all could."""
         if not self.problems:
@@ -142,9 +147,8 @@ class LogReader(Iterable[Pair]):
         named = "; ".join(f"line {p.line}: {_why(p)}" for p in self.problems[:NAMED])
         more = len(self.problems) - NAMED
         if not self._read:
-            return (
-                f"log {self._name}: none of its {total} lines is a record ({named}); is it a log?"
-            )
+            none = f"none of its {total} lines is" if total > 1 else "its only line is not"
+            return f"log {self._name}: {none} a record ({named}); is it a log?"
         return (
             f"log {self._name}: {len(self.problems)} of {total} records could not be read "
             f"({named}{f'; and {more} more' if more > 0 else ''}); the others are used. "

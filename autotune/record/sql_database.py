@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -214,17 +215,19 @@ def sqlite_file(url: str) -> Path | None:
 
 
 def _parse(url: str | sa.URL) -> sa.URL:
-    sqlalchemy, shown = _sqlalchemy(), without_password(str(url))
+    shown = without_password(str(url))
+    named = re.split(r"[+:]", str(url).lower(), maxsplit=1)[0]
+    if named not in (*_KINDS, "postgres"):
+        raise RecordError(
+            f"database {shown}: expected a URL of {' or '.join(_KINDS)}, "
+            f"such as sqlite:///trials.db, got one of {named}"
+        )
+    sqlalchemy = _sqlalchemy()
     try:
         parsed: URL = sqlalchemy.make_url(url)
         backend = parsed.get_backend_name()
     except (sqlalchemy.exc.SQLAlchemyError, ValueError, AttributeError) as error:
         raise RecordError(f"database {shown}: {error}") from error
-    if backend not in (*_KINDS, "postgres"):
-        raise RecordError(
-            f"database {shown}: expected a URL of {' or '.join(_KINDS)}, "
-            f"such as sqlite:///trials.db, got one of {backend}"
-        )
     if "@" in (parsed.host or ""):
         raise RecordError(f"database {shown}: more than one @; in a password it is written %40")
     if backend == "sqlite" and parsed.database in (None, "", ":memory:"):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.dashboard import ALL_LINES, name_of
+from autotune.errors import RecordError
 from autotune.measure.types import Pair
 from autotune.record.reader import open_log
 
@@ -19,10 +20,13 @@ def read_records(path: Path | str, task: str | None = None) -> tuple[list[Pair],
 
     Raises:
         LogMissingError: it cannot be opened.
+        RecordError: it is not empty, and none of its lines is a record.
     """
     with open_log(path) as file:
         reader = ALL_LINES.reader(file, str(path), quiet=True)
         pairs = [pair for pair in reader if is_of(pair[0].task, task)]
+    if reader.is_no_log:
+        raise RecordError(reader.report())
     return pairs, reader.report()
 
 

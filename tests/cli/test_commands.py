@@ -43,7 +43,7 @@ def test_a_log_is_summarised_with_its_failures(log):
     assert "1 failed: BUILD_TIMEOUT 10 s" in done.output
     assert "1 of 5 records could not be read" in done.output
     only = run("log", "show", log, "--task", "conv").output
-    assert "1 trials of 1 workloads" in only
+    assert "1 trial of 1 workload\n" in only
     assert only.splitlines()[4].split()[-3:] == ["0", "-", "-"]
 
 
@@ -63,6 +63,63 @@ def test_a_mistake_is_one_message_and_no_traceback(tmp_path):
     assert done.output.startswith("Error: cannot read the log")
     assert run("sing").exit_code == 2
     assert "0 is not in the range" in run("demo", "--trials", 0).output
+
+
+@pytest.mark.parametrize(
+    "command", ["log show", "log best", "log pareto", "log plot", "report", "export -o x.json"]
+)
+@pytest.mark.parametrize("text", ["garbage\nmore\n", "garbage\n"])
+def test_a_file_that_is_no_log_is_an_error(command, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "notes.txt"
+    path.write_text(text)
+    done = run(*command.split(), path)
+    assert done.exit_code == 1
+    assert "a record (line 1: not JSON" in done.output
+    assert done.output.count("is it a log?") == 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_log_of_one_line_that_was_cut_short_has_no_trials_yet(tmp_path):
+    path = tmp_path / "x.log"
+    path.write_text('{"input": ["llvm", "ge')
+    done = run("log", "show", path)
+    assert (done.exit_code, done.output.splitlines()[0]) == (0, f"{path}: 0 trials of 0 workloads")
+    assert "its writer was interrupted" in done.output
+
+
+def test_what_cannot_be_compacted_is_said_once(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("garbage\n")
+    assert run("log", "compact", path).output.count("is it a log?") == 1
+
+
+def test_rows_are_printed_in_one_form(log):
+    done = run("log", "show", log, "--json", "--csv")
+    assert done.exit_code == 2
+    assert "give --json or --csv, not both" in done.output
+
+
+def test_a_url_of_no_database_is_refused_whatever_is_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    said = run("log", "show", "http://host/x.log").output
+    assert "expected a URL of sqlite or postgresql" in said
+    assert "got one of http" in said
+
+
+def test_the_demonstration_says_where_it_cannot_write(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.touch()
+    done = run("demo", "--target", "llvm", "--trials", 1, "--log", blocked / "x" / "demo.log")
+    assert done.exit_code == 1
+    assert f"Error: cannot make the folder {blocked / 'x'}: Not a directory" in done.output
+
+
+@pytest.mark.parametrize("group", ["log", "hub", "lock", "fleet"])
+def test_help_of_a_group_says_all_of_what_each_subcommand_does(group):
+    _, _, subcommands = run(group, "--help").output.partition("Commands:")
+    assert subcommands.rstrip().endswith(".")
+    assert "..." not in subcommands
 
 
 def test_devices_are_listed_with_the_target_that_names_them():

@@ -58,6 +58,12 @@ def test_a_log_that_exists_is_not_replaced(log):
     assert log.read_text() == before * 2
 
 
+def test_a_log_of_autotune_is_not_imported(log, tmp_path):
+    done = run("import", log, "-o", tmp_path / "y.log")
+    assert done.exit_code == 1
+    assert "it is a log of autotune, which needs no import" in done.output
+
+
 def test_a_run_starts_from_what_was_imported(tmp_path):
     name, log = "tests.cli.exchange.vadd", tmp_path / "x.log"
     source = "void vadd(const float *a, float *b) { b[0] = a[0] * UNROLL / UNROLL; }\n"

@@ -95,7 +95,7 @@ def test_what_compact_of_python_does_not_know_stays(network_log):
 def test_a_file_without_a_record_is_not_emptied(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("not a log\nat all\n")
-    with pytest.raises(RecordError, match=r"none of its 2 lines is a record.*it is unchanged"):
+    with pytest.raises(RecordError, match=r"none of its 2 lines is a record.*It is unchanged"):
         compact(path)
     assert path.read_text() == "not a log\nat all\n"
 

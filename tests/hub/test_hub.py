@@ -105,6 +105,13 @@ def test_only_winners_of_races_that_beat_the_default_are_packed(tmp_path):
         hub.make_pack(other, tmp_path, "x", arch="sm_90", **ABOUT)
 
 
+def test_records_of_a_cpu_are_no_pack_of_a_gpu(tmp_path):
+    on_cpu = [raced(8, 4, target="llvm")]
+    with pytest.raises(RecordError, match=r"sm_90 is an architecture of CUDA .* records of llvm"):
+        hub.make_pack(on_cpu, tmp_path, "x", arch="sm_90", **ABOUT)
+    assert hub.make_pack(on_cpu, tmp_path, "x", arch="x86_64", **ABOUT).records == 1
+
+
 def test_a_pack_holds_only_what_gains_as_much_as_is_asked_for(tmp_path):
     little, much = raced(8, 4, seconds=1e-6, default=1.02e-6), raced(16, 2, default=1.04e-6)
     pack = hub.make_pack([little, much], tmp_path, "x", arch="sm_90", least_gain=1.03, **ABOUT)

@@ -109,4 +109,12 @@ def test_a_log_without_records_is_a_report_too(text, tmp_path):
     path.write_text(text, "latin-1")
     data = json.loads(Elements(html_report([path])).scripts[0])
     assert data["overview"]["workloads"] == []
+
+
+def test_logs_are_compared_and_other_files_are_refused(tmp_path):
+    path = tmp_path / "x.log"
+    path.touch()
     assert html_comparison(path, path)
+    path.write_text("garbage\n")
+    with pytest.raises(RecordError, match="its only line is not a record"):
+        html_comparison(path, path)
