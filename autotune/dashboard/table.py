@@ -19,6 +19,8 @@ FIELDS = (
 )  # fmt: skip
 _PLACE = {name: place for place, name in enumerate(FIELDS)}
 _FIRST = 1024
+# Trials that wait to become rows of the arrays; as tuples they take several times the memory.
+_MOST_WAITING = 4096
 # A log of anybody's may name as many knobs as it likes.
 MOST_KNOBS = 256
 NONE = -1
@@ -91,6 +93,8 @@ class Trials:
         self.keys.append(key)
         self._new_numbers.append(numbers)
         self._new_codes.append(choices)
+        if len(self._new_numbers) >= _MOST_WAITING:
+            self._flush()
 
     def column(self, name: str) -> Float:
         """Return all trials' values of a field; nobody may change them."""
