@@ -16,6 +16,7 @@ from autotune.record.codec import encode
 from autotune.record.locking import locked
 from autotune.record.paths import LogPath, log_path
 from autotune.utils.files import write_atomically
+from autotune.utils.quantities import counted
 
 
 class LogWriter:
@@ -88,8 +89,9 @@ class LogWriter:
         except OSError:
             text = "".join(self._pending)
             return RecordError(f"{problem} Copy these rows by hand, they are kept here:\n{text}")
+        kept = counted(len(self._pending), "row")
         return RecordError(
-            f"{problem} {len(self._pending)} rows are kept in {self._rescue}: {_cure(cause)}, "
+            f"{problem} {kept} kept in {self._rescue}: {_cure(cause)}, "
             f"then `cat {self._rescue} >> {self.path}`"
         )
 

@@ -50,16 +50,24 @@ def cache_dir() -> Path:
 def refused_cache() -> str:
     """Return why the folder that was chosen for the cache is not used; empty where it is."""
     chosen = _chosen_cache()
+    if chosen is None:
+        return ""
     try:
-        status = chosen.stat() if chosen is not None else None
-    except OSError:
-        return ""  # it does not exist: it is made, or the cache does without
-    if status is None or private(status):
+        status = chosen.stat()
+    except FileNotFoundError:
+        return ""  # it is made, or the cache does without
+    except OSError as error:
+        return _not_used(chosen, f"it cannot be looked into ({error.strerror})")
+    if private(status):
         return ""
     why = f"it belongs to user {status.st_uid}, not to you"
     if status.st_uid == os.getuid():
         why = f"others may write to it (mode {stat.S_IMODE(status.st_mode):o}): chmod -R go-w it"
-    return f"the cache in {chosen} is not used, because {why}; or set AUTOTUNE_CACHE_DIR"
+    return _not_used(chosen, why)
+
+
+def _not_used(cache: Path, why: str) -> str:
+    return f"the cache in {cache} is not used, because {why}; or set AUTOTUNE_CACHE_DIR"
 
 
 def private(status: os.stat_result) -> bool:

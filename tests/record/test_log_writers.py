@@ -210,7 +210,7 @@ def test_a_full_disk_names_the_log_and_saves_the_rows(rescue_folder):
             writer.append(make_input(), good(1.0 + i))
     (rescued,) = rescue_folder.iterdir()
     assert str(caught.value) == (
-        f"cannot append to the log /dev/full: No space left on device. 2 rows are kept in "
+        f"cannot append to the log /dev/full: No space left on device. 2 rows kept in "
         f"{rescued}: make room, then `cat {rescued} >> /dev/full`"
     )
     assert [r.costs for _, r in load_from_file(rescued)] == [(1.0,), (2.0,)]
@@ -263,7 +263,7 @@ def test_a_row_that_is_in_the_log_is_not_written_again(tmp_path, rescue_folder, 
     log = tmp_path / "x.log"
     argv = [sys.executable, "-c", FILL, str(log), str(rescue_folder), str(room)]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert f"{kept} rows are kept in" in done.stdout
+    assert f"{kept} rows kept in" in done.stdout
     if room < 0:  # the program ended before there was room; its user follows the advice
         (rescued,) = rescue_folder.iterdir()
         with log.open("a") as file:
@@ -281,7 +281,7 @@ def test_every_writer_has_a_rescue_file_of_its_own(tmp_path, rescue_folder):
     logs = [folders[0] / "x.log", folders[1] / "x.log", folders[1] / "x.log"]
     writers = [LogWriter(log) for log in logs]
     for i, writer in enumerate(writers):
-        with pytest.raises(RecordError, match="1 rows are kept in"):
+        with pytest.raises(RecordError, match="1 row kept in"):
             writer.append(make_input(config=make_config(i, k=i)), good(1.0))
     folders[0].unlink()
     writers[0].append(make_input(config=make_config(9, k=9)), good(1.0))

@@ -95,9 +95,10 @@ def test_an_entry_larger_than_the_bound_is_not_kept(cache):
     assert cache.get(key(1)) is None
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(tmp_path):
+@pytest.mark.parametrize("folder", ["file/build", "x" * 300])
+def test_a_folder_that_cannot_be_written_or_looked_into_is_no_error(folder, tmp_path):
     (tmp_path / "file").write_text("")
-    cache = BuildCache(tmp_path / "file" / "build")
+    cache = BuildCache(tmp_path / folder)
     cache.put(key(1), CacheEntry(b"code"))
     assert cache.get(key(1)) is None
 

@@ -90,6 +90,14 @@ def test_a_cache_of_another_user_is_refused(nobody, chosen):
     assert "it belongs to user 12345, not to you" in environment.refused_cache()
 
 
+@pytest.mark.parametrize("place", ["file/cache", "x" * 300])
+def test_a_cache_that_cannot_be_looked_into_is_refused(nobody, monkeypatch, place):
+    (nobody / "file").touch()
+    monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(nobody / place))
+    assert environment.cache_dir() == nobody / f"autotune-{os.getuid()}"
+    assert "because it cannot be looked into" in environment.refused_cache()
+
+
 def test_a_cache_that_is_missing_is_made_for_this_user_alone(nobody, monkeypatch):
     monkeypatch.setenv("AUTOTUNE_CACHE_DIR", str(nobody / "deep" / "inside"))
     before = os.umask(0o002)

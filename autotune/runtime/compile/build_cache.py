@@ -116,10 +116,11 @@ class BuildCache:
 
     def _files(self) -> list[tuple[float, int, Path]]:
         files = []
-        for path in self.folder.glob("*/*"):
-            with contextlib.suppress(OSError):
-                status = path.stat()
-                files.append((status.st_mtime, status.st_size, path))
+        with contextlib.suppress(OSError):  # a folder that may not be looked into
+            for path in self.folder.glob("*/*"):
+                with contextlib.suppress(OSError):
+                    status = path.stat()
+                    files.append((status.st_mtime, status.st_size, path))
         return files
 
 
