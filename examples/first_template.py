@@ -19,7 +19,7 @@ extern "C" __global__ void scale(const float* x, float* y) {
 
 
 @autotune.template("example.scale")
-def scale(n):
+def scale(n: int) -> autotune.SourceKernel:
     """Doubles n numbers: the knobs are what a tuner may choose."""
     cfg = autotune.get_config()
     cfg.define_knob("threads", [32, 64, 128])
@@ -37,7 +37,7 @@ def scale(n):
     )
 
 
-def main(target="cuda -emulate"):
+def main(target: str = "cuda -emulate") -> None:
     """Tunes it, and prints the best choice."""
     task = autotune.create("example.scale", args=(1000,), target=target)
     tuner = autotune.tuner.GridSearchTuner(task)

@@ -19,7 +19,7 @@ void sums(const float* x, float* y) {
 
 
 @autotune.template("example.row_sums")
-def row_sums(rows, cols):
+def row_sums(rows: int, cols: int) -> autotune.SourceKernel:
     """Sums each row in as many parts as the knob says; they must divide a row."""
     cfg = autotune.get_config()
     cfg.define_knob("lanes", [1, 2, 4, 8, 16, 32])
@@ -34,7 +34,7 @@ def row_sums(rows, cols):
     )
 
 
-def main():
+def main() -> None:
     """Tunes three sizes in one session, and keeps the best of each."""
     sizes = [(64, 1024), (256, 96), (1000, 12)]
     with autotune.Session() as session:

@@ -13,7 +13,7 @@ import autotune
 LOG = "resumed.log"
 
 
-def main(n_trial="4"):
+def main(n_trial: str = "4") -> None:
     """Tunes until so many configurations are known."""
     task = autotune.create("example.scale", args=(500,), target="cuda -emulate")
     tuner = autotune.tuner.RandomTuner(task, seed=0)

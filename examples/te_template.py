@@ -8,7 +8,7 @@ from autotune import te
 
 
 @autotune.template("example.matmul")
-def matmul(n):
+def matmul(n: int) -> tuple[te.Schedule, list[te.Tensor]]:
     """Computes C = A @ B; the tile sizes are open."""
     a = te.placeholder((n, n), name="A")
     b = te.placeholder((n, n), name="B")
@@ -28,12 +28,12 @@ def matmul(n):
     return s, [a, b, c]
 
 
-def main():
+def main() -> None:
     """Tunes it for this CPU, and prints the loops of the best."""
     task = autotune.create("example.matmul", args=(64,), target="llvm")
     tuner = autotune.tuner.XGBTuner(task, seed=0)
     result = tuner.tune(12, autotune.measure_option("local", "local"))
-    schedule, arguments = task.instantiate(result.best_config)
+    schedule, arguments = task.instantiate(autotune.ConfigEntity.of(result.best_config))
     print(autotune.lower(schedule, arguments))
 
 

@@ -11,7 +11,7 @@ from first_template import scale
 import autotune
 
 
-def main(path="scale.log", target="cuda -emulate"):
+def main(path: str = "scale.log", target: str = "cuda -emulate") -> None:
     """Builds the best of the log, and calls it."""
     with autotune.apply_history_best(path), autotune.Target(target):
         double = autotune.build(scale(1000))

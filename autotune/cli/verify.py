@@ -121,4 +121,4 @@ def _change(one: Recheck) -> str:
 def _total(checks: Sequence[Recheck]) -> str:
     good = [one for one in checks if one.holds]
     checked = sum(one.checked for one in good)
-    return f"{len(good)} of {len(checks)} records hold; of these {checked} answers checked"
+    return f"{len(good)} of {len(checks)} records hold, {checked} of them with a checked answer"

@@ -93,13 +93,13 @@ def test_a_record_that_tuning_wrote_is_measured_again(tmp_path):
     assert "answer checked     softmax.cpu (64, 100) #0" in result.output
     # On a busy host the noise may be more than all of it.
     assert re.search(r" -(9\d\.\d|100\.0)%, (beyond|within) noise of ", result.output)
-    assert result.output.endswith("\n1 of 1 records hold; of these 1 answers checked\n")
+    assert result.output.endswith("\n1 of 1 records hold, 1 of them with a checked answer\n")
 
 
 def test_a_time_that_no_longer_holds_ends_with_status_1(verified):
     result = verified(pair(SCALE, 0, FAST))
     assert words(result) == ["slower"]
-    assert result.output.endswith("\n0 of 1 records hold; of these 0 answers checked\n")
+    assert result.output.endswith("\n0 of 1 records hold, 0 of them with a checked answer\n")
     assert result.exit_code == 1
 
 
@@ -136,14 +136,14 @@ def test_every_answer_is_checked_however_slow(verified):
     result = verified(*rows, options=["--every"])
     assert words(result) == ["faster", "faster", "wrong"]
     assert result.output.count("answer checked") == 2
-    assert result.output.endswith("\n2 of 3 records hold; of these 2 answers checked\n")
+    assert result.output.endswith("\n2 of 3 records hold, 2 of them with a checked answer\n")
     assert result.exit_code == 1
 
 
 def test_an_answer_that_nobody_knows_is_shown_as_unchecked(verified):
     result = verified(pair(("verify_test.unknown", (64,)), 0, SLOW))
     assert "answer unchecked" in result.output
-    assert result.output.endswith("\n1 of 1 records hold; of these 0 answers checked\n")
+    assert result.output.endswith("\n1 of 1 records hold, 0 of them with a checked answer\n")
 
 
 def test_how_to_build_and_run_is_passed_on(verified, monkeypatch):
