@@ -2,7 +2,7 @@
 
 Example::
 
-    @autotune.jit(my_gemm, tune="background", budget=60)
+    @autotune.jit(my_gemm, tune="background", budget_s=60)
     def gemm(a, b, c):
         return a.shape[0], b.shape[1], a.shape[1]  # arguments of the template
 

@@ -49,7 +49,7 @@ class Jit:
         template: Callable[..., Any] | str,
         key: Callable[..., Any],
         tune: Tune,
-        budget: float,
+        budget_s: float,
         store: RecordStore,
         target: Target | None,
         at_exit: bool,
@@ -58,7 +58,7 @@ class Jit:
         self.store = store
         self._key = key
         self._tune = tune
-        self._budget = budget
+        self._budget_s = budget_s
         self._target = target
         self._at_exit = at_exit
         self._choices: dict[tuple[object, ...], ChosenKernel] = {}
@@ -191,7 +191,7 @@ class Jit:
         return choose(asked, target, self.store, is_right)
 
     def _is_right(self, task: Task, config: ConfigEntity) -> bool:
-        return is_right(task, config, min(self._budget, _LONGEST_CHECK_S))
+        return is_right(task, config, min(self._budget_s, _LONGEST_CHECK_S))
 
     def _tune_later(
         self,
@@ -214,7 +214,7 @@ class Jit:
     ) -> None:
         """Tune all that compute it, for equal parts of the budget."""
         for offer in asked.offers:
-            self._tune_one(offer, wait, pause, self._budget / len(asked.offers))
+            self._tune_one(offer, wait, pause, self._budget_s / len(asked.offers))
 
     def _tune_one(
         self, offer: CallOffer, wait: bool, pause: Callable[[], None], budget_s: float
@@ -253,7 +253,7 @@ def jit(
     *,
     key: Callable[..., Any],
     tune: Tune = ...,
-    budget: float = ...,
+    budget_s: float = ...,
     store: LogPath | Database | None = ...,
     target: Target | str | None = ...,
     at_exit: bool = ...,
@@ -266,7 +266,7 @@ def jit(
     *,
     key: None = ...,
     tune: Tune = ...,
-    budget: float = ...,
+    budget_s: float = ...,
     store: LogPath | Database | None = ...,
     target: Target | str | None = ...,
     at_exit: bool = ...,
@@ -278,7 +278,7 @@ def jit(
     *,
     key: Callable[..., Any] | None = None,
     tune: Tune = "off",
-    budget: float = 60.0,
+    budget_s: float = 60.0,
     store: LogPath | Database | None = None,
     target: Target | str | None = None,
     at_exit: bool = True,
@@ -307,7 +307,7 @@ def jit(
         tune: ``"off"`` uses the records of the store; ``"first"`` tunes a new workload at its
             first call; ``"background"`` uses the best kernel so far, tunes while this process is
             idle, and then switches to the better kernel. Each trial's answer is checked.
-        budget: seconds for each workload; also a limit, besides one minute, for the check of a
+        budget_s: seconds for each workload; also a limit, besides one minute, for the check of a
             configuration that was tuned for other shapes.
         store: where the records are: a path or a URL, shared by processes; by default a log in the
             cache folder. One process of a machine tunes a workload, and all use its records.
@@ -320,7 +320,7 @@ def jit(
 
     Example::
 
-        @autotune.jit(my_gemm, tune="background", budget=60)
+        @autotune.jit(my_gemm, tune="background", budget_s=60)
         def gemm(a, b, c):
             return a.shape[0], b.shape[1], a.shape[1]
 
@@ -331,14 +331,14 @@ def jit(
     check = Check(TunerError, "jit")
     source_of("jit", template)
     check.one_of("tune", tune, ("off", "first", "background"))
-    check.number("budget", budget, least=0.001)
+    check.number("budget_s", budget_s, least=0.001)
     check.flag("at_exit", at_exit)
     chosen = None if target is None else Target(target)
 
     def make(function: Callable[..., Any]) -> Jit:
         if not callable(function):
             check.refuse("key", "a function of the arguments of a call", function)
-        return Jit(template, function, tune, budget, RecordStore(store), chosen, at_exit)
+        return Jit(template, function, tune, budget_s, RecordStore(store), chosen, at_exit)
 
     return make if key is None else make(key)
 

@@ -102,7 +102,7 @@ def test_an_operator_is_checked_compiled_exported_and_differentiated(torch, log)
 @pytest.mark.parametrize("tune", ["first", "background"])
 def test_a_template_is_tuned_at_its_call(torch, here, tune):
     function = autotune.jit(
-        scale, key=lambda x, y: (x.shape[0],), tune=tune, budget=20, store=here / "jit.log"
+        scale, key=lambda x, y: (x.shape[0],), tune=tune, budget_s=20, store=here / "jit.log"
     )
     x, y = torch.randn(1 << 20, device="cuda"), torch.zeros(1 << 20, device="cuda")
     function(x, y)

@@ -335,18 +335,18 @@ def test_what_was_tuned_before_a_template_changed_is_no_choice(
     put(log, changed(name, "older"), (100,), 1, 1e-6)
     monkeypatch.delitem(TASK_TABLE, name)
     function = autotune.jit(
-        changed(name, "newer"), key=length, tune=tune, budget=30, store=log, target="llvm"
+        changed(name, "newer"), key=length, tune=tune, budget_s=30, store=log, target="llvm"
     )
     assert run(function, 100).origin == origin
     assert (len(list(open_database(log).records())) > 1) == (tune == "first")
 
 
 def test_a_new_workload_is_tuned_at_its_first_call(log, here):
-    function = autotune.jit(scale, key=length, tune="first", budget=30, store=log, target="llvm")
+    function = autotune.jit(scale, key=length, tune="first", budget_s=30, store=log, target="llvm")
     assert run(function, 100).origin == "exact"
     trials = len(list(open_database(log).records()))
     assert trials == 3
-    again = autotune.jit(scale, key=length, tune="first", budget=30, store=log, target="llvm")
+    again = autotune.jit(scale, key=length, tune="first", budget_s=30, store=log, target="llvm")
     assert run(again, 100).origin == "exact"
     assert len(list(open_database(log).records())) == trials
 
@@ -354,7 +354,7 @@ def test_a_new_workload_is_tuned_at_its_first_call(log, here):
 def test_a_workload_is_tuned_in_the_background_while_calls_are_answered(log, here, monkeypatch):
     monkeypatch.setattr(background, "IDLE_S", 0.2)
     function = autotune.jit(
-        scale, key=length, tune="background", budget=30, store=log, target="llvm"
+        scale, key=length, tune="background", budget_s=30, store=log, target="llvm"
     )
     assert run(function, 200).origin == "default"
     assert background.WORKER.join(60)
@@ -371,7 +371,7 @@ def test_a_template_that_is_wrong_is_never_taken(log, here):
         defines = {"N": n, "F": cfg["factor"].val}
         return autotune.SourceKernel("f", text, args, defines, reference=lambda x: 2 * x)
 
-    function = autotune.jit(sometimes, key=length, tune="first", budget=30, store=log,
+    function = autotune.jit(sometimes, key=length, tune="first", budget_s=30, store=log,
                             target="llvm")  # fmt: skip
     assert run(function, 64).origin == "exact"
 
@@ -410,7 +410,7 @@ AT_EXIT = """
     import numpy
     from test_jit import autotune, background, length, run, scale
     background.IDLE_S = 3600  # so that it is not idle before it ends, however slow its machine
-    function = autotune.jit(scale, key=length, tune="background", budget=20, store={log!r},
+    function = autotune.jit(scale, key=length, tune="background", budget_s=20, store={log!r},
                             target="llvm", at_exit={at_exit})
     assert run(function, 300).origin == "default"
     print("ended")
@@ -433,7 +433,7 @@ def test_what_had_no_time_is_tuned_when_the_program_has_ended(log, at_exit, requ
     ("options", "message"),
     [
         ({"tune": "later"}, "jit: tune must be one of"),
-        ({"budget": 0}, "jit: budget must be a number of at least"),
+        ({"budget_s": 0}, "jit: budget_s must be a number of at least"),
         ({"key": 3}, "jit: key must be a function"),
         ({"at_exit": "yes"}, "jit: at_exit must be"),
     ],

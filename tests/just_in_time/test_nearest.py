@@ -152,7 +152,7 @@ def test_a_check_ends_after_the_budget(log, here):
     slow = total_of(lambda x: time.sleep(3) or x.sum(keepdims=True), "tests.jit.total_slowly")
     put(log, slow, (64,), 2, 1e-6)
     started = time.monotonic()
-    function = autotune.jit(slow, key=length, store=log, target="llvm", budget=0.1)
+    function = autotune.jit(slow, key=length, store=log, target="llvm", budget_s=0.1)
     assert summed(function, 100).origin == "default"
     task = autotune.create(slow, args=(100,), target="llvm")
     assert "longer than 0.1 s" in verification.remembered(task, task.config_space.get(2))

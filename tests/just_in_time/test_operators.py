@@ -123,7 +123,7 @@ def test_what_was_tuned_for_other_shapes_is_checked_and_used(shares, tmp_path):
 
 
 def test_all_templates_are_tuned_where_that_is_asked_for(shares, tmp_path):
-    function = shares(tune="first", budget=20)
+    function = shares(tune="first", budget_s=20)
     chosen = run(function, (4, 5))
     assert chosen.origin == "exact"
     found = open_database(tmp_path / "store.log").records()
