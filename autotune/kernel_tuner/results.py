@@ -14,7 +14,7 @@ from autotune.kernel_tuner.util import (
     InvalidConfig,
     RuntimeFailedConfig,
 )
-from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult
+from autotune.measure.types import MeasureErrorNo, MeasureInput, MeasureResult, median
 from autotune.utils.check import shown
 
 Result = dict[str, Any]
@@ -30,7 +30,10 @@ _KINDS: Mapping[MeasureErrorNo, type[ErrorConfig]] = {
 
 
 def result_of(inp: MeasureInput, result: MeasureResult) -> Result:
-    """Return the result of a trial; ``time`` is an `ErrorConfig` if it failed."""
+    """Return the result of a trial; ``time`` is the median of ``times``.
+
+    If it failed, ``time`` is an `ErrorConfig`.
+    """
     found = {name: entity.val for name, entity in inp.config.recorded.items()}  # type: ignore[attr-defined]
     found |= _times(result.costs, result.ok, MeasureErrorNo(result.error_no))
     if not result.ok:
@@ -46,7 +49,7 @@ def _times(costs: Sequence[float], ok: bool, error_no: MeasureErrorNo) -> Result
     if not ok:
         kind = _KINDS.get(error_no, RuntimeFailedConfig)
         return {"time": kind(kind.__name__)}
-    return {"time": sum(costs) / len(costs) * _MS, "times": [cost * _MS for cost in costs]}
+    return {"time": median(costs) * _MS, "times": [cost * _MS for cost in costs]}
 
 
 def cached_result(trial: Trial) -> Result:

@@ -17,19 +17,19 @@ from autotune.workload import Candidate, Reference, Workload
 
 def median(samples: Sequence[float]) -> float:
     """Return the middle of the samples, or the mean of the two in the middle."""
-    middle = middle_of(samples)
+    ordered = sorted(samples)
+    half = (len(ordered) - 1) // 2
+    middle = ordered[half : len(ordered) - half]
     return sum(middle) / len(middle)
 
 
-def middle_of(samples: Sequence[float]) -> tuple[float, ...]:
-    """Return the middle sample, or the middle two of an even number, in ascending order.
+def without_extremes(samples: Sequence[float]) -> tuple[float, ...]:
+    """Return the samples in ascending order, of more than two without the least and the greatest.
 
-    AutoTVM drops the least and the greatest of more than two costs; this repeats that until at
-    most two are left.
+    These are the costs that AutoTVM keeps. Their median is that of all samples.
     """
     ordered = sorted(samples)
-    half = (len(ordered) - 1) // 2
-    return tuple(ordered[half : len(ordered) - half])
+    return tuple(ordered[1:-1] if len(ordered) > 2 else ordered)
 
 
 # Nothing runs in less than a picosecond; what says so did not time anything.
@@ -117,8 +117,8 @@ class MeasureResult(_Result):
     what it knows, in place of ``evidence``.
 
     Attributes:
-        costs: seconds per run; of our own trials the middle one or two of the samples, so that
-            their mean, which AutoTVM takes, is the median of all. Empty when the trial failed.
+        costs: seconds per run, one number for each sample, without the least and the greatest of
+            more than two, as in AutoTVM. Empty when the trial failed.
         error_no: a `MeasureErrorNo`.
         all_cost: seconds this trial took in all, build included.
         timestamp: seconds since the epoch when it ended.
@@ -193,7 +193,7 @@ class MeasureResult(_Result):
 
     @property
     def mean(self) -> float:
-        """Mean of `costs`, as AutoTVM ranks; of our own records it equals `seconds`."""
+        """Mean of `costs`, by which AutoTVM ranks."""
         if not self.ok or not self.costs:
             return float("inf")
         return _time(sum(self.costs) / len(self.costs))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from autotune.errors import MeasureError
 from autotune.measure.evidence import Evidence
-from autotune.measure.types import middle_of
+from autotune.measure.types import without_extremes
 from autotune.runtime.timing import (
     Clocks,
     Sampler,
@@ -82,8 +82,8 @@ class TimingPolicy:
 
 
 def costs_of(timing: Timing) -> tuple[float, ...]:
-    """Return what goes into the record: what is in the middle, whose mean is the median."""
-    return middle_of(timing.samples_s)
+    """Return the costs of a record; their median is that of all samples."""
+    return without_extremes(timing.samples_s)
 
 
 def scale_timing(timing: Timing, factor: float) -> Timing:

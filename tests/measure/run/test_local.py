@@ -122,8 +122,8 @@ def test_a_record_keeps_what_proves_its_time(task):
     assert extra["resources"]["code_bytes"] > 0
     assert extra["verified"] is False  # the template has no reference
     assert "roofline" not in extra  # the template declares no bytes
-    assert len(result.costs) == 2 - extra["samples"] % 2
-    assert np.mean(result.costs) == pytest.approx(result.seconds)
+    assert len(result.costs) == extra["samples"] - 2
+    assert np.median(result.costs) == pytest.approx(result.seconds)
     assert result.spread == extra["noise_floor"]
     assert result.all_cost > 0
     assert abs(result.timestamp - time.time()) < 60
