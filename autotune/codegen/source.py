@@ -70,7 +70,12 @@ def _check_arch(kernel: Kernel, target: Target) -> None:
 
 @collection_paused()
 def kernel_of_function(function: LoweredFunction, language: Language) -> Kernel:
-    """Print a lowered function in a language, ``"c"`` or ``"cuda"``."""
+    """Print a lowered function in a language, ``"c"`` or ``"cuda"``.
+
+    Raises:
+        LoweringError: the function can be printed only; the message says why.
+    """
+    function.check_finished()
     dialect: Dialect = part(of_language(language).dialect)
     needs: set[str] = set()
     names = Names()

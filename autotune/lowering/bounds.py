@@ -27,6 +27,7 @@ from autotune.lowering.extents import (
 from autotune.lowering.plan import Plan, StagePlan, Thread
 from autotune.lowering.regions import Region, clip, cover, relax, whole
 from autotune.lowering.shared_work import check_shared_work
+from autotune.lowering.unfinished import is_unattached, unattached
 from autotune.te.schedule import Schedule
 from autotune.te.stage import Stage
 from autotune.te.tensor import ComputeOp
@@ -35,22 +36,40 @@ Read = tuple[StagePlan, ProducerLoad]
 
 
 def infer_bounds(
-    schedule: Schedule, simplifier: BodySimplifier, kept: Sequence[Stage], gpu: bool
+    schedule: Schedule,
+    simplifier: BodySimplifier,
+    kept: Sequence[Stage],
+    gpu: bool,
+    shown: bool = False,
 ) -> Plan:
-    """Plan all stages that are computed; ``kept`` are those whose result the caller gets."""
-    return _Inference(schedule, simplifier, set(kept), gpu).run()
+    """Plan all stages that are computed.
+
+    Args:
+        schedule: of the stages.
+        simplifier: of the lowering.
+        kept: the stages whose result the caller gets.
+        gpu: whether kernels run on a GPU.
+        shown: whether the loops are printed only, so that stages may not be attached yet.
+    """
+    return _Inference(schedule, simplifier, set(kept), gpu, shown).run()
 
 
 class _Inference:
     """The state of one inference: plans and reads found so far."""
 
     def __init__(
-        self, schedule: Schedule, simplifier: BodySimplifier, kept: set[Stage], gpu: bool
+        self,
+        schedule: Schedule,
+        simplifier: BodySimplifier,
+        kept: set[Stage],
+        gpu: bool,
+        shown: bool,
     ) -> None:
         self.schedule = schedule
         self.simplifier = simplifier
         self.kept = kept
         self.gpu = gpu
+        self.shown = shown
         self.plans: dict[Stage, StagePlan] = {}
         self.threads: dict[tuple[Stage, str], Thread] = {}
         self.virtual: dict[tuple[Stage, IterVar], Thread] = {}
@@ -190,11 +209,8 @@ class _Inference:
         """Return the memory of a stage: what was asked for, or what fits where it is computed."""
         asked = stage.scope or "global"
         if root is stage or not self.gpu:
-            if root is stage and self.gpu and asked != "global":
-                raise LoweringError(
-                    f"set_scope: {stage.op.name} has scope {asked!r} but is computed in loops of "
-                    "its own; attach it inside a kernel with compute_at"
-                )
+            if root is stage and self.gpu and is_unattached(stage) and not self.shown:
+                raise LoweringError(unattached(stage))
             return "global" if root is stage else "local"
         if asked != "global":
             # Memory of a warp is what its threads share: shared memory serves.
@@ -370,7 +386,7 @@ def infer_bound(schedule: Schedule) -> dict[IterVar, Range]:
     """
     simplifier = BodySimplifier(schedule.stage_map)
     outputs = [schedule[op] for op in schedule.outputs]
-    plan = infer_bounds(schedule, simplifier, outputs, schedule.binds_threads())
+    plan = infer_bounds(schedule, simplifier, outputs, schedule.binds_threads(), shown=True)
     found: dict[IterVar, Range] = {}
     for stage, one in plan.stages.items():
         for axis, extent in one.extents.items():

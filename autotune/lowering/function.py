@@ -38,6 +38,8 @@ class LoweredKernel:
         shared: the shared buffers that the body allocates.
         local: the private buffers that the body allocates.
         vthreads: copies of the innermost statements that virtual threads made, at most.
+        stage: name of the stage that it computes; empty for a CPU.
+        unfinished: why it cannot be launched on a GPU yet; such a kernel can be printed only.
     """
 
     name: str
@@ -48,6 +50,8 @@ class LoweredKernel:
     shared: tuple[Buffer, ...] = ()
     local: tuple[Buffer, ...] = ()
     vthreads: int = 1
+    stage: str = ""
+    unfinished: str = ""
 
     @property
     def shared_bytes(self) -> int:
@@ -92,6 +96,16 @@ class LoweredFunction:
         """Whether its kernels are launched over a grid of threads."""
         return of_language(self.target_kind).on_gpu
 
+    def check_finished(self) -> None:
+        """Raise if a kernel can be printed only.
+
+        Raises:
+            LoweringError: the message says which stage it is of, and what to do.
+        """
+        for kernel in self.kernels:
+            if kernel.unfinished:
+                raise LoweringError(kernel.unfinished)
+
     def __getitem__(self, name: str) -> LoweredFunction:
         """Return the function called ``name``, as TVM's modules do.
 
@@ -125,7 +139,10 @@ class LoweredFunction:
             lines.append(f"  workspace {printer.name_of(buffer)}: {_typed(buffer)}")
         for kernel in self.kernels:
             indent = "  "
-            if self.on_gpu:
+            if kernel.unfinished:
+                lines.append(f"  loops of {kernel.stage}, no kernel yet:")
+                indent = "    "
+            elif self.on_gpu:
                 grid = ", ".join(map(printer.expr, kernel.grid))
                 lines.append(f"  launch {kernel.name} grid=({grid}) block={kernel.block}:")
                 indent = "    "

@@ -25,6 +25,7 @@ from autotune.lowering.nest import make_nests
 from autotune.lowering.passes.draft import Draft
 from autotune.lowering.passes.table import PASSES
 from autotune.lowering.plan import Plan
+from autotune.lowering.unfinished import is_unattached, unattached, unbound
 from autotune.target import Limits
 from autotune.target.backends import of_language, of_threads
 from autotune.te.location import user_line
@@ -48,6 +49,9 @@ def lower(
     name: str = "main",
 ) -> LoweredFunction:
     """Return the loops of a schedule; printing the result shows them.
+
+    While a schedule for a GPU is being written, stages whose loops are not bound to threads yet
+    are printed too; `build` refuses them.
 
     Args:
         schedule: what to lower; it is not changed.
@@ -79,7 +83,8 @@ def lower_schedule(
         schedule: what to lower.
         args: the tensors and variables that the function takes.
         name: of the function; its kernels are called after it.
-        target_kind: ``"cuda"`` or ``"c"``; by default what the bound thread axes say.
+        target_kind: ``"cuda"`` or ``"c"``; by default what the bound thread axes say, and stages
+            for a GPU without threads are lowered for printing only (`LoweredKernel.unfinished`).
         hook: sees what each pass leaves.
         limits: of the GPU; they are checked as soon as they can be.
 
@@ -115,6 +120,8 @@ class _Lowering:
         self.tensors = [each for each in args if isinstance(each, Tensor)]
         self.name = name
         self.hook = hook
+        # For no target yet: the loops are printed, while some may still have to be bound.
+        self.shown = target_kind is None
         bound = target_kind is None and schedule.binds_threads()
         self.backend = of_threads(bound) if target_kind is None else of_language(target_kind)
         self.gpu = self.backend.on_gpu
@@ -128,7 +135,8 @@ class _Lowering:
     def run(self) -> LoweredFunction:
         """Run all passes."""
         kept = self._kept()
-        plan = infer_bounds(self.schedule, self.simplifier, [stage for stage, _ in kept], self.gpu)
+        stages = [stage for stage, _ in kept]
+        plan = infer_bounds(self.schedule, self.simplifier, stages, self.gpu, self.shown)
         self._seen("infer_bounds", plan)
         buffers = [self._argument_buffer(tensor) for tensor in self.tensors]
         places = zip(self._places(), buffers, strict=True)
@@ -226,6 +234,10 @@ class _Lowering:
         else:
             drafts = [self._draft(plan, i, each, params) for i, (each, _) in enumerate(nests)]
             kernels = [self._kernel(n, d) for d, (_, n) in zip(drafts, nests, strict=True)]
+            kernels = [
+                replace(one, stage=stage.op.name, unfinished=self._unfinished(plan, stage))
+                for one, (stage, _) in zip(kernels, nests, strict=True)
+            ]
         self._seen("kernels", kernels)
         return kernels
 
@@ -233,12 +245,8 @@ class _Lowering:
         self, plan: Plan, number: int, stage: Stage, params: Sequence[Buffer | Var]
     ) -> Draft:
         threads = [t for (root, _), t in plan.threads.items() if root is stage]
-        if not threads and not _binds_threads_of(plan, stage):
-            raise LoweringError(
-                f"{stage.op.name}: it is computed at the root for a GPU, but none of its loops is "
-                "bound to a thread axis; bind its loops to blockIdx and threadIdx, or put it into "
-                "another stage with compute_at or compute_inline"
-            )
+        if not (self.shown or threads or _binds_threads_of(plan, stage)):
+            raise LoweringError(unbound(stage))
         blocks = [t for t in threads if t.tag.startswith("blockIdx")]
         return Draft(
             name=f"{self.name}_kernel{number}",
@@ -258,6 +266,14 @@ class _Lowering:
             self._seen(each.name, stmt)
         assert draft.kernel is not None
         return replace(draft.kernel, body=stmt)
+
+    def _unfinished(self, plan: Plan, stage: Stage) -> str:
+        """Return why the loops of a stage are no kernel yet; empty if they are one."""
+        if not self.shown:
+            return ""
+        if is_unattached(stage):
+            return unattached(stage)
+        return "" if _binds_threads_of(plan, stage) else unbound(stage)
 
 
 def _binds_threads_of(plan: Plan, root: Stage) -> bool:

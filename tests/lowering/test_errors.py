@@ -4,6 +4,7 @@ import pytest
 import workloads
 
 from autotune import te
+from autotune.driver import build, lower
 from autotune.errors import InstantiationError, LoweringError
 from autotune.lowering import lower_schedule
 from autotune.target import Limits
@@ -42,7 +43,31 @@ def test_stages_that_disagree_about_threads():
 def test_a_gpu_stage_with_no_thread():
     A, _, C, s = two_stages()
     bind(s, C, s[C].op.axis[0], "blockIdx.x")
-    refused(s, [A, C], "B", "none of its loops is bound", "compute_at")
+    refused(s, [A, C], "B", "none of its loops is bound", "compute_at", target_kind="cuda")
+
+
+def test_loops_for_a_gpu_that_are_not_bound_yet_are_printed_and_not_built():
+    A, _, C, s = two_stages()
+    bind(s, C, s[C].op.axis[0], "blockIdx.x")
+    lowered = lower(s, [A, C])
+    text = str(lowered)
+    assert "loops of B, no kernel yet:\n    for i in" in text
+    assert "launch main_kernel1 grid=(64, 1, 1)" in text
+    for arguments in ((lowered,), (s, [A, C])):
+        with pytest.raises(LoweringError, match="B: .* none of its loops is bound"):
+            build(*arguments, target="cuda -arch=sm_90")
+
+
+def test_a_cache_that_is_not_attached_yet_is_printed_and_not_built():
+    A, B, C, s = two_stages()
+    shared = s.cache_read(A, "shared", [B])
+    bind(s, B, s[B].op.axis[0], "blockIdx.x")
+    bind(s, C, s[C].op.axis[0], "blockIdx.x")
+    bind(s, shared, s[shared].op.axis[0], "threadIdx.x")
+    lowered = lower(s, [A, C])
+    assert "loops of A.shared, no kernel yet:" in str(lowered)
+    with pytest.raises(LoweringError, match="A.shared has scope 'shared' .* compute_at"):
+        build(lowered, target="cuda -arch=sm_90")
 
 
 def test_a_reader_outside_the_loop():
@@ -85,7 +110,7 @@ def test_shared_memory_outside_a_kernel():
     for T in (B, C):
         bind(s, T, s[T].op.axis[0], "threadIdx.x")
     s[B].set_scope("shared")
-    refused(s, [A, C], "set_scope", "B", "compute_at")
+    refused(s, [A, C], "set_scope", "B", "compute_at", target_kind="cuda")
 
 
 def test_a_size_that_nothing_says():
