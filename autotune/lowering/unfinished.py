@@ -8,8 +8,8 @@ from autotune.te.stage import Stage
 def unbound(stage: Stage) -> str:
     """Say that a stage runs on no thread."""
     return (
-        f"{stage.op.name}: it is computed at the root for a GPU, but none of its loops is bound to "
-        "a thread axis; bind its loops to blockIdx and threadIdx, or put it into another stage "
+        f"{stage.op.name}: it is computed at the root for a GPU, but none of its loops is bound "
+        "to a thread axis; bind its loops to blockIdx and threadIdx, or put it into another stage "
         "with compute_at or compute_inline"
     )
 

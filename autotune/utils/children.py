@@ -8,6 +8,9 @@ leads a process group of its own, and everything it starts is in that group and 
 - when the parent dies in whatever way, because the request pipe then ends, and the child kills its
   group at that.
 
+A process that waits for a device inside of Linux does not end when it is killed, until the device
+answers. It is waited for half a minute, and left to Linux then (`Child.stuck`).
+
 Messages travel over two private pipes. What the child, or a kernel in it, prints goes to a third
 one, of which the parent keeps the end for error messages. Requests are pickled plain data; replies
 are JSON, so a corrupted child can send a malformed reply but cannot run code in the parent.
@@ -18,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
 import pickle
 import select
@@ -32,6 +36,7 @@ from typing import Any
 
 from autotune.errors import AutotuneError
 from autotune.utils.deadline import LOOK_S, Deadline
+from autotune.utils.exits import END_S, describe_exit, leave_behind
 
 _PACKAGE = Path(__file__).parent.parent
 _HEADER = struct.Struct("<I")
@@ -70,16 +75,6 @@ class ChildDied(AutotuneError):
     def __init__(self, message: str, exit_code: int | None = None) -> None:
         super().__init__(message)
         self.exit_code = exit_code
-
-
-def describe_exit(code: int) -> str:
-    """Say how a process ended: ``killed by SIGSEGV`` or ``exited with status 3``."""
-    if code >= 0:
-        return f"exited with status {code}"
-    try:
-        return f"killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"killed by signal {-code}"
 
 
 def framed(payload: bytes) -> memoryview:
@@ -171,6 +166,9 @@ class Child:
 
     Only that thread may send and receive; `kill`, `pause` and `resume` may be called from any.
 
+    Attributes:
+        stuck: if it did not end when it was killed: what is known of it.
+
     Args:
         module: a module of this package with ``main(port: autotune.utils.child.Port)``.
         environment: variables added to the child's environment.
@@ -224,6 +222,8 @@ class Child:
         os.set_blocking(self._requests, False)
         self._closed = False
         self._parent = os.getpid()
+        self._killed_at = math.inf
+        self.stuck = ""
 
     @property
     def pid(self) -> int:
@@ -263,6 +263,8 @@ class Child:
         deadline = Deadline(timeout_s)
         while (payload := self._replies.take()) is None:
             ready = self._poll.poll(min(deadline.left_s(), LOOK_S) * 1e3)
+            if not ready and time.monotonic() > self._killed_at + END_S:
+                raise self._death()
             if not ready and not deadline.left_s():
                 raise ChildTimeout(f"no answer within {timeout_s:g} s\nfrom process {self.pid}")
             for fd, _ in ready:
@@ -314,13 +316,25 @@ class Child:
         try:
             code = self._process.wait(timeout=1)
         except subprocess.TimeoutExpired:
-            self._signal(signal.SIGKILL)
-            code = self._process.wait()
+            self.kill()
+            self._await_end()
+            if self.stuck:
+                return ChildDied(self.stuck)
+            code = self._process.returncode
         self._drain_output()
         # What differs from one death to the next stands behind the first line, by which failures
         # are counted.
         printed = self.output or "nothing"
         return ChildDied(f"{describe_exit(code)}\nprocess {self.pid} printed: {printed}", code)
+
+    def _await_end(self) -> None:
+        """Wait for the end of the killed process, or until it is certain that it is stuck."""
+        if self.stuck:
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=max(0.0, self._killed_at + END_S - time.monotonic()))
+            return
+        self.stuck = leave_behind(self._process)
 
     def pause(self) -> None:
         """Stop the whole process group.
@@ -340,6 +354,7 @@ class Child:
 
     def kill(self) -> None:
         """Kill the whole process group; a waiting `receive` then raises `ChildDied`."""
+        self._killed_at = min(self._killed_at, time.monotonic())
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -353,11 +368,14 @@ class Child:
             return
 
     def close(self) -> None:
-        """Kill what still runs and release the pipes. By the owner, once or more."""
+        """Kill what still runs and release the pipes. By the owner, once or more.
+
+        A process that does not end (`stuck`) is left behind.
+        """
         if self._closed:
             return
         self.kill()
-        self._process.wait()
+        self._await_end()
         self._closed = True
         for fd in (self._requests, self._replies.fd, self._output_fd, self._armed_fd):
             os.close(fd)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from autotune.utils.deadline import LOOK_S, Deadline
 from autotune.utils.environment import with_variables
+from autotune.utils.exits import END_S, leave_behind
 
 # How long the pipe of a killed command may stay open before what it printed is given up.
 _DRAIN_S = 5.0
@@ -85,7 +86,12 @@ def _killed(process: subprocess.Popen[str]) -> tuple[int, str]:
     except subprocess.TimeoutExpired:
         # A descendant that cut its ties holds the pipe; the command itself is gone.
         output = ""
-    return process.wait(), output
+    try:
+        return process.wait(END_S), output
+    except subprocess.TimeoutExpired:  # it waits in the kernel, for a disk perhaps
+        assert process.stdout is not None
+        process.stdout.close()
+        return -signal.SIGKILL, f"{output}{leave_behind(process)}\n"
 
 
 def kill_tree(root: int) -> None:

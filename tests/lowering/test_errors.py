@@ -54,7 +54,7 @@ def test_loops_for_a_gpu_that_are_not_bound_yet_are_printed_and_not_built():
     assert "loops of B, no kernel yet:\n    for i in" in text
     assert "launch main_kernel1 grid=(64, 1, 1)" in text
     for arguments in ((lowered,), (s, [A, C])):
-        with pytest.raises(LoweringError, match="B: .* none of its loops is bound"):
+        with pytest.raises(LoweringError, match=r"B: .* none of its loops is bound"):
             build(*arguments, target="cuda -arch=sm_90")
 
 
@@ -66,7 +66,7 @@ def test_a_cache_that_is_not_attached_yet_is_printed_and_not_built():
     bind(s, shared, s[shared].op.axis[0], "threadIdx.x")
     lowered = lower(s, [A, C])
     assert "loops of A.shared, no kernel yet:" in str(lowered)
-    with pytest.raises(LoweringError, match="A.shared has scope 'shared' .* compute_at"):
+    with pytest.raises(LoweringError, match=r"A\.shared has scope 'shared' .* compute_at"):
         build(lowered, target="cuda -arch=sm_90")
 
 

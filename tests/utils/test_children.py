@@ -5,12 +5,16 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from autotune.utils.children import Child, ChildDied, ChildTimeout, describe_exit
+from autotune.measure.process.worker import StartFailed, Worker
+from autotune.utils import command
+from autotune.utils.children import Child, ChildDied, ChildTimeout
+from autotune.utils.exits import describe_exit
 
 HERE = Path(__file__).parent
 
@@ -185,6 +189,85 @@ def test_a_child_paused_while_it_starts_dies_when_the_parent_is_killed():
         pid = int(parent.stdout.readline())
         parent.send_signal(signal.SIGKILL)
     assert gone(pid)
+
+
+@pytest.fixture
+def stuck():
+    """Returns a function after whose call a process does not end when it is killed.
+
+    Another process traces it, and so holds it where it would end, as a driver does that waits for
+    its device.
+    """
+    tracers = []
+
+    def trace(pid: int) -> None:
+        seize, trace_exit = 0x4206, 0x40
+        text = f"""
+            import ctypes, time
+            libc = ctypes.CDLL(None, use_errno=True)
+            failed = libc.ptrace({seize}, {pid}, None, ctypes.c_void_p({trace_exit}))
+            print(ctypes.get_errno() if failed else 0, flush=True)
+            time.sleep(60)
+        """
+        tracer = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(text)], stdout=subprocess.PIPE, text=True
+        )
+        tracers.append(tracer)
+        error = int(tracer.stdout.readline())
+        if error:
+            pytest.skip(f"processes may not be traced here: {os.strerror(error)}")
+
+    yield trace
+    for tracer in tracers:
+        with tracer:
+            tracer.kill()
+
+
+def test_a_child_that_does_not_end_when_it_is_killed_is_left_behind(child, stuck, monkeypatch):
+    monkeypatch.setattr("autotune.utils.children.END_S", 0.3)
+    child.send(("sleep", 60))
+    stuck(child.pid)
+    child.kill()
+    with pytest.raises(ChildDied, match=r"was killed, but has not ended within .*: its state is"):
+        child.receive(60)
+    started = time.monotonic()
+    child.close()
+    assert time.monotonic() - started < 10
+    assert "left behind" in child.stuck
+    assert not child.alive
+
+
+def test_what_a_stuck_process_waits_for_no_other_is_started_to_wait_for(stuck, monkeypatch):
+    monkeypatch.syspath_prepend(str(HERE))
+    monkeypatch.setattr("autotune.utils.children.END_S", 0.3)
+    worker = Worker("echo_worker", "hello", dict, bare=())
+    assert worker.ask({"sleep": 0}, timeout_s=10) == {"slept": 0}
+    stuck(worker.pid)
+    with pytest.raises(ChildTimeout):
+        worker.ask({"sleep": 60}, timeout_s=0.2)
+    with pytest.raises(StartFailed, match="was killed, but has not ended"):
+        worker.ask({"sleep": 0}, timeout_s=10)
+    assert worker.starts == 1
+
+
+def test_a_command_that_does_not_end_when_it_is_killed_is_left_behind(
+    stuck, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("autotune.utils.command.END_S", 0.3)
+    monkeypatch.setattr("autotune.utils.command._DRAIN_S", 0.3)
+    ready = tmp_path / "ready"
+
+    def trace() -> None:
+        while not (ready.exists() and ready.read_text()):
+            time.sleep(0.01)
+        stuck(int(ready.read_text()))
+
+    tracing = threading.Thread(target=trace)
+    tracing.start()
+    completed = command.run(["sh", "-c", f"echo $$ > {ready}; sleep 60; true"], timeout_s=3)
+    tracing.join()
+    assert completed.timed_out
+    assert "was killed, but has not ended" in completed.output
 
 
 def test_exits_are_described_in_words():

@@ -26,9 +26,10 @@ from contextlib import ExitStack
 
 from autotune.measure.process.died import Died
 from autotune.utils.child import Port, die_with_parent
-from autotune.utils.children import ChildDied, FrameReader, describe_exit, write_frame
+from autotune.utils.children import ChildDied, FrameReader, write_frame
 from autotune.utils.command import end_children
 from autotune.utils.deadline import LOOK_S, Deadline
+from autotune.utils.exits import describe_exit
 from autotune.utils.plain_data import mapping
 
 Speak = Callable[[str], None]

@@ -75,6 +75,7 @@ class Worker(Generic[Reply]):
         self._starting = starting or threading.Lock()
         self._child: Child | None = None
         self._over = threading.Event()
+        self._stuck = ""
         self.starts = 0
         self.answered = 0
 
@@ -138,7 +139,8 @@ class Worker(Generic[Reply]):
         """Start a child if none lives, and wait until it is ready.
 
         One that dies while it starts, lacks resources to, or does not get ready within a minute,
-        is replaced a few times, after a growing pause.
+        is replaced a few times, after a growing pause. One that could not be killed is not
+        replaced: what it waits for, another would wait for as well.
 
         Raises:
             StartFailed: none could be started; the message says why.
@@ -149,6 +151,8 @@ class Worker(Generic[Reply]):
         attempts = Attempts()
         while True:
             self.rest(attempts.pause_s)
+            if self._stuck:
+                raise self._failure(self._stuck)
             try:
                 return self._begin()
             except _NotReady as error:
@@ -233,6 +237,7 @@ class Worker(Generic[Reply]):
         child, self._child = self._child, None
         if child is not None:
             child.close()
+            self._stuck = child.stuck
 
 
 def _one_line(error: ChildDied) -> str:

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from autotune.errors import CompilerCrashed, CompilerMissing
 from autotune.utils import environment
-from autotune.utils.children import describe_exit
 from autotune.utils.command import Completed, run
+from autotune.utils.exits import describe_exit
 from autotune.utils.files import read_own, write_atomically
 from autotune.utils.scratch import temporary_folder
 

@@ -252,7 +252,8 @@ def _end(process: subprocess.Popen[str]) -> None:
         process.wait(5)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(5)
     finally:  # also of an interrupt
         if process.stdout is not None:
             process.stdout.close()
