@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from autotune.utils.files import publish
 _TIMEOUT_S = 600.0
 # Kinds of files with device code alone, which `DeviceModule.save` writes.
 DEVICE_FILES = (".ptx", ".cu", ".c")
+# Begins the last line of PTX that was written here.
+_MARK = "\n// autotune: "
 
 
 class DeviceModule:
@@ -70,17 +73,20 @@ class DeviceModule:
             check.refuse(
                 "file_name", f"a name that ends with one of {', '.join(forms)}", path.name
             )
-        content = (
-            ptx_of(self._kernel, self._target.arch or "", _TIMEOUT_S)
-            if form == "ptx"
-            else self._kernel.source.encode()
-        )
+        content = self._kernel.source
+        if form == "ptx":
+            arch = self._target.arch or ""
+            content = _signed(self._kernel, ptx_of(self._kernel, arch, _TIMEOUT_S).decode())
         try:
-            publish(path, content)
+            publish(path, content.encode())
         except OSError as error:
             raise KernelError(
                 f"{self._kernel.name}: save: cannot write {path}: {error.strerror}"
             ) from error
+
+    def is_of(self, kernel: Kernel) -> bool:
+        """Returns whether it is the device code of this kernel."""
+        return self._kernel.source == kernel.source
 
 
 class DeviceFile:
@@ -102,3 +108,15 @@ class DeviceFile:
         """Return its text; ``fmt`` is accepted for scripts of TVM."""
         del fmt
         return self.path.read_text("utf-8", errors="replace")
+
+    def is_of(self, kernel: Kernel) -> bool:
+        """Returns whether it holds what `DeviceModule.save` wrote for this kernel, unchanged."""
+        text = self.get_source()
+        code, mark, _ = text.rpartition(_MARK)
+        return text == kernel.source or bool(mark) and text == _signed(kernel, code)
+
+
+def _signed(kernel: Kernel, ptx: str) -> str:
+    """Return PTX with a comment after it that tells which text it was compiled from."""
+    digest = hashlib.sha256(f"{kernel.source}\0{ptx}".encode()).hexdigest()
+    return f"{ptx}{_MARK}{digest}\n"

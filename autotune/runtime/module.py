@@ -16,6 +16,7 @@ from autotune.runtime.arrays.buffers import Buffers
 from autotune.runtime.arrays.sizes import with_sizes
 from autotune.runtime.call.dispatch import CallDispatch
 from autotune.runtime.call.native import call_by_slot
+from autotune.runtime.call.overlap import require_apart, require_results_apart
 from autotune.runtime.compile.compile_kernel import compile_kernel
 from autotune.runtime.device import Device, device
 from autotune.runtime.device_module import DeviceFile, DeviceModule
@@ -233,6 +234,8 @@ class Module:
             cache_flush_bytes: if not 0, every run finds cold caches.
             f_preproc: ``"cache_flush_cpu_non_first_arg"`` means cold caches as well.
 
+        The function that is returned takes what a call takes, and refuses what a call refuses.
+
         Raises:
             KernelError: the function or the device is another, or a number is out of range.
         """
@@ -256,6 +259,9 @@ class Module:
         kernel, values = with_sizes(self.kernel, args)
         self.device.sync()  # the timed runs do not wait for streams of others
         bound = bind(kernel, values, self.device)
+        require_apart(kernel, bound.arrays)
+        if bound.copied:
+            require_results_apart(kernel, values)
         buffers = Buffers.of(kernel.args, self.device, bound.arrays)
         timing = self._loaded(kernel).time(buffers, options)
         bound.finish()
@@ -307,16 +313,14 @@ class Module:
         """Accept the device code of the function, which it holds already; for scripts of TVM.
 
         Raises:
-            KernelError: it is something else, or has not the kernels of this function.
+            KernelError: it is something else, or the code of another function, or was edited.
         """
         check = Check(KernelError, f"module {self.name}")
         expected = "the device code of the function, as load_module('function.ptx') gives it"
         if not isinstance(module, DeviceFile | DeviceModule):
             check.refuse("module", expected, module)
-        text = module.get_source()
-        absent = [one.entry for one in self.kernel.calls if one.entry.split("<")[0] not in text]
-        if absent:
-            check.refuse("module", expected, f"code without {', '.join(absent)}")
+        elif not module.is_of(self.kernel):
+            check.refuse("module", expected, "other code, or code that was changed")
 
     def __copy__(self) -> Module:
         return self

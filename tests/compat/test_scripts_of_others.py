@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from autotune import tvm
-from autotune.errors import CompileError, GraphError
+from autotune.errors import CompileError, GraphError, KernelError
 from autotune.tvm import auto_scheduler, autotvm, relay, te, topi
 from autotune.tvm.contrib import cc, download, ndk, tar, utils
 from tests.compat.test_old_calls import added, check_added
@@ -83,6 +83,11 @@ def test_device_code_is_saved_as_ptx_and_imported():
     read = tvm.runtime.load_module(folder.relpath("myadd.o"))
     read.import_module(device)
     check_added(read)
+    text = device.get_source()
+    for edited in (text.replace("add.f32", "sub.f32"), text.replace("// autotune: ", "// ")):
+        Path(folder.relpath("edited.ptx")).write_text(edited)
+        with pytest.raises(KernelError, match="code that was changed"):
+            read.import_module(tvm.runtime.load_module(folder.relpath("edited.ptx")))
 
 
 def test_a_function_that_was_exported_under_any_name_is_read_as_one(tmp_path):

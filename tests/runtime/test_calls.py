@@ -133,6 +133,18 @@ def test_a_result_that_lies_partly_in_another_argument_is_refused(build, shift):
     assert not memory.any()
 
 
+def test_what_a_call_refuses_a_time_evaluator_refuses(x):
+    two, memory, y = autotune.build(TWO, target="c"), zeros((3 * N,)), zeros()
+    timed = two.time_evaluator("two", number=1)
+    with pytest.raises(KernelError, match=r"argument 'y', which is written, .* argument 'z'"):
+        timed(x, y, y)
+    with pytest.raises(KernelError, match=r"argument 'y', which is written, .* argument 'x'"):
+        timed(memory[:N], memory[4 : 4 + N], y)
+    with pytest.raises(KernelError, match=r"argument 'y', which is written, .* argument 'z'"):
+        timed(x, memory[: 2 * N : 2], memory[2 : 2 * N + 2 : 2])
+    assert timed(x, y, x.copy()).mean > 0
+
+
 @pytest.mark.parametrize("shift", [N, -N])
 def test_arrays_that_touch_each_other_are_no_overlap(build, shift):
     axpy, memory = build(AXPY), np.ones(3 * N, "float32")

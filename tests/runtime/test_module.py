@@ -195,9 +195,15 @@ def test_forms_of_code_that_are_not_here_are_refused_by_save(axpy, tmp_path):
         axpy.imported_modules[0].save(tmp_path / "file" / "axpy.c")
     with pytest.raises(KernelError, match="module must be the device code"):
         axpy.import_module(axpy)
-    (tmp_path / "other.c").write_text("void other(void) {}")
-    with pytest.raises(KernelError, match="got 'code without axpy'"):
-        axpy.import_module(DeviceFile(tmp_path / "other.c"))
+
+
+def test_edited_code_of_the_same_kernel_is_not_imported(axpy, tmp_path):
+    for text in ("void other(void) {}", axpy.get_source().replace("+", "-", 1)):
+        (tmp_path / "axpy.c").write_text(text)
+        with pytest.raises(KernelError, match="got 'other code, or code that was changed'"):
+            axpy.import_module(DeviceFile(tmp_path / "axpy.c"))
+    axpy.imported_modules[0].save(tmp_path / "axpy.c")
+    axpy.import_module(DeviceFile(tmp_path / "axpy.c"))
 
 
 def test_a_module_is_written_to_a_file_and_read_back(axpy, x, tmp_path):
