@@ -5,7 +5,6 @@ A template returns a `SourceKernel`; `SourceKernel.kernel` renders it to a `Kern
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from autotune.kernel.kernel import (
     Workspace,
 )
 from autotune.kernel.scalar import ScalarValue
+from autotune.kernel.unroll import with_factors
 from autotune.target import Language
 from autotune.target.backends import LANGUAGES
 from autotune.utils.check import Check
@@ -224,7 +224,7 @@ class SourceKernel:
         lines = {name: define_line(check, name, value) for name, value in self.defines.items()}
         if not lines:
             return self._body()
-        return "".join(lines.values()) + "#line 1\n" + _with_factors(self._body(), lines)
+        return "".join(lines.values()) + "#line 1\n" + with_factors(self._body(), lines)
 
     def _body(self) -> str:
         source = self.source
@@ -282,41 +282,6 @@ class SourceKernel:
         shared = check.whole("shared_bytes", self.shared_bytes, least=0)
         grid, block = extent3(check, "grid", self.grid, 1), extent3(check, "block", self.block, 1)
         return KernelCall(self.name, names, Launch(grid, block, shared))
-
-
-# A pragma that asks for an unrolled loop, up to its factor; the factor, up to a comment.
-_UNROLL = re.compile(r"^([ \t]*#[ \t]*pragma[ \t]+unroll\b)((?:(?!//|/\*)[^\n])*)", re.M)
-_NAME = re.compile(r"\b[A-Za-z_]\w*")
-
-
-def _with_factors(source: str, lines: Mapping[str, str]) -> str:
-    """Return a source with the values of knobs in ``#pragma unroll NAME``; without it for 0.
-
-    nvcc and NVRTC do not expand macros there.
-
-    Args:
-        source: the text.
-        lines: the ``#define`` line of each knob.
-    """
-
-    def replaced(pragma: re.Match[str]) -> str:
-        factor = _expanded(pragma[2], lines)
-        return "" if factor.strip(" \t\r()") == "0" else pragma[1] + factor
-
-    return _UNROLL.sub(replaced, source)
-
-
-def _expanded(text: str, lines: Mapping[str, str]) -> str:
-    """Return a text with knobs replaced, in their values as well, as the preprocessor does."""
-
-    def value(name: re.Match[str]) -> str:
-        line = lines.get(name[0])
-        if line is None:
-            return name[0]
-        others = {other: lines[other] for other in lines if other != name[0]}
-        return _expanded(line.removeprefix(f"#define {name[0]} ").strip(), others)
-
-    return _NAME.sub(value, text)
 
 
 def _looks_like_path(text: str) -> bool:

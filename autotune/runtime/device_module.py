@@ -113,7 +113,7 @@ class DeviceFile:
         """Returns whether it holds what `DeviceModule.save` wrote for this kernel, unchanged."""
         text = self.get_source()
         code, mark, _ = text.rpartition(_MARK)
-        return text == kernel.source or bool(mark) and text == _signed(kernel, code)
+        return text == kernel.source or (bool(mark) and text == _signed(kernel, code))
 
 
 def _signed(kernel: Kernel, ptx: str) -> str:

@@ -88,6 +88,13 @@ def test_knobs_arrive_as_defines_and_booleans_as_numbers():
         ("#pragma unroll NN N_ ", "#pragma unroll NN N_ "),
         ("#pragma nounroll N", "#pragma nounroll N"),
         ("x; // #pragma unroll N", "x; // #pragma unroll N"),
+        ("/*\n#pragma unroll N\n*/", "/*\n#pragma unroll N\n*/"),
+        ("// goes on \\\n#pragma unroll N", "// goes on \\\n#pragma unroll N"),
+        ('R"x(\n#pragma unroll N\n)" )x"', 'R"x(\n#pragma unroll N\n)" )x"'),
+        ('u8R"(\n#pragma unroll N)"', 'u8R"(\n#pragma unroll N)"'),
+        ('"\\\n#pragma unroll N"', '"\\\n#pragma unroll N"'),
+        ("'\"' /* \" */\n#pragma unroll N", "'\"' /* \" */\n#pragma unroll 4"),
+        ("1'000\n#pragma unroll N", "1'000\n#pragma unroll 4"),
     ],
 )
 def test_factors_of_unrolled_loops_are_values_as_nvcc_expands_no_macros_there(
