@@ -27,6 +27,7 @@ from autotune.topi.broadcast import (
     power,
     right_shift,
     subtract,
+    trunc_divide,
 )
 from autotune.topi.elemwise import (
     abs,
@@ -181,6 +182,7 @@ __all__ = [
     "tile",
     "transpose",
     "trunc",
+    "trunc_divide",
     "utils",
     "where",
 ]

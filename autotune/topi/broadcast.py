@@ -36,6 +36,7 @@ subtract = _operator("subtract", operator.sub)
 multiply = _operator("multiply", operator.mul)
 divide = _operator("divide", operator.truediv)
 floor_divide = _operator("floor_divide", operator.floordiv)
+trunc_divide = _operator("trunc_divide", te.truncdiv)
 mod = _operator(
     "mod",
     lambda a, b: _remainder(a, b),

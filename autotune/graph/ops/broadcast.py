@@ -63,11 +63,22 @@ def _binary(
     return result
 
 
+def _truncated(a: Array, b: Array) -> Array:
+    """Return the quotient of whole numbers, towards zero."""
+    return np.asarray(np.abs(a) // np.abs(b) * (np.sign(a) * np.sign(b)))
+
+
 Add = _binary("add", topi.add, np.add)
 Subtract = _binary("subtract", topi.subtract, np.subtract)
 Multiply = _binary("multiply", topi.multiply, np.multiply)
 Divide = _binary("divide", topi.divide, np.divide)
+# Of whole numbers: the quotient towards zero, as in C, and the one below.
+TruncDivide = _binary("trunc_divide", topi.trunc_divide, _truncated)
+FloorDivide = _binary("floor_divide", topi.floor_divide, np.floor_divide)
 Power = _binary("power", topi.power, np.power)
+# The remainder with the sign of the dividend, as in C, and with that of the divisor.
+Mod = _binary("mod", topi.mod, np.fmod)
+FloorMod = _binary("floor_mod", topi.floor_mod, np.mod)
 Maximum = _binary("maximum", topi.maximum, np.maximum)
 Minimum = _binary("minimum", topi.minimum, np.minimum)
 Equal = _binary("equal", topi.equal, np.equal, "bool")
@@ -76,6 +87,14 @@ Less = _binary("less", topi.less, np.less, "bool")
 LessEqual = _binary("less_equal", topi.less_equal, np.less_equal, "bool")
 Greater = _binary("greater", topi.greater, np.greater, "bool")
 GreaterEqual = _binary("greater_equal", topi.greater_equal, np.greater_equal, "bool")
+LogicalAnd = _binary("logical_and", topi.logical_and, np.logical_and, "bool")
+LogicalOr = _binary("logical_or", topi.logical_or, np.logical_or, "bool")
+LogicalXor = _binary("logical_xor", topi.logical_xor, np.logical_xor, "bool")
+BitwiseAnd = _binary("bitwise_and", topi.bitwise_and, np.bitwise_and)
+BitwiseOr = _binary("bitwise_or", topi.bitwise_or, np.bitwise_or)
+BitwiseXor = _binary("bitwise_xor", topi.bitwise_xor, np.bitwise_xor)
+LeftShift = _binary("left_shift", topi.left_shift, np.left_shift)
+RightShift = _binary("right_shift", topi.right_shift, np.right_shift)
 
 
 def along(values: Array, axis: int, ndim: int) -> Array:

@@ -79,11 +79,38 @@ Sigmoid = _unary("sigmoid", te.sigmoid, _special("expit"))
 Erf = _unary("erf", te.erf, _special("erf"))
 Sin = _unary("sin", te.sin, np.sin)
 Cos = _unary("cos", te.cos, np.cos)
+Tan = _unary("tan", te.tan, np.tan)
+Sinh = _unary("sinh", te.sinh, np.sinh)
+Cosh = _unary("cosh", te.cosh, np.cosh)
+Asin = _unary("asin", te.asin, np.arcsin)
+Acos = _unary("acos", te.acos, np.arccos)
+Atan = _unary("atan", te.atan, np.arctan)
 Floor = _unary("floor", te.floor, np.floor)
 Ceil = _unary("ceil", te.ceil, np.ceil)
+Trunc = _unary("trunc", te.trunc, np.trunc)
+# Halves become even numbers, as in numpy, ONNX and PyTorch; TVM's ``round`` takes the farther one.
+Nearbyint = _unary("nearbyint", te.nearbyint, np.rint)
 Abs = _unary("abs", te.abs, np.abs)
 Negative = _unary("negative", lambda v: -v, np.negative)
 Copy = _unary("copy", lambda v: v, np.copy)
+
+
+@dataclass(frozen=True)
+class Sign(Elementwise):
+    """Replace each element by -1, 0 or 1."""
+
+    name: ClassVar[str] = "sign"
+
+    def expression(self, value: Expr, dtype: str) -> Expr:
+        """Compare with 0; what is not a number stays."""
+        zero, one = te.const(0, dtype), te.const(1, dtype)
+        if dtype.startswith("uint"):
+            return te.Select(value > zero, one, zero)
+        return te.Select(value > zero, one, te.Select(value < zero, -one, value * zero))
+
+    def reference(self, *inputs: Array) -> Array:
+        """Take the sign."""
+        return np.asarray(np.sign(inputs[0]))
 
 
 @dataclass(frozen=True)

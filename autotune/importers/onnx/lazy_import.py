@@ -1,0 +1,88 @@
+"""Imports the `onnx` package when a model is read, and nowhere else."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from autotune.errors import GraphError
+
+
+def onnx() -> Any:
+    """Return the package.
+
+    Raises:
+        GraphError: it cannot be imported.
+    """
+    try:
+        return importlib.import_module("onnx")
+    except ImportError as error:
+        raise GraphError(
+            f"from_onnx: the package onnx cannot be imported ({error}); install it with "
+            "`pip install 'autotune[onnx]'`"
+        ) from error
+
+
+def parsed(data: bytes, path: str) -> Any:
+    """Return the protobuf of a model.
+
+    Raises:
+        GraphError: the bytes are no model.
+    """
+    package = onnx()
+    try:
+        model = package.ModelProto.FromString(data)
+    except Exception as error:  # protobuf's own class, which differs between its versions
+        raise GraphError(
+            f"from_onnx: {path} must be an ONNX model; it is none, or is cut off: {error}"
+        ) from error
+    if not model.HasField("graph") or not model.opset_import:
+        raise GraphError(f"from_onnx: {path} must be an ONNX model; it has no graph or no opset")
+    return model
+
+
+def schema_function(kind: str, domain: str, opset: int, node: Any, types: list[Any]) -> Any | None:
+    """Return the definition of an operator by others that ONNX gives for it, if there is one.
+
+    Args:
+        kind: the operator.
+        domain: its domain.
+        opset: the version of the domain.
+        node: its protobuf.
+        types: the protobufs of the types of its inputs.
+    """
+    package = onnx()
+    try:
+        schema = package.defs.get_schema(kind, opset, domain)
+    except package.defs.SchemaError:
+        return None
+    if schema.has_function:
+        return schema.function_body
+    if not schema.has_context_dependent_function:
+        return None
+    body = schema.get_context_dependent_function(
+        node.SerializeToString(), [each.SerializeToString() for each in types]
+    )
+    return package.FunctionProto.FromString(body) if body else None
+
+
+def is_defined(kind: str, domain: str, opset: int) -> bool:
+    """Return whether ONNX defines an operator by others."""
+    package = onnx()
+    try:
+        schema = package.defs.get_schema(kind, opset, domain)
+    except package.defs.SchemaError:
+        return False
+    return bool(schema.has_function or schema.has_context_dependent_function)
+
+
+def type_proto(dtype: str | None, shape: tuple[int, ...]) -> Any:
+    """Return the protobuf of the type of a tensor; of none for no dtype."""
+    package = onnx()
+    if dtype is None:
+        return package.TypeProto()
+    number = package.TensorProto.DataType.Value(_NAMES.get(dtype, dtype.upper()))
+    return package.helper.make_tensor_type_proto(number, shape)
+
+
+_NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}

@@ -1,0 +1,1 @@
+"""Converters of ONNX's operators, one file a family."""

@@ -1,0 +1,132 @@
+"""Operators on tensors that broadcast: arithmetic, comparisons, logic, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from autotune.graph import Constant, Operator, Value, ops
+from autotune.importers.onnx.call import Call, Converter
+
+
+def scalar(call: Call, value: Value, other: Value) -> Value:
+    """Return a constant of one element without dimensions: then it is part of a kernel's text."""
+    if isinstance(value, Constant) and value.type.size == 1 and value.type.ndim <= other.type.ndim:
+        return call.reshape(value, ())
+    return value
+
+
+def combined(call: Call, op: Operator, a: Value, b: Value) -> Value:
+    """Combine two tensors that broadcast."""
+    return call.apply(op, scalar(call, a, b), scalar(call, b, a))
+
+
+def _operands(call: Call) -> tuple[Value, Value]:
+    """Return both; up to opset 6 the second one could be aligned to an axis of the first."""
+    a, b = call.value(0), call.value(1)
+    axis = call.attribute("axis", None)
+    if call.opset < 7 and axis is not None:
+        behind = a.type.ndim - call.axis(axis, a.type.ndim) - b.type.ndim
+        b = call.reshape(b, (*b.shape, *[1] * behind))
+    return a, b
+
+
+def binary(op: Callable[[], Operator]) -> Converter:
+    """Return the converter to an operator of two tensors."""
+    return lambda call: combined(call, op(), *_operands(call))
+
+
+def _divide(call: Call) -> Value:
+    a, b = _operands(call)
+    return combined(call, ops.Divide() if "float" in a.dtype else ops.TruncDivide(), a, b)
+
+
+def _many(op: Callable[[], Operator]) -> Converter:
+    """Return the converter of an operator of any number of tensors."""
+
+    def convert(call: Call) -> Value:
+        first, *rest = call.values()
+        for each in rest:
+            first = combined(call, op(), first, each)
+        return first
+
+    return convert
+
+
+def _mean(call: Call) -> Value:
+    total = _many(ops.Add)(call)
+    return call.binary(ops.Divide, total, len(call.inputs))
+
+
+def _mod(call: Call) -> Value:
+    op = ops.Mod() if call.attribute("fmod", 0) else ops.FloorMod()
+    return combined(call, op, *_operands(call))
+
+
+def _power(call: Call) -> Value:
+    """Return the power; of whole exponents up to 3 products, which are exact for any base."""
+    base, exponent = _operands(call)
+    number = call.numbers(call.operand(1))
+    if number is not None and number.size == 1 and exponent.type.ndim <= base.type.ndim:
+        value = float(number.reshape(())[()])
+        if value == 0.5:
+            return call.apply(ops.Sqrt(), base)
+        if value in (1, 2, 3):
+            square = base if value == 1 else call.apply(ops.Multiply(), base, base)
+            return square if value < 3 else call.apply(ops.Multiply(), square, base)
+    if base.dtype == exponent.dtype and "float" in base.dtype:
+        return combined(call, ops.Power(), base, exponent)
+    kind = base.dtype if "float" in base.dtype else "float64"
+    made = combined(call, ops.Power(), call.cast(base, kind), call.cast(exponent, kind))
+    return call.cast(made, base.dtype)
+
+
+def _where(call: Call) -> Value:
+    return chosen(call, *call.values())
+
+
+def chosen(call: Call, condition: Value, x: Value, y: Value) -> Value:
+    """Return the elements of x where a condition is met, else of y; all three broadcast."""
+    shape: Sequence[int] = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+    parts = [call.broadcast(each, shape) for each in (condition, x, y)]
+    return call.apply(ops.Where(), *parts)
+
+
+def _shift(call: Call) -> Value:
+    left = call.attribute("direction", "") == "LEFT"
+    return combined(call, ops.LeftShift() if left else ops.RightShift(), *_operands(call))
+
+
+def _inverted(call: Call) -> Value:
+    x = call.value(0)
+    ones = -1 if x.dtype.startswith("int") else np.iinfo(x.dtype).max
+    return call.binary(ops.BitwiseXor, x, ones)
+
+
+CONVERTERS: dict[str, Converter] = {
+    "Add": binary(ops.Add),
+    "Sub": binary(ops.Subtract),
+    "Mul": binary(ops.Multiply),
+    "Div": _divide,
+    "Mod": _mod,
+    "Pow": _power,
+    "Sum": _many(ops.Add),
+    "Mean": _mean,
+    "Min": _many(ops.Minimum),
+    "Max": _many(ops.Maximum),
+    "Equal": binary(ops.Equal),
+    "Less": binary(ops.Less),
+    "LessOrEqual": binary(ops.LessEqual),
+    "Greater": binary(ops.Greater),
+    "GreaterOrEqual": binary(ops.GreaterEqual),
+    "And": binary(ops.LogicalAnd),
+    "Or": binary(ops.LogicalOr),
+    "Xor": binary(ops.LogicalXor),
+    "BitwiseAnd": binary(ops.BitwiseAnd),
+    "BitwiseOr": binary(ops.BitwiseOr),
+    "BitwiseXor": binary(ops.BitwiseXor),
+    "BitwiseNot": _inverted,
+    "BitShift": _shift,
+    "Where": _where,
+}

@@ -1,0 +1,121 @@
+"""Functions of one element, casts and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from autotune.graph import Operator, Value, ops
+from autotune.importers.onnx.call import Call, Converter, Operand
+from autotune.importers.onnx.tensors import dtype_of
+
+
+def unary(op: Callable[[], Operator]) -> Converter:
+    """Return the converter to an operator without attributes."""
+    return lambda call: call.apply(op(), call.value(0))
+
+
+def _of_floats(op: Callable[[], Operator]) -> Converter:
+    """Return the converter to an operator that leaves whole numbers as they are."""
+
+    def convert(call: Call) -> Value:
+        x = call.value(0)
+        return call.apply(op(), x) if "float" in x.dtype else x
+
+    return convert
+
+
+def _identity(call: Call) -> Operand:
+    return call.operand(0)
+
+
+def _dropout(call: Call) -> list[Operand]:
+    """Return the data, and a mask that keeps all of it."""
+    data = call.value(0)
+    if call.has(2) and bool(call.known(2, "training_mode").reshape(-1)[0]):
+        if not call.has(1) or float(call.known(1, "ratio").reshape(-1)[0]):
+            call.refuse("training is not supported; export the model for inference")
+    return [data, np.ones(data.shape, "bool")]
+
+
+def _reciprocal(call: Call) -> Value:
+    x = call.value(0)
+    return call.apply(ops.Divide(), call.number(1, x), x)
+
+
+def _cast(call: Call) -> Value:
+    return call.cast(call.value(0), dtype_of(call.attribute("to", 0), call.node.label))
+
+
+def _cast_like(call: Call) -> Value:
+    return call.cast(call.value(0), call.value(1).dtype)
+
+
+def _is_infinite(call: Call) -> Value:
+    x = call.value(0)
+    positive, negative = call.attribute("detect_positive", 1), call.attribute("detect_negative", 1)
+    if positive and negative:
+        return call.apply(ops.IsInf(), x)
+    if not positive and not negative:
+        return call.broadcast(call.as_value(np.asarray(False)), x.shape)
+    return call.binary(ops.Equal, x, np.inf if positive else -np.inf)
+
+
+def _inverse_hyperbolic(kind: str) -> Converter:
+    """Return the converter to logarithms; asinh is odd, and is taken of the distance from 0."""
+
+    def convert(call: Call) -> Value:
+        x = call.value(0)
+        if kind == "Atanh":
+            over = call.binary(ops.Add, x, 1)
+            under = call.apply(ops.Subtract(), call.number(1, x), x)
+            ratio = call.apply(ops.Log(), call.apply(ops.Divide(), over, under))
+            return call.binary(ops.Multiply, ratio, 0.5)
+        size = call.apply(ops.Abs(), x) if kind == "Asinh" else x
+        square = call.binary(
+            ops.Add, call.apply(ops.Multiply(), size, size), 1 if kind == "Asinh" else -1
+        )
+        total = call.apply(ops.Add(), size, call.apply(ops.Sqrt(), square))
+        result = call.apply(ops.Log(), total)
+        return (
+            result
+            if kind == "Acosh"
+            else call.apply(ops.Multiply(), result, call.apply(ops.Sign(), x))
+        )
+
+    return convert
+
+
+CONVERTERS: dict[str, Converter] = {
+    "Identity": _identity,
+    "Dropout": _dropout,
+    "Cast": _cast,
+    "CastLike": _cast_like,
+    "Reciprocal": _reciprocal,
+    "IsInf": _is_infinite,
+    "Exp": unary(ops.Exp),
+    "Log": unary(ops.Log),
+    "Sqrt": unary(ops.Sqrt),
+    "Tanh": unary(ops.Tanh),
+    "Erf": unary(ops.Erf),
+    "Sin": unary(ops.Sin),
+    "Cos": unary(ops.Cos),
+    "Tan": unary(ops.Tan),
+    "Sinh": unary(ops.Sinh),
+    "Cosh": unary(ops.Cosh),
+    "Asin": unary(ops.Asin),
+    "Acos": unary(ops.Acos),
+    "Atan": unary(ops.Atan),
+    "Asinh": _inverse_hyperbolic("Asinh"),
+    "Acosh": _inverse_hyperbolic("Acosh"),
+    "Atanh": _inverse_hyperbolic("Atanh"),
+    "Abs": unary(ops.Abs),
+    "Neg": unary(ops.Negative),
+    "Sign": unary(ops.Sign),
+    "Floor": _of_floats(ops.Floor),
+    "Ceil": _of_floats(ops.Ceil),
+    "Round": _of_floats(ops.Nearbyint),
+    "IsNaN": unary(ops.IsNan),
+    "Not": unary(ops.LogicalNot),
+}

@@ -1,0 +1,234 @@
+"""Operators that read and write where indices say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from autotune.graph import Array, Value, ops
+from autotune.importers.onnx.call import Call, Converter
+from autotune.importers.onnx.operators.arithmetic import chosen
+
+
+def taken(call: Call, data: Value, indices: Value, axis: int) -> Value:
+    """Take slices along an axis; negative indices count from the end."""
+    known = call.numbers(indices)
+    extent = data.shape[axis]
+    if known is None:
+        return call.apply(ops.Take(axis, wrap=True), data, indices)
+    if known.min() < -extent or known.max() >= extent:
+        call.refuse(
+            f"indices must be within an axis of {extent}, got {known.min()} to {known.max()}"
+        )
+    order = np.where(known < 0, known + extent, known)
+    if order.ndim == 1 and np.array_equal(order, np.arange(order[0], order[0] + order.size)):
+        ends = (*data.shape[:axis], int(order[0]) + order.size)
+        if order.size == extent:
+            return data
+        return call.apply(ops.StridedSlice((*[0] * axis, int(order[0])), ends), data)
+    return call.apply(ops.Take(axis), data, call.as_value(order.astype("int32")))
+
+
+def _gather(call: Call) -> Value:
+    data, indices = call.value(0), call.operand(1)
+    axis = call.axis(call.attribute("axis", 0), data.type.ndim)
+    known = call.numbers(indices)
+    if known is None or known.ndim:
+        return taken(call, data, call.as_value(indices), axis)
+    one = taken(call, data, call.as_value(known.reshape(1)), axis)
+    return call.reshape(one, (*data.shape[:axis], *data.shape[axis + 1 :]))
+
+
+def _own_places(
+    call: Call, shape: Sequence[int], strides: Sequence[int], skip: Sequence[int]
+) -> Value | None:
+    """Return the sum over axes of index times stride, in a shape that broadcasts to it."""
+    total: Array | None = None
+    for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True)):
+        if axis in skip or extent == 1:
+            continue
+        own = np.arange(extent, dtype="int32") * stride
+        own = own.reshape([extent if i == axis else 1 for i in range(len(shape))])
+        total = own if total is None else total + own
+    return None if total is None else call.as_value(np.asarray(total, "int32"))
+
+
+def _strides(shape: Sequence[int]) -> list[int]:
+    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+
+
+def _counted(call: Call, indices: Value, extent: int) -> Value:
+    """Return indices as int32 counted from the front."""
+    known = call.numbers(indices)
+    if known is not None:
+        return call.as_value(np.where(known < 0, known + extent, known).astype("int32"))
+    indices = call.cast(indices, "int32")
+    return call.apply(ops.FloorMod(), indices, call.number(extent, indices))
+
+
+def _gather_elements(call: Call) -> Value:
+    """Take one element for each index, whose other coordinates are its own."""
+    data, indices = call.value(0), call.value(1)
+    axis = call.axis(call.attribute("axis", 0), data.type.ndim)
+    strides = _strides(data.shape)
+    places = _counted(call, indices, data.shape[axis])
+    places = call.binary(ops.Multiply, places, strides[axis])
+    own = _own_places(call, indices.shape, strides, (axis,))
+    places = places if own is None else call.apply(ops.Add(), places, own)
+    return call.apply(ops.Take(0), call.reshape(data, (data.type.size,)), places)
+
+
+def _gather_nd(call: Call) -> Value:
+    """Take slices at coordinates, which are the last axis of the indices."""
+    data, indices = call.value(0), call.value(1)
+    batch = call.attribute("batch_dims", 0)
+    depth = indices.shape[-1]
+    *outer, _ = indices.shape
+    strides = _strides(data.shape[: batch + depth])
+    total = (
+        None
+        if not batch
+        else _own_places(
+            call, outer, [*strides[:batch], *[0] * (len(outer) - batch)], range(batch, len(outer))
+        )
+    )
+    for i in range(depth):
+        ends = (*outer, i + 1)
+        one = call.apply(ops.StridedSlice((*[0] * len(outer), i), ends), indices)
+        one = _counted(call, call.reshape(one, outer), data.shape[batch + i])
+        one = call.binary(ops.Multiply, one, strides[batch + i])
+        total = one if total is None else call.apply(ops.Add(), one, total)
+    assert total is not None
+    rest = data.shape[batch + depth :]
+    rows = call.reshape(data, (math.prod(data.shape[: batch + depth]), *rest))
+    return call.apply(ops.Take(0), rows, total)
+
+
+def _scattered(call: Call, data: Value, places: Array, updates: Value) -> Value:
+    """Write updates to flat places that are known; the last of several to one place stays."""
+    order = np.arange(data.type.size, dtype="int32")
+    order[places.reshape(-1)] = data.type.size + np.arange(places.size, dtype="int32")
+    flat = [call.reshape(each, (each.type.size,)) for each in (data, updates)]
+    joined = call.apply(ops.Concatenate(0), *flat)
+    return call.apply(ops.Take(0), joined, call.as_value(order.reshape(data.shape)))
+
+
+def _known_places(call: Call, extent: int) -> Array:
+    known = call.known(1, "indices").astype("int64")
+    if known.min() < -extent or known.max() >= extent:
+        call.refuse(
+            f"indices must be within an axis of {extent}, got {known.min()} to {known.max()}"
+        )
+    return np.where(known < 0, known + extent, known)
+
+
+def _refuse_sums(call: Call) -> None:
+    if (reduction := call.attribute("reduction", "none")) != "none":
+        call.refuse(f"reduction {reduction!r} is not supported, only none")
+
+
+def _scatter_elements(call: Call) -> Value:
+    _refuse_sums(call)
+    data, updates = call.value(0), call.value(2)
+    axis = call.axis(call.attribute("axis", 0), data.type.ndim)
+    if call.numbers(call.operand(1)) is None:
+        return _written_along(call, data, call.value(1), updates, axis)
+    places = [*np.indices(updates.shape)]
+    places[axis] = _known_places(call, data.shape[axis])
+    return _scattered(call, data, np.ravel_multi_index(tuple(places), data.shape), updates)
+
+
+def _written_along(call: Call, data: Value, indices: Value, updates: Value, axis: int) -> Value:
+    """Write updates one slice of the axis after the other, where its index is that of the data."""
+    if indices.shape[axis] > 64 or any(
+        a != b for i, (a, b) in enumerate(zip(indices.shape, data.shape, strict=True)) if i != axis
+    ):
+        call.known(1, "indices")
+    shape = [n if i == axis else 1 for i, n in enumerate(data.shape)]
+    own = call.as_value(np.arange(data.shape[axis], dtype="int32").reshape(shape))
+    places = _counted(call, indices, data.shape[axis])
+    for i in range(indices.shape[axis]):
+        begin, end = [0] * axis + [i], [*indices.shape[:axis], i + 1]
+        cut = ops.StridedSlice(tuple(begin), tuple(end))
+        hit = call.apply(ops.Equal(), call.apply(cut, places), own)
+        data = chosen(call, hit, call.apply(cut, updates), data)
+    return data
+
+
+def _scatter_nd(call: Call) -> Value:
+    _refuse_sums(call)
+    data, updates = call.value(0), call.value(2)
+    known = call.known(1, "indices").astype("int64")
+    depth = known.shape[-1]
+    extents = np.asarray(data.shape[:depth])
+    if (known < -extents).any() or (known >= extents).any():
+        call.refuse(f"indices must be within {data.type}")
+    rows = np.ravel_multi_index(
+        tuple(np.moveaxis(np.where(known < 0, known + extents, known), -1, 0)), data.shape[:depth]
+    )
+    inner = math.prod(data.shape[depth:])
+    places = rows.reshape(-1, 1) * inner + np.arange(inner)
+    return _scattered(call, data, places, updates)
+
+
+def _one_hot(call: Call) -> Value:
+    """Compare indices with those of a new axis."""
+    indices, depth = call.value(0), int(call.known(1, "depth").reshape(-1)[0])
+    off, on = call.known(2, "values").reshape(-1)
+    axis = call.axis(call.attribute("axis", -1), indices.type.ndim + 1)
+    shape = (*indices.shape[:axis], 1, *indices.shape[axis:])
+    places = indices
+    if "float" in indices.dtype:
+        places = call.cast(indices, "int64")
+    # Indices from -depth on count from the end, others hit nothing.
+    negative = call.binary(ops.Less, places, 0)
+    shifted = call.binary(ops.Add, places, depth)
+    places = call.reshape(chosen(call, negative, shifted, places), shape)
+    own = np.arange(depth).reshape([depth if i == axis else 1 for i in range(len(shape))])
+    hit = call.apply(ops.Equal(), places, call.as_value(own.astype(places.dtype)))
+    wide = [call.broadcast(call.as_value(np.asarray(each)), hit.shape) for each in (on, off)]
+    return call.apply(ops.Where(), hit, *wide)
+
+
+def _compress(call: Call) -> Value:
+    """Take the slices whose condition is met; it must be known."""
+    data = call.value(0)
+    kept = np.flatnonzero(call.known(1, "condition")).astype("int32")
+    axis = call.attribute("axis", None)
+    if axis is None:
+        data, axis = call.reshape(data, (data.type.size,)), 0
+    if not kept.size:
+        call.refuse("its condition leaves nothing")
+    return taken(call, data, call.as_value(kept), call.axis(axis, data.type.ndim))
+
+
+def _cumulative(call: Call) -> Value:
+    """Add up along an axis, from its end with ``reverse``; without the own with ``exclusive``."""
+    x = call.value(0)
+    axis = call.axis(call.whole(1, "axis")[0], x.type.ndim)
+    extent = x.shape[axis]
+    back = call.as_value(np.arange(extent - 1, -1, -1, dtype="int32"))
+    reverse = call.attribute("reverse", 0)
+    x = call.apply(ops.Take(axis), x, back) if reverse else x
+    if call.attribute("exclusive", 0):
+        pairs = [(0, 0)] * x.type.ndim
+        pairs[axis] = (1, 0)
+        wide = call.apply(ops.Pad(tuple(pairs)), x)
+        x = call.apply(ops.StridedSlice((0,) * (axis + 1), (*x.shape[:axis], extent)), wide)
+    total = call.apply(ops.Cumsum(axis), x)
+    return call.apply(ops.Take(axis), total, back) if reverse else total
+
+
+CONVERTERS: dict[str, Converter] = {
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
+    "Scatter": _scatter_elements,
+    "ScatterElements": _scatter_elements,
+    "ScatterND": _scatter_nd,
+    "OneHot": _one_hot,
+    "Compress": _compress,
+    "CumSum": _cumulative,
+}

@@ -1,0 +1,38 @@
+"""All converters, by the name of the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autotune.importers.onnx.call import Converter
+from autotune.importers.onnx.operators import (
+    activations,
+    arithmetic,
+    attention,
+    control,
+    convolution,
+    elementwise,
+    indexing,
+    normalisation,
+    pooling,
+    products,
+    quantised,
+    recurrent,
+    reductions,
+    resizing,
+    shapes,
+    sorting,
+    vendor,
+)
+
+_FAMILIES = (
+    activations, arithmetic, attention, control, convolution, elementwise, indexing, normalisation,
+    pooling, products, quantised, recurrent, reductions, resizing, shapes, sorting,
+)  # fmt: skip
+
+CONVERTERS: Mapping[tuple[str, str], Converter] = {
+    **{("", name): each for family in _FAMILIES for name, each in family.CONVERTERS.items()},
+    **{("com.microsoft", name): each for name, each in vendor.CONVERTERS.items()},
+}
+# Why operators are not supported, where there is more to say than that.
+REASONS: Mapping[str, str] = quantised.REASONS

@@ -1,0 +1,135 @@
+"""Numbers of tensors in a model, also those that are in files beside it."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from autotune.errors import GraphError
+from autotune.graph import Array
+
+# The dtypes of ONNX by number, and the field that elements are in where they are not raw bytes.
+_DTYPES: dict[int, tuple[str, str]] = {
+    1: ("float32", "float_data"), 2: ("uint8", "int32_data"), 3: ("int8", "int32_data"),
+    4: ("uint16", "int32_data"), 5: ("int16", "int32_data"), 6: ("int32", "int32_data"),
+    7: ("int64", "int64_data"), 9: ("bool", "int32_data"), 10: ("float16", "int32_data"),
+    11: ("float64", "double_data"), 12: ("uint32", "uint64_data"), 13: ("uint64", "uint64_data"),
+    16: ("bfloat16", "int32_data"),
+}  # fmt: skip
+_UNKNOWN = {
+    8: "text", 14: "complex64", 15: "complex128", 17: "float8e4m3fn", 18: "float8e4m3fnuz",
+    19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4e2m1",
+    24: "float8e8m0", 25: "uint2", 26: "int2",
+}  # fmt: skip
+
+
+def dtype_of(number: int, what: str) -> str:
+    """Return the name of a dtype.
+
+    Raises:
+        GraphError: there is none of that number here.
+    """
+    if number not in _DTYPES:
+        raise GraphError(
+            f"{what}: dtype must be one of {', '.join(name for name, _ in _DTYPES.values())}, got "
+            f"{_UNKNOWN.get(number, f'number {number}')}"
+        )
+    return _DTYPES[number][0]
+
+
+def numpy_type(dtype: str) -> np.dtype[Any]:
+    """Return numpy's dtype of a name."""
+    return np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)
+
+
+@dataclass(frozen=True)
+class TensorReader:
+    """Reads tensors of a model.
+
+    Attributes:
+        folder: the folder of the model, from which external data may be read; None where the
+            model is no file.
+    """
+
+    folder: Path | None
+
+    def read(self, tensor: Any, name: str = "") -> Array:
+        """Return the numbers of a protobuf of a tensor.
+
+        Raises:
+            GraphError: its dtype is unknown, or numbers are missing.
+        """
+        what = f"tensor {name or tensor.name!r}"
+        dtype, shape = dtype_of(tensor.data_type, what), tuple(tensor.dims)
+        if min(shape, default=0) < 0:
+            raise GraphError(f"{what}: extents must be at least 0, got {shape}")
+        if tensor.data_location == 1:
+            raw = self._external(tensor, what, math.prod(shape) * numpy_type(dtype).itemsize)
+        elif tensor.HasField("raw_data"):
+            raw = tensor.raw_data
+        else:
+            raw = self._listed(tensor, dtype)
+        expected = math.prod(shape) * numpy_type(dtype).itemsize
+        if len(raw) != expected:
+            raise GraphError(
+                f"{what}: expected {expected} bytes for {dtype}{[*shape]}, got {len(raw)}"
+            )
+        little = numpy_type(dtype).newbyteorder("<") if dtype != "bfloat16" else numpy_type(dtype)
+        return np.frombuffer(raw, little).astype(numpy_type(dtype), copy=False).reshape(shape)
+
+    @staticmethod
+    def _listed(tensor: Any, dtype: str) -> bytes:
+        """Return the bytes of numbers that are in a field of numbers."""
+        numbers = getattr(tensor, _DTYPES[tensor.data_type][1])
+        if dtype in ("float16", "bfloat16"):  # their bits
+            return np.asarray(numbers, "int64").astype("<u2").tobytes()
+        kind = numpy_type(dtype)
+        return np.asarray(numbers, "float64" if kind.kind == "f" else None).astype(kind).tobytes()
+
+    def _external(self, tensor: Any, what: str, size: int) -> bytes:
+        """Return the bytes of a tensor from the file that it names."""
+        given = {entry.key: entry.value for entry in tensor.external_data}
+        path = self._inside(given.get("location", ""), what)
+        try:
+            offset = int(given.get("offset") or 0)
+            length = int(given.get("length") or size)
+        except ValueError:
+            raise GraphError(
+                f"{what}: offset and length must be whole numbers, got {given}"
+            ) from None
+        if offset < 0 or length != size:
+            raise GraphError(f"{what}: expected {size} bytes from 0 or more on, got {given}")
+        try:
+            with path.open("rb") as file:
+                file.seek(offset)
+                return file.read(size)
+        except OSError as error:
+            raise GraphError(f"{what}: its data in {path} cannot be read: {error}") from error
+
+    def _inside(self, location: str, what: str) -> Path:
+        """Return the path of a file, which must be in the folder of the model or below.
+
+        A model from elsewhere could otherwise name any file, and put its bytes into its weights.
+        Links are followed first: what counts is where the file is.
+        """
+        if self.folder is None:
+            raise GraphError(
+                f"{what}: its data is in the file {location!r}; pass the path of the model, or "
+                "load the data first: onnx.load_external_data_for_model(model, folder)"
+            )
+        folder = Path(os.path.realpath(self.folder))
+        path = Path(os.path.realpath(folder / location))
+        if not location or "\0" in location or not path.is_relative_to(folder) or path == folder:
+            raise GraphError(
+                f"{what}: external data must be a file in the folder of the model, {folder}, got "
+                f"{location!r}"
+            )
+        if path.exists() and not path.is_file():
+            raise GraphError(f"{what}: external data must be a plain file, got {path}")
+        return path
