@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -30,6 +30,11 @@ class UnknownInput(GraphError):
     def __init__(self, message: str, value: Value) -> None:
         super().__init__(message)
         self.value = value
+
+    def within(self, label: str) -> UnknownInput:
+        """Return the error as that of an operator around."""
+        message = str(self)
+        return self if label in message else UnknownInput(f"{label}: {message}", self.value)
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,11 @@ class Call:
         if isinstance(operand, Variable):
             return self.params.get(operand)
         return None if isinstance(operand, Value | tuple) else np.asarray(operand)
+
+    def with_known_inputs(self) -> Call:
+        """Return the same with the numbers of all inputs, which must be known."""
+        numbers = [self.known(i, f"input {i}") for i in range(len(self.inputs)) if self.has(i)]
+        return replace(self, inputs=tuple(numbers))
 
     def attribute(self, name: str, default: T) -> T:
         """Return an attribute, of the kind of its default."""

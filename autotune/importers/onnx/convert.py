@@ -10,7 +10,7 @@ import numpy as np
 
 from autotune.errors import GraphError
 from autotune.graph import Array, Constant, Value, Variable
-from autotune.importers.onnx.call import Call, Operand
+from autotune.importers.onnx.call import Call, Operand, UnknownInput
 from autotune.importers.onnx.evaluate import EVALUATED
 from autotune.importers.onnx.lazy_import import schema_function, type_proto
 from autotune.importers.onnx.missing import refuse_missing
@@ -24,7 +24,7 @@ from autotune.importers.onnx.model import (
 from autotune.importers.onnx.operators.table import CONVERTERS
 from autotune.importers.onnx.read import read_function
 
-# Floats up to this number are computed with at once; weights are transformed when they are used.
+# Up to so many known whole numbers are computed at once; weights when they are used.
 _FEW = 4096
 # How deep functions may call each other.
 _DEPTH = 32
@@ -84,11 +84,14 @@ class Walk:
         call = Call(node, inputs, opset, self.params, run_graph)
         try:
             found = self._converted(call)
+        except UnknownInput as error:
+            raise error.within(node.label) from error
         except GraphError as error:
             if node.label in str(error):
                 raise
             raise GraphError(f"{node.label}: {error}") from error
-        return found if isinstance(found, list) else [found]
+        results = found if isinstance(found, list) else [found]
+        return [_at_once(each) for each in results]
 
     def _converted(self, call: Call) -> Operand | list[Operand | None]:
         node = call.node
@@ -100,9 +103,12 @@ class Walk:
             with np.errstate(all="ignore"):
                 return evaluate(call)
         if converter := CONVERTERS.get(key):
-            return converter(call)
-        if evaluate:
-            call.refuse("is supported only if all its inputs are known while the model is read")
+            found = converter(call)
+            if found is not NotImplemented:
+                return found
+        elif evaluate:
+            with np.errstate(all="ignore"):
+                return evaluate(call.with_known_inputs())
         if defined := self.definition(call):
             return self._inlined(defined, call)
         call.refuse("this operator is not supported")
@@ -113,7 +119,7 @@ class Walk:
         if node.domain not in self.opsets:
             return None
         types = [_type_of(each) for each in call.inputs]
-        found = schema_function(node.kind, node.domain, call.opset, node.proto, types)
+        found = schema_function(node, call.opset, types)
         return read_function(found) if found is not None else None
 
     def _inlined(self, function: OnnxFunction, call: Call) -> list[Operand | None]:
@@ -163,9 +169,17 @@ class Walk:
 
 def operand_of(array: Array, name: str) -> Operand:
     """Return numbers as an operand: whole and few ones as they are, others as a constant."""
-    if array.dtype.kind in "iub" or array.size <= min(_FEW, 1):
+    if array.dtype.kind in "iub" or array.size <= 1:
         return array
     return Constant.of(array, name)
+
+
+def _at_once(operand: Operand | None) -> Operand | None:
+    """Return few known whole numbers as such: shapes may depend on them."""
+    if not isinstance(operand, Constant) or operand.type.size > _FEW:
+        return operand
+    few = "float" not in operand.dtype or operand.type.size == 1
+    return operand.array if few else operand
 
 
 def _type_of(operand: Operand | None) -> Any:

@@ -144,6 +144,11 @@ def _nonzero(call: Call) -> Array:
     return np.asarray(np.nonzero(np.asarray(call.operand(0))), "int64")
 
 
+def _cast_like(call: Call) -> Array:
+    data, like = _arrays(call)
+    return data.astype(like.dtype)
+
+
 EVALUATED: Mapping[str, Callable[[Call], Operand]] = {
     "Identity": _plain(lambda x: x),
     "Add": _kept(np.add),
@@ -175,6 +180,7 @@ EVALUATED: Mapping[str, Callable[[Call], Operand]] = {
     "Unsqueeze": _unsqueeze,
     "Reshape": _reshape,
     "Cast": _cast,
+    "CastLike": _cast_like,
     "Expand": _expand,
     "Tile": _tile,
     "Range": _range,

@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from autotune.errors import GraphError
+from autotune.importers.onnx.model import OnnxNode
 
 
 def onnx() -> Any:
@@ -41,29 +42,45 @@ def parsed(data: bytes, path: str) -> Any:
     return model
 
 
-def schema_function(kind: str, domain: str, opset: int, node: Any, types: list[Any]) -> Any | None:
+def schema_function(node: OnnxNode, opset: int, types: list[Any]) -> Any | None:
     """Return the definition of an operator by others that ONNX gives for it, if there is one.
 
     Args:
-        kind: the operator.
-        domain: its domain.
-        opset: the version of the domain.
-        node: its protobuf.
+        node: the operator.
+        opset: the version of its domain.
         types: the protobufs of the types of its inputs.
     """
     package = onnx()
     try:
-        schema = package.defs.get_schema(kind, opset, domain)
+        schema = package.defs.get_schema(node.kind, opset, node.domain)
     except package.defs.SchemaError:
         return None
     if schema.has_function:
         return schema.function_body
     if not schema.has_context_dependent_function:
         return None
-    body = schema.get_context_dependent_function(
-        node.SerializeToString(), [each.SerializeToString() for each in types]
-    )
+    given = [each.SerializeToString() for each in types]
+    body = schema.get_context_dependent_function(_whole(node).SerializeToString(), given)
     return package.FunctionProto.FromString(body) if body else None
+
+
+def _whole(node: OnnxNode) -> Any:
+    """Return the protobuf of a node with the attributes that are those of a function around."""
+    package, proto = onnx(), node.proto
+    if not any(each.ref_attr_name for each in proto.attribute):
+        return proto
+    whole = package.NodeProto()
+    whole.CopyFrom(proto)
+    own = [each for each in proto.attribute if not each.ref_attr_name]
+    there = {each.name for each in own}
+    del whole.attribute[:]
+    whole.attribute.extend(own)
+    whole.attribute.extend(
+        package.helper.make_attribute(name, value)
+        for name, value in node.attributes.items()
+        if name not in there and isinstance(value, int | float | str | tuple)
+    )
+    return whole
 
 
 def is_defined(kind: str, domain: str, opset: int) -> bool:

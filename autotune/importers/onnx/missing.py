@@ -28,7 +28,7 @@ def refuse_missing(model: OnnxModel, nodes: Sequence[OnnxNode], opsets: Mapping[
     if not found:
         return
     lines = [_line(title, each) for title, each in sorted(found.items())]
-    total = "operator that is" if len(found) == 1 else f"{len(found)} operators that are"
+    total = "an operator that is" if len(found) == 1 else f"{len(found)} operators that are"
     raise GraphError(f"{model.name}: the model has {total} not supported:\n" + "\n".join(lines))
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from autotune.graph import Value, ops
 from autotune.importers.onnx.call import Call, Converter
-from autotune.importers.onnx.operators.arithmetic import chosen, combined
-from autotune.importers.onnx.operators.products import matmul
 from autotune.importers.onnx.operators.shapes import part
 
 
@@ -25,77 +21,26 @@ def _heads(call: Call, x: Value, name: str) -> Value:
     return call.transpose(apart, (0, 2, 1, 3))
 
 
-def _attention(call: Call) -> list[Value]:
-    """Return attention; keys and values before the given ones are put in front of them."""
+def _attention(call: Call) -> list[Value] | Value:
+    """Return attention as one operator, where it has neither mask nor cap, nor gives scores.
+
+    Else ONNX's definition by products and a softmax is used.
+    """
+    causal, lengths = bool(call.attribute("is_causal", 0)), [call.has(i) for i in range(3, 7)]
+    windows = [call.attribute(f"{side}_window_size", -1) for side in ("left", "right")]
+    scores = len(call.node.outputs) > 1
+    if any(lengths) or scores or call.attribute("softcap", 0.0) or max(windows) >= 0:
+        return NotImplemented
     q = _heads(call, call.value(0), "q_num_heads")
     k = _heads(call, call.value(1), "kv_num_heads")
     v = _heads(call, call.value(2), "kv_num_heads")
-    if len([n for n in call.node.outputs if n]) > (3 if len(call.node.outputs) < 4 else 2):
-        call.refuse("its output of scores, qk_matmul_output, is not supported")
-    if call.has(4):
-        k = call.apply(ops.Concatenate(2), call.value(4), k)
-        v = call.apply(ops.Concatenate(2), call.value(5), v)
-    causal, cap = bool(call.attribute("is_causal", 0)), call.attribute("softcap", 0.0)
-    scale = call.attribute("scale", None)
-    plain = not call.has(3) and not call.has(6) and not cap and k.shape == v.shape
-    if plain and (not causal or q.shape[2] == k.shape[2]):
-        out = call.apply(ops.Attention(causal, scale), q, k, v)
-    else:
-        out = _written_out(call, q, k, v, causal)
+    if k.shape != v.shape or (causal and q.shape[2] != k.shape[2]):
+        return NotImplemented
+    out = call.apply(ops.Attention(causal, call.attribute("scale", None)), q, k, v)
     if call.value(0).type.ndim == 3:
         batch, heads, rows, size = out.shape
         out = call.reshape(call.transpose(out, (0, 2, 1, 3)), (batch, rows, heads * size))
-    return [out, k, v]
-
-
-def _written_out(call: Call, q: Value, k: Value, v: Value, causal: bool) -> Value:
-    """Return attention as products and a softmax, with its mask and cap."""
-    group = q.shape[1] // k.shape[1]
-    k, v = (_repeated(call, each, group) for each in (k, v))
-    scale = call.attribute("scale", None)
-    factor = float(q.shape[3] ** -0.5 if scale is None else scale)
-    scores = matmul(call, q, call.transpose(k, (0, 1, 3, 2)))
-    scores = call.binary(ops.Multiply, scores, factor)
-    if cap := call.attribute("softcap", 0.0):
-        inner = call.apply(ops.Tanh(), call.binary(ops.Divide, scores, cap))
-        scores = call.binary(ops.Multiply, inner, cap)
-    if causal:
-        rows, columns = np.indices(scores.shape[2:])
-        past = call.value(4).shape[2] if call.has(4) else 0
-        scores = _hidden(call, scores, call.as_value(columns <= rows + past))
-    if call.has(3):
-        scores = _masked(call, scores, call.value(3))
-    if call.has(6):
-        lengths = call.reshape(call.value(6), (scores.shape[0], 1, 1, 1))
-        own = call.as_value(np.arange(scores.shape[3], dtype="int64").reshape(1, 1, 1, -1))
-        scores = _hidden(call, scores, combined(call, ops.Less(), own, lengths))
-    return matmul(call, call.apply(ops.Softmax(-1), scores), v)
-
-
-def _masked(call: Call, scores: Value, mask: Value) -> Value:
-    """Apply a mask, which may have fewer keys: the others are not seen."""
-    keys = scores.shape[3]
-    if mask.shape[-1] < keys:
-        pairs = (*[(0, 0)] * (mask.type.ndim - 1), (0, keys - mask.shape[-1]))
-        outside = 0.0 if mask.dtype == "bool" else -np.inf
-        mask = call.apply(ops.Pad(pairs, outside), mask)
-    if mask.dtype == "bool":
-        return _hidden(call, scores, mask)
-    return combined(call, ops.Add(), scores, call.cast(mask, scores.dtype))
-
-
-def _hidden(call: Call, scores: Value, seen: Value) -> Value:
-    return chosen(call, seen, scores, call.number(-np.inf, scores))
-
-
-def _repeated(call: Call, x: Value, times: int) -> Value:
-    """Repeat each head."""
-    if times == 1:
-        return x
-    batch, heads, rows, size = x.shape
-    apart = call.reshape(x, (batch, heads, 1, rows, size))
-    wide = call.broadcast(apart, (batch, heads, times, rows, size))
-    return call.reshape(wide, (batch, heads * times, rows, size))
+    return [out]
 
 
 def _rotary(call: Call) -> Value:

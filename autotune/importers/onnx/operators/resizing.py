@@ -90,8 +90,7 @@ def _weights(call: Call, axis: _Axis, at: Array, mode: str) -> Array:
     cubic = call.attribute("cubic_coeff_a", -0.75)
     weights = _kernel(mode, (at[:, None] - places) * shrink, cubic)
     inside = (places >= 0) & (places < axis.extent)
-    # With a filter that is wider, elements outside do not count.
-    if call.attribute("exclude_outside", 0) or shrink < 1:
+    if call.attribute("exclude_outside", 0):
         weights = np.where(inside, weights, 0)
     weights = weights / weights.sum(1, keepdims=True)
     matrix = np.zeros((axis.size, axis.extent))

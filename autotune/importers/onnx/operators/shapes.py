@@ -10,6 +10,7 @@ import numpy as np
 from autotune.graph import Array, Value, ops
 from autotune.importers.onnx.call import Call, Converter, Operand
 from autotune.importers.onnx.shape_rules import concrete_slices, new_shape, split_sizes
+from autotune.importers.onnx.tensors import dtype_of, numpy_type
 
 
 def extents_of(operand: Operand) -> tuple[int, ...]:
@@ -47,12 +48,11 @@ def _constant_of_shape(call: Call) -> Array:
 
 
 def _eye(call: Call) -> Array:
-    from autotune.importers.onnx.tensors import dtype_of, numpy_type
-
-    rows, columns = extents_of(call.operand(0))
-    dtype = call.attribute("dtype", None)
-    kind = numpy_type(dtype_of(dtype, call.node.label)) if dtype else np.dtype("float32")
-    return np.eye(rows, columns, call.attribute("k", 0)).astype(kind)
+    like = call.value(0)
+    rows, columns = like.shape
+    number = call.attribute("dtype", 0)
+    kind = dtype_of(number, call.node.label) if number else like.dtype
+    return np.eye(rows, columns, call.attribute("k", 0)).astype(numpy_type(kind))
 
 
 def _reshape(call: Call) -> Value:
@@ -99,6 +99,11 @@ def _concat(call: Call) -> Value:
     return values[0] if len(values) == 1 else call.apply(ops.Concatenate(axis), *values)
 
 
+def empty(x: Value, shape: Sequence[int]) -> Array:
+    """Return no elements, of the dtype of a value: they may be joined with others."""
+    return np.zeros(tuple(shape), numpy_type(x.dtype))
+
+
 def part(call: Call, x: Value, axis: int, begin: int, end: int) -> Value:
     """Return the elements from ``begin`` to ``end`` of an axis."""
     if (begin, end) == (0, x.shape[axis]):
@@ -107,15 +112,17 @@ def part(call: Call, x: Value, axis: int, begin: int, end: int) -> Value:
     return call.apply(ops.StridedSlice((*[0] * axis, begin), ends), x)
 
 
-def _split(call: Call) -> list[Value]:
+def _split(call: Call) -> list[Operand]:
     x = call.value(0)
     axis = call.axis(call.attribute("axis", 0), x.type.ndim)
     sizes = split_sizes(call, x.shape[axis])
     if len(set(sizes)) == 1 and len(sizes) > 1:
         return list(call.several(ops.Split(len(sizes), axis), x))
-    places = np.cumsum([0, *sizes])
+    ends = np.cumsum(sizes).tolist()
+    outer, inner = x.shape[:axis], x.shape[axis + 1 :]
     return [
-        part(call, x, axis, int(a), int(b)) for a, b in zip(places[:-1], places[1:], strict=True)
+        part(call, x, axis, end - size, end) if size else empty(x, (*outer, 0, *inner))
+        for end, size in zip(ends, sizes, strict=True)
     ]
 
 
@@ -143,8 +150,8 @@ def _slice(call: Call) -> Operand:
     x = call.value(0)
     slices = concrete_slices(call, x.shape)
     counts = [len(range(*each.indices(n))) for each, n in zip(slices, x.shape, strict=True)]
-    if 0 in counts:  # it may be joined with others
-        return np.zeros(counts, "float32" if x.dtype == "bfloat16" else x.dtype)
+    if 0 in counts:
+        return empty(x, counts)
     for axis, (each, extent) in enumerate(zip(slices, x.shape, strict=True)):
         if each.step < 0:
             order = np.arange(extent, dtype="int32")[each]
@@ -241,7 +248,8 @@ def _space_to_depth(call: Call) -> Value:
     x, size = call.value(0), call.attribute("blocksize", 1)
     n, channels, height, width = x.shape
     apart = call.reshape(x, (n, channels, height // size, size, width // size, size))
-    moved = call.transpose(apart, (0, 3, 5, 1, 2, 4))
+    depth_first = call.attribute("mode", "DCR") == "DCR"
+    moved = call.transpose(apart, (0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))
     return call.reshape(moved, (n, channels * size**2, height // size, width // size))
 
 
