@@ -48,7 +48,7 @@ DOORS = {
     "matplotlib": {"report/figures.py"},
     "pandas": {"record/frame.py"},
     "sqlalchemy": {"record/sql_database.py", "record/sql_schema.py"},
-    "torch": {"torch/lazy_import.py"},
+    "torch": {"utils/lazy_torch.py"},
     "dask": {"fleet/serve.py"},
     "distributed": {"fleet/link.py", "fleet/serve.py"},
     "msgpack": {"fleet/wire.py"},

@@ -16,7 +16,7 @@ from autotune.runtime import Module
 from autotune.runtime.arrays.versions import note_written
 from autotune.target import Target
 from autotune.torch.functions import OfModule, OfTemplate, OperatorFunction, inputs_among
-from autotune.torch.lazy_import import torch
+from autotune.utils.lazy_torch import torch
 from autotune.torch.signature import Parameter, Signature
 from autotune.utils.check import Check
 

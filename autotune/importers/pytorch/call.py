@@ -1,0 +1,137 @@
+"""One call of an ATen operator, as the functions that convert it see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from autotune.errors import GraphError
+from autotune.graph import Array, Constant, Operator, TensorType, Value, apply, ops
+
+Number = int | float | bool
+# What torch passes for a tensor: a value of the graph, or a number.
+Operand = Value | Number
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of an ATen operator.
+
+    Attributes:
+        name: such as ``"aten.add.Tensor"``.
+        types: of its results, as torch says; empty where a result is no tensor.
+        origin: the layer of the model that makes the call.
+    """
+
+    name: str
+    types: tuple[TensorType, ...]
+    origin: str
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the first result."""
+        return self.types[0]
+
+    def refuse(self, argument: str, expected: str, got: object) -> NoReturn:
+        """Raise the error for an argument that is not supported."""
+        raise GraphError(f"{self.origin}: {self.name}: {argument} must be {expected}, got {got!r}")
+
+    def apply(self, op: Operator, *inputs: Value) -> Value:
+        """Apply an operator of one result."""
+        return apply(op, *inputs, origin=self.origin)
+
+    def constant(self, numbers: Any, dtype: str | None = None) -> Constant:
+        """Return numbers as a value."""
+        return Constant.of(np.asarray(numbers), dtype=dtype)
+
+    def value(self, given: Operand, dtype: str | None = None) -> Value:
+        """Return a tensor or a number as a value, of a dtype."""
+        if isinstance(given, Value):
+            return given if dtype is None else self.cast(given, dtype)
+        return self.constant(given, dtype or self.type.dtype)
+
+    def cast(self, value: Value, dtype: str) -> Value:
+        """Convert elements where they are of another dtype."""
+        if value.dtype == dtype:
+            return value
+        if dtype == "bool":
+            zero = self.constant(0, value.dtype)
+            return self.apply(ops.NotEqual(), value, zero)
+        return self.apply(ops.Cast(dtype), value)
+
+    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
+        """Return a value in another shape."""
+        wanted = tuple(shape)
+        return value if value.shape == wanted else self.apply(ops.Reshape(wanted), value)
+
+    def transpose(self, value: Value, axes: Sequence[int]) -> Value:
+        """Permute dimensions."""
+        order = tuple(axis % value.type.ndim for axis in axes)
+        return value if order == tuple(range(len(order))) else self.apply(
+            ops.Transpose(order), value
+        )
+
+    def expand(self, value: Value, shape: Sequence[int]) -> Value:
+        """Repeat a value to a shape that it broadcasts to."""
+        wanted = tuple(shape)
+        if value.shape == wanted:
+            return value
+        return self.apply(ops.BroadcastTo(wanted), value)
+
+    def binary(self, op: type[ops.Broadcast], a: Operand, b: Operand, dtype: str) -> Value:
+        """Apply an operator of two operands in a dtype."""
+        return self.apply(op(), self.value(a, dtype), self.value(b, dtype))
+
+    def take(self, value: Value, axis: int, indices: Array) -> Value:
+        """Take slices along an axis, at places that are known."""
+        places = self.constant(np.ascontiguousarray(indices), "int32")
+        return self.apply(ops.Take(axis), value, places)
+
+    def slice(self, value: Value, axis: int, begin: int, end: int, step: int = 1) -> Value:
+        """Return a part of a value along an axis."""
+        if (begin, end, step) == (0, value.shape[axis], 1):
+            return value
+        before = value.shape[:axis]
+        op = ops.StridedSlice((0,) * axis + (begin,), (*before, end), (1,) * axis + (step,))
+        return self.apply(op, value)
+
+    def concatenate(self, values: Sequence[Value], axis: int) -> Value:
+        """Join values along an axis."""
+        return values[0] if len(values) == 1 else self.apply(ops.Concatenate(axis), *values)
+
+
+# Returns what a call computes: a value for each result.
+Converter = Callable[..., "Value | Sequence[Value | None]"]
+# Name of an ATen operator, with or without the name of the overload -> what converts its calls.
+CONVERTERS: dict[str, Converter] = {}
+
+
+def converts(*names: str) -> Callable[[Converter], Converter]:
+    """Register a function for calls of ATen operators.
+
+    It is called with the `Call` and with the operator's arguments in the order of its schema,
+    defaults included.
+
+    Args:
+        names: such as ``"add.Tensor"``; without an overload for all of them.
+    """
+
+    def register(function: Converter) -> Converter:
+        for name in names:
+            assert name not in CONVERTERS, name
+            CONVERTERS[name] = function
+        return function
+
+    return register
+
+
+def converter_of(operator: Any) -> Converter | None:
+    """Return what converts an overload of an ATen operator, such as torch.ops.aten.add.Tensor."""
+    text = str(operator)
+    if not text.startswith("aten."):
+        return None
+    name = text.removeprefix("aten.")
+    return CONVERTERS.get(name) or CONVERTERS.get(name.rpartition(".")[0])

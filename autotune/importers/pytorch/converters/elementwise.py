@@ -1,0 +1,208 @@
+"""Operators on one tensor, element by element, and activations."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from autotune.graph import Operator, Value, ops
+from autotune.importers.pytorch.call import Call, Operand, converts
+
+_UNARY: dict[str, Operator] = {
+    "exp": ops.Exp(),
+    "log": ops.Log(),
+    "sqrt": ops.Sqrt(),
+    "rsqrt": ops.Rsqrt(),
+    "tanh": ops.Tanh(),
+    "sigmoid": ops.Sigmoid(),
+    "erf": ops.Erf(),
+    "sin": ops.Sin(),
+    "cos": ops.Cos(),
+    "floor": ops.Floor(),
+    "ceil": ops.Ceil(),
+    "abs": ops.Abs(),
+    "neg": ops.Negative(),
+    "relu": ops.Relu(),
+    "silu": ops.Silu(),
+}
+
+
+def _unary(op: Operator, call: Call, x: Value) -> Value:
+    return call.apply(op, call.cast(x, call.type.dtype))
+
+
+for _name, _op in _UNARY.items():
+    converts(_name)(partial(_unary, _op))
+
+
+@converts(
+    "clone", "detach", "alias", "contiguous", "lift_fresh_copy", "lift_fresh", "_to_copy", "to",
+    "dropout", "native_dropout", "feature_dropout", "alpha_dropout", "type_as", "positive",
+    "_conj", "resolve_conj", "resolve_neg", "detach_copy", "alias_copy",
+)  # fmt: skip
+def same(call: Call, x: Value, *rest: object) -> Value | list[Value | None]:
+    """Return the same numbers, in another dtype where one is asked for; dropout is for training."""
+    if "dropout" in call.name and rest[-1] is True:
+        call.refuse("train", "False: call model.eval() first", True)
+    result = call.cast(x, call.type.dtype)
+    return [result, None] if "native_dropout" in call.name else result
+
+
+@converts("gelu")
+def gelu(call: Call, x: Value, approximate: str = "none") -> Value:
+    """Apply GELU, or its approximation by tanh."""
+    return call.apply(ops.Gelu(approximate), x)
+
+
+@converts("relu6")
+def relu6(call: Call, x: Value) -> Value:
+    """Limit to 0 .. 6."""
+    return call.apply(ops.Clip(0.0, 6.0), x)
+
+
+@converts("hardtanh", "clamp.default")
+def clip(call: Call, x: Value, low: float | None = None, high: float | None = None) -> Value:
+    """Limit elements."""
+    x = call.cast(x, call.type.dtype)
+    if "int" in x.dtype:
+        for op, limit in ((ops.Maximum, low), (ops.Minimum, high)):
+            x = x if limit is None else call.binary(op, x, limit, x.dtype)
+        return x
+    least = -math.inf if low is None else float(low)
+    return call.apply(ops.Clip(least, math.inf if high is None else float(high)), x)
+
+
+@converts("clamp.Tensor")
+def clip_by_tensors(
+    call: Call, x: Value, low: Value | None = None, high: Value | None = None
+) -> Value:
+    """Limit elements by those of other tensors."""
+    for op, limit in ((ops.Maximum, low), (ops.Minimum, high)):
+        x = x if limit is None else call.binary(op, x, limit, call.type.dtype)
+    return x
+
+
+@converts("leaky_relu")
+def leaky_relu(call: Call, x: Value, slope: float = 0.01) -> Value:
+    """Scale negative elements."""
+    return call.apply(ops.LeakyRelu(float(slope)), x)
+
+
+def _hard(call: Call, x: Value) -> Value:
+    """Return x + 3, limited to 0 .. 6."""
+    return call.apply(ops.Clip(0.0, 6.0), call.binary(ops.Add, x, 3.0, x.dtype))
+
+
+@converts("hardsigmoid")
+def hardsigmoid(call: Call, x: Value) -> Value:
+    """Apply a sigmoid made of straight lines."""
+    return call.binary(ops.Multiply, _hard(call, x), 1 / 6, x.dtype)
+
+
+@converts("hardswish")
+def hardswish(call: Call, x: Value) -> Value:
+    """Multiply by a sigmoid made of straight lines."""
+    product = call.apply(ops.Multiply(), x, _hard(call, x))
+    return call.binary(ops.Multiply, product, 1 / 6, x.dtype)
+
+
+@converts("prelu", "_prelu_kernel")
+def prelu(call: Call, x: Value, slope: Value) -> Value:
+    """Scale negative elements by a slope, of each channel or of all."""
+    if slope.type.size == 1:
+        wide = call.expand(call.reshape(slope, ()), x.shape)
+    elif slope.type.ndim == 1 and x.type.ndim > 1:
+        return call.apply(ops.Prelu(1), x, slope)
+    else:
+        wide = call.expand(slope, x.shape)
+    positive = call.apply(ops.Greater(), x, call.constant(0, x.dtype))
+    return call.apply(ops.Where(), positive, x, call.apply(ops.Multiply(), x, wide))
+
+
+@converts("elu")
+def elu(
+    call: Call, x: Value, alpha: Operand = 1, scale: Operand = 1, input_scale: Operand = 1
+) -> Value:
+    """Bend negative elements towards a constant."""
+    dtype = x.dtype
+    inner = x if input_scale == 1 else call.binary(ops.Multiply, x, input_scale, dtype)
+    low = call.apply(ops.Minimum(), inner, call.constant(0, dtype))
+    bent = call.binary(ops.Subtract, call.apply(ops.Exp(), low), 1, dtype)
+    if alpha != 1:
+        bent = call.binary(ops.Multiply, bent, alpha, dtype)
+    result = call.binary(ops.Add, call.apply(ops.Relu(), x), bent, dtype)
+    return result if scale == 1 else call.binary(ops.Multiply, result, scale, dtype)
+
+
+@converts("softplus")
+def softplus(call: Call, x: Value, beta: float = 1, threshold: float = 20) -> Value:
+    """Take log(1 + exp(x)), in a form that does not overflow."""
+    scaled = x if beta == 1 else call.binary(ops.Multiply, x, float(beta), x.dtype)
+    small = call.apply(ops.Exp(), call.apply(ops.Negative(), call.apply(ops.Abs(), scaled)))
+    more = call.apply(ops.Log(), call.binary(ops.Add, small, 1, x.dtype))
+    total = call.apply(ops.Add(), call.apply(ops.Relu(), scaled), more)
+    return total if beta == 1 else call.binary(ops.Multiply, total, 1 / beta, x.dtype)
+
+
+@converts("log1p")
+def log1p(call: Call, x: Value) -> Value:
+    """Take the logarithm of 1 + x."""
+    x = call.cast(x, call.type.dtype)
+    return call.apply(ops.Log(), call.binary(ops.Add, x, 1, x.dtype))
+
+
+@converts("expm1")
+def expm1(call: Call, x: Value) -> Value:
+    """Take exp(x) - 1."""
+    x = call.cast(x, call.type.dtype)
+    return call.binary(ops.Subtract, call.apply(ops.Exp(), x), 1, x.dtype)
+
+
+@converts("log2", "log10")
+def logarithm(call: Call, x: Value) -> Value:
+    """Take a logarithm to another base."""
+    base = 2 if "log2" in call.name else 10
+    x = call.cast(x, call.type.dtype)
+    return call.binary(ops.Multiply, call.apply(ops.Log(), x), 1 / math.log(base), x.dtype)
+
+
+@converts("exp2")
+def exp2(call: Call, x: Value) -> Value:
+    """Take a power of 2."""
+    x = call.cast(x, call.type.dtype)
+    return call.apply(ops.Exp(), call.binary(ops.Multiply, x, math.log(2), x.dtype))
+
+
+@converts("reciprocal")
+def reciprocal(call: Call, x: Value) -> Value:
+    """Take the inverse."""
+    return call.binary(ops.Divide, 1, x, call.type.dtype)
+
+
+@converts("square")
+def square(call: Call, x: Value) -> Value:
+    """Multiply by itself."""
+    return call.apply(ops.Multiply(), x, x)
+
+
+@converts("sign", "sgn")
+def sign(call: Call, x: Value) -> Value:
+    """Return -1, 0 or 1."""
+    zero = call.constant(0, x.dtype)
+    up = call.cast(call.apply(ops.Greater(), x, zero), x.dtype)
+    return call.apply(ops.Subtract(), up, call.cast(call.apply(ops.Less(), x, zero), x.dtype))
+
+
+@converts("trunc")
+def trunc(call: Call, x: Value) -> Value:
+    """Round towards 0."""
+    positive = call.apply(ops.Greater(), x, call.constant(0, x.dtype))
+    return call.apply(
+        ops.Where(), positive, call.apply(ops.Floor(), x), call.apply(ops.Ceil(), x)
+    )
+
+
+@converts("mish")
+def mish(call: Call, x: Value) -> Value:
+    """Multiply by the tanh of log(1 + exp(x))."""
+    return call.apply(ops.Multiply(), x, call.apply(ops.Tanh(), softplus(call, x)))

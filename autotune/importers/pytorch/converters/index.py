@@ -1,0 +1,105 @@
+"""Operators that read where whole numbers say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from autotune.graph import Array, Constant, Value, ops
+from autotune.importers.pytorch.call import Call, converts
+
+
+@converts("embedding")
+def embedding(call: Call, weight: Value, indices: Value, *_: object) -> Value:
+    """Take rows of a table."""
+    return _taken(call, weight, 0, indices)
+
+
+@converts("index_select")
+def index_select(call: Call, x: Value, dim: int, index: Value) -> Value:
+    """Take slices along an axis."""
+    return call.reshape(_taken(call, x, dim % x.type.ndim, index), call.type.shape)
+
+
+def _taken(call: Call, x: Value, axis: int, indices: Value) -> Value:
+    """Take slices at places counted from the front or from the end."""
+    extent = x.shape[axis]
+    if isinstance(indices, Constant):
+        return call.take(x, axis, _counted(indices.array, extent))
+    return call.apply(ops.Take(axis, wrap=True), x, indices)
+
+
+def _counted(places: Array, extent: int) -> Array:
+    """Return indices counted from the front."""
+    wide = places.astype("int64")
+    return np.where(wide < 0, wide + extent, wide)
+
+
+@converts("index.Tensor", "_unsafe_index.Tensor")
+def index(call: Call, x: Value, indices: Sequence[Value | None]) -> Value:
+    """Take elements at the indices of several axes, which broadcast."""
+    given = [(axis, each) for axis, each in enumerate(indices) if each is not None]
+    if any(each.dtype in ("bool", "uint8") for _, each in given):
+        call.refuse("indices", "whole numbers: the shape must not depend on values", "a mask")
+    axes = [axis for axis, _ in given]
+    together = axes == list(range(axes[0], axes[0] + len(axes)))
+    first = axes[0] if together else 0
+    rest = [axis for axis in range(x.type.ndim) if axis not in axes]
+    moved = call.transpose(x, [*rest[:first], *axes, *rest[first:]])
+    extents = [x.shape[axis] for axis in axes]
+    flat = call.reshape(
+        moved, (*moved.shape[:first], math.prod(extents), *moved.shape[first + len(axes) :])
+    )
+    places = _joined(call, [each for _, each in given], extents)
+    return call.reshape(_taken(call, flat, first, places), call.type.shape)
+
+
+def _joined(call: Call, indices: Sequence[Value], extents: Sequence[int]) -> Value:
+    """Return indices of several axes as those of one."""
+    shape = np.broadcast_shapes(*[each.shape for each in indices])
+    numbers = [each.array for each in indices if isinstance(each, Constant)]
+    if len(numbers) == len(indices):
+        total = np.zeros(shape, "int64")
+        for each, extent in zip(numbers, extents, strict=True):
+            total = total * extent + _counted(each, extent)
+        return call.constant(total)
+    result: Value | None = None
+    for each, extent in zip(indices, extents, strict=True):
+        places = _from_the_front(call, each, extent) if len(indices) > 1 else each
+        if result is not None:
+            larger = call.binary(ops.Multiply, result, extent, "int64")
+            places = call.binary(ops.Add, larger, places, "int64")
+        result = places
+    assert result is not None
+    return result
+
+
+def _from_the_front(call: Call, places: Value, extent: int) -> Value:
+    """Return indices, those from the end counted from the front."""
+    if isinstance(places, Constant):
+        return call.constant(_counted(places.array, extent))
+    wide = call.cast(places, "int64")
+    negative = call.binary(ops.Less, wide, 0, "int64")
+    more = call.binary(ops.Multiply, call.cast(negative, "int64"), extent, "int64")
+    return call.apply(ops.Add(), wide, more)
+
+
+@converts("gather")
+def gather(call: Call, x: Value, dim: int, index: Value, sparse_grad: bool = False) -> Value:
+    """Take an element of each line along an axis."""
+    at = dim % x.type.ndim
+    rank, shape = x.type.ndim, index.shape
+    strides = [math.prod(x.shape[axis + 1 :]) for axis in range(rank)]
+    here = np.zeros(shape, "int64")
+    for axis in range(rank):
+        if axis != at:
+            line = [shape[axis] if i == axis else 1 for i in range(rank)]
+            here = here + (np.arange(shape[axis]) * strides[axis]).reshape(line)
+    flat = call.reshape(x, (x.type.size,))
+    if isinstance(index, Constant):
+        return call.take(flat, 0, here + _counted(index.array, x.shape[at]) * strides[at])
+    far = call.binary(ops.Multiply, call.cast(index, "int64"), strides[at], "int64")
+    places = call.apply(ops.Add(), far, call.constant(here))
+    return call.apply(ops.Take(0), flat, places)

@@ -1,0 +1,119 @@
+"""Images in other sizes: by the nearest pixel, or weighted by distance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from autotune.graph import Array, Value, ops
+from autotune.importers.pytorch.call import Call, converts
+
+# A of the cubic of torch: R. Keys, "Cubic Convolution Interpolation", 1981, has -0.5.
+_CUBIC = -0.75
+
+
+@converts(
+    "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d",
+    "_upsample_nearest_exact2d", "_upsample_nearest_exact3d",
+)  # fmt: skip
+def nearest(call: Call, x: Value, *arguments: object) -> Value:
+    """Take the nearest pixel along each axis."""
+    results = call.type.shape[2:]
+    factors = {new // old for new, old in zip(results, x.shape[2:], strict=True)}
+    whole = all(new % old == 0 for new, old in zip(results, x.shape[2:], strict=True))
+    if len(results) == 2 and whole and len(factors) == 1:
+        (factor,) = factors
+        return x if factor == 1 else call.apply(ops.Upsampling(factor), x)
+    scales = _scales(call, arguments, x.shape[2:], results)
+    half = 0.5 if "exact" in call.name else 0.0
+    for axis, (scale, extent) in enumerate(zip(scales, results, strict=True), 2):
+        places = np.floor((np.arange(extent) + half) * np.float32(scale)).astype("int64")
+        if extent != x.shape[axis]:
+            x = call.take(x, axis, np.minimum(places, x.shape[axis] - 1))
+    return x
+
+
+def _scales(
+    call: Call, arguments: Sequence[object], old: Sequence[int], new: Sequence[int]
+) -> list[float]:
+    """Return how far pixels of the result are apart in the image."""
+    factors: list[object] = list(arguments[1:])
+    if factors and isinstance(factors[-1], (list, tuple)):
+        factors = list(factors[-1])
+    # Where a factor is given, torch takes it, not the sizes.
+    factors = [each for each in factors if not isinstance(each, bool)][-len(new) :]
+    factors += [None] * (len(new) - len(factors))
+    return [
+        1 / each if isinstance(each, (int, float)) and each > 0 else a / b
+        for each, a, b in zip(factors, old, new, strict=True)
+    ]
+
+
+@converts("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d")
+def linear(
+    call: Call, x: Value, output_size: object, align_corners: bool, *scales: object
+) -> Value:
+    """Weight the two nearest pixels along each axis by their distance."""
+    return _resized(call, x, align_corners, (output_size, *scales), _two)
+
+
+@converts("upsample_bicubic2d")
+def cubic(
+    call: Call, x: Value, output_size: object, align_corners: bool, *scales: object
+) -> Value:
+    """Weight the four nearest pixels along each axis by a cubic of their distance."""
+    return _resized(call, x, align_corners, (output_size, *scales), _four)
+
+
+def _two(where: Array, extent: int) -> list[tuple[Array, Array]]:
+    """Return places of two neighbours, and their weights."""
+    where = np.maximum(where, 0)
+    low = np.minimum(np.floor(where).astype("int64"), extent - 1)
+    far = where - low
+    return [(low, 1 - far), (np.minimum(low + 1, extent - 1), far)]
+
+
+def _four(where: Array, extent: int) -> list[tuple[Array, Array]]:
+    """Return places of four neighbours, and their weights."""
+    low = np.floor(where).astype("int64")
+    far = where - low
+    found = []
+    for offset in (-1, 0, 1, 2):
+        d = np.abs(far - offset)
+        near = (_CUBIC + 2) * d**3 - (_CUBIC + 3) * d**2 + 1
+        outer = _CUBIC * d**3 - 5 * _CUBIC * d**2 + 8 * _CUBIC * d - 4 * _CUBIC
+        found.append((np.clip(low + offset, 0, extent - 1), np.where(d <= 1, near, outer)))
+    return found
+
+
+def _resized(
+    call: Call, x: Value, align_corners: bool, arguments: Sequence[object], neighbours: object
+) -> Value:
+    """Resize along one axis after the other; 16-bit floats are weighted in float32."""
+    results = call.type.shape[2:]
+    scales = _scales(call, arguments, x.shape[2:], results)
+    kind = "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
+    made = call.cast(x, kind)
+    for axis, (scale, extent) in enumerate(zip(scales, results, strict=True), 2):
+        old = made.shape[axis]
+        if extent == old and (align_corners or scale == 1):
+            continue
+        if align_corners:
+            where = np.arange(extent) * ((old - 1) / max(extent - 1, 1))
+        else:
+            where = (np.arange(extent) + 0.5) * scale - 0.5
+        made = _weighted(call, made, axis, neighbours(where, old))  # type: ignore[operator]
+    return call.cast(made, x.dtype)
+
+
+def _weighted(call: Call, x: Value, axis: int, parts: Sequence[tuple[Array, Array]]) -> Value:
+    """Return the sum of slices along an axis, each with a weight."""
+    shape = [-1 if i == axis else 1 for i in range(x.type.ndim)]
+    total: Value | None = None
+    for places, weights in parts:
+        taken = call.take(x, axis, places)
+        part = call.apply(ops.Multiply(), taken, call.constant(weights.reshape(shape), x.dtype))
+        total = part if total is None else call.apply(ops.Add(), total, part)
+    assert total is not None
+    return total

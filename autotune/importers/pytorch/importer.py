@@ -1,0 +1,212 @@
+"""From a model of PyTorch to a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from autotune.errors import GraphError
+from autotune.graph import Constant, Graph, Value, Variable
+from autotune.importers.imported import ImportedNetwork
+from autotune.importers.pytorch.program import exported
+from autotune.importers.pytorch.tensors import dtype_name, numbers_of, type_of
+from autotune.importers.pytorch.translate import Translation
+from autotune.utils.check import Check
+
+# What an input of an exported program is.
+_PARAMETER, _BUFFER, _CONSTANT, _INPUT = "PARAMETER", "BUFFER", "CONSTANT_TENSOR", "USER_INPUT"
+
+
+@dataclass(frozen=True)
+class TorchProgram:
+    """A program of torch, as a graph and as what is around it.
+
+    Attributes:
+        graph: what is computed; parameters are constants, or inputs behind those of the model.
+        inputs: for each of the model's inputs, in order, the variable of the graph, or None for
+            one that is no tensor.
+        tensors: parameters and buffers by name, as the model holds them.
+        results: for each output of the program the number of the graph's output, or what it is if
+            it is no tensor of the graph.
+        mutated: names of inputs and buffers that the model writes, each with the number of the
+            graph's output that is written there.
+        structure: how torch puts the outputs together (a tree spec).
+    """
+
+    graph: Graph
+    inputs: tuple[Variable | None, ...]
+    tensors: Mapping[str, Any]
+    results: tuple[Output, ...]
+    mutated: Mapping[str, int] = field(default_factory=dict)
+    structure: Any = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output of a program: a number of the graph's output, or else a value that is known."""
+
+    number: int | None
+    value: object = None
+
+
+def from_pytorch(
+    model: Any,
+    example_inputs: Sequence[Any] | None = None,
+    example_kwargs: Mapping[str, Any] | None = None,
+    *,
+    input_names: Sequence[str] | None = None,
+    keep_params: bool = False,
+) -> ImportedNetwork:
+    """Read a model of PyTorch, for inference.
+
+    Shapes are those of the example inputs; a network for other shapes is imported again.
+
+    Args:
+        model: an ``nn.Module`` in ``eval`` mode, a ScriptModule (``torch.jit.trace``), or the
+            program that ``torch.export.export`` returns.
+        example_inputs: a tuple of tensors, or a single one; not needed for an exported program.
+        example_kwargs: inputs that the model takes by name.
+        input_names: names of the graph's inputs; by default those of the model's arguments.
+        keep_params: whether parameters are left as inputs of the graph, with their numbers in
+            ``params``, instead of constants.
+
+    Raises:
+        GraphError: torch cannot export the model, a shape is known only at run time, the model
+            writes its inputs or buffers, or operators are not supported: all of them are listed.
+
+    Example::
+
+        network = from_pytorch(resnet18().eval(), torch.zeros(1, 3, 224, 224))
+        compiled = autotune.network.compile_network(network.graph, "cuda")
+    """
+    args = None if example_inputs is None else _several(example_inputs)
+    program = read_program(exported(model, args, example_kwargs), keep_params, input_names)
+    if program.mutated:
+        raise GraphError(
+            f"from_pytorch: the model writes {', '.join(sorted(program.mutated))} in place, which "
+            "a network cannot do; return the new values instead"
+        )
+    params = {}
+    if keep_params:
+        used = {each.name for each in program.graph.inputs}
+        params = {name: numbers_of(t) for name, t in program.tensors.items() if name in used}
+    return ImportedNetwork(program.graph, params)
+
+
+def _several(inputs: Any) -> tuple[Any, ...]:
+    return tuple(inputs) if isinstance(inputs, (list, tuple)) else (inputs,)
+
+
+def read_program(
+    program: Any, keep_params: bool = False, input_names: Sequence[str] | None = None
+) -> TorchProgram:
+    """Translate an exported program.
+
+    Raises:
+        GraphError: as `from_pytorch`.
+    """
+    names = None
+    if input_names is not None:
+        names = list(
+            Check(GraphError, "from_pytorch").sequence(
+                "input_names", input_names, "a list of names"
+            )
+        )
+    reader = _Reader(program, keep_params, names)
+    return reader.read()
+
+
+class _Reader:
+    """The reading of one exported program."""
+
+    def __init__(self, program: Any, keep_params: bool, names: list[str] | None) -> None:
+        self.program = program
+        self.keep_params = keep_params
+        self.names = names
+        self.translation = Translation()
+        self.inputs: list[Variable | None] = []
+        self.params: list[Variable] = []
+        self.tensors: dict[str, Any] = {}
+
+    def read(self) -> TorchProgram:
+        """Translate all of it."""
+        nodes = list(self.program.graph.nodes)
+        places = {node.name: node for node in nodes if node.op == "placeholder"}
+        for spec in self.program.graph_signature.input_specs:
+            self._input(spec, places)
+        if self.names is not None and self.names:
+            raise GraphError(
+                f"from_pytorch: input_names has {len(self.names)} names more than the model has "
+                "inputs that are tensors"
+            )
+        self.translation.run(nodes)
+        return self._finished({node.name: node for node in nodes})
+
+    def _input(self, spec: Any, places: Mapping[str, Any]) -> None:
+        kind, node = spec.kind.name, places.get(getattr(spec.arg, "name", ""))
+        if kind == _INPUT:
+            if node is None or not hasattr(node.meta.get("val"), "dtype"):
+                self.inputs.append(None)
+                return
+            variable = Variable(type_of(node.meta["val"]), self._name(node.name))
+            self.inputs.append(variable)
+            self.translation.values[node] = variable
+        elif node is not None and kind in (_PARAMETER, _BUFFER, _CONSTANT):
+            self._tensor(spec.target, kind, node)
+
+    def _name(self, given: str) -> str:
+        if self.names is None:
+            return given
+        if not self.names:
+            raise GraphError("from_pytorch: input_names needs a name for each input tensor")
+        return str(self.names.pop(0))
+
+    def _tensor(self, name: str, kind: str, node: Any) -> None:
+        """Say what a tensor of the model is: a parameter, or numbers that are known."""
+        state = self.program.state_dict
+        tensor = state[name] if name in state else self.program.constants[name]
+        self.tensors[name] = tensor
+        floats = str(tensor.dtype).startswith(("torch.float", "torch.bfloat"))
+        if not floats or (kind != _PARAMETER and not self.keep_params and not tensor.numel()):
+            self.translation.known[node] = tensor.detach().cpu()
+            return
+        if kind == _CONSTANT:
+            self.translation.known[node] = tensor.detach().cpu()
+        elif self.keep_params:
+            self.params.append(Variable(type_of(tensor), name))
+            self.translation.values[node] = self.params[-1]
+        else:
+            self.translation.values[node] = Constant(
+                type_of(tensor), _reader_of(tensor), name
+            )
+
+    def _finished(self, nodes: Mapping[str, Any]) -> TorchProgram:
+        outputs: list[Value] = []
+        results: list[Output] = []
+        mutated: dict[str, int] = {}
+        for spec in self.program.graph_signature.output_specs:
+            node = nodes.get(getattr(spec.arg, "name", ""))
+            if node is None:
+                results.append(Output(None, getattr(spec.arg, "value", None)))
+                continue
+            outputs.append(self.translation.value(node))
+            if spec.kind.name == "USER_OUTPUT":
+                results.append(Output(len(outputs) - 1))
+            else:
+                mutated[str(spec.target)] = len(outputs) - 1
+        if not outputs:
+            raise GraphError("PyTorch: the model returns no tensor")
+        given = [each for each in self.inputs if each is not None]
+        graph = Graph((*given, *self.params), tuple(outputs))
+        return TorchProgram(
+            graph, tuple(self.inputs), self.tensors, tuple(results), mutated,
+            self.program.call_spec.out_spec,
+        )  # fmt: skip
+
+
+def _reader_of(tensor: Any) -> Callable[[], Any]:
+    return lambda: numbers_of(tensor)
+
+
+__all__ = ["Output", "TorchProgram", "dtype_name", "from_pytorch", "read_program"]

@@ -1,0 +1,72 @@
+"""Any model of PyTorch as one kind of program: ATen operators without effects, of fixed shapes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from autotune.errors import GraphError
+from autotune.importers.pytorch import converters
+from autotune.importers.pytorch.call import CONVERTERS, converter_of
+from autotune.importers.pytorch.script import module_of_script
+from autotune.utils.check import Check
+from autotune.utils.lazy_torch import torch
+
+assert converters is not None and CONVERTERS  # they decide what is not taken apart
+
+
+def exported(
+    model: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None = None
+) -> Any:
+    """Return a model as an exported program of operators that converters know, as far as possible.
+
+    Args:
+        model: an ``nn.Module``, a ScriptModule, or what ``torch.export.export`` returns.
+        args: example inputs; not needed for an exported program.
+        kwargs: those that are passed by name.
+
+    Raises:
+        GraphError: it is none of these, example inputs are missing, or torch cannot export it.
+    """
+    pytorch = torch("from_pytorch", GraphError)
+    check = Check(GraphError, "from_pytorch")
+    if isinstance(model, pytorch.export.ExportedProgram):
+        return _taken_apart(model)
+    if isinstance(model, pytorch.jit.ScriptFunction | pytorch.jit.ScriptModule):
+        model = module_of_script(model)
+    if not isinstance(model, pytorch.nn.Module):
+        check.refuse(
+            "model", "an nn.Module, a ScriptModule, or what torch.export.export returns", model
+        )
+    if args is None:
+        check.refuse("example_inputs", "given: a tuple of tensors", args)
+    if model.training:
+        raise GraphError(
+            "from_pytorch: the model is in training mode, in which dropout drops and batch norms "
+            "count; call model.eval() first"
+        )
+    try:
+        with pytorch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = pytorch.export.export(model, tuple(args), dict(kwargs or {}), strict=False)
+    except GraphError:
+        raise
+    except Exception as error:  # whatever the model raises while torch traces it
+        first = str(error).strip().partition("\n")[0]
+        raise GraphError(
+            f"from_pytorch: torch.export cannot export {type(model).__name__}: "
+            f"{type(error).__name__}: {first}"
+        ) from error
+    return _taken_apart(program)
+
+
+def _taken_apart(program: Any) -> Any:
+    """Return a program with operators taken apart that no converter knows."""
+    pytorch = torch("from_pytorch", GraphError)
+    table = pytorch.export.default_decompositions()
+    for known in [each for each in table if converter_of(each) is not None]:
+        del table[known]
+    with pytorch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return program.run_decompositions(table)

@@ -1,0 +1,143 @@
+"""From a program of ATen operators, as torch exports it, to a graph: call by call."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from autotune.errors import GraphError
+from autotune.graph import Constant, TensorType, Value
+from autotune.importers.pytorch import converters
+from autotune.importers.pytorch.call import Call, converter_of
+from autotune.importers.pytorch.movement import moved, only_moves
+from autotune.importers.pytorch.nodes import in_order, mapped, origin_of, types_of
+from autotune.importers.pytorch.tensors import numbers_of, type_of
+from autotune.utils.lazy_torch import torch
+
+__all__ = ["Translation", "converters"]  # the converters enter themselves as they are imported
+
+# Operators whose result nobody reads.
+_CHECKS = ("_assert", "sym_constrain", "_check", "copy_")
+# Operators that read the type of their input only: what they make is known.
+_OF_TYPE = (
+    "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full",
+    "new_empty", "new_empty_strided",
+)  # fmt: skip
+
+
+@dataclass
+class Translation:
+    """The translation of one program.
+
+    Attributes:
+        known: tensors that are computed while importing: buffers of whole numbers, and what
+            follows from them and from nothing else.
+        values: what each other node became: a value of the graph, a list of them, or None where an
+            operator is missing.
+        missing: operators that cannot be translated, how often each is called.
+    """
+
+    known: dict[Any, Any] = field(default_factory=dict)
+    values: dict[Any, Any] = field(default_factory=dict)
+    missing: Counter[str] = field(default_factory=Counter)
+
+    def run(self, nodes: Sequence[Any]) -> None:
+        """Translate all calls.
+
+        Raises:
+            GraphError: operators are missing, all of which are listed, or a call is refused.
+        """
+        for node in nodes:
+            if node.op == "call_function":
+                self._call(node)
+        if self.missing:
+            listed = ", ".join(f"{name} ({n})" for name, n in sorted(self.missing.items()))
+            raise GraphError(
+                f"PyTorch: these operators cannot be imported (how often each is called): {listed}"
+            )
+
+    def value(self, node: Any) -> Value:
+        """Return the value of a node; numbers that are known become a constant."""
+        if node not in self.values:
+            tensor = self.known[node]
+            self.values[node] = Constant(type_of(tensor), lambda: numbers_of(tensor), node.name)
+        found: Value = self.values[node]
+        return found
+
+    def _call(self, node: Any) -> None:
+        name = str(node.target)
+        if node.target is operator.getitem:
+            self._part(node)
+        elif _short(name).startswith(_CHECKS):
+            self.values[node] = None
+        elif _short(name) in _OF_TYPE or all(each in self.known for each in node.all_input_nodes):
+            self._compute(node)
+        else:
+            self._translate(node)
+
+    def _part(self, node: Any) -> None:
+        whole, number = node.args
+        if whole in self.known:
+            self.known[node] = self.known[whole][number]
+            return
+        several = self.values[whole]
+        self.values[node] = None if several is None else several[number]
+
+    def _compute(self, node: Any) -> None:
+        """Let torch compute what is known while importing."""
+        if _short(str(node.target)) in _OF_TYPE:
+            like = node.args[0].meta["val"]
+            made = torch("importers", GraphError).empty(tuple(like.shape), dtype=like.dtype)
+            args = [made, *node.args[1:]]
+        else:
+            args = mapped(node.args, self.known.get)
+        kwargs = mapped(node.kwargs, self.known.get)
+        if kwargs.get("device") is not None:
+            kwargs["device"] = "cpu"
+        try:
+            self.known[node] = node.target(*args, **kwargs)
+        except (RuntimeError, NotImplementedError):
+            self._miss(node)
+
+    def _miss(self, node: Any) -> None:
+        self.values[node] = None
+        self.missing[str(node.target)] += 1
+
+    def _translate(self, node: Any) -> None:
+        convert = converter_of(node.target)
+        moves = only_moves(node.target)
+        if convert is None and not moves:
+            self._miss(node)
+        elif any(self.values.get(n, n) is None for n in node.all_input_nodes):
+            self.values[node] = None  # it follows an operator that is missing
+        elif convert is not None:
+            self.values[node] = self._converted(node, convert)
+        else:
+            self.values[node] = moved(node, self.value, self.known.get)
+            if self.values[node] is None:
+                self._miss(node)
+
+    def _converted(self, node: Any, convert: Callable[..., Any]) -> Any:
+        call = Call(str(node.target), types_of(node), origin_of(node))
+        made = convert(call, *mapped(in_order(node), self.value))
+        several = [made] if isinstance(made, Value) else list(made)
+        for value, kind in zip(several, call.types, strict=False):
+            if value is not None:
+                _check(call, value, kind)
+        return made if isinstance(made, Value) else several
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("aten.").split(".")[0]
+
+
+def _check(call: Call, value: Value, expected: TensorType) -> None:
+    """Refuse a translation whose type is not the one that torch says: it would be wrong."""
+    if value.type != expected:
+        raise GraphError(
+            f"{call.origin}: {call.name}: expected {expected}, as torch says, got {value.type}; "
+            "please report this call"
+        )
