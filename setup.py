@@ -128,5 +128,9 @@ setup(
         "bench": [*PLOT, "optuna>=4"],
         "dev": [*TEST, *CHECK, *DOCS],
     },
-    entry_points={"console_scripts": ["autotune = autotune.cli.main:main"]},
+    entry_points={
+        "console_scripts": ["autotune = autotune.cli.main:main"],
+        # torch.compile(model, backend="autotune"), without an import of autotune.
+        "torch_dynamo_backends": ["autotune = autotune.torch:backend"],
+    },
 )

@@ -10,7 +10,7 @@ from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, Value, Variable
 from autotune.importers.imported import ImportedNetwork
 from autotune.importers.pytorch.program import exported
-from autotune.importers.pytorch.tensors import dtype_name, numbers_of, type_of
+from autotune.importers.pytorch.tensors import numbers_of, type_of
 from autotune.importers.pytorch.translate import Translation
 from autotune.utils.check import Check
 
@@ -43,11 +43,33 @@ class TorchProgram:
 
 
 @dataclass(frozen=True)
+class View:
+    """A result that lies in the memory of an input or of a parameter.
+
+    Attributes:
+        source: the input, or the name of the parameter.
+        size, stride, offset: of `torch.Tensor.as_strided`.
+    """
+
+    source: Variable | str
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+
+@dataclass(frozen=True)
 class Output:
-    """An output of a program: a number of the graph's output, or else a value that is known."""
+    """An output of a program.
+
+    Attributes:
+        number: of the graph's output; None where it is no tensor.
+        value: what it is where it is no tensor.
+        alias: where it lies, if it is a view of an input or of a parameter.
+    """
 
     number: int | None
     value: object = None
+    alias: View | None = None
 
 
 def from_pytorch(
@@ -127,6 +149,8 @@ class _Reader:
         self.translation = Translation()
         self.inputs: list[Variable | None] = []
         self.params: list[Variable] = []
+        # Storages of inputs and parameters, as torch traced them.
+        self.storages: dict[int, Variable | str] = {}
         self.tensors: dict[str, Any] = {}
 
     def read(self) -> TorchProgram:
@@ -152,6 +176,7 @@ class _Reader:
             variable = Variable(type_of(node.meta["val"]), self._name(node.name))
             self.inputs.append(variable)
             self.translation.values[node] = variable
+            self.storages[_storage(node)] = variable
         elif node is not None and kind in (_PARAMETER, _BUFFER, _CONSTANT):
             self._tensor(spec.target, kind, node)
 
@@ -167,11 +192,9 @@ class _Reader:
         state = self.program.state_dict
         tensor = state[name] if name in state else self.program.constants[name]
         self.tensors[name] = tensor
+        self.storages[_storage(node)] = name
         floats = str(tensor.dtype).startswith(("torch.float", "torch.bfloat"))
-        if not floats or (kind != _PARAMETER and not self.keep_params and not tensor.numel()):
-            self.translation.known[node] = tensor.detach().cpu()
-            return
-        if kind == _CONSTANT:
+        if not floats or kind == _CONSTANT:
             self.translation.known[node] = tensor.detach().cpu()
         elif self.keep_params:
             self.params.append(Variable(type_of(tensor), name))
@@ -192,7 +215,7 @@ class _Reader:
                 continue
             outputs.append(self.translation.value(node))
             if spec.kind.name == "USER_OUTPUT":
-                results.append(Output(len(outputs) - 1))
+                results.append(Output(len(outputs) - 1, alias=self._view(node)))
             else:
                 mutated[str(spec.target)] = len(outputs) - 1
         if not outputs:
@@ -205,8 +228,21 @@ class _Reader:
         )  # fmt: skip
 
 
+    def _view(self, node: Any) -> View | None:
+        """Return where a result lies, if no operator writes it to memory of its own."""
+        source = self.storages.get(_storage(node))
+        if source is None:
+            return None
+        made = node.meta["val"]
+        size, stride = tuple(map(int, made.shape)), tuple(map(int, made.stride()))
+        return View(source, size, stride, int(made.storage_offset()))
+
+
+def _storage(node: Any) -> int:
+    """Return what tells the memory of a tensor of a program from others."""
+    return int(node.meta["val"].untyped_storage()._cdata)
+
+
 def _reader_of(tensor: Any) -> Callable[[], Any]:
     return lambda: numbers_of(tensor)
 
-
-__all__ = ["Output", "TorchProgram", "dtype_name", "from_pytorch", "read_program"]

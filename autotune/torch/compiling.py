@@ -1,0 +1,83 @@
+"""How a graph of torch becomes a compiled network: target, tuning, log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.errors import KernelError
+from autotune.graph import Graph
+from autotune.network import CompiledNetwork, History, compile_network, tune_network
+from autotune.runtime.device import Device
+from autotune.utils.check import Check
+
+_NAMES = ("tune", "log")
+# Of torch's devices that kernels run on.
+_KINDS = {"cpu": "cpu", "cuda": "cuda"}
+
+
+@dataclass(frozen=True)
+class Compiling:
+    """How graphs are compiled.
+
+    Attributes:
+        tune: seconds for tuning each network; 0 for none.
+        log: of tuning; where it has records they are used, with and without ``tune``.
+
+    Raises:
+        KernelError: an argument is invalid, or there is no log to tune into.
+    """
+
+    tune: float = 0.0
+    log: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        check = Check(KernelError, "autotune.torch")
+        check.number("tune", self.tune, least=0)
+        if self.log is not None:
+            check.path("log", self.log)
+        if self.tune and self.log is None:
+            check.refuse("log", "a path where tune is given: it keeps what was found", self.log)
+
+    @staticmethod
+    def of(options: Mapping[str, Any] | None) -> Compiling:
+        """Return what the options of `torch.compile` say.
+
+        Raises:
+            KernelError: there is no such option, or its value is invalid.
+        """
+        given = dict(options or {})
+        for name in given:
+            Check(KernelError, "torch.compile(backend='autotune')").one_of("option", name, _NAMES)
+        return Compiling(**given)
+
+    def compile(self, graph: Graph, where: Device) -> CompiledNetwork:
+        """Compile a graph for a device; tune it first where that is asked for."""
+        target = where.target
+        if self.tune and self.log is not None:
+            return tune_network(
+                graph, None, target, budget_s=self.tune, log=self.log, on_round=None
+            )
+        if self.log is None or not os.path.exists(self.log):
+            return compile_network(graph, target)
+        history = History(self.log)
+        return compile_network(
+            graph, target, history.pipeline(graph, target), choose=history.choose,
+            branches=history.branches(graph, target),
+        )  # fmt: skip
+
+
+def device_of(tensor: Any) -> Device:
+    """Return the device of a tensor.
+
+    Raises:
+        KernelError: no kernels run there.
+    """
+    kind = _KINDS.get(tensor.device.type)
+    if kind is None:
+        raise KernelError(
+            f"autotune.torch: tensors must be on a CPU or a CUDA GPU, got {tensor.device}"
+        )
+    return Device(kind, tensor.device.index or 0)  # type: ignore[arg-type]
