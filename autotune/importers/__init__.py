@@ -2,8 +2,8 @@
 
 from autotune.importers.imported import ImportedNetwork
 from autotune.importers.onnx import from_onnx
-from autotune.importers.pytorch import TorchProgram, exported, from_pytorch, read_program
+from autotune.importers.pytorch import Call, TorchProgram, exported, from_pytorch, read_program
 
 __all__ = [
-    "ImportedNetwork", "TorchProgram", "exported", "from_onnx", "from_pytorch", "read_program",
+    "Call", "ImportedNetwork", "TorchProgram", "exported", "from_onnx", "from_pytorch", "read_program",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Reads models of PyTorch: modules, TorchScript and exported programs."""
 
+from autotune.importers.pytorch.call import Call
 from autotune.importers.pytorch.importer import TorchProgram, from_pytorch, read_program
 from autotune.importers.pytorch.program import exported
 
-__all__ = ["TorchProgram", "exported", "from_pytorch", "read_program"]
+__all__ = ["Call", "TorchProgram", "exported", "from_pytorch", "read_program"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -128,10 +128,22 @@ def converts(*names: str) -> Callable[[Converter], Converter]:
     return register
 
 
-def converter_of(operator: Any) -> Converter | None:
-    """Return what converts an overload of an ATen operator, such as torch.ops.aten.add.Tensor."""
-    text = str(operator)
-    if not text.startswith("aten."):
+def converter_of(
+    operator: Any, own: Mapping[str, Converter] | None = None
+) -> Converter | None:
+    """Return what converts an overload of an operator, such as torch.ops.aten.add.Tensor.
+
+    Args:
+        operator: the overload.
+        own: converters that go before ours, by names such as ``"aten.add"`` or
+            ``"mine.scale.default"``.
+    """
+    name = str(operator)
+    packet = name.rpartition(".")[0]
+    for each in (name, packet):
+        if own and each in own:
+            return own[each]
+    if not name.startswith("aten."):
         return None
-    name = text.removeprefix("aten.")
-    return CONVERTERS.get(name) or CONVERTERS.get(name.rpartition(".")[0])
+    short = name.removeprefix("aten.")
+    return CONVERTERS.get(short) or CONVERTERS.get(packet.removeprefix("aten."))

@@ -9,6 +9,7 @@ from typing import Any
 from autotune.errors import GraphError
 from autotune.graph import Constant, Graph, Value, Variable
 from autotune.importers.imported import ImportedNetwork
+from autotune.importers.pytorch.call import Converter
 from autotune.importers.pytorch.program import exported
 from autotune.importers.pytorch.tensors import numbers_of, type_of
 from autotune.importers.pytorch.translate import Translation
@@ -79,6 +80,7 @@ def from_pytorch(
     *,
     input_names: Sequence[str] | None = None,
     keep_params: bool = False,
+    converters: Mapping[str, Converter] | None = None,
 ) -> ImportedNetwork:
     """Read a model of PyTorch, for inference.
 
@@ -92,6 +94,8 @@ def from_pytorch(
         input_names: names of the graph's inputs; by default those of the model's arguments.
         keep_params: whether parameters are left as inputs of the graph, with their numbers in
             ``params``, instead of constants.
+        converters: what converts calls of operators, by their names, such as ``"aten.roll"`` or
+            ``"mine.scale"``; it is called with a `Call` and the operator's arguments.
 
     Raises:
         GraphError: torch cannot export the model, a shape is known only at run time, the model
@@ -103,7 +107,9 @@ def from_pytorch(
         compiled = autotune.network.compile_network(network.graph, "cuda")
     """
     args = None if example_inputs is None else _several(example_inputs)
-    program = read_program(exported(model, args, example_kwargs), keep_params, input_names)
+    own = dict(converters or {})
+    traced = exported(model, args, example_kwargs, own)
+    program = read_program(traced, keep_params, input_names, own)
     if program.mutated:
         raise GraphError(
             f"from_pytorch: the model writes {', '.join(sorted(program.mutated))} in place, which "
@@ -121,7 +127,10 @@ def _several(inputs: Any) -> tuple[Any, ...]:
 
 
 def read_program(
-    program: Any, keep_params: bool = False, input_names: Sequence[str] | None = None
+    program: Any,
+    keep_params: bool = False,
+    input_names: Sequence[str] | None = None,
+    own: Mapping[str, Converter] | None = None,
 ) -> TorchProgram:
     """Translate an exported program.
 
@@ -135,18 +144,23 @@ def read_program(
                 "input_names", input_names, "a list of names"
             )
         )
-    reader = _Reader(program, keep_params, names)
-    return reader.read()
+    return _Reader(program, keep_params, names, own or {}).read()
 
 
 class _Reader:
     """The reading of one exported program."""
 
-    def __init__(self, program: Any, keep_params: bool, names: list[str] | None) -> None:
+    def __init__(
+        self,
+        program: Any,
+        keep_params: bool,
+        names: list[str] | None,
+        own: Mapping[str, Converter],
+    ) -> None:
         self.program = program
         self.keep_params = keep_params
         self.names = names
-        self.translation = Translation()
+        self.translation = Translation(own)
         self.inputs: list[Variable | None] = []
         self.params: list[Variable] = []
         # Storages of inputs and parameters, as torch traced them.

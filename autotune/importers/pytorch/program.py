@@ -8,7 +8,7 @@ from typing import Any
 
 from autotune.errors import GraphError
 from autotune.importers.pytorch import converters
-from autotune.importers.pytorch.call import CONVERTERS, converter_of
+from autotune.importers.pytorch.call import CONVERTERS, Converter, converter_of
 from autotune.importers.pytorch.script import module_of_script
 from autotune.utils.check import Check
 from autotune.utils.lazy_torch import torch
@@ -17,7 +17,10 @@ assert converters is not None and CONVERTERS  # they decide what is not taken ap
 
 
 def exported(
-    model: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None = None
+    model: Any,
+    args: Sequence[Any] | None,
+    kwargs: Mapping[str, Any] | None = None,
+    own: Mapping[str, Converter] | None = None,
 ) -> Any:
     """Return a model as an exported program of operators that converters know, as far as possible.
 
@@ -25,6 +28,7 @@ def exported(
         model: an ``nn.Module``, a ScriptModule, or what ``torch.export.export`` returns.
         args: example inputs; not needed for an exported program.
         kwargs: those that are passed by name.
+        own: converters of the caller, by names of operators, which are not taken apart either.
 
     Raises:
         GraphError: it is none of these, example inputs are missing, or torch cannot export it.
@@ -32,7 +36,7 @@ def exported(
     pytorch = torch("from_pytorch", GraphError)
     check = Check(GraphError, "from_pytorch")
     if isinstance(model, pytorch.export.ExportedProgram):
-        return _taken_apart(model)
+        return _taken_apart(model, own)
     if isinstance(model, pytorch.jit.ScriptFunction | pytorch.jit.ScriptModule):
         model = module_of_script(model)
     if not isinstance(model, pytorch.nn.Module):
@@ -58,14 +62,14 @@ def exported(
             f"from_pytorch: torch.export cannot export {type(model).__name__}: "
             f"{type(error).__name__}: {first}"
         ) from error
-    return _taken_apart(program)
+    return _taken_apart(program, own)
 
 
-def _taken_apart(program: Any) -> Any:
+def _taken_apart(program: Any, own: Mapping[str, Converter] | None) -> Any:
     """Return a program with operators taken apart that no converter knows."""
     pytorch = torch("from_pytorch", GraphError)
     table = pytorch.export.default_decompositions()
-    for known in [each for each in table if converter_of(each) is not None]:
+    for known in [each for each in table if converter_of(each, own) is not None]:
         del table[known]
     with pytorch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from autotune.errors import GraphError
 from autotune.graph import Constant, TensorType, Value
 from autotune.importers.pytorch import converters
-from autotune.importers.pytorch.call import Call, converter_of
+from autotune.importers.pytorch.call import Call, Converter, converter_of
 from autotune.importers.pytorch.movement import moved, only_moves
 from autotune.importers.pytorch.nodes import in_order, mapped, origin_of, types_of
 from autotune.importers.pytorch.tensors import numbers_of, type_of
@@ -38,8 +38,10 @@ class Translation:
         values: what each other node became: a value of the graph, a list of them, or None where an
             operator is missing.
         missing: operators that cannot be translated, how often each is called.
+        own: converters of the caller, by names of operators.
     """
 
+    own: Mapping[str, Converter] = field(default_factory=dict)
     known: dict[Any, Any] = field(default_factory=dict)
     values: dict[Any, Any] = field(default_factory=dict)
     missing: Counter[str] = field(default_factory=Counter)
@@ -107,7 +109,7 @@ class Translation:
         self.missing[str(node.target)] += 1
 
     def _translate(self, node: Any) -> None:
-        convert = converter_of(node.target)
+        convert = converter_of(node.target, self.own)
         moves = only_moves(node.target)
         if convert is None and not moves:
             self._miss(node)
