@@ -15,6 +15,7 @@ from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
 from autotune.task import OtherOptionEntity
 
+from .alternatives import Alternatives
 from .arguments import template
 from .convolutions import conv2d_cpu, conv2d_float
 from .convolutions.conv2d_shape import OWNER, Conv2d
@@ -250,11 +251,8 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
     if shape.dtype == "float32":
         family = cast(Any, gemm_float.family_of(shape, target, get_config(), fma))
         return tunable(family, shape, "cuda")
-    if gemm_small_k.beats_copies(shape, target, get_config()):
-        return tunable(cast(Any, gemm_small_k), shape, "cuda")
     if shape.dtype in HALVES and _on_copies(shape, target):
-        family = gemm_padded.Padded(tensor_core_family(gemm_padded.padded(shape)))
-        return tunable(family, shape, "cuda")
+        return tunable(_odd_rows(shape, target), shape, "cuda")
     old = gemm_half.chosen_before(get_config())
     gains = not old and shape.dtype == "int8" and gemm_int8.gains(shape, target)
     if gemm_int8.streams(shape, target, get_config()):
@@ -267,6 +265,16 @@ def product(name: str, shape: Gemm, dtypes: Sequence[str], fma: bool = False) ->
     if not old and gemm_transposed.is_needed(shape, target):
         return tunable(gemm_transposed, shape, "cuda")
     return tunable(tensor_core_family(shape), shape, "cuda")
+
+
+def _odd_rows(shape: Gemm, target: Target) -> Family[Any]:
+    """Return the kernels of 16-bit floats with unaligned rows: on copies, or short sums, too."""
+    copied = gemm_padded.Padded(tensor_core_family(gemm_padded.padded(shape)))
+    if not gemm_small_k.suits_odd_rows(shape):
+        return copied
+    untuned = int(gemm_small_k.beats_copies(shape, target))
+    either = Alternatives((copied, cast(Any, gemm_small_k)), untuned)
+    return either.chosen_alone(shape, get_config()) or either
 
 
 def _on_copies(shape: Gemm, target: Target) -> bool:

@@ -9,7 +9,7 @@ alignment are written in whole sectors.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from functools import lru_cache, partial
 
 from autotune import SourceKernel, Target, call
@@ -65,16 +65,14 @@ def refusal(shape: Gemm) -> str | None:
     return common.first_broken(rules)
 
 
-def beats_copies(shape: Gemm, target: Target, knobs: Container[str]) -> bool:
-    """Return whether 16-bit floats with odd rows are faster so than on padded copies.
+def suits_odd_rows(shape: Gemm) -> bool:
+    """Return whether 16-bit floats with odd rows can be multiplied so, or on padded copies."""
+    halves = shape.dtype in HALVES and refusal(shape) is None
+    return halves and gemm_padded.is_needed(shape)
 
-    Args:
-        knobs: names of the knobs that were chosen, if any: these tell.
-    """
-    if shape.dtype not in HALVES or refusal(shape) is not None:
-        return False
-    if "tile_m" in knobs or "warps_m" in knobs:
-        return "tile_m" in knobs
+
+def beats_copies(shape: Gemm, target: Target) -> bool:
+    """Return whether odd rows are faster so than on padded copies where nothing was tuned."""
     if shape.epilogue.residual:  # which is loaded row by row: 118080x57x18 took 85 us, now 30
         return False
     return _beats_copies(shape, target)
@@ -88,8 +86,7 @@ def _beats_copies(shape: Gemm, target: Target) -> bool:
     24778x472x73, 1543x506x45 not.
     """
     whole = gemm_padded.padded(shape)
-    odd = gemm_padded.is_needed(shape) and has_wgmma(target)
-    if not odd or gemm_tma.refusal(whole) is not None:
+    if not has_wgmma(target) or gemm_tma.refusal(whole) is not None:
         return False
     by_tma = gemm_tma.estimate(whole, gemm_tma.default_choice(whole, target), target)
     own = estimate(shape, default_choice(shape, target), target)

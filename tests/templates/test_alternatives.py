@@ -1,0 +1,91 @@
+"""One space of families with different knobs: its points, the untuned one, and old records."""
+
+import pytest
+from autotune.templates.alternatives import KNOB, Alternatives
+from autotune.templates.products import gemm_half, gemm_mma, gemm_padded, gemm_small_k
+from autotune.templates.products.gemm_shape import Gemm
+from autotune.templates.source import tunable
+
+from autotune.target import Target
+from autotune.task import ConfigEntity, OtherOptionEntity, create, template
+
+HOPPER = Target("cuda -arch=sm_90")
+SHAPE = Gemm(5502, 629, 33, "float16")
+COPIED = gemm_padded.Padded(gemm_half)
+BOTH = Alternatives((COPIED, gemm_small_k), 0)
+SHORT = {"threads": 128, "cols": 2, "tile_m": 32}
+
+
+def _task():
+    return create("gemm.cuda", (SHAPE.m, SHAPE.n, SHAPE.k, SHAPE.dtype), HOPPER)
+
+
+def _entries(task, choice):
+    entities = {name: OtherOptionEntity(value) for name, value in choice.items()}
+    return [one.entry for one in task.instantiate(ConfigEntity(0, "", entities)).calls]
+
+
+def _space_of(family):
+    """Return the space that a family has alone."""
+
+    @template(f"alternatives.{BOTH.families.index(family)}")
+    def alone():
+        return tunable(family, SHAPE, "cuda")
+
+    return create(alone, (), HOPPER).config_space
+
+
+def _first(shape):
+    return {name: values[0] for name, values in BOTH.candidates(shape).items()}
+
+
+def test_a_space_has_each_kernel_of_each_family_once():
+    space = _task().config_space
+    alone = [_space_of(family) for family in BOTH.families]
+    assert len(space.space_map) == 1 + sum(len(each.space_map) for each in alone)
+    assert space.valid_count == sum(each.valid_count for each in alone)
+
+
+@pytest.mark.parametrize("untuned", [0, 1])
+def test_the_untuned_choice_is_that_of_the_family_that_is_said_to_be_faster(untuned):
+    both = Alternatives(BOTH.families, untuned)
+    choice = both.default_choice(SHAPE, HOPPER)
+    own = both.families[untuned].default_choice(SHAPE, HOPPER)
+    assert choice == {**_first(SHAPE), KNOB: untuned, **own}
+    assert both.violation(SHAPE, choice, HOPPER) is None
+
+
+def test_knobs_of_the_family_that_is_not_selected_keep_their_first_value():
+    short = {**_first(SHAPE), KNOB: 1, **SHORT}
+    assert BOTH.violation(SHAPE, short, HOPPER) is None
+    stages = BOTH.candidates(SHAPE)["stages"][1]
+    assert BOTH.violation(SHAPE, short | {"stages": stages}, HOPPER) == "stages of another family"
+    copied = BOTH.default_choice(SHAPE, HOPPER)
+    assert BOTH.violation(SHAPE, copied | {"cols": 2}, HOPPER) == "cols of another family"
+
+
+def test_what_a_family_refuses_its_alternatives_refuse():
+    long = Gemm(5502, 629, 95, "float16")
+    choice = {**_first(long), KNOB: 1, **SHORT, "cols": 4}
+    assert BOTH.violation(long, choice, HOPPER) == "too many registers"
+
+
+def test_records_of_a_family_that_had_a_space_of_its_own_are_replayed():
+    task = _task()
+    assert _entries(task, SHORT) == ["gemm_small_k"]
+    assert _entries(task, COPIED.default_choice(SHAPE, HOPPER)) == ["pad", "gemm_tma"]
+    by_mma = gemm_padded.Padded(gemm_mma).default_choice(SHAPE, HOPPER)
+    assert _entries(task, by_mma) == ["pad", "gemm_mma"]  # from before there was wgmma
+
+
+def test_points_of_both_families_are_in_the_space_of_a_task():
+    task = _task()
+    space = task.config_space
+    short = {**_first(SHAPE), KNOB: 1, **SHORT}
+    for choice, entries in (
+        (short, ["gemm_small_k"]),
+        (BOTH.default_choice(SHAPE, HOPPER), ["pad", "gemm_tma"]),
+    ):
+        place = [space.space_map[name].find(OtherOptionEntity(v)) for name, v in choice.items()]
+        point = space.get(space.knob2point(place))
+        assert [one.entry for one in task.instantiate(point).calls] == entries
