@@ -2,6 +2,7 @@
 
     python -m benchmarks.unseen [--seed 0] [--configs 24] [--only gemm] [--out unseen.jsonl]
     python -m benchmarks.unseen --networks --configs 3  # layers of known networks
+    python -m benchmarks.unseen --families --configs 0  # convolutions of families of networks
     python -m benchmarks.unseen --tables --configs 0 --only "1-D"   # of the tables in docs/
     python -m benchmarks.unseen --broad --configs 0 --seed 1        # drawn from more families
     python -m benchmarks.unseen --convolutions --configs 0 --seed 1     # of convolutions alone
@@ -10,9 +11,9 @@
 
 Shapes are drawn from a seed (with ``--broad`` by `unseen.broad`, with ``--convolutions`` by
 `unseen.broad_convs`); some were chosen to be nasty
-(`unseen.shapes`), others are those of
-known networks (`unseen.networks`), or of the tables in docs/ (`unseen.tables`). Of each layer the
-space is counted; the untuned default and configurations drawn evenly from the space are built by
+(`unseen.shapes`), others are those of known networks (`unseen.networks`), convolutions of families
+of them in two types and for two batches (`unseen.families`), or of the tables in docs/
+(`unseen.tables`). Of each layer the space is counted; the untuned default and configurations drawn evenly from the space are built by
 nvcc (ahead, on all cores), verified against PyTorch in float64 and timed in CUDA graphs. The
 default, the fastest three and PyTorch (cuDNN in both layouts) are then timed in turn. With
 ``--tune`` the configuration is what a run of `AutoTuner` finds in 300 trials or ``--seconds``.
@@ -38,6 +39,7 @@ from typing import Any
 
 from benchmarks.unseen.broad import broad, huge
 from benchmarks.unseen.broad_convs import broad_convs
+from benchmarks.unseen.families import of_families
 from benchmarks.unseen.layer import Layer, Way
 from benchmarks.unseen.networks import of_networks
 from benchmarks.unseen.report import Result, report, results, summary
@@ -81,6 +83,8 @@ def chosen(options: argparse.Namespace) -> list[Layer]:
         layers: Iterable[Layer] = of_tables()
     elif options.networks:
         layers = of_networks()
+    elif options.families:
+        layers = of_families()
     elif options.convolutions:
         layers = broad_convs(options.seed, options.drawn)
     elif options.broad:
@@ -185,6 +189,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", default=[""], nargs="*", help="parts of kinds and names")
     parser.add_argument("--networks", action="store_true", help="layers of known networks")
+    parser.add_argument("--families", action="store_true", help="convolutions of networks")
     parser.add_argument("--tables", action="store_true", help="layers of the tables in docs/")
     parser.add_argument("--broad", action="store_true", help="all families but convolutions")
     parser.add_argument("--convolutions", action="store_true", help="of every family of them")
@@ -215,7 +220,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with ThreadPoolExecutor(options.processes) as pool:
             for ended in [pool.submit(_supervise, part, words, options) for part in parts]:
                 ended.result()
-    summary(results(options.out), "network" if options.networks or options.tables else "kind")
+    named = options.networks or options.tables or options.families
+    summary(results(options.out), "network" if named else "kind")
     return 0
 
 

@@ -217,7 +217,7 @@ def _lines_and_volumes() -> NetworkLayers:
             _volume(1, 32, 16, 32, 64, 1),
         ),
     )
-    yield "DCGAN, FCN", (_spread(1, 512, 8, 256, 4, 2, 1), _spread(8, 128, 16, 64, 4, 2, 1))
+    yield "DCGAN, FCN", (spread(1, 512, 8, 256, 4, 2, 1), spread(8, 128, 16, 64, 4, 2, 1))
 
 
 def _volume(n: int, ci: int, depth: int, side: int, co: int, size: int) -> Layer:
@@ -234,7 +234,7 @@ def _volume(n: int, ci: int, depth: int, side: int, co: int, size: int) -> Layer
     return eager("conv NCDHW float32", "conv3d.cuda", args, compute)
 
 
-def _spread(n: int, ci: int, side: int, co: int, size: int, step: int, pad: int) -> Layer:
+def spread(n: int, ci: int, side: int, co: int, size: int, step: int, pad: int) -> Layer:
     """Return a transposed convolution."""
     import torch
 

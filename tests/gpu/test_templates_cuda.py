@@ -172,6 +172,26 @@ REFERENCED = {
         ((2, 33, 19, 8), (33, 21, 5, 4), (2, 3), (1, 0, 2, 1), (1,)),
         1e-5,
     ),
+    "depthwise": ("depthwise_conv2d.cuda", (2, 15, 14, 33, 1, 5, 5, 1, 2, *RELU), 1e-5),
+    "depthwise, channels last": (
+        "depthwise_conv2d.cuda",
+        (2, 29, 28, 40, 2, 3, 3, 2, (0, 0, 1, 1), *RELU, 1, "NHWC", "float16"),
+        3e-3,
+    ),
+    "depthwise, dilated": (
+        "depthwise_conv2d.cuda",
+        (1, 28, 32, 24, 1, 7, 7, 1, 6, False, "silu", False, False, 2, "NCHW", "bfloat16"),
+        2e-2,
+    ),
+    "outputs beside the image": (
+        "pool2d.cuda", ("avg", 2, 9, 6, 20, (2, 4), (2, 1), (3, 2, 3, 3)), 1e-5,
+    ),
+    "depthwise beside the image": (
+        "depthwise_conv2d.cuda", (2, 9, 14, 12, 1, 3, 5, 1, (2, 4, 2, 4), *RELU), 1e-5,
+    ),
+    "largest of windows": (
+        "pool2d.cuda", ("max", 2, 15, 17, 40, 3, 2, 1, 1, False, "NHWC", "float16"), 0.0,
+    ),
     "odd planes": ("transpose.cuda", ((1000, 17, 5), (0, 2, 1)), 0.0),
     "odd planes, large": ("transpose.cuda", ((300, 55, 55), (0, 2, 1), "float16"), 0.0),
     "three channels": ("transpose.cuda", ((4, 3, 150, 151), (0, 2, 3, 1)), 0.0),
