@@ -51,8 +51,9 @@ def _oblong(h: int, co: int, ci: int, size: tuple[int, int]) -> Conv:
 
 
 _CONVOLUTIONS: dict[str, tuple[Conv, ...]] = {
-    "MobileNet-V3": (_each(112, 64, 3, 2), _each(56, 72, 5, 2), _each(14, 672, 5), _each(7, 960, 5),
-                     _square(56, 24, 72, 1, after=_ADDED), _square(14, 112, 480, 1, after=_BIAS)),
+    "MobileNet-V3": (_each(112, 64, 3, 2), _each(56, 72, 5, 2), _each(14, 672, 5),
+                     _each(7, 960, 5), _square(56, 24, 72, 1, after=_ADDED),
+                     _square(14, 112, 480, 1, after=_BIAS)),
     "EfficientNet": (_square(224, 32, 3, 3, 2, after=_SILU), _each(112, 96, 3, 2, _SILU),
                      _each(28, 240, 5, after=_SILU), _square(14, 672, 112, 1, after=_SILU)),
     "squeeze and excite": (_square(1, 48, 1152, 1, after=_SILU),

@@ -25,10 +25,12 @@ from autotune.kernel import Argument
 
 from ..common import Array, defines
 from ..epilogue import Epilogue
-from ..products.gemm_shape import LARGEST, TF32, Gemm, as_tf32, stored
+from ..products.gemm_shape import HALVES, LARGEST, TF32, Gemm, as_tf32, stored
 from .window_shape import Window
 
 OWNER = "conv2d_nhwc"
+# Bytes of a row that TMA loads.
+PANEL_BYTES = 128
 
 
 @dataclass(frozen=True)
@@ -166,8 +168,10 @@ class Conv2dNhwc:
 class AcrossGroups(Conv2dNhwc):
     """A convolution in groups as one product, whose columns are the output channels of all.
 
-    A tile's columns are of one group, and its rows have that group's channels. Only `gemm_tma`
-    multiplies it.
+    A tile's columns are of one group, and its rows have that group's channels; or of `joined`
+    groups, where their channels fill 128 bytes together: their filters are block diagonal then,
+    zero between channels of different groups. As channels of other groups are multiplied by zeros,
+    an infinity among them is a NaN in the result. Only `gemm_tma` multiplies it.
     """
 
     @classmethod
@@ -185,8 +189,31 @@ class AcrossGroups(Conv2dNhwc):
         """One product."""
         return 1
 
+    @property
+    def panel(self) -> int:
+        """Elements of 128 bytes."""
+        return PANEL_BYTES // (2 if self.dtype in HALVES else 4)
+
+    @property
+    def filters(self) -> int:
+        """Output channels of a group."""
+        return self.co // self.groups
+
+    @property
+    def joined(self) -> int:
+        """Groups whose channels fill 128 bytes together, and whose filters do not exceed these."""
+        several = self.panel // self.a_run
+        whole = several * self.a_run == self.panel and self.groups % max(several, 1) == 0
+        return several if whole and several * self.filters <= self.panel else 1
+
+    @property
+    def whole(self) -> bool:
+        """Whether the channels of a group are whole rows of 128 bytes."""
+        return self.a_run % self.panel == 0
+
     def operands(self) -> dict[str, int | str]:
         """Return what ``operands.h`` is parameterised by, and the columns of a group."""
         given = super().operands()
         del given["GROUPED"]
-        return given | {"GROUP_CO": self.co // self.groups}
+        parts = {} if self.whole else {"GROUPS_OF_A_TAP": self.groups, "JOINED": self.joined}
+        return given | {"GROUP_CO": self.filters, **parts}

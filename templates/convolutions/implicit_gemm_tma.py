@@ -16,8 +16,9 @@ from .conv2d_nhwc import AcrossGroups, Conv2dNhwc
 
 # Limits of the offsets of the bounding box's corners, and of the strides, in im2col mode.
 MOST_OFFSET, MOST_STRIDE = 127, 8
-# Columns of the narrowest tile, which has those of one group.
-LEAST_COLUMNS = 16
+# Columns of the narrowest tile, which has those of one group or of joined ones, and of a tile of
+# floats, whose operands are swapped.
+LEAST_COLUMNS, LEAST_SWAPPED = 16, 64
 
 
 def refusal(shape: Product) -> str | None:
@@ -32,9 +33,10 @@ def refusal(shape: Product) -> str | None:
             "images must be of 16-bit floats, or floats as TF32",
         ),
         (
-            shape.groups > 1 and not _is_one_product(shape, width),
-            f"channels must be in one group, or 16-bit floats in groups of multiples of {width} "
-            f"channels and {LEAST_COLUMNS} filters",
+            shape.groups > 1 and not _is_one_product(shape),
+            "channels must be in one group, or in groups of whole 16 bytes, whose filters, or "
+            f"those of groups that fill 128 bytes together, are at least {LEAST_COLUMNS}, and as "
+            f"TF32 multiples of {LEAST_SWAPPED}",
         ),
         (
             shape.transpose_b and shape.a_run % width > 0,
@@ -46,14 +48,16 @@ def refusal(shape: Product) -> str | None:
     return common.first_broken(rules)
 
 
-def _is_one_product(shape: Conv2dNhwc, width: int) -> bool:
-    """Return whether a box has channels of one group, and a tile can have columns of one.
+def _is_one_product(shape: Conv2dNhwc) -> bool:
+    """Return whether a tile can have columns of one group, or of joined ones.
 
-    Floats have swapped operands, as their filters are MN-major: tiles of 64 filters and
-    more would need another rule, and were not timed.
+    Floats have swapped operands, as their filters are MN-major: tiles of 64 filters and more.
     """
-    whole = shape.a_run % width == 0 and shape.co // shape.groups % LEAST_COLUMNS == 0
-    return isinstance(shape, AcrossGroups) and whole and shape.dtype in HALVES
+    if not isinstance(shape, AcrossGroups):
+        return False
+    columns, vector = shape.joined * shape.filters, shape.panel // 8
+    enough = columns % LEAST_SWAPPED == 0 if shape.dtype == TF32 else columns >= LEAST_COLUMNS
+    return enough and shape.a_run % vector == 0 and shape.filters % vector == 0
 
 
 def tap_run(shape: Conv2dNhwc) -> int:
@@ -62,15 +66,29 @@ def tap_run(shape: Conv2dNhwc) -> int:
     return common.ceil_div(shape.a_run, width) * width
 
 
+def has_map_of_filters(shape: Conv2dNhwc) -> bool:
+    """Return whether filters are loaded as one matrix for each tap, or for each tap of a group."""
+    return tap_run(shape) > shape.a_run
+
+
 def depth(shape: Conv2dNhwc) -> int:
     """Return the extent of K, with the zeros that boxes have."""
     return shape.window.taps * tap_run(shape)
 
 
 def filters_map(shape: Conv2dNhwc) -> tuple[int, ...]:
-    """Return the tensor map of filters as one matrix a tap, whose boxes are K rows of a box."""
-    height = ROW_BYTES // ITEM_BYTES[shape.dtype]
-    return matrices_map(shape.window.taps, shape.ci, shape.co, shape.dtype, height)
+    """Return the tensor map of filters as one matrix a tap, whose boxes are K rows of a box.
+
+    Of groups each tap of each is a matrix, and begins where the columns of a group begin: most of
+    these beginnings are not those of a tap. Boxes of joined groups are parts of the K rows.
+    """
+    height, taps = ROW_BYTES // ITEM_BYTES[shape.dtype], shape.window.taps
+    if not isinstance(shape, AcrossGroups):
+        return matrices_map(taps, shape.ci, shape.co, shape.dtype, height)
+    count = shape.groups * ((taps - 1) * shape.a_run + 1)
+    size = (shape.a_run, shape.filters)
+    rows = height // shape.joined
+    return matrices_map(count, *size, shape.dtype, rows, shape.co, shape.filters)
 
 
 def _upper_corner(shape: Conv2dNhwc) -> tuple[int, int]:

@@ -124,9 +124,10 @@ def widths(columns: int) -> list[int]:
 
 def _fragments(shape: Product) -> list[int]:
     """Return widths of tiles in fragments of 8 columns; those of integers are even."""
-    if isinstance(shape, AcrossGroups):
-        each = shape.co // shape.groups // 8
-        return [width for width in range(LEAST_WIDTH, min(each, 32) + 1) if each % width == 0]
+    if isinstance(shape, AcrossGroups) and shape.dtype in HALVES:
+        each = shape.joined * shape.filters // 8
+        least = each if shape.joined > 1 else LEAST_WIDTH
+        return [width for width in range(least, min(each, 32) + 1) if each % width == 0]
     if shape.dtype != "int8":
         return sorted({*widths(shape.n), *widths(shape.m)})
     return sorted({width + width % 2 for width in widths(shape.n)})

@@ -159,9 +159,16 @@ def _of_operands(tiling: TmaTiling) -> Rules:
     more = not in_place(shape.epilogue)
     halves = swapped & (not tiling.floats)
     multicast = tiling.form.cluster_m > 1
-    columns = shape.co // shape.groups if isinstance(shape, AcrossGroups) else tiling.tile_n
+    # With swapped operands the rows of a tile are filters.
+    tile = common.pick(tiling.form.swapped, tiling.tile_m, tiling.tile_n)
+    grouped = isinstance(shape, AcrossGroups)
+    columns = shape.joined * shape.filters if grouped else tile
     return [
-        (columns % tiling.tile_n > 0, "columns of several groups"),
+        (columns % tile > 0, "columns of several groups"),
+        (
+            (grouped and shape.joined > 1) & (tile < columns),
+            "columns of some of the groups that are joined",
+        ),
         (tiling.floats & (tiling.right_mn_major > 0), "an MN-major right operand of floats"),
         (swapped & tiling.integers, "swapped operands of integers"),
         (halves & shape.gathers, "an implicit right operand of 16-bit floats"),

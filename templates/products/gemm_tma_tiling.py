@@ -13,7 +13,7 @@ from autotune import Target
 
 from .. import common
 from ..convolutions import implicit_gemm_tma
-from ..convolutions.conv2d_nhwc import Conv2dNhwc
+from ..convolutions.conv2d_nhwc import AcrossGroups, Conv2dNhwc
 from ..epilogue import Epilogue
 from ..tensor_map import ROW_BYTES, initializer, tensor_map
 from .gemm_mma import depth, item_bytes
@@ -116,7 +116,8 @@ class TmaTiling:
         """
         shape, swapped = self.shape, self.form.swapped
         line = 2 * PANEL if self.integers else self.panel
-        a_lines = 1 + STRADDLED * (1 - math.gcd(shape.a_run, line) / line)
+        together = shape.joined if isinstance(shape, AcrossGroups) else 1
+        a_lines = 1 + STRADDLED * (1 - math.gcd(shape.a_run * together, line) / line)
         b_lines = 1 + STRADDLED * (1 - math.gcd(shape.b_run, line) / line)
         left = common.pick(swapped, b_lines, a_lines) * self.tile_m / self.form.cluster_n
         right = common.pick(swapped, a_lines, b_lines)
@@ -264,7 +265,7 @@ class TmaTiling:
         if isinstance(s, Conv2dNhwc):
             side, pixels = ("B_MAP", self.tile_n) if self.form.swapped else ("A_MAP", self.tile_m)
             maps[side] = implicit_gemm_tma.map_of(s, pixels)
-            if implicit_gemm_tma.tap_run(s) > s.ci:
+            if implicit_gemm_tma.has_map_of_filters(s):
                 other = "A_MAP" if self.form.swapped else "B_MAP"
                 maps[other] = implicit_gemm_tma.filters_map(s)
         return {name: initializer(words) for name, words in maps.items()}

@@ -109,11 +109,14 @@ __device__ __forceinline__ void load_im2col(
 }
 #endif
 
-// Returns the first input channel of the group that has column `n` of the product. With GROUP_CO a product has the
-// columns of all groups, and the rows of a tile have the channels of the group of its columns.
-__device__ __forceinline__ int first_channel(int n) {
+#ifndef JOINED
+#define JOINED 1
+#endif
+// Returns the first input channel of the group that has filter `co`. With GROUP_CO a product has the filters of all
+// groups, and a tile those of one, whose channels its pixels have; or those of JOINED groups, which fill a box together.
+__device__ __forceinline__ int first_channel(int co) {
 #ifdef GROUP_CO
-  return n / GROUP_CO * GROUP_CI;
+  return co / (GROUP_CO * JOINED) * (GROUP_CI * JOINED);
 #else
   return 0;
 #endif

@@ -23,11 +23,21 @@ __device__ __forceinline__ void copy_operand(
 }
 
 // Loads the K rows of a K tile of an MN-major operand, a panel wide. Filters whose channels do not fill boxes are one
-// matrix for each tap.
+// matrix for each tap, and in groups one for each tap of each: of JOINED groups, whose filters are block diagonal, each
+// has a share of the rows, and zeros beside its columns.
 template <int BLOCKS>
 __device__ __forceinline__ void load_k_rows(
     unsigned to, const TensorMap& map, const Item* operand, int column, int k, unsigned full, unsigned blocks) {
-#if CONV && TAP_RUN > CI
+#if CONV && defined(GROUPS_OF_A_TAP)
+  const int first = column / (GROUP_CO * JOINED) * JOINED;
+#pragma unroll
+  for (int i = 0; i < CHUNK; i += PANEL)
+#pragma unroll
+    for (int j = 0; j < JOINED; ++j)
+      tma_load_of_several<BLOCKS>(
+          to + i * 128 + j * (PANEL / JOINED * 128), map, operand, column - (first + j) * GROUP_CO, (k + i) % TAP_RUN,
+          (k + i) / TAP_RUN * (GROUP_CI * GROUPS_OF_A_TAP) + first + j, full, blocks);
+#elif CONV && TAP_RUN > CI
 #pragma unroll
   for (int i = 0; i < CHUNK; i += PANEL)
     tma_load_of_several<BLOCKS>(to + i * 128, map, operand, column, (k + i) % TAP_RUN, (k + i) / TAP_RUN, full, blocks);
@@ -95,7 +105,7 @@ struct Producer {
   template <int BLOCKS>
   __device__ __forceinline__ void tma_load_right(Tile tile, int k_tile) {
 #if CONV && SWAP_AB
-    load_im2col_k_tile<TILE_N>(stage() + A_BYTES, from.im2col_map, tile.n, 0, k_tile * CHUNK, full());
+    load_im2col_k_tile<TILE_N>(stage() + A_BYTES, from.im2col_map, tile.n, first_channel(tile.m), k_tile * CHUNK, full());
 #else
     copy_operand<TILE_N, N, WHOLE_N, CLUSTER_M, BLOCKS>(
         Side<B_ALONG_K>(), stage() + A_BYTES, b_map, from.b + static_cast<size_t>(tile.matrix) * B_STRIDE, tile.n,

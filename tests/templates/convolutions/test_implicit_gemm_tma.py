@@ -80,6 +80,35 @@ LAYERS = {
         AcrossGroups(3, 9, 16, 192, 256, SAME, "bfloat16", REST, 2),
         {"wgmma": 6, "frags_n": 12, "stages": 4},
     ),
+    "groups-whose-channels-do-not-fill-boxes": (
+        AcrossGroups(2, 9, 7, 96, 144, Window((2, 3), (2, 1), (1, 1, 0, 1)), "float16", BIAS, 3),
+        {"frags_n": 4, "chunk": 128, "stages": 2},
+    ),
+    "groups-of-32-joined": (AcrossGroups(2, 9, 7, 128, 128, UNEVEN, "float16", BIAS, 4), {}),
+    "groups-of-16-joined": (
+        AcrossGroups(3, 9, 16, 128, 128, Window((1, 4), (1, 2)), "bfloat16", REST, 8),
+        {"chunk": 128, "stages": 2, "warps_m": 8},
+    ),
+    "groups-of-8-joined": (
+        AcrossGroups(1, 9, 16, 128, 128, SAME, "bfloat16", REST, 16),
+        {"split": 2},
+    ),
+    "groups-with-fewer-filters-joined": (
+        AcrossGroups(1, 9, 16, 96, 192, SAME, "float16", REST, 6),
+        {"frags_n": 4},
+    ),
+    "groups-with-more-filters": (
+        AcrossGroups(1, 9, 16, 288, 96, SAME, "float16", BIAS, 3),
+        {"frags_n": 6},
+    ),
+    "tf32-groups": (
+        AcrossGroups(2, 9, 7, 192, 96, UNEVEN, "tf32", REST, 3),
+        {"wgmma": SWAPPED.knob, "frags_n": 5, "chunk": 32},
+    ),
+    "tf32-groups-of-some-channels": (
+        AcrossGroups(2, 9, 7, 256, 72, Window((2, 2)), "tf32", BIAS, 2),
+        {"wgmma": SWAPPED.knob, "warps_m": 8, "frags_n": 6, "chunk": 64, "split": 2},
+    ),
     "groups-split": (
         AcrossGroups(1, 9, 16, 64, 256, SAME, "float16", REST, 4),
         {"split": 2, "frags_n": 2, "warps_m": 8},
@@ -130,12 +159,20 @@ def test_a_tile_has_columns_of_one_group():
     assert 16 * 4 not in [8 * each for each in gemm_tma.candidates(shape)["frags_n"]]
     choice = gemm_tma.default_choice(shape, HOPPER)
     assert gemm_tma.violation(shape, choice, HOPPER) is None
-    assert gemm_tma.refusal(AcrossGroups(1, 9, 9, 96, 96, SAME, "float16", groups=2))
+    assert gemm_tma.refusal(AcrossGroups(1, 9, 9, 96, 96, SAME, "float16", groups=2)) is None
+    joined = AcrossGroups(1, 9, 9, 128, 128, SAME, "float16", groups=4)
+    assert gemm_tma.candidates(joined)["frags_n"] == [8]
+    assert "that are joined" in gemm_tma.violation(joined, CHOICE | {"frags_n": 4}, HOPPER)
 
 
-def test_groups_of_floats_as_tf32_are_no_product_by_tma():
+def test_groups_of_floats_as_tf32_have_whole_rows_of_tiles():
     shape = AcrossGroups(4, 28, 28, 256, 256, SAME, "tf32", groups=4)
-    assert "16-bit floats in groups" in gemm_tma.refusal(shape)
+    assert gemm_tma.refusal(shape) is None
+    choice = gemm_tma.default_choice(shape, HOPPER)
+    assert gemm_tma.Form.of(choice["wgmma"]).swapped
+    assert choice["warps_m"] * choice["frags_m"] == 4
+    few = AcrossGroups(4, 28, 28, 128, 128, SAME, "tf32", groups=4)
+    assert "as TF32 multiples of 64" in gemm_tma.refusal(few)
 
 
 def test_the_untuned_choice_fits_a_block_and_supports_im2col():
