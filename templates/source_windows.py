@@ -185,7 +185,8 @@ def _in_groups(shape: conv2d_nhwc.Conv2dNhwc) -> SourceKernel:
     knobs, target = get_config(), Target.current() or Target("cuda")
     across = conv2d_nhwc.AcrossGroups.of(shape)
     before = gemm_half.chosen_before(knobs) or conv2d_groups.chosen(knobs)
-    if gemm_tma.offered(across, target) and not before:
+    whole = across.a_run % across.panel == 0 and shape.dtype in HALVES
+    if whole and gemm_tma.offered(across, target) and not before:
         return tunable(gemm_tma, across, "cuda")
     if conv2d_groups.offered(shape) and not conv2d_groups.chosen_before(knobs):
         return tunable(conv2d_groups, shape, "cuda")

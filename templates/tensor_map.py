@@ -49,19 +49,12 @@ def tensor_map(
 
 
 def matrices_map(
-    count: int, rows: int, columns: int, dtype: str, box_rows: int, pitch: int = 0, apart: int = 0
+    count: int, rows: int, columns: int, dtype: str, box_rows: int
 ) -> tuple[int, ...]:
-    """Return the words of the map of several matrices, boxes of which are of one.
-
-    Args:
-        pitch: elements from one row to the next; 0 means ``columns``.
-        apart: elements from one matrix to the next; 0 means one behind the other.
-    """
+    """Return the words of the map of matrices one behind the other, boxes of which are of one."""
     words = list(tensor_map(rows, columns, dtype, box_rows))
-    pitch = pitch or columns
-    strides = [
-        pitch * ITEM_BYTES[dtype], (apart or rows * pitch) * ITEM_BYTES[dtype], 16, 2**32,
-    ]  # fmt: skip
+    pitch = columns * ITEM_BYTES[dtype]
+    strides = [pitch, rows * pitch, 16, 2**32]
     words[2] += 1 << 4
     words[3:7] = (stride >> 4 & 0xFFFFFFFF for stride in strides)
     words[7] = sum((stride >> 36) << 4 * i for i, stride in enumerate(strides))

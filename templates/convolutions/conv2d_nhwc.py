@@ -169,9 +169,9 @@ class AcrossGroups(Conv2dNhwc):
     """A convolution in groups as one product, whose columns are the output channels of all.
 
     A tile's columns are of one group, and its rows have that group's channels; or of `joined`
-    groups, where their channels fill 128 bytes together: their filters are block diagonal then,
-    zero between channels of different groups. As channels of other groups are multiplied by zeros,
-    an infinity among them is a NaN in the result. Only `gemm_tma` multiplies it.
+    groups, whose channels fill 128 bytes together, and each instruction multiplies those of one.
+    Where channels are no multiple of 128 bytes, those of the next group are multiplied by zeros,
+    so that an infinity among them is a NaN in the result. Only `gemm_tma` multiplies it.
     """
 
     @classmethod
@@ -201,19 +201,17 @@ class AcrossGroups(Conv2dNhwc):
 
     @property
     def joined(self) -> int:
-        """Groups whose channels fill 128 bytes together, and whose filters do not exceed these."""
-        several = self.panel // self.a_run
-        whole = several * self.a_run == self.panel and self.groups % max(several, 1) == 0
-        return several if whole and several * self.filters <= self.panel else 1
+        """Groups whose channels fill 128 bytes together, and whose filters do not exceed these.
 
-    @property
-    def whole(self) -> bool:
-        """Whether the channels of a group are whole rows of 128 bytes."""
-        return self.a_run % self.panel == 0
+        An instruction multiplies 16 channels, of 16-bit floats.
+        """
+        several = {16: 4, 32: 2}.get(self.a_run, 1) if self.dtype in HALVES else 1
+        fits = self.groups % several == 0 and several * self.filters <= self.panel
+        return several if fits else 1
 
     def operands(self) -> dict[str, int | str]:
         """Return what ``operands.h`` is parameterised by, and the columns of a group."""
         given = super().operands()
         del given["GROUPED"]
-        parts = {} if self.whole else {"GROUPS_OF_A_TAP": self.groups, "JOINED": self.joined}
-        return given | {"GROUP_CO": self.filters, **parts}
+        joined = {"JOINED": self.joined} if self.joined > 1 else {}
+        return given | {"GROUP_CO": self.filters, **joined}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from .. import common
 from ..products.gemm_shape import HALVES, TF32, Product
-from ..tensor_map import ITEM_BYTES, ROW_BYTES, im2col_map, matrices_map
+from ..tensor_map import ITEM_BYTES, ROW_BYTES, im2col_map, matrices_map, tensor_map
 from .conv2d_nhwc import AcrossGroups, Conv2dNhwc
 
 # Limits of the offsets of the bounding box's corners, and of the strides, in im2col mode.
@@ -67,7 +67,7 @@ def tap_run(shape: Conv2dNhwc) -> int:
 
 
 def has_map_of_filters(shape: Conv2dNhwc) -> bool:
-    """Return whether filters are loaded as one matrix for each tap, or for each tap of a group."""
+    """Return whether filters are loaded tap by tap, as their K rows are not those of boxes."""
     return tap_run(shape) > shape.a_run
 
 
@@ -79,16 +79,12 @@ def depth(shape: Conv2dNhwc) -> int:
 def filters_map(shape: Conv2dNhwc) -> tuple[int, ...]:
     """Return the tensor map of filters as one matrix a tap, whose boxes are K rows of a box.
 
-    Of groups each tap of each is a matrix, and begins where the columns of a group begin: most of
-    these beginnings are not those of a tap. Boxes of joined groups are parts of the K rows.
+    Those of joined groups have K rows of one of them.
     """
     height, taps = ROW_BYTES // ITEM_BYTES[shape.dtype], shape.window.taps
-    if not isinstance(shape, AcrossGroups):
-        return matrices_map(taps, shape.ci, shape.co, shape.dtype, height)
-    count = shape.groups * ((taps - 1) * shape.a_run + 1)
-    size = (shape.a_run, shape.filters)
-    rows = height // shape.joined
-    return matrices_map(count, *size, shape.dtype, rows, shape.co, shape.filters)
+    if isinstance(shape, AcrossGroups) and shape.joined > 1:
+        return tensor_map(taps * shape.a_run, shape.co, shape.dtype, shape.a_run)
+    return matrices_map(taps, shape.a_run, shape.co, shape.dtype, height)
 
 
 def _upper_corner(shape: Conv2dNhwc) -> tuple[int, int]:

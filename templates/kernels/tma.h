@@ -18,10 +18,10 @@ static inline void emulate_box(
   char* const begin = static_cast<char*>(__cvta_shared_to_generic(box));
   const int columns = words[8] + 1, rows = words[9] + 1, height = (words[14] & 0xff) + 1;
   const size_t pitch = words[3] * 16 / sizeof(Item);
-  if (row >= rows || column >= columns || column + static_cast<int>(128 / sizeof(Item)) <= 0) abort();
+  if (row >= rows || column >= columns) abort();
   for (int i = 0; i < height; ++i)
     for (int j = 0; j < static_cast<int>(128 / sizeof(Item)); ++j) {
-      const bool exists = row + i < rows && column + j >= 0 && column + j < columns;
+      const bool exists = row + i < rows && column + j < columns;
       const unsigned place = i * 128 + (j * sizeof(Item) ^ i % 8 * 16);
       visit(begin + place, exists ? matrix + (row + i) * pitch + column + j : nullptr);
     }

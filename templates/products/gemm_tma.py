@@ -410,7 +410,9 @@ def _defines(tiling: TmaTiling, asked: Product) -> dict[str, int | str]:
         **images,
         **element,
         **shape.operands(),
-        **gemm_wgmma.product_text(tiling.tile_n, tiling.integers, tiling.left_in_registers > 0),
+        **gemm_wgmma.product_text(
+            tiling.tile_n // tiling.joined, tiling.integers, tiling.left_in_registers > 0
+        ),
         **gemm_wgmma.begin_and_end(asked.epilogue, bool(c["split"] == 1 or form.cluster_reduce)),
         **(swapped_operands(shape) if form.swapped else {}),
     }

@@ -135,7 +135,8 @@ def _products_cycles(tiling: TmaTiling) -> float:
     left operand, and three warpgroups contend.
     """
     c = tiling.choice
-    one = common.larger(c["frags_n"] * 5.55 + 4, 32 + c["frags_n"] * 3.6)
+    columns = c["frags_n"] / tiling.joined
+    one = common.larger(columns * 5.55 + 4, 32 + columns * 3.6)
     products = tiling.tile_warpgroups * c["frags_m"] * c["chunk"] * tiling.item / 32 * one
     cycles: float = products * (1 + 0.04 * (tiling.tile_warpgroups > 2))
     return cycles

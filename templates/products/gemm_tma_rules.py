@@ -161,12 +161,11 @@ def _of_operands(tiling: TmaTiling) -> Rules:
     multicast = tiling.form.cluster_m > 1
     # With swapped operands the rows of a tile are filters.
     tile = common.pick(tiling.form.swapped, tiling.tile_m, tiling.tile_n)
-    grouped = isinstance(shape, AcrossGroups)
-    columns = shape.joined * shape.filters if grouped else tile
+    columns = tiling.joined * shape.filters if isinstance(shape, AcrossGroups) else tile
     return [
         (columns % tile > 0, "columns of several groups"),
         (
-            (grouped and shape.joined > 1) & (tile < columns),
+            (tiling.joined > 1) & (tile < columns),
             "columns of some of the groups that are joined",
         ),
         (tiling.floats & (tiling.right_mn_major > 0), "an MN-major right operand of floats"),

@@ -82,7 +82,9 @@ class TmaTiling:
         self.left_in_registers = self.left_mn_major * self.floats
         self.right_unit = 1 + (PANEL - 1) * self.right_mn_major
         self.b_columns = common.ceil_div(self.tile_n, self.right_unit) * self.right_unit
-        self.stage_bytes = self.item * c["chunk"] * (self.tile_m + self.b_columns)
+        # Of groups that are joined b has rows of one of them.
+        self.joined = shape.joined if isinstance(shape, AcrossGroups) else 1
+        self.stage_bytes = self.item * c["chunk"] * (self.tile_m + self.b_columns // self.joined)
         # The grid is padded to whole clusters: some blocks may have no rows or columns.
         rows = common.ceil_div(self.m, self.tile_m)
         clusters = common.ceil_div(rows, self.form.cluster_m)
@@ -116,13 +118,12 @@ class TmaTiling:
         """
         shape, swapped = self.shape, self.form.swapped
         line = 2 * PANEL if self.integers else self.panel
-        together = shape.joined if isinstance(shape, AcrossGroups) else 1
-        a_lines = 1 + STRADDLED * (1 - math.gcd(shape.a_run * together, line) / line)
+        a_lines = 1 + STRADDLED * (1 - math.gcd(shape.a_run * self.joined, line) / line)
         b_lines = 1 + STRADDLED * (1 - math.gcd(shape.b_run, line) / line)
         left = common.pick(swapped, b_lines, a_lines) * self.tile_m / self.form.cluster_n
         right = common.pick(swapped, a_lines, b_lines)
         partial = self.right_mn_major * (self.tile_n % PANEL > 0)
-        right = common.larger(right, 1 + PARTIAL * partial) * self.b_columns
+        right = common.larger(right, 1 + PARTIAL * partial) * self.b_columns / self.joined
         return self.item * self.choice["chunk"] * (left + right / self.form.cluster_m)
 
     @cached_property

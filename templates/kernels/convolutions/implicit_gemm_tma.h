@@ -109,9 +109,6 @@ __device__ __forceinline__ void load_im2col(
 }
 #endif
 
-#ifndef JOINED
-#define JOINED 1
-#endif
 // Returns the first input channel of the group that has filter `co`. With GROUP_CO a product has the filters of all
 // groups, and a tile those of one, whose channels its pixels have; or those of JOINED groups, which fill a box together.
 __device__ __forceinline__ int first_channel(int co) {

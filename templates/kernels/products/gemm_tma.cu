@@ -22,7 +22,13 @@
 template <bool ALONG_K, int TILE>
 __device__ __forceinline__ constexpr int bytes_to(int across, int k) {
   return ALONG_K ? k / PANEL * TILE * 128 + k % PANEL * static_cast<int>(sizeof(Item)) + across * 128
-                 : across / PANEL * CHUNK * 128 + k * 128;
+                 : across / PANEL * CHUNK * 128 + across % PANEL * static_cast<int>(sizeof(Item)) + k * 128;
+}
+
+// Returns which of JOINED groups has the item at index `k` of a K tile, and its row in B.
+__device__ __forceinline__ constexpr int group_of(int k) { return k % PANEL / (PANEL / JOINED); }
+__device__ __forceinline__ constexpr int row_of(int k) {
+  return JOINED == 1 ? k : k / PANEL * (PANEL / JOINED) + k % (PANEL / JOINED);
 }
 
 #if A_FROM_REGISTERS
@@ -89,8 +95,10 @@ __device__ __forceinline__ void issue_wgmmas(
   for (int k = FROM; k < TO; k += DEPTH) {
 #pragma unroll
     for (int i = 0; i < FRAGS_M; ++i)
-      issue_wgmma(sum[i], left + descriptor_offset(bytes_to<A_ALONG_K, TILE_M>(i * 64, k)),
-                    right + descriptor_offset(bytes_to<B_ALONG_K, TILE_N>(0, k)), add || k > 0);
+      issue_wgmma(reinterpret_cast<Sum (&)[WORDS / JOINED]>(sum[i][group_of(k) * (WORDS / JOINED)]),
+                  left + descriptor_offset(bytes_to<A_ALONG_K, TILE_M>(i * 64, k)),
+                  right + descriptor_offset(bytes_to<B_ALONG_K, TILE_N>(group_of(k) * (TILE_N / JOINED), row_of(k))),
+                  add || row_of(k) > 0);
   }
 }
 #endif
@@ -140,13 +148,14 @@ __device__ __forceinline__ void mainloop(
     else wgmma_fence();
     const LeftOperand here = left + stage_offset(state.stage);
     const descriptor stage = descriptor_offset(STAGE_BYTES) * static_cast<descriptor>(state.stage);
-    issue_wgmmas<0, CHUNK / 2>(sum, here, right + stage, BIAS_FIRST || k_tile > 0);
+    const bool add = BIAS_FIRST || k_tile > 0;
+    issue_wgmmas<0, CHUNK / 2>(sum, here, right + stage, add);
     wgmma_commit();
     wgmma_wait<1>();
     release_stage(smem, before, k_tile - 1, refills);
     before = state.stage;
     state.next();
-    issue_wgmmas<CHUNK / 2, CHUNK>(sum, here, right + stage, true);
+    issue_wgmmas<CHUNK / 2, CHUNK>(sum, here, right + stage, add);
     wgmma_commit();
     if (k_tile == k_tiles - 1) pingpong.release(), order.release();
   }

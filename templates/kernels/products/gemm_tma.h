@@ -7,6 +7,11 @@
 #ifndef BEHIND_COPIES
 #define BEHIND_COPIES 0
 #endif
+// Groups of a convolution of which each has as many of a tile's columns, and of each 128 bytes of its K items: B has rows
+// of one group, with the columns of all.
+#ifndef JOINED
+#define JOINED 1
+#endif
 #if INT8
 typedef int4 FourSums;
 typedef int Finished;
@@ -36,7 +41,7 @@ constexpr int ALL_K_TILES = (K + CHUNK - 1) / CHUNK, K_TILES = (ALL_K_TILES + SP
 // Columns contiguous across K come in whole panels, of which the last may extend into the next tile.
 constexpr int PANELS_N = (TILE_N + PANEL - 1) / PANEL, B_COLUMNS = TRANSPOSE_B ? TILE_N : PANELS_N * PANEL;
 constexpr int ITEM_BYTES = sizeof(Item);
-constexpr int A_BYTES = TILE_M * CHUNK * ITEM_BYTES, B_BYTES = B_COLUMNS * CHUNK * ITEM_BYTES;
+constexpr int A_BYTES = TILE_M * CHUNK * ITEM_BYTES, B_BYTES = B_COLUMNS * CHUNK * ITEM_BYTES / JOINED;
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
 // Columns of a TMA box of C, 128 bytes wide, and boxes per row of a tile.
 constexpr int BOX_COLUMNS = 128 / sizeof(Finished), WRITTEN_N = CLUSTER_REDUCE ? TILE_N / SPLIT : TILE_N;
@@ -88,7 +93,7 @@ constexpr bool A_ALONG_K = !TRANSPOSE_A, B_ALONG_K = TRANSPOSE_B;
 static_assert(!TF32 || B_ALONG_K, "the right operand of TF32 must be K-major");
 // Any multiple of 8 columns up to 256: gemm_wgmma.py's `product_text` writes the list of operands.
 #define DEFINE_OWN_WGMMA(NAME, TRANSPOSES) \
-  DEFINE_WGMMA(NAME, TRANSPOSES, OWN_COLUMNS, TILE_N / 2, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
+  DEFINE_WGMMA(NAME, TRANSPOSES, OWN_COLUMNS, TILE_N / 2 / JOINED, OWN_NAMES, OWN_SUMS, OWN_LEFT, OWN_RIGHT, OWN_ADD)
 
 #if A_FROM_REGISTERS && defined(AUTOTUNE_EMULATE)
 static inline void issue_wgmma(

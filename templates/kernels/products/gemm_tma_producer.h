@@ -23,21 +23,15 @@ __device__ __forceinline__ void copy_operand(
 }
 
 // Loads the K rows of a K tile of an MN-major operand, a panel wide. Filters whose channels do not fill boxes are one
-// matrix for each tap, and in groups one for each tap of each: of JOINED groups, whose filters are block diagonal, each
-// has a share of the rows, and zeros beside its columns.
+// matrix for each tap; those of JOINED groups fill boxes together, and have one row for all.
 template <int BLOCKS>
 __device__ __forceinline__ void load_k_rows(
     unsigned to, const TensorMap& map, const Item* operand, int column, int k, unsigned full, unsigned blocks) {
-#if CONV && defined(GROUPS_OF_A_TAP)
-  const int first = column / (GROUP_CO * JOINED) * JOINED;
+#if JOINED > 1
 #pragma unroll
   for (int i = 0; i < CHUNK; i += PANEL)
-#pragma unroll
-    for (int j = 0; j < JOINED; ++j)
-      tma_load_of_several<BLOCKS>(
-          to + i * 128 + j * (PANEL / JOINED * 128), map, operand, column - (first + j) * GROUP_CO, (k + i) % TAP_RUN,
-          (k + i) / TAP_RUN * (GROUP_CI * GROUPS_OF_A_TAP) + first + j, full, blocks);
-#elif CONV && TAP_RUN > CI
+    tma_load<BLOCKS>(to + i * 128 / JOINED, map, operand, column, (k + i) / JOINED, full, blocks);
+#elif CONV && TAP_RUN > GROUP_CI
 #pragma unroll
   for (int i = 0; i < CHUNK; i += PANEL)
     tma_load_of_several<BLOCKS>(to + i * 128, map, operand, column, (k + i) % TAP_RUN, (k + i) / TAP_RUN, full, blocks);
@@ -64,9 +58,10 @@ __device__ __forceinline__ void copy_operand(
 template <bool ALONG_K, int TILE, int EXTENT, bool WHOLE, int BLOCKS>
 __device__ __forceinline__ int bytes_of(int first) {
   constexpr int STEP = ALONG_K ? TILE / BLOCKS : PANEL, COUNT = (TILE + STEP - 1) / STEP;
-  if (WHOLE) return COUNT * STEP * CHUNK * ITEM_BYTES;
+  constexpr int EACH = STEP * CHUNK * ITEM_BYTES / (ALONG_K ? 1 : JOINED);
+  if (WHOLE) return COUNT * EACH;
   const int there = first < EXTENT ? (EXTENT - first + STEP - 1) / STEP : 0;
-  return (there < COUNT ? there : COUNT) * STEP * CHUNK * ITEM_BYTES;
+  return (there < COUNT ? there : COUNT) * EACH;
 }
 
 // Where operands are loaded from; an implicit GEMM reads images by an im2col map of this block.

@@ -89,9 +89,9 @@ LAYERS = {
         AcrossGroups(3, 9, 16, 128, 128, Window((1, 4), (1, 2)), "bfloat16", REST, 8),
         {"chunk": 128, "stages": 2, "warps_m": 8},
     ),
-    "groups-of-8-joined": (
-        AcrossGroups(1, 9, 16, 128, 128, SAME, "bfloat16", REST, 16),
-        {"split": 2},
+    "groups-of-16-by-8-filters": (
+        AcrossGroups(1, 9, 16, 64, 128, SAME, "bfloat16", REST, 8),
+        {"frags_n": 4, "split": 2},
     ),
     "groups-with-fewer-filters-joined": (
         AcrossGroups(1, 9, 16, 96, 192, SAME, "float16", REST, 6),
