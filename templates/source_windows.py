@@ -12,7 +12,7 @@ from autotune.errors import TemplateError
 from .arguments import template
 from .convolutions import (
     conv2d_few_filters,
-    conv2d_groups,
+    conv2d_in_groups,
     conv2d_nhwc,
     conv2d_padded,
     window_cpu,
@@ -22,7 +22,7 @@ from .convolutions import (
 )
 from .convolutions.window_shape import INT32_MAX, Depthwise, Pool, Window, four, two
 from .epilogue import Epilogue
-from .products import gemm_cuda, gemm_half, gemm_mma, gemm_tma, gemm_transposed
+from .products import gemm_cuda, gemm_half, gemm_transposed
 from .products.gemm_shape import HALVES, TF32, stored
 from .source import product, tensor_core_family, tunable
 
@@ -47,6 +47,7 @@ def depthwise_conv2d_cuda(
         activation: ``"none"``, ``"relu"``, ``"relu6"``, ``"silu"``, ``"gelu"`` or
             ``"gelu_tanh"``.
         dtype: of all arrays: ``"float32"``, ``"float16"`` or ``"bfloat16"``; sums are in float32.
+            Of ``"int8"`` the result is ``"int32"``, without an epilogue.
     """
     epilogue = Epilogue(bias, residual, affine, activation)
     moves = stride, padding, dilation
@@ -91,7 +92,8 @@ def pool2d_cuda(
         padding: an int, a pair (y, x), or (top, left, bottom, right).
         count_padding: whether an average divides by all elements of a window, not only by those
             inside the image.
-        dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``; sums are in float32.
+        dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``, whose sums are in float32, or
+            ``"int8"``, whose averages are rounded to the nearest, halves to even.
     """
     window = _pooled(size, stride, padding, dilation)
     shape = Pool(n, h, w, channels, window, layout, kind, count_padding, dtype=dtype)
@@ -154,7 +156,9 @@ def conv2d_nhwc_cuda(
     if dtype == "float32":
         return tunable(gemm_cuda, shape, "cuda")
     if groups > 1:
-        return _in_groups(shape)
+        target = Target.current() or Target("cuda")
+        grouped, of = conv2d_in_groups.family_of(shape, get_config(), target)
+        return tunable(grouped, of, "cuda")
     if conv2d_few_filters.offered(shape) and not conv2d_few_filters.chosen_before(get_config()):
         return tunable(conv2d_few_filters, shape, "cuda")
     old, target = gemm_half.chosen_before(get_config()), Target.current() or Target("cuda")
@@ -178,20 +182,6 @@ def _in_place_of(shape: conv2d_nhwc.Conv2dNhwc, made: SourceKernel) -> SourceKer
     sizes = [each.shape for each in shape.arguments()]
     args = [replace(one, shape=size) for one, size in zip(made.args, sizes, strict=True)]
     return replace(made, args=args, reference=shape.reference())
-
-
-def _in_groups(shape: conv2d_nhwc.Conv2dNhwc) -> SourceKernel:
-    """Return the kernel that convolves groups of channels on tensor cores."""
-    knobs, target = get_config(), Target.current() or Target("cuda")
-    across = conv2d_nhwc.AcrossGroups.of(shape)
-    before = gemm_half.chosen_before(knobs) or conv2d_groups.chosen(knobs)
-    whole = across.a_run % across.panel == 0 and shape.dtype in HALVES
-    if whole and gemm_tma.offered(across, target) and not before:
-        return tunable(gemm_tma, across, "cuda")
-    if conv2d_groups.offered(shape) and not conv2d_groups.chosen_before(knobs):
-        return tunable(conv2d_groups, shape, "cuda")
-    family = conv2d_padded.Padded(gemm_mma) if conv2d_padded.is_needed(shape) else gemm_mma
-    return tunable(family, shape, "cuda")
 
 
 def _on_copies(shape: conv2d_nhwc.Conv2dNhwc, target: Target) -> bool:

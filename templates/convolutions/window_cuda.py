@@ -16,14 +16,15 @@ from autotune import SourceKernel, Target, call
 
 from .. import choices, common
 from ..epilogue import ACTIVATIONS, Epilogue
-from ..rows.rows_shape import DTYPES
-from .window_shape import INT32_MAX, KINDS, Depthwise, Pool
+from .window_shape import INT32_MAX, KINDS, TYPES, Depthwise, Pool
 
 Shape = Depthwise | Pool
 TEXTS = (
     "elements.h", "raw_elements.h", "epilogue.h", "exp2.h", "activations.h", "dependent_launch.h",
     "window.cu",
 )  # fmt: skip
+# Those of 8-bit integers.
+INTEGER_TEXTS = ("int8_elements.h", *TEXTS[2:])
 # Blocks up to which those of the next kernel may start while these store results: three for each
 # multiprocessor of an H100 or H200. With more, multiprocessors that end first get too many of the
 # next ones. On an H200, of 37 choices for six depthwise layers those with up to three blocks took
@@ -128,10 +129,10 @@ class WindowTiling:
     def wanted_registers(self) -> int:
         """Registers with which a thread would load all rows at once: a fit, without bounds.
 
-        Of 16-bit floats a register holds two neighbours. Not all of what is loaded is needed at
-        the same time.
+        Of 16-bit floats a register holds two neighbours, of 8-bit integers four. Not all of what
+        is loaded is needed at the same time.
         """
-        packed = 1 + (self.shape.element_bytes == 2) * (self.choice["vec"] > 1)
+        packed = common.smaller(4 // self.shape.element_bytes, self.choice["vec"])
         return (
             self.weights + (6 * (self.held // packed + self.sums) + 5 * self.lines_read) // 10 + 16
         )
@@ -172,7 +173,7 @@ class WindowTiling:
             batch=s.n, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow, ci=s.channels, multiplier=s.multiplier,
             kh=w.size[0], kw=w.size[1], sy=w.stride[0], sx=w.stride[1],
             py=w.padding[0], px=w.padding[1], dy=w.dilation[0], dx=w.dilation[1],
-            element=list(DTYPES).index(s.dtype), nhwc=s.layout == "NHWC",
+            element=list(TYPES).index(s.dtype), nhwc=s.layout == "NHWC",
             operation=KINDS.index(kind), count_padding=isinstance(s, Pool) and s.count_padding,
             threads=self.threads, channels=c["channels"], columns=c["columns"], rows=c["rows"],
             pixels=c["pixels"], lines=c["lines"], c_vec=self.c_vec, x_vec=self.x_vec,
@@ -186,7 +187,8 @@ class WindowTiling:
         weight = "weight" if isinstance(s, Depthwise) else "data"
         names = ["data", weight, *s.epilogue.names("data"), "out"]
         calls = [call("windows", names, self.grid, self.block)]
-        return common.cuda_kernel(s, TEXTS, self.defines(), calls)
+        texts = INTEGER_TEXTS if s.dtype == "int8" else TEXTS
+        return common.cuda_kernel(s, texts, self.defines(), calls)
 
 
 def candidates(shape: Shape) -> dict[str, list[int]]:
@@ -200,7 +202,7 @@ def candidates(shape: Shape) -> dict[str, list[int]]:
         "columns": common.up_to(shape.ow, tiles),
         "rows": common.up_to(shape.oh, tiles),
         "channels": common.up_to(shape.co, (1, 2, 4, 8, 16, 32, 64, *([128] if nhwc else []))),
-        "vec": [v for v in (1, 2, 4, 8) if across % v == 0 and v <= 16 // shape.element_bytes],
+        "vec": [v for v in (1, 2, 4, 8, 16) if across % v == 0 and v <= 16 // shape.element_bytes],
     }
 
 
@@ -237,6 +239,7 @@ def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
     bytes that blocks get from the L2 cache. The constants are a fit to 3,100 configurations of 266
     layers timed on an H100 and an H200, some 12 a layer; of these the one with the least estimate
     took 1.07 times as long as the fastest (geometric mean, also of layers left out of the fit).
+    8-bit integers, which were not among these, count as 16-bit floats do.
     """
     tiling, smaller = WindowTiling(shape, choice), common.smaller
     warps, code = common.ceil_div(tiling.threads, 32), _instructions(tiling)
@@ -251,7 +254,7 @@ def estimate(shape: Shape, choice: Mapping[str, int], target: Target) -> float:
 
 def _instructions(tiling: WindowTiling) -> float:
     """Return about how many instructions a thread executes; all loops are unrolled."""
-    shape, halves = tiling.shape, tiling.shape.element_bytes == 2
+    shape, halves = tiling.shape, tiling.shape.element_bytes < 4
     kind = shape.kind if isinstance(shape, Pool) else "depthwise"
     exact = shape.epilogue.activation == "silu" and not halves
     average = kind == "avg"

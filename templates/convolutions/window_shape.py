@@ -19,6 +19,10 @@ from ..epilogue import Epilogue
 from ..rows.rows_shape import DTYPES
 
 INT32_MAX = 2**31 - 1
+# Bytes of elements.
+TYPES = {**DTYPES, "int8": 1}
+# Products of 8-bit integers whose sum is exact in float32.
+MOST_TAPS = 2**24 // 128**2
 LAYOUTS = ("NCHW", "NHWC")
 
 
@@ -129,9 +133,9 @@ class Windows:
     dtype: str = field(default="float32", kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.dtype not in DTYPES:
+        if self.dtype not in TYPES:
             raise TemplateError(
-                f"{self.owner}: dtype must be one of {', '.join(DTYPES)}, got {self.dtype!r}"
+                f"{self.owner}: dtype must be one of {', '.join(TYPES)}, got {self.dtype!r}"
             )
         if self.layout not in LAYOUTS:
             raise TemplateError(f"{self.owner}: layout must be NCHW or NHWC, got {self.layout!r}")
@@ -150,7 +154,7 @@ class Windows:
     @property
     def element_bytes(self) -> int:
         """Bytes of an element."""
-        return DTYPES[self.dtype]
+        return TYPES[self.dtype]
 
     @property
     def multiplier(self) -> int:
@@ -203,10 +207,29 @@ class Depthwise(Windows):
     filters: int = 1
     epilogue: Epilogue = field(default_factory=Epilogue)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dtype != "int8":
+            return
+        if self.epilogue != Epilogue():
+            raise TemplateError(
+                f"{self.owner}: of int8 sums are stored as they are, so there can be no bias, "
+                f"residual, scale or activation, got {self.epilogue}: apply it to the result"
+            )
+        if self.window.taps > MOST_TAPS:
+            raise TemplateError(
+                f"{self.owner}: filters of int8 may have {MOST_TAPS} elements, got {self.window}"
+            )
+
     @property
     def multiplier(self) -> int:
         """Output channels of an input channel."""
         return self.filters
+
+    @property
+    def result_dtype(self) -> str:
+        """Type of the result: sums of 8-bit integers have 32 bits."""
+        return "int32" if self.dtype == "int8" else self.dtype
 
     @property
     def flop(self) -> int:
@@ -217,8 +240,9 @@ class Depthwise(Windows):
     def bytes(self) -> int:
         """Bytes that must move at least once."""
         read = self.n * self.channels * self.h * self.w + self.co * self.window.taps
-        others = self.epilogue.elements(self.co, self.outputs) + self.outputs
-        return self.element_bytes * (read + others)
+        others = self.epilogue.elements(self.co, self.outputs)
+        written = self.outputs * (4 if self.dtype == "int8" else self.element_bytes)
+        return self.element_bytes * (read + others) + written
 
     def arguments(self) -> list[Argument]:
         """Return data, weight, what the epilogue takes, and out."""
@@ -229,7 +253,7 @@ class Depthwise(Windows):
             arg("data", self.images(self.channels, self.h, self.w), self.dtype),
             arg("weight", weight, self.dtype),
             *self.epilogue.arguments(self.co, result, self.dtype),
-            arg("out", result, self.dtype, role="out"),
+            arg("out", result, self.result_dtype, role="out"),
         ]
 
     def reference(self) -> Callable[..., Array]:
@@ -246,7 +270,7 @@ class Depthwise(Windows):
             out = self.as_laid_out(sums.reshape(self.n, self.co, self.oh, self.ow))
             channel = 1 if self.layout == "NCHW" else 3
             result = self.epilogue.apply(out, tuple(operands), channel)
-            return result.astype(data.dtype)
+            return result.astype("int32" if data.dtype == np.int8 else data.dtype)
 
         return depthwise
 
@@ -265,7 +289,7 @@ class Pool(Windows):
     """The maximum (``"max"``) or average (``"avg"``) of each window.
 
     An average divides by the number of elements within the image, or, with ``count_padding``, by
-    all.
+    all; of 8-bit integers it is rounded to the nearest, halves to even.
     """
 
     owner: ClassVar[str] = "pool2d"
@@ -311,7 +335,8 @@ class Pool(Windows):
                 ones = np.ones((1, 1, self.h, self.w), images.dtype)
                 inside = [v for *_, v in self.window.views(ones, 0.0)]
                 counts = np.maximum(np.sum(inside, axis=0), 1)
-            sums = functools.reduce(np.add, views)
-            return self.as_laid_out(sums / counts).astype(data.dtype)
+            averages = functools.reduce(np.add, views) / counts
+            averages = np.rint(averages) if self.dtype == "int8" else averages
+            return self.as_laid_out(averages).astype(data.dtype)
 
         return pool

@@ -138,13 +138,19 @@ def _is_offered(form: Form, shape: Product) -> bool:
     results = shape.batch * shape.m * shape.n
     if shape.dtype == "int8" or shape.gathers:
         alone = shape.dtype == TF32 and form.cluster_m == 1
-        return form.cluster_n == 1 and not form.cluster_reduce and (not form.swapped or alone)
+        suits = alone if form.swapped else not _swaps(shape)
+        return form.cluster_n == 1 and not form.cluster_reduce and suits
     if form.knob < MORE_CLUSTERS:
         return shape.dtype in HALVES or not form.cluster_reduce
     # Few rows stream the other operand, and large clusters must all run at the same time.
     fits = results <= (FEW_RESULTS if form.cluster_reduce else CLUSTERED * LARGEST_TILE)
     pair = form.cluster_m * form.cluster_n == 2 and not form.cluster_reduce
     return shape.dtype in HALVES and min(shape.m, shape.n) > PANEL and (fits or pair)
+
+
+def _swaps(shape: Product) -> bool:
+    """Return whether operands have to be swapped: filters of groups as TF32 are not copied."""
+    return isinstance(shape, AcrossGroups) and shape.dtype == TF32
 
 
 def candidates(shape: Product) -> dict[str, list[int]]:

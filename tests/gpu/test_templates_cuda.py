@@ -139,6 +139,15 @@ REFERENCED = {
     "groups of 16, bfloat16": (
         "conv2d_nhwc.cuda", (2, 15, 14, 96, 96, 3, 5, 2, 2, *RELU, 1, "bfloat16", 6), 2e-2,
     ),
+    "groups of 32, float16": (
+        "conv2d_nhwc.cuda", (8, 28, 27, 128, 128, 3, 3, 1, 1, *RELU, 1, "float16", 4), 3e-3,
+    ),
+    "groups of 48, bfloat16": (
+        "conv2d_nhwc.cuda", (8, 28, 27, 192, 192, 3, 3, 2, 1, *RELU, 1, "bfloat16", 4), 2e-2,
+    ),
+    "groups of 64, tf32": (
+        "conv2d_nhwc.cuda", (4, 28, 27, 256, 160, 3, 3, 1, 1, *RELU, 1, "tf32", 4), 2e-3,
+    ),
     "volume": ("conv3d.cuda", ((2, 16, 6, 15, 13), (40, 16, 3, 3, 3), (1, 2, 1), (1,)), 1e-5),
     "volume, along depth": (
         "conv3d.cuda", ((1, 64, 16, 28, 28), (64, 64, 3, 1, 1), (1,), (1, 0, 0)), 1e-5,
@@ -192,6 +201,17 @@ REFERENCED = {
     "largest of windows": (
         "pool2d.cuda", ("max", 2, 15, 17, 40, 3, 2, 1, 1, False, "NHWC", "float16"), 0.0,
     ),
+    "depthwise, int8": (
+        "depthwise_conv2d.cuda",
+        (2, 28, 28, 96, 1, 5, 5, 2, 2, False, "none", False, False, 1, "NHWC", "int8"),
+        0.0,
+    ),
+    "largest of int8": (
+        "pool2d.cuda", ("max", 2, 15, 17, 48, 3, 2, 1, 1, False, "NHWC", "int8"), 0.0,
+    ),
+    "averages of int8": (
+        "pool2d.cuda", ("avg", 2, 15, 16, 40, 3, 2, 1, 1, False, "NCHW", "int8"), 0.0,
+    ),
     "odd planes": ("transpose.cuda", ((1000, 17, 5), (0, 2, 1)), 0.0),
     "odd planes, large": ("transpose.cuda", ((300, 55, 55), (0, 2, 1), "float16"), 0.0),
     "three channels": ("transpose.cuda", ((4, 3, 150, 151), (0, 2, 3, 1)), 0.0),
@@ -208,9 +228,18 @@ def test_a_kernel_matches_its_reference_on_the_device(case):
         source = task.instantiate(config)
         function, out = autotune.build(source, target="cuda"), source.args[-1]
         dtype = np.dtype(getattr(ml_dtypes, out.dtype, out.dtype))
-        inputs = [rng.standard_normal(a.shape).astype(dtype) for a in source.args[:-1]]
-        result = nd.array(np.full(out.shape, np.nan, dtype), cuda(0))
+        inputs = [_random(a, rng) for a in source.args[:-1]]
+        poison = -1 if dtype.kind in "iu" else np.nan
+        result = nd.array(np.full(out.shape, poison, dtype), cuda(0))
         function(*[nd.array(x, cuda(0)) for x in inputs], result)
         expected = source.reference(*(x.astype(np.float64) for x in inputs))
         error = np.abs(result.numpy().astype(np.float64) - expected).max()
         assert error <= tolerance * np.abs(expected).max(), f"{config}"
+
+
+def _random(argument, rng):
+    """Return normal numbers, or integers of 8 bits."""
+    if argument.dtype == "int8":
+        return rng.integers(-128, 128, argument.shape, np.int8)
+    dtype = np.dtype(getattr(ml_dtypes, argument.dtype, argument.dtype))
+    return rng.standard_normal(argument.shape).astype(dtype)

@@ -1,5 +1,5 @@
-// Depthwise convolution, max and average pooling. Elements are those of elements.h, arithmetic is in float32. A row is
-// loaded as words (raw_elements.h), and converted when it is whole.
+// Depthwise convolution, max and average pooling. Elements are those of elements.h, or of int8_elements.h, arithmetic is in
+// float32. A row is loaded as words (raw_elements.h), and converted when it is whole.
 //
 // A thread computes LINES x PIXELS neighbouring outputs, of one channel in NCHW and of C_VEC neighbouring channels in
 // NHWC. It loads each of their input rows once, in vectors of X_VEC columns or C_VEC channels, and uses it for all
@@ -9,6 +9,10 @@
 // halo to their left and right from the neighbouring lanes by warp shuffles.
 //
 // With AHEAD the blocks of the next kernel may start while these store results.
+#if ELEMENT != 3
+typedef Element Result;
+#define store_results store_elements
+#endif
 constexpr int CO = CI * MULTIPLIER;
 constexpr int WINDOW = (PIXELS - 1) * SX + (KW - 1) * DX + 1;
 constexpr int IN_LINES = (LINES - 1) * SY + (KH - 1) * DY + 1;
@@ -25,7 +29,8 @@ constexpr int OUT_VEC = NHWC ? C_VEC : O_VEC;
 
 #if OPERATION == 1  // maximum; NaNs propagate
 #define IDENTITY __int_as_float(0xff800000)
-#define IDENTITY_WORD __int_as_float(ELEMENT == 0 ? 0xff800000 : ELEMENT == 1 ? 0xfc00fc00 : 0xff80ff80)
+#define IDENTITY_WORD \
+  __int_as_float(ELEMENT == 0 ? 0xff800000 : ELEMENT == 1 ? 0xfc00fc00 : ELEMENT == 2 ? 0xff80ff80 : 0x80808080)
 __device__ __forceinline__ float maximum(float a, float b) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(AUTOTUNE_EMULATE)
   float larger;
@@ -170,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
     const Element* __restrict__ data, const Element* __restrict__ weight,
     const Element* __restrict__ bias, const Element* __restrict__ residual,
     const Element* __restrict__ scale, const Element* __restrict__ shift,
-    Element* __restrict__ out) {
+    Result* __restrict__ out) {
   const EpilogueArgs epilogue = {bias, residual, scale, shift};
 #if NHWC  // neighbouring threads have neighbouring channels
   const int lane = threadIdx.x, column = threadIdx.y, row = threadIdx.z;
@@ -278,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) windows(
       finish<NHWC>(values, epilogue, co, at);
 #pragma unroll
       for (int v = 0; v < OUT_VEC; ++v) values[v] = last_step(values[v]);
-      store_elements<OUT_VEC>(out + at, values);
+      store_results<OUT_VEC>(out + at, values);
     }
   }
 }

@@ -121,11 +121,14 @@ def test_groups_of_few_channels_have_defaults_that_fit_the_device(sizes):
 
 
 SIZES_OF_GROUPS = {
-    (8, 56, 256, 8): ["conv2d_groups"],
-    (8, 56, 384, 8): ["conv2d_groups"],
+    (8, 56, 256, 16): ["conv2d_groups"],
+    (8, 56, 128, 4): ["gemm_tma"],
+    (8, 56, 384, 8): ["gemm_tma"],
+    (1, 28, 192, 4): ["gemm_mma"],
     (8, 56, 256, 4): ["gemm_tma"],
     (1, 14, 2048, 32): ["gemm_tma"],
-    (8, 56, 240, 3): ["gemm_mma"],
+    (8, 56, 240, 3): ["gemm_tma"],
+    (8, 56, 66, 3): ["gemm_mma"],
     (1, 56, 64, 64): ["windows"],
     (8, 28, 320, 5): ["gemm_tma"],
 }
@@ -145,13 +148,15 @@ def test_untuned_kernels_of_groups_suit_the_channels_of_one(sizes):
     assert older.instantiate(older.default()).calls[0].entry != "gemm_tma"
 
 
-@pytest.mark.parametrize("sizes", [(1, 9, 64, 2), (8, 28, 256, 4)], ids=str)
-def test_groups_of_floats_as_tf32_are_multiplied_group_by_group(sizes):
+@pytest.mark.parametrize(
+    ("sizes", "entry"), [((1, 9, 64, 2), "gemm_mma"), ((8, 28, 256, 4), "gemm_tma")], ids=str
+)
+def test_groups_of_floats_as_tf32_are_one_product_where_filters_fill_rows(sizes, entry):
     n, side, channels, groups = sizes
     args = (n, side, side, channels, channels, 3, 3, 1, 1, *RELU, 1, "tf32", groups)
     task = create("conv2d_nhwc.cuda", args, "cuda -arch=sm_90")
-    entries = [call.entry for call in task.instantiate(task.default()).calls]
-    assert entries == ["gemm_mma"]
+    for source in [task.instantiate(task.default()), *drawn(task, 3, sample=3)]:
+        assert source.calls[0].entry == entry
 
 
 FEW = {

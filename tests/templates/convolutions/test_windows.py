@@ -52,6 +52,44 @@ def test_pooling_kernels_match_their_reference_in_the_emulator(name, layout):
     check_emulated("pool2d.cuda", laid_out(POOLS[name], layout, 10))
 
 
+EXTREMES = {"data": lambda rng, a: rng.choice(np.int8([-128, -127, 127, 3]), a.shape)}
+# Extents, multiplier, filter, stride, padding, dilation.
+INTEGERS = {
+    "16-channels": (1, 9, 8, 16, 1, 3, 5, (2, 1), (1, 2, 0, 1), (1, 2)),
+    "several-filters": (2, 6, 8, 6, 2, 3, 3, 1, 1, 1),
+    "beside-the-image": (1, 5, 16, 3, 1, 3, 5, 1, (2, 4), 1),
+}
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("name", INTEGERS)
+def test_depthwise_sums_of_8_bit_integers_are_exact(name, layout):
+    *args, dilation = INTEGERS[name]
+    every = (*args, False, "none", False, False, dilation, layout, "int8")
+    check_emulated("depthwise_conv2d.cuda", every, 4, EXTREMES, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_maxima_and_averages_of_8_bit_integers_are_exact(layout):
+    for args in POOLS.values():
+        every = (*laid_out(args, layout, 10), "int8")
+        check_emulated("pool2d.cuda", every, 3, EXTREMES, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("vec", [1, 2, 4, 8, 16])
+def test_8_bit_integers_are_loaded_in_vectors_of_up_to_16(vec):
+    window = Window((3, 3), (1, 1), (1, 1, 1, 1))
+    choice = {"pixels": 2, "lines": 2, "columns": 4, "rows": 2, "channels": 2, "vec": vec}
+    for shape in (
+        Depthwise(1, 5, 8, 32, window, "NHWC", dtype="int8"),
+        Pool(1, 5, 8, 32, window, "NHWC", "avg", dtype="int8"),
+    ):
+        source = window_cuda.kernel(shape, choice)
+        arrays = arrays_of(source, EXTREMES)
+        run_emulated(source.kernel("cuda"), arrays, orders=(0,))
+        np.testing.assert_array_equal(arrays[-1], source.reference(*arrays[:-1]))
+
+
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize(("dtype", "rtol"), [("float16", 4e-3), ("bfloat16", 3e-2)])
 def test_windows_of_16_bit_floats_are_summed_as_floats(dtype, rtol, layout):
@@ -240,7 +278,17 @@ def test_maximum_pooling_on_a_cpu_passes_over_a_nan(stride):
         ("depthwise_conv2d", (1, 4, 4, 8, 1, 3, 3, 1, 1, True, "tanh"), "activation must be one"),
         ("pool2d", ("min", 1, 4, 4, 8, 2), "kind must be max or avg"),
         ("pool2d", ("max", 1, 4, 4, 8, 2, 1, 0, 1, False, "CHWN"), "layout must be NCHW or NHWC"),
-        ("pool2d", ("max", 1, 4, 4, 8, 2, 1, 0, 1, False, "NCHW", "int8"), "dtype must be one of"),
+        ("pool2d", ("max", 1, 4, 4, 8, 2, 1, 0, 1, False, "NCHW", "int16"), "dtype must be"),
+        (
+            "depthwise_conv2d",
+            (1, 4, 4, 8, 1, 3, 3, 1, 1, True, "none", False, False, 1, "NCHW", "int8"),
+            "sums are stored as they are, so there can be no bias",
+        ),
+        (
+            "depthwise_conv2d",
+            (1, 40, 40, 8, 1, 33, 33, 1, 0, False, "none", False, False, 1, "NCHW", "int8"),
+            "may have 1024 elements",
+        ),
         ("pool2d", ("max", 2**14, 512, 512, 8, 3), "kernels index up to .* an array has"),
         ("pool2d", ("max", 1, 1000, 1000, 2000, 3, 1, 1100, 1100), "its padding has 20480000"),
     ],

@@ -1,0 +1,71 @@
+"""NHWC convolutions in groups on tensor cores: which kernels run a shape.
+
+`gemm_tma` multiplies the groups as one product, tile by tile, `conv2d_groups` keeps the filters of
+a group in the registers of warps, and `gemm_mma` multiplies group by group. Estimates choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from types import ModuleType
+
+from autotune import Target
+
+from ..products import gemm_mma, gemm_tma
+from ..products.gemm_half import chosen_before
+from ..products.gemm_shape import TF32
+from ..products.gemm_tma_form import KNOB
+from . import conv2d_groups, conv2d_padded
+from .conv2d_nhwc import AcrossGroups, Conv2dNhwc
+
+# Cycles of the estimates in a microsecond, as measured on an H100 for 22 layers of 16-bit floats
+# in groups of 8 to 112 channels: by TMA of joined groups and of others, by filters in registers of
+# groups of 8, 16 and 32 channels and of others, and by ``mma.sync``, whose estimate knows of no
+# launch, and which therefore has to be ahead by a tenth. The choice by them took 1.03 times as
+# long as the fastest kernel (geometric mean), and at most 1.11 times.
+TMA_JOINED, TMA_RATE = 1550, 1850
+EVEN_CHANNELS, EVEN_RATE, GROUPS_RATE = (8, 16, 32), 1450, 1000
+MMA_RATE, AHEAD = 870, 0.9
+
+
+def family_of(
+    shape: Conv2dNhwc, knobs: Container[str], target: Target
+) -> tuple[ModuleType | conv2d_padded.Padded, Conv2dNhwc]:
+    """Return the kernels that knobs were chosen for, or the fastest, and the shape they take."""
+    if conv2d_padded.is_needed(shape):
+        return conv2d_padded.Padded(gemm_mma), shape
+    across = AcrossGroups.of(shape)
+    family = _chosen(knobs) or _fastest(shape, across, target)
+    return family, across if family is gemm_tma else shape
+
+
+def _chosen(knobs: Container[str]) -> ModuleType | None:
+    """Return the family that knobs are of."""
+    if conv2d_groups.chosen(knobs):
+        return conv2d_groups
+    if KNOB in knobs:
+        return gemm_tma
+    return gemm_mma if chosen_before(knobs) else None
+
+
+def _fastest(shape: Conv2dNhwc, across: AcrossGroups, target: Target) -> ModuleType:
+    """Return the family whose untuned choice takes the shortest time by its estimate."""
+    by_tma = gemm_tma.offered(across, target)
+    if shape.dtype == TF32:
+        return gemm_tma if by_tma and gemm_tma.beats_mma_as_tf32(shape) else gemm_mma
+    times: dict[ModuleType, float] = {}
+    if by_tma:
+        rate = TMA_JOINED if across.joined > 1 else TMA_RATE
+        times[gemm_tma] = _cycles(gemm_tma, across, target) / rate
+    if conv2d_groups.offered(shape):
+        rate = EVEN_RATE if shape.a_run in EVEN_CHANNELS else GROUPS_RATE
+        times[conv2d_groups] = _cycles(conv2d_groups, shape, target) / rate
+    least = min(times, key=lambda family: times[family], default=gemm_mma)
+    alone = _cycles(gemm_mma, shape, target) / MMA_RATE
+    return gemm_mma if not times or alone < AHEAD * times[least] else least
+
+
+def _cycles(family: ModuleType, shape: Conv2dNhwc, target: Target) -> float:
+    """Return the estimate of the choice of a family where nothing was tuned."""
+    estimate: Callable[[Conv2dNhwc, Mapping[str, int], Target], float] = family.estimate
+    return float(estimate(shape, family.default_choice(shape, target), target))
