@@ -8,7 +8,8 @@ leave rows of tiles idle.
 
 The knobs are those of `gemm_tma`, so that `gemm_half` has all in one space: a tile has ``warps_m *
 frags_m / 4`` squares of 8 x 8 pixels, ``band`` of them side by side, and ``frags_n * 8`` filters;
-``stages`` are those of filters.
+``stages`` are those of filters. With as many stages as filters of a tile have taps of 64 channels,
+a block loads its filters once, and computes several tiles.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ..tensor_map import initializer, pixels_map
 from . import implicit_gemm_tma
 from .conv2d_nhwc import Conv2dNhwc
 
+HOPPER = Target(f"cuda -arch={ARCH}")
 # The value of the knob that selects a family.
 VALUE = HALO
 # Pixels of a side of a square, channels of a chunk, and bytes that a pixel of one has.
@@ -46,6 +48,10 @@ STRADDLED = 1.7
 PROLOGUE = 4500
 # Bytes that TMA loads in a cycle into a multiprocessor.
 RATE = 56
+# Taps of 64 channels up to which all filters of a tile may be in shared memory.
+MOST_STAGES = 27
+# Cycles of a tile of several beside its products and results.
+BETWEEN_TILES = 600
 TEXTS = (
     "elements.h", "epilogue.h", "operands.h", "mma.h", "barriers.h", "dependent_launch.h",
     "wgmma.h", "exp2.h", "activations.h", "tma.h", "implicit_gemm_tma.h", "conv2d_halo.cu",
@@ -66,9 +72,12 @@ class HaloTiling:
         self.halo = (self.down * SIDE + (kh - 1) * dy, self.across * SIDE + (kw - 1) * dx)
         self.pixel_bytes = self.halo[0] * self.halo[1] * PIXEL_BYTES
         a_bytes = common.ceil_div(self.pixel_bytes, ALIGNED) * ALIGNED
-        self.b_bytes = common.ceil_div(self.tile_n, PANEL) * PANEL * PIXEL_BYTES
         self.chunks = common.ceil_div(shape.ci, PANEL)
-        self.a_stages = min(2, self.chunks)
+        # Rows of filters that are multiplied, 16 at a time.
+        self.filter_rows = PANEL if self.chunks > 1 else 16 * common.ceil_div(shape.ci, 16)
+        self.b_bytes = common.ceil_div(self.tile_n, PANEL) * self.filter_rows * PIXEL_BYTES
+        self.all_filters = 0 + (c["stages"] == shape.window.taps * self.chunks)
+        self.a_stages = common.larger(1 + self.all_filters, min(2, self.chunks))
         self.shared_bytes = (
             self.a_stages * (a_bytes + 16) + c["stages"] * (self.b_bytes + 16)
             + self.groups * 4 * STAGING_BYTES + ALIGNED
@@ -76,7 +85,8 @@ class HaloTiling:
         oh, ow = shape.window.results(shape.h, shape.w)
         rows = common.ceil_div(oh, self.down * SIDE)
         columns = common.ceil_div(ow, self.across * SIDE)
-        self.blocks = shape.images * rows * columns * common.ceil_div(shape.n, self.tile_n)
+        self.tiles_n = common.ceil_div(shape.n, self.tile_n)
+        self.tiles = shape.images * rows * columns * self.tiles_n
         self.sums = c["frags_m"] * c["frags_n"] * 4
 
     def resident(self, target: Target) -> int:
@@ -85,6 +95,12 @@ class HaloTiling:
         fits = 2 * (self.shared_bytes + 1024) <= limits.shared_bytes_optin + 1024
         registers = common.ceil_div(self.sums + OTHER_REGISTERS, 8) * 8
         return 1 + (fits & (2 * self.threads * registers <= limits.registers))
+
+    def blocks(self, target: Target) -> int:
+        """Return the number of blocks; those of several tiles have the same filters in all."""
+        several = common.multiprocessors(target) * self.resident(target) // self.tiles_n
+        together = common.smaller(common.larger(several, 1) * self.tiles_n, self.tiles)
+        return common.pick(self.all_filters, together, self.tiles)
 
 
 def refusal(shape: Product) -> str | None:
@@ -116,10 +132,17 @@ def candidates(shape: Product) -> dict[str, list[int]]:
         "frags_m": [1, 2],
         "frags_n": sorted({8, 16, 24, 32} | widths),
         "chunk": [PANEL],
-        "stages": [3, 4, 5, 6, 8],
+        "stages": sorted({3, 4, 5, 6, 8} | _all_stages(shape)),
         "split": [1],
         "band": [1, 2, 4],
     }
+
+
+def _all_stages(shape: Product) -> set[int]:
+    """Return the number of stages that all filters of a tile have, if these may be so many."""
+    assert isinstance(shape, Conv2dNhwc)
+    every = shape.window.taps * common.ceil_div(shape.ci, PANEL)
+    return {every} if 1 < every <= MOST_STAGES else set()
 
 
 def violation(shape: Product, choice: Mapping[str, int], target: Target) -> str | None:
@@ -143,7 +166,11 @@ def _rules(choice: Mapping[str, int], shape: Product, target: Target) -> list[tu
         (tiling.down * SIDE >= oh + SIDE, "rows beyond the output"),
         (tiling.across * SIDE >= ow + SIDE, "columns beyond the output"),
         (tiling.tile_n >= 2 * max(shape.n, 64), "filters beyond the output"),
-        (tiling.blocks > 2**31 - 1, "too many blocks"),
+        (tiling.tiles > 2**31 - 1, "too many blocks"),
+        (
+            (tiling.all_filters > 0) & (tiling.tiles <= tiling.blocks(target)),
+            "all filters for a single tile",
+        ),
     ]
 
 
@@ -153,18 +180,24 @@ def estimate(shape: Product, choice: Mapping[str, int], target: Target) -> float
     tiling, c, taps = HaloTiling(shape, choice), choice, shape.window.taps
     sms = target.limits.sm_count if target.limits.sm_count > 1 else 132
     resident = tiling.resident(target)
-    steps = common.ceil_div(tiling.blocks, sms * resident)
-    together = common.smaller(resident, common.ceil_div(tiling.blocks, sms))
+    steps = common.ceil_div(tiling.tiles, sms * resident)
+    together = common.smaller(resident, common.ceil_div(tiling.tiles, sms))
     # As in `gemm_tma_estimate`.
     one = common.larger(c["frags_n"] * 5.55 + 4, 32 + c["frags_n"] * 3.6)
     products = taps * common.ceil_div(shape.ci, 16) * tiling.squares * one
-    a_bytes = tiling.pixel_bytes * _straddling(shape.ci)
-    loads = tiling.chunks * (a_bytes + taps * tiling.b_bytes * _straddling(shape.co)) / RATE
+    pixels = tiling.pixel_bytes * _straddling(shape.ci) / RATE
+    filters = taps * tiling.b_bytes * _straddling(shape.co) / RATE
+    loads = tiling.chunks * (pixels + filters)
     work = (products**6 + loads**6) ** (1 / 6) * together + 150 * tiling.chunks
-    ends = (
-        PROLOGUE + tiling.pixel_bytes / RATE + tiling.squares * 64 * tiling.tile_n / 12 * together
-    )
-    cycles: float = steps * (work + ends)
+    results = tiling.squares * 64 * tiling.tile_n / 12 * together
+    single = steps * (work + PROLOGUE + tiling.pixel_bytes / RATE + results)
+    # With all filters: pixels arrive while others are multiplied and results written, and one
+    # block writes while another multiplies.
+    tiles = common.ceil_div(tiling.tiles, tiling.blocks(target))
+    alone = products + 150 * tiling.chunks + results + BETWEEN_TILES
+    busy = common.larger(products, tiling.chunks * pixels) * together
+    several = PROLOGUE + loads + tiles * common.larger(alone, busy)
+    cycles: float = common.pick(tiling.all_filters, several, single)
     return cycles
 
 
@@ -175,7 +208,8 @@ def _straddling(channels: int) -> float:
 
 def default_choice(shape: Product, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned: the best by estimate."""
-    options = candidates(shape) | {"stages": [8, 6, 5, 4, 3]}
+    options = candidates(shape)
+    options |= {"stages": sorted(options["stages"], reverse=True)}
     rules = partial(_rules, shape=shape, target=target)
     return choices.best_of_all(options, rules, partial(estimate, shape, target=target))
 
@@ -200,20 +234,21 @@ def kernel(
     images = (shape.images, shape.h, shape.w, shape.ci)
     maps = {
         "A_MAP": initializer(pixels_map(images, shape.dtype, tiling.halo)),
-        "B_MAP": initializer(implicit_gemm_tma.filters_map(shape)),
+        "B_MAP": initializer(implicit_gemm_tma.filters_map(shape, tiling.filter_rows)),
     }
     sizes = common.defines(
         m=shape.m, n=shape.n, k=shape.k, c_n=asked.n, threads=tiling.threads,
-        resident=tiling.resident(Target(f"cuda -arch={ARCH}")), groups=tiling.groups,
+        resident=tiling.resident(HOPPER), groups=tiling.groups,
         frags_m=c["frags_m"], tile_n=tiling.tile_n, squares_across=tiling.across,
-        stages=c["stages"],
+        stages=c["stages"], filter_rows=tiling.filter_rows,
         a_stages=tiling.a_stages, kh=shape.window.size[0], images=shape.images, chunk=PANEL,
         tap_run=implicit_gemm_tma.tap_run(shape), tf32=0, int8=0,
         bfloat16=shape.dtype == "bfloat16", element=1 + HALVES.index(shape.dtype),
     )  # fmt: skip
     last = {"LAST": ACTIVATIONS.index(shape.epilogue.activation), "ACTIVATION": 0}
     defines = {**sizes, **maps, **shape.operands(), **product_text(tiling.tile_n), **last}
-    run = call("conv2d_halo", names, tiling.blocks, tiling.threads, tiling.shared_bytes)
+    blocks = tiling.blocks(HOPPER)
+    run = call("conv2d_halo", names, blocks, tiling.threads, tiling.shared_bytes)
     source = common.cuda_kernel(asked, TEXTS, defines, [run], flags=[f"-arch={ARCH}"])
-    words = (tiling.blocks + 1) * tensor_map.WORDS  # one more, so that the others can be aligned
+    words = (blocks + 1) * tensor_map.WORDS  # one more, so that the others can be aligned
     return replace(source, workspace=[workspace("maps", (words,), "int32")])

@@ -21,8 +21,8 @@ from .conv2d_nhwc import AcrossGroups, Conv2dNhwc
 # Cycles of the estimates in a microsecond, as measured on an H100 for 22 layers of 16-bit floats
 # in groups of 8 to 112 channels: by TMA of joined groups and of others, by filters in registers of
 # groups of 8, 16 and 32 channels and of others, and by ``mma.sync``, whose estimate knows of no
-# launch, and which therefore has to be ahead by a tenth. The choice by them took 1.03 times as
-# long as the fastest kernel (geometric mean), and at most 1.11 times.
+# launch: it has to be ahead by a tenth, and was never ahead for 8, 16 and 32 channels. The choice
+# by them took 1.02 times as long as the fastest kernel (geometric mean), and at most 1.11 times.
 TMA_JOINED, TMA_RATE = 1550, 1850
 EVEN_CHANNELS, EVEN_RATE, GROUPS_RATE = (8, 16, 32), 1450, 1000
 MMA_RATE, AHEAD = 870, 0.9
@@ -60,9 +60,13 @@ def _fastest(shape: Conv2dNhwc, across: AcrossGroups, target: Target) -> ModuleT
     if conv2d_groups.offered(shape):
         rate = EVEN_RATE if shape.a_run in EVEN_CHANNELS else GROUPS_RATE
         times[conv2d_groups] = _cycles(conv2d_groups, shape, target) / rate
-    least = min(times, key=lambda family: times[family], default=gemm_mma)
+    if not times:
+        return gemm_mma
+    least = min(times, key=lambda family: times[family])
+    if shape.a_run in EVEN_CHANNELS:
+        return least
     alone = _cycles(gemm_mma, shape, target) / MMA_RATE
-    return gemm_mma if not times or alone < AHEAD * times[least] else least
+    return gemm_mma if alone < AHEAD * times[least] else least
 
 
 def _cycles(family: ModuleType, shape: Conv2dNhwc, target: Target) -> float:

@@ -76,12 +76,15 @@ def depth(shape: Conv2dNhwc) -> int:
     return shape.window.taps * tap_run(shape)
 
 
-def filters_map(shape: Conv2dNhwc) -> tuple[int, ...]:
+def filters_map(shape: Conv2dNhwc, rows: int = 0) -> tuple[int, ...]:
     """Return the tensor map of filters as one matrix a tap, whose boxes are K rows of a box.
 
     Those of joined groups have K rows of one of them.
+
+    Args:
+        rows: of a box; 0 means all.
     """
-    height, taps = ROW_BYTES // ITEM_BYTES[shape.dtype], shape.window.taps
+    height, taps = rows or ROW_BYTES // ITEM_BYTES[shape.dtype], shape.window.taps
     if isinstance(shape, AcrossGroups) and shape.joined > 1:
         return tensor_map(taps * shape.a_run, shape.co, shape.dtype, shape.a_run)
     return matrices_map(taps, shape.a_run, shape.co, shape.dtype, height)

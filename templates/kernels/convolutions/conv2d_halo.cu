@@ -8,15 +8,21 @@
 // at another pixel of the tile, and groups are HALO_W pixels apart. The swizzle depends on the address alone, so any
 // pixel will do. The pipeline has A_STAGES stages of pixels and STAGES of filters, each with a `full` and an `empty`
 // mbarrier.
+//
+// If there is a stage for each tap of all channels (ALL_FILTERS), a block loads its filters once and computes several
+// tiles with them; the pixels of the next tile arrive meanwhile.
 constexpr int TAPS = KH * KW, DOWN = GROUPS * FRAGS_M / SQUARES_ACROSS;
 constexpr int HALO_W = SQUARES_ACROSS * 8 + (KW - 1) * DX, HALO_H = DOWN * 8 + (KH - 1) * DY;
 constexpr int PIXEL_BYTES = HALO_W * HALO_H * 128, A_BYTES = (PIXEL_BYTES + 1023) / 1024 * 1024;
-constexpr int PANELS_N = (TILE_N + PANEL - 1) / PANEL, PANEL_BYTES = PANEL * 128, B_BYTES = PANELS_N * PANEL_BYTES;
+constexpr int PANELS_N = (TILE_N + PANEL - 1) / PANEL, PANEL_BYTES = FILTER_ROWS * 128;
+constexpr int B_BYTES = PANELS_N * PANEL_BYTES;
 constexpr int CHUNKS = TAP_RUN / PANEL, LEFT = CI % PANEL, WHOLE_CHUNKS = CI / PANEL;
 constexpr int TILE_H = DOWN * 8, TILE_W = SQUARES_ACROSS * 8;
 constexpr int TILES_Y = (OH + TILE_H - 1) / TILE_H, TILES_X = (OW + TILE_W - 1) / TILE_W;
-static_assert(A_STAGES > 1 || CHUNKS == 1, "a stage is released while the next is multiplied");
+constexpr bool ALL_FILTERS = STAGES == TAPS * CHUNKS;
+static_assert(A_STAGES > 1 || (CHUNKS == 1 && !ALL_FILTERS), "a stage is released while the next is multiplied");
 constexpr int TILES_N = (N + TILE_N - 1) / TILE_N, WORDS = TILE_N / 2;
+constexpr unsigned TILES = static_cast<unsigned>(IMAGES) * TILES_Y * TILES_X * TILES_N;
 // A warp stages 16 pixels of 64 results.
 constexpr int STAGING_BYTES = 16 * 64 * 4;
 
@@ -79,9 +85,10 @@ __device__ __forceinline__ void load_pixels(
 #endif
 }
 
+// Loads the pixels of a tile, and its filters if they are not there.
 __device__ __forceinline__ void produce(
-    const SharedStorage& smem, const TensorMap* map, const Item* filters, Tile tile) {
-  PipelineState<A_STAGES> a = {0, 1};
+    const SharedStorage& smem, const TensorMap* map, const Item* filters, Tile tile, PipelineState<A_STAGES>& a,
+    bool filters_too) {
   PipelineState<STAGES> b = {0, 1};
   const int panels = N - tile.n < TILE_N ? (N - tile.n + PANEL - 1) / PANEL : PANELS_N;
 #pragma unroll 1
@@ -94,6 +101,7 @@ __device__ __forceinline__ void produce(
     }
     __syncwarp();
     a.next();
+    if (!filters_too) continue;
 #pragma unroll 1
     for (int tap = 0; tap < TAPS; ++tap) {
       barrier_wait(smem.b_empty + b.stage * 8, b.parity);
@@ -147,13 +155,26 @@ struct Consumer {
         }
       wgmma_commit();
       wgmma_wait<1>();
-      if (releases && b_before >= 0) barrier_arrive(smem.b_empty + b_before * 8);
+      if (!ALL_FILTERS && releases && b_before >= 0) barrier_arrive(smem.b_empty + b_before * 8);
       if (releases && a_before >= 0 && tap == 0) barrier_arrive(smem.a_empty + a_before * 8);
       b_before = b.stage;
       b.next();
     }
     a_before = a.stage;
     a.next();
+  }
+
+  // Multiplies a tile; its filters are loaded for it, or were for the first.
+  __device__ __forceinline__ void multiply_tile(float (&sum)[FRAGS_M][WORDS]) {
+    if (ALL_FILTERS) b = {0, 0};
+#pragma unroll 1
+    for (int chunk = 0; chunk < WHOLE_CHUNKS; ++chunk) multiply<4>(sum, chunk == 0);
+    if (LEFT > 0) multiply<(LEFT > 0 ? (LEFT + 15) / 16 : 4)>(sum, WHOLE_CHUNKS == 0);
+    wgmma_wait<0>();
+#pragma unroll
+    for (int i = 0; i < FRAGS_M; ++i) fence_accumulators(sum[i]);
+    if (ALL_FILTERS && threadIdx.x % 32 == 0) barrier_arrive(smem.a_empty + a_before * 8);
+    a_before = -1;
   }
 };
 
@@ -245,29 +266,32 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) conv2d_halo(
   }
   __syncthreads();
   wait_on_dependent_grids();
-  const Tile tile = tile_of(blockIdx.x);
   const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
   if (warpgroup == 0) {
     if (threadIdx.x >= 32) return;
     TensorMap* const own = own_map(maps, data);
     if (elect_one()) write_map(own, a_map, data);
     __syncwarp();
-    produce(smem, own, weight, tile);
+    PipelineState<A_STAGES> a = {0, 1};
+#pragma unroll 1
+    for (unsigned number = blockIdx.x; number < TILES; number += gridDim.x) {
+      produce(smem, own, weight, tile_of(number), a, number == blockIdx.x);
+      if (!ALL_FILTERS) break;
+    }
     return;
   }
   Consumer consumer = {smem, {0, 0}, {0, 0}, warpgroup - 1, -1, -1};
-  float sum[FRAGS_M][WORDS];
-#pragma unroll 1
-  for (int chunk = 0; chunk < WHOLE_CHUNKS; ++chunk) consumer.multiply<4>(sum, chunk == 0);
-  if (LEFT > 0) consumer.multiply<(LEFT > 0 ? (LEFT + 15) / 16 : 4)>(sum, WHOLE_CHUNKS == 0);
-  wgmma_wait<0>();
-#pragma unroll
-  for (int i = 0; i < FRAGS_M; ++i) fence_accumulators(sum[i]);
 #if FOLLOWS
   const EpilogueArgs epilogue = {bias, residual, scale, shift};
 #else
   const EpilogueArgs epilogue = {};
 #endif
-  write_results(out, sum, smem.staging + (threadIdx.x / 32 - 4) * STAGING_BYTES, tile, warpgroup - 1, threadIdx.x % 32,
-                epilogue);
+#pragma unroll 1
+  for (unsigned number = blockIdx.x; number < TILES; number += gridDim.x) {
+    float sum[FRAGS_M][WORDS];
+    consumer.multiply_tile(sum);
+    write_results(out, sum, smem.staging + (threadIdx.x / 32 - 4) * STAGING_BYTES, tile_of(number), warpgroup - 1,
+                  threadIdx.x % 32, epilogue);
+    if (!ALL_FILTERS) break;
+  }
 }

@@ -34,6 +34,18 @@ LAYERS = {
         Conv2dNhwc(1, 17, 18, 96, 144, SAME, "float16", BIAS),
         {"warps_m": 8, "frags_m": 2, "band": 2, "frags_n": 12, "stages": 4},
     ),
+    "all filters": (
+        Conv2dNhwc(3, 17, 18, 32, 64, SAME, "float16", REST),
+        {"warps_m": 8, "band": 2, "frags_n": 4, "stages": 9},
+    ),
+    "all filters of few channels": (
+        Conv2dNhwc(3, 17, 25, 40, 40, UNEVEN, "bfloat16", BIAS),
+        {"frags_n": 5, "stages": 15},
+    ),
+    "all filters of two tiles": (
+        Conv2dNhwc(2, 20, 17, 144, 72, Window((1, 3)), "float16"),
+        {"frags_m": 2, "stages": 6},
+    ),
     "lines": (
         Conv2dNhwc(2, 1, 37, 64, 128, Window((1, 7), padding=(0, 3, 0, 3)), "float16"),
         {"warps_m": 8, "frags_m": 2, "band": 4, "frags_n": 8},
@@ -42,7 +54,9 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_results_are_those_of_the_convolution(name, tmp_path):
+def test_results_are_those_of_the_convolution(name, tmp_path, monkeypatch):
+    # Few tiles are several steps.
+    monkeypatch.setattr(conv2d_halo.common, "multiprocessors", lambda target: 2)
     shape, change = LAYERS[name]
     made = conv2d_halo.kernel(shape, CHOICE | change)
     got, wanted = in_the_emulator(made, tmp_path, arrays_of(made))
