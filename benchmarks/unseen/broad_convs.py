@@ -120,7 +120,7 @@ def _volume(rng: random.Random) -> Layer:
         flop = 2.0 * n * depth * side * side * ci * co * size[0] * size[1] * size[2] / step**3
         if _LEAST_FLOP < flop < _MOST_FLOP and n * depth * side**2 * max(ci, co) < _MOST_ELEMENTS:
             args = ((n, ci, depth, side, side), (co, ci, *size), (step,), pads)
-            return _by_name("conv3d.cuda", "conv3d", args, {"stride": step, "padding": pads})
+            return by_name("conv3d.cuda", "conv3d", args, {"stride": step, "padding": pads})
 
 
 def _transposed(rng: random.Random) -> Layer:
@@ -134,10 +134,10 @@ def _transposed(rng: random.Random) -> Layer:
         if _LEAST_FLOP < flop < _MOST_FLOP and n * (side * step) ** 2 * co < _MOST_ELEMENTS:
             args = ((n, ci, side, side), (ci, co, taps, taps), (step,), (cut,))
             options = {"stride": step, "padding": cut}
-            return _by_name("conv2d_transpose.cuda", "conv_transpose2d", args, options)
+            return by_name("conv2d_transpose.cuda", "conv_transpose2d", args, options)
 
 
-def _by_name(template: str, function: str, args: tuple[Any, ...], options: Any) -> Layer:
+def by_name(template: str, function: str, args: tuple[Any, ...], options: Any) -> Layer:
     """Return a layer of a function of PyTorch, which cuDNN runs in both layouts."""
 
     def compute(arrays: Arrays) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.unseen.convs import Conv
 from benchmarks.unseen.layer import PLAIN, After, Layer, Way
+from benchmarks.unseen.lost import lost
 from benchmarks.unseen.maps import attention, norm, permute
 from benchmarks.unseen.products import Product
 
@@ -150,7 +151,7 @@ def _tables() -> Iterator[tuple[str, list[Any]]]:
         "NHWC, TF32",
         [_image(n, h, co, ci, 3, PLAIN, "tf32", step) for n, h, co, ci, step in _TF32_IMAGES],
     )
-    yield "lost once", [*_LOST]
+    yield "lost once", [*_LOST, *lost()]
     yield (
         "products, TF32",
         [Product(m, n, k, "tf32", 1, ta, tb, after) for m, n, k, ta, tb, after in _TF32_PRODUCTS],

@@ -99,11 +99,6 @@ def depthwise_conv2d(template: str, layer: Layer) -> Offer | None:
         return None
     if (epilogue.scale is None) != (epilogue.shift is None):
         return None
-    dtype = layer.inputs[0].dtype
-    # Sums of 8-bit integers are stored as they are; no other integers are multiplied.
-    integers = (dtype, layer.result.dtype, epilogue) == ("int8", "int32", Epilogue())
-    if layer.inputs[1].dtype != dtype or (not integers and dtype not in FLOATS):
-        return None
     n, h, w, channels = images(op.data_layout, layer.inputs[0].shape)
     weight = layer.inputs[1].shape
     kh, kw = (weight[op.kernel_layout.index(letter)] for letter in "HW")
@@ -111,7 +106,7 @@ def depthwise_conv2d(template: str, layer: Layer) -> Offer | None:
     args = (
         n, h, w, channels, filters, kh, kw, op.steps, padding_of(op.sides),
         epilogue.bias is not None, epilogue.activation, epilogue.residual is not None,
-        epilogue.scale is not None, op.holes, op.data_layout, *unusual(dtype),
+        epilogue.scale is not None, op.holes, op.data_layout, *unusual(layer.result.dtype),
     )  # fmt: skip
     return Offer(template, args, (*layer.inputs, *given(epilogue)))
 
@@ -197,11 +192,11 @@ def enter_windows(kind: str, layouts: tuple[str, ...]) -> None:
     name, dtypes = f"depthwise_conv2d.{kind}", FLOATS if kind == "cuda" else FLOAT32
     matcher = partial(depthwise_conv2d, name)
     activations = ACTIVATIONS if kind == "cuda" else CPU_ACTIVATIONS
-    summed = ("int8", "int32") if kind == "cuda" else ()
-    implements("nn.conv2d", kind, name, layouts, (*dtypes, *summed), activations)(matcher)
-    for operator in ("nn.max_pool2d", "nn.avg_pool2d"):
+    implements("nn.conv2d", kind, name, layouts, dtypes, activations)(matcher)
+    # Networks have no averages of integers, and no sums that are wider than what is convolved.
+    integers = ("int8",) if kind == "cuda" else ()
+    for operator, more in (("nn.max_pool2d", integers), ("nn.avg_pool2d", ())):
         name = f"pool2d.{kind}"
-        more = summed[:1] if operator == "nn.max_pool2d" else ()
         implements(operator, kind, name, layouts, (*dtypes, *more))(partial(pool2d, name))
 
 

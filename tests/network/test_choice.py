@@ -223,6 +223,19 @@ def test_windows_of_both_layouts_run_by_templates_on_the_emulated_gpu(template, 
     check(graph, EMULATED, only(template), ["template"])
 
 
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_maxima_of_8_bit_integers_run_by_the_template_on_the_emulated_gpu(layout):
+    data = Variable(TensorType(image(layout, 1, 8, 7, 8).shape, "int8"), "data")
+    pool = ops.MaxPool2d(pool_size=(3,), strides=(2,), layout=layout)
+    graph = Graph.of(apply(pool, data))
+    network = compile_network(graph, EMULATED, choose=choose_untuned, jobs=2)
+    assert [unit.choice.kind for unit in network.plan.kernels] == ["template"]
+    array = RNG.integers(-128, 128, data.shape, np.int8)
+    got, want = network.instance()(array)[0].numpy(), graph.run(array)[0]
+    assert got.dtype == np.int8
+    np.testing.assert_array_equal(got, want)
+
+
 def test_groups_holes_and_uneven_padding_run_by_the_template_on_the_emulated_gpu():
     op = ops.Conv2d(groups=2, dilation=(2, 1), padding=(1, 0, 2, 1))
     graph = Graph.of(apply(ops.Relu(), apply(op, image("NCHW", 1, 4, 7, 6), constant(6, 2, 3, 3))))
