@@ -15,8 +15,9 @@ from benchmarks.unseen.networks import spread
 
 _BIAS, _RELU = After(True), After(True, activation="relu")
 _SILU, _ADDED = After(True, activation="silu"), After(True, residual=True)
+_F16 = "float16"
 _BATCHES = (1, 8)
-_TYPES = (("NCHW", "float32"), ("NHWC", "float16"))
+_TYPES = (("NCHW", "float32"), ("NHWC", _F16))
 
 
 def of_families() -> Iterator[Layer]:
@@ -72,6 +73,27 @@ _CONVOLUTIONS: dict[str, tuple[Conv, ...]] = {
             _square(224, 1024, 3, 14, 14, pad=0, after=_BIAS)),
     "DenseNet": (_square(28, 32, 128, 3, after=After()), _square(14, 128, 768, 1)),
 }  # fmt: skip
+
+# Images, extent, filters, channels, extent of a filter, stride, groups, and type.
+_GROUPS = (
+    (8, 56, 128, 128, 3, 1, 4, _F16), (1, 56, 128, 128, 3, 1, 4, _F16),
+    (8, 28, 192, 192, 3, 1, 4, _F16), (1, 28, 192, 192, 3, 1, 4, _F16),
+    (8, 14, 336, 336, 3, 1, 7, _F16), (8, 40, 120, 120, 3, 1, 3, _F16),
+    (8, 28, 448, 448, 3, 1, 8, _F16), (1, 28, 448, 448, 3, 2, 8, _F16),
+    (8, 14, 896, 896, 3, 1, 8, _F16), (4, 48, 96, 160, 5, 1, 2, _F16),
+    (8, 28, 240, 240, 1, 1, 3, _F16), (8, 14, 1024, 1024, 3, 1, 32, _F16),
+    (8, 56, 256, 256, 3, 1, 4, "tf32"), (8, 28, 512, 512, 3, 1, 8, "tf32"),
+    (1, 28, 512, 512, 3, 1, 8, "tf32"), (8, 14, 768, 768, 3, 1, 3, "tf32"),
+    (8, 14, 512, 448, 3, 1, 4, "tf32"), (2, 40, 320, 80, 3, 1, 5, "tf32"),
+)  # fmt: skip
+
+
+def groups() -> Iterator[Conv]:
+    """Yield NHWC convolutions in groups of 16 to 256 channels, with bias and ReLU."""
+    for n, h, co, ci, side, step, count, dtype in _GROUPS:
+        made = _square(h, co, ci, side, step, groups=count, layout="NHWC", dtype=dtype)
+        yield replace(made, n=n)
+
 
 # Channels, extent, filters, extent of a filter, stride and padding.
 _TRANSPOSED = ((512, 8, 256, 4, 2, 1), (256, 32, 128, 2, 2, 0), (64, 32, 3, 4, 2, 1),

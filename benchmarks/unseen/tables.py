@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.unseen.convs import Conv
 from benchmarks.unseen.layer import PLAIN, After, Layer, Way
+from benchmarks.unseen.families import groups
 from benchmarks.unseen.lost import lost
 from benchmarks.unseen.maps import attention, norm, permute
 from benchmarks.unseen.products import Product
@@ -151,6 +152,7 @@ def _tables() -> Iterator[tuple[str, list[Any]]]:
         "NHWC, TF32",
         [_image(n, h, co, ci, 3, PLAIN, "tf32", step) for n, h, co, ci, step in _TF32_IMAGES],
     )
+    yield "groups", [*groups()]
     yield "lost once", [*_LOST, *lost()]
     yield (
         "products, TF32",

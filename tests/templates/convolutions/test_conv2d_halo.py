@@ -104,11 +104,13 @@ def test_the_best_choice_by_estimate_fits_a_block(sizes):
     [
         (Conv2dNhwc(8, 40, 40, 96, 200, SAME, "float16", BIAS), True),
         (Conv2dNhwc(2, 64, 64, 352, 352, SAME, "bfloat16", BIAS), True),
+        (Conv2dNhwc(8, 149, 149, 32, 32, Window((3, 3)), "float16", BIAS), True),
+        (Conv2dNhwc(32, 56, 56, 64, 64, SAME, "float16", BIAS), True),
         (Conv2dNhwc(8, 28, 28, 160, 160, SAME, "float16"), False),
         (Conv2dNhwc(8, 56, 56, 256, 256, SAME, "float16"), False),
         (Conv2dNhwc(1, 56, 56, 64, 64, SAME, "float16"), False),
     ],
-    ids=["channels", "long", "edges", "whole panels", "short"],
+    ids=["channels", "long", "few channels", "one chunk", "edges", "whole panels", "short"],
 )
 def test_layers_that_are_known_to_gain_have_halos_untuned(shape, halos):
     choice = gemm_half.default_choice(shape, HOPPER)
