@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.unseen.convs import Conv
-from benchmarks.unseen.layer import PLAIN, After, Layer, Way
 from benchmarks.unseen.families import groups
+from benchmarks.unseen.layer import PLAIN, After, Layer, Way
 from benchmarks.unseen.lost import lost
 from benchmarks.unseen.maps import attention, norm, permute
 from benchmarks.unseen.products import Product
