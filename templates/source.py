@@ -161,12 +161,12 @@ def conv2d_nchw_cpu(
     n: int, h: int, w: int, co: int, ci: int, kh: int, kw: int,
     stride: Extents = 1, padding: Extents = 0, bias: bool = False, relu: bool = False,
     residual: bool = False, affine: bool = False, kept: bool = False,
-    shift: bool = False,
+    shift: bool = False, dilation: Extents = 1, groups: int = 1,
 ) -> SourceKernel:  # fmt: skip
-    """Convolve as ``conv2d_nchw.cuda`` does, on a CPU: without dilation and groups."""
+    """Convolve as ``conv2d_nchw.cuda`` does, on a CPU; of activations there is the ReLU."""
     shape = Conv2d(
         n, h, w, co, ci, kh, kw, two(OWNER, stride), four(OWNER, padding), bias, relu, residual,
-        affine, kept=kept, shift=shift,
+        affine, two(OWNER, dilation), groups, kept=kept, shift=shift,
     )  # fmt: skip
     return tunable(conv2d_cpu, shape, "llvm")
 

@@ -37,8 +37,8 @@ def _fetching(shape: Conv2d, choice: Mapping[str, int]) -> dict[str, int]:
         return none
     lines, wide = choice["panels"], width
     if not is_whole(s):
-        rows = min(s.oh, (choice["panels"] * width - 2 + s.ow) // s.ow + 1)
-        lines, wide = rows if s.kh < s.stride[0] else (rows - 1) * s.stride[0] + s.kh, s.w
+        rows, (reach, _) = min(s.oh, (choice["panels"] * width - 2 + s.ow) // s.ow + 1), s.window.reach
+        lines, wide = rows if reach < s.stride[0] else (rows - 1) * s.stride[0] + reach, s.w
     channels = min(choice["channels"], s.ci)
     tiles = common.ceil_div(min(choice["block_m"], s.co), choice["rows"]) * choice["panels"]
     steps = tiles * common.ceil_div(channels * s.taps, 16)
@@ -51,7 +51,7 @@ def _fetching(shape: Conv2d, choice: Mapping[str, int]) -> dict[str, int]:
 
 def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     """Return the kernel of a choice of knobs."""
-    s, across = shape, choice["across"]
+    s, across = shape.one_group, choice["across"]
     width = choice["vectors"] * choice["lanes"]
     tail = choice["tail"] * (s.oh * s.ow % width)
     reached = choice["lines"] and not across and not choice.get("in_place")
@@ -60,6 +60,7 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
     extents = common.defines(
         ahead=ahead, batch=s.n, co=s.co, ci=s.ci, ih=s.h, iw=s.w, oh=s.oh, ow=s.ow,
         kh=s.kh, kw=s.kw, sy=s.stride[0], sx=s.stride[1],
+        dy=s.dilation[0], dx=s.dilation[1], groups=shape.groups,
         py=s.padding[0], px=s.padding[1], bias=s.bias,
         residual=s.residual, affine=s.affine, relu=s.relu, kept=s.kept, shift=s.shift,
         lda=s.ci * s.taps, ldc=s.oh * s.ow, most_runs=runs,
@@ -68,7 +69,7 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
         **({"apart": s.stride[1]} if across else _fetching(s, choice)),
     )  # fmt: skip
     # Operands that are not there are never read; the filters are passed instead.
-    here = {each.name for each in s.arguments()}
+    here = {each.name for each in shape.arguments()}
     operands = ["bias", "residual", "scale", "shift"]
     read = [each if each in here else "weight" for each in operands]
     names = ["data", "weight", *read, *(["kept"] if s.kept else []), "out"]
@@ -81,15 +82,16 @@ def kernel(shape: Conv2d, choice: Mapping[str, int]) -> SourceKernel:
         parts = ("shuffle.h", "strided.h", "tile.h", "panel.h", "conv2d_streamed.c")
     elif choice["lines"]:
         parts = ("shuffle.h", "strided.h", "tile.h", "planes.h", "strip.h", "conv2d_planes.c")
-    packed = [workspace("ahead", (common.ceil_div(s.co, width) * width, s.ci * s.taps))]
+    filters = shape.groups * common.ceil_div(s.co, width) * width
+    packed = [workspace("ahead", (filters, s.ci * s.taps))]
     given = packed if ahead else []
     return SourceKernel(
         "conv2d_nchw",
         common.text("vectors.h", *parts),
         defines=extents,
-        args=s.arguments(),
+        args=shape.arguments(),
         calls=[call("conv2d_nchw", [*names, *(each.name for each in given)])],
         workspace=given,
-        reference=s.reference(),
+        reference=shape.reference(),
         language="c",
     )

@@ -88,7 +88,7 @@ def _lines(
 
 def _fetches(shape: Conv2d) -> bool:
     """Return whether kernels prefetch pixels of the next line, if lines are read in place."""
-    return shape.taps == 1 or shape.kh < shape.stride[0]
+    return shape.taps == 1 or shape.window.reach[0] < shape.stride[0]
 
 
 def _copying(
@@ -99,7 +99,7 @@ def _copying(
     Filters are transposed once or for each group of rows, rows copied for each block.
     """
     (sy, sx), pixels, depth = shape.stride, shape.oh * shape.ow, shape.ci * shape.taps
-    fresh = sy * sx / shape.taps
+    fresh, reach = sy * sx / shape.taps, shape.window.reach[0]
     # Each core reads once what others have transposed.
     shared = _FROM_ANOTHER * (target.limits.sm_count - 1)
     is_small = 4 * shape.co * pixels <= _SMALL
@@ -116,7 +116,7 @@ def _copying(
         transposing = (10 + shared) / (shape.n * pixels) if is_shared else 10 / (tall * shape.ow)
         writing = (run + border) / (tall * shape.ow)
         writing += waiting / tall
-        return transposing + writing + 8 * fresh * (1 + (shape.kh - sy) / (tall * sy)) / high
+        return transposing + writing + 8 * fresh * (1 + (reach - sy) / (tall * sy)) / high
 
     return copying
 
@@ -145,7 +145,7 @@ def _channels_in_place(shape: Conv2d, options: list[int], width: int, target: Ta
     is_waiting = shape.co <= FEWEST and not is_near(shape)
     options = [c for c in options if c <= STREAMS] or options[:1] if is_waiting else options
     deep = [c for c in options if c * shape.taps >= _DEEP] or options[-1:]
-    of_sets = min(4 * shape.kh * shape.w / gcd(4 * shape.h * shape.w, _PAGE), 1)
+    of_sets = min(4 * shape.window.reach[0] * shape.w / gcd(4 * shape.h * shape.w, _PAGE), 1)
     first = cpu_tiles.rows_together(target) * _PAGE * of_sets
 
     def held(channels: int) -> int:

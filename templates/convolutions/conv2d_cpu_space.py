@@ -22,6 +22,7 @@ _AHEAD, MOST_SUMS = 1 << 20, 1 << 20
 
 def candidates(shape: Conv2d) -> dict[str, list[int]]:
     """Return the values each knob may take for a shape."""
+    shape = shape.one_group
     return {
         # Filters, or pixels of a row where vectors hold filters.
         "rows": common.up_to(max(shape.co, shape.ow), cpu_tiles.ROWS),
@@ -60,7 +61,7 @@ def holds_border(shape: Conv2d, rows: int) -> bool:
     Only these skip products with it, so that what is beside a line is not read in place.
     """
     (_, sx), (_, px) = shape.stride, shape.padding[:2]
-    right = shape.ow - (shape.w - shape.kw + px + sx) // sx
+    right = shape.ow - (shape.w - shape.window.reach[1] + px + sx) // sx
     return common.ceil_div(px, sx) <= rows and right <= (shape.ow % rows or rows)
 
 
@@ -76,23 +77,23 @@ def is_whole(shape: Conv2d) -> bool:
 
 def pitch(shape: Conv2d) -> int:
     """Return the pitch of rows of sums without im2col."""
-    return shape.ow + (shape.kw - 1) // shape.stride[1]
+    return shape.ow + (shape.window.reach[1] - 1) // shape.stride[1]
 
 
 def copied_bytes(shape: Conv2d, channels: int, lines: int) -> int:
     """Return the bytes of the planes of a task without im2col."""
     channels = np.minimum(channels, shape.ci)
-    sy, sx = shape.stride
-    phases = min(shape.kh, sy) * min(shape.kw, sx)
-    held = lines + (shape.kh - 1) // sy
+    (sy, sx), (ry, rx) = shape.stride, shape.window.reach
+    phases = min(ry, sy) * min(rx, sx)
+    held = lines + (ry - 1) // sy
     return 4 * channels * phases * held * pitch(shape)
 
 
 def met_bytes(shape: Conv2d, lines: int, channels: int) -> int:
     """Return the input bytes that some output rows read of a part of the channels."""
-    sy, sx = shape.stride
-    columns = (shape.ow - 1) * sx + shape.kw
-    held: int = np.minimum(channels, shape.ci) * columns * ((lines - 1) * sy + shape.kh)
+    (sy, sx), (ry, rx) = shape.stride, shape.window.reach
+    columns = (shape.ow - 1) * sx + rx
+    held: int = np.minimum(channels, shape.ci) * columns * ((lines - 1) * sy + ry)
     return 4 * held
 
 
@@ -110,7 +111,7 @@ def is_ahead(shape: Conv2d, lines: int) -> bool:
 
 def violation(shape: Conv2d, choice: Mapping[str, int], target: Target) -> str | None:
     """Return why a choice is sure to be slow, or None."""
-    c, unit = choice, cpu_tiles.vector_unit(target)
+    c, unit, shape = choice, cpu_tiles.vector_unit(target), shape.one_group
     rules = [
         (unit.spills(c["rows"], c["vectors"], c["lanes"]), "more sums than registers"),
         ((c["across"] < 1) & (c["block_m"] < c["rows"]), "a tile beyond its block"),

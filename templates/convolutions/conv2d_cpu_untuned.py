@@ -45,7 +45,8 @@ _BRIEF = 32
 
 def default_choice(shape: Conv2d, target: Target) -> dict[str, int]:
     """Return a good guess for a shape that was never tuned."""
-    options, pixels = candidates(shape), shape.oh * shape.ow
+    options, shape = candidates(shape), shape.one_group
+    pixels = shape.oh * shape.ow
     unit = cpu_tiles.vector_unit(target)
     if _streams(shape, unit):
         return _streamed(shape, options, target)
@@ -109,10 +110,11 @@ def _of_lines(
 ) -> dict[str, int]:  # fmt: skip
     """Return block and lines of a kernel that copies lines without im2col."""
     blocks = [b for b in options["block_m"] if b >= tile["rows"]] or [max(options["block_m"])]
+    reach = shape.window.reach[0]
     fits = [n for n in options["lines"][1:] if copied_bytes(shape, tile["channels"], n) <= MET]
     block_m, lines = cpu_tiles.tasks(
         target, blocks, fits or [1], (shape.co, shape.oh), 1,
-        lambda high, tall: 4 / high + (shape.kh - 1) / (high * tall) + 0.1 / tall, shape.n,
+        lambda high, tall: 4 / high + (reach - 1) / (high * tall) + 0.1 / tall, shape.n,
     )  # fmt: skip
     return {"block_m": block_m, "lines": lines}
 
@@ -191,8 +193,8 @@ def _fills_lanes(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
     """Return whether a copy of lines takes less than lanes that vectors of filters leave idle."""
     if shape.taps == 1 or shape.co > FEWEST or 4 * shape.ow < 3 * pitch(shape):
         return False
-    sy, sx = shape.stride
-    copying = _COPYING * sy * sx / shape.taps * (1 + (shape.kh - sy) / (TALL * sy))
+    (sy, sx), reach = shape.stride, shape.window.reach[0]
+    copying = _COPYING * sy * sx / shape.taps * (1 + (reach - sy) / (TALL * sy))
     whole = common.ceil_div(shape.co, unit.floats) * unit.floats
     is_half = unit.floats > 8 and 2 * shape.co <= unit.floats
     reading = 1 if unit.halves else _IN_PLACE_HALF if is_half else _IN_PLACE
@@ -250,13 +252,15 @@ def _transposes_filters(shape: Conv2d, unit: cpu_tiles.VectorUnit) -> bool:
 
 def _products(shape: Conv2d) -> int:
     """Return the products of a channel of all pixels, without those with the padding."""
-    (sy, sx), (py, px) = shape.stride, shape.padding[:2]
+    (sy, sx), (py, px), (dy, dx) = shape.stride, shape.padding[:2], shape.dilation
 
-    def met(taps: int, pixels: int, stride: int, padding: int, extent: int) -> int:
-        places = (at * stride + tap - padding for at in range(pixels) for tap in range(taps))
+    def met(taps: range, pixels: int, stride: int, padding: int, extent: int) -> int:
+        places = (at * stride + tap - padding for at in range(pixels) for tap in taps)
         return sum(0 <= place < extent for place in places)
 
-    return met(shape.kh, shape.oh, sy, py, shape.h) * met(shape.kw, shape.ow, sx, px, shape.w)
+    (ry, rx), (h, w) = shape.window.reach, (shape.h, shape.w)
+    rows = met(range(0, ry, dy), shape.oh, sy, py, h)
+    return rows * met(range(0, rx, dx), shape.ow, sx, px, w)
 
 
 def _skips_im2col(shape: Conv2d) -> bool:

@@ -18,10 +18,10 @@
 #endif
 #if KEPT
 #define KEPT_PARAMETER float* restrict kept,
-#define KEPT_AT(at) kept + (at)
+#define KEPT_OR_NULL kept
 #else
 #define KEPT_PARAMETER
-#define KEPT_AT(at) NULL
+#define KEPT_OR_NULL NULL
 #endif
 
 // Number of vectors of `wide` columns; a load and a store of one of them, masked if it is the last and partial.
@@ -57,6 +57,21 @@ INLINED EpilogueArgs epilogue_at(EpilogueArgs all, size_t row, size_t column) {
   if (AFFINE) all.scale += row, all.shift += row;
   if (SHIFT) all.shift += row;
   if (KEPT) all.kept += row * LDC + column;
+  return all;
+}
+
+// Images are groups of channels, which have filters and vectors of their own: those of an image, and its epilogue.
+#ifndef GROUPS
+#define GROUPS 1
+#endif
+#define GROUP_OF(n) ((n) % GROUPS)
+#define WEIGHT_OF(n) ((size_t)GROUP_OF(n) * CO * LDA)
+INLINED EpilogueArgs epilogue_of(EpilogueArgs all, int n, size_t rows) {
+  if (BIAS) all.bias += GROUP_OF(n) * rows;
+  if (AFFINE) all.scale += GROUP_OF(n) * rows, all.shift += GROUP_OF(n) * rows;
+  if (SHIFT) all.shift += GROUP_OF(n) * rows;
+  if (RESIDUAL) all.residual += n * rows * LDC;
+  if (KEPT) all.kept += n * rows * LDC;
   return all;
 }
 

@@ -22,7 +22,7 @@ from . import elementwise as elementwise  # enters itself
 from . import products as products  # enters itself
 from . import rows as rows  # enters itself
 from . import winograd as winograd  # enters itself, before what is slower
-from .cuda import FLOAT32, FLOATS, enter_windows, given, padding_of, takes, unusual
+from .cuda import FLOAT32, FLOATS, enter_windows, given, of_each_channel, padding_of, takes, unusual
 from .rows import along_axis
 
 
@@ -30,8 +30,12 @@ def _plain_conv2d(layer: Layer) -> tuple[Any, ...] | None:
     """Return extents, strides and padding of a convolution NCHW as templates take them."""
     op = layer.op
     assert isinstance(op, ops.Conv2d)
-    if op.holes != (1, 1):
-        return None
+    return _extents(layer) if op.holes == (1, 1) else None
+
+
+def _extents(layer: Layer) -> tuple[Any, ...]:
+    op = layer.op
+    assert isinstance(op, ops.Conv2d)
     n, ci, h, w = layer.inputs[0].shape
     co, _, kh, kw = layer.inputs[1].shape
     return n, h, w, co, ci, kh, kw, op.steps, padding_of(op.sides)
@@ -39,18 +43,23 @@ def _plain_conv2d(layer: Layer) -> tuple[Any, ...] | None:
 
 @implements("nn.conv2d", "cpu", "conv2d_nchw.cpu", layouts=["NCHW"], dtypes=FLOAT32, keeps=True)
 def conv2d_nchw_cpu(layer: Layer) -> Offer | None:
-    """Offer the C kernel for convolutions without groups, with their epilogue."""
-    shape, epilogue = _plain_conv2d(layer), layer.epilogue
-    if shape is None or layer.op.groups != 1:  # type: ignore[attr-defined]
+    """Offer the C kernel for all but depthwise convolutions, with their epilogue."""
+    op, epilogue = layer.op, layer.epilogue
+    assert isinstance(op, ops.Conv2d)
+    if of_each_channel(layer):
         return None
     if (epilogue.scale is None) != (epilogue.shift is None) and not epilogue.shifts:
         return None
-    args: tuple[Any, ...] = (*shape, epilogue.bias is not None, epilogue.relu)
-    if epilogue.residual is not None or epilogue.scale is not None or epilogue.kept:
-        args = (*args, epilogue.residual is not None, epilogue.scale is not None)
-    if epilogue.kept:
-        args = (*args, True, *([True] if epilogue.shifts else []))
-    return Offer("conv2d_nchw.cpu", args, (*layer.inputs, *given(epilogue)))
+    args: tuple[Any, ...] = (*_extents(layer), epilogue.bias is not None, epilogue.relu)
+    follows = (epilogue.residual is not None, epilogue.scale is not None)
+    beyond: tuple[Any, ...] = (epilogue.kept, epilogue.shifts, op.holes, op.groups)
+    # What has its default at the end is left out: so do scripts, and records name arguments.
+    rest, usual = [*follows, *beyond], [False, False, False, False, (1, 1), 1]
+    while rest and rest[-1] == usual[len(rest) - 1]:
+        rest.pop()
+    # A residual and an affine map are named together.
+    rest = [*rest, *follows[1:]] if len(rest) == 1 else rest
+    return Offer("conv2d_nchw.cpu", (*args, *rest), (*layer.inputs, *given(epilogue)))
 
 
 enter_windows("cpu", ("NCHW",))

@@ -4,6 +4,9 @@
 // filter rows at the first and the last image rows, filter columns at both ends of a row. Filters are
 // transposed instead, once AHEAD of all tasks or CHANNELS at a time for each task, and sums once.
 #define TAPS (KH * KW)
+// Rows and columns that a filter spans.
+#define REACH_Y ((KH - 1) * DY + 1)
+#define REACH_X ((KW - 1) * DX + 1)
 #define PIXELS (OH * OW)
 #define DEPTH (CI * TAPS)
 // Channels of the parts of a sum, which are of one size but the last.
@@ -15,11 +18,11 @@
 // Image rows are copied, CHUNK channels at a time, with the padding around them, if there is any, unless they are read
 // IN_PLACE: products with the padding are skipped. If each pixel depends on one, or a stride skips lines, the same pixels
 // of the next line are prefetched with each channel.
-#define PADDED (PY || PX || (OH - 1) * SY + KH > IH || (OW - 1) * SX + KW > IW)
+#define PADDED (PY || PX || (OH - 1) * SY + REACH_Y > IH || (OW - 1) * SX + REACH_X > IW)
 #define COPIES (!IN_PLACE && ((LANES <= 8 && TAPS > 1) || PADDED))
 #if COPIES
-#define HELD_LINES ((LINES - 1) * SY + KH)
-#define COLUMNS ((OW - 1) * SX + KW)
+#define HELD_LINES ((LINES - 1) * SY + REACH_Y)
+#define COLUMNS ((OW - 1) * SX + REACH_X)
 #define PLANE (HELD_LINES * COLUMNS)
 #define COPIED (CHUNK * PLANE)
 #else
@@ -82,11 +85,11 @@ static void pack(float* restrict to, const float* restrict weight, int depth, in
 static void fill(float* restrict to, const float* restrict image, int channels, int line, int lines) {
   const int left = SMALLER(PX, COLUMNS), columns = SMALLER(COLUMNS - left, IW);
   for (int c = 0; c < channels; ++c, image += IH * IW, to += PLANE)
-    for (int r = 0; r < (lines - 1) * SY + KH; ++r) {
+    for (int r = 0; r < (lines - 1) * SY + REACH_Y; ++r) {
       const int y = line * SY + r - PY;
       float* row = to + r * COLUMNS;
       // Rows of the padding are never read, nor are those that the stride skips.
-      if (y < 0 || y >= IH || r % SY >= KH) continue;
+      if (y < 0 || y >= IH || r % SY >= REACH_Y) continue;
       for (int x = 0; x < left; ++x) row[x] = 0.0f;
       copy_floats(row + left, image + (size_t)y * IW, columns);
       for (int x = left + columns; x < COLUMNS; ++x) row[x] = 0.0f;
@@ -160,11 +163,11 @@ INLINED void prefetch_output(const int pixels, int filters, const float* out) {
 
 // First and last pixel of a tile whose tap j is inside the image.
 INLINED int first_inside(const int j, const int is_left) {
-  return is_left && j < PX ? (PX - j + SX - 1) / SX : 0;
+  return is_left && j * DX < PX ? (PX - j * DX + SX - 1) / SX : 0;
 }
 
 INLINED int end_inside(const int pixels, const int j, const int is_right) {
-  const int all = (IW - 1 + PX - j + SX) / SX;
+  const int all = (IW - 1 + PX - j * DX + SX) / SX;
   return is_right && all < OW ? pixels - (OW - all) : pixels;
 }
 
@@ -189,7 +192,7 @@ INLINED void tile(
     for (int v = 0; v < vectors; ++v)
       sum[i][v] = part.first ? (vec){0} : *(const vec*)(sums + i * WIDTH + v * LANES);
   for (int c = 0; c < part.channels; ++c, from += PLANE, filter += TAPS * WIDTH) {
-    if (!COPIES && (TAPS == 1 || KH < SY))
+    if (!COPIES && (TAPS == 1 || REACH_Y < SY))
 #pragma GCC unroll 4
       for (int x = 0; x < NEXT_FLOATS; x += LINE) __builtin_prefetch(from + NEXT + x, 0, 2);
     if (!AHEAD && CHUNK < CI && is_left)
@@ -204,7 +207,7 @@ INLINED void tile(
       for (int j = 0; j < KW; ++j)
         narrow_step(
             sum, vectors * LANES, first_inside(j, is_left), end_inside(pixels, j, is_right),
-            from + i * COLUMNS + j, filter + (i * KW + j) * WIDTH, NULL);
+            from + i * DY * COLUMNS + j * DX, filter + (i * KW + j) * WIDTH, NULL);
   }
   if (part.last) {
     write_transposed(sum, vectors, pixels, filters, epilogue, out);
@@ -266,7 +269,8 @@ static void task(
       if (!AHEAD) pack(with->filters[0], these, channels * TAPS, filters), packed = with->filters[0];
       for (int y = 0; y < lines; ++y) {
         const int above = PY - (line + y) * SY;
-        const Part part = {LARGER(0, above), SMALLER(KH, IH + above), channels, c == 0, c + CHUNK >= CI,
+        const Part part = {(LARGER(0, above) + DY - 1) / DY, SMALLER(KH, (IH + above + DY - 1) / DY), channels, c == 0,
+                           c + CHUNK >= CI,
                            next + (size_t)y * SHARE * DEPTH};
         (LAST_VECTORS < VECTORS && m + WIDTH > CO ? last_strip : whole_strip)(
             filters, part, from + y * SY * COLUMNS, packed,
@@ -277,6 +281,8 @@ static void task(
   }
 }
 
+// The transposed filters of the group of an image, which are padded to whole blocks.
+#define AHEAD_OF(n) (AHEAD ? (size_t)GROUP_OF(n) * ((CO + WIDTH - 1) / WIDTH * WIDTH) * DEPTH : 0)
 #if AHEAD
 #define AHEAD_PARAMETER , float* restrict ahead
 #else
@@ -291,9 +297,11 @@ void conv2d_nchw(
 #pragma omp parallel
   {
 #if AHEAD
-#pragma omp for
-    for (int m = 0; m < CO; m += WIDTH)
-      pack(ahead + (size_t)m * DEPTH, weight + (size_t)m * DEPTH, DEPTH, SMALLER(WIDTH, CO - m));
+#pragma omp for collapse(2)
+    for (int g = 0; g < GROUPS; ++g)
+      for (int m = 0; m < CO; m += WIDTH)
+        pack(ahead + AHEAD_OF(g) + (size_t)m * DEPTH, weight + WEIGHT_OF(g) + (size_t)m * DEPTH, DEPTH,
+             SMALLER(WIDTH, CO - m));
 #else
     const float* const ahead = weight;
 #endif
@@ -301,10 +309,8 @@ void conv2d_nchw(
     for (int n = 0; n < BATCH; ++n)
       for (int m = 0; m < CO; m += BLOCK_M)
         for (int y = 0; y < OH; y += LINES) {
-          const EpilogueArgs epilogue = {
-              bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
-              KEPT_AT((size_t)n * CO * PIXELS)};
-          task(m, y, data + (size_t)n * CI * IH * IW, weight, ahead, epilogue,
+          const EpilogueArgs epilogue = epilogue_of((EpilogueArgs){bias, residual, scale, shift, KEPT_OR_NULL}, n, CO);
+          task(m, y, data + (size_t)n * CI * IH * IW, weight + WEIGHT_OF(n), ahead + AHEAD_OF(n), epilogue,
                out + (size_t)n * CO * PIXELS);
         }
   }

@@ -12,6 +12,9 @@ int omp_get_num_threads(void);
 #define THREADS 1
 #endif
 #define TAPS (KH * KW)
+// Rows and columns that a filter spans.
+#define REACH_Y ((KH - 1) * DY + 1)
+#define REACH_X ((KW - 1) * DX + 1)
 #define PIXELS (OH * OW)
 #define DEPTH (CHANNELS * TAPS)
 #define PANEL_PIXELS (PIXELS - TAIL)
@@ -29,8 +32,8 @@ int omp_get_num_threads(void);
 #define PIXEL_OF(panel) ((panel) / ROW_PANELS * ROW_PIXELS + (panel) % ROW_PANELS * WIDTH)
 // Upper bounds for a task: rows of output pixels, the input patch that they depend on, and their pixels.
 #define MOST_ROWS SMALLER(OH, (PANELS * WIDTH + TAIL - 2 + OW) / OW + 1)
-#define PATCH_ROWS ((MOST_ROWS - 1) * SY + KH)
-#define PATCH_COLUMNS ((OW - 1) * SX + KW)
+#define PATCH_ROWS ((MOST_ROWS - 1) * SY + REACH_Y)
+#define PATCH_COLUMNS ((OW - 1) * SX + REACH_X)
 #define LINE (MOST_ROWS * OW + WIDTH)
 
 typedef struct {
@@ -61,7 +64,7 @@ static Box box_of(Span span, int end) {
 
 // Copies the input patch of a box, of one channel; the padding was set to zero before.
 static void copy_patch(float* restrict patch, const float* restrict plane, Box box) {
-  const int width = (box.columns - 1) * SX + KW, height = (box.rows - 1) * SY + KH;
+  const int width = (box.columns - 1) * SX + REACH_X, height = (box.rows - 1) * SY + REACH_Y;
   const int y0 = box.y * SY - PY, x0 = box.x * SX - PX, left = LARGER(0, -x0);
   const int columns = SMALLER(width, IW - x0) - left;
   for (int y = LARGER(0, -y0); y < SMALLER(height, IH - y0); ++y)
@@ -72,11 +75,11 @@ static void copy_patch(float* restrict patch, const float* restrict plane, Box b
 // Writes the im2col rows of the taps of one filter row, for the pixels of a box in order.
 static inline __attribute__((always_inline)) void im2col_rows(
     float (*restrict lines)[LINE], const float* restrict patch, const int rows, const int columns) {
-  const int width = (columns - 1) * SX + KW;
+  const int width = (columns - 1) * SX + REACH_X;
   for (int j = 0; j < KW; ++j)
     for (int y = 0; y < rows; ++y)
       for (int x = 0; x < columns; ++x)
-        lines[j][y * columns + x] = patch[y * SY * width + x * SX + j];
+        lines[j][y * columns + x] = patch[y * SY * width + x * SX + j * DX];
 }
 
 // Copies an im2col row to the panels, the last of which may be partial, and to the tail.
@@ -99,7 +102,7 @@ static void im2col(
     scatter_row(to, image + (size_t)c * PIXELS + span.first, c, span, pixels);
 #else
   const Box box = box_of(span, span.first + pixels + span.tail);
-  const int width = (box.columns - 1) * SX + KW, start = span.first - box.y * OW - box.x;
+  const int width = (box.columns - 1) * SX + REACH_X, start = span.first - box.y * OW - box.x;
   if (!IS_PLAIN) memset(to->patch, 0, sizeof to->patch);
   for (int c = 0; c < channels; ++c) {
     const float* plane = image + (size_t)c * IH * IW;
@@ -115,9 +118,9 @@ static void im2col(
     copy_patch(to->patch, plane, box);
     for (int i = 0; i < KH; ++i) {
       if (box.columns == OW)
-        im2col_rows(to->lines, to->patch + i * width, box.rows, OW);
+        im2col_rows(to->lines, to->patch + i * DY * width, box.rows, OW);
       else
-        im2col_rows(to->lines, to->patch + i * width, box.rows, box.columns);
+        im2col_rows(to->lines, to->patch + i * DY * width, box.rows, box.columns);
       for (int j = 0; j < KW; ++j)
         scatter_row(to, to->lines[j] + start, c * TAPS + i * KW + j, span, pixels);
     }
@@ -135,7 +138,7 @@ static const float* next_of(int tile, int c0, Span span, const float* image) {
   if (channel + some > end || pixel >= PIXELS) return NULL;
   const float* plane = image + (size_t)channel * IH * IW;
   if (IS_WHOLE) return plane + pixel + line * WIDTH;
-  const int y = pixel / OW * SY - PY + line * (KH < SY ? SY : 1);
+  const int y = pixel / OW * SY - PY + line * (REACH_Y < SY ? SY : 1);
   return y < 0 || y >= IH ? NULL : plane + (size_t)y * IW;
 }
 
@@ -219,8 +222,7 @@ void conv2d_nchw(
       for (int p = 0; p < ALL_PANELS; p += PANELS) {
         const int left = ALL_PANELS - p;
         const Span span = {p, PIXEL_OF(p), SMALLER(PANELS, left), left <= PANELS ? TAIL : 0};
-        const EpilogueArgs epilogue = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
-                           KEPT_AT((size_t)n * CO * PIXELS)};
-        task(m, span, data + (size_t)n * CI * IH * IW, weight, epilogue, out + (size_t)n * CO * PIXELS);
+        const EpilogueArgs epilogue = epilogue_of((EpilogueArgs){bias, residual, scale, shift, KEPT_OR_NULL}, n, CO);
+        task(m, span, data + (size_t)n * CI * IH * IW, weight + WEIGHT_OF(n), epilogue, out + (size_t)n * CO * PIXELS);
       }
 }

@@ -3,7 +3,7 @@
 // computed as one long row of pixels with a pitch of PITCH (see planes.h). Sums between the rows of
 // the output are discarded.
 #define PIXELS (OH * OW)
-#define HELD_LINES (LINES + (KH - 1) / SY)
+#define HELD_LINES (LINES + (REACH_Y - 1) / SY)
 
 // Per thread, and kept between calls: the pages of new memory would be mapped again. The last tile of the last channel
 // may read up to WIDTH elements beyond it.
@@ -71,8 +71,7 @@ void conv2d_nchw(
   for (int n = 0; n < BATCH; ++n)
     for (int m = 0; m < CO; m += BLOCK)
       for (int y = 0; y < OH; y += LINES) {
-        const EpilogueArgs epilogue = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
-                           KEPT_AT((size_t)n * CO * PIXELS)};
-        task(m, y, data + (size_t)n * CI * IH * IW, weight, epilogue, out + (size_t)n * CO * PIXELS);
+        const EpilogueArgs epilogue = epilogue_of((EpilogueArgs){bias, residual, scale, shift, KEPT_OR_NULL}, n, CO);
+        task(m, y, data + (size_t)n * CI * IH * IW, weight + WEIGHT_OF(n), epilogue, out + (size_t)n * CO * PIXELS);
       }
 }

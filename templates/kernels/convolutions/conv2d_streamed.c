@@ -123,8 +123,7 @@ void conv2d_nchw(
 #pragma omp parallel for collapse(2) schedule(dynamic)
   for (int n = 0; n < BATCH; ++n)
     for (int y = 0; y < OH; y += LINES) {
-      const EpilogueArgs epilogue = {bias, residual + RESIDUAL * (size_t)n * CO * PIXELS, scale, shift,
-                                     KEPT_AT((size_t)n * CO * PIXELS)};
-      task(y, data + (size_t)n * CI * PLANE, weight, epilogue, out + (size_t)n * CO * PIXELS);
+      const EpilogueArgs epilogue = epilogue_of((EpilogueArgs){bias, residual, scale, shift, KEPT_OR_NULL}, n, CO);
+      task(y, data + (size_t)n * CI * PLANE, weight + WEIGHT_OF(n), epilogue, out + (size_t)n * CO * PIXELS);
     }
 }
