@@ -9,7 +9,8 @@ from autotune import SourceKernel, Target, get_config
 from autotune.errors import TemplateError
 
 from .arguments import template
-from .attention import attention_mma, attention_space
+from .attention import attention_cpu, attention_mma, attention_space
+from .attention.attention_cpu import FloatAttention
 from .attention.attention_mma import Attention
 from .data_movement import (
     take_cuda,
@@ -163,6 +164,18 @@ def attention_cuda_heads(
     if both is None or both.chosen_before(get_config()):
         return tunable(attention_mma, shape, "cuda")
     return tunable(both, shape, "cuda")
+
+
+@template("attention.cpu")
+def attention_cpu_heads(
+    batch: int, heads: int, queries: int, keys: int, size: int, kv_heads: int = 0,
+    causal: bool = False, scale: float = 0.0, layout: str = "BHSD",
+) -> SourceKernel:  # fmt: skip
+    """Attention in float32 as ``attention.cuda`` does it, on a CPU; heads of up to 1024 elements."""
+    shape = FloatAttention(
+        batch, heads, kv_heads or heads, queries, keys, size, causal, scale, layout=layout
+    )
+    return tunable(attention_cpu, shape, "llvm")
 
 
 @template("reduce.cuda")

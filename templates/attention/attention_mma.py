@@ -63,12 +63,7 @@ class Attention:
             raise TemplateError(f"{OWNER}: extents must be at least 1, got {self}")
         if self.heads % self.kv_heads:
             raise TemplateError(f"{OWNER}: kv_heads must divide heads, got {self}")
-        if self.size % 8 or self.size > 256:
-            raise TemplateError(
-                f"{OWNER}: size must be a multiple of 8 up to 256, got {self.size}"
-            )
-        if self.dtype not in HALVES:
-            raise TemplateError(f"{OWNER}: dtype must be float16 or bfloat16, got {self.dtype!r}")
+        self.check_elements()
         if not 0 <= self.scale < math.inf:
             raise TemplateError(f"{OWNER}: scale must be a number from 0 on, got {self.scale!r}")
         if self.layout not in LAYOUTS:
@@ -82,6 +77,15 @@ class Attention:
         most = common.ceil_div(self.rows, 16) * self.matrices
         if self.keys + self.rows > 2**30 or most > 2**31 - 1:
             raise TemplateError(f"{OWNER}: kernels index rows and blocks by 32 bits, got {self}")
+
+    def check_elements(self) -> None:
+        """Raise `TemplateError` for sizes and types that kernels do not have."""
+        if self.size % 8 or self.size > 256:
+            raise TemplateError(
+                f"{OWNER}: size must be a multiple of 8 up to 256, got {self.size}"
+            )
+        if self.dtype not in HALVES:
+            raise TemplateError(f"{OWNER}: dtype must be float16 or bfloat16, got {self.dtype!r}")
 
     @property
     def group(self) -> int:

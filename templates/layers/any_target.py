@@ -23,6 +23,7 @@ from . import products as products  # enters itself
 from . import rows as rows  # enters itself
 from . import winograd as winograd  # enters itself, before what is slower
 from .cuda import FLOAT32, FLOATS, enter_windows, given, of_each_channel, padding_of, takes, unusual
+from .products import FILLED
 from .rows import along_axis
 
 
@@ -102,10 +103,10 @@ def _dense(template: str) -> Callable[[Layer], Offer | None]:
 
 def _gemm(template: str) -> Callable[[Layer], Offer | None]:
     def gemm(layer: Layer) -> Offer | None:
-        """Offer the product with weights that are transposed once; rows of few do not fill it."""
+        """Offer the product with weights that are transposed once; few rows do not fill a GPU's."""
         data, weight = layer.inputs
-        known = weight in layer.constants
-        if not known or data.shape[0] < 4 or layer.epilogue != Epilogue():
+        few = template.endswith("cuda") and data.shape[0] < FILLED
+        if few or weight not in layer.constants or layer.epilogue != Epilogue():
             return None
         (m, k), n = data.shape, weight.shape[0]
         return Offer(template, (m, n, k), layer.inputs, {weight: ops.Transpose((1, 0))})

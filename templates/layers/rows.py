@@ -17,6 +17,7 @@ from autotune.graph import ops
 from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 
+from ..attention.attention_cpu import FloatAttention
 from ..attention.attention_mma import Attention
 from ..products.gemm_shape import HALVES
 from ..rows.columns_cuda import Columns
@@ -158,23 +159,26 @@ def _heads_of(layer: Layer) -> tuple[str, tuple[int, ...]]:
     return "BHSD", (batch, heads, k[1], queries, k[2], size)
 
 
-def attention(layer: Layer) -> Offer | None:
-    """Offer the kernel that keeps scores to itself, for heads of a multiple of 8 elements."""
+def attention(kind: str, layer: Layer) -> Offer | None:
+    """Offer the kernel that keeps scores to itself; on a GPU heads have a multiple of 8 elements."""
     op = layer.op
     assert isinstance(op, ops.Attention)
     layout, (batch, heads, kv_heads, queries, keys, size) = _heads_of(layer)
     factor = op.factor(size)
     # What has its default is left out, so that records of it are found.
     scale = 0.0 if factor == size**-0.5 else factor
-    rest = (op.causal, scale, layer.result.dtype, *([layout] if layout != "BHSD" else []))
-    serves = factor > 0 and takes(Attention, batch, heads, kv_heads, queries, keys, size, *rest)
+    dtype, seen = layer.result.dtype, (op.causal, scale)
+    extents = (batch, heads, kv_heads, queries, keys, size, *seen, dtype, layout)
+    serves = factor > 0 and takes(Attention if kind == "cuda" else FloatAttention, *extents)
     if not serves or layer.epilogue != Epilogue():
         return None
     grouped = kv_heads if kv_heads < heads else 0
-    return Offer(
-        "attention.cuda", (batch, heads, queries, keys, size, grouped, *rest), layer.inputs
-    )
+    rest = (*_of_dtype(kind, dtype), *([layout] if layout != "BHSD" else []))
+    args = (batch, heads, queries, keys, size, grouped, *seen, *rest)
+    return Offer(f"attention.{kind}", args, layer.inputs)
 
 
 for _name in ("scaled_dot_product", "rows_first", "packed"):
-    implements(f"nn.{_name}_attention", "cuda", "attention.cuda", dtypes=HALVES)(attention)
+    for _kind, _dtypes in (("cuda", HALVES), ("cpu", FLOAT32)):
+        _match = partial(attention, _kind)
+        implements(f"nn.{_name}_attention", _kind, f"attention.{_kind}", dtypes=_dtypes)(_match)

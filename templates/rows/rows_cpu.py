@@ -44,12 +44,12 @@ def kernel(shape: Rows, choice: Mapping[str, int]) -> SourceKernel:
     knobs: dict[str, int | str] = {name.upper(): value for name, value in choice.items()}
     knobs |= common.defines(batch=shape.rows, columns=shape.columns)
     if shape.operation in SOFTMAX:
-        text, called = "softmax.c", call("softmax", ["data", "out"])
+        texts, called = ["power.h", "softmax.c"], call("softmax", ["data", "out"])
         knobs["LOGARITHM"] = int(shape.operation == "log_softmax")
     else:
         # Operands that are not there are never read; the data are passed instead.
         names = ["data", "gain" if shape.gain else "data", "shift" if shape.shift else "data"]
-        text, called = "norms.c", call("norm", [*names, "out"])
+        texts, called = ["norms.c"], call("norm", [*names, "out"])
         knobs |= common.defines(
             rms=shape.operation == "rms_norm", gain=shape.gain, shift=shape.shift,
             groups=shape.groups, channels=shape.row_channels,
@@ -58,7 +58,7 @@ def kernel(shape: Rows, choice: Mapping[str, int]) -> SourceKernel:
         knobs["EPSILON"] = repr(shape.epsilon)
     return SourceKernel(
         called.entry,
-        common.text("vectors.h", "shuffle.h", "rows.h", text),
+        common.text("vectors.h", "shuffle.h", "rows.h", *texts),
         defines=knobs,
         args=shape.arguments(),
         calls=[called],

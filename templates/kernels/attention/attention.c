@@ -1,0 +1,235 @@
+// Attention, float32: softmax(q k^T * SCALE) v of each head. A task owns WIDTH queries of a head, which are lanes of vectors:
+// a step of the scores broadcasts an element of each of ROWS keys and multiplies it by the transposed queries, so neither
+// keys nor values are packed, and maxima and sums of a query are those of a lane. Keys come in parts of PART, and sums of
+// values are scaled as larger scores are met (online softmax).
+#define PARTS ((KEYS + KEY_BLOCK - 1) / KEY_BLOCK)
+#define PART ((KEYS + PARTS - 1) / PARTS)
+// Keys beyond those of the same number that a query sees.
+#define MORE_KEYS (KEYS - QUERIES)
+#define PADDED_SIZE ((SIZE + LANES - 1) / LANES * LANES)
+// Queries of the last task of a head.
+#define LAST ((QUERIES - 1) % WIDTH + 1)
+// Floats of a cache line, and rows of values that are prefetched ahead.
+#define LINE 16
+#define AHEAD 8
+#define LEAST_SUM 1e-30f
+#define SAME(lane) lane
+
+typedef struct {
+  float queries[SIZE][WIDTH], scores[PART][WIDTH], sums[WIDTH][PADDED_SIZE];
+  float top[WIDTH], total[WIDTH], factor[WIDTH];
+} Scratch;
+
+// Per thread, and kept between calls: the pages of new memory would be mapped again.
+static _Thread_local Scratch scratch __attribute__((aligned(64)));
+
+// Adds the products of `rows` elements of a, at a distance of `apart`, and the first `wide` elements of b.
+INLINED void rank_one(
+    vec sum[ROWS][VECTORS], const int wide, const int rows, const float* restrict a, const size_t apart,
+    const float* restrict b) {
+  __asm__ volatile("" ::: "memory");
+  vec right[VECTORS];
+#pragma GCC unroll 8
+  for (int v = 0; v < VECTORS_OF(wide); ++v) right[v] = load_part(b, v, wide);
+#pragma GCC unroll 8
+  for (int v = 0; v < VECTORS_OF(wide); ++v) keep_loaded(&right[v]);
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i) {
+    if (READS_ELEMENT && VECTORS_OF(wide) == 1) {
+      add_product_of(&sum[i][0], a + i * apart, right[0]);
+      continue;
+    }
+    const vec left = a[i * apart] - (vec){0};
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS_OF(wide); ++v) add_product(&sum[i][v], right[v], left);
+  }
+}
+
+// Transposes `count` queries times SCALE; lanes beyond are zero.
+static void pack_queries(float to[SIZE][WIDTH], const float* restrict from, const int count) {
+  for (int x = 0; x < VECTORS_OF(count) * LANES; x += LANES)
+    for (int d = 0; d < SIZE; d += LANES) {
+      vec block[LANES];
+#pragma GCC unroll 16
+      for (int i = 0; i < LANES; ++i) {
+        const float* row = from + (size_t)(x + i) * QUERY_ROW + d;
+        if (x + i >= count) block[i] = (vec){0};
+        else if (d + LANES <= SIZE) block[i] = *(const vec*)row * SCALE;
+        else block[i] = load_some(row, SIZE - d) * SCALE;
+      }
+      transpose_vectors(block);
+#pragma GCC unroll 16
+      for (int i = 0; i < LANES; ++i)
+        if (d + i < SIZE) *(vec*)(to[d + i] + x) = block[i];
+    }
+}
+
+// The scores of `rows` keys. `unseen` is the number of the first of these keys minus that of the last key that the first
+// query sees: of a positive number on, lanes see some keys only.
+INLINED void score_tile(
+    const int wide, const int rows, const float* restrict keys, const float* restrict queries,
+    float* restrict scores, float* restrict top, int unseen) {
+  vec sum[ROWS][VECTORS];
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS_OF(wide); ++v) sum[i][v] = (vec){0};
+  int size = SIZE;
+  HIDE(size);
+  for (int near = 0; near < size; near += LINE) {
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) __builtin_prefetch(keys + (size_t)(rows + i) * KEY_ROW + near);
+    const int end = SMALLER(near + LINE, size);
+    for (int d = near; d < end; ++d) rank_one(sum, wide, rows, keys + d, KEY_ROW, queries + (size_t)d * WIDTH);
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < VECTORS_OF(wide); ++v) {
+    vec most = *(vec*)(top + v * LANES);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) {
+      vec x = sum[i][v];
+      if (CAUSAL && unseen + i > 0) {
+        const bits is_unseen = (bits){ORDER(SAME)} + v * LANES < unseen + i;
+        x = pick(is_unseen, all(-__builtin_inff()), x);
+      }
+      most = larger(x, most);
+      *(vec*)(scores + i * WIDTH + v * LANES) = x;
+    }
+    *(vec*)(top + v * LANES) = most;
+  }
+}
+
+INLINED void score(
+    const int wide, int count, const float* restrict keys, const float* restrict queries, float* restrict scores,
+    float* restrict top, int unseen) {
+  int k = 0;
+#define TILE(height)                                                                                            \
+  score_tile(wide, height, keys + (size_t)k * KEY_ROW, queries, scores + (size_t)k * WIDTH, top, unseen + k)
+  for (; k + ROWS <= count; k += ROWS) TILE(ROWS);
+  if (k < count && count >= ROWS) {
+    // Some keys again.
+    k = count - ROWS;
+    TILE(ROWS);
+  } else {
+    for (; k < count; ++k) TILE(1);
+  }
+#undef TILE
+}
+
+// Exponentials of scores, in place, and their sums.
+INLINED void raise(const int wide, int count, float* restrict scores, const float* top, float* restrict total) {
+  vec most[VECTORS], sum[VECTORS];
+#pragma GCC unroll 8
+  for (int v = 0; v < VECTORS_OF(wide); ++v)
+    most[v] = *(const vec*)(top + v * LANES), sum[v] = *(const vec*)(total + v * LANES);
+  for (int k = 0; k < count; ++k, scores += WIDTH)
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS_OF(wide); ++v) {
+      const vec p = power(*(const vec*)(scores + v * LANES) - most[v]);
+      sum[v] += p;
+      *(vec*)(scores + v * LANES) = p;
+    }
+#pragma GCC unroll 8
+  for (int v = 0; v < VECTORS_OF(wide); ++v) *(vec*)(total + v * LANES) = sum[v];
+}
+
+// Adds the values of `count` keys, weighted, to the sums of `rows` queries, which are multiplied by a factor first; after
+// the `last` part they are divided by the totals and written to the result.
+INLINED void value_tile(
+    const int wide, const int rows, int count, const float* restrict powers, const float* restrict values,
+    float* restrict sums, const float* restrict factor, const float* restrict total, int first, int last,
+    float* restrict out) {
+  vec sum[ROWS][VECTORS] = {0};
+  if (!first)
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS_OF(wide); ++v)
+      sum[i][v] = *(const vec*)(sums + i * PADDED_SIZE + v * LANES) * factor[i];
+  HIDE(count);
+  for (int k = 0; k < count; ++k) {
+#pragma GCC unroll 4
+    for (int j = 0; j < wide; j += LINE) __builtin_prefetch(values + (size_t)(k + AHEAD) * KEY_ROW + j);
+    rank_one(sum, wide, rows, powers + (size_t)k * WIDTH, 1, values + (size_t)k * KEY_ROW);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i) {
+    const float part = last ? 1.0f / LARGER(total[i], LEAST_SUM) : 1.0f;
+    // A NaN is not larger than anything.
+    const float by = last && total[i] != total[i] ? total[i] : part;
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS_OF(wide); ++v) {
+      if (last) store_part(out + (size_t)i * OUT_ROW, v, wide, sum[i][v] * by);
+      else *(vec*)(sums + i * PADDED_SIZE + v * LANES) = sum[i][v];
+    }
+  }
+}
+
+// All columns of the values, for `queries` queries.
+INLINED void weigh(
+    const int queries, int count, Scratch* restrict with, const float* restrict values, int first, int last,
+    float* restrict out) {
+#define TILE(wide, height)                                                                                     \
+  value_tile(                                                                                                  \
+      wide, height, count, with->scores[0] + i, values + d, with->sums[i] + d, with->factor + i, with->total + i, \
+      first, last, out + (size_t)i * OUT_ROW + d)
+  int d = 0;
+  for (; d + WIDTH <= SIZE; d += WIDTH) {
+    int i = 0;
+    for (; i + ROWS <= queries; i += ROWS) TILE(WIDTH, ROWS);
+    if (queries % ROWS) TILE(WIDTH, queries % ROWS);
+  }
+  if (SIZE % WIDTH) {
+    int i = 0;
+    for (; i + ROWS <= queries; i += ROWS) TILE(SIZE % WIDTH, ROWS);
+    if (queries % ROWS) TILE(SIZE % WIDTH, queries % ROWS);
+  }
+#undef TILE
+}
+
+// Attention of `queries` queries, the first of which has the number `from`.
+INLINED void panel(
+    const int queries, int from, const float* restrict q, const float* restrict k, const float* restrict v,
+    float* restrict out) {
+  Scratch* with = &scratch;
+  // GCC 12 would recompute the thread-local address in the innermost loop.
+  __asm__("" : "+r"(with));
+  const int end = CAUSAL ? LARGER(0, SMALLER(KEYS, from + queries + MORE_KEYS)) : KEYS;
+  for (int i = 0; i < (end ? 0 : queries); ++i) memset(out + (size_t)i * OUT_ROW, 0, SIZE * sizeof *out);
+  pack_queries(with->queries, q, queries);
+  for (int x = 0; x < WIDTH; ++x) with->top[x] = -__FLT_MAX__, with->total[x] = 0.0f;
+  for (int first = 0; first < end; first += PART) {
+    const int count = SMALLER(PART, end - first);
+    memcpy(with->factor, with->top, sizeof with->top);
+    score(
+        VECTORS_OF(queries) * LANES, count, k + (size_t)first * KEY_ROW, with->queries[0], with->scores[0], with->top,
+        first - from - MORE_KEYS);
+    for (int x = 0; x < WIDTH; x += LANES) {
+      vec *const factor = (vec*)(with->factor + x), *const total = (vec*)(with->total + x);
+      *factor = power(*factor - *(vec*)(with->top + x));
+      *total *= *factor;
+    }
+    raise(VECTORS_OF(queries) * LANES, count, with->scores[0], with->top, with->total);
+    weigh(queries, count, with, v + (size_t)first * KEY_ROW, first == 0, first + PART >= end, out);
+  }
+}
+
+static void whole_panel(int from, const float* q, const float* k, const float* v, float* out) {
+  panel(WIDTH, from, q, k, v, out);
+}
+
+static void last_panel(int from, const float* q, const float* k, const float* v, float* out) {
+  panel(LAST, from, q, k, v, out);
+}
+
+void attention(const float* restrict q, const float* restrict k, const float* restrict v, float* restrict out) {
+#pragma omp parallel for collapse(3) schedule(dynamic) if ((size_t)BATCH * HEADS * QUERIES * KEYS * SIZE > 100000)
+  for (int b = 0; b < BATCH; ++b)
+    for (int h = 0; h < HEADS; ++h)
+      for (int i = 0; i < QUERIES; i += WIDTH) {
+        const size_t keys = (size_t)b * KEY_BATCH + (size_t)(h / GROUP) * KEY_HEAD;
+        (LAST < WIDTH && i + WIDTH > QUERIES ? last_panel : whole_panel)(
+            i, q + (size_t)b * QUERY_BATCH + (size_t)h * QUERY_HEAD + (size_t)i * QUERY_ROW, k + KEYS_FROM + keys,
+            v + VALUES_FROM + keys, out + (size_t)b * OUT_BATCH + (size_t)h * OUT_HEAD + (size_t)i * OUT_ROW);
+      }
+}
