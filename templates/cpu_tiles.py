@@ -104,7 +104,7 @@ def _is_zen4() -> bool:
 
 def tile(
     unit: VectorUnit, rows: int, columns: int, *, tails: bool = False, narrow: bool = False,
-    is_far: bool = False, rows_of_tile: Iterable[int] = ROWS,
+    is_far: bool = False, rows_of_tile: Iterable[int] = ROWS, lanes_of_tile: Iterable[int] = LANES,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Return rows, vectors and lanes of the tile that covers a matrix in the fewest cycles.
 
@@ -121,6 +121,7 @@ def tile(
         narrow: whether the last tiles have only the vectors that the remaining columns need.
         is_far: whether the vectors of a step come from L2.
         rows_of_tile: that a tile may have.
+        lanes_of_tile: that its vectors may have.
     """
 
     def cycles(choice: tuple[int, int, int]) -> float:
@@ -140,7 +141,7 @@ def tile(
         down, below = divmod(rows, high)
         return down * across(high) + (_OF_REST * across(below) if below else 0)
 
-    lanes = [n for n in LANES if n <= unit.floats]
+    lanes = [n for n in lanes_of_tile if n <= unit.floats]
     choices = product([r for r in rows_of_tile if r <= rows], VECTORS, lanes)
     return min((each for each in choices if not unit.spills(*each)), key=cycles)
 

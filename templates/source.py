@@ -27,6 +27,7 @@ from .products import (
     gemm_half,
     gemm_int8,
     gemm_mma,
+    gemm_packed_cpu as gemm_packed_cpu_family,
     gemm_padded,
     gemm_skinny_int8,
     gemm_small_k,
@@ -34,6 +35,7 @@ from .products import (
     gemm_transposed,
     matvec_cuda,
 )
+from .products.gemm_packed_cpu import PackedGemm
 from .products.gemm_shape import HALVES, Gemm, Product
 from .rows import columns_cuda, rows_cpu, rows_cuda, rows_staged, scan_staged, split_rows
 from .rows.columns_cuda import Columns
@@ -296,6 +298,24 @@ def gemm_nn_cpu(m: int, n: int, k: int, dtype: str = "float32") -> SourceKernel:
     """Multiply float32 matrices as ``gemm_nn.cuda`` does, on a CPU."""
     _only_float32("gemm_nn.cpu", dtype, "float32")
     return tunable(gemm_cpu, Gemm(m, n, k, dtype), "llvm")
+
+
+@template("gemm_packed.cpu")
+def gemm_packed_cpu(
+    m: int, n: int, k: int, bias: bool = False, relu: bool = False, residual: bool = False,
+    columns: int = 16,
+) -> SourceKernel:  # fmt: skip
+    """Multiply float32 rows by weights that are packed ahead of time, on a CPU.
+
+    The function takes a (m, k), weights (blocks, k, columns), the last block of the n columns
+    padded with zeros; those of bias (one number a column) and residual (m, n) that are asked for;
+    and c, which becomes ``a b + bias + residual``, or its ReLU.
+
+    Args:
+        columns: of a block: 16, 8 or 4, as many as a vector has.
+    """
+    epilogue = Epilogue(bias, residual, False, "relu" if relu else "none")
+    return tunable(gemm_packed_cpu_family, PackedGemm(m, n, k, epilogue=epilogue, columns=columns), "llvm")
 
 
 def _only_float32(name: str, dtype: str, expected: str) -> None:

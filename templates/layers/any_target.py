@@ -13,8 +13,10 @@ from autotune.network.implementations import Offer, implements
 from autotune.network.layer import Epilogue, Layer
 from autotune.network.template_tasks import layer_tasks
 
+from ..cpu_tiles import vector_unit
 from ..convolutions.conv2d_transpose import Conv2dTranspose
 from ..convolutions.conv3d import Conv3d
+from ..products.gemm_packed_cpu import ACTIVATIONS
 from ..rows.columns_cuda import Columns
 from ..rows.rows_shape import Rows
 from . import chains as chains  # enters itself
@@ -64,6 +66,22 @@ def conv2d_nchw_cpu(layer: Layer) -> Offer | None:
 
 
 enter_windows("cpu", ("NCHW",))
+# Rows from which on packed weights are faster than rows of transposed ones, which are read in
+# longer runs.
+_PACKED = 3
+
+
+@implements("nn.dense", "cpu", "gemm_packed.cpu", dtypes=FLOAT32, activations=ACTIVATIONS)
+def dense_packed(layer: Layer) -> Offer | None:
+    """Offer the product with weights that are packed once, with its epilogue."""
+    (data, weight), epilogue = layer.inputs, layer.epilogue
+    (m, k), n, columns = data.shape, weight.shape[0], vector_unit(layer.target).floats
+    if weight not in layer.constants or m < _PACKED or epilogue.scale is not None:
+        return None
+    follows = (epilogue.bias is not None, epilogue.relu, epilogue.residual is not None)
+    prepared = {weight: ops.PackedWeight(columns)}
+    operands = (*layer.inputs, *given(epilogue))
+    return Offer("gemm_packed.cpu", (m, n, k, *follows, columns), operands, prepared)
 
 
 def _depthwise(template: str) -> Callable[[Layer], Offer | None]:

@@ -73,6 +73,7 @@ from autotune.graph.ops.index import Take, Upsampling
 from autotune.graph.ops.layer_norm import GroupNorm, InstanceNorm, LayerNorm, Norm, RmsNorm
 from autotune.graph.ops.logic import IsInf, IsNan, LogicalNot
 from autotune.graph.ops.norm import BatchNorm, Dropout, LogSoftmax, Softmax
+from autotune.graph.ops.packed import PackedWeight
 from autotune.graph.ops.pool import (
     AvgPool2d,
     GlobalAvgPool2d,
@@ -177,6 +178,7 @@ __all__ = [
     "Norm",
     "NotEqual",
     "PackedAttention",
+    "PackedWeight",
     "Pad",
     "Pool2d",
     "Power",
