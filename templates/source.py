@@ -22,6 +22,7 @@ from .convolutions.conv2d_shape import OWNER, Conv2d
 from .convolutions.window_shape import four, two
 from .epilogue import Epilogue
 from .products import (
+    gemm_batched_cpu,
     gemm_cpu,
     gemm_float,
     gemm_half,
@@ -298,6 +299,25 @@ def gemm_nn_cpu(m: int, n: int, k: int, dtype: str = "float32") -> SourceKernel:
     """Multiply float32 matrices as ``gemm_nn.cuda`` does, on a CPU."""
     _only_float32("gemm_nn.cpu", dtype, "float32")
     return tunable(gemm_cpu, Gemm(m, n, k, dtype), "llvm")
+
+
+@template("gemm.cpu")
+def gemm_cpu_any(
+    m: int, n: int, k: int, batch: int = 1, transpose_a: bool = False, transpose_b: bool = False,
+    shared: str = "",
+) -> SourceKernel:  # fmt: skip
+    """Multiply ``batch`` pairs of float32 matrices as ``gemm.cuda`` does, on a CPU.
+
+    The function takes a, b and c; with a batch of more than one, arrays have it as their first
+    axis.
+
+    Args:
+        transpose_a: whether a is stored as (k, m).
+        transpose_b: whether b is stored as (n, k).
+        shared: ``"a"`` or ``"b"``, where one matrix serves the whole batch.
+    """
+    shape = Gemm(m, n, k, "float32", batch, transpose_a, transpose_b, shared)
+    return tunable(gemm_batched_cpu, shape, "llvm")
 
 
 @template("gemm_packed.cpu")

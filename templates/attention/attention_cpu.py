@@ -93,10 +93,10 @@ def kernel(shape: Attention, choice: Mapping[str, int]) -> SourceKernel:
     unused = common.defines(
         bias=0, residual=0, affine=0, relu=0, most_runs=1, lda=1, ldc=1, block_m=1
     )
-    parts = ("vectors.h", "shuffle.h", "rows.h", "tile.h", "transpose_vectors.h", "power.h")
+    parts = ("vectors.h", "shuffle.h", "rows.h", "tile.h", "transpose_vectors.h", "rank_one.h")
     return SourceKernel(
         "attention",
-        common.text(*parts, "attention.c"),
+        common.text(*parts, "power.h", "attention.c"),
         defines={**extents, **unused, "SCALE": f"{s.factor!r}f"},
         args=s.arguments(),
         calls=[call("attention", [*s.read, "out"])],

@@ -132,6 +132,29 @@ def _gemm(template: str) -> Callable[[Layer], Offer | None]:
     return gemm
 
 
+@implements("nn.batch_matmul", "cpu", "gemm.cpu", dtypes=FLOAT32)
+def batch_matmul(layer: Layer) -> Offer | None:
+    """Offer the kernel for batches of products, one matrix of which may serve all."""
+    op, (a, b) = layer.op, layer.inputs
+    assert isinstance(op, ops.BatchMatmul)
+    if layer.epilogue != Epilogue():
+        return None
+    (batch, m, n), k = layer.result.shape, a.shape[1 if op.transpose_a else 2]
+    shared = "" if a.shape[0] == b.shape[0] else "a" if a.shape[0] == 1 else "b"
+    args = (m, n, k, batch, op.transpose_a, op.transpose_b, *([shared] if shared else []))
+    return Offer("gemm.cpu", args, layer.inputs)
+
+
+@implements("nn.dense", "cpu", "gemm.cpu", dtypes=FLOAT32)
+def dense_of_unknown(layer: Layer) -> Offer | None:
+    """Offer the product with weights that are not known before."""
+    data, weight = layer.inputs
+    if weight in layer.constants or layer.epilogue != Epilogue():
+        return None
+    (m, k), n = data.shape, weight.shape[0]
+    return Offer("gemm.cpu", (m, n, k, 1, False, True), layer.inputs)
+
+
 def _softmax(template: str) -> Callable[[Layer], Offer | None]:
     def softmax(layer: Layer) -> Offer | None:
         op, (data,) = layer.op, layer.inputs

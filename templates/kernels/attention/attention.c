@@ -23,45 +23,11 @@ typedef struct {
 // Per thread, and kept between calls: the pages of new memory would be mapped again.
 static _Thread_local Scratch scratch __attribute__((aligned(64)));
 
-// Adds the products of `rows` elements of a, at a distance of `apart`, and the first `wide` elements of b.
-INLINED void rank_one(
-    vec sum[ROWS][VECTORS], const int wide, const int rows, const float* restrict a, const size_t apart,
-    const float* restrict b) {
-  __asm__ volatile("" ::: "memory");
-  vec right[VECTORS];
-#pragma GCC unroll 8
-  for (int v = 0; v < VECTORS_OF(wide); ++v) right[v] = load_part(b, v, wide);
-#pragma GCC unroll 8
-  for (int v = 0; v < VECTORS_OF(wide); ++v) keep_loaded(&right[v]);
-#pragma GCC unroll 16
-  for (int i = 0; i < rows; ++i) {
-    if (READS_ELEMENT && VECTORS_OF(wide) == 1) {
-      add_product_of(&sum[i][0], a + i * apart, right[0]);
-      continue;
-    }
-    const vec left = a[i * apart] - (vec){0};
-#pragma GCC unroll 8
-    for (int v = 0; v < VECTORS_OF(wide); ++v) add_product(&sum[i][v], right[v], left);
-  }
-}
-
 // Transposes `count` queries times SCALE; lanes beyond are zero.
 static void pack_queries(float to[SIZE][WIDTH], const float* restrict from, const int count) {
   for (int x = 0; x < VECTORS_OF(count) * LANES; x += LANES)
-    for (int d = 0; d < SIZE; d += LANES) {
-      vec block[LANES];
-#pragma GCC unroll 16
-      for (int i = 0; i < LANES; ++i) {
-        const float* row = from + (size_t)(x + i) * QUERY_ROW + d;
-        if (x + i >= count) block[i] = (vec){0};
-        else if (d + LANES <= SIZE) block[i] = *(const vec*)row * SCALE;
-        else block[i] = load_some(row, SIZE - d) * SCALE;
-      }
-      transpose_vectors(block);
-#pragma GCC unroll 16
-      for (int i = 0; i < LANES; ++i)
-        if (d + i < SIZE) *(vec*)(to[d + i] + x) = block[i];
-    }
+    for (int d = 0; d < SIZE; d += LANES)
+      transpose_rows(to[d] + x, from + (size_t)x * QUERY_ROW + d, QUERY_ROW, count - x, SIZE - d, SCALE);
 }
 
 // The scores of `rows` keys. `unseen` is the number of the first of these keys minus that of the last key that the first
