@@ -14,7 +14,15 @@ from autotune.driver import as_built, kernel_of
 from autotune.errors import AutotuneError, GraphError
 from autotune.graph import Graph, check_computable, raise_all, verify
 from autotune.graph.fuse import FusedFunction
-from autotune.graph.passes import OWN, PassPipeline, compose, merge_products
+from autotune.graph.passes import (
+    OWN,
+    PassPipeline,
+    compose,
+    eliminate_common,
+    merge_products,
+    reshapes_last,
+    slices_first,
+)
 from autotune.kernel import Kernel
 from autotune.network.choice import Chooser, Unit, by_rule, choose_untuned
 from autotune.network.compiled import CompiledNetwork
@@ -137,8 +145,9 @@ def simplify_graph(
     verify(graph)
     simpler = pipeline(graph, opt_level)
     if opt_level >= _COMPOSES and isinstance(pipeline, PassPipeline) and pipeline.composes:
-        simpler = compose(simpler, lambda node: serves(node, target))
+        simpler = compose(slices_first(simpler), lambda node: serves(node, target))
         simpler = merge_products(simpler) if target.backend.on_gpu else simpler
+        simpler = eliminate_common(reshapes_last(simpler))
     check_computable(simpler)
     return simpler
 

@@ -25,6 +25,7 @@ from autotune.graph.passes.pipeline import (
 )
 from autotune.graph.passes.simplify_inference import simplify_inference
 from autotune.graph.passes.to_conv2d import to_conv2d
+from autotune.graph.passes.views import reshapes_last, slices_first
 
 __all__ = [
     "OWN",
@@ -46,8 +47,10 @@ __all__ = [
     "fold_scale_forward",
     "folded",
     "merge_products",
+    "reshapes_last",
     "simplify_expressions",
     "simplify_inference",
+    "slices_first",
     "to_conv2d",
     "vector_axis",
 ]

@@ -184,8 +184,20 @@ def _heads(
     ]
     if len(apart) == 3 and len({each.shape[:2] for each in apart}) == 1:
         return apart[0], apart[1], apart[2]
-    wide = [reshaped(each, (1, *each.shape), origin) for each in (q, k, v)]
+    wide = [_batch_of_one(reader, each, origin) for each in (q, k, v)]
     return wide[0], wide[1], wide[2]
+
+
+def _batch_of_one(reader: GraphReader, value: Value, origin: str) -> Value:
+    """Return matrices as those of a batch of one; a transpose stays the last that was done."""
+    moved = reader.made_by(value, ops.Transpose)
+    if moved is None or moved.op.axes is None:
+        return reshaped(value, (1, *value.shape), origin)
+    before = moved.inputs[0]
+    axes = (0, *[axis % before.type.ndim + 1 for axis in moved.op.axes])
+    return apply(
+        ops.Transpose(axes), reshaped(before, (1, *before.shape), origin), origin=origin
+    )
 
 
 def _shared(reader: GraphReader, value: Value) -> Value | None:
