@@ -58,8 +58,8 @@ DOORS = {
 # start without running that of the folders below these, so there modules are imported themselves.
 FACES = {
     "auto_scheduler", "cost_model", "dashboard", "driver", "features", "graph", "hub",
-    "importers", "interchange", "just_in_time", "lowering", "network", "report", "ship", "target", "topi",
-    "torch", "workload",
+    "importers", "interchange", "just_in_time", "lowering", "network", "report", "ship", "target",
+    "topi", "torch", "workload",
 }  # fmt: skip
 ROW_OF = {name: i for i, row in enumerate(ROWS) for name in row}
 

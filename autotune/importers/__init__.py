@@ -5,5 +5,6 @@ from autotune.importers.onnx import from_onnx
 from autotune.importers.pytorch import Call, TorchProgram, exported, from_pytorch, read_program
 
 __all__ = [
-    "Call", "ImportedNetwork", "TorchProgram", "exported", "from_onnx", "from_pytorch", "read_program",
+    "Call", "ImportedNetwork", "TorchProgram", "exported", "from_onnx", "from_pytorch",
+    "read_program",
 ]  # fmt: skip

@@ -15,6 +15,8 @@ from autotune.torch.tensor_network import TensorNetwork
 from autotune.utils.lazy_torch import torch
 
 logger = logging.getLogger("autotune")
+# Dynamo's mark of tensors that it passes because a module holds them.
+_STATIC = "_dynamo_static_input_type"
 
 
 def backend(
@@ -40,7 +42,7 @@ def backend(
     tensors = [each for each in example_inputs if isinstance(each, pytorch.Tensor)]
     if pytorch.is_grad_enabled() and any(each.requires_grad for each in tensors):
         logger.warning(
-            "torch.compile(backend='autotune'): gradients are enabled and the graph has parameters "
+            "torch.compile(backend='autotune'): gradients are enabled and the graph has tensors "
             "that require them; autotune has no backward pass, so torch runs it eagerly. For "
             "inference call the model under torch.no_grad() or torch.inference_mode()"
         )
@@ -49,65 +51,93 @@ def backend(
 
 
 class Specialised:
-    """A graph of dynamo, compiled for each set of shapes that it is called with."""
+    """A graph of dynamo, compiled for each set of shapes that it is called with.
+
+    Dynamo guards the shapes of a graph, unless some are symbols: then it passes them as numbers.
+    """
 
     def __init__(self, graph_module: Any, how: Compiling) -> None:
         self._graph_module = graph_module
         self._how = how
-        self._torch = torch()
         self._lock = threading.Lock()
-        self._known: dict[object, _Network | None] = {}
+        self._known: list[_Network] = []
+        # Keys of what torch runs.
+        self._refused: list[_Key] = []
 
     def __call__(self, *args: Any) -> Any:
         """Run on what dynamo passes."""
-        key = self._key(args)
-        if key not in self._known:
-            with self._lock:
-                if key not in self._known:
-                    self._known[key] = self._compiled(args)
-        network = self._known[key]
-        if network is not None and network.is_stale:
-            with self._lock:
-                network = self._known[key] = self._compiled(args)
-        return self._graph_module(*args) if network is None else network(args)
+        for network in self._known:
+            if network.key.fits(args):
+                results = network(args)
+                return self._renewed(network, args) if results is None else results
+        if not any(key.fits(args) for key in self._refused):
+            made = self._compiled(args)
+            results = None if made is None else made(args)
+            if results is not None:
+                return results
+        return self._graph_module(*args)
 
-    def _key(self, args: Sequence[Any]) -> object:
-        """Return what a network is compiled for: shapes, numbers, and which parameters."""
-        return tuple(
-            [
-                (id(each) if is_static(each) else tuple(each.shape), each.stride(), each.device)
-                if isinstance(each, self._torch.Tensor)
-                else each
-                for each in args
-            ]
-        )
+    def _renewed(self, network: _Network, args: Sequence[Any]) -> Any:
+        """Return the results of a network whose parameters were written."""
+        with self._lock:
+            self._known = [each for each in self._known if each is not network]
+        return self(*args)
 
     def _compiled(self, args: Sequence[Any]) -> _Network | None:
         """Return a network for these shapes; None, after a warning, where torch is to run."""
-        try:
-            return _Network(self._graph_module, self._how, args)
-        except AutotuneError as error:
-            logger.warning("torch.compile(backend='autotune'): torch runs a graph: %s", error)
-            return None
+        key = _Key(args)
+        with self._lock:
+            for each in self._known:  # another thread was faster
+                if each.key.fits(args):
+                    return each
+            try:
+                made = _Network(self._graph_module, self._how, args, key)
+            except AutotuneError as error:
+                logger.warning("torch.compile(backend='autotune'): torch runs a graph: %s", error)
+                self._refused.append(key)
+                return None
+            self._known = [made, *self._known]
+            return made
 
 
-def is_static(tensor: Any) -> bool:
-    """Return whether dynamo passes a tensor because a module holds it."""
-    held = type(tensor).__name__ == "Parameter" or isinstance(tensor, torch().nn.Parameter)
-    return held or getattr(tensor, "_dynamo_static_input_type", None) is not None
+class _Key:
+    """What a network is compiled for: its parameters, and the shapes of all else.
+
+    Attributes:
+        static: places of the parameters among the arguments.
+    """
+
+    def __init__(self, args: Sequence[Any]) -> None:
+        self._torch = torch()
+        tensor, parameter = self._torch.Tensor, self._torch.nn.Parameter
+        self.static = [
+            i for i, each in enumerate(args) if isinstance(each, tensor)
+            and (isinstance(each, parameter) or hasattr(each, _STATIC))
+        ]  # fmt: skip
+        # Held, so that no other tensor gets the identity of one that is gone.
+        self._held = [args[i] for i in self.static]
+        self._ids = [id(each) for each in self._held]
+        self._rest = [i for i in range(len(args)) if i not in set(self.static)]
+        self._shapes = self._now(args)
+
+    def _now(self, args: Sequence[Any]) -> list[object]:
+        tensor = self._torch.Tensor
+        return [args[i].shape if isinstance(args[i], tensor) else args[i] for i in self._rest]
+
+    def fits(self, args: Sequence[Any]) -> bool:
+        """Return whether arguments are those parameters, and of those shapes."""
+        return [id(args[i]) for i in self.static] == self._ids and self._now(args) == self._shapes
 
 
 class _Network:
     """A graph of dynamo with the parameters that it was called with, as a compiled network."""
 
-    def __init__(self, graph_module: Any, how: Compiling, args: Sequence[Any]) -> None:
+    def __init__(self, graph_module: Any, how: Compiling, args: Sequence[Any], key: _Key) -> None:
+        self.key = key
         pytorch = torch()
-        static = [
-            i for i, each in enumerate(args) if isinstance(each, pytorch.Tensor) and is_static(each)
-        ]
-        self._places = [i for i in range(len(args)) if i not in static]
-        module = _module(pytorch, graph_module, {i: args[i] for i in static}, len(args))
-        program = read_program(exported(module, [args[i] for i in self._places]))
+        places = [i for i in range(len(args)) if i not in set(key.static)]
+        module = _module(pytorch, graph_module, {i: args[i] for i in key.static}, len(args))
+        program = read_program(exported(module, [args[i] for i in places]))
         if program.mutated:
             raise GraphError(f"it writes {', '.join(sorted(program.mutated))} in place")
         tensors = [each for each in args if isinstance(each, pytorch.Tensor)]
@@ -115,26 +145,21 @@ class _Network:
         apart = {str(each.device) for each in tensors if each.device != tensors[0].device}
         if apart:
             raise GraphError(f"its tensors are on {tensors[0].device} and {', '.join(apart)}")
-        # Held, so that another tensor cannot get the identity of one that is gone.
-        self._static = [args[i] for i in static]
         self._inputs = [
-            i for i, each in zip(self._places, program.inputs, strict=True) if each is not None
+            i for i, each in zip(places, program.inputs, strict=True) if each is not None
         ]
         self._run = TensorNetwork(program, partial(how.compile, where=where), where)
 
-    @property
-    def is_stale(self) -> bool:
-        """Whether parameters were written."""
-        return self._run.is_stale
-
-    def __call__(self, args: Sequence[Any]) -> Any:
-        return tuple(self._run([args[i] for i in self._inputs]))
+    def __call__(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
+        """Return the results; None if parameters were written."""
+        results = self._run([args[i] for i in self._inputs])
+        return None if results is None else tuple(results)
 
 
 def _module(pytorch: Any, graph_module: Any, static: Mapping[int, Any], count: int) -> Any:
     """Return a module that holds the static arguments of a graph, and takes the others."""
 
-    class Held(pytorch.nn.Module):  # type: ignore[misc, name-defined]
+    class Held(pytorch.nn.Module):  # type: ignore[misc]
         """A graph of dynamo."""
 
         def __init__(self) -> None:

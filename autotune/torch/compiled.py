@@ -34,7 +34,7 @@ class CompiledModel:
         leaves = self._tree.tree_leaves((tuple(args), dict(kwargs)))
         tensors = [each for each in leaves if isinstance(each, torch().Tensor)]
         if not tensors:
-            raise KernelError("autotune.torch.compile: example_inputs must have a tensor, got none")
+            raise KernelError("autotune.torch.compile: example_inputs must have a tensor")
         self._where = device_of(tensors[0])
         self._types = [(tuple(t.shape), t.dtype, t.device) for t in tensors]
         self._run = self._compiled()
@@ -43,8 +43,8 @@ class CompiledModel:
         program = read_program(self._program)
         if program.mutated:
             raise GraphError(
-                f"autotune.torch.compile: the model writes {', '.join(sorted(program.mutated))} in "
-                "place, which a network cannot do; return the new values instead"
+                f"autotune.torch.compile: the model writes {', '.join(sorted(program.mutated))} "
+                "in place, which a network cannot do; return the new values instead"
             )
         return TensorNetwork(program, partial(self._how.compile, where=self._where), self._where)
 
@@ -59,16 +59,22 @@ class CompiledModel:
         Raises:
             KernelError: shapes, dtypes or devices are others.
         """
-        if self._run.is_stale:
-            with self._lock:
-                if self._run.is_stale:
-                    self._run = self._compiled()
         leaves = self._tree.tree_leaves((args, kwargs))
         tensors = [each for each in leaves if isinstance(each, torch().Tensor)]
         self._check(tensors)
         results = self._run(tensors)
-        structure = self._run.program.structure
-        return self._tree.tree_unflatten(results, structure)
+        while results is None:
+            results = self._renewed(tensors)
+        return self._tree.tree_unflatten(results, self._run.program.structure)
+
+    def _renewed(self, tensors: Sequence[Any]) -> list[Any] | None:
+        """Return the results with the parameters as they are now."""
+        with self._lock:
+            results = self._run(tensors)
+            if results is None:
+                self._run = self._compiled()
+                results = self._run(tensors)
+        return results
 
     def _check(self, tensors: Sequence[Any]) -> None:
         found = [(tuple(t.shape), t.dtype, t.device) for t in tensors]
@@ -81,9 +87,7 @@ class CompiledModel:
                     f"was, got {_text(given)}; compile it for these shapes too, or use "
                     "torch.compile(model, backend='autotune')"
                 )
-        raise KernelError(
-            f"compiled model: expected {len(self._types)} tensors, got {len(found)}"
-        )
+        raise KernelError(f"compiled model: expected {len(self._types)} tensors, got {len(found)}")
 
 
 def _text(kind: tuple[Any, ...]) -> str:

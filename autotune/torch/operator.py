@@ -16,9 +16,9 @@ from autotune.runtime import Module
 from autotune.runtime.arrays.versions import note_written
 from autotune.target import Target
 from autotune.torch.functions import OfModule, OfTemplate, OperatorFunction, inputs_among
-from autotune.utils.lazy_torch import torch
 from autotune.torch.signature import Parameter, Signature
 from autotune.utils.check import Check
+from autotune.utils.lazy_torch import torch
 
 _NAME = re.compile(r"[A-Za-z_]\w*::[A-Za-z_]\w*")
 # Kernels load vectors of so many bytes.

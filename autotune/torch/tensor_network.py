@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from autotune.errors import GraphError
@@ -20,23 +19,22 @@ from autotune.utils.lazy_torch import torch
 _ALIGNMENT = 64
 
 
-@dataclass(frozen=True)
 class Versions:
     """The state in which tensors were read: where they are, and how often they were written."""
 
-    tensors: tuple[Any, ...]
-    state: tuple[tuple[int, int], ...] = field(init=False)
+    def __init__(self, tensors: Sequence[Any]) -> None:
+        self._tensors = tuple(tensors)
+        self._versions, self._pointers = self._now()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "state", self._now())
-
-    def _now(self) -> tuple[tuple[int, int], ...]:
-        return tuple([(each._version, each.data_ptr()) for each in self.tensors])
+    def _now(self) -> tuple[list[int], list[int]]:
+        # Each call of a network asks this of all parameters: a tenth of a microsecond each.
+        tensors = self._tensors
+        return [each._version for each in tensors], [each.data_ptr() for each in tensors]
 
     @property
     def changed(self) -> bool:
         """Whether a tensor was written in place, or has other memory, since then."""
-        return self._now() != self.state
+        return self._now() != (self._versions, self._pointers)
 
 
 def watched(tensors: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -64,11 +62,11 @@ class TensorNetwork:
         where: Device,
     ) -> None:
         self.program = program
+        self._versions = Versions(watched(program.tensors))  # before they are read
         self.network = compile_graph(computed_part(program))
         self._torch = torch()
         self._where = where
         self._lock = threading.Lock()
-        self._versions = Versions(watched(program.tensors))
         self._instance = self.network.instance(where)
         self._views = [self._torch.from_dlpack(each) for each in self._instance.outputs]
         # Of each tensor among the model's inputs: its number in the graph, and its shape.
@@ -81,21 +79,19 @@ class TensorNetwork:
         self._stream: Any = None
         self._results = self._plan_results()
 
-    @property
-    def is_stale(self) -> bool:
-        """Whether parameters were written since they became constants."""
-        return self._versions.changed
-
-    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+    def __call__(self, inputs: Sequence[Any]) -> list[Any] | None:
         """Run on tensors on the network's device; return new tensors.
 
-        On a GPU it is queued on torch's current stream.
+        On a GPU it is queued on torch's current stream. None is returned if parameters were
+        written since they became constants: that is found out while the GPU is at work.
         """
         with self._lock:
             stream = self._current_stream()
             for number, tensor in enumerate(inputs):
                 self._bind(number, tensor)
             self._instance.start(stream)
+            if self._versions.changed:
+                return None
             if self.network.plan.copies:
                 self._instance.wait()
             return [make(inputs) for make in self._results]

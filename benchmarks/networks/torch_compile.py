@@ -165,7 +165,8 @@ def prepare(torch: Any, name: str, dtype: str, options: argparse.Namespace) -> R
             continue
         error_norm = float((output.double() - exact).norm() / exact.norm())
         ready_s = time.monotonic() - begun
-        print(f"{name} {dtype} {way}: ready in {ready_s:.1f} s, error {error_norm:.1e}", flush=True)
+        said = f"ready in {ready_s:.1f} s, error {error_norm:.1e}"
+        print(f"{name} {dtype} {way}: {said}", flush=True)
         runs[way] = run
     return runs
 
@@ -180,7 +181,8 @@ def time_in_turns(torch: Any, name: str, dtype: str, runs: Runs, rounds: int) ->
                 times[way].append(seconds)
     for way, taken in times.items():
         low, middle, high = (1e6 * each(taken) for each in (min, statistics.median, max))
-        print(f"{name:18} {dtype:8} {way:24} {middle:8.1f} us ({low:.1f} to {high:.1f})", flush=True)
+        said = f"{middle:8.1f} us ({low:.1f} to {high:.1f})"
+        print(f"{name:18} {dtype:8} {way:24} {said}", flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

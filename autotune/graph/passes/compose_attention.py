@@ -195,9 +195,7 @@ def _batch_of_one(reader: GraphReader, value: Value, origin: str) -> Value:
         return reshaped(value, (1, *value.shape), origin)
     before = moved.inputs[0]
     axes = (0, *[axis % before.type.ndim + 1 for axis in moved.op.axes])
-    return apply(
-        ops.Transpose(axes), reshaped(before, (1, *before.shape), origin), origin=origin
-    )
+    return apply(ops.Transpose(axes), reshaped(before, (1, *before.shape), origin), origin=origin)
 
 
 def _shared(reader: GraphReader, value: Value) -> Value | None:

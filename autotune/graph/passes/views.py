@@ -77,7 +77,9 @@ def _slice_first(node: Node, value: Value, op: ops.StridedSlice) -> Value | None
     """Return the slice of what is transposed or reshaped, transposed or reshaped."""
     if any(step != 1 for step in op.strides):
         return None
-    bounds = [slice(b, e).indices(n)[:2] for b, e, n in zip(op.begin, op.end, value.shape)]
+    bounds = [
+        slice(b, e).indices(n)[:2] for b, e, n in zip(op.begin, op.end, value.shape, strict=False)
+    ]
     cut = [i for i, (b, e) in enumerate(bounds) if (b, e) != (0, value.shape[i])]
     if len(cut) != 1:
         return None
@@ -234,5 +236,6 @@ def _is_product(value: Value) -> bool:
             return True
         if not isinstance(value.node.op, (ops.Elementwise, ops.Broadcast, *_ALONG_LAST)):
             return False
-        value = next((v for v in value.node.inputs if v.shape == value.shape), value.node.inputs[0])
+        shape, inputs = value.shape, value.node.inputs
+        value = next((each for each in inputs if each.shape == shape), inputs[0])
     return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -70,9 +70,9 @@ class Call:
     def transpose(self, value: Value, axes: Sequence[int]) -> Value:
         """Permute dimensions."""
         order = tuple(axis % value.type.ndim for axis in axes)
-        return value if order == tuple(range(len(order))) else self.apply(
-            ops.Transpose(order), value
-        )
+        if order == tuple(range(len(order))):
+            return value
+        return self.apply(ops.Transpose(order), value)
 
     def expand(self, value: Value, shape: Sequence[int]) -> Value:
         """Repeat a value to a shape that it broadcasts to."""
@@ -81,7 +81,7 @@ class Call:
             return value
         return self.apply(ops.BroadcastTo(wanted), value)
 
-    def binary(self, op: type[ops.Broadcast], a: Operand, b: Operand, dtype: str) -> Value:
+    def binary(self, op: Callable[[], Operator], a: Operand, b: Operand, dtype: str) -> Value:
         """Apply an operator of two operands in a dtype."""
         return self.apply(op(), self.value(a, dtype), self.value(b, dtype))
 
@@ -109,7 +109,10 @@ Converter = Callable[..., "Value | Sequence[Value | None]"]
 CONVERTERS: dict[str, Converter] = {}
 
 
-def converts(*names: str) -> Callable[[Converter], Converter]:
+F = TypeVar("F", bound=Converter)
+
+
+def converts(*names: str) -> Callable[[F], F]:
     """Register a function for calls of ATen operators.
 
     It is called with the `Call` and with the operator's arguments in the order of its schema,
@@ -119,7 +122,7 @@ def converts(*names: str) -> Callable[[Converter], Converter]:
         names: such as ``"add.Tensor"``; without an overload for all of them.
     """
 
-    def register(function: Converter) -> Converter:
+    def register(function: F) -> F:
         for name in names:
             assert name not in CONVERTERS, name
             CONVERTERS[name] = function
@@ -128,9 +131,7 @@ def converts(*names: str) -> Callable[[Converter], Converter]:
     return register
 
 
-def converter_of(
-    operator: Any, own: Mapping[str, Converter] | None = None
-) -> Converter | None:
+def converter_of(operator: Any, own: Mapping[str, Converter] | None = None) -> Converter | None:
     """Return what converts an overload of an operator, such as torch.ops.aten.add.Tensor.
 
     Args:

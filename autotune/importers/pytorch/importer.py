@@ -214,9 +214,7 @@ class _Reader:
             self.params.append(Variable(type_of(tensor), name))
             self.translation.values[node] = self.params[-1]
         else:
-            self.translation.values[node] = Constant(
-                type_of(tensor), _reader_of(tensor), name
-            )
+            self.translation.values[node] = Constant(type_of(tensor), _reader_of(tensor), name)
 
     def _finished(self, nodes: Mapping[str, Any]) -> TorchProgram:
         outputs: list[Value] = []
@@ -241,7 +239,6 @@ class _Reader:
             self.program.call_spec.out_spec,
         )  # fmt: skip
 
-
     def _view(self, node: Any) -> View | None:
         """Return where a result lies, if no operator writes it to memory of its own."""
         source = self.storages.get(_storage(node))
@@ -259,4 +256,3 @@ def _storage(node: Any) -> int:
 
 def _reader_of(tensor: Any) -> Callable[[], Any]:
     return lambda: numbers_of(tensor)
-

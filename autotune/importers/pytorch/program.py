@@ -8,12 +8,12 @@ from typing import Any
 
 from autotune.errors import GraphError
 from autotune.importers.pytorch import converters
-from autotune.importers.pytorch.call import CONVERTERS, Converter, converter_of
+from autotune.importers.pytorch.call import Converter, converter_of
 from autotune.importers.pytorch.script import module_of_script
 from autotune.utils.check import Check
 from autotune.utils.lazy_torch import torch
 
-assert converters is not None and CONVERTERS  # they decide what is not taken apart
+assert converters  # what they know is not taken apart
 
 
 def exported(

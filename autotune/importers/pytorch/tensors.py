@@ -13,7 +13,8 @@ from autotune.utils.lazy_torch import torch
 
 # Types of elements that both have, under autotune's names.
 _NAMES = (
-    "float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool",
+    "float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
+    "bool",
 )  # fmt: skip
 _BY_TEXT = {f"torch.{name}": name for name in _NAMES}
 
@@ -63,4 +64,3 @@ def numbers_of(tensor: Any) -> Array:
         bits: Array = on_host.view(torch("importers", GraphError).int16).numpy()
         return bits.view(ml_dtypes.bfloat16)
     return np.asarray(on_host.numpy())
-

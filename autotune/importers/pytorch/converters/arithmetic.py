@@ -70,7 +70,9 @@ def _register_plain() -> None:
         converts(name)(partial(_plain, ops.Maximum if name == "clamp_min" else ops.Minimum))
 
 
-def _scaled(op: type[ops.Broadcast], call: Call, a: Operand, b: Operand, alpha: Operand = 1) -> Value:
+def _scaled(
+    op: type[ops.Broadcast], call: Call, a: Operand, b: Operand, alpha: Operand = 1
+) -> Value:
     """Add or subtract a multiple of the second operand."""
     dtype = call.type.dtype
     if dtype == "bool" and op is ops.Add:

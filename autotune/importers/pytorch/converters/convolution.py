@@ -172,4 +172,3 @@ def _extents(
     """Return the extents that a convolution without strides leaves."""
     numbers = zip(x.shape[2:], padding, weight.shape[2:], holes, strict=True)
     return [n + before + after - (k - 1) * h for n, (before, after), k, h in numbers]
-

@@ -41,7 +41,7 @@ for _name, _op in _UNARY.items():
     "_conj", "resolve_conj", "resolve_neg", "detach_copy", "alias_copy",
 )  # fmt: skip
 def same(call: Call, x: Value, *rest: object) -> Value | list[Value | None]:
-    """Return the same numbers, in another dtype where one is asked for; dropout is for training."""
+    """Return the same numbers, in another dtype if one is asked for; dropout is for training."""
     if "dropout" in call.name and rest[-1] is True:
         call.refuse("train", "False: call model.eval() first", True)
     result = call.cast(x, call.type.dtype)
@@ -197,9 +197,7 @@ def sign(call: Call, x: Value) -> Value:
 def trunc(call: Call, x: Value) -> Value:
     """Round towards 0."""
     positive = call.apply(ops.Greater(), x, call.constant(0, x.dtype))
-    return call.apply(
-        ops.Where(), positive, call.apply(ops.Floor(), x), call.apply(ops.Ceil(), x)
-    )
+    return call.apply(ops.Where(), positive, call.apply(ops.Floor(), x), call.apply(ops.Ceil(), x))
 
 
 @converts("mish")

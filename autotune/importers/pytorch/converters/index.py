@@ -62,16 +62,16 @@ def _joined(call: Call, indices: Sequence[Value], extents: Sequence[int]) -> Val
     numbers = [each.array for each in indices if isinstance(each, Constant)]
     if len(numbers) == len(indices):
         total = np.zeros(shape, "int64")
-        for each, extent in zip(numbers, extents, strict=True):
-            total = total * extent + _counted(each, extent)
+        for places, extent in zip(numbers, extents, strict=True):
+            total = total * extent + _counted(places, extent)
         return call.constant(total)
     result: Value | None = None
     for each, extent in zip(indices, extents, strict=True):
-        places = _from_the_front(call, each, extent) if len(indices) > 1 else each
+        front = _from_the_front(call, each, extent) if len(indices) > 1 else each
         if result is not None:
             larger = call.binary(ops.Multiply, result, extent, "int64")
-            places = call.binary(ops.Add, larger, places, "int64")
-        result = places
+            front = call.binary(ops.Add, larger, front, "int64")
+        result = front
     assert result is not None
     return result
 

@@ -62,13 +62,11 @@ def _transposed(value: Value) -> Value | None:
     return node.inputs[0] if tuple(a % rank for a in node.op.axes) == last else None
 
 
-@converts("addmm", "baddbmm", "addmv", "addbmm")
+@converts("addmm", "baddbmm", "addmv")
 def add_product(
     call: Call, x: Value, a: Value, b: Value, beta: Operand = 1, alpha: Operand = 1
 ) -> Value:
     """Add a product of matrices to a tensor."""
-    if "addbmm" in call.name:
-        call.refuse("operator", "addmm or baddbmm", "addbmm")
     dtype = call.type.dtype
     product = matmul(call, a, b)
     if alpha != 1:
@@ -144,7 +142,7 @@ def _with_mask(
 ) -> Value:  # fmt: skip
     """Write attention as products and a softmax; queries that see no key get zeros."""
     (count, heads, queries, size), dtype = q.shape, q.dtype
-    (_, kv_heads, keys, _), width = k.shape, v.shape[3]
+    keys, width = k.shape[2], v.shape[3]
 
     def matrices(value: Value) -> Value:
         _, own, rows, columns = value.shape

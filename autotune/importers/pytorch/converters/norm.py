@@ -37,6 +37,25 @@ def batch_norm(
     return [result, None, None] if "native" in call.name else result
 
 
+@converts("_native_batch_norm_legit.no_stats")
+def batch_statistics(
+    call: Call, x: Value, weight: Value | None, bias: Value | None, training: bool,
+    momentum: float, eps: float,
+) -> list[Value | None]:  # fmt: skip
+    """Normalise by statistics of the batch itself, as standardised weights are."""
+    axes = (0, *range(2, x.type.ndim))
+    mean = call.apply(ops.Mean(axes, True), x)
+    apart = call.apply(ops.Subtract(), x, mean)
+    squares = call.apply(ops.Mean(axes, True), call.apply(ops.Multiply(), apart, apart))
+    root = call.apply(ops.Rsqrt(), call.binary(ops.Add, squares, float(eps), x.dtype))
+    result = call.apply(ops.Multiply(), apart, root)
+    shape = [1, x.shape[1], *[1] * (x.type.ndim - 2)]
+    for vector, op in ((weight, ops.Multiply), (bias, ops.Add)):
+        if vector is not None:
+            result = call.binary(op, result, call.reshape(vector, shape), x.dtype)
+    return [result, call.reshape(mean, (x.shape[1],)), call.reshape(root, (x.shape[1],))]
+
+
 @converts("layer_norm", "native_layer_norm")
 def layer_norm(
     call: Call, x: Value, normalized_shape: Sequence[int], weight: Value | None = None,

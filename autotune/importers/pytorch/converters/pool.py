@@ -48,7 +48,8 @@ def _windows(
     """Return the windows of each axis, which end where torch's last window does."""
     dims = len(sizes)
     found: list[_Window] = []
-    numbers = zip(x.shape[-dims:], call.type.shape[-dims:], sizes, steps, sides, holes, strict=True)
+    extents, results_of = x.shape[-dims:], call.type.shape[-dims:]
+    numbers = zip(extents, results_of, sizes, steps, sides, holes, strict=True)
     for extent, results, size, step, side, hole in numbers:
         last = (results - 1) * step + (size - 1) * hole + 1
         found.append((size, step, (side, max(side, last - extent - side)), hole))
@@ -79,12 +80,7 @@ def _pooled(
 def _images(
     call: Call, x: Value, op: type[ops.Pool2d], windows: Sequence[_Window], counts: bool
 ) -> Value:
-    """Pool images of two dimensions; what windows leave over on the right and below is not read."""
-    for axis, (size, step, (before, after), hole) in enumerate(windows, 2):
-        extent, reach = x.shape[axis], (size - 1) * hole + 1
-        if reach > extent + before + after:
-            call.refuse("kernel_size", f"at most {extent + before + after}", size)
-        del step
+    """Pool images of two dimensions."""
     sizes, steps, sides, holes = zip(*windows, strict=True)
     padding = tuple(before for before, _ in sides) + tuple(after for _, after in sides)
     if op is ops.AvgPool2d:
@@ -112,7 +108,8 @@ def avg_pool(
         return call.binary(ops.Multiply, summed, size / divisor_override, x.dtype)
     factor = np.ones([1] * x.type.ndim)
     numbers = zip(windows, sides, x.shape[-dims:], call.type.shape[-dims:], strict=True)
-    for axis, ((extent, step, _, _), side, whole, results) in enumerate(numbers, x.type.ndim - dims):
+    first = x.type.ndim - dims
+    for axis, ((extent, step, _, _), side, whole, results) in enumerate(numbers, first):
         begin = np.arange(results) * step - side
         counted = np.minimum(begin + extent, whole + side) - begin
         shape = [results if i == axis else 1 for i in range(x.type.ndim)]
@@ -124,14 +121,11 @@ def avg_pool(
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "_adaptive_avg_pool2d",
     "_adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
 )  # fmt: skip
-def adaptive_pool(
-    call: Call, x: Value, output_size: Sequence[int]
-) -> Value | list[Value | None]:
+def adaptive_pool(call: Call, x: Value, output_size: Sequence[int]) -> Value | list[Value | None]:
     """Divide images into as many windows as asked for, which may overlap."""
     dims = _dims(call)
     takes_max = "max" in call.name
     results = call.type.shape[-dims:]
-    several = takes_max
     made: Value
     if set(results) == {1}:
         axes = tuple(range(x.type.ndim - dims, x.type.ndim))
@@ -145,7 +139,7 @@ def adaptive_pool(
         made = x
         for axis, count in enumerate(results, x.type.ndim - dims):
             made = _along(call, made, axis, count, takes_max)
-    return [made, None] if several else made
+    return [made, None] if takes_max else made
 
 
 def _whole(call: Call, x: Value, axes: tuple[int, ...], takes_max: bool) -> Value:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from autotune.graph import Node, Value, ops
-from autotune.importers.pytorch.call import Call, Operand, converts
+from autotune.importers.pytorch.call import Call, converts
 
 
 @converts(
@@ -85,9 +85,7 @@ def repeat_each(
         x, dim = call.reshape(x, (x.type.size,)), 0
     at = dim % x.type.ndim
     shape = x.shape[: at + 1], x.shape[at + 1 :]
-    wide = call.expand(
-        call.reshape(x, (*shape[0], 1, *shape[1])), (*shape[0], repeats, *shape[1])
-    )
+    wide = call.expand(call.reshape(x, (*shape[0], 1, *shape[1])), (*shape[0], repeats, *shape[1]))
     return call.reshape(wide, call.type.shape)
 
 
@@ -158,7 +156,7 @@ def unbind(call: Call, x: Value, dim: int = 0) -> list[Value]:
 
 
 @converts("constant_pad_nd")
-def constant_pad(call: Call, x: Value, pad: Sequence[int], value: Operand = 0) -> Value:
+def constant_pad(call: Call, x: Value, pad: Sequence[int], value: float = 0) -> Value:
     """Surround with a number; negative numbers cut off."""
     sides = [(0, 0)] * x.type.ndim
     for i in range(len(pad) // 2):
@@ -192,7 +190,9 @@ def pad(
 
 
 @converts("roll")
-def roll(call: Call, x: Value, shifts: Sequence[int] | int, dims: Sequence[int] | int = ()) -> Value:
+def roll(
+    call: Call, x: Value, shifts: Sequence[int] | int, dims: Sequence[int] | int = ()
+) -> Value:
     """Move elements along axes; those that leave at the end come in at the beginning."""
     every = [shifts] if isinstance(shifts, int) else list(shifts)
     axes = [dims] if isinstance(dims, int) else list(dims)

@@ -1,0 +1,390 @@
+"""Every family of ATen operators, imported, against PyTorch in float64."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from autotune.importers import from_pytorch  # noqa: E402
+
+F = torch.nn.functional
+
+
+def t(*shape, seed=0):
+    """Return numbers of both signs."""
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=shape))
+
+
+def whole(high, *shape, seed=1):
+    """Return whole numbers from 0 on."""
+    return torch.from_numpy(np.random.default_rng(seed).integers(0, high, size=shape))
+
+
+class Module(torch.nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def check(function, *args, rtol=1e-9):
+    """Import a function of tensors, run its graph in numpy, and compare."""
+    graph = from_pytorch(Module(function).eval(), args).graph
+    want = function(*[each.clone() for each in args])
+    want = want if isinstance(want, (tuple, list)) else [want]
+    got = graph.run(*[each.numpy() for each in args])
+    assert len(got) == len(want)
+    for mine, theirs in zip(got, want, strict=True):
+        assert mine.shape == tuple(theirs.shape)
+        np.testing.assert_allclose(mine, theirs.numpy(), rtol=rtol, atol=1e-9)
+
+
+ARITHMETIC = {
+    "add with alpha": lambda x, y: torch.add(x, y, alpha=3),
+    "sub of a number": lambda x, y: 2 - x,
+    "rsub": lambda x, y: torch.rsub(x, y, alpha=2),
+    "mul by a number": lambda x, y: x * 3,
+    "div": lambda x, y: x / (y.abs() + 1),
+    "floor_divide": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+    "trunc_divide": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "remainder": lambda x, y: torch.remainder(x, y),
+    "fmod": lambda x, y: torch.fmod(x, y),
+    "pow 2": lambda x, y: x**2,
+    "pow 5": lambda x, y: x**5,
+    "pow -3": lambda x, y: x**-3,
+    "pow 0.5": lambda x, y: x.abs() ** 0.5,
+    "pow 2.5": lambda x, y: x.abs() ** 2.5,
+    "2 to a power": lambda x, y: 2.0**x,
+    "maximum": torch.maximum,
+    "minimum": torch.minimum,
+    "comparisons": lambda x, y: (x < y, x <= y, x > y, x >= y, x == y, x != y),
+    "comparison with a number": lambda x, y: x > 0.25,
+    "truth values": lambda x, y: (
+        (x > 0) & (y > 0),
+        (x > 0) | (y > 0),
+        ~(x > 0),
+        (x > 0) ^ (y > 0),
+    ),
+    "where": lambda x, y: torch.where(x > y, x, 0.0),
+    "where of numbers": lambda x, y: torch.where(x > y, 1.5, 0.5).double(),
+    "masked_fill": lambda x, y: x.masked_fill(y > 0, -1e9),
+    "addcmul": lambda x, y: torch.addcmul(x, x, y, value=2),
+    "clamp": lambda x, y: (x.clamp(-0.5, 0.5), x.clamp(min=0.1), x.clamp_max(0.2)),
+    "clamp by a tensor": lambda x, y: torch.clamp(x, min=y),
+    "lerp": lambda x, y: torch.lerp(x, y, 0.3),
+}
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_arithmetic_is_what_torch_computes(name):
+    check(ARITHMETIC[name], t(3, 4), t(3, 4, seed=5))
+
+
+def test_operands_broadcast_and_promote_as_torch_says():
+    check(lambda x, y: x + y, t(2, 1, 4), t(3, 1))
+    check(lambda x, n: x * n, t(2, 3), whole(5, 3))
+    check(lambda n: n / 4, whole(9, 5))
+    check(lambda n, m: (n // 3, n % 3, n > m, n + m), whole(99, 7), whole(99, 7, seed=3))
+    check(lambda n: n * 0.5, whole(9, 4), rtol=1e-6)
+
+
+UNARY = [
+    "abs", "ceil", "cos", "erf", "exp", "exp2", "expm1", "floor", "neg", "reciprocal", "relu",
+    "sigmoid", "sign", "sin", "square", "tanh", "trunc",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_one_number_are_those_of_torch(name):
+    check(getattr(torch, name), t(4, 5))
+
+
+@pytest.mark.parametrize("name", ["log", "log2", "log10", "log1p", "sqrt", "rsqrt"])
+def test_functions_of_positive_numbers_are_those_of_torch(name):
+    check(getattr(torch, name), t(4, 5).abs() + 0.1)
+
+
+ACTIVATIONS = [
+    F.celu, F.elu, F.gelu, F.hardsigmoid, F.hardswish, F.hardtanh, F.leaky_relu, F.logsigmoid,
+    F.mish, F.relu6, F.selu, F.silu, F.softplus, F.softsign, F.tanhshrink, F.hardshrink,
+    F.softshrink,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", ACTIVATIONS, ids=lambda f: f.__name__)
+def test_activations_are_those_of_torch(function):
+    check(function, t(4, 9) * 3)
+
+
+def test_gelu_by_tanh_glu_and_prelu_are_those_of_torch():
+    check(lambda x: F.gelu(x, approximate="tanh"), t(4, 5))
+    check(lambda x: F.glu(x, 1), t(2, 6, 3))
+    check(lambda x, w: F.prelu(x, w), t(2, 3, 4), t(3).abs())
+    check(lambda x, w: F.prelu(x, w), t(2, 3, 4), t(1).abs())
+
+
+PRODUCTS = {
+    "linear": (lambda x, w, b: F.linear(x, w, b), t(2, 3, 4), t(5, 4), t(5)),
+    "linear without bias": (lambda x, w: F.linear(x, w), t(4), t(5, 4)),
+    "mm": (torch.mm, t(3, 4), t(4, 5)),
+    "bmm": (torch.bmm, t(2, 3, 4), t(2, 4, 5)),
+    "matmul broadcasts": (torch.matmul, t(2, 1, 3, 4), t(6, 4, 5)),
+    "matmul of vectors": (torch.matmul, t(4), t(4)),
+    "matmul by a vector": (torch.matmul, t(2, 3, 4), t(4)),
+    "vector by matrices": (torch.matmul, t(4), t(2, 4, 3)),
+    "one matrix for all": (torch.matmul, t(3, 4), t(2, 4, 5)),
+    "transposed": (lambda a, b: a @ b.transpose(-1, -2), t(2, 3, 4), t(2, 5, 4)),
+    "addmm": (lambda x, a, b: torch.addmm(x, a, b, beta=2, alpha=3), t(3, 5), t(3, 4), t(4, 5)),
+    "baddbmm": (lambda x, a, b: torch.baddbmm(x, a, b), t(2, 3, 5), t(2, 3, 4), t(2, 4, 5)),
+    "einsum": (lambda a, b: torch.einsum("bhid,bhjd->bhij", a, b), t(2, 3, 4, 5), t(2, 3, 6, 5)),
+    "outer": (lambda a, b: torch.einsum("i,j->ij", a, b), t(3), t(4)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_are_those_of_torch(name):
+    function, *args = PRODUCTS[name]
+    check(function, *args)
+
+
+CONVOLUTIONS = {
+    "1d": (F.conv1d, (2, 4, 9), (6, 4, 3), {"padding": 1, "stride": 2}),
+    "2d": (F.conv2d, (2, 4, 9, 8), (6, 4, 3, 2), {"padding": (1, 0), "stride": (2, 1)}),
+    "2d dilated": (F.conv2d, (1, 4, 9, 9), (6, 4, 3, 3), {"dilation": 2, "padding": 2}),
+    "2d in groups": (F.conv2d, (1, 4, 7, 7), (6, 2, 3, 3), {"groups": 2}),
+    "2d depthwise": (F.conv2d, (1, 4, 7, 7), (4, 1, 3, 3), {"groups": 4, "padding": "same"}),
+    "2d even same": (F.conv2d, (1, 4, 7, 7), (4, 4, 4, 2), {"padding": "same"}),
+    "2d without a batch": (F.conv2d, (4, 7, 7), (4, 4, 3, 3), {}),
+    "3d": (F.conv3d, (1, 2, 5, 6, 7), (4, 2, 3, 3, 3), {"padding": 1}),
+    "3d in groups": (F.conv3d, (1, 4, 5, 6, 7), (4, 2, 3, 3, 3), {"groups": 2}),
+    "1d transposed": (F.conv_transpose1d, (1, 4, 5), (4, 3, 4), {"stride": 2, "padding": 1}),
+    "2d transposed": (
+        F.conv_transpose2d, (1, 4, 5, 6), (4, 3, 3, 3),
+        {"stride": 2, "padding": 1, "output_padding": 1},
+    ),
+    "2d transposed in groups": (
+        F.conv_transpose2d, (1, 4, 5, 6), (4, 3, 2, 2), {"stride": 2, "groups": 2},
+    ),
+    "2d transposed and dilated": (
+        F.conv_transpose2d, (1, 4, 5, 6), (4, 3, 3, 3), {"stride": 2, "dilation": 2},
+    ),
+    "3d transposed": (F.conv_transpose3d, (1, 2, 3, 4, 3), (2, 3, 2, 3, 2), {"stride": 2}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_are_those_of_torch(name):
+    function, data, weight, options = CONVOLUTIONS[name]
+    count = weight[0] if "transpose" not in name else weight[1] * options.get("groups", 1)
+    check(lambda x, w, b: function(x, w, b, **options), t(*data), t(*weight), t(count))
+
+
+NORMS = {
+    "batch": (
+        lambda x, v, w, b: F.batch_norm(x, b, v, w, b),
+        t(2, 4, 5, 5),
+        t(4).abs(),
+        t(4),
+        t(4),
+    ),
+    "batch without weights": (lambda x, m, v: F.batch_norm(x, m, v), t(2, 4, 5), t(4), t(4).abs()),
+    "layer": (lambda x, w, b: F.layer_norm(x, (6,), w, b), t(2, 3, 6), t(6), t(6)),
+    "layer over two axes": (lambda x: F.layer_norm(x, (3, 6)), t(2, 3, 6)),
+    "group": (lambda x, w, b: F.group_norm(x, 2, w, b), t(2, 4, 5, 5), t(4), t(4)),
+    "instance": (lambda x, w: F.instance_norm(x, weight=w, bias=w), t(2, 4, 5, 5), t(4)),
+    "rms": (lambda x, w: F.rms_norm(x, (6,), w, 1e-6), t(2, 3, 6), t(6)),
+    "softmax": (lambda x: (x.softmax(1), x.log_softmax(-1)), t(2, 3, 6)),
+    "vector norm": (lambda x: (x.norm(dim=1), x.norm(p=1, dim=1), F.normalize(x)), t(3, 6)),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_are_those_of_torch(name):
+    function, *args = NORMS[name]
+    check(function, *args)
+
+
+POOLS = {
+    "max 1d": (lambda x: F.max_pool1d(x, 3, 2, 1), t(2, 3, 9)),
+    "max 2d": (lambda x: F.max_pool2d(x, 3, 2, 1), t(2, 3, 9, 8)),
+    "max 2d ceil": (lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True), t(2, 3, 8, 8)),
+    "max 2d dilated": (lambda x: F.max_pool2d(x, 2, 1, dilation=2), t(2, 3, 8, 8)),
+    "max 3d": (lambda x: F.max_pool3d(x, 2, 2), t(1, 2, 4, 6, 6)),
+    "avg 1d": (lambda x: F.avg_pool1d(x, 3, 2, 1), t(2, 3, 9)),
+    "avg 2d": (lambda x: F.avg_pool2d(x, 3, 2, 1), t(2, 3, 9, 8)),
+    "avg 2d ceil": (lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), t(2, 3, 8, 8)),
+    "avg 2d not counting": (
+        lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), t(2, 3, 9, 8),
+    ),
+    "avg 2d divisor": (lambda x: F.avg_pool2d(x, 2, divisor_override=3), t(2, 3, 8, 8)),
+    "avg 3d": (lambda x: F.avg_pool3d(x, 2, 2), t(1, 2, 4, 6, 6)),
+    "global": (lambda x: F.adaptive_avg_pool2d(x, 1), t(2, 3, 5, 7)),
+    "adaptive that divides": (lambda x: F.adaptive_avg_pool2d(x, (2, 4)), t(2, 3, 6, 8)),
+    "adaptive that overlaps": (lambda x: F.adaptive_avg_pool2d(x, (3, 5)), t(2, 3, 7, 8)),
+    "adaptive 1d": (lambda x: F.adaptive_avg_pool1d(x, 3), t(2, 3, 7)),
+    "adaptive max": (lambda x: F.adaptive_max_pool2d(x, (3, 2)), t(2, 3, 7, 8)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_pooling_is_that_of_torch(name):
+    function, *args = POOLS[name]
+    check(function, *args)
+
+
+MOVES = {
+    "view": lambda x: x.view(2, -1),
+    "flatten": lambda x: x.flatten(1, 2),
+    "permute": lambda x: x.permute(2, 0, 1),
+    "transpose": lambda x: x.transpose(0, 2),
+    "movedim": lambda x: x.movedim(0, 2),
+    "squeeze": lambda x: x[:, :1].squeeze(1),
+    "unsqueeze": lambda x: x.unsqueeze(1),
+    "expand": lambda x: x[:, :1].expand(2, 4, 6),
+    "repeat": lambda x: x.repeat(2, 1, 1, 3),
+    "repeat_interleave": lambda x: x.repeat_interleave(2, dim=1),
+    "select": lambda x: x[:, -1],
+    "slice": lambda x: x[:, 1:4:2, ::3],
+    "cat": lambda x: torch.cat([x, x * 2], 1),
+    "stack": lambda x: torch.stack([x, x * 2], 1),
+    "split": lambda x: x.split([1, 3], 1),
+    "chunk": lambda x: x.chunk(3, 2),
+    "uneven chunk": lambda x: x.chunk(4, 2),
+    "unbind": lambda x: x.unbind(1),
+    "pad": lambda x: F.pad(x, (1, 2, 0, 1), value=3.0),
+    "pad that cuts": lambda x: F.pad(x, (-1, 2)),
+    "reflect": lambda x: F.pad(x, (2, 1), mode="reflect"),
+    "replicate": lambda x: F.pad(x, (2, 1), mode="replicate"),
+    "circular": lambda x: F.pad(x, (2, 1), mode="circular"),
+    "roll": lambda x: torch.roll(x, (1, -2), (1, 2)),
+    "roll of all": lambda x: torch.roll(x, 5),
+    "flip": lambda x: x.flip(0, 2),
+    "tril": lambda x: torch.tril(x),
+    "triu": lambda x: torch.triu(x, 1),
+    "unfold": lambda x: x.unfold(2, 3, 2),
+    "diagonal": lambda x: torch.diagonal(x, 1, 1, 2),
+    "assigned slice": lambda x: torch.slice_scatter(x, x[:, :2] * 2, 1, 1, 3),
+    "assigned index": lambda x: torch.select_scatter(x, x[:, 0] * 2, 1, 2),
+    "written places": lambda x: x.clone().index_put((torch.tensor([1, 0]),), x[:2] * 3),
+    "as_strided": lambda x: torch.as_strided(x, (2, 3), (6, 2), 1),
+    "rot90": lambda x: torch.rot90(x, 1, (1, 2)),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_moves_of_elements_are_those_of_torch(name):
+    check(MOVES[name], t(2, 4, 6))
+
+
+def test_pixels_become_channels_and_channels_pixels_as_in_torch():
+    check(lambda x: F.pixel_shuffle(x, 2), t(1, 8, 3, 4))
+    check(lambda x: F.pixel_unshuffle(x, 2), t(1, 2, 6, 4))
+    check(lambda x: F.channel_shuffle(x, 2), t(1, 6, 3, 4))
+    check(lambda x: F.unfold(x, 3, padding=1, stride=2), t(1, 2, 6, 6))
+
+
+RESIZES = {
+    "nearest twice": {"scale_factor": 2, "mode": "nearest"},
+    "nearest down": {"size": (3, 5), "mode": "nearest"},
+    "nearest exact": {"size": (5, 9), "mode": "nearest-exact"},
+    "bilinear": {"size": (9, 11), "mode": "bilinear"},
+    "bilinear corners": {"size": (9, 3), "mode": "bilinear", "align_corners": True},
+    "bilinear factor": {"scale_factor": 1.7, "mode": "bilinear"},
+    "bicubic": {"size": (9, 11), "mode": "bicubic"},
+}
+
+
+@pytest.mark.parametrize("name", RESIZES)
+def test_images_in_other_sizes_are_those_of_torch(name):
+    check(lambda x: F.interpolate(x, **RESIZES[name]), t(1, 2, 6, 7))
+
+
+def test_lines_and_volumes_in_other_sizes_are_those_of_torch():
+    check(lambda x: F.interpolate(x, size=9, mode="linear"), t(1, 2, 6))
+    check(lambda x: F.interpolate(x, size=(3, 4, 5), mode="trilinear"), t(1, 2, 2, 3, 4))
+
+
+INDEXING = {
+    "embedding": (lambda n, w: F.embedding(n, w), whole(7, 2, 3), t(7, 4)),
+    "known places": (lambda x: x[:, torch.tensor([2, 0, -1])], t(2, 4, 3)),
+    "two known places": (lambda x: x[torch.tensor([1, 0]), torch.tensor([2, 3])], t(2, 4, 3)),
+    "places apart": (lambda x, n: x[n, :, n], t(3, 4, 3), whole(3, 5)),
+    "places of the data": (lambda x, n, m: x[:, n, m], t(2, 4, 3), whole(4, 5), whole(3, 5)),
+    "negative places": (lambda x, n: x[n - 2], t(4, 3), whole(4, 5)),
+    "index_select": (lambda x, n: x.index_select(1, n), t(2, 4), whole(4, 3)),
+    "gather": (lambda x, n: x.gather(1, n), t(3, 4, 2), whole(4, 3, 2, 2)),
+    "argmax": (lambda x: (x.argmax(1), x.argmin(-1, keepdim=True), x.argmax()), t(3, 4)),
+    "one_hot": (lambda n: F.one_hot(n, 5).double(), whole(5, 3)),
+}
+
+
+@pytest.mark.parametrize("name", INDEXING)
+def test_indexing_is_that_of_torch(name):
+    function, *args = INDEXING[name]
+    check(function, *args)
+
+
+REDUCTIONS = {
+    "sum": lambda x: (x.sum(), x.sum(1), x.sum((0, 2), keepdim=True)),
+    "mean": lambda x: (x.mean(), x.mean(-1)),
+    "prod": lambda x: x.prod(1),
+    "extremes": lambda x: (x.amax(1), x.amin((0, 1)), x.max(), x.min()),
+    "extremes with places": lambda x: (*x.max(1), *x.min(2, keepdim=True)),
+    "variance": lambda x: (x.var(1), x.var(unbiased=False), x.std(-1, keepdim=True)),
+    "truth": lambda x: ((x > 1).any(1), (x > -9).all(), (x > 0).any()),
+    "cumsum": lambda x: x.cumsum(1),
+    "logsumexp": lambda x: x.logsumexp((1, 2)),
+    "sum of truth values": lambda x: (x > 0).sum(1),
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_are_those_of_torch(name):
+    check(REDUCTIONS[name], t(3, 4, 5))
+
+
+ATTENTIONS = {
+    "plain": {},
+    "causal": {"is_causal": True},
+    "scaled": {"scale": 0.3},
+    "known mask": {"attn_mask": torch.ones(5, 5, dtype=torch.bool).tril()},
+    "hiding all from one": {"attn_mask": torch.eye(5, dtype=torch.bool).roll(1, 0).triu()},
+    "added mask": {"attn_mask": t(2, 1, 5, 5)},
+}
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_attention_is_that_of_torch(name):
+    options = ATTENTIONS[name]
+    args = t(2, 3, 5, 4), t(2, 3, 5, 4, seed=1), t(2, 3, 5, 4, seed=2)
+    check(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **options), *args)
+
+
+def test_attention_with_fewer_queries_other_widths_and_shared_heads_is_that_of_torch():
+    attend = F.scaled_dot_product_attention
+    check(
+        lambda q, k, v: attend(q, k, v, is_causal=True),
+        t(1, 2, 3, 4),
+        t(1, 2, 5, 4),
+        t(1, 2, 5, 4),
+    )
+    check(attend, t(1, 2, 3, 4), t(1, 2, 5, 4), t(1, 2, 5, 6))
+    check(lambda q, k: attend(q, k, k, enable_gqa=True), t(1, 4, 3, 8), t(1, 2, 3, 8))
+    check(lambda q, m: attend(q, q, q, attn_mask=m > 0), t(2, 3, 5, 4), t(2, 1, 5, 5))
+    check(attend, t(2, 5, 4), t(2, 5, 4), t(2, 5, 4))
+
+
+def test_loops_of_cells_are_unrolled():
+    lstm = torch.nn.LSTM(4, 5, num_layers=2, batch_first=True, bidirectional=True).double()
+    gru = torch.nn.GRU(4, 5, batch_first=True).double()
+    with torch.no_grad():
+        for model in (lstm, gru):
+            x = t(2, 3, 4)
+            graph = from_pytorch(model.eval(), x).graph
+            np.testing.assert_allclose(
+                graph.run(x.numpy())[0], model(x)[0].numpy(), rtol=1e-6, atol=1e-7
+            )
