@@ -17,6 +17,7 @@ from autotune.graph.fuse import FusedFunction
 from autotune.graph.passes import (
     OWN,
     PassPipeline,
+    channels_last,
     compose,
     eliminate_common,
     merge_products,
@@ -136,8 +137,9 @@ def simplify_graph(
 ) -> Graph:
     """Return a graph after its passes.
 
-    Norms and attention that are written as arithmetic become operators where a template of the
-    target computes them, if the passes are our own.
+    Norms and attention that are written as arithmetic become operators, and images of 16-bit
+    floats get their channels last, where templates of the target compute these, if the passes are
+    our own.
 
     Raises:
         GraphError: it is ill-formed, or holds what has no kernel.
@@ -145,7 +147,9 @@ def simplify_graph(
     verify(graph)
     simpler = pipeline(graph, opt_level)
     if opt_level >= _COMPOSES and isinstance(pipeline, PassPipeline) and pipeline.composes:
-        simpler = compose(slices_first(simpler), lambda node: serves(node, target))
+        served = partial(serves, target=target)
+        simpler = channels_last(simpler, served)
+        simpler = compose(slices_first(simpler), served)
         simpler = merge_products(simpler) if target.backend.on_gpu else simpler
         simpler = eliminate_common(reshapes_last(simpler))
     check_computable(simpler)

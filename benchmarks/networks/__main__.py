@@ -9,8 +9,8 @@ Parameters are drawn so that folding shows: scales of both signs, means and shif
 Errors are norms of differences to PyTorch in float64. On a CPU times are CPU time of the process
 and, in turns with PyTorch, wall time; both use all cores. On a GPU they are times of CUDA graphs
 in turns: ours, and PyTorch's of the network as it is and after our passes (batch norms folded), in
-NCHW and channels_last, with cuDNN's choice by measuring, in strict float32. PyTorch must be
-installed.
+NCHW and channels_last, with cuDNN's choice by measuring, in strict float32 or in 16-bit floats
+(`--dtype float16`). PyTorch must be installed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,19 +41,19 @@ from autotune.target import Target
 from autotune.tvm.relay import testing
 from benchmarks.networks.torch_graph import TorchGraph
 
-NETWORKS: dict[str, Callable[[int], Any]] = {
-    "resnet-18": lambda n: testing.resnet.get_workload(n, num_layers=18),
-    "resnet-50": lambda n: testing.resnet.get_workload(n, num_layers=50),
-    "mobilenet": lambda n: testing.mobilenet.get_workload(n),
-    "squeezenet_v1.1": lambda n: testing.squeezenet.get_workload(n, version="1.1"),
-    "inception_v3": lambda n: testing.inception_v3.get_workload(n),
-    "vgg-16": lambda n: testing.vgg.get_workload(n, num_layers=16),
+NETWORKS: dict[str, Callable[..., Any]] = {
+    "resnet-18": partial(testing.resnet.get_workload, num_layers=18),
+    "resnet-50": partial(testing.resnet.get_workload, num_layers=50),
+    "mobilenet": testing.mobilenet.get_workload,
+    "squeezenet_v1.1": partial(testing.squeezenet.get_workload, version="1.1"),
+    "inception_v3": testing.inception_v3.get_workload,
+    "vgg-16": partial(testing.vgg.get_workload, num_layers=16),
 }
 
 
-def bound(name: str, seed: int = 0, batch: int = 1) -> Graph:
+def bound(name: str, seed: int = 0, batch: int = 1, dtype: str = "float32") -> Graph:
     """Return a network with drawn parameters."""
-    module, params = NETWORKS[name](batch)
+    module, params = NETWORKS[name](batch, dtype=dtype)
     rng = np.random.default_rng(seed)
     drawn = {}
     for key, value in params.items():
@@ -63,14 +64,15 @@ def bound(name: str, seed: int = 0, batch: int = 1) -> Graph:
             array = rng.uniform(0.5, 1.5, array.shape) * rng.choice([-1, 1], array.shape)
         elif key.endswith(("beta", "mean", "bias")):
             array = rng.normal(0, 0.2, array.shape)
-        drawn[key] = array.astype("float32")
+        drawn[key] = array.astype(dtype)
     graph: Graph = module["main"].graph.bind(drawn)
     return graph
 
 
 def input_of(graph: Graph) -> np.ndarray[Any, Any]:
     """Return numbers for the network's input."""
-    return np.random.default_rng(1).normal(size=graph.inputs[0].shape).astype("float32")
+    data = np.random.default_rng(1).normal(size=graph.inputs[0].shape)
+    return data.astype(graph.inputs[0].dtype)
 
 
 def exact_of(graph: Graph, torch: Any) -> np.ndarray[Any, Any]:
@@ -125,7 +127,7 @@ def networks_of(
 
 def timed(name: str, torch: Any, target: Target, options: argparse.Namespace) -> None:
     """Print the times of a network, untuned, tuned and by PyTorch, in turns."""
-    graph = bound(name, batch=options.batch)
+    graph = bound(name, batch=options.batch, dtype=options.dtype)
     data, want = input_of(graph), exact_of(graph, torch)
     instances = {}
     log = options.log.replace("{}", name)
@@ -137,7 +139,7 @@ def timed(name: str, torch: Any, target: Target, options: argparse.Namespace) ->
             print(f"{report(instances[key], floors=target.backend.on_gpu)}\n", flush=True)
         except AutotuneError as error:
             print(f"no report: {error}\n", flush=True)
-    head = f"{name} batch {options.batch}"
+    head = f"{name} batch {options.batch} {options.dtype}"
     with torch.no_grad():
         if target.backend.on_gpu:
             _time_on_gpu(head, graph, instances, torch, options.rounds)
@@ -149,7 +151,7 @@ def _time_on_cpu(
     head: str, graph: Graph, instances: dict[str, NetworkInstance], torch: Any, rounds: int
 ) -> None:
     runs: dict[str, Callable[[], object]] = {key: one.run for key, one in instances.items()}
-    peer = TorchGraph(graph, torch, torch.float32)
+    peer = TorchGraph(graph, torch, getattr(torch, graph.inputs[0].dtype))
     tensor = peer.tensor(input_of(graph))
     runs["torch"] = lambda: peer(tensor)
     frozen = _optimised(peer, tensor, torch)
@@ -221,7 +223,8 @@ def _time_on_gpu(
 
 def _torch_graph(graph: Graph, torch: Any, channels_last: bool) -> Callable[[], float]:
     """Return what replays PyTorch's CUDA graph of a network, and returns the seconds of a run."""
-    peer = TorchGraph(graph, torch, torch.float32, "cuda", channels_last)
+    dtype = getattr(torch, graph.inputs[0].dtype)
+    peer = TorchGraph(graph, torch, dtype, "cuda", channels_last)
     tensor = peer.tensor(input_of(graph))
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
@@ -255,6 +258,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--time", nargs="*", choices=[*NETWORKS], default=[])
     parser.add_argument("--target", default="llvm")
     parser.add_argument("--batch", type=int, default=1, help="of what is timed")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "float16"])
     parser.add_argument("--tune", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--log", default="", help="of tuning; {} in it becomes the network's name")
     parser.add_argument("--rules", action="store_true", help="also without any templates")

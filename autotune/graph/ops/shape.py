@@ -119,7 +119,8 @@ class Transpose(Injective):
     name: ClassVar[str] = "transpose"
     axes: tuple[int, ...] | None = None
 
-    def _order(self, ndim: int) -> list[int]:
+    def order(self, ndim: int) -> list[int]:
+        """Return which axis of a tensor of ``ndim`` axes each axis of the result was."""
         if self.axes is None:
             return list(reversed(range(ndim)))
         order = [self.axis(axis, ndim, "axes") for axis in self.axes]
@@ -130,16 +131,16 @@ class Transpose(Injective):
     def infer(self, *inputs: TensorType) -> TensorType:
         """Return the type with permuted extents."""
         self.take(inputs, 1)
-        order = self._order(inputs[0].ndim)
+        order = self.order(inputs[0].ndim)
         return TensorType(tuple(inputs[0].shape[i] for i in order), inputs[0].dtype)
 
     def compute(self, *inputs: Tensor) -> Tensor:
         """Permute."""
-        return topi.transpose(inputs[0], self._order(inputs[0].ndim))
+        return topi.transpose(inputs[0], self.order(inputs[0].ndim))
 
     def reference(self, *inputs: Array) -> Array:
         """Permute."""
-        return np.transpose(inputs[0], self._order(inputs[0].ndim))
+        return np.transpose(inputs[0], self.order(inputs[0].ndim))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from autotune.graph.passes.alter_layout import alter_layout
 from autotune.graph.passes.canonical import canonicalize_ops, simplify_expressions
-from autotune.graph.passes.channels_first import channels_first
 from autotune.graph.passes.common_subexpressions import eliminate_common
 from autotune.graph.passes.compose import compose
 from autotune.graph.passes.epilogue import fold_affine
@@ -13,6 +12,7 @@ from autotune.graph.passes.fold_scale import (
     fold_scale_forward,
     vector_axis,
 )
+from autotune.graph.passes.image_layout import channels_first, channels_last
 from autotune.graph.passes.merge_products import merge_products
 from autotune.graph.passes.pipeline import (
     OWN,
@@ -39,6 +39,7 @@ __all__ = [
     "canonicalize_ops",
     "channels",
     "channels_first",
+    "channels_last",
     "compose",
     "eliminate_common",
     "fold_affine",

@@ -60,7 +60,7 @@ def _sliced(node: Node, inputs: tuple[Value, ...]) -> Value | None:
 def _order(op: Operator, rank: int) -> tuple[int, ...]:
     """Return which dimension each dimension of a transpose was."""
     assert isinstance(op, ops.Transpose)
-    return tuple(axis % rank for axis in op.axes or tuple(reversed(range(rank))))
+    return tuple(op.order(rank))
 
 
 def _turned(value: Value, order: Sequence[int], origin: str) -> Value:

@@ -1,11 +1,11 @@
-"""Networks of NHWC images with their channels first: what is transposed, what is not."""
+"""Images in another layout: what is transposed, what is not."""
 
 import numpy as np
 import pytest
 
 from autotune.graph import Constant, Graph, TensorType, Variable, apply, graph_text, ops, passes
 from autotune.graph.fuse import partition
-from autotune.graph.passes import channels_first
+from autotune.graph.passes import channels_first, channels_last
 from tests.graph.networks import bound
 
 RNG = np.random.default_rng(0)
@@ -114,3 +114,74 @@ def test_a_network_has_as_many_kernels_in_either_layout_and_tvms_keys_stay_their
     text = graph_text(passes.RELAY_CUDA(bound("resnet-nhwc")))
     assert "NHWC" in text
     assert "NCHW" not in text
+
+
+def half(*shape):
+    return image(*shape, dtype="float16")
+
+
+def known(*shape):
+    return Constant.of(RNG.normal(size=shape).astype("float16"))
+
+
+def first(x, filters=6, **kwargs):
+    """A convolution of 16-bit images whose channels are first."""
+    weight = known(filters, x.shape[1] // kwargs.get("groups", 1), 3, 3)
+    return apply(ops.Conv2d(padding=(1,), **kwargs), x, weight)
+
+
+def last(*outputs, serves=lambda node: True):
+    """Returns the graph with its channels last, which computes the same."""
+    graph = Graph.of(*outputs)
+    after = passes.fold_constant(channels_last(graph, serves))
+    arrays = [RNG.normal(size=v.shape) for v in graph.inputs]
+    for a, b in zip(graph.run(*arrays), after.run(*arrays), strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-6, atol=1e-6)
+    return after
+
+
+def test_images_of_16_bits_get_their_channels_last():
+    x = apply(ops.Add(), first(half(1, 4, 5, 6)), known(6, 1, 1))
+    x = apply(ops.MaxPool2d(pool_size=(2,)), apply(ops.Relu(), x))
+    after = last(apply(ops.GlobalAvgPool2d(), apply(ops.Add(), x, first(x))))
+    assert names(after) == [
+        "transpose", "nn.conv2d", "add", "nn.relu", "nn.max_pool2d", "nn.conv2d", "add",
+        "nn.global_avg_pool2d", "reshape",
+    ]  # fmt: skip
+    assert "'NCHW'" not in graph_text(after)
+
+
+@pytest.mark.parametrize("why", ["nobody computes it", "32 bits", "weights unknown"])
+def test_images_that_gain_nothing_keep_their_channels_first(why):
+    data = image(1, 4, 5, 6) if why == "32 bits" else half(1, 4, 5, 6)
+    weight = Constant.of(np.ones((6, 4, 3, 3), data.dtype))
+    if why == "weights unknown":
+        weight = Variable(weight.type, "weight")
+    graph = Graph.of(apply(ops.Conv2d(), data, weight))
+    assert channels_last(graph, lambda node: why != "nobody computes it") is graph
+
+
+def test_depthwise_filters_have_their_channels_last_and_several_for_a_channel_stay():
+    alike = first(first(half(1, 4, 5, 6), 4, groups=4))
+    layouts = [n.op.kernel_layout for n in last(alike).nodes if n.op.name == "nn.conv2d"]
+    assert layouts == ["HWOI", "HWIO"]
+    several = first(first(half(1, 4, 5, 6), 8, groups=4))
+    layouts = [n.op.kernel_layout for n in last(several).nodes if n.op.name == "nn.conv2d"]
+    assert layouts == ["OIHW", "HWIO"]
+
+
+def test_transposes_of_a_network_that_turned_images_itself_cancel():
+    x = apply(ops.Transpose((0, 2, 3, 1)), first(half(1, 4, 5, 6)))
+    x = apply(ops.Transpose((0, 3, 1, 2)), apply(ops.Softmax(3), x))
+    assert names(last(apply(ops.GlobalAvgPool2d(), first(x)))) == [
+        "transpose", "nn.conv2d", "nn.softmax", "nn.conv2d", "nn.global_avg_pool2d", "reshape",
+    ]  # fmt: skip
+
+
+def test_the_mean_over_pixels_has_no_layout():
+    x = apply(ops.Mean((2, 3)), first(half(2, 4, 5, 6)))
+    assert names(last(x)) == ["transpose", "nn.conv2d", "mean"]
+    channel = apply(ops.Mean((1,)), first(half(2, 4, 5, 6)))
+    assert names(last(channel)) == ["transpose", "nn.conv2d", "mean"]
+    row = apply(ops.Mean((2,)), first(half(2, 4, 5, 6)))
+    assert names(last(row)) == ["transpose", "nn.conv2d", "transpose", "mean"]
