@@ -171,6 +171,39 @@ except ImportError as error:
 """
 
 
+# Imports for whose failure a script has another way.
+GUARDED = """
+try:
+    import vta
+except ImportError:
+    vta = None
+try:
+    from tvm.contrib import cblas
+    from tvm.contrib.cudnn import conv
+except (ValueError, ModuleNotFoundError):
+    cblas = None
+def relax():
+    try:
+        from tvm import relax
+    except Exception as error:
+        return str(error)
+print(vta, cblas, relax())
+try:
+    import nnvm
+except ValueError:
+    pass
+print(type(nnvm).__name__)
+"""
+
+
+def test_an_import_in_a_try_fails_so_that_a_script_takes_its_other_way(tmp_path):
+    (tmp_path / "script.py").write_text(GUARDED)
+    said = run_python("-m", "autotune.tvm", tmp_path / "script.py").stdout.splitlines()
+    assert said[0].startswith("None None ")
+    assert "relax is not here: " in said[0]
+    assert said[1] == "Absent"
+
+
 def test_an_unchanged_script_may_import_what_is_not_here_until_it_uses_it(tmp_path):
     (tmp_path / "script.py").write_text(UNUSED)
     said = run_python("-m", "autotune.tvm", tmp_path / "script.py").stdout.splitlines()

@@ -5,7 +5,8 @@ from __future__ import annotations
 # Functions that C has for double, and with an f for float.
 _SAME_NAME = (
     "exp", "exp2", "log", "log2", "log10", "log1p", "sqrt", "tanh", "sin", "cos", "tan", "sinh",
-    "cosh", "asin", "acos", "atan", "erf", "floor", "ceil", "trunc", "round", "nearbyint",
+    "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "trunc",
+    "round", "nearbyint",
 )  # fmt: skip
 _TWO = ("atan2", "fmod", "hypot", "copysign", "pow")
 _TESTS = ("isnan", "isinf", "isfinite")

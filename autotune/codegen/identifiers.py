@@ -18,7 +18,8 @@ RESERVED = frozenset(
     tx ty tz bx by bz dynamic_shared
     LANES VECTOR_BYTES aligned_alloc float_to_bits bits_to_float select_f32
     exp_bounded_f32 exp_f32 log_of_bits_f32 log_f32 tanh_f32 erf_f32 sigmoid_f32
-    acos acosf asin asinf atan atan2 atan2f atanf ceil ceilf copysign copysignf cos cosf cosh coshf
+    acos acosf acosh acoshf asin asinf asinh asinhf atan atan2 atan2f atanf atanh atanhf ceil ceilf
+    copysign copysignf cos cosf cosh coshf
     erf erff exp exp10 exp10f exp2 exp2f expf fabs fabsf floor floorf fmod fmodf free hypot hypotf
     isfinite isinf isnan log log10 log10f log1p log1pf log2 log2f logf malloc nearbyint nearbyintf
     pow powf round roundf rsqrt rsqrtf sin sinf sinh sinhf sqrt sqrtf tan tanf tanh tanhf trunc

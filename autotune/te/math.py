@@ -144,6 +144,21 @@ def atan(x: Argument) -> Expr:
     return _float("atan", x)
 
 
+def asinh(x: Argument) -> Expr:
+    """Return the inverse of the hyperbolic sine."""
+    return _float("asinh", x)
+
+
+def acosh(x: Argument) -> Expr:
+    """Return the inverse of the hyperbolic cosine, from 0 on."""
+    return _float("acosh", x)
+
+
+def atanh(x: Argument) -> Expr:
+    """Return the inverse of the hyperbolic tangent."""
+    return _float("atanh", x)
+
+
 def erf(x: Argument) -> Expr:
     """Return the error function."""
     return _float("erf", x)

@@ -51,9 +51,9 @@ _GONE = {
         contrib.cblas contrib.cublas contrib.cublaslt contrib.cudnn contrib.cutlass contrib.miopen
         contrib.mkl contrib.mkldnn contrib.mps contrib.nnpack contrib.random contrib.rocblas
         contrib.sort contrib.thrust te.decl_tensor_intrin te.extern te.hybrid te.scan
-        hybrid tensor_intrin topi.argsort topi.cuda.tensor_intrin topi.cumprod topi.cumsum
-        topi.image topi.scatter topi.scatter_elements topi.scatter_nd topi.searchsorted topi.sort
-        topi.topk topi.unique topi.vision topi.x86.tensor_intrin
+        hybrid tensor_intrin topi.cuda.tensor_intrin topi.image.affine_grid
+        topi.image.crop_and_resize topi.image.dilation2d topi.image.grid_sample topi.reinterpret
+        topi.searchsorted topi.unique topi.vision topi.x86.tensor_intrin
         tir.call_intrin tir.decl_buffer tir.ir_builder""",
     'the targets are "cuda", "llvm" and "c", with options as in Target("cuda -arch=sm_90")': """
         contrib.coreml_runtime contrib.emcc contrib.ethosu contrib.hexagon contrib.rocm
@@ -99,12 +99,18 @@ _GONE = {
         auto_scheduler.task_scheduler.droplet_exploitation""",
     "download a log of TopHub, and pass it to autotune.apply_history_best(path)": """
         autotvm.tophub""",
+    "export the model to ONNX, as tf2onnx or mxnet.onnx do, and read that file": """
+        relay.frontend.from_caffe relay.frontend.from_caffe2 relay.frontend.from_coreml
+        relay.frontend.from_darknet relay.frontend.from_keras relay.frontend.from_mxnet
+        relay.frontend.from_oneflow relay.frontend.from_paddle relay.frontend.from_tensorflow
+        relay.frontend.from_tensorflow2 relay.frontend.from_tflite""",
+    "extents are constant: build the network once for each shape that comes": "relay.Any",
+    "print(module) lists the nodes of a network, library.report() the time of each kernel": """
+        contrib.relay_viz""",
     "there are no importers of models; build the network with the operators of relay": """
-        relay.frontend""",
+        relay.frontend.from_onnx relay.frontend.from_pytorch""",
     "relay.build compiles, graph_executor.GraphModule runs; passes are chosen at compilation": """
-        relay.create_executor relay.quantize relay.transform.AlterOpLayout
-        relay.transform.ConvertLayout relay.transform.FastMath relay.transform.ToMixedPrecision
-        relay.vm""",
+        relay.create_executor relay.quantize relay.vm""",
     "use te.compute for the gradient": "te.gradient",
     "tvm.arith.Analyzer().simplify(expr) simplifies": """
         arith.ModularSet arith.IterMapResult arith.detect_iter_map arith.detect_linear_equation

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from autotune.ir.base import divide_integers_as_c
+from autotune.utils.guarded_imports import import_is_guarded
 from autotune.utils.names import Absent, explain_imports, explain_late
 
 # Holds packages of the names below, which call `alias_tvm`.
@@ -52,9 +53,16 @@ def alias_tvm() -> None:
 
 
 def stand_in(package: str) -> None:
-    """Put what explains itself when it is used in the place of a package beside TVM."""
+    """Put what explains itself when it is used in the place of a package beside TVM.
+
+    Raises:
+        ModuleNotFoundError: the script imports it in a ``try``, so that it has another way.
+    """
     alias_tvm()
-    sys.modules[package] = Absent(package, f"{package} is not here: {_GONE[package]}")
+    advice = f"{package} is not here: {_GONE[package]}"
+    if import_is_guarded():
+        raise ModuleNotFoundError(advice, name=package)
+    sys.modules[package] = Absent(package, advice)
 
 
 class _Finder(MetaPathFinder):

@@ -11,6 +11,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, ClassVar
 
+from autotune.utils.guarded_imports import import_is_guarded
+
 # Least similarity at which a public name is offered for an unknown one.
 _NEAR = 0.7
 
@@ -150,7 +152,8 @@ class Explainer:
         gone: full name of a module -> what to use instead.
 
     Attributes:
-        late: whether the import succeeds, and the first use of what was imported raises.
+        late: whether the import succeeds, and the first use of what was imported raises; but for
+            one in a ``try``, which fails so that a script takes its other way.
     """
 
     def __init__(self, gone: Mapping[str, str]) -> None:
@@ -167,7 +170,7 @@ class Explainer:
         advice = self._advice_of(fullname)
         if advice is None:
             return None
-        if self.late:
+        if self.late and not import_is_guarded():
             return ModuleSpec(fullname, _AbsentLoader(advice), is_package=True)
         raise ModuleNotFoundError(advice)
 

@@ -27,7 +27,19 @@ def api(function, bad, **good):
 
 
 UNARY = [
-    *(topi.abs, topi.acos, topi.asin, topi.atan, topi.ceil, topi.cos, topi.cosh, topi.erf),
+    *(
+        topi.abs,
+        topi.acos,
+        topi.acosh,
+        topi.asin,
+        topi.asinh,
+        topi.atan,
+        topi.atanh,
+        topi.ceil,
+        topi.cos,
+        topi.cosh,
+        topi.erf,
+    ),
     *(topi.exp, topi.floor, topi.identity, topi.isinf, topi.isnan, topi.log, topi.log10),
     *(topi.log2, topi.negative, topi.round, topi.rsqrt, topi.sigmoid, topi.sign, topi.sin),
     *(topi.sinh, topi.sqrt, topi.tan, topi.tanh, topi.trunc, topi.nn.relu, topi.isfinite),

@@ -159,8 +159,6 @@ def test_passes_run_in_order_and_leave_the_network():
     with tvm.transform.PassContext(opt_level=3):
         again = tvm.transform.Sequential([*passes, relay.transform.FuseOps(fuse_opt_level=2)])(mod)
     assert str(again) == str(mod)
-    with pytest.raises(AttributeError, match="ConvertLayout is not here"):
-        getattr(relay.transform, "ConvertLayout")  # noqa: B009 - what a script asks for
     with pytest.raises(tvm.TVMError, match="passes must be a function"):
         tvm.transform.Sequential([3])
 

@@ -29,6 +29,7 @@ BINARY = {
 }  # fmt: skip
 CALLS = {
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "rsqrt": lambda x: 1 / np.sqrt(x), "pow": np.power,
     "exp10": lambda x: np.power(np.float32(10), x), "copysign": np.copysign,
     "erf": np.vectorize(math.erf, otypes=[np.float32]), "round": np.round, "abs": np.abs,

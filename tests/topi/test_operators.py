@@ -21,8 +21,8 @@ def run(operator, *arrays):
 
 
 UNARY = (
-    "exp log log2 log10 sqrt rsqrt tanh sigmoid sin cos tan sinh cosh asin acos atan erf floor "
-    "ceil trunc round abs isnan isinf isfinite negative identity sign"
+    "exp log log2 log10 sqrt rsqrt tanh sigmoid sin cos tan sinh cosh asin acos atan asinh acosh "
+    "atanh erf floor ceil trunc round abs isnan isinf isfinite negative identity sign"
 )
 BINARY = (
     "add subtract multiply divide maximum minimum power equal not_equal less less_equal greater "
@@ -30,6 +30,7 @@ BINARY = (
 )
 ELEMENTWISE = {
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sigmoid": special.expit,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "erf": special.erf, "rsqrt": lambda x: 1 / np.sqrt(x), "identity": lambda x: x,
 }  # fmt: skip
 
@@ -37,8 +38,10 @@ ELEMENTWISE = {
 @pytest.mark.parametrize("name", UNARY.split())
 def test_elementwise(name):
     values = X if name in ("log", "log2", "log10", "sqrt", "rsqrt") else X * 4 - 2
-    if name in ("asin", "acos"):
+    if name in ("asin", "acos", "atanh"):
         values = X
+    if name == "acosh":
+        values = X + 1
     reference = ELEMENTWISE.get(name) or getattr(np, name)
     got = run(getattr(topi, name), values)
     np.testing.assert_allclose(got, reference(values), rtol=1e-5, atol=1e-6)

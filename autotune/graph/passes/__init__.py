@@ -14,6 +14,7 @@ from autotune.graph.passes.fold_scale import (
 )
 from autotune.graph.passes.image_layout import channels_first, channels_last
 from autotune.graph.passes.merge_products import merge_products
+from autotune.graph.passes.mixed_precision import MIXED, mixed_precision
 from autotune.graph.passes.pipeline import (
     OWN,
     OWN_AS_WRITTEN,
@@ -28,6 +29,7 @@ from autotune.graph.passes.to_conv2d import to_conv2d
 from autotune.graph.passes.views import reshapes_last, slices_first
 
 __all__ = [
+    "MIXED",
     "OWN",
     "OWN_AS_WRITTEN",
     "OWN_LAYERS",
@@ -48,6 +50,7 @@ __all__ = [
     "fold_scale_forward",
     "folded",
     "merge_products",
+    "mixed_precision",
     "reshapes_last",
     "simplify_expressions",
     "simplify_inference",

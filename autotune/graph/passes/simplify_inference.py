@@ -24,6 +24,16 @@ def simplify_inference(graph: Graph) -> Graph:
     return graph.rewrite(_simpler)
 
 
+def without_batch_norms(graph: Graph) -> Graph:
+    """Replace batch norms by a product and a sum, and leave everything else."""
+
+    def replaced(node: Node, inputs: tuple[Value, ...]) -> Value | None:
+        op = node.op
+        return _batch_norm(op, inputs, node.origin) if isinstance(op, ops.BatchNorm) else None
+
+    return graph.rewrite(replaced)
+
+
 def _simpler(node: Node, inputs: tuple[Value, ...]) -> Value | None:
     match node.op:
         case ops.BatchNorm() as op:

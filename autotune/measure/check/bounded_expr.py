@@ -79,7 +79,8 @@ _INT_OPS = {
 _INDEX_DTYPES = ("int32", "int64")
 _RISING = (
     "exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "sqrt", "tanh", "sigmoid", "sinh",
-    "asin", "atan", "erf", "rsqrt", "acos", "floor", "ceil", "trunc", "round", "nearbyint",
+    "asin", "atan", "asinh", "acosh", "atanh", "erf", "rsqrt", "acos", "floor", "ceil", "trunc",
+    "round", "nearbyint",
 )  # fmt: skip
 _WHOLE = ("floor", "ceil", "trunc", "round", "nearbyint")
 _TESTS = {

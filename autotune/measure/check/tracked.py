@@ -276,6 +276,7 @@ _UFUNCS: dict[object, Callable[..., object]] = {
             "exp": "exp", "exp2": "exp2", "expm1": "exp", "log": "log", "log2": "log2",
             "log10": "log10", "log1p": "log1p", "sqrt": "sqrt", "tanh": "tanh", "sinh": "sinh",
             "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+            "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
         }.items()
     },
     **{one: _kind(one) for one in (np.isinf, np.isnan, np.isfinite)},

@@ -6,11 +6,17 @@ from autotune.topi import *
 from autotune.topi import __all__ as _ours
 from autotune.topi.utils import equal_const_int, get_const_float, get_const_int, get_const_tuple
 from autotune.tvm.names import resolver
+from autotune.tvm.topi.indexing import *
+from autotune.tvm.topi.indexing import __all__ as _indexing
 from autotune.tvm.topi.more import *
 from autotune.tvm.topi.more import __all__ as _more
+from autotune.tvm.topi.sorting import *
+from autotune.tvm.topi.sorting import __all__ as _sorting
 
 __all__ = [
+    *_indexing,
     *_more,
+    *_sorting,
     *_ours,
     "cuda",
     "equal_const_int",
@@ -18,6 +24,7 @@ __all__ = [
     "get_const_float",
     "get_const_int",
     "get_const_tuple",
+    "image",
     "nn",
     "tag",
     "testing",
@@ -28,6 +35,7 @@ __all__ = [
 if not TYPE_CHECKING:  # TVM's in place of ours, which have fewer names
     import autotune.tvm.topi.cuda as cuda
     import autotune.tvm.topi.generic as generic
+    import autotune.tvm.topi.image as image
     import autotune.tvm.topi.nn as nn
     import autotune.tvm.topi.tag as tag
     import autotune.tvm.topi.testing as testing

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from autotune import te
 from autotune.errors import ExpressionError
-from autotune.ir import Expr
+from autotune.ir import Expr, check_dtype
 from autotune.te.tensor import Tensor
-from autotune.topi.elemwise import erf, exp, tanh
+from autotune.topi.elemwise import elementwise, erf, exp, tanh
 from autotune.utils.check import Check, is_whole
 
-__all__ = ["fast_erf", "fast_exp", "fast_tanh", "shape", "tensordot"]
+__all__ = [
+    "const_vector", "fast_erf", "fast_exp", "fast_tanh", "fixed_point_multiply", "shape",
+    "tensordot",
+]  # fmt: skip
 
 # TVM approximates these by polynomials; here they are the functions themselves.
 fast_erf, fast_exp, fast_tanh = erf, exp, tanh
@@ -29,6 +35,45 @@ def shape(array: Tensor, dtype: str = "int32") -> Tensor:
 
     found: Tensor = te.compute((len(extents),), extent, name="T_shape")
     return found
+
+
+def const_vector(vector: npt.ArrayLike, name: str = "const_vector") -> Tensor:
+    """Return a tensor of the numbers of a vector, written into the kernel."""
+    numbers = np.asarray(vector)
+    if numbers.ndim != 1:
+        Check(ExpressionError, "const_vector").refuse("vector", "a vector of numbers", vector)
+    kind = check_dtype(numbers.dtype)
+
+    def number(i: Expr) -> Expr:
+        found = te.const(numbers[-1].item(), kind)
+        for place in range(len(numbers) - 1):
+            found = te.Select(i == place, te.const(numbers[place].item(), kind), found)
+        return found
+
+    found: Tensor = te.compute(numbers.shape, number, name=name)
+    return found
+
+
+def fixed_point_multiply(x: Tensor, multiplier: int, shift: int) -> Tensor:
+    """Multiply integers by ``multiplier * 2 ** (shift - 31)``, rounded to the nearest, halves up.
+
+    Args:
+        x: a tensor of int32.
+        multiplier: with 31 bits behind its binary point.
+        shift: by how many powers of 2 the product grows.
+    """
+    check = Check(ExpressionError, "fixed_point_multiply")
+    if x.dtype != "int32":
+        check.refuse("x", "a tensor of int32", x)
+    left, right = max(shift, 0), 31 + max(-shift, 0)
+    factor = te.const(check.whole("multiplier", multiplier), "int64")
+    half = te.const(1 << (right - 1), "int64")
+
+    def scaled(value: Expr) -> Expr:
+        product = (te.cast(value, "int64") << te.const(left, "int64")) * factor
+        return te.cast((product + half) >> te.const(right, "int64"), "int32")
+
+    return elementwise(x, scaled, "fixed_point_multiply")
 
 
 def tensordot(a: Tensor, b: Tensor, axes: int | Sequence[Sequence[int]] = 2) -> Tensor:
