@@ -43,8 +43,8 @@ _FOLLOWERS = frozenset(
         "mean", "min", "minimum", "multiply", "negative", "not_equal", "sigmoid", "subtract",
         "tanh", "where", "nn.avg_pool2d", "nn.bias_add", "nn.dropout", "nn.gelu",
         "nn.global_avg_pool2d", "nn.global_avg_pool3d", "nn.global_max_pool2d", "nn.group_norm",
-        "nn.instance_norm", "nn.layer_norm", "nn.leaky_relu", "nn.max_pool2d", "nn.prelu", "nn.relu", "nn.rms_norm",
-        "nn.silu",
+        "nn.instance_norm", "nn.layer_norm", "nn.leaky_relu", "nn.max_pool2d", "nn.prelu",
+        "nn.relu", "nn.rms_norm", "nn.silu",
     )
 )  # fmt: skip
 

@@ -169,7 +169,6 @@ def _written(
 ) -> Tensor:
     """Return data with updates: ``hits`` says whether update ``j`` is of an element, and it."""
     asks(what).one_of("reduction", reduction, ("update", "add", "mul", "min", "max"))
-    kind = data.dtype
     if reduction == "update":
         none = te.const(-1, "int32")
 
@@ -197,7 +196,7 @@ Join = Callable[..., Expr]
 
 
 def _reductions(kind: str) -> dict[str, tuple[Join, Join, Expr]]:
-    """Return how updates are reduced, how the result is joined to data, and what changes neither."""
+    """Return how updates are reduced, how they are joined to data, and what changes neither."""
     return {
         "add": (te.sum, operator.add, te.const(0, kind)),
         "mul": (_product, operator.mul, te.const(1, kind)),
