@@ -76,13 +76,9 @@ _GONE = {
     "ready templates are in autotune.templates, operators in autotune.topi": """
         topi.arm_cpu topi.bifrost topi.hls topi.intel_graphics topi.mali topi.rocm""",
     "tensor cores are used by autotune.templates ('gemm.cuda'), and the auto-scheduler": """
-        topi.cuda.batch_matmul_tensorcore topi.cuda.batch_matmul_tensorcore_cuda
-        topi.cuda.conv2d_hwnc_tensorcore topi.cuda.conv2d_nhwc_tensorcore
-        topi.cuda.conv3d_ndhwc_tensorcore topi.cuda.dense_tensorcore
-        topi.cuda.dense_tensorcore_cuda topi.cuda.schedule_batch_matmul_tensorcore
-        topi.cuda.schedule_conv2d_hwnc_tensorcore
-        topi.cuda.schedule_conv2d_nhwc_tensorcore
-        topi.cuda.schedule_conv3d_ndhwc_tensorcore topi.cuda.schedule_dense_tensorcore
+        topi.cuda.batch_matmul_tensorcore_cuda topi.cuda.conv2d_hwnc_tensorcore
+        topi.cuda.conv3d_ndhwc_tensorcore topi.cuda.dense_tensorcore_cuda
+        topi.cuda.schedule_conv2d_hwnc_tensorcore topi.cuda.schedule_conv3d_ndhwc_tensorcore
         topi.cuda.schedule_dense_tensorcore_cuda""",
     "it is a method of the space: task.config_space.point2knob, .knob2point": """
         autotvm.tuner.model_based_tuner.knob2point autotvm.tuner.model_based_tuner.point2knob""",

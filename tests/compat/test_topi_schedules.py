@@ -1,5 +1,7 @@
 """Schedules and operators of TVM's ``topi.generic``, ``topi.cuda`` and ``topi.x86``."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -72,7 +74,35 @@ def test_operators_are_in_the_module_of_a_target_too():
     assert topi.cuda.conv2d_nchw is topi.nn.conv2d_nchw
     assert topi.x86.dense_nopack is topi.x86.dense
     with pytest.raises(AttributeError, match=r"tensor cores are used by autotune\.templates"):
-        _ = topi.cuda.dense_tensorcore
+        _ = topi.cuda.dense_tensorcore_cuda
+
+
+@pytest.mark.parametrize("name", ["dense", "batch_matmul"])
+def test_products_for_tensor_cores_are_scheduled_for_them(name):
+    def made(batch, size, target):
+        shape = (size, size) if name == "dense" else (batch, size, size)
+        a, b = te.placeholder(shape, name="A"), te.placeholder(shape, name="B")
+        product = getattr(topi.cuda, f"{name}_tensorcore")(a, b)
+        with tvm.target.Target(target):
+            schedule = getattr(topi.cuda, f"schedule_{name}_tensorcore")([product])
+            return tvm.build(schedule, [a, b, product], name="product"), shape
+
+    if shutil.which("nvcc") is not None:
+        assert "mma" in made(4, 256, "cuda -arch=sm_90")[0].get_source()
+    function, shape = made(2, 16, "cuda -emulate")
+    x, y = np.random.default_rng(0).normal(size=(2, *shape)).astype("float32")
+    out = np.zeros(shape, "float32")
+    function(x, y, out)
+    np.testing.assert_allclose(out, x @ np.moveaxis(y, -1, -2), rtol=0.02, atol=0.02)
+
+
+def test_a_convolution_for_tensor_cores_rounds_its_operands():
+    image, filters = te.placeholder((1, 6, 6, 4)), te.placeholder((3, 3, 4, 8))
+    made = topi.cuda.conv2d_nhwc_tensorcore(image, filters, 1, 1)
+    assert topi.utils.get_const_tuple(made.shape) == (1, 6, 6, 8)
+    assert made.dtype == "float32"
+    kinds = {each.dtype for each in made.op.input_tensors}
+    assert kinds == {"float16"}
 
 
 def test_a_convolution_takes_the_layout_of_older_versions():

@@ -17,6 +17,7 @@ from autotune.te.dag import post_order
 from autotune.te.schedule import Schedule
 from autotune.te.tensor import PlaceholderOp, Tensor
 from autotune.topi import nn
+from autotune.tvm.topi import tensor_cores
 from autotune.utils.check import Check, shown
 
 # What `schedule_...` is called for, on any kind of target.
@@ -46,7 +47,11 @@ def members(kind: str | None) -> dict[str, object]:
     """
     found: dict[str, object] = {name: getattr(nn, name) for name in nn.__all__}
     found |= {theirs: getattr(nn, ours) for theirs, ours in _NAMED.items()}
-    for name in _SCHEDULED.split():
+    scheduled = _SCHEDULED.split()
+    if kind == "cuda":
+        found |= {name: getattr(tensor_cores, name) for name in tensor_cores.__all__}
+        scheduled += tensor_cores.__all__
+    for name in scheduled:
         found[f"schedule_{name}"] = _function(f"schedule_{name}", kind)
     found["default_schedule"] = _function("default_schedule", kind)
     found["schedule_injective_from_existing"] = partial(_onto_existing, kind)
