@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autotune.driver import build
 from autotune.errors import SpaceError, TunerError
 from autotune.interchange import Trial, Trials, records_of
 from autotune.kernel.source import SourceKernel
@@ -22,6 +23,7 @@ from autotune.kernel_tuner.launch import Divisor, LaunchRule, Params
 from autotune.kernel_tuner.measured import Measured
 from autotune.kernel_tuner.objective import wanted_of
 from autotune.kernel_tuner.observers.nvml import check_parameters, observers_of
+from autotune.kernel_tuner.observers.observer import BenchmarkObserver, observed
 from autotune.kernel_tuner.restrictions import filters_of
 from autotune.kernel_tuner.results import (
     Metric,
@@ -107,7 +109,7 @@ def tune_kernel(
         cache: a cache file of Kernel Tuner: what it holds is not measured again.
         metrics: expressions or functions of a result, added to it.
         simulation_mode: whether the cache alone answers.
-        observers: `NVMLObserver`, for energy and power.
+        observers: `NVMLObserver`, for energy and power, and each a `BenchmarkObserver`.
         objective, objective_higher_is_better: what is best: "time", an observable or a metric.
         seed: of the strategy.
         verbose, platform, compiler, log, parallel: accepted for scripts.
@@ -131,12 +133,12 @@ def tune_kernel(
     problem = _problem(
         kernel_name, kernel_source, arguments, rule, cmem_args, compiler_options, lang
     )
-    seen = observers_of(observers, _target(problem))
+    seen, own = observers_of(observers, _target(problem))
     wanted = wanted_of(objective, objective_higher_is_better, named, seen)
     checker = Checker(answer, atol, verify, len(arguments))
     choice = Choice(strategy, strategy_options or {}, seed)
     how = Measured(device, iterations, seen, wanted)
-    run = KernelRun(problem, values, restrictions, _target(problem), how)
+    run = KernelRun(problem, values, restrictions, _target(problem), how, own)
     first = {name: each[0] for name, each in values.items()}
     file = None
     if cache is not None:
@@ -279,6 +281,7 @@ class KernelRun:
         restrictions: object,
         target: Target,
         how: Measured,
+        observers: Sequence[BenchmarkObserver] = (),
     ) -> None:
         for name, each in values.items():
             if not each:
@@ -286,6 +289,7 @@ class KernelRun:
         self.problem, self.values, self.target = problem, values, target
         self._restrictions = filters_of(restrictions, tuple(values))
         self._how = how
+        self._observers = observers
 
     def results(self, choice: Choice, cache: Cache | None, simulated: bool) -> list[Result]:
         """Return what configurations take, those of the cache first."""
@@ -298,7 +302,10 @@ class KernelRun:
             return self._simulated(choice, known)
         task = self._task()
         try:
-            return [*map(cached_result, known), *self._measured(task, choice, known, cache)]
+            new = self._measured(task, choice, known, cache)
+            for each in new:
+                self._observe(each)
+            return [*map(cached_result, known), *new]
         finally:
             TASK_TABLE.pop(task.name, None)
             if cache is not None:
@@ -364,6 +371,14 @@ class KernelRun:
     def _pairs(self, task: Task, known: Sequence[Trial]) -> list[Any]:
         trials = Trials("Kernel Tuner", task.name, task.args, None, self.values, known)
         return records_of(trials, name=task.name, args=task.args, target=self.target)
+
+    def _observe(self, result: Result) -> None:
+        """Add to a result what observers of the script say of a run."""
+        if not self._observers or isinstance(result["time"], ErrorConfig):
+            return
+        params: Params = {name: result[name] for name in self.values}
+        module = build(self.problem.kernel(params), target=self.target)
+        result.update(observed(self._observers, module, self.problem.values(), params))
 
     def check(self, result: Result, checker: Checker) -> None:
         """Mark a result as failed if what it computes is wrong."""

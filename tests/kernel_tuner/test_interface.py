@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from autotune import kernel_tuner
-from autotune.errors import AutotuneError
+from autotune.errors import AutotuneError, TunerError
 from autotune.kernel_tuner import run_kernel, tune_kernel
 from autotune.kernel_tuner.file_utils import store_metadata_file, store_output_file
+from autotune.kernel_tuner.observers import BenchmarkObserver
 from autotune.kernel_tuner.observers.nvml import NVMLObserver, get_nvml_pwr_limits
 from autotune.kernel_tuner.util import RuntimeFailedConfig, get_best_config, get_config_string
 from autotune.target import Target
@@ -311,3 +312,55 @@ def test_results_are_shown_and_compared():
     assert get_config_string(bad, ["time"]) == "time=RuntimeFailedConfig"
     assert get_best_config([bad, good], "time") == good
     assert get_best_config([bad], "time") == {}
+
+
+class Accuracy(BenchmarkObserver):
+    """Measures errors as scripts do: it resets an argument, and reads it when the run is over."""
+
+    def __init__(self, expected):
+        self.expected, self.runs = expected, 0
+
+    def register_configuration(self, params):
+        self.block = params["block_size_x"]
+
+    def before_start(self):
+        self.dev.memcpy_htod(self.dev.allocations[0], np.full(SIZE, np.nan, "float32"))
+
+    def after_finish(self):
+        self.runs += 1
+        self.out = np.zeros_like(self.expected)
+        self.dev.memcpy_dtoh(self.out, self.dev.allocations[0])
+
+    def get_results(self):
+        error = float(np.abs(self.out - self.expected).max())
+        return {"error": error, "block": self.block, "registers": self.dev.func.num_regs}
+
+
+def test_observers_of_scripts_see_a_run_of_each_configuration(arguments, tmp_path):
+    accuracy = Accuracy(2 * arguments[1])
+    options = {"observers": [accuracy], "metrics": {"worse": "2 * error"}}
+    results, _ = tune(arguments, cache=str(tmp_path / "cache"), **options)
+    assert [each["error"] for each in results] == [0.0] * 3
+    assert sorted(each["block"] for each in results) == [32, 64, 128]
+    assert [each["worse"] for each in results] == [0.0] * 3
+    assert accuracy.runs == 3
+    again, _ = tune(arguments, cache=str(tmp_path / "cache"), **options)
+    assert [each["error"] for each in again] == [0.0] * 3
+    assert accuracy.runs == 3  # the cache has what was observed
+
+
+def test_what_observers_cannot_have_or_say_is_refused(arguments):
+    class Streams(BenchmarkObserver):
+        def before_start(self):
+            self.dev.stream.synchronize()
+
+    class Times(BenchmarkObserver):
+        def get_results(self):
+            return {"time": 1.0}
+
+    with pytest.raises(AttributeError, match=r"ObservedDevice\.stream is not here: a run is over"):
+        tune(arguments, observers=[Streams()])
+    with pytest.raises(TunerError, match=r"Times\.get_results: expected a dict without time"):
+        tune(arguments, observers=[Times()])
+    with pytest.raises(TunerError, match="or a BenchmarkObserver, got 3"):
+        tune(arguments, observers=[3])

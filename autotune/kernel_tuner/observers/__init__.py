@@ -1,1 +1,5 @@
-"""Kernel Tuner's observers: that of NVML."""
+"""Kernel Tuner's observers: that of NVML, and the base of one's own."""
+
+from autotune.kernel_tuner.observers.observer import BenchmarkObserver, IterationObserver
+
+__all__ = ["BenchmarkObserver", "IterationObserver"]

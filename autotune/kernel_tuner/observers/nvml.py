@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from autotune.errors import TunerError
+from autotune.kernel_tuner.observers.observer import BenchmarkObserver
 from autotune.measure.types import MeasureResult
 from autotune.target import Target
 from autotune.target.backends import CUDA
@@ -66,27 +67,32 @@ class NVMLObserver:
         return {name: found[name] for name in self.observables if found[name] is not None}
 
 
-def observers_of(given: object, target: Target) -> list[NVMLObserver]:
-    """Return the observers of a script.
+def observers_of(
+    given: object, target: Target
+) -> tuple[list[NVMLObserver], list[BenchmarkObserver]]:
+    """Return the observers of a script: those of NVML, and its own.
 
     Raises:
         TunerError: one is not here, or kernels do not run on a device of NVIDIA.
     """
-    observers = [] if given is None else list(Check(TunerError).sequence(
+    listed = [] if given is None else list(Check(TunerError).sequence(
         "observers", given, "a list of observers"
     ))  # fmt: skip
-    for each in observers:
-        if not isinstance(each, NVMLObserver):
+    for each in listed:
+        if not isinstance(each, NVMLObserver | BenchmarkObserver):
             raise TunerError(
-                "observers: expected NVMLObserver of autotune.kernel_tuner.observers.nvml, got "
-                f"{shown(each)}; registers and shared memory are in each result without one"
+                "observers: expected NVMLObserver of autotune.kernel_tuner.observers.nvml, or a "
+                f"BenchmarkObserver, got {shown(each)}; registers and shared memory are in each "
+                "result without one"
             )
+    observers = [each for each in listed if isinstance(each, NVMLObserver)]
+    own = [each for each in listed if isinstance(each, BenchmarkObserver)]
     if observers and target.backend.device != CUDA.device:
         raise TunerError(
             f"observers: NVMLObserver observes devices of NVIDIA, and kernels for {target} run on "
             "the CPU: leave it out"
         )
-    return observers
+    return observers, own
 
 
 def check_parameters(names: Sequence[str]) -> None:
