@@ -151,21 +151,22 @@ import nnvm.testing
 import tvm.micro as micro
 import vta
 from tvm import relax
-from tvm.autotvm.graph_tuner import DPTuner
+from tvm.autotvm.measure.local_executor import LocalExecutor
 from tvm.contrib import cblas
 from tvm.relay.frontend import from_onnx
 
 for use in (
-    lambda: micro.Session(), lambda: vta.get_env(), lambda: relax.build, lambda: DPTuner(1),
+    lambda: micro.Session(), lambda: vta.get_env(), lambda: relax.build, lambda: LocalExecutor(1),
     lambda: cblas.matmul(1), lambda: from_onnx(1), lambda: nnvm.testing.resnet,
-    lambda: isinstance(1, DPTuner), lambda: issubclass(int, DPTuner), lambda: DPTuner[0],
+    lambda: isinstance(1, LocalExecutor), lambda: issubclass(int, LocalExecutor),
+    lambda: LocalExecutor[0],
 ):
     try:
         use()
     except (AttributeError, ImportError) as error:
         print(error)
 try:
-    class Mine(DPTuner): ...
+    class Mine(LocalExecutor): ...
 except ImportError as error:
     print(error)
 """

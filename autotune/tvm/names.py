@@ -17,9 +17,6 @@ from autotune.utils.names import missing
 
 # What to use -> the names, and the modules with all below them, that are gone.
 _GONE = {
-    "leave it out: layouts are chosen at compilation, and kernels by apply_history_best": """
-        autotvm.apply_graph_best autotvm.graph_tuner autotvm.task.ApplyGraphBest
-        autotvm.task.dispatcher.ApplyGraphBest""",
     "networks are those of relay.testing and relay.nn; or autotune.create(name, args, target)": """
         autotvm.task.TaskExtractEnv
         autotvm.task.nnvm_integration

@@ -11,6 +11,9 @@ from autotune.measure import (
     measure_option,
 )
 from autotune.record import apply_history_best
+
+# Graph tuners write the best records of layers, which are replayed as any others.
+from autotune.record import apply_history_best as apply_graph_best
 from autotune.task import (
     ApplyFixedConfig,
     ConfigEntity,
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
         database,
         env,
         feature,
+        graph_tuner,
         measure,
         record,
         task,
@@ -57,6 +61,7 @@ __all__ = [
     "MeasureResult",
     "Task",
     "apply_fixed_config",
+    "apply_graph_best",
     "apply_history_best",
     "callback",
     "create",
@@ -64,6 +69,7 @@ __all__ = [
     "env",
     "feature",
     "get_config",
+    "graph_tuner",
     "measure",
     "measure_option",
     "record",

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from autotune.record import ApplyHistoryBest
+from autotune.record import ApplyHistoryBest as ApplyGraphBest
 from autotune.task import *
 from autotune.task import __all__ as _ours
 from autotune.tvm.autotvm.task.relay_integration import (
@@ -13,6 +14,7 @@ from autotune.tvm.names import resolver
 
 __all__ = [
     *_ours,
+    "ApplyGraphBest",
     "ApplyHistoryBest",
     "dispatcher",
     "extract_from_multiple_program",

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from autotune.record import ApplyHistoryBest
+from autotune.record import ApplyHistoryBest as ApplyGraphBest
 from autotune.task.dispatcher import (
     ApplyConfig,
     ApplyFixedConfig,
@@ -15,6 +16,7 @@ from autotune.tvm.names import resolver
 __all__ = [
     "ApplyConfig",
     "ApplyFixedConfig",
+    "ApplyGraphBest",
     "ApplyHistoryBest",
     "DispatchContext",
     "FallbackContext",
