@@ -47,7 +47,7 @@ _GONE = {
     "write such a kernel in CUDA C++ or C, and tune it as an autotune.SourceKernel": """
         contrib.cblas contrib.cublas contrib.cublaslt contrib.cudnn contrib.cutlass contrib.miopen
         contrib.mkl contrib.mkldnn contrib.mps contrib.nnpack contrib.random contrib.rocblas
-        contrib.sort contrib.thrust te.decl_tensor_intrin te.extern te.hybrid te.scan
+        contrib.sort contrib.thrust te.decl_tensor_intrin te.extern te.hybrid
         hybrid tensor_intrin topi.cuda.tensor_intrin topi.image.affine_grid
         topi.image.crop_and_resize topi.image.dilation2d topi.image.grid_sample topi.reinterpret
         topi.searchsorted topi.unique topi.vision topi.x86.tensor_intrin
@@ -103,8 +103,12 @@ _GONE = {
     "there are no importers of models; build the network with the operators of relay": """
         relay.frontend.from_onnx relay.frontend.from_pytorch""",
     "relay.build compiles, graph_executor.GraphModule runs; passes are chosen at compilation": """
-        relay.create_executor relay.quantize relay.vm""",
+        relay.create_executor relay.vm""",
     "use te.compute for the gradient": "te.gradient",
+    "topi.cumsum and topi.cumprod are prefixes; write others as an autotune.SourceKernel": """
+        te.scan""",
+    "relay.transform.ToMixedPrecision takes 16-bit floats; integers are those of the model": """
+        relay.quantize""",
     "tvm.arith.Analyzer().simplify(expr) simplifies": """
         arith.ModularSet arith.IterMapResult arith.detect_iter_map arith.detect_linear_equation
         arith.solve_linear_equations""",
