@@ -168,8 +168,11 @@ def test_every_function_of_te_has_an_error(tmp_path):
     outputs = []
     for function in functions_of_te():
         two = len(inspect.signature(function).parameters) == 2
+        least = 1.0 if function is te_math.acosh else 0.0  # of its arguments
         value = (
-            (lambda i, f=function: f(a[i], b[i])) if two else lambda i, f=function: f(a[i] * b[i])
+            (lambda i, f=function: f(a[i], b[i]))
+            if two
+            else lambda i, f=function, least=least: f(a[i] * b[i] + least)
         )
         outputs.append(te.compute((50,), value, name=function.__name__))
     half = len(outputs) // 2
