@@ -84,7 +84,7 @@ def as_op(
             an error.
         setup_context: called with (context, inputs, output) to save what ``backward`` needs; by
             default the tensors among the inputs, then the outputs, are ``context.saved_tensors``.
-        tuning: for a template: ``tune``, ``budget_s``, ``store`` and ``at_exit`` of `autotune.jit`.
+        tuning: for a template: ``tune``, ``budget_s``, ``store`` and ``at_exit`` of `jit`.
 
     Raises:
         KernelError: torch is missing, the name is invalid or used by something else, or
