@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from autotune import SourceKernel, Target, arg, call
-from autotune.errors import TemplateError
-from autotune.kernel import Argument
+from autotune import SourceKernel, Target, call
 
 from .. import common
 from ..common import Array
-from .rows_shape import DTYPES, MAPS, MOST_ROWS, Rows, check_extents
+from .array_map import ColumnsMap
+from .rows_shape import DTYPES, MAPS, Rows, check_extents, check_rows
 
 # Elements that a thread keeps in registers, and bytes of static shared memory, at most.
 MOST_KEPT, SHARED_BYTES, STATE_BYTES = 64, 48 * 1024, 8
@@ -25,7 +24,7 @@ TEXTS = ("elements.h", "reducers.h", "row_maps.h", "columns.cu")
 
 
 @dataclass(frozen=True)
-class Columns:
+class Columns(ColumnsMap):
     """Softmax, or its logarithm, of an array ``[outer, depth, inner]`` along its middle axis."""
 
     operation: str
@@ -36,36 +35,12 @@ class Columns:
 
     def __post_init__(self) -> None:
         check_extents(self.operation, self.dtype, self.outer, self.depth, self.inner)
-        if self.outer * self.inner > MOST_ROWS or self.depth > 2**30:
-            raise TemplateError(
-                f"{self.operation}: kernels take up to {MOST_ROWS} columns of {2**30} elements, "
-                f"got {self.outer * self.inner} of {self.depth}"
-            )
-
-    @property
-    def columns(self) -> int:
-        """Number of columns, of all planes."""
-        return self.outer * self.inner
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of an element."""
-        return DTYPES[self.dtype]
+        check_rows(self.operation, self.columns, self.depth, named="columns")
 
     @property
     def flop(self) -> int:
         """Operations, five an element."""
         return 5 * self.columns * self.depth
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that must move at least once: one read and one write."""
-        return 2 * self.element_bytes * self.columns * self.depth
-
-    def arguments(self) -> list[Argument]:
-        """Return data and out."""
-        shape = (self.outer, self.depth, self.inner)
-        return [arg("data", shape, self.dtype), arg("out", shape, self.dtype, role="out")]
 
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out."""

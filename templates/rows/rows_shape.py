@@ -37,12 +37,12 @@ def check_extents(
         raise TemplateError(f"{owner}: dtype must be one of {', '.join(dtypes)}, got {dtype!r}")
 
 
-def check_rows(owner: str, rows: int, columns: int) -> None:
-    """Raise `TemplateError` for more rows, or longer ones, than kernels count."""
-    if rows > MOST_ROWS or columns > LONGEST:
+def check_rows(owner: str, rows: int, length: int, *, named: str = "rows") -> None:
+    """Raise `TemplateError` for more rows (or columns), or longer ones, than kernels count."""
+    if rows > MOST_ROWS or length > LONGEST:
         raise TemplateError(
-            f"{owner}: kernels take up to {MOST_ROWS} rows of {LONGEST} elements, "
-            f"got {rows} of {columns}"
+            f"{owner}: kernels take up to {MOST_ROWS} {named} of {LONGEST} elements, "
+            f"got {rows} of {length}"
         )
 
 

@@ -12,14 +12,13 @@ from functools import partial
 
 import numpy as np
 
-from autotune import SourceKernel, Target, arg, call
-from autotune.errors import TemplateError
-from autotune.kernel import Argument
+from autotune import SourceKernel, Target, call
 
 from .. import common
 from ..common import Array
 from . import number_types
-from .rows_shape import LONGEST, MOST_ROWS, check_extents
+from .array_map import ColumnsMap
+from .rows_shape import check_extents, check_rows
 from .scan_cuda import DTYPES
 
 SPLITS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -30,7 +29,7 @@ BYTES_A_CYCLE, SECTOR = 20, 32
 
 
 @dataclass(frozen=True)
-class ScanColumns:
+class ScanColumns(ColumnsMap):
     """Prefix sums of an array ``[outer, depth, inner]`` along its middle axis."""
 
     outer: int
@@ -40,36 +39,12 @@ class ScanColumns:
 
     def __post_init__(self) -> None:
         check_extents("cumsum", self.dtype, self.outer, self.depth, self.inner, dtypes=DTYPES)
-        if self.columns > MOST_ROWS or self.depth > LONGEST:
-            raise TemplateError(
-                f"cumsum: kernels take up to {MOST_ROWS} columns of {LONGEST} elements, "
-                f"got {self.columns} of {self.depth}"
-            )
-
-    @property
-    def columns(self) -> int:
-        """Number of columns, of all planes."""
-        return self.outer * self.inner
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of an element."""
-        return DTYPES[self.dtype]
+        check_rows("cumsum", self.columns, self.depth, named="columns")
 
     @property
     def flop(self) -> int:
         """Additions."""
         return self.columns * self.depth
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that must move at least once: one read and one write."""
-        return 2 * self.element_bytes * self.columns * self.depth
-
-    def arguments(self) -> list[Argument]:
-        """Return data and out."""
-        shape = (self.outer, self.depth, self.inner)
-        return [arg("data", shape, self.dtype), arg("out", shape, self.dtype, role="out")]
 
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autotune import SourceKernel, Target, arg, call
-from autotune.kernel import Argument
+from autotune import SourceKernel, Target, call
 
 from .. import common
 from ..common import Array
 from . import number_types
+from .array_map import ArrayMap
 from .rows_shape import DTYPES as FLOATS
 from .rows_shape import check_extents, check_rows
 
@@ -27,7 +27,7 @@ FEW_ROWS = 132
 
 
 @dataclass(frozen=True)
-class Scan:
+class Scan(ArrayMap):
     """The sums of the first 1, 2, ... elements of each of ``rows`` rows."""
 
     rows: int
@@ -39,24 +39,14 @@ class Scan:
         check_rows("cumsum", self.rows, self.columns)
 
     @property
-    def element_bytes(self) -> int:
-        """Bytes of an element."""
-        return DTYPES[self.dtype]
+    def extents(self) -> tuple[int, ...]:
+        """The shape of both arrays."""
+        return (self.rows, self.columns)
 
     @property
     def flop(self) -> int:
         """Additions."""
         return self.rows * self.columns
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that must move at least once: one read and one write."""
-        return 2 * self.element_bytes * self.rows * self.columns
-
-    def arguments(self) -> list[Argument]:
-        """Return data and out."""
-        shape = (self.rows, self.columns)
-        return [arg("data", shape, self.dtype), arg("out", shape, self.dtype, role="out")]
 
     def reference(self) -> Callable[..., Array]:
         """Return numpy in, numpy out."""
