@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autotune.errors import SpaceError
+from autotune.errors import SpaceError, TargetError
 from autotune.features import raw_feature_names, raw_features
 from autotune.task import (
     AnnotateEntity,
@@ -142,6 +142,19 @@ def test_a_knob_that_is_used_instead_of_its_value_is_refused(use, message):
         use(space["a"])
     space.multi_filter(lambda c: use(c["a"]))
     with pytest.raises(SpaceError, match=rf"the filter at .* failed: .*{message}"):
+        len(space)
+
+
+@pytest.mark.parametrize("reads", [lambda c: c["a"].val, lambda c: str(c["a"])])
+def test_what_is_wrong_with_a_target_is_no_fault_of_the_filter(reads):
+    def asks(c):
+        reads(c)
+        raise TargetError("target 'x': no such CPU")
+
+    space = ConfigSpace()
+    space.define_knob("a", [1, 2])
+    space.multi_filter(asks)
+    with pytest.raises(TargetError, match=r"^target 'x': no such CPU$"):
         len(space)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from autotune.errors import SpaceError
+from autotune.errors import SpaceError, TargetError
 from autotune.task.constraints.constraint import Constraint, Predicate, TracedConstraint, conjuncts
 from autotune.task.constraints.opaque import OpaqueConstraint
 from autotune.task.constraints.radix import IntArray
@@ -78,6 +78,8 @@ def _truth(
         raise KnobLookupError(
             f"{origin} asks for the knob {error}; the space has {', '.join(spaces)}"
         ) from error
+    except TargetError:  # no fault of the filter, and says itself what is wrong
+        raise
     except Exception as error:
         raise SpaceError(f"{origin} failed: {type(error).__name__}: {error}") from error
 

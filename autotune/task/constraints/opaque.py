@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from autotune.errors import SpaceError
+from autotune.errors import SpaceError, TargetError
 from autotune.task.constraints.constraint import (
     BoolArray,
     Constraint,
@@ -105,6 +105,8 @@ class OpaqueConstraint(Constraint):
     def _call(self, shown: KnobMapping) -> bool:
         try:
             return bool(self._predicate(shown))
+        except TargetError:  # no fault of the filter, and says itself what is wrong
+            raise
         except Exception as error:
             partly = [name for name, read in self._reads.items() if read is not None]
             if partly:  # it may use an entity in a way that only a whole one supports
