@@ -13,6 +13,7 @@ from autotune.record.origin import as_measured
 from autotune.record.outdated import current_only
 from autotune.record.reader import source_name
 from autotune.ship import gather, library_name, write_project
+from autotune.target import Target
 from autotune.tuner.loop.result import title
 from autotune.utils.quantities import counted, microseconds
 
@@ -25,6 +26,8 @@ def ship(
     archs: Sequence[str],
 ) -> None:
     """Write a project of the best kernels of logs, and list its contents."""
+    for arch in archs:
+        Target({"kind": "cuda", "arch": arch})  # raises for what names no architecture
     called = library_name(re.sub(r"\W", "_", out.resolve().name) if name is None else name)
     pairs: list[Pair] = []
     for log in logs:

@@ -332,6 +332,13 @@ def test_a_log_without_good_records_says_so(tmp_path):
         gather([], "tuned")
 
 
+def test_an_architecture_that_is_none_is_refused(log, tmp_path):
+    words = ["export", str(log), "--to", "c", "-o", str(tmp_path / "out"), "--arch", "foo"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 1
+    assert "-arch needs a value such as -arch=sm_90, got 'foo'" in done.output
+
+
 def test_the_old_spelling_of_the_command_stays(log, tmp_path):
     out = tmp_path / "t4.json"
     words = ["export", str(log), "--format", "t4", "--task", "softmax.cpu", "-o", str(out)]
