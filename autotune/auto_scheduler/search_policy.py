@@ -251,7 +251,7 @@ class SketchPolicy(SearchPolicy):
         return found
 
     def _chosen(self, count: int) -> list[RecordedState]:
-        """Return what the model of a script likes best, with a few states drawn at random."""
+        """Return the states that a script's model ranks first, with a few drawn at random."""
         drawn = self.sample_initial_population()
         liked = self.evolutionary_search(drawn, count + len(self.measured))
         found = {each.key: each for each in map(recorded, [*liked, *drawn])}

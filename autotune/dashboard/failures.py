@@ -56,7 +56,7 @@ def _words(selection: Selection, place: int) -> str:
 
 
 def message_of(selection: Selection, place: int, run: Any) -> str:
-    """Return what a trial's failure says; empty where it did not fail."""
+    """Return the message of a trial's failure; empty where it did not fail."""
     row = int(selection.number[place]) - 1
     code = int(run.trials.column("message")[row])
     return run.messages.texts[code] if code >= 0 else ""

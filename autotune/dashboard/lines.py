@@ -119,7 +119,7 @@ def is_recorded(task: object) -> TypeGuard[RecordedTask]:
 
 
 def name_of(task: Workload | RecordedTask) -> Name:
-    """Return what was tuned."""
+    """Return the name of the workload of a trial."""
     if isinstance(task, Task):
         title = f"{task.name} {_shown(task.args)}"
         return Name("template", json.dumps([task.name, task.args], default=repr), _short(title))

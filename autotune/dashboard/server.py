@@ -250,7 +250,7 @@ class Bounded(HTTPServer):
 
 
 def application(hub: Hub, guard: Guard, port: int) -> Application:
-    """Return what answers requests."""
+    """Return the web application, which answers requests."""
     names = [name for name in assets() if name != "index.html"]
     return Application(
         [

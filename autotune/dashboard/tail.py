@@ -53,7 +53,7 @@ class Tail:
         self._taken = False
 
     def news(self) -> News:
-        """Return what is new, at most so much that it takes a moment; never raises OSError."""
+        """Return the lines that are new, limited to a moment's work; never raises OSError."""
         try:
             # A pipe would be waited for, and is no log.
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

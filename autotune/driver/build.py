@@ -75,7 +75,7 @@ def build(
 
 
 def _target(what: object, given: Target | str | None) -> Target:
-    """Return what to build for: what was asked for, what is around, or TVM's default."""
+    """Return the target: the given one, that of the context, or TVM's default."""
     found = Target(given) if given is not None else Target.current()
     if found is not None:
         return found

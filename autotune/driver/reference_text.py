@@ -49,7 +49,7 @@ def _known(value: object) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _source(code: CodeType, former: bool) -> str:
-    """Return what a function computes; empty where its source is not known."""
+    """Return the source of a function; empty where it is not known."""
     write = ast.unparse if former else _written
     return "; ".join([write(node) for node in _nodes(code)])
 

@@ -268,7 +268,7 @@ def compile_emulated(
 
 
 def ptx_hint(source: str) -> str:
-    """Return what to do about inline PTX in a source that was refused; nothing if it has none."""
+    """Return advice on inline PTX in a source that was refused; empty if it has none."""
     if not re.search(r"\b(?:asm|__asm__)\b", source):
         return ""
     return "\n[the emulator takes no inline PTX: write another way under #ifdef AUTOTUNE_EMULATE]"

@@ -153,7 +153,7 @@ def _turn(folder: Path) -> Iterator[bool]:
 
 
 def _read_files(rules: Path) -> list[list[object]]:
-    """Return what the compiler read, by its rule for make."""
+    """Return the files that the compiler read, by its rule for make."""
     _, _, names = rules.read_text().replace("\\\n", " ").partition(":")
     return [_state(name) for name in names.split()]
 

@@ -80,7 +80,7 @@ def to_plain(value: object) -> object:
 
 
 def from_plain(kind: type[Made], data: object) -> Made:
-    """Return what `to_plain` was given.
+    """Return the value that `to_plain` encoded.
 
     Raises:
         FleetError: the data is malformed; the sender may be of another version.

@@ -155,7 +155,7 @@ def _say_others(target: Target, counted: list[tuple[str, int]]) -> None:
 
 
 def _wanted(target: Target, device_class: str | None) -> Needs:
-    """Return what running kernels for a target requires of a device."""
+    """Return the requirements of a target on the device that runs its kernels."""
     if target.backend.device == "cpu":
         return Needs("run", device="cpu", device_class=device_class)
     arch = target.arch.rstrip("af")

@@ -83,7 +83,7 @@ def an_object(value: object, what: str, where: Path) -> Mapping[str, object]:
 
 
 def kind_of(value: object) -> str:
-    """Return what JSON calls the kind of a value."""
+    """Return the name of a value's kind in JSON."""
     match value:
         case None:
             return "null"

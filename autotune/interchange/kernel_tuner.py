@@ -64,7 +64,7 @@ def read_kernel_tuner(path: LogPath) -> Trials:
 
 
 def trials_of(data: object, where: Path) -> Trials:
-    """Return what the JSON of a cache says; see `read_kernel_tuner`."""
+    """Return the trials in the JSON of a cache; see `read_kernel_tuner`."""
     top = an_object(data, "a cache of Kernel Tuner", where)
     entries = an_object(top.get("cache"), "'cache'", where)
     keys = top.get("tune_params_keys")

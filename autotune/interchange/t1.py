@@ -93,7 +93,7 @@ def read_t1(path: LogPath) -> Problem:
 
 
 def problem_of(data: object, where: Path) -> Problem:
-    """Return what the JSON of a description says; see `read_t1`."""
+    """Return the problem in the JSON of a description; see `read_t1`."""
     top = an_object(data, "a T1 file", where)
     space = an_object(top.get("ConfigurationSpace"), "'ConfigurationSpace'", where)
     kernel = an_object(top.get("KernelSpecification"), "'KernelSpecification'", where)

@@ -70,7 +70,7 @@ def read_t4(path: LogPath) -> Trials:
 
 
 def trials_of(data: object, where: Path) -> Trials:
-    """Return what the JSON of a file of results says; see `read_t4`."""
+    """Return the trials in the JSON of a file of results; see `read_t4`."""
     top = an_object(data, "a file of T4", where)
     results = top.get("results")
     if not isinstance(results, list):

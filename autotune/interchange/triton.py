@@ -65,7 +65,7 @@ def read_triton(path: LogPath) -> Trials:
 
 
 def trials_of(data: object, where: Path) -> Trials:
-    """Return what the JSON of a cache says; see `read_triton`."""
+    """Return the trials in the JSON of a cache; see `read_triton`."""
     top = an_object(data, "a file of Triton's autotuner", where)
     rows, key = top.get("configs_timings"), top.get("key")
     if not isinstance(rows, list) or not isinstance(key, list):

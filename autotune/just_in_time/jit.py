@@ -92,7 +92,7 @@ class Jit:
             self._choice(args)(*args, stream=stream)
 
     def choice(self, *args: object, **named: object) -> ChosenKernel:
-        """Return what a call with these arguments runs, and where it comes from."""
+        """Return the kernel that a call with these arguments runs, and its origin."""
         if named:
             args = in_order(self.__name__, self._key, args, named)
         return self._choice(args)
@@ -139,7 +139,7 @@ class Jit:
         return self._target or Target.current() or _device_of(args).target
 
     def _asked(self, args: tuple[object, ...]) -> CallRequest:
-        """Return what a call with these arguments asks for."""
+        """Return the request of a call with these arguments."""
         return self._source.asked(self._given(args), args, self._target_of(args))
 
     def _given(self, args: Sequence[object]) -> object:

@@ -278,7 +278,7 @@ class Kernel:
         )
 
     def parameters(self, one: KernelCall) -> tuple[Argument | Workspace, ...]:
-        """Return what one of the calls passes, in order."""
+        """Return the arguments that one of the calls passes, in order."""
         known = self._known()
         return tuple([known[name] for name in one.args])
 

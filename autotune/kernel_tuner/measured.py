@@ -42,7 +42,7 @@ class Measured:
         return found
 
     def runner(self, values: Sequence[npt.NDArray[Any]]) -> LocalRunner:
-        """Return what measures, on these values of the arguments."""
+        """Return the runner that measures, on these values of the arguments."""
         energy = [each.continuous_duration for each in self.observers if each.energy]
         # Scripts expect the energy of all configurations, also of slow ones.
         timing = (

@@ -34,7 +34,7 @@ class Wanted:
     energy: bool
 
     def objective(self, result_of: Callable[[MeasureInput, MeasureResult], Result]) -> Objective:
-        """Return what the strategy minimises."""
+        """Return the objective that the strategy minimises."""
         if self.name == "time":
             return TIME
 

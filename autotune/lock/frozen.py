@@ -68,7 +68,7 @@ def pinned(target: Target | None, workload: Workload, attempt: Attempt | None) -
 
 
 def known(target: Target | None, workload: Workload) -> ConfigEntity | None:
-    """Return what `pinned` gives, or None where it would raise because nothing is there."""
+    """Return the result of `pinned`, or None where it would raise as nothing is there."""
     asked = None if target is None else Target(target)
     wanted = None if asked is None else device_class_of(asked)
     _, (entries, _) = _lock()

@@ -170,7 +170,7 @@ class Pipeline:
         return self.in_turn()
 
     def cut_off(self) -> list[MeasureInput]:
-        """Return what was submitted and has no result; after `close`, that will have none."""
+        """Return the trials without a result; after `close`, those that will have none."""
         return [trial.measure_input for trial in self._trials if not _is_good(trial)]
 
     def leave(self) -> list[Pair]:

@@ -115,7 +115,7 @@ def check(
 
 
 def _given(name: str, place: Placement, value: object) -> object:
-    """Return what an input gets, rounded to its dtype."""
+    """Return the value of an input, rounded to its dtype."""
     try:
         with np.errstate(over="ignore"):
             numbers = np.asarray(value, place.dtype)

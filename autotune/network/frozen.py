@@ -36,7 +36,7 @@ class Pins:
         self._class = device_class_of(target)
 
     def entry(self, function: FusedFunction) -> LockedFunction | None:
-        """Return what is locked of a function on this kind of device."""
+        """Return the lock's entry of a function for this kind of device."""
         same = [e for e in self._every if e.signature == function.signature]
         here = [e for e in same if e.device_class == self._class]
         return next((e for e in here if e.target == str(self.target)), here[0] if here else None)

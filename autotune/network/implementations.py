@@ -109,7 +109,7 @@ class Implementation:
     keeps: bool = False
 
     def offer(self, layer: Layer) -> Offer | None:
-        """Return what the template does of a layer, or None."""
+        """Return the template's offer for a layer, or None."""
         serves = (
             self._has(self.layouts, layer.layout)
             and (self.dtypes is None or layer.dtypes <= self.dtypes)
@@ -252,7 +252,7 @@ def _kind_of(target: Target) -> str:
 
 
 def offers_of(function: FusedFunction, target: Target) -> list[FunctionOffer]:
-    """Return what templates do of a function, each with as much of it as it can.
+    """Return the offers of templates for a function, each for as much of it as it can.
 
     Raises:
         TemplateError: a matcher gives arguments that its template does not take.

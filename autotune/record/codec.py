@@ -181,7 +181,7 @@ def _result(numbers: object, rest: dict[str, object]) -> MeasureResult:
 
 
 def _cost(numbers: object, result: MeasureResult) -> float:
-    """Return what AutoTVM calls the cost of a configuration."""
+    """Return the cost of a configuration in AutoTVM's sense."""
     costs = result.costs
     return sum(costs) / len(costs) if costs else mean_cost(row_of_json(numbers)[0])
 

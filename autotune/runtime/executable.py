@@ -66,7 +66,7 @@ class Executable(ABC):
 
     @abstractmethod
     def sampler(self, buffers: Buffers, options: TimeOptions) -> Sampler:
-        """Return what takes single samples, for timing several kernels interleaved."""
+        """Return a sampler, which takes single samples, for timing kernels interleaved."""
 
     def time(self, buffers: Buffers, options: TimeOptions | None = None) -> Timing:
         """Time the kernel on ``buffers``; afterwards outputs hold the last run's values."""

@@ -81,7 +81,7 @@ class Program(ABC):
 
     @abstractmethod
     def sampler(self) -> Sampler:
-        """Return what takes samples of whole runs."""
+        """Return a sampler of whole runs."""
 
 
 def view(block: NDArray, offset: int, shape: Sequence[int], dtype: str) -> NDArray:

@@ -28,7 +28,7 @@ Rows = dict[str, Any]
 
 
 def prefix_of(library: str, number: int) -> str:
-    """Return what the names of a kernel's functions begin with."""
+    """Return the prefix of the names of a kernel's functions."""
     return f"{library}_k{number}"
 
 

@@ -349,7 +349,7 @@ def _check_output(name: str, output: object) -> None:
 
 
 def _reference(output: object) -> Reference:
-    """Return what a template's output says of the right answer."""
+    """Return the reference that a template's output has."""
     if isinstance(output, (tuple, list)):
         arguments = _arguments(output)
         return Computed(arguments) if arguments else NO_REFERENCE

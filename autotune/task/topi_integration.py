@@ -169,7 +169,7 @@ def _behind(outs: Iterable[Tensor]) -> list[Tensor]:
 
 
 def _outputs(output: object) -> list[Tensor]:
-    """Return what a compute half returned as a list."""
+    """Return the outputs of a compute half as a list."""
     given = output if isinstance(output, list | tuple) else [output]
     outs = [each for each in given if isinstance(each, Tensor)]
     if not outs or len(outs) < len(given):

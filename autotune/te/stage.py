@@ -97,7 +97,7 @@ class Stage(LoopPrimitives):
         self.attach_iter = None
 
     def set_scope(self, scope: str) -> Stage:
-        """Return what memory holds the result: global, shared, local or warp.
+        """Set the memory that holds the result: global, shared, local or warp; return the stage.
 
         for i: A[i] = ...  ->  for i: A[i] = ...  # A: float32[n] @shared
         """

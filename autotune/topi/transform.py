@@ -59,7 +59,7 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
 
 
 def _order(ndim: int, axes: Sequence[int] | None) -> list[int]:
-    """Return what `transpose` does: for each dimension of the result, the one that it was."""
+    """Return the order of `transpose`: for each dimension of the result, the one it was."""
     check = asks("transpose")
     given = [] if axes is None else check_list(check, "axes", axes, "a list of axes")
     if not given:

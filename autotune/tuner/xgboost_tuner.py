@@ -196,7 +196,7 @@ class XGBTuner(PointTuner):
         return len(rates) >= FEWEST and sum(rate > 0 for rate in rates.values()) >= LEAST
 
     def _first(self) -> list[int]:
-        """Return what to try before the model knows anything of this task.
+        """Return the points to try before the model knows anything of this task.
 
         What runs untuned comes first: the final race wants it measured, and where its author
         estimates well, its neighbours are the place to look.

@@ -70,7 +70,7 @@ def run(
 
 
 def _output(process: subprocess.Popen[str], deadline: Deadline) -> str:
-    """Return what a process printed to its end."""
+    """Return the output of a process to its end."""
     while True:
         try:
             return process.communicate(timeout=min(deadline.left_s(), LOOK_S))[0]

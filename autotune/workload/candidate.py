@@ -47,5 +47,5 @@ def key_from_json(value: object) -> str:
 
 
 def key_order(key: str) -> tuple[int, str]:
-    """Return what keys are sorted by: indices as numbers, shorter texts first."""
+    """Return the sort key of a candidate's key: indices as numbers, shorter texts first."""
     return len(key), key

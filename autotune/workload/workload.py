@@ -60,7 +60,7 @@ class Workload(Hashable, Protocol):
         return ()
 
     def default(self) -> Candidate | None:
-        """Return what is used where nothing was tuned, with which the best is compared."""
+        """Return the candidate used where nothing was tuned, with which the best is compared."""
         return None
 
     def own(self, candidate: Candidate) -> Candidate:

@@ -85,11 +85,11 @@ class AccessAnalyzer:
         return _reached(op, self.readers, inlined)
 
     def producers(self, op: Operation, inlined: Container[Operation] = NOTHING) -> list[Operation]:
-        """Return what an operation reads, looking through those that are inlined."""
+        """Return the operations that an operation reads, looking through inlined ones."""
         return _reached(op, self.sources, inlined)
 
     def direct_producers(self, op: Operation) -> list[Operation]:
-        """Return what the body of an operation reads."""
+        """Return the operations that the body of an operation reads."""
         return self.sources[op][:]
 
     def elementwise_match(self, op: Operation, target: Operation) -> bool:
@@ -140,7 +140,7 @@ _FACTS: WeakKeyDictionary[Operation, AccessFacts] = WeakKeyDictionary()
 
 
 def facts_of(op: Operation) -> AccessFacts:
-    """Return what the body of an operation allows."""
+    """Return the facts of an operation that follow from its body."""
     known = _FACTS.get(op)
     if known is None:
         known = _FACTS[op] = _found_facts(op)

@@ -48,7 +48,7 @@ class IndexPattern:
 
 
 def reads_of(op: Operation) -> Reads:
-    """Return what an operation reads, in order of first use, and the indices of each read."""
+    """Return the tensors that an operation reads, in order of first use, with all indices."""
     known = _READS.get(op)
     if known is None:
         known = _READS[op] = _found_reads(op)

@@ -47,7 +47,7 @@ class LayoutRewriteOption(IntEnum):
     def get_target_default(
         target: str | Target, in_relay_integration: bool = False
     ) -> LayoutRewriteOption:
-        """Return what is usual: weights are rewritten on a CPU, and not on a GPU."""
+        """Return the default of a target: weights are rewritten on a CPU, and not on a GPU."""
         if "cpu" not in Target(target).keys and Target(target).device_name != "mali":
             return LayoutRewriteOption.NO_REWRITE
         if in_relay_integration:

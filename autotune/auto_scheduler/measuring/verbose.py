@@ -36,7 +36,7 @@ def result_text(result: MeasureResult) -> str:
 def trial_text(
     number: int, gflops: float, best_gflops: float, result: MeasureResult, state: str
 ) -> str:
-    """Return what `verbose` 2 shows of one trial: its number, its rate, its result, its loops.
+    """Return the text of `verbose` 2 for one trial: its number, its rate, its result, its loops.
 
     Args:
         number: of the trial in the run, from 1.

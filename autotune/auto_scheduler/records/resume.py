@@ -89,7 +89,7 @@ class Definition:
         return self._others[key]
 
     def said(self) -> str:
-        """Return what is said of the records of an older definition; nothing if there is none."""
+        """Return the message about records of an older definition; empty if there are none."""
         if not self._older:
             return ""
         return f"; {len(self._older)} records of an older definition of it were ignored"

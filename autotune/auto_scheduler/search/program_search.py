@@ -64,7 +64,7 @@ class AnalyticalCostModel(Protocol):
         ...
 
     def limits(self) -> RowLimits:
-        """Return what rows have to keep."""
+        """Return the limits of feasible rows."""
         ...
 
 
@@ -112,7 +112,7 @@ class ProgramSearch:
         return True
 
     def trials(self) -> Trials | None:
-        """Return what was measured, None if nothing was; each row is estimated once."""
+        """Return the measured trials, None if there are none; each row is estimated once."""
         count, known = len(self.seconds), self._trials
         start = 0 if known is None else len(known.seconds)
         if count > start:

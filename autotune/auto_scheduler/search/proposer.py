@@ -286,12 +286,12 @@ class Proposer:
         return distinct(np.concatenate([parents, repaired]))
 
     def _from_similar_tasks(self) -> list[tuple[int, Row]]:
-        """Return what was fastest of similar tasks and was not proposed yet."""
+        """Return the fastest rows of similar tasks that were not proposed yet."""
         known = [] if self.member is None else self.member.elites()
         return [(at, row) for at, row in known if row.tobytes() not in self.programs[at].seen]
 
     def _first(self, pools: Sequence[_Pool], count: int) -> list[tuple[int, Row]]:
-        """Return what is tried in the first batch whatever the models say."""
+        """Return the rows of the first batch that are tried whatever the models say."""
         if self.member is None or any(searched.rows for searched in self.programs):
             return []
         plain = [replace(pool, scores=pool.estimated) for pool in pools]

@@ -126,7 +126,7 @@ class StackedCostModel:
         return self._of(rows).apart(rows[:, :-1])
 
     def limits(self) -> RowLimits:
-        """Return what rows of a stack have to keep, for a `RowSampler`."""
+        """Return the limits of feasible rows of a stack, for a `RowSampler`."""
         budgets = self._members[0].limits().budgets
         return RowLimits(budgets, self.repair, self.feasible, self.apart)
 

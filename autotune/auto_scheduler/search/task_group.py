@@ -124,7 +124,7 @@ class GroupMember:
             self.group.model.learn(self.key, *known.columns)
 
     def elites(self) -> list[tuple[int, Row]]:
-        """Return what was fastest of similar tasks, as programs and rows of this one, each once.
+        """Return the fastest rows of similar tasks, as programs and rows of this one, each once.
 
         The fastest of each come first, those of the most similar task before others.
         """

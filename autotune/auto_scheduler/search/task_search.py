@@ -28,7 +28,7 @@ def proposer_of(
     ranks: bool = True,
     shared: SharedTrials | None = None,
 ) -> Proposer:
-    """Return what proposes states of sketches.
+    """Return the proposer of the search of a task.
 
     Args:
         task: what is searched.

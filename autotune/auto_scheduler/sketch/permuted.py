@@ -138,7 +138,7 @@ def _begins(index: Expr, axis: IterVar) -> bool:
 
 
 def _single(op: Operation) -> dict[Var, Expr]:
-    """Return what the axes are that have one iteration."""
+    """Return the values of axes that have a single iteration."""
     axes = [each for each in (*op.axis, *op.reduce_axis) if extent_of(each) == 1]
     return {each.var: as_expr(0) if each.dom is None else each.dom.min for each in axes}
 

@@ -224,7 +224,7 @@ def _is_matrix(indices: Sequence[Expr], own: IterVar, found: Product) -> bool:
 
 
 def _factors(body: Reduce) -> tuple[ProducerLoad, ProducerLoad] | None:
-    """Return what a sum multiplies, if that are 16-bit floats, or floats that are cut to TF32."""
+    """Return the factors of a sum, if they are 16-bit floats, or floats cut to TF32."""
     match body.sources:
         case (Mul(Cast(ProducerLoad() as a), Cast(ProducerLoad() as b)),):
             dtypes: tuple[str, ...] = _SHORT

@@ -26,7 +26,7 @@ class Allocation(Protocol):
         ...
 
     def worth(self, tasks: Sequence[TaskProgress], index: int) -> float:
-        """Return what a round of a task promises, to be compared with that of another."""
+        """Return the expected gain of a round of a task, to be compared with those of others."""
         ...
 
 

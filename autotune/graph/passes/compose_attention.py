@@ -67,7 +67,7 @@ def _past_reshapes(reader: GraphReader, value: Value) -> Value | None:
 
 
 def _scores(reader: GraphReader, weights: Value) -> _Scores | None:
-    """Return what the scores are whose softmax weights are."""
+    """Return the scores of which ``weights`` are the softmax."""
     before = _past_reshapes(reader, weights)
     softmax = reader.made_by(before, ops.Softmax) if before else None
     if softmax is None or isinstance(softmax.op, ops.LogSoftmax):

@@ -41,7 +41,7 @@ def norm(reader: GraphReader, node: Node, inputs: tuple[Value, ...]) -> Value | 
 
 
 def _under_root(reader: GraphReader, value: Value) -> Value | None:
-    """Return what a square root is taken of."""
+    """Return the argument of a square root."""
     if root := reader.made_by(value, ops.Sqrt):
         return root.inputs[0]
     power = reader.made_by(value, ops.Power)
@@ -49,7 +49,7 @@ def _under_root(reader: GraphReader, value: Value) -> Value | None:
 
 
 def _under_inverse(reader: GraphReader, value: Value) -> Value | None:
-    """Return what the inverse of a square root is taken of."""
+    """Return the argument of the inverse of a square root."""
     if root := reader.made_by(value, ops.Rsqrt):
         return root.inputs[0]
     if power := reader.made_by(value, ops.Power):

@@ -34,7 +34,7 @@ class Message:
     divides: bool = False
 
     def meet(self, other: Message | None) -> Message | None:
-        """Return what both allow."""
+        """Return the message that both consumers allow."""
         if other is None or other.axis != self.axis:
             return None
         return Message(self.axis, self.positive or other.positive, self.divides or other.divides)

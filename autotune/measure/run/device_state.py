@@ -111,7 +111,7 @@ class DeviceState:
         return kept.inspection
 
     def inspector(self) -> Inspector:
-        """Return what compares arrays on this device."""
+        """Return the inspector, which compares arrays on this device."""
         self._inspector = self._inspector or Inspector(self.device)
         return self._inspector
 
@@ -172,7 +172,7 @@ class DeviceState:
         return executable.sampler(buffers, options)
 
     def watch(self) -> HostWatch:
-        """Return what watches the host's load while a CPU kernel is timed; None for a GPU."""
+        """Return the watch on the host's load while a CPU kernel is timed; None for a GPU."""
         return HostWatch(self.device.kind == "cpu")
 
     def forget(self) -> None:

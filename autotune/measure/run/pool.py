@@ -137,7 +137,7 @@ class RunPool:
         return self._devices[on_host]
 
     def _met(self, workload: Workload, plan: RunPlan, devices: AnyDevices) -> WorkloadState:
-        """Return what is to be known of a workload that is new."""
+        """Return the state of a workload that is new."""
         oracle = Oracle(plan.seed, plan.ref_input, plan.options.verify, self._loops)
         run = partial(self._run, devices, plan.options)
         state = WorkloadState(workload, oracle, len(plan.devices), run, self._work)

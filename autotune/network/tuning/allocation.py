@@ -21,7 +21,7 @@ _UNTRIED, _HOPELESS = 0.5, 100.0
 
 
 def next_arm(functions: Sequence[Tuned]) -> tuple[Tuned, Arm] | None:
-    """Return what to tune next, or None where nothing is left to try.
+    """Return the arm to tune next, or None where nothing is left to try.
 
     Functions of which a round is under way wait for its end.
 

@@ -225,7 +225,7 @@ class _Tuning:
                 session.prepare(first)
 
     def _untuned_s(self) -> dict[str, float]:
-        """Return what each function takes untuned, all its calls together, by its signature."""
+        """Return the untuned seconds of each function, of all its calls, by its signature."""
         begun = time.monotonic()
         instance = self.variants.of({}).instance()
         instance.run()  # a first run maps memory

@@ -181,7 +181,7 @@ class Buffers:
         return tuple(one.numpy() for a, one in pairs if a.role != "in")
 
     def read_inputs(self) -> tuple[HostArray, ...]:
-        """Return what the kernel was given to read, in order."""
+        """Return the inputs of the kernel as they are now, in order."""
         return tuple(
             self._initial.get(i, self.sets[0][i]).numpy()
             for i, a in enumerate(self.args)

@@ -193,7 +193,7 @@ def _compile(kernel: Kernel, recipe: Recipe, timeout_s: float) -> CacheEntry:
 
 
 def _artifact(kernel: Kernel, path: Path, log: str) -> bytes:
-    """Return what the compiler wrote.
+    """Return the bytes that the compiler wrote.
 
     Raises:
         CompilerCrashed: nothing, though it reports success; no verdict on the source.

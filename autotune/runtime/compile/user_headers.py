@@ -142,7 +142,7 @@ def _search(flags: tuple[str, ...]) -> tuple[list[str], list[str]]:
 
 
 def _header(path: str) -> _Header | None:
-    """Return what is known of a header, or None where there is none."""
+    """Return the description of a header, or None where there is none."""
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):

@@ -116,7 +116,7 @@ class CpuExecutable(Executable):
         )
 
     def sampler(self, buffers: Buffers, options: TimeOptions) -> CpuSampler:
-        """Return what takes single samples."""
+        """Return a sampler, which takes single samples."""
         return CpuSampler(self, buffers, options)
 
     def close(self) -> None:

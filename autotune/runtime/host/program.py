@@ -92,7 +92,7 @@ class HostProgram(Program):
             executable.check_fault()
 
     def sampler(self) -> HostProgramSampler:
-        """Return what times whole runs."""
+        """Return a sampler of whole runs."""
         return HostProgramSampler(self)
 
 

@@ -158,7 +158,7 @@ class CudaExecutable(Executable):
             launched()
 
     def sampler(self, buffers: Buffers, options: TimeOptions) -> CudaSampler:
-        """Return what takes single samples."""
+        """Return a sampler, which takes single samples."""
         return CudaSampler(self, buffers, options)
 
     def close(self) -> None:

@@ -229,7 +229,7 @@ class CudaProgram(Program):
         return graph, events
 
     def sampler(self) -> CudaProgramSampler:
-        """Return what times whole runs."""
+        """Return a sampler of whole runs."""
         return CudaProgramSampler(self)
 
 

@@ -175,7 +175,7 @@ class ExpressionBuilder:
 
 
 def neutral(function: Function) -> int:
-    """Return what changes no sum (0), or no product (1)."""
+    """Return the neutral element of a sum (0), or of a product (1)."""
     return 0 if function is operator.add else 1
 
 

@@ -140,7 +140,7 @@ class Tracer:
         return self._script[depth]
 
     def _here(self) -> Tree | None:
-        """Return what stands at the end of the path."""
+        """Return the tree at the end of the path."""
         if not self._path:
             return self._root
         decision, outcome = self._path[-1]
@@ -202,7 +202,7 @@ class AskedKnob:
         self._tracer = tracer
 
     def entity(self, kind: type[Entity], value: Callable[[], object]) -> StandIn:
-        """Return what stands for an entity."""
+        """Return the stand-in for an entity."""
         return StandIn(kind, value, _refuse)
 
     def number(self, table: npt.NDArray[np.generic]) -> object:

@@ -104,7 +104,7 @@ class TransformSpace(Collection[Entity]):
         raise SpaceError(f"{self!r} has no tiles to choose; only a split has, got {limits}")
 
     def imitation(self, entity: Entity) -> Entity | None:
-        """Return what is most like the choice made for another workload, or None."""
+        """Return the entity most like the choice made for another workload, or None."""
         index = self.find(entity)
         return None if index is None else self[index]
 
@@ -115,7 +115,7 @@ class TransformSpace(Collection[Entity]):
     # ---- what filters and models see
 
     def traced(self, asked: StandInMaker) -> object:
-        """Return what a filter sees of the knob when it is called once for many entities."""
+        """Return the stand-in for the knob in a filter that is called once for many entities."""
         return asked.one_of(Elements(len(self), self.__getitem__))
 
     def element_codes(self, position: int) -> IntTable:

@@ -172,7 +172,7 @@ def default_of(result: MeasureResult) -> float | None:
 
 
 def trial_of(result: MeasureResult) -> float | None:
-    """Return what the winner of a race took in its own trial; None of any other record."""
+    """Return the seconds of a race's winner in its own trial; None of any other record."""
     race = result.evidence.race
     return _time(race.trial) if race else None
 

@@ -373,7 +373,7 @@ class Run:
         return result
 
     def _result(self) -> TuneResult:
-        """Return what is known by now."""
+        """Return the result of the run so far."""
         best, board = self.scoreboard.best, self.scoreboard
         default = default_of(best[1]) if best else None
         if default is None and self._race.default is not None:

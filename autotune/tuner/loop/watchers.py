@@ -175,7 +175,7 @@ def _call(
 
 
 def _handlers(callbacks: Sequence[object], event: str) -> list[Callable[..., None]]:
-    """Return what is to be called for an event, in order."""
+    """Return the functions to call for an event, in order."""
     found = [_handler(callback, event) for callback in callbacks]
     return [one for one in found if one is not None]
 

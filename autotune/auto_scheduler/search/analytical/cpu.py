@@ -132,7 +132,7 @@ class CpuCostModel:
         return any(loop.name.endswith("@.1") for loop in around)
 
     def limits(self) -> RowLimits:
-        """Return what rows have to keep, for a `RowSampler`."""
+        """Return the limits of feasible rows, for a `RowSampler`."""
         budgets = []
         for tiled in self.tiled:
             steps = [self.program.step_of(axis.columns) for axis in tiled.data]

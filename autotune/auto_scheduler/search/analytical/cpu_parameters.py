@@ -67,7 +67,7 @@ class CpuParameters:
     @staticmethod
     @cache
     def here() -> CpuParameters:
-        """Return what is known of this machine; of an unknown one, that of most x86."""
+        """Return the parameters of this machine; of an unknown one, those of most x86 CPUs."""
         try:
             words = set(_CPUINFO.read_text("utf-8", "replace").split())
         except OSError:

@@ -169,7 +169,7 @@ class GpuCostModel:
         return [(sorted(columns), fits) for columns, fits in found]
 
     def limits(self) -> RowLimits:
-        """Return what rows have to keep, for a `RowSampler`."""
+        """Return the limits of feasible rows, for a `RowSampler`."""
         budgets = []
         for tiled in self.tiled:
             data = [self.program.step_of(axis.columns) for axis in tiled.data]

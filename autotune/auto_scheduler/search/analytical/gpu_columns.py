@@ -245,7 +245,7 @@ def traffic_of(
     written: Column,
     extents: list[Column],
 ) -> Traffic:
-    """Return what one input costs.
+    """Return the memory traffic of one input.
 
     Args:
         source: the input.

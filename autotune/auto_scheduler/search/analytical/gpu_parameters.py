@@ -49,7 +49,7 @@ class GpuParameters:
 
     @staticmethod
     def of(target: Target, params: HardwareParams) -> GpuParameters:
-        """Return what is known of the device of a task."""
+        """Return the parameters of the device of a task."""
         limits = target.limits
         optin = max(limits.shared_bytes_optin, params.max_shared_memory_per_block)
         return GpuParameters(

@@ -63,11 +63,11 @@ class ProductCostModel(ABC):
 
     @abstractmethod
     def budgets(self) -> Sequence[ProductLimit]:
-        """Return what products of numbers may be at most."""
+        """Return the largest allowed products of numbers of a row."""
 
     @abstractmethod
     def shape(self, rows: Rows) -> ProductShape:
-        """Return what rows are."""
+        """Return the shapes of the kernels of rows."""
 
     @property
     def tiles(self) -> bool:
@@ -88,7 +88,7 @@ class ProductCostModel(ABC):
         return sum(kernels.values()) + (own - self.device.launch_s if is_read else 0.0)
 
     def limits(self) -> RowLimits:
-        """Return what rows have to keep, for a `RowSampler`."""
+        """Return the limits of feasible rows, for a `RowSampler`."""
         return RowLimits(self.budgets(), self.repair, lambda rows: self.shape(rows).feasible)
 
     def repair(self, rows: Rows) -> Rows:

@@ -44,7 +44,7 @@ class TensorCoreCostModel(ProductCostModel):
         super().__init__(program, stage_id, device, (-2, -1))
 
     def budgets(self) -> Sequence[ProductLimit]:
-        """Return what products of numbers may be at most."""
+        """Return the largest allowed products of numbers of a row."""
         rows, columns, chunk = self.steps
         return [
             ProductLimit({rows: (0,), columns: (0,)}, _MOST_RESULTS / OWN),
@@ -53,7 +53,7 @@ class TensorCoreCostModel(ProductCostModel):
         ]
 
     def shape(self, rows: Rows) -> TensorShape:
-        """Return what rows are."""
+        """Return the shapes of the kernels of rows."""
         return TensorShape(self, rows)
 
 

@@ -58,7 +58,7 @@ class WarpgroupCostModel(ProductCostModel):
         return self.extents[2] % (self.product.depth if transposed else self.product.panel) == 0
 
     def budgets(self) -> Sequence[ProductLimit]:
-        """Return what products of numbers may be at most."""
+        """Return the largest allowed products of numbers of a row."""
         rows, runs, chunk = self.steps
         return [
             ProductLimit({rows: (0,), runs: (0,)}, _MOST_SUMS / 4),
@@ -81,7 +81,7 @@ class WarpgroupCostModel(ProductCostModel):
         return rows
 
     def shape(self, rows: Rows) -> WarpgroupShape:
-        """Return what rows are."""
+        """Return the shapes of the kernels of rows."""
         return WarpgroupShape(self, rows)
 
 

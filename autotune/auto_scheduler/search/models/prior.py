@@ -40,7 +40,7 @@ def gpu_prior(without: tuple[str, ...] = ()) -> Shipped | None:
 
 
 def columns_of(data: Mapping[str, npt.NDArray[np.generic]]) -> tuple[Features, Column]:
-    """Return what trees are fitted to of the trials in a file: all features, and residuals."""
+    """Return the training data of trees from the trials in a file: features and residuals."""
     tiled = np.ones((len(data["residuals"]), 1), np.float32)
     features = np.concatenate([data["features"], data["descriptors"], tiled], axis=1)
     return features.astype(np.float32), data["residuals"].astype(np.float64)

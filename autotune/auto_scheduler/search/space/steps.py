@@ -43,7 +43,7 @@ class Annotator:
         ]
 
     def program(self) -> Program:
-        """Return what was made."""
+        """Return the program of the steps that were applied."""
         return Program(self.state, tuple(sorted(self.slots, key=lambda slot: slot.step)))
 
     def stage(self, stage_id: int) -> Stage:
