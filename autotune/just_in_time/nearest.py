@@ -68,7 +68,7 @@ def imitated(task: Task, config: ConfigEntity) -> ConfigEntity | None:
     space = task.config_space
     digits = []
     for name, knob in space.space_map.items():
-        entity = knob.imitation(config[name]) if name in config else None
+        entity = knob.imitation(config.recorded[name]) if name in config else None
         digit = None if entity is None else knob.find(entity)
         if digit is None:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import FrozenInstanceError
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from autotune.errors import SpaceError
 from autotune.task.errors import KnobValueError
 from autotune.task.kinds import Entity, OtherOptionEntity, entity_from_json
 from autotune.task.knobs import entity_of
+from autotune.task.template_config import KnobValue
 from autotune.utils.check import shown
 
 
@@ -157,8 +158,8 @@ class ConfigEntity:
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
-    def __getitem__(self, name: str) -> Entity:
-        return entity_of(self._entity_map, name)
+    def __getitem__(self, name: str) -> KnobValue:
+        return cast(KnobValue, entity_of(self._entity_map, name))
 
     def __contains__(self, name: object) -> bool:
         return name in self._entity_map
