@@ -69,6 +69,13 @@ def opsets_of(imports: Iterable[Any]) -> Mapping[str, int]:
     return {_domain(each.domain): each.version for each in imports}
 
 
+def _extent(dim: Any) -> int | str:
+    """Return an extent, or the name of one that is open."""
+    if dim.HasField("dim_value") and dim.dim_value > 0:
+        return int(dim.dim_value)
+    return "" if dim.dim_param == "?" else str(dim.dim_param)  # several are called so
+
+
 def _domain(name: str) -> str:
     return "" if name in _OWN_DOMAINS else name
 
@@ -110,14 +117,7 @@ class _Reader:
         dtype = dtype_of(tensor.elem_type, f"input {proto.name!r}")
         if not tensor.HasField("shape"):
             return OnnxInput(proto.name, dtype, None)
-        shape = tuple(
-            [
-                each.dim_value
-                if each.HasField("dim_value") and each.dim_value > 0
-                else each.dim_param
-                for each in tensor.shape.dim
-            ]
-        )
+        shape = tuple([_extent(each) for each in tensor.shape.dim])
         return OnnxInput(proto.name, dtype, shape)
 
     def _node(self, proto: Any) -> OnnxNode:

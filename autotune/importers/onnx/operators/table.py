@@ -12,6 +12,7 @@ from autotune.importers.onnx.operators import (
     control,
     convolution,
     elementwise,
+    fourier,
     indexing,
     normalisation,
     pooling,
@@ -26,7 +27,8 @@ from autotune.importers.onnx.operators import (
 )
 
 _FAMILIES = (
-    activations, arithmetic, attention, control, convolution, elementwise, indexing, normalisation,
+    activations, arithmetic, attention, control, convolution, elementwise, fourier, indexing,
+    normalisation,
     pooling, products, quantised, recurrent, reductions, resizing, shapes, sorting,
 )  # fmt: skip
 
