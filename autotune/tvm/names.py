@@ -92,7 +92,7 @@ _GONE = {
         auto_scheduler.task_scheduler.droplet_exploitation""",
     "download a log of TopHub, and pass it to autotune.apply_history_best(path)": """
         autotvm.tophub""",
-    "export the model to ONNX, as tf2onnx or mxnet.onnx do, and read that file": """
+    "export the model to ONNX, as tf2onnx or mxnet.onnx do, and read it by from_onnx": """
         relay.frontend.from_caffe relay.frontend.from_caffe2 relay.frontend.from_coreml
         relay.frontend.from_darknet relay.frontend.from_keras relay.frontend.from_mxnet
         relay.frontend.from_oneflow relay.frontend.from_paddle relay.frontend.from_tensorflow
@@ -100,8 +100,6 @@ _GONE = {
     "extents are constant: build the network once for each shape that comes": "relay.Any",
     "print(module) lists the nodes of a network, library.report() the time of each kernel": """
         contrib.relay_viz""",
-    "there are no importers of models; build the network with the operators of relay": """
-        relay.frontend.from_onnx relay.frontend.from_pytorch""",
     "relay.build compiles, graph_executor.GraphModule runs; passes are chosen at compilation": """
         relay.create_executor relay.vm""",
     "use te.compute for the gradient": "te.gradient",

@@ -13,13 +13,14 @@ N4 = (1, 7, 6, 4)
 CASES = [
     *[(OPERATORS[name](), (2, 3)) for name in (
         "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos", "floor", "ceil",
-        "abs", "negative", "copy", "nn.relu", "nn.leaky_relu", "nn.gelu", "nn.silu",
+        "abs", "negative", "copy", "tan", "sinh", "cosh", "asin", "acos", "atan", "trunc",
+        "nearbyint", "sign", "isnan", "isinf", "logical_not", "nn.relu", "nn.leaky_relu", "nn.gelu", "nn.silu",
     )],
     (ops.Clip(0.2, 0.8), (2, 3)),
     (ops.Gelu("tanh"), (2, 3)),
     (ops.Cast("float64"), (2, 3)),
     *[(OPERATORS[name](), (2, 3), (1, 3)) for name in (
-        "add", "subtract", "multiply", "divide", "power", "maximum", "minimum",
+        "add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "mod", "floor_mod",
     )],
     *[(OPERATORS[name](), (2, 3), (3,)) for name in (
         "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
@@ -108,7 +109,7 @@ def test_type_reference_and_expression_agree(case):
     op, *shapes = case
     rng = np.random.default_rng(0)
     arrays = [rng.uniform(0.1, 1, shape).astype("float32") for shape in shapes]
-    if op.name in ("abs", "negative", "nn.relu", "nn.leaky_relu", "nn.prelu"):
+    if op.name in ("abs", "negative", "sign", "nn.relu", "nn.leaky_relu", "nn.prelu"):
         arrays[0] -= 0.5
     if op.name == "where":
         arrays[0] = (arrays[0] > 0.5).astype("float32")
@@ -126,6 +127,34 @@ def test_type_reference_and_expression_agree(case):
         computed = evaluate(tensor, list(zip(placeholders, arrays, strict=True)))
         np.testing.assert_allclose(computed, array, rtol=2e-4, atol=2e-5)
     assert op.flop(*types, *expected) >= 0
+
+
+OF_WHOLE_NUMBERS = (
+    "trunc_divide", "floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift",
+    "right_shift", "logical_and", "logical_or", "logical_xor",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*OF_WHOLE_NUMBERS, "mod", "floor_mod"])
+def test_expressions_of_whole_numbers_and_bools_are_their_references(name):
+    op = OPERATORS[name]()
+    a, b = np.array([[-7, 7, 5], [0, -6, 3]], "int32"), np.array([2, 3, 1], "int32")
+    if name.startswith("logical"):
+        a, b = a > 0, b > 1
+    elif "divide" in name or "mod" in name:
+        b = np.array([2, -3, 1], "int32")
+    given = [te.placeholder(x.shape, x.dtype.name) for x in (a, b)]
+    computed = evaluate(op.compute(*given), list(zip(given, (a, b), strict=True)))
+    np.testing.assert_array_equal(computed, op.reference(a, b))
+    assert op.infer(*[TensorType(x.shape, x.dtype.name) for x in (a, b)]).dtype == computed.dtype
+
+
+def test_halves_round_to_even_and_signs_keep_what_is_not_a_number():
+    x = np.array([0.5, 1.5, -2.5, np.nan, -0.1], "float32")
+    given = te.placeholder(x.shape, x.dtype.name)
+    for op in (ops.Nearbyint(), ops.Sign(), ops.Trunc(), ops.IsNan()):
+        computed = evaluate(op.compute(given), [(given, x)])
+        np.testing.assert_array_equal(computed, op.reference(x))
 
 
 @pytest.mark.parametrize(("tile", "padding"), [(2, 1), (4, 1), (4, 0), (3, 2)])
@@ -187,7 +216,7 @@ def test_every_operator_is_in_a_case_or_replaced_before_kernels_are_made():
     checked = {case[0].name for case in CASES}
     left = {name for name, op in OPERATORS.items() if name not in checked}
     replaced = {"nn.batch_norm", "nn.dropout", "nn.winograd_weight_nhwc"}
-    assert left - replaced == {"take", "full"}
+    assert left - replaced == {"take", "full", *OF_WHOLE_NUMBERS}
 
 
 def test_take_limits_its_indices_and_full_writes_one_value():

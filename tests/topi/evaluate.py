@@ -23,6 +23,7 @@ from autotune.te import ComputeOp
 BINARY = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide,
     "FloorDiv": np.floor_divide, "FloorMod": np.mod, "TruncMod": np.fmod,
+    "TruncDiv": lambda a, b: np.abs(a) // np.abs(b) * (np.sign(a) * np.sign(b)),
     "Min": np.minimum, "Max": np.maximum, "EQ": np.equal, "NE": np.not_equal,
     "LT": np.less, "LE": np.less_equal, "GT": np.greater,
     "GE": np.greater_equal,

@@ -1,6 +1,6 @@
 """Operators on known numbers: the shape arithmetic of exported models, computed at once.
 
-Shapes may have no elements (that of a scalar), and so may slices of them; values of a graph may not.
+Shapes may have no elements (that of a scalar), and slices of them; values of a graph may not.
 """
 
 from __future__ import annotations
@@ -113,8 +113,9 @@ def _tile(call: Call) -> Array:
 
 
 def _range(call: Call) -> Array:
-    start, limit, delta = [each.reshape(()) for each in _arrays(call)]
-    return np.arange(start, limit, delta, start.dtype)
+    start, limit, delta = [each.reshape(())[()] for each in _arrays(call)]
+    count = max(int(np.ceil((limit - start) / delta)), 0)
+    return np.asarray(start + np.arange(count) * delta).astype(start.dtype)
 
 
 def _reduction(function: Callable[..., Any], since: int) -> Callable[[Call], Operand]:

@@ -88,7 +88,7 @@ class Signature:
                         f"from_onnx: dimension {name!r} must be a whole number of at least 1, got "
                         f"{value!r}"
                     )
-                found[name] = int(value)  # type: ignore[arg-type]
+                found[name] = int(value)
         for each in inputs:
             for dim, extent in zip(each.shape or (), self._given(each) or (), strict=False):
                 if isinstance(dim, str) and dim and found.setdefault(dim, extent) != extent:

@@ -23,7 +23,7 @@ def hard_sigmoid(call: Call, x: Value, alpha: float = 0.2, beta: float = 0.5) ->
 
 
 def softplus(call: Call, x: Value) -> Value:
-    """Return ``log(1 + exp(x))`` as ``max(x, 0) + log(1 + exp(-|x|))``, which does not overflow."""
+    """Return ``log(1 + exp(x))`` as ``max(x, 0) + log(1 + exp(-|x|))``, without overflow."""
     small = call.apply(ops.Exp(), call.apply(ops.Negative(), call.apply(ops.Abs(), x)))
     rest = call.apply(ops.Log(), call.binary(ops.Add, small, 1))
     return call.apply(ops.Add(), call.apply(ops.Relu(), x), rest)

@@ -25,7 +25,7 @@ def combined(call: Call, op: Operator, a: Value, b: Value) -> Value:
 def _operands(call: Call) -> tuple[Value, Value]:
     """Return both; up to opset 6 the second one could be aligned to an axis of the first."""
     a, b = call.value(0), call.value(1)
-    axis = call.attribute("axis", None)
+    axis: int | None = call.node.attributes.get("axis")
     if call.opset < 7 and axis is not None:
         behind = a.type.ndim - call.axis(axis, a.type.ndim) - b.type.ndim
         b = call.reshape(b, (*b.shape, *[1] * behind))
@@ -94,8 +94,20 @@ def chosen(call: Call, condition: Value, x: Value, y: Value) -> Value:
 
 
 def _shift(call: Call) -> Value:
+    """Shift; by the width or more nothing is left but, to the right, the sign."""
+    x, amount = _operands(call)
     left = call.attribute("direction", "") == "LEFT"
-    return combined(call, ops.LeftShift() if left else ops.RightShift(), *_operands(call))
+    op = ops.LeftShift() if left else ops.RightShift()
+    last = np.iinfo(x.dtype).bits - 1
+    small = call.binary(ops.LessEqual, amount, last)
+    if x.dtype.startswith("int"):
+        positive = call.binary(ops.GreaterEqual, amount, 0)
+        small = call.apply(ops.LogicalAnd(), small, positive)
+    within = chosen(call, small, amount, call.number(last, amount))
+    shifted = combined(call, op, x, within)
+    if not left and x.dtype.startswith("int"):
+        return shifted
+    return chosen(call, small, shifted, call.number(0, x))
 
 
 def _inverted(call: Call) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autotune.graph import Value, ops
-from autotune.importers.onnx.call import Call, Converter
+from autotune.importers.onnx.call import Call, Converter, Operand
 from autotune.importers.onnx.operators.shapes import part
 
 
@@ -21,15 +21,15 @@ def _heads(call: Call, x: Value, name: str) -> Value:
     return call.transpose(apart, (0, 2, 1, 3))
 
 
-def _attention(call: Call) -> list[Value] | Value:
+def _attention(call: Call) -> Operand:
     """Return attention as one operator, where it has neither mask nor cap, nor gives scores.
 
     Else ONNX's definition by products and a softmax is used.
     """
-    causal, lengths = bool(call.attribute("is_causal", 0)), [call.has(i) for i in range(3, 7)]
+    causal, more = bool(call.attribute("is_causal", 0)), [call.has(i) for i in range(3, 7)]
     windows = [call.attribute(f"{side}_window_size", -1) for side in ("left", "right")]
     scores = len(call.node.outputs) > 1
-    if any(lengths) or scores or call.attribute("softcap", 0.0) or max(windows) >= 0:
+    if any(more) or scores or call.attribute("softcap", 0.0) or max(windows) >= 0:
         return NotImplemented
     q = _heads(call, call.value(0), "q_num_heads")
     k = _heads(call, call.value(1), "kv_num_heads")

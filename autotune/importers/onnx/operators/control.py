@@ -15,7 +15,7 @@ _MOST = 1024
 
 
 def _graph(call: Call, name: str) -> OnnxGraph:
-    found = call.attribute(name, None)
+    found: object = call.attribute(name, None)
     if not isinstance(found, OnnxGraph):
         call.refuse(f"expected a graph as its attribute {name}, got {found!r}")
     return found

@@ -33,9 +33,9 @@ def _identity(call: Call) -> Operand:
 def _dropout(call: Call) -> list[Operand]:
     """Return the data, and a mask that keeps all of it."""
     data = call.value(0)
-    if call.has(2) and bool(call.known(2, "training_mode").reshape(-1)[0]):
-        if not call.has(1) or float(call.known(1, "ratio").reshape(-1)[0]):
-            call.refuse("training is not supported; export the model for inference")
+    trains = call.has(2) and bool(call.known(2, "training_mode").reshape(-1)[0])
+    if trains and (not call.has(1) or call.known(1, "ratio").any()):
+        call.refuse("training is not supported; export the model for inference")
     return [data, np.ones(data.shape, "bool")]
 
 

@@ -49,8 +49,8 @@ def _own_places(
     for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True)):
         if axis in skip or extent == 1:
             continue
-        own = np.arange(extent, dtype="int32") * stride
-        own = own.reshape([extent if i == axis else 1 for i in range(len(shape))])
+        along = [extent if i == axis else 1 for i in range(len(shape))]
+        own = (np.arange(extent, dtype="int32") * stride).reshape(along)
         total = own if total is None else total + own
     return None if total is None else call.as_value(np.asarray(total, "int32"))
 

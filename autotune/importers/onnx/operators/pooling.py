@@ -35,23 +35,29 @@ def _windows(call: Call, x: Value) -> Windows:
 
 def _pooled(call: Call, x: Value, windows: Windows, op: type[ops.Pool2d]) -> Value:
     """Pool over windows, two axes at a time; averages count the padding."""
-    more = {"count_include_pad": True} if op is ops.AvgPool2d else {}
     dims = x.type.ndim - 2
     if dims == 2:
-        made = op(windows.kernel, windows.strides, windows.padding, windows.dilations, **more)
-        return call.apply(made, x)
+        return call.apply(_counting(op, windows), x)
     if dims == 1:
         ((before, after),) = windows.sides
         rows = call.reshape(x, (*x.shape[:2], 1, x.shape[2]))
-        made = op(
-            (1, *windows.kernel), (1, *windows.strides), (0, before, 0, after),
-            (1, *windows.dilations), **more,
+        in_rows = Windows(
+            (1, *windows.kernel), (1, *windows.strides), (1, *windows.dilations),
+            ((0, 0), (before, after)),
         )  # fmt: skip
-        out = call.apply(made, rows)
+        out = call.apply(_counting(op, in_rows), rows)
         return call.reshape(out, (*out.shape[:2], out.shape[3]))
     if dims != 3:
         call.refuse(f"images must have 1 to 3 dimensions, got {x.type}")
     return _pooled_volume(call, x, windows, op)
+
+
+def _counting(op: type[ops.Pool2d], windows: Windows) -> ops.Pool2d:
+    """Return the operator of two axes; its averages count the padding."""
+    return op(
+        windows.kernel, windows.strides, windows.padding, windows.dilations,
+        count_include_pad=op is ops.AvgPool2d,
+    )  # fmt: skip
 
 
 def _pooled_volume(call: Call, x: Value, windows: Windows, op: type[ops.Pool2d]) -> Value:

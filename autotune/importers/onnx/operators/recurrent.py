@@ -1,4 +1,4 @@
-"""Recurrent layers, unrolled: one product for the inputs of all steps, one a step for the state."""
+"""Recurrent layers, unrolled: one product for all inputs, and one a step for the state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from autotune.graph import Value, ops
+from autotune.graph import Operator, Value, ops
 from autotune.importers.onnx.call import Call, Converter
 from autotune.importers.onnx.operators.activations import elu, hard_sigmoid, softplus
 from autotune.importers.onnx.operators.control import at_index
@@ -29,7 +29,11 @@ class _Activations:
     def take(self, name: str) -> Callable[[Value], Value]:
         """Return a function of a name, with the next coefficients."""
         call = self.call
-        plain = {"Relu": ops.Relu, "Tanh": ops.Tanh, "Sigmoid": ops.Sigmoid}
+        plain: dict[str, type[Operator]] = {
+            "Relu": ops.Relu,
+            "Tanh": ops.Tanh,
+            "Sigmoid": ops.Sigmoid,
+        }
         if name in plain:
             return lambda x: call.apply(plain[name](), x)
         if name == "Softplus":
@@ -105,7 +109,7 @@ class _Layer:
         return list(self.call.several(ops.Split(names, 1), x)) if names > 1 else [x]
 
     def products(self) -> list[Value]:
-        """Return the inputs of each step times the weight, with the bias that is added in any case."""
+        """Return the inputs of each step times the weight, and the bias that is always added."""
         call, (steps, batch, size) = self.call, self.x.shape
         flat = call.reshape(self.x, (steps * batch, size))
         out = call.apply(ops.Dense(), flat, self.weight)

@@ -76,10 +76,10 @@ def _kernel(mode: str, distance: Array, cubic: float) -> Array:
     """Return the weights of elements at distances."""
     d = np.abs(distance)
     if mode == "linear":
-        return np.maximum(1 - d, 0)
+        return np.asarray(np.maximum(1 - d, 0))
     near = ((cubic + 2) * d - (cubic + 3)) * d * d + 1
     far = ((cubic * d - 5 * cubic) * d + 8 * cubic) * d - 4 * cubic
-    return np.where(d <= 1, near, np.where(d < 2, far, 0))
+    return np.asarray(np.where(d <= 1, near, np.where(d < 2, far, 0)))
 
 
 def _weights(call: Call, axis: _Axis, at: Array, mode: str) -> Array:
@@ -125,7 +125,7 @@ def _resized(call: Call, x: Value, axes: Sequence[_Axis], mode: str, coordinates
 
 
 def _blended(call: Call, x: Value, axis: int, weights: Array) -> Value:
-    """Return sums of elements of an axis by constant weights: as many terms as neighbours count."""
+    """Return sums of elements of an axis by constant weights, a term for each neighbour."""
     terms = int((weights != 0).sum(1).max())
     places = np.argsort(weights == 0, axis=1, kind="stable")[:, :terms]
     own = np.take_along_axis(weights, places, 1)

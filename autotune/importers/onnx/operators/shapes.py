@@ -36,7 +36,7 @@ def _constant(call: Call) -> Operand:
     ):  # fmt: skip
         if name in call.node.attributes:
             return np.asarray(call.node.attributes[name], dtype)
-    value = call.attribute("value", None)
+    value: object = call.attribute("value", None)
     if not isinstance(value, np.ndarray):
         call.refuse("its value must be numbers; text and sparse tensors are not supported")
     return value
@@ -93,7 +93,7 @@ def _transpose(call: Call) -> Value:
 
 
 def _concat(call: Call) -> Value:
-    parts = [each for each in call.inputs if isinstance(each, Value) or np.size(each)]
+    parts = [each for each in call.inputs if 0 not in extents_of(each)]
     values = [call.as_value(each) for each in parts]
     axis = call.attribute("axis", 1 if call.opset < 4 else 0)
     return values[0] if len(values) == 1 else call.apply(ops.Concatenate(axis), *values)
@@ -136,10 +136,8 @@ def _split_to_sequence(call: Call) -> tuple[Value, ...]:
     else:
         step = int(given)
         sizes = [min(step, extent - at) for at in range(0, extent, step)]
-    places = np.cumsum([0, *sizes])
-    parts = [
-        part(call, x, axis, int(a), int(b)) for a, b in zip(places[:-1], places[1:], strict=True)
-    ]
+    ends = np.cumsum(sizes).tolist()
+    parts = [part(call, x, axis, end - size, end) for end, size in zip(ends, sizes, strict=True)]
     if call.has(1) or call.attribute("keepdims", 1):
         return tuple(parts)
     kept = [n for i, n in enumerate(x.shape) if i != axis]
