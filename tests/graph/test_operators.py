@@ -14,7 +14,8 @@ CASES = [
     *[(OPERATORS[name](), (2, 3)) for name in (
         "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos", "floor", "ceil",
         "abs", "negative", "copy", "tan", "sinh", "cosh", "asin", "acos", "atan", "trunc",
-        "nearbyint", "sign", "isnan", "isinf", "logical_not", "nn.relu", "nn.leaky_relu", "nn.gelu", "nn.silu",
+        "nearbyint", "sign", "isnan", "isinf", "logical_not", "nn.relu", "nn.leaky_relu",
+        "nn.gelu", "nn.silu",
     )],
     (ops.Clip(0.2, 0.8), (2, 3)),
     (ops.Gelu("tanh"), (2, 3)),

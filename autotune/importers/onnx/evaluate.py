@@ -15,6 +15,7 @@ from autotune.importers.onnx.call import Call, Operand
 from autotune.importers.onnx.shape_rules import (
     concrete_slices,
     new_shape,
+    of_some_size,
     reduced_axes,
     split_sizes,
 )
@@ -104,17 +105,20 @@ def _cast(call: Call) -> Array:
 
 def _expand(call: Call) -> Array:
     data = np.asarray(call.operand(0))
-    shape = np.broadcast_shapes(data.shape, call.whole(1, "shape"))
+    shape = of_some_size(call, np.broadcast_shapes(data.shape, call.whole(1, "shape")))
     return np.broadcast_to(data, shape)
 
 
 def _tile(call: Call) -> Array:
-    return np.tile(np.asarray(call.operand(0)), call.whole(1, "repeats"))
+    data, repeats = np.asarray(call.operand(0)), call.whole(1, "repeats")
+    of_some_size(call, [data.size, *repeats])
+    return np.tile(data, repeats)
 
 
 def _range(call: Call) -> Array:
     start, limit, delta = [each.reshape(())[()] for each in _arrays(call)]
     count = max(int(np.ceil((limit - start) / delta)), 0)
+    of_some_size(call, [count])
     return np.asarray(start + np.arange(count) * delta).astype(start.dtype)
 
 

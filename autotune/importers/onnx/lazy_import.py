@@ -55,13 +55,20 @@ def schema_function(node: OnnxNode, opset: int, types: list[Any]) -> Any | None:
         schema = package.defs.get_schema(node.kind, opset, node.domain)
     except package.defs.SchemaError:
         return None
+    function = package.FunctionProto()
     if schema.has_function:
-        return schema.function_body
-    if not schema.has_context_dependent_function:
+        function.CopyFrom(schema.function_body)
+    elif schema.has_context_dependent_function:
+        given = [each.SerializeToString() for each in types]
+        body = schema.get_context_dependent_function(_whole(node).SerializeToString(), given)
+        if not body:
+            return None
+        function.ParseFromString(body)
+    else:
         return None
-    given = [each.SerializeToString() for each in types]
-    body = schema.get_context_dependent_function(_whole(node).SerializeToString(), given)
-    return package.FunctionProto.FromString(body) if body else None
+    defaults = [each.default_value for each in schema.attributes.values()]
+    function.attribute_proto.extend([each for each in defaults if each.type])
+    return function
 
 
 def _whole(node: OnnxNode) -> Any:

@@ -8,6 +8,15 @@ from collections.abc import Sequence
 from autotune.importers.onnx.call import Call
 
 Shape = tuple[int, ...]
+# Most elements that are made of a shape while a model is read: a gigabyte of float32.
+_MOST = 2**28
+
+
+def of_some_size(call: Call, shape: Sequence[int]) -> Shape:
+    """Return a shape, unless a tensor of it would fill the memory."""
+    if min(shape, default=0) < 0 or math.prod(shape) > _MOST:
+        call.refuse(f"at most {_MOST} elements are made while a model is read, got {list(shape)}")
+    return tuple(shape)
 
 
 def new_shape(call: Call, old: Shape) -> Shape:

@@ -106,9 +106,10 @@ class TensorReader:
         if offset < 0 or length != size:
             raise GraphError(f"{what}: expected {size} bytes from 0 or more on, got {given}")
         try:
+            left = path.stat().st_size - offset
             with path.open("rb") as file:
                 file.seek(offset)
-                return file.read(size)
+                return file.read(min(size, max(left, 0)))
         except OSError as error:
             raise GraphError(f"{what}: its data in {path} cannot be read: {error}") from error
 
@@ -124,8 +125,8 @@ class TensorReader:
                 "load the data first: onnx.load_external_data_for_model(model, folder)"
             )
         folder = Path(os.path.realpath(self.folder))
-        path = Path(os.path.realpath(folder / location))
-        if not location or "\0" in location or not path.is_relative_to(folder) or path == folder:
+        path = folder if "\0" in location else Path(os.path.realpath(folder / location))
+        if not path.is_relative_to(folder) or path == folder:
             raise GraphError(
                 f"{what}: external data must be a file in the folder of the model, {folder}, got "
                 f"{location!r}"

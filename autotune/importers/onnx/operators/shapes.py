@@ -9,7 +9,12 @@ import numpy as np
 
 from autotune.graph import Array, Value, ops
 from autotune.importers.onnx.call import Call, Converter, Operand
-from autotune.importers.onnx.shape_rules import concrete_slices, new_shape, split_sizes
+from autotune.importers.onnx.shape_rules import (
+    concrete_slices,
+    new_shape,
+    of_some_size,
+    split_sizes,
+)
 from autotune.importers.onnx.tensors import dtype_of, numpy_type
 
 
@@ -44,7 +49,7 @@ def _constant(call: Call) -> Operand:
 
 def _constant_of_shape(call: Call) -> Array:
     value = call.attribute("value", np.zeros(1, "float32"))
-    return np.full(call.whole(0, "shape"), value.reshape(-1)[0], value.dtype)
+    return np.full(of_some_size(call, call.whole(0, "shape")), value.reshape(-1)[0], value.dtype)
 
 
 def _eye(call: Call) -> Array:

@@ -1,0 +1,86 @@
+"""Cases of ONNX that are not supported, by the reason."""
+
+_NAMES = {
+    "Training.": """
+        batchnorm_example_training_mode batchnorm_epsilon_training_mode training_dropout_default
+        training_dropout_default_mask training_dropout training_dropout_mask""",
+    "Operators without a converter, or that have none as their shape depends on data.": """
+        bernoulli bernoulli_expanded bernoulli_double bernoulli_double_expanded bernoulli_seed
+        bernoulli_seed_expanded bitcast_float32_to_int32 bitcast_int32_to_float32
+        bitcast_float64_to_int64 bitcast_int64_to_float64 bitcast_uint32_to_int32
+        bitcast_2d_float32_to_int32 bitcast_int8_to_uint8 bitcast_scalar_float32_to_int32
+        bitcast_uint16_to_int16 bitcast_bool_to_uint8 col2im col2im_strides col2im_pads
+        col2im_dilations col2im_5d convinteger_without_padding convinteger_with_padding
+        cumprod_1d cumprod_1d_exclusive cumprod_1d_reverse cumprod_1d_reverse_exclusive
+        cumprod_2d_axis_0 cumprod_2d_axis_1 cumprod_2d_negative_axis cumprod_2d_int32
+        cumprod_1d_int32_exclusive basic_deform_conv_with_padding
+        basic_deform_conv_without_padding deform_conv_with_mask_bias
+        deform_conv_with_multiple_offset_groups det_2d det_nd gridsample
+        gridsample_zeros_padding gridsample_border_padding gridsample_reflection_padding
+        gridsample_bilinear gridsample_aligncorners_true gridsample_nearest gridsample_bicubic
+        gridsample_nearest_align_corners_0_additional_1
+        gridsample_nearest_align_corners_1_additional_1
+        gridsample_bilinear_align_corners_0_additional_1
+        gridsample_bilinear_align_corners_1_additional_1
+        gridsample_bicubic_align_corners_0_additional_1
+        gridsample_bicubic_align_corners_1_additional_1
+        gridsample_volumetric_nearest_align_corners_0
+        gridsample_volumetric_nearest_align_corners_1
+        gridsample_volumetric_bilinear_align_corners_0
+        gridsample_volumetric_bilinear_align_corners_1 image_decoder_decode_jpeg_rgb
+        image_decoder_decode_jpeg_grayscale image_decoder_decode_jpeg_bgr
+        image_decoder_decode_jpeg2k_rgb image_decoder_decode_bmp_rgb
+        image_decoder_decode_png_rgb image_decoder_decode_tiff_rgb image_decoder_decode_webp_rgb
+        image_decoder_decode_pnm_rgb matmulinteger maxunpool_export_without_output_shape
+        maxunpool_export_with_output_shape melweightmatrix nonmaxsuppression_suppress_by_IOU
+        nonmaxsuppression_suppress_by_IOU_and_scores nonmaxsuppression_flipped_coordinates
+        nonmaxsuppression_limit_output_size nonmaxsuppression_single_box
+        nonmaxsuppression_identical_boxes nonmaxsuppression_center_point_box_format
+        nonmaxsuppression_two_classes nonmaxsuppression_two_batches
+        nonmaxsuppression_iou_threshold_boundary optional_get_element_tensor
+        optional_has_element_empty_no_input_name_tensor_input
+        optional_has_element_empty_no_input_tensor_input
+        optional_has_element_empty_no_input_name_optional_input
+        optional_has_element_empty_no_input_optional_input qlinearconv
+        qlinearmatmul_2D_uint8_float32 qlinearmatmul_3D_uint8_float32
+        qlinearmatmul_2D_uint8_float16 qlinearmatmul_3D_uint8_float16
+        qlinearmatmul_2D_int8_float32 qlinearmatmul_3D_int8_float32
+        qlinearmatmul_2D_int8_float16 qlinearmatmul_3D_int8_float16 reversesequence_time
+        reversesequence_batch roialign_aligned_false roialign_aligned_true roialign_mode_max
+        tensorscatter tensorscatter_circular tensorscatter_3d
+        tfidfvectorizer_tf_only_bigrams_skip0 tfidfvectorizer_tf_batch_onlybigrams_skip0
+        tfidfvectorizer_tf_onlybigrams_levelempty tfidfvectorizer_tf_onlybigrams_skip5
+        tfidfvectorizer_tf_batch_onlybigrams_skip5 tfidfvectorizer_tf_uniandbigrams_skip5
+        tfidfvectorizer_tf_batch_uniandbigrams_skip5 unique_sorted_without_axis
+        unique_not_sorted_without_axis unique_sorted_with_axis unique_sorted_with_axis_3d
+        unique_sorted_with_negative_axis unique_length_1""",
+    "Tensors without elements, and models whose types are not those of their data.": """
+        castlike_FLOAT_to_FLOAT16 castlike_FLOAT_to_FLOAT16_expanded castlike_FLOAT_to_DOUBLE
+        castlike_FLOAT_to_DOUBLE_expanded castlike_FLOAT16_to_FLOAT
+        castlike_FLOAT16_to_FLOAT_expanded castlike_FLOAT16_to_DOUBLE
+        castlike_FLOAT16_to_DOUBLE_expanded castlike_DOUBLE_to_FLOAT
+        castlike_DOUBLE_to_FLOAT_expanded castlike_DOUBLE_to_FLOAT16
+        castlike_DOUBLE_to_FLOAT16_expanded causal_conv_with_state_kernel_size_one
+        causal_conv_with_state_kernel_size_one_expanded constantofshape_int_shape_zero
+        reduce_log_sum_empty_set reduce_log_sum_empty_set_expanded reduce_log_sum_exp_empty_set
+        reduce_log_sum_exp_empty_set_expanded reduce_l1_empty_set reduce_l1_empty_set_expanded
+        reduce_l2_empty_set reduce_l2_empty_set_expanded reduce_max_empty_set
+        reduce_max_empty_set_bool reduce_min_empty_set reduce_prod_empty_set
+        reduce_sum_empty_set reduce_sum_empty_set_non_reduced_axis_zero
+        reduce_sum_square_empty_set reduce_sum_square_empty_set_expanded
+        reshape_allowzero_reordered shape_start_greater_than_end slice_start_out_of_bounds
+        split_zero_size_splits_opset13 split_zero_size_splits_opset18 triu_zero tril_zero""",
+    "Attributes and outputs that are not supported.": """
+        dequantizelinear_blocked einsum_batch_diagonal loop11
+        maxpool_with_argmax_2d_precomputed_pads maxpool_with_argmax_2d_precomputed_strides
+        quantizelinear_blocked_asymmetric quantizelinear_blocked_symmetric scan_sum""",
+    "align_corners of a size with a fraction, which is cut off first, as in PyTorch.": """
+        resize_downsample_scales_linear_align_corners
+        resize_downsample_scales_cubic_align_corners""",
+    "Sums at indices.": """
+        scatter_elements_with_duplicate_indices scatter_elements_with_reduction_mul
+        scatter_elements_with_reduction_max scatter_elements_with_reduction_min scatternd_add
+        scatternd_multiply scatternd_max scatternd_min scatternd_max_with_element_indices
+        scatternd_min_with_element_indices""",
+}
+UNSUPPORTED = {f"test_{name}" for names in _NAMES.values() for name in names.split()}
