@@ -25,6 +25,7 @@ from autotune.graph.passes.pipeline import (
     PassPipeline,
 )
 from autotune.graph.passes.simplify_inference import simplify_inference
+from autotune.graph.passes.sink_reshape import sink_reshape
 from autotune.graph.passes.to_conv2d import to_conv2d
 from autotune.graph.passes.views import reshapes_last, slices_first
 
@@ -54,6 +55,7 @@ __all__ = [
     "reshapes_last",
     "simplify_expressions",
     "simplify_inference",
+    "sink_reshape",
     "slices_first",
     "to_conv2d",
     "vector_axis",
