@@ -24,6 +24,8 @@ NVRTC = [
 ]
 DOCS = ["sphinx>=8.1", "myst-parser>=4", "furo>=2024.8.6", "sphinx-copybutton>=0.5.2"]
 PLOT, PANDAS = ["matplotlib>=3.8"], ["pandas>=2"]
+# Parses models, and defines composite operators by others.
+ONNX = ["onnx>=1.16"]
 SQL = ["sqlalchemy>=2.0.25"]
 POSTGRESQL = [*SQL, "psycopg[binary]>=3.1.18"]
 FLEET = ["distributed>=2024.8.0", "msgpack>=1.0.2"]
@@ -42,6 +44,7 @@ TEST = [
     *PANDAS,
     *POSTGRESQL,
     *FLEET,
+    *ONNX,
     # What is exported is built with CMake, and made a wheel.
     "cmake>=3.25",
     "setuptools>=70.1",
@@ -122,6 +125,7 @@ setup(
         "postgresql": POSTGRESQL,
         "fleet": FLEET,
         "torch": ["torch>=2.4"],
+        "onnx": ONNX,
         "notebook": ["ipywidgets>=8"],
         "docs": DOCS,
         "test": TEST,

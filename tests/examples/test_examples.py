@@ -14,6 +14,7 @@ PRINTS = {
     "first_template.py": "best: ",
     "te_template.py": "fn main(A: in float32[64, 64]",
     "many_tasks.py": "best.log has 3 records",
+    "import_onnx.py": "the same from the file: True",
     "own_tuner.py": "best: ",
     "own_callback.py": "ended: ",
     "read_a_log.py": " us ('example.scale', 1000)",
@@ -56,7 +57,7 @@ def test_an_example_runs_and_shows_what_it_says(name, tmp_path, first_template):
 def test_the_list_of_examples_is_whole():
     listed = (EXAMPLES / "README.md").read_text("utf-8")
     programs = [*PROGRAMS, *(path.name for path in EXAMPLES.glob("*.ipynb"))]
-    assert len(PROGRAMS) == 8
+    assert len(PROGRAMS) == 9
     assert all(f"[{name}]({name})" in listed for name in programs)
 
 
