@@ -60,8 +60,18 @@ def _mean(call: Call) -> Value:
 
 
 def _mod(call: Call) -> Value:
-    op = ops.Mod() if call.attribute("fmod", 0) else ops.FloorMod()
-    return combined(call, op, *_operands(call))
+    """Return the remainder with the sign of the dividend with ``fmod``, else of the divisor."""
+    a, b = _operands(call)
+    if call.attribute("fmod", 0):
+        return combined(call, ops.Mod(), a, b)
+    if "float" not in a.dtype:
+        return combined(call, ops.FloorMod(), a, b)
+    # An infinite divisor has a remainder; a quotient that is rounded would give none.
+    rest = combined(call, ops.Mod(), a, b)
+    signs = [call.binary(ops.Less, each, 0) for each in (rest, b)]
+    differs = call.apply(ops.LogicalXor(), *signs)
+    wrong = call.apply(ops.LogicalAnd(), call.binary(ops.NotEqual, rest, 0), differs)
+    return chosen(call, wrong, combined(call, ops.Add(), rest, b), rest)
 
 
 def _power(call: Call) -> Value:
